@@ -1,0 +1,1 @@
+"""The CUDA driver's C ABI: found, opened, and kept in one table of function pointers."""

@@ -1,0 +1,74 @@
+"""The exceptions of the driver layer, and the advice that goes with a driver's code."""
+
+from __future__ import annotations
+
+_ADVICE = {
+    "CUDA_ERROR_NO_DEVICE": "No GPU is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES, or set "
+    "CYRT_DEVICE=emulated.",
+    "CUDA_ERROR_INVALID_IMAGE": "The code is neither PTX, cubin nor fatbin, or it is damaged.",
+    "CUDA_ERROR_NO_BINARY_FOR_GPU": "The code holds nothing for this device's architecture; "
+    "compile it for that, or to PTX.",
+    "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": "The PTX is newer than the driver: compile to a cubin, "
+    "or with an older NVRTC (pip install 'cyrt[cuda12]').",
+    "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": "Fewer threads a block, or less shared memory.",
+    "CUDA_ERROR_ILLEGAL_ADDRESS": "A kernel accessed memory outside its buffers; "
+    "CYRT_DEVICE=emulated names the kernel, the thread and the address.",
+    "CUDA_ERROR_MISALIGNED_ADDRESS": "A kernel accessed an address that is not a multiple of the "
+    "access's size.",
+    "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH": "The driver's library and its kernel module differ: "
+    "restart the machine after a driver update.",
+    "CUDA_ERROR_SYSTEM_NOT_READY": "Services that the driver needs (fabric manager, persistence "
+    "daemon) are not running.",
+}
+
+# After these the context answers nothing but the same code again (cuda.h, CUresult).
+STICKY = frozenset((700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999))
+
+
+class CudaError(RuntimeError):
+    """A CUDA call failed.
+
+    Attributes
+    ----------
+    call : str
+        The function that answered, ``"cuMemAlloc"``.
+    name : str
+        The driver's name for the code, ``"CUDA_ERROR_OUT_OF_MEMORY"``.
+    code : int
+        The code itself, a ``CUresult`` (or ``nvrtcResult``) value.
+    """
+
+    def __init__(self, call: str, code: int, name: str, text: str = "", detail: str = ""):
+        super().__init__(call, code, name, text, detail)
+        self.call = call
+        self.code = code
+        self.name = name
+        self.text = text
+        self.detail = detail
+
+    def __str__(self) -> str:
+        message = f"{self.call} failed: {self.name} ({self.code})"
+        if self.text:
+            message += f": {self.text}"
+        for more in (self.detail, _ADVICE.get(self.name, "")):
+            if more:
+                message += f"\n{more}"
+        return message
+
+
+class OutOfMemoryError(CudaError, MemoryError):
+    """No device memory was left, also after the pool gave back what it kept."""
+
+
+class CompileError(CudaError):
+    """A source or an image could not be turned into code for the device.
+
+    Attributes
+    ----------
+    log : str
+        The compiler's own words.
+    """
+
+    def __init__(self, call: str, code: int, name: str, text: str = "", log: str = ""):
+        super().__init__(call, code, name, text, log)
+        self.log = log

@@ -1,0 +1,128 @@
+"""Finding and opening the driver's library: the real one, or the emulated device's."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import warnings
+from pathlib import Path
+
+from cyrt import settings
+from cyrt.driver.errors import CudaError
+
+# cuGetProcAddress in its second form, cuStreamGetId and graph node types start at 12.0.
+MINIMUM_VERSION = 12000
+
+EMULATOR = Path(__file__).resolve().parent.parent / "emulator" / "libcyrt_emu.so"
+
+
+def driver_name() -> str:
+    """File name of the driver's library on this system."""
+    return "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+
+
+def _device_count(library: ctypes.CDLL) -> tuple[int, int]:
+    """(result, count): of ``cuInit`` where that failed, else of ``cuDeviceGetCount``."""
+    result = library.cuInit(0)
+    if result:
+        return result, 0
+    count = ctypes.c_int()
+    result = library.cuDeviceGetCount(ctypes.byref(count))
+    return result, count.value
+
+
+def _error_name(library: ctypes.CDLL, result: int) -> str:
+    name = ctypes.c_char_p()
+    library.cuGetErrorName(result, ctypes.byref(name))
+    return (name.value or b"an unknown code").decode()
+
+
+def version(library: ctypes.CDLL) -> int:
+    """The CUDA version that an opened driver serves, 13000 for 13.0."""
+    number = ctypes.c_int()
+    result = library.cuDriverGetVersion(ctypes.byref(number))
+    if result:
+        raise CudaError("cuDriverGetVersion", result, _error_name(library, result))
+    return number.value
+
+
+def _open_driver() -> ctypes.CDLL:
+    """The NVIDIA driver with at least one device, or a CudaError that says what is missing."""
+    name = driver_name()
+    try:
+        library = ctypes.CDLL(name)
+    except OSError as error:
+        raise CudaError(
+            "dlopen", 100, "CUDA_ERROR_NO_DEVICE", f"the NVIDIA driver ({name}) cannot be opened: "
+            f"{error}", "Install the NVIDIA driver, or set CYRT_DEVICE=emulated.",
+        ) from None
+    found = version(library)
+    if found < MINIMUM_VERSION:
+        raise CudaError(
+            "cuDriverGetVersion", 803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
+            f"the NVIDIA driver serves CUDA {_dotted(found)}, cyrt needs "
+            f"{_dotted(MINIMUM_VERSION)} or newer", "Update the NVIDIA driver.",
+        )
+    result, count = _device_count(library)
+    if result or not count:
+        raise CudaError(
+            "cuInit" if result else "cuDeviceGetCount", result or 100,
+            _error_name(library, result or 100), "the NVIDIA driver reports no device",
+        )
+    return library
+
+
+def _open_emulator() -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(str(EMULATOR))
+    except OSError as error:
+        raise CudaError(
+            "dlopen", 301, "CUDA_ERROR_FILE_NOT_FOUND",
+            f"the emulated device ({EMULATOR.name}) cannot be opened: {error}",
+            "Install cyrt again.",
+        ) from None
+
+
+def _dotted(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def open_library() -> tuple[ctypes.CDLL, bool]:
+    """Open what ``CYRT_DEVICE`` asks for.
+
+    Returns
+    -------
+    library : ctypes.CDLL
+    emulated : bool
+
+    Raises
+    ------
+    CudaError
+        ``CYRT_DEVICE=cuda`` and there is no driver, it is too old, or it reports no device.
+    """
+    choice = settings.get("CYRT_DEVICE")
+    if choice == "emulated":
+        return _open_emulator(), True
+    try:
+        return _open_driver(), False
+    except CudaError as error:
+        if choice == "cuda":
+            raise
+        library = _open_emulator()
+        warnings.warn(
+            f"cyrt runs on its emulated device, on the CPU: {str(error).splitlines()[0]}. "
+            "CYRT_DEVICE=emulated chooses it without this warning.",
+            RuntimeWarning,
+            stacklevel=_outside_stacklevel(),
+        )
+        return library, True
+
+
+def _outside_stacklevel() -> int:
+    """How far up the first caller outside this package is, as ``warnings.warn`` counts."""
+    level = 1
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cyrt":
+        frame = frame.f_back
+        level += 1
+    return level

@@ -1,0 +1,105 @@
+# The table of driver functions: one C struct, filled once.
+#
+# INVARIANTS
+# - Filled through cuGetProcAddress, by base name and version; a missing optional function is NULL,
+#   and the feature that needs it says so.
+# - The hot path calls through the struct with the GIL held. Calls that can block release it.
+
+from cyrt.driver.cuda cimport *
+
+cdef struct Driver:
+    PFN_cuInit_v2000 cuInit
+    PFN_cuDriverGetVersion_v2020 cuDriverGetVersion
+    PFN_cuGetErrorName_v6000 cuGetErrorName
+    PFN_cuGetErrorString_v6000 cuGetErrorString
+    PFN_cuDeviceGet_v2000 cuDeviceGet
+    PFN_cuDeviceGetCount_v2000 cuDeviceGetCount
+    PFN_cuDeviceGetName_v2000 cuDeviceGetName
+    PFN_cuDeviceGetUuid_v11040 cuDeviceGetUuid
+    PFN_cuDeviceTotalMem_v3020 cuDeviceTotalMem
+    PFN_cuDeviceGetAttribute_v2000 cuDeviceGetAttribute
+    PFN_cuDeviceCanAccessPeer_v4000 cuDeviceCanAccessPeer
+    PFN_cuDevicePrimaryCtxRetain_v7000 cuDevicePrimaryCtxRetain
+    PFN_cuDevicePrimaryCtxReset_v11000 cuDevicePrimaryCtxReset
+    PFN_cuCtxGetCurrent_v4000 cuCtxGetCurrent
+    PFN_cuCtxPushCurrent_v4000 cuCtxPushCurrent
+    PFN_cuCtxPopCurrent_v4000 cuCtxPopCurrent
+    PFN_cuCtxGetDevice_v2000 cuCtxGetDevice
+    PFN_cuCtxSynchronize_v2000 cuCtxSynchronize
+    PFN_cuCtxGetStreamPriorityRange_v5050 cuCtxGetStreamPriorityRange
+    PFN_cuCtxEnablePeerAccess_v4000 cuCtxEnablePeerAccess
+    PFN_cuMemGetInfo_v3020 cuMemGetInfo
+    PFN_cuMemAlloc_v3020 cuMemAlloc
+    PFN_cuMemFree_v3020 cuMemFree
+    PFN_cuMemAllocManaged_v6000 cuMemAllocManaged
+    PFN_cuMemHostAlloc_v2020 cuMemHostAlloc
+    PFN_cuMemFreeHost_v2000 cuMemFreeHost
+    PFN_cuMemcpyAsync_v4000 cuMemcpyAsync
+    PFN_cuMemcpyHtoDAsync_v3020 cuMemcpyHtoDAsync
+    PFN_cuMemcpyDtoHAsync_v3020 cuMemcpyDtoHAsync
+    PFN_cuMemcpyDtoDAsync_v3020 cuMemcpyDtoDAsync
+    PFN_cuMemcpyPeerAsync_v4000 cuMemcpyPeerAsync
+    PFN_cuMemsetD8Async_v3020 cuMemsetD8Async
+    PFN_cuMemsetD16Async_v3020 cuMemsetD16Async
+    PFN_cuMemsetD32Async_v3020 cuMemsetD32Async
+    PFN_cuPointerGetAttribute_v4000 cuPointerGetAttribute
+    PFN_cuStreamCreateWithPriority_v5050 cuStreamCreateWithPriority
+    PFN_cuStreamDestroy_v4000 cuStreamDestroy
+    PFN_cuStreamSynchronize_v2000 cuStreamSynchronize
+    PFN_cuStreamQuery_v2000 cuStreamQuery
+    PFN_cuStreamWaitEvent_v3020 cuStreamWaitEvent
+    PFN_cuStreamGetPriority_v5050 cuStreamGetPriority
+    PFN_cuStreamGetFlags_v5050 cuStreamGetFlags
+    PFN_cuStreamGetCtx_v9020 cuStreamGetCtx
+    PFN_cuStreamGetId_v12000 cuStreamGetId
+    PFN_cuEventCreate_v2000 cuEventCreate
+    PFN_cuEventDestroy_v4000 cuEventDestroy
+    PFN_cuEventRecord_v2000 cuEventRecord
+    PFN_cuEventQuery_v2000 cuEventQuery
+    PFN_cuEventSynchronize_v2000 cuEventSynchronize
+    PFN_cuEventElapsedTime_v2000 cuEventElapsedTime
+    PFN_cuModuleLoadDataEx_v2010 cuModuleLoadDataEx
+    PFN_cuModuleUnload_v2000 cuModuleUnload
+    PFN_cuModuleGetFunction_v2000 cuModuleGetFunction
+    PFN_cuModuleGetGlobal_v3020 cuModuleGetGlobal
+    PFN_cuModuleGetFunctionCount_v12040 cuModuleGetFunctionCount
+    PFN_cuModuleEnumerateFunctions_v12040 cuModuleEnumerateFunctions
+    PFN_cuFuncGetName_v12030 cuFuncGetName
+    PFN_cuFuncGetAttribute_v2020 cuFuncGetAttribute
+    PFN_cuFuncSetAttribute_v9000 cuFuncSetAttribute
+    PFN_cuFuncGetParamInfo_v12040 cuFuncGetParamInfo
+    PFN_cuOccupancyMaxActiveBlocksPerMultiprocessor_v6050 cuOccupancyMaxActiveBlocksPerMultiprocessor
+    PFN_cuOccupancyMaxPotentialBlockSize_v6050 cuOccupancyMaxPotentialBlockSize
+    PFN_cuLaunchKernel_v4000 cuLaunchKernel
+    CUresult (*cyrtEmuLastFault)(CUdevice, char*, size_t) noexcept nogil
+
+cdef Driver cu
+
+# What every driver object of this process depends on.
+cdef enum ProcessState:
+    UNOPENED
+    READY
+    FORKED      # a child of the process that opened the driver
+    CLOSING     # the interpreter is going down
+
+cdef ProcessState process
+
+cdef enum:
+    MAX_DEVICES = 64
+
+# Non-zero once a device answers nothing but its first error.
+cdef unsigned char faulted[MAX_DEVICES]
+
+# Opens the driver if that has not happened; raises where it cannot be used any more.
+cdef int ensure_open() except -1
+# The emulated device is in use; opens the driver.
+cdef bint is_emulated() except -1
+# Raises the error of a call on a device that failed before, its cause the first error.
+cdef int refuse(const char* call, int ordinal) except -1
+# Raises CudaError unless the result is CUDA_SUCCESS. `ordinal`: the device that answered, or -1.
+cdef int fail(CUresult result, const char* call, int ordinal) except -1
+
+cdef inline int check(CUresult result, const char* call, int ordinal=-1) except -1:
+    if result != CUDA_SUCCESS:
+        return fail(result, call, ordinal)
+    return 0

@@ -1,0 +1,311 @@
+"""The table of driver functions, and the check of what they answer."""
+
+import ctypes
+import os
+
+from cyrt.driver import errors, library
+
+# The first error after which a device answers nothing else: ordinal -> CudaError.
+faults = {}
+
+_opened = None
+_emulated = False
+
+
+cdef int bind(PFN_cuGetProcAddress_v12000 resolve, const char* name, int version, void** slot,
+              bint optional=False) except -1:
+    cdef CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
+    cdef CUresult result = resolve(name, slot, version, 0, &status)
+    if result == CUDA_SUCCESS and slot[0] != NULL:
+        return 0
+    slot[0] = NULL
+    if optional:
+        return 0
+    raise errors.CudaError(
+        "cuGetProcAddress", <int>CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND",
+        f"the driver has no {name.decode()} of CUDA {version // 1000}.{version % 1000 // 10}",
+        "Update the NVIDIA driver.")
+
+
+cdef int fill(PFN_cuGetProcAddress_v12000 resolve) except -1:
+    bind(resolve, b"cuInit", 2000, <void**>&cu.cuInit)
+    bind(resolve, b"cuDriverGetVersion", 2020, <void**>&cu.cuDriverGetVersion)
+    bind(resolve, b"cuGetErrorName", 6000, <void**>&cu.cuGetErrorName)
+    bind(resolve, b"cuGetErrorString", 6000, <void**>&cu.cuGetErrorString)
+    bind(resolve, b"cuDeviceGet", 2000, <void**>&cu.cuDeviceGet)
+    bind(resolve, b"cuDeviceGetCount", 2000, <void**>&cu.cuDeviceGetCount)
+    bind(resolve, b"cuDeviceGetName", 2000, <void**>&cu.cuDeviceGetName)
+    bind(resolve, b"cuDeviceGetUuid", 11040, <void**>&cu.cuDeviceGetUuid)
+    bind(resolve, b"cuDeviceTotalMem", 3020, <void**>&cu.cuDeviceTotalMem)
+    bind(resolve, b"cuDeviceGetAttribute", 2000, <void**>&cu.cuDeviceGetAttribute)
+    bind(resolve, b"cuDeviceCanAccessPeer", 4000, <void**>&cu.cuDeviceCanAccessPeer)
+    bind(resolve, b"cuDevicePrimaryCtxRetain", 7000, <void**>&cu.cuDevicePrimaryCtxRetain)
+    bind(resolve, b"cuDevicePrimaryCtxReset", 11000, <void**>&cu.cuDevicePrimaryCtxReset)
+    bind(resolve, b"cuCtxGetCurrent", 4000, <void**>&cu.cuCtxGetCurrent)
+    bind(resolve, b"cuCtxPushCurrent", 4000, <void**>&cu.cuCtxPushCurrent)
+    bind(resolve, b"cuCtxPopCurrent", 4000, <void**>&cu.cuCtxPopCurrent)
+    bind(resolve, b"cuCtxGetDevice", 2000, <void**>&cu.cuCtxGetDevice)
+    bind(resolve, b"cuCtxSynchronize", 2000, <void**>&cu.cuCtxSynchronize)
+    bind(resolve, b"cuCtxGetStreamPriorityRange", 5050, <void**>&cu.cuCtxGetStreamPriorityRange)
+    bind(resolve, b"cuCtxEnablePeerAccess", 4000, <void**>&cu.cuCtxEnablePeerAccess)
+    bind(resolve, b"cuMemGetInfo", 3020, <void**>&cu.cuMemGetInfo)
+    bind(resolve, b"cuMemAlloc", 3020, <void**>&cu.cuMemAlloc)
+    bind(resolve, b"cuMemFree", 3020, <void**>&cu.cuMemFree)
+    bind(resolve, b"cuMemAllocManaged", 6000, <void**>&cu.cuMemAllocManaged)
+    bind(resolve, b"cuMemHostAlloc", 2020, <void**>&cu.cuMemHostAlloc)
+    bind(resolve, b"cuMemFreeHost", 2000, <void**>&cu.cuMemFreeHost)
+    bind(resolve, b"cuMemcpyAsync", 4000, <void**>&cu.cuMemcpyAsync)
+    bind(resolve, b"cuMemcpyHtoDAsync", 3020, <void**>&cu.cuMemcpyHtoDAsync)
+    bind(resolve, b"cuMemcpyDtoHAsync", 3020, <void**>&cu.cuMemcpyDtoHAsync)
+    bind(resolve, b"cuMemcpyDtoDAsync", 3020, <void**>&cu.cuMemcpyDtoDAsync)
+    bind(resolve, b"cuMemcpyPeerAsync", 4000, <void**>&cu.cuMemcpyPeerAsync)
+    bind(resolve, b"cuMemsetD8Async", 3020, <void**>&cu.cuMemsetD8Async)
+    bind(resolve, b"cuMemsetD16Async", 3020, <void**>&cu.cuMemsetD16Async)
+    bind(resolve, b"cuMemsetD32Async", 3020, <void**>&cu.cuMemsetD32Async)
+    bind(resolve, b"cuPointerGetAttribute", 4000, <void**>&cu.cuPointerGetAttribute)
+    bind(resolve, b"cuStreamCreateWithPriority", 5050, <void**>&cu.cuStreamCreateWithPriority)
+    bind(resolve, b"cuStreamDestroy", 4000, <void**>&cu.cuStreamDestroy)
+    bind(resolve, b"cuStreamSynchronize", 2000, <void**>&cu.cuStreamSynchronize)
+    bind(resolve, b"cuStreamQuery", 2000, <void**>&cu.cuStreamQuery)
+    bind(resolve, b"cuStreamWaitEvent", 3020, <void**>&cu.cuStreamWaitEvent)
+    bind(resolve, b"cuStreamGetPriority", 5050, <void**>&cu.cuStreamGetPriority)
+    bind(resolve, b"cuStreamGetFlags", 5050, <void**>&cu.cuStreamGetFlags)
+    bind(resolve, b"cuStreamGetCtx", 9020, <void**>&cu.cuStreamGetCtx)
+    bind(resolve, b"cuStreamGetId", 12000, <void**>&cu.cuStreamGetId)
+    bind(resolve, b"cuEventCreate", 2000, <void**>&cu.cuEventCreate)
+    bind(resolve, b"cuEventDestroy", 4000, <void**>&cu.cuEventDestroy)
+    bind(resolve, b"cuEventRecord", 2000, <void**>&cu.cuEventRecord)
+    bind(resolve, b"cuEventQuery", 2000, <void**>&cu.cuEventQuery)
+    bind(resolve, b"cuEventSynchronize", 2000, <void**>&cu.cuEventSynchronize)
+    bind(resolve, b"cuEventElapsedTime", 2000, <void**>&cu.cuEventElapsedTime)
+    bind(resolve, b"cuModuleLoadDataEx", 2010, <void**>&cu.cuModuleLoadDataEx)
+    bind(resolve, b"cuModuleUnload", 2000, <void**>&cu.cuModuleUnload)
+    bind(resolve, b"cuModuleGetFunction", 2000, <void**>&cu.cuModuleGetFunction)
+    bind(resolve, b"cuModuleGetGlobal", 3020, <void**>&cu.cuModuleGetGlobal)
+    bind(resolve, b"cuModuleGetFunctionCount", 12040,
+         <void**>&cu.cuModuleGetFunctionCount, optional=True)
+    bind(resolve, b"cuModuleEnumerateFunctions", 12040,
+         <void**>&cu.cuModuleEnumerateFunctions, optional=True)
+    bind(resolve, b"cuFuncGetName", 12030, <void**>&cu.cuFuncGetName, optional=True)
+    bind(resolve, b"cuFuncGetAttribute", 2020, <void**>&cu.cuFuncGetAttribute)
+    bind(resolve, b"cuFuncSetAttribute", 9000, <void**>&cu.cuFuncSetAttribute)
+    bind(resolve, b"cuFuncGetParamInfo", 12040, <void**>&cu.cuFuncGetParamInfo, optional=True)
+    bind(resolve, b"cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050,
+         <void**>&cu.cuOccupancyMaxActiveBlocksPerMultiprocessor)
+    bind(resolve, b"cuOccupancyMaxPotentialBlockSize", 6050,
+         <void**>&cu.cuOccupancyMaxPotentialBlockSize)
+    bind(resolve, b"cuLaunchKernel", 4000, <void**>&cu.cuLaunchKernel)
+    bind(resolve, b"cyrtEmuLastFault", 12000, <void**>&cu.cyrtEmuLastFault, optional=True)
+
+
+def open_driver():
+    """Open the driver and fill the table; nothing where that has happened already.
+
+    Raises
+    ------
+    CudaError
+        No driver, none that is new enough, or no device.
+    """
+    global _opened, _emulated, process
+    if _opened is not None:
+        return
+    opened, emulated = library.open_library()
+    fill(<PFN_cuGetProcAddress_v12000><size_t>ctypes.cast(
+        opened.cuGetProcAddress_v2, ctypes.c_void_p).value)
+    check(cu.cuInit(0), b"cuInit")
+    _opened, _emulated = opened, emulated
+    os.register_at_fork(after_in_child=_forked)
+    process = READY
+
+
+def _forked():
+    global process
+    process = FORKED
+
+
+def close():
+    """Refuse every further call: the interpreter is going down."""
+    global process
+    if process == READY:
+        process = CLOSING
+
+
+cdef int ensure_open() except -1:
+    if process == READY:
+        return 0
+    if process == FORKED:
+        raise RuntimeError(
+            f"cyrt was used before this process (pid {os.getpid()}) was forked, and CUDA does not "
+            "survive a fork: start worker processes with the 'spawn' or 'forkserver' method")
+    if process == CLOSING:
+        raise RuntimeError("cyrt takes no work while the interpreter exits")
+    open_driver()
+    return 0
+
+
+cdef bint is_emulated() except -1:
+    ensure_open()
+    return _emulated
+
+
+def driver_info():
+    """What was opened: ``(path, emulated, version)``; the version is 13000 for CUDA 13.0."""
+    cdef int version = 0
+    ensure_open()
+    check(cu.cuDriverGetVersion(&version), b"cuDriverGetVersion")
+    return _opened._name, _emulated, version
+
+
+cdef str fault_text(int ordinal):
+    """The emulated device's own account of a fault."""
+    cdef char text[4096]
+    if cu.cyrtEmuLastFault == NULL or ordinal < 0:
+        return ""
+    text[0] = 0
+    cu.cyrtEmuLastFault(ordinal, text, sizeof(text))
+    return text.decode("utf-8", "replace")
+
+
+def describe(int code):
+    """The driver's ``(name, text)`` for a code."""
+    cdef const char* name = NULL
+    cdef const char* text = NULL
+    cu.cuGetErrorName(<CUresult>code, &name)
+    cu.cuGetErrorString(<CUresult>code, &text)
+    return ((<bytes>name).decode() if name != NULL else f"CUresult {code}",
+            (<bytes>text).decode() if text != NULL else "")
+
+
+cdef int fail(CUresult result, const char* call, int ordinal) except -1:
+    cdef int code = <int>result
+    name, text = describe(code)
+    if code not in errors.STICKY:
+        raise errors.CudaError(call.decode(), code, name, text)
+    if 0 <= ordinal < MAX_DEVICES and faulted[ordinal]:
+        return refuse(call, ordinal)
+    if _emulated:
+        detail = fault_text(ordinal)
+    else:
+        detail = "The device can be used no more in this process: restart it."
+    error = errors.CudaError(call.decode(), code, name, text, detail)
+    if 0 <= ordinal < MAX_DEVICES:
+        faulted[ordinal] = 1
+        faults[ordinal] = error
+    raise error
+
+
+cdef int refuse(const char* call, int ordinal) except -1:
+    first = faults[ordinal]
+    way_out = ("Device.reset() gives a fresh context" if _emulated
+               else "the process must be restarted")
+    raise errors.CudaError(
+        call.decode(), first.code, first.name,
+        f"device {ordinal} failed before, in {first.call}; {way_out}") from first
+
+
+def forget_fault(int ordinal):
+    """A device that was reset answers again."""
+    faulted[ordinal] = 0
+    faults.pop(ordinal, None)
+
+
+def constants():
+    """Enum values and struct sizes as the C compiler saw them: what the ABI test compares."""
+    return {
+        "CUresult": {
+            "CUDA_SUCCESS": <int>CUDA_SUCCESS,
+            "CUDA_ERROR_INVALID_VALUE": <int>CUDA_ERROR_INVALID_VALUE,
+            "CUDA_ERROR_OUT_OF_MEMORY": <int>CUDA_ERROR_OUT_OF_MEMORY,
+            "CUDA_ERROR_NOT_INITIALIZED": <int>CUDA_ERROR_NOT_INITIALIZED,
+            "CUDA_ERROR_DEINITIALIZED": <int>CUDA_ERROR_DEINITIALIZED,
+            "CUDA_ERROR_NO_DEVICE": <int>CUDA_ERROR_NO_DEVICE,
+            "CUDA_ERROR_INVALID_DEVICE": <int>CUDA_ERROR_INVALID_DEVICE,
+            "CUDA_ERROR_INVALID_IMAGE": <int>CUDA_ERROR_INVALID_IMAGE,
+            "CUDA_ERROR_INVALID_CONTEXT": <int>CUDA_ERROR_INVALID_CONTEXT,
+            "CUDA_ERROR_NO_BINARY_FOR_GPU": <int>CUDA_ERROR_NO_BINARY_FOR_GPU,
+            "CUDA_ERROR_INVALID_PTX": <int>CUDA_ERROR_INVALID_PTX,
+            "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": <int>CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+            "CUDA_ERROR_INVALID_SOURCE": <int>CUDA_ERROR_INVALID_SOURCE,
+            "CUDA_ERROR_NOT_FOUND": <int>CUDA_ERROR_NOT_FOUND,
+            "CUDA_ERROR_NOT_READY": <int>CUDA_ERROR_NOT_READY,
+            "CUDA_ERROR_ILLEGAL_ADDRESS": <int>CUDA_ERROR_ILLEGAL_ADDRESS,
+            "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": <int>CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+            "CUDA_ERROR_LAUNCH_TIMEOUT": <int>CUDA_ERROR_LAUNCH_TIMEOUT,
+            "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED": <int>CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED,
+            "CUDA_ERROR_CONTEXT_IS_DESTROYED": <int>CUDA_ERROR_CONTEXT_IS_DESTROYED,
+            "CUDA_ERROR_ASSERT": <int>CUDA_ERROR_ASSERT,
+            "CUDA_ERROR_HARDWARE_STACK_ERROR": <int>CUDA_ERROR_HARDWARE_STACK_ERROR,
+            "CUDA_ERROR_ILLEGAL_INSTRUCTION": <int>CUDA_ERROR_ILLEGAL_INSTRUCTION,
+            "CUDA_ERROR_MISALIGNED_ADDRESS": <int>CUDA_ERROR_MISALIGNED_ADDRESS,
+            "CUDA_ERROR_INVALID_ADDRESS_SPACE": <int>CUDA_ERROR_INVALID_ADDRESS_SPACE,
+            "CUDA_ERROR_INVALID_PC": <int>CUDA_ERROR_INVALID_PC,
+            "CUDA_ERROR_LAUNCH_FAILED": <int>CUDA_ERROR_LAUNCH_FAILED,
+            "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE": <int>CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+            "CUDA_ERROR_NOT_SUPPORTED": <int>CUDA_ERROR_NOT_SUPPORTED,
+            "CUDA_ERROR_UNKNOWN": <int>CUDA_ERROR_UNKNOWN,
+        },
+        "CUdevice_attribute": {
+            "CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK": <int>CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+            "CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X": <int>CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X,
+            "CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y": <int>CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
+            "CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z": <int>CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z,
+            "CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X": <int>CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
+            "CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y": <int>CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
+            "CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z": <int>CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,
+            "CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT": <int>CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+            "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR": <int>CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+            "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR": <int>CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+            "CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY": <int>CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY,
+            "CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS": <int>CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
+            "CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK": <int>CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK,
+            "CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": <int>CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+        },
+        "CUfunction_attribute": {
+            "CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK": <int>CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+            "CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES": <int>CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+            "CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES": <int>CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES,
+            "CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES": <int>CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+            "CU_FUNC_ATTRIBUTE_NUM_REGS": <int>CU_FUNC_ATTRIBUTE_NUM_REGS,
+            "CU_FUNC_ATTRIBUTE_PTX_VERSION": <int>CU_FUNC_ATTRIBUTE_PTX_VERSION,
+            "CU_FUNC_ATTRIBUTE_BINARY_VERSION": <int>CU_FUNC_ATTRIBUTE_BINARY_VERSION,
+            "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES": <int>CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+        },
+        "CUpointer_attribute": {
+            "CU_POINTER_ATTRIBUTE_MEMORY_TYPE": <int>CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+            "CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL": <int>CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+            "CU_POINTER_ATTRIBUTE_IS_MANAGED": <int>CU_POINTER_ATTRIBUTE_IS_MANAGED,
+        },
+        "CUmemorytype": {
+            "CU_MEMORYTYPE_HOST": <int>CU_MEMORYTYPE_HOST,
+            "CU_MEMORYTYPE_DEVICE": <int>CU_MEMORYTYPE_DEVICE,
+        },
+        "CUjit_option": {
+            "CU_JIT_INFO_LOG_BUFFER": <int>CU_JIT_INFO_LOG_BUFFER,
+            "CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES": <int>CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+            "CU_JIT_ERROR_LOG_BUFFER": <int>CU_JIT_ERROR_LOG_BUFFER,
+            "CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES": <int>CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+        },
+        "CUstream_flags": {
+            "CU_STREAM_DEFAULT": <int>CU_STREAM_DEFAULT,
+            "CU_STREAM_NON_BLOCKING": <int>CU_STREAM_NON_BLOCKING,
+        },
+        "CUevent_flags": {
+            "CU_EVENT_DEFAULT": <int>CU_EVENT_DEFAULT,
+            "CU_EVENT_BLOCKING_SYNC": <int>CU_EVENT_BLOCKING_SYNC,
+            "CU_EVENT_DISABLE_TIMING": <int>CU_EVENT_DISABLE_TIMING,
+        },
+        "CUmemAttach_flags": {
+            "CU_MEM_ATTACH_GLOBAL": <int>CU_MEM_ATTACH_GLOBAL,
+        },
+        "CUdriverProcAddressQueryResult": {
+            "CU_GET_PROC_ADDRESS_SUCCESS": <int>CU_GET_PROC_ADDRESS_SUCCESS,
+            "CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND": <int>CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND,
+            "CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT": <int>CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT,
+        },
+        "sizeof": {
+            "CUdevice": sizeof(CUdevice),
+            "CUdeviceptr": sizeof(CUdeviceptr),
+            "CUstream": sizeof(CUstream),
+            "CUuuid": sizeof(CUuuid),
+        },
+    }

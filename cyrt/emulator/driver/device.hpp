@@ -1,0 +1,69 @@
+// The emulated devices of this process.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "driver/api.hpp"
+#include "exec/arena.hpp"
+
+namespace cyrt::emu {
+
+class MemoryPool;
+
+// What the emulated multiprocessor is said to hold; attributes, launch and occupancy agree on it.
+namespace limits {
+constexpr uint32_t kWarp = 32;
+constexpr uint32_t kBlockThreads = 1024;
+constexpr uint32_t kBlockX = 1024, kBlockY = 1024, kBlockZ = 64;
+constexpr uint32_t kGridX = 2147483647, kGridY = 65535, kGridZ = 65535;
+constexpr uint32_t kStaticShared = 48 << 10;          // also the dynamic limit without opt-in
+constexpr uint32_t kOptinShared = 227 << 10;
+constexpr uint32_t kMultiprocessorShared = 228 << 10;
+constexpr uint32_t kReservedShared = 1 << 10;         // of each block, by the system
+constexpr uint32_t kRegisters = 65536;
+constexpr uint32_t kMultiprocessorThreads = 2048;
+constexpr uint32_t kMultiprocessorBlocks = 32;
+constexpr uint32_t kMultiprocessors = 8;
+}  // namespace limits
+
+// INVARIANT: devices are made at cuInit and never destroyed; threads may still use them at exit.
+class Device {
+public:
+    explicit Device(CUdevice ordinal);
+    ~Device();
+
+    const CUdevice ordinal;
+    Arena arena;
+
+    std::shared_ptr<Context> retain_primary();
+    void release_primary();
+    void reset_primary();
+    void set_primary_flags(unsigned flags);
+    void primary_state(unsigned& flags, bool& active);
+
+    // The first fault since the start, or since its primary context was reset.
+    void record_fault(const std::string& text);
+    std::string fault_text();
+
+    const std::shared_ptr<MemoryPool> default_pool;
+    std::shared_ptr<MemoryPool> current_pool();
+    void set_current_pool(std::shared_ptr<MemoryPool> pool);
+
+private:
+    std::mutex mutex_;
+    std::shared_ptr<Context> primary_;
+    unsigned retained_ = 0;
+    unsigned primary_flags_ = 0;
+    std::string fault_;
+    std::shared_ptr<MemoryPool> pool_;
+};
+
+int device_count();
+Device& device_at(CUdevice ordinal);    // throws CUDA_ERROR_INVALID_DEVICE
+
+// The device whose memory holds this address, or nullptr; says nothing of allocations.
+Device* device_of(uint64_t address);
+
+}  // namespace cyrt::emu

@@ -1,0 +1,62 @@
+// A mark in a stream.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+
+#include "driver/api.hpp"
+#include "driver/handles.hpp"
+
+namespace cyrt::emu {
+
+class Stream;
+
+// INVARIANTS
+// - An event means its latest record: a (stream, ticket) that is done once the stream has run it.
+// - The time belongs to the record of the highest serial that has run.
+class Event : public std::enable_shared_from_this<Event> {
+public:
+    using Clock = std::chrono::steady_clock;
+    struct Mark {
+        std::shared_ptr<Stream> stream;    // nullptr: never recorded
+        uint64_t ticket = 0;
+    };
+
+    Event(std::shared_ptr<Context> context, unsigned flags);
+
+    Context& context() const { return *context_; }
+    const unsigned flags;
+    uintptr_t handle = 0;
+
+    void record(Stream& stream);
+    Mark mark() const;
+    void stamp(uint64_t serial);           // the stream has come to this record
+    Clock::time_point time() const;
+
+private:
+    const std::shared_ptr<Context> context_;
+    mutable std::mutex mutex_;
+    Mark mark_;
+    uint64_t begun_ = 0, marked_ = 0, stamped_ = 0;     // serials
+    Clock::time_point time_;
+};
+
+struct RecordOperation {
+    std::shared_ptr<Event> event;
+    uint64_t serial;
+    static constexpr bool runs_after_fault = true;
+    void run(Context& context);
+};
+
+// Passes once another stream has run a ticket.
+struct WaitOperation {
+    Event::Mark mark;
+    static constexpr bool runs_after_fault = true;
+    void run(Context& context);
+};
+
+HandleTable<Event>& events();
+std::shared_ptr<Event> event_from(CUevent handle);    // throws CUDA_ERROR_INVALID_HANDLE
+
+}  // namespace cyrt::emu

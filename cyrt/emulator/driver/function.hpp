@@ -1,0 +1,56 @@
+// A kernel of a loaded module.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "driver/api.hpp"
+#include "driver/handles.hpp"
+#include "exec/launch.hpp"
+#include "exec/program.hpp"
+
+namespace cyrt::emu {
+
+class Module;
+
+// INVARIANT: a function is part of its module: whoever holds one holds the module.
+class Function {
+public:
+    Function(Module& module, const std::string& name);
+
+    Module& module;
+    const std::string name;
+    const KernelInfo info;
+    uintptr_t handle = 0;
+
+    Context& context() const;
+    // Made ready at the first call.
+    const Program& program();
+    bool prepared() const { return prepared_.load(std::memory_order_acquire); }
+
+    int attribute(CUfunction_attribute which) const;
+    void set_attribute(CUfunction_attribute which, int value);
+    uint32_t max_dynamic_shared() const { return max_dynamic_shared_.load(); }
+    uint32_t max_threads() const { return info.max_threads; }
+    uint32_t registers() const { return registers_; }
+
+    // Throws what the driver answers for a block of that shape.
+    void check_block(Dim3 block) const;
+
+private:
+    uint32_t registers_;
+    Dim3 required_{0, 0, 0};       // of .reqntid
+    std::atomic<uint32_t> max_dynamic_shared_;
+    std::atomic<int> carveout_{-1};
+    std::mutex preparing_;
+    std::atomic<bool> prepared_{false};
+    std::shared_ptr<const Program> program_;
+};
+
+HandleTable<Function>& functions();
+// A CUfunction, or a CUkernel in its place, for use in `context`; throws INVALID_HANDLE.
+std::shared_ptr<Function> function_from(CUfunction handle, Context& context);
+
+}  // namespace cyrt::emu

@@ -1,0 +1,27 @@
+// Functions of the host that a stream runs in its turn.
+#pragma once
+
+#include "driver/api.hpp"
+
+namespace cyrt::emu {
+
+// True on a thread that is running one: it may not call the driver.
+bool in_host_function();
+
+struct HostOperation {
+    CUhostFn function;
+    void* data;
+    static constexpr bool runs_after_fault = false;
+    void run(Context& context);
+};
+
+// cuStreamAddCallback's: told of the context's state, and run in any.
+struct CallbackOperation {
+    CUstreamCallback function;
+    CUstream stream;
+    void* data;
+    static constexpr bool runs_after_fault = true;
+    void run(Context& context);
+};
+
+}  // namespace cyrt::emu

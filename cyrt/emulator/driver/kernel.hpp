@@ -1,0 +1,48 @@
+// A launch of a kernel as a stream runs it.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "exec/launch.hpp"
+
+namespace cyrt::emu {
+
+class Context;
+class Function;
+
+// A kernel's parameters, packed. Small ones need no memory of their own.
+class ParamBlock {
+public:
+    // Room for `size` bytes, all zero.
+    std::byte* reset(size_t size) {
+        size_ = size;
+        if (size <= sizeof inline_) {
+            std::memset(inline_, 0, size);
+            return inline_;
+        }
+        large_.assign(size, std::byte{0});
+        return large_.data();
+    }
+    const std::byte* data() const { return size_ <= sizeof inline_ ? inline_ : large_.data(); }
+    size_t size() const { return size_; }
+
+private:
+    size_t size_ = 0;
+    alignas(16) std::byte inline_[192];
+    std::vector<std::byte> large_;
+};
+
+struct KernelOperation {
+    std::shared_ptr<Function> function;
+    Dim3 grid, block;
+    uint32_t dynamic_shared = 0;
+    bool cooperative = false;
+    ParamBlock params;
+    static constexpr bool runs_after_fault = false;
+    void run(Context& context);
+};
+
+}  // namespace cyrt::emu

@@ -1,0 +1,115 @@
+#include "exec/addressing.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+namespace cyrt::emu {
+
+namespace {
+
+std::string hex(uint64_t value) {
+    char text[19];
+    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+    return text;
+}
+
+const char* window_name(uint64_t window) {
+    if (window == kSharedWindow) return "shared";
+    if (window == kLocalWindow) return "local";
+    return "parameter";
+}
+
+uint64_t window_of(ptx::Space space) {
+    if (space == ptx::Space::shared) return kSharedWindow;
+    if (space == ptx::Space::local) return kLocalWindow;
+    return kParamWindow;
+}
+
+// One lane's access.
+struct LaneAccess {
+    const WarpContext& context;
+    const MemoryOp& op;
+    Access access;
+    int lane;
+    uint64_t address;    // generic
+    uint64_t bytes;
+
+    [[noreturn]] void fault(FaultKind kind, const std::string& text) const {
+        const char* doing = access == Access::read    ? "read"
+                            : access == Access::write ? "write"
+                                                      : "atomic access";
+        throw FaultSignal{kind, lane,
+                          std::string(doing) + " of " + std::to_string(bytes) + " bytes at " + text};
+    }
+
+    std::byte* host() const {
+        if (address % bytes != 0)
+            fault(FaultKind::misaligned_address,
+                  "address " + hex(address) + ", which is no multiple of that");
+        const uint64_t window = address & kWindowMask;
+        if (window == kSharedWindow || window == kLocalWindow || window == kParamWindow)
+            return in_window(window);
+        return in_device_memory();
+    }
+
+    std::byte* in_window(uint64_t window) const {
+        const Stretch stretch = window == kSharedWindow  ? shared_stretch(context, window)
+                                : window == kLocalWindow ? local_stretch(context, window)
+                                                         : param_stretch(context, window);
+        if (stretch.hi - stretch.lo < bytes || address > stretch.hi - bytes)
+            fault(FaultKind::illegal_address,
+                  "address " + hex(address - window) + " of " + window_name(window) +
+                      " memory, which has " + std::to_string(stretch.hi - stretch.lo) + " bytes");
+        if (window == kParamWindow && access != Access::read)
+            fault(FaultKind::illegal_address,
+                  "address " + hex(address - window) + " of the kernel's parameters");
+        const uint64_t at = address - window;
+        if (stretch.valid) track(stretch.valid + at);
+        return stretch.host + at + uint64_t(lane) * stretch.lane_stride;
+    }
+
+    std::byte* in_device_memory() const {
+        Region& cached = context.regions[op.cache];
+        if (!cached.holds(address, bytes)) {
+            Region found;
+            if (!context.arena->find(address, found) || !found.holds(address, bytes))
+                fault(FaultKind::illegal_address,
+                      "address " + hex(address) + " (" + context.arena->describe(address) + ")");
+            cached = found;
+        }
+        if (cached.valid) track(cached.valid + (address - cached.lo));
+        return cached.at(address);
+    }
+
+    void track(uint8_t* valid) const {
+        if (access == Access::write) {
+            std::fill_n(valid, bytes, uint8_t(1));
+            return;
+        }
+        const uint8_t* const unwritten = std::find(valid, valid + bytes, uint8_t(0));
+        if (unwritten != valid + bytes)
+            fault(FaultKind::uninitialized_read,
+                  "address " + hex(address) + ", whose byte " +
+                      std::to_string(unwritten - valid) + " nobody has written");
+    }
+};
+
+}  // namespace
+
+void locate_each(const Warp& warp, const MemoryOp& op, AddressKind kind, Access access,
+                 HostAddresses& addresses) {
+    const uint64_t bytes = uint64_t(op.size) * op.count;
+    const uint64_t window = kind == AddressKind::window ? window_of(op.space) : 0;
+    const int first = first_lane(warp.active);
+    for (int lane = first; lane < kWarpSize; ++lane) {
+        if (!warp.lane_on[lane]) continue;
+        uint64_t& address = addresses.lane[lane];
+        address = reinterpret_cast<uint64_t>(
+            LaneAccess{*warp.context, op, access, lane, window | address, bytes}.host());
+    }
+    for (int lane = 0; lane < kWarpSize; ++lane)
+        if (!warp.lane_on[lane]) addresses.lane[lane] = addresses.lane[first];
+}
+
+}  // namespace cyrt::emu

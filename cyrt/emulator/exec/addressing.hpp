@@ -1,0 +1,171 @@
+// From the addresses that the lanes of a warp access to host addresses, checked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "exec/context.hpp"
+#include "exec/inst.hpp"
+#include "exec/lanes.hpp"
+#include "exec/memory_ops.hpp"
+
+namespace cyrt::emu {
+
+enum class Access : uint8_t { read, write, update };
+
+// What an address means. `window`: an offset into shared, local or param memory (MemoryOp::space).
+enum class AddressKind : uint8_t { window, device, generic };
+
+// Host addresses of the bytes that lanes access. Inactive lanes repeat an active one's: what
+// reads may read for all 32.
+struct HostAddresses {
+    alignas(64) uint64_t lane[kWarpSize];
+};
+
+// A stretch of addresses and where it lives; each lane's copy `lane_stride` after the last one's.
+struct Stretch {
+    uint64_t lo, hi;
+    std::byte* host;
+    uint8_t* valid;
+    uint64_t lane_stride;
+};
+
+inline Stretch shared_stretch(const WarpContext& context, uint64_t lo) {
+    return {lo, lo + context.shared_bytes, context.shared, context.shared_valid, 0};
+}
+inline Stretch local_stretch(const WarpContext& context, uint64_t lo) {
+    return {lo, lo + context.local_bytes, context.local, nullptr, context.local_stride};
+}
+inline Stretch param_stretch(const WarpContext& context, uint64_t lo) {
+    return {lo, lo + context.param_bytes, context.params, nullptr, 0};
+}
+inline Stretch window_stretch(const WarpContext& context, ptx::Space space) {
+    if (space == ptx::Space::shared) return shared_stretch(context, 0);
+    if (space == ptx::Space::local) return local_stretch(context, 0);
+    return param_stretch(context, 0);
+}
+
+// Where a warp's generic address most likely points.
+inline Stretch generic_stretch(const WarpContext& context, const Region& cached, uint64_t address) {
+    switch (address & kWindowMask) {
+    case kSharedWindow: return shared_stretch(context, kSharedWindow);
+    case kLocalWindow: return local_stretch(context, kLocalWindow);
+    case kParamWindow: return param_stretch(context, kParamWindow);
+    default: return {cached.lo, cached.hi, cached.host, cached.valid, 0};
+    }
+}
+
+// Lane by lane, with everything checked. `addresses.lane` holds the lanes' device addresses and
+// receives the host's. Throws FaultSignal.
+void locate_each(const Warp& warp, const MemoryOp& op, AddressKind kind, Access access,
+                 HostAddresses& addresses);
+
+// The lanes' addresses, an active lane's in place of those of inactive ones.
+template <AddressKind kind>
+inline void collect_addresses(const Warp& warp, const Inst& inst, const MemoryOp& op,
+                              HostAddresses& out) {
+    const uint64_t keep = kind == AddressKind::window ? 0xffffffffull : ~0ull;
+    const uint64_t offset = uint64_t(op.offset);
+    if (inst.s[0] == kNoSlot) {
+        for (uint64_t& address : out.lane) address = offset & keep;
+        return;
+    }
+    if (op.address_cell == 8) {
+        const uint64_t* from = cells<uint64_t>(warp, inst.s[0]);
+        for (int i = 0; i < kWarpSize; ++i) out.lane[i] = (from[i] + offset) & keep;
+    } else {
+        const uint32_t* from = cells<uint32_t>(warp, inst.s[0]);
+        for (int i = 0; i < kWarpSize; ++i) out.lane[i] = (from[i] + offset) & keep;
+    }
+    if (warp.active != kFullMask) {
+        const uint64_t active_one = out.lane[first_lane(warp.active)];
+        for (int i = 0; i < kWarpSize; ++i)
+            out.lane[i] = warp.lane_on[i] ? out.lane[i] : active_one;
+    }
+}
+
+template <AddressKind kind>
+inline Stretch likely_stretch(const WarpContext& context, const MemoryOp& op, uint64_t address) {
+    if (kind == AddressKind::window) return window_stretch(context, op.space);
+    const Region& cached = context.regions[op.cache];
+    if (kind == AddressKind::generic) return generic_stretch(context, cached, address);
+    return {cached.lo, cached.hi, cached.host, cached.valid, 0};
+}
+
+// Accesses of all 32 lanes whose host addresses lie `step` bytes apart: they make one stretch, go
+// to one address (0), or are one variable of local memory, of which each lane has its own.
+struct AddressRun {
+    uint64_t host = 0;     // the first lane's; 0: no such run
+    uint64_t step = 0;
+};
+
+template <typename Cell>
+inline bool steps_evenly(const Cell* addresses, Cell step) {
+    Cell differs = 0;
+    for (int i = 1; i < kWarpSize; ++i) differs |= (addresses[i] - addresses[i - 1]) ^ step;
+    return differs == 0;
+}
+
+// What most accesses are, found without a look at each address. A run of which something does not
+// hold is left to locate(), which says what.
+template <AddressKind kind>
+inline AddressRun find_run(const Warp& warp, const Inst& inst, const MemoryOp& op) {
+    if (warp.active != kFullMask) return {};
+    const uint64_t bytes = uint64_t(op.size) * op.count;
+    uint64_t first = uint64_t(op.offset), step = 0;
+    if (inst.s[0] != kNoSlot && op.address_cell == 8) {
+        const uint64_t* from = cells<uint64_t>(warp, inst.s[0]);
+        first += from[0];
+        step = from[1] - from[0];
+        if ((step != 0 && step != bytes) || !steps_evenly<uint64_t>(from, step)) return {};
+    } else if (inst.s[0] != kNoSlot) {
+        const uint32_t* from = cells<uint32_t>(warp, inst.s[0]);
+        first += from[0];
+        step = from[1] - from[0];
+        if ((step != 0 && step != bytes) || !steps_evenly<uint32_t>(from, uint32_t(step)))
+            return {};
+    }
+    if (kind == AddressKind::window) first &= 0xffffffffull;
+    const Stretch stretch = likely_stretch<kind>(*warp.context, op, first);
+    const uint64_t length = step * (kWarpSize - 1) + bytes;
+    if (stretch.valid || (first & (bytes - 1)) != 0 || first < stretch.lo || first > stretch.hi ||
+        stretch.hi - first < length)
+        return {};
+    if (kind != AddressKind::device && stretch.lane_stride != 0) {
+        if (step != 0) return {};
+        step = stretch.lane_stride;
+    }
+    return {reinterpret_cast<uint64_t>(stretch.host) + (first - stretch.lo), step};
+}
+
+// Fills in `out` for the accesses of all active lanes (of which there must be one).
+template <AddressKind kind>
+inline void locate(const Warp& warp, const Inst& inst, const MemoryOp& op, Access access,
+                   HostAddresses& out) {
+    collect_addresses<kind>(warp, inst, op, out);
+    const Stretch stretch = likely_stretch<kind>(*warp.context, op, out.lane[0]);
+    const uint64_t bytes = uint64_t(op.size) * op.count;
+    if (stretch.hi - stretch.lo < bytes || stretch.valid)
+        return locate_each(warp, op, kind, access, out);
+
+    // All lanes at once: the top bit of `outside` ends up set when an address lies below the
+    // stretch or too close to its end (no stretch is 2^63 bytes long).
+    const uint64_t last = stretch.hi - stretch.lo - bytes;
+    uint64_t outside = 0, all = 0;
+    for (int i = 0; i < kWarpSize; ++i) {
+        const uint64_t at = out.lane[i] - stretch.lo;
+        outside |= at | (last - at);
+        all |= out.lane[i];
+    }
+    if (outside >> 63 || (all & (bytes - 1)) != 0)
+        return locate_each(warp, op, kind, access, out);
+    const uint64_t host = reinterpret_cast<uint64_t>(stretch.host) - stretch.lo;
+    for (uint64_t& address : out.lane) address += host;
+    if (kind != AddressKind::device && stretch.lane_stride != 0) {
+        const int some = first_lane(warp.active);
+        for (int i = 0; i < kWarpSize; ++i)
+            out.lane[i] += uint64_t(warp.lane_on[i] ? i : some) * stretch.lane_stride;
+    }
+}
+
+}  // namespace cyrt::emu

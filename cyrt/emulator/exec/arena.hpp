@@ -1,0 +1,60 @@
+// Device memory: live allocations, found by address, with what checking needs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace cyrt::emu {
+
+// One live allocation, or the part of the host's memory that the device may touch.
+struct Region {
+    uint64_t lo = 0, hi = 0;       // [lo, hi)
+    std::byte* host = nullptr;     // where the byte at `lo` lives
+    uint8_t* valid = nullptr;      // one byte for each: 0 = never written; nullptr: not tracked
+
+    bool holds(uint64_t address, uint64_t size) const {
+        return address >= lo && address <= hi && hi - address >= size;
+    }
+    std::byte* at(uint64_t address) const { return host + (address - lo); }
+};
+
+// INVARIANTS
+// - Backing memory stays mapped as long as the arena lives: a stale Region never faults the host.
+// - Fresh memory is poisoned (0xcb in every byte); in checking mode its `valid` bytes are 0.
+// - Thread safe. `find` takes a shared lock; callers keep the Region of the last hit.
+class Arena {
+public:
+    // `base`: address of the first byte; `capacity`: bytes the device has; `check`: track writes.
+    Arena(uint64_t base, uint64_t capacity, bool check);
+    ~Arena();
+    Arena(const Arena&) = delete;
+    Arena& operator=(const Arena&) = delete;
+
+    // 0 where no room is left. Alignment is at least 256, as the driver's.
+    uint64_t allocate(uint64_t size);
+    bool release(uint64_t address);    // false: not the start of a live allocation
+
+    // Host memory that kernels may use under its own address (pinned, registered, managed).
+    void attach(void* host, uint64_t size);
+    bool detach(void* host);
+
+    // Another device's memory that kernels may use too.
+    void add_peer(const Arena& peer);
+    void remove_peer(const Arena& peer);
+
+    bool find(uint64_t address, Region& out) const;
+    // "4 bytes past the end of the 4096-byte allocation at 0x…", "inside the freed …": for faults.
+    std::string describe(uint64_t address) const;
+
+    uint64_t capacity() const;
+    uint64_t used() const;
+    bool checking() const;
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace cyrt::emu

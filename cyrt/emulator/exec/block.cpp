@@ -1,0 +1,163 @@
+#include "exec/block.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "exec/reach.hpp"
+
+namespace cyrt::emu {
+
+namespace {
+
+constexpr int kPoison = 0xcb;
+// Rounds in which all warps only spin before other blocks have a turn. In a cooperative launch
+// that is what they wait for; elsewhere it may be a loop of atomics that gets on by itself.
+constexpr int kPatience = 16;
+
+std::string text_of(const Dim3& at) {
+    return "(" + std::to_string(at.x) + "," + std::to_string(at.y) + "," + std::to_string(at.z) +
+           ")";
+}
+
+}  // namespace
+
+void Block::start(Grid& grid, Worker& worker, ProgramStore& store, uint64_t number) {
+    const Launch& launch = grid.launch;
+    grid_ = &grid;
+    worker_ = &worker;
+    store_ = &store;
+    program_ = &grid.program;
+    code_ = program_->code.data();
+    number_ = number;
+    index_ = {uint32_t(number % launch.grid.x), uint32_t(number / launch.grid.x % launch.grid.y),
+              uint32_t(number / launch.grid.x / launch.grid.y)};
+    live_threads_ = uint32_t(launch.block.count());
+    released_dependents_ = false;
+    barriers_.fill({});
+
+    own_shared_bytes_ = program_->static_shared + launch.dynamic_shared;
+    reserved_offset_ = round_up(own_shared_bytes_, 16u);
+    shared_bytes_ = program_->uses_reserved_shared ? reserved_offset_ + kReservedShared
+                                                   : own_shared_bytes_;
+    if (shared_bytes_ > shared_capacity_) {
+        shared_ = aligned_bytes(shared_bytes_);
+        shared_capacity_ = shared_bytes_;
+        std::memset(shared_.get(), kPoison, shared_bytes_);
+    }
+    if (launch.arena && launch.arena->checking()) {
+        std::memset(shared_.get(), kPoison, shared_bytes_);
+        shared_valid_.assign(shared_bytes_, 0);
+    } else {
+        shared_valid_.clear();
+    }
+    if (program_->uses_reserved_shared) {   // a driver clears it
+        std::memset(shared_.get() + reserved_offset_, 0, kReservedShared);
+        if (!shared_valid_.empty())
+            std::memset(shared_valid_.data() + reserved_offset_, 1, kReservedShared);
+    }
+
+    warp_count_ = (live_threads_ + kWarpSize - 1) / kWarpSize;
+    while (warps_.size() < warp_count_) warps_.push_back(std::make_unique<WarpState>());
+    for (size_t i = 0; i < warp_count_; ++i) {
+        WarpState& warp = *warps_[i];
+        const uint32_t threads = std::min(live_threads_ - uint32_t(i) * kWarpSize, 32u);
+        warp.index = uint32_t(i);
+        warp.lanes = warp.live = threads == 32 ? kFullMask : (1u << threads) - 1;
+        warp.rotates = false;
+        warp.ready_count = warp.parked_count = 0;
+        make_ready(warp, program_->functions.back().entry, warp.live);
+    }
+}
+
+void Block::start_warp(WarpState& warp) {
+    const Launch& launch = grid_->launch;
+    warp.storage = store_->take(*program_);
+    std::byte* slots = warp.storage->slots.get();
+    warp.warp.slots = slots;
+    warp.warp.context = &warp.context;
+    const WarpPlace place{&launch, index_, number_, warp.index, own_shared_bytes_,
+                          reserved_offset_, grid_->workspace};
+    for (const SpecialSlot& special : program_->specials) fill_special(special, place, slots);
+    for (const auto& [slot, bytes] : program_->poison) std::memset(slots + slot, kPoison, bytes);
+    if (program_->uses_stack) {
+        auto* stack = cells<uint64_t>(warp.warp, program_->stack_slot);
+        std::fill_n(stack, kWarpSize, program_->frame_bytes);
+        warp.frames.fill(nullptr);
+    }
+
+    WarpContext& context = warp.context;
+    context.memory_ops = program_->memory_ops.data();
+    context.frame_copies = program_->frame_copies.data();
+    context.regions = store_->regions.data();
+    context.arena = launch.arena;
+    context.checking = launch.arena && launch.arena->checking();
+    context.shared = shared_.get();
+    context.shared_valid = shared_valid_.empty() ? nullptr : shared_valid_.data();
+    context.shared_bytes = shared_bytes_;
+    context.local = warp.storage->local.get();
+    context.local_stride = store_->local_stride();
+    context.stack_limit = program_->frame_bytes + program_->stack_bytes;
+    context.local_bytes = context.stack_limit + program_->staging_bytes;
+    context.params = const_cast<std::byte*>(launch.params);
+    context.param_bytes = program_->param_bytes;
+    context.launch = &launch;
+}
+
+Block::State Block::run() {
+    const int patience = grid_->launch.cooperative ? 1 : kPatience;
+    for (int idle = 0; idle < patience;) {
+        bool ran = false;
+        bool only_spun = true;
+        for (size_t i = 0; i < warp_count_; ++i) {
+            WarpState& warp = *warps_[i];
+            if (warp.ready_count == 0) continue;
+            if (!warp.storage) start_warp(warp);
+            ran = true;
+            only_spun &= run_warp(warp) == Turn::spun;
+            if (warp.live == 0) store_->give(std::move(warp.storage));
+        }
+        if (live_threads_ == 0) return State::finished;
+        if (!ran) throw_deadlock();
+        if (grid_->stopped()) break;
+        idle = only_spun ? idle + 1 : 0;
+    }
+    return State::waiting;
+}
+
+void Block::end() {
+    for (size_t i = 0; i < warp_count_; ++i) {
+        WarpState& warp = *warps_[i];
+        if (!warp.storage) continue;
+        if (program_->uses_stack) leave_frames(warp, warp.live);   // after a fault
+        store_->give(std::move(warp.storage));
+    }
+    if (program_->launches_dependents && !released_dependents_) grid_->release_dependents();
+}
+
+Dim3 Block::thread_of(const WarpState& warp, int lane) const {
+    const Dim3& size = grid_->launch.block;
+    const uint32_t thread = warp.index * kWarpSize + uint32_t(lane);
+    return {thread % size.x, thread / size.x % size.y, thread / size.x / size.y};
+}
+
+Fault Block::fault_of(const WarpState& warp, const Inst& inst, const FaultSignal& signal) const {
+    const std::string& kernel = grid_->launch.kernel_name;
+    return {signal.kind, "kernel " + (kernel.empty() ? program_->name : kernel) + ", block " +
+                             text_of(index_) + ", thread " +
+                             text_of(thread_of(warp, signal.lane)) + ", PTX line " +
+                             std::to_string(inst.line) + ": " + signal.text};
+}
+
+void Block::throw_deadlock() const {
+    size_t w = 0;
+    while (warps_[w]->parked_count == 0) ++w;   // all lanes that are left are parked
+    const Parked& parked = warps_[w]->parked[0];
+    const std::string what = parked.at_barrier ? "barrier " + std::to_string(parked.key)
+                                               : "the other lanes of its member mask";
+    throw fault_of(*warps_[w], code_[parked.pc],
+                   {FaultKind::deadlock, first_lane(parked.mask),
+                    "waits for " + what + "; all " + std::to_string(live_threads_) +
+                        " threads left of the block wait, and none can go on"});
+}
+
+}  // namespace cyrt::emu

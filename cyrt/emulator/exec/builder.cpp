@@ -1,0 +1,74 @@
+#include "exec/builder.hpp"
+
+#include "exec/moves.hpp"
+
+namespace cyrt::emu {
+
+uint32_t ProgramBuilder::add_slot(uint8_t cell) {
+    slots_.push_back({cell, function_});
+    return uint32_t(slots_.size() - 1);
+}
+
+uint32_t ProgramBuilder::add_program_slot(uint8_t cell) {
+    slots_.push_back({cell, -1});
+    return uint32_t(slots_.size() - 1);
+}
+
+uint32_t ProgramBuilder::constant(uint8_t cell, uint64_t lo, uint64_t hi) {
+    const auto [found, is_new] = constants_.try_emplace({cell, lo, hi}, 0);
+    if (is_new) {
+        found->second = add_program_slot(cell);
+        program_.constants.push_back({lo, hi, cell, found->second});
+    }
+    return found->second;
+}
+
+uint32_t ProgramBuilder::special(Special which, uint8_t cell) {
+    const auto [found, is_new] = specials_.try_emplace({which, cell}, 0);
+    if (is_new) {
+        found->second = add_program_slot(cell);
+        program_.specials.push_back({which, cell, found->second});
+        program_.uses_workspace |= which == Special::workspace_low;
+        program_.uses_reserved_shared |= which == Special::reserved_begin;
+    }
+    return found->second;
+}
+
+void ProgramBuilder::emit(Inst inst, int line) {
+    inst.line = uint32_t(line);
+    program_.code.push_back(inst);
+}
+
+Control& ProgramBuilder::emit_control(ControlKind kind, int line, uint32_t s0) {
+    Inst inst;
+    inst.s[0] = s0;
+    inst.extra = uint32_t(program_.controls.size());
+    emit(inst, line);
+    program_.controls.emplace_back();
+    program_.controls.back().kind = kind;
+    return program_.controls.back();
+}
+
+void ProgramBuilder::emit_memory(Inst inst, MemoryOp op, bool vector_is_result, int line) {
+    inst.extra = uint32_t(program_.memory_ops.size());
+    op.cache = inst.extra;
+    program_.memory_ops.push_back(op);
+    vector_results_.push_back(vector_is_result);
+    emit(inst, line);
+}
+
+void ProgramBuilder::emit_frame_copy(uint32_t from_base, uint32_t to_base, FrameCopy copy,
+                                     int line) {
+    if (copy.bytes == 0) return;
+    Inst inst;
+    inst.run = copy_frame;
+    inst.s[0] = from_base;
+    inst.s[1] = to_base;
+    inst.extra = uint32_t(program_.frame_copies.size());
+    program_.frame_copies.push_back(copy);
+    emit(inst, line);
+}
+
+void ProgramBuilder::finish() { assign_slots(program_, slots_, vector_results_); }
+
+}  // namespace cyrt::emu

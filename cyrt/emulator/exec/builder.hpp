@@ -1,0 +1,51 @@
+// Collects the code of a program while its functions are lowered.
+//
+// INVARIANT: until finish() the numbers in Inst::d, Inst::s and MemoryOp::vector are virtual slots
+// (one for each register, constant and temporary); finish() gives them places in the register file.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "exec/code.hpp"
+#include "exec/slots.hpp"
+
+namespace cyrt::emu {
+
+class ProgramBuilder {
+public:
+    explicit ProgramBuilder(Program& program) : program_(program) {}
+
+    Program& program() { return program_; }
+    uint32_t pc() const { return uint32_t(program_.code.size()); }
+
+    // What follows belongs to that function (an index of Program::functions).
+    void enter(uint32_t function) { function_ = int32_t(function); }
+
+    uint32_t add_slot(uint8_t cell);
+    uint32_t add_program_slot(uint8_t cell);
+    uint32_t constant(uint8_t cell, uint64_t lo, uint64_t hi = 0);
+    uint32_t special(Special which, uint8_t cell);
+    uint8_t cell(uint32_t slot) const { return slots_[slot].cell; }
+
+    void emit(Inst inst, int line);
+    // A control instruction at the end of the code; the reference holds until the next one.
+    Control& emit_control(ControlKind kind, int line, uint32_t s0 = kNoSlot);
+    Control& control_at(uint32_t pc) { return program_.controls[program_.code[pc].extra]; }
+    void emit_memory(Inst inst, MemoryOp op, bool vector_is_result, int line);
+    void emit_frame_copy(uint32_t from_base, uint32_t to_base, FrameCopy copy, int line);
+
+    void finish();
+
+private:
+    Program& program_;
+    std::vector<VirtualSlot> slots_;
+    std::vector<bool> vector_results_;   // by memory op: its vector is written, not read
+    std::map<std::tuple<uint8_t, uint64_t, uint64_t>, uint32_t> constants_;
+    std::map<std::pair<Special, uint8_t>, uint32_t> specials_;
+    int32_t function_ = -1;
+};
+
+}  // namespace cyrt::emu

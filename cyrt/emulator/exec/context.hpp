@@ -1,0 +1,51 @@
+// What a warp's memory, control and system handlers see of the block and the launch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "exec/address.hpp"
+#include "exec/arena.hpp"
+#include "exec/inst.hpp"
+#include "exec/launch.hpp"
+
+namespace cyrt::emu {
+
+struct MemoryOp;
+
+// Thrown by a handler, caught by run(): `lane` is the faulting one.
+struct FaultSignal {
+    FaultKind kind;
+    int lane;
+    std::string text;
+};
+
+// Bytes moved from one call frame to another, at offsets from their bases.
+struct FrameCopy {
+    uint32_t from, to, bytes;
+};
+
+struct WarpContext {
+    const MemoryOp* memory_ops = nullptr;      // of the program; Inst::extra indexes it
+    Region* regions = nullptr;                 // per worker: the last region each memory instruction hit
+    const Arena* arena = nullptr;
+    bool checking = false;
+
+    std::byte* shared = nullptr;               // the block's
+    uint8_t* shared_valid = nullptr;           // checking mode: one byte for each
+    uint32_t shared_bytes = 0;                 // static + dynamic
+    std::byte* local = nullptr;                // lane 0's; the next lane's `local_stride` further
+    uint32_t local_stride = 0;
+    uint32_t local_bytes = 0;
+    std::byte* params = nullptr;               // the kernel's parameters (read only)
+    uint32_t param_bytes = 0;
+
+    const FrameCopy* frame_copies = nullptr;   // of the program
+    uint32_t stack_limit = 0;                  // bytes of local memory that frames may fill
+
+    const Launch* launch = nullptr;
+};
+
+}  // namespace cyrt::emu

@@ -1,0 +1,62 @@
+// What the threads that work on one launch share.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "exec/code.hpp"
+#include "exec/launch.hpp"
+
+namespace cyrt::emu {
+
+class Grid {
+public:
+    explicit Grid(const Launch& launch)
+        : launch(launch), program(*launch.program), blocks(launch.grid.count()) {}
+
+    const Launch& launch;
+    const Program& program;
+    const uint64_t blocks;
+    uint64_t workspace = 0;   // of cooperative groups, where the kernel uses one
+
+    // The next block to start, in order; `blocks` or more when there is none.
+    uint64_t take() { return next_.fetch_add(1, std::memory_order_relaxed); }
+    bool has_more() const { return next_.load(std::memory_order_relaxed) < blocks; }
+
+    // The first fault wins; the other blocks are abandoned.
+    void fail(Fault fault) {
+        std::lock_guard lock(mutex_);
+        if (!fault_) fault_ = std::move(fault);
+        stopped_.store(true, std::memory_order_release);
+    }
+    bool stopped() const {
+        return stopped_.load(std::memory_order_relaxed) ||
+               (launch.cancel && launch.cancel->load(std::memory_order_relaxed));
+    }
+    std::optional<Fault> take_fault() { return std::move(fault_); }
+
+    // Text of one thread, in one piece.
+    void print(const std::string& text) {
+        std::lock_guard lock(mutex_);
+        if (launch.print) launch.print(text.data(), text.size());
+    }
+
+    // A block lets dependents start, or has ended: they do when the last one has.
+    void release_dependents() {
+        if (dependents_.fetch_add(1, std::memory_order_acq_rel) + 1 == blocks &&
+            launch.launch_dependents)
+            launch.launch_dependents();
+    }
+
+private:
+    std::atomic<uint64_t> next_{0};
+    std::atomic<uint64_t> dependents_{0};
+    std::atomic<bool> stopped_{false};
+    std::mutex mutex_;
+    std::optional<Fault> fault_;
+};
+
+}  // namespace cyrt::emu

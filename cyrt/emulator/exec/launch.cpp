@@ -1,0 +1,124 @@
+// run(): blocks in order, over this thread and those of the pool.
+#include "exec/launch.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <thread>
+
+#include "exec/block.hpp"
+#include "exec/grid.hpp"
+#include "exec/pool.hpp"
+#include "exec/worker.hpp"
+
+namespace cyrt::emu {
+
+namespace {
+
+// Blocks that a worker keeps waiting for others before it starts no more, unless the launch is
+// cooperative: then all must make progress.
+constexpr size_t kMostWaiting = 64;
+
+// Below so many instructions of warps, waking a thread costs more than it helps.
+constexpr uint64_t kWorthWaking = 4096;
+constexpr uint64_t kLoopWeight = 8;
+
+// Blocks start in the order of their numbers, so a block may wait for one of a lower number: that
+// one has ended, or is worked on.
+void work_on(Grid& grid) {
+    WorkerLease worker;
+    ProgramStore& store = worker->store(grid.program);
+    store.regions.assign(grid.program.memory_ops.size(), {});
+    const size_t most_waiting =
+        grid.launch.cooperative ? size_t(grid.blocks) : kMostWaiting;
+    std::deque<std::unique_ptr<Block>> waiting;
+
+    const auto end = [&](std::unique_ptr<Block> block) {
+        block->end();
+        worker->give_block(std::move(block));
+    };
+    while (!grid.stopped()) {
+        std::unique_ptr<Block> block;
+        uint64_t number = grid.blocks;
+        if (waiting.size() < most_waiting && grid.has_more()) number = grid.take();
+        if (number < grid.blocks) {
+            block = worker->take_block();
+            block->start(grid, *worker, store, number);
+        } else if (waiting.empty()) {
+            break;
+        } else {
+            block = std::move(waiting.front());
+            waiting.pop_front();
+        }
+        try {
+            if (block->run() == Block::State::finished) {
+                end(std::move(block));
+                continue;
+            }
+            waiting.push_back(std::move(block));
+            if (waiting.size() == 1 && !grid.has_more()) std::this_thread::yield();
+        } catch (Fault& fault) {
+            grid.fail(std::move(fault));
+            end(std::move(block));
+        }
+    }
+    for (auto& block : waiting) end(std::move(block));
+}
+
+// The barrier that cooperative groups keep in memory of the driver's: a size, then the state.
+class Workspace {
+public:
+    explicit Workspace(Grid& grid) : arena_(grid.launch.arena) {
+        constexpr uint64_t kBytes = 16;
+        if (!grid.launch.cooperative || !grid.program.uses_workspace) return;
+        address_ = arena_->allocate(kBytes);
+        Region region;
+        if (address_ == 0 || !arena_->find(address_, region)) return;
+        std::memset(region.at(address_), 0, kBytes);
+        if (region.valid) std::memset(region.valid, 1, kBytes);
+        grid.workspace = address_;
+    }
+    ~Workspace() {
+        if (address_) arena_->release(address_);
+    }
+    Workspace(const Workspace&) = delete;
+    Workspace& operator=(const Workspace&) = delete;
+
+private:
+    Arena* arena_;
+    uint64_t address_ = 0;
+};
+
+unsigned helpers_for(const Grid& grid) {
+    const uint64_t warps =
+        grid.blocks * ((grid.launch.block.count() + kWarpSize - 1) / kWarpSize);
+    const uint64_t weight = grid.program.has_loops ? kLoopWeight : 1;
+    if (grid.blocks == 1 || warps * weight * grid.program.code.size() < kWorthWaking) return 0;
+    return unsigned(std::min<uint64_t>(Pool::instance().threads() - 1, grid.blocks - 1));
+}
+
+}  // namespace
+
+std::optional<Fault> run(const Launch& launch) {
+    Grid grid(launch);
+    const Workspace workspace(grid);
+    PoolJob job;
+    job.wanted = helpers_for(grid);
+    if (job.wanted == 0) {
+        work_on(grid);
+    } else {
+        Pool& pool = Pool::instance();
+        job.work = [&grid] { work_on(grid); };
+        pool.help(job);
+        work_on(grid);
+        pool.finish(job);
+    }
+    if (auto fault = grid.take_fault()) return fault;
+    if (launch.cancel && launch.cancel->load())
+        return Fault{FaultKind::cancelled, "kernel " + launch.kernel_name + " was cancelled"};
+    return std::nullopt;
+}
+
+void set_thread_count(unsigned count) { Pool::instance().set_threads(count); }
+
+}  // namespace cyrt::emu

@@ -1,0 +1,54 @@
+// Running a grid.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "exec/arena.hpp"
+#include "exec/program.hpp"
+
+namespace cyrt::emu {
+
+struct Dim3 {
+    uint32_t x = 1, y = 1, z = 1;
+    uint64_t count() const { return uint64_t(x) * y * z; }
+};
+
+enum class FaultKind : uint8_t {
+    illegal_address, misaligned_address, uninitialized_read, assertion, trap, deadlock,
+    illegal_instruction, invalid_pc, stack_overflow, cancelled,
+};
+
+struct Fault {
+    FaultKind kind;
+    std::string text;   // kernel, block, thread, PTX line, address, nearest allocation
+};
+
+struct Launch {
+    const Program* program = nullptr;
+    std::string kernel_name;
+    Dim3 grid, block;
+    uint32_t dynamic_shared = 0;
+    const std::byte* params = nullptr;          // laid out as KernelInfo::params says
+    bool cooperative = false;                   // every block makes progress (grid-wide barriers)
+    Arena* arena = nullptr;
+    uint64_t grid_id = 0;
+    uint32_t multiprocessors = 1;
+    const std::atomic<bool>* cancel = nullptr;  // polled on backward branches
+    std::function<void()> wait_dependencies;      // griddepcontrol.wait; empty: nothing to wait for
+    std::function<void()> launch_dependents;      // griddepcontrol.launch_dependents
+    std::function<void(const char*, size_t)> print;   // device printf's text
+};
+
+// Runs the grid over the process's thread pool, the calling thread included, and returns when it
+// has ended; the first fault where there was one (the remaining blocks are abandoned).
+std::optional<Fault> run(const Launch& launch);
+
+// Threads that work on a grid at once; at first the number of processors this process may use.
+void set_thread_count(unsigned count);
+
+}  // namespace cyrt::emu

@@ -1,0 +1,36 @@
+// What the modifiers of a memory instruction say, in whatever order they stand.
+#pragma once
+
+#include <string>
+
+#include "exec/addressing.hpp"
+#include "exec/memory_ops.hpp"
+#include "ptx/ast.hpp"
+
+namespace cyrt::emu {
+
+struct MemoryForm {
+    ptx::Space space = ptx::Space::generic;
+    ptx::Type type = ptx::Type::none;
+    int count = 1;                  // of .v2, .v4, .v8
+    bool acquire = false, release = false;
+    std::string operation;          // of atom and red: "add", "cas" ...
+};
+
+// False where a modifier is unknown: what it asks for would not happen.
+bool read_memory_form(const ptx::Instruction& source, MemoryForm& out);
+
+// Where addresses of that space point.
+AddressKind address_kind(ptx::Space space);
+
+struct Wide {   // .b128
+    uint64_t low, high;
+};
+
+// Copies what handlers need of the form into `op`; false where no access is that large.
+bool apply_memory_form(const MemoryForm& form, MemoryOp& op);
+
+// The handler of atom and red, or nullptr where the form is not known.
+Handler find_atomic_handler(const MemoryForm& form);
+
+}  // namespace cyrt::emu

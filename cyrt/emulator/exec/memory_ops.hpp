@@ -1,0 +1,41 @@
+// The instructions that touch memory: ld, st, atom, red, prefetch, cvta, isspacep, fences.
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "exec/context.hpp"
+#include "exec/inst.hpp"
+#include "ptx/ast.hpp"
+
+namespace cyrt::emu {
+
+// A memory instruction's own data, reached by Inst::extra. Who prepares the instruction fills in
+// the slots: Inst::d, Inst::s (s[0] = address, s[1..] = values) and the first part here.
+struct MemoryOp {
+    int64_t offset = 0;            // added to the address in Inst::s[0]; s[0] may be kNoSlot
+    uint8_t address_cell = 8;      // bytes of a cell of s[0]: 4 or 8
+    uint8_t cell = 4;              // bytes of a cell of the data: 4, 8, 16
+    uint32_t vector[8];            // with .v2 .v4 .v8: slots of the result or, where there is none,
+                                   // of the value
+    uint32_t values[8];            // atom with a vector: slots of the value
+    uint32_t cache = 0;            // index of this instruction's entry in WarpContext::regions
+
+    // The rest is select_memory_handler's.
+    ptx::Space space = ptx::Space::generic;
+    uint8_t count = 1;             // elements
+    uint8_t size = 4;              // bytes of an element in memory
+    bool acquire = false, release = false;
+};
+
+// Fills in `inst.run` and the second part of `op`. False where the form is not known.
+//
+// An address is a byte address of its space: device memory, .const included, has generic
+// addresses; shared, local and (kernel) param ones count from the space's start, and bits above
+// the 32nd are ignored, so that generic ones serve as well. What cvta, isspacep and mapa take is a
+// value, s[1]; all operands of isspacep stand in 64-bit cells, its result too.
+bool select_memory_handler(const ptx::Instruction& source, Inst& inst, MemoryOp& op);
+
+}  // namespace cyrt::emu

@@ -1,0 +1,181 @@
+#include "exec/operand_types.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+namespace cyrt::emu {
+
+using ptx::Type;
+
+namespace {
+
+// Formats that no register has as its type, and the one that holds them.
+Type register_type(std::string_view text) {
+    const Type type = ptx::type_from(text);
+    if (type != Type::none) return type;
+    if (text == "tf32") return Type::b32;
+    if (text == "f32x2") return Type::b64;
+    if (text == "u16x2" || text == "s16x2") return Type::b32;
+    for (std::string_view format : {"e4m3", "e5m2", "e2m1", "e3m2", "e2m3", "ue8m0"}) {
+        if (text.substr(0, format.size()) != format) continue;
+        if (text.substr(format.size()) == "x2") return Type::b16;
+        if (text.substr(format.size()) == "x4") return Type::b32;
+    }
+    return Type::none;
+}
+
+std::vector<Type> types_of(const ptx::Instruction& instruction) {
+    std::vector<Type> out;
+    for (const std::string& modifier : instruction.modifiers)
+        if (const Type type = register_type(modifier); type != Type::none) out.push_back(type);
+    return out;
+}
+
+Type twice(Type type) {
+    switch (type) {
+    case Type::u16: return Type::u32;
+    case Type::s16: return Type::s32;
+    case Type::u32: return Type::u64;
+    case Type::s32: return Type::s64;
+    default: return type;
+    }
+}
+
+bool is_any(std::string_view opcode, std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), opcode) != names.end();
+}
+
+uint32_t half_bits(double value) {
+    const int sign = std::signbit(value) ? 0x8000 : 0;
+    const double size = std::fabs(value);
+    if (std::isnan(value)) return 0x7fff;
+    if (size >= 65520) return uint32_t(sign | 0x7c00);
+    if (size < 0x1p-14) return uint32_t(sign | int(std::nearbyint(size * 0x1p24)));
+    int exponent;
+    const double fraction = std::frexp(size, &exponent);   // in [0.5, 1)
+    return uint32_t(sign + ((exponent + 13) << 10) + int(std::nearbyint(fraction * 2048)));
+}
+
+uint32_t float_bits(float value) {
+    uint32_t out;
+    std::memcpy(&out, &value, sizeof out);
+    return out;
+}
+
+uint32_t bfloat_bits(double value) {
+    const uint32_t bits = float_bits(float(value));
+    return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+
+double literal_value(const ptx::Operand& operand) {
+    if (operand.is_float && operand.float_width == 4) {
+        const uint32_t bits = uint32_t(operand.bits);
+        float value;
+        std::memcpy(&value, &bits, sizeof value);
+        return value;
+    }
+    if (!operand.is_float) return double(int64_t(operand.bits));
+    double value;
+    std::memcpy(&value, &operand.bits, sizeof value);
+    return value;
+}
+
+}  // namespace
+
+Type last_type(const ptx::Instruction& instruction) {
+    const std::vector<Type> types = types_of(instruction);
+    return types.empty() ? Type::none : types.back();
+}
+
+bool has_modifier(const ptx::Instruction& instruction, const char* modifier) {
+    const auto& all = instruction.modifiers;
+    return std::find(all.begin(), all.end(), modifier) != all.end();
+}
+
+std::string full_name(const ptx::Instruction& instruction) {
+    std::string out = instruction.opcode;
+    for (const std::string& modifier : instruction.modifiers) out.append(".").append(modifier);
+    return out;
+}
+
+OperandTypes operand_types(const ptx::Instruction& instruction) {
+    const std::vector<Type> types = types_of(instruction);
+    const Type last = types.empty() ? Type::b32 : types.back();
+    const Type first = types.empty() ? Type::b32 : types.front();
+    const std::string_view opcode = instruction.opcode;
+
+    OperandTypes out;
+    out.results = instruction.paired ? 2 : 1;
+    out.d[0] = first;
+    for (Type& type : out.s) type = last;
+
+    if (is_any(opcode, {"setp", "testp"})) {
+        out.d[0] = Type::pred;
+        if (opcode == "setp") out.s[2] = Type::pred;
+    } else if (opcode == "set") {
+        out.s[2] = Type::pred;
+    } else if (opcode == "selp") {
+        out.s[2] = Type::pred;
+    } else if (opcode == "slct") {
+        out.s[0] = out.s[1] = first;
+    } else if (is_any(opcode, {"shl", "shr"})) {
+        out.s[1] = Type::u32;
+    } else if (opcode == "bfe") {
+        out.s[1] = out.s[2] = Type::u32;
+    } else if (opcode == "bfi") {
+        out.s[2] = out.s[3] = Type::u32;
+    } else if (is_any(opcode, {"popc", "clz", "bfind"})) {
+        out.d[0] = Type::u32;
+    } else if (is_any(opcode, {"mul", "mad"}) && has_modifier(instruction, "wide")) {
+        out.d[0] = out.s[2] = twice(last);
+    } else if (opcode == "lop3") {
+        out.s[3] = Type::u32;
+        out.s[4] = Type::pred;
+    } else if (is_any(opcode, {"add", "sub", "fma"}) && types.size() == 2) {
+        // Mixed precision: d and the addend are f32, what comes before it is narrow.
+        out.s[opcode == "fma" ? 2 : 1] = first;
+    } else if (opcode == "vote") {
+        const bool is_ballot = has_modifier(instruction, "ballot");
+        out.d[0] = is_ballot ? Type::b32 : Type::pred;
+        out.s[0] = Type::pred;
+        out.s[1] = Type::b32;
+    } else if (opcode == "match") {
+        out.d[0] = Type::b32;
+        out.s[1] = Type::b32;
+    } else if (opcode == "redux") {
+        out.s[1] = Type::b32;
+    } else if (opcode == "elect") {
+        out.s[0] = Type::b32;
+    } else if (opcode == "cvt" && has_modifier(instruction, "pack")) {
+        out.d[0] = Type::b32;
+        for (Type& type : out.s) type = Type::b32;
+    }
+    return out;
+}
+
+uint64_t immediate_bits(const ptx::Operand& operand, Type type) {
+    switch (type) {
+    case Type::pred: return operand.bits ? 0xffffffffu : 0;
+    case Type::f16: return operand.is_float ? half_bits(literal_value(operand)) : operand.bits;
+    case Type::bf16: return operand.is_float ? bfloat_bits(literal_value(operand)) : operand.bits;
+    case Type::f32:
+        if (operand.is_float && operand.float_width == 4) return uint32_t(operand.bits);
+        return float_bits(float(literal_value(operand)));
+    case Type::f64: {
+        if (operand.is_float && operand.float_width == 8) return operand.bits;
+        const double value = literal_value(operand);
+        uint64_t out;
+        std::memcpy(&out, &value, sizeof out);
+        return out;
+    }
+    default: {
+        const uint32_t size = ptx::size_of(type);
+        return size >= 8 ? operand.bits : operand.bits & ((1ull << size * 8) - 1);
+    }
+    }
+}
+
+}  // namespace cyrt::emu

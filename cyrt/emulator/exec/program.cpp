@@ -1,0 +1,72 @@
+#include "exec/program.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "exec/address.hpp"
+#include "exec/code.hpp"
+#include "exec/reach.hpp"
+
+namespace cyrt::emu {
+
+namespace {
+
+uint32_t product(const uint32_t (&sizes)[3]) {
+    uint64_t out = 1;
+    for (uint32_t size : sizes) out *= std::max(1u, size);
+    return uint32_t(std::min<uint64_t>(out, 1024));
+}
+
+// PTX numbers each value anew; a real allocation needs far fewer registers than that.
+uint32_t estimated_registers(const ptx::Function& kernel) {
+    uint32_t words = 0;
+    for (const ptx::Register& reg : kernel.registers) words += (ptx::size_of(reg.type) + 3) / 4;
+    const uint32_t limit = kernel.max_nreg ? kernel.max_nreg : 64;
+    return std::min(limit, std::max(16u, words / 4));
+}
+
+}  // namespace
+
+KernelInfo kernel_info(const ptx::Module& module, const std::string& entry) {
+    const ptx::Function* kernel = find_function(module, entry);
+    if (!kernel || !kernel->is_entry || kernel->is_extern)
+        throw ptx::Error(0, "no kernel " + entry);
+    KernelInfo out;
+    for (const ptx::Variable& param : kernel->params) {
+        out.param_bytes = round_up(out.param_bytes, std::max(1u, param.align));
+        out.params.push_back({out.param_bytes, uint32_t(param.size)});
+        out.param_bytes += uint32_t(param.size);
+    }
+    out.static_shared = lay_out_shared(module, reach_of(module, *kernel)).bytes;
+    for (const ptx::Variable& variable : kernel->variables)
+        if (variable.space == ptx::Space::local)
+            out.local_bytes =
+                round_up(out.local_bytes, std::max(1u, variable.align)) + uint32_t(variable.size);
+    for (const ptx::Variable& variable : module.variables)
+        if (variable.space == ptx::Space::constant) out.const_bytes += uint32_t(variable.size);
+    out.registers = estimated_registers(*kernel);
+    if (kernel->req_ntid[0]) out.max_threads = product(kernel->req_ntid);
+    else if (kernel->max_ntid[0]) out.max_threads = product(kernel->max_ntid);
+    out.ptx_version = module.version_major * 10 + module.version_minor;
+    const size_t number = module.target.find_first_of("0123456789");
+    if (number != std::string::npos) out.target = std::stoi(module.target.substr(number));
+    return out;
+}
+
+uint64_t function_address(const ptx::Module& module, const std::string& name) {
+    const ptx::Function* function = find_function(module, name);
+    if (!function) return 0;
+    const auto found = module.functions.find(function->name);
+    return kCodeWindow + 16 * uint64_t(1 + std::distance(module.functions.begin(), found));
+}
+
+bool system_call_from(const std::string& name, SystemCall& out) {
+    if (name == "vprintf") out = SystemCall::print;
+    else if (name == "__assertfail") out = SystemCall::assert_fail;
+    else if (name == "malloc") out = SystemCall::allocate;
+    else if (name == "free") out = SystemCall::release;
+    else return false;
+    return true;
+}
+
+}  // namespace cyrt::emu

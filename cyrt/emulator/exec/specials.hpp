@@ -1,0 +1,54 @@
+// Special registers: which there are, and the slots that hold them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "exec/inst.hpp"
+#include "exec/launch.hpp"
+#include "ptx/ast.hpp"
+
+namespace cyrt::emu {
+
+enum class Special : uint8_t {
+    tid_x, tid_y, tid_z, ntid_x, ntid_y, ntid_z,
+    ctaid_x, ctaid_y, ctaid_z, nctaid_x, nctaid_y, nctaid_z,
+    laneid, warpid, nwarpid, smid, nsmid, gridid,
+    lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt,
+    dynamic_smem_size, total_smem_size, zero, one,
+    // Of cooperative groups: where the grid's barrier is, where the runtime's shared memory is.
+    workspace_low, workspace_high, reserved_begin, reserved_end,
+    // Those below change while a warp runs: read by an instruction, not kept in a slot.
+    clock, clock_hi, clock64, globaltimer, globaltimer_lo, globaltimer_hi,
+};
+
+constexpr uint32_t kReservedShared = 1024;   // bytes, as on hardware since capability 8.0
+
+constexpr bool changes(Special special) { return special >= Special::clock; }
+
+// The register's own type, by its name as in PTX ("%tid.x"); false where there is none.
+bool special_from(const std::string& name, Special& out, ptx::Type& type);
+
+struct SpecialSlot {
+    Special which;
+    uint8_t cell;
+    uint32_t slot;
+};
+
+// What the special registers of a warp follow from.
+struct WarpPlace {
+    const Launch* launch;
+    Dim3 block_index;
+    uint64_t block_number;
+    uint32_t warp;
+    uint32_t shared_bytes;      // the kernel's own
+    uint32_t reserved_offset;   // of the runtime's part, which follows
+    uint64_t workspace;         // 0 where the launch is not cooperative
+};
+
+void fill_special(const SpecialSlot& special, const WarpPlace& place, std::byte* slots);
+
+// Reads a changing one into d[0]; nullptr where `special` does not change.
+Handler special_reader(Special special);
+
+}  // namespace cyrt::emu

@@ -1,0 +1,179 @@
+#include "exec/support.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_set>
+
+#include "exec/code.hpp"
+#include "exec/handlers.hpp"
+#include "exec/memory_ops.hpp"
+#include "exec/moves.hpp"
+#include "exec/operand_types.hpp"
+#include "exec/program.hpp"
+#include "exec/reach.hpp"
+
+namespace cyrt::emu {
+
+using Kind = ptx::Operand::Kind;
+
+namespace {
+
+bool is_any(std::string_view opcode, std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), opcode) != names.end();
+}
+
+std::string text_of(const ptx::Function& function, const ptx::Operand& operand) {
+    const auto list = [&](const char* between) {
+        std::string out;
+        for (const ptx::Operand& element : operand.elements)
+            out += (out.empty() ? "" : between) + text_of(function, element);
+        return out;
+    };
+    const std::string base = operand.index >= 0 && operand.kind != Kind::label
+                                 ? function.registers[size_t(operand.index)].name
+                                 : operand.name;
+    switch (operand.kind) {
+    case Kind::reg: return (operand.negated ? "!" : "") + base;
+    case Kind::imm: return std::to_string(int64_t(operand.bits));
+    case Kind::vector: return "{" + list(", ") + "}";
+    case Kind::sink: return "_";
+    case Kind::address: {
+        std::string out = "[" + base;
+        if (operand.value || base.empty())
+            out += (base.empty() ? "" : "+") + std::to_string(operand.value);
+        if (!operand.elements.empty()) out += ", " + list(", ");
+        return out + "]";
+    }
+    default: return base;
+    }
+}
+
+std::string text_of(const ptx::Function& function, const ptx::Instruction& instruction) {
+    std::string out = full_name(instruction);
+    for (size_t i = 0; i < instruction.operands.size(); ++i) {
+        const bool pair = instruction.paired && i == 1;
+        out += (i == 0 ? " " : pair ? "|" : ", ") + text_of(function, instruction.operands[i]);
+    }
+    return out;
+}
+
+bool has_known_specials(const ptx::Operand& operand) {
+    Special which;
+    ptx::Type type;
+    if (operand.kind == Kind::special && !special_from(operand.name, which, type)) return false;
+    return std::all_of(operand.elements.begin(), operand.elements.end(), has_known_specials);
+}
+
+bool is_known_move(const ptx::Instruction& instruction) {
+    if (instruction.operands.size() != 2) return false;
+    const uint32_t size = ptx::size_of(last_type(instruction));
+    const auto& operands = instruction.operands;
+    const bool both = operands[0].kind == Kind::vector && operands[1].kind == Kind::vector;
+    for (const ptx::Operand& operand : operands) {
+        if (operand.kind != Kind::vector || both) continue;
+        const uint32_t count = uint32_t(operand.elements.size());
+        if (count == 0 || size % count || !pack_handler(count, size / count)) return false;
+    }
+    return last_type(instruction) != ptx::Type::none;
+}
+
+bool is_known_memory(ptx::Instruction instruction) {
+    // What a function stores to parameters goes to its frame.
+    if (instruction.opcode == "st")
+        for (std::string& modifier : instruction.modifiers)
+            if (modifier == "param" || modifier == "param::func") modifier = "local";
+    Inst inst;
+    MemoryOp op;
+    std::fill(std::begin(op.vector), std::end(op.vector), 0u);
+    std::fill(std::begin(op.values), std::end(op.values), 0u);
+    std::fill(std::begin(inst.d), std::end(inst.d), 0u);
+    std::fill(std::begin(inst.s), std::end(inst.s), 0u);
+    return select_memory_handler(instruction, inst, op);
+}
+
+bool is_known_barrier(const ptx::Instruction& instruction) {
+    for (const char* action : {"sync", "arrive", "red", "warp", "wait"})
+        if (has_modifier(instruction, action)) return true;
+    return false;
+}
+
+class Check {
+public:
+    explicit Check(const ptx::Module& module) : module_(module) {}
+
+    bool is_known(const ptx::Instruction& instruction) {
+        for (const ptx::Operand& operand : instruction.operands)
+            if (!has_known_specials(operand)) return false;
+        if (instruction.opcode == "mov") return is_known_move(instruction);
+        if (instruction.opcode == "call") return is_known_call(instruction);
+        if (is_any(instruction.opcode, {"bar", "barrier"})) return is_known_barrier(instruction);
+        if (is_control(instruction) || is_any(instruction.opcode, {"alloca", "stacksave",
+                                              "stackrestore", "pmevent", "setmaxnreg"}))
+            return true;
+        if (is_memory(instruction)) return is_known_memory(instruction);
+        return is_known_name(full_name(instruction));
+    }
+
+private:
+    bool is_known_name(std::string name) {
+        if (known_.count(name)) return true;
+        if (!find_handler(name)) return false;
+        known_.insert(std::move(name));
+        return true;
+    }
+
+    bool is_known_call(const ptx::Instruction& call) const {
+        if (call.operands.size() < 2) return false;
+        if (call.operands[1].kind == Kind::reg) return true;
+        const ptx::Function* callee = find_function(module_, call.operands[1].name);
+        SystemCall ignored;
+        return callee && (!callee->is_extern || system_call_from(callee->name, ignored));
+    }
+
+    const ptx::Module& module_;
+    std::unordered_set<std::string> known_;
+};
+
+}  // namespace
+
+bool is_control(const ptx::Instruction& instruction) {
+    const std::string& opcode = instruction.opcode;
+    return is_any(opcode, {"bra", "brx", "call", "ret", "exit", "bar", "barrier", "nanosleep",
+                           "griddepcontrol", "trap", "brkpt"}) ||
+           waits_for_members(instruction);
+}
+
+bool is_memory(const ptx::Instruction& instruction) {
+    return is_any(instruction.opcode,
+                  {"ld", "ldu", "st", "atom", "red", "prefetch", "prefetchu", "discard",
+                   "applypriority", "cvta", "isspacep", "mapa", "getctarank", "membar", "fence",
+                   "createpolicy"});
+}
+
+bool waits_for_members(const ptx::Instruction& instruction) {
+    return is_any(instruction.opcode, {"shfl", "vote", "match", "redux", "elect"}) &&
+           has_modifier(instruction, "sync");
+}
+
+bool may_wait(const ptx::Instruction& instruction) {
+    if (is_any(instruction.opcode, {"atom", "nanosleep", "call"})) return true;
+    if (instruction.opcode != "ld") return false;
+    for (const char* strong : {"volatile", "acquire", "relaxed", "mmio"})
+        if (has_modifier(instruction, strong)) return true;
+    return false;
+}
+
+ptx::Error unsupported(const ptx::Function& function, const ptx::Instruction& instruction) {
+    return {instruction.line, full_name(instruction) +
+                                  " is not supported by the emulated device: " +
+                                  text_of(function, instruction)};
+}
+
+void check_supported(const ptx::Module& module) {
+    Check check(module);
+    for (const auto& [name, function] : module.functions)
+        for (const ptx::Instruction& instruction : function.body)
+            if (!check.is_known(instruction)) throw unsupported(function, instruction);
+}
+
+}  // namespace cyrt::emu

@@ -1,0 +1,132 @@
+#include "exec/worker.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <new>
+
+#include "exec/block.hpp"
+#include "exec/reach.hpp"
+
+namespace cyrt::emu {
+
+namespace {
+
+constexpr size_t kKeptPrograms = 16;
+constexpr size_t kKeptBlocks = 64;
+constexpr int kPoison = 0xcb;          // as the arena's
+
+struct Workers {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<Worker>> idle;
+};
+
+// Never destroyed: detached threads may still use it while the process ends.
+Workers& workers() {
+    static Workers* all = new Workers;
+    return *all;
+}
+
+template <typename Cell>
+void fill_constant(std::byte* at, Cell value) {
+    for (int lane = 0; lane < kWarpSize; ++lane)
+        std::memcpy(at + lane * sizeof value, &value, sizeof value);
+}
+
+struct Wide {
+    uint64_t lo, hi;
+};
+
+}  // namespace
+
+AlignedBytes aligned_bytes(uint64_t size) {
+    void* at = std::aligned_alloc(64, round_up(std::max<uint64_t>(size, 64), uint64_t(64)));
+    if (!at) throw std::bad_alloc();
+    return AlignedBytes(static_cast<std::byte*>(at));
+}
+
+ProgramStore::ProgramStore(const Program& program) : id_(program.id) {
+    const uint32_t bytes = program.frame_bytes + program.stack_bytes + program.staging_bytes;
+    // An odd number of cache lines: the lanes' frames do not fall into the same set.
+    local_stride_ = round_up(bytes, 64u) | 64u;
+}
+
+std::unique_ptr<WarpStorage> ProgramStore::take(const Program& program) {
+    if (!free_.empty()) {
+        auto out = std::move(free_.back());
+        free_.pop_back();
+        return out;
+    }
+    auto out = std::make_unique<WarpStorage>();
+    out->slots = aligned_bytes(program.file_bytes);
+    out->local = aligned_bytes(uint64_t(local_stride_) * kWarpSize);
+    std::byte* slots = out->slots.get();
+    std::memset(slots, kPoison, program.file_bytes);
+    for (const ConstantSlot& constant : program.constants) {
+        std::byte* at = slots + constant.slot;
+        if (constant.cell == 4) fill_constant(at, uint32_t(constant.lo));
+        else if (constant.cell == 8) fill_constant(at, constant.lo);
+        else fill_constant(at, Wide{constant.lo, constant.hi});
+    }
+    return out;
+}
+
+Worker::Worker() = default;
+Worker::~Worker() = default;
+
+ProgramStore& Worker::store(const Program& program) {
+    ++uses_;
+    auto found = std::find_if(stores_.begin(), stores_.end(),
+                              [&](const auto& store) { return store->id() == program.id; });
+    if (found == stores_.end()) {
+        if (stores_.size() >= kKeptPrograms)
+            stores_.erase(std::min_element(
+                stores_.begin(), stores_.end(),
+                [](const auto& a, const auto& b) { return a->last_use < b->last_use; }));
+        stores_.push_back(std::make_unique<ProgramStore>(program));
+        found = stores_.end() - 1;
+    }
+    (*found)->last_use = uses_;
+    return **found;
+}
+
+std::unique_ptr<Block> Worker::take_block() {
+    if (free_blocks_.empty()) return std::make_unique<Block>();
+    auto out = std::move(free_blocks_.back());
+    free_blocks_.pop_back();
+    return out;
+}
+
+void Worker::give_block(std::unique_ptr<Block> block) {
+    if (free_blocks_.size() < kKeptBlocks) free_blocks_.push_back(std::move(block));
+}
+
+Frame* Worker::take_frame() {
+    if (free_frames_.empty()) {
+        frames_.push_back(std::make_unique<Frame>());
+        return frames_.back().get();
+    }
+    Frame* out = free_frames_.back();
+    free_frames_.pop_back();
+    return out;
+}
+
+WorkerLease::WorkerLease() {
+    Workers& all = workers();
+    {
+        std::lock_guard lock(all.mutex);
+        if (!all.idle.empty()) {
+            worker_ = std::move(all.idle.back());
+            all.idle.pop_back();
+        }
+    }
+    if (!worker_) worker_ = std::make_unique<Worker>();
+}
+
+WorkerLease::~WorkerLease() {
+    Workers& all = workers();
+    std::lock_guard lock(all.mutex);
+    all.idle.push_back(std::move(worker_));
+}
+
+}  // namespace cyrt::emu

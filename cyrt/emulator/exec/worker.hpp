@@ -1,0 +1,93 @@
+// What a thread keeps from launch to launch so that a small one allocates nothing.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "exec/arena.hpp"
+#include "exec/code.hpp"
+
+namespace cyrt::emu {
+
+class Block;
+
+struct Freed {
+    void operator()(std::byte* at) const { std::free(at); }
+};
+using AlignedBytes = std::unique_ptr<std::byte[], Freed>;
+AlignedBytes aligned_bytes(uint64_t size);
+
+// A warp's registers and its lanes' local memory. Constants stand in their slots already.
+struct WarpStorage {
+    AlignedBytes slots;
+    AlignedBytes local;
+};
+
+// An activation of a function, shared by the lanes that made the call together.
+struct Frame {
+    uint32_t return_pc = 0;
+    uint32_t function = 0;
+    int lanes = 0;                     // that have not returned
+    Frame* parent[kWarpSize];
+    std::vector<std::byte> saved;      // the function's slots, where it recurs
+};
+
+// What a worker keeps for a program.
+//
+// INVARIANT: the last one given back is the first one handed out: it lies in the cache, and the
+// warps of a block without barriers all run on one.
+class ProgramStore {
+public:
+    explicit ProgramStore(const Program& program);
+
+    uint64_t id() const { return id_; }
+    uint32_t local_stride() const { return local_stride_; }
+
+    std::unique_ptr<WarpStorage> take(const Program& program);
+    void give(std::unique_ptr<WarpStorage> storage) { free_.push_back(std::move(storage)); }
+
+    std::vector<Region> regions;       // each memory instruction's last; of one launch
+    uint64_t last_use = 0;
+
+private:
+    uint64_t id_;
+    uint32_t local_stride_;
+    std::vector<std::unique_ptr<WarpStorage>> free_;
+};
+
+class Worker {
+public:
+    Worker();
+    ~Worker();
+
+    ProgramStore& store(const Program& program);
+    std::unique_ptr<Block> take_block();
+    void give_block(std::unique_ptr<Block> block);
+    Frame* take_frame();
+    void give_frame(Frame* frame) { free_frames_.push_back(frame); }
+
+private:
+    std::vector<std::unique_ptr<ProgramStore>> stores_;
+    std::vector<std::unique_ptr<Block>> free_blocks_;
+    std::vector<std::unique_ptr<Frame>> frames_;
+    std::vector<Frame*> free_frames_;
+    uint64_t uses_ = 0;
+};
+
+// A worker for the time of one launch on this thread.
+class WorkerLease {
+public:
+    WorkerLease();
+    ~WorkerLease();
+    WorkerLease(const WorkerLease&) = delete;
+    WorkerLease& operator=(const WorkerLease&) = delete;
+    Worker* operator->() const { return worker_.get(); }
+    Worker& operator*() const { return *worker_; }
+
+private:
+    std::unique_ptr<Worker> worker_;
+};
+
+}  // namespace cyrt::emu

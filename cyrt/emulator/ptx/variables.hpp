@@ -1,0 +1,36 @@
+// Declarations of variables, parameters and registers, and their initialisers.
+#pragma once
+
+#include <vector>
+
+#include "ptx/ast.hpp"
+#include "ptx/lexer.hpp"
+
+namespace cyrt::ptx {
+
+// What stands before the names of a declaration: `.shared .align 16 .v4 .f32`.
+struct DeclarationHead {
+    Space space = Space::reg;
+    Type type = Type::none;
+    uint32_t lanes = 1;        // of .v2, .v4, .v8
+    uint32_t align = 0;        // 0: natural
+    bool is_managed = false;
+    int line = 0;
+};
+
+// True where the next token names a state space that variables live in.
+bool at_declaration(Lexer& lexer);
+DeclarationHead parse_declaration_head(Lexer& lexer);
+
+// One name with its dimensions and initialiser. What follows (a comma, a semicolon, a bracket) is
+// left to the caller.
+Variable parse_declarator(Lexer& lexer, const DeclarationHead& head, bool is_extern);
+
+// "(" declarations ")" of a function's parameters or results.
+struct Parameter {
+    Variable variable;
+    uint32_t lanes;
+};
+std::vector<Parameter> parse_parameters(Lexer& lexer);
+
+}  // namespace cyrt::ptx

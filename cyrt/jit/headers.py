@@ -1,0 +1,85 @@
+"""Where the headers of a CUDA source are found, and what to install where they are not."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from cyrt.jit.standard import GLOBAL_NAMES, STD_NAMES
+
+# Folders by the library that `cuda.pathfinder` knows them by; "nvcc" holds crt/.
+_LIBRARIES = ("cudart", "cccl", "nvcc", "curand")
+
+# First match wins: what a header's path looks like, its wheel for CUDA 13 and for CUDA 12.
+_WHEELS = (
+    (r"(cub|thrust|cuda|nv)/", "nvidia-cuda-cccl", "nvidia-cuda-cccl-cu12"),
+    (r"crt/", "nvidia-cuda-crt", "nvidia-cuda-nvcc-cu12"),
+    (r"curand", "nvidia-curand", "nvidia-curand-cu12"),
+    (r"cublas", "nvidia-cublas", "nvidia-cublas-cu12"),
+    (r"cufft", "nvidia-cufft", "nvidia-cufft-cu12"),
+    (r"cusparse", "nvidia-cusparse", "nvidia-cusparse-cu12"),
+    (r"cusolver", "nvidia-cusolver", "nvidia-cusolver-cu12"),
+    (r"cudnn", "nvidia-cudnn-cu13", "nvidia-cudnn-cu12"),
+    (r"nvtx3?/|nvToolsExt", "nvidia-nvtx", "nvidia-nvtx-cu12"),
+    (
+        r"cuda[\w.]*$|cooperative_groups|cuComplex\.h|mma\.h|math_(constants|functions)\.h"
+        r"|vector_(types|functions)\.|device_[\w]+\.h|sm_\d+_|texture_|surface_|driver_types\.h"
+        r"|host_(config|defines)\.h|builtin_types\.h|library_types\.h|channel_descriptor\.h",
+        "nvidia-cuda-runtime",
+        "nvidia-cuda-runtime-cu12",
+    ),
+)
+
+_UNDEFINED = re.compile(r'identifier "(\w+)" is undefined')
+_NO_MEMBER = re.compile(r'namespace "std" has no member[^"\n]*"(\w+)"')
+_AMBIGUOUS = re.compile(r'more than one instance of overloaded function "(\w+)"')
+
+
+@functools.cache
+def include_directories() -> tuple[str, ...]:
+    """Return the folders of NVIDIA's headers that are installed, as wheels or as a toolkit.
+
+    Found by `cuda.pathfinder`: wheels first, then conda, ``CUDA_PATH`` and ``CUDA_HOME``, then
+    the system's toolkit.
+    """
+    from cuda import pathfinder
+
+    found: dict[str, None] = {}
+    for library in _LIBRARIES:
+        try:
+            folder = pathfinder.find_nvidia_header_directory(library)
+        except RuntimeError:
+            # This pathfinder does not know the library yet.
+            continue
+        if folder:
+            found[folder] = None
+    return tuple(found)
+
+
+def wanted_headers(log: str) -> tuple[str, ...]:
+    """Return the standard headers that have what a compiler's log finds undefined.
+
+    nvcc includes much of the C library in every source, NVRTC nothing.
+    """
+    found = [GLOBAL_NAMES.get(name) for name in _UNDEFINED.findall(log)]
+    found += [STD_NAMES.get(name) for name in _NO_MEMBER.findall(log)]
+    # The standard has sin(int), and nvcc with it; NVRTC cannot choose between its own.
+    found += [
+        "math.h" if STD_NAMES.get(name) == "cmath" else None for name in _AMBIGUOUS.findall(log)
+    ]
+    return tuple(dict.fromkeys(header for header in found if header))
+
+
+def header_advice(header: str, cuda_major: int) -> str:
+    """Say what to do about a header that NVRTC did not find."""
+    for pattern, current, older in _WHEELS:
+        if re.match(pattern, header):
+            wheel = current if cuda_major >= 13 else older
+            return f"<{header}> is in the wheel {wheel}: pip install {wheel}"
+    if re.fullmatch(r"[a-z_]+", header):
+        return (
+            f"<{header}> is the host's: NVRTC compiles device code only; much of the standard "
+            f"library is in <cuda/std/…> (pip install "
+            f"nvidia-cuda-cccl{'' if cuda_major >= 13 else '-cu12'})"
+        )
+    return f"give headers={{{header!r}: …}}, or its folder as the option '-I…'"

@@ -1,0 +1,22 @@
+"""A kernel's signature, from wherever it can be had.
+
+From the compiler's own symbols (`from_mangled`, `from_probe`), from a C++ declaration
+(`from_declaration`), or, knowing sizes but neither signs nor pointers, from PTX (`from_ptx`).
+"""
+
+from __future__ import annotations
+
+from cyrt.jit.declaration import from_declaration
+from cyrt.jit.mangling import from_mangled, from_probe
+from cyrt.jit.parameters import Parameter, Signature
+from cyrt.jit.ptx import entries, from_ptx
+
+__all__ = [
+    "Parameter",
+    "Signature",
+    "entries",
+    "from_declaration",
+    "from_mangled",
+    "from_probe",
+    "from_ptx",
+]

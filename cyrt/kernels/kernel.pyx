@@ -1,0 +1,370 @@
+# cython: freethreading_compatible=False
+"""A kernel: one function of device code, and ``kernel[grid, block](...)``."""
+
+cimport cython
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from libc.string cimport memcpy, memset
+
+from collections import deque
+
+from cyrt.driver import errors
+from cyrt.driver.cuda cimport *
+from cyrt.driver.table cimport MAX_DEVICES, cu
+from cyrt.kernels.packing cimport BYTES, POINTER, WORD64, Param, code_of, pack_value
+from cyrt.runtime.device cimport Device, contexts, current_ordinal, enter, leave
+from cyrt.runtime.event import Event
+from cyrt.runtime.interop cimport as_buffer
+from cyrt.runtime.memory cimport Buffer, end_use, live_block
+from cyrt.runtime.module cimport LoadedFunction, allow_smem
+from cyrt.runtime.pool cimport use
+from cyrt.runtime.state cimport Block, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY, StreamState
+from cyrt.runtime.stream cimport Stream, current_stream
+
+cdef enum:
+    STACK_BYTES = 1024          # parameters that need no allocation
+    STACK_PARAMS = 64
+
+# Objects of others that work in flight uses: (event behind it, objects), oldest first.
+_held = deque()
+
+
+cdef int dimension(value, str what, unsigned int* target) except -1:
+    """One to three numbers of at least 1, x first; the rest are 1."""
+    cdef int i = 0
+    target[0] = target[1] = target[2] = 1
+    if not isinstance(value, tuple):
+        value = tuple(value) if isinstance(value, list) else (value,)
+    if not 1 <= len(<tuple>value) <= 3:
+        raise ValueError(f"{what}: expected an int or a tuple of one to three, got {value!r}")
+    for item in <tuple>value:
+        if isinstance(item, bool) or not hasattr(item, "__index__"):
+            raise TypeError(f"{what}: expected an int or a tuple of one to three, got {value!r}")
+        number = item.__index__()
+        if not 1 <= number < 1 << 32:
+            raise ValueError(f"{what}: expected numbers of at least 1, got {value!r}")
+        target[i] = number
+        i += 1
+    return 0
+
+
+cdef tuple triple(unsigned int* sizes):
+    return sizes[0], sizes[1], sizes[2]
+
+
+@cython.freelist(16)
+cdef class Launch:
+    """A kernel with its grid and block; calling it launches."""
+
+    def __call__(self, *args):
+        """Put the kernel on the current stream.
+
+        Parameters
+        ----------
+        *args
+            One for each parameter: numbers for scalars, converted and range-checked as declared;
+            for pointers Buffers, arrays of other libraries, ``cyrt.pointer(...)`` or None (a null
+            pointer); bytes or NumPy structured scalars for structs.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument does not fit its parameter (the message shows the signature), a Buffer is
+            freed or of another device, or the geometry is more than the kernel or device allows.
+        """
+        launch(self, args)
+
+    def __repr__(self):
+        return (f"<{self.kernel.name}[{triple(self.grid)}, {triple(self.block)}"
+                f"{f', {self.smem}' if self.smem else ''}]>")
+
+
+cdef class Kernel:
+    """One function of device code.
+
+    ``kernel[grid, block](*args)`` and ``kernel[grid, block, smem](*args)`` put it on the current
+    stream: ``grid`` and ``block`` are an int or a tuple of up to three, x first, ``smem`` is bytes
+    of dynamic shared memory.
+
+    Parameters
+    ----------
+    code : str or bytes
+        CUDA C++ source; or bytes of PTX, a cubin or a fatbin.
+    name : str
+        The function: its plain name, a name expression for a template (``"axpy<float>"``), or the
+        mangled symbol.
+    signature : str, optional
+        A C++ declaration, for code whose parameters cannot be read (``extern "C"`` kernels given
+        as bytes): ``"void saxpy(float a, const float* x, float* y, int n)"``.
+
+    Raises
+    ------
+    CompileError
+        The source does not compile, or the driver refuses the code.
+    KeyError
+        There is no such kernel in it.
+    """
+
+    def __init__(self, code, str name not None, *, signature=None):
+        from cyrt.kernels.module import Module
+
+        module = Module(code, [name], signatures=None if signature is None else {name: signature})
+        adopt(self, module, name)
+
+    def __dealloc__(self):
+        PyMem_Free(self.params)
+
+    @staticmethod
+    def _of(module, str name):
+        cdef Kernel self = Kernel.__new__(Kernel)
+        adopt(self, module, name)
+        return self
+
+    @property
+    def signature(self):
+        """Its C++ declaration."""
+        return str(self.signature_)
+
+    def __getitem__(self, config):
+        cdef Launch bound = Launch.__new__(Launch)
+        cdef tuple parts
+        if not isinstance(config, tuple) or not 2 <= len(<tuple>config) <= 3:
+            raise TypeError(f"{self.name}[...]: expected [grid, block] or [grid, block, smem], got "
+                            f"{config!r}")
+        parts = <tuple>config
+        dimension(parts[0], "grid", bound.grid)
+        dimension(parts[1], "block", bound.block)
+        if len(parts) == 3:
+            if isinstance(parts[2], bool) or not hasattr(parts[2], "__index__"):
+                raise TypeError(f"smem: expected a number of bytes, got {parts[2]!r}")
+            if not 0 <= parts[2].__index__() < 1 << 31:
+                raise ValueError(f"smem: expected a number of bytes of 0 or more, got {parts[2]}")
+            bound.smem = parts[2]
+        else:
+            bound.smem = 0
+        bound.kernel = self
+        return bound
+
+    cdef LoadedFunction load(self, int ordinal):
+        cdef LoadedFunction function = self.loaded[ordinal]
+        if function is None:
+            function = self.module._function(self.symbol, ordinal)
+            self.loaded[ordinal] = function
+        elif function.module.epoch != contexts[ordinal].epoch:
+            raise RuntimeError(f"{self.name}: the kernel was loaded into a context of device "
+                               f"{ordinal} that was reset")
+        return function
+
+    @property
+    def registers(self):
+        """32-bit registers a thread, on the current device."""
+        return self.load(current_ordinal()).registers
+
+    @property
+    def shared_bytes(self):
+        """Bytes of static shared memory a block."""
+        return self.load(current_ordinal()).static_smem
+
+    @property
+    def local_bytes(self):
+        """Bytes of local memory a thread: spilled registers and arrays."""
+        return self.load(current_ordinal()).local_bytes
+
+    @property
+    def max_threads(self):
+        """Most threads a block, as its registers allow on the current device."""
+        return self.load(current_ordinal()).max_threads
+
+    def suggested_block(self, smem=0):
+        """``(block, grid)``: threads a block for the highest occupancy, and the fewest blocks that
+        fill the current device."""
+        return self.load(current_ordinal()).suggested_block(smem)
+
+    def blocks_per_multiprocessor(self, block, smem=0):
+        """How many blocks of so many threads run on a multiprocessor at once."""
+        return self.load(current_ordinal()).blocks_per_multiprocessor(block, smem)
+
+    def __repr__(self):
+        return f"<cyrt.Kernel {self.signature_}>"
+
+
+cdef int adopt(Kernel self, module, str name) except -1:
+    cdef int ordinal = current_ordinal()
+    cdef LoadedFunction function
+    cdef Param* param
+    cdef int i = 0
+    self.module = module
+    self.name = name
+    self.symbol = module._symbol(name)
+    self.loaded = [None] * MAX_DEVICES
+    function = self.load(ordinal)
+    signature = module._signature(name, function)
+    self.signature_ = signature
+    self.num_params = len(signature.parameters)
+    self.params = <Param*>PyMem_Malloc(max(1, self.num_params) * sizeof(Param))
+    if self.params == NULL:
+        raise MemoryError()
+    for parameter, offset in zip(signature.parameters, signature.offsets):
+        param = &self.params[i]
+        param.code = code_of(parameter.code)
+        param.offset = offset
+        param.size = parameter.size
+        param.writes = parameter.writes
+        self.param_bytes = offset + parameter.size
+        i += 1
+    return 0
+
+
+cdef int bad_argument(Kernel kernel, int index, error) except -1:
+    """The same error with the argument's place and the signature."""
+    parameter = kernel.signature_.parameters[index]
+    name = f" {parameter.name}" if parameter.name else ""
+    raise type(error)(
+        f"{kernel.name}: argument {index + 1} ({parameter.type}{name}): {error}\n"
+        f"  {kernel.signature_}") from None
+
+
+cdef Buffer pointer_argument(object value, bint writes):
+    if isinstance(value, int):
+        raise TypeError("an int is no pointer; use cyrt.pointer(address, nbytes)")
+    if hasattr(value, "__cuda_array_interface__") or hasattr(value, "__dlpack__"):
+        return as_buffer(value, writes)
+    raise TypeError("expected a Buffer, an array with __cuda_array_interface__ or __dlpack__, "
+                    f"cyrt.pointer(address, nbytes) or None, got {type(value).__name__}")
+
+
+cdef int launch(Launch self, tuple args) except -1:
+    cdef Kernel kernel = self.kernel
+    cdef int count = kernel.num_params
+    cdef char stack_bytes[STACK_BYTES]
+    cdef void* stack_pointers[STACK_PARAMS]
+    cdef void* stack_buffers[STACK_PARAMS]
+    cdef char* blob = stack_bytes
+    cdef void** pointers = stack_pointers
+    cdef void** buffers = stack_buffers     # of each pointer parameter: its Buffer, borrowed
+    cdef void* heap = NULL
+    cdef size_t pointer_bytes
+    if PyTuple_GET_SIZE(args) != count:
+        raise TypeError(f"{kernel.name}: expected {count} argument{'' if count == 1 else 's'}, got "
+                        f"{len(args)}\n  {kernel.signature_}")
+    if kernel.param_bytes > STACK_BYTES or count > STACK_PARAMS:
+        pointer_bytes = count * sizeof(void*)
+        heap = PyMem_Malloc(2 * pointer_bytes + kernel.param_bytes)
+        if heap == NULL:
+            raise MemoryError()
+        pointers = <void**>heap
+        buffers = pointers + count
+        blob = <char*>heap + 2 * pointer_bytes
+    try:
+        launch_packed(self, kernel, args, blob, pointers, buffers)
+    finally:
+        if heap != NULL:
+            PyMem_Free(heap)
+    return 0
+
+
+cdef int launch_packed(Launch self, Kernel kernel, tuple args, char* blob, void** pointers,
+                       void** buffers) except -1:
+    """Nothing is ordered or launched before every argument was found good."""
+    cdef int ordinal = current_ordinal()
+    cdef Stream current = current_stream(ordinal)
+    cdef StreamState* stream = current.state
+    cdef LoadedFunction function = <LoadedFunction>kernel.load(ordinal)
+    cdef Param* param = kernel.params
+    cdef PyObject* value
+    cdef Buffer buffer
+    cdef Block* block
+    cdef list foreign = None
+    cdef int i, entered
+    cdef CUresult result
+    cdef unsigned long long threads
+    for i in range(kernel.num_params):
+        value = <PyObject*>PyTuple_GET_ITEM(args, i)
+        pointers[i] = blob + param.offset
+        buffers[i] = NULL
+        if param.code == POINTER or (param.code == WORD64 and not isinstance(<object>value, int)):
+            if isinstance(<object>value, Buffer):
+                buffer = <Buffer>value
+                if buffer.owner is not None:
+                    foreign = [buffer] if foreign is None else foreign + [buffer]
+            elif <object>value is None:
+                memset(blob + param.offset, 0, 8)
+                param += 1
+                continue
+            else:
+                try:
+                    buffer = pointer_argument(<object>value, param.writes)
+                except (TypeError, ValueError) as error:
+                    bad_argument(kernel, i, error)
+                foreign = [buffer] if foreign is None else foreign + [buffer]
+            try:
+                block = live_block(buffer)
+                if block.ordinal != ordinal and (block.kind == FOREIGN_MEMORY
+                                                 or block.kind not in (PINNED_MEMORY,
+                                                                       MANAGED_MEMORY)):
+                    raise ValueError(f"the Buffer is of device {block.ordinal}, the kernel runs on "
+                                     f"device {ordinal}")
+            except ValueError as error:
+                bad_argument(kernel, i, error)
+            memcpy(blob + param.offset, &buffer.address, 8)
+            buffers[i] = <void*>buffer
+        else:
+            try:
+                pack_value(param, <object>value, blob + param.offset)
+            except (TypeError, ValueError) as error:
+                bad_argument(kernel, i, error)
+        param += 1
+    threads = <unsigned long long>self.block[0] * self.block[1] * self.block[2]
+    if threads > <unsigned long long>function.max_threads:
+        too_many_threads(kernel, function, self)
+    if <long>self.smem > function.dynamic_smem:
+        allow_smem(function, self.smem)
+    for i in range(kernel.num_params):
+        if buffers[i] != NULL:
+            use(live_block(<Buffer>buffers[i]), stream, kernel.params[i].writes)
+    entered = enter(ordinal, stream.epoch, b"cuLaunchKernel")
+    with nogil:
+        result = cu.cuLaunchKernel(
+            function.handle, self.grid[0], self.grid[1], self.grid[2],
+            self.block[0], self.block[1], self.block[2], self.smem, stream.handle, pointers, NULL)
+    if result != CUDA_SUCCESS:
+        explain(kernel, self, ordinal, entered, result)
+    leave(ordinal, entered, result, b"cuLaunchKernel")
+    if foreign is not None:
+        hold(foreign, current)
+    return 0
+
+
+cdef int hold(list foreign, Stream stream) except -1:
+    """Order other libraries after the launch, and keep their memory until it has run."""
+    for buffer in foreign:
+        end_use(<Buffer>buffer, stream.state)
+    while _held and _held[0][0].done:
+        _held.popleft()
+    _held.append((Event(stream.device, timing=False).record(stream), foreign))
+    return 0
+
+
+cdef int too_many_threads(Kernel kernel, LoadedFunction function, Launch launch) except -1:
+    limit = Device(function.module.ordinal).attribute("MAX_THREADS_PER_BLOCK")
+    why = (f"its {function.registers} registers a thread, or its launch bounds, allow"
+           if function.max_threads < limit else "the device allows")
+    raise ValueError(f"{kernel.name}: a block of {triple(launch.block)} has "
+                     f"{launch.block[0] * launch.block[1] * launch.block[2]:,} threads, {why} "
+                     f"{function.max_threads:,}")
+
+
+cdef int explain(Kernel kernel, Launch launch, int ordinal, int entered,
+                 CUresult result) except -1:
+    """Name the geometry that the driver refused; returns where it was something else."""
+    device = Device(ordinal)
+    if result == CUDA_ERROR_INVALID_VALUE:
+        for what, sizes in (("grid", triple(launch.grid)), ("block", triple(launch.block))):
+            for axis, size in zip("XYZ", sizes):
+                most = device.attribute(f"MAX_{what.upper()}_DIM_{axis}")
+                if size > most:
+                    leave(ordinal, entered, CUDA_SUCCESS, b"cuLaunchKernel")
+                    raise ValueError(f"{kernel.name}: {what} {sizes}: {axis.lower()} is at "
+                                     f"most {most:,} on device {ordinal}")
+    return 0

@@ -1,0 +1,35 @@
+# Python arguments to a kernel's parameter bytes.
+
+cdef enum ParamCode:
+    POINTER
+    WORD8           # integers of unknown sign
+    WORD16
+    WORD32
+    WORD64          # perhaps a pointer
+    BOOL
+    I8
+    U8
+    I16
+    U16
+    I32
+    U32
+    I64
+    U64
+    F16
+    BF16
+    F32
+    F64
+    C64
+    C128
+    BYTES
+
+cdef struct Param:
+    ParamCode code
+    unsigned int offset
+    unsigned int size
+    bint writes
+
+# Code of a signature's parameter ("f32"); ValueError for one that is none.
+cdef ParamCode code_of(str name) except *
+# Stores one scalar or struct; raises the error that a caller completes with the argument's place.
+cdef int pack_value(Param* param, object value, char* target) except -1

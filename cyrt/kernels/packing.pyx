@@ -1,0 +1,210 @@
+"""Scalars and structs as kernel parameters: converted as declared, checked for range."""
+
+from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.complex cimport PyComplex_AsCComplex, Py_complex
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_AsDouble, PyFloat_CheckExact
+from cpython.long cimport PyLong_AsLongLong, PyLong_AsUnsignedLongLong
+from libc.math cimport isfinite
+from libc.string cimport memcpy
+
+cdef extern from "Python.h":
+    int PyLong_CheckExact(object)
+    long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
+    int PyFloat_Pack2(double, char*, int) except -1
+    int PyBool_Check(object)
+    int PyComplex_Check(object)
+    object PyNumber_Index(object)
+    int PyIndex_Check(object)
+
+_CODES = {
+    "pointer": POINTER, "word8": WORD8, "word16": WORD16, "word32": WORD32, "word64": WORD64,
+    "bool": BOOL, "i8": I8, "u8": U8, "i16": I16, "u16": U16,
+    "i32": I32, "u32": U32, "i64": I64, "u64": U64, "f16": F16, "bf16": BF16,
+    "f32": F32, "f64": F64, "c64": C64, "c128": C128, "bytes": BYTES,
+}
+
+# Bits of the integer types, and whether they are signed, in the enum's order from I8.
+cdef int[8] _BITS = [8, 8, 16, 16, 32, 32, 64, 64]
+
+
+cdef ParamCode code_of(str name) except *:
+    return <ParamCode><int>_CODES[name]
+
+
+cdef long long as_integer(object value) except? -1:
+    """An int or what stands for one; floats do not."""
+    cdef int overflow = 0
+    cdef long long number
+    if not PyLong_CheckExact(value):
+        if not PyIndex_Check(value):
+            if getattr(value, "ndim", None) == 0 and getattr(value, "dtype", None) is not None \
+                    and value.dtype.kind in "biu":
+                value = int(value)
+            else:
+                raise TypeError(f"expected an int, got {type(value).__name__}")
+        else:
+            value = PyNumber_Index(value)
+    number = PyLong_AsLongLongAndOverflow(value, &overflow)
+    if overflow:
+        raise OverflowError(value)
+    return number
+
+
+cdef int pack_integer(ParamCode code, object value, char* target) except -1:
+    cdef int bits = _BITS[<int>code - <int>I8]
+    cdef bint signed = (<int>code - <int>I8) % 2 == 0
+    cdef long long number
+    cdef unsigned long long high
+    try:
+        number = as_integer(value)
+    except OverflowError as error:
+        wide = error.args[0]
+        if code == U64 and 0 <= wide < 1 << 64:
+            high = PyLong_AsUnsignedLongLong(wide)
+            memcpy(target, &high, 8)
+            return 0
+        raise ValueError(out_of_range(wide, bits, signed)) from None
+    if bits < 64:
+        if signed:
+            if not -(<long long>1 << (bits - 1)) <= number < <long long>1 << (bits - 1):
+                raise ValueError(out_of_range(number, bits, signed))
+        elif not 0 <= number < <long long>1 << bits:
+            raise ValueError(out_of_range(number, bits, signed))
+    elif not signed and number < 0:
+        raise ValueError(out_of_range(number, bits, signed))
+    memcpy(target, &number, bits // 8)     # little-endian: the low bytes come first
+    return 0
+
+
+cdef str out_of_range(value, int bits, bint signed):
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    return f"{value} is out of range, expected {low} to {high}"
+
+
+cdef double as_double(object value) except? -1.0:
+    if PyFloat_CheckExact(value):
+        return PyFloat_AS_DOUBLE(value)
+    if PyComplex_Check(value) or isinstance(value, (str, bytes)) \
+            or getattr(value, "ndim", 0) != 0:
+        raise TypeError(f"expected a float, got {type(value).__name__}")
+    try:
+        return PyFloat_AsDouble(value)
+    except TypeError:
+        raise TypeError(f"expected a float, got {type(value).__name__}") from None
+    except OverflowError:
+        raise ValueError(f"{value} is out of range of a double") from None
+
+
+cdef int pack_single(double number, char* target) except -1:
+    cdef float single = <float>number
+    if isfinite(number) and not isfinite(single):
+        raise ValueError(f"{number} is out of range of a float")
+    memcpy(target, &single, 4)
+    return 0
+
+
+cdef int pack_bfloat16(double number, char* target) except -1:
+    """Rounds the float to the nearest, ties to even."""
+    cdef float single = <float>number
+    cdef unsigned int bits
+    cdef unsigned short half
+    memcpy(&bits, &single, 4)
+    if number != number:
+        half = <unsigned short>((bits >> 16) | 0x40)
+    else:
+        half = <unsigned short>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)
+        if isfinite(number) and (half & 0x7f80) == 0x7f80:
+            raise ValueError(f"{number} is out of range of a bfloat16")
+    memcpy(target, &half, 2)
+    return 0
+
+
+cdef int pack_complex(ParamCode code, object value, char* target) except -1:
+    cdef Py_complex number
+    try:
+        number = PyComplex_AsCComplex(value)
+    except TypeError:
+        raise TypeError(f"expected a complex number, got {type(value).__name__}") from None
+    if code == C64:
+        pack_single(number.real, target)
+        pack_single(number.imag, target + 4)
+    else:
+        memcpy(target, &number.real, 8)
+        memcpy(target + 8, &number.imag, 8)
+    return 0
+
+
+cdef int pack_word(unsigned int size, object value, char* target) except -1:
+    """An integer of either sign, or a NumPy scalar of exactly that size."""
+    if hasattr(value, "tobytes") and hasattr(value, "dtype"):
+        return pack_bytes(value, size, target)
+    value = as_integer_object(value)
+    if not -(1 << (8 * size - 1)) <= value < 1 << 8 * size:
+        raise ValueError(f"{value} is out of range of {size} bytes")
+    memcpy(target, PyBytes_AS_STRING((value % (1 << 8 * size)).to_bytes(size, "little")), size)
+    return 0
+
+
+cdef as_integer_object(value):
+    if isinstance(value, float) or not PyIndex_Check(value):
+        raise TypeError(f"expected an int, got {type(value).__name__}; its type is not known "
+                        "here: give the kernel a signature=, or a NumPy scalar")
+    return PyNumber_Index(value)
+
+
+cdef int pack_bytes(object value, unsigned int size, char* target) except -1:
+    """A struct or array by value: bytes, or a NumPy scalar or array, of exactly its size."""
+    cdef bytes raw
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        raw = bytes(value)
+    elif hasattr(value, "tobytes") and hasattr(value, "dtype"):
+        raw = value.tobytes()
+    elif PyIndex_Check(value) and size in (1, 2, 4, 8):     # an enumeration
+        return pack_word(size, value, target)
+    else:
+        raise TypeError(f"expected {size} bytes: a bytes object or a NumPy structured scalar, got "
+                        f"{type(value).__name__}")
+    if len(raw) != size:
+        raise ValueError(f"expected {size} bytes, got {len(raw)}")
+    memcpy(target, PyBytes_AS_STRING(raw), size)
+    return 0
+
+
+cdef int pack_value(Param* param, object value, char* target) except -1:
+    cdef ParamCode code = param.code
+    cdef double number
+    if code == F32:
+        return pack_single(as_double(value), target)
+    if I8 <= code <= U64:
+        return pack_integer(code, value, target)
+    if code == F64:
+        number = as_double(value)
+        memcpy(target, &number, 8)
+        return 0
+    if code == BOOL:
+        if PyBool_Check(value) or type(value).__name__ in ("bool_", "bool"):
+            target[0] = 1 if value else 0
+            return 0
+        number = as_integer(value)
+        if number != 0 and number != 1:
+            raise ValueError(f"{value} is out of range, expected a bool, 0 or 1")
+        target[0] = <char>number
+        return 0
+    if code == F16:
+        number = as_double(value)
+        try:
+            PyFloat_Pack2(number, target, 1)
+        except OverflowError:
+            raise ValueError(f"{number} is out of range of a half") from None
+        return 0
+    if code == BF16:
+        return pack_bfloat16(as_double(value), target)
+    if WORD8 <= code <= WORD64:
+        return pack_word(param.size, value, target)
+    if code == C64 or code == C128:
+        if isinstance(value, (bytes, bytearray, memoryview)) \
+                or getattr(value, "ndim", 0) != 0 or getattr(getattr(value, "dtype", None),
+                                                             "names", None):
+            return pack_bytes(value, param.size, target)
+        return pack_complex(code, value, target)
+    return pack_bytes(value, param.size, target)

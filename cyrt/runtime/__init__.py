@@ -1,0 +1,1 @@
+"""The driver's objects: devices, streams, events, memory, modules."""

@@ -1,0 +1,36 @@
+# Devices and their primary contexts.
+#
+# INVARIANTS
+# - The context is the device's primary one, shared with every other library of the process.
+# - `enter` before a driver call that needs it current, `leave` after it: pushed and popped, so
+#   nobody else's current device changes. Nothing is called after a fault, in a forked child or
+#   during exit.
+# - An object remembers its context's epoch; after a reset the epochs differ and it is refused.
+
+from cyrt.driver.cuda cimport CUcontext, CUdevice, CUresult
+from cyrt.driver.table cimport MAX_DEVICES
+
+cdef struct Context:
+    CUcontext handle        # NULL: not retained yet
+    CUdevice device
+    unsigned int epoch      # number of resets
+
+cdef Context contexts[MAX_DEVICES]
+
+# Retains the primary context at first use; ValueError for an ordinal out of range.
+cdef Context* context_of(int ordinal) except NULL
+# Returns what `leave` wants to know.
+cdef int enter(int ordinal, unsigned int epoch, const char* call) except -1
+# Ends an `enter`; raises where the call failed.
+cdef int leave(int ordinal, int entered, CUresult result, const char* call) except -1
+# For deallocation: -1 where no call may be made, else as `enter`.
+cdef int enter_quietly(int ordinal, unsigned int epoch) noexcept
+cdef void leave_quietly(int entered) noexcept
+
+# Ordinal of this thread's current device.
+cdef int current_ordinal() noexcept
+# Ordinal of a Device, an int, or None for the current device.
+cdef int ordinal_of(device) except -1
+
+cdef class Device:
+    cdef readonly int index

@@ -1,0 +1,300 @@
+"""Devices: what they are, which one is current, and their primary contexts."""
+
+import threading
+
+from cyrt.driver import table as _table
+from cyrt.driver.attributes import DEVICE_ATTRIBUTES
+from cyrt.driver.cuda cimport *
+from cyrt.driver.table cimport (
+    MAX_DEVICES, READY, check, cu, ensure_open, faulted, is_emulated, process, refuse,
+)
+
+cdef extern from *:
+    """
+    /* The current device of each thread. */
+    static _Thread_local int cyrt_current_ordinal = 0;
+    static inline void cyrt_set_current_ordinal(int ordinal) { cyrt_current_ordinal = ordinal; }
+    """
+    int cyrt_current_ordinal
+    void cyrt_set_current_ordinal(int)
+
+# The devices that enclosing `with` blocks of this thread go back to.
+_outer = threading.local()
+
+# Called with the ordinal before a device's context is reset.
+reset_hooks = []
+
+
+cdef int count() except -1:
+    cdef int number = 0
+    ensure_open()
+    check(cu.cuDeviceGetCount(&number), b"cuDeviceGetCount")
+    return min(number, MAX_DEVICES)
+
+
+cdef int validate(int ordinal) except -1:
+    cdef int number = count()
+    if not 0 <= ordinal < number:
+        raise ValueError(
+            f"device {ordinal}: expected an index from 0 to {number - 1}; "
+            f"there {'is one device' if number == 1 else f'are {number} devices'}")
+    return 0
+
+
+cdef Context* context_of(int ordinal) except NULL:
+    cdef Context* context
+    cdef CUcontext handle = NULL
+    cdef CUdevice device = 0
+    cdef CUresult result
+    if process != READY or not 0 <= ordinal < MAX_DEVICES or contexts[ordinal].handle == NULL:
+        validate(ordinal)
+        context = &contexts[ordinal]
+        if context.handle == NULL:
+            check(cu.cuDeviceGet(&device, ordinal), b"cuDeviceGet")
+            with nogil:
+                result = cu.cuDevicePrimaryCtxRetain(&handle, device)
+            check(result, b"cuDevicePrimaryCtxRetain", ordinal)
+            context.device = device
+            context.handle = handle
+    return &contexts[ordinal]
+
+
+cdef int enter(int ordinal, unsigned int epoch, const char* call) except -1:
+    cdef CUcontext current = NULL
+    if process != READY:
+        ensure_open()
+    if faulted[ordinal]:
+        refuse(call, ordinal)
+    if contexts[ordinal].epoch != epoch:
+        raise RuntimeError(
+            f"{call.decode()}: the object belongs to a context of device {ordinal} that was reset")
+    cu.cuCtxGetCurrent(&current)
+    if current == contexts[ordinal].handle:
+        return 0
+    check(cu.cuCtxPushCurrent(contexts[ordinal].handle), b"cuCtxPushCurrent", ordinal)
+    return 1
+
+
+cdef int leave(int ordinal, int entered, CUresult result, const char* call) except -1:
+    cdef CUcontext popped
+    if entered:
+        cu.cuCtxPopCurrent(&popped)
+    return check(result, call, ordinal)
+
+
+cdef int enter_quietly(int ordinal, unsigned int epoch) noexcept:
+    cdef CUcontext current = NULL
+    if process != READY or faulted[ordinal] or contexts[ordinal].epoch != epoch:
+        return -1
+    cu.cuCtxGetCurrent(&current)
+    if current == contexts[ordinal].handle:
+        return 0
+    return 1 if cu.cuCtxPushCurrent(contexts[ordinal].handle) == CUDA_SUCCESS else -1
+
+
+cdef void leave_quietly(int entered) noexcept:
+    cdef CUcontext popped
+    if entered > 0:
+        cu.cuCtxPopCurrent(&popped)
+
+
+cdef int current_ordinal() noexcept:
+    return cyrt_current_ordinal
+
+
+cdef int ordinal_of(device) except -1:
+    if device is None:
+        return cyrt_current_ordinal
+    if isinstance(device, Device):
+        return (<Device>device).index
+    if isinstance(device, bool) or not hasattr(device, "__index__"):
+        raise TypeError(
+            f"device: expected a cyrt.Device, an int or None, got {type(device).__name__}")
+    validate(device)
+    return device
+
+
+cdef int attribute(int ordinal, int code, const char* name) except? -1:
+    cdef int value = 0
+    cdef CUdevice device = 0
+    ensure_open()
+    check(cu.cuDeviceGet(&device, ordinal), b"cuDeviceGet")
+    check(cu.cuDeviceGetAttribute(&value, <CUdevice_attribute>code, device), name)
+    return value
+
+
+cdef class Device:
+    """One device, real or emulated.
+
+    ``with device:`` makes it the current one of this thread. Devices are compared and hashed by
+    their index.
+
+    Parameters
+    ----------
+    index : int, optional
+        From 0 to ``Device.count() - 1``; the thread's current device where left out.
+
+    Raises
+    ------
+    ValueError
+        There is no device of that index.
+    """
+
+    def __init__(self, index=None):
+        if isinstance(index, Device):
+            self.index = (<Device>index).index
+            return
+        if index is None:
+            index = cyrt_current_ordinal
+        elif isinstance(index, bool) or not hasattr(index, "__index__"):
+            raise TypeError(f"Device: expected an int index, got {type(index).__name__}")
+        validate(index)
+        self.index = index
+
+    @staticmethod
+    def count():
+        """Number of devices."""
+        return count()
+
+    @staticmethod
+    def current():
+        """This thread's current device."""
+        return Device()
+
+    @property
+    def name(self):
+        """The driver's name for it, ``"NVIDIA H200"``."""
+        cdef char text[256]
+        check(cu.cuDeviceGetName(text, sizeof(text), self.index), b"cuDeviceGetName")
+        return text.decode("utf-8", "replace")
+
+    @property
+    def uuid(self):
+        """The device's identity, 32 hexadecimal digits in the usual groups."""
+        cdef CUuuid value
+        check(cu.cuDeviceGetUuid(&value, self.index), b"cuDeviceGetUuid")
+        digits = (<char*>value.bytes)[:16].hex()
+        return f"GPU-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+    @property
+    def emulated(self):
+        """True for the device that ships in the package and runs on the CPU."""
+        return is_emulated()
+
+    @property
+    def compute_capability(self):
+        """``(major, minor)``, ``(9, 0)`` for Hopper."""
+        return (attribute(self.index, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                          b"cuDeviceGetAttribute"),
+                attribute(self.index, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+                          b"cuDeviceGetAttribute"))
+
+    @property
+    def multiprocessors(self):
+        """Number of multiprocessors."""
+        return attribute(self.index, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+                         b"cuDeviceGetAttribute")
+
+    @property
+    def concurrent_managed_access(self):
+        """Whether host and device may use managed memory at the same time."""
+        return bool(attribute(self.index, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
+                              b"cuDeviceGetAttribute"))
+
+    def attribute(self, name):
+        """A device attribute by its name in ``CUdevice_attribute`` (cuda.h).
+
+        Parameters
+        ----------
+        name : str
+            ``"MAX_THREADS_PER_BLOCK"``, in either case, with or without the
+            ``CU_DEVICE_ATTRIBUTE_`` in front.
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        ValueError
+            There is no attribute of that name.
+        CudaError
+            This driver does not know it.
+        """
+        key = str(name).upper().removeprefix("CU_DEVICE_ATTRIBUTE_")
+        code = DEVICE_ATTRIBUTES.get(key)
+        if code is None:
+            import difflib
+
+            close = difflib.get_close_matches(key, DEVICE_ATTRIBUTES, 3)
+            hint = f"; close to it: {', '.join(close)}" if close else ""
+            raise ValueError(f"no device attribute is named {name!r}{hint}")
+        return attribute(self.index, code, b"cuDeviceGetAttribute")
+
+    def memory_info(self):
+        """``(free, total)`` bytes of device memory, as the driver counts."""
+        cdef size_t free = 0, total = 0
+        cdef Context* context = context_of(self.index)
+        cdef int entered = enter(self.index, context.epoch, b"cuMemGetInfo")
+        leave(self.index, entered, cu.cuMemGetInfo(&free, &total), b"cuMemGetInfo")
+        return free, total
+
+    def reset(self):
+        """Give the emulated device a fresh context, after a fault or to end a stuck kernel.
+
+        Every Buffer, Stream, Event, Module and Kernel of the device is dead afterwards and raises
+        when it is used.
+
+        Raises
+        ------
+        RuntimeError
+            On a GPU: its primary context is shared with every library of the process, and after a
+            fault only a new process gets a working one.
+        """
+        cdef Context* context
+        cdef CUresult result
+        cdef CUdevice device
+        cdef CUcontext handle = NULL
+        if not is_emulated():
+            raise RuntimeError(
+                "Device.reset() is for the emulated device: a GPU's primary context is shared "
+                "with every library of the process. Restart the process instead.")
+        context = context_of(self.index)
+        context.epoch += 1
+        for hook in reset_hooks:
+            hook(self.index)
+        device = context.device
+        with nogil:
+            result = cu.cuDevicePrimaryCtxReset(device)
+        check(result, b"cuDevicePrimaryCtxReset")
+        context.handle = NULL
+        _table.forget_fault(self.index)
+        check(cu.cuDevicePrimaryCtxRetain(&handle, device), b"cuDevicePrimaryCtxRetain")
+        context.handle = handle
+
+    def __enter__(self):
+        if not hasattr(_outer, "stack"):
+            _outer.stack = []
+        _outer.stack.append(cyrt_current_ordinal)
+        cyrt_set_current_ordinal(self.index)
+        return self
+
+    def __exit__(self, *exc):
+        cyrt_set_current_ordinal(_outer.stack.pop())
+
+    def __eq__(self, other):
+        if isinstance(other, Device):
+            return self.index == (<Device>other).index
+        return NotImplemented
+
+    def __hash__(self):
+        return hash((Device, self.index))
+
+    def __index__(self):
+        return self.index
+
+    def __reduce__(self):
+        return Device, (self.index,)
+
+    def __repr__(self):
+        return f"<cyrt.Device {self.index}: {self.name}>"

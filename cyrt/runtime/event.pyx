@@ -1,0 +1,137 @@
+"""Events: marks in a stream, to wait for and to measure between."""
+
+from cyrt.driver.cuda cimport *
+from cyrt.driver.table cimport cu
+from cyrt.runtime.device cimport (
+    Device, context_of, enter, enter_quietly, leave, leave_quietly, ordinal_of,
+)
+from cyrt.runtime.stream cimport Stream, stream_of, wait
+
+
+cdef CUresult query_event(void* handle) noexcept nogil:
+    return cu.cuEventQuery(<CUevent>handle)
+
+
+cdef class Event:
+    """A mark that `record` puts on a stream.
+
+    Parameters
+    ----------
+    device : Device or int, optional
+        The current device where left out.
+    timing : bool
+        False makes an event that cannot measure and costs a little less.
+    """
+
+    def __init__(self, device=None, *, bint timing=True):
+        cdef int ordinal = ordinal_of(device)
+        cdef unsigned int epoch = context_of(ordinal).epoch
+        cdef int entered = enter(ordinal, epoch, b"cuEventCreate")
+        leave(ordinal, entered,
+              cu.cuEventCreate(&self.handle, CU_EVENT_DEFAULT if timing
+                               else CU_EVENT_DISABLE_TIMING), b"cuEventCreate")
+        self.ordinal = ordinal
+        self.epoch = epoch
+        self.timing = timing
+
+    def __dealloc__(self):
+        cdef int entered
+        if self.handle != NULL:
+            entered = enter_quietly(self.ordinal, self.epoch)
+            if entered >= 0:
+                cu.cuEventDestroy(self.handle)
+                leave_quietly(entered)
+
+    @property
+    def handle(self):
+        """The ``CUevent``, as an int."""
+        return <size_t>self.handle
+
+    @property
+    def device(self):
+        """The device it was made for."""
+        return Device(self.ordinal)
+
+    def record(self, stream=None):
+        """Put the mark behind what is on the stream now.
+
+        Parameters
+        ----------
+        stream : Stream, optional
+            Or anything with ``__cuda_stream__``; the current stream where left out.
+
+        Returns
+        -------
+        Event
+            This one.
+        """
+        cdef Stream target = stream_of(stream, self.ordinal)
+        cdef int entered
+        if target.state.ordinal != self.ordinal:
+            raise ValueError(f"the event is of device {self.ordinal}, the stream of device "
+                             f"{target.state.ordinal}")
+        entered = enter(self.ordinal, self.epoch, b"cuEventRecord")
+        leave(self.ordinal, entered, cu.cuEventRecord(self.handle, target.state.handle),
+              b"cuEventRecord")
+        self.recorded = True
+        return self
+
+    def wait(self, stream=None):
+        """Let work put on the stream from now on wait for the mark.
+
+        Parameters
+        ----------
+        stream : Stream, optional
+            Of any device; the current stream where left out.
+        """
+        self._hold_back(stream_of(stream, self.ordinal))
+
+    def _hold_back(self, Stream later):
+        cdef int entered
+        leave_quietly(enter(self.ordinal, self.epoch, b"cuStreamWaitEvent"))
+        entered = enter(later.state.ordinal, later.state.epoch, b"cuStreamWaitEvent")
+        leave(later.state.ordinal, entered,
+              cu.cuStreamWaitEvent(later.state.handle, self.handle, 0), b"cuStreamWaitEvent")
+
+    @property
+    def done(self):
+        """Whether the mark has been reached; True for one never recorded."""
+        cdef int entered = enter(self.ordinal, self.epoch, b"cuEventQuery")
+        cdef CUresult result = cu.cuEventQuery(self.handle)
+        if result == CUDA_ERROR_NOT_READY:
+            leave_quietly(entered)
+            return False
+        leave(self.ordinal, entered, result, b"cuEventQuery")
+        return True
+
+    def synchronize(self):
+        """Wait until the mark has been reached; Ctrl-C ends the wait."""
+        wait(self.ordinal, self.epoch, query_event, self.handle, b"cuEventSynchronize")
+
+    def elapsed_time(self, Event end not None):
+        """Milliseconds from this mark to a later one; waits for both.
+
+        Raises
+        ------
+        ValueError
+            One of them was made with ``timing=False``, or was never recorded.
+        """
+        cdef float milliseconds = 0
+        cdef int entered
+        for name, event in (("the first event", self), ("the second event", end)):
+            if not (<Event>event).timing:
+                raise ValueError(f"{name} was made with timing=False and cannot measure")
+            if not (<Event>event).recorded:
+                raise ValueError(f"{name} was never recorded")
+        if self.ordinal != end.ordinal:
+            raise ValueError(f"the events are of devices {self.ordinal} and {end.ordinal}; "
+                             "only events of one device measure")
+        self.synchronize()
+        end.synchronize()
+        entered = enter(self.ordinal, self.epoch, b"cuEventElapsedTime")
+        leave(self.ordinal, entered,
+              cu.cuEventElapsedTime(&milliseconds, self.handle, end.handle), b"cuEventElapsedTime")
+        return milliseconds
+
+    def __repr__(self):
+        return f"<cyrt.Event {<size_t>self.handle:#x} on device {self.ordinal}>"

@@ -1,0 +1,5 @@
+from typing import Any
+
+from cyrt.runtime.memory import Buffer
+
+def as_buffer(obj: Any, write: bool) -> Buffer: ...

@@ -1,0 +1,187 @@
+"""Other libraries' memory as Buffers: ``__cuda_array_interface__`` and DLPack."""
+
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+from cyrt.driver.cuda cimport *
+from cyrt.driver.table cimport check, cu, ensure_open
+from cyrt.runtime.device cimport Device, context_of, current_ordinal
+from cyrt.runtime.memory cimport Buffer, foreign_buffer
+from cyrt.runtime.state cimport StreamState
+from cyrt.runtime.stream cimport current_state, foreign_state
+
+# dlpack.h of DLPack 1.1 (github.com/dmlc/dlpack), whose header comes in no wheel.
+cdef struct DLDevice:
+    int32_t device_type
+    int32_t device_id
+
+cdef struct DLDataType:
+    uint8_t code
+    uint8_t bits
+    uint16_t lanes
+
+cdef struct DLTensor:
+    void* data
+    DLDevice device
+    int32_t ndim
+    DLDataType dtype
+    int64_t* shape
+    int64_t* strides
+    uint64_t byte_offset
+
+cdef struct DLManagedTensor:
+    DLTensor dl_tensor
+    void* manager_ctx
+    void (*deleter)(DLManagedTensor*) noexcept
+
+cdef struct DLManagedTensorVersioned:
+    uint32_t major
+    uint32_t minor
+    void* manager_ctx
+    void (*deleter)(DLManagedTensorVersioned*) noexcept
+    uint64_t flags
+    DLTensor dl_tensor
+
+cdef enum:
+    KDL_CUDA = 2
+    KDL_CUDA_HOST = 3
+    KDL_CUDA_MANAGED = 13
+    DLPACK_FLAG_READ_ONLY = 1
+
+
+cpdef Buffer as_buffer(obj, bint write):
+    """The memory of another library's array.
+
+    Parameters
+    ----------
+    obj : object
+        Offers ``__cuda_array_interface__`` or ``__dlpack__``.
+    write : bool
+        The memory is going to be written.
+
+    Returns
+    -------
+    Buffer
+        From the array's first element to the end of its last; keeps ``obj`` alive.
+
+    Raises
+    ------
+    TypeError
+        It offers neither, or memory that the device cannot reach.
+    ValueError
+        It is read-only and ``write`` is asked.
+    """
+    ensure_open()
+    try:
+        interface = obj.__cuda_array_interface__
+    except AttributeError:
+        interface = None
+    except Exception:
+        # PyTorch refuses tensors that require a gradient and dtypes NumPy lacks; DLPack serves.
+        if not hasattr(obj, "__dlpack__"):
+            raise
+        interface = None
+    if interface is not None:
+        return from_interface(obj, interface, write)
+    if hasattr(obj, "__dlpack__"):
+        return from_dlpack(obj, write)
+    raise TypeError(
+        "memory: expected a Buffer, an object with __cuda_array_interface__ or __dlpack__, or "
+        f"cyrt.pointer(address, nbytes), got {type(obj).__name__}")
+
+
+cdef size_t extent(shape, strides, size_t itemsize) except? 0:
+    """Bytes from the first element to the end of the last; ValueError for negative strides."""
+    cdef size_t span = itemsize
+    cdef Py_ssize_t count, step
+    if strides is None:
+        for count in shape:
+            span *= count
+        return span
+    for count, step in zip(shape, strides):
+        if count == 0:
+            return 0
+        if step < 0:
+            raise ValueError("memory: an array with negative strides has no single extent")
+        span += (count - 1) * step
+    return span
+
+
+cdef int device_of_address(CUdeviceptr address) except -1:
+    """The device that an address belongs to; the current one for memory it does not tell of."""
+    cdef int ordinal = -1
+    cdef CUresult result
+    if address == 0:
+        return current_ordinal()
+    context_of(current_ordinal())
+    result = cu.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address)
+    if result == CUDA_ERROR_INVALID_VALUE:
+        raise ValueError(f"memory: {address:#x} is no address that the device knows")
+    check(result, b"cuPointerGetAttribute")
+    return ordinal if ordinal >= 0 else current_ordinal()
+
+
+cdef Buffer from_interface(obj, dict interface, bint write):
+    """CUDA array interface, version 3 (numba.readthedocs.io, cuda/cuda_array_interface)."""
+    cdef CUdeviceptr address
+    cdef int ordinal
+    cdef StreamState* home
+    cdef size_t nbytes, itemsize
+    address, read_only = interface["data"]
+    if read_only and write:
+        raise ValueError(f"memory: {type(obj).__name__} offers read-only memory, and the kernel's "
+                         "parameter is written")
+    typestr = interface["typestr"]
+    itemsize = int(typestr[2:])
+    nbytes = extent(interface["shape"], interface.get("strides"), itemsize)
+    ordinal = device_of_address(address)
+    stream = interface.get("stream")
+    # No stream named: the producer asks for no wait by the protocol, but old ones mean the legacy
+    # one; waiting for it is never wrong.
+    home = foreign_state(ordinal, <CUstream><size_t>(stream if stream else 0))
+    return foreign_buffer(address, nbytes, ordinal, home, (obj, interface))
+
+
+cdef Buffer from_dlpack(obj, bint write):
+    """DLPack: the producer makes our stream wait for the data itself."""
+    cdef StreamState* home
+    cdef DLTensor* tensor
+    cdef DLManagedTensor* plain
+    cdef DLManagedTensorVersioned* versioned
+    cdef CUdeviceptr address
+    cdef uint64_t flags = 0
+    cdef int ordinal, i
+    kind, index = obj.__dlpack_device__()
+    if kind not in (KDL_CUDA, KDL_CUDA_HOST, KDL_CUDA_MANAGED):
+        raise TypeError(f"memory: {type(obj).__name__} lies on DLPack device {(int(kind), index)}, "
+                        "not in memory that a CUDA device can reach; copy it into a Buffer")
+    ordinal = index if kind == KDL_CUDA else current_ordinal()
+    if not 0 <= ordinal < Device.count():
+        raise ValueError(f"memory: {type(obj).__name__} lies on CUDA device {index}, "
+                         f"and there are {Device.count()}")
+    context_of(ordinal)
+    home = current_state(ordinal)
+    handle = <size_t>home.handle
+    try:
+        capsule = obj.__dlpack__(stream=handle, max_version=(1, 1))
+    except TypeError:
+        capsule = obj.__dlpack__(stream=handle)
+    if PyCapsule_IsValid(capsule, b"dltensor_versioned"):
+        versioned = <DLManagedTensorVersioned*>PyCapsule_GetPointer(capsule, b"dltensor_versioned")
+        tensor = &versioned.dl_tensor
+        flags = versioned.flags
+    else:
+        plain = <DLManagedTensor*>PyCapsule_GetPointer(capsule, b"dltensor")
+        tensor = &plain.dl_tensor
+    if write and flags & DLPACK_FLAG_READ_ONLY:
+        raise ValueError(f"memory: {type(obj).__name__} offers read-only memory, and the kernel's "
+                         "parameter is written")
+    itemsize = (tensor.dtype.bits * tensor.dtype.lanes + 7) // 8
+    shape = [tensor.shape[i] for i in range(tensor.ndim)]
+    strides = None
+    if tensor.strides != NULL:
+        strides = [tensor.strides[i] * itemsize for i in range(tensor.ndim)]
+    address = <CUdeviceptr>tensor.data + tensor.byte_offset
+    # The capsule, unconsumed, keeps the tensor and frees it when it goes.
+    return foreign_buffer(address, extent(shape, strides, itemsize), ordinal, home,
+                          (obj, capsule))

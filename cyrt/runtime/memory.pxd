@@ -1,0 +1,21 @@
+# Buffers: device memory as Python sees it.
+
+from cyrt.driver.cuda cimport CUdeviceptr
+from cyrt.runtime.state cimport Block, StreamState
+
+cdef class Buffer:
+    cdef Block* block           # NULL once freed, and in a view
+    cdef CUdeviceptr address
+    cdef size_t size
+    cdef Buffer base            # of a view
+    cdef object owner           # whose memory it is, where it is not cyrt's
+    cdef object __weakref__
+
+# The block of a living Buffer; ValueError once it was freed.
+cdef Block* live_block(Buffer buffer) except NULL
+# A Buffer over somebody else's memory, ordered after `home`'s work.
+cdef Buffer foreign_buffer(CUdeviceptr address, size_t nbytes, int ordinal, StreamState* home,
+                           object owner)
+# Before an operation of the stream on the Buffer, and after it was put on the stream.
+cdef int begin_use(Buffer buffer, StreamState* stream, bint write) except -1
+cdef int end_use(Buffer buffer, StreamState* stream) except -1

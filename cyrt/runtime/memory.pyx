@@ -1,0 +1,462 @@
+"""Buffers: memory of a device, pinned host memory, managed memory."""
+
+from cpython.buffer cimport (
+    PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo,
+    PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
+)
+
+from cyrt.driver.cuda cimport *
+from cyrt.driver.table cimport cu
+from cyrt.runtime.device cimport (
+    Device, contexts, context_of, current_ordinal, enter, leave, ordinal_of,
+)
+from cyrt.runtime.pool cimport allocate, new_block, out_of_memory, release, use
+from cyrt.runtime.state cimport (
+    Block, BlockKind, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY, StreamState,
+)
+from cyrt.runtime.stream cimport Stream, current_state, foreign_state, order_after, wait_state
+from cyrt.runtime.transfer cimport to_device, to_host
+
+
+cdef Block* live_block(Buffer buffer) except NULL:
+    cdef Block* block = buffer.block if buffer.base is None else buffer.base.block
+    if block == NULL:
+        raise ValueError(f"the Buffer at {buffer.address:#x} ({buffer.size:,} bytes) "
+                         "was freed already")
+    return block
+
+
+cdef Buffer foreign_buffer(CUdeviceptr address, size_t nbytes, int ordinal, StreamState* home,
+                           object owner):
+    cdef Buffer buffer = Buffer.__new__(Buffer)
+    buffer.block = new_block(address, nbytes, ordinal, FOREIGN_MEMORY, home)
+    buffer.address = address
+    buffer.size = nbytes
+    buffer.owner = owner
+    return buffer
+
+
+cdef int begin_use(Buffer buffer, StreamState* stream, bint write) except -1:
+    return use(live_block(buffer), stream, write)
+
+
+cdef int end_use(Buffer buffer, StreamState* stream) except -1:
+    """Memory of others is never late: their streams wait for ours, the legacy one always."""
+    cdef Block* block = live_block(buffer)
+    if block.kind == FOREIGN_MEMORY:
+        if not block.home.owned:
+            order_after(block.home, stream)
+        order_after(foreign_state(stream.ordinal, NULL), stream)
+    return 0
+
+
+cdef size_t byte_count(nbytes, str what) except? 0:
+    if isinstance(nbytes, bool) or not hasattr(nbytes, "__index__"):
+        raise TypeError(f"{what}: expected a number of bytes as an int, got "
+                        f"{type(nbytes).__name__}")
+    nbytes = nbytes.__index__()
+    if not 0 <= nbytes < 1 << 63:
+        raise ValueError(f"{what}: expected a number of bytes of 0 or more, got {nbytes}")
+    return nbytes
+
+
+cdef class Buffer:
+    """Bytes of a device's memory, from a stream-ordered pool.
+
+    Fresh memory holds anything. It returns to the pool with :meth:`free` or the last reference,
+    also while work that uses it is in flight: the pool's next owner is ordered after that.
+    ``buffer[a:b]`` is a view of a range of bytes.
+
+    Parameters
+    ----------
+    nbytes : int
+        Size in bytes; 0 is allowed.
+    device : Device or int, optional
+        The current device where left out.
+
+    Raises
+    ------
+    OutOfMemoryError
+        The device has no such memory left; the message gives the sizes.
+    """
+
+    def __init__(self, nbytes, device=None):
+        cdef size_t size = byte_count(nbytes, "nbytes")
+        cdef int ordinal = ordinal_of(device)
+        if self.block != NULL or self.base is not None:
+            raise RuntimeError("a Buffer is initialised once")
+        context_of(ordinal)
+        self.block = allocate(current_state(ordinal), size)
+        self.address = self.block.address
+        self.size = size
+
+    def __dealloc__(self):
+        if self.block != NULL:
+            release(self.block)
+
+    def free(self):
+        """Return the memory now; later uses of it and of its views raise ``ValueError``."""
+        cdef Block* block = self.block
+        if self.base is not None:
+            raise ValueError("a view does not own its memory: free the Buffer it is a view of")
+        self.block = NULL
+        if block != NULL:
+            release(block)
+
+    @property
+    def ptr(self):
+        """Device address, an int."""
+        live_block(self)
+        return self.address
+
+    @property
+    def nbytes(self):
+        """Size in bytes."""
+        return self.size
+
+    @property
+    def device(self):
+        """The device whose memory it is."""
+        return Device(live_block(self).ordinal)
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, key):
+        cdef Buffer view
+        cdef Py_ssize_t start, stop, step
+        if not isinstance(key, slice):
+            raise TypeError("a Buffer is indexed by a slice of bytes, buffer[a:b], not by "
+                            f"{type(key).__name__}")
+        start, stop, step = key.indices(self.size)
+        if step != 1:
+            raise ValueError(f"a view of a Buffer is contiguous: step 1, not {step}")
+        live_block(self)
+        view = Buffer.__new__(Buffer)
+        view.base = self if self.base is None else self.base
+        view.address = self.address + start
+        view.size = max(0, stop - start)
+        return view
+
+    def copy_from(self, source, stream=None):
+        """Copy all bytes from host memory or from another Buffer.
+
+        Ordered after earlier work on the stream. Host memory has been read when the call returns.
+
+        Parameters
+        ----------
+        source : buffer-protocol object, Buffer, or array of another library
+            C-contiguous and of exactly ``nbytes`` bytes.
+        stream : Stream, optional
+            The current stream where left out.
+
+        Raises
+        ------
+        ValueError
+            Another size, or not contiguous.
+        """
+        copy(self, source, stream)
+
+    def copy_to(self, target, stream=None):
+        """Copy all bytes to host memory or to another Buffer.
+
+        Ordered after earlier work on the stream; the data are in host memory when the call
+        returns.
+
+        Parameters
+        ----------
+        target : writable buffer-protocol object, Buffer, or array of another library
+            C-contiguous and of exactly ``nbytes`` bytes.
+        stream : Stream, optional
+            The current stream where left out.
+
+        Raises
+        ------
+        ValueError
+            Another size, not contiguous, or read-only.
+        """
+        cdef Py_buffer view
+        cdef StreamState* state = stream_for(self, stream)
+        cdef Buffer other = memory_of(target, True)
+        if other is not None:
+            copy_within(other, self, state)
+            if live_block(other).kind == PINNED_MEMORY:
+                wait_state(state)
+            return
+        get_host(target, &view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE, self.size)
+        try:
+            if self.size:
+                begin_use(self, state, False)
+                to_host(state, <char*>view.buf, self.address, self.size)
+                end_use(self, state)
+        finally:
+            PyBuffer_Release(&view)
+
+    def fill(self, value, stream=None):
+        """Fill with a pattern.
+
+        Parameters
+        ----------
+        value : int or NumPy scalar
+            An int of 0 to 255 fills bytes; a NumPy scalar of 1, 2 or 4 bytes repeats its bytes.
+        stream : Stream, optional
+            The current stream where left out.
+
+        Raises
+        ------
+        ValueError
+            An int out of range, a scalar of another size, or ``nbytes`` no multiple of it.
+        """
+        cdef StreamState* state = stream_for(self, stream)
+        cdef unsigned int pattern = 0
+        cdef size_t width
+        cdef int entered
+        cdef CUresult result
+        width = fill_pattern(value, &pattern)
+        if self.size % width:
+            raise ValueError(f"the Buffer's {self.size:,} bytes are no multiple of the pattern's "
+                             f"{width}")
+        if self.address % width:
+            raise ValueError(f"the address {self.address:#x} is not aligned to the pattern's "
+                             f"{width} bytes")
+        if self.size == 0:
+            live_block(self)
+            return
+        begin_use(self, state, True)
+        entered = enter(state.ordinal, state.epoch, b"cuMemsetD8Async")
+        if width == 1:
+            result = cu.cuMemsetD8Async(self.address, <unsigned char>pattern, self.size,
+                                        state.handle)
+        elif width == 2:
+            result = cu.cuMemsetD16Async(self.address, <unsigned short>pattern, self.size // 2,
+                                         state.handle)
+        else:
+            result = cu.cuMemsetD32Async(self.address, pattern, self.size // 4, state.handle)
+        leave(state.ordinal, entered, result, b"cuMemsetD8Async")
+        end_use(self, state)
+
+    def __repr__(self):
+        freed = self.block == NULL if self.base is None else self.base.block == NULL
+        return (f"<cyrt.{type(self).__name__} {self.size:,} bytes at {self.address:#x}"
+                f"{', freed' if freed else ''}>")
+
+
+cdef StreamState* stream_for(Buffer buffer, stream) except NULL:
+    cdef Block* block = live_block(buffer)
+    cdef StreamState* state
+    if stream is None:
+        return current_state(block.ordinal)
+    state = (<Stream>Stream.wrap(stream)).state
+    if state.ordinal != block.ordinal:
+        raise ValueError(f"the Buffer is of device {block.ordinal}, the stream of device "
+                         f"{state.ordinal}")
+    return state
+
+
+cdef size_t fill_pattern(value, unsigned int* pattern) except 0:
+    """Width in bytes of a fill value, and its bits."""
+    if hasattr(value, "dtype") and hasattr(value, "tobytes") and getattr(value, "ndim", 1) == 0:
+        raw = value.tobytes()
+        if len(raw) not in (1, 2, 4):
+            raise ValueError(f"fill: expected a scalar of 1, 2 or 4 bytes, got {value.dtype} of "
+                             f"{len(raw)}")
+        pattern[0] = int.from_bytes(raw, "little")
+        return len(raw)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError("fill: expected an int of 0 to 255 or a NumPy scalar of 1, 2 or 4 bytes, "
+                        f"got {type(value).__name__}")
+    if not 0 <= value <= 255:
+        raise ValueError(f"fill: expected an int of 0 to 255, got {value}; a NumPy scalar fills "
+                         "with a wider pattern")
+    pattern[0] = value
+    return 1
+
+
+cdef Buffer memory_of(obj, bint write):
+    """The Buffer an object is or offers; None for host memory."""
+    from cyrt.runtime.interop import as_buffer
+
+    if isinstance(obj, Buffer):
+        return <Buffer>obj
+    if PyObject_CheckBuffer(obj):
+        return None
+    return as_buffer(obj, write)
+
+
+cdef int get_host(obj, Py_buffer* view, int flags, size_t nbytes) except -1:
+    try:
+        PyObject_GetBuffer(obj, view, flags)
+    except (BufferError, ValueError) as error:
+        raise ValueError(f"host memory: expected a C-contiguous"
+                         f"{' writable' if flags & PyBUF_WRITABLE else ''} array, got one that is "
+                         f"not ({error})") from None
+    if <size_t>view.len != nbytes:
+        length = view.len
+        PyBuffer_Release(view)
+        raise ValueError(f"host memory: expected {nbytes:,} bytes, the size of the Buffer, got "
+                         f"{length:,}")
+    return 0
+
+
+cdef copy(Buffer target, source, stream):
+    cdef Py_buffer view
+    cdef StreamState* state = stream_for(target, stream)
+    cdef Buffer other = memory_of(source, False)
+    if other is not None:
+        copy_within(target, other, state)
+        if live_block(other).kind == PINNED_MEMORY:
+            wait_state(state)
+        return
+    get_host(source, &view, PyBUF_C_CONTIGUOUS, target.size)
+    try:
+        if target.size:
+            begin_use(target, state, True)
+            to_device(state, target.address, <const char*>view.buf, target.size)
+            end_use(target, state)
+    finally:
+        PyBuffer_Release(&view)
+
+
+cdef int copy_within(Buffer target, Buffer source, StreamState* state) except -1:
+    """Device memory to device memory, of one device or of two."""
+    cdef Block* to_block = live_block(target)
+    cdef Block* from_block = live_block(source)
+    cdef int entered
+    cdef CUresult result
+    if target.size != source.size:
+        raise ValueError(f"copy: the source has {source.size:,} bytes, the target "
+                         f"{target.size:,}")
+    if target.size == 0:
+        return 0
+    begin_use(source, state, False)
+    begin_use(target, state, True)
+    entered = enter(state.ordinal, state.epoch, b"cuMemcpyAsync")
+    if to_block.ordinal == from_block.ordinal:
+        result = cu.cuMemcpyAsync(target.address, source.address, target.size, state.handle)
+    else:
+        result = cu.cuMemcpyPeerAsync(
+            target.address, contexts[to_block.ordinal].handle,
+            source.address, contexts[from_block.ordinal].handle, target.size, state.handle)
+    leave(state.ordinal, entered, result, b"cuMemcpyAsync")
+    end_use(source, state)
+    end_use(target, state)
+    return 0
+
+
+cdef class PinnedBuffer(Buffer):
+    """Page-locked host memory: kernels use it by its address, copies need no staging.
+
+    Offers the buffer protocol: ``numpy.frombuffer(pinned, dtype)`` is a view. The host must not
+    touch it while work in flight uses it.
+
+    Parameters
+    ----------
+    nbytes : int
+        Size in bytes, at least 1.
+    device : Device or int, optional
+        The current device where left out.
+    """
+
+    def __init__(self, nbytes, device=None):
+        cdef size_t size = byte_count(nbytes, "nbytes")
+        cdef int ordinal = ordinal_of(device)
+        cdef void* address = NULL
+        cdef int entered
+        if self.block != NULL:
+            raise RuntimeError("a Buffer is initialised once")
+        if size == 0:
+            raise ValueError("pinned memory: expected at least 1 byte, got 0")
+        entered = enter(ordinal, context_of(ordinal).epoch, b"cuMemHostAlloc")
+        with nogil:
+            result = cu.cuMemHostAlloc(&address, size, CU_MEMHOSTALLOC_PORTABLE)
+        if result == CUDA_ERROR_OUT_OF_MEMORY:
+            leave(ordinal, entered, CUDA_SUCCESS, b"cuMemHostAlloc")
+            out_of_memory(ordinal, size, b"cuMemHostAlloc")
+        leave(ordinal, entered, result, b"cuMemHostAlloc")
+        self.block = new_block(<CUdeviceptr>address, size, ordinal, PINNED_MEMORY,
+                               current_state(ordinal))
+        self.address = <CUdeviceptr>address
+        self.size = size
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        live_block(self)
+        PyBuffer_FillInfo(view, self, <void*>self.address, self.size, 0, flags)
+
+
+cdef class ManagedBuffer(Buffer):
+    """Memory that host and device share under one address; pages move to where they are used.
+
+    Offers the buffer protocol; asking for it waits for the work that uses the memory.
+
+    Parameters
+    ----------
+    nbytes : int
+        Size in bytes, at least 1.
+    device : Device or int, optional
+        The current device where left out.
+
+    Raises
+    ------
+    RuntimeError
+        Host and device cannot use managed memory at the same time there
+        (``device.concurrent_managed_access``).
+    """
+
+    def __init__(self, nbytes, device=None):
+        cdef size_t size = byte_count(nbytes, "nbytes")
+        cdef int ordinal = ordinal_of(device)
+        cdef CUdeviceptr address = 0
+        cdef int entered
+        if self.block != NULL:
+            raise RuntimeError("a Buffer is initialised once")
+        if size == 0:
+            raise ValueError("managed memory: expected at least 1 byte, got 0")
+        if not Device(ordinal).concurrent_managed_access:
+            raise RuntimeError(
+                f"managed memory: device {ordinal} does not let host and device use it at the "
+                "same time (concurrent_managed_access is 0); use Buffer or PinnedBuffer")
+        entered = enter(ordinal, context_of(ordinal).epoch, b"cuMemAllocManaged")
+        with nogil:
+            result = cu.cuMemAllocManaged(&address, size, CU_MEM_ATTACH_GLOBAL)
+        if result == CUDA_ERROR_OUT_OF_MEMORY:
+            leave(ordinal, entered, CUDA_SUCCESS, b"cuMemAllocManaged")
+            out_of_memory(ordinal, size, b"cuMemAllocManaged")
+        leave(ordinal, entered, result, b"cuMemAllocManaged")
+        self.block = new_block(address, size, ordinal, MANAGED_MEMORY, current_state(ordinal))
+        self.address = address
+        self.size = size
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        cdef Block* block = live_block(self)
+        cdef int i
+        wait_state(block.home)
+        for i in range(block.num_readers):
+            wait_state(block.readers[i])
+        PyBuffer_FillInfo(view, self, <void*>self.address, self.size, 0, flags)
+
+
+def pointer(address, nbytes, device=None, *, owner=None):
+    """Memory that cyrt did not allocate, by its address: the one way an int becomes a pointer.
+
+    Parameters
+    ----------
+    address : int
+        Device address.
+    nbytes : int
+        Bytes that may be used from there.
+    device : Device or int, optional
+        The current device where left out.
+    owner : object, optional
+        Kept alive as long as the result is.
+
+    Returns
+    -------
+    Buffer
+        Ordered with the legacy default stream: what others put there before a use is waited for,
+        what they put there after it waits.
+    """
+    cdef size_t size = byte_count(nbytes, "nbytes")
+    cdef size_t start = byte_count(address, "address")
+    cdef int ordinal = ordinal_of(device)
+    context_of(ordinal)
+    return foreign_buffer(start, size, ordinal, foreign_state(ordinal, NULL), owner)

@@ -1,0 +1,221 @@
+"""Code on a device: modules, functions and what the driver tells of them."""
+
+from cyrt.driver import errors, table
+from cyrt.driver.cuda cimport *
+from cyrt.driver.table cimport check, cu
+from cyrt.runtime.device cimport (
+    Device, context_of, enter, enter_quietly, leave, leave_quietly, ordinal_of,
+)
+
+cdef enum:
+    LOG_BYTES = 16384
+    PLAIN_SMEM = 48 << 10       # dynamic shared memory that needs no opting in
+
+
+cdef class LoadedModule:
+    """A ``CUmodule`` made from PTX, cubin or fatbin bytes.
+
+    Parameters
+    ----------
+    code : bytes
+    device : Device or int, optional
+        The current device where left out.
+
+    Raises
+    ------
+    CompileError
+        The driver refuses the code; ``log`` holds its JIT compiler's words.
+    """
+
+    def __init__(self, bytes code not None, device=None):
+        cdef int ordinal = ordinal_of(device)
+        cdef unsigned int epoch = context_of(ordinal).epoch
+        cdef char info[LOG_BYTES]
+        cdef char error[LOG_BYTES]
+        cdef CUjit_option options[4]
+        cdef void* values[4]
+        cdef bytes image = code + b"\0"     # PTX is text that ends in a NUL
+        cdef const char* start = image
+        cdef CUresult result
+        cdef int entered
+        info[0] = error[0] = 0
+        options[0] = CU_JIT_INFO_LOG_BUFFER
+        values[0] = info
+        options[1] = CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES
+        values[1] = <void*><size_t>LOG_BYTES
+        options[2] = CU_JIT_ERROR_LOG_BUFFER
+        values[2] = error
+        options[3] = CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
+        values[3] = <void*><size_t>LOG_BYTES
+        entered = enter(ordinal, epoch, b"cuModuleLoadDataEx")
+        with nogil:
+            result = cu.cuModuleLoadDataEx(&self.handle, start, 4, options, values)
+        self.ordinal = ordinal
+        self.epoch = epoch
+        if result != CUDA_SUCCESS and <int>result not in errors.STICKY:
+            leave_quietly(entered)
+            self.handle = NULL
+            name, text = table.describe(<int>result)
+            raise errors.CompileError("cuModuleLoadDataEx", <int>result, name, text,
+                                      error.decode("utf-8", "replace").strip())
+        leave(ordinal, entered, result, b"cuModuleLoadDataEx")
+
+    def __dealloc__(self):
+        cdef int entered
+        if self.handle != NULL:
+            entered = enter_quietly(self.ordinal, self.epoch)
+            if entered >= 0:
+                # Kernels in flight run this code.
+                with nogil:
+                    cu.cuCtxSynchronize()
+                    cu.cuModuleUnload(self.handle)
+                leave_quietly(entered)
+
+    def function(self, str name not None):
+        """The kernel of that (mangled) name.
+
+        Raises
+        ------
+        KeyError
+            The module has none.
+        """
+        cdef LoadedFunction function = LoadedFunction.__new__(LoadedFunction)
+        cdef bytes symbol = name.encode()
+        cdef CUresult result
+        cdef int entered = enter(self.ordinal, self.epoch, b"cuModuleGetFunction")
+        result = cu.cuModuleGetFunction(&function.handle, self.handle, symbol)
+        if result == CUDA_ERROR_NOT_FOUND:
+            leave_quietly(entered)
+            raise KeyError(name)
+        leave(self.ordinal, entered, result, b"cuModuleGetFunction")
+        function.module = self
+        function.name = name
+        function.max_threads = function.attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
+        function.static_smem = function.attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
+        function.dynamic_smem = max(0, PLAIN_SMEM - function.static_smem)
+        return function
+
+    def function_names(self):
+        """Names of the kernels, or None where the driver (before 12.4) cannot tell."""
+        cdef unsigned int count = 0
+        cdef const char* text = NULL
+        cdef CUfunction handles[1024]
+        cdef CUresult result
+        cdef int entered
+        if (cu.cuModuleEnumerateFunctions == NULL or cu.cuFuncGetName == NULL
+                or cu.cuModuleGetFunctionCount == NULL):
+            return None
+        entered = enter(self.ordinal, self.epoch, b"cuModuleEnumerateFunctions")
+        result = cu.cuModuleGetFunctionCount(&count, self.handle)
+        if result == CUDA_SUCCESS:
+            count = min(count, 1024)
+            result = cu.cuModuleEnumerateFunctions(handles, count, self.handle)
+        names = []
+        if result == CUDA_SUCCESS:
+            for i in range(count):
+                if cu.cuFuncGetName(&text, handles[i]) == CUDA_SUCCESS:
+                    names.append(text.decode())
+        leave(self.ordinal, entered, result, b"cuModuleEnumerateFunctions")
+        return names
+
+    def variable(self, str name not None):
+        """``(address, bytes)`` of a ``__device__`` or ``__constant__`` variable.
+
+        Raises
+        ------
+        KeyError
+            The module has none of that name.
+        """
+        cdef CUdeviceptr address = 0
+        cdef size_t size = 0
+        cdef bytes symbol = name.encode()
+        cdef int entered = enter(self.ordinal, self.epoch, b"cuModuleGetGlobal")
+        cdef CUresult result = cu.cuModuleGetGlobal(&address, &size, self.handle, symbol)
+        if result == CUDA_ERROR_NOT_FOUND:
+            leave_quietly(entered)
+            raise KeyError(name)
+        leave(self.ordinal, entered, result, b"cuModuleGetGlobal")
+        return address, size
+
+
+cdef class LoadedFunction:
+    """A ``CUfunction``; made by :meth:`LoadedModule.function`."""
+
+    def __init__(self):
+        raise TypeError("a LoadedFunction is made by LoadedModule.function()")
+
+    cdef int attribute(self, CUfunction_attribute which) except? -1:
+        cdef int value = 0
+        cdef int entered = enter(self.module.ordinal, self.module.epoch, b"cuFuncGetAttribute")
+        leave(self.module.ordinal, entered, cu.cuFuncGetAttribute(&value, which, self.handle),
+              b"cuFuncGetAttribute")
+        return value
+
+    @property
+    def registers(self):
+        """32-bit registers a thread."""
+        return self.attribute(CU_FUNC_ATTRIBUTE_NUM_REGS)
+
+    @property
+    def local_bytes(self):
+        """Bytes of local memory a thread."""
+        return self.attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)
+
+    def parameters(self):
+        """``[(offset, size), ...]`` in bytes, or None where the driver (before 12.4) cannot tell."""
+        cdef size_t offset = 0, size = 0
+        cdef CUresult result
+        cdef int entered
+        if cu.cuFuncGetParamInfo == NULL:
+            return None
+        found = []
+        entered = enter(self.module.ordinal, self.module.epoch, b"cuFuncGetParamInfo")
+        while True:
+            result = cu.cuFuncGetParamInfo(self.handle, len(found), &offset, &size)
+            if result == CUDA_ERROR_INVALID_VALUE:      # past the last one
+                leave_quietly(entered)
+                return found
+            if result != CUDA_SUCCESS:
+                leave(self.module.ordinal, entered, result, b"cuFuncGetParamInfo")
+            found.append((offset, size))
+
+    def blocks_per_multiprocessor(self, int block, size_t smem=0):
+        """How many blocks of so many threads, and bytes of dynamic shared memory, fit at once."""
+        cdef int blocks = 0
+        cdef CUresult result
+        cdef int entered
+        allow_smem(self, smem)
+        entered = enter(self.module.ordinal, self.module.epoch,
+                        b"cuOccupancyMaxActiveBlocksPerMultiprocessor")
+        result = cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, self.handle, block, smem)
+        leave(self.module.ordinal, entered, result, b"cuOccupancyMaxActiveBlocksPerMultiprocessor")
+        return blocks
+
+    def suggested_block(self, size_t smem=0):
+        """``(block, grid)``: threads for the highest occupancy, and the fewest blocks for it."""
+        cdef int grid = 0, block = 0
+        cdef CUresult result
+        cdef int entered = enter(self.module.ordinal, self.module.epoch,
+                                 b"cuOccupancyMaxPotentialBlockSize")
+        result = cu.cuOccupancyMaxPotentialBlockSize(&grid, &block, self.handle, NULL, smem, 0)
+        leave(self.module.ordinal, entered, result, b"cuOccupancyMaxPotentialBlockSize")
+        return block, grid
+
+
+cdef int allow_smem(LoadedFunction function, unsigned int nbytes) except -1:
+    cdef int ordinal = function.module.ordinal
+    cdef int entered
+    cdef CUresult result
+    if <long>nbytes <= function.dynamic_smem:
+        return 0
+    most = Device(ordinal).attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
+    if nbytes + function.static_smem > most:
+        raise ValueError(
+            f"{function.name}: {nbytes:,} bytes of dynamic and {function.static_smem:,} of static "
+            f"shared memory; device {ordinal} has {most:,} for a block")
+    entered = enter(ordinal, function.module.epoch, b"cuFuncSetAttribute")
+    result = cu.cuFuncSetAttribute(
+        function.handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, <int>nbytes)
+    leave(ordinal, entered, result, b"cuFuncSetAttribute")
+    function.dynamic_smem = <int>nbytes
+    return 0

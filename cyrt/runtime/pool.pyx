@@ -1,0 +1,414 @@
+"""The pool of device memory."""
+
+from libc.stdlib cimport calloc, free, realloc
+
+from cyrt import settings
+from cyrt.driver import errors
+from cyrt.driver.cuda cimport *
+from cyrt.driver.table cimport MAX_DEVICES, READY, cu, ensure_open, process
+from cyrt.runtime.device cimport (
+    contexts, context_of, enter, enter_quietly, leave, leave_quietly, ordinal_of,
+)
+from cyrt.runtime.device import reset_hooks
+from cyrt.runtime.state cimport (
+    Block, BlockKind, DEVICE_MEMORY, FOREIGN_MEMORY, MANAGED_MEMORY, NUM_BINS, PINNED_MEMORY,
+    StreamState,
+)
+from cyrt.runtime.stream cimport order_after, states
+
+cdef extern from *:
+    """
+    static inline int cyrt_log2(unsigned long long n) { return 63 - __builtin_clzll(n); }
+    """
+    int cyrt_log2(unsigned long long n) noexcept nogil
+
+cdef enum:
+    FINE = 4096                 # up to here classes are GRAIN apart
+    GRAIN = 512
+    LARGE = 1 << 20             # from here on a block is a driver allocation of its own
+    SLAB = 4 << 20              # what smaller blocks are cut from
+
+# A driver allocation that small blocks are cut from.
+cdef struct Slab:
+    CUdeviceptr address
+    size_t used                 # bytes cut so far
+    int live                    # blocks handed out and not returned
+    Slab* next
+
+cdef struct Pool:
+    Slab* slabs
+    size_t in_use               # bytes in blocks handed out
+    size_t peak
+    size_t cached               # bytes in free blocks and uncut slabs
+    size_t reserved             # bytes taken from the driver
+    unsigned long long driver_allocations
+
+cdef Pool pools[MAX_DEVICES]
+cdef int pooling = -1           # CYRT_POOL, read at first use
+
+
+cdef int pool_enabled() except -1:
+    global pooling
+    if pooling < 0:
+        pooling = settings.get("CYRT_POOL") and not settings.get("CYRT_CHECK")
+    return pooling
+
+
+cdef int size_class(size_t nbytes, size_t* size) noexcept nogil:
+    """The class of a size, and what a block of it holds."""
+    cdef int exponent, steps, first
+    cdef size_t step, k
+    if nbytes <= FINE:
+        k = (nbytes + GRAIN - 1) // GRAIN if nbytes else 1
+        size[0] = k * GRAIN
+        return <int>k - 1
+    exponent = cyrt_log2(nbytes - 1)            # 2^exponent < nbytes <= 2^(exponent + 1)
+    if nbytes <= LARGE:
+        steps, first = 4, 8 + 4 * (exponent - 12)
+    else:
+        steps, first = 8, 8 + 32 + 8 * (exponent - 20)
+    step = (<size_t>1 << exponent) // steps
+    k = (nbytes - (<size_t>1 << exponent) + step - 1) // step
+    size[0] = (<size_t>1 << exponent) + k * step
+    return first + <int>k - 1
+
+
+cdef Block* new_block(CUdeviceptr address, size_t size, int ordinal, BlockKind kind,
+                      StreamState* home) except NULL:
+    cdef Block* block = <Block*>calloc(1, sizeof(Block))
+    if block == NULL:
+        raise MemoryError()
+    block.address = address
+    block.size = size
+    block.ordinal = ordinal
+    block.epoch = contexts[ordinal].epoch
+    block.kind = kind
+    block.bin = -1
+    block.home = home
+    return block
+
+
+cdef int from_driver(int ordinal, size_t size, CUdeviceptr* address) except -1:
+    """`size` bytes of the driver's; where there are none, again after the cache was given back."""
+    cdef unsigned int epoch = context_of(ordinal).epoch
+    cdef Pool* pool = &pools[ordinal]
+    cdef CUresult result
+    cdef int entered
+    limit = settings.get("CYRT_MEMORY_LIMIT")
+    for attempt in range(2):
+        if limit is None or pool.reserved + size <= limit:
+            entered = enter(ordinal, epoch, b"cuMemAlloc")
+            with nogil:
+                result = cu.cuMemAlloc(address, size)
+            if result != CUDA_ERROR_OUT_OF_MEMORY:
+                leave(ordinal, entered, result, b"cuMemAlloc")
+                pool.reserved += size
+                pool.driver_allocations += 1
+                return 0
+            leave_quietly(entered)
+        if attempt == 0:
+            trim(ordinal)
+    out_of_memory(ordinal, size, b"cuMemAlloc")
+
+
+cdef int out_of_memory(int ordinal, size_t nbytes, const char* call) except -1:
+    cdef size_t available = 0, total = 0
+    cdef Pool* pool = &pools[ordinal]
+    cdef int entered = enter(ordinal, contexts[ordinal].epoch, b"cuMemGetInfo")
+    cu.cuMemGetInfo(&available, &total)
+    leave_quietly(entered)
+    limit = settings.get("CYRT_MEMORY_LIMIT")
+    raise errors.OutOfMemoryError(
+        call.decode(), <int>CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY",
+        f"{nbytes:,} bytes wanted on device {ordinal}; {pool.in_use:,} in use by cyrt, "
+        f"{pool.cached:,} in its cache, {available:,} free of {total:,}",
+        "" if limit is None else f"CYRT_MEMORY_LIMIT is {limit:,} bytes")
+
+
+cdef Slab* slab_for(int ordinal, size_t size) except NULL:
+    cdef Pool* pool = &pools[ordinal]
+    cdef Slab* slab = pool.slabs
+    cdef CUdeviceptr address = 0
+    if slab != NULL and SLAB - slab.used >= size:
+        return slab
+    from_driver(ordinal, SLAB, &address)
+    slab = <Slab*>calloc(1, sizeof(Slab))
+    if slab == NULL:
+        raise MemoryError()
+    slab.address = address
+    slab.next = pool.slabs
+    pool.slabs = slab
+    pool.cached += SLAB
+    return slab
+
+
+cdef Block* cut(StreamState* stream, size_t size, int bin) except NULL:
+    """A block that no bin had."""
+    cdef Pool* pool = &pools[stream.ordinal]
+    cdef CUdeviceptr address = 0
+    cdef Slab* slab
+    cdef Block* block
+    if size >= LARGE:
+        from_driver(stream.ordinal, size, &address)
+        block = new_block(address, size, stream.ordinal, DEVICE_MEMORY, stream)
+        pool.cached += size
+    else:
+        slab = slab_for(stream.ordinal, size)
+        block = new_block(slab.address + slab.used, size, stream.ordinal, DEVICE_MEMORY, stream)
+        block.slab = slab
+        slab.used += size
+    block.bin = bin
+    return block
+
+
+cdef Block* from_idle_stream(StreamState* stream, int bin) except? NULL:
+    """A block of another stream that has nothing left to do; NULL where there is none."""
+    cdef StreamState* other = states[stream.ordinal]
+    cdef Block* block
+    cdef CUresult result
+    cdef int entered
+    while other != NULL:
+        block = other.bins[bin]
+        if block != NULL and other != stream:
+            entered = enter(stream.ordinal, stream.epoch, b"cuStreamQuery")
+            result = cu.cuStreamQuery(other.handle)
+            leave_quietly(entered)
+            if result == CUDA_SUCCESS and other.bins[bin] == block:
+                other.bins[bin] = block.next
+                return block
+        other = other.next
+    return NULL
+
+
+cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
+    cdef Pool* pool = &pools[stream.ordinal]
+    cdef size_t size = 0
+    cdef int bin
+    cdef Block* block
+    cdef CUdeviceptr address = 0
+    if nbytes > <size_t>1 << 46:
+        out_of_memory(stream.ordinal, nbytes, b"cuMemAlloc")
+    if not pool_enabled():
+        if nbytes:
+            from_driver(stream.ordinal, nbytes, &address)
+        block = new_block(address, nbytes, stream.ordinal, DEVICE_MEMORY, stream)
+        pool.cached += nbytes
+    else:
+        bin = size_class(nbytes, &size)
+        block = stream.bins[bin]
+        if block != NULL:
+            stream.bins[bin] = block.next
+        else:
+            block = from_idle_stream(stream, bin)
+            if block == NULL:
+                block = cut(stream, size, bin)
+        block.next = NULL
+        block.home = stream
+        if block.slab != NULL:
+            (<Slab*>block.slab).live += 1
+    pool.cached -= block.size
+    pool.in_use += block.size
+    if pool.in_use > pool.peak:
+        pool.peak = pool.in_use
+    return block
+
+
+cdef int order_use(Block* block, StreamState* stream, bint write) except -1:
+    cdef int i
+    if block.kind == FOREIGN_MEMORY:        # its owner keeps the order, see memory.end_use
+        return order_after(stream, block.home)
+    if block.home != stream:
+        for i in range(block.num_readers):
+            if block.readers[i] == stream and not write:
+                return 0
+        order_after(stream, block.home)
+    if not write:
+        if block.home == stream:
+            return 0
+        if block.num_readers == block.max_readers:
+            grow_readers(block)
+        block.readers[block.num_readers] = stream
+        block.num_readers += 1
+        return 0
+    for i in range(block.num_readers):
+        order_after(stream, block.readers[i])
+    block.num_readers = 0
+    block.home = stream
+    return 0
+
+
+cdef int grow_readers(Block* block) except -1:
+    cdef int room = 2 * block.max_readers + 2
+    cdef StreamState** grown = <StreamState**>realloc(block.readers, room * sizeof(StreamState*))
+    if grown == NULL:
+        raise MemoryError()
+    block.readers = grown
+    block.max_readers = room
+    return 0
+
+
+cdef int settle_home(Block* block) except -1:
+    """Make one owned stream's order cover every use of the block."""
+    cdef StreamState* state = block.home
+    if not state.owned:
+        state = states[block.ordinal]
+        while state != NULL and not state.owned:
+            state = state.next
+        if state == NULL:
+            raise RuntimeError("no stream of cyrt's own is left on the device")
+    return order_use(block, state, True)
+
+
+cdef void destroy_block(Block* block) noexcept:
+    free(block.readers)
+    free(block)
+
+
+cdef void release(Block* block) noexcept:
+    cdef Pool* pool = &pools[block.ordinal]
+    cdef bint alive = process == READY and contexts[block.ordinal].epoch == block.epoch
+    cdef int entered
+    if block.kind == FOREIGN_MEMORY:
+        destroy_block(block)
+        return
+    if block.kind == DEVICE_MEMORY:
+        if not alive:
+            destroy_block(block)
+            return
+        pool.in_use -= block.size
+        pool.cached += block.size
+        if block.bin >= 0:
+            try:
+                if block.num_readers or not block.home.owned:
+                    settle_home(block)
+            except BaseException:
+                return      # the device failed: its memory is out of reach, and stays counted
+            if block.slab != NULL:
+                (<Slab*>block.slab).live -= 1
+            block.next = block.home.bins[block.bin]
+            block.home.bins[block.bin] = block
+            return
+    free_to_driver(block)
+
+
+cdef void free_to_driver(Block* block) noexcept:
+    cdef Pool* pool = &pools[block.ordinal]
+    cdef CUdeviceptr address = block.address
+    cdef int entered = enter_quietly(block.ordinal, block.epoch)
+    if entered >= 0:
+        if address != 0:
+            with nogil:
+                if wait_kind(block):
+                    cu.cuCtxSynchronize()
+                if block.kind == PINNED_MEMORY:
+                    cu.cuMemFreeHost(<void*>address)
+                else:
+                    cu.cuMemFree(address)
+        leave_quietly(entered)
+    if block.kind == DEVICE_MEMORY:
+        pool.cached -= block.size
+        pool.reserved -= block.size
+    destroy_block(block)
+
+
+cdef bint wait_kind(Block* block) noexcept nogil:
+    """Freeing pinned memory does not wait for kernels that use it by address."""
+    return block.kind == PINNED_MEMORY
+
+
+cdef int trim(int ordinal) except -1:
+    """Give everything free back to the driver."""
+    cdef Pool* pool = &pools[ordinal]
+    cdef StreamState* state = states[ordinal]
+    cdef Block** link
+    cdef Block* block
+    cdef Block* doomed = NULL
+    cdef Slab** slab_link
+    cdef Slab* slab
+    cdef int bin, entered
+    while state != NULL:
+        for bin in range(NUM_BINS):
+            link = &state.bins[bin]
+            while link[0] != NULL:
+                block = link[0]
+                if block.slab == NULL or (<Slab*>block.slab).live == 0:
+                    link[0] = block.next
+                    block.next = doomed
+                    doomed = block
+                else:
+                    link = &block.next
+        state = state.next
+    while doomed != NULL:
+        block = doomed
+        doomed = block.next
+        if block.slab == NULL:
+            free_to_driver(block)
+        else:
+            destroy_block(block)
+    slab_link = &pool.slabs
+    while slab_link[0] != NULL:
+        slab = slab_link[0]
+        if slab.live:
+            slab_link = &slab.next
+            continue
+        slab_link[0] = slab.next
+        entered = enter_quietly(ordinal, contexts[ordinal].epoch)
+        if entered >= 0:
+            with nogil:
+                cu.cuMemFree(slab.address)
+            leave_quietly(entered)
+        pool.cached -= SLAB
+        pool.reserved -= SLAB
+        free(slab)
+    return 0
+
+
+@reset_hooks.append
+def _reset(int ordinal):
+    cdef Slab* slab
+    cdef unsigned long long taken = pools[ordinal].driver_allocations
+    while pools[ordinal].slabs != NULL:
+        slab = pools[ordinal].slabs
+        pools[ordinal].slabs = slab.next
+        free(slab)
+    pools[ordinal] = Pool(NULL, 0, 0, 0, 0, taken)
+
+
+def memory_stats(device=None):
+    """What the pool holds of a device's memory.
+
+    Returns
+    -------
+    dict
+        Bytes ``in_use`` (in living Buffers, rounded to size classes), their ``peak``, ``cached``
+        (free, kept for reuse), ``reserved`` (taken from the driver: the two together), the
+        ``limit`` (None: none), and ``driver_allocations``, how often the driver was asked so far.
+    """
+    cdef int ordinal = ordinal_of(device)
+    cdef Pool* pool
+    ensure_open()
+    pool = &pools[ordinal]
+    return {
+        "in_use": pool.in_use,
+        "peak": pool.peak,
+        "cached": pool.cached,
+        "reserved": pool.reserved,
+        "limit": settings.get("CYRT_MEMORY_LIMIT"),
+        "driver_allocations": pool.driver_allocations,
+    }
+
+
+def trim_memory(device=None):
+    """Give the memory that the pool keeps for reuse back to the driver.
+
+    Returns
+    -------
+    int
+        Bytes given back.
+    """
+    cdef int ordinal = ordinal_of(device)
+    cdef size_t before
+    context_of(ordinal)
+    before = pools[ordinal].reserved
+    trim(ordinal)
+    return before - pools[ordinal].reserved

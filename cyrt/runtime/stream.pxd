@@ -1,0 +1,35 @@
+# Streams.
+#
+# INVARIANTS
+# - The default stream is a non-blocking one of each thread and device, never the legacy one.
+# - States (CUstream and free blocks) are recycled, not destroyed; see state.pxd.
+# - Waits release the GIL and end on a signal (Ctrl-C).
+
+from cyrt.driver.cuda cimport CUevent, CUresult, CUstream
+from cyrt.driver.table cimport MAX_DEVICES
+from cyrt.runtime.state cimport StreamState
+
+# The states of each device, linked.
+cdef StreamState* states[MAX_DEVICES]
+
+cdef class Stream:
+    cdef StreamState* state
+    cdef object owner           # what a wrapped stream belongs to
+    cdef object __weakref__
+
+    cdef StreamState* live(self) except NULL
+
+# This thread's current stream on a device (borrowed by the caller's frame only).
+cdef StreamState* current_state(int ordinal) except NULL
+cdef Stream current_stream(int ordinal)
+# The state of a Stream, or of anything with __cuda_stream__; None: the current one.
+cdef Stream stream_of(stream, int ordinal)
+# Work put on `later` from now on waits for what is on `earlier` now.
+cdef int order_after(StreamState* later, StreamState* earlier) except -1
+# The state of somebody else's stream, by handle.
+cdef StreamState* foreign_state(int ordinal, CUstream handle) except NULL
+
+ctypedef CUresult (*Query)(void* handle) noexcept nogil
+# Polls until the answer is another than "not ready".
+cdef int wait(int ordinal, unsigned int epoch, Query query, void* handle, const char* call) except -1
+cdef int wait_state(StreamState* state) except -1

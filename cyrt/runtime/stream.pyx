@@ -1,0 +1,465 @@
+"""Streams: queues of work on a device, and which one a thread puts its work on."""
+
+import threading
+import weakref
+
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.ref cimport PyObject
+from libc.stdlib cimport calloc
+
+from cyrt.driver.cuda cimport *
+from cyrt.driver.table cimport MAX_DEVICES, check, cu, ensure_open
+from cyrt.runtime.device cimport (
+    Device, contexts, context_of, current_ordinal, enter, enter_quietly, leave, leave_quietly,
+    ordinal_of,
+)
+from cyrt.runtime.device import reset_hooks
+
+cdef extern from *:
+    """
+    #include <sched.h>
+    #include <time.h>
+    /* Each thread's current stream on each device: borrowed from its ThreadStreams. */
+    static _Thread_local void* cyrt_current_stream[64];
+    static inline void* cyrt_get_stream(int ordinal) { return cyrt_current_stream[ordinal]; }
+    static inline void cyrt_set_stream(int ordinal, void* s) { cyrt_current_stream[ordinal] = s; }
+    static inline double cyrt_now(void) {
+        struct timespec t;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return t.tv_sec + t.tv_nsec * 1e-9;
+    }
+    static inline void cyrt_nap(long nanoseconds) {
+        struct timespec t = {0, nanoseconds};
+        nanosleep(&t, 0);
+    }
+    static inline void cyrt_yield(void) { sched_yield(); }
+    """
+    void* cyrt_get_stream(int ordinal) noexcept nogil
+    void cyrt_set_stream(int ordinal, void* stream) noexcept nogil
+    double cyrt_now() noexcept nogil
+    void cyrt_nap(long nanoseconds) noexcept nogil
+    void cyrt_yield() noexcept nogil
+
+cdef double SPIN = 0.002        # seconds of polling before a wait begins to sleep
+cdef double SLICE = 0.02        # seconds between looks for a signal
+
+_threads = threading.local()
+# Somebody else's streams by (ordinal, cuStreamGetId): ids are never used twice.
+_foreign = {}
+
+
+cdef class ThreadStreams:
+    """Owns what the C thread-local pointers borrow; ends with its thread."""
+    cdef list current           # per ordinal: the Stream in use
+    cdef list outer             # what enclosing `with` blocks go back to
+
+    def __cinit__(self):
+        self.current = [None] * MAX_DEVICES
+        self.outer = []
+
+    cdef set(self, int ordinal, Stream stream):
+        self.current[ordinal] = stream
+        cyrt_set_stream(ordinal, <void*>stream)
+
+    def __dealloc__(self):
+        cdef int ordinal
+        for ordinal in range(MAX_DEVICES):
+            cyrt_set_stream(ordinal, NULL)
+
+
+cdef ThreadStreams thread_streams():
+    try:
+        return _threads.streams
+    except AttributeError:
+        _threads.streams = ThreadStreams()
+        return _threads.streams
+
+
+cdef Stream current_stream(int ordinal):
+    cdef void* found = cyrt_get_stream(ordinal)
+    cdef Stream stream
+    if found != NULL:
+        stream = <Stream>found
+        if stream.state.epoch == contexts[ordinal].epoch:
+            return stream
+    stream = Stream(ordinal)
+    thread_streams().set(ordinal, stream)
+    return stream
+
+
+cdef StreamState* current_state(int ordinal) except NULL:
+    cdef void* found = cyrt_get_stream(ordinal)
+    if found != NULL and (<Stream>found).state.epoch == contexts[ordinal].epoch:
+        return (<Stream>found).state
+    return current_stream(ordinal).state
+
+
+cdef StreamState* new_state(int ordinal, CUstream handle, int priority, bint owned) except NULL:
+    cdef StreamState* state = <StreamState*>calloc(1, sizeof(StreamState))
+    if state == NULL:
+        raise MemoryError()
+    state.handle = handle
+    state.ordinal = ordinal
+    state.epoch = contexts[ordinal].epoch
+    state.priority = priority
+    state.owned = owned
+    state.in_use = True
+    state.next = states[ordinal]
+    states[ordinal] = state
+    return state
+
+
+cdef StreamState* take_state(int ordinal, int priority) except NULL:
+    """An idle state of that priority that an ended Stream left, or a new one."""
+    cdef unsigned int epoch = context_of(ordinal).epoch
+    cdef CUstream handle = NULL
+    cdef CUresult result
+    cdef int entered = enter(ordinal, epoch, b"cuStreamCreateWithPriority")
+    cdef StreamState* state = states[ordinal]
+    while state != NULL:
+        if (state.owned and not state.in_use and state.priority == priority
+                and cu.cuStreamQuery(state.handle) == CUDA_SUCCESS):
+            state.in_use = True
+            leave(ordinal, entered, CUDA_SUCCESS, b"cuStreamQuery")
+            return state
+        state = state.next
+    result = cu.cuStreamCreateWithPriority(&handle, CU_STREAM_NON_BLOCKING, priority)
+    leave(ordinal, entered, result, b"cuStreamCreateWithPriority")
+    return new_state(ordinal, handle, priority, True)
+
+
+cdef StreamState* foreign_state(int ordinal, CUstream handle) except NULL:
+    cdef unsigned long long identity = 0
+    cdef unsigned int epoch = context_of(ordinal).epoch
+    cdef StreamState* state
+    cdef int priority = 0
+    cdef CUresult result
+    cdef int entered = enter(ordinal, epoch, b"cuStreamGetId")
+    result = cu.cuStreamGetId(handle, &identity)
+    if result == CUDA_SUCCESS:
+        cu.cuStreamGetPriority(handle, &priority)
+    leave(ordinal, entered, result, b"cuStreamGetId")
+    known = _foreign.get((ordinal, epoch, identity))
+    if known is not None:
+        return <StreamState*><size_t>known
+    state = new_state(ordinal, handle, priority, False)
+    _foreign[ordinal, epoch, identity] = <size_t>state
+    return state
+
+
+@reset_hooks.append
+def _reset(int ordinal):
+    states[ordinal] = NULL      # the states of the dead context stay allocated, and refused
+
+
+cdef int order_after(StreamState* later, StreamState* earlier) except -1:
+    cdef CUresult result = CUDA_SUCCESS
+    cdef int entered
+    if later == earlier:
+        return 0
+    entered = enter(earlier.ordinal, earlier.epoch, b"cuEventRecord")
+    if earlier.marker == NULL:
+        result = cu.cuEventCreate(&earlier.marker, CU_EVENT_DISABLE_TIMING)
+    if result == CUDA_SUCCESS:
+        result = cu.cuEventRecord(earlier.marker, earlier.handle)
+    leave(earlier.ordinal, entered, result, b"cuEventRecord")
+    entered = enter(later.ordinal, later.epoch, b"cuStreamWaitEvent")
+    leave(later.ordinal, entered, cu.cuStreamWaitEvent(later.handle, earlier.marker, 0),
+          b"cuStreamWaitEvent")
+    return 0
+
+
+cdef int wait(int ordinal, unsigned int epoch, Query query, void* handle,
+              const char* call) except -1:
+    cdef CUresult result
+    cdef double begin, now, end
+    cdef int entered = enter(ordinal, epoch, call)
+    result = query(handle)
+    if result == CUDA_ERROR_NOT_READY:
+        begin = cyrt_now()
+        while True:
+            with nogil:
+                now = cyrt_now()
+                end = now + SLICE
+                while now < end:
+                    result = query(handle)
+                    if result != CUDA_ERROR_NOT_READY:
+                        break
+                    now = cyrt_now()
+                    if now - begin > SPIN:
+                        cyrt_nap(50_000)
+                    else:
+                        cyrt_yield()
+            if result != CUDA_ERROR_NOT_READY:
+                break
+            try:
+                PyErr_CheckSignals()
+            except BaseException:
+                leave_quietly(entered)
+                raise
+    return leave(ordinal, entered, result, call)
+
+
+cdef CUresult query_stream(void* handle) noexcept nogil:
+    return cu.cuStreamQuery(<CUstream>handle)
+
+
+cdef int wait_state(StreamState* state) except -1:
+    return wait(state.ordinal, state.epoch, query_stream, state.handle, b"cuStreamSynchronize")
+
+
+cdef tuple protocol(stream):
+    """(version, handle) of an object with __cuda_stream__, checked."""
+    answer = stream.__cuda_stream__() if callable(stream.__cuda_stream__) \
+        else stream.__cuda_stream__
+    if not (isinstance(answer, tuple) and len(answer) == 2):
+        raise TypeError(f"{type(stream).__name__}.__cuda_stream__() gave {answer!r}, expected a "
+                        "tuple of version and handle")
+    if answer[0] != 0:
+        raise ValueError(f"{type(stream).__name__}.__cuda_stream__() speaks version {answer[0]}, "
+                         "cyrt knows version 0")
+    return answer
+
+
+cdef int ordinal_of_handle(CUstream handle) except -1:
+    """The device of somebody else's stream: the one whose primary context it belongs to."""
+    cdef CUcontext context = NULL
+    cdef CUdevice device = 0
+    cdef CUresult result
+    cdef int ordinal = current_ordinal()
+    cdef int entered
+    if <size_t>handle <= 2:         # the legacy and per-thread streams: of the current device
+        return ordinal
+    entered = enter(ordinal, context_of(ordinal).epoch, b"cuStreamGetCtx")
+    result = cu.cuStreamGetCtx(handle, &context)
+    if result == CUDA_SUCCESS:
+        result = cu.cuCtxPushCurrent(context)
+        if result == CUDA_SUCCESS:
+            result = cu.cuCtxGetDevice(&device)
+            cu.cuCtxPopCurrent(&context)
+    leave(ordinal, entered, result, b"cuStreamGetCtx")
+    for other in range(Device.count()):
+        if context_of(other).device == device:
+            if contexts[other].handle != context:
+                raise ValueError("the stream belongs to a context that is not the device's "
+                                 "primary one; cyrt works in the primary context")
+            return other
+    raise ValueError("the stream belongs to a device that cyrt does not see")
+
+
+cdef Stream stream_of(stream, int ordinal):
+    if stream is None:
+        return current_stream(ordinal)
+    if isinstance(stream, Stream):
+        return <Stream>stream
+    return Stream.wrap(stream)
+
+
+cdef class Stream:
+    """A queue of work: what is put on it runs in order.
+
+    A new stream does not wait for the legacy default stream (it is non-blocking). As a context
+    manager it is the current stream of its device on this thread.
+
+    Parameters
+    ----------
+    device : Device or int, optional
+        The current device where left out.
+    priority : int
+        Smaller is more urgent; clipped by the driver to what the device has.
+    """
+
+    def __init__(self, device=None, *, int priority=0):
+        cdef int ordinal = ordinal_of(device)
+        cdef int least = 0, greatest = 0
+        cdef int entered = enter(ordinal, context_of(ordinal).epoch, b"cuCtxGetStreamPriorityRange")
+        leave(ordinal, entered, cu.cuCtxGetStreamPriorityRange(&least, &greatest),
+              b"cuCtxGetStreamPriorityRange")
+        self.state = take_state(ordinal, max(greatest, min(least, priority)))
+
+    @staticmethod
+    def wrap(stream, device=None):
+        """Somebody else's stream.
+
+        Parameters
+        ----------
+        stream : object
+            Anything with ``__cuda_stream__`` (kept alive by the result), or a ``CUstream`` handle
+            as an int.
+        device : Device or int, optional
+            The device of a handle that does not tell its own (0, 1 and 2).
+
+        Returns
+        -------
+        Stream
+
+        Raises
+        ------
+        TypeError
+            ``stream`` is neither.
+        """
+        cdef Stream self
+        cdef size_t handle
+        if isinstance(stream, Stream):
+            return stream
+        if hasattr(stream, "__cuda_stream__"):
+            handle = protocol(stream)[1]
+        elif hasattr(stream, "__index__") and not isinstance(stream, bool):
+            handle = stream
+        else:
+            raise TypeError("stream: expected a cyrt.Stream, an object with __cuda_stream__ or an "
+                            f"int handle, got {type(stream).__name__}")
+        ensure_open()
+        ordinal = ordinal_of(device) if device is not None \
+            else ordinal_of_handle(<CUstream>handle)
+        self = Stream.__new__(Stream)
+        self.state = foreign_state(ordinal, <CUstream>handle)
+        self.owner = stream
+        return self
+
+    def __dealloc__(self):
+        if self.state != NULL and self.state.owned:
+            self.state.in_use = False
+
+    cdef StreamState* live(self) except NULL:
+        if self.state == NULL:
+            raise RuntimeError("the Stream was not initialised")
+        return self.state
+
+    @property
+    def handle(self):
+        """The ``CUstream``, as an int."""
+        return <size_t>self.live().handle
+
+    @property
+    def device(self):
+        """The device it runs on."""
+        return Device(self.live().ordinal)
+
+    @property
+    def priority(self):
+        """Smaller is more urgent."""
+        return self.live().priority
+
+    def __cuda_stream__(self):
+        """``(0, handle)``: the protocol of cuda.core and CCCL."""
+        return 0, self.handle
+
+    @property
+    def done(self):
+        """Whether everything put on it so far has ended."""
+        cdef StreamState* state = self.live()
+        cdef int entered = enter(state.ordinal, state.epoch, b"cuStreamQuery")
+        cdef CUresult result = cu.cuStreamQuery(state.handle)
+        if result == CUDA_ERROR_NOT_READY:
+            leave_quietly(entered)
+            return False
+        leave(state.ordinal, entered, result, b"cuStreamQuery")
+        return True
+
+    def synchronize(self):
+        """Wait until everything put on it so far has ended; Ctrl-C ends the wait.
+
+        Raises
+        ------
+        CudaError
+            Something on the device failed.
+        """
+        wait_state(self.live())
+
+    def wait(self, other):
+        """Let work put here from now on wait for an event, or for what is on a stream now.
+
+        Parameters
+        ----------
+        other : Event or Stream
+            Or an object with ``__cuda_stream__``.
+        """
+        if hasattr(other, "_hold_back"):
+            other._hold_back(self)
+        else:
+            Stream.wrap(other)._hold_back(self)
+
+    def _hold_back(self, Stream later):
+        order_after(later.live(), self.live())
+
+    def __enter__(self):
+        cdef ThreadStreams mine = thread_streams()
+        cdef int ordinal = self.live().ordinal
+        mine.outer.append((ordinal, mine.current[ordinal]))
+        mine.set(ordinal, self)
+        return self
+
+    def __exit__(self, *exc):
+        cdef ThreadStreams mine = thread_streams()
+        ordinal, stream = mine.outer.pop()
+        if stream is None:
+            mine.current[ordinal] = None
+            cyrt_set_stream(ordinal, NULL)
+        else:
+            mine.set(ordinal, stream)
+
+    def __eq__(self, other):
+        if isinstance(other, Stream):
+            return self.state == (<Stream>other).state
+        return NotImplemented
+
+    def __hash__(self):
+        return hash(<size_t>self.state)
+
+    def __repr__(self):
+        return f"<cyrt.Stream {self.handle:#x} on device {self.live().ordinal}>"
+
+
+def stream(stream=None):
+    """The current stream, or a context in which a given one is current on this thread.
+
+    ``with cyrt.stream(s):`` takes a Stream, anything with ``__cuda_stream__`` or a handle.
+    """
+    if stream is None:
+        return current_stream(current_ordinal())
+    return Stream.wrap(stream)
+
+
+def synchronize():
+    """Wait for all streams of cyrt's on the current device; Ctrl-C ends the wait.
+
+    Raises
+    ------
+    CudaError
+        Something on the device failed.
+    """
+    cdef int ordinal = current_ordinal()
+    cdef StreamState* state
+    context_of(ordinal)
+    state = states[ordinal]
+    while state != NULL:
+        if state.owned:
+            wait_state(state)
+        state = state.next
+
+
+def drain(double seconds):
+    """Wait until nothing is in flight, `seconds` at most; True where that was so."""
+    cdef double end = cyrt_now() + seconds
+    cdef StreamState* state
+    cdef int entered
+    cdef CUresult result
+    for ordinal in range(MAX_DEVICES):
+        state = states[ordinal]
+        while state != NULL:
+            if state.owned:
+                entered = enter_quietly(ordinal, state.epoch)
+                if entered >= 0:
+                    result = CUDA_ERROR_NOT_READY
+                    with nogil:
+                        while cyrt_now() < end:
+                            result = cu.cuStreamQuery(state.handle)
+                            if result != CUDA_ERROR_NOT_READY:
+                                break
+                            cyrt_nap(100_000)
+                    leave_quietly(entered)
+                    if result == CUDA_ERROR_NOT_READY:
+                        return False
+            state = state.next
+    return True

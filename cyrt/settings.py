@@ -1,0 +1,114 @@
+"""Every ``CYRT_`` environment variable: its type, default and meaning, in one place.
+
+A variable is read once, at its first use; changing the environment afterwards has no effect.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def _switch(text: str) -> bool:
+    lowered = text.strip().lower()
+    if lowered in ("1", "true", "yes", "on"):
+        return True
+    if lowered in ("", "0", "false", "no", "off"):
+        return False
+    raise ValueError("expected 0 or 1")
+
+
+def _size(text: str) -> int:
+    body = text.strip().upper().removesuffix("B").removesuffix("I")
+    unit = body[-1:] if body[-1:].isalpha() else ""
+    number = body.removesuffix(unit)
+    if unit not in _UNITS or not number.isdigit():
+        raise ValueError("expected a number of bytes, such as 1073741824, 512M or 2G")
+    return int(number) * _UNITS[unit]
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError("expected a whole number of at least 1")
+    return value
+
+
+def _choice(*names: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        lowered = text.strip().lower()
+        if lowered not in names:
+            raise ValueError(f"expected one of {', '.join(names)}")
+        return lowered
+
+    return parse
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One variable: how its text is read, its default, and what it does."""
+
+    parse: Callable[[str], Any]
+    default: Any
+    text: str
+
+
+SETTINGS: dict[str, Setting] = {
+    "CYRT_DEVICE": Setting(
+        _choice("auto", "cuda", "emulated"), "auto",
+        "cuda: the NVIDIA driver; emulated: the device that ships in the package; "
+        "auto: the driver where it reports a device, else the emulated one with a warning",
+    ),
+    "CYRT_CHECK": Setting(
+        _switch, False,
+        "checking mode of the emulated device (reads of bytes nobody wrote are errors); "
+        "implies CYRT_POOL=0",
+    ),
+    "CYRT_POOL": Setting(
+        _switch, True,
+        "0: every Buffer is a driver allocation of exactly its size, for memory checkers",
+    ),
+    "CYRT_MEMORY_LIMIT": Setting(
+        _size, None, "most bytes of device memory that the pool takes from each device",
+    ),
+    "CYRT_EMULATED_DEVICES": Setting(_count, 1, "number of emulated devices"),
+    "CYRT_EMULATED_MEMORY": Setting(_size, 8 << 30, "bytes of memory of an emulated device"),
+    "CYRT_CACHE_DIR": Setting(str, None, "folder for compiled kernels; default: the user's cache"),
+    "CYRT_EXIT_TIMEOUT": Setting(
+        float, 5.0, "seconds that the interpreter's exit waits for work in flight",
+    ),
+}
+
+
+@cache
+def get(name: str) -> Any:
+    """The value of a setting.
+
+    Raises
+    ------
+    ValueError
+        The variable holds a text that is not of its type; the message names both.
+    """
+    setting = SETTINGS[name]
+    text = os.environ.get(name)
+    if text is None or text == "":
+        return setting.default
+    try:
+        return setting.parse(text)
+    except ValueError as error:
+        raise ValueError(f"{name}={text!r}: {error}") from None
+
+
+def cache_dir() -> str:
+    """The folder for compiled kernels: ``CYRT_CACHE_DIR`` or the user's cache folder."""
+    folder = get("CYRT_CACHE_DIR")
+    if folder is None:
+        import platformdirs
+
+        folder = platformdirs.user_cache_dir("cyrt", appauthor=False)
+    return folder

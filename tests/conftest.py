@@ -1,0 +1,55 @@
+"""What every test may use."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+os.environ.setdefault("CYRT_DEVICE", "emulated")
+
+
+def pytest_collection_modifyitems(items):
+    if os.environ["CYRT_DEVICE"] == "cuda":
+        return
+    skip = pytest.mark.skip(reason="needs a GPU: CYRT_DEVICE=cuda pytest")
+    for item in items:
+        if "gpu" in item.keywords:
+            item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def emulated():
+    import cyrt
+
+    return cyrt.Device(0).emulated
+
+
+@pytest.fixture
+def only_emulated(emulated):
+    """For what a GPU cannot survive or does not report."""
+    if not emulated:
+        pytest.skip("shows the emulated device's own checks; a GPU's context would be lost")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)
+
+
+@pytest.fixture
+def python():
+    """Run a program in a fresh interpreter; gives the finished process."""
+
+    def run(program, *, timeout=60, **environment):
+        return subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(program)],
+            env={**os.environ, **environment}, capture_output=True, text=True, timeout=timeout,
+            check=False,
+        )
+
+    return run

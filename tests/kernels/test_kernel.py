@@ -1,0 +1,367 @@
+"""Kernels from source: signatures, arguments, geometry, launches."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import cyrt
+
+SAXPY = r"""
+extern "C" __global__ void saxpy(float a, const float* __restrict__ x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = a * x[i] + y[i];
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def saxpy():
+    return cyrt.Kernel(SAXPY, "saxpy")
+
+
+def device(array):
+    buffer = cyrt.Buffer(array.nbytes)
+    buffer.copy_from(array)
+    return buffer
+
+
+def host(buffer, dtype):
+    out = np.empty(buffer.nbytes // np.dtype(dtype).itemsize, dtype)
+    buffer.copy_to(out)
+    return out
+
+
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 1000, 100_003])
+def test_saxpy(saxpy, rng, n):
+    x, y = rng.random(n, np.float32), rng.random(n, np.float32)
+    dx, dy = device(x), device(y)
+    saxpy[-(-n // 256), 256](2.5, dx, dy, n)
+    np.testing.assert_allclose(host(dy, np.float32), np.float32(2.5) * x + y, rtol=1e-6)
+
+
+def test_signature_is_read(saxpy):
+    assert saxpy.signature == "void saxpy(float, const float*, float*, int)"
+    assert [p.writes for p in saxpy.module._signature("saxpy", saxpy.module._function("saxpy", 0))
+            .parameters] == [False, False, True, False]
+
+
+def test_properties(saxpy):
+    assert saxpy.registers > 0
+    assert saxpy.max_threads >= 128
+    assert saxpy.shared_bytes == 0
+    assert saxpy.local_bytes == 0
+    block, grid = saxpy.suggested_block()
+    assert 32 <= block <= 1024
+    assert grid > 0
+    assert saxpy.blocks_per_multiprocessor(256) > 0
+
+
+def test_templates_by_name_expression(rng):
+    source = """
+    template <class T> __global__ void axpy(T a, const T* x, T* y, int n) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) y[i] += a * x[i];
+    }
+    extern "C" __global__ void plain(int* x) { *x = 7; }
+    """
+    module = cyrt.Module(source, names=["axpy<float>", "axpy<double>"])
+    assert set(module.names) >= {"axpy<float>", "axpy<double>", "plain"}
+    for dtype in (np.float32, np.float64):
+        x, y = rng.random(50).astype(dtype), rng.random(50).astype(dtype)
+        dx, dy = device(x), device(y)
+        module[f"axpy<{'float' if dtype is np.float32 else 'double'}>"][2, 32](3, dx, dy, 50)
+        np.testing.assert_allclose(host(dy, dtype), y + 3 * x, rtol=1e-6)
+    one = cyrt.Buffer(4)
+    module["plain"][1, 1](one)
+    assert host(one, np.int32)[0] == 7
+
+
+def test_plain_cpp_kernel_by_its_name():
+    kernel = cyrt.Kernel("namespace deep { __global__ void set(int* x, int v) { *x = v; } }",
+                         "deep::set")
+    out = cyrt.Buffer(4)
+    kernel[1, 1](out, 11)
+    assert host(out, np.int32)[0] == 11
+
+
+ECHO = r"""
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+template <class T> __global__ void echo(T value, T* out) { *out = value; }
+"""
+SCALARS = {
+    "bool": ("?", [True, False, np.bool_(True), 1, 0], [2, -1, "x", 1.0]),
+    "signed char": ("b", [-128, 127, np.int8(-3)], [128, -129, 1.0, "1", None]),
+    "unsigned char": ("B", [0, 255], [-1, 256]),
+    "short": ("h", [-32768, 32767], [32768]),
+    "unsigned short": ("H", [65535], [65536, -1]),
+    "int": ("i", [-2**31, 2**31 - 1, np.int64(5), True], [2**31, -2**31 - 1, 2.0, np.float32(1)]),
+    "unsigned": ("I", [0, 2**32 - 1], [-1, 2**32]),
+    "long long": ("q", [-2**63, 2**63 - 1], [2**63, 2**70]),
+    "unsigned long long": ("Q", [0, 2**64 - 1], [-1, 2**64]),
+    "float": ("f", [1.5, 3, np.float64(2.25), float("inf"), -0.0, np.float16(0.5)],
+              [1e300, "1", 1j, None, [1.0]]),
+    "double": ("d", [1e300, 7, np.float32(1.5)], ["1", 1j, None]),
+    "__half": ("e", [0.5, 65504.0, 1, float("-inf")], [1e6, "x"]),
+}
+
+
+@pytest.fixture(scope="module")
+def echo():
+    return cyrt.Module(ECHO, names=[f"echo<{t}>" for t in [*SCALARS, "__nv_bfloat16"]])
+
+
+@pytest.mark.parametrize("ctype", SCALARS)
+def test_scalars_arrive_as_declared(echo, ctype):
+    code, values, _ = SCALARS[ctype]
+    size = struct.calcsize(code)
+    out = cyrt.Buffer(size)
+    for value in values:
+        echo[f"echo<{ctype}>"][1, 1](value, out)
+        raw = bytearray(size)
+        out.copy_to(raw)
+        plain = value.item() if hasattr(value, "item") else value
+        assert raw == struct.pack(code, plain), (value, raw)
+
+
+@pytest.mark.parametrize("ctype", SCALARS)
+def test_scalars_out_of_range_or_of_another_type(echo, ctype):
+    out = cyrt.Buffer(16)
+    for value in SCALARS[ctype][2]:
+        with pytest.raises((ValueError, TypeError), match=r"echo<.*>: argument 1 \(") as caught:
+            echo[f"echo<{ctype}>"][1, 1](value, out)
+        assert "void echo" in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [1.0, 3.14159, -2.5e-40, 65280.0, 1e38, float("inf")])
+def test_bfloat16_rounds_to_nearest(echo, value):
+    out = cyrt.Buffer(2)
+    echo["echo<__nv_bfloat16>"][1, 1](value, out)
+    expected = np.float32(value).astype(ml_dtypes.bfloat16)
+    assert host(out, np.uint16)[0] == expected.view(np.uint16)
+
+
+def test_structs_by_value():
+    kernel = cyrt.Kernel(
+        """
+        struct Plane { float normal[3]; double offset; int id; };
+        extern "C" __global__ void use(Plane p, float4 q, double* out) {
+            out[0] = p.normal[2]; out[1] = p.offset; out[2] = p.id; out[3] = q.w;
+        }
+        """, "use")
+    plane = np.zeros((), np.dtype([("normal", "f4", 3), ("offset", "f8"), ("id", "i4")],
+                                  align=True))
+    plane["normal"], plane["offset"], plane["id"] = [1, 2, 3], 0.5, 42
+    out = cyrt.Buffer(32)
+    kernel[1, 1](plane[()], np.arange(4, dtype=np.float32), out)
+    assert host(out, np.float64).tolist() == [3.0, 0.5, 42.0, 3.0]
+    kernel[1, 1](plane.tobytes(), struct.pack("4f", 0, 0, 0, 9), out)
+    assert host(out, np.float64)[3] == 9
+    with pytest.raises(ValueError, match=r"argument 1 \(Plane.*expected 32 bytes, got 31"):
+        kernel[1, 1](bytes(31), bytes(16), out)
+    with pytest.raises(TypeError, match="expected 16 bytes: a bytes object"):
+        kernel[1, 1](plane.tobytes(), 1.5, out)
+
+
+def test_large_parameters():
+    kernel = cyrt.Kernel(
+        "struct Big { int v[1000]; };"
+        'extern "C" __global__ void last(Big b, int* out) { *out = b.v[999]; }', "last")
+    out = cyrt.Buffer(4)
+    kernel[1, 1](np.arange(1000, dtype=np.int32), out)
+    assert host(out, np.int32)[0] == 999
+
+
+def test_enumerations_and_references_to_types():
+    kernel = cyrt.Kernel(
+        "enum class Mode : int { a, b = 5 }; using real = double; typedef unsigned short u;"
+        'extern "C" __global__ void k(Mode m, real r, u s, size_t n, double* out) {'
+        " out[0] = (int)m; out[1] = r; out[2] = s; out[3] = n; }", "k")
+    out = cyrt.Buffer(32)
+    kernel[1, 1](5, 2.5, 65535, 2**40, out)
+    assert host(out, np.float64).tolist() == [5, 2.5, 65535, 2**40]
+    with pytest.raises(ValueError, match="argument 3"):
+        kernel[1, 1](5, 2.5, 65536, 1, out)
+
+
+def test_complex():
+    kernel = cyrt.Kernel(
+        "#include <cuComplex.h>\n"
+        'extern "C" __global__ void k(cuFloatComplex z, cuDoubleComplex w, double* out)'
+        "{ out[0] = z.x; out[1] = z.y; out[2] = w.x; out[3] = w.y; }", "k")
+    out = cyrt.Buffer(32)
+    kernel[1, 1](1 + 2j, 3 - 4j, out)
+    assert host(out, np.float64).tolist() == [1, 2, 3, -4]
+
+
+def test_null_and_foreign_pointers():
+    kernel = cyrt.Kernel(
+        'extern "C" __global__ void k(const int* maybe, int* out) { *out = maybe ? *maybe : -1; }',
+        "k")
+    value = device(np.array([6], np.int32))
+    out = cyrt.Buffer(4)
+    kernel[1, 1](None, out)
+    assert host(out, np.int32)[0] == -1
+    kernel[1, 1](cyrt.pointer(value.ptr, 4), out)
+    assert host(out, np.int32)[0] == 6
+
+    class Array:
+        __cuda_array_interface__ = {"shape": (1,), "typestr": "<i4", "data": (value.ptr, True),
+                                    "version": 3}
+
+    out.fill(0)
+    kernel[1, 1](Array(), out)
+    assert host(out, np.int32)[0] == 6
+    with pytest.raises(ValueError, match="argument 2 .*read-only"):
+        kernel[1, 1](value, Array())
+
+
+@pytest.mark.parametrize("bad", [0, 140_000_000, "p", 1.5, np.zeros(4, np.float32), object()])
+def test_what_is_no_pointer(saxpy, bad):
+    x = cyrt.Buffer(16)
+    with pytest.raises(TypeError, match=r"saxpy: argument 2 \(const float\*"):
+        saxpy[1, 1](1.0, bad, x, 1)
+
+
+def test_freed_buffer(saxpy):
+    x, y = cyrt.Buffer(16), cyrt.Buffer(16)
+    y.free()
+    with pytest.raises(ValueError, match=r"argument 3 .*was freed already"):
+        saxpy[1, 1](1.0, x, y, 1)
+
+
+@pytest.mark.parametrize("args", [(), (1.0,), (1.0, None, None, 1, 2)])
+def test_number_of_arguments(saxpy, args):
+    with pytest.raises(TypeError, match=rf"expected 4 arguments, got {len(args)}\n  void saxpy"):
+        saxpy[1, 1](*args)
+
+
+@pytest.mark.parametrize(("grid", "block", "error"), [
+    (0, 1, ValueError), (1, 0, ValueError), ((1, 0), 1, ValueError), (-1, 1, ValueError),
+    ((1, 1, 1, 1), 1, ValueError), ((), 1, ValueError), (1.5, 1, TypeError), ("1", 1, TypeError),
+    (True, 1, TypeError), (1, None, TypeError), (1 << 32, 1, ValueError)])
+def test_geometry_refused(saxpy, grid, block, error):
+    with pytest.raises(error, match="expected"):
+        saxpy[grid, block]
+
+
+def test_geometry_over_the_limits(saxpy):
+    x, y = cyrt.Buffer(16), cyrt.Buffer(16)
+    with pytest.raises(ValueError, match=r"a block of \(1025, 1, 1\) has 1,025 threads"):
+        saxpy[1, 1025](1.0, x, y, 1)
+    with pytest.raises(ValueError, match=r"grid \(1, 65536, 1\): y is at most 65,535"):
+        saxpy[(1, 65536), 1](1.0, x, y, 1)
+    with pytest.raises(ValueError, match=r"block \(1, 1, 65\): z is at most 64"):
+        saxpy[1, (1, 1, 65)](1.0, x, y, 1)
+    saxpy[1, 1](1.0, x, y, 1)
+    cyrt.synchronize()
+
+
+def test_too_many_threads_for_the_kernel():
+    kernel = cyrt.Kernel('extern "C" __global__ void __launch_bounds__(64) k(int* x) { *x = 1; }',
+                         "k")
+    with pytest.raises(ValueError, match=r"has 65 threads.*64"):
+        kernel[1, 65](cyrt.Buffer(4))
+
+
+@pytest.mark.parametrize("config", [1, (1,), (1, 2, 3, 4), None])
+def test_config_wants_grid_and_block(saxpy, config):
+    with pytest.raises(TypeError, match=r"expected \[grid, block\]"):
+        saxpy[config]
+
+
+def test_three_dimensions():
+    kernel = cyrt.Kernel(
+        'extern "C" __global__ void k(int* out) {'
+        " int b = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);"
+        " int t = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);"
+        " int i = b * blockDim.x * blockDim.y * blockDim.z + t; out[i] = i; }", "k")
+    out = cyrt.Buffer(4 * 2 * 3 * 4 * 5 * 6 * 7)
+    out.fill(255)
+    kernel[(2, 3, 4), (5, 6, 7)](out)
+    assert np.array_equal(host(out, np.int32), np.arange(2 * 3 * 4 * 5 * 6 * 7))
+
+
+@pytest.mark.parametrize("nbytes", [1024, 48 << 10, 100 << 10, 227 << 10])
+def test_dynamic_shared_memory(nbytes):
+    if nbytes > cyrt.Device().attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"):
+        pytest.skip(f"the device has less than {nbytes} bytes of shared memory for a block")
+    kernel = cyrt.Kernel(
+        'extern "C" __global__ void k(int n, int* out) { extern __shared__ int s[];'
+        " for (int i = threadIdx.x; i < n; i += blockDim.x) s[i] = i; __syncthreads();"
+        " int sum = 0; for (int i = threadIdx.x; i < n; i += blockDim.x) sum += s[n - 1 - i];"
+        " atomicAdd(out, sum); }", "k")
+    n = nbytes // 4
+    out = cyrt.Buffer(4)
+    out.fill(0)
+    kernel[1, 128, nbytes](n, out)
+    assert host(out, np.int32)[0] == np.arange(n, dtype=np.int64).sum().astype(np.int32)
+
+
+def test_too_much_shared_memory(saxpy):
+    x = cyrt.Buffer(16)
+    with pytest.raises(ValueError, match=r"1,000,000 bytes of dynamic .* shared memory"):
+        saxpy[1, 1, 1_000_000](1.0, x, x, 1)
+    with pytest.raises(ValueError, match="smem"):
+        saxpy[1, 1, -1]
+
+
+def test_compile_error_shows_the_line():
+    with pytest.raises(cyrt.CompileError) as caught:
+        cyrt.Kernel('extern "C" __global__ void k(int* x) {\n  *x = undefined_name;\n}', "k")
+    assert "undefined_name" in str(caught.value)
+    assert "*x = undefined_name;" in str(caught.value)
+    assert caught.value.log
+
+
+def test_kernel_not_in_the_source():
+    with pytest.raises((KeyError, cyrt.CompileError), match="sxapy"):
+        cyrt.Kernel(SAXPY, "sxapy")
+    with pytest.raises(KeyError, match=r"no kernel 'other'; it has saxpy"):
+        cyrt.Module(SAXPY)["other"]
+
+
+@pytest.mark.parametrize("code", [None, 5, ["x"]])
+def test_code_of_another_type(code):
+    with pytest.raises(TypeError, match="code: expected"):
+        cyrt.Kernel(code, "k")
+
+
+def test_all_or_nothing(saxpy):
+    """An argument that is refused leaves no trace of the ones before it."""
+    x, y = device(np.ones(4, np.float32)), device(np.ones(4, np.float32))
+    with pytest.raises(TypeError):
+        saxpy[1, 4](1.0, x, y, "4")
+    assert host(y, np.float32).tolist() == [1, 1, 1, 1]
+
+
+def test_threads_launch_together(saxpy):
+    import threading
+
+    results = []
+
+    def work(scale):
+        x, y = device(np.full(1000, scale, np.float32)), device(np.zeros(1000, np.float32))
+        for _ in range(50):
+            saxpy[4, 256](1.0, x, y, 1000)
+        results.append((host(y, np.float32) == 50 * scale).all())
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert results == [True] * 4
+
+
+def test_ctypes_scalars_and_numpy_0d(saxpy):
+    x, y = device(np.ones(1, np.float32)), device(np.zeros(1, np.float32))
+    saxpy[1, 1](np.array(2.0), x, y, np.array(1))
+    assert host(y, np.float32)[0] == 2
+    with pytest.raises(TypeError):
+        saxpy[1, 1](ctypes.c_float(2.0), x, y, 1)

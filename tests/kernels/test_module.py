@@ -1,0 +1,128 @@
+"""Code as bytes: PTX, damaged images, images for others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cyrt
+from cyrt.jit import compiler
+
+SOURCE = """
+__device__ int counter = 5;
+__global__ void mangled(const int* in, int* out, short s) { *out = *in + s + counter; }
+extern "C" __global__ void plain(int* out, float f) { *out = (int)f; }
+"""
+
+
+@pytest.fixture(scope="module")
+def ptx():
+    return compiler.compile(SOURCE, ["mangled"], arch="compute_75").code
+
+
+def read(buffer):
+    out = np.zeros(1, np.int32)
+    buffer.copy_to(out)
+    return int(out[0])
+
+
+def test_ptx_with_mangled_names(ptx):
+    kernel = cyrt.Kernel(ptx, "mangled")
+    assert kernel.signature == "void mangled(const int*, int*, short)"
+    a, b = cyrt.Buffer(4), cyrt.Buffer(4)
+    a.fill(0)
+    kernel[1, 1](a, b, -2)
+    assert read(b) == 3
+
+
+def test_ptx_without_a_signature_knows_sizes(ptx):
+    kernel = cyrt.Kernel(ptx, "plain")
+    out = cyrt.Buffer(4)
+    kernel[1, 1](out, 4.0)
+    assert read(out) == 4
+    with pytest.raises(TypeError, match="argument 2"):
+        kernel[1, 1](out, "4")
+
+
+def test_ptx_with_a_declared_signature(ptx):
+    kernel = cyrt.Kernel(ptx, "plain", signature="void plain(int* out, float f)")
+    out = cyrt.Buffer(4)
+    kernel[1, 1](out, 9.5)
+    assert read(out) == 9
+    with pytest.raises(ValueError, match="2 parameters|1 parameters"):
+        cyrt.Kernel(ptx, "plain", signature="void plain(int* out)")
+    with pytest.raises(ValueError):
+        cyrt.Kernel(ptx, "plain", signature="void plain(int* out, double f)")
+
+
+def test_names(ptx):
+    module = cyrt.Module(ptx)
+    assert "plain" in module.names
+    assert any("mangled" in name for name in module.names)
+    with pytest.raises(KeyError, match=r"no kernel 'absent'; it has .*plain"):
+        module["absent"]
+
+
+def test_get_global(ptx):
+    module = cyrt.Module(ptx)
+    view = module.get_global("counter")
+    assert view.nbytes == 4
+    assert read(view) == 5
+    view.copy_from(np.array([70], np.int32))
+    a, b = cyrt.Buffer(4), cyrt.Buffer(4)
+    a.fill(0)
+    module["mangled"][1, 1](a, b, 1)
+    assert read(b) == 71
+    with pytest.raises(KeyError, match="nothing"):
+        module.get_global("nothing")
+
+
+@pytest.mark.parametrize("code", [b"", b"garbage", b"\x7fELF" + bytes(200), bytes(64),
+                                  b".version 8.0\n.target sm_80\n.address_size 64\n.entry {"])
+def test_damaged_images(code):
+    with pytest.raises(cyrt.CompileError) as caught:
+        cyrt.Module(code)
+    assert caught.value.call == "cuModuleLoadDataEx"
+    assert caught.value.name.startswith("CUDA_ERROR_")
+
+
+def test_cut_ptx_names_the_line(ptx):
+    with pytest.raises(cyrt.CompileError) as caught:
+        cyrt.Module(ptx[: len(ptx) // 2])
+    assert "line" in str(caught.value)
+
+
+def test_image_for_another_architecture():
+    cubin = compiler.compile(SOURCE, arch="sm_120").code
+    with pytest.raises(cyrt.CompileError, match="NO_BINARY_FOR_GPU|INVALID_IMAGE"):
+        cyrt.Module(cubin)
+
+
+@pytest.mark.gpu
+def test_cubin_for_this_device():
+    major, minor = cyrt.Device().compute_capability
+    image = compiler.compile(SOURCE, ["mangled"], arch=f"sm_{major}{minor}")
+    assert image.format == "cubin"
+    kernel = cyrt.Kernel(image.code, image.lowered["mangled"])
+    a, b = cyrt.Buffer(4), cyrt.Buffer(4)
+    a.fill(0)
+    kernel[1, 1](a, b, 2)
+    assert read(b) == 7
+
+
+def test_unsupported_opcode_is_named_with_its_line(only_emulated):
+    text = b"""
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k()
+{
+    .reg .b32 %r<9>;
+    mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%r1}, {%r2}, {%r3}, {%r4};
+    ret;
+}
+"""
+    with pytest.raises(cyrt.CompileError, match=r"mma\.sync") as caught:
+        cyrt.Module(text)
+    assert caught.value.name == "CUDA_ERROR_INVALID_PTX"
+    assert "8" in caught.value.log

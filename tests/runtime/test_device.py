@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import cyrt
+
+
+def test_properties():
+    device = cyrt.Device(0)
+    assert device.index == 0
+    assert device.name
+    major, _minor = device.compute_capability
+    assert major >= 5
+    assert device.multiprocessors > 0
+    assert isinstance(device.concurrent_managed_access, bool)
+    free, total = device.memory_info()
+    assert 0 < free <= total
+    assert len(device.uuid) == 40
+
+
+def test_emulated_device_says_so(only_emulated):
+    device = cyrt.Device(0)
+    assert device.emulated
+    assert device.name == "cyrt emulated device"
+    assert device.compute_capability == (9, 0)
+
+
+def test_attribute_by_name():
+    device = cyrt.Device(0)
+    assert device.attribute("WARP_SIZE") == 32
+    assert device.attribute("max_threads_per_block") == 1024
+    assert device.attribute("CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z") == 64
+
+
+def test_unknown_attribute_suggests():
+    with pytest.raises(ValueError, match=r"'WARP_SIZ'; close to it: WARP_SIZE"):
+        cyrt.Device(0).attribute("WARP_SIZ")
+
+
+@pytest.mark.parametrize("index", [-1, 99, 1 << 20])
+def test_index_out_of_range(index):
+    with pytest.raises(ValueError, match=f"device {index}: expected an index from 0 to"):
+        cyrt.Device(index)
+
+
+@pytest.mark.parametrize("index", ["0", 0.0, True, [0]])
+def test_index_of_another_type(index):
+    with pytest.raises(TypeError, match="int"):
+        cyrt.Device(index)
+
+
+def test_compared_and_hashed_by_index():
+    assert cyrt.Device(0) == cyrt.Device(0)
+    assert len({cyrt.Device(0), cyrt.Device(0)}) == 1
+    assert cyrt.Device(0) != 0
+    assert cyrt.Device(cyrt.Device(0)).index == 0
+
+
+def test_pickles():
+    import pickle
+
+    assert pickle.loads(pickle.dumps(cyrt.Device(0))) == cyrt.Device(0)
+
+
+TWO = {"CYRT_EMULATED_DEVICES": "2", "CYRT_DEVICE": "emulated"}
+
+
+def test_current_device_is_per_thread_and_nests(python):
+    done = python(
+        """
+        import threading
+        import cyrt
+        assert cyrt.Device.count() == 2
+        seen = []
+        with cyrt.Device(1):
+            assert cyrt.Device.current().index == 1
+            assert cyrt.Buffer(8).device.index == 1
+            with cyrt.Device(0):
+                assert cyrt.Device().index == 0
+            assert cyrt.Device().index == 1
+            t = threading.Thread(target=lambda: seen.append(cyrt.Device().index))
+            t.start(); t.join()
+        assert seen == [0], seen
+        assert cyrt.Device().index == 0
+        assert cyrt.Stream(1).device.index == 1
+        assert cyrt.Event(1).device.index == 1
+        assert cyrt.Buffer(4, device=1).device == cyrt.Device(1)
+        """,
+        **TWO,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_nobody_elses_current_context_changes():
+    """Another library's view of the thread, through cuda-python on a GPU and the table else."""
+    import ctypes
+
+    from cyrt.driver import table
+
+    cyrt.Buffer(16)
+    library = ctypes.CDLL(table.driver_info()[0])
+    current = ctypes.c_void_p(1)
+    seen = []
+
+    def use():
+        library.cuCtxGetCurrent(ctypes.byref(current))
+        before = current.value
+        buffer = cyrt.Buffer(1 << 20)
+        buffer.fill(1)
+        cyrt.synchronize()
+        cyrt.Event().record().synchronize()
+        library.cuCtxGetCurrent(ctypes.byref(current))
+        seen.append((before, current.value))
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    thread.join()
+    assert seen == [(None, None)]
+
+
+@pytest.mark.gpu
+def test_current_device_of_pytorch_stays():
+    torch = pytest.importorskip("torch", reason="tested beside PyTorch, which is not installed")
+    tensor = torch.ones(4, device="cuda")
+    before = torch.cuda.current_device()
+    cyrt.Buffer(64).fill(0)
+    cyrt.synchronize()
+    assert torch.cuda.current_device() == before
+    assert float((tensor + tensor).sum()) == 8.0
+
+
+@pytest.mark.gpu
+def test_reset_is_refused_on_a_gpu():
+    with pytest.raises(RuntimeError, match="Restart the process"):
+        cyrt.Device(0).reset()
+
+
+def test_reset_ends_older_objects(python):
+    done = python(
+        """
+        import cyrt
+        buffer, stream, event = cyrt.Buffer(64), cyrt.Stream(), cyrt.Event()
+        k = cyrt.Kernel('extern "C" __global__ void k(float* x) { x[0] = 1; }', "k")
+        k[1, 1](buffer)
+        cyrt.Device(0).reset()
+        for use in (lambda: buffer.fill(0), stream.synchronize, event.record,
+                    lambda: k[1, 1](cyrt.Buffer(64))):
+            try:
+                use()
+            except RuntimeError as error:
+                assert "reset" in str(error), error
+            else:
+                raise AssertionError("an object of the old context was used")
+        del buffer, stream, event
+        again = cyrt.Buffer(64)
+        again.fill(7)
+        out = bytearray(64)
+        again.copy_to(out)
+        assert out == bytes([7]) * 64
+        """,
+        CYRT_DEVICE="emulated",
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,202 @@
+"""Import, fork, exit, signals, subinterpreters: the process around the runtime."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+SPIN = """
+import cyrt
+forever = cyrt.Kernel('extern "C" __global__ void forever(volatile int* x) { while (!*x) {} }',
+                      "forever")
+flag = cyrt.Buffer(4)
+flag.fill(0)
+"""
+
+
+def test_import_opens_nothing_and_prints_nothing(python):
+    done = python(
+        """
+        import sys, warnings
+        warnings.simplefilter("error")
+        import cyrt
+        from cyrt.driver import table
+        assert table._opened is None
+        assert not any("nvrtc" in name for name in sys.modules), "NVRTC was loaded"
+        maps = open("/proc/self/maps").read()
+        assert "nvrtc" not in maps and "libcyrt_emu" not in maps and "libcuda.so" not in maps
+        """,
+        CYRT_DEVICE="auto",
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_fork_after_use(python):
+    done = python(
+        """
+        import os, sys
+        import cyrt
+        buffer = cyrt.Buffer(64)
+        buffer.fill(5)
+        stream = cyrt.Stream()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                for use in (lambda: buffer.fill(0), lambda: cyrt.Buffer(8), stream.synchronize,
+                            cyrt.Device, cyrt.synchronize):
+                    try:
+                        use()
+                    except RuntimeError as error:
+                        assert "fork" in str(error) and "spawn" in str(error), error
+                    else:
+                        raise AssertionError("used in a forked child")
+                del buffer, stream
+            except BaseException as error:
+                print(repr(error), file=sys.stderr)
+                os._exit(1)
+            sys.exit(0)
+        assert os.waitpid(pid, 0)[1] == 0
+        out = bytearray(64)
+        buffer.copy_to(out)
+        assert out == bytes([5]) * 64
+        """
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_fork_before_use(python):
+    done = python(
+        """
+        import os
+        import cyrt
+        pid = os.fork()
+        buffer = cyrt.Buffer(64)
+        buffer.fill(5)
+        cyrt.synchronize()
+        if pid:
+            assert os.waitpid(pid, 0)[1] == 0
+        """
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_exit_with_work_in_flight(python):
+    done = python(
+        """
+        import cyrt
+        k = cyrt.Kernel('extern "C" __global__ void k(int* x) { int v = 1;'
+                        'for (int i = 0; i < 3000000; ++i) v = v * 5 + i; *x = v; }', "k")
+        buffers = [cyrt.Buffer(4) for _ in range(4)]
+        streams = [cyrt.Stream() for _ in range(4)]
+        for stream, buffer in zip(streams, buffers):
+            with stream:
+                k[1, 1](buffer)
+        print("end")
+        """
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
+
+
+@pytest.mark.usefixtures("only_emulated")
+def test_exit_does_not_wait_for_ever(python):
+    done = python(SPIN + "forever[1, 1](flag)\n", CYRT_EXIT_TIMEOUT="0.5", timeout=30)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.usefixtures("only_emulated")
+def test_ctrl_c_ends_a_wait(python):
+    done = python(
+        SPIN + """
+import _thread, signal, threading, time
+for wait in (cyrt.synchronize, cyrt.stream().synchronize, cyrt.Event().record().synchronize,
+             lambda: flag.copy_to(bytearray(4))):
+    forever[1, 1](flag)
+    threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT)).start()
+    begin = time.monotonic()
+    try:
+        wait()
+    except KeyboardInterrupt:
+        assert time.monotonic() - begin < 3
+    else:
+        raise AssertionError("the wait ended by itself")
+    cyrt.Device().reset()
+    flag = cyrt.Buffer(4)
+    flag.fill(0)
+    forever = cyrt.Kernel('extern "C" __global__ void f(volatile int* x) { while (!*x) {} }', "f")
+print("done")
+""",
+        CYRT_EXIT_TIMEOUT="0.5",
+    )
+    assert done.stdout == "done\n", done.stderr
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="subinterpreters by import came with 3.12")
+def test_subinterpreter_is_refused_3_12(python):
+    subinterpreter(python, "import _interpreters as i" if sys.version_info >= (3, 13)
+                   else "import _xxsubinterpreters as i")
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="the same test for 3.11's module")
+def test_subinterpreter_is_refused_3_11(python):
+    subinterpreter(python, "import _xxsubinterpreters as i")
+
+
+def subinterpreter(python, module):
+    done = python(
+        f"""
+        {module}
+        import cyrt
+        interpreter = i.create()
+        source = '''
+try:
+    import cyrt
+except ImportError as error:
+    print("refused:", error)
+else:
+    print("imported")
+'''
+        i.run_string(interpreter, source) if hasattr(i, "run_string") else i.exec(interpreter, source)
+        """
+    )
+    assert done.stdout.startswith("refused:"), (done.stdout, done.stderr)
+
+
+def test_a_fault_is_the_cause_of_every_later_call(python, only_emulated):
+    done = python(
+        """
+        import cyrt
+        k = cyrt.Kernel('extern "C" __global__ void stray(int* p, long long n)'
+                        '{ if (threadIdx.x == 3) p[n] = 1; }', "stray")
+        buffer, other = cyrt.Buffer(1024), cyrt.Buffer(16)
+        k[2, 8](buffer, 1 << 40)
+        try:
+            cyrt.synchronize()
+        except cyrt.CudaError as error:
+            first = error
+            assert error.name == "CUDA_ERROR_ILLEGAL_ADDRESS"
+            text = str(error)
+            assert "stray" in text and "thread" in text and hex(buffer.ptr + (4 << 40)) in text, text
+        else:
+            raise AssertionError("no fault")
+        for use in (lambda: other.fill(0), cyrt.synchronize, lambda: cyrt.Buffer(99999999),
+                    cyrt.Event, lambda: k[1, 1](other, 0), lambda: cyrt.stream().done,
+                    lambda: other.copy_to(bytearray(16))):
+            try:
+                use()
+            except cyrt.CudaError as error:
+                assert error.__cause__ is first, error
+                assert "failed before" in str(error)
+            else:
+                raise AssertionError("a faulted device answered")
+        del buffer, k
+        cyrt.Device(0).reset()
+        fresh = cyrt.Buffer(16)
+        fresh.fill(1)
+        out = bytearray(16)
+        fresh.copy_to(out)
+        assert out == bytes([1]) * 16
+        """,
+        CYRT_CHECK="1",
+    )
+    assert done.returncode == 0, done.stderr

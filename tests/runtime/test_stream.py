@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import cyrt
+
+SPIN = r"""
+extern "C" __global__ void slow_set(int* out, int value, int rounds) {
+    unsigned state = value;
+    for (int i = 0; i < rounds; ++i) state = state * 1664525u + 1013904223u;
+    *out = state == 1u ? -1 : value;
+}
+extern "C" __global__ void twice(const int* in, int* out) { *out = 2 * *in; }
+"""
+
+
+@pytest.fixture(scope="module")
+def module():
+    return cyrt.Module(SPIN)
+
+
+def read(buffer):
+    out = np.zeros(1, np.int32)
+    buffer.copy_to(out)
+    return int(out[0])
+
+
+def test_default_stream_is_cyrts_own_and_per_thread():
+    handles = {cyrt.stream().handle}
+    assert cyrt.stream().handle == cyrt.stream().handle
+    barrier = threading.Barrier(2)
+
+    def note():
+        handles.add(cyrt.stream().handle)
+        barrier.wait()      # both alive: states of ended threads are used again
+
+    threads = [threading.Thread(target=note) for _ in range(2)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(handles) == 3
+    assert not handles & {0, 1, 2}
+
+
+def test_protocol():
+    stream = cyrt.Stream()
+    assert stream.__cuda_stream__() == (0, stream.handle)
+
+
+def test_with_makes_it_current_and_nests():
+    outer, inner = cyrt.Stream(), cyrt.Stream()
+    default = cyrt.stream()
+    with outer:
+        assert cyrt.stream() == outer
+        with cyrt.stream(inner):
+            assert cyrt.stream() == inner
+        assert cyrt.stream() == outer
+    assert cyrt.stream() == default
+
+
+def test_wraps_a_protocol_object_and_a_handle():
+    own = cyrt.Stream()
+
+    class Theirs:
+        def __cuda_stream__(self):
+            return 0, own.handle
+
+    wrapped = cyrt.Stream.wrap(Theirs())
+    assert wrapped.handle == own.handle
+    assert cyrt.Stream.wrap(own.handle).handle == own.handle
+    assert cyrt.Stream.wrap(own) is own
+    with cyrt.stream(Theirs()) as current:
+        assert current.handle == own.handle
+        buffer = cyrt.Buffer(4)
+        buffer.fill(3)
+        assert read(buffer) == 0x03030303
+    cyrt.Stream.wrap(0).synchronize()
+
+
+@pytest.mark.parametrize("bad", ["stream", 1.5, None, object()])
+def test_wrap_refuses_what_is_no_stream(bad):
+    with pytest.raises(TypeError, match=f"got {type(bad).__name__}"):
+        cyrt.Stream.wrap(bad)
+
+
+def test_protocol_of_another_version():
+    class Theirs:
+        def __cuda_stream__(self):
+            return 7, 0
+
+    with pytest.raises(ValueError, match="version 7"):
+        cyrt.Stream.wrap(Theirs())
+
+
+def test_priority_is_clipped():
+    assert cyrt.Stream(priority=-1000).priority <= cyrt.Stream(priority=1000).priority
+
+
+def test_done_and_synchronize(module):
+    stream = cyrt.Stream()
+    assert stream.done
+    out = cyrt.Buffer(4)
+    with stream:
+        module["slow_set"][1, 1](out, 5, 3_000_000)
+        pending = stream.done
+    stream.synchronize()
+    assert not pending
+    assert stream.done
+    assert read(out) == 5
+
+
+def test_wait_for_a_stream(module):
+    first, second = cyrt.Stream(), cyrt.Stream()
+    a, b = cyrt.Buffer(4), cyrt.Buffer(4)
+    address = cyrt.pointer(a.ptr, 4)        # not known as the same memory: only wait() orders
+    with first:
+        module["slow_set"][1, 1](a, 21, 2_000_000)
+    with second:
+        second.wait(first)
+        module["twice"][1, 1](address, b)
+    second.synchronize()
+    assert read(b) == 42
+
+
+def test_wait_for_an_event(module):
+    first, second = cyrt.Stream(), cyrt.Stream()
+    a, b = cyrt.Buffer(4), cyrt.Buffer(4)
+    with first:
+        module["slow_set"][1, 1](a, 4, 2_000_000)
+        event = cyrt.Event().record()
+    second.wait(event)
+    with second:
+        module["twice"][1, 1](cyrt.pointer(a.ptr, 4), b)
+        second.synchronize()
+    assert event.done
+    assert read(b) == 8
+
+
+def test_a_buffer_on_two_streams_is_ordered(module):
+    """No event of the user's: the block knows who wrote it."""
+    first, second = cyrt.Stream(), cyrt.Stream()
+    for value in range(1, 6):
+        a, b = cyrt.Buffer(4), cyrt.Buffer(4)
+        with first:
+            module["slow_set"][1, 1](a, value, 300_000)
+        with second:
+            module["twice"][1, 1](a, b)
+        with first:
+            module["slow_set"][1, 1](a, -1, 1)      # after the other stream has read
+        with second:
+            assert read(b) == 2 * value
+        assert read(a) == -1
+
+
+def test_synchronize_waits_for_all_streams(module):
+    streams = [cyrt.Stream() for _ in range(3)]
+    outs = [cyrt.Buffer(4) for _ in streams]
+    for stream, out in zip(streams, outs, strict=True):
+        with stream:
+            module["slow_set"][1, 1](out, 9, 300_000)
+    cyrt.synchronize()
+    assert all(stream.done for stream in streams)
+
+
+def test_ended_streams_are_used_again():
+    handles = {cyrt.Stream().handle for _ in range(20)}
+    assert len(handles) < 20
+
+
+def test_many_threads_leave_few_streams():
+    handles = set()
+
+    def work():
+        buffer = cyrt.Buffer(64)
+        buffer.fill(1)
+        cyrt.stream().synchronize()
+        handles.add(cyrt.stream().handle)
+
+    for _ in range(30):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert len(handles) < 10

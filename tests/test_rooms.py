@@ -1,0 +1,111 @@
+"""The house: which room may import from which, and what every module ships."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent / "cyrt"
+
+# Floor of each room, as the README's table has it: a room imports from lower floors and itself.
+FLOORS = {
+    "settings": 0,
+    "driver": 1,
+    "runtime": 2,
+    "jit": 4,
+    "kernels": 5,
+    "bench": 8,
+    "info": 8,
+    "__init__": 8,
+    "__main__": 8,
+}
+CIMPORT = re.compile(r"^\s*(?:from\s+(cyrt[\w.]*)\s+c?import|c?import\s+(cyrt[\w.]*))", re.MULTILINE)
+
+
+def room_of(module):
+    """``cyrt.driver.table`` -> ``driver``; the package itself is ``__init__``."""
+    return module.split(".")[1] if "." in module else "__init__"
+
+
+def imports(path):
+    text = path.read_text()
+    if path.suffix == ".py":
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("cyrt"):
+                if node.module == "cyrt":
+                    yield from (f"cyrt.{alias.name}" if alias.name in FLOORS else "cyrt"
+                                for alias in node.names)
+                else:
+                    yield node.module
+            elif isinstance(node, ast.Import):
+                yield from (a.name for a in node.names if a.name.startswith("cyrt"))
+    else:
+        for plain, bare in CIMPORT.findall(text):
+            found = plain or bare
+            if found == "cyrt":
+                match = re.search(r"from cyrt import (.*)", text)
+                yield from (f"cyrt.{n.strip()}" for n in match[1].split(","))
+            else:
+                yield found
+
+
+SOURCES = sorted(p for s in ("py", "pyx", "pxd") for p in ROOT.rglob(f"*.{s}")
+                 if "emulator" not in p.parts)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_rooms_import_downward(path):
+    relative = path.relative_to(ROOT)
+    room = relative.parts[0].removesuffix(path.suffix)
+    for module in imports(path):
+        other = room_of(module)
+        if other == room:
+            continue
+        assert other in FLOORS, f"{relative} imports {module}, which is no room"
+        assert FLOORS[other] < FLOORS[room] or FLOORS[room] == 8, (
+            f"{relative} (floor {FLOORS[room]}) imports {module} (floor {FLOORS[other]})")
+
+
+def test_every_extension_ships_a_stub():
+    for source in ROOT.rglob("*.pyx"):
+        assert source.with_suffix(".pyi").exists(), source
+
+
+def test_installed_with_its_types():
+    import cyrt
+
+    package = Path(cyrt.__file__).parent
+    assert package != ROOT, "the tests run against the installed package"
+    assert (package / "py.typed").exists()
+    assert (package / "runtime" / "memory.pyi").exists()
+    assert not list(package.rglob("*.pxd"))
+
+
+def test_stubs_name_what_there_is():
+    import importlib
+
+    for stub in ROOT.rglob("*.pyi"):
+        module = importlib.import_module(
+            "cyrt." + ".".join(stub.relative_to(ROOT).with_suffix("").parts))
+        for node in ast.parse(stub.read_text()).body:
+            if isinstance(node, ast.FunctionDef):
+                assert callable(getattr(module, node.name)), (stub, node.name)
+            elif isinstance(node, ast.ClassDef) and not any(
+                    isinstance(b, ast.Name) and b.id == "Protocol" for b in node.bases):
+                found = getattr(module, node.name)
+                declared = {f.name for f in node.body if isinstance(f, ast.FunctionDef)}
+                missing = {n for n in declared if not hasattr(found, n)} - {"__buffer__"}
+                assert not missing, (stub, node.name, missing)
+                public = {n for n in vars(found) if not n.startswith("_")}
+                known = declared | {f.target.id for f in node.body if isinstance(f, ast.AnnAssign)}
+                assert public <= known, (stub, node.name, public - known)
+
+
+def test_public_objects_are_documented():
+    import cyrt
+
+    for name in cyrt.__all__:
+        assert getattr(cyrt, name).__doc__, name
