@@ -14,6 +14,7 @@ import cyrt
 from cyrt import settings
 from cyrt.driver import library, table
 from cyrt.jit import compiler
+from cyrt.jit.headers import include_directories
 
 # Library: (pathfinder's name, what it serves, the extra that brings it).
 _LIBRARIES = {
@@ -82,7 +83,7 @@ def show() -> int:
         major, minor = compiler.nvrtc_version()
         facts.add_row("NVRTC", f"{major}.{minor}, {nvrtc}")
         generation = str(major)
-    headers = compiler.include_dirs()
+    headers = include_directories()
     facts.add_row("CUDA headers", ", ".join(map(str, headers)) or "not found")
     if not headers:
         missing.append(("CUDA's headers (cuda_fp16.h ...)",

@@ -22,7 +22,8 @@ FLOORS = {
     "__init__": 8,
     "__main__": 8,
 }
-CIMPORT = re.compile(r"^\s*(?:from\s+(cyrt[\w.]*)\s+c?import|c?import\s+(cyrt[\w.]*))", re.MULTILINE)
+CIMPORT = re.compile(
+    r"^\s*(?:from\s+(cyrt[\w.]*)\s+c?import|c?import\s+(cyrt[\w.]*))", re.MULTILINE)
 
 
 def room_of(module):
@@ -82,6 +83,8 @@ def test_installed_with_its_types():
     assert (package / "py.typed").exists()
     assert (package / "runtime" / "memory.pyi").exists()
     assert not list(package.rglob("*.pxd"))
+    ours = {p.relative_to(ROOT) for p in ROOT.rglob("*.py")}
+    assert ours <= {p.relative_to(package) for p in package.rglob("*.py")}
 
 
 def test_stubs_name_what_there_is():

@@ -29,6 +29,7 @@ def _cases() -> dict[str, Callable[[], list[Row]]]:
 def run(names: list[str] | None, json_file: str | None) -> int:
     """Run the cases, print a table, and write JSON where a file is named."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     import cyrt
@@ -48,7 +49,7 @@ def run(names: list[str] | None, json_file: str | None) -> int:
             status.update(f"measuring {name}")
             rows += cases[name]()
     for row in rows:
-        table.add_row(row.case, row.what, f"{row.microseconds:,.3f}", row.note)
+        table.add_row(row.case, escape(row.what), f"{row.microseconds:,.3f}", row.note)
     console.print(table)
     if json_file:
         with open(json_file, "w") as file:

@@ -33,12 +33,12 @@ def launch_loop(Kernel kernel not None, unsigned int grid, unsigned int block, x
     cdef void* params[4]
     cdef CUresult result = CUDA_SUCCESS
     cdef double begin, end
-    cdef int i
+    cdef int _i
     cdef int entered = enter(ordinal, epoch, b"cuLaunchKernel")
     params[0], params[1], params[2], params[3] = &px, &pb, &py, &n
     with nogil:
         begin = cyrt_floor_now()
-        for i in range(rounds):
+        for _i in range(rounds):
             result = cu.cuLaunchKernel(function.handle, grid, 1, 1, block, 1, 1, 0, stream, params,
                                        NULL)
             if result != CUDA_SUCCESS:

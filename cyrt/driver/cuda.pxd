@@ -1,4 +1,4 @@
-# The CUDA driver's C ABI as cuda.h and cudaTypedefs.h declare it: extern declarations, nothing else.
+# The CUDA driver's C ABI as cuda.h and cudaTypedefs.h declare it: extern declarations only.
 #
 # INVARIANT: only versioned PFN types are named here. A versioned type keeps its meaning in every
 # release of the headers, the unversioned macros do not, so one build serves 12.x and 13.x drivers.

@@ -68,7 +68,8 @@ cdef struct Driver:
     PFN_cuFuncGetAttribute_v2020 cuFuncGetAttribute
     PFN_cuFuncSetAttribute_v9000 cuFuncSetAttribute
     PFN_cuFuncGetParamInfo_v12040 cuFuncGetParamInfo
-    PFN_cuOccupancyMaxActiveBlocksPerMultiprocessor_v6050 cuOccupancyMaxActiveBlocksPerMultiprocessor
+    PFN_cuOccupancyMaxActiveBlocksPerMultiprocessor_v6050 \
+        cuOccupancyMaxActiveBlocksPerMultiprocessor
     PFN_cuOccupancyMaxPotentialBlockSize_v6050 cuOccupancyMaxPotentialBlockSize
     PFN_cuLaunchKernel_v4000 cuLaunchKernel
     CUresult (*cyrtEmuLastFault)(CUdevice, char*, size_t) noexcept nogil

@@ -9,10 +9,9 @@ from libc.string cimport memcpy, memset
 
 from collections import deque
 
-from cyrt.driver import errors
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, cu
-from cyrt.kernels.packing cimport BYTES, POINTER, WORD64, Param, code_of, pack_value
+from cyrt.kernels.packing cimport POINTER, WORD64, Param, code_of, pack_value
 from cyrt.runtime.device cimport Device, contexts, current_ordinal, enter, leave
 from cyrt.runtime.event import Event
 from cyrt.runtime.interop cimport as_buffer

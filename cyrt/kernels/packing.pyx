@@ -3,7 +3,7 @@
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.complex cimport PyComplex_AsCComplex, Py_complex
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_AsDouble, PyFloat_CheckExact
-from cpython.long cimport PyLong_AsLongLong, PyLong_AsUnsignedLongLong
+from cpython.long cimport PyLong_AsUnsignedLongLong
 from libc.math cimport isfinite
 from libc.string cimport memcpy
 

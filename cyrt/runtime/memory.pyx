@@ -1,18 +1,18 @@
 """Buffers: memory of a device, pinned host memory, managed memory."""
 
 from cpython.buffer cimport (
-    PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo,
+    PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_FillInfo,
     PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
 )
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu
 from cyrt.runtime.device cimport (
-    Device, contexts, context_of, current_ordinal, enter, leave, ordinal_of,
+    Device, contexts, context_of, enter, leave, ordinal_of,
 )
 from cyrt.runtime.pool cimport allocate, new_block, out_of_memory, release, use
 from cyrt.runtime.state cimport (
-    Block, BlockKind, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY, StreamState,
+    Block, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY, StreamState,
 )
 from cyrt.runtime.stream cimport Stream, current_state, foreign_state, order_after, wait_state
 from cyrt.runtime.transfer cimport to_device, to_host

@@ -2,7 +2,7 @@
 
 from cyrt.driver import errors, table
 from cyrt.driver.cuda cimport *
-from cyrt.driver.table cimport check, cu
+from cyrt.driver.table cimport cu
 from cyrt.runtime.device cimport (
     Device, context_of, enter, enter_quietly, leave, leave_quietly, ordinal_of,
 )
@@ -162,7 +162,7 @@ cdef class LoadedFunction:
         return self.attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)
 
     def parameters(self):
-        """``[(offset, size), ...]`` in bytes, or None where the driver (before 12.4) cannot tell."""
+        """``[(offset, size), ...]`` in bytes, or None from drivers before 12.4."""
         cdef size_t offset = 0, size = 0
         cdef CUresult result
         cdef int entered

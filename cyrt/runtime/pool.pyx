@@ -11,7 +11,7 @@ from cyrt.runtime.device cimport (
 )
 from cyrt.runtime.device import reset_hooks
 from cyrt.runtime.state cimport (
-    Block, BlockKind, DEVICE_MEMORY, FOREIGN_MEMORY, MANAGED_MEMORY, NUM_BINS, PINNED_MEMORY,
+    Block, BlockKind, DEVICE_MEMORY, FOREIGN_MEMORY, NUM_BINS, PINNED_MEMORY,
     StreamState,
 )
 from cyrt.runtime.stream cimport order_after, states
@@ -267,7 +267,6 @@ cdef void destroy_block(Block* block) noexcept:
 cdef void release(Block* block) noexcept:
     cdef Pool* pool = &pools[block.ordinal]
     cdef bint alive = process == READY and contexts[block.ordinal].epoch == block.epoch
-    cdef int entered
     if block.kind == FOREIGN_MEMORY:
         destroy_block(block)
         return

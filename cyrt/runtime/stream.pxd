@@ -31,5 +31,6 @@ cdef StreamState* foreign_state(int ordinal, CUstream handle) except NULL
 
 ctypedef CUresult (*Query)(void* handle) noexcept nogil
 # Polls until the answer is another than "not ready".
-cdef int wait(int ordinal, unsigned int epoch, Query query, void* handle, const char* call) except -1
+cdef int wait(int ordinal, unsigned int epoch, Query query, void* handle,
+              const char* call) except -1
 cdef int wait_state(StreamState* state) except -1

@@ -1,14 +1,12 @@
 """Streams: queues of work on a device, and which one a thread puts its work on."""
 
 import threading
-import weakref
 
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.ref cimport PyObject
 from libc.stdlib cimport calloc
 
 from cyrt.driver.cuda cimport *
-from cyrt.driver.table cimport MAX_DEVICES, check, cu, ensure_open
+from cyrt.driver.table cimport MAX_DEVICES, cu, ensure_open
 from cyrt.runtime.device cimport (
     Device, contexts, context_of, current_ordinal, enter, enter_quietly, leave, leave_quietly,
     ordinal_of,

@@ -7,11 +7,11 @@ import ctypes
 import pytest
 from cuda.bindings import driver
 
-from cyrt.driver import table
+from cyrt.driver import abi
 from cyrt.driver.attributes import DEVICE_ATTRIBUTES
 
-CONSTANTS = table.constants()
-SIZES = CONSTANTS.pop("sizeof")
+CONSTANTS = {enum: members for enum, members in abi.CONSTANTS.items() if enum != "sizeof"}
+SIZES = abi.CONSTANTS["sizeof"]
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_saxpy(saxpy, rng, n):
 
 
 def test_signature_is_read(saxpy):
-    assert saxpy.signature == "void saxpy(float, const float*, float*, int)"
+    assert saxpy.signature == "void saxpy(float a, const float* x, float* y, int n)"
     assert [p.writes for p in saxpy.module._signature("saxpy", saxpy.module._function("saxpy", 0))
             .parameters] == [False, False, True, False]
 
@@ -211,8 +211,9 @@ def test_null_and_foreign_pointers():
     assert host(out, np.int32)[0] == 6
 
     class Array:
-        __cuda_array_interface__ = {"shape": (1,), "typestr": "<i4", "data": (value.ptr, True),
-                                    "version": 3}
+        def __init__(self):
+            self.__cuda_array_interface__ = {
+                "shape": (1,), "typestr": "<i4", "data": (value.ptr, True), "version": 3}
 
     out.fill(0)
     kernel[1, 1](Array(), out)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 
 import numpy as np
 import pytest
@@ -243,7 +244,7 @@ def test_living_buffers_never_overlap(rng):
             size = int(rng.integers(1, 20_000 if rng.random() < 0.9 else 3 << 20))
             living[step] = cyrt.Buffer(size)
     spans = sorted((b.ptr, b.ptr + b.nbytes) for b in living.values())
-    for (_, end), (start, _) in zip(spans, spans[1:], strict=False):
+    for (_, end), (start, _) in itertools.pairwise(spans):
         assert end <= start
 
 

@@ -96,6 +96,7 @@ void Device::reset_primary() {
         std::lock_guard lock(mutex_);
         old = std::move(primary_);
         retained_ = 0;
+        primary_flags_ = 0;
     }
     if (old) old->tear_down();
     std::lock_guard lock(mutex_);

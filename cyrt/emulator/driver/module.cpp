@@ -19,7 +19,9 @@ namespace {
 constexpr int kNewestPtx = 9;           // .version's major number
 constexpr int kOurTarget = 90;          // compute capability 9.0
 
-std::string log_line(int line, const std::string& what) {
+std::string log_line(int line, std::string what) {
+    std::string place = "line " + std::to_string(line) + ": ";      // said once is enough
+    if (what.compare(0, place.size(), place) == 0) what.erase(0, place.size());
     return "ptxas application ptx input, line " + std::to_string(line) + "; error   : " + what +
            "\nptxas fatal   : Ptx assembly aborted due to errors";
 }
@@ -71,7 +73,8 @@ std::shared_ptr<const ptx::Module> read_module(const void* image, JitLogs& logs)
         if (error.code == CUDA_ERROR_INVALID_IMAGE)
             logs.error.write("error   : Binary format is not recognized");
         if (error.code == CUDA_ERROR_NO_BINARY_FOR_GPU)
-            logs.error.write("error   : the image holds no PTX that this device could run");
+            logs.error.write("error   : the image holds no PTX for this device (machine code and "
+                             "zstd-compressed PTX are not read)");
         throw;
     }
 }

@@ -23,7 +23,7 @@ uint64_t shared_of(const Function& function, uint64_t dynamic) {
 
 uint32_t blocks_per_multiprocessor(const Function& function, uint32_t threads,
                                    uint64_t dynamic_shared) {
-    if (threads > function.max_threads()) return 0;
+    if (threads > limits::kBlockThreads) return 0;
     if (dynamic_shared > function.max_dynamic_shared()) return 0;
     uint64_t warps = (threads + limits::kWarp - 1) / limits::kWarp;
     uint64_t registers = warps * round_up(function.registers() * limits::kWarp, kRegisterUnit);

@@ -46,7 +46,8 @@ void answer(const Allocation& found, uint64_t address, CUpointer_attribute which
         case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: put<size_t>(out, found.size); return;
         case CU_POINTER_ATTRIBUTE_MAPPED: put<unsigned>(out, 1); return;
         case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: put<uint64_t>(out, 0); return;
-        case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: put<unsigned>(out, 0); return;
+        case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: put<unsigned>(out, 0); return;
         case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
             put<unsigned>(out, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
             return;
@@ -78,6 +79,7 @@ void answer_unknown(CUpointer_attribute which, void* out) {
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
         case CU_POINTER_ATTRIBUTE_MAPPED:
         case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
         case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: put<unsigned>(out, 0); return;
         default: throw DriverError{CUDA_ERROR_INVALID_VALUE};
     }

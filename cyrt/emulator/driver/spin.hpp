@@ -6,12 +6,11 @@
 
 namespace cyrt::emu {
 
-// True once `done()` holds; false where it did not within about 20 microseconds.
+// True once `done()` holds; false where it did not within about 20 microseconds. Yields on the
+// way: the thread waited for may want this very processor.
 template <class Done>
 bool spin_until(Done done) {
-    static const bool alone = std::thread::hardware_concurrency() < 2;
     if (done()) return true;
-    if (alone) return false;
     auto give_up = std::chrono::steady_clock::now() + std::chrono::microseconds(20);
     do {
         for (int i = 0; i < 16; ++i) {
@@ -20,6 +19,7 @@ bool spin_until(Done done) {
             __builtin_ia32_pause();
 #endif
         }
+        std::this_thread::yield();
     } while (std::chrono::steady_clock::now() < give_up);
     return done();
 }

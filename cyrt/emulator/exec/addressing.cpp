@@ -39,8 +39,8 @@ struct LaneAccess {
         const char* doing = access == Access::read    ? "read"
                             : access == Access::write ? "write"
                                                       : "atomic access";
-        throw FaultSignal{kind, lane,
-                          std::string(doing) + " of " + std::to_string(bytes) + " bytes at " + text};
+        throw FaultSignal{kind, lane, std::string(doing) + " of " + std::to_string(bytes) +
+                                          " bytes at " + text};
     }
 
     std::byte* host() const {

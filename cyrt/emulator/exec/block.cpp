@@ -78,7 +78,8 @@ void Block::start_warp(WarpState& warp) {
     const WarpPlace place{&launch, index_, number_, warp.index, own_shared_bytes_,
                           reserved_offset_, grid_->workspace};
     for (const SpecialSlot& special : program_->specials) fill_special(special, place, slots);
-    for (const auto& [slot, bytes] : program_->poison) std::memset(slots + slot, kPoison, bytes);
+    for (const PoisonedSlot& poison : program_->poison)
+        std::memset(slots + poison.slot, poison.is_predicate ? 0 : kPoison, poison.bytes);
     if (program_->uses_stack) {
         auto* stack = cells<uint64_t>(warp.warp, program_->stack_slot);
         std::fill_n(stack, kWarpSize, program_->frame_bytes);

@@ -4,14 +4,14 @@
 
 namespace cyrt::emu {
 
-uint32_t ProgramBuilder::add_slot(uint8_t cell) {
-    slots_.push_back({cell, function_});
-    return uint32_t(slots_.size() - 1);
+uint32_t ProgramBuilder::add_slot(uint8_t cell, bool is_predicate) {
+    uses_.slots.push_back({cell, is_predicate, function_});
+    return uint32_t(uses_.slots.size() - 1);
 }
 
 uint32_t ProgramBuilder::add_program_slot(uint8_t cell) {
-    slots_.push_back({cell, -1});
-    return uint32_t(slots_.size() - 1);
+    uses_.slots.push_back({cell, false, -1});
+    return uint32_t(uses_.slots.size() - 1);
 }
 
 uint32_t ProgramBuilder::constant(uint8_t cell, uint64_t lo, uint64_t hi) {
@@ -37,6 +37,7 @@ uint32_t ProgramBuilder::special(Special which, uint8_t cell) {
 void ProgramBuilder::emit(Inst inst, int line) {
     inst.line = uint32_t(line);
     program_.code.push_back(inst);
+    uses_.is_memory.push_back(false);
 }
 
 Control& ProgramBuilder::emit_control(ControlKind kind, int line, uint32_t s0) {
@@ -53,8 +54,9 @@ void ProgramBuilder::emit_memory(Inst inst, MemoryOp op, bool vector_is_result, 
     inst.extra = uint32_t(program_.memory_ops.size());
     op.cache = inst.extra;
     program_.memory_ops.push_back(op);
-    vector_results_.push_back(vector_is_result);
+    uses_.vector_results.push_back(vector_is_result);
     emit(inst, line);
+    uses_.is_memory.back() = true;
 }
 
 void ProgramBuilder::emit_frame_copy(uint32_t from_base, uint32_t to_base, FrameCopy copy,
@@ -69,6 +71,6 @@ void ProgramBuilder::emit_frame_copy(uint32_t from_base, uint32_t to_base, Frame
     emit(inst, line);
 }
 
-void ProgramBuilder::finish() { assign_slots(program_, slots_, vector_results_); }
+void ProgramBuilder::finish() { assign_slots(program_, uses_); }
 
 }  // namespace cyrt::emu

@@ -24,11 +24,11 @@ public:
     // What follows belongs to that function (an index of Program::functions).
     void enter(uint32_t function) { function_ = int32_t(function); }
 
-    uint32_t add_slot(uint8_t cell);
+    uint32_t add_slot(uint8_t cell, bool is_predicate = false);
     uint32_t add_program_slot(uint8_t cell);
     uint32_t constant(uint8_t cell, uint64_t lo, uint64_t hi = 0);
     uint32_t special(Special which, uint8_t cell);
-    uint8_t cell(uint32_t slot) const { return slots_[slot].cell; }
+    uint8_t cell(uint32_t slot) const { return uses_.slots[slot].cell; }
 
     void emit(Inst inst, int line);
     // A control instruction at the end of the code; the reference holds until the next one.
@@ -41,8 +41,7 @@ public:
 
 private:
     Program& program_;
-    std::vector<VirtualSlot> slots_;
-    std::vector<bool> vector_results_;   // by memory op: its vector is written, not read
+    SlotUses uses_;
     std::map<std::tuple<uint8_t, uint64_t, uint64_t>, uint32_t> constants_;
     std::map<std::pair<Special, uint8_t>, uint32_t> specials_;
     int32_t function_ = -1;

@@ -87,6 +87,12 @@ struct ConstantSlot {
     uint32_t slot;
 };
 
+// A register that may be read before it is written.
+struct PoisonedSlot {
+    uint32_t slot, bytes;
+    bool is_predicate;      // false then: a predicate is all or nothing
+};
+
 struct Program {
     std::shared_ptr<const ptx::Module> module;
     std::string name;
@@ -103,16 +109,15 @@ struct Program {
     uint32_t file_bytes = 0;                // of a warp's register file
     std::vector<ConstantSlot> constants;
     std::vector<SpecialSlot> specials;
-    std::vector<std::pair<uint32_t, uint32_t>> poison;   // slot and bytes, read before written
+    std::vector<PoisonedSlot> poison;
     uint32_t scratch_slot = 0;              // of 16-byte cells, as many as an Inst has operands
     uint32_t stack_slot = kNoSlot;          // each lane's first free byte of local memory
 
     uint32_t param_bytes = 0;
     uint32_t static_shared = 0;
     uint32_t frame_bytes = 0;               // the kernel's own frame
-    uint32_t stack_bytes = 0;               // for the frames of callees, where that is known
+    uint32_t stack_bytes = 0;               // for the frames of callees and for alloca
     uint32_t staging_bytes = 0;             // beyond the stack: arguments of a call that overflows
-    bool bounded_stack = true;              // false: recursion, calls by pointer, alloca
     bool uses_stack = false;                // calls, or alloca
     bool launches_dependents = false;
     bool uses_workspace = false;            // the grid barrier of cooperative groups

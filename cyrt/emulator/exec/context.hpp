@@ -29,7 +29,7 @@ struct FrameCopy {
 
 struct WarpContext {
     const MemoryOp* memory_ops = nullptr;      // of the program; Inst::extra indexes it
-    Region* regions = nullptr;                 // per worker: the last region each memory instruction hit
+    Region* regions = nullptr;                 // per worker: what each memory instruction hit last
     const Arena* arena = nullptr;
     bool checking = false;
 

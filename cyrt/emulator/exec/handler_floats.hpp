@@ -57,15 +57,15 @@ template <class T> using Bits = std::conditional_t<sizeof(T) == 4, u32, u64>;
 struct Min {
     template <class T> static CYRT_INLINE T of(T a, T b) {
         const T equal = bits_as<T>(Bits<T>(bits_as<Bits<T>>(a) | bits_as<Bits<T>>(b)));
-        const T ordered = a < b ? a : b < a ? b : equal;
-        return is_nan(b) ? a : is_nan(a) ? b : ordered;
+        const T chosen = a < b ? a : a == b ? equal : b;
+        return is_nan(b) ? a : chosen;
     }
 };
 struct Max {
     template <class T> static CYRT_INLINE T of(T a, T b) {
         const T equal = bits_as<T>(Bits<T>(bits_as<Bits<T>>(a) & bits_as<Bits<T>>(b)));
-        const T ordered = a > b ? a : b > a ? b : equal;
-        return is_nan(b) ? a : is_nan(a) ? b : ordered;
+        const T chosen = a > b ? a : a == b ? equal : b;
+        return is_nan(b) ? a : chosen;
     }
 };
 // .NaN: a NaN wins. .xorsign.abs: of the magnitudes, with the product's sign.

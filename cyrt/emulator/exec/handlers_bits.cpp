@@ -165,22 +165,25 @@ struct Prmt {
         return out;
     }
 };
-// The control is nearly always a constant: the same for all lanes, its bytes are plain shifts.
+// The control is nearly always a constant, the same for all lanes: each byte is plain shifts then.
+struct BytePick {
+    const u32* from;
+    u32 up, down;   // brings the byte to the top, and back with zeros or its sign
+    CYRT_INLINE u32 of(int lane) const { return u32(s32(from[lane] << up) >> down) & 0xff; }
+};
 void prmt(Warp& warp, const Inst& inst) {
     const u32* sources[2] = {cells<u32>(warp, inst.s[0]), cells<u32>(warp, inst.s[1])};
     const u32* control = cells<u32>(warp, inst.s[2]);
     u32 differs = 0;
     CYRT_LANES differs |= control[i] ^ control[0];
     if (differs) return apply<Prmt, u32, u32, u32, u32>(warp, inst);
-    alignas(64) u32 out[kWarpSize] = {};
-    for (u32 n = 0; n < 32; n += 8) {
-        const u32 nibble = control[0] >> (n / 2);
-        const u32* from = sources[nibble >> 2 & 1];
-        const u32 up = 24 - (nibble & 3) * 8;   // puts the byte at the top of the word
-        const u32 spread = nibble & 8 ? 31 : 24;
-        const u32 mask = 0xffu << n;
-        CYRT_LANES out[i] |= u32(s32(from[i] << up) >> spread) << n & mask;
-    }
+    const auto pick = [&](u32 n) -> BytePick {
+        const u32 nibble = control[0] >> (4 * n);
+        return {sources[nibble >> 2 & 1], 24 - (nibble & 3) * 8, nibble & 8 ? 31u : 24u};
+    };
+    const BytePick b0 = pick(0), b1 = pick(1), b2 = pick(2), b3 = pick(3);
+    alignas(64) u32 out[kWarpSize];
+    CYRT_LANES out[i] = b0.of(i) | b1.of(i) << 8 | b2.of(i) << 16 | b3.of(i) << 24;
     commit(warp, inst.d[0], out);
 }
 // A mode's four controls, chosen by the low bits of the third operand.

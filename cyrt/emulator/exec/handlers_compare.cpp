@@ -80,23 +80,25 @@ template <class Combine> CYRT_NOINLINE void combine(Warp& warp, const Inst& inst
 // p = (a op b) combined with c, q = !(a op b) combined with c.
 template <class Combine>
 CYRT_NOINLINE void store_predicates(Warp& warp, const Inst& inst, u32* mask) {
-    const u32* c = cells<u32>(warp, std::is_same_v<Combine, Alone> ? 0 : inst.s[2]);
-    alignas(64) WordLanes p, q;
-    CYRT_LANES {
-        p[i] = Combine::of(mask[i], c[i]);
-        q[i] = Combine::of(~mask[i], c[i]);
+    alignas(64) WordLanes inverse;
+    if (inst.d[1] != kNoSlot) {
+        CYRT_LANES inverse[i] = ~mask[i];
+        if constexpr (!std::is_same_v<Combine, Alone>) combine<Combine>(warp, inst, inverse);
     }
-    if (inst.d[0] != kNoSlot) commit(warp, inst.d[0], p);
-    if (inst.d[1] != kNoSlot) commit(warp, inst.d[1], q);
+    if constexpr (!std::is_same_v<Combine, Alone>) combine<Combine>(warp, inst, mask);
+    if (inst.d[0] != kNoSlot) commit(warp, inst.d[0], mask);
+    if (inst.d[1] != kNoSlot) commit(warp, inst.d[1], inverse);
 }
 template <class Source, class Op, class Combine> void setp(Warp& warp, const Inst& inst) {
     // The common form writes its masks where they belong.
-    if (std::is_same_v<Combine, Alone> && warp.active == kFullMask && inst.d[1] == kNoSlot)
+    if (std::is_same_v<Combine, Alone> && warp.active == kFullMask && inst.d[0] != kNoSlot &&
+        inst.d[1] == kNoSlot)
         return Source::template compare<Op>(warp, inst, cells<u32>(warp, inst.d[0]));
     alignas(64) WordLanes mask;
     Source::template compare<Op>(warp, inst, mask);
     store_predicates<Combine>(warp, inst, mask);
 }
+
 // set: `truth` (all ones, or the type's 1) where the comparison holds.
 template <class Combine>
 CYRT_NOINLINE void store_words(Warp& warp, const Inst& inst, u32* mask, u32 truth) {
@@ -154,7 +156,9 @@ template <bool Ftz> struct SelectByFloat {
     {"setp." op combine ftz type, setp<Source, Op, Combine>}, \
     {"set." op combine ftz ".u32" type, set<Source, Op, Combine, 0xffffffffu>}, \
     {"set." op combine ftz ".s32" type, set<Source, Op, Combine, 0xffffffffu>}, \
-    {"set." op combine ftz ".f32" type, set<Source, Op, Combine, 0x3f800000u>}
+    {"set." op combine ftz ".f32" type, set<Source, Op, Combine, 0x3f800000u>}, \
+    {"set." op combine ftz ".f16" type, set<Source, Op, Combine, 0x3c00u>}, \
+    {"set." op combine ftz ".bf16" type, set<Source, Op, Combine, 0x3f80u>}
 #define ON(op, Op, ftz, type, ...) WITH_COMBINE(WORDS, op, Op, ftz, type, __VA_ARGS__)
 
 #define HALF(combine, Combine, op, Op, ftz, type, one, ...) \

@@ -33,7 +33,9 @@ struct Abs {
     static CYRT_INLINE u64 of(u64 a) { return a & 0x7fffffffffffffffu; }
 };
 template <class Op> struct FlushedBits {
-    static CYRT_INLINE u32 of(u32 a) { return Op::of(bits_as<u32>(flush<true>(bits_as<float>(a)))); }
+    static CYRT_INLINE u32 of(u32 a) {
+        return Op::of(bits_as<u32>(flush<true>(bits_as<float>(a))));
+    }
 };
 // The sign of the first on the magnitude of the second.
 struct CopySign {
@@ -100,7 +102,8 @@ template <class Op, bool Ftz, class... S> void packed(Warp& warp, const Inst& in
 
 // .ftz and .sat of f32, `form` giving the roundings.
 #define F32_SAT(form, head, handler, Op) \
-    form(head, ".f32", handler(Op, false, false)), form(head, ".ftz.f32", handler(Op, true, false)), \
+    form(head, ".f32", handler(Op, false, false)), \
+    form(head, ".ftz.f32", handler(Op, true, false)), \
     form(head, ".sat.f32", handler(Op, false, true)), \
     form(head, ".ftz.sat.f32", handler(Op, true, true))
 #define PLAIN(head, tail, ...) {head tail, __VA_ARGS__}

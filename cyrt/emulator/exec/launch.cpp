@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <new>
 #include <thread>
 
 #include "exec/block.hpp"
@@ -25,7 +26,7 @@ constexpr uint64_t kLoopWeight = 8;
 
 // Blocks start in the order of their numbers, so a block may wait for one of a lower number: that
 // one has ended, or is worked on.
-void work_on(Grid& grid) {
+void work_on_blocks(Grid& grid) {
     WorkerLease worker;
     ProgramStore& store = worker->store(grid.program);
     store.regions.assign(grid.program.memory_ops.size(), {});
@@ -63,6 +64,15 @@ void work_on(Grid& grid) {
         }
     }
     for (auto& block : waiting) end(std::move(block));
+}
+
+void work_on(Grid& grid) {
+    try {
+        work_on_blocks(grid);
+    } catch (const std::bad_alloc&) {
+        grid.fail({FaultKind::trap, "kernel " + grid.launch.kernel_name +
+                                        ": the host has no memory for its registers and stacks"});
+    }
 }
 
 // The barrier that cooperative groups keep in memory of the driver's: a size, then the state.

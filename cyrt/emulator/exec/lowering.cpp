@@ -51,7 +51,7 @@ FunctionLowering::FunctionLowering(const LoweringContext& context, ProgramBuilde
       code_(builder.program().functions[index]) {
     builder_.enter(index);
     for (const ptx::Register& reg : function.registers)
-        registers_.push_back(builder_.add_slot(cell_of(reg.type)));
+        registers_.push_back(builder_.add_slot(cell_of(reg.type), reg.type == Type::pred));
     lay_out_frame();
 
     is_label_.assign(function.body.size() + 1, false);
@@ -310,7 +310,7 @@ uint32_t FunctionLowering::source(const Operand& operand, Type type) {
         Inst inst;
         inst.run = find_handler("not.pred");
         inst.s[0] = slot;
-        inst.d[0] = builder_.add_slot(4);
+        inst.d[0] = builder_.add_slot(4, true);
         builder_.emit(inst, current_->line);
         return inst.d[0];
     }

@@ -104,7 +104,7 @@ private:
     std::vector<uint32_t> registers_;                 // virtual slot of each register
     std::map<std::string, uint32_t> frame_;           // offsets of parameters and variables
     std::vector<bool> is_label_;                      // by instruction, one more for the end
-    std::vector<uint32_t> waits_before_;              // instructions before that may wait for others
+    std::vector<uint32_t> waits_before_;              // instructions before it that may wait
     std::vector<uint32_t> pc_of_;                     // by instruction, one more for the end
     std::vector<Branch> branches_;
     std::vector<std::pair<uint32_t, std::vector<int32_t>>> tables_;   // table, targets in the body

@@ -29,8 +29,7 @@ void size_frames(Program& program, const Reach& reach) {
     program.frame_bytes = program.functions.back().frame.bytes;
     program.staging_bytes = round_up(program.staging_bytes, align);
 
-    program.bounded_stack = reach.recursive.empty() && !reach.calls_by_pointer && !reach.has_alloca;
-    if (!program.bounded_stack) {
+    if (!reach.recursive.empty() || reach.calls_by_pointer || reach.has_alloca) {
         program.stack_bytes = kOpenStackBytes;
         return;
     }
@@ -80,7 +79,8 @@ std::shared_ptr<const Program> prepare(std::shared_ptr<const ptx::Module> module
             program->by_address[function_address(*module, function->name)] = uint32_t(i);
     }
     program->has_loops |= !reach.recursive.empty();
-    program->uses_stack = reach.has_alloca || program->staging_bytes > 0 || reach.functions.size() > 1;
+    program->uses_stack =
+        reach.has_alloca || program->staging_bytes > 0 || reach.functions.size() > 1;
     size_frames(*program, reach);
     builder.finish();
     program->module = std::move(module);

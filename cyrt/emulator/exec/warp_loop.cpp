@@ -57,6 +57,7 @@ Block::Turn Block::run_warp(WarpState& warp) {
             }
             const Control& control = controls[inst->extra];
             uint32_t next;
+            uint32_t mask = lanes.active;
             switch (control.kind) {
             case ControlKind::join:
                 next = pc_of(inst);
@@ -83,16 +84,16 @@ Block::Turn Block::run_warp(WarpState& warp) {
                 break;
             case ControlKind::branch: {
                 const uint32_t holds = lanes_that_hold(lanes, inst->s[0]);
-                const uint32_t taken = lanes.active & (control.negated ? ~holds : holds);
+                const uint32_t taken = mask & (control.negated ? ~holds : holds);
                 if (taken == 0) {
                     next = pc_of(inst) + 1;
                     break;
                 }
                 warp.budget -= control.cost;
                 next = control.target;
-                if (taken == lanes.active) break;
-                make_ready(warp, pc_of(inst) + 1, lanes.active & ~taken);
-                set_active(lanes, taken);
+                if (taken == mask) break;
+                make_ready(warp, pc_of(inst) + 1, mask & ~taken);
+                mask = taken;
                 warp.threshold = 0;   // look who goes first
                 break;
             }
@@ -104,7 +105,7 @@ Block::Turn Block::run_warp(WarpState& warp) {
                 inst = code_ + next;
                 continue;
             }
-            if (next != kNever) make_ready(warp, next, lanes.active);
+            if (next != kNever) make_ready(warp, next, mask);
             if (warp.budget <= 0) {
                 warp.rotates = true;
                 return control.cost == 1 ? Turn::used_up : Turn::spun;

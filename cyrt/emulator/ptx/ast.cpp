@@ -36,7 +36,7 @@ Type type_from(std::string_view text) {
     return Type::none;
 }
 
-Error::Error(int line, const std::string& what)
-    : std::runtime_error("line " + std::to_string(line) + ": " + what), line(line) {}
+Error::Error(int at_line, const std::string& what)
+    : std::runtime_error("line " + std::to_string(at_line) + ": " + what), line(at_line) {}
 
 }  // namespace cyrt::ptx

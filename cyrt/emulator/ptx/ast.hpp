@@ -29,7 +29,7 @@ Type type_from(std::string_view text);
 enum class Space : uint8_t { reg, generic, param, global, constant, shared, local };
 
 struct Error : std::runtime_error {
-    Error(int line, const std::string& what);
+    Error(int at_line, const std::string& what);   // what() says the line too
     int line;
 };
 
@@ -109,7 +109,7 @@ struct Function {
     std::vector<Variable> variables;    // shared, local and param (call frames) of every scope,
                                         // their `name` made unique; operands use that name
     std::vector<Instruction> body;
-    std::map<std::string, std::vector<std::string>> target_tables; // .branchtargets: labels -> names
+    std::map<std::string, std::vector<std::string>> target_tables; // .branchtargets, .calltargets
     std::map<std::string, std::vector<int32_t>> branch_targets;    // the same, resolved
     std::map<std::string, std::string> prototypes;                 // .callprototype, text kept
     uint32_t max_ntid[3] = {0, 0, 0};   // 0: not given

@@ -27,7 +27,8 @@ std::optional<Space> space_from(std::string_view text) {
 void refuse_opaque(const Token& token) {
     for (std::string_view name : {".texref", ".surfref", ".samplerref", ".tex"})
         if (token.text == name)
-            throw Error(token.line, std::string(name) + ": textures and surfaces are not supported");
+            throw Error(token.line,
+                        std::string(name) + ": textures and surfaces are not supported");
 }
 
 // Writes the values of one initialiser into a variable.

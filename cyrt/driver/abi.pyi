@@ -1,0 +1,1 @@
+CONSTANTS: dict[str, dict[str, int]]

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Everything that only a GPU can say: build, the suite, the memory checkers, the benchmarks.
+# Needs no network: build requirements and test packages are installed before.
+# usage: tools/verify_gpu.sh [FOLDER for logs]
+set -uo pipefail
+cd "$(dirname "$0")/.."
+out=${1:-build/verify}
+mkdir -p "$out"
+failed=0
+
+step() {
+    local name=$1
+    shift
+    local begin=$SECONDS
+    "$@" >"$out/$name.log" 2>&1
+    local status=$?
+    echo "== $name: exit $status, $((SECONDS - begin)) s"
+    tail -n "${LINES_SHOWN:-12}" "$out/$name.log"
+    [ $status -eq 0 ] || failed=1
+}
+
+export CYRT_DEVICE=cuda PYTHONUNBUFFERED=1
+step build python3 -m pip install --no-build-isolation --no-deps --force-reinstall .
+root=$PWD
+cd "$(mktemp -d)" || exit 1     # the installed package, not the source folder
+out=$(realpath "$root/$out" 2>/dev/null || realpath "$out")
+step info python3 -m cyrt info
+LINES_SHOWN=40 step suite python3 -m pytest -p no:cacheprovider -q "$root/tests"
+LINES_SHOWN=25 step bench python3 -m cyrt bench --json "$out/bench.json"
+for tool in memcheck racecheck initcheck; do
+    CYRT_POOL=0 step "$tool" compute-sanitizer --tool "$tool" --error-exitcode 9 \
+        python3 -m pytest -p no:cacheprovider -q "$root/tests/kernels" \
+        -k "saxpy or templates or structs or shared or three_dimensions"
+done
+exit $failed
