@@ -12,7 +12,7 @@ from collections import deque
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, cu
 from cyrt.kernels.packing cimport POINTER, WORD64, Param, code_of, pack_value
-from cyrt.runtime.device cimport Device, contexts, current_ordinal, enter, leave
+from cyrt.runtime.device cimport Device, contexts, current_ordinal, enter, leave, verify
 from cyrt.runtime.event import Event
 from cyrt.runtime.interop cimport as_buffer
 from cyrt.runtime.memory cimport Buffer, end_use, live_block
@@ -20,6 +20,10 @@ from cyrt.runtime.module cimport LoadedFunction, allow_smem
 from cyrt.runtime.pool cimport use
 from cyrt.runtime.state cimport Block, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY, StreamState
 from cyrt.runtime.stream cimport Stream, current_stream
+
+cdef extern from "Python.h":
+    int PyLong_CheckExact(object)
+    long PyLong_AsLongAndOverflow(object, int*) except? -1
 
 cdef enum:
     STACK_BYTES = 1024          # parameters that need no allocation
@@ -32,7 +36,14 @@ _held = deque()
 cdef int dimension(value, str what, unsigned int* target) except -1:
     """One to three numbers of at least 1, x first; the rest are 1."""
     cdef int i = 0
+    cdef long size
     target[0] = target[1] = target[2] = 1
+    if PyLong_CheckExact(value):
+        size = PyLong_AsLongAndOverflow(value, &i)
+        if 1 <= size < 1 << 32:
+            target[0] = <unsigned int>size
+            return 0
+    i = 0
     if not isinstance(value, tuple):
         value = tuple(value) if isinstance(value, list) else (value,)
     if not 1 <= len(<tuple>value) <= 3:
@@ -322,7 +333,10 @@ cdef int launch_packed(Launch self, Kernel kernel, tuple args, char* blob, void*
     for i in range(kernel.num_params):
         if buffers[i] != NULL:
             use(live_block(<Buffer>buffers[i]), stream, kernel.params[i].writes)
-    entered = enter(ordinal, stream.epoch, b"cuLaunchKernel")
+    if stream.owned:
+        entered = verify(ordinal, stream.epoch, b"cuLaunchKernel")
+    else:
+        entered = enter(ordinal, stream.epoch, b"cuLaunchKernel")
     with nogil:
         result = cu.cuLaunchKernel(
             function.handle, self.grid[0], self.grid[1], self.grid[2],

@@ -8,7 +8,7 @@
 # - An object remembers its context's epoch; after a reset the epochs differ and it is refused.
 
 from cyrt.driver.cuda cimport CUcontext, CUdevice, CUresult
-from cyrt.driver.table cimport MAX_DEVICES
+from cyrt.driver.table cimport MAX_DEVICES, READY, faulted, process
 
 cdef struct Context:
     CUcontext handle        # NULL: not retained yet
@@ -19,6 +19,14 @@ cdef Context contexts[MAX_DEVICES]
 
 # Retains the primary context at first use; ValueError for an ordinal out of range.
 cdef Context* context_of(int ordinal) except NULL
+# Raises where no call may be made for an object of that epoch.
+cdef int refuse_call(int ordinal, unsigned int epoch, const char* call) except -1
+# Before a call that needs no context: one that takes a stream of cyrt's own (launches, copies,
+# events; so it is with drivers of 12.0 on, current context or none).
+cdef inline int verify(int ordinal, unsigned int epoch, const char* call) except -1:
+    if process != READY or faulted[ordinal] or contexts[ordinal].epoch != epoch:
+        return refuse_call(ordinal, epoch, call)
+    return 0
 # Returns what `leave` wants to know.
 cdef int enter(int ordinal, unsigned int epoch, const char* call) except -1
 # Ends an `enter`; raises where the call failed.

@@ -59,15 +59,17 @@ cdef Context* context_of(int ordinal) except NULL:
     return &contexts[ordinal]
 
 
-cdef int enter(int ordinal, unsigned int epoch, const char* call) except -1:
-    cdef CUcontext current = NULL
-    if process != READY:
-        ensure_open()
-    if faulted[ordinal]:
-        refuse(call, ordinal)
+cdef int refuse_call(int ordinal, unsigned int epoch, const char* call) except -1:
+    ensure_open()
     if contexts[ordinal].epoch != epoch:
         raise RuntimeError(
             f"{call.decode()}: the object belongs to a context of device {ordinal} that was reset")
+    return refuse(call, ordinal)
+
+
+cdef int enter(int ordinal, unsigned int epoch, const char* call) except -1:
+    cdef CUcontext current = NULL
+    verify(ordinal, epoch, call)
     cu.cuCtxGetCurrent(&current)
     if current == contexts[ordinal].handle:
         return 0

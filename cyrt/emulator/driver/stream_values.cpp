@@ -1,6 +1,5 @@
 #include "driver/stream_values.hpp"
 
-#include <atomic>
 #include <chrono>
 #include <thread>
 

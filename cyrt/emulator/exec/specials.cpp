@@ -44,7 +44,7 @@ const Named kNamed[] = {
     {"%reserved_smem_offset_cap", Special::reserved_end, u32},
     {"%reserved_smem_offset_0", Special::reserved_begin, u32},
     {"%reserved_smem_offset_1", Special::reserved_begin, u32},
-    {"%envreg0", Special::zero, u32}, {"%envreg1", Special::workspace_high, u32},
+    {"%envreg1", Special::workspace_high, u32},
     {"%envreg2", Special::workspace_low, u32},
     {"%clusterid.x", Special::ctaid_x, u32}, {"%clusterid.y", Special::ctaid_y, u32},
     {"%clusterid.z", Special::ctaid_z, u32},
@@ -168,7 +168,13 @@ void fill_cells(Special which, const WarpPlace& place, std::byte* at) {
 bool special_from(const std::string& name, Special& out, ptx::Type& type) {
     const auto* found = std::find_if(std::begin(kNamed), std::end(kNamed),
                                      [&](const Named& named) { return name == named.name; });
-    if (found == std::end(kNamed)) return false;
+    if (found == std::end(kNamed)) {
+        // The driver's registers and the profiler's counters: what they hold is left open.
+        if (name.compare(0, 7, "%envreg") != 0 && name.compare(0, 3, "%pm") != 0) return false;
+        out = Special::zero;
+        type = u32;
+        return true;
+    }
     out = found->which;
     type = found->type;
     return true;
