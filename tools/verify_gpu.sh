@@ -28,7 +28,10 @@ step info python3 -m cyrt info
 LINES_SHOWN=40 step suite python3 -m pytest -p no:cacheprovider -q "$root/tests"
 LINES_SHOWN=25 step bench python3 -m cyrt bench --json "$out/bench.json"
 for tool in memcheck racecheck initcheck; do
-    CYRT_POOL=0 step "$tool" compute-sanitizer --tool "$tool" --error-exitcode 9 \
+    quiet=()
+    # The driver tells the number of a kernel's parameters by refusing the one after the last.
+    [ $tool = memcheck ] && quiet=(--report-api-errors no)
+    CYRT_POOL=0 step "$tool" compute-sanitizer --tool "$tool" --error-exitcode 9 "${quiet[@]}" \
         python3 -m pytest -p no:cacheprovider -q "$root/tests/kernels" \
         -k "saxpy or templates or structs or shared or three_dimensions"
 done

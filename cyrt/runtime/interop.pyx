@@ -6,6 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport check, cu, ensure_open
 from cyrt.runtime.device cimport Device, context_of, current_ordinal
+from cyrt.runtime import memory as _memory
 from cyrt.runtime.memory cimport Buffer, foreign_buffer
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state, foreign_state
@@ -185,3 +186,6 @@ cdef Buffer from_dlpack(obj, bint write):
     # The capsule, unconsumed, keeps the tensor and frees it when it goes.
     return foreign_buffer(address, extent(shape, strides, itemsize), ordinal, home,
                           (obj, capsule))
+
+
+_memory.resolve_foreign = as_buffer

@@ -18,6 +18,9 @@ from cyrt.runtime.stream cimport Stream, current_state, foreign_state, order_aft
 from cyrt.runtime.transfer cimport to_device, to_host
 
 
+resolve_foreign = None      # interop.as_buffer, which builds on this file, puts itself here
+
+
 cdef Block* live_block(Buffer buffer) except NULL:
     cdef Block* block = buffer.block if buffer.base is None else buffer.base.block
     if block == NULL:
@@ -155,7 +158,7 @@ cdef class Buffer:
         ValueError
             Another size, or not contiguous.
         """
-        copy(self, source, stream)
+        copy(self, source, stream, outward=False)
 
     def copy_to(self, target, stream=None):
         """Copy all bytes to host memory or to another Buffer.
@@ -175,22 +178,7 @@ cdef class Buffer:
         ValueError
             Another size, not contiguous, or read-only.
         """
-        cdef Py_buffer view
-        cdef StreamState* state = stream_for(self, stream)
-        cdef Buffer other = memory_of(target, True)
-        if other is not None:
-            copy_within(other, self, state)
-            if live_block(other).kind == PINNED_MEMORY:
-                wait_state(state)
-            return
-        get_host(target, &view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE, self.size)
-        try:
-            if self.size:
-                begin_use(self, state, False)
-                to_host(state, <char*>view.buf, self.address, self.size)
-                end_use(self, state)
-        finally:
-            PyBuffer_Release(&view)
+        copy(self, target, stream, outward=True)
 
     def fill(self, value, stream=None):
         """Fill with a pattern.
@@ -274,13 +262,11 @@ cdef size_t fill_pattern(value, unsigned int* pattern) except 0:
 
 cdef Buffer memory_of(obj, bint write):
     """The Buffer an object is or offers; None for host memory."""
-    from cyrt.runtime.interop import as_buffer
-
     if isinstance(obj, Buffer):
         return <Buffer>obj
     if PyObject_CheckBuffer(obj):
         return None
-    return as_buffer(obj, write)
+    return resolve_foreign(obj, write)
 
 
 cdef int get_host(obj, Py_buffer* view, int flags, size_t nbytes) except -1:
@@ -298,23 +284,28 @@ cdef int get_host(obj, Py_buffer* view, int flags, size_t nbytes) except -1:
     return 0
 
 
-cdef copy(Buffer target, source, stream):
+cdef int copy(Buffer buffer, other, stream, bint outward) except -1:
+    """Between a Buffer and host memory or another Buffer; `outward`: from the first."""
     cdef Py_buffer view
-    cdef StreamState* state = stream_for(target, stream)
-    cdef Buffer other = memory_of(source, False)
-    if other is not None:
-        copy_within(target, other, state)
-        if live_block(other).kind == PINNED_MEMORY:
+    cdef StreamState* state = stream_for(buffer, stream)
+    cdef Buffer peer = memory_of(other, outward)
+    if peer is not None:
+        copy_within(peer if outward else buffer, buffer if outward else peer, state)
+        if live_block(peer).kind == PINNED_MEMORY:
             wait_state(state)
-        return
-    get_host(source, &view, PyBUF_C_CONTIGUOUS, target.size)
+        return 0
+    get_host(other, &view, PyBUF_C_CONTIGUOUS | (PyBUF_WRITABLE if outward else 0), buffer.size)
     try:
-        if target.size:
-            begin_use(target, state, True)
-            to_device(state, target.address, <const char*>view.buf, target.size)
-            end_use(target, state)
+        if buffer.size:
+            begin_use(buffer, state, not outward)
+            if outward:
+                to_host(state, <char*>view.buf, buffer.address, buffer.size)
+            else:
+                to_device(state, buffer.address, <const char*>view.buf, buffer.size)
+            end_use(buffer, state)
     finally:
         PyBuffer_Release(&view)
+    return 0
 
 
 cdef int copy_within(Buffer target, Buffer source, StreamState* state) except -1:

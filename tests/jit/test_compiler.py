@@ -461,7 +461,7 @@ def test_failing_instance_shows_its_line():
 @pytest.mark.parametrize(
     ("header", "advice"),
     [
-        ("cublas_v2.h", "pip install nvidia-cublas"),
+        ("cublas_not_there.h", "pip install nvidia-cublas"),
         ("cuda/not_there.h", "pip install nvidia-cuda-cccl"),
         ("cuda_not_there.h", "pip install nvidia-cuda-runtime"),
         ("iostream", "device code only"),

@@ -1,0 +1,191 @@
+"""Other libraries' memory: PyTorch and CuPy on a GPU, protocols everywhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cyrt
+
+SOURCE = r"""
+extern "C" __global__ void scale(const float* x, float* y, float a, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = a * x[i];
+}
+extern "C" __global__ void slow_scale(const float* x, float* y, float a, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned state = i;
+    for (int k = 0; k < 200000; ++k) state = state * 1664525u + 1013904223u;
+    if (i < n) y[i] = a * x[i] + (state == 1u);
+}
+"""
+N = 4096
+
+
+@pytest.fixture(scope="module")
+def module():
+    return cyrt.Module(SOURCE)
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch", reason="tested with PyTorch, which is not installed")
+
+
+@pytest.fixture
+def cupy():
+    return pytest.importorskip("cupy", reason="tested with CuPy, which is not installed")
+
+
+@pytest.mark.gpu
+def test_pytorch_tensor_is_never_late(module, torch):
+    """Producer pending before the launch, consumer right after it, no call of the user's."""
+    for _ in range(10):
+        x = torch.zeros(N, device="cuda")
+        y = torch.zeros(N, device="cuda")
+        big = torch.randn(2048, 2048, device="cuda")
+        for _ in range(5):
+            big = big @ big * 1e-3
+        x += 3
+        module["slow_scale"][N // 256, 256](x, y, 2.0, N)
+        y += 1
+        assert (y == 7).all()
+
+
+@pytest.mark.gpu
+def test_pytorch_on_a_stream_of_its_own(module, torch):
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        x = torch.full((N,), 5.0, device="cuda")
+        y = torch.empty(N, device="cuda")
+    side.synchronize()
+    with cyrt.stream(cyrt.Stream.wrap(side.cuda_stream)):
+        module["scale"][N // 256, 256](x, y, 3.0, N)
+    side.synchronize()
+    assert (y == 15).all()
+
+
+@pytest.mark.gpu
+def test_pytorch_tensor_with_gradient_and_bfloat16(module, torch):
+    x = torch.ones(N, device="cuda", requires_grad=True)
+    y = torch.zeros(N, device="cuda")
+    module["scale"][N // 256, 256](x, y, 4.0, N)
+    assert (y == 4).all()
+    half = torch.ones(N, device="cuda", dtype=torch.bfloat16)
+    buffer = cyrt.Buffer(2 * N)
+    buffer.copy_from(half)
+    out = np.empty(N, np.uint16)
+    buffer.copy_to(out)
+    assert (out == 0x3F80).all()
+
+
+@pytest.mark.gpu
+def test_tensor_dropped_right_after_its_launch(module, torch):
+    out = torch.empty(N, device="cuda")
+    for value in range(20):
+        x = torch.full((N,), float(value), device="cuda")
+        module["slow_scale"][N // 256, 256](x, out, 1.0, N)
+        del x
+        noise = torch.full((N,), -1.0, device="cuda")      # may take the dropped memory
+        assert (out == value).all()
+        del noise
+
+
+@pytest.mark.gpu
+def test_cupy_array(module, cupy):
+    x = cupy.arange(N, dtype=cupy.float32)
+    y = cupy.zeros_like(x)
+    module["scale"][N // 256, 256](x, y, 2.0, N)
+    cupy.testing.assert_array_equal(y, 2 * x)
+    buffer = cyrt.Buffer(4 * N)
+    buffer.copy_from(y)
+    buffer.copy_to(x)
+    cupy.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.gpu
+def test_host_tensor_is_refused(module, torch):
+    x = torch.zeros(N)
+    with pytest.raises(TypeError, match="not in memory that a CUDA device can reach"):
+        module["scale"][1, 32](x, x, 1.0, N)
+
+
+class Interface:
+    def __init__(self, **fields):
+        self.__cuda_array_interface__ = {"version": 3, "typestr": "<f4", **fields}
+
+
+def test_interface_extent_of_strides(module):
+    memory = cyrt.Buffer(1024)
+    view = Interface(shape=(4, 8), strides=(64, 4), data=(memory.ptr, False))
+    with pytest.raises(ValueError, match="source has 224 bytes"):
+        cyrt.Buffer(8).copy_from(view)
+    with pytest.raises(ValueError, match="negative strides"):
+        cyrt.Buffer(8).copy_from(Interface(shape=(4,), strides=(-4,), data=(memory.ptr, False)))
+
+
+def test_interface_of_an_empty_array():
+    cyrt.Buffer(0).copy_from(Interface(shape=(0, 5), data=(0, False)))
+
+
+def test_interface_on_a_named_stream(module):
+    producer = cyrt.Stream()
+    x, y = cyrt.Buffer(4 * N), cyrt.Buffer(4 * N)
+    x.copy_from(np.ones(N, np.float32))
+    with producer:
+        module["slow_scale"][N // 256, 256](x, y, 6.0, N)
+    theirs = Interface(shape=(N,), data=(y.ptr, False), stream=producer.handle)
+    out = cyrt.Buffer(4 * N)
+    out.copy_from(theirs)
+    result = np.empty(N, np.float32)
+    out.copy_to(result)
+    assert (result == 6).all()
+
+
+def test_address_the_device_does_not_know():
+    with pytest.raises(ValueError, match="no address that the device knows"):
+        cyrt.Buffer(8).copy_from(Interface(shape=(2,), data=(0x1000, False)))
+
+
+def test_dlpack_of_a_producer_that_speaks_1_0():
+    """The stream asked for is ours, and the capsule is kept until the copy has run."""
+    import ctypes
+
+    class Device(ctypes.Structure):
+        _fields_ = (("type", ctypes.c_int32), ("id", ctypes.c_int32))
+
+    class DType(ctypes.Structure):
+        _fields_ = (("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16))
+
+    class Tensor(ctypes.Structure):
+        _fields_ = (("data", ctypes.c_void_p), ("device", Device), ("ndim", ctypes.c_int32),
+                    ("dtype", DType), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                    ("strides", ctypes.POINTER(ctypes.c_int64)), ("offset", ctypes.c_uint64))
+
+    class Managed(ctypes.Structure):
+        _fields_ = (("tensor", Tensor), ("context", ctypes.c_void_p),
+                    ("deleter", ctypes.c_void_p))
+
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p,
+                                                   ctypes.c_void_p)
+    memory = cyrt.Buffer(64)
+    memory.fill(3)
+    shape = (ctypes.c_int64 * 1)(8)
+    managed = Managed(Tensor(memory.ptr, Device(2, 0), 1, DType(2, 32, 1), shape, None, 16))
+    asked = []
+
+    class Producer:
+        def __dlpack_device__(self):
+            return 2, 0
+
+        def __dlpack__(self, stream=None):
+            asked.append(stream)
+            return new(ctypes.addressof(managed), b"dltensor", None)
+
+    target = cyrt.Buffer(32)
+    target.copy_from(Producer())
+    out = bytearray(32)
+    target.copy_to(out)
+    assert out == bytes([3]) * 32
+    assert asked == [cyrt.stream().handle]
