@@ -65,18 +65,16 @@ MemoryView view_of(Context& context, uint64_t address, uint64_t span, const char
     return {region.at(address), region.valid ? region.valid + (address - region.lo) : nullptr};
 }
 
-void CopyOperation::run(Context& context) {
+void CopyOperation::run(Context& context) const {
     MemoryView to = view_of(context, dst.address, span(dst), "a copy");
     MemoryView from;
-    if (staged.empty())
-        from = view_of(context, src.address, span(src), "a copy");
-    else
-        from.bytes = staged.data();
-    if (!to.bytes || !from.bytes) return;
+    if (staged.empty()) from = view_of(context, src.address, span(src), "a copy");
+    const std::byte* source_bytes = staged.empty() ? from.bytes : staged.data();
+    if (!to.bytes || !source_bytes) return;
     for (uint64_t z = 0; z < depth; ++z) {
         for (uint64_t y = 0; y < height; ++y) {
             uint64_t at = offset_of(dst, y, z), source = offset_of(src, y, z);
-            std::memmove(to.bytes + at, from.bytes + source, width);
+            std::memmove(to.bytes + at, source_bytes + source, width);
             if (track_row(to, at, from, source, width)) continue;
             auto row = from.valid + source;
             uint64_t byte = src.address + source + (std::find(row, row + width, 0) - row);

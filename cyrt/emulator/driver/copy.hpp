@@ -22,7 +22,7 @@ struct CopyOperation {
     uint64_t depth = 1;
     std::vector<std::byte> staged;    // the source, where it had to be read at once
     static constexpr bool runs_after_fault = false;
-    void run(Context& context);
+    void run(Context& context) const;
 
     // Bytes from the first to the last touched; throws where that overflows.
     uint64_t span(const CopySide& side) const;

@@ -1,6 +1,7 @@
 // The entry points of copies.
 #include "driver/context.hpp"
 #include "driver/copy.hpp"
+#include "driver/copy_params.hpp"
 #include "driver/stream.hpp"
 
 using namespace cyrt::emu;
@@ -12,18 +13,14 @@ constexpr uint64_t kMostStaged = 1 << 20;
 
 enum class Mode { sync, async };
 
-// Which sides must be memory that the device can see.
-enum class Sides { any, device_dst, device_src, device_both };
-
 // What the driver promises of returning: device to device never waits; a copy with pageable memory
 // has read or written it; a pinned one waits only where it was not asked to be asynchronous.
-void submit(Context& context, CUstream handle, CopyOperation copy, Mode mode, Sides sides) {
-    std::shared_ptr<Stream> stream = stream_from(handle, context);
+void submit(Stream& stream, CopyOperation copy, Mode mode, CopySides sides) {
     if (copy.empty()) return;
     MemoryPlace to = place_of(copy.dst.address, copy.span(copy.dst));
     MemoryPlace from = place_of(copy.src.address, copy.span(copy.src));
-    bool wants_dst = sides == Sides::device_dst || sides == Sides::device_both;
-    bool wants_src = sides == Sides::device_src || sides == Sides::device_both;
+    bool wants_dst = sides == CopySides::device_dst || sides == CopySides::device_both;
+    bool wants_src = sides == CopySides::device_src || sides == CopySides::device_both;
     require(!wants_dst || to != MemoryPlace::pageable);
     require(!wants_src || from != MemoryPlace::pageable);
 
@@ -39,87 +36,38 @@ void submit(Context& context, CUstream handle, CopyOperation copy, Mode mode, Si
             wait = false;
         }
     }
-    uint64_t ticket = stream->submit(std::move(copy));
+    uint64_t ticket = stream.submit(std::move(copy));
     if (!wait) return;
-    stream->wait(ticket);
-    context.check();
+    stream.wait(ticket);
+    stream.context().check();
 }
 
-CUresult copy_bytes(uint64_t dst, uint64_t src, size_t size, CUstream stream, Mode mode,
-                    Sides sides) {
-    return context_entry([&](Context& context) {
-        CopyOperation copy;
-        copy.dst.address = dst;
-        copy.src.address = src;
-        copy.width = size;
-        submit(context, stream, std::move(copy), mode, sides);
+CUresult copy_bytes(uint64_t dst, uint64_t src, size_t size, CUstream handle, Mode mode,
+                    CopySides sides) {
+    return stream_entry(handle, [&](Stream& stream) {
+        submit(stream, flat_copy(dst, src, size), mode, sides);
     });
 }
 
 uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
-// One side of a copy of several dimensions. Arrays are not supported.
-CopySide side_of(CUmemorytype type, const void* host, CUdeviceptr device, size_t x, size_t y,
-                 size_t z, size_t pitch, size_t rows, const CopyOperation& copy) {
-    require(type != CU_MEMORYTYPE_ARRAY, CUDA_ERROR_NOT_SUPPORTED);
-    require(type == CU_MEMORYTYPE_HOST || type == CU_MEMORYTYPE_DEVICE ||
-            type == CU_MEMORYTYPE_UNIFIED);
-    CopySide side;
-    side.address = type == CU_MEMORYTYPE_HOST ? address_of(host) : device;
-    require(side.address != 0 || copy.empty());
-    bool several_rows = copy.height > 1 || copy.depth > 1 || y > 0 || z > 0;
-    bool several_slices = copy.depth > 1 || z > 0;
-    require(!several_rows || (pitch >= copy.width && pitch - copy.width >= x));
-    require(!several_slices || (rows >= copy.height && rows - copy.height >= y));
-    side.pitch = pitch;
-    side.slice = pitch * rows;
-    side.address += z * side.slice + y * side.pitch + x;
-    return side;
-}
-
-Sides sides_of(CUmemorytype dst, CUmemorytype src) {
-    if (dst == CU_MEMORYTYPE_DEVICE)
-        return src == CU_MEMORYTYPE_DEVICE ? Sides::device_both : Sides::device_dst;
-    return src == CU_MEMORYTYPE_DEVICE ? Sides::device_src : Sides::any;
-}
-
-CUresult copy_2d(const CUDA_MEMCPY2D* p, CUstream stream, Mode mode) {
-    return context_entry([&](Context& context) {
-        require(p);
-        CopyOperation copy;
-        copy.width = p->WidthInBytes;
-        copy.height = p->Height;
-        copy.src = side_of(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcXInBytes, p->srcY, 0,
-                           p->srcPitch, p->Height, copy);
-        copy.dst = side_of(p->dstMemoryType, p->dstHost, p->dstDevice, p->dstXInBytes, p->dstY, 0,
-                           p->dstPitch, p->Height, copy);
-        submit(context, stream, std::move(copy), mode,
-               sides_of(p->dstMemoryType, p->srcMemoryType));
+// Any of the ABI's structures.
+template <class Params>
+CUresult copy_shaped(const Params* params, CUstream handle, Mode mode) {
+    return stream_entry(handle, [&](Stream& stream) {
+        require(params);
+        submit(stream, copy_from(*params), mode,
+               copy_sides(params->dstMemoryType, params->srcMemoryType));
     });
 }
 
-// CUDA_MEMCPY3D or CUDA_MEMCPY3D_PEER.
-template <class Parameters>
-void copy_3d(Context& context, const Parameters* p, CUstream stream, Mode mode) {
-    require(p->srcLOD == 0 && p->dstLOD == 0);
-    CopyOperation copy;
-    copy.width = p->WidthInBytes;
-    copy.height = p->Height;
-    copy.depth = p->Depth;
-    copy.src = side_of(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcXInBytes, p->srcY,
-                       p->srcZ, p->srcPitch, p->srcHeight, copy);
-    copy.dst = side_of(p->dstMemoryType, p->dstHost, p->dstDevice, p->dstXInBytes, p->dstY,
-                       p->dstZ, p->dstPitch, p->dstHeight, copy);
-    submit(context, stream, std::move(copy), mode, sides_of(p->dstMemoryType, p->srcMemoryType));
-}
-
-CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER* p, CUstream stream, Mode mode) {
-    return context_entry([&](Context& context) {
-        require(p);
-        context_from(p->srcContext);
-        context_from(p->dstContext);
-        copy_3d(context, p, stream, mode);
+CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER* params, CUstream handle, Mode mode) {
+    CUresult known = entry([&] {
+        require(params);
+        context_from(params->srcContext);
+        context_from(params->dstContext);
     });
+    return known == CUDA_SUCCESS ? copy_shaped(params, handle, mode) : known;
 }
 
 CUresult copy_peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context,
@@ -129,43 +77,43 @@ CUresult copy_peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUco
         context_from(src_context);
     });
     if (known != CUDA_SUCCESS) return known;
-    return copy_bytes(dst, src, size, stream, mode, Sides::device_both);
+    return copy_bytes(dst, src, size, stream, mode, CopySides::device_both);
 }
 
 }  // namespace
 
 CYRT_API CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t size) {
-    return copy_bytes(dst, src, size, nullptr, Mode::sync, Sides::any);
+    return copy_bytes(dst, src, size, nullptr, Mode::sync, CopySides::any);
 }
 
 CYRT_API CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream) {
-    return copy_bytes(dst, src, size, stream, Mode::async, Sides::any);
+    return copy_bytes(dst, src, size, stream, Mode::async, CopySides::any);
 }
 
 CYRT_API CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void* src, size_t size) {
-    return copy_bytes(dst, address_of(src), size, nullptr, Mode::sync, Sides::device_dst);
+    return copy_bytes(dst, address_of(src), size, nullptr, Mode::sync, CopySides::device_dst);
 }
 
 CYRT_API CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void* src, size_t size,
                                        CUstream stream) {
-    return copy_bytes(dst, address_of(src), size, stream, Mode::async, Sides::device_dst);
+    return copy_bytes(dst, address_of(src), size, stream, Mode::async, CopySides::device_dst);
 }
 
 CYRT_API CUresult cuMemcpyDtoH_v2(void* dst, CUdeviceptr src, size_t size) {
-    return copy_bytes(address_of(dst), src, size, nullptr, Mode::sync, Sides::device_src);
+    return copy_bytes(address_of(dst), src, size, nullptr, Mode::sync, CopySides::device_src);
 }
 
 CYRT_API CUresult cuMemcpyDtoHAsync_v2(void* dst, CUdeviceptr src, size_t size, CUstream stream) {
-    return copy_bytes(address_of(dst), src, size, stream, Mode::async, Sides::device_src);
+    return copy_bytes(address_of(dst), src, size, stream, Mode::async, CopySides::device_src);
 }
 
 CYRT_API CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t size) {
-    return copy_bytes(dst, src, size, nullptr, Mode::sync, Sides::device_both);
+    return copy_bytes(dst, src, size, nullptr, Mode::sync, CopySides::device_both);
 }
 
 CYRT_API CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t size,
                                        CUstream stream) {
-    return copy_bytes(dst, src, size, stream, Mode::async, Sides::device_both);
+    return copy_bytes(dst, src, size, stream, Mode::async, CopySides::device_both);
 }
 
 CYRT_API CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
@@ -178,36 +126,30 @@ CYRT_API CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUde
     return copy_peer(dst, dst_context, src, src_context, size, stream, Mode::async);
 }
 
-CYRT_API CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* p) {
-    return copy_2d(p, nullptr, Mode::sync);
+CYRT_API CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* params) {
+    return copy_shaped(params, nullptr, Mode::sync);
 }
 
-CYRT_API CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* p) {
-    return copy_2d(p, nullptr, Mode::sync);
+CYRT_API CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* params) {
+    return copy_shaped(params, nullptr, Mode::sync);
 }
 
-CYRT_API CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* p, CUstream stream) {
-    return copy_2d(p, stream, Mode::async);
+CYRT_API CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* params, CUstream stream) {
+    return copy_shaped(params, stream, Mode::async);
 }
 
-CYRT_API CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D* p) {
-    return context_entry([&](Context& context) {
-        require(p);
-        copy_3d(context, p, nullptr, Mode::sync);
-    });
+CYRT_API CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D* params) {
+    return copy_shaped(params, nullptr, Mode::sync);
 }
 
-CYRT_API CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* p, CUstream stream) {
-    return context_entry([&](Context& context) {
-        require(p);
-        copy_3d(context, p, stream, Mode::async);
-    });
+CYRT_API CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* params, CUstream stream) {
+    return copy_shaped(params, stream, Mode::async);
 }
 
-CYRT_API CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* p) {
-    return copy_3d_peer(p, nullptr, Mode::sync);
+CYRT_API CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* params) {
+    return copy_3d_peer(params, nullptr, Mode::sync);
 }
 
-CYRT_API CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* p, CUstream stream) {
-    return copy_3d_peer(p, stream, Mode::async);
+CYRT_API CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* params, CUstream stream) {
+    return copy_3d_peer(params, stream, Mode::async);
 }

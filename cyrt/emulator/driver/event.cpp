@@ -67,14 +67,14 @@ CUresult query(const Event::Mark& mark) {
     return mark.stream->context().state();
 }
 
-void record(CUevent handle, CUstream stream, Context& context) {
+void record(CUevent handle, Stream& stream) {
     std::shared_ptr<Event> event = event_from(handle);
-    require(&event->context() == &context, CUDA_ERROR_INVALID_HANDLE);
-    event->record(*stream_from(stream, context));
+    require(&event->context() == &stream.context(), CUDA_ERROR_INVALID_HANDLE);
+    event->record(stream);
 }
 
 CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
-    return context_entry([&](Context&) -> CUresult {
+    return entry([&]() -> CUresult {
         require(milliseconds);
         std::shared_ptr<Event> first = event_from(start), last = event_from(end);
         require(!((first->flags | last->flags) & CU_EVENT_DISABLE_TIMING),
@@ -112,16 +112,16 @@ CYRT_API CUresult cuEventDestroy_v2(CUevent handle) {
 
 CYRT_API CUresult cuEventDestroy(CUevent event) { return cuEventDestroy_v2(event); }
 
-CYRT_API CUresult cuEventRecord(CUevent event, CUstream stream) {
-    return context_entry([&](Context& context) { record(event, stream, context); });
+CYRT_API CUresult cuEventRecord(CUevent event, CUstream handle) {
+    return stream_entry(handle, [&](Stream& stream) { record(event, stream); });
 }
 
-CYRT_API CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
-    return context_entry([&](Context& context) {
+CYRT_API CUresult cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned flags) {
+    return stream_entry(handle, [&](Stream& stream) {
         require(!(flags & ~CU_EVENT_RECORD_EXTERNAL));
         // An external record is a node of a graph under capture.
         require(flags == CU_EVENT_RECORD_DEFAULT, CUDA_ERROR_ILLEGAL_STATE);
-        record(event, stream, context);
+        record(event, stream);
     });
 }
 
@@ -152,12 +152,11 @@ CYRT_API CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUev
 }
 
 CYRT_API CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned flags) {
-    return context_entry([&](Context& context) {
+    return stream_entry(handle, [&](Stream& stream) {
         require(!(flags & ~CU_EVENT_WAIT_EXTERNAL));
         require(flags == CU_EVENT_WAIT_DEFAULT, CUDA_ERROR_ILLEGAL_STATE);
-        std::shared_ptr<Stream> stream = stream_from(handle, context);
         Event::Mark mark = event_from(event_handle)->mark();
-        if (mark.stream && mark.stream != stream && !mark.stream->done(mark.ticket))
-            stream->submit(WaitOperation{std::move(mark)});
+        if (mark.stream && mark.stream.get() != &stream && !mark.stream->done(mark.ticket))
+            stream.submit(WaitOperation{std::move(mark)});
     });
 }

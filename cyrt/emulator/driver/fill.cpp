@@ -18,9 +18,20 @@ void fill_row(std::byte* row, uint64_t count, uint32_t value) {
 
 }  // namespace
 
-void FillOperation::run(Context& context) {
+void FillOperation::check() const {
+    require(address % element == 0 && (height <= 1 || pitch % element == 0));
+    if (empty()) return;
+    uint64_t row, rows, all;
+    bool overflow = __builtin_mul_overflow(width, uint64_t(element), &row) ||
+                    __builtin_mul_overflow(height - 1, pitch, &rows) ||
+                    __builtin_add_overflow(row, rows, &all);
+    require(!overflow && (height == 1 || pitch >= row));
+    require(place_of(address, all) != MemoryPlace::pageable);
+}
+
+void FillOperation::run(Context& context) const {
     uint64_t bytes = width * element;
-    MemoryView view = view_of(context, address, (height - 1) * pitch + bytes, "a fill");
+    MemoryView view = view_of(context, address, span(), "a fill");
     if (!view.bytes) return;
     for (uint64_t y = 0; y < height; ++y) {
         std::byte* row = view.bytes + y * pitch;
@@ -41,17 +52,10 @@ namespace {
 
 CUresult fill(CUdeviceptr address, size_t pitch, uint32_t value, uint32_t element, size_t width,
               size_t height, CUstream handle) {
-    return context_entry([&](Context& context) {
-        std::shared_ptr<Stream> stream = stream_from(handle, context);
-        require(address % element == 0 && (height <= 1 || pitch % element == 0));
-        if (width == 0 || height == 0) return;
-        uint64_t row, rows, span;
-        bool overflow = __builtin_mul_overflow(width, size_t(element), &row) ||
-                        __builtin_mul_overflow(height - 1, pitch, &rows) ||
-                        __builtin_add_overflow(row, rows, &span);
-        require(!overflow && (height == 1 || pitch >= row));
-        require(place_of(address, span) != MemoryPlace::pageable);
-        stream->submit(FillOperation{address, pitch, value, element, width, height});
+    return stream_entry(handle, [&](Stream& stream) {
+        FillOperation fill{address, pitch, value, element, width, height};
+        fill.check();
+        if (!fill.empty()) stream.submit(fill);
     });
 }
 

@@ -15,7 +15,12 @@ struct FillOperation {
     uint64_t width = 0;       // elements
     uint64_t height = 1;
     static constexpr bool runs_after_fault = false;
-    void run(Context& context);
+    void run(Context& context) const;
+
+    // Throws what the driver answers for one that cannot be.
+    void check() const;
+    bool empty() const { return width == 0 || height == 0; }
+    uint64_t span() const { return (height - 1) * pitch + width * element; }
 };
 
 }  // namespace cyrt::emu

@@ -16,7 +16,8 @@
 namespace cyrt::emu {
 
 enum class HandleKind : uint8_t {
-    context = 1, stream, event, module, function, library, kernel, memory_pool,
+    context = 1, stream, event, module, function, library, kernel, memory_pool, graph,
+    graph_node, graph_exec,
 };
 
 // T has a public member `uintptr_t handle`.

@@ -18,7 +18,7 @@ struct Running {
 
 bool in_host_function() { return running; }
 
-void HostOperation::run(Context&) {
+void HostOperation::run(Context&) const {
     Running mark;
     function(data);
 }
@@ -32,17 +32,17 @@ void CallbackOperation::run(Context& context) {
 
 using namespace cyrt::emu;
 
-CYRT_API CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
-    return context_entry([&](Context& context) {
+CYRT_API CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
+    return stream_entry(handle, [&](Stream& stream) {
         require(function);
-        stream_from(stream, context)->submit(HostOperation{function, data});
+        stream.submit(HostOperation{function, data});
     });
 }
 
-CYRT_API CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void* data,
+CYRT_API CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback function, void* data,
                                       unsigned flags) {
-    return context_entry([&](Context& context) {
+    return stream_entry(handle, [&](Stream& stream) {
         require(function && flags == 0);
-        stream_from(stream, context)->submit(CallbackOperation{function, stream, data});
+        stream.submit(CallbackOperation{function, handle, data});
     });
 }

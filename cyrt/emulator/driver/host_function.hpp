@@ -12,7 +12,7 @@ struct HostOperation {
     CUhostFn function;
     void* data;
     static constexpr bool runs_after_fault = false;
-    void run(Context& context);
+    void run(Context& context) const;
 };
 
 // cuStreamAddCallback's: told of the context's state, and run in any.

@@ -7,6 +7,7 @@
 #include "driver/context.hpp"
 #include "driver/device.hpp"
 #include "driver/function.hpp"
+#include "driver/launch_attributes.hpp"
 #include "driver/occupancy.hpp"
 #include "driver/stream.hpp"
 
@@ -21,31 +22,6 @@ void print(const char* text, size_t size) {
     std::fwrite(text, 1, size, stdout);
     std::fflush(stdout);
 }
-
-}  // namespace
-
-void KernelOperation::run(Context& context) {
-    Launch launch;
-    launch.program = &function->program();
-    launch.kernel_name = function->name;
-    launch.grid = grid;
-    launch.block = block;
-    launch.dynamic_shared = dynamic_shared;
-    launch.params = params.data();
-    launch.cooperative = cooperative;
-    launch.arena = &context.device.arena;
-    launch.grid_id = ++last_grid;
-    launch.multiprocessors = limits::kMultiprocessors;
-    launch.cancel = &context.cancelled();
-    launch.print = print;
-    if (auto fault = cyrt::emu::run(launch)) context.fail(*fault);
-}
-
-}  // namespace cyrt::emu
-
-using namespace cyrt::emu;
-
-namespace {
 
 void check_grid(Dim3 grid) {
     require(grid.x && grid.y && grid.z);
@@ -80,16 +56,27 @@ void pack_extra(const KernelInfo& info, void** extra, ParamBlock& out) {
     if (*size) std::memcpy(block, buffer, *size);
 }
 
-struct Shape {
-    Dim3 grid, block;
-    uint32_t dynamic_shared = 0;
-    bool cooperative = false;
-};
+}  // namespace
 
-void launch(Context& context, CUfunction handle, const Shape& shape, CUstream stream,
-            void** params, void** extra) {
-    std::shared_ptr<Function> function = function_from(handle, context);
-    std::shared_ptr<Stream> queue = stream_from(stream, context);
+void KernelOperation::run(Context& context) const {
+    Launch launch;
+    launch.program = &function->program();
+    launch.kernel_name = function->name;
+    launch.grid = grid;
+    launch.block = block;
+    launch.dynamic_shared = dynamic_shared;
+    launch.params = params.data();
+    launch.cooperative = cooperative;
+    launch.arena = &context.device.arena;
+    launch.grid_id = ++last_grid;
+    launch.multiprocessors = limits::kMultiprocessors;
+    launch.cancel = &context.cancelled();
+    launch.print = print;
+    if (auto fault = cyrt::emu::run(launch)) context.fail(*fault);
+}
+
+KernelOperation kernel_operation(std::shared_ptr<Function> function, const LaunchShape& shape,
+                                 void** params, void** extra) {
     check_grid(shape.grid);
     function->check_block(shape.block);
     require(shape.dynamic_shared <= function->max_dynamic_shared());
@@ -100,70 +87,57 @@ void launch(Context& context, CUfunction handle, const Shape& shape, CUstream st
                                                   shape.dynamic_shared);
         require(shape.grid.count() <= room, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
     }
-    KernelOperation operation;
+    KernelOperation operation{shape, nullptr, {}};
     if (extra)
         pack_extra(function->info, extra, operation.params);
     else
         pack(function->info, params, operation.params);
     function->program();                // errors of preparing it are the caller's
-    operation.grid = shape.grid;
-    operation.block = shape.block;
-    operation.dynamic_shared = shape.dynamic_shared;
-    operation.cooperative = shape.cooperative;
     operation.function = std::move(function);
-    queue->submit(std::move(operation));
+    return operation;
 }
 
-// Attributes that ask for what the emulated device does anyway, or may ignore, pass.
-void apply(const CUlaunchAttribute& attribute, Shape& shape) {
-    const CUlaunchAttributeValue& value = attribute.value;
-    switch (attribute.id) {
-        case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-            shape.cooperative = value.cooperative != 0;
-            return;
-        case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-            // Zeros mean unset.
-            require(value.clusterDim.x <= 1 && value.clusterDim.y <= 1 && value.clusterDim.z <= 1,
-                    CUDA_ERROR_NOT_SUPPORTED);
-            return;
-        case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
-        case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-        case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-            throw DriverError{CUDA_ERROR_NOT_SUPPORTED};
-        default:
-            require(attribute.id >= CU_LAUNCH_ATTRIBUTE_IGNORE &&
-                    attribute.id < CU_LAUNCH_ATTRIBUTE_MAX);
-    }
+}  // namespace cyrt::emu
+
+using namespace cyrt::emu;
+
+namespace {
+
+void launch(Stream& stream, CUfunction handle, const LaunchShape& shape, void** params,
+            void** extra) {
+    stream.submit(
+        kernel_operation(function_from(handle, stream.context()), shape, params, extra));
 }
 
 }  // namespace
 
 CYRT_API CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz,
                                  unsigned bx, unsigned by, unsigned bz, unsigned shared,
-                                 CUstream stream, void** params, void** extra) {
-    return context_entry([&](Context& context) {
-        launch(context, function, {{gx, gy, gz}, {bx, by, bz}, shared, false}, stream, params,
-               extra);
+                                 CUstream handle, void** params, void** extra) {
+    return stream_entry(handle, [&](Stream& stream) {
+        launch(stream, function, {{gx, gy, gz}, {bx, by, bz}, shared, false}, params, extra);
     });
 }
 
 CYRT_API CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy,
                                             unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                                            unsigned shared, CUstream stream, void** params) {
-    return context_entry([&](Context& context) {
-        launch(context, function, {{gx, gy, gz}, {bx, by, bz}, shared, true}, stream, params,
-               nullptr);
+                                            unsigned shared, CUstream handle, void** params) {
+    return stream_entry(handle, [&](Stream& stream) {
+        launch(stream, function, {{gx, gy, gz}, {bx, by, bz}, shared, true}, params, nullptr);
     });
 }
 
 CYRT_API CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function,
                                    void** params, void** extra) {
-    return context_entry([&](Context& context) {
+    return stream_entry(config ? config->hStream : nullptr, [&](Stream& stream) {
         require(config && (config->attrs || config->numAttrs == 0));
-        Shape shape{{config->gridDimX, config->gridDimY, config->gridDimZ},
-                    {config->blockDimX, config->blockDimY, config->blockDimZ},
-                    config->sharedMemBytes, false};
-        for (unsigned i = 0; i < config->numAttrs; ++i) apply(config->attrs[i], shape);
-        launch(context, function, shape, config->hStream, params, extra);
+        LaunchShape shape{{config->gridDimX, config->gridDimY, config->gridDimZ},
+                          {config->blockDimX, config->blockDimY, config->blockDimZ},
+                          config->sharedMemBytes, false};
+        LaunchAttributes attributes;
+        for (unsigned i = 0; i < config->numAttrs; ++i)
+            attributes.set(config->attrs[i].id, config->attrs[i].value);
+        shape.cooperative = attributes.cooperative();
+        launch(stream, function, shape, params, extra);
     });
 }

@@ -35,14 +35,21 @@ private:
     std::vector<std::byte> large_;
 };
 
-struct KernelOperation {
-    std::shared_ptr<Function> function;
+struct LaunchShape {
     Dim3 grid, block;
     uint32_t dynamic_shared = 0;
     bool cooperative = false;
+};
+
+struct KernelOperation : LaunchShape {
+    std::shared_ptr<Function> function;
     ParamBlock params;
     static constexpr bool runs_after_fault = false;
-    void run(Context& context);
+    void run(Context& context) const;
 };
+
+// What would be launched: the parameters packed, everything checked as the driver does at the call.
+KernelOperation kernel_operation(std::shared_ptr<Function> function, const LaunchShape& shape,
+                                 void** params, void** extra);
 
 }  // namespace cyrt::emu

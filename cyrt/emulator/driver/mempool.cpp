@@ -90,29 +90,26 @@ CUdeviceptr allocate_in(Stream& stream, size_t size, std::shared_ptr<MemoryPool>
 }  // namespace
 
 CYRT_API CUresult cuMemAllocAsync(CUdeviceptr* out, size_t size, CUstream handle) {
-    return context_entry([&](Context& context) {
+    return stream_entry(handle, [&](Stream& stream) {
         require(out);
-        std::shared_ptr<Stream> stream = stream_from(handle, context);
-        *out = size ? allocate_in(*stream, size, context.device.current_pool()) : 0;
+        *out = size ? allocate_in(stream, size, stream.context().device.current_pool()) : 0;
     });
 }
 
 CYRT_API CUresult cuMemAllocFromPoolAsync(CUdeviceptr* out, size_t size, CUmemoryPool pool,
                                           CUstream handle) {
-    return context_entry([&](Context& context) {
+    return stream_entry(handle, [&](Stream& stream) {
         require(out);
         std::shared_ptr<MemoryPool> from = pool_from(pool);
-        std::shared_ptr<Stream> stream = stream_from(handle, context);
-        *out = size ? allocate_in(*stream, size, std::move(from)) : 0;
+        *out = size ? allocate_in(stream, size, std::move(from)) : 0;
     });
 }
 
 CYRT_API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
-    return context_entry([&](Context& context) {
-        std::shared_ptr<Stream> stream = stream_from(handle, context);
+    return stream_entry(handle, [&](Stream& stream) {
         if (!address) return;
         claim_for_free(address);
-        stream->submit(FreeOperation{address});
+        stream.submit(FreeOperation{address});
     });
 }
 

@@ -110,11 +110,10 @@ void check_managed(CUdeviceptr address, size_t count) {
 }
 
 // Managed memory is the host's own and everywhere at once: hints are checked, nothing moves.
-CUresult prefetch(CUdeviceptr address, size_t count, CUmemLocation to, CUstream stream) {
-    return context_entry([&](Context& context) {
+CUresult prefetch(CUdeviceptr address, size_t count, CUmemLocation to, CUstream handle) {
+    return stream_entry(handle, [&](Stream&) {
         check_managed(address, count);
         check_location(to);
-        stream_from(stream, context);
     });
 }
 

@@ -132,11 +132,15 @@ HandleTable<Stream>& streams() {
     return table;
 }
 
-std::shared_ptr<Stream> stream_from(CUstream handle, Context& context) {
-    if (handle == nullptr || handle == CU_STREAM_LEGACY) return context.legacy_stream();
-    if (handle == CU_STREAM_PER_THREAD) return context.thread_stream();
+std::shared_ptr<Stream> stream_from(CUstream handle) {
+    if (handle == nullptr || handle == CU_STREAM_LEGACY) return usable_context().legacy_stream();
+    if (handle == CU_STREAM_PER_THREAD) return usable_context().thread_stream();
     std::shared_ptr<Stream> stream = streams().find(handle);
-    require(stream && &stream->context() == &context, CUDA_ERROR_INVALID_HANDLE);
+    if (!stream) {
+        usable_context();       // one that was destroyed says so
+        throw DriverError{CUDA_ERROR_INVALID_HANDLE};
+    }
+    stream->context().check();
     return stream;
 }
 

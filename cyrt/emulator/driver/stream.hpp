@@ -83,7 +83,16 @@ private:
 };
 
 HandleTable<Stream>& streams();
-// Resolves 0, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD too; throws CUDA_ERROR_INVALID_HANDLE.
-std::shared_ptr<Stream> stream_from(CUstream handle, Context& context);
+// 0, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD are those of the current context; any other handle
+// says for itself whose it is. Throws CUDA_ERROR_INVALID_HANDLE, and what breaks the context.
+std::shared_ptr<Stream> stream_from(CUstream handle);
+
+// An entry point that works on a stream: in the stream's context, whether or not it is current.
+template <class Body>
+CUresult stream_entry(CUstream handle, Body&& body) noexcept {
+    return entry([&]() -> std::invoke_result_t<Body, Stream&> {
+        return body(*stream_from(handle));
+    });
+}
 
 }  // namespace cyrt::emu

@@ -22,16 +22,16 @@ CUresult create(CUstream* out, unsigned flags, int priority) {
     });
 }
 
-bool is_legacy(const Stream& stream, Context& context) {
-    return &stream == context.legacy_stream().get();
+bool is_legacy(const Stream& stream) {
+    return &stream == stream.context().legacy_stream().get();
 }
 
 // `read(stream)` is the answer.
 template <class Out, class Read>
 CUresult ask(Out* out, CUstream handle, Read read) {
-    return context_entry([&](Context& context) {
+    return stream_entry(handle, [&](Stream& stream) {
         require(out);
-        *out = read(*stream_from(handle, context));
+        *out = read(stream);
     });
 }
 
@@ -53,20 +53,19 @@ CYRT_API CUresult cuStreamDestroy_v2(CUstream handle) {
 }
 
 CYRT_API CUresult cuStreamSynchronize(CUstream handle) {
-    return context_entry([&](Context& context) {
-        std::shared_ptr<Stream> stream = stream_from(handle, context);
-        if (is_legacy(*stream, context))
-            context.synchronize_blocking_streams();
+    return stream_entry(handle, [&](Stream& stream) {
+        if (is_legacy(stream))
+            stream.context().synchronize_blocking_streams();
         else
-            stream->synchronize();
-        context.check();
+            stream.synchronize();
+        stream.context().check();
     });
 }
 
 CYRT_API CUresult cuStreamQuery(CUstream handle) {
-    return context_entry([&](Context& context) -> CUresult {
-        std::shared_ptr<Stream> stream = stream_from(handle, context);
-        bool idle = is_legacy(*stream, context) ? context.blocking_streams_idle() : stream->idle();
+    return stream_entry(handle, [&](Stream& stream) -> CUresult {
+        Context& context = stream.context();
+        bool idle = is_legacy(stream) ? context.blocking_streams_idle() : stream.idle();
         return idle ? context.state() : CUDA_ERROR_NOT_READY;
     });
 }
@@ -104,8 +103,7 @@ CYRT_API CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* ou
 
 CYRT_API CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t,
                                          unsigned flags) {
-    return context_entry([&](Context& context) {
-        stream_from(handle, context);
+    return stream_entry(handle, [&](Stream&) {
         require(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST ||
                 flags == CU_MEM_ATTACH_SINGLE);
         auto found = allocation_at(address);

@@ -65,22 +65,20 @@ void check_word(CUdeviceptr address, uint32_t size) {
 
 CUresult write_value(CUstream handle, CUdeviceptr address, uint64_t value, uint32_t size,
                      unsigned flags) {
-    return context_entry([&](Context& context) {
+    return stream_entry(handle, [&](Stream& stream) {
         require(!(flags & ~CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER));
-        std::shared_ptr<Stream> stream = stream_from(handle, context);
         check_word(address, size);
-        stream->submit(WriteValueOperation{address, value, size});
+        stream.submit(WriteValueOperation{address, value, size});
     });
 }
 
 CUresult wait_value(CUstream handle, CUdeviceptr address, uint64_t value, uint32_t size,
                     unsigned flags) {
-    return context_entry([&](Context& context) {
+    return stream_entry(handle, [&](Stream& stream) {
         unsigned condition = flags & ~unsigned(CU_STREAM_WAIT_VALUE_FLUSH);
         require(condition <= CU_STREAM_WAIT_VALUE_NOR);
-        std::shared_ptr<Stream> stream = stream_from(handle, context);
         check_word(address, size);
-        stream->submit(WaitValueOperation{address, value, size, condition});
+        stream.submit(WaitValueOperation{address, value, size, condition});
     });
 }
 
