@@ -238,10 +238,7 @@ cdef int bad_argument(Kernel kernel, int index, error) except -1:
 cdef Buffer pointer_argument(object value, bint writes):
     if isinstance(value, int):
         raise TypeError("an int is no pointer; use cyrt.pointer(address, nbytes)")
-    if hasattr(value, "__cuda_array_interface__") or hasattr(value, "__dlpack__"):
-        return as_buffer(value, writes)
-    raise TypeError("expected a Buffer, an array with __cuda_array_interface__ or __dlpack__, "
-                    f"cyrt.pointer(address, nbytes) or None, got {type(value).__name__}")
+    return as_buffer(value, writes)
 
 
 cdef int launch(Launch self, tuple args) except -1:

@@ -264,7 +264,8 @@ cdef Buffer memory_of(obj, bint write):
     """The Buffer an object is or offers; None for host memory."""
     if isinstance(obj, Buffer):
         return <Buffer>obj
-    if PyObject_CheckBuffer(obj):
+    # CuPy's arrays have the buffer protocol too, and refuse it.
+    if PyObject_CheckBuffer(obj) and not hasattr(type(obj), "__cuda_array_interface__"):
         return None
     return resolve_foreign(obj, write)
 
