@@ -39,6 +39,13 @@ def _count(text: str) -> int:
     return value
 
 
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not value >= 0:
+        raise ValueError("expected a number of seconds of 0 or more")
+    return value
+
+
 def _choice(*names: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         lowered = text.strip().lower()
@@ -80,7 +87,7 @@ SETTINGS: dict[str, Setting] = {
     "CYRT_EMULATED_MEMORY": Setting(_size, 8 << 30, "bytes of memory of an emulated device"),
     "CYRT_CACHE_DIR": Setting(str, None, "folder for compiled kernels; default: the user's cache"),
     "CYRT_EXIT_TIMEOUT": Setting(
-        float, 5.0, "seconds that the interpreter's exit waits for work in flight",
+        _seconds, 5.0, "seconds that the interpreter's exit waits for work in flight",
     ),
 }
 

@@ -46,8 +46,9 @@ def python():
     """Run a program in a fresh interpreter; gives the finished process."""
 
     def run(program, *, timeout=60, **environment):
+        # -P: the installed package, not the source tree in the current folder.
         return subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(program)],
+            [sys.executable, "-P", "-c", textwrap.dedent(program)],
             env={**os.environ, **environment}, capture_output=True, text=True, timeout=timeout,
             check=False,
         )

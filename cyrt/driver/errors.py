@@ -38,6 +38,8 @@ class CudaError(RuntimeError):
         The code itself, a ``CUresult`` (or ``nvrtcResult``) value.
     """
 
+    __module__ = "cyrt"
+
     def __init__(self, call: str, code: int, name: str, text: str = "", detail: str = ""):
         super().__init__(call, code, name, text, detail)
         self.call = call
@@ -59,6 +61,8 @@ class CudaError(RuntimeError):
 class OutOfMemoryError(CudaError, MemoryError):
     """No device memory was left, also after the pool gave back what it kept."""
 
+    __module__ = "cyrt"
+
 
 class CompileError(CudaError):
     """A source or an image could not be turned into code for the device.
@@ -68,6 +72,8 @@ class CompileError(CudaError):
     log : str
         The compiler's own words.
     """
+
+    __module__ = "cyrt"
 
     def __init__(self, call: str, code: int, name: str, text: str = "", log: str = ""):
         super().__init__(call, code, name, text, log)

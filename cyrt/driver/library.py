@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -73,6 +74,9 @@ def _open_driver() -> ctypes.CDLL:
 
 
 def _open_emulator() -> ctypes.CDLL:
+    # The library reads plain numbers from the environment: "2G" and "yes" are translated.
+    for name in ("CYRT_CHECK", "CYRT_EMULATED_DEVICES", "CYRT_EMULATED_MEMORY"):
+        os.environ[name] = str(int(settings.get(name)))
     try:
         return ctypes.CDLL(str(EMULATOR))
     except OSError as error:

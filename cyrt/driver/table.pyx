@@ -180,7 +180,8 @@ cdef int fail(CUresult result, const char* call, int ordinal) except -1:
     cdef int code = <int>result
     name, text = describe(code)
     if code not in errors.STICKY:
-        raise errors.CudaError(call.decode(), code, name, text)
+        kind = errors.OutOfMemoryError if result == CUDA_ERROR_OUT_OF_MEMORY else errors.CudaError
+        raise kind(call.decode(), code, name, text)
     if 0 <= ordinal < MAX_DEVICES and faulted[ordinal]:
         return refuse(call, ordinal)
     if _emulated:
@@ -201,6 +202,13 @@ cdef int refuse(const char* call, int ordinal) except -1:
     raise errors.CudaError(
         call.decode(), first.code, first.name,
         f"device {ordinal} failed before, in {first.call}; {way_out}") from first
+
+
+def begin_reset(int ordinal):
+    """Calls on the device are refused until `forget_fault`."""
+    faults.setdefault(ordinal, errors.CudaError(
+        "Device.reset", <int>CUDA_ERROR_CONTEXT_IS_DESTROYED, "CUDA_ERROR_CONTEXT_IS_DESTROYED"))
+    faulted[ordinal] = 1
 
 
 def forget_fault(int ordinal):

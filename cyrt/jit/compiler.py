@@ -256,7 +256,9 @@ class _Job:
         self.names = tuple(dict.fromkeys(names))
         self.headers = dict(headers or {})
         std = [] if any(map(_STD_OPTION.match, options)) else ["-std=c++17"]
-        self.options = [f"-arch={arch}", *std, *options, *map(_macro, (define or {}).items())]
+        # nvcc has __int128 unasked.
+        own = [f"-arch={arch}", "-device-int128", *std]
+        self.options = [*own, *options, *map(_macro, (define or {}).items())]
         texts = (source, *self.headers.values(), *options)
         if any("include" in text for text in texts):
             self.options += [f"-I{folder}" for folder in _headers.include_directories()]

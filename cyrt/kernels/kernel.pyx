@@ -9,6 +9,8 @@ from libc.string cimport memcpy, memset
 
 from collections import deque
 
+import numpy as np
+
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, cu
 from cyrt.kernels.packing cimport POINTER, WORD64, Param, code_of, pack_value
@@ -53,7 +55,7 @@ cdef int dimension(value, str what, unsigned int* target) except -1:
             raise TypeError(f"{what}: expected an int or a tuple of one to three, got {value!r}")
         number = item.__index__()
         if not 1 <= number < 1 << 32:
-            raise ValueError(f"{what}: expected numbers of at least 1, got {value!r}")
+            raise ValueError(f"{what}: expected numbers from 1 to {(1 << 32) - 1:,}, got {value!r}")
         target[i] = number
         i += 1
     return 0
@@ -66,6 +68,9 @@ cdef tuple triple(unsigned int* sizes):
 @cython.freelist(16)
 cdef class Launch:
     """A kernel with its grid and block; calling it launches."""
+
+    def __init__(self):
+        raise TypeError("a launch is made by kernel[grid, block]")
 
     def __call__(self, *args):
         """Put the kernel on the current stream.
@@ -100,7 +105,7 @@ cdef class Kernel:
     Parameters
     ----------
     code : str or bytes
-        CUDA C++ source; or bytes of PTX, a cubin or a fatbin.
+        CUDA C++ source; or PTX, or the bytes of a cubin or a fatbin.
     name : str
         The function: its plain name, a name expression for a template (``"axpy<float>"``), or the
         mangled symbol.
@@ -119,6 +124,8 @@ cdef class Kernel:
     def __init__(self, code, str name not None, *, signature=None):
         from cyrt.kernels.module import Module
 
+        if self.params != NULL:
+            raise RuntimeError("a Kernel is initialised once")
         module = Module(code, [name], signatures=None if signature is None else {name: signature})
         adopt(self, module, name)
 
@@ -195,6 +202,10 @@ cdef class Kernel:
         """How many blocks of so many threads run on a multiprocessor at once."""
         return self.load(current_ordinal()).blocks_per_multiprocessor(block, smem)
 
+    def __reduce__(self):
+        raise TypeError("a Kernel is code loaded in this process and is not pickled; make it from "
+                        "its source there")
+
     def __repr__(self):
         return f"<cyrt.Kernel {self.signature_}>"
 
@@ -233,6 +244,13 @@ cdef int bad_argument(Kernel kernel, int index, error) except -1:
     raise type(error)(
         f"{kernel.name}: argument {index + 1} ({parameter.type}{name}): {error}\n"
         f"  {kernel.signature_}") from None
+
+
+cdef bint is_memory(object value):
+    """Of 8 bytes that may be a pointer or a number: whether a pointer is meant."""
+    return (isinstance(value, Buffer) or value is None
+            or hasattr(value, "__cuda_array_interface__")
+            or (hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray)))
 
 
 cdef Buffer pointer_argument(object value, bint writes):
@@ -290,11 +308,9 @@ cdef int launch_packed(Launch self, Kernel kernel, tuple args, char* blob, void*
         value = <PyObject*>PyTuple_GET_ITEM(args, i)
         pointers[i] = blob + param.offset
         buffers[i] = NULL
-        if param.code == POINTER or (param.code == WORD64 and not isinstance(<object>value, int)):
+        if param.code == POINTER or (param.code == WORD64 and is_memory(<object>value)):
             if isinstance(<object>value, Buffer):
                 buffer = <Buffer>value
-                if buffer.owner is not None:
-                    foreign = [buffer] if foreign is None else foreign + [buffer]
             elif <object>value is None:
                 memset(blob + param.offset, 0, 8)
                 param += 1
@@ -304,12 +320,11 @@ cdef int launch_packed(Launch self, Kernel kernel, tuple args, char* blob, void*
                     buffer = pointer_argument(<object>value, param.writes)
                 except (TypeError, ValueError) as error:
                     bad_argument(kernel, i, error)
-                foreign = [buffer] if foreign is None else foreign + [buffer]
             try:
                 block = live_block(buffer)
-                if block.ordinal != ordinal and (block.kind == FOREIGN_MEMORY
-                                                 or block.kind not in (PINNED_MEMORY,
-                                                                       MANAGED_MEMORY)):
+                if block.kind == FOREIGN_MEMORY:
+                    foreign = [buffer] if foreign is None else foreign + [buffer]
+                if block.ordinal != ordinal and block.kind not in (PINNED_MEMORY, MANAGED_MEMORY):
                     raise ValueError(f"the Buffer is of device {block.ordinal}, the kernel runs on "
                                      f"device {ordinal}")
             except ValueError as error:
@@ -350,10 +365,18 @@ cdef int hold(list foreign, Stream stream) except -1:
     """Order other libraries after the launch, and keep their memory until it has run."""
     for buffer in foreign:
         end_use(<Buffer>buffer, stream.state)
-    while _held and _held[0][0].done:
+    while _held and is_over(_held[0][0]):
         _held.popleft()
     _held.append((Event(stream.device, timing=False).record(stream), foreign))
     return 0
+
+
+cdef bint is_over(event):
+    """Whether the work before an event has ended, or its context was reset."""
+    try:
+        return event.done
+    except RuntimeError:
+        return True
 
 
 cdef int too_many_threads(Kernel kernel, LoadedFunction function, Launch launch) except -1:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from cyrt.jit import compiler, signature
 from cyrt.jit.compiler import Image
@@ -12,6 +13,10 @@ from cyrt.kernels.kernel import Kernel
 from cyrt.runtime.device import Device
 from cyrt.runtime.memory import Buffer, pointer
 from cyrt.runtime.module import LoadedFunction, LoadedModule
+
+
+# PTX given as a str: only comments may come before the directive that no C++ begins with.
+_PTX_TEXT = re.compile(r"(?:\s|//[^\n]*\n|/\*.*?\*/)*\.version\b", re.DOTALL)
 
 
 def _by_size(name: str, sizes: Sequence[tuple[int, int]]) -> Signature:
@@ -32,7 +37,7 @@ class Module:
     Parameters
     ----------
     code : str or bytes
-        CUDA C++ source; or bytes of PTX, a cubin or a fatbin.
+        CUDA C++ source; or PTX, or the bytes of a cubin or a fatbin.
     names : sequence of str
         Name expressions: ``"axpy<float>"``, ``"space::kernel"``.
     signatures : mapping, optional
@@ -43,6 +48,8 @@ class Module:
     CompileError
         The source does not compile, a name matches nothing, or the driver refuses the code.
     """
+
+    __module__ = "cyrt"
 
     def __init__(
         self,
@@ -58,6 +65,8 @@ class Module:
                 "code: expected CUDA C++ source as a str, or PTX, cubin or fatbin as bytes, got "
                 f"{type(code).__name__}"
             )
+        if isinstance(code, str) and _PTX_TEXT.match(code):
+            code = code.encode()
         self._code = code if isinstance(code, str) else bytes(code)
         self._names = tuple(names)
         self._declared = {
@@ -166,6 +175,10 @@ class Module:
         if image is None:
             return None
         return image.signatures.get(name) or image.signatures.get(symbol)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Module is code loaded in this process and is not pickled; make it from "
+                        "its source there")
 
     def __repr__(self) -> str:
         return f"<cyrt.Module with {', '.join(self.names) or 'no kernels'}>"

@@ -139,9 +139,11 @@ cdef int pack_word(unsigned int size, object value, char* target) except -1:
     if hasattr(value, "tobytes") and hasattr(value, "dtype"):
         return pack_bytes(value, size, target)
     value = as_integer_object(value)
-    if not -(1 << (8 * size - 1)) <= value < 1 << 8 * size:
-        raise ValueError(f"{value} is out of range of {size} bytes")
-    memcpy(target, PyBytes_AS_STRING((value % (1 << 8 * size)).to_bytes(size, "little")), size)
+    try:
+        raw = value.to_bytes(size, "little", signed=value < 0)
+    except OverflowError:
+        raise ValueError(f"{value} is out of range of {size} bytes") from None
+    memcpy(target, PyBytes_AS_STRING(raw), size)
     return 0
 
 

@@ -42,3 +42,4 @@ cdef int ordinal_of(device) except -1
 
 cdef class Device:
     cdef readonly int index
+    cdef object __weakref__

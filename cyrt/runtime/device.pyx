@@ -32,13 +32,18 @@ cdef int count() except -1:
     return min(number, MAX_DEVICES)
 
 
-cdef int validate(int ordinal) except -1:
+cdef int validate(index) except -1:
+    """The ordinal, if there is such a device."""
     cdef int number = count()
-    if not 0 <= ordinal < number:
+    if isinstance(index, bool) or not hasattr(index, "__index__"):
+        raise TypeError(
+            f"device: expected a cyrt.Device, an int or None, got {type(index).__name__}")
+    index = index.__index__()
+    if not 0 <= index < number:
         raise ValueError(
-            f"device {ordinal}: expected an index from 0 to {number - 1}; "
+            f"device {index}: expected an index from 0 to {number - 1}; "
             f"there {'is one device' if number == 1 else f'are {number} devices'}")
-    return 0
+    return index
 
 
 cdef Context* context_of(int ordinal) except NULL:
@@ -109,11 +114,7 @@ cdef int ordinal_of(device) except -1:
         return cyrt_current_ordinal
     if isinstance(device, Device):
         return (<Device>device).index
-    if isinstance(device, bool) or not hasattr(device, "__index__"):
-        raise TypeError(
-            f"device: expected a cyrt.Device, an int or None, got {type(device).__name__}")
-    validate(device)
-    return device
+    return validate(device)
 
 
 cdef int attribute(int ordinal, int code, const char* name) except? -1:
@@ -143,15 +144,7 @@ cdef class Device:
     """
 
     def __init__(self, index=None):
-        if isinstance(index, Device):
-            self.index = (<Device>index).index
-            return
-        if index is None:
-            index = cyrt_current_ordinal
-        elif isinstance(index, bool) or not hasattr(index, "__index__"):
-            raise TypeError(f"Device: expected an int index, got {type(index).__name__}")
-        validate(index)
-        self.index = index
+        self.index = validate(ordinal_of(index))
 
     @staticmethod
     def count():
@@ -167,6 +160,7 @@ cdef class Device:
     def name(self):
         """The driver's name for it, ``"NVIDIA H200"``."""
         cdef char text[256]
+        ensure_open()
         check(cu.cuDeviceGetName(text, sizeof(text), self.index), b"cuDeviceGetName")
         return text.decode("utf-8", "replace")
 
@@ -174,6 +168,7 @@ cdef class Device:
     def uuid(self):
         """The device's identity, 32 hexadecimal digits in the usual groups."""
         cdef CUuuid value
+        ensure_open()
         check(cu.cuDeviceGetUuid(&value, self.index), b"cuDeviceGetUuid")
         digits = (<char*>value.bytes)[:16].hex()
         return f"GPU-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
@@ -262,10 +257,11 @@ cdef class Device:
                 "Device.reset() is for the emulated device: a GPU's primary context is shared "
                 "with every library of the process. Restart the process instead.")
         context = context_of(self.index)
+        device = context.device
+        _table.begin_reset(self.index)      # other threads are refused until it is done
         context.epoch += 1
         for hook in reset_hooks:
             hook(self.index)
-        device = context.device
         with nogil:
             result = cu.cuDevicePrimaryCtxReset(device)
         check(result, b"cuDevicePrimaryCtxReset")

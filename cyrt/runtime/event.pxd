@@ -6,3 +6,4 @@ cdef class Event:
     cdef unsigned int epoch
     cdef bint timing
     cdef bint recorded
+    cdef object __weakref__

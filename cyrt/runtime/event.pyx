@@ -26,7 +26,10 @@ cdef class Event:
     def __init__(self, device=None, *, bint timing=True):
         cdef int ordinal = ordinal_of(device)
         cdef unsigned int epoch = context_of(ordinal).epoch
-        cdef int entered = enter(ordinal, epoch, b"cuEventCreate")
+        cdef int entered
+        if self.handle != NULL:
+            raise RuntimeError("an Event is initialised once")
+        entered = enter(ordinal, epoch, b"cuEventCreate")
         leave(ordinal, entered,
               cu.cuEventCreate(&self.handle, CU_EVENT_DEFAULT if timing
                                else CU_EVENT_DISABLE_TIMING), b"cuEventCreate")
@@ -132,6 +135,9 @@ cdef class Event:
         leave(self.ordinal, entered,
               cu.cuEventElapsedTime(&milliseconds, self.handle, end.handle), b"cuEventElapsedTime")
         return milliseconds
+
+    def __reduce__(self):
+        raise TypeError("an Event belongs to this process and is not pickled")
 
     def __repr__(self):
         return f"<cyrt.Event {<size_t>self.handle:#x} on device {self.ordinal}>"

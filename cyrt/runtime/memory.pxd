@@ -9,9 +9,10 @@ cdef class Buffer:
     cdef size_t size
     cdef Buffer base            # of a view
     cdef object owner           # whose memory it is, where it is not cyrt's
+    cdef int exports            # the host's views of pinned or managed memory
     cdef object __weakref__
 
-# The block of a living Buffer; ValueError once it was freed.
+# The block of a living Buffer; ValueError once it was freed, RuntimeError after a reset.
 cdef Block* live_block(Buffer buffer) except NULL
 # A Buffer over somebody else's memory, ordered after `home`'s work.
 cdef Buffer foreign_buffer(CUdeviceptr address, size_t nbytes, int ordinal, StreamState* home,

@@ -14,7 +14,9 @@ from cyrt.runtime.pool cimport allocate, new_block, out_of_memory, release, use
 from cyrt.runtime.state cimport (
     Block, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY, StreamState,
 )
-from cyrt.runtime.stream cimport Stream, current_state, foreign_state, order_after, wait_state
+from cyrt.runtime.stream cimport (
+    Stream, current_state, foreign_state, order_after, stream_of, wait_state,
+)
 from cyrt.runtime.transfer cimport to_device, to_host
 
 
@@ -26,6 +28,9 @@ cdef Block* live_block(Buffer buffer) except NULL:
     if block == NULL:
         raise ValueError(f"the Buffer at {buffer.address:#x} ({buffer.size:,} bytes) "
                          "was freed already")
+    if block.epoch != contexts[block.ordinal].epoch:
+        raise RuntimeError(f"the Buffer belongs to a context of device {block.ordinal} that was "
+                           "reset")
     return block
 
 
@@ -98,10 +103,19 @@ cdef class Buffer:
             release(self.block)
 
     def free(self):
-        """Return the memory now; later uses of it and of its views raise ``ValueError``."""
+        """Return the memory now; later uses of it and of its views raise ``ValueError``.
+
+        Raises
+        ------
+        BufferError
+            Pinned or managed memory that a memoryview or a NumPy array still shows.
+        """
         cdef Block* block = self.block
         if self.base is not None:
             raise ValueError("a view does not own its memory: free the Buffer it is a view of")
+        if self.exports:
+            raise BufferError("the host still looks at the memory, through a memoryview or an "
+                              "array made from the Buffer")
         self.block = NULL
         if block != NULL:
             release(block)
@@ -195,7 +209,8 @@ cdef class Buffer:
         ValueError
             An int out of range, a scalar of another size, or ``nbytes`` no multiple of it.
         """
-        cdef StreamState* state = stream_for(self, stream)
+        cdef Stream target = stream_for(self, stream)
+        cdef StreamState* state = target.state
         cdef unsigned int pattern = 0
         cdef size_t width
         cdef int entered
@@ -223,22 +238,23 @@ cdef class Buffer:
         leave(state.ordinal, entered, result, b"cuMemsetD8Async")
         end_use(self, state)
 
+    def __reduce__(self):
+        raise TypeError(f"a {type(self).__name__} is memory of this process and is not pickled; "
+                        "copy_to() a NumPy array")
+
     def __repr__(self):
         freed = self.block == NULL if self.base is None else self.base.block == NULL
         return (f"<cyrt.{type(self).__name__} {self.size:,} bytes at {self.address:#x}"
                 f"{', freed' if freed else ''}>")
 
 
-cdef StreamState* stream_for(Buffer buffer, stream) except NULL:
-    cdef Block* block = live_block(buffer)
-    cdef StreamState* state
-    if stream is None:
-        return current_state(block.ordinal)
-    state = (<Stream>Stream.wrap(stream)).state
-    if state.ordinal != block.ordinal:
-        raise ValueError(f"the Buffer is of device {block.ordinal}, the stream of device "
-                         f"{state.ordinal}")
-    return state
+cdef Stream stream_for(Buffer buffer, stream):
+    cdef int ordinal = live_block(buffer).ordinal
+    cdef Stream found = stream_of(stream, ordinal)
+    if found.live().ordinal != ordinal:
+        raise ValueError(f"the Buffer is of device {ordinal}, the stream of device "
+                         f"{found.state.ordinal}")
+    return found
 
 
 cdef size_t fill_pattern(value, unsigned int* pattern) except 0:
@@ -267,6 +283,10 @@ cdef Buffer memory_of(obj, bint write):
     # CuPy's arrays have the buffer protocol too, and refuse it.
     if PyObject_CheckBuffer(obj) and not hasattr(type(obj), "__cuda_array_interface__"):
         return None
+    if not hasattr(obj, "__cuda_array_interface__") and not hasattr(obj, "__dlpack__"):
+        raise TypeError("copy: expected host memory with the buffer protocol (bytes, a NumPy "
+                        "array), a Buffer, or an array with __cuda_array_interface__ or "
+                        f"__dlpack__, got {type(obj).__name__}")
     return resolve_foreign(obj, write)
 
 
@@ -288,7 +308,8 @@ cdef int get_host(obj, Py_buffer* view, int flags, size_t nbytes) except -1:
 cdef int copy(Buffer buffer, other, stream, bint outward) except -1:
     """Between a Buffer and host memory or another Buffer; `outward`: from the first."""
     cdef Py_buffer view
-    cdef StreamState* state = stream_for(buffer, stream)
+    cdef Stream target = stream_for(buffer, stream)
+    cdef StreamState* state = target.state
     cdef Buffer peer = memory_of(other, outward)
     if peer is not None:
         copy_within(peer if outward else buffer, buffer if outward else peer, state)
@@ -310,9 +331,10 @@ cdef int copy(Buffer buffer, other, stream, bint outward) except -1:
 
 
 cdef int copy_within(Buffer target, Buffer source, StreamState* state) except -1:
-    """Device memory to device memory, of one device or of two."""
+    """Between Buffers, of one device or of two; as if all were read before any is written."""
     cdef Block* to_block = live_block(target)
     cdef Block* from_block = live_block(source)
+    cdef Buffer aside
     cdef int entered
     cdef CUresult result
     if target.size != source.size:
@@ -320,15 +342,15 @@ cdef int copy_within(Buffer target, Buffer source, StreamState* state) except -1
                          f"{target.size:,}")
     if target.size == 0:
         return 0
+    if source.address < target.address + target.size \
+            and target.address < source.address + source.size:
+        aside = Buffer(source.size, state.ordinal)
+        copy_within(aside, source, state)
+        source, from_block = aside, aside.block
     begin_use(source, state, False)
     begin_use(target, state, True)
     entered = enter(state.ordinal, state.epoch, b"cuMemcpyAsync")
-    if to_block.ordinal == from_block.ordinal:
-        result = cu.cuMemcpyAsync(target.address, source.address, target.size, state.handle)
-    else:
-        result = cu.cuMemcpyPeerAsync(
-            target.address, contexts[to_block.ordinal].handle,
-            source.address, contexts[from_block.ordinal].handle, target.size, state.handle)
+    result = cu.cuMemcpyAsync(target.address, source.address, target.size, state.handle)
     leave(state.ordinal, entered, result, b"cuMemcpyAsync")
     end_use(source, state)
     end_use(target, state)
@@ -373,6 +395,10 @@ cdef class PinnedBuffer(Buffer):
     def __getbuffer__(self, Py_buffer* view, int flags):
         live_block(self)
         PyBuffer_FillInfo(view, self, <void*>self.address, self.size, 0, flags)
+        self.exports += 1
+
+    def __releasebuffer__(self, Py_buffer* view):
+        self.exports -= 1
 
 
 cdef class ManagedBuffer(Buffer):
@@ -419,12 +445,15 @@ cdef class ManagedBuffer(Buffer):
         self.size = size
 
     def __getbuffer__(self, Py_buffer* view, int flags):
-        cdef Block* block = live_block(self)
-        cdef int i
-        wait_state(block.home)
-        for i in range(block.num_readers):
-            wait_state(block.readers[i])
+        cdef StreamState* state = current_state(live_block(self).ordinal)
+        begin_use(self, state, True)
+        wait_state(state)
+        live_block(self)
         PyBuffer_FillInfo(view, self, <void*>self.address, self.size, 0, flags)
+        self.exports += 1
+
+    def __releasebuffer__(self, Py_buffer* view):
+        self.exports -= 1
 
 
 def pointer(address, nbytes, device=None, *, owner=None):

@@ -4,12 +4,17 @@ from cyrt.driver import errors, table
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu
 from cyrt.runtime.device cimport (
-    Device, context_of, enter, enter_quietly, leave, leave_quietly, ordinal_of,
+    Device, context_of, enter, leave, leave_quietly, ordinal_of,
 )
+from cyrt.runtime.ending cimport end_when_idle, sweep
 
 cdef enum:
     LOG_BYTES = 16384
     PLAIN_SMEM = 48 << 10       # dynamic shared memory that needs no opting in
+
+
+cdef CUresult unload(size_t handle) noexcept nogil:
+    return cu.cuModuleUnload(<CUmodule>handle)
 
 
 cdef class LoadedModule:
@@ -47,6 +52,7 @@ cdef class LoadedModule:
         values[2] = error
         options[3] = CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
         values[3] = <void*><size_t>LOG_BYTES
+        sweep(ordinal)
         entered = enter(ordinal, epoch, b"cuModuleLoadDataEx")
         with nogil:
             result = cu.cuModuleLoadDataEx(&self.handle, start, 4, options, values)
@@ -61,15 +67,8 @@ cdef class LoadedModule:
         leave(ordinal, entered, result, b"cuModuleLoadDataEx")
 
     def __dealloc__(self):
-        cdef int entered
         if self.handle != NULL:
-            entered = enter_quietly(self.ordinal, self.epoch)
-            if entered >= 0:
-                # Kernels in flight run this code.
-                with nogil:
-                    cu.cuCtxSynchronize()
-                    cu.cuModuleUnload(self.handle)
-                leave_quietly(entered)
+            end_when_idle(self.ordinal, self.epoch, unload, <size_t>self.handle)
 
     def function(self, str name not None):
         """The kernel of that (mangled) name.

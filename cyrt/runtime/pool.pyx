@@ -7,14 +7,15 @@ from cyrt.driver import errors
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, READY, cu, ensure_open, process
 from cyrt.runtime.device cimport (
-    contexts, context_of, enter, enter_quietly, leave, leave_quietly, ordinal_of,
+    contexts, context_of, enter, enter_quietly, leave, leave_quietly, ordinal_of, verify,
 )
 from cyrt.runtime.device import reset_hooks
+from cyrt.runtime.ending cimport end_when_idle, sweep
 from cyrt.runtime.state cimport (
     Block, BlockKind, DEVICE_MEMORY, FOREIGN_MEMORY, NUM_BINS, PINNED_MEMORY,
     StreamState,
 )
-from cyrt.runtime.stream cimport order_after, states
+from cyrt.runtime.stream cimport order_after, states, wait_all
 
 cdef extern from *:
     """
@@ -95,6 +96,7 @@ cdef int from_driver(int ordinal, size_t size, CUdeviceptr* address) except -1:
     cdef CUresult result
     cdef int entered
     limit = settings.get("CYRT_MEMORY_LIMIT")
+    sweep(ordinal)
     for attempt in range(2):
         if limit is None or pool.reserved + size <= limit:
             entered = enter(ordinal, epoch, b"cuMemAlloc")
@@ -102,6 +104,7 @@ cdef int from_driver(int ordinal, size_t size, CUdeviceptr* address) except -1:
                 result = cu.cuMemAlloc(address, size)
             if result != CUDA_ERROR_OUT_OF_MEMORY:
                 leave(ordinal, entered, result, b"cuMemAlloc")
+                verify(ordinal, epoch, b"cuMemAlloc")       # another thread may have reset it
                 pool.reserved += size
                 pool.driver_allocations += 1
                 return 0
@@ -248,9 +251,9 @@ cdef int grow_readers(Block* block) except -1:
 
 
 cdef int settle_home(Block* block) except -1:
-    """Make one owned stream's order cover every use of the block."""
+    """Make the order of one stream of cyrt's own, on the block's device, cover every use of it."""
     cdef StreamState* state = block.home
-    if not state.owned:
+    if not state.owned or state.ordinal != block.ordinal:
         state = states[block.ordinal]
         while state != NULL and not state.owned:
             state = state.next
@@ -278,7 +281,8 @@ cdef void release(Block* block) noexcept:
         pool.cached += block.size
         if block.bin >= 0:
             try:
-                if block.num_readers or not block.home.owned:
+                if (block.num_readers or not block.home.owned
+                        or block.home.ordinal != block.ordinal):
                     settle_home(block)
             except BaseException:
                 return      # the device failed: its memory is out of reach, and stays counted
@@ -292,39 +296,30 @@ cdef void release(Block* block) noexcept:
 
 cdef void free_to_driver(Block* block) noexcept:
     cdef Pool* pool = &pools[block.ordinal]
-    cdef CUdeviceptr address = block.address
-    cdef int entered = enter_quietly(block.ordinal, block.epoch)
-    if entered >= 0:
-        if address != 0:
-            with nogil:
-                if wait_kind(block):
-                    cu.cuCtxSynchronize()
-                if block.kind == PINNED_MEMORY:
-                    cu.cuMemFreeHost(<void*>address)
-                else:
-                    cu.cuMemFree(address)
-        leave_quietly(entered)
     if block.kind == DEVICE_MEMORY:
         pool.cached -= block.size
         pool.reserved -= block.size
+    if block.address != 0:
+        end_when_idle(block.ordinal, block.epoch,
+                      free_pinned if block.kind == PINNED_MEMORY else free_device, block.address)
     destroy_block(block)
 
 
-cdef bint wait_kind(Block* block) noexcept nogil:
-    """Freeing pinned memory does not wait for kernels that use it by address."""
-    return block.kind == PINNED_MEMORY
+cdef CUresult free_pinned(size_t address) noexcept nogil:
+    return cu.cuMemFreeHost(<void*>address)
 
 
-cdef int trim(int ordinal) except -1:
-    """Give everything free back to the driver."""
-    cdef Pool* pool = &pools[ordinal]
+cdef CUresult free_device(size_t address) noexcept nogil:
+    return cu.cuMemFree(address)
+
+
+cdef Block* detach_free_blocks(int ordinal) noexcept:
+    """Empty the bins of all but the blocks whose slab is in use."""
     cdef StreamState* state = states[ordinal]
     cdef Block** link
     cdef Block* block
-    cdef Block* doomed = NULL
-    cdef Slab** slab_link
-    cdef Slab* slab
-    cdef int bin, entered
+    cdef Block* detached = NULL
+    cdef int bin
     while state != NULL:
         for bin in range(NUM_BINS):
             link = &state.bins[bin]
@@ -332,32 +327,64 @@ cdef int trim(int ordinal) except -1:
                 block = link[0]
                 if block.slab == NULL or (<Slab*>block.slab).live == 0:
                     link[0] = block.next
-                    block.next = doomed
-                    doomed = block
+                    block.next = detached
+                    detached = block
                 else:
                     link = &block.next
         state = state.next
-    while doomed != NULL:
-        block = doomed
-        doomed = block.next
-        if block.slab == NULL:
-            free_to_driver(block)
-        else:
-            destroy_block(block)
-    slab_link = &pool.slabs
-    while slab_link[0] != NULL:
-        slab = slab_link[0]
+    return detached
+
+
+cdef Slab* detach_free_slabs(Pool* pool) noexcept:
+    cdef Slab** link = &pool.slabs
+    cdef Slab* slab
+    cdef Slab* detached = NULL
+    while link[0] != NULL:
+        slab = link[0]
         if slab.live:
-            slab_link = &slab.next
-            continue
-        slab_link[0] = slab.next
-        entered = enter_quietly(ordinal, contexts[ordinal].epoch)
-        if entered >= 0:
-            with nogil:
-                cu.cuMemFree(slab.address)
-            leave_quietly(entered)
+            link = &slab.next
+        else:
+            link[0] = slab.next
+            slab.next = detached
+            detached = slab
+    return detached
+
+
+cdef void free_now(int ordinal, CUdeviceptr address) noexcept:
+    cdef int entered = enter_quietly(ordinal, contexts[ordinal].epoch)
+    if entered >= 0:
+        with nogil:
+            cu.cuMemFree(address)
+        leave_quietly(entered)
+
+
+cdef int trim(int ordinal) except -1:
+    """Give everything free back to the driver; Ctrl-C ends the wait for what is in flight.
+
+    Freeing releases the GIL: the pool has forgotten all of it before the first is freed.
+    """
+    cdef Pool* pool = &pools[ordinal]
+    cdef Block* blocks
+    cdef Slab* slabs
+    cdef Block* block
+    cdef Slab* slab
+    wait_all(ordinal)
+    blocks = detach_free_blocks(ordinal)
+    slabs = detach_free_slabs(pool)
+    while blocks != NULL:
+        block = blocks
+        blocks = block.next
+        if block.slab == NULL:
+            pool.cached -= block.size
+            pool.reserved -= block.size
+            free_now(ordinal, block.address)
+        destroy_block(block)
+    while slabs != NULL:
+        slab = slabs
+        slabs = slab.next
         pool.cached -= SLAB
         pool.reserved -= SLAB
+        free_now(ordinal, slab.address)
         free(slab)
     return 0
 

@@ -35,7 +35,8 @@ cdef struct StreamState:
     unsigned int epoch
     int priority
     bint owned              # made here; else wrapped
-    bint in_use             # a Stream object holds it
+    int users               # Stream objects that hold it
+    bint ended              # wrapped, and its handle perhaps destroyed: the marker says it all
     CUevent marker          # recorded anew for each wait of another stream
     Block* bins[NUM_BINS]
     StreamState* next       # of the same device

@@ -34,3 +34,9 @@ ctypedef CUresult (*Query)(void* handle) noexcept nogil
 cdef int wait(int ordinal, unsigned int epoch, Query query, void* handle,
               const char* call) except -1
 cdef int wait_state(StreamState* state) except -1
+# Waits for all streams of cyrt's own on a device.
+cdef int wait_all(int ordinal) except -1
+
+# Called after a wait for all of a device's streams; set by `ending`, which builds on this file.
+ctypedef void (*OnIdle)(int ordinal) noexcept
+cdef OnIdle on_idle

@@ -9,7 +9,7 @@ from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, cu, ensure_open
 from cyrt.runtime.device cimport (
     Device, contexts, context_of, current_ordinal, enter, enter_quietly, leave, leave_quietly,
-    ordinal_of,
+    ordinal_of, verify,
 )
 from cyrt.runtime.device import reset_hooks
 
@@ -101,7 +101,6 @@ cdef StreamState* new_state(int ordinal, CUstream handle, int priority, bint own
     state.epoch = contexts[ordinal].epoch
     state.priority = priority
     state.owned = owned
-    state.in_use = True
     state.next = states[ordinal]
     states[ordinal] = state
     return state
@@ -115,9 +114,8 @@ cdef StreamState* take_state(int ordinal, int priority) except NULL:
     cdef int entered = enter(ordinal, epoch, b"cuStreamCreateWithPriority")
     cdef StreamState* state = states[ordinal]
     while state != NULL:
-        if (state.owned and not state.in_use and state.priority == priority
+        if (state.owned and state.users == 0 and state.priority == priority
                 and cu.cuStreamQuery(state.handle) == CUDA_SUCCESS):
-            state.in_use = True
             leave(ordinal, entered, CUDA_SUCCESS, b"cuStreamQuery")
             return state
         state = state.next
@@ -139,7 +137,9 @@ cdef StreamState* foreign_state(int ordinal, CUstream handle) except NULL:
     leave(ordinal, entered, result, b"cuStreamGetId")
     known = _foreign.get((ordinal, epoch, identity))
     if known is not None:
-        return <StreamState*><size_t>known
+        state = <StreamState*><size_t>known
+        state.ended = False
+        return state
     state = new_state(ordinal, handle, priority, False)
     _foreign[ordinal, epoch, identity] = <size_t>state
     return state
@@ -150,20 +150,25 @@ def _reset(int ordinal):
     states[ordinal] = NULL      # the states of the dead context stay allocated, and refused
 
 
-cdef int order_after(StreamState* later, StreamState* earlier) except -1:
+cdef CUresult mark(StreamState* state) noexcept:
+    """Record the marker behind what is on the stream now."""
     cdef CUresult result = CUDA_SUCCESS
+    if state.marker == NULL:
+        result = cu.cuEventCreate(&state.marker, CU_EVENT_DISABLE_TIMING)
+    return result if result != CUDA_SUCCESS else cu.cuEventRecord(state.marker, state.handle)
+
+
+cdef int order_after(StreamState* later, StreamState* earlier) except -1:
     cdef int entered
-    if later == earlier:
-        return 0
-    entered = enter(earlier.ordinal, earlier.epoch, b"cuEventRecord")
-    if earlier.marker == NULL:
-        result = cu.cuEventCreate(&earlier.marker, CU_EVENT_DISABLE_TIMING)
-    if result == CUDA_SUCCESS:
-        result = cu.cuEventRecord(earlier.marker, earlier.handle)
-    leave(earlier.ordinal, entered, result, b"cuEventRecord")
-    entered = enter(later.ordinal, later.epoch, b"cuStreamWaitEvent")
-    leave(later.ordinal, entered, cu.cuStreamWaitEvent(later.handle, earlier.marker, 0),
-          b"cuStreamWaitEvent")
+    if later == earlier or earlier.epoch != contexts[earlier.ordinal].epoch:
+        return 0        # work of a context that was reset is over
+    if not earlier.ended:
+        entered = enter(earlier.ordinal, earlier.epoch, b"cuEventRecord")
+        leave(earlier.ordinal, entered, mark(earlier), b"cuEventRecord")
+    if earlier.marker != NULL:
+        entered = enter(later.ordinal, later.epoch, b"cuStreamWaitEvent")
+        leave(later.ordinal, entered, cu.cuStreamWaitEvent(later.handle, earlier.marker, 0),
+              b"cuStreamWaitEvent")
     return 0
 
 
@@ -270,10 +275,13 @@ cdef class Stream:
     def __init__(self, device=None, *, int priority=0):
         cdef int ordinal = ordinal_of(device)
         cdef int least = 0, greatest = 0
+        if self.state != NULL:
+            raise RuntimeError("a Stream is initialised once")
         cdef int entered = enter(ordinal, context_of(ordinal).epoch, b"cuCtxGetStreamPriorityRange")
         leave(ordinal, entered, cu.cuCtxGetStreamPriorityRange(&least, &greatest),
               b"cuCtxGetStreamPriorityRange")
         self.state = take_state(ordinal, max(greatest, min(least, priority)))
+        self.state.users += 1
 
     @staticmethod
     def wrap(stream, device=None):
@@ -283,7 +291,7 @@ cdef class Stream:
         ----------
         stream : object
             Anything with ``__cuda_stream__`` (kept alive by the result), or a ``CUstream`` handle
-            as an int.
+            as an int, which must be good as long as the result lives.
         device : Device or int, optional
             The device of a handle that does not tell its own (0, 1 and 2).
 
@@ -312,12 +320,25 @@ cdef class Stream:
             else ordinal_of_handle(<CUstream>handle)
         self = Stream.__new__(Stream)
         self.state = foreign_state(ordinal, <CUstream>handle)
+        self.state.users += 1
         self.owner = stream
         return self
 
+    def __del__(self):
+        """Somebody else's handle is good as long as a Stream wraps it; what memory used on it is
+        waited for by the marker afterwards."""
+        cdef StreamState* state = self.state
+        cdef int entered
+        if state != NULL and state.users == 1 and not state.owned and <size_t>state.handle > 2:
+            entered = enter_quietly(state.ordinal, state.epoch)
+            if entered >= 0:
+                mark(state)
+                leave_quietly(entered)
+            state.ended = True
+
     def __dealloc__(self):
-        if self.state != NULL and self.state.owned:
-            self.state.in_use = False
+        if self.state != NULL:
+            self.state.users -= 1
 
     cdef StreamState* live(self) except NULL:
         if self.state == NULL:
@@ -379,11 +400,13 @@ cdef class Stream:
             Stream.wrap(other)._hold_back(self)
 
     def _hold_back(self, Stream later):
-        order_after(later.live(), self.live())
+        verify(self.live().ordinal, self.state.epoch, b"cuEventRecord")
+        order_after(later.live(), self.state)
 
     def __enter__(self):
         cdef ThreadStreams mine = thread_streams()
         cdef int ordinal = self.live().ordinal
+        verify(ordinal, self.state.epoch, b"Stream.__enter__")
         mine.outer.append((ordinal, mine.current[ordinal]))
         mine.set(ordinal, self)
         return self
@@ -405,8 +428,13 @@ cdef class Stream:
     def __hash__(self):
         return hash(<size_t>self.state)
 
+    def __reduce__(self):
+        raise TypeError("a Stream belongs to this process and is not pickled")
+
     def __repr__(self):
-        return f"<cyrt.Stream {self.handle:#x} on device {self.live().ordinal}>"
+        if self.state == NULL:
+            return "<cyrt.Stream, not initialised>"
+        return f"<cyrt.Stream {self.handle:#x} on device {self.state.ordinal}>"
 
 
 def stream(stream=None):
@@ -427,7 +455,10 @@ def synchronize():
     CudaError
         Something on the device failed.
     """
-    cdef int ordinal = current_ordinal()
+    wait_all(current_ordinal())
+
+
+cdef int wait_all(int ordinal) except -1:
     cdef StreamState* state
     context_of(ordinal)
     state = states[ordinal]
@@ -435,6 +466,9 @@ def synchronize():
         if state.owned:
             wait_state(state)
         state = state.next
+    if on_idle != NULL:
+        on_idle(ordinal)
+    return 0
 
 
 def drain(double seconds):

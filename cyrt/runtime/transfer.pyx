@@ -1,12 +1,12 @@
 """Copies between host and device memory, staged through pinned memory."""
 
-import threading
-
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, cu
-from cyrt.runtime.device cimport contexts, enter, leave
+from cyrt.runtime.device cimport contexts, enter, leave, leave_quietly
+from cyrt.runtime.pool cimport out_of_memory
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport wait
 
@@ -15,43 +15,74 @@ cdef enum:
     CHUNK = 4 << 20
     INLINE = 64 << 10       # up to here the driver takes host memory into its command buffer
 
-# Pinned chunks used in turn; each is free once its event has passed.
+# Pinned chunks used in turn; each is free once its event has passed. A copy has one of its own, so
+# that copies of several threads, and of a signal handler while a copy waits, do not meet.
 cdef struct Staging:
     unsigned int epoch
     char* chunk[CHUNKS]
     CUevent passed[CHUNKS]
-    int next
+    int turn                # the chunk to use next
+    Staging* next           # of the idle ones
 
-cdef Staging stagings[MAX_DEVICES]
-_locks = [threading.Lock() for _ in range(MAX_DEVICES)]
+cdef Staging* idle[MAX_DEVICES]
 
 
 cdef CUresult query_event(void* handle) noexcept nogil:
     return cu.cuEventQuery(<CUevent>handle)
 
 
-cdef Staging* staging_of(StreamState* stream) except NULL:
-    cdef Staging* staging = &stagings[stream.ordinal]
-    cdef CUresult result = CUDA_SUCCESS
-    cdef int i, entered
-    if staging.chunk[CHUNKS - 1] != NULL and staging.epoch == contexts[stream.ordinal].epoch:
-        return staging
-    staging.epoch = contexts[stream.ordinal].epoch
-    for i in range(CHUNKS):
-        entered = enter(stream.ordinal, stream.epoch, b"cuMemHostAlloc")
-        result = cu.cuMemHostAlloc(<void**>&staging.chunk[i], CHUNK, CU_MEMHOSTALLOC_PORTABLE)
-        if result == CUDA_SUCCESS:
-            result = cu.cuEventCreate(&staging.passed[i], CU_EVENT_DISABLE_TIMING)
+cdef Staging* take_staging(StreamState* stream) except NULL:
+    cdef Staging* staging
+    while idle[stream.ordinal] != NULL:
+        staging = idle[stream.ordinal]
+        idle[stream.ordinal] = staging.next
+        if staging.epoch == contexts[stream.ordinal].epoch:
+            return staging
+        free(staging)       # its memory went with its context
+    return new_staging(stream)
+
+
+cdef Staging* new_staging(StreamState* stream) except NULL:
+    cdef int entered = enter(stream.ordinal, stream.epoch, b"cuMemHostAlloc")
+    cdef Staging* staging = <Staging*>calloc(1, sizeof(Staging))
+    cdef CUresult result = CUDA_SUCCESS if staging != NULL else CUDA_ERROR_OUT_OF_MEMORY
+    cdef int i
+    if staging != NULL:
+        staging.epoch = stream.epoch
+        for i in range(CHUNKS):
+            if result == CUDA_SUCCESS:
+                result = cu.cuMemHostAlloc(<void**>&staging.chunk[i], CHUNK,
+                                           CU_MEMHOSTALLOC_PORTABLE)
+            if result == CUDA_SUCCESS:
+                result = cu.cuEventCreate(&staging.passed[i], CU_EVENT_DISABLE_TIMING)
         if result != CUDA_SUCCESS:
-            staging.chunk[CHUNKS - 1] = NULL
-        leave(stream.ordinal, entered, result, b"cuMemHostAlloc")
+            end_staging(staging)
+    if result == CUDA_ERROR_OUT_OF_MEMORY:
+        leave_quietly(entered)
+        out_of_memory(stream.ordinal, CHUNKS * CHUNK, b"cuMemHostAlloc")
+    leave(stream.ordinal, entered, result, b"cuMemHostAlloc")
     return staging
+
+
+cdef void end_staging(Staging* staging) noexcept:
+    cdef int i
+    for i in range(CHUNKS):
+        if staging.passed[i] != NULL:
+            cu.cuEventDestroy(staging.passed[i])
+        if staging.chunk[i] != NULL:
+            cu.cuMemFreeHost(staging.chunk[i])
+    free(staging)
+
+
+cdef void give_back(StreamState* stream, Staging* staging) noexcept:
+    staging.next = idle[stream.ordinal]
+    idle[stream.ordinal] = staging
 
 
 cdef int take_chunk(StreamState* stream, Staging* staging) except -1:
     """The next chunk, once the copy that used it last has passed."""
-    cdef int index = staging.next
-    staging.next = (index + 1) % CHUNKS
+    cdef int index = staging.turn
+    staging.turn = (index + 1) % CHUNKS
     wait(stream.ordinal, stream.epoch, query_event, staging.passed[index], b"cuEventQuery")
     return index
 
@@ -63,65 +94,87 @@ cdef int mark_chunk(StreamState* stream, Staging* staging, int index, int entere
     return leave(stream.ordinal, entered, result, call)
 
 
+cdef bint is_page_locked(const void* address) noexcept nogil:
+    """The driver copies pageable memory at the call, and memory it knows when its turn comes."""
+    cdef CUmemorytype kind
+    return cu.cuPointerGetAttribute(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                    <CUdeviceptr>address) == CUDA_SUCCESS
+
+
 cdef int to_device(StreamState* stream, CUdeviceptr target, const char* source,
                    size_t nbytes) except -1:
     cdef Staging* staging
-    cdef size_t done = 0, part
-    cdef int index, entered
+    cdef int entered
     cdef CUresult result
-    cdef char* chunk
-    if nbytes <= INLINE:
+    if nbytes <= INLINE and not is_page_locked(source):
         entered = enter(stream.ordinal, stream.epoch, b"cuMemcpyHtoDAsync")
         with nogil:
             result = cu.cuMemcpyHtoDAsync(target, source, nbytes, stream.handle)
         return leave(stream.ordinal, entered, result, b"cuMemcpyHtoDAsync")
-    with _locks[stream.ordinal]:
-        staging = staging_of(stream)
-        while done < nbytes:
-            index = take_chunk(stream, staging)
-            part = min(<size_t>CHUNK, nbytes - done)
-            chunk = staging.chunk[index]
-            with nogil:
-                memcpy(chunk, source + done, part)
-            entered = enter(stream.ordinal, stream.epoch, b"cuMemcpyHtoDAsync")
-            with nogil:
-                result = cu.cuMemcpyHtoDAsync(target + done, chunk, part, stream.handle)
-            mark_chunk(stream, staging, index, entered, result, b"cuMemcpyHtoDAsync")
-            done += part
+    staging = take_staging(stream)
+    try:
+        return send(stream, staging, target, source, nbytes)
+    finally:
+        give_back(stream, staging)
+
+
+cdef int send(StreamState* stream, Staging* staging, CUdeviceptr target, const char* source,
+              size_t nbytes) except -1:
+    cdef size_t done = 0, part
+    cdef int index, entered
+    cdef CUresult result
+    cdef char* chunk
+    while done < nbytes:
+        index = take_chunk(stream, staging)
+        part = min(<size_t>CHUNK, nbytes - done)
+        chunk = staging.chunk[index]
+        with nogil:
+            memcpy(chunk, source + done, part)
+        entered = enter(stream.ordinal, stream.epoch, b"cuMemcpyHtoDAsync")
+        with nogil:
+            result = cu.cuMemcpyHtoDAsync(target + done, chunk, part, stream.handle)
+        mark_chunk(stream, staging, index, entered, result, b"cuMemcpyHtoDAsync")
+        done += part
     return 0
 
 
 cdef int to_host(StreamState* stream, char* target, CUdeviceptr source, size_t nbytes) except -1:
+    cdef Staging* staging = take_staging(stream)
+    try:
+        return receive(stream, staging, target, source, nbytes)
+    finally:
+        give_back(stream, staging)
+
+
+cdef int receive(StreamState* stream, Staging* staging, char* target, CUdeviceptr source,
+                 size_t nbytes) except -1:
     """Chunk i + 1 crosses the bus while chunk i is copied out of pinned memory."""
-    cdef Staging* staging
     cdef size_t asked = 0, done = 0, part
     cdef int[CHUNKS] pending
     cdef int index, entered
     cdef int first = 0, count = 0
     cdef CUresult result
     cdef char* chunk
-    with _locks[stream.ordinal]:
-        staging = staging_of(stream)
-        while done < nbytes:
-            while asked < nbytes and count < 2:
-                index = take_chunk(stream, staging)
-                part = min(<size_t>CHUNK, nbytes - asked)
-                entered = enter(stream.ordinal, stream.epoch, b"cuMemcpyDtoHAsync")
-                chunk = staging.chunk[index]
-                with nogil:
-                    result = cu.cuMemcpyDtoHAsync(chunk, source + asked, part, stream.handle)
-                mark_chunk(stream, staging, index, entered, result, b"cuMemcpyDtoHAsync")
-                pending[(first + count) % CHUNKS] = index
-                count += 1
-                asked += part
-            index = pending[first]
-            first = (first + 1) % CHUNKS
-            count -= 1
-            wait(stream.ordinal, stream.epoch, query_event, staging.passed[index],
-                 b"cuMemcpyDtoHAsync")
-            part = min(<size_t>CHUNK, nbytes - done)
+    while done < nbytes:
+        while asked < nbytes and count < 2:
+            index = take_chunk(stream, staging)
+            part = min(<size_t>CHUNK, nbytes - asked)
+            entered = enter(stream.ordinal, stream.epoch, b"cuMemcpyDtoHAsync")
             chunk = staging.chunk[index]
             with nogil:
-                memcpy(target + done, chunk, part)
-            done += part
+                result = cu.cuMemcpyDtoHAsync(chunk, source + asked, part, stream.handle)
+            mark_chunk(stream, staging, index, entered, result, b"cuMemcpyDtoHAsync")
+            pending[(first + count) % CHUNKS] = index
+            count += 1
+            asked += part
+        index = pending[first]
+        first = (first + 1) % CHUNKS
+        count -= 1
+        wait(stream.ordinal, stream.epoch, query_event, staging.passed[index],
+             b"cuMemcpyDtoHAsync")
+        part = min(<size_t>CHUNK, nbytes - done)
+        chunk = staging.chunk[index]
+        with nogil:
+            memcpy(target + done, chunk, part)
+        done += part
     return 0

@@ -43,7 +43,9 @@ def choose(monkeypatch):
             return real(name)
 
         monkeypatch.setattr(library.ctypes, "CDLL", open_)
-        monkeypatch.setattr(library.settings, "get", lambda name: choice)
+        get = library.settings.get
+        monkeypatch.setattr(library.settings, "get",
+                            lambda name: choice if name == "CYRT_DEVICE" else get(name))
 
     return set_choice
 
@@ -93,6 +95,34 @@ def test_unknown_choice(python):
     done = python("import cyrt; cyrt.Device()", CYRT_DEVICE="gpu")
     assert done.returncode
     assert "CYRT_DEVICE='gpu': expected one of auto, cuda, emulated" in done.stderr
+
+
+def test_settings_of_the_emulated_device(python):
+    """Its library reads numbers; the variables are written as the README has them."""
+    done = python(
+        """
+        import cyrt
+        assert cyrt.Device.count() == 2
+        assert cyrt.Device(1).memory_info()[1] == 3 << 29
+        k = cyrt.Kernel('extern "C" __global__ void k(int* x) { x[0] = x[1]; }', "k")
+        k[1, 1](cyrt.Buffer(8))
+        try:
+            cyrt.synchronize()
+        except cyrt.CudaError as error:
+            print(error)
+        """,
+        CYRT_DEVICE="emulated", CYRT_EMULATED_MEMORY="1536M", CYRT_EMULATED_DEVICES=" 2",
+        CYRT_CHECK="yes",
+    )
+    assert "uninitialised" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    ("CYRT_EMULATED_DEVICES", "two"), ("CYRT_EMULATED_MEMORY", "much"), ("CYRT_CHECK", "perhaps"),
+])
+def test_bad_settings_of_the_emulated_device(python, name, text):
+    done = python("import cyrt; cyrt.Device()", **{"CYRT_DEVICE": "emulated", name: text})
+    assert f"{name}={text!r}" in done.stderr
 
 
 def test_error_carries_call_name_and_code():

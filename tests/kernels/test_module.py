@@ -44,6 +44,61 @@ def test_ptx_without_a_signature_knows_sizes(ptx):
         kernel[1, 1](out, "4")
 
 
+WORDS = """// 64-bit words of no known type
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry store(.param .u64 out, .param .u64 value, .param .u32 rest) {
+    .reg .u64 %a<4>;
+    .reg .u32 %r<2>;
+    ld.param.u64 %a1, [out];
+    ld.param.u64 %a2, [value];
+    ld.param.u32 %r1, [rest];
+    cvta.to.global.u64 %a1, %a1;
+    st.global.u64 [%a1], %a2;
+    st.global.u32 [%a1+8], %r1;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("value", "expected"), [
+    (5, 5), (-1, 2**64 - 1), (2**64 - 1, 2**64 - 1), (-(2**63), 2**63), (True, 1), (None, 0),
+    (np.int64(-2), 2**64 - 2), (np.uint64(7), 7), (np.float64(1.0), 0x3FF0000000000000),
+    (np.array(9), 9),
+])
+def test_words_of_no_known_type(value, expected):
+    out = cyrt.Buffer(16)
+    cyrt.Kernel(WORDS.encode(), "store")[1, 1](out, value, -3)
+    result = np.zeros(2, np.uint64)
+    out.copy_to(result)
+    assert result[0] == expected
+    assert result[1] & 0xFFFFFFFF == 2**32 - 3
+
+
+def test_words_hold_addresses():
+    out, other = cyrt.Buffer(16), cyrt.Buffer(16)
+    cyrt.Kernel(WORDS.encode(), "store")[1, 1](out, other, 0)
+    result = np.zeros(2, np.uint64)
+    out.copy_to(result)
+    assert result[0] == other.ptr
+
+
+@pytest.mark.parametrize(("value", "error"), [
+    (2**64, ValueError), (-(2**63) - 1, ValueError), (np.int32(3), ValueError),
+    (2.5, TypeError), ([1], TypeError), ("1", TypeError),
+])
+def test_words_refuse(value, error):
+    with pytest.raises(error, match="argument 2"):
+        cyrt.Kernel(WORDS.encode(), "store")[1, 1](cyrt.Buffer(16), value, 0)
+
+
+@pytest.mark.parametrize("kind", [str, str.encode, lambda t: bytearray(t.encode()),
+                                  lambda t: memoryview(t.encode())])
+def test_ptx_as_any_text(kind):
+    assert cyrt.Module(kind(WORDS)).names == ["store"]
+
+
 def test_ptx_with_a_declared_signature(ptx):
     kernel = cyrt.Kernel(ptx, "plain", signature="void plain(int* out, float f)")
     out = cyrt.Buffer(4)

@@ -39,7 +39,7 @@ def test_unknown_attribute_suggests():
         cyrt.Device(0).attribute("WARP_SIZ")
 
 
-@pytest.mark.parametrize("index", [-1, 99, 1 << 20])
+@pytest.mark.parametrize("index", [-1, 99, 1 << 20, 1 << 40, 1 << 100])
 def test_index_out_of_range(index):
     with pytest.raises(ValueError, match=f"device {index}: expected an index from 0 to"):
         cyrt.Device(index)
@@ -146,7 +146,9 @@ def test_reset_ends_older_objects(python):
         k[1, 1](buffer)
         cyrt.Device(0).reset()
         for use in (lambda: buffer.fill(0), stream.synchronize, event.record,
-                    lambda: k[1, 1](cyrt.Buffer(64))):
+                    lambda: buffer.ptr, lambda: buffer[8:].copy_to(bytearray(56)),
+                    lambda: cyrt.Stream().wait(stream), lambda: cyrt.Stream().wait(event),
+                    stream.__enter__, lambda: k[1, 1](cyrt.Buffer(64))):
             try:
                 use()
             except RuntimeError as error:

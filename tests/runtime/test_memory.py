@@ -369,6 +369,69 @@ def test_dlpack_of_the_host_is_refused():
         cyrt.Buffer(8).copy_from(HostArray())
 
 
+def test_two_devices_keep_their_memory_apart(python):
+    done = python(
+        """
+        import cyrt
+        import numpy as np
+        a, b, pinned = cyrt.Buffer(4096, 0), cyrt.Buffer(4096, 1), cyrt.PinnedBuffer(4096, 0)
+        a.fill(1)
+        a.copy_to(b)                    # on a stream of device 0
+        theirs = b.ptr
+        b.free()
+        fresh = [cyrt.Buffer(4096, 0) for _ in range(3)]
+        assert theirs not in [x.ptr for x in fresh], "memory of device 1 came back on device 0"
+        assert cyrt.Buffer(4096, 1).ptr == theirs
+
+        b = cyrt.Buffer(4096, 1)
+        host = np.frombuffer(pinned, np.uint8)
+        host[:] = 7
+        b.copy_from(pinned)
+        pinned.copy_to(a)
+        host[:] = 0
+        b.copy_to(pinned)
+        assert (host == 7).all()
+        a.copy_to(b)
+        cyrt.Device(0).reset()          # its work is over; nobody waits for it
+        out = bytearray(4096)
+        b.copy_to(out)
+        assert set(out) == {7}
+        """,
+        CYRT_EMULATED_DEVICES="2", CYRT_DEVICE="emulated",
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_copy_onto_itself(rng):
+    data = rng.integers(0, 256, 1000, dtype=np.uint8)
+    for source, target in ((slice(0, 900), slice(100, 1000)), (slice(100, 1000), slice(0, 900)),
+                           (slice(0, 1000), slice(0, 1000))):
+        buffer, expected = cyrt.Buffer(1000), data.copy()
+        buffer.copy_from(data)
+        buffer[target].copy_from(buffer[source])
+        expected[target] = data[source]
+        result = np.empty_like(data)
+        buffer.copy_to(result)
+        assert np.array_equal(result, expected)
+
+
+def test_pinned_host_memory_has_been_read_on_return():
+    slow = cyrt.Kernel('''extern "C" __global__ void slow(unsigned* x, int n) {
+        unsigned v = *x;
+        for (int i = 0; i < n; ++i) v = v * v + i;
+        *x = v; }''', "slow")
+    pinned, buffer, other = cyrt.PinnedBuffer(4096), cyrt.Buffer(4096), cyrt.Buffer(4)
+    host = np.frombuffer(pinned, np.uint8)
+    result = np.empty(4096, np.uint8)
+    for source in (host, memoryview(pinned), pinned):
+        host[:] = 1
+        slow[1, 1](other, 1_000_000)
+        buffer.copy_from(source)
+        host[:] = 2
+        buffer.copy_to(result)
+        assert (result == 1).all()
+
+
 def test_two_devices(python):
     done = python(
         """

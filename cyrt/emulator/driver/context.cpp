@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "driver/capture.hpp"
 #include "driver/device.hpp"
 #include "driver/event.hpp"
 #include "driver/memory.hpp"
@@ -16,6 +17,7 @@ CUresult code_of(FaultKind kind) {
     switch (kind) {
         case FaultKind::illegal_address: return CUDA_ERROR_ILLEGAL_ADDRESS;
         case FaultKind::misaligned_address: return CUDA_ERROR_MISALIGNED_ADDRESS;
+        case FaultKind::unordered_access: return CUDA_ERROR_LAUNCH_FAILED;
         case FaultKind::uninitialized_read: return CUDA_ERROR_LAUNCH_FAILED;
         case FaultKind::assertion: return CUDA_ERROR_ASSERT;
         case FaultKind::trap: return CUDA_ERROR_LAUNCH_FAILED;
@@ -165,6 +167,7 @@ void Context::tear_down() {
     auto mine = [this](const auto& object) { return &object.context() == this; };
     streams().remove_if(mine);
     for (const auto& stream : streams_now()) {
+        drop_from_capture(*stream);
         stream->close();
         stream->synchronize();
     }

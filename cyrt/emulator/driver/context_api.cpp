@@ -1,6 +1,7 @@
 // The entry points of contexts.
 #include <algorithm>
 
+#include "driver/capture.hpp"
 #include "driver/context.hpp"
 #include "driver/device.hpp"
 
@@ -160,6 +161,7 @@ CYRT_API CUresult cuCtxGetDevice_v2(CUdevice* out, CUcontext handle) {
 
 CYRT_API CUresult cuCtxSynchronize() {
     return context_entry([&](Context& context) {
+        require_none_capturing(context);
         context.synchronize();
         context.check();
     });
@@ -169,6 +171,7 @@ CYRT_API CUresult cuCtxSynchronize_v2(CUcontext handle) {
     return entry([&] {
         std::shared_ptr<Context> context = named_or_current(handle);
         context->check();
+        require_none_capturing(*context);
         context->synchronize();
         context->check();
     });

@@ -2,6 +2,7 @@
 #include "driver/context.hpp"
 #include "driver/copy.hpp"
 #include "driver/copy_params.hpp"
+#include "driver/graph_work.hpp"
 #include "driver/stream.hpp"
 
 using namespace cyrt::emu;
@@ -23,6 +24,10 @@ void submit(Stream& stream, CopyOperation copy, Mode mode, CopySides sides) {
     bool wants_src = sides == CopySides::device_src || sides == CopySides::device_both;
     require(!wants_dst || to != MemoryPlace::pageable);
     require(!wants_src || from != MemoryPlace::pageable);
+
+    if (mode == Mode::sync) require_safe_call();
+    if (stream.capturing())
+        return capture_node(stream, captured_copy(copy, stream.context().shared_from_this()));
 
     bool wait;
     if (mode == Mode::sync) {

@@ -1,5 +1,6 @@
 #include "driver/event.hpp"
 
+#include "driver/capture.hpp"
 #include "driver/context.hpp"
 #include "driver/stream.hpp"
 
@@ -9,17 +10,23 @@ Event::Event(std::shared_ptr<Context> context, unsigned event_flags)
     : flags(event_flags), context_(std::move(context)) {}
 
 void Event::record(Stream& stream) {
-    uint64_t serial;
-    {
-        std::lock_guard lock(mutex_);
-        serial = ++begun_;
-    }
+    uint64_t serial = begin_record();
     // Not under the lock: submit() may wait for the stream, and the stream's thread stamps.
     uint64_t ticket = stream.submit(RecordOperation{shared_from_this(), serial});
+    set_mark(serial, {stream.shared_from_this(), ticket});
+}
+
+uint64_t Event::begin_record() {
+    std::lock_guard lock(mutex_);
+    return ++begun_;
+}
+
+void Event::set_mark(uint64_t serial, Mark mark) {
     std::lock_guard lock(mutex_);
     if (serial < marked_) return;
     marked_ = serial;
-    mark_ = {stream.shared_from_this(), ticket};
+    mark_ = std::move(mark);
+    captured_ = nullptr;
 }
 
 Event::Mark Event::mark() const {
@@ -37,6 +44,16 @@ void Event::stamp(uint64_t serial) {
 Event::Clock::time_point Event::time() const {
     std::lock_guard lock(mutex_);
     return time_;
+}
+
+std::shared_ptr<const CapturePoint> Event::captured() const {
+    std::lock_guard lock(mutex_);
+    return captured_;
+}
+
+void Event::set_captured(std::shared_ptr<const CapturePoint> point) {
+    std::lock_guard lock(mutex_);
+    captured_ = std::move(point);
 }
 
 void RecordOperation::run(Context&) { event->stamp(serial); }
@@ -70,13 +87,26 @@ CUresult query(const Event::Mark& mark) {
 void record(CUevent handle, Stream& stream) {
     std::shared_ptr<Event> event = event_from(handle);
     require(&event->context() == &stream.context(), CUDA_ERROR_INVALID_HANDLE);
-    event->record(stream);
+    if (stream.capturing())
+        capture_record(stream, *event);
+    else
+        event->record(stream);
+}
+
+// An event that can be asked: what is captured never happens.
+std::shared_ptr<Event> happening_event(CUevent handle) {
+    std::shared_ptr<Event> event = event_from(handle);
+    event->context().check();
+    require(!event->captured(), CUDA_ERROR_CAPTURED_EVENT);
+    require_safe_call();
+    return event;
 }
 
 CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
     return entry([&]() -> CUresult {
         require(milliseconds);
         std::shared_ptr<Event> first = event_from(start), last = event_from(end);
+        require(!first->captured() && !last->captured(), CUDA_ERROR_CAPTURED_EVENT);
         require(!((first->flags | last->flags) & CU_EVENT_DISABLE_TIMING),
                 CUDA_ERROR_INVALID_HANDLE);
         Event::Mark from = first->mark(), to = last->mark();
@@ -119,24 +149,23 @@ CYRT_API CUresult cuEventRecord(CUevent event, CUstream handle) {
 CYRT_API CUresult cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned flags) {
     return stream_entry(handle, [&](Stream& stream) {
         require(!(flags & ~CU_EVENT_RECORD_EXTERNAL));
+        if (flags == CU_EVENT_RECORD_DEFAULT) return record(event, stream);
         // An external record is a node of a graph under capture.
-        require(flags == CU_EVENT_RECORD_DEFAULT, CUDA_ERROR_ILLEGAL_STATE);
-        record(event, stream);
+        require(stream.capturing(), CUDA_ERROR_ILLEGAL_STATE);
+        capture_node(stream, make_work(RecordWork{event_from(event)}));
     });
 }
 
 CYRT_API CUresult cuEventQuery(CUevent handle) {
     return entry([&]() -> CUresult {
-        std::shared_ptr<Event> event = event_from(handle);
-        event->context().check();
+        std::shared_ptr<Event> event = happening_event(handle);
         return query(event->mark());
     });
 }
 
 CYRT_API CUresult cuEventSynchronize(CUevent handle) {
     return entry([&]() -> CUresult {
-        std::shared_ptr<Event> event = event_from(handle);
-        event->context().check();
+        std::shared_ptr<Event> event = happening_event(handle);
         Event::Mark mark = event->mark();
         if (mark.stream) mark.stream->wait(mark.ticket);
         return query(mark);
@@ -154,8 +183,11 @@ CYRT_API CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUev
 CYRT_API CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned flags) {
     return stream_entry(handle, [&](Stream& stream) {
         require(!(flags & ~CU_EVENT_WAIT_EXTERNAL));
-        require(flags == CU_EVENT_WAIT_DEFAULT, CUDA_ERROR_ILLEGAL_STATE);
-        Event::Mark mark = event_from(event_handle)->mark();
+        const bool external = flags == CU_EVENT_WAIT_EXTERNAL;
+        std::shared_ptr<Event> event = event_from(event_handle);
+        if (capture_wait(stream, *event, external)) return;
+        require(!external, CUDA_ERROR_ILLEGAL_STATE);
+        Event::Mark mark = event->mark();
         if (mark.stream && mark.stream.get() != &stream && !mark.stream->done(mark.ticket))
             stream.submit(WaitOperation{std::move(mark)});
     });

@@ -11,6 +11,7 @@
 namespace cyrt::emu {
 
 class Stream;
+struct CapturePoint;
 
 // INVARIANTS
 // - An event means its latest record: a (stream, ticket) that is done once the stream has run it.
@@ -30,9 +31,17 @@ public:
     uintptr_t handle = 0;
 
     void record(Stream& stream);
+    // The same for one that is part of a larger operation: what begins before the operation has its
+    // ticket is marked afterwards.
+    uint64_t begin_record();
+    void set_mark(uint64_t serial, Mark mark);
     Mark mark() const;
     void stamp(uint64_t serial);           // the stream has come to this record
     Clock::time_point time() const;
+
+    // Where its latest record was captured, not run; nullptr: it was run.
+    std::shared_ptr<const CapturePoint> captured() const;
+    void set_captured(std::shared_ptr<const CapturePoint> point);
 
 private:
     const std::shared_ptr<Context> context_;
@@ -40,6 +49,7 @@ private:
     Mark mark_;
     uint64_t begun_ = 0, marked_ = 0, stamped_ = 0;     // serials
     Clock::time_point time_;
+    std::shared_ptr<const CapturePoint> captured_;
 };
 
 struct RecordOperation {

@@ -5,6 +5,7 @@
 
 #include "driver/context.hpp"
 #include "driver/copy.hpp"
+#include "driver/graph_work.hpp"
 #include "driver/stream.hpp"
 
 namespace cyrt::emu {
@@ -55,7 +56,11 @@ CUresult fill(CUdeviceptr address, size_t pitch, uint32_t value, uint32_t elemen
     return stream_entry(handle, [&](Stream& stream) {
         FillOperation fill{address, pitch, value, element, width, height};
         fill.check();
-        if (!fill.empty()) stream.submit(fill);
+        if (fill.empty()) return;
+        if (stream.capturing())
+            capture_node(stream, fill_work(fill, stream.context().shared_from_this()));
+        else
+            stream.submit(fill);
     });
 }
 

@@ -6,6 +6,7 @@
 #include "driver/device.hpp"
 #include "driver/library.hpp"
 #include "driver/module.hpp"
+#include "exec/code.hpp"
 
 namespace cyrt::emu {
 
@@ -45,6 +46,8 @@ const Program& Function::program() {
     }
     return *program_;
 }
+
+bool Function::launches_dependents() { return program().launches_dependents; }
 
 int Function::attribute(CUfunction_attribute which) const {
     switch (which) {

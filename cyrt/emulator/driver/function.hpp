@@ -28,6 +28,8 @@ public:
     Context& context() const;
     // Made ready at the first call.
     const Program& program();
+    // Whether it lets its dependents start before it ends.
+    bool launches_dependents();
     bool prepared() const { return prepared_.load(std::memory_order_acquire); }
 
     int attribute(CUfunction_attribute which) const;

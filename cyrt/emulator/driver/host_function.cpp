@@ -1,6 +1,7 @@
 #include "driver/host_function.hpp"
 
 #include "driver/context.hpp"
+#include "driver/graph_work.hpp"
 #include "driver/stream.hpp"
 
 namespace cyrt::emu {
@@ -35,13 +36,16 @@ using namespace cyrt::emu;
 CYRT_API CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
     return stream_entry(handle, [&](Stream& stream) {
         require(function);
-        stream.submit(HostOperation{function, data});
+        if (stream.capturing())
+            capture_node(stream, host_work(function, data));
+        else
+            stream.submit(HostOperation{function, data});
     });
 }
 
 CYRT_API CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback function, void* data,
                                       unsigned flags) {
-    return stream_entry(handle, [&](Stream& stream) {
+    return uncaptured_stream_entry(handle, [&](Stream& stream) {
         require(function && flags == 0);
         stream.submit(CallbackOperation{function, handle, data});
     });

@@ -9,6 +9,7 @@
 #include "driver/function.hpp"
 #include "driver/launch_attributes.hpp"
 #include "driver/occupancy.hpp"
+#include "driver/graph_work.hpp"
 #include "driver/stream.hpp"
 
 namespace cyrt::emu {
@@ -58,7 +59,7 @@ void pack_extra(const KernelInfo& info, void** extra, ParamBlock& out) {
 
 }  // namespace
 
-void KernelOperation::run(Context& context) const {
+void KernelOperation::run(Context& context, const KernelHooks& hooks) const {
     Launch launch;
     launch.program = &function->program();
     launch.kernel_name = function->name;
@@ -72,21 +73,26 @@ void KernelOperation::run(Context& context) const {
     launch.multiprocessors = limits::kMultiprocessors;
     launch.cancel = &context.cancelled();
     launch.print = print;
+    launch.wait_dependencies = hooks.wait_dependencies;
+    launch.watch = hooks.watch;
     if (auto fault = cyrt::emu::run(launch)) context.fail(*fault);
+}
+
+void check_launch(const Function& function, const LaunchShape& shape) {
+    check_grid(shape.grid);
+    function.check_block(shape.block);
+    require(shape.dynamic_shared <= function.max_dynamic_shared());
+    if (!shape.cooperative) return;
+    uint64_t room = uint64_t(limits::kMultiprocessors) *
+                    blocks_per_multiprocessor(function, uint32_t(shape.block.count()),
+                                              shape.dynamic_shared);
+    require(shape.grid.count() <= room, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 }
 
 KernelOperation kernel_operation(std::shared_ptr<Function> function, const LaunchShape& shape,
                                  void** params, void** extra) {
-    check_grid(shape.grid);
-    function->check_block(shape.block);
-    require(shape.dynamic_shared <= function->max_dynamic_shared());
+    check_launch(*function, shape);
     require(!params || !extra);
-    if (shape.cooperative) {
-        uint64_t room = uint64_t(limits::kMultiprocessors) *
-                        blocks_per_multiprocessor(*function, uint32_t(shape.block.count()),
-                                                  shape.dynamic_shared);
-        require(shape.grid.count() <= room, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
-    }
     KernelOperation operation{shape, nullptr, {}};
     if (extra)
         pack_extra(function->info, extra, operation.params);
@@ -103,10 +109,16 @@ using namespace cyrt::emu;
 
 namespace {
 
-void launch(Stream& stream, CUfunction handle, const LaunchShape& shape, void** params,
-            void** extra) {
-    stream.submit(
-        kernel_operation(function_from(handle, stream.context()), shape, params, extra));
+void launch(Stream& stream, CUfunction handle, const LaunchShape& shape,
+            const LaunchAttributes& attributes, void** params, void** extra) {
+    KernelOperation operation =
+        kernel_operation(function_from(handle, stream.context()), shape, params, extra);
+    if (!stream.capturing()) {
+        stream.submit(std::move(operation));
+        return;
+    }
+    capture_node(stream, captured_kernel(std::move(operation), attributes, extra != nullptr),
+                 attributes.programmatic());
 }
 
 }  // namespace
@@ -115,7 +127,8 @@ CYRT_API CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, 
                                  unsigned bx, unsigned by, unsigned bz, unsigned shared,
                                  CUstream handle, void** params, void** extra) {
     return stream_entry(handle, [&](Stream& stream) {
-        launch(stream, function, {{gx, gy, gz}, {bx, by, bz}, shared, false}, params, extra);
+        launch(stream, function, {{gx, gy, gz}, {bx, by, bz}, shared, false}, {}, params,
+               extra);
     });
 }
 
@@ -123,7 +136,12 @@ CYRT_API CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, un
                                             unsigned gz, unsigned bx, unsigned by, unsigned bz,
                                             unsigned shared, CUstream handle, void** params) {
     return stream_entry(handle, [&](Stream& stream) {
-        launch(stream, function, {{gx, gy, gz}, {bx, by, bz}, shared, true}, params, nullptr);
+        CUlaunchAttributeValue cooperative{};
+        cooperative.cooperative = 1;
+        LaunchAttributes attributes;
+        attributes.set(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, cooperative);
+        launch(stream, function, {{gx, gy, gz}, {bx, by, bz}, shared, true}, attributes, params,
+               nullptr);
     });
 }
 
@@ -138,6 +156,6 @@ CYRT_API CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction func
         for (unsigned i = 0; i < config->numAttrs; ++i)
             attributes.set(config->attrs[i].id, config->attrs[i].value);
         shape.cooperative = attributes.cooperative();
-        launch(stream, function, shape, params, extra);
+        launch(stream, function, shape, attributes, params, extra);
     });
 }

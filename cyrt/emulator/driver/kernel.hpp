@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -41,13 +42,22 @@ struct LaunchShape {
     bool cooperative = false;
 };
 
+// What a graph adds to one launch of a kernel.
+struct KernelHooks {
+    std::function<void()> wait_dependencies;    // of griddepcontrol.wait; empty: nothing
+    AccessWatch* watch = nullptr;
+};
+
 struct KernelOperation : LaunchShape {
     std::shared_ptr<Function> function;
     ParamBlock params;
     static constexpr bool runs_after_fault = false;
-    void run(Context& context) const;
+    void run(Context& context) const { run(context, {}); }
+    void run(Context& context, const KernelHooks& hooks) const;
 };
 
+// Throws what the driver answers for a launch that cannot be.
+void check_launch(const Function& function, const LaunchShape& shape);
 // What would be launched: the parameters packed, everything checked as the driver does at the call.
 KernelOperation kernel_operation(std::shared_ptr<Function> function, const LaunchShape& shape,
                                  void** params, void** extra);

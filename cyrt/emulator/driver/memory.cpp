@@ -12,6 +12,7 @@
 #include <shared_mutex>
 #include <vector>
 
+#include "driver/capture.hpp"
 #include "driver/context.hpp"
 #include "driver/device.hpp"
 #include "driver/mempool.hpp"
@@ -171,6 +172,7 @@ CYRT_API CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
 
 CYRT_API CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t size) {
     return context_entry([&](Context& context) {
+        require_safe_call();
         require(out && size > 0);
         *out = allocate(context, size);
     });
@@ -179,6 +181,7 @@ CYRT_API CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t size) {
 CYRT_API CUresult cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t width, size_t height,
                                      unsigned element) {
     return context_entry([&](Context& context) {
+        require_safe_call();
         require(out && pitch && width > 0 && height > 0);
         require(element == 4 || element == 8 || element == 16);
         size_t row = (width + 511) / 512 * 512;
@@ -190,6 +193,7 @@ CYRT_API CUresult cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t wid
 
 CYRT_API CUresult cuMemFree_v2(CUdeviceptr address) {
     return entry([&]() -> CUresult {
+        require_safe_call();
         if (!address) return CUDA_SUCCESS;
         Context& context = usable_context();
         auto found = allocation_at(address);
@@ -204,6 +208,7 @@ CYRT_API CUresult cuMemFree_v2(CUdeviceptr address) {
 
 CYRT_API CUresult cuMemAllocManaged(CUdeviceptr* out, size_t size, unsigned flags) {
     return context_entry([&](Context& context) {
+        require_safe_call();
         require(out && (flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST));
         void* memory = allocate_host(context, size, MemoryKind::managed, flags);
         *out = reinterpret_cast<CUdeviceptr>(memory);
@@ -212,6 +217,7 @@ CYRT_API CUresult cuMemAllocManaged(CUdeviceptr* out, size_t size, unsigned flag
 
 CYRT_API CUresult cuMemHostAlloc(void** out, size_t size, unsigned flags) {
     return context_entry([&](Context& context) {
+        require_safe_call();
         constexpr unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP |
                                    CU_MEMHOSTALLOC_WRITECOMBINED;
         require(out && !(flags & ~known));
@@ -225,6 +231,7 @@ CYRT_API CUresult cuMemAllocHost_v2(void** out, size_t size) {
 
 CYRT_API CUresult cuMemFreeHost(void* memory) {
     return entry([&]() -> CUresult {
+        require_safe_call();
         if (!memory) return CUDA_SUCCESS;
         Context& context = usable_context();
         auto found = allocation_at(reinterpret_cast<uint64_t>(memory));
@@ -237,6 +244,7 @@ CYRT_API CUresult cuMemFreeHost(void* memory) {
 
 CYRT_API CUresult cuMemHostRegister_v2(void* memory, size_t size, unsigned flags) {
     return context_entry([&](Context& context) {
+        require_safe_call();
         constexpr unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
                                    CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
         require(memory && size > 0 && !(flags & ~known));
@@ -262,6 +270,7 @@ CYRT_API CUresult cuMemHostRegister_v2(void* memory, size_t size, unsigned flags
 
 CYRT_API CUresult cuMemHostUnregister(void* memory) {
     return context_entry([&](Context& context) -> CUresult {
+        require_safe_call();
         auto found = allocation_at(reinterpret_cast<uint64_t>(memory));
         require(memory);
         require(found && is_registered(*found), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);

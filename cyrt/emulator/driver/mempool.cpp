@@ -90,7 +90,7 @@ CUdeviceptr allocate_in(Stream& stream, size_t size, std::shared_ptr<MemoryPool>
 }  // namespace
 
 CYRT_API CUresult cuMemAllocAsync(CUdeviceptr* out, size_t size, CUstream handle) {
-    return stream_entry(handle, [&](Stream& stream) {
+    return uncaptured_stream_entry(handle, [&](Stream& stream) {
         require(out);
         *out = size ? allocate_in(stream, size, stream.context().device.current_pool()) : 0;
     });
@@ -98,7 +98,7 @@ CYRT_API CUresult cuMemAllocAsync(CUdeviceptr* out, size_t size, CUstream handle
 
 CYRT_API CUresult cuMemAllocFromPoolAsync(CUdeviceptr* out, size_t size, CUmemoryPool pool,
                                           CUstream handle) {
-    return stream_entry(handle, [&](Stream& stream) {
+    return uncaptured_stream_entry(handle, [&](Stream& stream) {
         require(out);
         std::shared_ptr<MemoryPool> from = pool_from(pool);
         *out = size ? allocate_in(stream, size, std::move(from)) : 0;
@@ -106,7 +106,7 @@ CYRT_API CUresult cuMemAllocFromPoolAsync(CUdeviceptr* out, size_t size, CUmemor
 }
 
 CYRT_API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
-    return stream_entry(handle, [&](Stream& stream) {
+    return uncaptured_stream_entry(handle, [&](Stream& stream) {
         if (!address) return;
         claim_for_free(address);
         stream.submit(FreeOperation{address});

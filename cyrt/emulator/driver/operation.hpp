@@ -9,6 +9,7 @@
 #include "driver/copy.hpp"
 #include "driver/event.hpp"
 #include "driver/fill.hpp"
+#include "driver/graph_launch.hpp"
 #include "driver/host_function.hpp"
 #include "driver/kernel.hpp"
 #include "driver/memory.hpp"
@@ -18,7 +19,8 @@ namespace cyrt::emu {
 
 using Operation = std::variant<std::monostate, KernelOperation, CopyOperation, FillOperation,
                                FreeOperation, HostOperation, CallbackOperation, RecordOperation,
-                               WaitOperation, WriteValueOperation, WaitValueOperation>;
+                               WaitOperation, WriteValueOperation, WaitValueOperation,
+                               GraphOperation>;
 
 // Runs it, or passes over it where the context has a fault and the operation is not one that must
 // happen all the same. A fault it meets becomes the context's.

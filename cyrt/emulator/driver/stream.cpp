@@ -144,4 +144,11 @@ std::shared_ptr<Stream> stream_from(CUstream handle) {
     return stream;
 }
 
+std::shared_ptr<Stream> stream_to_use(CUstream handle) {
+    std::shared_ptr<Stream> stream = stream_from(handle);
+    if (handle == nullptr || handle == CU_STREAM_LEGACY)
+        require_legacy_usable(stream->context(), true);
+    return stream;
+}
+
 }  // namespace cyrt::emu

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "driver/api.hpp"
+#include "driver/capture.hpp"
 #include "driver/handles.hpp"
 #include "driver/operation.hpp"
 
@@ -38,7 +39,9 @@ public:
     const int priority;
     const uint64_t id;
     uintptr_t handle = 0;
+    StreamCapture capture;
 
+    bool capturing() const { return capture.active.load(std::memory_order_acquire); }
     bool blocking() const { return !(flags & CU_STREAM_NON_BLOCKING); }
 
     uint64_t submit(Operation operation);            // its ticket
@@ -86,12 +89,23 @@ HandleTable<Stream>& streams();
 // 0, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD are those of the current context; any other handle
 // says for itself whose it is. Throws CUDA_ERROR_INVALID_HANDLE, and what breaks the context.
 std::shared_ptr<Stream> stream_from(CUstream handle);
+// To work with: the legacy stream may be barred by a capture, which its use would break.
+std::shared_ptr<Stream> stream_to_use(CUstream handle);
 
 // An entry point that works on a stream: in the stream's context, whether or not it is current.
 template <class Body>
 CUresult stream_entry(CUstream handle, Body&& body) noexcept {
     return entry([&]() -> std::invoke_result_t<Body, Stream&> {
-        return body(*stream_from(handle));
+        return body(*stream_to_use(handle));
+    });
+}
+
+// The same for what no graph can hold.
+template <class Body>
+CUresult uncaptured_stream_entry(CUstream handle, Body&& body) noexcept {
+    return stream_entry(handle, [&](Stream& stream) -> std::invoke_result_t<Body, Stream&> {
+        require_not_capturing(stream);
+        return body(stream);
     });
 }
 

@@ -29,9 +29,9 @@ bool is_legacy(const Stream& stream) {
 // `read(stream)` is the answer.
 template <class Out, class Read>
 CUresult ask(Out* out, CUstream handle, Read read) {
-    return stream_entry(handle, [&](Stream& stream) {
+    return entry([&] {
         require(out);
-        *out = read(stream);
+        *out = read(*stream_from(handle));
     });
 }
 
@@ -47,13 +47,14 @@ CYRT_API CUresult cuStreamDestroy_v2(CUstream handle) {
     return entry([&]() -> CUresult {
         std::shared_ptr<Stream> stream = streams().remove(handle);
         require(stream != nullptr, CUDA_ERROR_INVALID_HANDLE);
+        drop_from_capture(*stream);
         stream->close();
         return stream->context().state();
     });
 }
 
 CYRT_API CUresult cuStreamSynchronize(CUstream handle) {
-    return stream_entry(handle, [&](Stream& stream) {
+    return uncaptured_stream_entry(handle, [&](Stream& stream) {
         if (is_legacy(stream))
             stream.context().synchronize_blocking_streams();
         else
@@ -63,7 +64,7 @@ CYRT_API CUresult cuStreamSynchronize(CUstream handle) {
 }
 
 CYRT_API CUresult cuStreamQuery(CUstream handle) {
-    return stream_entry(handle, [&](Stream& stream) -> CUresult {
+    return uncaptured_stream_entry(handle, [&](Stream& stream) -> CUresult {
         Context& context = stream.context();
         bool idle = is_legacy(stream) ? context.blocking_streams_idle() : stream.idle();
         return idle ? context.state() : CUDA_ERROR_NOT_READY;
@@ -97,13 +98,9 @@ CYRT_API CUresult cuStreamGetDevice(CUstream handle, CUdevice* out) {
     return ask(out, handle, [](const Stream& stream) { return stream.context().device.ordinal; });
 }
 
-CYRT_API CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* out) {
-    return ask(out, handle, [](const Stream&) { return CU_STREAM_CAPTURE_STATUS_NONE; });
-}
-
 CYRT_API CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t,
                                          unsigned flags) {
-    return stream_entry(handle, [&](Stream&) {
+    return uncaptured_stream_entry(handle, [&](Stream&) {
         require(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST ||
                 flags == CU_MEM_ATTACH_SINGLE);
         auto found = allocation_at(address);

@@ -65,7 +65,7 @@ void check_word(CUdeviceptr address, uint32_t size) {
 
 CUresult write_value(CUstream handle, CUdeviceptr address, uint64_t value, uint32_t size,
                      unsigned flags) {
-    return stream_entry(handle, [&](Stream& stream) {
+    return uncaptured_stream_entry(handle, [&](Stream& stream) {
         require(!(flags & ~CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER));
         check_word(address, size);
         stream.submit(WriteValueOperation{address, value, size});
@@ -74,7 +74,7 @@ CUresult write_value(CUstream handle, CUdeviceptr address, uint64_t value, uint3
 
 CUresult wait_value(CUstream handle, CUdeviceptr address, uint64_t value, uint32_t size,
                     unsigned flags) {
-    return stream_entry(handle, [&](Stream& stream) {
+    return uncaptured_stream_entry(handle, [&](Stream& stream) {
         unsigned condition = flags & ~unsigned(CU_STREAM_WAIT_VALUE_FLUSH);
         require(condition <= CU_STREAM_WAIT_VALUE_NOR);
         check_word(address, size);

@@ -70,16 +70,21 @@ struct LaneAccess {
     }
 
     std::byte* in_device_memory() const {
-        Region& cached = context.regions[op.cache];
-        if (!cached.holds(address, bytes)) {
-            Region found;
-            if (!context.arena->find(address, found) || !found.holds(address, bytes))
+        AccessWatch* const watch = context.launch->watch;
+        Region region = context.regions[op.cache];
+        if (!region.holds(address, bytes)) {
+            if (!context.arena->find(address, region) || !region.holds(address, bytes))
                 fault(FaultKind::illegal_address,
                       "address " + hex(address) + " (" + context.arena->describe(address) + ")");
-            cached = found;
+            // What is remembered may be found without coming here, so a watched launch forgets.
+            if (!watch) context.regions[op.cache] = region;
         }
-        if (cached.valid) track(cached.valid + (address - cached.lo));
-        return cached.at(address);
+        if (watch) {
+            const std::string wrong = watch->see(access, address, bytes, context.waited);
+            if (!wrong.empty()) fault(FaultKind::unordered_access, wrong);
+        }
+        if (region.valid) track(region.valid + (address - region.lo));
+        return region.at(address);
     }
 
     void track(uint8_t* valid) const {

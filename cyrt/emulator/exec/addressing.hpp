@@ -1,4 +1,7 @@
 // From the addresses that the lanes of a warp access to host addresses, checked.
+//
+// INVARIANT: the functions here are local to the file that includes this: some are compiled for two
+// instruction sets (exec/handlers_table.hpp).
 #pragma once
 
 #include <cstddef>
@@ -11,13 +14,10 @@
 
 namespace cyrt::emu {
 
-enum class Access : uint8_t { read, write, update };
-
 // What an address means. `window`: an offset into shared, local or param memory (MemoryOp::space).
 enum class AddressKind : uint8_t { window, device, generic };
 
-// Host addresses of the bytes that lanes access. Inactive lanes repeat an active one's: what
-// reads may read for all 32.
+// Host addresses of the bytes that lanes access. Those of inactive lanes can be read too.
 struct HostAddresses {
     alignas(64) uint64_t lane[kWarpSize];
 };
@@ -29,6 +29,13 @@ struct Stretch {
     uint8_t* valid;
     uint64_t lane_stride;
 };
+
+// Lane by lane, with everything checked. `addresses.lane` holds the active lanes' addresses, of
+// which there must be one, and receives the host's. Throws FaultSignal.
+void locate_each(const Warp& warp, const MemoryOp& op, AddressKind kind, Access access,
+                 HostAddresses& addresses);
+
+namespace {
 
 inline Stretch shared_stretch(const WarpContext& context, uint64_t lo) {
     return {lo, lo + context.shared_bytes, context.shared, context.shared_valid, 0};
@@ -52,35 +59,6 @@ inline Stretch generic_stretch(const WarpContext& context, const Region& cached,
     case kLocalWindow: return local_stretch(context, kLocalWindow);
     case kParamWindow: return param_stretch(context, kParamWindow);
     default: return {cached.lo, cached.hi, cached.host, cached.valid, 0};
-    }
-}
-
-// Lane by lane, with everything checked. `addresses.lane` holds the lanes' device addresses and
-// receives the host's. Throws FaultSignal.
-void locate_each(const Warp& warp, const MemoryOp& op, AddressKind kind, Access access,
-                 HostAddresses& addresses);
-
-// The lanes' addresses, an active lane's in place of those of inactive ones.
-template <AddressKind kind>
-inline void collect_addresses(const Warp& warp, const Inst& inst, const MemoryOp& op,
-                              HostAddresses& out) {
-    const uint64_t keep = kind == AddressKind::window ? 0xffffffffull : ~0ull;
-    const uint64_t offset = uint64_t(op.offset);
-    if (inst.s[0] == kNoSlot) {
-        for (uint64_t& address : out.lane) address = offset & keep;
-        return;
-    }
-    if (op.address_cell == 8) {
-        const uint64_t* from = cells<uint64_t>(warp, inst.s[0]);
-        for (int i = 0; i < kWarpSize; ++i) out.lane[i] = (from[i] + offset) & keep;
-    } else {
-        const uint32_t* from = cells<uint32_t>(warp, inst.s[0]);
-        for (int i = 0; i < kWarpSize; ++i) out.lane[i] = (from[i] + offset) & keep;
-    }
-    if (warp.active != kFullMask) {
-        const uint64_t active_one = out.lane[first_lane(warp.active)];
-        for (int i = 0; i < kWarpSize; ++i)
-            out.lane[i] = warp.lane_on[i] ? out.lane[i] : active_one;
     }
 }
 
@@ -138,34 +116,58 @@ inline AddressRun find_run(const Warp& warp, const Inst& inst, const MemoryOp& o
     return {reinterpret_cast<uint64_t>(stretch.host) + (first - stretch.lo), step};
 }
 
-// Fills in `out` for the accesses of all active lanes (of which there must be one).
+// The lanes' addresses.
 template <AddressKind kind>
-inline void locate(const Warp& warp, const Inst& inst, const MemoryOp& op, Access access,
-                   HostAddresses& out) {
-    collect_addresses<kind>(warp, inst, op, out);
-    const Stretch stretch = likely_stretch<kind>(*warp.context, op, out.lane[0]);
+inline void collect_addresses(const Warp& warp, const Inst& inst, const MemoryOp& op,
+                              HostAddresses& out) {
+    const uint64_t keep = kind == AddressKind::window ? 0xffffffffull : ~0ull;
+    const uint64_t offset = uint64_t(op.offset);
+    if (inst.s[0] == kNoSlot) {
+        for (uint64_t& address : out.lane) address = offset & keep;
+    } else if (op.address_cell == 8) {
+        const uint64_t* from = cells<uint64_t>(warp, inst.s[0]);
+        for (int i = 0; i < kWarpSize; ++i) out.lane[i] = (from[i] + offset) & keep;
+    } else {
+        const uint32_t* from = cells<uint32_t>(warp, inst.s[0]);
+        for (int i = 0; i < kWarpSize; ++i) out.lane[i] = (from[i] + offset) & keep;
+    }
+}
+
+// From the addresses in `out` to host addresses, for the accesses of all active lanes (of which
+// there must be one).
+template <AddressKind kind>
+inline void resolve(const Warp& warp, const MemoryOp& op, Access access, HostAddresses& out) {
+    const Stretch stretch =
+        likely_stretch<kind>(*warp.context, op, out.lane[first_lane(warp.active)]);
     const uint64_t bytes = uint64_t(op.size) * op.count;
     if (stretch.hi - stretch.lo < bytes || stretch.valid)
         return locate_each(warp, op, kind, access, out);
 
     // All lanes at once: the top bit of `outside` ends up set when an address lies below the
-    // stretch or too close to its end (no stretch is 2^63 bytes long).
+    // stretch or too close to its end (no stretch is 2^63 bytes long). An inactive lane stands for
+    // the stretch's first bytes.
     const uint64_t last = stretch.hi - stretch.lo - bytes;
+    alignas(64) uint64_t at[kWarpSize];
     uint64_t outside = 0, all = 0;
     for (int i = 0; i < kWarpSize; ++i) {
-        const uint64_t at = out.lane[i] - stretch.lo;
-        outside |= at | (last - at);
-        all |= out.lane[i];
+        const uint64_t on = uint64_t(int64_t(int32_t(warp.lane_on[i])));
+        at[i] = (out.lane[i] - stretch.lo) & on;
+        outside |= at[i] | (last - at[i]);
+        all |= out.lane[i] & on;
     }
     if (outside >> 63 || (all & (bytes - 1)) != 0)
         return locate_each(warp, op, kind, access, out);
-    const uint64_t host = reinterpret_cast<uint64_t>(stretch.host) - stretch.lo;
-    for (uint64_t& address : out.lane) address += host;
-    if (kind != AddressKind::device && stretch.lane_stride != 0) {
-        const int some = first_lane(warp.active);
-        for (int i = 0; i < kWarpSize; ++i)
-            out.lane[i] += uint64_t(warp.lane_on[i] ? i : some) * stretch.lane_stride;
-    }
+    const uint64_t host = reinterpret_cast<uint64_t>(stretch.host);
+    const uint64_t stride = kind == AddressKind::device ? 0 : stretch.lane_stride;
+    for (int i = 0; i < kWarpSize; ++i) out.lane[i] = at[i] + host + uint64_t(i) * stride;
 }
 
+template <AddressKind kind>
+inline void locate(const Warp& warp, const Inst& inst, const MemoryOp& op, Access access,
+                   HostAddresses& out) {
+    collect_addresses<kind>(warp, inst, op, out);
+    resolve<kind>(warp, op, access, out);
+}
+
+}  // namespace
 }  // namespace cyrt::emu

@@ -45,7 +45,7 @@ void Block::start(Grid& grid, Worker& worker, ProgramStore& store, uint64_t numb
         std::memset(shared_.get(), kPoison, shared_bytes_);
     }
     if (launch.arena && launch.arena->checking()) {
-        std::memset(shared_.get(), kPoison, shared_bytes_);
+        if (shared_) std::memset(shared_.get(), kPoison, shared_bytes_);
         shared_valid_.assign(shared_bytes_, 0);
     } else {
         shared_valid_.clear();
@@ -92,6 +92,7 @@ void Block::start_warp(WarpState& warp) {
     context.regions = store_->regions.data();
     context.arena = launch.arena;
     context.checking = launch.arena && launch.arena->checking();
+    context.waited = false;
     context.shared = shared_.get();
     context.shared_valid = shared_valid_.empty() ? nullptr : shared_valid_.data();
     context.shared_bytes = shared_bytes_;

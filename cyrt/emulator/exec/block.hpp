@@ -69,6 +69,7 @@ private:
         uint32_t needed = 0;        // 0: all that have not exited
         bool all = true, any = false;
         uint32_t holding = 0;       // threads whose predicate holds
+        bool waited = false;        // some came from griddepcontrol.wait
     };
 
     // block.cpp

@@ -34,6 +34,15 @@ uint32_t ProgramBuilder::special(Special which, uint8_t cell) {
     return found->second;
 }
 
+uint32_t ProgramBuilder::param(uint8_t cell, ptx::Type type, uint32_t offset) {
+    const auto [found, is_new] = params_.try_emplace({cell, type, offset}, 0);
+    if (is_new) {
+        found->second = add_program_slot(cell);
+        program_.params.push_back({type, cell, offset, found->second});
+    }
+    return found->second;
+}
+
 void ProgramBuilder::emit(Inst inst, int line) {
     inst.line = uint32_t(line);
     program_.code.push_back(inst);

@@ -28,6 +28,9 @@ public:
     uint32_t add_program_slot(uint8_t cell);
     uint32_t constant(uint8_t cell, uint64_t lo, uint64_t hi = 0);
     uint32_t special(Special which, uint8_t cell);
+    uint32_t param(uint8_t cell, ptx::Type type, uint32_t offset);
+    // Whether the slot holds its value before the warp runs.
+    bool is_filled(uint32_t slot) const { return uses_.slots[slot].function < 0; }
     uint8_t cell(uint32_t slot) const { return uses_.slots[slot].cell; }
 
     void emit(Inst inst, int line);
@@ -44,6 +47,7 @@ private:
     SlotUses uses_;
     std::map<std::tuple<uint8_t, uint64_t, uint64_t>, uint32_t> constants_;
     std::map<std::pair<Special, uint8_t>, uint32_t> specials_;
+    std::map<std::tuple<uint8_t, ptx::Type, uint32_t>, uint32_t> params_;
     int32_t function_ = -1;
 };
 

@@ -87,6 +87,14 @@ struct ConstantSlot {
     uint32_t slot;
 };
 
+// A parameter's value, extended as a load of `type` does.
+struct ParamSlot {
+    ptx::Type type;
+    uint8_t cell;
+    uint32_t offset;        // in the parameters
+    uint32_t slot;
+};
+
 // A register that may be read before it is written.
 struct PoisonedSlot {
     uint32_t slot, bytes;
@@ -109,6 +117,7 @@ struct Program {
     uint32_t file_bytes = 0;                // of a warp's register file
     std::vector<ConstantSlot> constants;
     std::vector<SpecialSlot> specials;
+    std::vector<ParamSlot> params;
     std::vector<PoisonedSlot> poison;
     uint32_t scratch_slot = 0;              // of 16-byte cells, as many as an Inst has operands
     uint32_t stack_slot = kNoSlot;          // each lane's first free byte of local memory

@@ -32,6 +32,7 @@ struct WarpContext {
     Region* regions = nullptr;                 // per worker: what each memory instruction hit last
     const Arena* arena = nullptr;
     bool checking = false;
+    bool waited = false;                       // griddepcontrol.wait, or met one that has
 
     std::byte* shared = nullptr;               // the block's
     uint8_t* shared_valid = nullptr;           // checking mode: one byte for each

@@ -1,4 +1,5 @@
-// The register-to-register instructions: everything but control flow and memory.
+// The register-to-register instructions: everything but control flow and memory; and, under names
+// of their own (exec/handlers_memory.cpp), what loads and stores run.
 //
 // INVARIANTS
 // - An operand's cell is that of its type in the instruction's table of the PTX ISA: the counts of

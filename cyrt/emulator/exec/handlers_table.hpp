@@ -23,7 +23,7 @@ struct HandlerTable {
 
 #define CYRT_EMU_FAMILIES(apply) \
     apply(integer) apply(wide) apply(bits) apply(float) apply(approx) apply(half) apply(convert) \
-    apply(narrow) apply(compare) apply(video) apply(warp)
+    apply(narrow) apply(compare) apply(video) apply(warp) apply(memory)
 
 #define CYRT_EMU_DECLARE(family) \
     HandlerTable family##_handlers_base(); \

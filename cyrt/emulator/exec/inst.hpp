@@ -13,8 +13,8 @@
 //   runs: a handler has one kind of source operand.
 // - Operands arrive in slots whose cell size is that of the instruction's own type: the scheduler
 //   inserts narrowing or widening moves where PTX lets a wider register stand.
-// - This header and all that handler files include hold no function with external linkage: the
-//   files are compiled twice, for two instruction sets.
+// - Handler files are compiled twice, for two instruction sets: of this header and all others they
+//   use no function with external linkage that is defined there.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Small tools over the 32 lanes of a warp.
+// Small tools over the 32 lanes of a warp, local to the file that includes them: some are compiled
+// for two instruction sets (exec/handlers_table.hpp).
 #pragma once
 
 #include <cstddef>
@@ -7,6 +8,7 @@
 #include "exec/inst.hpp"
 
 namespace cyrt::emu {
+namespace {
 
 template <typename Cell>
 inline Cell* cells(const Warp& warp, uint32_t slot) {
@@ -44,4 +46,5 @@ inline void for_lanes(uint32_t mask, Each each) {
     for (; mask; mask &= mask - 1) each(first_lane(mask));
 }
 
+}  // namespace
 }  // namespace cyrt::emu

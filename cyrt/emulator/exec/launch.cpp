@@ -1,6 +1,8 @@
 // run(): blocks in order, over this thread and those of the pool.
 #include "exec/launch.hpp"
 
+#include <fenv.h>
+
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -30,6 +32,7 @@ void work_on_blocks(Grid& grid) {
     WorkerLease worker;
     ProgramStore& store = worker->store(grid.program);
     store.regions.assign(grid.program.memory_ops.size(), {});
+    store.set_params(grid.program, grid.launch.params);
     const size_t most_waiting =
         grid.launch.cooperative ? size_t(grid.blocks) : kMostWaiting;
     std::deque<std::unique_ptr<Block>> waiting;
@@ -66,7 +69,24 @@ void work_on_blocks(Grid& grid) {
     for (auto& block : waiting) end(std::move(block));
 }
 
+// Handlers compute in the default floating-point environment: whatever the launching program has
+// set (a rounding direction, flushing of denormal numbers) is its own.
+class DefaultFloats {
+public:
+    DefaultFloats() {
+        fegetenv(&before_);
+        fesetenv(FE_DFL_ENV);
+    }
+    ~DefaultFloats() { fesetenv(&before_); }
+    DefaultFloats(const DefaultFloats&) = delete;
+    DefaultFloats& operator=(const DefaultFloats&) = delete;
+
+private:
+    fenv_t before_;
+};
+
 void work_on(Grid& grid) {
+    const DefaultFloats floats;
     try {
         work_on_blocks(grid);
     } catch (const std::bad_alloc&) {
@@ -78,8 +98,7 @@ void work_on(Grid& grid) {
 // The barrier that cooperative groups keep in memory of the driver's: a size, then the state.
 class Workspace {
 public:
-    explicit Workspace(Grid& grid) : arena_(grid.launch.arena) {
-        constexpr uint64_t kBytes = 16;
+    explicit Workspace(Grid& grid) : arena_(grid.launch.arena), watch_(grid.launch.watch) {
         if (!grid.launch.cooperative || !grid.program.uses_workspace) return;
         address_ = arena_->allocate(kBytes);
         Region region;
@@ -89,13 +108,17 @@ public:
         grid.workspace = address_;
     }
     ~Workspace() {
-        if (address_) arena_->release(address_);
+        if (!address_) return;
+        if (watch_) watch_->forget(address_, kBytes);
+        arena_->release(address_);
     }
     Workspace(const Workspace&) = delete;
     Workspace& operator=(const Workspace&) = delete;
 
 private:
+    static constexpr uint64_t kBytes = 16;
     Arena* arena_;
+    AccessWatch* watch_;
     uint64_t address_ = 0;
 };
 

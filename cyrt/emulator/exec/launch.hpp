@@ -10,6 +10,7 @@
 
 #include "exec/arena.hpp"
 #include "exec/program.hpp"
+#include "exec/watch.hpp"
 
 namespace cyrt::emu {
 
@@ -19,8 +20,8 @@ struct Dim3 {
 };
 
 enum class FaultKind : uint8_t {
-    illegal_address, misaligned_address, uninitialized_read, assertion, trap, deadlock,
-    illegal_instruction, invalid_pc, stack_overflow, cancelled,
+    illegal_address, misaligned_address, uninitialized_read, unordered_access, assertion, trap,
+    deadlock, illegal_instruction, invalid_pc, stack_overflow, cancelled,
 };
 
 struct Fault {
@@ -42,6 +43,7 @@ struct Launch {
     std::function<void()> wait_dependencies;      // griddepcontrol.wait; empty: nothing to wait for
     std::function<void()> launch_dependents;      // griddepcontrol.launch_dependents
     std::function<void(const char*, size_t)> print;   // device printf's text
+    AccessWatch* watch = nullptr;               // sees each access to device memory
 };
 
 // Runs the grid over the process's thread pool, the calling thread included, and returns when it

@@ -10,14 +10,11 @@
 
 namespace cyrt::emu {
 
+using ptx::is_signed;
 using ptx::Type;
 using Kind = ptx::Operand::Kind;
 
 namespace {
-
-bool is_signed(Type type) {
-    return type == Type::s8 || type == Type::s16 || type == Type::s32 || type == Type::s64;
-}
 
 uint32_t place(const ptx::Variable& variable, FrameLayout& layout) {
     layout.bytes = round_up(layout.bytes, std::max(1u, variable.align));
@@ -80,6 +77,7 @@ void FunctionLowering::lay_out_frame() {
 
 void FunctionLowering::lower() {
     code_.entry = builder_.pc();
+    fold_constants();
     load_register_params();
     waits_before_.push_back(0);
     for (const Instruction& instruction : function_.body)
@@ -88,7 +86,7 @@ void FunctionLowering::lower() {
         current_ = &function_.body[i];
         pc_of_.push_back(builder_.pc());
         if (is_label_[i]) builder_.emit_control(ControlKind::join, current_->line);
-        lower_guarded(i);
+        if (!folded_[i]) lower_guarded(i);
     }
     pc_of_.push_back(builder_.pc());
     const int end = function_.body.empty() ? function_.line : function_.body.back().line;
@@ -123,6 +121,8 @@ void FunctionLowering::lower_instruction(size_t index) {
     if (opcode == "mov") return lower_move(instruction);
     if (opcode == "alloca" || opcode == "stacksave" || opcode == "stackrestore")
         return lower_stack(instruction);
+    if (is_matrix(instruction)) return lower_matrix(instruction);
+    if (opcode == "cp") return lower_async_copy(instruction);
     if (is_memory(instruction)) return lower_memory(instruction);
     lower_plain(instruction);
 }

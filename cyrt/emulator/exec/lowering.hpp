@@ -65,6 +65,19 @@ private:
     const ptx::Variable* find_shared(const std::string& name) const;
     [[noreturn]] void fail(const Instruction& instruction) const;
 
+    // lowering_constants.cpp
+    void count_writes();
+    void fold_constants();
+    bool fold_param(const Instruction& load);
+    bool fold_address(const Instruction& convert);
+    bool fold_move(const Instruction& move);
+    bool can_rename(const Operand& operand, uint8_t cell) const;
+    void rename(const Operand& operand, uint32_t slot);
+
+    // lowering_tensor.cpp
+    void lower_matrix(const Instruction& instruction);
+    void lower_async_copy(const Instruction& copy);
+
     // lowering_control.cpp
     void lower_control(const Instruction& instruction, size_t index);
     void lower_branch(const Instruction& instruction, size_t index);
@@ -103,6 +116,8 @@ private:
     FunctionCode& code_;
     std::vector<uint32_t> registers_;                 // virtual slot of each register
     std::map<std::string, uint32_t> frame_;           // offsets of parameters and variables
+    std::vector<uint32_t> writes_;                    // instructions that write each register
+    std::vector<bool> folded_;                        // by instruction: nothing is left to run
     std::vector<bool> is_label_;                      // by instruction, one more for the end
     std::vector<uint32_t> waits_before_;              // instructions before it that may wait
     std::vector<uint32_t> pc_of_;                     // by instruction, one more for the end

@@ -30,6 +30,9 @@ struct Wide {   // .b128
 // Copies what handlers need of the form into `op`; false where no access is that large.
 bool apply_memory_form(const MemoryForm& form, MemoryOp& op);
 
+// The handler of mbarrier, and what it needs in `op`; nullptr where the form is not known.
+Handler find_mbarrier_handler(const ptx::Instruction& source, MemoryOp& op);
+
 // The handler of atom and red, or nullptr where the form is not known.
 Handler find_atomic_handler(const MemoryForm& form);
 

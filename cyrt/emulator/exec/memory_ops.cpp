@@ -1,10 +1,11 @@
 #include "exec/memory_ops.hpp"
 
 #include <atomic>
-#include <cstring>
+#include <string>
 #include <string_view>
 
 #include "exec/addressing.hpp"
+#include "exec/handlers.hpp"
 #include "exec/memory_forms.hpp"
 
 namespace cyrt::emu {
@@ -14,160 +15,20 @@ namespace {
 using ptx::Space;
 using ptx::Type;
 
-template <typename T>
-T read_at(uint64_t host) {
-    T value;
-    std::memcpy(&value, reinterpret_cast<const void*>(host), sizeof value);
-    return value;
-}
+// --- ld and st ----------------------------------------------------------------------------------
 
-template <typename T>
-void write_at(uint64_t host, T value) {
-    std::memcpy(reinterpret_cast<void*>(host), &value, sizeof value);
-}
-
-// --- ld -------------------------------------------------------------------------------------
-
-// One element of every lane: `Stored` in memory, extended to `Cell` as its sign says.
-template <typename Stored, typename Cell>
-void load_element(const Warp& warp, Cell* to, const HostAddresses& from, uint64_t offset) {
-    if (warp.active == kFullMask) {
-        for (int i = 0; i < kWarpSize; ++i)
-            to[i] = Cell(read_at<Stored>(from.lane[i] + offset));
-        return;
-    }
-    for (int i = 0; i < kWarpSize; ++i) {
-        const Cell value = Cell(read_at<Stored>(from.lane[i] + offset));
-        to[i] = warp.lane_on[i] ? value : to[i];
-    }
-}
-
-template <typename Stored, typename Cell>
-void load_run(Cell* to, const AddressRun& run, uint64_t offset) {
-    const uint64_t host = run.host + offset;
-    if (run.step == 0) {
-        const Cell value = Cell(read_at<Stored>(host));
-        for (int i = 0; i < kWarpSize; ++i) to[i] = value;
-    } else if (run.step == sizeof(Stored)) {
-        alignas(64) Stored values[kWarpSize];
-        std::memcpy(values, reinterpret_cast<const void*>(host), sizeof values);
-        for (int i = 0; i < kWarpSize; ++i) to[i] = Cell(values[i]);
-    } else {
-        for (int i = 0; i < kWarpSize; ++i)
-            to[i] = Cell(read_at<Stored>(host + uint64_t(i) * run.step));
-    }
-}
-
-template <AddressKind kind, typename Stored, typename Cell>
-void load(Warp& warp, const Inst& inst) {
-    const MemoryOp& op = warp.context->memory_ops[inst.extra];
-    if (const AddressRun run = find_run<kind>(warp, inst, op); run.host != 0) {
-        for (int e = 0; e < op.count; ++e)
-            if (op.vector[e] != kNoSlot)
-                load_run<Stored>(cells<Cell>(warp, op.vector[e]), run,
-                                 uint64_t(e) * sizeof(Stored));
-    } else if (warp.active != 0) {
-        HostAddresses from;
-        locate<kind>(warp, inst, op, Access::read, from);
-        for (int e = 0; e < op.count; ++e)
-            if (op.vector[e] != kNoSlot)
-                load_element<Stored>(warp, cells<Cell>(warp, op.vector[e]), from,
-                                     uint64_t(e) * sizeof(Stored));
-    }
-    if (op.acquire) std::atomic_thread_fence(std::memory_order_acquire);
-}
-
-// --- st -------------------------------------------------------------------------------------
-
-// Lanes write in lane order: of several that write to one address the last one's value stays.
-template <typename Stored, typename Cell>
-void store_run(const Cell* from, const AddressRun& run, uint64_t offset) {
-    const uint64_t host = run.host + offset;
-    if (run.step == 0) {
-        write_at(host, Stored(from[kWarpSize - 1]));
-    } else if (run.step == sizeof(Stored)) {
-        alignas(64) Stored values[kWarpSize];
-        for (int i = 0; i < kWarpSize; ++i) values[i] = Stored(from[i]);
-        std::memcpy(reinterpret_cast<void*>(host), values, sizeof values);
-    } else {
-        for (int i = 0; i < kWarpSize; ++i)
-            write_at(host + uint64_t(i) * run.step, Stored(from[i]));
-    }
-}
-
-template <AddressKind kind, typename Stored, typename Cell>
-void store(Warp& warp, const Inst& inst) {
-    const MemoryOp& op = warp.context->memory_ops[inst.extra];
-    if (op.release) std::atomic_thread_fence(std::memory_order_release);
-    if (const AddressRun run = find_run<kind>(warp, inst, op); run.host != 0) {
-        for (int e = 0; e < op.count; ++e)
-            store_run<Stored>(cells<Cell>(warp, op.vector[e]), run, uint64_t(e) * sizeof(Stored));
-    } else if (warp.active != 0) {
-        HostAddresses to;
-        locate<kind>(warp, inst, op, Access::write, to);
-        for (int e = 0; e < op.count; ++e) {
-            const Cell* from = cells<Cell>(warp, op.vector[e]);
-            for_lanes(warp.active, [&](int lane) {
-                write_at(to.lane[lane] + uint64_t(e) * sizeof(Stored), Stored(from[lane]));
-            });
-        }
-    }
-}
-
-template <typename Stored, typename Cell>
-Handler load_from(Space space) {
+// The handler's name says where to, how an element lies in memory and in what cells the lanes' are.
+Handler access_handler(const char* opcode, Type type, Space space, int cell) {
+    const uint32_t size = ptx::size_of(type);
+    const bool extends_sign = ptx::is_signed(type) && int(size) < cell && opcode[0] == 'l';
+    std::string name = opcode;
     switch (address_kind(space)) {
-    case AddressKind::window: return load<AddressKind::window, Stored, Cell>;
-    case AddressKind::device: return load<AddressKind::device, Stored, Cell>;
-    default: return load<AddressKind::generic, Stored, Cell>;
+    case AddressKind::window: name += ".window"; break;
+    case AddressKind::device: name += ".device"; break;
+    default: name += ".generic"; break;
     }
-}
-
-template <typename Stored, typename Cell>
-Handler store_to(Space space) {
-    switch (address_kind(space)) {
-    case AddressKind::window: return store<AddressKind::window, Stored, Cell>;
-    case AddressKind::device: return store<AddressKind::device, Stored, Cell>;
-    default: return store<AddressKind::generic, Stored, Cell>;
-    }
-}
-
-Handler load_handler(Type type, Space space, int cell) {
-    const bool wide = cell == 8;
-    switch (type) {
-    case Type::s8: return wide ? load_from<int8_t, uint64_t>(space)
-                               : load_from<int8_t, uint32_t>(space);
-    case Type::s16: return wide ? load_from<int16_t, uint64_t>(space)
-                                : load_from<int16_t, uint32_t>(space);
-    case Type::s32:
-        if (wide) return load_from<int32_t, uint64_t>(space);
-        break;
-    default: break;
-    }
-    switch (ptx::size_of(type)) {
-    case 1: return wide ? load_from<uint8_t, uint64_t>(space) : load_from<uint8_t, uint32_t>(space);
-    case 2: return wide ? load_from<uint16_t, uint64_t>(space)
-                        : load_from<uint16_t, uint32_t>(space);
-    case 4: return wide ? load_from<uint32_t, uint64_t>(space)
-                        : load_from<uint32_t, uint32_t>(space);
-    case 8: return load_from<uint64_t, uint64_t>(space);
-    case 16: return load_from<Wide, Wide>(space);
-    default: return nullptr;
-    }
-}
-
-Handler store_handler(Type type, Space space, int cell) {
-    const bool wide = cell == 8;
-    switch (ptx::size_of(type)) {
-    case 1: return wide ? store_to<uint8_t, uint64_t>(space) : store_to<uint8_t, uint32_t>(space);
-    case 2: return wide ? store_to<uint16_t, uint64_t>(space)
-                        : store_to<uint16_t, uint32_t>(space);
-    case 4: return wide ? store_to<uint32_t, uint64_t>(space)
-                        : store_to<uint32_t, uint32_t>(space);
-    case 8: return store_to<uint64_t, uint64_t>(space);
-    case 16: return store_to<Wide, Wide>(space);
-    default: return nullptr;
-    }
+    name += (extends_sign ? ".s" : ".u") + std::to_string(8 * size);
+    return find_handler(name + ".b" + std::to_string(8 * cell));
 }
 
 // --- addresses as values ----------------------------------------------------------------------
@@ -279,8 +140,12 @@ bool select_memory_handler(const ptx::Instruction& source, Inst& inst, MemoryOp&
     const bool loads = opcode == "ld" || opcode == "ldu";
     const bool stores = opcode == "st";
     const bool updates = opcode == "atom" || opcode == "red";
-    if (!loads && !stores && !updates) {
+    if (!loads && !stores && !updates && opcode != "mbarrier") {
         inst.run = other_handler(source);
+        return inst.run != nullptr;
+    }
+    if (opcode == "mbarrier") {
+        inst.run = find_mbarrier_handler(source, op);
         return inst.run != nullptr;
     }
     MemoryForm form;
@@ -296,9 +161,8 @@ bool select_memory_handler(const ptx::Instruction& source, Inst& inst, MemoryOp&
             op.vector[e] = kNoSlot;
         }
     }
-    inst.run = loads    ? load_handler(form.type, form.space, op.cell)
-               : stores ? store_handler(form.type, form.space, op.cell)
-                        : find_atomic_handler(form);
+    inst.run = updates ? find_atomic_handler(form)
+                       : access_handler(loads ? "ld" : "st", form.type, form.space, op.cell);
     return inst.run != nullptr;
 }
 

@@ -1,4 +1,5 @@
-// The instructions that touch memory: ld, st, atom, red, prefetch, cvta, isspacep, fences.
+// The instructions that touch memory: ld, st, atom, red, prefetch, cvta, isspacep, fences, mbarrier;
+// and those with matrices, which have more operands than an Inst.
 #pragma once
 
 #include <memory>
@@ -8,6 +9,7 @@
 
 #include "exec/context.hpp"
 #include "exec/inst.hpp"
+#include "exec/matrices.hpp"
 #include "ptx/ast.hpp"
 
 namespace cyrt::emu {
@@ -18,9 +20,6 @@ struct MemoryOp {
     int64_t offset = 0;            // added to the address in Inst::s[0]; s[0] may be kNoSlot
     uint8_t address_cell = 8;      // bytes of a cell of s[0]: 4 or 8
     uint8_t cell = 4;              // bytes of a cell of the data: 4, 8, 16
-    uint32_t vector[8];            // with .v2 .v4 .v8: slots of the result or, where there is none,
-                                   // of the value
-    uint32_t values[8];            // atom with a vector: slots of the value
     uint32_t cache = 0;            // index of this instruction's entry in WarpContext::regions
 
     // The rest is select_memory_handler's.
@@ -28,6 +27,11 @@ struct MemoryOp {
     uint8_t count = 1;             // elements
     uint8_t size = 4;              // bytes of an element in memory
     bool acquire = false, release = false;
+
+    uint32_t vector[8];            // with .v2 .v4 .v8: slots of the result or, where there is none,
+                                   // of the value
+    uint32_t values[24];           // atom with a vector: slots of the value; the fragments of mma
+    MatrixForm matrix;             // of a matrix instruction
 };
 
 // Fills in `inst.run` and the second part of `op`. False where the form is not known.

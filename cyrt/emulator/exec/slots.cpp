@@ -114,6 +114,7 @@ private:
         }
         for (ConstantSlot& constant : program_.constants) rewrite(constant.slot);
         for (SpecialSlot& special : program_.specials) rewrite(special.slot);
+        for (ParamSlot& param : program_.params) rewrite(param.slot);
         for (FunctionCode& function : program_.functions) rewrite(function.base_slot);
         rewrite(program_.stack_slot);
     }

@@ -6,6 +6,7 @@
 
 #include "exec/code.hpp"
 #include "exec/handlers.hpp"
+#include "exec/matrices.hpp"
 #include "exec/memory_ops.hpp"
 #include "exec/moves.hpp"
 #include "exec/operand_types.hpp"
@@ -91,6 +92,23 @@ bool is_known_memory(ptx::Instruction instruction) {
     return select_memory_handler(instruction, inst, op);
 }
 
+bool is_known_matrix(const ptx::Instruction& instruction) {
+    Inst inst;
+    MemoryOp op;
+    return select_matrix_handler(instruction, inst, op);
+}
+
+bool is_known_async_copy(const ptx::Instruction& copy) {
+    for (const char* bulk : {"bulk", "reduce", "tensor"})
+        if (has_modifier(copy, bulk)) return false;
+    for (const char* sync : {"commit_group", "wait_group", "wait_all", "mbarrier"})
+        if (has_modifier(copy, sync)) return true;
+    const auto& operands = copy.operands;
+    return operands.size() >= 3 && operands[0].kind == Kind::address &&
+           operands[1].kind == Kind::address && operands[2].kind == Kind::imm &&
+           (operands[2].bits == 4 || operands[2].bits == 8 || operands[2].bits == 16);
+}
+
 bool is_known_barrier(const ptx::Instruction& instruction) {
     for (const char* action : {"sync", "arrive", "red", "warp", "wait"})
         if (has_modifier(instruction, action)) return true;
@@ -110,6 +128,8 @@ public:
         if (is_control(instruction) || is_any(instruction.opcode, {"alloca", "stacksave",
                                               "stackrestore", "pmevent", "setmaxnreg"}))
             return true;
+        if (is_matrix(instruction)) return is_known_matrix(instruction);
+        if (instruction.opcode == "cp") return is_known_async_copy(instruction);
         if (is_memory(instruction)) return is_known_memory(instruction);
         return is_known_name(full_name(instruction));
     }
@@ -147,7 +167,7 @@ bool is_memory(const ptx::Instruction& instruction) {
     return is_any(instruction.opcode,
                   {"ld", "ldu", "st", "atom", "red", "prefetch", "prefetchu", "discard",
                    "applypriority", "cvta", "isspacep", "mapa", "getctarank", "membar", "fence",
-                   "createpolicy"});
+                   "createpolicy", "mbarrier"});
 }
 
 bool waits_for_members(const ptx::Instruction& instruction) {
@@ -156,7 +176,7 @@ bool waits_for_members(const ptx::Instruction& instruction) {
 }
 
 bool may_wait(const ptx::Instruction& instruction) {
-    if (is_any(instruction.opcode, {"atom", "nanosleep", "call"})) return true;
+    if (is_any(instruction.opcode, {"atom", "nanosleep", "call", "mbarrier"})) return true;
     if (instruction.opcode != "ld") return false;
     for (const char* strong : {"volatile", "acquire", "relaxed", "mmio"})
         if (has_modifier(instruction, strong)) return true;

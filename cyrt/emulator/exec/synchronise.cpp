@@ -6,16 +6,14 @@
 
 namespace cyrt::emu {
 
-// The common case of a *.sync instruction: all active lanes name the same members, and none of
-// those is elsewhere.
+// The common case of a *.sync instruction: nobody that any active lane names is elsewhere. Lanes may
+// name different members, and even, as hardware bears it, leave themselves out.
 bool Block::members_are_here(const WarpState& warp, uint32_t slot) const {
     const Warp& lanes = warp.warp;
     const auto* members = cells<const uint32_t>(lanes, slot);
-    const uint32_t first = members[first_lane(lanes.active)];
-    uint32_t differs = 0;
-    for (int lane = 0; lane < kWarpSize; ++lane)
-        differs |= (members[lane] ^ first) & lanes.lane_on[lane];
-    return differs == 0 && (first & warp.live & ~lanes.active) == 0;
+    uint32_t named = 0;
+    for (int lane = 0; lane < kWarpSize; ++lane) named |= members[lane] & lanes.lane_on[lane];
+    return (named & warp.live & ~lanes.active) == 0;
 }
 
 // Parks the running group, apart by member mask, and lets those go on that are complete.
@@ -141,6 +139,7 @@ void Block::arrive(WarpState& warp, const Inst& inst, BarrierOp op) {
         barrier.any |= holds != 0;
         barrier.holding += count_lanes(holds);
     }
+    barrier.waited |= warp.context.waited;
     const uint32_t pc = pc_of(&inst);
     if (op == BarrierOp::arrive) make_ready(warp, pc + 1, mask);
     else warp.parked[warp.parked_count++] = {pc, mask, id, true};
@@ -160,6 +159,7 @@ void Block::complete_if_full(uint32_t id) {
                 warp.parked[kept++] = parked;
                 continue;
             }
+            warp.context.waited |= barrier.waited;
             const Inst& inst = code_[parked.pc];
             if (inst.d[0] != kNoSlot) {
                 const auto op = BarrierOp(program_->controls[inst.extra].target);

@@ -78,6 +78,14 @@ Block::Turn Block::run_warp(WarpState& warp) {
                 wait_for_members(warp, *inst);
                 next = kNever;
                 break;
+            case ControlKind::warp_barrier:
+                if (members_are_here(warp, inst->s[0])) {
+                    ++inst;
+                    continue;
+                }
+                wait_for_members(warp, *inst);
+                next = kNever;
+                break;
             case ControlKind::jump:
                 next = control.target;
                 warp.budget -= control.cost;
@@ -142,13 +150,13 @@ void Block::run_control(WarpState& warp, const Inst& inst, const Control& contro
     case ControlKind::call_indirect: return call_by_pointer(warp, inst);
     case ControlKind::ret: return return_lanes(warp, mask);
     case ControlKind::exit: return exit_lanes(warp, mask);
-    case ControlKind::warp_barrier: return wait_for_members(warp, inst);
     case ControlKind::barrier: return arrive(warp, inst, BarrierOp(control.target));
     case ControlKind::system:
         call_system(warp, SystemCall(control.target));
         break;
     case ControlKind::wait_dependencies:
         if (grid_->launch.wait_dependencies) grid_->launch.wait_dependencies();
+        warp.context.waited = true;
         break;
     case ControlKind::launch_dependents:
         if (!released_dependents_) grid_->release_dependents();

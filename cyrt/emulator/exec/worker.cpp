@@ -37,6 +37,17 @@ struct Wide {
     uint64_t lo, hi;
 };
 
+void fill_param(const ParamSlot& param, const std::byte* params, std::byte* slots) {
+    const uint32_t size = ptx::size_of(param.type);
+    uint64_t value = 0;
+    std::memcpy(&value, params + param.offset, size);
+    const uint32_t unused = 64 - 8 * size;
+    if (ptx::is_signed(param.type)) value = uint64_t(int64_t(value << unused) >> unused);
+    if (param.cell == 4) fill_constant(slots + param.slot, uint32_t(value));
+    else if (param.cell == 8) fill_constant(slots + param.slot, value);
+    else fill_constant(slots + param.slot, Wide{value, 0});
+}
+
 }  // namespace
 
 AlignedBytes aligned_bytes(uint64_t size) {
@@ -51,12 +62,24 @@ ProgramStore::ProgramStore(const Program& program) : id_(program.id) {
     local_stride_ = round_up(bytes, 64u) | 64u;
 }
 
+void ProgramStore::set_params(const Program& program, const std::byte* params) {
+    if (params_version_ != 0 && std::equal(params_.begin(), params_.end(), params)) return;
+    params_.assign(params, params + program.param_bytes);
+    ++params_version_;
+}
+
 std::unique_ptr<WarpStorage> ProgramStore::take(const Program& program) {
-    if (!free_.empty()) {
-        auto out = std::move(free_.back());
-        free_.pop_back();
-        return out;
+    auto out = free_.empty() ? make(program) : std::move(free_.back());
+    if (!free_.empty()) free_.pop_back();
+    if (out->params != params_version_) {
+        for (const ParamSlot& param : program.params)
+            fill_param(param, params_.data(), out->slots.get());
+        out->params = params_version_;
     }
+    return out;
+}
+
+std::unique_ptr<WarpStorage> ProgramStore::make(const Program& program) const {
     auto out = std::make_unique<WarpStorage>();
     out->slots = aligned_bytes(program.file_bytes);
     out->local = aligned_bytes(uint64_t(local_stride_) * kWarpSize);

@@ -19,10 +19,12 @@ struct Freed {
 using AlignedBytes = std::unique_ptr<std::byte[], Freed>;
 AlignedBytes aligned_bytes(uint64_t size);
 
-// A warp's registers and its lanes' local memory. Constants stand in their slots already.
+// A warp's registers and its lanes' local memory. Constants stand in their slots already, and so do
+// the parameters of the launch that they were last filled for.
 struct WarpStorage {
     AlignedBytes slots;
     AlignedBytes local;
+    uint64_t params = 0;               // ProgramStore::params_version_ then
 };
 
 // An activation of a function, shared by the lanes that made the call together.
@@ -45,6 +47,8 @@ public:
     uint64_t id() const { return id_; }
     uint32_t local_stride() const { return local_stride_; }
 
+    // What is handed out from now on is for launches with these parameters.
+    void set_params(const Program& program, const std::byte* params);
     std::unique_ptr<WarpStorage> take(const Program& program);
     void give(std::unique_ptr<WarpStorage> storage) { free_.push_back(std::move(storage)); }
 
@@ -52,8 +56,12 @@ public:
     uint64_t last_use = 0;
 
 private:
+    std::unique_ptr<WarpStorage> make(const Program& program) const;
+
     uint64_t id_;
     uint32_t local_stride_;
+    std::vector<std::byte> params_;
+    uint64_t params_version_ = 0;      // counts their changes
     std::vector<std::unique_ptr<WarpStorage>> free_;
 };
 

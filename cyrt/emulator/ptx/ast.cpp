@@ -30,6 +30,10 @@ uint32_t size_of(Type type) {
     return 0;
 }
 
+bool is_signed(Type type) {
+    return type == Type::s8 || type == Type::s16 || type == Type::s32 || type == Type::s64;
+}
+
 Type type_from(std::string_view text) {
     for (const TypeInfo& info : kTypes)
         if (info.name == text) return info.type;

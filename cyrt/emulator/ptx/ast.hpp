@@ -23,6 +23,7 @@ enum class Type : uint8_t {
 
 // Size of one value in bytes; 0 for `none` and `pred`.
 uint32_t size_of(Type type);
+bool is_signed(Type type);
 // "s32" -> Type::s32; Type::none where the text names no type.
 Type type_from(std::string_view text);
 

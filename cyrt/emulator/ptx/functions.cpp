@@ -63,7 +63,15 @@ private:
             if (variable.name == "_") {
                 // A prototype's nameless parameter.
             } else if (variable.space == Space::reg) {
+                const size_t first = function_.registers.size();
                 add_registers(variable.name, variable.type, parameter.lanes, variable.line);
+                // A vector is passed as its elements.
+                if (parameter.lanes > 1) variable.align = size_of(variable.type);
+                for (size_t i = first + 1; i < function_.registers.size(); ++i) {
+                    variable.name = function_.registers[i - 1].name;
+                    out.push_back(variable);
+                }
+                variable.name = function_.registers.back().name;
             } else {
                 add_symbol(variable);
             }
@@ -283,12 +291,27 @@ private:
         return out;
     }
 
+    // Results or arguments, a vector's elements in its place.
+    Operand call_list() {
+        Operand written = operands_.parse_list("(", ")");
+        Operand out;
+        out.kind = Operand::Kind::vector;
+        for (Operand& operand : written.elements) {
+            if (operand.kind != Operand::Kind::vector) {
+                out.elements.push_back(std::move(operand));
+                continue;
+            }
+            for (Operand& element : operand.elements) out.elements.push_back(std::move(element));
+        }
+        return out;
+    }
+
     // call (results), callee, (arguments), prototype;  each part but the callee may be absent.
     void call_operands(Instruction& out) {
         Operand results, arguments;
         results.kind = arguments.kind = Operand::Kind::vector;
         if (lexer_.at("(")) {
-            results = operands_.parse_list("(", ")");
+            results = call_list();
             lexer_.expect(",");
         }
         Operand callee = operands_.parse();
@@ -298,7 +321,7 @@ private:
         bool has_prototype = false;
         while (lexer_.accept(",")) {
             if (lexer_.at("(")) {
-                arguments = operands_.parse_list("(", ")");
+                arguments = call_list();
             } else {
                 out.operands.resize(3);
                 prototype = label_operand(out);

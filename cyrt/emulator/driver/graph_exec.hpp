@@ -1,0 +1,73 @@
+// An executable graph: what an instantiation made, and what may be changed in it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "driver/graph.hpp"
+#include "driver/graph_launch.hpp"
+#include "driver/graph_plan.hpp"
+#include "driver/handles.hpp"
+
+namespace cyrt::emu {
+
+class Stream;
+
+struct UpdateFailure {
+    CUgraphExecUpdateResult result;
+    const Node* node = nullptr;         // of the graph that brought the change
+    const Node* from = nullptr;
+};
+
+// INVARIANTS
+// - A launch sees the executable graph as it was at the call: changes go to a copy of the plan
+//   while launches of it are in flight.
+// - One launch runs at a time, in whichever streams they are.
+// - Its nodes are a copy of the graph's, known by the handles of those they were copied from.
+class GraphExec {
+public:
+    // Throws CUDA_ERROR_INVALID_VALUE, and sets `offender`, where the graph has a cycle.
+    GraphExec(const Graph& graph, uint64_t flags, const Node** offender);
+
+    uintptr_t handle = 0;
+    const uint64_t flags;
+
+    void launch(Stream& stream);
+
+    // Its own node for one of the graph it was made of; throws CUDA_ERROR_INVALID_VALUE.
+    Node& counterpart(CUgraphNode original);
+    // Throws CUDA_ERROR_INVALID_VALUE where the node cannot become that.
+    void set_work(Node& node, WorkPtr work);
+    void set_enabled(Node& node, bool enabled);
+    // All of it, or nothing; throws UpdateFailure.
+    void update(const Graph& graph);
+    void update_child(Node& node, const Graph& graph);
+
+    // A graph that would run as this does now.
+    std::shared_ptr<Graph> as_graph() const { return image_->clone(true); }
+
+private:
+    using Changes = std::vector<std::pair<Node*, WorkPtr>>;
+    void know(Graph& graph);
+    Plan& writable_plan();
+    void apply(const Changes& changes);
+    Changes changes_to(const Graph& image, const Graph& graph) const;
+
+    const std::shared_ptr<Graph> image_;
+    std::unordered_map<uintptr_t, Node*> by_original_;
+
+    std::mutex plan_mutex_;
+    std::shared_ptr<Plan> plan_;
+
+    std::mutex launch_mutex_;
+    uint64_t launches_ = 0;
+    Event::Mark last_;
+};
+
+HandleTable<GraphExec>& graph_execs();
+std::shared_ptr<GraphExec> graph_exec_from(CUgraphExec handle);   // CUDA_ERROR_INVALID_VALUE
+
+}  // namespace cyrt::emu

@@ -1,0 +1,168 @@
+// Running a graph's steps.
+//
+// Dependents by a programmatic edge start early in every second launch: the dependent kernel runs
+// first, and its griddepcontrol.wait runs what it waits for. So what it does before that wait meets
+// memory as it was before. A kernel that never lets dependents start does so when it ends: after
+// such a one nothing starts early.
+#include "driver/graph_launch.hpp"
+
+#include <mutex>
+
+#include "driver/context.hpp"
+#include "driver/function.hpp"
+#include "driver/graph_check.hpp"
+#include "driver/options.hpp"
+#include "driver/stream.hpp"
+
+namespace cyrt::emu {
+
+namespace {
+
+bool usable(const Context& context) {
+    return context.state() == CUDA_SUCCESS && !context.cancelled().load();
+}
+
+class GraphRun {
+public:
+    GraphRun(const GraphOperation& operation, Context& context)
+        : operation_(operation),
+          plan_(*operation.plan),
+          layout_(*plan_.layout),
+          order_(layout_.orders[operation.number & 1]),
+          context_(context) {}
+
+    void run() {
+        if (options().check)
+            run_checked();
+        else if (layout_.has_early_starts)
+            run_early();
+        else
+            for (uint32_t step : order_) run_step(step, {});
+    }
+
+private:
+    void run_step(uint32_t step, const KernelHooks& hooks) const {
+        if (!plan_.steps[step].enabled) return;
+        std::visit([&](const auto& work) { run_work(work, step, hooks); },
+                   *plan_.steps[step].work);
+    }
+
+    void run_work(const EmptyWork&, uint32_t, const KernelHooks&) const {}
+    void run_work(const ChildWork&, uint32_t, const KernelHooks&) const {}
+    void run_work(const KernelWork& work, uint32_t, const KernelHooks& hooks) const {
+        in(work.operation.function->context(),
+           [&](Context& context) { work.operation.run(context, hooks); });
+    }
+    void run_work(const CopyWork& work, uint32_t, const KernelHooks&) const {
+        in(*work.context, [&](Context& context) { work.operation.run(context); });
+    }
+    void run_work(const FillWork& work, uint32_t, const KernelHooks&) const {
+        in(*work.context, [&](Context& context) { work.operation.run(context); });
+    }
+    void run_work(const HostWork& work, uint32_t, const KernelHooks&) const {
+        in(context_, [&](Context& context) { work.operation.run(context); });
+    }
+    void run_work(const RecordWork& work, uint32_t step, const KernelHooks&) const {
+        work.event->stamp(turn(step).serial);
+    }
+    void run_work(const WaitWork&, uint32_t step, const KernelHooks&) const {
+        const Event::Mark& mark = turn(step).mark;
+        if (mark.stream) mark.stream->wait(mark.ticket);
+    }
+
+    // A fault in any context of the graph is one of the stream's.
+    template <class Body>
+    void in(Context& context, Body body) const {
+        if (!usable(context_) || !usable(context)) return;
+        body(context);
+        if (&context != &context_ && context.state() != CUDA_SUCCESS)
+            context_.fail(context.state(), "a graph's node met a fault in its own context");
+    }
+
+    const EventTurn& turn(uint32_t step) const {
+        size_t at = 0;
+        while (operation_.events[at].step != step) ++at;
+        return operation_.events[at];
+    }
+
+    // --- early starts ---------------------------------------------------------------------------
+
+    void run_early() {
+        done_.assign(plan_.steps.size(), false);
+        for (uint32_t step : order_) {
+            if (done_[step]) continue;
+            for (uint32_t dependent : layout_.after[step])
+                if (!done_[step] && may_start_early(dependent)) start_early(dependent);
+            if (!done_[step]) finish(step);
+        }
+    }
+
+    void finish(uint32_t step) {
+        run_step(step, {});
+        done_[step] = true;
+    }
+
+    bool is_ready(uint32_t step) const {
+        for (const Predecessor& earlier : layout_.before[step])
+            if (!done_[earlier.step]) return false;
+        return true;
+    }
+
+    bool may_start_early(uint32_t step) const {
+        if (((step + operation_.number) & 1) == 0 || done_[step] || !plan_.steps[step].kernel())
+            return false;
+        for (const Predecessor& earlier : layout_.before[step]) {
+            if (done_[earlier.step]) continue;
+            const KernelWork* kernel = plan_.steps[earlier.step].kernel();
+            if (earlier.ordering != Ordering::triggered || !kernel || !is_ready(earlier.step) ||
+                !kernel->operation.function->launches_dependents())
+                return false;
+        }
+        return true;
+    }
+
+    void start_early(uint32_t step) {
+        std::mutex mutex;
+        bool ran = false;
+        auto run_upstream = [&] {
+            std::lock_guard lock(mutex);        // all who wait, wait for the end of it
+            if (ran) return;
+            ran = true;
+            for (const Predecessor& earlier : layout_.before[step])
+                if (!done_[earlier.step]) finish(earlier.step);
+        };
+        KernelHooks hooks;
+        hooks.wait_dependencies = run_upstream;
+        run_step(step, hooks);
+        run_upstream();
+        done_[step] = true;
+    }
+
+    // --- checking -------------------------------------------------------------------------------
+
+    void run_checked() {
+        AccessCheck check(plan_);
+        for (uint32_t step : order_) {
+            if (!plan_.steps[step].enabled) continue;
+            KernelHooks hooks;
+            hooks.watch = check.start(step);
+            run_step(step, hooks);
+            if (!usable(context_)) continue;
+            std::string conflict = check.finish(step);
+            if (!conflict.empty()) context_.fail(CUDA_ERROR_LAUNCH_FAILED, conflict);
+        }
+    }
+
+    const GraphOperation& operation_;
+    const Plan& plan_;
+    const Layout& layout_;
+    const std::vector<uint32_t>& order_;
+    Context& context_;
+    std::vector<char> done_;
+};
+
+}  // namespace
+
+void GraphOperation::run(Context& context) const { GraphRun(*this, context).run(); }
+
+}  // namespace cyrt::emu

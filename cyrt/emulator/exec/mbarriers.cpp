@@ -1,0 +1,133 @@
+// mbarrier: barriers in shared memory that threads arrive at, and ask whether they may go on.
+//
+// A block runs on one thread of the host, so a barrier needs no atomic instruction. Its 64 bits are
+// opaque to PTX: here the arrivals still missing in this phase (20 bits), those of every phase
+// (20), and the number of phases that have ended. A state is what the bits were at the arrival.
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "exec/addressing.hpp"
+#include "exec/memory_forms.hpp"
+#include "exec/operand_types.hpp"
+
+namespace cyrt::emu {
+
+namespace {
+
+constexpr uint64_t kCount = (1 << 20) - 1;
+
+struct Barrier {
+    uint64_t pending, expected, phase;
+
+    static Barrier from(uint64_t bits) {
+        return {bits & kCount, bits >> 20 & kCount, bits >> 40};
+    }
+    uint64_t bits() const { return pending | expected << 20 | phase << 40; }
+
+    void arrive(uint64_t count) {
+        pending -= std::min(pending, count);
+        if (pending != 0) return;
+        pending = expected;
+        ++phase;
+    }
+};
+
+// Each gives the new bits, and in `result` what the instruction returns.
+struct Initialise {
+    static constexpr Access access = Access::write;
+    static uint64_t of(uint64_t, uint64_t count, uint64_t&) {
+        return Barrier{count & kCount, count & kCount, 0}.bits();
+    }
+};
+struct Invalidate {
+    static constexpr Access access = Access::write;
+    static uint64_t of(uint64_t, uint64_t, uint64_t&) { return 0; }
+};
+struct Arrive {
+    static constexpr Access access = Access::update;
+    static uint64_t of(uint64_t old, uint64_t count, uint64_t& result) {
+        Barrier barrier = Barrier::from(old);
+        barrier.arrive(count);
+        result = old;
+        return barrier.bits();
+    }
+};
+struct ArriveAndDrop {
+    static constexpr Access access = Access::update;
+    static uint64_t of(uint64_t old, uint64_t count, uint64_t& result) {
+        Barrier barrier = Barrier::from(old);
+        barrier.expected -= std::min(barrier.expected, count);
+        barrier.arrive(count);
+        result = old;
+        return barrier.bits();
+    }
+};
+struct TestState {
+    static constexpr Access access = Access::read;
+    static uint64_t of(uint64_t old, uint64_t state, uint64_t& result) {
+        result = Barrier::from(old).phase != Barrier::from(state).phase ? 0xffffffffu : 0;
+        return old;
+    }
+};
+struct TestParity {   // whether the phase of that parity, the current one or the last, has ended
+    static constexpr Access access = Access::read;
+    static uint64_t of(uint64_t old, uint64_t parity, uint64_t& result) {
+        result = (Barrier::from(old).phase & 1) != (parity & 1) ? 0xffffffffu : 0;
+        return old;
+    }
+};
+
+template <AddressKind kind, typename Op>
+void run(Warp& warp, const Inst& inst) {
+    if (warp.active == 0) return;
+    HostAddresses at;
+    locate<kind>(warp, inst, warp.context->memory_ops[inst.extra], Op::access, at);
+    const auto* operand = inst.s[1] == kNoSlot ? nullptr : cells<uint64_t>(warp, inst.s[1]);
+    auto* into = inst.d[0] == kNoSlot ? nullptr : cells<uint64_t>(warp, inst.d[0]);
+    for_lanes(warp.active, [&](int lane) {
+        auto* const place = reinterpret_cast<std::byte*>(at.lane[lane]);
+        uint64_t bits, result = 0;
+        std::memcpy(&bits, place, sizeof bits);
+        bits = Op::of(bits, operand ? operand[lane] : 1, result);
+        if (Op::access != Access::read) std::memcpy(place, &bits, sizeof bits);
+        if (into) into[lane] = result;
+    });
+}
+
+void pending_count(Warp& warp, const Inst& inst) {
+    auto* into = cells<uint64_t>(warp, inst.d[0]);
+    const auto* state = cells<uint64_t>(warp, inst.s[1]);
+    for_lanes(warp.active, [&](int lane) { into[lane] = Barrier::from(state[lane]).pending; });
+}
+
+template <typename Op>
+Handler in(ptx::Space space) {
+    return space == ptx::Space::shared ? run<AddressKind::window, Op>
+                                       : run<AddressKind::generic, Op>;
+}
+
+}  // namespace
+
+Handler find_mbarrier_handler(const ptx::Instruction& source, MemoryOp& op) {
+    op.size = 8;
+    op.count = 1;
+    for (const std::string& modifier : source.modifiers) {
+        if (modifier == "shared" || modifier == "shared::cta" || modifier == "shared::cluster")
+            op.space = ptx::Space::shared;
+        // Bytes that bulk copies bring are not counted: there are none.
+        if (modifier == "expect_tx" || modifier == "complete_tx") return nullptr;
+    }
+    const bool parity = has_modifier(source, "parity");
+    if (source.modifiers.empty()) return nullptr;
+    const std::string_view action = source.modifiers.front();
+    if (action == "init") return in<Initialise>(op.space);
+    if (action == "inval") return in<Invalidate>(op.space);
+    if (action == "arrive") return in<Arrive>(op.space);
+    if (action == "arrive_drop") return in<ArriveAndDrop>(op.space);
+    if (action == "test_wait" || action == "try_wait")
+        return parity ? in<TestParity>(op.space) : in<TestState>(op.space);
+    return action == "pending_count" ? pending_count : nullptr;
+}
+
+}  // namespace cyrt::emu

@@ -1,0 +1,202 @@
+"""What the emulated device reports of a kernel that goes wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+import cyrt
+
+pytestmark = pytest.mark.usefixtures("only_emulated")
+
+# Beside an innocent kernel in the same module: nothing may be blamed on that.
+PROGRAM = '''
+import cyrt
+
+module = cyrt.Module(r"""
+extern "C" {
+__global__ void innocent(int* out) { out[threadIdx.x] = threadIdx.x; }
+KERNEL
+}""")
+memory = cyrt.Buffer(400)
+try:
+    module["innocent"][1, 100](memory)
+    cyrt.synchronize()
+    module["faulty"][GEOMETRY](ARGUMENTS)
+    cyrt.synchronize()
+except cyrt.CudaError as error:
+    print("fault:", error.name)
+    print(error)
+'''
+
+
+@pytest.fixture
+def fault(python):
+    """Run the kernel `faulty` in a process of its own; gives the error's name and text."""
+
+    def run(kernel, geometry="1, 32", arguments="memory", **environment):
+        program = PROGRAM.replace("KERNEL", kernel).replace("GEOMETRY", geometry)
+        done = python(program.replace("ARGUMENTS", arguments), **environment)
+        assert done.returncode == 0, done.stderr
+        printed, _, fault = done.stdout.partition("fault: ")
+        name, _, text = fault.partition("\n")
+        return name, printed + text
+
+    return run
+
+
+@pytest.mark.parametrize(("access", "doing"), [
+    ("out[i] = 1;", "write"), ("out[0] = out[i];", "read"), ("atomicAdd(out + i, 1);", "atomic"),
+])
+def test_out_of_bounds(fault, access, doing):
+    name, text = fault(
+        "__global__ void faulty(int* out) {"
+        f" int i = blockIdx.x * blockDim.x + threadIdx.x; {access} }}",
+        "4, 32", CYRT_POOL="0",
+    )
+    assert name == "CUDA_ERROR_ILLEGAL_ADDRESS"
+    assert "kernel faulty, block (3,0,0), thread (4,0,0), PTX line" in text
+    assert doing in text
+    assert "of 4 bytes at address 0x" in text
+    assert "0 bytes past the end of the 400-byte allocation" in text
+
+
+def test_coordinates(fault):
+    _, text = fault(
+        "__global__ void faulty(int* out) {"
+        " if (blockIdx.y == 2 && threadIdx.z == 1 && threadIdx.y == 3 && threadIdx.x > 4)"
+        " *(int*)(size_t)out[0] = 1; }",
+        "(2, 3), (8, 4, 2)",
+    )
+    assert "block (0,2,0), thread (5,3,1)" in text or "block (1,2,0), thread (5,3,1)" in text
+    assert "write of 4 bytes at address 0x0" in text
+
+
+def test_misaligned(fault):
+    name, text = fault(
+        "__global__ void faulty(char* out) { *(int*)(out + 2 * threadIdx.x) = 1; }"
+    )
+    assert name == "CUDA_ERROR_MISALIGNED_ADDRESS"
+    assert "thread (1,0,0)" in text
+    assert "no multiple" in text
+
+
+def test_use_after_free(fault):
+    name, text = fault(
+        "__global__ void faulty(int* out) { out[threadIdx.x] = 1; }",
+        arguments="cyrt.pointer(memory.ptr, memory.nbytes), *[memory.free()][1:]", CYRT_POOL="0",
+    )
+    assert name == "CUDA_ERROR_ILLEGAL_ADDRESS"
+    assert "freed" in text
+
+
+@pytest.mark.parametrize(("kernel", "byte"), [
+    ("__global__ void faulty(int* out) { int* fresh = (int*)malloc(8); out[0] = *fresh; }", 0),
+    ("__global__ void faulty(int* out) { __shared__ char x[8]; x[0] = x[1] = 1;"
+     " __syncthreads(); out[0] = *(volatile int*)x; }", 2),
+])
+def test_uninitialised_read(fault, kernel, byte):
+    name, text = fault(kernel, CYRT_CHECK="1")
+    assert name == "CUDA_ERROR_LAUNCH_FAILED"
+    assert f"whose byte {byte} nobody has written" in text
+    assert fault(kernel)[0] == ""
+
+
+def test_shared_overrun(fault):
+    name, text = fault(
+        "__global__ void faulty(int* out) { extern __shared__ int x[];"
+        " x[threadIdx.x] = out[0]; __syncthreads(); out[1] = x[31 - threadIdx.x]; }",
+        "1, 32, 100",
+    )
+    assert name == "CUDA_ERROR_ILLEGAL_ADDRESS"
+    assert "thread (25,0,0)" in text
+    assert "of shared memory, which has 100 bytes" in text
+
+
+@pytest.mark.parametrize(("statement", "name", "reason"), [
+    ('asm volatile("trap;");', "CUDA_ERROR_LAUNCH_FAILED", "trap"),
+    ("__trap();", "CUDA_ERROR_LAUNCH_FAILED", "trap"),
+    ('asm volatile("brkpt;");', "CUDA_ERROR_LAUNCH_FAILED", "brkpt"),
+    ("((void (*)(int*))out[0])(out);", "CUDA_ERROR_INVALID_PC", "call through a pointer"),
+])
+def test_traps(fault, statement, name, reason):
+    kernel = f"__global__ void faulty(int* out) {{ if (threadIdx.x == 9) {statement} }}"
+    got, text = fault(kernel)
+    assert got == name
+    assert "thread (9,0,0)" in text
+    assert reason in text
+
+
+def test_assert(fault):
+    name, text = fault(
+        "#include <cassert>\n__global__ void faulty(int* out) { assert(out[threadIdx.x] < 20); }"
+    )
+    assert name == "CUDA_ERROR_ASSERT"
+    assert "out[threadIdx.x] < 20" in text
+    assert "thread (20,0,0)" in text
+
+
+@pytest.mark.parametrize(("statement", "waits"), [
+    ("if (threadIdx.x < 32) asm volatile(\"bar.sync 3, 64;\");"
+     " else asm volatile(\"bar.sync 4, 64;\");", "waits for barrier 3"),
+    ("if (threadIdx.x < 8) __shfl_sync(~0u, out[0], 1); else __syncthreads();",
+     "waits for the other lanes"),
+])
+def test_deadlock(fault, statement, waits):
+    name, text = fault(f"__global__ void faulty(int* out) {{ {statement} }}", "1, 64")
+    assert name == "CUDA_ERROR_LAUNCH_TIMEOUT"
+    assert waits in text
+    assert "all 64 threads left of the block wait, and none can go on" in text
+
+
+def test_stack_overflow(fault):
+    name, text = fault(
+        "__device__ int deep(int* out, int n) {"
+        " int x[64]; for (int i = 0; i < 64; ++i) x[i] = out[i] + n;"
+        " return deep(out, n + 1) + x[out[n % 64] & 63]; }\n"
+        "__global__ void faulty(int* out) { out[0] = deep(out, 0); }"
+    )
+    assert name == "CUDA_ERROR_HARDWARE_STACK_ERROR"
+    assert "stack" in text
+
+
+def test_first_fault_stays(python):
+    """After a fault every call on the device fails and names it; a reset recovers."""
+    done = python('''
+        import cyrt
+        kernel = cyrt.Kernel(r"""
+        extern "C" __global__ void faulty(int* out) { out[1 << 28] = 1; }""", "faulty")
+        memory = cyrt.Buffer(4)
+        kernel[1, 1](memory)
+        for attempt in range(2):
+            try:
+                cyrt.synchronize()
+            except cyrt.CudaError as error:
+                print("kernel faulty" in f"{error} {error.__cause__}")
+        del memory, kernel
+        cyrt.Device(0).reset()
+        memory = cyrt.Buffer(4)
+        memory.fill(1)
+        cyrt.synchronize()
+        print("recovered")
+    ''')
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["True", "True", "recovered"]
+
+
+UNSUPPORTED = b""".version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k()
+{
+    .reg .b64 %rd<2>;
+    .reg .f32 %f<5>;
+    tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}];
+    ret;
+}
+"""
+
+
+def test_unsupported_instruction_names_its_line():
+    with pytest.raises(cyrt.CudaError, match=r"(?s)line 8.*tex\.2d\.v4\.f32\.f32") as caught:
+        cyrt.Module(UNSUPPORTED)["k"]
+    assert caught.value.name == "CUDA_ERROR_INVALID_PTX"

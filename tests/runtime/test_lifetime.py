@@ -1,0 +1,203 @@
+"""How long things live: what work in flight, other objects or the host still use."""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+import gc
+import pickle
+import weakref
+
+import numpy as np
+import pytest
+
+import cyrt
+
+ENDLESS = """
+import signal, threading
+import numpy as np
+import cyrt
+endless = cyrt.Kernel('extern "C" __global__ void k(volatile int* x) { while (!*x) {} }', "k")
+pinned = cyrt.PinnedBuffer(4)
+flag = np.frombuffer(pinned, np.int32)
+flag[0] = 0
+"""
+
+
+def test_pinned_memory_that_the_host_looks_at_is_not_freed():
+    pinned = cyrt.PinnedBuffer(64)
+    array = np.frombuffer(pinned, np.uint8)
+    with pytest.raises(BufferError, match="still looks"):
+        pinned.free()
+    array[:] = 3
+    del array
+    pinned.free()
+    with pytest.raises(ValueError, match="freed"):
+        memoryview(pinned)
+
+
+def test_an_array_keeps_pinned_memory():
+    array = np.frombuffer(cyrt.PinnedBuffer(1 << 20), np.uint8)
+    gc.collect()
+    array[:] = 1
+    assert array.sum() == 1 << 20
+
+
+def test_a_view_keeps_its_buffer():
+    buffer = cyrt.Buffer(64)
+    buffer.fill(4)
+    view, gone = buffer[8:16][2:4], weakref.ref(buffer)
+    del buffer
+    assert gone() is not None
+    out = bytearray(2)
+    view.copy_to(out)
+    assert out == b"\4\4"
+    del view
+    assert gone() is None
+
+
+@pytest.mark.usefixtures("only_emulated")
+def test_a_wrapped_stream_may_end_before_the_memory_used_on_it(python):
+    done = python(
+        """
+        import ctypes
+        import cyrt
+        from cyrt.driver import table
+        buffer, out = cyrt.Buffer(64), bytearray(64)
+        driver, handle, context = table._opened, ctypes.c_void_p(), ctypes.c_void_p()
+        assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+        assert driver.cuCtxPushCurrent_v2(context) == 0
+
+        class Theirs:
+            def __init__(self):
+                assert driver.cuStreamCreate(ctypes.byref(handle), 1) == 0
+            def __cuda_stream__(self):
+                return 0, handle.value
+            def __del__(self):
+                assert driver.cuStreamDestroy_v2(handle) == 0
+
+        buffer.fill(3, Theirs())
+        buffer.copy_to(out)
+        assert out == bytes([3]) * 64
+        buffer.fill(4, Theirs())
+        in_use = cyrt.memory_stats()["in_use"]
+        buffer.free()
+        assert cyrt.memory_stats()["in_use"] == in_use - 512
+        assert cyrt.Buffer(64).ptr == cyrt.Buffer(64).ptr
+        """,
+        CYRT_DEVICE="emulated", CYRT_CHECK="0", CYRT_POOL="1",
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.usefixtures("only_emulated")
+@pytest.mark.parametrize("check", ["0", "1"])
+def test_dropping_objects_never_waits_for_a_kernel(python, check):
+    done = python(
+        ENDLESS + """
+def use():
+    kernel = cyrt.Kernel('extern "C" __global__ void k(volatile int* x) { while (!*x) {} }', "k")
+    buffer, other = cyrt.Buffer(4), cyrt.PinnedBuffer(64)
+    buffer.fill(0)
+    kernel[1, 1](buffer)
+    threading.Timer(0.2, lambda: signal.raise_signal(signal.SIGINT)).start()
+    cyrt.synchronize()
+
+try:
+    use()
+except KeyboardInterrupt:
+    print("interrupted")
+print("dropped")
+""", CYRT_EXIT_TIMEOUT="0.2", CYRT_CHECK=check, timeout=20)
+    assert (done.returncode, done.stdout) == (0, "interrupted\ndropped\n"), done.stderr
+
+
+@pytest.mark.usefixtures("only_emulated")
+def test_a_signal_handler_copies_while_a_copy_waits(python):
+    done = python(
+        ENDLESS + """
+slow, quick, side = cyrt.Buffer(1 << 20), cyrt.Buffer(1 << 20), cyrt.Stream()
+slow.fill(9)
+quick.fill(7, side)
+
+def save(*_):
+    out = bytearray(1 << 20)
+    quick.copy_to(out, side)
+    print(set(out))
+    flag[0] = 1
+
+signal.signal(signal.SIGTERM, save)
+threading.Timer(0.2, lambda: signal.raise_signal(signal.SIGTERM)).start()
+endless[1, 1](pinned)
+out = bytearray(1 << 20)
+slow.copy_to(out)
+print(set(out))
+""", timeout=20)
+    assert (done.returncode, done.stdout) == (0, "{7}\n{9}\n"), done.stderr
+
+
+@pytest.mark.usefixtures("only_emulated")
+def test_memory_of_others_used_before_a_reset(python):
+    done = python(
+        """
+        import cyrt
+        for _ in range(2):
+            k = cyrt.Kernel('extern "C" __global__ void k(int* x) { *x = 1; }', "k")
+            buffer = cyrt.Buffer(64)
+            for _ in range(2):
+                k[1, 1](cyrt.pointer(buffer.ptr, 64, owner=buffer))
+            cyrt.Device(0).reset()
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_others_do_with_memory_waits_for_our_kernel():
+    """The legacy stream, where an address's owner works, comes after the launch."""
+    slow = cyrt.Kernel('''extern "C" __global__ void slow(unsigned* x, int n) {
+        unsigned v = *x;
+        for (int i = 0; i < n; ++i) v = v * v + i;
+        *x = 5; }''', "slow")
+    buffer, legacy = cyrt.Buffer(4), cyrt.Stream.wrap(1, 0)
+    buffer.fill(0)
+    slow[1, 1](cyrt.pointer(buffer.ptr, 4), 2_000_000)
+    assert not legacy.done
+    cyrt.synchronize()
+    assert legacy.done
+
+
+@pytest.mark.parametrize("make", [
+    lambda: cyrt.Buffer(8), lambda: cyrt.Buffer(8)[2:4], lambda: cyrt.PinnedBuffer(8), cyrt.Stream,
+    cyrt.Event, lambda: cyrt.Module('extern "C" __global__ void k() {}'),
+    lambda: cyrt.Kernel('extern "C" __global__ void k() {}', "k"),
+])
+def test_what_belongs_to_this_process_is_not_pickled(make):
+    thing = make()
+    for duplicate in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="is not pickled"):
+            duplicate(thing)
+    assert weakref.ref(thing)() is thing
+
+
+@pytest.mark.parametrize("make", [
+    lambda: cyrt.Buffer(8), cyrt.Stream, cyrt.Event, lambda: cyrt.PinnedBuffer(8),
+    lambda: cyrt.Kernel('extern "C" __global__ void k() {}', "k"),
+])
+def test_initialised_once(make):
+    thing = make()
+    arguments = ("", "k") if isinstance(thing, cyrt.Kernel) else (
+        (8,) if isinstance(thing, cyrt.Buffer) else ())
+    with pytest.raises(RuntimeError, match="initialised once"):
+        thing.__init__(*arguments)
+
+
+def test_a_launch_is_made_by_a_kernel():
+    kernel = cyrt.Kernel('extern "C" __global__ void k() {}', "k")
+    with pytest.raises(TypeError, match="made by kernel"):
+        type(kernel[1, 1])()
+
+
+@pytest.mark.parametrize("bad", [None, 5, [1, 2], "text", ctypes])
+def test_what_is_no_memory(bad):
+    with pytest.raises(TypeError, match="buffer protocol"):
+        cyrt.Buffer(8).copy_from(bad)
