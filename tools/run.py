@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,7 +27,9 @@ def run(*command: object, **environment: str) -> None:
     """Run a command in the project's root; end with its status where it fails."""
     print("$", *command, flush=True)
     status = subprocess.run(
-        [str(part) for part in command], cwd=ROOT, env={**os.environ, **environment}, check=False
+        [str(part) for part in command], cwd=ROOT, check=False,
+        env={**os.environ, "PATH": f"{PYTHON.parent}{os.pathsep}{os.environ['PATH']}",
+             **environment},
     ).returncode
     if status:
         sys.exit(status)
@@ -45,8 +48,6 @@ def toolkit() -> str:
 def set_up() -> None:
     """A virtual environment with the package, built as a wheel, and what its tests need."""
     begin = time.monotonic()
-    if sys.version_info < (3, 11):
-        sys.exit(f"cyrt needs Python 3.11 or newer; {sys.executable} is {sys.version.split()[0]}")
     if not PYTHON.exists():
         print(f"$ {sys.executable} -m venv {VENV}", flush=True)
         if subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=False).returncode:
@@ -55,7 +56,10 @@ def set_up() -> None:
     pip = (PYTHON, "-m", "pip", "--quiet", "--disable-pip-version-check")
     for old in WHEELS.glob("cyrt-*.whl"):
         old.unlink()
-    run(*pip, "wheel", "--no-deps", "--wheel-dir", WHEELS,
+    # Without isolation a second run builds only what changed.
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    run(*pip, "install", *project["build-system"]["requires"], "ninja")
+    run(*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", WHEELS,
         f"-Cbuild-dir={ROOT / 'build' / f'cp{sys.version_info[0]}{sys.version_info[1]}'}", ROOT)
     (wheel,) = WHEELS.glob("cyrt-*.whl")
     run(*pip, "install", f"{wheel}[{toolkit()},test]")

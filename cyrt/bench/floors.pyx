@@ -5,7 +5,7 @@ from cyrt.driver.table cimport cu
 from cyrt.kernels.kernel cimport Kernel
 from cyrt.runtime.device cimport current_ordinal, enter, leave
 from cyrt.runtime.module cimport LoadedFunction
-from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.stream cimport current_state, flush
 
 cdef extern from *:
     """
@@ -34,7 +34,9 @@ def launch_loop(Kernel kernel not None, unsigned int grid, unsigned int block, x
     cdef CUresult result = CUDA_SUCCESS
     cdef double begin, end
     cdef int _i
-    cdef int entered = enter(ordinal, epoch, b"cuLaunchKernel")
+    cdef int entered
+    flush(current_state(ordinal))
+    entered = enter(ordinal, epoch, b"cuLaunchKernel")
     params[0], params[1], params[2], params[3] = &px, &pb, &py, &n
     with nogil:
         begin = cyrt_floor_now()

@@ -95,6 +95,32 @@ cdef int fill(PFN_cuGetProcAddress_v12000 resolve) except -1:
     bind(resolve, b"cuOccupancyMaxPotentialBlockSize", 6050,
          <void**>&cu.cuOccupancyMaxPotentialBlockSize)
     bind(resolve, b"cuLaunchKernel", 4000, <void**>&cu.cuLaunchKernel)
+    bind(resolve, b"cuGraphCreate", 10000, <void**>&cu.cuGraphCreate)
+    bind(resolve, b"cuGraphDestroy", 10000, <void**>&cu.cuGraphDestroy)
+    bind(resolve, b"cuGraphAddKernelNode", 12000, <void**>&cu.cuGraphAddKernelNode)
+    bind(resolve, b"cuGraphAddMemcpyNode", 10000, <void**>&cu.cuGraphAddMemcpyNode)
+    bind(resolve, b"cuGraphAddEmptyNode", 10000, <void**>&cu.cuGraphAddEmptyNode)
+    bind(resolve, b"cuGraphAddChildGraphNode", 10000, <void**>&cu.cuGraphAddChildGraphNode)
+    bind(resolve, b"cuGraphAddDependencies", 10000, <void**>&cu.cuGraphAddDependencies)
+    bind(resolve, b"cuGraphKernelNodeSetAttribute", 11000,
+         <void**>&cu.cuGraphKernelNodeSetAttribute)
+    bind(resolve, b"cuGraphInstantiateWithFlags", 11040, <void**>&cu.cuGraphInstantiateWithFlags)
+    bind(resolve, b"cuGraphExecDestroy", 10000, <void**>&cu.cuGraphExecDestroy)
+    bind(resolve, b"cuGraphLaunch", 10000, <void**>&cu.cuGraphLaunch)
+    bind(resolve, b"cuGraphExecKernelNodeSetParams", 12000,
+         <void**>&cu.cuGraphExecKernelNodeSetParams)
+    bind(resolve, b"cuGraphExecMemcpyNodeSetParams", 10020,
+         <void**>&cu.cuGraphExecMemcpyNodeSetParams)
+    bind(resolve, b"cuGraphExecChildGraphNodeSetParams", 11010,
+         <void**>&cu.cuGraphExecChildGraphNodeSetParams)
+    bind(resolve, b"cuGraphExecUpdate", 12000, <void**>&cu.cuGraphExecUpdate)
+    bind(resolve, b"cuStreamBeginCapture", 10010, <void**>&cu.cuStreamBeginCapture)
+    bind(resolve, b"cuStreamEndCapture", 10000, <void**>&cu.cuStreamEndCapture)
+    bind(resolve, b"cuStreamIsCapturing", 10000, <void**>&cu.cuStreamIsCapturing)
+    bind(resolve, b"cuLaunchKernelEx", 11060, <void**>&cu.cuLaunchKernelEx)
+    bind(resolve, b"cuGraphAddDependencies", 12030,
+         <void**>&cu.cuGraphAddTypedDependencies, optional=True)
+    bind(resolve, b"cuGraphGetEdges", 12030, <void**>&cu.cuGraphGetTypedEdges, optional=True)
     bind(resolve, b"cyrtEmuLastFault", 12000, <void**>&cu.cyrtEmuLastFault, optional=True)
 
 

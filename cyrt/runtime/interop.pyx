@@ -85,10 +85,14 @@ cpdef Buffer as_buffer(obj, bint write):
     if interface is not None:
         return from_interface(obj, interface, write)
     if hasattr(obj, "__dlpack__"):
-        return from_dlpack(obj, write)
+        try:
+            return from_dlpack(obj, write)
+        except (BufferError, RuntimeError) as error:
+            raise ValueError(f"memory: {type(obj).__name__} does not hand it out: {error}") \
+                from None
     raise TypeError(
-        "memory: expected a Buffer, an object with __cuda_array_interface__ or __dlpack__, or "
-        f"cyrt.pointer(address, nbytes), got {type(obj).__name__}")
+        "expected a Buffer, an array with __cuda_array_interface__ or __dlpack__, "
+        f"cyrt.pointer(address, nbytes) or None, got {type(obj).__name__}")
 
 
 cdef size_t extent(shape, strides, size_t itemsize) except? 0:

@@ -11,6 +11,9 @@ cdef class Buffer:
     cdef object owner           # whose memory it is, where it is not cyrt's
     cdef object __weakref__
 
+# Records a copy within the device; graph/encoder puts itself here.
+cdef int (*record_copy)(StreamState* stream, Block* target, CUdeviceptr to, Block* source,
+                        CUdeviceptr start, size_t nbytes) except -1
 # The block of a living Buffer; ValueError once it was freed.
 cdef Block* live_block(Buffer buffer) except NULL
 # A Buffer over somebody else's memory, ordered after `home`'s work.

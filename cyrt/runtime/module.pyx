@@ -1,5 +1,7 @@
 """Code on a device: modules, functions and what the driver tells of them."""
 
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+
 from cyrt.driver import errors, table
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu
@@ -10,6 +12,15 @@ from cyrt.runtime.device cimport (
 cdef enum:
     LOG_BYTES = 16384
     PLAIN_SMEM = 48 << 10       # dynamic shared memory that needs no opting in
+
+
+cdef unsigned long long last_serial = 0
+
+
+cdef unsigned long long new_serial() noexcept:
+    global last_serial
+    last_serial += 1
+    return last_serial
 
 
 cdef class LoadedModule:
@@ -88,6 +99,7 @@ cdef class LoadedModule:
             leave_quietly(entered)
             raise KeyError(name)
         leave(self.ordinal, entered, result, b"cuModuleGetFunction")
+        function.serial = new_serial()
         function.module = self
         function.name = name
         function.max_threads = function.attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
@@ -143,6 +155,9 @@ cdef class LoadedFunction:
 
     def __init__(self):
         raise TypeError("a LoadedFunction is made by LoadedModule.function()")
+
+    def __dealloc__(self):
+        PyMem_Free(self.layout.offsets)
 
     cdef int attribute(self, CUfunction_attribute which) except? -1:
         cdef int value = 0
@@ -200,6 +215,21 @@ cdef class LoadedFunction:
         result = cu.cuOccupancyMaxPotentialBlockSize(&grid, &block, self.handle, NULL, smem, 0)
         leave(self.module.ordinal, entered, result, b"cuOccupancyMaxPotentialBlockSize")
         return block, grid
+
+
+cdef int set_layout(LoadedFunction function, list extents) except -1:
+    cdef int i
+    if function.layout.offsets != NULL:
+        return 0
+    function.layout.offsets = <unsigned int*>PyMem_Malloc(
+        max(1, len(extents)) * sizeof(unsigned int))
+    if function.layout.offsets == NULL:
+        raise MemoryError()
+    function.layout.count = len(extents)
+    for i, (offset, size) in enumerate(extents):
+        function.layout.offsets[i] = offset
+        function.layout.nbytes = offset + size
+    return 0
 
 
 cdef int allow_smem(LoadedFunction function, unsigned int nbytes) except -1:

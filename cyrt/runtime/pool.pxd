@@ -20,6 +20,14 @@ cdef int order_use(Block* block, StreamState* stream, bint write) except -1
 # Runs an allocation again after the cache was given back, where the driver has no memory left.
 cdef int out_of_memory(int ordinal, size_t nbytes, const char* call) except -1
 
+# Launches the recordings that use the block.
+cdef int flush_block(Block* block) except -1
+# The stream's recording was committed: what rested returns to the bins, in its places.
+cdef void return_rested(StreamState* stream, unsigned long long epoch) noexcept
+# Around a commit: memory that what is being launched may use is not given back to the driver.
+cdef void begin_commit(int ordinal) noexcept
+cdef void end_commit(int ordinal) noexcept
+
 cdef inline int use(Block* block, StreamState* stream, bint write) except -1:
     if block.home == stream and block.num_readers == 0:
         return 0

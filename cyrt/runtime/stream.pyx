@@ -115,8 +115,8 @@ cdef StreamState* take_state(int ordinal, int priority) except NULL:
     cdef int entered = enter(ordinal, epoch, b"cuStreamCreateWithPriority")
     cdef StreamState* state = states[ordinal]
     while state != NULL:
-        if (state.owned and not state.in_use and state.priority == priority
-                and cu.cuStreamQuery(state.handle) == CUDA_SUCCESS):
+        if (state.owned and not state.in_use and not state.pending and not state.committing
+                and state.priority == priority and cu.cuStreamQuery(state.handle) == CUDA_SUCCESS):
             state.in_use = True
             leave(ordinal, entered, CUDA_SUCCESS, b"cuStreamQuery")
             return state
@@ -155,6 +155,7 @@ cdef int order_after(StreamState* later, StreamState* earlier) except -1:
     cdef int entered
     if later == earlier:
         return 0
+    flush(earlier)
     entered = enter(earlier.ordinal, earlier.epoch, b"cuEventRecord")
     if earlier.marker == NULL:
         result = cu.cuEventCreate(&earlier.marker, CU_EVENT_DISABLE_TIMING)
@@ -203,6 +204,7 @@ cdef CUresult query_stream(void* handle) noexcept nogil:
 
 
 cdef int wait_state(StreamState* state) except -1:
+    flush(state)
     return wait(state.ordinal, state.epoch, query_stream, state.handle, b"cuStreamSynchronize")
 
 
@@ -318,6 +320,10 @@ cdef class Stream:
     def __dealloc__(self):
         if self.state != NULL and self.state.owned:
             self.state.in_use = False
+            try:
+                flush(self.state)
+            except BaseException:
+                pass        # the device failed: whoever uses it next is told
 
     cdef StreamState* live(self) except NULL:
         if self.state == NULL:
@@ -327,7 +333,8 @@ cdef class Stream:
     @property
     def handle(self):
         """The ``CUstream``, as an int."""
-        return <size_t>self.live().handle
+        flush(self.live())
+        return <size_t>self.state.handle
 
     @property
     def device(self):
@@ -347,8 +354,11 @@ cdef class Stream:
     def done(self):
         """Whether everything put on it so far has ended."""
         cdef StreamState* state = self.live()
-        cdef int entered = enter(state.ordinal, state.epoch, b"cuStreamQuery")
-        cdef CUresult result = cu.cuStreamQuery(state.handle)
+        cdef CUresult result
+        cdef int entered
+        flush(state)
+        entered = enter(state.ordinal, state.epoch, b"cuStreamQuery")
+        result = cu.cuStreamQuery(state.handle)
         if result == CUDA_ERROR_NOT_READY:
             leave_quietly(entered)
             return False
@@ -406,7 +416,7 @@ cdef class Stream:
         return hash(<size_t>self.state)
 
     def __repr__(self):
-        return f"<cyrt.Stream {self.handle:#x} on device {self.live().ordinal}>"
+        return f"<cyrt.Stream {<size_t>self.live().handle:#x} on device {self.live().ordinal}>"
 
 
 def stream(stream=None):
@@ -447,6 +457,10 @@ def drain(double seconds):
         state = states[ordinal]
         while state != NULL:
             if state.owned:
+                try:
+                    flush(state)
+                except Exception:
+                    return False
                 entered = enter_quietly(ordinal, state.epoch)
                 if entered >= 0:
                     result = CUDA_ERROR_NOT_READY

@@ -66,11 +66,17 @@ def test_pytorch_on_a_stream_of_its_own(module, torch):
 
 
 @pytest.mark.gpu
-def test_pytorch_tensor_with_gradient_and_bfloat16(module, torch):
+def test_pytorch_tensor_that_requires_a_gradient_is_refused_by_pytorch(module, torch):
     x = torch.ones(N, device="cuda", requires_grad=True)
     y = torch.zeros(N, device="cuda")
-    module["scale"][N // 256, 256](x, y, 4.0, N)
+    with pytest.raises(ValueError, match=r"argument 1 .*detach"):
+        module["scale"][N // 256, 256](x, y, 4.0, N)
+    module["scale"][N // 256, 256](x.detach(), y, 4.0, N)
     assert (y == 4).all()
+
+
+@pytest.mark.gpu
+def test_pytorch_bfloat16_by_dlpack(torch):
     half = torch.ones(N, device="cuda", dtype=torch.bfloat16)
     buffer = cyrt.Buffer(2 * N)
     buffer.copy_from(half)
