@@ -128,13 +128,6 @@ cdef extern from "cuda.h" nogil:
 
     int CU_MEMHOSTALLOC_PORTABLE
 
-    ctypedef enum CUstreamCaptureMode:
-        CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-
-    ctypedef enum CUstreamCaptureStatus:
-        CU_STREAM_CAPTURE_STATUS_NONE
-        CU_STREAM_CAPTURE_STATUS_ACTIVE
-
     ctypedef enum CUgraphDependencyType:
         CU_GRAPH_DEPENDENCY_TYPE_DEFAULT
         CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
@@ -326,14 +319,10 @@ cdef extern from "cudaTypedefs.h" nogil:
         CUgraphExec, CUgraphNode, CUgraph) noexcept nogil
     ctypedef CUresult (*PFN_cuGraphExecUpdate_v12000)(
         CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo*) noexcept nogil
-    ctypedef CUresult (*PFN_cuStreamBeginCapture_v10010)(
-        CUstream, CUstreamCaptureMode) noexcept nogil
-    ctypedef CUresult (*PFN_cuStreamEndCapture_v10000)(CUstream, CUgraph*) noexcept nogil
-    ctypedef CUresult (*PFN_cuStreamIsCapturing_v10000)(
-        CUstream, CUstreamCaptureStatus*) noexcept nogil
     ctypedef CUresult (*PFN_cuLaunchKernelEx_v11060)(
         const CUlaunchConfig*, CUfunction, void**, void**) noexcept nogil
     ctypedef CUresult (*PFN_cuGraphAddDependencies_v12030)(
-        CUgraph, const CUgraphNode*, const CUgraphNode*, const CUgraphEdgeData*, size_t) noexcept nogil
+        CUgraph, const CUgraphNode*, const CUgraphNode*, const CUgraphEdgeData*,
+        size_t) noexcept nogil
     ctypedef CUresult (*PFN_cuGraphGetEdges_v12030)(
         CUgraph, CUgraphNode*, CUgraphNode*, CUgraphEdgeData*, size_t*) noexcept nogil

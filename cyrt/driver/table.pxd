@@ -87,9 +87,6 @@ cdef struct Driver:
     PFN_cuGraphExecMemcpyNodeSetParams_v10020 cuGraphExecMemcpyNodeSetParams
     PFN_cuGraphExecChildGraphNodeSetParams_v11010 cuGraphExecChildGraphNodeSetParams
     PFN_cuGraphExecUpdate_v12000 cuGraphExecUpdate
-    PFN_cuStreamBeginCapture_v10010 cuStreamBeginCapture
-    PFN_cuStreamEndCapture_v10000 cuStreamEndCapture
-    PFN_cuStreamIsCapturing_v10000 cuStreamIsCapturing
     PFN_cuLaunchKernelEx_v11060 cuLaunchKernelEx
     PFN_cuGraphAddDependencies_v12030 cuGraphAddTypedDependencies
     PFN_cuGraphGetEdges_v12030 cuGraphGetTypedEdges

@@ -8,6 +8,9 @@ from cyrt.driver import errors, library
 # The first error after which a device answers nothing else: ordinal -> CudaError.
 faults = {}
 
+# Names the operations that were in flight on a device; graph/encoder puts itself here.
+suspects = None
+
 _opened = None
 _emulated = False
 
@@ -114,9 +117,6 @@ cdef int fill(PFN_cuGetProcAddress_v12000 resolve) except -1:
     bind(resolve, b"cuGraphExecChildGraphNodeSetParams", 11010,
          <void**>&cu.cuGraphExecChildGraphNodeSetParams)
     bind(resolve, b"cuGraphExecUpdate", 12000, <void**>&cu.cuGraphExecUpdate)
-    bind(resolve, b"cuStreamBeginCapture", 10010, <void**>&cu.cuStreamBeginCapture)
-    bind(resolve, b"cuStreamEndCapture", 10000, <void**>&cu.cuStreamEndCapture)
-    bind(resolve, b"cuStreamIsCapturing", 10000, <void**>&cu.cuStreamIsCapturing)
     bind(resolve, b"cuLaunchKernelEx", 11060, <void**>&cu.cuLaunchKernelEx)
     bind(resolve, b"cuGraphAddDependencies", 12030,
          <void**>&cu.cuGraphAddTypedDependencies, optional=True)
@@ -213,6 +213,8 @@ cdef int fail(CUresult result, const char* call, int ordinal) except -1:
         detail = fault_text(ordinal)
     else:
         detail = "The device can be used no more in this process: restart it."
+    if suspects is not None:
+        detail = "\n".join(filter(None, (detail, suspects(ordinal))))
     error = errors.CudaError(call.decode(), code, name, text, detail)
     if 0 <= ordinal < MAX_DEVICES:
         faulted[ordinal] = 1

@@ -37,7 +37,9 @@ cdef class CommandEncoder:
     cdef unsigned long long[BEGINNINGS] beginnings
     cdef int num_beginnings
     cdef CUevent[IN_FLIGHT] marks   # behind each of the last batches
-    cdef unsigned long long batches
+    cdef unsigned long long batches, ended  # launched; seen to have ended
+    cdef list names                 # of the operations of each batch in flight
+    cdef str where                  # with CYRT_LAUNCH_BLOCKING: who recorded the last operation
     cdef list foreign               # Buffers of others that the recording uses
     cdef list kept                  # objects that live until the batch has run
     cdef object in_flight           # deque of (batch, objects)

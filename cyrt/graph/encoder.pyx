@@ -1,5 +1,6 @@
 """Recording operations for a stream, and launching them as graphs."""
 
+import sys
 import threading
 from collections import deque
 from contextlib import contextmanager
@@ -13,14 +14,13 @@ cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident()
 
 from cyrt import settings
+from cyrt.driver import table as _table
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu
 from cyrt.graph cimport hazards, plan as plans, recording as recordings
 from cyrt.graph.plan import held as _held
 from cyrt.graph.recording cimport COPY, KERNEL
-from cyrt.runtime.device cimport (
-    Device, context_of, current_ordinal, enter, enter_quietly, leave, leave_quietly, verify,
-)
+from cyrt.runtime.device cimport current_ordinal, enter, leave, verify
 from cyrt.runtime cimport memory as memories
 from cyrt.runtime.memory cimport Buffer, end_use, live_block
 from cyrt.runtime.pool cimport begin_commit, end_commit, return_rested, use
@@ -190,6 +190,7 @@ cdef int attach(CommandEncoder self, StreamState* state) except -1:
     self.min_ops = (self.max_ops + 1) // 2
     self.max_bytes = <size_t>settings.get("CYRT_MAX_MB_PER_GRAPH") << 20
     self.in_flight = deque()
+    self.names = [None] * IN_FLIGHT
     self.thread = threading.get_ident()
     recordings.clear(&self.recording)
     recordings.clear(&self.spare)
@@ -260,6 +261,8 @@ cdef int record_kernel(CommandEncoder self, LoadedFunction function, const Geome
                       <void*>function)
     state.pending = True
     self.operations += 1
+    if self.blocking:
+        self.where = caller()
     if foreign is not None:
         self.foreign = foreign if self.foreign is None else self.foreign + foreign
         if not self.deferred:
@@ -267,6 +270,34 @@ cdef int record_kernel(CommandEncoder self, LoadedFunction function, const Geome
     elif self.max_ops == 1:
         commit(self)
     return 0
+
+
+cdef str caller():
+    """Where the Python code stands that recorded an operation."""
+    frame = sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cyrt":
+        frame = frame.f_back
+    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _suspects(int ordinal):
+    """The operations of a device's batches that were launched and not seen to end."""
+    cdef CommandEncoder encoder
+    cdef dict counts = {}
+    for each in _encoders.values():
+        encoder = each
+        if encoder.state.ordinal != ordinal:
+            continue
+        if encoder.where:
+            return f"The operation was recorded at {encoder.where}."
+        for batch in range(encoder.ended, encoder.batches):
+            for name in encoder.names[batch % IN_FLIGHT] or ():
+                counts[name] = counts.get(name, 0) + 1
+    if not counts:
+        return ""
+    operations = ", ".join(f"{name} x {n}" if n > 1 else name for name, n in counts.items())
+    return (f"Operations in flight: {operations}. CYRT_LAUNCH_BLOCKING=1 names the one that "
+            "failed.")
 
 
 cdef CUresult query_event(void* handle) noexcept nogil:
@@ -286,13 +317,14 @@ cdef int make_room(CommandEncoder self) except -1:
                 b"cuEventQuery")
 
 
-cdef int let_go(CommandEncoder self) except -1:
-    """Drop what was kept for batches that have ended."""
-    while self.in_flight:
-        batch = self.in_flight[0][0]
-        if self.batches - batch <= IN_FLIGHT \
-                and cu.cuEventQuery(self.marks[<int>(batch % IN_FLIGHT)]) != CUDA_SUCCESS:
-            return 0
+cdef int look_back(CommandEncoder self) except -1:
+    """See which batches have ended, and drop what was kept for them."""
+    if self.batches - self.ended > IN_FLIGHT:
+        self.ended = self.batches - IN_FLIGHT
+    while self.ended < self.batches and cu.cuEventQuery(
+            self.marks[<int>(self.ended % IN_FLIGHT)]) == CUDA_SUCCESS:
+        self.ended += 1
+    while self.in_flight and self.in_flight[0][0] < self.ended:
         self.in_flight.popleft()
     return 0
 
@@ -331,8 +363,7 @@ cdef int commit(CommandEncoder self) except -1:
     if kept is not None or foreign is not None:
         self.in_flight.append((self.batches, kept, foreign))
     self.batches += 1
-    if self.in_flight:
-        let_go(self)
+    look_back(self)
     if foreign is not None:
         for buffer in foreign:
             end_use(<Buffer>buffer, state)
@@ -356,10 +387,12 @@ cdef int launch(CommandEncoder self, Recording* recording, list foreign) except 
     if self.graphs:
         self.plan = plans.find(state, recording, &self.stats_)
         executable = plans.lay(self.plan, recording, &self.stats_)
+        self.names[<int>(self.batches % IN_FLIGHT)] = self.plan.names
         if not state.owned:
             entered = enter(state.ordinal, state.epoch, b"cuGraphLaunch")
         result = cu.cuGraphLaunch(executable, state.handle)
     else:
+        self.names[<int>(self.batches % IN_FLIGHT)] = plans.node_names(recording)
         plans.launch_directly(state, recording)
         if not state.owned:
             entered = enter(state.ordinal, state.epoch, b"cuEventRecord")
@@ -404,4 +437,5 @@ cdef int record_copy(StreamState* state, Block* target, CUdeviceptr to, Block* s
 
 
 streams.commit_stream = commit_state
+_table.suspects = _suspects
 memories.record_copy = record_copy

@@ -15,7 +15,8 @@ cdef struct Use:
     Block* block
     bint write
 
-# Gives each block a state of the stream's recording with room for one more reader. Returns the edges needed.
+# Gives each block a state of the stream's recording, with room for one more reader; returns how
+# many edges `connect` adds at most.
 cdef int prepare(const Use* uses, int count, StreamState* stream) except -1
 # Adds the open node's edges and notes it as reader and writer. Cannot fail after `prepare`.
 cdef void connect(Recording* recording, const Use* uses, int count) noexcept

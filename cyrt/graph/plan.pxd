@@ -52,5 +52,7 @@ cdef struct PlanStats:
 cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats)
 # Makes one exec equal to the recording and returns it.
 cdef CUgraphExec lay(Plan plan, Recording* recording, PlanStats* stats) except NULL
+# What each node runs, for errors and pictures.
+cdef list node_names(Recording* recording)
 # Launches the recording's nodes one by one on the stream: no graph.
 cdef int launch_directly(StreamState* stream, Recording* recording) except -1

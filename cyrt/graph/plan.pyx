@@ -5,13 +5,13 @@ from libc.string cimport memcmp, memcpy, memset
 
 from cyrt import settings
 from cyrt.driver.cuda cimport *
-from cyrt.driver.table cimport check, cu
+from cyrt.driver.table cimport cu
 from cyrt.graph.recording cimport (
-    CHILD, CLUSTER, COOPERATIVE, COPY, EMPTY, KERNEL, Edge, Geometry, Node, Recording,
+    CHILD, CLUSTER, COOPERATIVE, COPY, EMPTY, KERNEL, Geometry, Node, Recording,
 )
 from cyrt.runtime.device cimport contexts, enter, enter_quietly, leave, leave_quietly
 from cyrt.runtime.device import reset_hooks
-from cyrt.runtime.module cimport LoadedFunction, Layout
+from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.state cimport StreamState
 
 cdef enum:
@@ -116,18 +116,22 @@ cdef Plan new_plan(StreamState* stream, Recording* recording):
     if plan.topology == NULL:
         raise MemoryError()
     memcpy(plan.topology, recording.topology, recording.topology_words * sizeof(unsigned int))
-    plan.owners, plan.names, plan.edges = [], [], []
+    plan.owners, plan.edges = [], []
+    plan.names = node_names(recording)
     for i in range(recording.num_nodes):
         node = &recording.nodes[i]
         if node.owner != NULL:
             plan.owners.append(<object>node.owner)
-        plan.names.append(node_name(node))
         last = recording.nodes[i + 1].first_edge if i + 1 < recording.num_nodes \
             else recording.num_edges
         for e in range(node.first_edge, last):
             plan.edges.append((recording.edges[e].source, i, bool(recording.edges[e].programmatic)))
     plan.patched = []
     return plan
+
+
+cdef list node_names(Recording* recording):
+    return [node_name(&recording.nodes[i]) for i in range(recording.num_nodes)]
 
 
 cdef str node_name(Node* node):

@@ -15,6 +15,7 @@ cdef class Kernel:
     cdef Param* params
     cdef int num_params
     cdef unsigned int param_bytes
+    cdef bint pdl
     cdef bint opaque                    # may reach memory that no argument names
     cdef object __weakref__
 

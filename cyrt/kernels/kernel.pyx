@@ -7,7 +7,8 @@ from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.string cimport memcpy, memset
 
-from cyrt.driver.table cimport MAX_DEVICES
+from cyrt import settings
+from cyrt.driver.table cimport MAX_DEVICES, cu
 from cyrt.graph.encoder cimport encoder_of, record_kernel
 from cyrt.graph.hazards cimport Use
 from cyrt.graph.recording cimport Geometry
@@ -109,18 +110,29 @@ cdef class Kernel:
         A C++ declaration, for code whose parameters cannot be read (``extern "C"`` kernels given
         as bytes): ``"void saxpy(float a, const float* x, float* y, int n)"``.
 
+    pdl : bool
+        Programmatic dependent launch: the kernel may start while the one it depends on still
+        runs. It executes ``griddepcontrol.wait`` (``cudaGridDependencySynchronize()``) in every
+        thread before it touches global memory. Needs compute capability 9.0; has no effect below,
+        and with ``CYRT_PDL=0``.
+
     Raises
     ------
     CompileError
         The source does not compile, or the driver refuses the code.
     KeyError
         There is no such kernel in it.
+    ValueError
+        ``pdl=True`` for a kernel without the instruction, or for code that is no source or PTX.
     """
 
-    def __init__(self, code, str name not None, *, signature=None):
+    def __init__(self, code, str name not None, *, signature=None, bint pdl=False):
         from cyrt.kernels.module import Module
 
         module = Module(code, [name], signatures=None if signature is None else {name: signature})
+        if pdl:
+            module._check_programmatic(name)
+        self.pdl = pdl
         adopt(self, module, name)
 
     def __dealloc__(self):
@@ -161,6 +173,7 @@ cdef class Kernel:
         cdef LoadedFunction function = self.loaded[ordinal]
         if function is None:
             function = self.module._function(self.symbol, ordinal)
+            function.programmatic = self.pdl and may_be_programmatic(function)
             if self.params != NULL:
                 set_layout(function, extents(self))
             self.loaded[ordinal] = function
@@ -233,6 +246,13 @@ cdef int adopt(Kernel self, module, str name) except -1:
     return 0
 
 
+cdef bint may_be_programmatic(LoadedFunction function) except *:
+    """It is the loaded image that qualifies: compiled for 9.0 or above, on such a device."""
+    return (settings.get("CYRT_PDL") and function.binary_version >= 90
+            and Device(function.module.ordinal).compute_capability >= (9, 0)
+            and cu.cuGraphAddTypedDependencies != NULL)
+
+
 cdef list extents(Kernel self):
     """``(offset, size)`` of each parameter."""
     return [(self.params[i].offset, self.params[i].size) for i in range(self.num_params)]
@@ -264,12 +284,12 @@ cdef int launch(Launch self, tuple args) except -1:
     if PyTuple_GET_SIZE(args) != count:
         raise TypeError(f"{kernel.name}: expected {count} argument{'' if count == 1 else 's'}, got "
                         f"{len(args)}\n  {kernel.signature_}")
-    if kernel.param_bytes > STACK_BYTES or count > STACK_PARAMS:
-        heap = PyMem_Malloc(count * sizeof(Use) + kernel.param_bytes)
+    if kernel.param_bytes > STACK_BYTES or count >= STACK_PARAMS:
+        heap = PyMem_Malloc((count + 1) * sizeof(Use) + kernel.param_bytes)
         if heap == NULL:
             raise MemoryError()
         uses = <Use*>heap
-        blob = <char*>heap + count * sizeof(Use)
+        blob = <char*>heap + (count + 1) * sizeof(Use)
     try:
         launch_packed(self, kernel, args, blob, uses)
     finally:
@@ -328,6 +348,10 @@ cdef int launch_packed(Launch self, Kernel kernel, tuple args, char* blob, Use* 
             except (TypeError, ValueError) as error:
                 bad_argument(kernel, i, error)
         param += 1
+    if function.module.globals != NULL:
+        uses[num_uses].block = function.module.globals
+        uses[num_uses].write = True
+        num_uses += 1
     threads = <unsigned long long>self.geometry.block[0] * self.geometry.block[1] \
         * self.geometry.block[2]
     if threads > <unsigned long long>function.max_threads or self.geometry.grid[1] > 65535 \

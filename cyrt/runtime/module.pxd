@@ -1,6 +1,7 @@
 # Loaded code: handles only. The public Module and Kernel live in cyrt/kernels.
 
 from cyrt.driver.cuda cimport CUfunction, CUfunction_attribute, CUmodule
+from cyrt.runtime.state cimport Block
 
 # Where a kernel's parameters lie in their packed bytes.
 cdef struct Layout:
@@ -12,6 +13,7 @@ cdef class LoadedModule:
     cdef CUmodule handle
     cdef readonly int ordinal
     cdef unsigned int epoch
+    cdef Block* globals         # stands for its writable __device__ variables; NULL: it has none
     cdef object __weakref__
 
 cdef class LoadedFunction:

@@ -1,5 +1,7 @@
 """Code on a device: modules, functions and what the driver tells of them."""
 
+import re
+
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 
 from cyrt.driver import errors, table
@@ -8,10 +10,23 @@ from cyrt.driver.table cimport cu
 from cyrt.runtime.device cimport (
     Device, context_of, enter, enter_quietly, leave, leave_quietly, ordinal_of,
 )
+from cyrt.runtime.pool cimport destroy_block, new_block
+from cyrt.runtime.state cimport DEVICE_MEMORY
+from cyrt.runtime.stream cimport current_state
 
 cdef enum:
     LOG_BYTES = 16384
     PLAIN_SMEM = 48 << 10       # dynamic shared memory that needs no opting in
+
+
+# A variable in PTX, but for the texts of printf; a section in a cubin.
+_GLOBAL = re.compile(rb"^\s*(?:\.(?:visible|weak|extern|common)\s+)*\.global\s(?![^\n]*\$str)",
+                     re.MULTILINE)
+
+
+cdef bint has_writable_globals(bytes code) except *:
+    """Kernels of such a module reach memory that no argument names: they are ordered."""
+    return b".nv.global" in code or _GLOBAL.search(code) is not None
 
 
 cdef unsigned long long last_serial = 0
@@ -70,9 +85,13 @@ cdef class LoadedModule:
             raise errors.CompileError("cuModuleLoadDataEx", <int>result, name, text,
                                       error.decode("utf-8", "replace").strip())
         leave(ordinal, entered, result, b"cuModuleLoadDataEx")
+        if has_writable_globals(code):
+            self.globals = new_block(0, 0, ordinal, DEVICE_MEMORY, current_state(ordinal))
 
     def __dealloc__(self):
         cdef int entered
+        if self.globals != NULL:
+            destroy_block(self.globals)
         if self.handle != NULL:
             entered = enter_quietly(self.ordinal, self.epoch)
             if entered >= 0:
@@ -175,6 +194,11 @@ cdef class LoadedFunction:
     def local_bytes(self):
         """Bytes of local memory a thread."""
         return self.attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)
+
+    @property
+    def binary_version(self):
+        """Architecture of the loaded code, 90 for 9.0."""
+        return self.attribute(CU_FUNC_ATTRIBUTE_BINARY_VERSION)
 
     def parameters(self):
         """``[(offset, size), ...]`` in bytes, or None from drivers before 12.4."""

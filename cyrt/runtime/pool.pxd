@@ -15,6 +15,7 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL
 cdef Block* new_block(CUdeviceptr address, size_t size, int ordinal, BlockKind kind,
                       StreamState* home) except NULL
 cdef void release(Block* block) noexcept
+cdef void destroy_block(Block* block) noexcept
 # Orders the stream's next operation after what other streams did with the block.
 cdef int order_use(Block* block, StreamState* stream, bint write) except -1
 # Runs an allocation again after the cache was given back, where the driver has no memory left.
