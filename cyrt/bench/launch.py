@@ -110,7 +110,7 @@ class _Bench:
         add, b, many = self.add, self.b, self.many
         for _ in range(3):
             for i in range(1009):
-                add[1 + i % 3, 256](b, b, many[i % 11], 1024)
+                add[2 + i % 3, 256](b, b, many[i % 11], 1024)
         return 3027
 
     def six(self) -> int:
@@ -179,7 +179,7 @@ def run() -> list[Row]:
     case("repoint", bench.repoint, {i: 2 for i in range(0, 400, 57)})
     case("reshape", bench.reshape, {0: 2})
     case("wide", bench.wide, {i: 2 for i in range(0, 100, 9)})
-    case("fork-join", bench.fork_join, {0: 2, 1: 3, 4: 3, 5: 4})
+    case("fork-join", bench.fork_join, {0: 2, 1: 3, 4: 3, 5: 6})
     case("loop", bench.loop, {i: 2 for i in range(11)})
     case("sync", bench.six, note="commit and wait every 6")
     bench.check(x, bench.expected)
