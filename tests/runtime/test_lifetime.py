@@ -162,8 +162,8 @@ def test_what_others_do_with_memory_waits_for_our_kernel():
     buffer.fill(0)
     slow[1, 1](cyrt.pointer(buffer.ptr, 4), 2_000_000)
     assert not legacy.done
-    cyrt.synchronize()
-    assert legacy.done
+    legacy.synchronize()
+    assert cyrt.stream().done
 
 
 @pytest.mark.parametrize("make", [
