@@ -10,6 +10,8 @@ import atexit as _atexit
 from cyrt import settings as _settings
 from cyrt.driver import table as _table
 from cyrt.driver.errors import CompileError, CudaError, OutOfMemoryError
+from cyrt.graph.encoder import CommandEncoder, batch, current_encoder
+from cyrt.graph.encoder import commit_current as commit
 from cyrt.kernels import Kernel, Module
 from cyrt.runtime import stream as _stream
 from cyrt.runtime.device import Device
@@ -22,6 +24,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Buffer",
+    "CommandEncoder",
     "CompileError",
     "CudaError",
     "Device",
@@ -32,6 +35,9 @@ __all__ = [
     "OutOfMemoryError",
     "PinnedBuffer",
     "Stream",
+    "batch",
+    "commit",
+    "current_encoder",
     "memory_stats",
     "pointer",
     "stream",

@@ -85,6 +85,25 @@ SETTINGS: dict[str, Setting] = {
     ),
     "CYRT_EMULATED_DEVICES": Setting(_count, 1, "number of emulated devices"),
     "CYRT_EMULATED_MEMORY": Setting(_size, 8 << 30, "bytes of memory of an emulated device"),
+    "CYRT_GRAPHS": Setting(
+        _switch, True, "0: every operation is launched on its stream at once, with no graph",
+    ),
+    "CYRT_LAUNCH_BLOCKING": Setting(
+        _switch, False, "1: operations run one at a time, and an error names the one",
+    ),
+    "CYRT_MAX_OPS_PER_GRAPH": Setting(_count, 128, "operations in a batch, at most"),
+    "CYRT_MAX_MB_PER_GRAPH": Setting(
+        _count, 4096, "MB of memory that a batch touches, each block once, at most",
+    ),
+    "CYRT_GRAPH_CACHE_SIZE": Setting(_count, 400, "topologies kept, at most"),
+    "CYRT_GRAPH_CACHE_BYTES": Setting(
+        _size, 256 << 20, "bytes of host and device memory in kept graphs, at most",
+    ),
+    "CYRT_GRAPH_UPDATE": Setting(
+        _choice("node", "exec", "none"), "node",
+        "how a kept graph is made equal to a batch: node by node, by a whole update, or anew",
+    ),
+    "CYRT_PDL": Setting(_switch, True, "0: no programmatic edges between kernels"),
     "CYRT_CACHE_DIR": Setting(str, None, "folder for compiled kernels; default: the user's cache"),
     "CYRT_EXIT_TIMEOUT": Setting(
         _seconds, 5.0, "seconds that the interpreter's exit waits for work in flight",

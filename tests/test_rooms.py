@@ -16,6 +16,7 @@ FLOORS = {
     "driver": 1,
     "runtime": 2,
     "jit": 4,
+    "graph": 4,
     "kernels": 5,
     "bench": 8,
     "info": 8,

@@ -23,6 +23,18 @@ cdef extern from "cuda.h" nogil:
     ctypedef struct CUevent_st:
         pass
     ctypedef CUevent_st* CUevent
+    ctypedef struct CUgraph_st:
+        pass
+    ctypedef CUgraph_st* CUgraph
+    ctypedef struct CUgraphNode_st:
+        pass
+    ctypedef CUgraphNode_st* CUgraphNode
+    ctypedef struct CUgraphExec_st:
+        pass
+    ctypedef CUgraphExec_st* CUgraphExec
+    ctypedef struct CUkern_st:
+        pass
+    ctypedef CUkern_st* CUkernel
     ctypedef struct CUuuid:
         char bytes[16]
 
@@ -94,6 +106,7 @@ cdef extern from "cuda.h" nogil:
     ctypedef enum CUmemorytype:
         CU_MEMORYTYPE_HOST
         CU_MEMORYTYPE_DEVICE
+        CU_MEMORYTYPE_UNIFIED
 
     ctypedef enum CUjit_option:
         CU_JIT_INFO_LOG_BUFFER
@@ -114,6 +127,74 @@ cdef extern from "cuda.h" nogil:
         CU_MEM_ATTACH_GLOBAL
 
     int CU_MEMHOSTALLOC_PORTABLE
+
+    ctypedef enum CUgraphDependencyType:
+        CU_GRAPH_DEPENDENCY_TYPE_DEFAULT
+        CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
+
+    int CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
+
+    ctypedef enum CUkernelNodeAttrID "CUlaunchAttributeID":
+        CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        CU_LAUNCH_ATTRIBUTE_PRIORITY
+        CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+
+    ctypedef struct ClusterDim:         # of CUlaunchAttributeValue, where it has no name
+        unsigned int x
+        unsigned int y
+        unsigned int z
+
+    ctypedef union CUkernelNodeAttrValue "CUlaunchAttributeValue":
+        ClusterDim clusterDim
+        int cooperative
+        int priority
+
+    ctypedef struct CUlaunchAttribute:
+        CUkernelNodeAttrID id
+        CUkernelNodeAttrValue value
+
+    ctypedef struct CUlaunchConfig:
+        unsigned int gridDimX
+        unsigned int gridDimY
+        unsigned int gridDimZ
+        unsigned int blockDimX
+        unsigned int blockDimY
+        unsigned int blockDimZ
+        unsigned int sharedMemBytes
+        CUstream hStream
+        CUlaunchAttribute* attrs
+        unsigned int numAttrs
+
+    ctypedef struct CUDA_KERNEL_NODE_PARAMS_v2:
+        CUfunction func
+        unsigned int gridDimX
+        unsigned int gridDimY
+        unsigned int gridDimZ
+        unsigned int blockDimX
+        unsigned int blockDimY
+        unsigned int blockDimZ
+        unsigned int sharedMemBytes
+        void** kernelParams
+        void** extra
+        CUkernel kern
+        CUcontext ctx
+
+    ctypedef struct CUDA_MEMCPY3D_v2:
+        CUmemorytype srcMemoryType
+        CUdeviceptr srcDevice
+        CUmemorytype dstMemoryType
+        CUdeviceptr dstDevice
+        size_t WidthInBytes
+        size_t Height
+        size_t Depth
+
+    ctypedef struct CUgraphEdgeData:
+        unsigned char from_port
+        unsigned char to_port
+        unsigned char type
+
+    ctypedef struct CUgraphExecUpdateResultInfo:
+        int result
 
     ctypedef enum CUdriverProcAddressQueryResult:
         CU_GET_PROC_ADDRESS_SUCCESS
@@ -210,3 +291,38 @@ cdef extern from "cudaTypedefs.h" nogil:
     ctypedef CUresult (*PFN_cuLaunchKernel_v4000)(
         CUfunction, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
         unsigned int, unsigned int, CUstream, void**, void**) noexcept nogil
+    ctypedef CUresult (*PFN_cuGraphCreate_v10000)(CUgraph*, unsigned int) noexcept nogil
+    ctypedef CUresult (*PFN_cuGraphDestroy_v10000)(CUgraph) noexcept nogil
+    ctypedef CUresult (*PFN_cuGraphAddKernelNode_v12000)(
+        CUgraphNode*, CUgraph, const CUgraphNode*, size_t, const
+        CUDA_KERNEL_NODE_PARAMS_v2*) noexcept nogil
+    ctypedef CUresult (*PFN_cuGraphAddMemcpyNode_v10000)(
+        CUgraphNode*, CUgraph, const CUgraphNode*, size_t, const CUDA_MEMCPY3D_v2*,
+        CUcontext) noexcept nogil
+    ctypedef CUresult (*PFN_cuGraphAddEmptyNode_v10000)(
+        CUgraphNode*, CUgraph, const CUgraphNode*, size_t) noexcept nogil
+    ctypedef CUresult (*PFN_cuGraphAddChildGraphNode_v10000)(
+        CUgraphNode*, CUgraph, const CUgraphNode*, size_t, CUgraph) noexcept nogil
+    ctypedef CUresult (*PFN_cuGraphAddDependencies_v10000)(
+        CUgraph, const CUgraphNode*, const CUgraphNode*, size_t) noexcept nogil
+    ctypedef CUresult (*PFN_cuGraphKernelNodeSetAttribute_v11000)(
+        CUgraphNode, CUkernelNodeAttrID, const CUkernelNodeAttrValue*) noexcept nogil
+    ctypedef CUresult (*PFN_cuGraphInstantiateWithFlags_v11040)(
+        CUgraphExec*, CUgraph, unsigned long long) noexcept nogil
+    ctypedef CUresult (*PFN_cuGraphExecDestroy_v10000)(CUgraphExec) noexcept nogil
+    ctypedef CUresult (*PFN_cuGraphLaunch_v10000)(CUgraphExec, CUstream) noexcept nogil
+    ctypedef CUresult (*PFN_cuGraphExecKernelNodeSetParams_v12000)(
+        CUgraphExec, CUgraphNode, const CUDA_KERNEL_NODE_PARAMS_v2*) noexcept nogil
+    ctypedef CUresult (*PFN_cuGraphExecMemcpyNodeSetParams_v10020)(
+        CUgraphExec, CUgraphNode, const CUDA_MEMCPY3D_v2*, CUcontext) noexcept nogil
+    ctypedef CUresult (*PFN_cuGraphExecChildGraphNodeSetParams_v11010)(
+        CUgraphExec, CUgraphNode, CUgraph) noexcept nogil
+    ctypedef CUresult (*PFN_cuGraphExecUpdate_v12000)(
+        CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo*) noexcept nogil
+    ctypedef CUresult (*PFN_cuLaunchKernelEx_v11060)(
+        const CUlaunchConfig*, CUfunction, void**, void**) noexcept nogil
+    ctypedef CUresult (*PFN_cuGraphAddDependencies_v12030)(
+        CUgraph, const CUgraphNode*, const CUgraphNode*, const CUgraphEdgeData*,
+        size_t) noexcept nogil
+    ctypedef CUresult (*PFN_cuGraphGetEdges_v12030)(
+        CUgraph, CUgraphNode*, CUgraphNode*, CUgraphEdgeData*, size_t*) noexcept nogil

@@ -72,6 +72,25 @@ cdef struct Driver:
         cuOccupancyMaxActiveBlocksPerMultiprocessor
     PFN_cuOccupancyMaxPotentialBlockSize_v6050 cuOccupancyMaxPotentialBlockSize
     PFN_cuLaunchKernel_v4000 cuLaunchKernel
+    PFN_cuGraphCreate_v10000 cuGraphCreate
+    PFN_cuGraphDestroy_v10000 cuGraphDestroy
+    PFN_cuGraphAddKernelNode_v12000 cuGraphAddKernelNode
+    PFN_cuGraphAddMemcpyNode_v10000 cuGraphAddMemcpyNode
+    PFN_cuGraphAddEmptyNode_v10000 cuGraphAddEmptyNode
+    PFN_cuGraphAddChildGraphNode_v10000 cuGraphAddChildGraphNode
+    PFN_cuGraphAddDependencies_v10000 cuGraphAddDependencies
+    PFN_cuGraphKernelNodeSetAttribute_v11000 cuGraphKernelNodeSetAttribute
+    PFN_cuGraphInstantiateWithFlags_v11040 cuGraphInstantiateWithFlags
+    PFN_cuGraphExecDestroy_v10000 cuGraphExecDestroy
+    PFN_cuGraphLaunch_v10000 cuGraphLaunch
+    PFN_cuGraphExecKernelNodeSetParams_v12000 cuGraphExecKernelNodeSetParams
+    PFN_cuGraphExecMemcpyNodeSetParams_v10020 cuGraphExecMemcpyNodeSetParams
+    PFN_cuGraphExecChildGraphNodeSetParams_v11010 cuGraphExecChildGraphNodeSetParams
+    PFN_cuGraphExecUpdate_v12000 cuGraphExecUpdate
+    PFN_cuLaunchKernelEx_v11060 cuLaunchKernelEx
+    PFN_cuGraphAddDependencies_v12030 cuGraphAddTypedDependencies
+    PFN_cuGraphGetEdges_v12030 cuGraphGetTypedEdges
+
     CUresult (*cyrtEmuLastFault)(CUdevice, char*, size_t) noexcept nogil
 
 cdef Driver cu

@@ -1,6 +1,9 @@
+from collections.abc import Callable
+
 from cyrt.driver.errors import CudaError
 
 faults: dict[int, CudaError]
+suspects: Callable[[int], str] | None
 
 def open_driver() -> None: ...
 def close() -> None: ...

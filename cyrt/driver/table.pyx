@@ -8,6 +8,9 @@ from cyrt.driver import errors, library
 # The first error after which a device answers nothing else: ordinal -> CudaError.
 faults = {}
 
+# Names the operations that were in flight on a device; graph/encoder puts itself here.
+suspects = None
+
 _opened = None
 _emulated = False
 
@@ -95,6 +98,29 @@ cdef int fill(PFN_cuGetProcAddress_v12000 resolve) except -1:
     bind(resolve, b"cuOccupancyMaxPotentialBlockSize", 6050,
          <void**>&cu.cuOccupancyMaxPotentialBlockSize)
     bind(resolve, b"cuLaunchKernel", 4000, <void**>&cu.cuLaunchKernel)
+    bind(resolve, b"cuGraphCreate", 10000, <void**>&cu.cuGraphCreate)
+    bind(resolve, b"cuGraphDestroy", 10000, <void**>&cu.cuGraphDestroy)
+    bind(resolve, b"cuGraphAddKernelNode", 12000, <void**>&cu.cuGraphAddKernelNode)
+    bind(resolve, b"cuGraphAddMemcpyNode", 10000, <void**>&cu.cuGraphAddMemcpyNode)
+    bind(resolve, b"cuGraphAddEmptyNode", 10000, <void**>&cu.cuGraphAddEmptyNode)
+    bind(resolve, b"cuGraphAddChildGraphNode", 10000, <void**>&cu.cuGraphAddChildGraphNode)
+    bind(resolve, b"cuGraphAddDependencies", 10000, <void**>&cu.cuGraphAddDependencies)
+    bind(resolve, b"cuGraphKernelNodeSetAttribute", 11000,
+         <void**>&cu.cuGraphKernelNodeSetAttribute)
+    bind(resolve, b"cuGraphInstantiateWithFlags", 11040, <void**>&cu.cuGraphInstantiateWithFlags)
+    bind(resolve, b"cuGraphExecDestroy", 10000, <void**>&cu.cuGraphExecDestroy)
+    bind(resolve, b"cuGraphLaunch", 10000, <void**>&cu.cuGraphLaunch)
+    bind(resolve, b"cuGraphExecKernelNodeSetParams", 12000,
+         <void**>&cu.cuGraphExecKernelNodeSetParams)
+    bind(resolve, b"cuGraphExecMemcpyNodeSetParams", 10020,
+         <void**>&cu.cuGraphExecMemcpyNodeSetParams)
+    bind(resolve, b"cuGraphExecChildGraphNodeSetParams", 11010,
+         <void**>&cu.cuGraphExecChildGraphNodeSetParams)
+    bind(resolve, b"cuGraphExecUpdate", 12000, <void**>&cu.cuGraphExecUpdate)
+    bind(resolve, b"cuLaunchKernelEx", 11060, <void**>&cu.cuLaunchKernelEx)
+    bind(resolve, b"cuGraphAddDependencies", 12030,
+         <void**>&cu.cuGraphAddTypedDependencies, optional=True)
+    bind(resolve, b"cuGraphGetEdges", 12030, <void**>&cu.cuGraphGetTypedEdges, optional=True)
     bind(resolve, b"cyrtEmuLastFault", 12000, <void**>&cu.cyrtEmuLastFault, optional=True)
 
 
@@ -188,6 +214,8 @@ cdef int fail(CUresult result, const char* call, int ordinal) except -1:
         detail = fault_text(ordinal)
     else:
         detail = "The device can be used no more in this process: restart it."
+    if suspects is not None:
+        detail = "\n".join(filter(None, (detail, suspects(ordinal))))
     error = errors.CudaError(call.decode(), code, name, text, detail)
     if 0 <= ordinal < MAX_DEVICES:
         faulted[ordinal] = 1

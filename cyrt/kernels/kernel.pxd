@@ -2,6 +2,7 @@
 
 from cyrt.driver.cuda cimport CUfunction
 from cyrt.driver.table cimport MAX_DEVICES
+from cyrt.graph.recording cimport Geometry
 from cyrt.kernels.packing cimport Param
 from cyrt.runtime.module cimport LoadedFunction
 
@@ -14,12 +15,12 @@ cdef class Kernel:
     cdef Param* params
     cdef int num_params
     cdef unsigned int param_bytes
+    cdef bint pdl
+    cdef bint opaque                    # may reach memory that no argument names
     cdef object __weakref__
 
     cdef LoadedFunction load(self, int ordinal)
 
 cdef class Launch:
     cdef Kernel kernel
-    cdef unsigned int grid[3]
-    cdef unsigned int block[3]
-    cdef unsigned int smem
+    cdef Geometry geometry

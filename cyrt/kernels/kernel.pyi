@@ -10,7 +10,9 @@ class Launch:
 class Kernel:
     module: Module
     name: str
-    def __init__(self, code: str | bytes, name: str, *, signature: str | None = None) -> None: ...
+    def __init__(
+        self, code: str | bytes, name: str, *, signature: str | None = None, pdl: bool = False
+    ) -> None: ...
     @staticmethod
     def _of(module: Module, name: str) -> Kernel: ...
     @property

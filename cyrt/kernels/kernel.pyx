@@ -7,20 +7,19 @@ from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.string cimport memcpy, memset
 
-from collections import deque
-
 import numpy as np
 
-from cyrt.driver.cuda cimport *
+from cyrt import settings
 from cyrt.driver.table cimport MAX_DEVICES, cu
+from cyrt.graph.encoder cimport encoder_of, record_kernel
+from cyrt.graph.hazards cimport Use
+from cyrt.graph.recording cimport Geometry
 from cyrt.kernels.packing cimport POINTER, WORD64, Param, code_of, pack_value
-from cyrt.runtime.device cimport Device, contexts, current_ordinal, enter, leave, verify
-from cyrt.runtime.event import Event
+from cyrt.runtime.device cimport Device, contexts, current_ordinal
 from cyrt.runtime.interop cimport as_buffer
-from cyrt.runtime.memory cimport Buffer, end_use, live_block
-from cyrt.runtime.module cimport LoadedFunction, allow_smem
-from cyrt.runtime.pool cimport use
-from cyrt.runtime.state cimport Block, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY, StreamState
+from cyrt.runtime.memory cimport Buffer, live_block
+from cyrt.runtime.module cimport LoadedFunction, allow_smem, set_layout
+from cyrt.runtime.state cimport Block, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY
 from cyrt.runtime.stream cimport Stream, current_stream
 
 cdef extern from "Python.h":
@@ -31,8 +30,11 @@ cdef enum:
     STACK_BYTES = 1024          # parameters that need no allocation
     STACK_PARAMS = 64
 
-# Objects of others that work in flight uses: (event behind it, objects), oldest first.
-_held = deque()
+# CUDA's vector types: structs that hold no pointer.
+POINTER_FREE = frozenset(
+    f"{base}{count}" for count in (1, 2, 3, 4) for base in (
+        "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "longlong",
+        "ulonglong", "float", "double")) | {"dim3"}
 
 
 cdef int dimension(value, str what, unsigned int* target) except -1:
@@ -91,8 +93,8 @@ cdef class Launch:
         launch(self, args)
 
     def __repr__(self):
-        return (f"<{self.kernel.name}[{triple(self.grid)}, {triple(self.block)}"
-                f"{f', {self.smem}' if self.smem else ''}]>")
+        return (f"<{self.kernel.name}[{triple(self.geometry.grid)}, {triple(self.geometry.block)}"
+                f"{f', {self.geometry.smem}' if self.geometry.smem else ''}]>")
 
 
 cdef class Kernel:
@@ -113,20 +115,31 @@ cdef class Kernel:
         A C++ declaration, for code whose parameters cannot be read (``extern "C"`` kernels given
         as bytes): ``"void saxpy(float a, const float* x, float* y, int n)"``.
 
+    pdl : bool
+        Programmatic dependent launch: the kernel may start while the one it depends on still
+        runs. It executes ``griddepcontrol.wait`` (``cudaGridDependencySynchronize()``) in every
+        thread before it touches global memory. Needs compute capability 9.0; has no effect below,
+        and with ``CYRT_PDL=0``.
+
     Raises
     ------
     CompileError
         The source does not compile, or the driver refuses the code.
     KeyError
         There is no such kernel in it.
+    ValueError
+        ``pdl=True`` for a kernel without the instruction, or for code that is no source or PTX.
     """
 
-    def __init__(self, code, str name not None, *, signature=None):
+    def __init__(self, code, str name not None, *, signature=None, bint pdl=False):
         from cyrt.kernels.module import Module
 
         if self.params != NULL:
             raise RuntimeError("a Kernel is initialised once")
         module = Module(code, [name], signatures=None if signature is None else {name: signature})
+        if pdl:
+            module._check_programmatic(name)
+        self.pdl = pdl
         adopt(self, module, name)
 
     def __dealloc__(self):
@@ -150,16 +163,16 @@ cdef class Kernel:
             raise TypeError(f"{self.name}[...]: expected [grid, block] or [grid, block, smem], got "
                             f"{config!r}")
         parts = <tuple>config
-        dimension(parts[0], "grid", bound.grid)
-        dimension(parts[1], "block", bound.block)
+        dimension(parts[0], "grid", bound.geometry.grid)
+        dimension(parts[1], "block", bound.geometry.block)
         if len(parts) == 3:
             if isinstance(parts[2], bool) or not hasattr(parts[2], "__index__"):
                 raise TypeError(f"smem: expected a number of bytes, got {parts[2]!r}")
             if not 0 <= parts[2].__index__() < 1 << 31:
                 raise ValueError(f"smem: expected a number of bytes of 0 or more, got {parts[2]}")
-            bound.smem = parts[2]
+            bound.geometry.smem = parts[2]
         else:
-            bound.smem = 0
+            bound.geometry.smem = 0
         bound.kernel = self
         return bound
 
@@ -167,6 +180,9 @@ cdef class Kernel:
         cdef LoadedFunction function = self.loaded[ordinal]
         if function is None:
             function = self.module._function(self.symbol, ordinal)
+            function.programmatic = self.pdl and may_be_programmatic(function)
+            if self.params != NULL:
+                set_layout(function, extents(self))
             self.loaded[ordinal] = function
         elif function.module.epoch != contexts[ordinal].epoch:
             raise RuntimeError(f"{self.name}: the kernel was loaded into a context of device "
@@ -233,8 +249,24 @@ cdef int adopt(Kernel self, module, str name) except -1:
         param.size = parameter.size
         param.writes = parameter.writes
         self.param_bytes = offset + parameter.size
+        self.opaque = self.opaque or parameter.indirect or (
+            parameter.code == "bytes" and parameter.size >= 8
+            and parameter.type not in POINTER_FREE)
         i += 1
+    set_layout(function, extents(self))
     return 0
+
+
+cdef bint may_be_programmatic(LoadedFunction function) except *:
+    """It is the loaded image that qualifies: compiled for 9.0 or above, on such a device."""
+    return (settings.get("CYRT_PDL") and function.binary_version >= 90
+            and Device(function.module.ordinal).compute_capability >= (9, 0)
+            and cu.cuGraphAddTypedDependencies != NULL)
+
+
+cdef list extents(Kernel self):
+    """``(offset, size)`` of each parameter."""
+    return [(self.params[i].offset, self.params[i].size) for i in range(self.num_params)]
 
 
 cdef int bad_argument(Kernel kernel, int index, error) except -1:
@@ -262,57 +294,47 @@ cdef Buffer pointer_argument(object value, bint writes):
 cdef int launch(Launch self, tuple args) except -1:
     cdef Kernel kernel = self.kernel
     cdef int count = kernel.num_params
-    cdef char stack_bytes[STACK_BYTES]
-    cdef void* stack_pointers[STACK_PARAMS]
-    cdef void* stack_buffers[STACK_PARAMS]
+    cdef char[STACK_BYTES] stack_bytes
+    cdef Use[STACK_PARAMS] stack_uses
     cdef char* blob = stack_bytes
-    cdef void** pointers = stack_pointers
-    cdef void** buffers = stack_buffers     # of each pointer parameter: its Buffer, borrowed
+    cdef Use* uses = stack_uses
     cdef void* heap = NULL
-    cdef size_t pointer_bytes
     if PyTuple_GET_SIZE(args) != count:
         raise TypeError(f"{kernel.name}: expected {count} argument{'' if count == 1 else 's'}, got "
                         f"{len(args)}\n  {kernel.signature_}")
-    if kernel.param_bytes > STACK_BYTES or count > STACK_PARAMS:
-        pointer_bytes = count * sizeof(void*)
-        heap = PyMem_Malloc(2 * pointer_bytes + kernel.param_bytes)
+    if kernel.param_bytes > STACK_BYTES or count >= STACK_PARAMS:
+        heap = PyMem_Malloc((count + 1) * sizeof(Use) + kernel.param_bytes)
         if heap == NULL:
             raise MemoryError()
-        pointers = <void**>heap
-        buffers = pointers + count
-        blob = <char*>heap + 2 * pointer_bytes
+        uses = <Use*>heap
+        blob = <char*>heap + (count + 1) * sizeof(Use)
     try:
-        launch_packed(self, kernel, args, blob, pointers, buffers)
+        launch_packed(self, kernel, args, blob, uses)
     finally:
         if heap != NULL:
             PyMem_Free(heap)
     return 0
 
 
-cdef int launch_packed(Launch self, Kernel kernel, tuple args, char* blob, void** pointers,
-                       void** buffers) except -1:
-    """Nothing is ordered or launched before every argument was found good."""
+cdef int launch_packed(Launch self, Kernel kernel, tuple args, char* blob, Use* uses) except -1:
+    """Nothing is ordered or recorded before every argument was found good."""
     cdef int ordinal = current_ordinal()
     cdef Stream current = current_stream(ordinal)
-    cdef StreamState* stream = current.state
     cdef LoadedFunction function = <LoadedFunction>kernel.load(ordinal)
     cdef Param* param = kernel.params
     cdef PyObject* value
     cdef Buffer buffer
     cdef Block* block
     cdef list foreign = None
-    cdef int i, entered
-    cdef CUresult result
+    cdef int i, num_uses = 0
     cdef unsigned long long threads
+    memset(blob, 0, kernel.param_bytes)
     for i in range(kernel.num_params):
         value = <PyObject*>PyTuple_GET_ITEM(args, i)
-        pointers[i] = blob + param.offset
-        buffers[i] = NULL
         if param.code == POINTER or (param.code == WORD64 and is_memory(<object>value)):
             if isinstance(<object>value, Buffer):
                 buffer = <Buffer>value
             elif <object>value is None:
-                memset(blob + param.offset, 0, 8)
                 param += 1
                 continue
             else:
@@ -322,82 +344,57 @@ cdef int launch_packed(Launch self, Kernel kernel, tuple args, char* blob, void*
                     bad_argument(kernel, i, error)
             try:
                 block = live_block(buffer)
-                if block.kind == FOREIGN_MEMORY:
-                    foreign = [buffer] if foreign is None else foreign + [buffer]
-                if block.ordinal != ordinal and block.kind not in (PINNED_MEMORY, MANAGED_MEMORY):
-                    raise ValueError(f"the Buffer is of device {block.ordinal}, the kernel runs on "
-                                     f"device {ordinal}")
             except ValueError as error:
                 bad_argument(kernel, i, error)
+            if block.ordinal != ordinal and block.kind != PINNED_MEMORY \
+                    and block.kind != MANAGED_MEMORY:
+                bad_argument(kernel, i, ValueError(
+                    f"the Buffer is of device {block.ordinal}, the kernel runs on device "
+                    f"{ordinal}"))
             memcpy(blob + param.offset, &buffer.address, 8)
-            buffers[i] = <void*>buffer
+            if block.kind == FOREIGN_MEMORY:
+                foreign = [buffer] if foreign is None else foreign + [buffer]
+            else:
+                uses[num_uses].block = block
+                uses[num_uses].write = param.writes
+                num_uses += 1
         else:
             try:
                 pack_value(param, <object>value, blob + param.offset)
             except (TypeError, ValueError) as error:
                 bad_argument(kernel, i, error)
         param += 1
-    threads = <unsigned long long>self.block[0] * self.block[1] * self.block[2]
-    if threads > <unsigned long long>function.max_threads:
-        too_many_threads(kernel, function, self)
-    if <long>self.smem > function.dynamic_smem:
-        allow_smem(function, self.smem)
-    for i in range(kernel.num_params):
-        if buffers[i] != NULL:
-            use(live_block(<Buffer>buffers[i]), stream, kernel.params[i].writes)
-    if stream.owned:
-        entered = verify(ordinal, stream.epoch, b"cuLaunchKernel")
-    else:
-        entered = enter(ordinal, stream.epoch, b"cuLaunchKernel")
-    with nogil:
-        result = cu.cuLaunchKernel(
-            function.handle, self.grid[0], self.grid[1], self.grid[2],
-            self.block[0], self.block[1], self.block[2], self.smem, stream.handle, pointers, NULL)
-    if result != CUDA_SUCCESS:
-        explain(kernel, self, ordinal, entered, result)
-    leave(ordinal, entered, result, b"cuLaunchKernel")
-    if foreign is not None:
-        hold(foreign, current)
-    return 0
+    if function.module.globals != NULL:
+        uses[num_uses].block = function.module.globals
+        uses[num_uses].write = True
+        num_uses += 1
+    threads = <unsigned long long>self.geometry.block[0] * self.geometry.block[1] \
+        * self.geometry.block[2]
+    if threads > <unsigned long long>function.max_threads or self.geometry.grid[1] > 65535 \
+            or self.geometry.grid[2] > 65535 or self.geometry.grid[0] > 0x7fffffff \
+            or self.geometry.block[2] > 64:
+        explain(kernel, function, &self.geometry)
+    if <long>self.geometry.smem > function.dynamic_smem:
+        allow_smem(function, self.geometry.smem)
+    return record_kernel(encoder_of(current.state), function, &self.geometry, blob, uses, num_uses,
+                         foreign, kernel.opaque, 0, NULL)
 
 
-cdef int hold(list foreign, Stream stream) except -1:
-    """Order other libraries after the launch, and keep their memory until it has run."""
-    for buffer in foreign:
-        end_use(<Buffer>buffer, stream.state)
-    while _held and is_over(_held[0][0]):
-        _held.popleft()
-    _held.append((Event(stream.device, timing=False).record(stream), foreign))
-    return 0
-
-
-cdef bint is_over(event):
-    """Whether the work before an event has ended, or its context was reset."""
-    try:
-        return event.done
-    except RuntimeError:
-        return True
-
-
-cdef int too_many_threads(Kernel kernel, LoadedFunction function, Launch launch) except -1:
-    limit = Device(function.module.ordinal).attribute("MAX_THREADS_PER_BLOCK")
-    why = (f"its {function.registers} registers a thread, or its launch bounds, allow"
-           if function.max_threads < limit else "the device allows")
-    raise ValueError(f"{kernel.name}: a block of {triple(launch.block)} has "
-                     f"{launch.block[0] * launch.block[1] * launch.block[2]:,} threads, {why} "
-                     f"{function.max_threads:,}")
-
-
-cdef int explain(Kernel kernel, Launch launch, int ordinal, int entered,
-                 CUresult result) except -1:
-    """Name the geometry that the driver refused; returns where it was something else."""
-    device = Device(ordinal)
-    if result == CUDA_ERROR_INVALID_VALUE:
-        for what, sizes in (("grid", triple(launch.grid)), ("block", triple(launch.block))):
-            for axis, size in zip("XYZ", sizes):
-                most = device.attribute(f"MAX_{what.upper()}_DIM_{axis}")
-                if size > most:
-                    leave(ordinal, entered, CUDA_SUCCESS, b"cuLaunchKernel")
-                    raise ValueError(f"{kernel.name}: {what} {sizes}: {axis.lower()} is at "
-                                     f"most {most:,} on device {ordinal}")
+cdef int explain(Kernel kernel, LoadedFunction function, Geometry* geometry) except -1:
+    """Name the part of the geometry that the kernel or the device does not allow."""
+    device = Device(function.module.ordinal)
+    grid, block = triple(geometry.grid), triple(geometry.block)
+    threads = block[0] * block[1] * block[2]
+    if threads > function.max_threads:
+        why = (f"its {function.registers} registers a thread, or its launch bounds, allow"
+               if function.max_threads < device.attribute("MAX_THREADS_PER_BLOCK")
+               else "the device allows")
+        raise ValueError(f"{kernel.name}: a block of {block} has {threads:,} threads, {why} "
+                         f"{function.max_threads:,}")
+    for what, sizes in (("grid", grid), ("block", block)):
+        for axis, size in zip("XYZ", sizes):
+            most = device.attribute(f"MAX_{what.upper()}_DIM_{axis}")
+            if size > most:
+                raise ValueError(f"{kernel.name}: {what} {sizes}: {axis.lower()} is at most "
+                                 f"{most:,} on device {device.index}")
     return 0

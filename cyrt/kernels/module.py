@@ -170,6 +170,25 @@ class Module:
             )
         return found if sizes is None else found.completed(sizes)
 
+    def _check_programmatic(self, name: str) -> None:
+        """Raise where the kernel does not execute ``griddepcontrol.wait``."""
+        symbol = self._symbol(name)
+        if isinstance(self._code, str):
+            image = compiler.compile(self._code, self._names, arch="compute_90")
+            text, symbol = image.code.decode(), image.lowered.get(name, symbol)
+        elif self._is_ptx:
+            text = self._code.decode()
+        else:
+            raise ValueError(
+                f"{name}: pdl=True wants source or PTX, whose instructions can be read"
+            )
+        _, _, body = text.partition(f".entry {symbol}")
+        if "griddepcontrol.wait" not in body.partition(".entry ")[0]:
+            raise ValueError(
+                f"{name}: pdl=True, and the kernel never executes griddepcontrol.wait "
+                "(cudaGridDependencySynchronize()) before it touches global memory"
+            )
+
     def _told(self, name: str, symbol: str) -> Signature | None:
         image = self._image(Device.current().index)
         if image is None:

@@ -22,6 +22,8 @@ cdef bint is_idle(int ordinal) noexcept:
     cdef CUresult result
     while state != NULL:
         result = CUDA_SUCCESS
+        if state.pending or state.committing:       # what is recorded may use it
+            return False
         if state.owned or state.users > 0:
             result = cu.cuStreamQuery(state.handle)
         elif state.ended and state.marker != NULL:

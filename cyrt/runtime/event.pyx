@@ -5,7 +5,7 @@ from cyrt.driver.table cimport cu
 from cyrt.runtime.device cimport (
     Device, context_of, enter, enter_quietly, leave, leave_quietly, ordinal_of,
 )
-from cyrt.runtime.stream cimport Stream, stream_of, wait
+from cyrt.runtime.stream cimport Stream, flush, stream_of, wait
 
 
 cdef CUresult query_event(void* handle) noexcept nogil:
@@ -73,6 +73,7 @@ cdef class Event:
         if target.state.ordinal != self.ordinal:
             raise ValueError(f"the event is of device {self.ordinal}, the stream of device "
                              f"{target.state.ordinal}")
+        flush(target.state)
         entered = enter(self.ordinal, self.epoch, b"cuEventRecord")
         leave(self.ordinal, entered, cu.cuEventRecord(self.handle, target.state.handle),
               b"cuEventRecord")
@@ -91,6 +92,7 @@ cdef class Event:
 
     def _hold_back(self, Stream later):
         cdef int entered
+        flush(later.state)
         leave_quietly(enter(self.ordinal, self.epoch, b"cuStreamWaitEvent"))
         entered = enter(later.state.ordinal, later.state.epoch, b"cuStreamWaitEvent")
         leave(later.state.ordinal, entered,

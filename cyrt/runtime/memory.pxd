@@ -12,6 +12,9 @@ cdef class Buffer:
     cdef int exports            # the host's views of pinned or managed memory
     cdef object __weakref__
 
+# Records a copy within the device; graph/encoder puts itself here.
+cdef int (*record_copy)(StreamState* stream, Block* target, CUdeviceptr to, Block* source,
+                        CUdeviceptr start, size_t nbytes) except -1
 # The block of a living Buffer; ValueError once it was freed, RuntimeError after a reset.
 cdef Block* live_block(Buffer buffer) except NULL
 # A Buffer over somebody else's memory, ordered after `home`'s work.

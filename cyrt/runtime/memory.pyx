@@ -10,12 +10,12 @@ from cyrt.driver.table cimport cu
 from cyrt.runtime.device cimport (
     Device, contexts, context_of, enter, leave, ordinal_of,
 )
-from cyrt.runtime.pool cimport allocate, new_block, out_of_memory, release, use
+from cyrt.runtime.pool cimport allocate, flush_block, new_block, out_of_memory, release, use
 from cyrt.runtime.state cimport (
-    Block, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY, StreamState,
+    Block, DEVICE_MEMORY, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY, StreamState,
 )
 from cyrt.runtime.stream cimport (
-    Stream, current_state, foreign_state, order_after, stream_of, wait_state,
+    Stream, current_state, flush, foreign_state, order_after, stream_of, wait_state,
 )
 from cyrt.runtime.transfer cimport to_device, to_host
 
@@ -45,7 +45,8 @@ cdef Buffer foreign_buffer(CUdeviceptr address, size_t nbytes, int ordinal, Stre
 
 
 cdef int begin_use(Buffer buffer, StreamState* stream, bint write) except -1:
-    return use(live_block(buffer), stream, write)
+    use(live_block(buffer), stream, write)
+    return flush(stream)
 
 
 cdef int end_use(Buffer buffer, StreamState* stream) except -1:
@@ -122,8 +123,8 @@ cdef class Buffer:
 
     @property
     def ptr(self):
-        """Device address, an int."""
-        live_block(self)
+        """Device address, an int; what is recorded on the memory is launched first."""
+        flush_block(live_block(self))
         return self.address
 
     @property
@@ -347,6 +348,10 @@ cdef int copy_within(Buffer target, Buffer source, StreamState* state) except -1
         aside = Buffer(source.size, state.ordinal)
         copy_within(aside, source, state)
         source, from_block = aside, aside.block
+    if (to_block.ordinal == from_block.ordinal and to_block.kind == DEVICE_MEMORY
+            and from_block.kind == DEVICE_MEMORY):
+        return record_copy(state, to_block, target.address, from_block, source.address,
+                           target.size)
     begin_use(source, state, False)
     begin_use(target, state, True)
     entered = enter(state.ordinal, state.epoch, b"cuMemcpyAsync")

@@ -1,11 +1,19 @@
 # Loaded code: handles only. The public Module and Kernel live in cyrt/kernels.
 
 from cyrt.driver.cuda cimport CUfunction, CUfunction_attribute, CUmodule
+from cyrt.runtime.state cimport Block
+
+# Where a kernel's parameters lie in their packed bytes.
+cdef struct Layout:
+    int count
+    unsigned int nbytes
+    unsigned int* offsets
 
 cdef class LoadedModule:
     cdef CUmodule handle
     cdef readonly int ordinal
     cdef unsigned int epoch
+    cdef Block* globals         # stands for its writable __device__ variables; NULL: it has none
     cdef object __weakref__
 
 cdef class LoadedFunction:
@@ -15,8 +23,13 @@ cdef class LoadedFunction:
     cdef readonly int max_threads       # per block, as its registers allow
     cdef readonly int static_smem       # bytes of shared memory it declares itself
     cdef int dynamic_smem               # bytes that a launch may ask for now
+    cdef unsigned long long serial      # a name that no other function gets, ever
+    cdef Layout layout
+    cdef bint programmatic              # executes griddepcontrol.wait first of all
 
     cdef int attribute(self, CUfunction_attribute which) except? -1
 
+# Tells the function its parameters, once.
+cdef int set_layout(LoadedFunction function, list extents) except -1
 # Lets launches ask for that much dynamic shared memory; ValueError where the device has less.
 cdef int allow_smem(LoadedFunction function, unsigned int nbytes) except -1

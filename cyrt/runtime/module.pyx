@@ -1,5 +1,9 @@
 """Code on a device: modules, functions and what the driver tells of them."""
 
+import re
+
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+
 from cyrt.driver import errors, table
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu
@@ -7,10 +11,32 @@ from cyrt.runtime.device cimport (
     Device, context_of, enter, leave, leave_quietly, ordinal_of,
 )
 from cyrt.runtime.ending cimport end_when_idle, sweep
+from cyrt.runtime.pool cimport destroy_block, new_block
+from cyrt.runtime.state cimport DEVICE_MEMORY
+from cyrt.runtime.stream cimport current_state
 
 cdef enum:
     LOG_BYTES = 16384
     PLAIN_SMEM = 48 << 10       # dynamic shared memory that needs no opting in
+
+
+# A variable in PTX, but for the texts of printf; a section in a cubin.
+_GLOBAL = re.compile(rb"^\s*(?:\.(?:visible|weak|extern|common)\s+)*\.global\s(?![^\n]*\$str)",
+                     re.MULTILINE)
+
+
+cdef bint has_writable_globals(bytes code) except *:
+    """Kernels of such a module reach memory that no argument names: they are ordered."""
+    return b".nv.global" in code or _GLOBAL.search(code) is not None
+
+
+cdef unsigned long long last_serial = 0
+
+
+cdef unsigned long long new_serial() noexcept:
+    global last_serial
+    last_serial += 1
+    return last_serial
 
 
 cdef CUresult unload(size_t handle) noexcept nogil:
@@ -65,8 +91,12 @@ cdef class LoadedModule:
             raise errors.CompileError("cuModuleLoadDataEx", <int>result, name, text,
                                       error.decode("utf-8", "replace").strip())
         leave(ordinal, entered, result, b"cuModuleLoadDataEx")
+        if has_writable_globals(code):
+            self.globals = new_block(0, 0, ordinal, DEVICE_MEMORY, current_state(ordinal))
 
     def __dealloc__(self):
+        if self.globals != NULL:
+            destroy_block(self.globals)
         if self.handle != NULL:
             end_when_idle(self.ordinal, self.epoch, unload, <size_t>self.handle)
 
@@ -87,6 +117,7 @@ cdef class LoadedModule:
             leave_quietly(entered)
             raise KeyError(name)
         leave(self.ordinal, entered, result, b"cuModuleGetFunction")
+        function.serial = new_serial()
         function.module = self
         function.name = name
         function.max_threads = function.attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
@@ -143,6 +174,9 @@ cdef class LoadedFunction:
     def __init__(self):
         raise TypeError("a LoadedFunction is made by LoadedModule.function()")
 
+    def __dealloc__(self):
+        PyMem_Free(self.layout.offsets)
+
     cdef int attribute(self, CUfunction_attribute which) except? -1:
         cdef int value = 0
         cdef int entered = enter(self.module.ordinal, self.module.epoch, b"cuFuncGetAttribute")
@@ -159,6 +193,11 @@ cdef class LoadedFunction:
     def local_bytes(self):
         """Bytes of local memory a thread."""
         return self.attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)
+
+    @property
+    def binary_version(self):
+        """Architecture of the loaded code, 90 for 9.0."""
+        return self.attribute(CU_FUNC_ATTRIBUTE_BINARY_VERSION)
 
     def parameters(self):
         """``[(offset, size), ...]`` in bytes, or None from drivers before 12.4."""
@@ -199,6 +238,21 @@ cdef class LoadedFunction:
         result = cu.cuOccupancyMaxPotentialBlockSize(&grid, &block, self.handle, NULL, smem, 0)
         leave(self.module.ordinal, entered, result, b"cuOccupancyMaxPotentialBlockSize")
         return block, grid
+
+
+cdef int set_layout(LoadedFunction function, list extents) except -1:
+    cdef int i
+    if function.layout.offsets != NULL:
+        return 0
+    function.layout.offsets = <unsigned int*>PyMem_Malloc(
+        max(1, len(extents)) * sizeof(unsigned int))
+    if function.layout.offsets == NULL:
+        raise MemoryError()
+    function.layout.count = len(extents)
+    for i, (offset, size) in enumerate(extents):
+        function.layout.offsets[i] = offset
+        function.layout.nbytes = offset + size
+    return 0
 
 
 cdef int allow_smem(LoadedFunction function, unsigned int nbytes) except -1:

@@ -15,10 +15,16 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL
 cdef Block* new_block(CUdeviceptr address, size_t size, int ordinal, BlockKind kind,
                       StreamState* home) except NULL
 cdef void release(Block* block) noexcept
+cdef void destroy_block(Block* block) noexcept
 # Orders the stream's next operation after what other streams did with the block.
 cdef int order_use(Block* block, StreamState* stream, bint write) except -1
 # Runs an allocation again after the cache was given back, where the driver has no memory left.
 cdef int out_of_memory(int ordinal, size_t nbytes, const char* call) except -1
+
+# Launches the recordings that use the block.
+cdef int flush_block(Block* block) except -1
+# The stream's recording was committed: what rested returns to the bins, in its places.
+cdef void return_rested(StreamState* stream, unsigned long long epoch) noexcept
 
 cdef inline int use(Block* block, StreamState* stream, bint write) except -1:
     if block.home == stream and block.num_readers == 0:

@@ -12,10 +12,10 @@ from cyrt.runtime.device cimport (
 from cyrt.runtime.device import reset_hooks
 from cyrt.runtime.ending cimport end_when_idle, sweep
 from cyrt.runtime.state cimport (
-    Block, BlockKind, DEVICE_MEMORY, FOREIGN_MEMORY, NUM_BINS, PINNED_MEMORY,
-    StreamState,
+    FREE, LIVE, RESTING, Block, BlockKind, DEVICE_MEMORY, FOREIGN_MEMORY, NUM_BINS,
+    PINNED_MEMORY, StreamState,
 )
-from cyrt.runtime.stream cimport order_after, states, wait_all
+from cyrt.runtime.stream cimport flush, order_after, states, wait_all
 
 cdef extern from *:
     """
@@ -172,7 +172,7 @@ cdef Block* from_idle_stream(StreamState* stream, int bin) except? NULL:
     cdef int entered
     while other != NULL:
         block = other.bins[bin]
-        if block != NULL and other != stream:
+        if block != NULL and other != stream and not other.pending and not other.committing:
             entered = enter(stream.ordinal, stream.epoch, b"cuStreamQuery")
             result = cu.cuStreamQuery(other.handle)
             leave_quietly(entered)
@@ -207,6 +207,9 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
                 block = cut(stream, size, bin)
         block.next = NULL
         block.home = stream
+        block.state = LIVE
+        if block.size < LARGE:
+            note_taken(stream, block)
         if block.slab != NULL:
             (<Slab*>block.slab).live += 1
     pool.cached -= block.size
@@ -263,6 +266,11 @@ cdef int settle_home(Block* block) except -1:
 
 
 cdef void destroy_block(Block* block) noexcept:
+    cdef int i
+    for i in range(block.num_others):
+        free(block.others[i].readers)
+    free(block.others)
+    free(block.hazard.readers)
     free(block.readers)
     free(block)
 
@@ -288,10 +296,98 @@ cdef void release(Block* block) noexcept:
                 return      # the device failed: its memory is out of reach, and stays counted
             if block.slab != NULL:
                 (<Slab*>block.slab).live -= 1
-            block.next = block.home.bins[block.bin]
-            block.home.bins[block.bin] = block
+            if block.size < LARGE and block.home.pending \
+                    and block.hazard.epoch == block.home.recording_epoch:
+                rest(block)
+            else:
+                put(block)
             return
     free_to_driver(block)
+
+
+cdef inline void put(Block* block) noexcept:
+    block.state = FREE
+    block.next = block.home.bins[block.bin]
+    block.home.bins[block.bin] = block
+
+
+cdef void rest(Block* block) noexcept:
+    """Reuse inside one batch would order work that is otherwise independent."""
+    cdef StreamState* stream = block.home
+    block.state = RESTING
+    block.next_resting = NULL
+    if stream.resting == NULL:
+        stream.resting = block
+    else:
+        stream.last_resting.next_resting = block
+    stream.last_resting = block
+
+
+cdef void note_taken(StreamState* stream, Block* block) noexcept:
+    cdef Block** grown
+    cdef int room
+    block.taken = stream.recording_epoch
+    if stream.num_taken == stream.max_taken:
+        room = 2 * stream.max_taken + 64
+        grown = <Block**>realloc(stream.taken, room * sizeof(Block*))
+        if grown == NULL:
+            return          # only the order of reuse is lost
+        stream.taken = grown
+        stream.max_taken = room
+    stream.taken[stream.num_taken] = block
+    stream.num_taken += 1
+
+
+cdef Block* substitute(StreamState* stream, int bin, unsigned long long epoch) noexcept:
+    """The first resting block of the class that an earlier batch was given."""
+    cdef Block* block = stream.resting
+    while block != NULL:
+        if block.state == RESTING and block.bin == bin and block.taken != epoch:
+            return block
+        block = block.next_resting
+    return NULL
+
+
+cdef void return_rested(StreamState* stream, unsigned long long epoch) noexcept:
+    """The batch's blocks in their order of allocation, so that the next equal batch pops the same
+    ones; a block still alive leaves its place to one freed from an earlier batch; what is left
+    over goes to the bottom. A loop then alternates between few sets of addresses."""
+    cdef Block* block
+    cdef Block** link
+    cdef int i
+    for i in range(stream.num_taken - 1, -1, -1):
+        block = stream.taken[i]
+        if block.taken != epoch or block.state == FREE:
+            continue
+        if block.state == RESTING:
+            put(block)
+            continue
+        block = substitute(stream, block.bin, epoch)
+        if block != NULL:
+            put(block)
+    stream.num_taken = 0
+    while stream.resting != NULL:
+        block = stream.resting
+        stream.resting = block.next_resting
+        if block.state == FREE:
+            continue
+        block.state = FREE
+        block.next = NULL
+        link = &stream.bins[block.bin]
+        while link[0] != NULL:
+            link = &link[0].next
+        link[0] = block
+    stream.last_resting = NULL
+
+
+cdef int flush_block(Block* block) except -1:
+    cdef int i
+    if block.hazard.stream != NULL and block.hazard.epoch == block.hazard.stream.recording_epoch:
+        flush(block.hazard.stream)
+    for i in range(block.num_others):
+        if block.others[i].epoch == block.others[i].stream.recording_epoch:
+            flush(block.others[i].stream)
+    return 0
 
 
 cdef void free_to_driver(Block* block) noexcept:

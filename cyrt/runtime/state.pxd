@@ -5,11 +5,25 @@ from cyrt.driver.cuda cimport CUdeviceptr, CUevent, CUstream
 cdef enum:
     NUM_BINS = 256
 
+cdef enum BlockState:
+    LIVE
+    FREE            # in a bin
+    RESTING         # freed, and used by a recording that is not committed
+
 cdef enum BlockKind:
     DEVICE_MEMORY
     PINNED_MEMORY
     MANAGED_MEMORY
     FOREIGN_MEMORY      # somebody else's: ordered, never freed
+
+# A block's place in one recording, see graph/hazards.
+cdef struct Hazard:
+    unsigned long long epoch    # the recording
+    StreamState* stream         # whose recording that is
+    int writer                  # its last node that wrote, -1: none
+    int num_readers             # nodes that have read since
+    int max_readers
+    int* readers
 
 cdef struct Block:
     CUdeviceptr address
@@ -20,12 +34,18 @@ cdef struct Block:
     int bin                 # size class, -1: returned straight to the driver
     void* slab              # the Slab it is cut from; NULL: a driver allocation of its own
     Block* next             # in a bin
+    Block* next_resting     # among those freed since the last commit
+    BlockState state
+    unsigned long long taken    # epoch of the recording during which it was handed out
     # Ordering: the stream that wrote last (or that the block was freed on), and those that have
     # read since. A reader waits for `home`; a writer waits for all of them and becomes `home`.
     StreamState* home
     StreamState** readers
     int num_readers
     int max_readers
+    Hazard hazard               # of the recording that used it last
+    Hazard* others              # of further recordings that read it and are pending
+    int num_others
 
 # One CUstream and the free blocks ordered on it. Never freed: an ended Stream's state serves the
 # next Stream of its priority, so no pointer to one dangles.
@@ -37,6 +57,15 @@ cdef struct StreamState:
     bint owned              # made here; else wrapped
     int users               # Stream objects that hold it
     bint ended              # wrapped, and its handle perhaps destroyed: the marker says it all
+    bint pending            # operations are recorded for it and not launched
+    bint committing         # a commit is under way
+    unsigned long long recording_epoch
+    void* encoder           # the CommandEncoder that records for it; NULL: none yet
+    Block** taken           # blocks handed out since the last commit, in order
+    int num_taken
+    int max_taken
+    Block* resting          # freed since the last commit, the first one freed first
+    Block* last_resting
     CUevent marker          # recorded anew for each wait of another stream
     Block* bins[NUM_BINS]
     StreamState* next       # of the same device

@@ -9,6 +9,15 @@ from cyrt.driver.cuda cimport CUevent, CUresult, CUstream
 from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.runtime.state cimport StreamState
 
+# Launches what is recorded for a stream; graph/encoder puts itself here.
+cdef int (*commit_stream)(StreamState* stream) except -1
+
+# Before anything is put on a stream directly, or told of it: what is recorded goes first.
+cdef inline int flush(StreamState* stream) except -1:
+    if stream.pending or stream.committing:
+        return commit_stream(stream)
+    return 0
+
 # The states of each device, linked.
 cdef StreamState* states[MAX_DEVICES]
 

@@ -114,8 +114,8 @@ cdef StreamState* take_state(int ordinal, int priority) except NULL:
     cdef int entered = enter(ordinal, epoch, b"cuStreamCreateWithPriority")
     cdef StreamState* state = states[ordinal]
     while state != NULL:
-        if (state.owned and state.users == 0 and state.priority == priority
-                and cu.cuStreamQuery(state.handle) == CUDA_SUCCESS):
+        if (state.owned and state.users == 0 and not state.pending and not state.committing
+                and state.priority == priority and cu.cuStreamQuery(state.handle) == CUDA_SUCCESS):
             leave(ordinal, entered, CUDA_SUCCESS, b"cuStreamQuery")
             return state
         state = state.next
@@ -163,6 +163,7 @@ cdef int order_after(StreamState* later, StreamState* earlier) except -1:
     if later == earlier or earlier.epoch != contexts[earlier.ordinal].epoch:
         return 0        # work of a context that was reset is over
     if not earlier.ended:
+        flush(earlier)
         entered = enter(earlier.ordinal, earlier.epoch, b"cuEventRecord")
         leave(earlier.ordinal, entered, mark(earlier), b"cuEventRecord")
     if earlier.marker != NULL:
@@ -208,6 +209,7 @@ cdef CUresult query_stream(void* handle) noexcept nogil:
 
 
 cdef int wait_state(StreamState* state) except -1:
+    flush(state)
     return wait(state.ordinal, state.epoch, query_stream, state.handle, b"cuStreamSynchronize")
 
 
@@ -339,6 +341,10 @@ cdef class Stream:
     def __dealloc__(self):
         if self.state != NULL:
             self.state.users -= 1
+            try:
+                flush(self.state)
+            except BaseException:
+                pass        # the device failed: whoever uses it next is told
 
     cdef StreamState* live(self) except NULL:
         if self.state == NULL:
@@ -348,7 +354,8 @@ cdef class Stream:
     @property
     def handle(self):
         """The ``CUstream``, as an int."""
-        return <size_t>self.live().handle
+        flush(self.live())
+        return <size_t>self.state.handle
 
     @property
     def device(self):
@@ -368,8 +375,11 @@ cdef class Stream:
     def done(self):
         """Whether everything put on it so far has ended."""
         cdef StreamState* state = self.live()
-        cdef int entered = enter(state.ordinal, state.epoch, b"cuStreamQuery")
-        cdef CUresult result = cu.cuStreamQuery(state.handle)
+        cdef CUresult result
+        cdef int entered
+        flush(state)
+        entered = enter(state.ordinal, state.epoch, b"cuStreamQuery")
+        result = cu.cuStreamQuery(state.handle)
         if result == CUDA_ERROR_NOT_READY:
             leave_quietly(entered)
             return False
@@ -434,7 +444,7 @@ cdef class Stream:
     def __repr__(self):
         if self.state == NULL:
             return "<cyrt.Stream, not initialised>"
-        return f"<cyrt.Stream {self.handle:#x} on device {self.state.ordinal}>"
+        return f"<cyrt.Stream {<size_t>self.state.handle:#x} on device {self.state.ordinal}>"
 
 
 def stream(stream=None):
@@ -481,6 +491,10 @@ def drain(double seconds):
         state = states[ordinal]
         while state != NULL:
             if state.owned:
+                try:
+                    flush(state)
+                except Exception:
+                    return False
                 entered = enter_quietly(ordinal, state.epoch)
                 if entered >= 0:
                     result = CUDA_ERROR_NOT_READY

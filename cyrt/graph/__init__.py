@@ -1,0 +1,1 @@
+"""Operations become graphs: recorded, keyed by topology, laid over cached executable graphs."""

@@ -1,0 +1,85 @@
+"""Read after write, write after write, write after read: on memory, within one recording."""
+
+from libc.stdlib cimport free, realloc
+
+from cyrt.graph.recording cimport Recording, add_edge
+from cyrt.runtime.state cimport Block, Hazard, StreamState
+
+
+cdef bint pending(const Hazard* hazard) noexcept:
+    """Whether the recording it speaks of has not been committed."""
+    return hazard.stream != NULL and hazard.stream.recording_epoch == hazard.epoch
+
+
+cdef int make_current(Block* block, unsigned long long epoch) except -1:
+    """Put this epoch's state into the block's own slot; another pending one moves to the list."""
+    cdef Hazard own = block.hazard
+    cdef Hazard* grown
+    cdef int i, kept = 0
+    for i in range(block.num_others):
+        if block.others[i].epoch == epoch:
+            block.hazard = block.others[i]
+            block.others[i] = own
+            return 0
+    if not pending(&own):
+        block.hazard.epoch = epoch
+        block.hazard.writer = -1
+        block.hazard.num_readers = 0
+        return 0
+    for i in range(block.num_others):           # those committed since are forgotten
+        if pending(&block.others[i]):
+            block.others[kept] = block.others[i]
+            kept += 1
+        else:
+            free(block.others[i].readers)
+    block.num_others = kept
+    grown = <Hazard*>realloc(block.others, (kept + 1) * sizeof(Hazard))
+    if grown == NULL:
+        raise MemoryError()
+    block.others = grown
+    block.others[kept] = own
+    block.num_others = kept + 1
+    block.hazard.epoch = epoch
+    block.hazard.writer = -1
+    block.hazard.num_readers = 0
+    block.hazard.max_readers = 0
+    block.hazard.readers = NULL
+    return 0
+
+
+cdef int prepare(const Use* uses, int count, StreamState* stream) except -1:
+    cdef int i, room, edges = 0
+    cdef Block* block
+    cdef int* grown
+    for i in range(count):
+        block = uses[i].block
+        if block.hazard.epoch != stream.recording_epoch:
+            make_current(block, stream.recording_epoch)
+            block.hazard.stream = stream
+        if block.hazard.num_readers + 2 > block.hazard.max_readers:
+            room = 2 * block.hazard.max_readers + 4
+            grown = <int*>realloc(block.hazard.readers, room * sizeof(int))
+            if grown == NULL:
+                raise MemoryError()
+            block.hazard.readers = grown
+            block.hazard.max_readers = room
+        edges += 1 + block.hazard.num_readers
+    return edges
+
+
+cdef void connect(Recording* recording, const Use* uses, int count) noexcept:
+    cdef int i, j, node = recording.num_nodes
+    cdef Hazard* hazard
+    for i in range(count):
+        hazard = &uses[i].block.hazard
+        if hazard.writer != node:
+            add_edge(recording, hazard.writer)
+        if uses[i].write:
+            for j in range(hazard.num_readers):
+                if hazard.readers[j] != node:
+                    add_edge(recording, hazard.readers[j])
+            hazard.writer = node
+            hazard.num_readers = 0
+        elif not (hazard.num_readers and hazard.readers[hazard.num_readers - 1] == node):
+            hazard.readers[hazard.num_readers] = node
+            hazard.num_readers += 1

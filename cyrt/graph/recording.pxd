@@ -1,0 +1,78 @@
+# A recording: the operations since the last commit, as plain arrays.
+#
+# INVARIANTS
+# - Recording makes no driver call and no Python object; the arrays are reused by the next batch.
+# - The topology is a sequence of integers built from fields, never from raw structs: for each node
+#   its kind, attributes and function serial, then its edges. `hash` folds the same integers.
+# - Geometry and parameters are not in the topology: they are patched.
+# - Parameter bytes between parameters are zero: equal recordings are equal byte for byte.
+# - At most LANES chains cover the nodes, by edges added while recording: a wider graph is slow to
+#   launch and gains nothing.
+
+from cyrt.driver.cuda cimport CUdeviceptr, CUfunction, CUgraph
+from cyrt.runtime.module cimport LoadedFunction, Layout
+
+cdef enum:
+    LANES = 8
+
+cdef enum NodeKind:
+    KERNEL
+    COPY            # within the device; parameters: target, source, bytes
+    EMPTY
+    CHILD           # parameters: the CUgraph
+
+cdef enum NodeFlags:
+    PROGRAMMATIC = 1        # executes griddepcontrol.wait before it touches global memory
+    COOPERATIVE = 2
+    CLUSTER = 4
+
+cdef struct Geometry:
+    unsigned int grid[3]
+    unsigned int block[3]
+    unsigned int smem
+
+cdef struct Node:
+    NodeKind kind
+    unsigned int flags
+    unsigned int cluster[3]
+    CUfunction function
+    const Layout* layout        # of the parameters; NULL where there are none
+    size_t params               # offset in the blob
+    size_t param_bytes
+    int first_edge              # in `edges`, up to the next node's
+    int lane
+    void* owner                 # LoadedFunction, or what a child graph belongs to: a reference
+
+cdef struct Edge:
+    int source
+    int programmatic
+
+cdef struct Recording:
+    Node* nodes
+    Geometry* geometry
+    Edge* edges
+    char* blob
+    unsigned int* topology
+    int num_nodes, num_edges
+    int open_edge               # where the edges of the next node begin
+    int node_room, edge_room
+    size_t blob_bytes, blob_room
+    size_t topology_words, topology_room
+    unsigned long long hash[2]
+    int tails[LANES]            # the last node of each lane, -1: unused
+    int next_lane
+    int barrier                 # every later node comes after this one; -1: none
+
+cdef void clear(Recording* recording) noexcept
+cdef void destroy(Recording* recording) noexcept
+# Makes room for one more node, so that appending cannot fail half-way.
+cdef int reserve(Recording* recording, size_t param_bytes, int edges) except -1
+# An edge into the node that `append` adds next; needless ones are dropped.
+cdef void add_edge(Recording* recording, int source) noexcept
+# Every node so far comes before the one that `append` adds next, and it before all later ones.
+cdef void add_barrier(Recording* recording) noexcept
+# Index of the new node. Takes a reference to `owner`.
+cdef int append(Recording* recording, NodeKind kind, unsigned int flags, CUfunction function,
+                unsigned long long serial, const Layout* layout, const Geometry* geometry,
+                const unsigned int* cluster, const void* params, size_t param_bytes,
+                void* owner) noexcept

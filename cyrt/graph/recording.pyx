@@ -1,0 +1,170 @@
+"""The operations since the last commit, as plain arrays."""
+
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy, memset
+
+cdef extern from *:
+    """
+    static inline unsigned long long cyrt_fold(unsigned long long h, unsigned long long word,
+                                               unsigned long long prime) {
+        h = (h ^ word) * prime;
+        return h ^ (h >> 29);
+    }
+    """
+    unsigned long long cyrt_fold(unsigned long long h, unsigned long long word,
+                                 unsigned long long prime) noexcept nogil
+
+cdef unsigned long long PRIME_0 = 0x9e3779b97f4a7c15u
+cdef unsigned long long PRIME_1 = 0xc2b2ae3d27d4eb4fu
+
+
+cdef void clear(Recording* recording) noexcept:
+    cdef int i
+    for i in range(recording.num_nodes):
+        if recording.nodes[i].owner != NULL:
+            Py_DECREF(<object>recording.nodes[i].owner)
+    recording.num_nodes = 0
+    recording.num_edges = 0
+    recording.open_edge = 0
+    recording.blob_bytes = 0
+    recording.topology_words = 0
+    recording.hash[0] = 0
+    recording.hash[1] = 0
+    recording.next_lane = 0
+    recording.barrier = -1
+    for i in range(LANES):
+        recording.tails[i] = -1
+
+
+cdef void destroy(Recording* recording) noexcept:
+    clear(recording)
+    free(recording.nodes)
+    free(recording.geometry)
+    free(recording.edges)
+    free(recording.blob)
+    free(recording.topology)
+    memset(recording, 0, sizeof(Recording))
+
+
+cdef void* grown(void* old, size_t bytes) except NULL:
+    cdef void* new = realloc(old, bytes)
+    if new == NULL:
+        raise MemoryError()
+    return new
+
+
+cdef int reserve(Recording* recording, size_t param_bytes, int edges) except -1:
+    cdef int room
+    cdef size_t bytes
+    edges += LANES + 1          # those of a barrier and of a full set of lanes
+    if recording.num_nodes + 1 > recording.node_room:
+        room = 2 * recording.node_room + 64
+        recording.nodes = <Node*>grown(recording.nodes, room * sizeof(Node))
+        recording.geometry = <Geometry*>grown(recording.geometry, room * sizeof(Geometry))
+        recording.node_room = room
+    if recording.num_edges + edges > recording.edge_room:
+        room = 2 * recording.edge_room + edges + 64
+        recording.edges = <Edge*>grown(recording.edges, room * sizeof(Edge))
+        recording.edge_room = room
+    bytes = recording.blob_bytes + param_bytes + 16
+    if bytes > recording.blob_room:
+        recording.blob = <char*>grown(recording.blob, 2 * bytes)
+        recording.blob_room = 2 * bytes
+    bytes = recording.topology_words + 8 + edges
+    if bytes > recording.topology_room:
+        recording.topology = <unsigned int*>grown(recording.topology,
+                                                  2 * bytes * sizeof(unsigned int))
+        recording.topology_room = 2 * bytes
+    return 0
+
+
+cdef void add_edge(Recording* recording, int source) noexcept:
+    cdef int i
+    if source < 0 or source < recording.barrier:    # the barrier comes after it already
+        return
+    for i in range(recording.open_edge, recording.num_edges):
+        if recording.edges[i].source == source:
+            return
+    recording.edges[recording.num_edges].source = source
+    recording.num_edges += 1
+
+
+cdef void add_barrier(Recording* recording) noexcept:
+    cdef int i
+    for i in range(LANES):
+        add_edge(recording, recording.tails[i])
+        recording.tails[i] = -1
+    recording.next_lane = 0
+    recording.barrier = recording.num_nodes
+
+
+cdef inline void fold(Recording* recording, unsigned int word) noexcept:
+    recording.topology[recording.topology_words] = word
+    recording.topology_words += 1
+    recording.hash[0] = cyrt_fold(recording.hash[0], word, PRIME_0)
+    recording.hash[1] = cyrt_fold(recording.hash[1], word, PRIME_1)
+
+
+cdef int choose_lane(Recording* recording) noexcept:
+    """The lane of the open node; an edge joins it to a lane whose end it does not follow yet."""
+    cdef int i, source, lane
+    for i in range(recording.open_edge, recording.num_edges):
+        source = recording.edges[i].source
+        lane = recording.nodes[source].lane
+        if recording.tails[lane] == source:
+            return lane
+    lane = recording.next_lane
+    recording.next_lane = (lane + 1) % LANES
+    add_edge(recording, recording.tails[lane])
+    return lane
+
+
+cdef int append(Recording* recording, NodeKind kind, unsigned int flags, CUfunction function,
+                unsigned long long serial, const Layout* layout, const Geometry* geometry,
+                const unsigned int* cluster, const void* params, size_t param_bytes,
+                void* owner) noexcept:
+    cdef int index = recording.num_nodes
+    cdef Node* node = &recording.nodes[index]
+    cdef Edge* edge
+    cdef int i
+    if recording.barrier >= 0 and recording.barrier != index \
+            and recording.num_edges == recording.open_edge:
+        recording.edges[recording.num_edges].source = recording.barrier
+        recording.num_edges += 1
+    node.kind = kind
+    node.flags = flags
+    node.function = function
+    node.layout = layout
+    node.first_edge = recording.open_edge
+    node.lane = choose_lane(recording)
+    recording.tails[node.lane] = index
+    node.params = recording.blob_bytes
+    node.param_bytes = param_bytes
+    memcpy(recording.blob + recording.blob_bytes, params, param_bytes)
+    recording.blob_bytes += (param_bytes + 15) & ~<size_t>15
+    memset(recording.blob + node.params + param_bytes, 0,
+           recording.blob_bytes - node.params - param_bytes)
+    if geometry != NULL:
+        recording.geometry[index] = geometry[0]
+    else:
+        memset(&recording.geometry[index], 0, sizeof(Geometry))
+    node.owner = owner
+    if owner != NULL:
+        Py_INCREF(<object>owner)
+    fold(recording, <unsigned int>kind | flags << 4
+         | <unsigned int>(recording.num_edges - recording.open_edge) << 12)
+    fold(recording, <unsigned int>serial)
+    fold(recording, <unsigned int>(serial >> 32))
+    for i in range(3):
+        node.cluster[i] = cluster[i] if cluster != NULL else 0
+    if flags & CLUSTER:
+        for i in range(3):
+            fold(recording, node.cluster[i])
+    for i in range(recording.open_edge, recording.num_edges):
+        edge = &recording.edges[i]
+        edge.programmatic = flags & recording.nodes[edge.source].flags & PROGRAMMATIC
+        fold(recording, <unsigned int>edge.source << 1 | <unsigned int>edge.programmatic)
+    recording.open_edge = recording.num_edges
+    recording.num_nodes = index + 1
+    return index
