@@ -51,6 +51,9 @@ def run(names: list[str] | None, json_file: str | None) -> int:
     for row in rows:
         table.add_row(row.case, escape(row.what), f"{row.microseconds:,.3f}", row.note)
     console.print(table)
+    if device.emulated:
+        console.print("The emulated device runs on the CPU: only what the host pays to record and "
+                      "launch is shown, not what a GPU would take.")
     if json_file:
         with open(json_file, "w") as file:
             json.dump({"device": device.name, "emulated": device.emulated,

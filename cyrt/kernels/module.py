@@ -14,7 +14,6 @@ from cyrt.runtime.device import Device
 from cyrt.runtime.memory import Buffer, pointer
 from cyrt.runtime.module import LoadedFunction, LoadedModule
 
-
 # PTX given as a str: only comments may come before the directive that no C++ begins with.
 _PTX_TEXT = re.compile(r"(?:\s|//[^\n]*\n|/\*.*?\*/)*\.version\b", re.DOTALL)
 

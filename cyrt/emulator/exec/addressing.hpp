@@ -79,7 +79,9 @@ struct AddressRun {
 
 template <typename Cell>
 inline bool steps_evenly(const Cell* addresses, Cell step) {
-    Cell differs = 0;
+    // Most that do not are told by their ends.
+    Cell differs = (addresses[kWarpSize - 1] - addresses[0]) ^ (step * (kWarpSize - 1));
+    if (differs != 0) return false;
     for (int i = 1; i < kWarpSize; ++i) differs |= (addresses[i] - addresses[i - 1]) ^ step;
     return differs == 0;
 }
@@ -133,6 +135,35 @@ inline void collect_addresses(const Warp& warp, const Inst& inst, const MemoryOp
     }
 }
 
+// Offsets of all lanes' accesses from one host address. Those of inactive lanes can be read too.
+struct SharedAddresses {
+    std::byte* host;
+    alignas(64) uint32_t at[kWarpSize];
+};
+
+// The shorter way into shared memory: 32 bits are enough. False where something does not hold; that
+// is left to locate().
+inline bool locate_shared(const Warp& warp, const Inst& inst, const MemoryOp& op,
+                          SharedAddresses& out) {
+    const WarpContext& context = *warp.context;
+    const uint32_t bytes = uint32_t(op.size) * op.count;
+    if (op.space != ptx::Space::shared || op.address_cell != 4 || inst.s[0] == kNoSlot ||
+        context.shared_valid || context.shared_bytes < bytes)
+        return false;
+    const uint32_t last = context.shared_bytes - bytes;   // less than 2^31
+    const uint32_t offset = uint32_t(op.offset);
+    const uint32_t* from = cells<uint32_t>(warp, inst.s[0]);
+    uint32_t outside = 0, all = 0;
+    for (int i = 0; i < kWarpSize; ++i) {
+        const uint32_t at = (from[i] + offset) & warp.lane_on[i];
+        outside |= at | (last - at);
+        all |= at;
+        out.at[i] = at;
+    }
+    out.host = context.shared;
+    return outside >> 31 == 0 && (all & (bytes - 1)) == 0;
+}
+
 // From the addresses in `out` to host addresses, for the accesses of all active lanes (of which
 // there must be one).
 template <AddressKind kind>
@@ -158,8 +189,9 @@ inline void resolve(const Warp& warp, const MemoryOp& op, Access access, HostAdd
     if (outside >> 63 || (all & (bytes - 1)) != 0)
         return locate_each(warp, op, kind, access, out);
     const uint64_t host = reinterpret_cast<uint64_t>(stretch.host);
-    const uint64_t stride = kind == AddressKind::device ? 0 : stretch.lane_stride;
-    for (int i = 0; i < kWarpSize; ++i) out.lane[i] = at[i] + host + uint64_t(i) * stride;
+    for (int i = 0; i < kWarpSize; ++i) out.lane[i] = at[i] + host;
+    if (kind != AddressKind::device && stretch.lane_stride != 0)
+        for (int i = 0; i < kWarpSize; ++i) out.lane[i] += uint64_t(i) * stretch.lane_stride;
 }
 
 template <AddressKind kind>

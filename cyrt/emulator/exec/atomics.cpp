@@ -126,24 +126,52 @@ Bits change_memory(uint64_t host, const Change& change) {
     }
 }
 
+// What one lane makes of a value in memory.
+template <bool by_threads, typename Op, typename Value, typename Bits>
+Bits next(const Bits& old, const Bits& b, const Bits& c) {
+    if constexpr (std::is_same_v<Op, CompareAndSwap>) {
+        return Op::of(old, b, c);
+    } else if constexpr (std::is_same_v<Op, Exchange>) {
+        return b;
+    } else {
+        // In device memory, not in shared memory, f32 sums flush subnormal values.
+        const Value x = same_bits<Value>(old), y = same_bits<Value>(b);
+        if constexpr (by_threads && std::is_same_v<Value, float>)
+            return same_bits<Bits>(flush(compute<Op>(flush(x), flush(y))));
+        else
+            return same_bits<Bits>(compute<Op>(x, y));
+    }
+}
+
 template <bool by_threads, typename Op, typename Value, typename Bits>
 Bits update(uint64_t host, const Bits& b, const Bits& c) {
-    if constexpr (std::is_same_v<Op, CompareAndSwap>) {
-        return change_memory<by_threads, Bits>(host, [&](Bits old) { return Op::of(old, b, c); });
-    } else if constexpr (std::is_same_v<Op, Exchange>) {
-        return change_memory<by_threads, Bits>(host, [&](Bits) { return b; });
-    } else if constexpr (by_threads && std::is_same_v<Op, Add> && std::is_integral_v<Value>) {
+    if constexpr (by_threads && std::is_same_v<Op, Add> && std::is_integral_v<Value>)
         return __atomic_fetch_add(reinterpret_cast<Bits*>(host), b, __ATOMIC_SEQ_CST);
-    } else {
-        return change_memory<by_threads, Bits>(host, [&](Bits old) {
-            // In device memory, not in shared memory, f32 sums flush subnormal values.
-            const Value x = same_bits<Value>(old), y = same_bits<Value>(b);
-            if constexpr (by_threads && std::is_same_v<Value, float>)
-                return same_bits<Bits>(flush(compute<Op>(flush(x), flush(y))));
-            else
-                return same_bits<Bits>(compute<Op>(x, y));
+    else
+        return change_memory<by_threads, Bits>(
+            host, [&](Bits old) { return next<by_threads, Op, Value, Bits>(old, b, c); });
+}
+
+bool all_at_one_place(const Warp& warp, const HostAddresses& at) {
+    const uint64_t first = at.lane[first_lane(warp.active)];
+    uint64_t differs = 0;
+    for (int lane = 0; lane < kWarpSize; ++lane)
+        differs |= warp.lane_on[lane] ? at.lane[lane] ^ first : 0;
+    return differs == 0;
+}
+
+// All lanes change one value, as they do with a sum or a counter: memory is changed once.
+template <bool by_threads, typename Op, typename Value, typename Bits, typename Cell>
+void update_together(const Warp& warp, uint64_t host, const Cell* b, const Cell* c, Cell* d) {
+    Cell seen[kWarpSize];
+    change_memory<by_threads, Bits>(host, [&](Bits value) {
+        for_lanes(warp.active, [&](int lane) {
+            seen[lane] = value;
+            value = next<by_threads, Op, Value, Bits>(value, Bits(b[lane]), Bits(c[lane]));
         });
-    }
+        return value;
+    });
+    if (d) for_lanes(warp.active, [&](int lane) { d[lane] = seen[lane]; });
 }
 
 // Lanes follow each other in lane order; a vector's elements are separate accesses.
@@ -156,13 +184,20 @@ void atomic(Warp& warp, const Inst& inst) {
     const MemoryOp& op = warp.context->memory_ops[inst.extra];
     HostAddresses at;
     locate<kind>(warp, inst, op, Access::update, at);
+    const bool together = all_at_one_place(warp, at);
     for (int e = 0; e < op.count; ++e) {
         Cell* d = op.vector[e] == kNoSlot ? nullptr : cells<Cell>(warp, op.vector[e]);
         const Cell* b = cells<Cell>(warp, op.values[e]);
         const Cell* c = std::is_same_v<Op, CompareAndSwap> ? cells<Cell>(warp, inst.s[2]) : b;
+        const uint64_t offset = uint64_t(e) * sizeof(Value);
+        if (together) {
+            update_together<by_threads, Op, Value, Bits>(
+                warp, at.lane[first_lane(warp.active)] + offset, b, c, d);
+            continue;
+        }
         for_lanes(warp.active, [&](int lane) {
-            const Bits old = update<by_threads, Op, Value, Bits>(
-                at.lane[lane] + uint64_t(e) * sizeof(Value), Bits(b[lane]), Bits(c[lane]));
+            const Bits old = update<by_threads, Op, Value, Bits>(at.lane[lane] + offset,
+                                                                 Bits(b[lane]), Bits(c[lane]));
             if (d) d[lane] = old;
         });
     }

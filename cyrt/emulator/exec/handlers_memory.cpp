@@ -27,16 +27,25 @@ void write_at(uint64_t host, T value) {
 // --- ld -------------------------------------------------------------------------------------
 
 // One element of every lane: `Stored` in memory, extended to `Cell` as its sign says.
-template <typename Stored, typename Cell>
-void load_element(const Warp& warp, Cell* to, const HostAddresses& from, uint64_t offset) {
+template <typename Stored, typename Cell, typename AddressOf>
+void load_element(const Warp& warp, Cell* to, AddressOf address_of) {
     if (warp.active == kFullMask) {
-        for (int i = 0; i < kWarpSize; ++i)
-            to[i] = Cell(read_at<Stored>(from.lane[i] + offset));
+        for (int i = 0; i < kWarpSize; ++i) to[i] = Cell(read_at<Stored>(address_of(i)));
         return;
     }
     alignas(64) Cell values[kWarpSize];
-    for (int i = 0; i < kWarpSize; ++i) values[i] = Cell(read_at<Stored>(from.lane[i] + offset));
+    for (int i = 0; i < kWarpSize; ++i) values[i] = Cell(read_at<Stored>(address_of(i)));
     for (int i = 0; i < kWarpSize; ++i) to[i] = warp.lane_on[i] ? values[i] : to[i];
+}
+
+template <typename Stored, typename Cell, typename AddressOf>
+void load_elements(const Warp& warp, const MemoryOp& op, AddressOf address_of) {
+    for (int e = 0; e < op.count; ++e) {
+        if (op.vector[e] == kNoSlot) continue;
+        const uint64_t offset = uint64_t(e) * sizeof(Stored);
+        load_element<Stored>(warp, cells<Cell>(warp, op.vector[e]),
+                             [=](int lane) { return address_of(lane) + offset; });
+    }
 }
 
 template <typename Stored, typename Cell>
@@ -64,12 +73,16 @@ void load(Warp& warp, const Inst& inst) {
                 load_run<Stored>(cells<Cell>(warp, op.vector[e]), run,
                                  uint64_t(e) * sizeof(Stored));
     } else if (warp.active != 0) {
-        HostAddresses from;
-        locate<kind>(warp, inst, op, Access::read, from);
-        for (int e = 0; e < op.count; ++e)
-            if (op.vector[e] != kNoSlot)
-                load_element<Stored>(warp, cells<Cell>(warp, op.vector[e]), from,
-                                     uint64_t(e) * sizeof(Stored));
+        SharedAddresses near;
+        HostAddresses far;
+        if (kind == AddressKind::window && locate_shared(warp, inst, op, near)) {
+            load_elements<Stored, Cell>(warp, op, [&near](int lane) {
+                return reinterpret_cast<uint64_t>(near.host) + near.at[lane];
+            });
+        } else {
+            locate<kind>(warp, inst, op, Access::read, far);
+            load_elements<Stored, Cell>(warp, op, [&far](int lane) { return far.lane[lane]; });
+        }
     }
     if (op.acquire) __atomic_thread_fence(__ATOMIC_ACQUIRE);
 }
@@ -92,6 +105,21 @@ void store_run(const Cell* from, const AddressRun& run, uint64_t offset) {
     }
 }
 
+template <typename Stored, typename Cell, typename AddressOf>
+void store_elements(const Warp& warp, const MemoryOp& op, AddressOf address_of) {
+    for (int e = 0; e < op.count; ++e) {
+        const Cell* from = cells<Cell>(warp, op.vector[e]);
+        const uint64_t offset = uint64_t(e) * sizeof(Stored);
+        if (warp.active == kFullMask) {
+            for (int i = 0; i < kWarpSize; ++i) write_at(address_of(i) + offset, Stored(from[i]));
+        } else {
+            for_lanes(warp.active, [&](int lane) {
+                write_at(address_of(lane) + offset, Stored(from[lane]));
+            });
+        }
+    }
+}
+
 template <AddressKind kind, typename Stored, typename Cell>
 void store(Warp& warp, const Inst& inst) {
     const MemoryOp& op = warp.context->memory_ops[inst.extra];
@@ -100,19 +128,15 @@ void store(Warp& warp, const Inst& inst) {
         for (int e = 0; e < op.count; ++e)
             store_run<Stored>(cells<Cell>(warp, op.vector[e]), run, uint64_t(e) * sizeof(Stored));
     } else if (warp.active != 0) {
-        HostAddresses to;
-        locate<kind>(warp, inst, op, Access::write, to);
-        for (int e = 0; e < op.count; ++e) {
-            const Cell* from = cells<Cell>(warp, op.vector[e]);
-            const uint64_t offset = uint64_t(e) * sizeof(Stored);
-            if (warp.active == kFullMask) {
-                for (int i = 0; i < kWarpSize; ++i)
-                    write_at(to.lane[i] + offset, Stored(from[i]));
-            } else {
-                for_lanes(warp.active, [&](int lane) {
-                    write_at(to.lane[lane] + offset, Stored(from[lane]));
-                });
-            }
+        SharedAddresses near;
+        HostAddresses far;
+        if (kind == AddressKind::window && locate_shared(warp, inst, op, near)) {
+            store_elements<Stored, Cell>(warp, op, [&near](int lane) {
+                return reinterpret_cast<uint64_t>(near.host) + near.at[lane];
+            });
+        } else {
+            locate<kind>(warp, inst, op, Access::write, far);
+            store_elements<Stored, Cell>(warp, op, [&far](int lane) { return far.lane[lane]; });
         }
     }
 }
