@@ -30,6 +30,7 @@ cdef class CommandEncoder:
     cdef int max_ops, min_ops
     cdef size_t max_bytes, bytes
     cdef bint graphs, blocking
+    cdef bint direct                # every kernel is launched on the stream at once
     cdef int deferred               # depth of `batch()`: foreign memory does not commit
     cdef bint concurrent_
     cdef bint closed

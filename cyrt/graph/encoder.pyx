@@ -147,7 +147,9 @@ cdef class CommandEncoder:
 
 def current_encoder():
     """The encoder of this thread's current stream."""
-    return encoder_of(current_state(current_ordinal()))
+    cdef CommandEncoder encoder = encoder_of(current_state(current_ordinal()))
+    encoder.thread = PyThread_get_thread_ident()    # streams of ended threads are used again
+    return encoder
 
 
 def commit_current():
@@ -187,6 +189,7 @@ cdef int attach(CommandEncoder self, StreamState* state) except -1:
     self.graphs = settings.get("CYRT_GRAPHS")
     self.blocking = settings.get("CYRT_LAUNCH_BLOCKING")
     self.max_ops = 1 if self.blocking or not self.graphs else settings.get("CYRT_MAX_OPS_PER_GRAPH")
+    self.direct = not self.graphs and not self.blocking
     self.min_ops = (self.max_ops + 1) // 2
     self.max_bytes = <size_t>settings.get("CYRT_MAX_MB_PER_GRAPH") << 20
     self.in_flight = deque()
@@ -241,6 +244,11 @@ cdef int record_kernel(CommandEncoder self, LoadedFunction function, const Geome
     cdef StreamState* state = self.state
     cdef int i, edges
     verify(state.ordinal, state.epoch, b"cuLaunchKernel")
+    if self.direct and foreign is None:
+        for i in range(num_uses):
+            use(uses[i].block, state, uses[i].write)
+        self.operations += 1
+        return plans.launch_now(state, function, geometry, params)
     if foreign is not None and not self.deferred:
         commit(self)            # others' memory may be what earlier nodes use: stream order
     elif not self.concurrent_:
@@ -339,7 +347,7 @@ cdef int commit(CommandEncoder self) except -1:
             return 0            # a finalizer that runs inside this commit
         with nogil:
             usleep(20)
-    if self.recording.num_nodes == 0:
+    if self.recording.num_nodes == 0 and self.kept is None:
         return 0
     # What is recorded from here on, by a finalizer or another thread, is the next batch.
     state.committing = True
@@ -373,8 +381,8 @@ cdef int commit(CommandEncoder self) except -1:
 cdef int launch(CommandEncoder self, Recording* recording, list foreign) except -1:
     cdef StreamState* state = self.state
     cdef CUevent mark
-    cdef CUgraphExec executable
-    cdef CUresult result
+    cdef CUgraphExec executable = NULL
+    cdef CUresult result = CUDA_SUCCESS
     cdef int entered = 0
     verify(state.ordinal, state.epoch, b"cuGraphLaunch")
     make_room(self)
@@ -382,19 +390,17 @@ cdef int launch(CommandEncoder self, Recording* recording, list foreign) except 
     if foreign is not None:
         for buffer in foreign:
             use(live_block(<Buffer>buffer), state, True)
-    if self.graphs:
+    if recording.num_nodes and self.graphs:
         self.plan = plans.find(state, recording, &self.stats_)
         executable = plans.lay(self.plan, recording, &self.stats_)
         self.names[<int>(self.batches % IN_FLIGHT)] = self.plan.names
-        if not state.owned:
-            entered = enter(state.ordinal, state.epoch, b"cuGraphLaunch")
-        result = cu.cuGraphLaunch(executable, state.handle)
-    else:
+    elif recording.num_nodes:
         self.names[<int>(self.batches % IN_FLIGHT)] = plans.node_names(recording)
         plans.launch_directly(state, recording)
-        if not state.owned:
-            entered = enter(state.ordinal, state.epoch, b"cuEventRecord")
-        result = CUDA_SUCCESS
+    if not state.owned:
+        entered = enter(state.ordinal, state.epoch, b"cuGraphLaunch")
+    if executable != NULL:
+        result = cu.cuGraphLaunch(executable, state.handle)
     if result == CUDA_SUCCESS:
         result = cu.cuEventRecord(mark, state.handle)
     return leave(state.ordinal, entered, result, b"cuGraphLaunch")

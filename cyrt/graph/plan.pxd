@@ -9,6 +9,7 @@
 
 from cyrt.driver.cuda cimport CUgraph, CUgraphExec, CUgraphNode, CUresult
 from cyrt.graph.recording cimport Geometry, Recording
+from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.state cimport StreamState
 
 cdef enum:
@@ -54,5 +55,8 @@ cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats)
 cdef CUgraphExec lay(Plan plan, Recording* recording, PlanStats* stats) except NULL
 # What each node runs, for errors and pictures.
 cdef list node_names(Recording* recording)
+# Launches one kernel on the stream.
+cdef int launch_now(StreamState* stream, LoadedFunction function, const Geometry* geometry,
+                    const char* params) except -1
 # Launches the recording's nodes one by one on the stream: no graph.
 cdef int launch_directly(StreamState* stream, Recording* recording) except -1

@@ -15,6 +15,7 @@ from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.state cimport StreamState
 
 cdef enum:
+    STACK_PARAMS = 64
     NODE_BYTES = 10_000         # of host and device memory that a node of an exec takes (measured)
 
 # Every plan by (stream, hash, hash, nodes), and a list from the one used longest ago to the last.
@@ -489,6 +490,30 @@ cdef CUresult launch_kernel(StreamState* stream, Node* node, const Geometry* geo
         attributes[config.numAttrs].value.clusterDim.z = node.cluster[2]
         config.numAttrs += 1
     return cu.cuLaunchKernelEx(&config, node.function, pointers, NULL)
+
+
+cdef int launch_now(StreamState* stream, LoadedFunction function, const Geometry* geometry,
+                    const char* params) except -1:
+    cdef void* stack[STACK_PARAMS]
+    cdef void** pointers = stack
+    cdef CUresult result
+    cdef int i, entered = 0
+    if function.layout.count > STACK_PARAMS:
+        pointers = <void**>malloc(function.layout.count * sizeof(void*))
+        if pointers == NULL:
+            raise MemoryError()
+    for i in range(function.layout.count):
+        pointers[i] = <void*>(params + function.layout.offsets[i])
+    if not stream.owned:
+        entered = enter(stream.ordinal, stream.epoch, b"cuLaunchKernel")
+    with nogil:
+        result = cu.cuLaunchKernel(
+            function.handle, geometry.grid[0], geometry.grid[1], geometry.grid[2],
+            geometry.block[0], geometry.block[1], geometry.block[2], geometry.smem,
+            stream.handle, pointers, NULL)
+    if pointers != stack:
+        free(pointers)
+    return leave(stream.ordinal, entered, result, b"cuLaunchKernel")
 
 
 cdef int launch_directly(StreamState* stream, Recording* recording) except -1:

@@ -210,6 +210,7 @@ def compile(
     declared = declared_kernels(source)
     probes = _probes(job.names, declared)
     implied: list[str] = []
+    as_written: _Result | None = None
     while True:
         result = _run(nvrtc, job, list(probes), implied)
         if result.status == nvrtc.nvrtcResult.NVRTC_SUCCESS:
@@ -221,8 +222,13 @@ def compile(
         elif failed or (probes and "cyrt_probe" in result.log):
             # Often another fault of the source made the probe fail: its own errors come now.
             probes = {p: k for p, k in probes.items() if p not in failed} if failed else {}
+        elif "-default-device" in result.log and as_written is None:
+            # nvcc lets host functions and variables stand unmarked beside the kernels; NVRTC
+            # takes them for the device's if told to. What is wrong is told of the source as it is.
+            as_written = result
+            job.options.append("-default-device")
         else:
-            _fail(job, result, declared)
+            _fail(job, as_written or result, declared)
 
 
 class _Job:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from cyrt.jit import compiler, signature
-from cyrt.jit.compiler import Image
-from cyrt.jit.signature import Parameter, Signature
+from cyrt import jit
 from cyrt.kernels.kernel import Kernel
 from cyrt.runtime.device import Device
 from cyrt.runtime.memory import Buffer, pointer
 from cyrt.runtime.module import LoadedFunction, LoadedModule
+
+if TYPE_CHECKING:
+    from cyrt.jit.compiler import Image
+    from cyrt.jit.signature import Signature
 
 # PTX given as a str: only comments may come before the directive that no C++ begins with.
 _PTX_TEXT = re.compile(r"(?:\s|//[^\n]*\n|/\*.*?\*/)*\.version\b", re.DOTALL)
@@ -20,9 +22,9 @@ _PTX_TEXT = re.compile(r"(?:\s|//[^\n]*\n|/\*.*?\*/)*\.version\b", re.DOTALL)
 
 def _by_size(name: str, sizes: Sequence[tuple[int, int]]) -> Signature:
     """All that a cubin without mangled names tells: 8 bytes may be a pointer that is written."""
-    return Signature(name, tuple(
-        Parameter("pointer or 64-bit integer", "word64", 8, 8, True) if size == 8
-        else Parameter(f"{size} bytes", "bytes", size, 1, False)
+    return jit.signature.Signature(name, tuple(
+        jit.signature.Parameter("pointer or 64-bit integer", "word64", 8, 8, True) if size == 8
+        else jit.signature.Parameter(f"{size} bytes", "bytes", size, 1, False)
         for _, size in sizes
     ))
 
@@ -69,7 +71,7 @@ class Module:
         self._code = code if isinstance(code, str) else bytes(code)
         self._names = tuple(names)
         self._declared = {
-            name: signature.from_declaration(text) for name, text in (signatures or {}).items()
+            name: jit.signature.from_declaration(text) for name, text in (signatures or {}).items()
         }
         self._images: dict[str, Image] = {}
         self._loaded: dict[int, LoadedModule] = {}
@@ -85,7 +87,7 @@ class Module:
             return [*image.lowered, *(s for s in image.signatures if s not in symbols
                                       and s not in image.lowered)]
         if self._is_ptx:
-            return signature.entries(self._code.decode())
+            return jit.signature.entries(self._code.decode())
         return self._load(Device.current().index).function_names() or []
 
     def __getitem__(self, name: str) -> Kernel:
@@ -118,9 +120,9 @@ class Module:
         if isinstance(self._code, bytes):
             return None
         device = Device(ordinal)
-        arch = compiler.architecture(device.compute_capability, device.emulated)
+        arch = jit.compiler.architecture(device.compute_capability, device.emulated)
         if arch not in self._images:
-            self._images[arch] = compiler.compile(self._code, self._names, arch=arch)
+            self._images[arch] = jit.compiler.compile(self._code, self._names, arch=arch)
         return self._images[arch]
 
     def _load(self, ordinal: int) -> LoadedModule:
@@ -144,10 +146,10 @@ class Module:
         if image is not None:
             return image.lowered.get(name, name)
         if self._is_ptx:
-            entries = signature.entries(self._code.decode())
+            entries = jit.signature.entries(self._code.decode())
             if name not in entries:
                 plain = [e for e in entries
-                         if (s := signature.from_mangled(e)) is not None and s.name == name]
+                         if (s := jit.signature.from_mangled(e)) is not None and s.name == name]
                 if len(plain) == 1:
                     return plain[0]
         return name
@@ -157,9 +159,9 @@ class Module:
         sizes = function.parameters()
         found = self._declared.get(name) or self._told(name, function.name)
         if found is None:
-            found = signature.from_mangled(function.name)
+            found = jit.signature.from_mangled(function.name)
         if found is None and self._is_ptx:
-            found = signature.from_ptx(self._code.decode(), function.name)
+            found = jit.signature.from_ptx(self._code.decode(), function.name)
         if found is None and sizes is not None:
             found = _by_size(function.name, sizes)
         if found is None:
@@ -173,7 +175,7 @@ class Module:
         """Raise where the kernel does not execute ``griddepcontrol.wait``."""
         symbol = self._symbol(name)
         if isinstance(self._code, str):
-            image = compiler.compile(self._code, self._names, arch="compute_90")
+            image = jit.compiler.compile(self._code, self._names, arch="compute_90")
             text, symbol = image.code.decode(), image.lowered.get(name, symbol)
         elif self._is_ptx:
             text = self._code.decode()

@@ -21,13 +21,15 @@ cdef Context contexts[MAX_DEVICES]
 cdef Context* context_of(int ordinal) except NULL
 # Raises where no call may be made for an object of that epoch.
 cdef int refuse_call(int ordinal, unsigned int epoch, const char* call) except -1
+# What `leave` wants to know of an `enter` or `verify`.
+cdef inline int entry(unsigned int epoch, bint pushed) noexcept:
+    return <int>(epoch << 1) | pushed
 # Before a call that needs no context: one that takes a stream of cyrt's own (launches, copies,
 # events; so it is with drivers of 12.0 on, current context or none).
 cdef inline int verify(int ordinal, unsigned int epoch, const char* call) except -1:
     if process != READY or faulted[ordinal] or contexts[ordinal].epoch != epoch:
         return refuse_call(ordinal, epoch, call)
-    return 0
-# Returns what `leave` wants to know.
+    return entry(epoch, False)
 cdef int enter(int ordinal, unsigned int epoch, const char* call) except -1
 # Ends an `enter`; raises where the call failed.
 cdef int leave(int ordinal, int entered, CUresult result, const char* call) except -1

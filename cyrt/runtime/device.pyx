@@ -77,15 +77,16 @@ cdef int enter(int ordinal, unsigned int epoch, const char* call) except -1:
     verify(ordinal, epoch, call)
     cu.cuCtxGetCurrent(&current)
     if current == contexts[ordinal].handle:
-        return 0
+        return entry(epoch, False)
     check(cu.cuCtxPushCurrent(contexts[ordinal].handle), b"cuCtxPushCurrent", ordinal)
-    return 1
+    return entry(epoch, True)
 
 
 cdef int leave(int ordinal, int entered, CUresult result, const char* call) except -1:
-    cdef CUcontext popped
-    if entered:
-        cu.cuCtxPopCurrent(&popped)
+    cdef unsigned int epoch = <unsigned int>entered >> 1
+    leave_quietly(entered)
+    if result != CUDA_SUCCESS and contexts[ordinal].epoch != epoch:
+        return refuse_call(ordinal, epoch, call)    # reset meanwhile: no fault of the new context
     return check(result, call, ordinal)
 
 
@@ -95,13 +96,15 @@ cdef int enter_quietly(int ordinal, unsigned int epoch) noexcept:
         return -1
     cu.cuCtxGetCurrent(&current)
     if current == contexts[ordinal].handle:
-        return 0
-    return 1 if cu.cuCtxPushCurrent(contexts[ordinal].handle) == CUDA_SUCCESS else -1
+        return entry(epoch, False)
+    if cu.cuCtxPushCurrent(contexts[ordinal].handle) != CUDA_SUCCESS:
+        return -1
+    return entry(epoch, True)
 
 
 cdef void leave_quietly(int entered) noexcept:
     cdef CUcontext popped
-    if entered > 0:
+    if entered & 1:
         cu.cuCtxPopCurrent(&popped)
 
 

@@ -13,6 +13,7 @@ from cyrt.runtime.device cimport (
 from cyrt.runtime.ending cimport end_when_idle, sweep
 from cyrt.runtime.pool cimport destroy_block, new_block
 from cyrt.runtime.state cimport DEVICE_MEMORY
+from cyrt.runtime cimport stream as streams
 from cyrt.runtime.stream cimport current_state
 
 cdef enum:
@@ -91,6 +92,8 @@ cdef class LoadedModule:
             raise errors.CompileError("cuModuleLoadDataEx", <int>result, name, text,
                                       error.decode("utf-8", "replace").strip())
         leave(ordinal, entered, result, b"cuModuleLoadDataEx")
+        if b"vprintf" in code:
+            streams.printing = True
         if has_writable_globals(code):
             self.globals = new_block(0, 0, ordinal, DEVICE_MEMORY, current_state(ordinal))
 

@@ -18,6 +18,9 @@ cdef inline int flush(StreamState* stream) except -1:
         return commit_stream(stream)
     return 0
 
+# A kernel that prints was loaded: the driver hands its text out when it is made to synchronise.
+cdef bint printing
+
 # The states of each device, linked.
 cdef StreamState* states[MAX_DEVICES]
 

@@ -205,7 +205,10 @@ cdef int wait(int ordinal, unsigned int epoch, Query query, void* handle,
 
 
 cdef CUresult query_stream(void* handle) noexcept nogil:
-    return cu.cuStreamQuery(<CUstream>handle)
+    cdef CUresult result = cu.cuStreamQuery(<CUstream>handle)
+    if printing and result == CUDA_SUCCESS:
+        result = cu.cuStreamSynchronize(<CUstream>handle)
+    return result
 
 
 cdef int wait_state(StreamState* state) except -1:
@@ -500,7 +503,7 @@ def drain(double seconds):
                     result = CUDA_ERROR_NOT_READY
                     with nogil:
                         while cyrt_now() < end:
-                            result = cu.cuStreamQuery(state.handle)
+                            result = query_stream(state.handle)
                             if result != CUDA_ERROR_NOT_READY:
                                 break
                             cyrt_nap(100_000)

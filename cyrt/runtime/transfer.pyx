@@ -2,10 +2,12 @@
 
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
+from posix.unistd cimport usleep
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, cu
-from cyrt.runtime.device cimport contexts, enter, leave, leave_quietly
+from cyrt.runtime.device cimport contexts, enter, leave, leave_quietly, verify
+from cyrt.runtime.device import reset_hooks
 from cyrt.runtime.pool cimport out_of_memory
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport wait
@@ -25,6 +27,15 @@ cdef struct Staging:
     Staging* next           # of the idle ones
 
 cdef Staging* idle[MAX_DEVICES]
+cdef int touching[MAX_DEVICES]      # threads that read or write a chunk, with the GIL released
+
+
+@reset_hooks.append
+def _reset(int ordinal):
+    """The chunks go with their context: not under the hands of a thread that copies."""
+    while touching[ordinal]:
+        with nogil:
+            usleep(20)
 
 
 cdef CUresult query_event(void* handle) noexcept nogil:
@@ -94,6 +105,16 @@ cdef int mark_chunk(StreamState* stream, Staging* staging, int index, int entere
     return leave(stream.ordinal, entered, result, call)
 
 
+cdef int touch(StreamState* stream, char* target, const char* source, size_t nbytes) except -1:
+    """Copy to or from a chunk."""
+    verify(stream.ordinal, stream.epoch, b"copy")
+    touching[stream.ordinal] += 1
+    with nogil:
+        memcpy(target, source, nbytes)
+    touching[stream.ordinal] -= 1
+    return 0
+
+
 cdef bint is_page_locked(const void* address) noexcept nogil:
     """The driver copies pageable memory at the call, and memory it knows when its turn comes."""
     cdef CUmemorytype kind
@@ -128,8 +149,7 @@ cdef int send(StreamState* stream, Staging* staging, CUdeviceptr target, const c
         index = take_chunk(stream, staging)
         part = min(<size_t>CHUNK, nbytes - done)
         chunk = staging.chunk[index]
-        with nogil:
-            memcpy(chunk, source + done, part)
+        touch(stream, chunk, source + done, part)
         entered = enter(stream.ordinal, stream.epoch, b"cuMemcpyHtoDAsync")
         with nogil:
             result = cu.cuMemcpyHtoDAsync(target + done, chunk, part, stream.handle)
@@ -173,8 +193,6 @@ cdef int receive(StreamState* stream, Staging* staging, char* target, CUdevicept
         wait(stream.ordinal, stream.epoch, query_event, staging.passed[index],
              b"cuMemcpyDtoHAsync")
         part = min(<size_t>CHUNK, nbytes - done)
-        chunk = staging.chunk[index]
-        with nogil:
-            memcpy(target + done, chunk, part)
+        touch(stream, target + done, staging.chunk[index], part)
         done += part
     return 0

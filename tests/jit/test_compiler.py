@@ -565,3 +565,29 @@ def test_architecture_of_an_old_gpu(monkeypatch):
     monkeypatch.setattr(compiler, "_archs", lambda: (75, 80, 90))
     with pytest.raises(CompileError, match=r"7\.5 and up, the device has 6\.1"):
         architecture((6, 1))
+
+
+def test_unmarked_functions_and_variables():
+    """What nvcc takes for the host's, beside kernels or used by them, does not stand in the way."""
+    image = compile(
+        r"""
+        static int calls = 0;
+        constexpr int twice(int x) { return 2 * x; }
+        int host_side(int x) { ++calls; return x + calls; }
+        struct Pair { int a, b; Pair(int a, int b) : a(a), b(b) {} int sum() { return a + b; } };
+        extern "C" __global__ void k(int* x) { *x = twice(*x) + Pair(1, 2).sum(); }
+        """,
+        arch="compute_90",
+    )
+    assert "k" in image.lowered
+
+
+def test_unmarked_functions_of_the_host_are_told_as_written():
+    with pytest.raises(CompileError) as caught:
+        compile('#include <fstream>\nint main() { std::ofstream f("x"); }', arch="compute_90")
+    assert "fstream" in str(caught.value)
+
+
+def test_128_bit_integers():
+    source = 'extern "C" __global__ void k(__int128* x) { *x *= *x; }'
+    assert "mul.hi.u64" in compile(source, arch="compute_90").code.decode()
