@@ -37,6 +37,15 @@ def only_emulated(emulated):
 
 
 @pytest.fixture
+def pooled():
+    """For what the pool of memory does."""
+    from cyrt import settings
+
+    if settings.get("CYRT_CHECK") or not settings.get("CYRT_POOL"):
+        pytest.skip("shows the pool: CYRT_POOL=0")
+
+
+@pytest.fixture
 def rng():
     return np.random.default_rng(7)
 

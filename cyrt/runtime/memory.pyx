@@ -314,8 +314,8 @@ cdef int copy(Buffer buffer, other, stream, bint outward) except -1:
     cdef Buffer peer = memory_of(other, outward)
     if peer is not None:
         copy_within(peer if outward else buffer, buffer if outward else peer, state)
-        if live_block(peer).kind == PINNED_MEMORY:
-            wait_state(state)
+        if live_block(peer).kind == PINNED_MEMORY or live_block(buffer).kind == PINNED_MEMORY:
+            wait_state(state)       # host memory: read, or filled, on return
         return 0
     get_host(other, &view, PyBUF_C_CONTIGUOUS | (PyBUF_WRITABLE if outward else 0), buffer.size)
     try:

@@ -200,3 +200,9 @@ def test_unsupported_instruction_names_its_line():
     with pytest.raises(cyrt.CudaError, match=r"(?s)line 8.*tex\.2d\.v4\.f32\.f32") as caught:
         cyrt.Module(UNSUPPORTED)["k"]
     assert caught.value.name == "CUDA_ERROR_INVALID_PTX"
+
+
+def test_undefined_function_is_named():
+    source = "__device__ int elsewhere(int); __global__ void k(int* x) { *x = elsewhere(1); }"
+    with pytest.raises(cyrt.CudaError, match="Unresolved extern function '_Z9elsewherei'"):
+        cyrt.Module(source, ["k"])["k"]

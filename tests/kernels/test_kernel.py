@@ -252,7 +252,7 @@ def test_geometry_refused(saxpy, grid, block, error):
 
 
 def test_geometry_over_the_limits(saxpy):
-    x, y = cyrt.Buffer(16), cyrt.Buffer(16)
+    x, y = device(np.ones(4, np.float32)), device(np.ones(4, np.float32))
     with pytest.raises(ValueError, match=r"a block of \(1025, 1, 1\) has 1,025 threads"):
         saxpy[1, 1025](1.0, x, y, 1)
     with pytest.raises(ValueError, match=r"grid \(1, 65536, 1\): y is at most 65,535"):

@@ -69,6 +69,7 @@ WORDS = """// 64-bit words of no known type
 ])
 def test_words_of_no_known_type(value, expected):
     out = cyrt.Buffer(16)
+    out.fill(0)
     cyrt.Kernel(WORDS.encode(), "store")[1, 1](out, value, -3)
     result = np.zeros(2, np.uint64)
     out.copy_to(result)
@@ -78,6 +79,7 @@ def test_words_of_no_known_type(value, expected):
 
 def test_words_hold_addresses():
     out, other = cyrt.Buffer(16), cyrt.Buffer(16)
+    out.fill(0)
     cyrt.Kernel(WORDS.encode(), "store")[1, 1](out, other, 0)
     result = np.zeros(2, np.uint64)
     out.copy_to(result)

@@ -191,6 +191,7 @@ def test_out_of_memory_gives_sizes_and_leaves_the_pool_usable():
     cyrt.Buffer(100).fill(1)
 
 
+@pytest.mark.usefixtures("pooled")
 def test_pool_reuses_without_the_driver():
     cyrt.Buffer(5000).free()
     before = cyrt.memory_stats()["driver_allocations"]
@@ -203,6 +204,7 @@ def test_pool_reuses_without_the_driver():
     assert cyrt.memory_stats()["driver_allocations"] == before
 
 
+@pytest.mark.usefixtures("pooled")
 def test_stats_and_trim():
     gc.collect()
     cyrt.trim_memory()
@@ -221,6 +223,7 @@ def test_stats_and_trim():
     assert cyrt.memory_stats()["reserved"] <= before["reserved"]
 
 
+@pytest.mark.usefixtures("pooled")
 def test_trim_keeps_blocks_that_live():
     small = [cyrt.Buffer(700) for _ in range(10)]
     for i, buffer in enumerate(small):
@@ -397,7 +400,7 @@ def test_two_devices_keep_their_memory_apart(python):
         b.copy_to(out)
         assert set(out) == {7}
         """,
-        CYRT_EMULATED_DEVICES="2", CYRT_DEVICE="emulated",
+        CYRT_EMULATED_DEVICES="2", CYRT_DEVICE="emulated", CYRT_CHECK="0", CYRT_POOL="1",
     )
     assert done.returncode == 0, done.stderr
 
@@ -421,6 +424,7 @@ def test_pinned_host_memory_has_been_read_on_return():
         for (int i = 0; i < n; ++i) v = v * v + i;
         *x = v; }''', "slow")
     pinned, buffer, other = cyrt.PinnedBuffer(4096), cyrt.Buffer(4096), cyrt.Buffer(4)
+    other.fill(1)
     host = np.frombuffer(pinned, np.uint8)
     result = np.empty(4096, np.uint8)
     for source in (host, memoryview(pinned), pinned):

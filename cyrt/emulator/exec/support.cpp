@@ -147,7 +147,9 @@ private:
         if (call.operands[1].kind == Kind::reg) return true;
         const ptx::Function* callee = find_function(module_, call.operands[1].name);
         SystemCall ignored;
-        return callee && (!callee->is_extern || system_call_from(callee->name, ignored));
+        if (callee && callee->is_extern && !system_call_from(callee->name, ignored))
+            throw ptx::Error(call.line, "Unresolved extern function '" + callee->name + "'");
+        return callee != nullptr;
     }
 
     const ptx::Module& module_;
