@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import sys
 import warnings
 from pathlib import Path
 
@@ -28,7 +29,7 @@ def _dotted(version: int) -> str:
 
 
 def _find(name: str) -> str | None:
-    """Where pathfinder finds a library, without loading it."""
+    """Where pathfinder finds a library, which is loaded by that."""
     try:
         return pathfinder.load_nvidia_dynamic_lib(name).abs_path
     except pathfinder.DynamicLibNotFoundError:
@@ -52,8 +53,11 @@ def _devices() -> Table:
 
 def show() -> int:
     """Print it; the exit status is 1 where kernels cannot be compiled or no device opens."""
-    console = Console(soft_wrap=True, highlight=False)
+    # Paths are folded in a narrow terminal, and whole in a pipe or a file.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
     facts = Table.grid(padding=(0, 2))
+    facts.add_column(no_wrap=True)
+    facts.add_column(overflow="fold")
     missing: list[tuple[str, str]] = []
     facts.add_row("cyrt", importlib.metadata.version("cyrt"))
     emulated, version = True, 0
@@ -70,7 +74,7 @@ def show() -> int:
             missing.append((f"the NVIDIA driver ({library.driver_name()})",
                             "install it from nvidia.com or the distribution; the emulated device "
                             "needs none"))
-    except cyrt.CudaError as error:
+    except (cyrt.CudaError, ValueError) as error:       # ValueError: a bad CYRT_ variable
         opened = False
         facts.add_row("driver", f"none: {error}")
     generation = "12" if version and version < 13000 else "13"
