@@ -46,6 +46,15 @@ def pooled():
 
 
 @pytest.fixture
+def unchecked():
+    """For unordered work on the same memory, on purpose."""
+    from cyrt import settings
+
+    if settings.get("CYRT_CHECK"):
+        pytest.skip("races on purpose, which CYRT_CHECK=1 reports")
+
+
+@pytest.fixture
 def rng():
     return np.random.default_rng(7)
 

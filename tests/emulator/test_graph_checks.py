@@ -81,6 +81,7 @@ def test_an_access_before_the_wait_is_reported(checked):
                                          "kernel triggering"))
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_dependents_start_early(checked):
     wrong = checked(EARLY.format(kernel="early", more="") +
                     "graph.memset(a, 1, after=[down])")

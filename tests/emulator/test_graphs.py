@@ -34,6 +34,7 @@ def test_nodes_run_in_the_order_of_their_edges(driver, stream):
         assert (driver.read(copied) == 70).all()
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_a_missing_edge_shows(driver, stream):
     data = driver.memory(COUNT)
     graph = Graph(driver)

@@ -202,6 +202,7 @@ def test_freed_memory_rests_until_the_commit(module, encoder):
 
 
 @only_graphs
+@pytest.mark.usefixtures("pooled")
 def test_a_loop_with_allocation_alternates_between_two_sets(module, encoder):
     b = device(np.ones(N, np.float32))
 
@@ -271,6 +272,8 @@ def test_update_strategies_agree(python, strategy):
         import numpy as np, cyrt
         m = cyrt.Module('extern "C" __global__ void set(int* x, int v) { x[threadIdx.x] = v; }')
         buffers = [cyrt.Buffer(256) for _ in range(12)]
+        for buffer in buffers:
+            buffer.fill(0)
         for round in range(6):
             for i in range(12):
                 m["set"][1, 8 * (1 + (i + round) % 8)](
