@@ -155,7 +155,7 @@ def test_random_program(kernels, program):
 ], ids=lambda s: "=".join(*s.items()))
 def test_the_same_under(setting):
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist",
+        [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist",
          f"{__file__}::test_random_program"],
         env={**os.environ, **setting, "CYRT_TEST_EXAMPLES": "25"}, capture_output=True, text=True,
         timeout=100, check=False)

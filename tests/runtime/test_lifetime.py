@@ -108,7 +108,7 @@ try:
 except KeyboardInterrupt:
     print("interrupted")
 print("dropped")
-""", CYRT_EXIT_TIMEOUT="0.2", CYRT_CHECK=check, timeout=20)
+""", CYRT_EXIT_TIMEOUT="0.2", CYRT_CHECK=check)
     assert (done.returncode, done.stdout) == (0, "interrupted\ndropped\n"), done.stderr
 
 
@@ -132,7 +132,7 @@ endless[1, 1](pinned)
 out = bytearray(1 << 20)
 slow.copy_to(out)
 print(set(out))
-""", timeout=20)
+""")
     assert (done.returncode, done.stdout) == (0, "{7}\n{9}\n"), done.stderr
 
 
