@@ -100,6 +100,7 @@ def use():
     buffer, other = cyrt.Buffer(4), cyrt.PinnedBuffer(64)
     buffer.fill(0)
     kernel[1, 1](buffer)
+    signal.signal(signal.SIGINT, signal.default_int_handler)    # a shell may have ignored it
     threading.Timer(0.2, lambda: signal.raise_signal(signal.SIGINT)).start()
     cyrt.synchronize()
 

@@ -115,6 +115,7 @@ for name in ("all", "stream", "event", "copy"):
     wait = {"all": cyrt.synchronize, "stream": cyrt.stream().synchronize,
             "event": cyrt.Event().record().synchronize,
             "copy": lambda: flag.copy_to(bytearray(4))}[name]
+    signal.signal(signal.SIGINT, signal.default_int_handler)    # a shell may have ignored it
     threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT)).start()
     begin = time.monotonic()
     try:
