@@ -85,7 +85,8 @@ cdef class LoadedModule:
             result = cu.cuModuleLoadDataEx(&self.handle, start, 4, options, values)
         self.ordinal = ordinal
         self.epoch = epoch
-        if result != CUDA_SUCCESS and <int>result not in errors.STICKY:
+        if result not in (CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY) \
+                and <int>result not in errors.STICKY:
             leave_quietly(entered)
             self.handle = NULL
             name, text = table.describe(<int>result)

@@ -153,6 +153,64 @@ def test_memory_of_others_used_before_a_reset(python):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.usefixtures("only_emulated")
+def test_a_reset_while_another_thread_waits(python):
+    """The waiting thread is told, and its answer is no fault of the fresh context."""
+    done = python(
+        """
+        import threading, time
+        import cyrt
+        source = 'extern "C" __global__ void k(volatile int* x) { while (!*x) {} }'
+        told = []
+
+        def wait():
+            flag = cyrt.Buffer(4)
+            flag.fill(0)
+            cyrt.Kernel(source, "k")[1, 1](flag)
+            begun.set()
+            try:
+                cyrt.stream().synchronize()
+            except RuntimeError as error:
+                told.append(str(error))
+
+        big, out = bytes([3]) * (1 << 20), bytearray(1 << 20)
+        for _ in range(5):
+            begun = threading.Event()
+            thread = threading.Thread(target=wait)
+            thread.start()
+            begun.wait()
+            time.sleep(0.02)
+            cyrt.Device(0).reset()
+            thread.join()
+            buffer = cyrt.Buffer(1 << 20)
+            buffer.copy_from(big)       # staged: in memory of the fresh context
+            buffer.copy_to(out)
+            assert out == big
+        assert len(told) == 5 and all("was reset" in text for text in told), told
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_named_stream_of_others_waits_for_our_kernel():
+    slow = cyrt.Kernel('''extern "C" __global__ void slow(unsigned* x, int n) {
+        unsigned v = *x;
+        for (int i = 0; i < n; ++i) v = v * v + i;
+        *x = v; }''', "slow")
+    buffer, theirs = cyrt.Buffer(4), cyrt.Stream()
+    buffer.fill(0)
+
+    class Array:
+        __cuda_array_interface__ = {  # noqa: RUF012
+            "version": 3, "shape": (1,), "typestr": "<u4", "data": (buffer.ptr, False),
+            "stream": theirs.handle}
+
+    slow[1, 1](Array(), 2_000_000)
+    assert not theirs.done
+    theirs.synchronize()
+    assert cyrt.stream().done
+
+
 def test_what_others_do_with_memory_waits_for_our_kernel():
     """The legacy stream, where an address's owner works, comes after the launch."""
     slow = cyrt.Kernel('''extern "C" __global__ void slow(unsigned* x, int n) {

@@ -436,6 +436,36 @@ def test_pinned_host_memory_has_been_read_on_return():
         assert (result == 1).all()
 
 
+def test_managed_memory_is_looked_at_after_the_work_that_uses_it():
+    if not cyrt.Device().concurrent_managed_access:
+        pytest.skip("no concurrent managed access")
+    slow = cyrt.Kernel('''extern "C" __global__ void slow(unsigned* x, int n) {
+        unsigned v = *x;
+        for (int i = 0; i < n; ++i) v = v * v + i;
+        *x = v == 1 ? 6 : 5; }''', "slow")
+    managed, side = cyrt.ManagedBuffer(4), cyrt.Stream()
+    managed.fill(0)
+    with side:
+        slow[1, 1](managed, 1_000_000)
+    assert np.frombuffer(managed, np.uint32)[0] in (5, 6)
+
+
+@pytest.mark.usefixtures("only_emulated")
+def test_out_of_memory_is_one_class(python):
+    done = python(
+        """
+        import cyrt
+        try:
+            cyrt.Kernel('__device__ char large[256 << 20];'
+                        'extern "C" __global__ void k() { large[threadIdx.x] = 1; }', "k")
+        except cyrt.OutOfMemoryError as error:
+            print(error)
+        """,
+        CYRT_EMULATED_MEMORY="64M",
+    )
+    assert "cuModuleLoadDataEx failed: CUDA_ERROR_OUT_OF_MEMORY" in done.stdout, done.stderr
+
+
 def test_two_devices(python):
     done = python(
         """
