@@ -383,8 +383,7 @@ cdef int launch(CommandEncoder self, Recording* recording, list foreign) except 
     cdef CUevent mark
     cdef CUgraphExec executable = NULL
     cdef CUresult result = CUDA_SUCCESS
-    cdef int entered = 0
-    verify(state.ordinal, state.epoch, b"cuGraphLaunch")
+    cdef int entered = verify(state.ordinal, state.epoch, b"cuGraphLaunch")
     make_room(self)
     mark = self.marks[<int>(self.batches % IN_FLIGHT)]
     if foreign is not None:

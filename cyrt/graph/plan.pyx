@@ -9,7 +9,7 @@ from cyrt.driver.table cimport cu
 from cyrt.graph.recording cimport (
     CHILD, CLUSTER, COOPERATIVE, COPY, EMPTY, KERNEL, Geometry, Node, Recording,
 )
-from cyrt.runtime.device cimport contexts, enter, enter_quietly, leave, leave_quietly
+from cyrt.runtime.device cimport contexts, enter, enter_quietly, leave, leave_quietly, verify
 from cyrt.runtime.device import reset_hooks
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.state cimport StreamState
@@ -497,14 +497,16 @@ cdef int launch_now(StreamState* stream, LoadedFunction function, const Geometry
     cdef void* stack[STACK_PARAMS]
     cdef void** pointers = stack
     cdef CUresult result
-    cdef int i, entered = 0
+    cdef int i, entered
     if function.layout.count > STACK_PARAMS:
         pointers = <void**>malloc(function.layout.count * sizeof(void*))
         if pointers == NULL:
             raise MemoryError()
     for i in range(function.layout.count):
         pointers[i] = <void*>(params + function.layout.offsets[i])
-    if not stream.owned:
+    if stream.owned:
+        entered = verify(stream.ordinal, stream.epoch, b"cuLaunchKernel")
+    else:
         entered = enter(stream.ordinal, stream.epoch, b"cuLaunchKernel")
     with nogil:
         result = cu.cuLaunchKernel(

@@ -104,7 +104,7 @@ cdef int enter_quietly(int ordinal, unsigned int epoch) noexcept:
 
 cdef void leave_quietly(int entered) noexcept:
     cdef CUcontext popped
-    if entered & 1:
+    if entered >= 0 and entered & 1:
         cu.cuCtxPopCurrent(&popped)
 
 
