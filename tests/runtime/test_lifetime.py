@@ -192,6 +192,23 @@ def test_a_reset_while_another_thread_waits(python):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.usefixtures("only_emulated")
+def test_host_views_outlive_a_reset(python):
+    done = python(
+        """
+        import cyrt
+        import numpy as np
+        pinned, managed = cyrt.PinnedBuffer(1 << 20), cyrt.ManagedBuffer(1 << 20)
+        views = [np.frombuffer(buffer, np.uint8) for buffer in (pinned, managed)]
+        for view in views:
+            view[:] = 5
+        cyrt.Device(0).reset()
+        print(*(int(view.sum()) // len(view) for view in views))
+        """,
+    )
+    assert (done.returncode, done.stdout) == (0, "5 5\n"), done.stderr
+
+
 def test_a_named_stream_of_others_waits_for_our_kernel():
     slow = cyrt.Kernel('''extern "C" __global__ void slow(unsigned* x, int n) {
         unsigned v = *x;

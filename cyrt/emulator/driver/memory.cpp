@@ -55,14 +55,16 @@ void attach_everywhere(const Allocation& allocation) {
 }
 
 // Gives back what stands behind an entry already taken from the table.
-void dispose(const Allocation& allocation) {
+// `keep_mapped`: the device forgets host memory, and the host may still look at it.
+void dispose(const Allocation& allocation, bool keep_mapped = false) {
     if (allocation.on_device()) {
         allocation.device->arena.release(allocation.address);
         if (allocation.pool) allocation.pool->returned(allocation.size);
         return;
     }
     for (int i = 0; i < device_count(); ++i) device_at(i).arena.detach(as_host(allocation));
-    if (allocation.kind != MemoryKind::registered) munmap(as_host(allocation), allocation.size);
+    if (allocation.kind != MemoryKind::registered && !keep_mapped)
+        munmap(as_host(allocation), allocation.size);
 }
 
 // Releases the allocation that begins at `address` if it is one of the wanted kinds.
@@ -145,7 +147,8 @@ void release_allocations(const Context& context) {
             }
         }
     }
-    for (const Allocation& allocation : taken) dispose(allocation);
+    // Views of pinned memory outlive a reset of its context, and must not fault the process.
+    for (const Allocation& allocation : taken) dispose(allocation, true);
 }
 
 void claim_for_free(uint64_t address) {
