@@ -7,24 +7,18 @@ from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.string cimport memcpy, memset
 
-import numpy as np
-
 from cyrt import settings
 from cyrt.driver.table cimport MAX_DEVICES, cu
 from cyrt.graph.encoder cimport encoder_of, record_kernel
 from cyrt.graph.hazards cimport Use
-from cyrt.graph.recording cimport Geometry
+from cyrt.kernels.arguments cimport is_memory, pointer_argument
+from cyrt.kernels.geometry cimport dimension, refuse_geometry, triple
 from cyrt.kernels.packing cimport POINTER, WORD64, Param, code_of, pack_value
 from cyrt.runtime.device cimport Device, contexts, current_ordinal
-from cyrt.runtime.interop cimport as_buffer
 from cyrt.runtime.memory cimport Buffer, live_block
 from cyrt.runtime.module cimport LoadedFunction, allow_smem, set_layout
 from cyrt.runtime.state cimport Block, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY
 from cyrt.runtime.stream cimport Stream, current_stream
-
-cdef extern from "Python.h":
-    int PyLong_CheckExact(object)
-    long PyLong_AsLongAndOverflow(object, int*) except? -1
 
 cdef enum:
     STACK_BYTES = 1024          # parameters that need no allocation
@@ -35,36 +29,6 @@ POINTER_FREE = frozenset(
     f"{base}{count}" for count in (1, 2, 3, 4) for base in (
         "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "longlong",
         "ulonglong", "float", "double")) | {"dim3"}
-
-
-cdef int dimension(value, str what, unsigned int* target) except -1:
-    """One to three numbers of at least 1, x first; the rest are 1."""
-    cdef int i = 0
-    cdef long size
-    target[0] = target[1] = target[2] = 1
-    if PyLong_CheckExact(value):
-        size = PyLong_AsLongAndOverflow(value, &i)
-        if 1 <= size < 1 << 32:
-            target[0] = <unsigned int>size
-            return 0
-    i = 0
-    if not isinstance(value, tuple):
-        value = tuple(value) if isinstance(value, list) else (value,)
-    if not 1 <= len(<tuple>value) <= 3:
-        raise ValueError(f"{what}: expected an int or a tuple of one to three, got {value!r}")
-    for item in <tuple>value:
-        if isinstance(item, bool) or not hasattr(item, "__index__"):
-            raise TypeError(f"{what}: expected an int or a tuple of one to three, got {value!r}")
-        number = item.__index__()
-        if not 1 <= number < 1 << 32:
-            raise ValueError(f"{what}: expected numbers from 1 to {(1 << 32) - 1:,}, got {value!r}")
-        target[i] = number
-        i += 1
-    return 0
-
-
-cdef tuple triple(unsigned int* sizes):
-    return sizes[0], sizes[1], sizes[2]
 
 
 @cython.freelist(16)
@@ -278,19 +242,6 @@ cdef int bad_argument(Kernel kernel, int index, error) except -1:
         f"  {kernel.signature_}") from None
 
 
-cdef bint is_memory(object value):
-    """Of 8 bytes that may be a pointer or a number: whether a pointer is meant."""
-    return (isinstance(value, Buffer) or value is None
-            or hasattr(value, "__cuda_array_interface__")
-            or (hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray)))
-
-
-cdef Buffer pointer_argument(object value, bint writes):
-    if isinstance(value, int):
-        raise TypeError("an int is no pointer; use cyrt.pointer(address, nbytes)")
-    return as_buffer(value, writes)
-
-
 cdef int launch(Launch self, tuple args) except -1:
     cdef Kernel kernel = self.kernel
     cdef int count = kernel.num_params
@@ -373,28 +324,8 @@ cdef int launch_packed(Launch self, Kernel kernel, tuple args, char* blob, Use* 
     if threads > <unsigned long long>function.max_threads or self.geometry.grid[1] > 65535 \
             or self.geometry.grid[2] > 65535 or self.geometry.grid[0] > 0x7fffffff \
             or self.geometry.block[2] > 64:
-        explain(kernel, function, &self.geometry)
+        refuse_geometry(kernel.name, function, &self.geometry)
     if <long>self.geometry.smem > function.dynamic_smem:
         allow_smem(function, self.geometry.smem)
     return record_kernel(encoder_of(current.state), function, &self.geometry, blob, uses, num_uses,
                          foreign, kernel.opaque, 0, NULL)
-
-
-cdef int explain(Kernel kernel, LoadedFunction function, Geometry* geometry) except -1:
-    """Name the part of the geometry that the kernel or the device does not allow."""
-    device = Device(function.module.ordinal)
-    grid, block = triple(geometry.grid), triple(geometry.block)
-    threads = block[0] * block[1] * block[2]
-    if threads > function.max_threads:
-        why = (f"its {function.registers} registers a thread, or its launch bounds, allow"
-               if function.max_threads < device.attribute("MAX_THREADS_PER_BLOCK")
-               else "the device allows")
-        raise ValueError(f"{kernel.name}: a block of {block} has {threads:,} threads, {why} "
-                         f"{function.max_threads:,}")
-    for what, sizes in (("grid", grid), ("block", block)):
-        for axis, size in zip("XYZ", sizes):
-            most = device.attribute(f"MAX_{what.upper()}_DIM_{axis}")
-            if size > most:
-                raise ValueError(f"{kernel.name}: {what} {sizes}: {axis.lower()} is at most "
-                                 f"{most:,} on device {device.index}")
-    return 0
