@@ -298,6 +298,19 @@ def from_mangled(symbol: str) -> Signature | None:
         return None
 
 
+def variable_name(symbol: str) -> str:
+    """Return a variable's qualified C++ name, ``ns::table<float>``; an unknown symbol as it is."""
+    if not symbol.startswith("_Z"):
+        return symbol
+    try:
+        reader = _Reader(symbol)
+        reader.i = 2
+        name = reader.name()
+        return _spelled(name, ()) if reader.i == len(symbol) else symbol
+    except (_UnsureError, IndexError, RecursionError):
+        return symbol
+
+
 def from_probe(symbol: str) -> tuple[Parameter, ...] | None:
     """Return the parameters of the function type that a template's instance is mangled with.
 

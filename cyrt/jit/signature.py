@@ -7,7 +7,7 @@ From the compiler's own symbols (`from_mangled`, `from_probe`), from a C++ decla
 from __future__ import annotations
 
 from cyrt.jit.declaration import from_declaration
-from cyrt.jit.mangling import from_mangled, from_probe
+from cyrt.jit.mangling import from_mangled, from_probe, variable_name
 from cyrt.jit.parameters import Parameter, Signature
 from cyrt.jit.ptx import entries, from_ptx
 
@@ -19,4 +19,5 @@ __all__ = [
     "from_mangled",
     "from_probe",
     "from_ptx",
+    "variable_name",
 ]

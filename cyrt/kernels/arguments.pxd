@@ -1,8 +1,16 @@
-# Memory among a kernel's arguments.
+# Memory that a kernel uses: its pointer arguments, and what is declared beside them.
 
+from cyrt.graph.hazards cimport Use
 from cyrt.runtime.memory cimport Buffer
+from cyrt.runtime.state cimport Block
 
 # Of 8 bytes that may be a pointer or a number: whether a pointer is meant.
 cdef bint is_memory(object value)
 # What is given for a pointer and is no Buffer of cyrt's.
 cdef Buffer pointer_argument(object value, bint writes)
+# Memory of one device in a kernel's hands on another.
+cdef object wrong_device(const Block* block, int ordinal)
+# [(Buffer, whether it is written)] of `reads=` and `writes=`.
+cdef list declared_memory(str name, reads, writes)
+# Adds them to a launch's foreign Buffers (or None) and uses; returns both, the uses by their count.
+cdef tuple use_declared(str name, list declared, int ordinal, list foreign, Use* uses, int count)

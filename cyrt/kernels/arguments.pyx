@@ -1,9 +1,11 @@
-"""What a kernel takes for memory."""
+"""Memory that a kernel uses: its pointer arguments, and what is declared beside them."""
 
 import numpy as np
 
+from cyrt.graph.hazards cimport Use
 from cyrt.runtime.interop cimport as_buffer
-from cyrt.runtime.memory cimport Buffer
+from cyrt.runtime.memory cimport Buffer, live_block
+from cyrt.runtime.state cimport Block, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY
 
 
 cdef bint is_memory(object value):
@@ -16,3 +18,46 @@ cdef Buffer pointer_argument(object value, bint writes):
     if isinstance(value, int):
         raise TypeError("an int is no pointer; use cyrt.pointer(address, nbytes)")
     return as_buffer(value, writes)
+
+
+cdef object wrong_device(const Block* block, int ordinal):
+    return ValueError(f"the Buffer is of device {block.ordinal}, the kernel runs on device "
+                      f"{ordinal}")
+
+
+cdef list declared_memory(str name, reads, writes):
+    cdef list found = []
+    for what, given, write in (("reads", reads, False), ("writes", writes, True)):
+        if given is not None and not isinstance(given, (list, tuple)):
+            raise TypeError(f"{name}: {what}: expected a list of Buffers and arrays, got "
+                            f"{type(given).__name__}")
+        for i, value in enumerate(given or ()):
+            if not isinstance(value, Buffer):
+                if value is None or not is_memory(value):
+                    raise TypeError(f"{name}: {what}[{i}]: expected a Buffer, or an array of "
+                                    f"device memory, got {type(value).__name__}")
+                try:
+                    value = as_buffer(value, write)
+                except (TypeError, ValueError) as error:
+                    raise type(error)(f"{name}: {what}[{i}]: {error}") from None
+            found.append((value, write))
+    return found
+
+
+cdef tuple use_declared(str name, list declared, int ordinal, list foreign, Use* uses, int count):
+    cdef Block* block
+    for buffer, write in declared:
+        try:
+            block = live_block(<Buffer>buffer)
+            if block.ordinal != ordinal and block.kind != PINNED_MEMORY \
+                    and block.kind != MANAGED_MEMORY:
+                raise wrong_device(block, ordinal)
+        except ValueError as error:
+            raise ValueError(f"{name}: {'writes' if write else 'reads'}: {error}") from None
+        if block.kind == FOREIGN_MEMORY:
+            foreign = [buffer] if foreign is None else foreign + [buffer]
+        else:
+            uses[count].block = block
+            uses[count].write = write
+            count += 1
+    return foreign, count

@@ -56,3 +56,34 @@ cdef int refuse_geometry(str name, LoadedFunction function,
                 raise ValueError(f"{name}: {what} {sizes}: {axis.lower()} is at most "
                                  f"{most:,} on device {device.index}")
     return 0
+
+
+cdef unsigned int dynamic_smem(value) except? 0xffffffff:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"smem: expected a number of bytes, got {value!r}")
+    if not 0 <= value.__index__() < 1 << 31:
+        raise ValueError(f"smem: expected a number of bytes of 0 or more, got {value}")
+    return value
+
+
+cdef object element_count(str name, n):
+    if isinstance(n, bool) or not hasattr(n, "__index__"):
+        raise TypeError(f"{name}: n: expected a number of elements, got {n!r}")
+    if n.__index__() < 0:
+        raise ValueError(f"{name}: n: expected a number of elements of 0 or more, got {n}")
+    return n.__index__()
+
+
+cdef tuple cover(str name, n, block):
+    grid = -(-n // block)
+    if grid >= 1 << 31:
+        raise ValueError(f"{name}: n: {n:,} elements are {grid:,} blocks of {block} threads, and a "
+                         f"grid has at most {(1 << 31) - 1:,}; launch them in parts")
+    return grid, block
+
+
+cdef object spread(block, n, int ordinal):
+    multiprocessors = Device(ordinal).multiprocessors
+    while block >= 128 and n <= block // 2 * multiprocessors:
+        block = block // 64 * 32
+    return block

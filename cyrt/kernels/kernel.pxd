@@ -17,8 +17,10 @@ cdef class Kernel:
     cdef unsigned int param_bytes
     cdef bint pdl
     cdef bint opaque                    # may reach memory that no argument names
+    cdef dict blocks                    # for_each's, by (device, bits of n, smem)
     cdef object __weakref__
 
+    cdef object block_for(self, n, unsigned int smem)
     cdef LoadedFunction load(self, int ordinal)
 
 cdef class Launch:

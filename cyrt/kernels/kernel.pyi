@@ -1,17 +1,30 @@
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, SupportsIndex
 
 from cyrt.kernels.module import Module
 
+_Memory = list[Any] | tuple[Any, ...]
 _Size = SupportsIndex | tuple[SupportsIndex, ...]
 
 class Launch:
-    def __call__(self, *args: Any) -> None: ...
+    def __call__(
+        self, *args: Any, reads: _Memory | None = None, writes: _Memory | None = None
+    ) -> None: ...
 
 class Kernel:
     module: Module
     name: str
     def __init__(
-        self, code: str | bytes, name: str, *, signature: str | None = None, pdl: bool = False
+        self,
+        code: str | bytes | os.PathLike[str],
+        name: str,
+        *,
+        signature: str | None = None,
+        options: Sequence[str] = (),
+        headers: Mapping[str, str] | None = None,
+        define: Mapping[str, object] | None = None,
+        pdl: bool = False,
     ) -> None: ...
     @staticmethod
     def _of(module: Module, name: str) -> Kernel: ...
@@ -30,3 +43,22 @@ class Kernel:
     def max_threads(self) -> int: ...
     def suggested_block(self, smem: int = 0) -> tuple[int, int]: ...
     def blocks_per_multiprocessor(self, block: int, smem: int = 0) -> int: ...
+    def suggest(self, n: SupportsIndex, smem: SupportsIndex = 0) -> tuple[int, int]: ...
+    def for_each(
+        self,
+        n: SupportsIndex,
+        *args: Any,
+        smem: SupportsIndex = 0,
+        reads: _Memory | None = None,
+        writes: _Memory | None = None,
+    ) -> None: ...
+    def tune(
+        self,
+        n: SupportsIndex,
+        args: Sequence[Any],
+        blocks: Iterable[SupportsIndex] = (32, 64, 128, 256, 512, 1024),
+        *,
+        smem: SupportsIndex = 0,
+        reads: _Memory | None = None,
+        writes: _Memory | None = None,
+    ) -> int: ...

@@ -1,6 +1,8 @@
 # cython: freethreading_compatible=False
 """A kernel: one function of device code, and ``kernel[grid, block](...)``."""
 
+from functools import partial
+
 cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
@@ -11,8 +13,12 @@ from cyrt import settings
 from cyrt.driver.table cimport MAX_DEVICES, cu
 from cyrt.graph.encoder cimport encoder_of, record_kernel
 from cyrt.graph.hazards cimport Use
-from cyrt.kernels.arguments cimport is_memory, pointer_argument
-from cyrt.kernels.geometry cimport dimension, refuse_geometry, triple
+from cyrt.kernels.arguments cimport (
+    declared_memory, is_memory, pointer_argument, use_declared, wrong_device,
+)
+from cyrt.kernels.geometry cimport (
+    cover, dimension, dynamic_smem, element_count, refuse_geometry, spread, triple,
+)
 from cyrt.kernels.packing cimport POINTER, WORD64, Param, code_of, pack_value
 from cyrt.runtime.device cimport Device, contexts, current_ordinal
 from cyrt.runtime.memory cimport Buffer, live_block
@@ -38,7 +44,7 @@ cdef class Launch:
     def __init__(self):
         raise TypeError("a launch is made by kernel[grid, block]")
 
-    def __call__(self, *args):
+    def __call__(self, *args, reads=None, writes=None):
         """Put the kernel on the current stream.
 
         Parameters
@@ -46,7 +52,12 @@ cdef class Launch:
         *args
             One for each parameter: numbers for scalars, converted and range-checked as declared;
             for pointers Buffers, arrays of other libraries, ``cyrt.pointer(...)`` or None (a null
-            pointer); bytes or NumPy structured scalars for structs.
+            pointer); bytes, NumPy structured scalars or arrays, or ctypes structures of exactly
+            its size for structs.
+        reads, writes : list or tuple of Buffers and arrays, optional
+            What the kernel reaches without an argument, through pointers inside structs and
+            behind ``T**``. Without them such a kernel is ordered against everything; with one of
+            them, against its pointer arguments and what is listed.
 
         Raises
         ------
@@ -54,7 +65,8 @@ cdef class Launch:
             An argument does not fit its parameter (the message shows the signature), a Buffer is
             freed or of another device, or the geometry is more than the kernel or device allows.
         """
-        launch(self, args)
+        launch(self, args, None if reads is None and writes is None
+               else declared_memory(self.kernel.name, reads, writes))
 
     def __repr__(self):
         return (f"<{self.kernel.name}[{triple(self.geometry.grid)}, {triple(self.geometry.block)}"
@@ -70,15 +82,17 @@ cdef class Kernel:
 
     Parameters
     ----------
-    code : str or bytes
-        CUDA C++ source; or PTX, or the bytes of a cubin or a fatbin.
+    code : str, bytes or path
+        CUDA C++ source; or PTX, or the bytes of a cubin or a fatbin; or a `pathlib.Path` to a
+        file of one of these.
     name : str
         The function: its plain name, a name expression for a template (``"axpy<float>"``), or the
         mangled symbol.
     signature : str, optional
         A C++ declaration, for code whose parameters cannot be read (``extern "C"`` kernels given
         as bytes): ``"void saxpy(float a, const float* x, float* y, int n)"``.
-
+    options, headers, define
+        Of the compiler, as :class:`Module` takes them; for source only.
     pdl : bool
         Programmatic dependent launch: the kernel may start while the one it depends on still
         runs. It executes ``griddepcontrol.wait`` (``cudaGridDependencySynchronize()``) in every
@@ -92,15 +106,18 @@ cdef class Kernel:
     KeyError
         There is no such kernel in it.
     ValueError
-        ``pdl=True`` for a kernel without the instruction, or for code that is no source or PTX.
+        ``pdl=True`` for a kernel without the instruction, or for code that is no source or PTX;
+        `options`, `headers` or `define` for code that is compiled already.
     """
 
-    def __init__(self, code, str name not None, *, signature=None, bint pdl=False):
+    def __init__(self, code, str name not None, *, signature=None, options=(), headers=None,
+                 define=None, bint pdl=False):
         from cyrt.kernels.module import Module
 
         if self.params != NULL:
             raise RuntimeError("a Kernel is initialised once")
-        module = Module(code, [name], signatures=None if signature is None else {name: signature})
+        module = Module(code, [name], signatures=None if signature is None else {name: signature},
+                        options=options, headers=headers, define=define)
         if pdl:
             module._check_programmatic(name)
         self.pdl = pdl
@@ -129,14 +146,7 @@ cdef class Kernel:
         parts = <tuple>config
         dimension(parts[0], "grid", bound.geometry.grid)
         dimension(parts[1], "block", bound.geometry.block)
-        if len(parts) == 3:
-            if isinstance(parts[2], bool) or not hasattr(parts[2], "__index__"):
-                raise TypeError(f"smem: expected a number of bytes, got {parts[2]!r}")
-            if not 0 <= parts[2].__index__() < 1 << 31:
-                raise ValueError(f"smem: expected a number of bytes of 0 or more, got {parts[2]}")
-            bound.geometry.smem = parts[2]
-        else:
-            bound.geometry.smem = 0
+        bound.geometry.smem = dynamic_smem(parts[2]) if len(parts) == 3 else 0
         bound.kernel = self
         return bound
 
@@ -182,6 +192,114 @@ cdef class Kernel:
         """How many blocks of so many threads run on a multiprocessor at once."""
         return self.load(current_ordinal()).blocks_per_multiprocessor(block, smem)
 
+    def suggest(self, n, smem=0):
+        """A grid and a block for n elements, one thread each.
+
+        Parameters
+        ----------
+        n : int
+            Elements; 0 gives a grid of 0, which is not to be launched.
+        smem : int, optional
+            Bytes of dynamic shared memory a block.
+
+        Returns
+        -------
+        tuple of int
+            ``(grid, block)``: the block that :meth:`tune` chose for such an n, else that of the
+            highest occupancy, smaller where n would leave multiprocessors idle.
+
+        Raises
+        ------
+        ValueError
+            More elements than one grid has threads for.
+        """
+        n = element_count(self.name, n)
+        return cover(self.name, n, self.block_for(n, dynamic_smem(smem)))
+
+    def for_each(self, n, *args, smem=0, reads=None, writes=None):
+        """Launch the kernel over n elements, one thread each; nothing for 0.
+
+        Grid and block are :meth:`suggest`'s. The kernel is what compares its index with n.
+
+        Parameters
+        ----------
+        n : int
+            Elements.
+        *args, reads, writes
+            As in ``kernel[grid, block](*args, reads=..., writes=...)``.
+        smem : int, optional
+            Bytes of dynamic shared memory a block.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As from a launch, or more elements than one grid has threads for.
+        """
+        grid, block = self.suggest(n, smem)
+        if grid:
+            self[grid, block, smem](*args, reads=reads, writes=writes)
+
+    def tune(self, n, args, blocks=(32, 64, 128, 256, 512, 1024), *, smem=0, reads=None,
+             writes=None):
+        """Find the fastest block for n elements; :meth:`for_each` uses it from then on.
+
+        Runs the kernel on these very arguments, some hundred times, and times it by events on the
+        current stream. What it writes through its pointer arguments and `writes` is copied aside
+        and put back before this returns; what it writes elsewhere (a variable of the module,
+        memory not declared) is not.
+
+        Parameters
+        ----------
+        n : int
+            Elements, at least 1. The choice holds for all sizes with as many bits.
+        args : sequence
+            The kernel's arguments.
+        blocks : iterable of int
+            What to try; those over ``max_threads`` are left out.
+        smem, reads, writes
+            As in :meth:`for_each`.
+
+        Returns
+        -------
+        int
+            The block. It is kept for this code and this model of device in the cache folder
+            (``CYRT_CACHE_DIR``), for later processes too.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As from :meth:`for_each`, no block that the kernel allows, or n of 0.
+        """
+        from cyrt.kernels import tuning
+
+        values = tuple(args)
+        n = element_count(self.name, n)
+        if n == 0:
+            raise ValueError(f"{self.name}: n: expected at least 1 element to tune with")
+        launches = {}
+        for block in tuning.checked_blocks(self, blocks):
+            grid, block = cover(self.name, n, block)
+            launches[block] = partial(self[grid, block, smem], *values, reads=reads, writes=writes)
+        block = tuning.fastest(launches, written_memory(self, values, reads, writes))
+        self.blocks[current_ordinal(), n.bit_length(), smem] = block
+        tuning.remember(self, n, smem, block)
+        return block
+
+    cdef object block_for(self, n, unsigned int smem):
+        """The block for n elements on the current device, looked up once for each size class."""
+        cdef int ordinal = current_ordinal()
+        key = ordinal, n.bit_length(), smem
+        block = self.blocks.get(key)
+        if block is None:
+            from cyrt.kernels import tuning
+
+            block = tuning.remembered(self, n, smem) if n else None
+            if block is None:
+                block, _ = self.load(ordinal).suggested_block(smem)
+                block = spread(block, (1 << n.bit_length()) // 2, ordinal)
+            self.blocks[key] = block
+        return block
+
     def __reduce__(self):
         raise TypeError("a Kernel is code loaded in this process and is not pickled; make it from "
                         "its source there")
@@ -199,6 +317,7 @@ cdef int adopt(Kernel self, module, str name) except -1:
     self.name = name
     self.symbol = module._symbol(name)
     self.loaded = [None] * MAX_DEVICES
+    self.blocks = {}
     function = self.load(ordinal)
     signature = module._signature(name, function)
     self.signature_ = signature
@@ -242,9 +361,22 @@ cdef int bad_argument(Kernel kernel, int index, error) except -1:
         f"  {kernel.signature_}") from None
 
 
-cdef int launch(Launch self, tuple args) except -1:
+cdef list written_memory(Kernel kernel, tuple args, reads, writes):
+    """The Buffers that a launch writes, as far as its arguments and `writes` tell."""
+    found = [buffer for buffer, write in declared_memory(kernel.name, reads, writes) if write]
+    for i, value in enumerate(args[:kernel.num_params]):
+        if kernel.params[<int>i].writes and value is not None and is_memory(value):
+            try:
+                found.append(value if isinstance(value, Buffer) else pointer_argument(value, True))
+            except (TypeError, ValueError) as error:
+                bad_argument(kernel, i, error)
+    return found
+
+
+cdef int launch(Launch self, tuple args, list declared) except -1:
     cdef Kernel kernel = self.kernel
     cdef int count = kernel.num_params
+    cdef int room = count + 1       # for uses: the arguments', and that of the module's variables
     cdef char[STACK_BYTES] stack_bytes
     cdef Use[STACK_PARAMS] stack_uses
     cdef char* blob = stack_bytes
@@ -253,21 +385,24 @@ cdef int launch(Launch self, tuple args) except -1:
     if PyTuple_GET_SIZE(args) != count:
         raise TypeError(f"{kernel.name}: expected {count} argument{'' if count == 1 else 's'}, got "
                         f"{len(args)}\n  {kernel.signature_}")
-    if kernel.param_bytes > STACK_BYTES or count >= STACK_PARAMS:
-        heap = PyMem_Malloc((count + 1) * sizeof(Use) + kernel.param_bytes)
+    if declared is not None:
+        room += len(declared)
+    if kernel.param_bytes > STACK_BYTES or room > STACK_PARAMS:
+        heap = PyMem_Malloc(room * sizeof(Use) + kernel.param_bytes)
         if heap == NULL:
             raise MemoryError()
         uses = <Use*>heap
-        blob = <char*>heap + (count + 1) * sizeof(Use)
+        blob = <char*>heap + room * sizeof(Use)
     try:
-        launch_packed(self, kernel, args, blob, uses)
+        launch_packed(self, kernel, args, blob, uses, declared)
     finally:
         if heap != NULL:
             PyMem_Free(heap)
     return 0
 
 
-cdef int launch_packed(Launch self, Kernel kernel, tuple args, char* blob, Use* uses) except -1:
+cdef int launch_packed(Launch self, Kernel kernel, tuple args, char* blob, Use* uses,
+                       list declared) except -1:
     """Nothing is ordered or recorded before every argument was found good."""
     cdef int ordinal = current_ordinal()
     cdef Stream current = current_stream(ordinal)
@@ -299,9 +434,7 @@ cdef int launch_packed(Launch self, Kernel kernel, tuple args, char* blob, Use* 
                 bad_argument(kernel, i, error)
             if block.ordinal != ordinal and block.kind != PINNED_MEMORY \
                     and block.kind != MANAGED_MEMORY:
-                bad_argument(kernel, i, ValueError(
-                    f"the Buffer is of device {block.ordinal}, the kernel runs on device "
-                    f"{ordinal}"))
+                bad_argument(kernel, i, wrong_device(block, ordinal))
             memcpy(blob + param.offset, &buffer.address, 8)
             if block.kind == FOREIGN_MEMORY:
                 foreign = [buffer] if foreign is None else foreign + [buffer]
@@ -317,7 +450,7 @@ cdef int launch_packed(Launch self, Kernel kernel, tuple args, char* blob, Use* 
         param += 1
     if function.module.globals != NULL:
         uses[num_uses].block = function.module.globals
-        uses[num_uses].write = True
+        uses[num_uses].write = function.module.writes_globals
         num_uses += 1
     threads = <unsigned long long>self.geometry.block[0] * self.geometry.block[1] \
         * self.geometry.block[2]
@@ -327,5 +460,7 @@ cdef int launch_packed(Launch self, Kernel kernel, tuple args, char* blob, Use* 
         refuse_geometry(kernel.name, function, &self.geometry)
     if <long>self.geometry.smem > function.dynamic_smem:
         allow_smem(function, self.geometry.smem)
+    if declared is not None:
+        foreign, num_uses = use_declared(kernel.name, declared, ordinal, foreign, uses, num_uses)
     return record_kernel(encoder_of(current.state), function, &self.geometry, blob, uses, num_uses,
-                         foreign, kernel.opaque, 0, NULL)
+                         foreign, kernel.opaque and declared is None, 0, NULL)

@@ -1,23 +1,45 @@
-"""Modules: device code from source or bytes, and the kernels in it."""
+"""Modules: device code from source, a file or bytes, and the kernels in it."""
 
 from __future__ import annotations
 
-import re
+import hashlib
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cyrt import jit
+from cyrt.driver.errors import CompileError
 from cyrt.kernels.kernel import Kernel
+from cyrt.runtime import image as images
 from cyrt.runtime.device import Device
-from cyrt.runtime.memory import Buffer, pointer
+from cyrt.runtime.memory import Buffer
 from cyrt.runtime.module import LoadedFunction, LoadedModule
 
 if TYPE_CHECKING:
     from cyrt.jit.compiler import Image
     from cyrt.jit.signature import Signature
 
-# PTX given as a str: only comments may come before the directive that no C++ begins with.
-_PTX_TEXT = re.compile(r"(?:\s|//[^\n]*\n|/\*.*?\*/)*\.version\b", re.DOTALL)
+_SUFFIXES = (".cu", ".cuh", ".ptx", ".cubin", ".fatbin")
+
+
+def _read(path: Path) -> str | bytes:
+    """A file's code, its kind told by its content."""
+    content = path.read_bytes()
+    if images.kind(content):
+        return content
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is neither PTX, cubin nor fatbin, and no source in UTF-8 ({error})"
+        ) from None
+
+
+def _named(name: str, full: Mapping[str, str]) -> list[str]:
+    """The symbols of a C++ name, given by symbol: those of all of it, else of its end."""
+    return [s for s, f in full.items() if f == name] \
+        or [s for s, f in full.items() if f.endswith(f"::{name}")]
 
 
 def _by_size(name: str, sizes: Sequence[tuple[int, int]]) -> Signature:
@@ -37,38 +59,71 @@ class Module:
 
     Parameters
     ----------
-    code : str or bytes
-        CUDA C++ source; or PTX, or the bytes of a cubin or a fatbin.
+    code : str, bytes or path
+        CUDA C++ source; or PTX, or the bytes of a cubin or a fatbin; or a `pathlib.Path` (any
+        `os.PathLike`) to a file of one of these, told by its content. A source file's folder is
+        searched for what it includes.
     names : sequence of str
-        Name expressions: ``"axpy<float>"``, ``"space::kernel"``.
+        Name expressions: ``"axpy<float>"``, ``"space::kernel"``, and ``"&table<float>"`` for a
+        variable.
     signatures : mapping, optional
         C++ declarations by name, for kernels whose parameters cannot be read from the code.
+    options : sequence of str
+        For NVRTC, such as ``"-use_fast_math"``. These three go with source only.
+    headers : mapping of str to str, optional
+        Further headers: the name in ``#include`` to its text.
+    define : mapping of str to object, optional
+        Macros: ``{"BLOCK": 128, "FAST": True, "T": "float"}``; None defines an empty one.
 
     Raises
     ------
     CompileError
         The source does not compile, a name matches nothing, or the driver refuses the code.
+    OSError
+        The file cannot be read.
+    ValueError
+        `options`, `headers` or `define` with code that is compiled already.
     """
 
     __module__ = "cyrt"
 
     def __init__(
         self,
-        code: str | bytes,
+        code: str | bytes | os.PathLike[str],
         names: Sequence[str] = (),
         *,
         signatures: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
+        headers: Mapping[str, str] | None = None,
+        define: Mapping[str, object] | None = None,
     ) -> None:
-        if isinstance(names, str):
-            raise TypeError(f"names: expected a sequence of names, got the str {names!r}")
+        for what, given in (("names", names), ("options", options)):
+            if isinstance(given, str):
+                raise TypeError(f"{what}: expected a sequence of str, got the str {given!r}")
+        self._how: dict[str, Any] = {
+            "options": tuple(options), "headers": dict(headers or {}), "define": dict(define or {}),
+        }
+        given = [f"{what}=" for what, value in self._how.items() if value]
+        if isinstance(code, os.PathLike):
+            path = Path(code)
+            code = _read(path)
+            if isinstance(code, str):
+                self._how["options"] += (f"-I{path.absolute().parent}",)
+                self._how["filename"] = os.fspath(path)
         if not isinstance(code, (str, bytes, bytearray, memoryview)):
             raise TypeError(
-                "code: expected CUDA C++ source as a str, or PTX, cubin or fatbin as bytes, got "
-                f"{type(code).__name__}"
+                "code: expected CUDA C++ source as a str, PTX, cubin or fatbin as bytes, or a "
+                f"pathlib.Path to a file of one of these, got {type(code).__name__}"
             )
-        if isinstance(code, str) and _PTX_TEXT.match(code):
+        if isinstance(code, str) and code.endswith(_SUFFIXES) and "\n" not in code:
+            raise ValueError(f"code: expected CUDA C++ source, got {code!r}; a file is given as "
+                             "a pathlib.Path")
+        if isinstance(code, str) and images.kind(code.encode()) == "ptx":
             code = code.encode()
         self._code = code if isinstance(code, str) else bytes(code)
+        if given and isinstance(self._code, bytes):
+            raise ValueError(f"{', '.join(given)}: for source only, and the code is "
+                             f"{images.kind(self._code) or 'bytes'}, compiled already")
         self._names = tuple(names)
         self._declared = {
             name: jit.signature.from_declaration(text) for name, text in (signatures or {}).items()
@@ -86,9 +141,7 @@ class Module:
             symbols = set(image.lowered.values())
             return [*image.lowered, *(s for s in image.signatures if s not in symbols
                                       and s not in image.lowered)]
-        if self._is_ptx:
-            return jit.signature.entries(self._code.decode())
-        return self._load(Device.current().index).function_names() or []
+        return self._entries()
 
     def __getitem__(self, name: str) -> Kernel:
         if name not in self._kernels:
@@ -99,21 +152,48 @@ class Module:
         return name in self.names
 
     def get_global(self, name: str) -> Buffer:
-        """A ``__device__`` or ``__constant__`` variable of the current device, as a Buffer.
+        """A ``__device__`` or ``__constant__`` variable of the current device.
+
+        Parameters
+        ----------
+        name : str
+            Its name, with or without its namespaces, or its (mangled) symbol.
+
+        Returns
+        -------
+        Buffer
+            A view of the variable, which keeps the code loaded. Copies, fills and kernels that
+            use it are ordered with the module's kernels.
 
         Raises
         ------
         KeyError
-            The module has none of that (mangled) name.
+            The module has none of that name, or several.
         """
         loaded = self._load(Device.current().index)
-        address, nbytes = loaded.variable(name)
-        return pointer(address, nbytes, loaded.ordinal, owner=loaded)
+        image = self._image(loaded.ordinal)
+        symbol = name if image is None else image.lowered.get(f"&{name}", name)
+        full = {s: jit.signature.variable_name(s) for s in loaded.variables or ()}
+        if symbol not in full:
+            found = _named(name, full)
+            if len(found) > 1:
+                raise KeyError(f"the module has several variables {name!r}: "
+                               f"{', '.join(full[s] for s in found)}")
+            symbol = found[0] if found else symbol
+        try:
+            return loaded.variable(symbol)
+        except KeyError:
+            raise KeyError(f"the module has no variable {name!r}; it has "
+                           f"{', '.join(full.values()) or 'none'}") from None
 
     @property
     def _is_ptx(self) -> bool:
-        return isinstance(self._code, bytes) and b".version" in self._code[:65536] \
-            and b"\0" not in self._code[:-1]
+        return isinstance(self._code, bytes) and images.kind(self._code) == "ptx"
+
+    @property
+    def _digest(self) -> str:
+        """Names the code: what was given, hashed."""
+        return hashlib.sha256(repr((self._code, self._names, self._how)).encode()).hexdigest()
 
     def _image(self, ordinal: int) -> Image | None:
         """The compiled source for a device; None for code that came as bytes."""
@@ -122,14 +202,31 @@ class Module:
         device = Device(ordinal)
         arch = jit.compiler.architecture(device.compute_capability, device.emulated)
         if arch not in self._images:
-            self._images[arch] = jit.compiler.compile(self._code, self._names, arch=arch)
+            self._images[arch] = self._compile(arch)
         return self._images[arch]
+
+    def _compile(self, arch: str) -> Image:
+        return jit.compiler.compile(self._code, self._names, arch=arch, **self._how)
+
+    def _entries(self) -> list[str]:
+        """The kernels' symbols in code that came as bytes."""
+        if self._is_ptx:
+            return jit.signature.entries(self._code.decode())
+        return self._load(Device.current().index).function_names() or []
 
     def _load(self, ordinal: int) -> LoadedModule:
         if ordinal not in self._loaded:
             image = self._image(ordinal)
             code: Any = self._code if image is None else image.code
-            self._loaded[ordinal] = LoadedModule(code, ordinal)
+            try:
+                self._loaded[ordinal] = LoadedModule(code, ordinal)
+            except CompileError as error:
+                device = Device(ordinal)
+                why = images.misfit(code, device.compute_capability, device.emulated)
+                if not why:
+                    raise
+                raise CompileError(error.call, error.code, error.name, f"{error.text}: {why}",
+                                   error.log) from None
         return self._loaded[ordinal]
 
     def _function(self, symbol: str, ordinal: int) -> LoadedFunction:
@@ -145,14 +242,14 @@ class Module:
         image = self._image(Device.current().index)
         if image is not None:
             return image.lowered.get(name, name)
-        if self._is_ptx:
-            entries = jit.signature.entries(self._code.decode())
-            if name not in entries:
-                plain = [e for e in entries
-                         if (s := jit.signature.from_mangled(e)) is not None and s.name == name]
-                if len(plain) == 1:
-                    return plain[0]
-        return name
+        entries = self._entries()
+        if name in entries:
+            return name
+        found = _named(name, {s: f.name for s in entries
+                              if (f := jit.signature.from_mangled(s)) is not None})
+        if len(found) > 1:
+            raise KeyError(f"the module has several kernels {name!r}: {', '.join(found)}")
+        return found[0] if found else name
 
     def _signature(self, name: str, function: LoadedFunction) -> Signature:
         """The parameters: declared, told by the compiler, by the symbol, or by PTX's sizes."""
@@ -175,7 +272,7 @@ class Module:
         """Raise where the kernel does not execute ``griddepcontrol.wait``."""
         symbol = self._symbol(name)
         if isinstance(self._code, str):
-            image = jit.compiler.compile(self._code, self._names, arch="compute_90")
+            image = self._compile("compute_90")
             text, symbol = image.code.decode(), image.lowered.get(name, symbol)
         elif self._is_ptx:
             text = self._code.decode()

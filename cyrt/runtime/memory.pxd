@@ -8,7 +8,7 @@ cdef class Buffer:
     cdef CUdeviceptr address
     cdef size_t size
     cdef Buffer base            # of a view
-    cdef object owner           # whose memory it is, where it is not cyrt's
+    cdef object owner           # whose memory it is, where it is not the pool's
     cdef int exports            # the host's views of pinned or managed memory
     cdef object __weakref__
 
@@ -20,6 +20,9 @@ cdef Block* live_block(Buffer buffer) except NULL
 # A Buffer over somebody else's memory, ordered after `home`'s work.
 cdef Buffer foreign_buffer(CUdeviceptr address, size_t nbytes, int ordinal, StreamState* home,
                            object owner)
+# What stands for all variables of a module, and one of them as a view of it.
+cdef Buffer variable_block(int ordinal)
+cdef Buffer variable_buffer(Buffer all, CUdeviceptr address, size_t nbytes, object owner)
 # Before an operation of the stream on the Buffer, and after it was put on the stream.
 cdef int begin_use(Buffer buffer, StreamState* stream, bint write) except -1
 cdef int end_use(Buffer buffer, StreamState* stream) except -1

@@ -44,6 +44,21 @@ cdef Buffer foreign_buffer(CUdeviceptr address, size_t nbytes, int ordinal, Stre
     return buffer
 
 
+cdef Buffer variable_block(int ordinal):
+    cdef Buffer buffer = Buffer.__new__(Buffer)
+    buffer.block = new_block(0, 0, ordinal, DEVICE_MEMORY, current_state(ordinal))
+    return buffer
+
+
+cdef Buffer variable_buffer(Buffer all, CUdeviceptr address, size_t nbytes, object owner):
+    cdef Buffer view = Buffer.__new__(Buffer)
+    view.base = all
+    view.address = address
+    view.size = nbytes
+    view.owner = owner
+    return view
+
+
 cdef int begin_use(Buffer buffer, StreamState* stream, bint write) except -1:
     use(live_block(buffer), stream, write)
     return flush(stream)
@@ -152,6 +167,7 @@ cdef class Buffer:
         live_block(self)
         view = Buffer.__new__(Buffer)
         view.base = self if self.base is None else self.base
+        view.owner = self.owner
         view.address = self.address + start
         view.size = max(0, stop - start)
         return view

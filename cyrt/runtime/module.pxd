@@ -1,6 +1,7 @@
 # Loaded code: handles only. The public Module and Kernel live in cyrt/kernels.
 
 from cyrt.driver.cuda cimport CUfunction, CUfunction_attribute, CUmodule
+from cyrt.runtime.memory cimport Buffer
 from cyrt.runtime.state cimport Block
 
 # Where a kernel's parameters lie in their packed bytes.
@@ -13,7 +14,11 @@ cdef class LoadedModule:
     cdef CUmodule handle
     cdef readonly int ordinal
     cdef unsigned int epoch
-    cdef Block* globals         # stands for its writable __device__ variables; NULL: it has none
+    # Its __device__ and __constant__ variables: whether each symbol is constant; None: not known.
+    cdef readonly object variables
+    cdef Buffer memory          # stands for them all; None: it has none
+    cdef Block* globals         # of `memory`: each kernel's launch uses it
+    cdef bint writes_globals    # one of them is no constant
     cdef object __weakref__
 
 cdef class LoadedFunction:

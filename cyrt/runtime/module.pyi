@@ -1,13 +1,15 @@
 from typing import SupportsIndex
 
 from cyrt.runtime.device import Device
+from cyrt.runtime.memory import Buffer
 
 class LoadedModule:
     ordinal: int
+    variables: dict[str, bool] | None
     def __init__(self, code: bytes, device: Device | SupportsIndex | None = None) -> None: ...
     def function(self, name: str) -> LoadedFunction: ...
     def function_names(self) -> list[str] | None: ...
-    def variable(self, name: str) -> tuple[int, int]: ...
+    def variable(self, name: str) -> Buffer: ...
 
 class LoadedFunction:
     module: LoadedModule

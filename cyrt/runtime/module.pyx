@@ -1,7 +1,5 @@
 """Code on a device: modules, functions and what the driver tells of them."""
 
-import re
-
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 
 from cyrt.driver import errors, table
@@ -10,25 +8,15 @@ from cyrt.driver.table cimport cu
 from cyrt.runtime.device cimport (
     Device, context_of, enter, leave, leave_quietly, ordinal_of,
 )
+from cyrt.runtime import image as images
 from cyrt.runtime.ending cimport end_when_idle, sweep
-from cyrt.runtime.pool cimport destroy_block, new_block
-from cyrt.runtime.state cimport DEVICE_MEMORY
+from cyrt.runtime.memory cimport live_block, variable_block, variable_buffer
 from cyrt.runtime cimport stream as streams
-from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.stream cimport wait_all
 
 cdef enum:
     LOG_BYTES = 16384
     PLAIN_SMEM = 48 << 10       # dynamic shared memory that needs no opting in
-
-
-# A variable in PTX, but for the texts of printf; a section in a cubin.
-_GLOBAL = re.compile(rb"^\s*(?:\.(?:visible|weak|extern|common)\s+)*\.global\s(?![^\n]*\$str)",
-                     re.MULTILINE)
-
-
-cdef bint has_writable_globals(bytes code) except *:
-    """Kernels of such a module reach memory that no argument names: they are ordered."""
-    return b".nv.global" in code or _GLOBAL.search(code) is not None
 
 
 cdef unsigned long long last_serial = 0
@@ -95,12 +83,11 @@ cdef class LoadedModule:
         leave(ordinal, entered, result, b"cuModuleLoadDataEx")
         if b"vprintf" in code:
             streams.printing = True
-        if has_writable_globals(code):
-            self.globals = new_block(0, 0, ordinal, DEVICE_MEMORY, current_state(ordinal))
+        self.variables = images.variables(code)
+        if self.variables is None or self.variables:
+            order_variables(self, self.variables is None or not all(self.variables.values()))
 
     def __dealloc__(self):
-        if self.globals != NULL:
-            destroy_block(self.globals)
         if self.handle != NULL:
             end_when_idle(self.ordinal, self.epoch, unload, <size_t>self.handle)
 
@@ -153,7 +140,12 @@ cdef class LoadedModule:
         return names
 
     def variable(self, str name not None):
-        """``(address, bytes)`` of a ``__device__`` or ``__constant__`` variable.
+        """A ``__device__`` or ``__constant__`` variable of that (mangled) name.
+
+        Returns
+        -------
+        Buffer
+            A view, ordered with the module's kernels; keeps the module loaded.
 
         Raises
         ------
@@ -169,7 +161,18 @@ cdef class LoadedModule:
             leave_quietly(entered)
             raise KeyError(name)
         leave(self.ordinal, entered, result, b"cuModuleGetGlobal")
-        return address, size
+        if self.memory is None:         # a variable that the code's bytes did not show
+            wait_all(self.ordinal)
+            order_variables(self, True)
+        return variable_buffer(self.memory, address, size, self)
+
+
+cdef int order_variables(LoadedModule self, bint written) except -1:
+    """From here on every launch of a kernel of the module is a use of its variables."""
+    self.memory = variable_block(self.ordinal)
+    self.globals = live_block(self.memory)
+    self.writes_globals = written
+    return 0
 
 
 cdef class LoadedFunction:
@@ -237,8 +240,10 @@ cdef class LoadedFunction:
         """``(block, grid)``: threads for the highest occupancy, and the fewest blocks for it."""
         cdef int grid = 0, block = 0
         cdef CUresult result
-        cdef int entered = enter(self.module.ordinal, self.module.epoch,
-                                 b"cuOccupancyMaxPotentialBlockSize")
+        cdef int entered
+        allow_smem(self, smem)
+        entered = enter(self.module.ordinal, self.module.epoch,
+                        b"cuOccupancyMaxPotentialBlockSize")
         result = cu.cuOccupancyMaxPotentialBlockSize(&grid, &block, self.handle, NULL, smem, 0)
         leave(self.module.ordinal, entered, result, b"cuOccupancyMaxPotentialBlockSize")
         return block, grid

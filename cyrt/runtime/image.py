@@ -1,0 +1,110 @@
+"""What bytes of code are, read without the driver: their kind, their target, their variables."""
+
+from __future__ import annotations
+
+import re
+import struct
+
+_FATBIN = b"\x50\xed\x55\xba"
+# Only comments come before the directive that no C++ begins with.
+_PTX = re.compile(rb"(?>\s+|//[^\n]*\n|/\*.*?\*/)*+\.version\b", re.DOTALL)
+_PTX_TARGET = re.compile(rb"^\s*\.target\s+sm_(\d+)", re.MULTILINE)
+_PTX_VARIABLE = re.compile(
+    rb"^\s*(?:\.(?:visible|weak|extern|common)\s+)*\.(?P<space>global|const)\b[^;={]*?\s"
+    rb"(?P<name>[A-Za-z_$%][\w$]*)\s*(?:\[[^\]]*\]\s*)*[;=,]",
+    re.MULTILINE,
+)
+# What the compiler puts there itself and no code writes: printf's texts, tables of libdevice.
+_OWN = re.compile(r"\$str|__cudart_|__const_\$|\.nv\.")
+
+# Of ELF64 (Tool Interface Standard, "Executable and Linking Format"): header (ABI version, machine,
+# place of the sections, flags, their width and number, which one holds their names), section
+# (name, type, place, size, link), symbol (name, type, section).
+_ELF = struct.Struct("<8xB9xH20xQI6x3H")
+_SECTION = struct.Struct("<II16xQQI20x")
+_SYMBOL = struct.Struct("<IBxH16x")
+_EM_CUDA, _SHT_SYMTAB, _STT_OBJECT = 190, 2, 1
+
+
+def kind(code: bytes) -> str:
+    """``"ptx"``, ``"cubin"`` or ``"fatbin"``; empty for what is none of them."""
+    if code.startswith(b"\x7fELF"):
+        return "cubin"
+    if code.startswith(_FATBIN):
+        return "fatbin"
+    return "ptx" if _PTX.match(code) else ""
+
+
+def target(code: bytes) -> int | None:
+    """The architecture that a cubin or PTX was made for, 90 for ``sm_90``; None: not told."""
+    if kind(code) == "ptx":
+        found = _PTX_TARGET.search(code)
+        return int(found[1]) if found else None
+    if kind(code) != "cubin" or len(code) < _ELF.size:
+        return None
+    abi, machine, _, flags, *_ = _ELF.unpack_from(code)
+    if machine != _EM_CUDA:
+        return None
+    return flags >> 8 & 0xFF if abi >= 8 else flags & 0xFF
+
+
+def misfit(code: bytes, compute_capability: tuple[int, int], emulated: bool) -> str:
+    """Why a device cannot run the code, and what to give it; empty where nothing is known."""
+    major, minor = compute_capability
+    own = 10 * major + minor
+    if emulated and kind(code) == "cubin":
+        return "a cubin, and the emulated device runs PTX only: give source or PTX"
+    wanted = target(code)
+    if wanted is None:
+        return ""
+    if kind(code) == "ptx":
+        if wanted <= own:
+            return ""
+        return (f"PTX for sm_{wanted}, and the device has compute capability {major}.{minor}: "
+                f"compile it for compute_{own} or below")
+    if wanted // 10 == major and wanted <= own:
+        return ""
+    return (f"a cubin for sm_{wanted}, and the device has compute capability {major}.{minor}: "
+            f"compile it for sm_{own}, or give source or PTX")
+
+
+def variables(code: bytes) -> dict[str, bool] | None:
+    """The ``__device__`` and ``__constant__`` variables in code.
+
+    Returns
+    -------
+    dict of str to bool, or None
+        By symbol, whether it is a ``__constant__`` one, which no kernel writes. None where the
+        code does not tell: a fatbin's parts are compressed.
+    """
+    which = kind(code)
+    if which == "ptx":
+        return {name: found["space"] == b"const" for found in _PTX_VARIABLE.finditer(code)
+                if not _OWN.match(name := found["name"].decode())}
+    if which != "cubin":
+        return None
+    try:
+        return _cubin_variables(code)
+    except (struct.error, IndexError, ValueError):
+        return None
+
+
+def _cubin_variables(code: bytes) -> dict[str, bool] | None:
+    _, _, table, _, width, count, names = _ELF.unpack_from(code)
+    sections = [_SECTION.unpack_from(code, table + i * width) for i in range(count)]
+
+    def text(section: int, offset: int) -> str:
+        start = sections[section][2] + offset
+        return code[start : code.index(b"\0", start)].decode()
+
+    tables = [section for section in sections if section[1] == _SHT_SYMTAB]
+    if not tables:
+        return None
+    found = {}
+    for _, _, place, size, strings in tables:
+        for name, info, home in _SYMBOL.iter_unpack(code[place : place + size]):
+            if info & 15 == _STT_OBJECT and 0 < home < count:
+                symbol = text(strings, name)
+                if not _OWN.match(symbol):
+                    found[symbol] = text(names, sections[home][0]).startswith(".nv.constant")
+    return found
