@@ -104,6 +104,7 @@ SETTINGS: dict[str, Setting] = {
         "how a kept graph is made equal to a batch: node by node, by a whole update, or anew",
     ),
     "CYRT_PDL": Setting(_switch, True, "0: no programmatic edges between kernels"),
+    "CYRT_CACHE": Setting(_switch, True, "0: no cache of compiled kernels on disk"),
     "CYRT_CACHE_DIR": Setting(str, None, "folder for compiled kernels; default: the user's cache"),
     "CYRT_EXIT_TIMEOUT": Setting(
         _seconds, 5.0, "seconds that the interpreter's exit waits for work in flight",
