@@ -10,7 +10,8 @@ import atexit as _atexit
 from cyrt import settings as _settings
 from cyrt.driver import table as _table
 from cyrt.driver.errors import CompileError, CudaError, OutOfMemoryError
-from cyrt.graph.encoder import CommandEncoder, batch, current_encoder
+from cyrt.graph import completion as _completion
+from cyrt.graph.encoder import CommandEncoder, batch, concurrent, current_encoder
 from cyrt.graph.encoder import commit_current as commit
 from cyrt.kernels import Kernel, Module
 from cyrt.runtime import stream as _stream
@@ -37,6 +38,7 @@ __all__ = [
     "Stream",
     "batch",
     "commit",
+    "concurrent",
     "current_encoder",
     "memory_stats",
     "pointer",
@@ -50,4 +52,5 @@ __all__ = [
 def _leave() -> None:
     """Let work in flight end, within a limit, and refuse what comes later."""
     _stream.drain(_settings.get("CYRT_EXIT_TIMEOUT"))
+    _completion.drain(_settings.get("CYRT_EXIT_TIMEOUT"))
     _table.close()

@@ -103,6 +103,9 @@ SETTINGS: dict[str, Setting] = {
         _choice("node", "exec", "none"), "node",
         "how a kept graph is made equal to a batch: node by node, by a whole update, or anew",
     ),
+    "CYRT_NVTX": Setting(
+        _switch, False, "1: an NVTX range around each commit, by the package nvtx",
+    ),
     "CYRT_PDL": Setting(_switch, True, "0: no programmatic edges between kernels"),
     "CYRT_CACHE": Setting(_switch, True, "0: no cache of compiled kernels on disk"),
     "CYRT_CACHE_DIR": Setting(str, None, "folder for compiled kernels; default: the user's cache"),

@@ -128,6 +128,9 @@ cdef extern from "cuda.h" nogil:
 
     int CU_MEMHOSTALLOC_PORTABLE
 
+    ctypedef enum CUstreamCaptureMode:
+        CU_STREAM_CAPTURE_MODE_RELAXED
+
     ctypedef enum CUgraphDependencyType:
         CU_GRAPH_DEPENDENCY_TYPE_DEFAULT
         CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
@@ -213,19 +216,15 @@ cdef extern from "cudaTypedefs.h" nogil:
     ctypedef CUresult (*PFN_cuDeviceGetCount_v2000)(int*) noexcept nogil
     ctypedef CUresult (*PFN_cuDeviceGetName_v2000)(char*, int, CUdevice) noexcept nogil
     ctypedef CUresult (*PFN_cuDeviceGetUuid_v11040)(CUuuid*, CUdevice) noexcept nogil
-    ctypedef CUresult (*PFN_cuDeviceTotalMem_v3020)(size_t*, CUdevice) noexcept nogil
     ctypedef CUresult (*PFN_cuDeviceGetAttribute_v2000)(
         int*, CUdevice_attribute, CUdevice) noexcept nogil
-    ctypedef CUresult (*PFN_cuDeviceCanAccessPeer_v4000)(int*, CUdevice, CUdevice) noexcept nogil
     ctypedef CUresult (*PFN_cuDevicePrimaryCtxRetain_v7000)(CUcontext*, CUdevice) noexcept nogil
     ctypedef CUresult (*PFN_cuDevicePrimaryCtxReset_v11000)(CUdevice) noexcept nogil
     ctypedef CUresult (*PFN_cuCtxGetCurrent_v4000)(CUcontext*) noexcept nogil
     ctypedef CUresult (*PFN_cuCtxPushCurrent_v4000)(CUcontext) noexcept nogil
     ctypedef CUresult (*PFN_cuCtxPopCurrent_v4000)(CUcontext*) noexcept nogil
     ctypedef CUresult (*PFN_cuCtxGetDevice_v2000)(CUdevice*) noexcept nogil
-    ctypedef CUresult (*PFN_cuCtxSynchronize_v2000)() noexcept nogil
     ctypedef CUresult (*PFN_cuCtxGetStreamPriorityRange_v5050)(int*, int*) noexcept nogil
-    ctypedef CUresult (*PFN_cuCtxEnablePeerAccess_v4000)(CUcontext, unsigned int) noexcept nogil
     ctypedef CUresult (*PFN_cuMemGetInfo_v3020)(size_t*, size_t*) noexcept nogil
     ctypedef CUresult (*PFN_cuMemAlloc_v3020)(CUdeviceptr*, size_t) noexcept nogil
     ctypedef CUresult (*PFN_cuMemFree_v3020)(CUdeviceptr) noexcept nogil
@@ -239,10 +238,6 @@ cdef extern from "cudaTypedefs.h" nogil:
         CUdeviceptr, const void*, size_t, CUstream) noexcept nogil
     ctypedef CUresult (*PFN_cuMemcpyDtoHAsync_v3020)(
         void*, CUdeviceptr, size_t, CUstream) noexcept nogil
-    ctypedef CUresult (*PFN_cuMemcpyDtoDAsync_v3020)(
-        CUdeviceptr, CUdeviceptr, size_t, CUstream) noexcept nogil
-    ctypedef CUresult (*PFN_cuMemcpyPeerAsync_v4000)(
-        CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream) noexcept nogil
     ctypedef CUresult (*PFN_cuMemsetD8Async_v3020)(
         CUdeviceptr, unsigned char, size_t, CUstream) noexcept nogil
     ctypedef CUresult (*PFN_cuMemsetD16Async_v3020)(
@@ -253,19 +248,16 @@ cdef extern from "cudaTypedefs.h" nogil:
         void*, CUpointer_attribute, CUdeviceptr) noexcept nogil
     ctypedef CUresult (*PFN_cuStreamCreateWithPriority_v5050)(
         CUstream*, unsigned int, int) noexcept nogil
-    ctypedef CUresult (*PFN_cuStreamDestroy_v4000)(CUstream) noexcept nogil
     ctypedef CUresult (*PFN_cuStreamSynchronize_v2000)(CUstream) noexcept nogil
     ctypedef CUresult (*PFN_cuStreamQuery_v2000)(CUstream) noexcept nogil
     ctypedef CUresult (*PFN_cuStreamWaitEvent_v3020)(CUstream, CUevent, unsigned int) noexcept nogil
     ctypedef CUresult (*PFN_cuStreamGetPriority_v5050)(CUstream, int*) noexcept nogil
-    ctypedef CUresult (*PFN_cuStreamGetFlags_v5050)(CUstream, unsigned int*) noexcept nogil
     ctypedef CUresult (*PFN_cuStreamGetCtx_v9020)(CUstream, CUcontext*) noexcept nogil
     ctypedef CUresult (*PFN_cuStreamGetId_v12000)(CUstream, unsigned long long*) noexcept nogil
     ctypedef CUresult (*PFN_cuEventCreate_v2000)(CUevent*, unsigned int) noexcept nogil
     ctypedef CUresult (*PFN_cuEventDestroy_v4000)(CUevent) noexcept nogil
     ctypedef CUresult (*PFN_cuEventRecord_v2000)(CUevent, CUstream) noexcept nogil
     ctypedef CUresult (*PFN_cuEventQuery_v2000)(CUevent) noexcept nogil
-    ctypedef CUresult (*PFN_cuEventSynchronize_v2000)(CUevent) noexcept nogil
     ctypedef CUresult (*PFN_cuEventElapsedTime_v2000)(float*, CUevent, CUevent) noexcept nogil
     ctypedef CUresult (*PFN_cuModuleLoadDataEx_v2010)(
         CUmodule*, const void*, unsigned int, CUjit_option*, void**) noexcept nogil
@@ -301,6 +293,13 @@ cdef extern from "cudaTypedefs.h" nogil:
         CUcontext) noexcept nogil
     ctypedef CUresult (*PFN_cuGraphAddEmptyNode_v10000)(
         CUgraphNode*, CUgraph, const CUgraphNode*, size_t) noexcept nogil
+    ctypedef CUresult (*PFN_cuGraphChildGraphNodeGetGraph_v10000)(
+        CUgraphNode, CUgraph*) noexcept nogil
+    ctypedef CUresult (*PFN_cuGraphGetNodes_v10000)(
+        CUgraph, CUgraphNode*, size_t*) noexcept nogil
+    ctypedef CUresult (*PFN_cuStreamBeginCapture_v10010)(
+        CUstream, CUstreamCaptureMode) noexcept nogil
+    ctypedef CUresult (*PFN_cuStreamEndCapture_v10000)(CUstream, CUgraph*) noexcept nogil
     ctypedef CUresult (*PFN_cuGraphAddChildGraphNode_v10000)(
         CUgraphNode*, CUgraph, const CUgraphNode*, size_t, CUgraph) noexcept nogil
     ctypedef CUresult (*PFN_cuGraphAddDependencies_v10000)(
@@ -324,5 +323,3 @@ cdef extern from "cudaTypedefs.h" nogil:
     ctypedef CUresult (*PFN_cuGraphAddDependencies_v12030)(
         CUgraph, const CUgraphNode*, const CUgraphNode*, const CUgraphEdgeData*,
         size_t) noexcept nogil
-    ctypedef CUresult (*PFN_cuGraphGetEdges_v12030)(
-        CUgraph, CUgraphNode*, CUgraphNode*, CUgraphEdgeData*, size_t*) noexcept nogil

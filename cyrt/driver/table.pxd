@@ -16,18 +16,14 @@ cdef struct Driver:
     PFN_cuDeviceGetCount_v2000 cuDeviceGetCount
     PFN_cuDeviceGetName_v2000 cuDeviceGetName
     PFN_cuDeviceGetUuid_v11040 cuDeviceGetUuid
-    PFN_cuDeviceTotalMem_v3020 cuDeviceTotalMem
     PFN_cuDeviceGetAttribute_v2000 cuDeviceGetAttribute
-    PFN_cuDeviceCanAccessPeer_v4000 cuDeviceCanAccessPeer
     PFN_cuDevicePrimaryCtxRetain_v7000 cuDevicePrimaryCtxRetain
     PFN_cuDevicePrimaryCtxReset_v11000 cuDevicePrimaryCtxReset
     PFN_cuCtxGetCurrent_v4000 cuCtxGetCurrent
     PFN_cuCtxPushCurrent_v4000 cuCtxPushCurrent
     PFN_cuCtxPopCurrent_v4000 cuCtxPopCurrent
     PFN_cuCtxGetDevice_v2000 cuCtxGetDevice
-    PFN_cuCtxSynchronize_v2000 cuCtxSynchronize
     PFN_cuCtxGetStreamPriorityRange_v5050 cuCtxGetStreamPriorityRange
-    PFN_cuCtxEnablePeerAccess_v4000 cuCtxEnablePeerAccess
     PFN_cuMemGetInfo_v3020 cuMemGetInfo
     PFN_cuMemAlloc_v3020 cuMemAlloc
     PFN_cuMemFree_v3020 cuMemFree
@@ -37,26 +33,21 @@ cdef struct Driver:
     PFN_cuMemcpyAsync_v4000 cuMemcpyAsync
     PFN_cuMemcpyHtoDAsync_v3020 cuMemcpyHtoDAsync
     PFN_cuMemcpyDtoHAsync_v3020 cuMemcpyDtoHAsync
-    PFN_cuMemcpyDtoDAsync_v3020 cuMemcpyDtoDAsync
-    PFN_cuMemcpyPeerAsync_v4000 cuMemcpyPeerAsync
     PFN_cuMemsetD8Async_v3020 cuMemsetD8Async
     PFN_cuMemsetD16Async_v3020 cuMemsetD16Async
     PFN_cuMemsetD32Async_v3020 cuMemsetD32Async
     PFN_cuPointerGetAttribute_v4000 cuPointerGetAttribute
     PFN_cuStreamCreateWithPriority_v5050 cuStreamCreateWithPriority
-    PFN_cuStreamDestroy_v4000 cuStreamDestroy
     PFN_cuStreamSynchronize_v2000 cuStreamSynchronize
     PFN_cuStreamQuery_v2000 cuStreamQuery
     PFN_cuStreamWaitEvent_v3020 cuStreamWaitEvent
     PFN_cuStreamGetPriority_v5050 cuStreamGetPriority
-    PFN_cuStreamGetFlags_v5050 cuStreamGetFlags
     PFN_cuStreamGetCtx_v9020 cuStreamGetCtx
     PFN_cuStreamGetId_v12000 cuStreamGetId
     PFN_cuEventCreate_v2000 cuEventCreate
     PFN_cuEventDestroy_v4000 cuEventDestroy
     PFN_cuEventRecord_v2000 cuEventRecord
     PFN_cuEventQuery_v2000 cuEventQuery
-    PFN_cuEventSynchronize_v2000 cuEventSynchronize
     PFN_cuEventElapsedTime_v2000 cuEventElapsedTime
     PFN_cuModuleLoadDataEx_v2010 cuModuleLoadDataEx
     PFN_cuModuleUnload_v2000 cuModuleUnload
@@ -78,6 +69,10 @@ cdef struct Driver:
     PFN_cuGraphAddMemcpyNode_v10000 cuGraphAddMemcpyNode
     PFN_cuGraphAddEmptyNode_v10000 cuGraphAddEmptyNode
     PFN_cuGraphAddChildGraphNode_v10000 cuGraphAddChildGraphNode
+    PFN_cuGraphChildGraphNodeGetGraph_v10000 cuGraphChildGraphNodeGetGraph
+    PFN_cuGraphGetNodes_v10000 cuGraphGetNodes
+    PFN_cuStreamBeginCapture_v10010 cuStreamBeginCapture
+    PFN_cuStreamEndCapture_v10000 cuStreamEndCapture
     PFN_cuGraphAddDependencies_v10000 cuGraphAddDependencies
     PFN_cuGraphKernelNodeSetAttribute_v11000 cuGraphKernelNodeSetAttribute
     PFN_cuGraphInstantiateWithFlags_v11040 cuGraphInstantiateWithFlags
@@ -89,7 +84,6 @@ cdef struct Driver:
     PFN_cuGraphExecUpdate_v12000 cuGraphExecUpdate
     PFN_cuLaunchKernelEx_v11060 cuLaunchKernelEx
     PFN_cuGraphAddDependencies_v12030 cuGraphAddTypedDependencies
-    PFN_cuGraphGetEdges_v12030 cuGraphGetTypedEdges
 
     CUresult (*cyrtEmuLastFault)(CUdevice, char*, size_t) noexcept nogil
 

@@ -2,10 +2,12 @@
 
 import sys
 import threading
+import weakref
 from collections import deque
 from contextlib import contextmanager
 
-from libc.string cimport memset
+from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from libc.stdlib cimport free
 
 cdef extern from "unistd.h" nogil:
     int usleep(unsigned int)
@@ -17,21 +19,34 @@ from cyrt import settings
 from cyrt.driver import table as _table
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu
+from cyrt.graph cimport boundary as boundaries, completion, direct as directly
 from cyrt.graph cimport hazards, plan as plans, recording as recordings
+from cyrt.graph import completion as _completion
+from cyrt.graph.child cimport ChildGraph, begin_capture, copy_graph, end_capture
 from cyrt.graph.plan import held as _held
-from cyrt.graph.recording cimport COPY, KERNEL
-from cyrt.runtime.device cimport current_ordinal, enter, leave, verify
+from cyrt.graph.ranges cimport resolve
+from cyrt.graph.recording cimport CHILD, COPY, EMPTY, KERNEL
+from cyrt.runtime.device cimport (
+    current_ordinal, enter, enter_quietly, leave, leave_quietly, verify,
+)
+from cyrt.runtime.event cimport Event
+from cyrt.runtime.interop cimport as_buffer
 from cyrt.runtime cimport memory as memories
 from cyrt.runtime.memory cimport Buffer, end_use, live_block
-from cyrt.runtime.pool cimport return_rested, use
-from cyrt.runtime.state cimport Block, StreamState
+from cyrt.runtime.pool cimport is_outside, return_rested, use
+from cyrt.runtime.state cimport FOREIGN_MEMORY, Block, StreamState
 from cyrt.runtime cimport stream as streams
-from cyrt.runtime.stream cimport current_state, stream_of, wait, wait_state
+from cyrt.runtime.stream cimport (
+    Stream, current_state, foreign_state, order_after, refuse_captured, stream_of, stream_over,
+    wait, wait_state,
+)
 
 cdef unsigned long long last_epoch = 0
 
-# Encoders of streams, by the state's address: as long-lived as the states.
+# Encoders of streams by the state's address: as long-lived as the states, but for those that the
+# user made, which are references only.
 _encoders = {}
+cdef object nvtx = None         # the package, with CYRT_NVTX=1
 
 
 cdef int positive(value, str what) except -1:
@@ -52,50 +67,275 @@ cdef class CommandEncoder:
     """Records operations for one stream, and launches them as CUDA graphs.
 
     ``kernel[grid, block](...)`` records on the current encoder, the one of the thread's current
-    stream. What operations read and write decides what waits for what. A batch is launched by
-    :meth:`commit`, by a limit, and by whatever needs its results.
+    stream; this class makes a further one, which is current inside ``with encoder.stream:``. What
+    operations read and write decides what waits for what. A batch is launched by :meth:`commit`,
+    by a limit, and by whatever needs its results. It belongs to the thread that made it.
 
     Parameters
     ----------
     stream : Stream, optional
-        Whose operations it records; a new stream where left out. All encoders of a stream share
-        its recording.
+        Whose operations it records; a new stream where left out.
     max_ops : int, optional
         Operations in a batch, at most (``CYRT_MAX_OPS_PER_GRAPH``).
     max_mb : int, optional
-        MB of memory that a batch touches, at most (``CYRT_MAX_MB_PER_GRAPH``).
+        MB of memory that a batch touches, each block once, at most (``CYRT_MAX_MB_PER_GRAPH``).
+    graphs : bool, optional
+        False launches every operation on the stream at once (``CYRT_GRAPHS``).
+
+    Raises
+    ------
+    ValueError
+        The stream has an encoder already.
     """
 
-    def __init__(self, stream=None, *, max_ops=None, max_mb=None):
+    def __init__(self, stream=None, *, max_ops=None, max_mb=None, graphs=None):
         cdef Stream target = stream_of(stream, current_ordinal()) if stream is not None \
             else Stream()
+        cdef int most_ops = 0
         if self.state != NULL:
             raise RuntimeError("a CommandEncoder is initialised once")
-        if target.state.encoder != NULL:
+        if target.live().encoder != NULL:
             raise ValueError("the stream has an encoder already: it is cyrt.current_encoder() "
                              "inside `with stream:`")
-        attach(self, target.state)
-        self.stream_ = target
+        if graphs is not None and not isinstance(graphs, bool):
+            raise TypeError(f"graphs: expected a bool, got {type(graphs).__name__}")
         if max_ops is not None:
-            self.max_ops = positive(max_ops, "max_ops")
-            self.min_ops = (self.max_ops + 1) // 2
+            most_ops = positive(max_ops, "max_ops")
         if max_mb is not None:
             self.max_bytes = <size_t>positive(max_mb, "max_mb") << 20
+        attach(self, target.state, graphs)
+        self.stream_ = target
+        self.deferred = 1           # its user commits
+        _encoders[<size_t>self.state] = weakref.ref(self)
+        if most_ops and self.boundary.max_ops > 1:
+            boundaries.set_limit(&self.boundary, most_ops)
+
+    def __del__(self):
+        if self.stream_ is not None and not self.closed:
+            detach(self)
+
+    def __dealloc__(self):
+        recordings.destroy(&self.recording)
+        recordings.destroy(&self.spare)
+        free(self.ranges.items)
+        PyMem_Free(self.group_uses)
 
     cdef int own(self) except -1:
+        if self.closed:
+            raise RuntimeError("the CommandEncoder is closed")
+        if self.state == NULL:
+            raise RuntimeError("the CommandEncoder was not initialised")
         if self.thread != PyThread_get_thread_ident():
             raise RuntimeError("the CommandEncoder belongs to another thread")
         return 0
 
     @property
     def stream(self):
-        """The stream that the batches are launched on; handing it out commits."""
-        return self.stream_
+        """The stream that the batches are launched on."""
+        if self.state == NULL:
+            raise RuntimeError("the CommandEncoder is closed")
+        return self.stream_ if self.stream_ is not None else stream_over(self.state)
 
     @property
     def num_ops(self):
         """Operations recorded since the last commit."""
         return self.recording.num_nodes
+
+    def add_kernel(self, kernel, grid, block, args=(), *, smem=0, cluster=None, cooperative=False,
+                   reads=None, writes=None):
+        """Record a kernel.
+
+        Parameters
+        ----------
+        kernel : Kernel
+        grid, block : int or tuple of up to three ints
+            Blocks in the grid, threads in a block; x first.
+        args : sequence
+            One for each parameter, as in ``kernel[grid, block](*args)``.
+        smem : int
+            Bytes of dynamic shared memory.
+        cluster : int or tuple of up to three ints, optional
+            Blocks in a cluster; the grid is a multiple of it. Compute capability 9.0 and above.
+        cooperative : bool
+            All blocks run at once and may synchronise with each other.
+        reads, writes : sequence of Buffer or array, optional
+            What it reads or writes: replaces what the signature says of reads, or of writes.
+            Memory behind pointers inside structs has to be named so; else the operation is
+            ordered against everything.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument does not fit; more blocks than can run at once; a cluster that the grid is
+            no multiple of, or on a device that has none.
+        """
+        self.own()
+        add_kernel(self, kernel, grid, block, args, smem, cluster, cooperative, reads, writes)
+
+    def add_memcpy(self, dst, src):
+        """Record a copy of all bytes; host memory is read, or filled, when the call returns.
+
+        Parameters
+        ----------
+        dst, src : Buffer, array of another library, or buffer-protocol object
+            Of one size; one of them a Buffer.
+        """
+        self.own()
+        if isinstance(dst, Buffer):
+            dst.copy_from(src, self.stream)
+        elif isinstance(src, Buffer):
+            src.copy_to(dst, self.stream)
+        else:
+            raise TypeError("add_memcpy: expected a Buffer as dst or src, got "
+                            f"{type(dst).__name__} and {type(src).__name__}")
+
+    def add_memset(self, buffer, value):
+        """Record ``buffer.fill(value)``.
+
+        Parameters
+        ----------
+        buffer : Buffer
+        value : int or NumPy scalar
+            An int of 0 to 255 fills bytes; a scalar of 1, 2 or 4 bytes repeats its bytes.
+        """
+        self.own()
+        if not isinstance(buffer, Buffer):
+            raise TypeError(f"add_memset: expected a Buffer, got {type(buffer).__name__}")
+        buffer.fill(value, self.stream)
+
+    def add_graph(self, child, *, reads=None, writes=None):
+        """Record a graph made elsewhere, as one node.
+
+        Parameters
+        ----------
+        child : int or object
+            A ``CUgraph`` handle, or what gives one by ``int(child)`` or ``child.handle``. It is
+            copied as it is now.
+        reads, writes : sequence of Buffer or array, optional
+            What it reads and writes; ordered against everything where neither is given.
+
+        Raises
+        ------
+        CudaError
+            The handle is no graph, or one that cannot be a child (with allocation nodes, say).
+        """
+        cdef size_t handle = graph_handle(child)
+        self.own()
+        refuse_captured(self.state)
+        add_child(self, copy_graph(self.state.ordinal, self.state.epoch, <CUgraph>handle), reads,
+                  writes)
+
+    @contextmanager
+    def capture(self, *, reads=None, writes=None):
+        """Inside, what other libraries put on ``encoder.stream`` becomes one node.
+
+        An exception discards it. Nothing is recorded on the encoder meanwhile.
+
+        Parameters
+        ----------
+        reads, writes : sequence of Buffer or array, optional
+            What it reads and writes; ordered against everything where neither is given.
+
+        Yields
+        ------
+        Stream
+
+        Raises
+        ------
+        RuntimeError
+            A capture is open already; nothing was put on the stream.
+        CudaError
+            The capture was invalidated: a call that is not allowed during one was made.
+        """
+        cdef ChildGraph child
+        self.own()
+        if self.state.capturing:
+            raise RuntimeError("capture: one is open on the encoder already")
+        if self.group >= 0:
+            raise RuntimeError("capture: not inside concurrent()")
+        for what, buffers in (("reads", reads), ("writes", writes)):
+            check_buffers(buffers, what)
+        commit(self)
+        begin_capture(self.state)
+        try:
+            yield self.stream
+        except BaseException:
+            end_capture(self.state, True)
+            raise
+        child = end_capture(self.state, False)
+        if child is None or child.num_nodes == 0:
+            raise RuntimeError("capture: nothing was put on encoder.stream; make it the other "
+                               "library's current stream inside the block")
+        add_child(self, child, reads, writes)
+
+    @contextmanager
+    def concurrent(self):
+        """Inside, operations are not ordered among themselves; what follows waits for all.
+
+        Raises
+        ------
+        RuntimeError
+            Nested.
+        """
+        self.own()
+        if self.group >= 0:
+            raise RuntimeError("concurrent: one is open on the encoder already")
+        self.group = self.recording.num_nodes
+        try:
+            yield self
+        finally:
+            join_group(self)
+            self.group = -1
+        if self.boundary.max_ops == 1:
+            commit(self)
+
+    def record(self, event):
+        """Put an event's mark behind what is recorded; launches that.
+
+        Parameters
+        ----------
+        event : Event
+        """
+        self.own()
+        checked_event(event).record(self.stream)
+
+    def wait(self, event):
+        """Let what is recorded from now on wait for an event; launches what is recorded.
+
+        Parameters
+        ----------
+        event : Event
+        """
+        self.own()
+        checked_event(event).wait(self.stream)
+
+    def keep(self, obj):
+        """Keep an object alive until the batch being recorded has ended."""
+        self.own()
+        if self.kept is None:
+            self.kept = []
+        self.kept.append(obj)
+        self.state.pending = True
+
+    def add_completed_handler(self, handler):
+        """Call a function once the batch being recorded has ended, or has failed.
+
+        Handlers run on a thread of cyrt's own, in their order. What one raises goes to
+        ``sys.unraisablehook``; what it records is launched when it returns.
+
+        Parameters
+        ----------
+        handler : callable
+            Called with no argument.
+        """
+        self.own()
+        if not callable(handler):
+            raise TypeError(f"add_completed_handler: expected a callable, got "
+                            f"{type(handler).__name__}")
+        if self.handlers is None:
+            self.handlers = []
+        self.handlers.append(handler)
+        self.state.pending = True
 
     def commit(self):
         """Launch what is recorded; nothing where there is nothing."""
@@ -106,13 +346,33 @@ cdef class CommandEncoder:
         """Launch what is recorded and wait until it has ended."""
         self.own()
         wait_state(self.state)
+        look_back(self)
 
-    def keep(self, obj):
-        """Keep an object alive until the batch being recorded has ended."""
+    def close(self):
+        """Launch what is recorded, wait for it and let go of the stream.
+
+        Raises
+        ------
+        ValueError
+            It is the encoder that a stream has of itself.
+        """
+        if self.closed:
+            return
         self.own()
-        if self.kept is None:
-            self.kept = []
-        self.kept.append(obj)
+        if self.stream_ is None:
+            raise ValueError("close: a stream's own encoder ends with its stream")
+        refuse_captured(self.state)
+        try:
+            wait_state(self.state)
+        finally:
+            detach(self)
+
+    def __enter__(self):
+        self.own()
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
 
     def last_plan(self):
         """The Plan of the last batch, or None."""
@@ -124,9 +384,10 @@ cdef class CommandEncoder:
         Returns
         -------
         dict
-            ``operations``, ``commits``, ``hits`` and ``misses`` of the plan cache, nodes
-            ``patched``, ``instantiations``, ``evictions``; and of all encoders, ``plans`` and
-            ``bytes_held`` by them.
+            ``operations``, ``commits``; ``hits`` and ``misses`` of the plan cache; commits
+            ``chained`` (a topology's first, run in order by graphs that serve all topologies);
+            nodes ``patched``, ``instantiations``, graph ``launches``, ``evictions``; and of all
+            encoders, ``plans`` and the ``bytes_held`` by them.
         """
         count, held = _held()
         return {
@@ -134,21 +395,28 @@ cdef class CommandEncoder:
             "commits": self.commits,
             "hits": self.stats_.hits,
             "misses": self.stats_.misses,
+            "chained": self.stats_.chained,
             "patched": self.stats_.patched,
             "instantiations": self.stats_.instantiations,
+            "launches": self.stats_.launches,
             "evictions": self.stats_.evictions,
             "plans": count,
             "bytes_held": held,
         }
 
+    def __reduce__(self):
+        raise TypeError("a CommandEncoder belongs to this process and is not pickled")
+
     def __repr__(self):
-        return f"<cyrt.CommandEncoder with {self.recording.num_nodes} operations recorded>"
+        return (f"<cyrt.CommandEncoder {'closed' if self.closed else 'with'}"
+                f"{'' if self.closed else f' {self.recording.num_nodes} operations recorded'}>")
 
 
 def current_encoder():
     """The encoder of this thread's current stream."""
     cdef CommandEncoder encoder = encoder_of(current_state(current_ordinal()))
-    encoder.thread = PyThread_get_thread_ident()    # streams of ended threads are used again
+    if encoder.stream_ is None:
+        encoder.thread = PyThread_get_thread_ident()    # streams of ended threads are used again
     return encoder
 
 
@@ -175,109 +443,262 @@ def batch():
         commit(encoder)
 
 
+def concurrent():
+    """``current_encoder().concurrent()``."""
+    return current_encoder().concurrent()
+
+
 cdef CommandEncoder encoder_of(StreamState* state):
     cdef CommandEncoder encoder
     if state.encoder != NULL:
         return <CommandEncoder>state.encoder
     encoder = CommandEncoder.__new__(CommandEncoder)
-    attach(encoder, state)
+    attach(encoder, state, None)
+    _encoders[<size_t>state] = encoder
     return encoder
 
 
-cdef int attach(CommandEncoder self, StreamState* state) except -1:
-    self.state = state
-    self.graphs = settings.get("CYRT_GRAPHS")
+cdef int attach(CommandEncoder self, StreamState* state, graphs) except -1:
+    global nvtx
+    self.graphs = settings.get("CYRT_GRAPHS") if graphs is None else graphs
     self.blocking = settings.get("CYRT_LAUNCH_BLOCKING")
-    self.max_ops = 1 if self.blocking or not self.graphs else settings.get("CYRT_MAX_OPS_PER_GRAPH")
+    boundaries.set_limit(&self.boundary, 1 if self.blocking or not self.graphs
+                         else settings.get("CYRT_MAX_OPS_PER_GRAPH"))
     self.direct = not self.graphs and not self.blocking
-    self.min_ops = (self.max_ops + 1) // 2
-    self.max_bytes = <size_t>settings.get("CYRT_MAX_MB_PER_GRAPH") << 20
+    if self.max_bytes == 0:
+        self.max_bytes = <size_t>settings.get("CYRT_MAX_MB_PER_GRAPH") << 20
+    if settings.get("CYRT_NVTX") and nvtx is None:
+        import nvtx as package
+        nvtx = package
     self.in_flight = deque()
-    self.names = [None] * IN_FLIGHT
+    self.launched = [None] * IN_FLIGHT
     self.thread = threading.get_ident()
+    self.group = -1
     recordings.clear(&self.recording)
     recordings.clear(&self.spare)
     state.recording_epoch = new_epoch()
     state.encoder = <void*>self
-    _encoders[<size_t>state] = self
+    self.state = state
     return 0
 
 
-cdef unsigned long long operation_hash(unsigned long long serial,
-                                       const Geometry* geometry) noexcept:
-    cdef unsigned long long h = serial * 0x9e3779b97f4a7c15u
-    h = (h ^ geometry.grid[0]) * 0xc2b2ae3d27d4eb4fu
-    h = (h ^ geometry.grid[1] ^ <unsigned long long>geometry.grid[2] << 32) * 0x9e3779b97f4a7c15u
-    return (h ^ geometry.block[0] ^ <unsigned long long>geometry.block[1] << 20) | 1
+cdef void detach(CommandEncoder self) noexcept:
+    """The stream goes on without the encoder that the user made."""
+    cdef StreamState* state = self.state
+    cdef int entered, i
+    try:
+        if state.pending:
+            commit(self)
+        if self.in_flight:
+            wait_state(state)       # what was kept for the batches lives until they ended
+    except BaseException:
+        pass        # the device failed: whoever uses it next is told
+    entered = enter_quietly(state.ordinal, state.epoch)
+    for i in range(IN_FLIGHT):
+        if self.marks[i] != NULL and entered >= 0:
+            cu.cuEventDestroy(self.marks[i])
+    leave_quietly(entered)
+    _encoders.pop(<size_t>state, None)
+    state.encoder = NULL
+    state.pending = False
+    state.recording_epoch = new_epoch()
+    self.in_flight = None
+    self.closed = True
 
 
-cdef bint began_before(CommandEncoder self, unsigned long long h) noexcept:
-    cdef int i
-    for i in range(self.num_beginnings):
-        if self.beginnings[i] == h:
-            return True
-    return False
+cdef Event checked_event(event):
+    if not isinstance(event, Event):
+        raise TypeError(f"expected an Event, got {type(event).__name__}")
+    return <Event>event
 
 
-cdef int cut(CommandEncoder self, unsigned long long serial, const Geometry* geometry) except -1:
-    """Commit where the batch is full, or where a loop comes round: boundaries lock to the loop."""
-    cdef int nodes = self.recording.num_nodes
-    cdef unsigned long long h
-    if nodes and nodes < self.min_ops and self.bytes < self.max_bytes:
+cdef size_t graph_handle(child) except? 0:
+    value = child
+    if not isinstance(value, int):
+        value = getattr(child, "handle", child)
+        try:
+            value = int(value)
+        except (TypeError, ValueError):
+            raise TypeError("add_graph: expected a CUgraph handle as an int, or an object that "
+                            f"gives one, got {type(child).__name__}") from None
+    if not 0 < value < 1 << 64:
+        raise ValueError(f"add_graph: {value:#x} is no CUgraph handle")
+    return value
+
+
+cdef int check_buffers(buffers, str what) except -1:
+    if buffers is None:
         return 0
-    h = operation_hash(serial, geometry)
-    if nodes >= self.max_ops or self.bytes >= self.max_bytes \
-            or (nodes and began_before(self, h)):
-        commit(self)
-    if self.recording.num_nodes == 0 and not began_before(self, h):
-        if self.num_beginnings == BEGINNINGS:
-            self.num_beginnings = 0
-        self.beginnings[self.num_beginnings] = h
-        self.num_beginnings += 1
+    if not isinstance(buffers, (list, tuple, set, frozenset)):
+        raise TypeError(f"{what}: expected a list of Buffers and arrays, got "
+                        f"{type(buffers).__name__}")
+    for each in buffers:
+        if not (isinstance(each, Buffer) or hasattr(each, "__cuda_array_interface__")
+                or hasattr(each, "__dlpack__")):
+            raise TypeError(f"{what}: expected Buffers and arrays, got one {type(each).__name__}")
     return 0
 
 
-cdef int record_kernel(CommandEncoder self, LoadedFunction function, const Geometry* geometry,
-                       const char* params, const Use* uses, int num_uses, list foreign,
-                       bint opaque, unsigned int flags, const unsigned int* cluster) except -1:
+cdef int uses_of(CommandEncoder self, buffers, str what, bint write, Use* uses,
+                 list foreign) except -1:
+    cdef Buffer buffer
+    cdef int i = 0
+    check_buffers(buffers, what)
+    for each in buffers:
+        buffer = <Buffer>each if isinstance(each, Buffer) else as_buffer(each, write)
+        uses[i].block, uses[i].write = live_block(buffer), write
+        if uses[i].block.ordinal != self.state.ordinal:
+            raise ValueError(f"{what}: a Buffer is of device {uses[i].block.ordinal}, the encoder "
+                             f"of device {self.state.ordinal}")
+        if is_outside(uses[i].block):
+            foreign.append(buffer)
+        i += 1
+    return i
+
+
+cdef int add_child(CommandEncoder self, ChildGraph child, reads, writes) except -1:
+    cdef Operation operation = Operation(
+        CHILD, 0, NULL, NULL, child.num_nodes, NULL, NULL, NULL, 0, <void*>child)
+    cdef unsigned long long[2] params
+    cdef list foreign = []
+    cdef int count = 0
+    cdef Use* uses = <Use*>PyMem_Malloc((len(reads or ()) + len(writes or ()) + 1) * sizeof(Use))
+    if uses == NULL:
+        raise MemoryError()
+    try:
+        if reads is not None:
+            count += uses_of(self, reads, "reads", False, uses, foreign)
+        if writes is not None:
+            count += uses_of(self, writes, "writes", True, uses + count, foreign)
+        params[0], params[1] = <size_t>child.graph, child.serial
+        operation.params = params
+        operation.param_bytes = sizeof(params)
+        record(self, &operation, uses, count, foreign or None,
+               reads is None and writes is None)
+    finally:
+        PyMem_Free(uses)
+    return 0
+
+
+cdef int hold_for_group(CommandEncoder self, const Use* uses, int count) except -1:
+    """Room to note what a concurrent operation uses."""
+    cdef Use* grown
+    cdef int room
+    if self.num_group_uses + count > self.max_group_uses:
+        room = 2 * self.max_group_uses + count + 16
+        grown = <Use*>PyMem_Realloc(self.group_uses, room * sizeof(Use))
+        if grown == NULL:
+            raise MemoryError()
+        self.group_uses, self.max_group_uses = grown, room
+    return 0
+
+
+cdef int join_group(CommandEncoder self) except -1:
+    """What follows comes after every operation of the group: after one empty node."""
+    cdef Recording* recording = &self.recording
+    cdef Operation join = Operation(EMPTY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL)
+    cdef int i, node, count = recording.num_nodes - self.group
+    if count <= 0:
+        self.group = recording.num_nodes
+        return 0
+    node = recording.num_nodes - 1
+    hazards.prepare(self.group_uses, self.num_group_uses, self.state)
+    if count > 1:
+        recordings.reserve(recording, 0, count)
+        for i in range(self.group, recording.num_nodes):
+            recordings.add_edge(recording, i)
+        node = recordings.append(recording, &join)
+    hazards.note(self.group_uses, self.num_group_uses, node)
+    self.num_group_uses = 0
+    self.group = recording.num_nodes
+    return 0
+
+
+cdef int cut(CommandEncoder self, const Operation* operation) except -1:
+    """Commit where the batch ends before the operation."""
+    cdef int nodes = self.recording.num_nodes
+    cdef bint full = self.bytes >= self.max_bytes
+    cdef unsigned long long patched
+    if nodes == 0:
+        boundaries.begin(&self.boundary, operation)
+    elif (full or nodes >= self.boundary.min_ops) and (
+            boundaries.ends_before(&self.boundary, nodes, full, operation)):
+        patched = self.stats_.patched
+        commit(self)
+        boundaries.learn(&self.boundary, self.stats_.patched - patched)
+        boundaries.begin(&self.boundary, operation)
+    return 0
+
+
+cdef int record(CommandEncoder self, const Operation* operation, Use* uses, int num_uses,
+                list foreign, bint opaque) except -1:
     cdef Recording* recording = &self.recording
     cdef StreamState* state = self.state
-    cdef int i, edges
+    cdef int i, edges, node
     verify(state.ordinal, state.epoch, b"cuLaunchKernel")
-    if self.direct and foreign is None:
-        for i in range(num_uses):
-            use(uses[i].block, state, uses[i].write)
-        self.operations += 1
-        return plans.launch_now(state, function, geometry, params)
+    if state.capturing:
+        refuse_captured(state)
     if foreign is not None and not self.deferred:
         commit(self)            # others' memory may be what earlier nodes use: stream order
-    elif not self.concurrent_:
-        cut(self, function.serial, geometry)
+    else:
+        cut(self, operation)
     for i in range(num_uses):
-        use(uses[i].block, state, uses[i].write)
+        if uses[i].block.kind != FOREIGN_MEMORY:        # the launch orders that
+            use(uses[i].block, state, uses[i].write)
+        if foreign is not None and is_outside(uses[i].block):
+            uses[i].block = resolve(&self.ranges, uses[i].block, &self.joined)
         if uses[i].block.hazard.epoch != state.recording_epoch:
             self.bytes += uses[i].block.size
+    if self.group >= 0 and (opaque or self.joined):
+        join_group(self)
     edges = hazards.prepare(uses, num_uses, state)
-    recordings.reserve(recording, function.layout.nbytes, edges)
-    if function.programmatic:
-        flags |= recordings.PROGRAMMATIC
-    hazards.connect(recording, uses, num_uses)
-    if opaque or foreign is not None:
+    recordings.reserve(recording, operation.param_bytes, edges)
+    if self.group >= 0:
+        hold_for_group(self, uses, num_uses)
+    if foreign is not None:
+        self.foreign = foreign if self.foreign is None else self.foreign + foreign
+    hazards.depend(recording, uses, num_uses)
+    if opaque or self.joined:
         recordings.add_barrier(recording)
-    recordings.append(recording, KERNEL, flags, function.handle, function.serial,
-                      &function.layout, geometry, cluster, params, function.layout.nbytes,
-                      <void*>function)
+        self.joined = False
+    node = recordings.append(recording, operation)
+    if self.group >= 0:
+        for i in range(num_uses):
+            self.group_uses[self.num_group_uses + i] = uses[i]
+        self.num_group_uses += num_uses
+    else:
+        hazards.note(uses, num_uses, node)
     state.pending = True
     self.operations += 1
     if self.blocking:
         self.where = caller()
-    if foreign is not None:
-        self.foreign = foreign if self.foreign is None else self.foreign + foreign
-        if not self.deferred:
-            commit(self)
-    elif self.max_ops == 1:
+    if self.boundary.max_ops == 1 or (foreign is not None and not self.deferred):
         commit(self)
     return 0
+
+
+cdef int record_kernel(CommandEncoder self, LoadedFunction function, const Geometry* geometry,
+                       const char* params, Use* uses, int num_uses, list foreign, bint opaque,
+                       unsigned int flags, const unsigned int* cluster) except -1:
+    cdef Operation operation
+    cdef int i
+    if self.direct and foreign is None and flags == 0:
+        refuse_captured(self.state)
+        for i in range(num_uses):
+            use(uses[i].block, self.state, uses[i].write)
+        self.operations += 1
+        return directly.launch_now(self.state, function, geometry, params)
+    operation.kind = KERNEL
+    operation.flags = flags | recordings.PROGRAMMATIC if function.programmatic else flags
+    operation.cluster = cluster
+    operation.function = function.handle
+    operation.serial = function.serial
+    operation.layout = &function.layout
+    operation.geometry = geometry
+    operation.params = params
+    operation.param_bytes = function.layout.nbytes
+    operation.owner = <void*>function
+    return record(self, &operation, uses, num_uses, foreign, opaque)
 
 
 cdef str caller():
@@ -293,13 +714,14 @@ def _suspects(int ordinal):
     cdef CommandEncoder encoder
     cdef dict counts = {}
     for each in _encoders.values():
-        encoder = each
-        if encoder.state.ordinal != ordinal:
+        encoder = each if isinstance(each, CommandEncoder) else each()
+        if encoder is None or encoder.state.ordinal != ordinal:
             continue
         if encoder.where:
             return f"The operation was recorded at {encoder.where}."
         for batch in range(encoder.ended, encoder.batches):
-            for name in encoder.names[batch % IN_FLIGHT] or ():
+            launched = encoder.launched[batch % IN_FLIGHT]
+            for name in getattr(launched, "names", launched) or ():
                 counts[name] = counts.get(name, 0) + 1
     if not counts:
         return ""
@@ -321,6 +743,8 @@ cdef int make_room(CommandEncoder self) except -1:
         entered = enter(self.state.ordinal, self.state.epoch, b"cuEventCreate")
         result = cu.cuEventCreate(&self.marks[slot], CU_EVENT_DISABLE_TIMING)
         return leave(self.state.ordinal, entered, result, b"cuEventCreate")
+    if self.ended + IN_FLIGHT > self.batches:       # seen to have ended already
+        return 0
     return wait(self.state.ordinal, self.state.epoch, query_event, self.marks[slot],
                 b"cuEventQuery")
 
@@ -341,23 +765,28 @@ cdef int commit(CommandEncoder self) except -1:
     cdef StreamState* state = self.state
     cdef Recording recording
     cdef unsigned long long epoch
-    cdef list foreign, kept
+    cdef list foreign, kept, handlers
     while state.committing:
         if self.committer == PyThread_get_thread_ident():
             return 0            # a finalizer that runs inside this commit
         with nogil:
             usleep(20)
-    if self.recording.num_nodes == 0 and self.kept is None:
+    if self.recording.num_nodes == 0 and self.kept is None and self.handlers is None:
         return 0
+    if self.group >= 0:
+        join_group(self)
+        self.group = 0
     # What is recorded from here on, by a finalizer or another thread, is the next batch.
     state.committing = True
     self.committer = PyThread_get_thread_ident()
     recording, self.recording = self.recording, self.spare
     foreign, self.foreign = self.foreign, None
     kept, self.kept = self.kept, None
+    handlers, self.handlers = self.handlers, None
     epoch, state.recording_epoch = state.recording_epoch, new_epoch()
     state.pending = False
     self.bytes = 0
+    self.ranges.count = 0
     try:
         launch(self, &recording, foreign)
     finally:
@@ -365,44 +794,77 @@ cdef int commit(CommandEncoder self) except -1:
         recordings.clear(&recording)
         self.spare = recording
         state.committing = False
+        if handlers is not None:
+            completion.call_after(state, handlers)
     self.commits += 1
     if kept is not None or foreign is not None:
         self.in_flight.append((self.batches, kept, foreign))
     self.batches += 1
     look_back(self)
-    if foreign is not None:
-        for buffer in foreign:
-            end_use(<Buffer>buffer, state)
     if self.blocking:
         wait_state(state)
+    return 0
+
+
+cdef int order_foreign(CommandEncoder self, list foreign) except -1:
+    """Their work on what the batch uses comes first: on the stream that the producer named, on
+    the legacy one for what was handed out."""
+    cdef StreamState* home
+    cdef Block* block
+    cdef set seen = set()
+    for buffer in foreign:
+        block = live_block(<Buffer>buffer)
+        home = foreign_state(self.state.ordinal, NULL) if block.shared else block.home
+        if <size_t>home not in seen:
+            seen.add(<size_t>home)
+            order_after(self.state, home)
+    return 0
+
+
+cdef int release_foreign(CommandEncoder self, list foreign) except -1:
+    cdef set seen = set()
+    cdef Block* block
+    for buffer in foreign:
+        block = live_block(<Buffer>buffer)
+        if <size_t>block.home not in seen:
+            seen.add(<size_t>block.home)
+            end_use(<Buffer>buffer, self.state)
     return 0
 
 
 cdef int launch(CommandEncoder self, Recording* recording, list foreign) except -1:
     cdef StreamState* state = self.state
     cdef CUevent mark
-    cdef CUgraphExec executable = NULL
-    cdef CUresult result = CUDA_SUCCESS
+    cdef CUresult result
     cdef int entered = verify(state.ordinal, state.epoch, b"cuGraphLaunch")
     make_room(self)
     mark = self.marks[<int>(self.batches % IN_FLIGHT)]
-    if foreign is not None:
-        for buffer in foreign:
-            use(live_block(<Buffer>buffer), state, True)
-    if recording.num_nodes and self.graphs:
-        self.plan = plans.find(state, recording, &self.stats_)
-        executable = plans.lay(self.plan, recording, &self.stats_)
-        self.names[<int>(self.batches % IN_FLIGHT)] = self.plan.names
-    elif recording.num_nodes:
-        self.names[<int>(self.batches % IN_FLIGHT)] = plans.node_names(recording)
-        plans.launch_directly(state, recording)
-    if not state.owned:
-        entered = enter(state.ordinal, state.epoch, b"cuGraphLaunch")
-    if executable != NULL:
-        result = cu.cuGraphLaunch(executable, state.handle)
-    if result == CUDA_SUCCESS:
-        result = cu.cuEventRecord(mark, state.handle)
-    return leave(state.ordinal, entered, result, b"cuGraphLaunch")
+    if nvtx is not None:
+        nvtx.push_range(f"cyrt: {recording.num_nodes} operations", domain="cyrt")
+    try:
+        if foreign is not None:
+            order_foreign(self, foreign)
+        if not state.owned:
+            entered = enter(state.ordinal, state.epoch, b"cuGraphLaunch")
+        try:
+            if recording.num_nodes and self.graphs:
+                self.plan = plans.find(state, recording, &self.stats_)
+                self.launched[<int>(self.batches % IN_FLIGHT)] = self.plan
+                plans.launch_plan(self.plan, recording, &self.stats_)
+            elif recording.num_nodes:
+                self.launched[<int>(self.batches % IN_FLIGHT)] = plans.node_names(recording)
+                directly.launch_nodes(state, recording, 0, recording.num_nodes)
+            result = cu.cuEventRecord(mark, state.handle)
+        except BaseException:
+            leave_quietly(entered)
+            raise
+        leave(state.ordinal, entered, result, b"cuEventRecord")
+        if foreign is not None:
+            release_foreign(self, foreign)
+    finally:
+        if nvtx is not None:
+            nvtx.pop_range(domain="cyrt")
+    return 0
 
 
 cdef int commit_state(StreamState* state) except -1:
@@ -412,33 +874,18 @@ cdef int commit_state(StreamState* state) except -1:
 cdef int record_copy(StreamState* state, Block* target, CUdeviceptr to, Block* source,
                      CUdeviceptr start, size_t nbytes) except -1:
     """A copy within the device."""
-    cdef CommandEncoder self = encoder_of(state)
-    cdef Recording* recording = &self.recording
-    cdef Use[2] uses
+    cdef Operation operation = Operation(COPY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL)
     cdef unsigned long long[3] params
-    cdef int i, edges
-    cdef Geometry geometry
-    verify(state.ordinal, state.epoch, b"cuMemcpyAsync")
-    memset(&geometry, 0, sizeof(geometry))
+    cdef Use[2] uses
     params[0], params[1], params[2] = to, start, nbytes
+    operation.params = params
+    operation.param_bytes = sizeof(params)
     uses[0].block, uses[0].write = source, False
     uses[1].block, uses[1].write = target, True
-    cut(self, 0, &geometry)
-    for i in range(2):
-        use(uses[i].block, state, uses[i].write)
-        if uses[i].block.hazard.epoch != state.recording_epoch:
-            self.bytes += uses[i].block.size
-    edges = hazards.prepare(uses, 2, state)
-    recordings.reserve(recording, sizeof(params), edges)
-    hazards.connect(recording, uses, 2)
-    recordings.append(recording, COPY, 0, NULL, 0, NULL, NULL, NULL, params, sizeof(params), NULL)
-    state.pending = True
-    self.operations += 1
-    if self.max_ops == 1:
-        commit(self)
-    return 0
+    return record(encoder_of(state), &operation, uses, 2, None, False)
 
 
 streams.commit_stream = commit_state
 _table.suspects = _suspects
 memories.record_copy = record_copy
+_completion.after_each = commit_current

@@ -18,5 +18,7 @@ cdef struct Use:
 # Gives each block a state of the stream's recording, with room for one more reader; returns how
 # many edges `connect` adds at most.
 cdef int prepare(const Use* uses, int count, StreamState* stream) except -1
-# Adds the open node's edges and notes it as reader and writer. Cannot fail after `prepare`.
-cdef void connect(Recording* recording, const Use* uses, int count) noexcept
+# Adds the edges that the uses ask of the open node. Cannot fail after `prepare`.
+cdef void depend(Recording* recording, const Use* uses, int count) noexcept
+# Notes a node as reader and writer. Cannot fail after `prepare`.
+cdef void note(const Use* uses, int count, int node) noexcept

@@ -67,19 +67,26 @@ cdef int prepare(const Use* uses, int count, StreamState* stream) except -1:
     return edges
 
 
-cdef void connect(Recording* recording, const Use* uses, int count) noexcept:
-    cdef int i, j, node = recording.num_nodes
+cdef void depend(Recording* recording, const Use* uses, int count) noexcept:
+    cdef int i, j
     cdef Hazard* hazard
     for i in range(count):
         hazard = &uses[i].block.hazard
-        if hazard.writer != node:
-            add_edge(recording, hazard.writer)
+        add_edge(recording, hazard.writer)
         if uses[i].write:
             for j in range(hazard.num_readers):
-                if hazard.readers[j] != node:
-                    add_edge(recording, hazard.readers[j])
+                add_edge(recording, hazard.readers[j])
+
+
+cdef void note(const Use* uses, int count, int node) noexcept:
+    cdef int i
+    cdef Hazard* hazard
+    for i in range(count):
+        hazard = &uses[i].block.hazard
+        if uses[i].write:
             hazard.writer = node
             hazard.num_readers = 0
-        elif not (hazard.num_readers and hazard.readers[hazard.num_readers - 1] == node):
+        elif hazard.writer != node and not (
+                hazard.num_readers and hazard.readers[hazard.num_readers - 1] == node):
             hazard.readers[hazard.num_readers] = node
             hazard.num_readers += 1

@@ -1,27 +1,18 @@
-# A plan: executable graphs of one topology, and how a recording is laid over one of them.
+# A plan: the executable graphs of one topology, and how a recording is laid over one of them.
 #
 # INVARIANTS
-# - Laid means equal: after `lay`, what the exec will run equals what was recorded, node for node. A
-#   patch that the driver refuses drops the exec, and a new one is built.
+# - Laid means equal: what is launched equals what was recorded, node for node. A patch that the
+#   driver refuses drops the exec, and a new one is built.
 # - A hit is exact: equal hashes are followed by a comparison of the integers.
-# - A plan holds the functions it runs, and with them their modules. An exec belongs to one stream.
-# - Patching and destroying an exec in flight is safe and acts on later launches only (measured).
+# - A plan holds the functions it runs, and with them their modules. It belongs to one stream.
+# - A plan that is being launched is not evicted.
 
-from cyrt.driver.cuda cimport CUgraph, CUgraphExec, CUgraphNode, CUresult
+from cyrt.graph.executable cimport Executable
 from cyrt.graph.recording cimport Geometry, Recording
-from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.state cimport StreamState
 
 cdef enum:
     MAX_VARIANTS = 4
-
-cdef struct Variant:
-    CUgraph graph
-    CUgraphExec exec
-    CUgraphNode* nodes
-    Geometry* geometry          # what the exec holds
-    char* blob
-    unsigned long long used     # the cache's clock at its last launch
 
 cdef class Plan:
     cdef StreamState* stream
@@ -31,32 +22,30 @@ cdef class Plan:
     cdef size_t topology_words
     cdef size_t blob_bytes
     cdef int num_nodes
-    cdef list owners            # functions and what child graphs belong to
-    cdef readonly list names    # of the nodes, for errors and pictures
-    cdef readonly list edges    # (source, target, programmatic)
-    cdef Variant[MAX_VARIANTS] variants
+    cdef list owners            # per node: its function, what a child graph belongs to, or None
+    cdef Geometry* geometry     # of the first recording; later ones' is in the variants
+    cdef char* patched_         # per node: whether the last launch patched it
+    cdef Executable[MAX_VARIANTS] variants
+    cdef Executable* last       # launched last; NULL: none was, it ran as a chain
     cdef int num_variants
     cdef int misses             # launches in a row that had to patch
-    cdef size_t bytes
-    cdef readonly list patched  # nodes that the last launch patched
+    cdef bint busy              # being launched
+    cdef readonly unsigned long long launches
 
     cdef void drop(self) noexcept
 
 cdef struct PlanStats:
     unsigned long long hits
     unsigned long long misses
+    unsigned long long chained
     unsigned long long patched
     unsigned long long instantiations
+    unsigned long long launches
     unsigned long long evictions
 
 # The plan of the recording's topology: found, or new and empty.
 cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats)
-# Makes one exec equal to the recording and returns it.
-cdef CUgraphExec lay(Plan plan, Recording* recording, PlanStats* stats) except NULL
+# Launches what equals the recording.
+cdef int launch_plan(Plan plan, Recording* recording, PlanStats* stats) except -1
 # What each node runs, for errors and pictures.
 cdef list node_names(Recording* recording)
-# Launches one kernel on the stream.
-cdef int launch_now(StreamState* stream, LoadedFunction function, const Geometry* geometry,
-                    const char* params) except -1
-# Launches the recording's nodes one by one on the stream: no graph.
-cdef int launch_directly(StreamState* stream, Recording* recording) except -1

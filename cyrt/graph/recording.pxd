@@ -19,7 +19,7 @@ cdef enum NodeKind:
     KERNEL
     COPY            # within the device; parameters: target, source, bytes
     EMPTY
-    CHILD           # parameters: the CUgraph
+    CHILD           # parameters: the CUgraph, and a number that no other child has
 
 cdef enum NodeFlags:
     PROGRAMMATIC = 1        # executes griddepcontrol.wait before it touches global memory
@@ -31,6 +31,19 @@ cdef struct Geometry:
     unsigned int block[3]
     unsigned int smem
 
+# What `append` is told of an operation.
+cdef struct Operation:
+    NodeKind kind
+    unsigned int flags
+    const unsigned int* cluster     # NULL: none
+    CUfunction function
+    unsigned long long serial       # of the function, or what tells one child graph from another
+    const Layout* layout
+    const Geometry* geometry        # NULL: it has none
+    const void* params
+    size_t param_bytes
+    void* owner                     # LoadedFunction, or what a child graph belongs to
+
 cdef struct Node:
     NodeKind kind
     unsigned int flags
@@ -41,7 +54,7 @@ cdef struct Node:
     size_t param_bytes
     int first_edge              # in `edges`, up to the next node's
     int lane
-    void* owner                 # LoadedFunction, or what a child graph belongs to: a reference
+    void* owner                 # a reference
 
 cdef struct Edge:
     int source
@@ -63,6 +76,12 @@ cdef struct Recording:
     int next_lane
     int barrier                 # every later node comes after this one; -1: none
 
+# Where the edges into a node end.
+cdef inline int edge_end(const Recording* recording, int node) noexcept:
+    return recording.nodes[node + 1].first_edge if node + 1 < recording.num_nodes \
+        else recording.num_edges
+# Parameters of the node that has the most; at least 1.
+cdef int most_params(const Recording* recording) noexcept
 cdef void clear(Recording* recording) noexcept
 cdef void destroy(Recording* recording) noexcept
 # Makes room for one more node, so that appending cannot fail half-way.
@@ -71,8 +90,5 @@ cdef int reserve(Recording* recording, size_t param_bytes, int edges) except -1
 cdef void add_edge(Recording* recording, int source) noexcept
 # Every node so far comes before the one that `append` adds next, and it before all later ones.
 cdef void add_barrier(Recording* recording) noexcept
-# Index of the new node. Takes a reference to `owner`.
-cdef int append(Recording* recording, NodeKind kind, unsigned int flags, CUfunction function,
-                unsigned long long serial, const Layout* layout, const Geometry* geometry,
-                const unsigned int* cluster, const void* params, size_t param_bytes,
-                void* owner) noexcept
+# Index of the new node. Takes a reference to the owner.
+cdef int append(Recording* recording, const Operation* operation) noexcept

@@ -47,6 +47,14 @@ cdef void destroy(Recording* recording) noexcept:
     memset(recording, 0, sizeof(Recording))
 
 
+cdef int most_params(const Recording* recording) noexcept:
+    cdef int i, most = 1
+    for i in range(recording.num_nodes):
+        if recording.nodes[i].layout != NULL and recording.nodes[i].layout.count > most:
+            most = recording.nodes[i].layout.count
+    return most
+
+
 cdef void* grown(void* old, size_t bytes) except NULL:
     cdef void* new = realloc(old, bytes)
     if new == NULL:
@@ -120,46 +128,45 @@ cdef int choose_lane(Recording* recording) noexcept:
     return lane
 
 
-cdef int append(Recording* recording, NodeKind kind, unsigned int flags, CUfunction function,
-                unsigned long long serial, const Layout* layout, const Geometry* geometry,
-                const unsigned int* cluster, const void* params, size_t param_bytes,
-                void* owner) noexcept:
+cdef int append(Recording* recording, const Operation* operation) noexcept:
     cdef int index = recording.num_nodes
     cdef Node* node = &recording.nodes[index]
     cdef Edge* edge
+    cdef unsigned int flags = operation.flags
+    cdef size_t end
     cdef int i
     if recording.barrier >= 0 and recording.barrier != index \
             and recording.num_edges == recording.open_edge:
         recording.edges[recording.num_edges].source = recording.barrier
         recording.num_edges += 1
-    node.kind = kind
+    node.kind = operation.kind
     node.flags = flags
-    node.function = function
-    node.layout = layout
+    node.function = operation.function
+    node.layout = operation.layout
     node.first_edge = recording.open_edge
     node.lane = choose_lane(recording)
     recording.tails[node.lane] = index
     node.params = recording.blob_bytes
-    node.param_bytes = param_bytes
-    memcpy(recording.blob + recording.blob_bytes, params, param_bytes)
-    recording.blob_bytes += (param_bytes + 15) & ~<size_t>15
-    memset(recording.blob + node.params + param_bytes, 0,
-           recording.blob_bytes - node.params - param_bytes)
-    if geometry != NULL:
-        recording.geometry[index] = geometry[0]
+    node.param_bytes = operation.param_bytes
+    memcpy(recording.blob + node.params, operation.params, operation.param_bytes)
+    end = node.params + operation.param_bytes
+    recording.blob_bytes = (end + 15) & ~<size_t>15
+    if recording.blob_bytes != end:
+        memset(recording.blob + end, 0, recording.blob_bytes - end)
+    if operation.geometry != NULL:
+        recording.geometry[index] = operation.geometry[0]
     else:
         memset(&recording.geometry[index], 0, sizeof(Geometry))
-    node.owner = owner
-    if owner != NULL:
-        Py_INCREF(<object>owner)
-    fold(recording, <unsigned int>kind | flags << 4
+    node.owner = operation.owner
+    if node.owner != NULL:
+        Py_INCREF(<object>node.owner)
+    fold(recording, <unsigned int>node.kind | flags << 4
          | <unsigned int>(recording.num_edges - recording.open_edge) << 12)
-    fold(recording, <unsigned int>serial)
-    fold(recording, <unsigned int>(serial >> 32))
-    for i in range(3):
-        node.cluster[i] = cluster[i] if cluster != NULL else 0
+    fold(recording, <unsigned int>operation.serial)
+    fold(recording, <unsigned int>(operation.serial >> 32))
     if flags & CLUSTER:
         for i in range(3):
+            node.cluster[i] = operation.cluster[i]
             fold(recording, node.cluster[i])
     for i in range(recording.open_edge, recording.num_edges):
         edge = &recording.edges[i]

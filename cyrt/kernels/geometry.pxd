@@ -17,3 +17,8 @@ cdef object element_count(str name, n)
 cdef tuple cover(str name, n, block)
 # A smaller block where n would leave multiprocessors without one.
 cdef object spread(block, n, int ordinal)
+
+# ValueError where the device cannot run the grid in such clusters, or all at once.
+cdef int check_cluster(str name, LoadedFunction function, const Geometry* geometry,
+                       const unsigned int* cluster) except -1
+cdef int check_cooperative(str name, LoadedFunction function, const Geometry* geometry) except -1

@@ -8,6 +8,10 @@ cdef extern from "Python.h":
     int PyLong_CheckExact(object)
     long PyLong_AsLongAndOverflow(object, int*) except? -1
 
+cdef enum:
+    MOST = 0xffffffff
+    PORTABLE_CLUSTER = 8    # blocks (CUDA programming guide, thread block clusters)
+
 
 cdef int dimension(value, str what, unsigned int* target) except -1:
     cdef int i = 0
@@ -15,7 +19,7 @@ cdef int dimension(value, str what, unsigned int* target) except -1:
     target[0] = target[1] = target[2] = 1
     if PyLong_CheckExact(value):
         size = PyLong_AsLongAndOverflow(value, &i)
-        if 1 <= size < 1 << 32:
+        if 0 < size <= <long>MOST:
             target[0] = <unsigned int>size
             return 0
     i = 0
@@ -87,3 +91,33 @@ cdef object spread(block, n, int ordinal):
     while block >= 128 and n <= block // 2 * multiprocessors:
         block = block // 64 * 32
     return block
+
+
+cdef int check_cluster(str name, LoadedFunction function, const Geometry* geometry,
+                       const unsigned int* cluster) except -1:
+    device = Device(function.module.ordinal)
+    grid, sizes = triple(geometry.grid), triple(cluster)
+    if device.compute_capability < (9, 0):
+        raise ValueError(f"{name}: cluster {sizes}: clusters need compute capability 9.0, device "
+                         f"{device.index} has {'.'.join(map(str, device.compute_capability))}")
+    if any(blocks % size for blocks, size in zip(grid, sizes)):
+        raise ValueError(f"{name}: the grid {grid} is no multiple of the cluster {sizes}")
+    blocks = sizes[0] * sizes[1] * sizes[2]
+    if blocks > PORTABLE_CLUSTER:
+        raise ValueError(f"{name}: a cluster of {sizes} has {blocks:,} blocks, at most "
+                         f"{<int>PORTABLE_CLUSTER} run on every device that has clusters")
+    return 0
+
+
+cdef int check_cooperative(str name, LoadedFunction function, const Geometry* geometry) except -1:
+    device = Device(function.module.ordinal)
+    grid, block = triple(geometry.grid), triple(geometry.block)
+    if not device.attribute("COOPERATIVE_LAUNCH"):
+        raise ValueError(f"{name}: device {device.index} has no cooperative launch")
+    blocks = grid[0] * grid[1] * grid[2]
+    most = device.multiprocessors * function.blocks_per_multiprocessor(
+        block[0] * block[1] * block[2], geometry.smem)
+    if blocks > most:
+        raise ValueError(f"{name}: a cooperative grid of {grid} has {blocks:,} blocks, and "
+                         f"{most:,} of block {block} run at once on device {device.index}")
+    return 0

@@ -18,11 +18,14 @@ cdef class Kernel:
     cdef bint pdl
     cdef bint opaque                    # may reach memory that no argument names
     cdef dict blocks                    # for_each's, by (device, bits of n, smem)
+    cdef tuple config                   # [grid, block, smem], given last, and what was read of it
+    cdef Geometry geometry
     cdef object __weakref__
 
     cdef object block_for(self, n, unsigned int smem)
     cdef LoadedFunction load(self, int ordinal)
 
 cdef class Launch:
+    cdef void* vectorcall               # what a call of it comes to
     cdef Kernel kernel
     cdef Geometry geometry

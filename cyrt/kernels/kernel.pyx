@@ -6,29 +6,58 @@ from functools import partial
 cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
-from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from cpython.tuple cimport PyTuple_GET_SIZE
 from libc.string cimport memcpy, memset
 
 from cyrt import settings
 from cyrt.driver.table cimport MAX_DEVICES, cu
-from cyrt.graph.encoder cimport encoder_of, record_kernel
+from cyrt.graph cimport encoder as encoders
+from cyrt.graph.encoder cimport (
+    CommandEncoder, check_buffers, encoder_of, record_kernel, uses_of,
+)
 from cyrt.graph.hazards cimport Use
+from cyrt.graph.recording cimport CLUSTER, COOPERATIVE
 from cyrt.kernels.arguments cimport (
     declared_memory, is_memory, pointer_argument, use_declared, wrong_device,
 )
 from cyrt.kernels.geometry cimport (
-    cover, dimension, dynamic_smem, element_count, refuse_geometry, spread, triple,
+    check_cluster, check_cooperative, cover, dimension, dynamic_smem, element_count,
+    refuse_geometry, spread, triple,
 )
 from cyrt.kernels.packing cimport POINTER, WORD64, Param, code_of, pack_value
 from cyrt.runtime.device cimport Device, contexts, current_ordinal
 from cyrt.runtime.memory cimport Buffer, live_block
 from cyrt.runtime.module cimport LoadedFunction, allow_smem, set_layout
-from cyrt.runtime.state cimport Block, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY
-from cyrt.runtime.stream cimport Stream, current_stream
+from cyrt.runtime.pool cimport is_outside
+from cyrt.runtime.state cimport Block, StreamState, MANAGED_MEMORY, PINNED_MEMORY
+from cyrt.runtime.stream cimport current_state
+
+cdef extern from *:
+    """
+    /* Calls of the type's objects go to the function in their field, with no tuple made. */
+    static void cyrt_call_by_vector(PyTypeObject* type, Py_ssize_t offset) {
+        type->tp_vectorcall_offset = offset;
+        type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+        PyType_Modified(type);
+    }
+    static inline PyObject** cyrt_items(PyObject* tuple) {
+        return ((PyTupleObject*)tuple)->ob_item;
+    }
+    """
+    void cyrt_call_by_vector(object, Py_ssize_t)
+    PyObject** cyrt_items(object)
+    Py_ssize_t PyVectorcall_NARGS(size_t)
 
 cdef enum:
     STACK_BYTES = 1024          # parameters that need no allocation
     STACK_PARAMS = 64
+
+# Room for the packed parameters and what they use.
+cdef struct Arguments:
+    char* blob
+    Use* uses
+    int num_uses
+    void* heap              # NULL: it lies on the stack
 
 # CUDA's vector types: structs that hold no pointer.
 POINTER_FREE = frozenset(
@@ -37,6 +66,8 @@ POINTER_FREE = frozenset(
         "ulonglong", "float", "double")) | {"dim3"}
 
 
+@cython.final
+@cython.no_gc       # nothing it holds leads back to it
 @cython.freelist(16)
 cdef class Launch:
     """A kernel with its grid and block; calling it launches."""
@@ -65,7 +96,8 @@ cdef class Launch:
             An argument does not fit its parameter (the message shows the signature), a Buffer is
             freed or of another device, or the geometry is more than the kernel or device allows.
         """
-        launch(self, args, None if reads is None and writes is None
+        launch(self, cyrt_items(args), PyTuple_GET_SIZE(args),
+               None if reads is None and writes is None
                else declared_memory(self.kernel.name, reads, writes))
 
     def __repr__(self):
@@ -139,15 +171,11 @@ cdef class Kernel:
 
     def __getitem__(self, config):
         cdef Launch bound = Launch.__new__(Launch)
-        cdef tuple parts
-        if not isinstance(config, tuple) or not 2 <= len(<tuple>config) <= 3:
-            raise TypeError(f"{self.name}[...]: expected [grid, block] or [grid, block, smem], got "
-                            f"{config!r}")
-        parts = <tuple>config
-        dimension(parts[0], "grid", bound.geometry.grid)
-        dimension(parts[1], "block", bound.geometry.block)
-        bound.geometry.smem = dynamic_smem(parts[2]) if len(parts) == 3 else 0
+        if config is not self.config:
+            read_geometry(self, config)
+        bound.geometry = self.geometry
         bound.kernel = self
+        bound.vectorcall = <void*>call_launch
         return bound
 
     cdef LoadedFunction load(self, int ordinal):
@@ -308,6 +336,19 @@ cdef class Kernel:
         return f"<cyrt.Kernel {self.signature_}>"
 
 
+cdef int read_geometry(Kernel self, config) except -1:
+    """Keep the last one: in a loop with constants it is one object."""
+    cdef Geometry geometry
+    if not isinstance(config, tuple) or not 2 <= len(<tuple>config) <= 3:
+        raise TypeError(f"{self.name}[...]: expected [grid, block] or [grid, block, smem], got "
+                        f"{config!r}")
+    dimension((<tuple>config)[0], "grid", geometry.grid)
+    dimension((<tuple>config)[1], "block", geometry.block)
+    geometry.smem = dynamic_smem((<tuple>config)[2]) if len(<tuple>config) == 3 else 0
+    self.geometry, self.config = geometry, config
+    return 0
+
+
 cdef int adopt(Kernel self, module, str name) except -1:
     cdef int ordinal = current_ordinal()
     cdef LoadedFunction function
@@ -373,94 +414,178 @@ cdef list written_memory(Kernel kernel, tuple args, reads, writes):
     return found
 
 
-cdef int launch(Launch self, tuple args, list declared) except -1:
+cdef object call_launch(PyObject* self, PyObject** args, size_t count, PyObject* names):
+    if names != NULL:
+        return call_with_keywords(<Launch>self, args, PyVectorcall_NARGS(count), <tuple>names)
+    launch(<Launch>self, args, PyVectorcall_NARGS(count), None)
+
+
+cdef call_with_keywords(Launch self, PyObject** args, Py_ssize_t count, tuple names):
+    cdef Py_ssize_t i
+    return Launch.__call__(
+        self, *[<object>args[i] for i in range(count)],
+        **{name: <object>args[count + i] for i, name in enumerate(names)})
+
+
+cdef int launch(Launch self, PyObject** args, Py_ssize_t count, list declared) except -1:
+    cdef StreamState* stream = current_state(current_ordinal())
     cdef Kernel kernel = self.kernel
-    cdef int count = kernel.num_params
-    cdef int room = count + 1       # for uses: the arguments', and that of the module's variables
+    cdef LoadedFunction function = kernel.load(stream.ordinal)
     cdef char[STACK_BYTES] stack_bytes
     cdef Use[STACK_PARAMS] stack_uses
-    cdef char* blob = stack_bytes
-    cdef Use* uses = stack_uses
-    cdef void* heap = NULL
-    if PyTuple_GET_SIZE(args) != count:
-        raise TypeError(f"{kernel.name}: expected {count} argument{'' if count == 1 else 's'}, got "
-                        f"{len(args)}\n  {kernel.signature_}")
-    if declared is not None:
-        room += len(declared)
-    if kernel.param_bytes > STACK_BYTES or room > STACK_PARAMS:
-        heap = PyMem_Malloc(room * sizeof(Use) + kernel.param_bytes)
-        if heap == NULL:
-            raise MemoryError()
-        uses = <Use*>heap
-        blob = <char*>heap + room * sizeof(Use)
+    cdef Arguments packed
+    cdef list foreign
+    packed.blob, packed.uses, packed.heap = stack_bytes, stack_uses, NULL
+    if count != kernel.num_params or kernel.param_bytes > STACK_BYTES \
+            or kernel.num_params >= STACK_PARAMS or declared is not None:
+        make_room(kernel, count, len(declared or ()), &packed)
     try:
-        launch_packed(self, kernel, args, blob, uses, declared)
+        foreign = pack(kernel, function, stream.ordinal, args, &self.geometry, &packed)
+        if declared is not None:
+            foreign, packed.num_uses = use_declared(kernel.name, declared, stream.ordinal, foreign,
+                                                    packed.uses, packed.num_uses)
+        record_kernel(encoder_of(stream), function, &self.geometry, packed.blob, packed.uses,
+                      packed.num_uses, foreign, kernel.opaque and declared is None, 0, NULL)
     finally:
-        if heap != NULL:
-            PyMem_Free(heap)
+        PyMem_Free(packed.heap)
     return 0
 
 
-cdef int launch_packed(Launch self, Kernel kernel, tuple args, char* blob, Use* uses,
-                       list declared) except -1:
-    """Nothing is ordered or recorded before every argument was found good."""
-    cdef int ordinal = current_ordinal()
-    cdef Stream current = current_stream(ordinal)
-    cdef LoadedFunction function = <LoadedFunction>kernel.load(ordinal)
+cdef int make_room(Kernel kernel, Py_ssize_t count, Py_ssize_t declared,
+                   Arguments* packed) except -1:
+    """Heap memory for more than lies on the stack; the module's variables are one use more."""
+    cdef Py_ssize_t uses = kernel.num_params + 1 + declared
+    if count != kernel.num_params:
+        raise TypeError(f"{kernel.name}: expected {kernel.num_params} "
+                        f"argument{'' if kernel.num_params == 1 else 's'}, got {count}\n"
+                        f"  {kernel.signature_}")
+    packed.heap = PyMem_Malloc(uses * sizeof(Use) + kernel.param_bytes)
+    if packed.heap == NULL:
+        raise MemoryError()
+    packed.uses = <Use*>packed.heap
+    packed.blob = <char*>packed.heap + uses * sizeof(Use)
+    return 0
+
+
+cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** args,
+               const Geometry* geometry, Arguments* packed):
+    """The parameters' bytes and uses; returns the Buffers that are outside, or None.
+
+    Nothing is ordered or recorded before every argument was found good.
+    """
     cdef Param* param = kernel.params
+    cdef Use* use = packed.uses
     cdef PyObject* value
     cdef Buffer buffer
     cdef Block* block
     cdef list foreign = None
-    cdef int i, num_uses = 0
-    cdef unsigned long long threads
-    memset(blob, 0, kernel.param_bytes)
-    for i in range(kernel.num_params):
-        value = <PyObject*>PyTuple_GET_ITEM(args, i)
-        if param.code == POINTER or (param.code == WORD64 and is_memory(<object>value)):
-            if isinstance(<object>value, Buffer):
-                buffer = <Buffer>value
-            elif <object>value is None:
-                param += 1
-                continue
-            else:
-                try:
+    cdef int i
+    memset(packed.blob, 0, kernel.param_bytes)
+    try:
+        for i in range(kernel.num_params):
+            value = args[i]
+            if param.code == POINTER or (param.code == WORD64 and is_memory(<object>value)):
+                if isinstance(<object>value, Buffer):
+                    buffer = <Buffer>value
+                elif <object>value is None:
+                    param += 1
+                    continue
+                else:
                     buffer = pointer_argument(<object>value, param.writes)
-                except (TypeError, ValueError) as error:
-                    bad_argument(kernel, i, error)
-            try:
                 block = live_block(buffer)
-            except ValueError as error:
-                bad_argument(kernel, i, error)
-            if block.ordinal != ordinal and block.kind != PINNED_MEMORY \
-                    and block.kind != MANAGED_MEMORY:
-                bad_argument(kernel, i, wrong_device(block, ordinal))
-            memcpy(blob + param.offset, &buffer.address, 8)
-            if block.kind == FOREIGN_MEMORY:
-                foreign = [buffer] if foreign is None else foreign + [buffer]
+                if block.ordinal != ordinal and block.kind != PINNED_MEMORY \
+                        and block.kind != MANAGED_MEMORY:
+                    raise wrong_device(block, ordinal)
+                memcpy(packed.blob + param.offset, &buffer.address, 8)
+                if is_outside(block):
+                    foreign = [buffer] if foreign is None else foreign + [buffer]
+                use.block = block
+                use.write = param.writes
+                use += 1
             else:
-                uses[num_uses].block = block
-                uses[num_uses].write = param.writes
-                num_uses += 1
-        else:
-            try:
-                pack_value(param, <object>value, blob + param.offset)
-            except (TypeError, ValueError) as error:
-                bad_argument(kernel, i, error)
-        param += 1
+                pack_value(param, <object>value, packed.blob + param.offset)
+            param += 1
+    except (TypeError, ValueError) as error:
+        bad_argument(kernel, i, error)
     if function.module.globals != NULL:
-        uses[num_uses].block = function.module.globals
-        uses[num_uses].write = function.module.writes_globals
-        num_uses += 1
-    threads = <unsigned long long>self.geometry.block[0] * self.geometry.block[1] \
-        * self.geometry.block[2]
-    if threads > <unsigned long long>function.max_threads or self.geometry.grid[1] > 65535 \
-            or self.geometry.grid[2] > 65535 or self.geometry.grid[0] > 0x7fffffff \
-            or self.geometry.block[2] > 64:
-        refuse_geometry(kernel.name, function, &self.geometry)
-    if <long>self.geometry.smem > function.dynamic_smem:
-        allow_smem(function, self.geometry.smem)
-    if declared is not None:
-        foreign, num_uses = use_declared(kernel.name, declared, ordinal, foreign, uses, num_uses)
-    return record_kernel(encoder_of(current.state), function, &self.geometry, blob, uses, num_uses,
-                         foreign, kernel.opaque and declared is None, 0, NULL)
+        use.block = function.module.globals
+        use.write = function.module.writes_globals
+        use += 1
+    packed.num_uses = <int>(use - packed.uses)
+    if <unsigned long long>geometry.block[0] * geometry.block[1] * geometry.block[2] \
+            > <unsigned long long>function.max_threads or geometry.grid[1] > 65535 \
+            or geometry.grid[2] > 65535 or geometry.grid[0] > 0x7fffffff or geometry.block[2] > 64:
+        refuse_geometry(kernel.name, function, geometry)
+    if <long>geometry.smem > function.dynamic_smem:
+        allow_smem(function, geometry.smem)
+    return foreign
+
+
+cdef int replace_uses(CommandEncoder encoder, LoadedFunction function, reads, writes,
+                      Arguments* packed, list foreign) except -1:
+    """The lists take the place of what the signature says; a module's variables stay."""
+    cdef int i, count = 0
+    for i in range(packed.num_uses):
+        if (writes if packed.uses[i].write else reads) is None \
+                or packed.uses[i].block == function.module.globals:
+            packed.uses[count] = packed.uses[i]
+            count += 1
+    if reads is not None:
+        count += uses_of(encoder, reads, "reads", False, packed.uses + count, foreign)
+    if writes is not None:
+        count += uses_of(encoder, writes, "writes", True, packed.uses + count, foreign)
+    packed.num_uses = count
+    return 0
+
+
+cdef int add_kernel(CommandEncoder encoder, kernel, grid, block, args, smem, cluster,
+                    bint cooperative, reads, writes) except -1:
+    """``encoder.add_kernel``."""
+    cdef bint declared = reads is not None or writes is not None
+    cdef unsigned int flags = 0
+    cdef unsigned int[3] sizes
+    cdef Geometry geometry
+    cdef Arguments packed
+    cdef LoadedFunction function
+    cdef Kernel self
+    cdef tuple values
+    cdef list foreign
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"add_kernel: expected a Kernel, got {type(kernel).__name__}")
+    self = <Kernel>kernel
+    function = self.load(encoder.state.ordinal)
+    dimension(grid, "grid", geometry.grid)
+    dimension(block, "block", geometry.block)
+    geometry.smem = dynamic_smem(smem)
+    values = tuple(args)
+    for what, given in (("reads", reads), ("writes", writes)):
+        check_buffers(given, what)
+    make_room(self, len(values), len(reads or ()) + len(writes or ()), &packed)
+    try:
+        foreign = pack(self, function, encoder.state.ordinal, cyrt_items(values), &geometry,
+                       &packed)
+        if declared:
+            foreign = foreign or []
+            replace_uses(encoder, function, reads, writes, &packed, foreign)
+        if cluster is not None:
+            dimension(cluster, "cluster", sizes)
+            check_cluster(self.name, function, &geometry, sizes)
+            flags |= CLUSTER
+        if cooperative:
+            check_cooperative(self.name, function, &geometry)
+            flags |= COOPERATIVE
+        record_kernel(encoder, function, &geometry, packed.blob, packed.uses, packed.num_uses,
+                      foreign or None, self.opaque and not declared, flags, sizes)
+    finally:
+        PyMem_Free(packed.heap)
+    return 0
+
+
+cdef int enable_vectorcall() except -1:
+    cdef Launch any = Launch.__new__(Launch)
+    cyrt_call_by_vector(Launch, <char*>&any.vectorcall - <char*><PyObject*>any)
+    return 0
+
+
+enable_vectorcall()
+encoders.add_kernel = add_kernel

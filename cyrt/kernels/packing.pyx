@@ -9,6 +9,7 @@ from libc.string cimport memcpy
 
 cdef extern from "Python.h":
     int PyLong_CheckExact(object)
+    long PyLong_AsLongAndOverflow(object, int*) except? -1
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
     int PyFloat_Pack2(double, char*, int) except -1
     int PyBool_Check(object)
@@ -175,6 +176,13 @@ cdef int pack_bytes(object value, unsigned int size, char* target) except -1:
 cdef int pack_value(Param* param, object value, char* target) except -1:
     cdef ParamCode code = param.code
     cdef double number
+    cdef long whole
+    cdef int overflow = 0
+    if code == I32 and PyLong_CheckExact(value):
+        whole = PyLong_AsLongAndOverflow(value, &overflow)
+        if not overflow and whole == <int>whole:
+            (<int*>target)[0] = <int>whole
+            return 0
     if code == F32:
         return pack_single(as_double(value), target)
     if I8 <= code <= U64:

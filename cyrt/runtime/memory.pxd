@@ -1,6 +1,7 @@
 # Buffers: device memory as Python sees it.
 
 from cyrt.driver.cuda cimport CUdeviceptr
+from cyrt.runtime.device cimport contexts
 from cyrt.runtime.state cimport Block, StreamState
 
 cdef class Buffer:
@@ -16,7 +17,12 @@ cdef class Buffer:
 cdef int (*record_copy)(StreamState* stream, Block* target, CUdeviceptr to, Block* source,
                         CUdeviceptr start, size_t nbytes) except -1
 # The block of a living Buffer; ValueError once it was freed, RuntimeError after a reset.
-cdef Block* live_block(Buffer buffer) except NULL
+cdef inline Block* live_block(Buffer buffer) except NULL:
+    cdef Block* block = buffer.block if buffer.base is None else buffer.base.block
+    if block == NULL or block.epoch != contexts[block.ordinal].epoch:
+        return refuse_buffer(buffer, block)
+    return block
+cdef Block* refuse_buffer(Buffer buffer, Block* block) except NULL
 # A Buffer over somebody else's memory, ordered after `home`'s work.
 cdef Buffer foreign_buffer(CUdeviceptr address, size_t nbytes, int ordinal, StreamState* home,
                            object owner)

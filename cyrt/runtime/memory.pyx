@@ -8,14 +8,17 @@ from cpython.buffer cimport (
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu
 from cyrt.runtime.device cimport (
-    Device, contexts, context_of, enter, leave, ordinal_of,
+    Device, context_of, enter, leave, ordinal_of,
 )
-from cyrt.runtime.pool cimport allocate, flush_block, new_block, out_of_memory, release, use
+from cyrt.runtime.pool cimport (
+    allocate, flush_block, is_outside, new_block, out_of_memory, release, use,
+)
 from cyrt.runtime.state cimport (
     Block, DEVICE_MEMORY, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY, StreamState,
 )
 from cyrt.runtime.stream cimport (
-    Stream, current_state, flush, foreign_state, order_after, stream_of, wait_state,
+    Stream, current_state, flush, foreign_state, order_after, refuse_captured, stream_of,
+    wait_state,
 )
 from cyrt.runtime.transfer cimport to_device, to_host
 
@@ -23,15 +26,11 @@ from cyrt.runtime.transfer cimport to_device, to_host
 resolve_foreign = None      # interop.as_buffer, which builds on this file, puts itself here
 
 
-cdef Block* live_block(Buffer buffer) except NULL:
-    cdef Block* block = buffer.block if buffer.base is None else buffer.base.block
+cdef Block* refuse_buffer(Buffer buffer, Block* block) except NULL:
     if block == NULL:
         raise ValueError(f"the Buffer at {buffer.address:#x} ({buffer.size:,} bytes) "
                          "was freed already")
-    if block.epoch != contexts[block.ordinal].epoch:
-        raise RuntimeError(f"the Buffer belongs to a context of device {block.ordinal} that was "
-                           "reset")
-    return block
+    raise RuntimeError(f"the Buffer belongs to a context of device {block.ordinal} that was reset")
 
 
 cdef Buffer foreign_buffer(CUdeviceptr address, size_t nbytes, int ordinal, StreamState* home,
@@ -60,14 +59,18 @@ cdef Buffer variable_buffer(Buffer all, CUdeviceptr address, size_t nbytes, obje
 
 
 cdef int begin_use(Buffer buffer, StreamState* stream, bint write) except -1:
-    use(live_block(buffer), stream, write)
+    cdef Block* block = live_block(buffer)
+    refuse_captured(stream)
+    use(block, stream, write)
+    if block.shared:
+        order_after(stream, foreign_state(stream.ordinal, NULL))
     return flush(stream)
 
 
 cdef int end_use(Buffer buffer, StreamState* stream) except -1:
     """Memory of others is never late: their streams wait for ours, the legacy one always."""
     cdef Block* block = live_block(buffer)
-    if block.kind == FOREIGN_MEMORY:
+    if is_outside(block):
         if not block.home.owned:
             order_after(block.home, stream)
         order_after(foreign_state(stream.ordinal, NULL), stream)
@@ -138,8 +141,15 @@ cdef class Buffer:
 
     @property
     def ptr(self):
-        """Device address, an int; what is recorded on the memory is launched first."""
-        flush_block(live_block(self))
+        """Device address, an int.
+
+        Handing it out launches what is recorded on the memory. Since others may use it on streams
+        of their own from then on, cyrt's work on it is launched at once, ordered after the legacy
+        stream's and before it.
+        """
+        cdef Block* block = live_block(self)
+        flush_block(block)
+        block.shared = True
         return self.address
 
     @property
@@ -365,7 +375,8 @@ cdef int copy_within(Buffer target, Buffer source, StreamState* state) except -1
         copy_within(aside, source, state)
         source, from_block = aside, aside.block
     if (to_block.ordinal == from_block.ordinal and to_block.kind == DEVICE_MEMORY
-            and from_block.kind == DEVICE_MEMORY):
+            and from_block.kind == DEVICE_MEMORY and not to_block.shared
+            and not from_block.shared):
         return record_copy(state, to_block, target.address, from_block, source.address,
                            target.size)
     begin_use(source, state, False)

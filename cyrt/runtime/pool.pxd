@@ -8,7 +8,7 @@
 # - Sizes are rounded to classes: 512 bytes apart up to 4 KB, then 4 a doubling up to 1 MB, 8 above.
 
 from cyrt.driver.cuda cimport CUdeviceptr
-from cyrt.runtime.state cimport Block, BlockKind, StreamState
+from cyrt.runtime.state cimport FOREIGN_MEMORY, Block, BlockKind, StreamState
 
 cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL
 # A block that is no part of the pool: pinned, managed or foreign memory.
@@ -25,6 +25,10 @@ cdef int out_of_memory(int ordinal, size_t nbytes, const char* call) except -1
 cdef int flush_block(Block* block) except -1
 # The stream's recording was committed: what rested returns to the bins, in its places.
 cdef void return_rested(StreamState* stream, unsigned long long epoch) noexcept
+
+# Whether streams that cyrt does not know of may use the memory.
+cdef inline bint is_outside(const Block* block) noexcept:
+    return block.shared or block.kind == FOREIGN_MEMORY
 
 cdef inline int use(Block* block, StreamState* stream, bint write) except -1:
     if block.home == stream and block.num_readers == 0:

@@ -15,7 +15,7 @@ from cyrt.runtime.state cimport (
     FREE, LIVE, RESTING, Block, BlockKind, DEVICE_MEMORY, FOREIGN_MEMORY, NUM_BINS,
     PINNED_MEMORY, StreamState,
 )
-from cyrt.runtime.stream cimport flush, order_after, states, wait_all
+from cyrt.runtime.stream cimport flush, foreign_state, order_after, states, wait_all
 
 cdef extern from *:
     """
@@ -208,6 +208,7 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
         block.next = NULL
         block.home = stream
         block.state = LIVE
+        block.shared = False
         if block.size < LARGE:
             note_taken(stream, block)
         if block.slab != NULL:
@@ -292,6 +293,8 @@ cdef void release(Block* block) noexcept:
                 if (block.num_readers or not block.home.owned
                         or block.home.ordinal != block.ordinal):
                     settle_home(block)
+                if block.shared:
+                    order_after(block.home, foreign_state(block.ordinal, NULL))
             except BaseException:
                 return      # the device failed: its memory is out of reach, and stays counted
             if block.slab != NULL:

@@ -36,6 +36,7 @@ cdef struct Block:
     Block* next             # in a bin
     Block* next_resting     # among those freed since the last commit
     BlockState state
+    bint shared             # its address was handed out: others may use it on streams of theirs
     unsigned long long taken    # epoch of the recording during which it was handed out
     # Ordering: the stream that wrote last (or that the block was freed on), and those that have
     # read since. A reader waits for `home`; a writer waits for all of them and becomes `home`.
@@ -59,6 +60,7 @@ cdef struct StreamState:
     bint ended              # wrapped, and its handle perhaps destroyed: the marker says it all
     bint pending            # operations are recorded for it and not launched
     bint committing         # a commit is under way
+    bint capturing          # what is put on it becomes a graph
     unsigned long long recording_epoch
     void* encoder           # the CommandEncoder that records for it; NULL: none yet
     Block** taken           # blocks handed out since the last commit, in order

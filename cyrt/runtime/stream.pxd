@@ -34,6 +34,10 @@ cdef class Stream:
 # This thread's current stream on a device (borrowed by the caller's frame only).
 cdef StreamState* current_state(int ordinal) except NULL
 cdef Stream current_stream(int ordinal)
+# A Stream of the state.
+cdef Stream stream_over(StreamState* state)
+# Raises while the stream is captured.
+cdef int refuse_captured(StreamState* state) except -1
 # The state of a Stream, or of anything with __cuda_stream__; None: the current one.
 cdef Stream stream_of(stream, int ordinal)
 # Work put on `later` from now on waits for what is on `earlier` now.

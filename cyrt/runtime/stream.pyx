@@ -158,10 +158,19 @@ cdef CUresult mark(StreamState* state) noexcept:
     return result if result != CUDA_SUCCESS else cu.cuEventRecord(state.marker, state.handle)
 
 
+cdef int refuse_captured(StreamState* state) except -1:
+    if state.capturing:
+        raise RuntimeError("a capture is open on the stream: what is put on it becomes a graph, "
+                           "and is neither launched nor waited for before the capture's block ends")
+    return 0
+
+
 cdef int order_after(StreamState* later, StreamState* earlier) except -1:
     cdef int entered
     if later == earlier or earlier.epoch != contexts[earlier.ordinal].epoch:
         return 0        # work of a context that was reset is over
+    refuse_captured(earlier)
+    refuse_captured(later)
     if not earlier.ended:
         flush(earlier)
         entered = enter(earlier.ordinal, earlier.epoch, b"cuEventRecord")
@@ -212,6 +221,7 @@ cdef CUresult query_stream(void* handle) noexcept nogil:
 
 
 cdef int wait_state(StreamState* state) except -1:
+    refuse_captured(state)
     flush(state)
     return wait(state.ordinal, state.epoch, query_stream, state.handle, b"cuStreamSynchronize")
 
@@ -253,6 +263,17 @@ cdef int ordinal_of_handle(CUstream handle) except -1:
                                  "primary one; cyrt works in the primary context")
             return other
     raise ValueError("the stream belongs to a device that cyrt does not see")
+
+
+cdef Stream stream_over(StreamState* state):
+    cdef void* found = cyrt_get_stream(state.ordinal)
+    cdef Stream stream
+    if found != NULL and (<Stream>found).state == state:
+        return <Stream>found
+    stream = Stream.__new__(Stream)
+    stream.state = state
+    state.users += 1
+    return stream
 
 
 cdef Stream stream_of(stream, int ordinal):
@@ -432,6 +453,7 @@ cdef class Stream:
             cyrt_set_stream(ordinal, NULL)
         else:
             mine.set(ordinal, stream)
+        flush(self.state)
 
     def __eq__(self, other):
         if isinstance(other, Stream):

@@ -1,0 +1,32 @@
+# Where a batch ends.
+#
+# INVARIANTS
+# - What was recorded decides, never time: topologies repeat.
+# - A loop of L operations cut every M makes L/gcd(L, M) topologies. So between a minimum and the
+#   limit the batch is cut where an operation equals one that began an earlier batch: boundaries
+#   lock to the loop.
+# - Operations are equal by kernel and geometry; where the commits keep hitting and patching, by
+#   their parameters too, as long as that finds boundaries: a loop over many buffers then patches
+#   nothing.
+
+from cyrt.graph.recording cimport Operation
+
+cdef enum:
+    BEGINNINGS = 16         # operations that began earlier batches, remembered
+
+cdef struct Boundary:
+    int max_ops, min_ops
+    unsigned long long[BEGINNINGS] beginnings
+    int num_beginnings
+    bint by_params
+    bint found              # the batch before began at an operation that was remembered
+    int streak              # commits in a row that speak against the way of comparing
+    int patience            # commits that it takes to compare by parameters
+
+cdef void set_limit(Boundary* boundary, int max_ops) noexcept
+# Whether a batch of that many nodes ends before the operation.
+cdef bint ends_before(Boundary* boundary, int nodes, bint full, const Operation* next) noexcept
+# The operation begins a batch.
+cdef void begin(Boundary* boundary, const Operation* first) noexcept
+# A batch was launched that ended by itself, and so many of its nodes were patched.
+cdef void learn(Boundary* boundary, unsigned long long patched) noexcept

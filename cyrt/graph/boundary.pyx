@@ -1,0 +1,72 @@
+"""Where a batch ends: at its limit, or where a loop comes round."""
+
+from libc.string cimport memcpy
+
+from cyrt.graph.recording cimport Operation
+
+cdef enum:
+    FEW = 4                 # commits that are evidence
+    MOST_PATIENCE = 4096
+
+
+cdef void set_limit(Boundary* boundary, int max_ops) noexcept:
+    boundary.max_ops = max_ops
+    boundary.min_ops = (max_ops + 1) // 2
+    if boundary.patience == 0:
+        boundary.patience = FEW
+
+
+cdef unsigned long long mix(unsigned long long h, unsigned long long word) noexcept:
+    h = (h ^ word) * 0x9e3779b97f4a7c15u
+    return h ^ (h >> 29)
+
+
+cdef unsigned long long operation_hash(Boundary* boundary, const Operation* operation) noexcept:
+    cdef unsigned long long h = mix(<unsigned long long>operation.kind, operation.serial)
+    cdef unsigned long long word
+    cdef size_t i
+    if operation.geometry != NULL:
+        for i in range(3):
+            h = mix(h, operation.geometry.grid[i] | <unsigned long long>operation.geometry.block[i]
+                    << 32)
+    if boundary.by_params:
+        for i in range(operation.param_bytes // 8):
+            memcpy(&word, <const char*>operation.params + 8 * i, 8)
+            h = mix(h, word)
+    return h
+
+
+cdef bint remembered(Boundary* boundary, unsigned long long h) noexcept:
+    cdef int i
+    for i in range(min(boundary.num_beginnings, BEGINNINGS)):
+        if boundary.beginnings[i] == h:
+            return True
+    return False
+
+
+cdef bint ends_before(Boundary* boundary, int nodes, bint full, const Operation* next) noexcept:
+    if nodes == 0 or not (full or nodes >= boundary.min_ops):
+        return False
+    boundary.found = remembered(boundary, operation_hash(boundary, next))
+    return full or boundary.found or nodes >= boundary.max_ops
+
+
+cdef void begin(Boundary* boundary, const Operation* first) noexcept:
+    cdef unsigned long long h = operation_hash(boundary, first)
+    if not remembered(boundary, h):
+        boundary.beginnings[boundary.num_beginnings % BEGINNINGS] = h
+        boundary.num_beginnings += 1
+        if boundary.num_beginnings == 2 * BEGINNINGS:
+            boundary.num_beginnings = BEGINNINGS
+
+
+cdef void learn(Boundary* boundary, unsigned long long patched) noexcept:
+    cdef bint against = not boundary.found if boundary.by_params else patched > 0
+    boundary.streak = boundary.streak + 1 if against else 0
+    if boundary.streak < (2 * FEW if boundary.by_params else boundary.patience):
+        return
+    if boundary.by_params:      # it found no boundaries: try again much later
+        boundary.patience = min(4 * boundary.patience, <int>MOST_PATIENCE)
+    boundary.by_params = not boundary.by_params
+    boundary.streak = 0
+    boundary.num_beginnings = 0

@@ -1,0 +1,18 @@
+# Graphs made elsewhere, as nodes: given by handle, or captured from a stream.
+
+from cyrt.driver.cuda cimport CUgraph
+from cyrt.runtime.state cimport StreamState
+
+cdef class ChildGraph:
+    cdef CUgraph wrapper        # a graph of one node, which holds a copy of the child
+    cdef CUgraph graph          # that copy
+    cdef unsigned long long serial      # a number that no other child gets
+    cdef size_t num_nodes
+    cdef int ordinal
+    cdef unsigned int epoch
+
+# A copy of a graph as it is now: its owner may change or destroy it afterwards.
+cdef ChildGraph copy_graph(int ordinal, unsigned int epoch, CUgraph graph)
+cdef int begin_capture(StreamState* stream) except -1
+# What was captured; None where `discard`, whatever became of the capture.
+cdef ChildGraph end_capture(StreamState* stream, bint discard)

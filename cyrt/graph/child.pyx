@@ -1,0 +1,71 @@
+"""Child graphs: copies of graphs made elsewhere."""
+
+from cyrt.driver.cuda cimport *
+from cyrt.driver.table cimport cu
+from cyrt.runtime.device cimport enter, enter_quietly, leave, leave_quietly
+from cyrt.runtime.state cimport StreamState
+
+cdef unsigned long long last_serial = 0
+
+
+cdef class ChildGraph:
+    """A graph that an encoder runs as one node."""
+
+    def __dealloc__(self):
+        cdef int entered
+        if self.wrapper != NULL:
+            entered = enter_quietly(self.ordinal, self.epoch)
+            if entered >= 0:
+                cu.cuGraphDestroy(self.wrapper)
+            leave_quietly(entered)
+
+
+cdef ChildGraph copy_graph(int ordinal, unsigned int epoch, CUgraph graph):
+    global last_serial
+    cdef ChildGraph child = ChildGraph()
+    cdef CUgraphNode node
+    cdef CUresult result
+    cdef const char* call = b"cuGraphCreate"
+    cdef int entered = enter(ordinal, epoch, call)
+    child.ordinal, child.epoch = ordinal, epoch
+    result = cu.cuGraphCreate(&child.wrapper, 0)
+    if result == CUDA_SUCCESS:
+        call = b"cuGraphAddChildGraphNode"
+        result = cu.cuGraphAddChildGraphNode(&node, child.wrapper, NULL, 0, graph)
+    if result == CUDA_SUCCESS:
+        call = b"cuGraphChildGraphNodeGetGraph"
+        result = cu.cuGraphChildGraphNodeGetGraph(node, &child.graph)
+    if result == CUDA_SUCCESS:
+        result = cu.cuGraphGetNodes(child.graph, NULL, &child.num_nodes)
+    leave(ordinal, entered, result, call)
+    last_serial += 1
+    child.serial = last_serial
+    return child
+
+
+cdef int begin_capture(StreamState* stream) except -1:
+    cdef int entered = enter(stream.ordinal, stream.epoch, b"cuStreamBeginCapture")
+    leave(stream.ordinal, entered,
+          cu.cuStreamBeginCapture(stream.handle, CU_STREAM_CAPTURE_MODE_RELAXED),
+          b"cuStreamBeginCapture")
+    stream.capturing = True
+    return 0
+
+
+cdef ChildGraph end_capture(StreamState* stream, bint discard):
+    cdef CUgraph graph = NULL
+    cdef CUresult result
+    cdef ChildGraph child = None
+    cdef int entered = enter(stream.ordinal, stream.epoch, b"cuStreamEndCapture")
+    stream.capturing = False
+    result = cu.cuStreamEndCapture(stream.handle, &graph)
+    if discard:
+        result = CUDA_SUCCESS
+    leave(stream.ordinal, entered, result, b"cuStreamEndCapture")
+    try:
+        if graph != NULL and not discard:
+            child = copy_graph(stream.ordinal, stream.epoch, graph)
+    finally:
+        if graph != NULL:
+            cu.cuGraphDestroy(graph)
+    return child

@@ -1,0 +1,116 @@
+"""The completion thread."""
+
+import threading
+import time
+from collections import deque
+
+from cpython.exc cimport PyErr_WriteUnraisable
+
+cdef extern from "unistd.h" nogil:
+    int usleep(unsigned int)
+
+from cyrt.driver.cuda cimport *
+from cyrt.driver.table cimport READY, cu, process
+from cyrt.runtime.device cimport contexts, enter, enter_quietly, leave, leave_quietly
+from cyrt.runtime.state cimport StreamState
+
+cdef enum:
+    SHORTEST = 20           # microseconds between two looks
+    LONGEST = 1000
+
+after_each = None           # the encoder's commit puts itself here
+_wake = threading.Condition()
+_queues = {}                # by stream: deque of Mark
+_thread = None
+cdef bint running = False   # a handler is being called
+
+
+cdef class Mark:
+    """An event behind a batch, and what to call when it is reached."""
+    cdef CUevent event
+    cdef int ordinal
+    cdef unsigned int epoch
+    cdef list handlers
+
+    def __dealloc__(self):
+        cdef int entered
+        if self.event != NULL:
+            entered = enter_quietly(self.ordinal, self.epoch)
+            if entered >= 0:
+                cu.cuEventDestroy(self.event)
+            leave_quietly(entered)
+
+    cdef bint reached(self) noexcept:
+        return (process != READY or contexts[self.ordinal].epoch != self.epoch
+                or cu.cuEventQuery(self.event) != CUDA_ERROR_NOT_READY)
+
+
+cdef int call_after(StreamState* stream, list handlers) except -1:
+    global _thread
+    cdef Mark mark = Mark()
+    cdef int entered
+    cdef CUresult result
+    mark.ordinal, mark.epoch, mark.handlers = stream.ordinal, stream.epoch, handlers
+    entered = enter(stream.ordinal, stream.epoch, b"cuEventRecord")
+    result = cu.cuEventCreate(&mark.event, CU_EVENT_DISABLE_TIMING)
+    if result == CUDA_SUCCESS:
+        result = cu.cuEventRecord(mark.event, stream.handle)
+    leave(stream.ordinal, entered, result, b"cuEventRecord")
+    with _wake:
+        _queues.setdefault(<size_t>stream, deque()).append(mark)
+        if _thread is None:
+            _thread = threading.Thread(target=_run, name="cyrt completion", daemon=True)
+            _thread.start()
+        _wake.notify()
+    return 0
+
+
+cdef Mark next_reached():
+    """The first mark of a stream that has been reached, taken from its queue."""
+    cdef Mark mark
+    for stream, queue in list(_queues.items()):
+        mark = queue[0]
+        if mark.reached():
+            queue.popleft()
+            if not queue:
+                del _queues[stream]
+            return mark
+    return None
+
+
+def _run():
+    global running
+    cdef unsigned int pause = SHORTEST
+    cdef Mark mark
+    while True:
+        with _wake:
+            while not _queues:
+                _wake.wait()
+            mark = next_reached()
+            running = mark is not None
+        if mark is None:
+            with nogil:
+                usleep(pause)
+            pause = min(2 * pause, <unsigned int>LONGEST)
+            continue
+        pause = SHORTEST
+        for handler in mark.handlers:
+            call(handler)
+        mark = None
+        running = False
+
+
+cdef void call(handler) noexcept:
+    try:
+        handler()
+        after_each()
+    except BaseException:
+        PyErr_WriteUnraisable(handler)
+
+
+def drain(double seconds):
+    """Wait until every handler has run, `seconds` at most."""
+    end = time.monotonic() + seconds
+    while (_queues or running) and time.monotonic() < end \
+            and threading.current_thread() is not _thread:
+        time.sleep(0.0005)

@@ -1,0 +1,40 @@
+# An executable graph: built from a recording, patched, launched, destroyed.
+#
+# INVARIANTS
+# - `nodes`, `geometry` and `blob` say what the exec runs, node for node.
+# - It belongs to one stream. Patching and destroying it in flight is safe and acts on later
+#   launches only (measured).
+# - A launch blocks where the driver's queue is full: it releases the GIL, and nothing else may
+#   patch or destroy the exec meanwhile.
+
+from cyrt.driver.cuda cimport CUgraph, CUgraphExec, CUgraphNode, CUresult
+from cyrt.graph.recording cimport Geometry, Recording
+from cyrt.runtime.state cimport StreamState
+
+cdef struct Executable:
+    StreamState* stream
+    CUgraph graph
+    CUgraphExec exec
+    CUgraphNode* nodes
+    int num_nodes
+    Geometry* geometry
+    char* blob
+    size_t blob_bytes
+    unsigned long long used     # the cache's clock at its last launch
+
+# Bytes of host and device memory that the execs take.
+cdef size_t held_bytes
+
+# Of the nodes from `first` on, with the recording's edges, or `chained` one after the other.
+cdef int instantiate(Executable* target, StreamState* stream, Recording* recording, int first,
+                     int count, bint chained) except -1
+cdef bint equal(Executable* target, Recording* recording) noexcept
+# Sets the nodes that differ from the recording, and flags them in `patched`; the driver's first
+# refusal, where there is one: the exec is then of no use.
+cdef CUresult patch(Executable* target, Recording* recording, char* patched) except *
+# Sets every node, whatever kernel it was, to the recording's from `first` on.
+cdef CUresult replace(Executable* target, Recording* recording, int first) except *
+# The same by a new graph and cuGraphExecUpdate.
+cdef CUresult update(Executable* target, Recording* recording) except *
+cdef CUresult launch(Executable* target) noexcept
+cdef void destroy(Executable* target) noexcept

@@ -1,0 +1,284 @@
+"""Executable graphs: what the driver is told of them."""
+
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcmp, memcpy, memset
+
+from cyrt.driver.cuda cimport *
+from cyrt.driver.table cimport cu
+from cyrt.graph.recording cimport (
+    CHILD, CLUSTER, COOPERATIVE, COPY, KERNEL, Geometry, Node, Recording, edge_end, most_params,
+)
+from cyrt.runtime.device cimport contexts, enter, enter_quietly, leave, leave_quietly
+from cyrt.runtime.state cimport StreamState
+
+cdef enum:
+    NODE_BYTES = 10_000         # of host and device memory that a node of an exec takes (measured)
+
+
+cdef void destroy(Executable* target) noexcept:
+    global held_bytes
+    cdef int entered
+    if target.exec != NULL or target.graph != NULL:
+        entered = enter_quietly(target.stream.ordinal, target.stream.epoch)
+        if entered >= 0:
+            if target.exec != NULL:
+                cu.cuGraphExecDestroy(target.exec)
+            if target.graph != NULL:
+                cu.cuGraphDestroy(target.graph)
+        leave_quietly(entered)
+    if target.exec != NULL:
+        held_bytes -= target.num_nodes * NODE_BYTES
+    free(target.nodes)
+    free(target.geometry)
+    free(target.blob)
+    memset(target, 0, sizeof(Executable))
+
+
+cdef void fill_kernel(CUDA_KERNEL_NODE_PARAMS_v2* params, Node* node, const Geometry* geometry,
+                      char* blob, void** pointers) noexcept:
+    cdef int i
+    memset(params, 0, sizeof(CUDA_KERNEL_NODE_PARAMS_v2))
+    params.func = node.function
+    params.gridDimX, params.gridDimY, params.gridDimZ = \
+        geometry.grid[0], geometry.grid[1], geometry.grid[2]
+    params.blockDimX, params.blockDimY, params.blockDimZ = \
+        geometry.block[0], geometry.block[1], geometry.block[2]
+    params.sharedMemBytes = geometry.smem
+    for i in range(node.layout.count):
+        pointers[i] = blob + node.params + node.layout.offsets[i]
+    params.kernelParams = pointers
+
+
+cdef void fill_copy(CUDA_MEMCPY3D_v2* params, const char* blob) noexcept:
+    cdef const unsigned long long* words = <const unsigned long long*>blob
+    memset(params, 0, sizeof(CUDA_MEMCPY3D_v2))
+    params.dstMemoryType = params.srcMemoryType = CU_MEMORYTYPE_UNIFIED
+    params.dstDevice, params.srcDevice = words[0], words[1]
+    params.WidthInBytes = words[2]
+    params.Height = params.Depth = 1
+
+
+cdef void** pointer_room(Recording* recording) except NULL:
+    """Room for the parameter pointers of any one node."""
+    cdef void** room = <void**>malloc(most_params(recording) * sizeof(void*))
+    if room == NULL:
+        raise MemoryError()
+    return room
+
+
+cdef CUresult add_node(CUgraphNode* added, CUgraph graph, Recording* recording, int i,
+                       void** pointers, CUcontext context) noexcept:
+    cdef Node* node = &recording.nodes[i]
+    cdef CUDA_KERNEL_NODE_PARAMS_v2 kernel
+    cdef CUDA_MEMCPY3D_v2 copy
+    cdef CUkernelNodeAttrValue value
+    cdef CUresult result
+    if node.kind == KERNEL:
+        fill_kernel(&kernel, node, &recording.geometry[i], recording.blob, pointers)
+        result = cu.cuGraphAddKernelNode(added, graph, NULL, 0, &kernel)
+        if result == CUDA_SUCCESS and node.flags & COOPERATIVE:
+            memset(&value, 0, sizeof(value))
+            value.cooperative = 1
+            result = cu.cuGraphKernelNodeSetAttribute(
+                added[0], CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value)
+        if result == CUDA_SUCCESS and node.flags & CLUSTER:
+            memset(&value, 0, sizeof(value))
+            value.clusterDim.x = node.cluster[0]
+            value.clusterDim.y = node.cluster[1]
+            value.clusterDim.z = node.cluster[2]
+            result = cu.cuGraphKernelNodeSetAttribute(
+                added[0], CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value)
+        return result
+    if node.kind == COPY:
+        fill_copy(&copy, recording.blob + node.params)
+        return cu.cuGraphAddMemcpyNode(added, graph, NULL, 0, &copy, context)
+    if node.kind == CHILD:
+        return cu.cuGraphAddChildGraphNode(added, graph, NULL, 0,
+                                           (<CUgraph*>(recording.blob + node.params))[0])
+    return cu.cuGraphAddEmptyNode(added, graph, NULL, 0)
+
+
+cdef CUresult add_edges(Executable* target, Recording* recording) noexcept:
+    """One call for each type: a driver gives all edges of a call the first one's (measured)."""
+    cdef int count = recording.num_edges
+    cdef CUgraphNode* ends
+    cdef CUgraphEdgeData* data
+    cdef CUresult result = CUDA_SUCCESS
+    cdef int kind, i, e, found
+    if count == 0:
+        return CUDA_SUCCESS
+    ends = <CUgraphNode*>malloc(2 * count * sizeof(CUgraphNode))
+    data = <CUgraphEdgeData*>calloc(count, sizeof(CUgraphEdgeData))
+    if ends == NULL or data == NULL:
+        free(ends)
+        free(data)
+        return CUDA_ERROR_OUT_OF_MEMORY
+    for kind in range(2):
+        found = 0
+        for i in range(recording.num_nodes):
+            for e in range(recording.nodes[i].first_edge, edge_end(recording, i)):
+                if recording.edges[e].programmatic == kind:
+                    ends[found] = target.nodes[recording.edges[e].source]
+                    ends[count + found] = target.nodes[i]
+                    if kind:
+                        data[found].type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
+                        data[found].from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
+                    found += 1
+        if found and result == CUDA_SUCCESS:
+            if kind:
+                result = cu.cuGraphAddTypedDependencies(target.graph, ends, ends + count, data,
+                                                        found)
+            else:
+                result = cu.cuGraphAddDependencies(target.graph, ends, ends + count, found)
+    free(ends)
+    free(data)
+    return result
+
+
+cdef int build(Executable* target, StreamState* stream, Recording* recording, int first,
+               int count, bint chained) except -1:
+    """The CUgraph, not instantiated."""
+    cdef void** pointers = pointer_room(recording)
+    cdef CUresult result
+    cdef int entered, i
+    cdef const char* call = b"cuGraphCreate"
+    memset(target, 0, sizeof(Executable))
+    target.stream = stream
+    target.num_nodes = count
+    target.nodes = <CUgraphNode*>malloc(count * sizeof(CUgraphNode))
+    if target.nodes == NULL:
+        free(pointers)
+        raise MemoryError()
+    entered = enter(stream.ordinal, stream.epoch, call)
+    result = cu.cuGraphCreate(&target.graph, 0)
+    for i in range(count):
+        if result == CUDA_SUCCESS:
+            call = b"cuGraphAddNode"
+            result = add_node(&target.nodes[i], target.graph, recording, first + i, pointers,
+                              contexts[stream.ordinal].handle)
+    free(pointers)
+    if result == CUDA_SUCCESS:
+        call = b"cuGraphAddDependencies"
+        if not chained:
+            result = add_edges(target, recording)
+        elif count > 1:
+            result = cu.cuGraphAddDependencies(target.graph, target.nodes, target.nodes + 1,
+                                               count - 1)
+    if result != CUDA_SUCCESS:
+        destroy(target)
+    return leave(stream.ordinal, entered, result, call)
+
+
+cdef int instantiate(Executable* target, StreamState* stream, Recording* recording, int first,
+                     int count, bint chained) except -1:
+    global held_bytes
+    cdef CUresult result
+    cdef int entered
+    build(target, stream, recording, first, count, chained)
+    if not chained:
+        target.blob_bytes = recording.blob_bytes
+        target.geometry = <Geometry*>malloc(count * sizeof(Geometry))
+        target.blob = <char*>malloc(max(<size_t>1, recording.blob_bytes))
+        if target.geometry == NULL or target.blob == NULL:
+            destroy(target)
+            raise MemoryError()
+        hold(target, recording)
+    entered = enter(stream.ordinal, stream.epoch, b"cuGraphInstantiate")
+    result = cu.cuGraphInstantiateWithFlags(&target.exec, target.graph, 0)
+    if result == CUDA_SUCCESS:
+        held_bytes += count * NODE_BYTES
+    else:
+        target.exec = NULL
+        destroy(target)
+    return leave(stream.ordinal, entered, result, b"cuGraphInstantiate")
+
+
+cdef void hold(Executable* target, Recording* recording) noexcept:
+    """Note what the exec runs now."""
+    memcpy(target.geometry, recording.geometry, target.num_nodes * sizeof(Geometry))
+    memcpy(target.blob, recording.blob, target.blob_bytes)
+
+
+cdef bint equal(Executable* target, Recording* recording) noexcept:
+    return (memcmp(target.blob, recording.blob, target.blob_bytes) == 0
+            and memcmp(target.geometry, recording.geometry,
+                       target.num_nodes * sizeof(Geometry)) == 0)
+
+
+cdef CUresult set_node(Executable* target, int i, Recording* recording, int from_node,
+                       void** pointers, CUcontext context) noexcept:
+    cdef CUDA_KERNEL_NODE_PARAMS_v2 kernel
+    cdef CUDA_MEMCPY3D_v2 copy
+    cdef Node* node = &recording.nodes[from_node]
+    if node.kind == KERNEL:
+        fill_kernel(&kernel, node, &recording.geometry[from_node], recording.blob, pointers)
+        return cu.cuGraphExecKernelNodeSetParams(target.exec, target.nodes[i], &kernel)
+    if node.kind == COPY:
+        fill_copy(&copy, recording.blob + node.params)
+        return cu.cuGraphExecMemcpyNodeSetParams(target.exec, target.nodes[i], &copy, context)
+    if node.kind == CHILD:
+        return cu.cuGraphExecChildGraphNodeSetParams(
+            target.exec, target.nodes[i], (<CUgraph*>(recording.blob + node.params))[0])
+    return CUDA_SUCCESS
+
+
+cdef CUresult patch(Executable* target, Recording* recording, char* patched) except *:
+    cdef void** pointers = pointer_room(recording)
+    cdef StreamState* stream = target.stream
+    cdef CUresult result = CUDA_SUCCESS
+    cdef Node* node
+    cdef int i, entered
+    entered = enter(stream.ordinal, stream.epoch, b"cuGraphExecKernelNodeSetParams")
+    memset(patched, 0, target.num_nodes)
+    for i in range(target.num_nodes):
+        node = &recording.nodes[i]
+        if (memcmp(target.blob + node.params, recording.blob + node.params, node.param_bytes) == 0
+                and memcmp(&target.geometry[i], &recording.geometry[i], sizeof(Geometry)) == 0):
+            continue
+        result = set_node(target, i, recording, i, pointers, contexts[stream.ordinal].handle)
+        if result != CUDA_SUCCESS:
+            break
+        patched[i] = 1
+    leave_quietly(entered)
+    free(pointers)
+    if result == CUDA_SUCCESS:
+        hold(target, recording)
+    return result
+
+
+cdef CUresult replace(Executable* target, Recording* recording, int first) except *:
+    cdef void** pointers = pointer_room(recording)
+    cdef StreamState* stream = target.stream
+    cdef CUresult result = CUDA_SUCCESS
+    cdef int i, entered
+    entered = enter(stream.ordinal, stream.epoch, b"cuGraphExecKernelNodeSetParams")
+    for i in range(target.num_nodes):
+        result = set_node(target, i, recording, first + i, pointers,
+                          contexts[stream.ordinal].handle)
+        if result != CUDA_SUCCESS:
+            break
+    leave_quietly(entered)
+    free(pointers)
+    return result
+
+
+cdef CUresult update(Executable* target, Recording* recording) except *:
+    cdef Executable fresh
+    cdef CUgraphExecUpdateResultInfo info
+    cdef CUresult result
+    cdef int entered
+    build(&fresh, target.stream, recording, 0, target.num_nodes, False)
+    entered = enter(target.stream.ordinal, target.stream.epoch, b"cuGraphExecUpdate")
+    result = cu.cuGraphExecUpdate(target.exec, fresh.graph, &info)
+    if result == CUDA_SUCCESS:
+        hold(target, recording)
+    destroy(&fresh)
+    leave_quietly(entered)
+    return result
+
+
+cdef CUresult launch(Executable* target) noexcept:
+    cdef CUresult result
+    with nogil:
+        result = cu.cuGraphLaunch(target.exec, target.stream.handle)
+    return result

@@ -1,0 +1,37 @@
+"""Others' memory by address, within one recording."""
+
+from libc.stdlib cimport realloc
+
+from cyrt.runtime.state cimport Block
+
+
+cdef Block* resolve(Ranges* ranges, Block* block, bint* joined) except NULL:
+    cdef unsigned long long start = block.address, end = block.address + max(block.size, 1)
+    cdef Range* item
+    cdef Range* grown
+    cdef Block* found = NULL
+    cdef int i, kept = 0, room
+    for i in range(ranges.count):
+        item = &ranges.items[i]
+        if item.start <= start and end <= item.end:
+            return item.block
+    if ranges.count == ranges.room:
+        room = 2 * ranges.room + 8
+        grown = <Range*>realloc(ranges.items, room * sizeof(Range))
+        if grown == NULL:
+            raise MemoryError()
+        ranges.items, ranges.room = grown, room
+    for i in range(ranges.count):
+        item = &ranges.items[i]
+        if item.start < end and start < item.end:
+            joined[0] = True
+            start, end = min(start, item.start), max(end, item.end)
+            found = item.block
+        else:
+            ranges.items[kept] = item[0]
+            kept += 1
+    ranges.items[kept].start = start
+    ranges.items[kept].end = end
+    ranges.items[kept].block = found if found != NULL else block
+    ranges.count = kept + 1
+    return ranges.items[kept].block
