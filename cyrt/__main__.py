@@ -1,4 +1,4 @@
-"""``python -m cyrt``: what is installed, and the benchmarks."""
+"""``python -m cyrt``: what is installed, the benchmarks, and pictures of what a script launches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,26 @@ def main(arguments: list[str] | None = None) -> int:
     bench = commands.add_parser("bench", help="microbenchmarks; each checks its results first")
     bench.add_argument("--case", action="append", metavar="NAME", help="only this case; repeatable")
     bench.add_argument("--json", metavar="FILE", help="write the figures there as well")
-    options = parser.parse_args(arguments)
+    graph = commands.add_parser(
+        "graph", help="run a script and draw the batches that it launched", allow_abbrev=False,
+        usage="%(prog)s [-h] SCRIPT [ARGUMENT ...] -o FILE [--dot FILE] [-- ARGUMENT ...]",
+        description="Run a script and draw the batches that it launched. Arguments that are not "
+                    "named here are the script's, and so is everything after --.")
+    graph.add_argument("script", metavar="SCRIPT", help="a Python file")
+    graph.add_argument("-o", required=True, metavar="FILE", dest="svg",
+                       help="the picture to write, an SVG")
+    graph.add_argument("--dot", metavar="FILE", help="write Graphviz's language there as well")
+
+    given = sys.argv[1:] if arguments is None else arguments
+    end = given.index("--") if "--" in given else len(given)
+    options, others = parser.parse_known_args(given[:end])
+    others += given[end + 1 :]
+    if options.command == "graph":
+        from cyrt import show
+
+        return show.run(options.script, others, options.svg, options.dot)
+    if others:
+        parser.error(f"unrecognized arguments: {' '.join(others)}")
     if options.command == "info":
         from cyrt import info
 

@@ -20,6 +20,7 @@ FLOORS = {
     "kernels": 5,
     "bench": 8,
     "info": 8,
+    "show": 8,
     "__init__": 8,
     "__main__": 8,
 }

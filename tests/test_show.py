@@ -1,0 +1,157 @@
+"""``python -m cyrt graph``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import xml.etree.ElementTree as ET
+
+import pytest
+
+SVG = "{http://www.w3.org/2000/svg}"
+WORK = r"""
+import cyrt
+
+module = cyrt.Module('''
+template <typename T> __global__ void twice(const T* x, T* y) { y[threadIdx.x] = 2 * x[threadIdx.x]; }
+''', ["twice<float>"])
+x, y = cyrt.Buffer(1024), cyrt.Buffer(1024)
+
+def work(times):
+    for _ in range(times):
+        module["twice<float>"][1, 256](x, y)
+"""     # noqa: E501
+
+
+@pytest.fixture
+def graph(tmp_path):
+    """Run the command on a script, in a folder beside the script's; gives the finished process."""
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "working.py").write_text(WORK)
+    (tmp_path / "here").mkdir()
+
+    def run(script, *arguments, **environment):
+        (tmp_path / "scripts" / "script.py").write_text(textwrap.dedent(script))
+        return subprocess.run(
+            [sys.executable, "-m", "cyrt", "graph", *arguments], cwd=tmp_path / "here",
+            env={**os.environ, "CYRT_GRAPHS": "1", "CYRT_LAUNCH_BLOCKING": "0", **environment},
+            capture_output=True, text=True, timeout=120, check=False)
+
+    return run
+
+
+SCRIPT = "../scripts/script.py"
+
+
+def titles(path):
+    return [text.text for text in ET.parse(path).iterfind(f".//{SVG}text[@class='title']")]
+
+
+def test_batches_in_order_of_first_use(graph, tmp_path):
+    done = graph(
+        """
+        import os
+        from working import work, cyrt
+        os.chdir("/")
+        for _ in range(3):
+            work(2)
+            cyrt.commit()
+        work(5)             # launched by the script's end
+        """, SCRIPT, "-o", "out", "--dot", "out.dot")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "cyrt graph: out: 2 batches\n"
+    expected = ["batch 1 of 2: 2 operations, launched 3 times, none patched",
+                "batch 2 of 2: 5 operations, launched 1 time, none patched"]
+    assert titles(tmp_path / "here" / "out") == expected
+    text = (tmp_path / "here" / "out.dot").read_text()
+    assert all(f'label="{title}"' in text for title in expected)
+    assert text.count("twice<float>\\n<<<1, 256>>>") == 7
+    picture = ET.parse(tmp_path / "here" / "out")
+    tooltip = picture.find(f".//{SVG}g[@class='node kernel']/{SVG}title")
+    assert tooltip.text.startswith("0: twice<float>\n_Z5twiceIf")
+
+
+def test_the_script_runs_as_it_would_by_itself(graph):
+    done = graph(
+        """
+        import sys
+        from working import work
+        print(sys.argv, __name__, __file__, sys.path[0].endswith("scripts"))
+        work(1)
+        sys.exit(7)
+        """, SCRIPT, "3", "--steps", "5", "-o", "out.svg", "-v", "--", "-o", "theirs")
+    assert done.returncode == 7, done.stderr
+    arguments = [SCRIPT, "3", "--steps", "5", "-v", "-o", "theirs"]
+    assert done.stdout == f"{arguments} __main__ {SCRIPT} True\n"
+
+
+@pytest.mark.parametrize(("ending", "told"), [
+    ("raise KeyError('on purpose')", "KeyError: 'on purpose'"),
+    ("sys.exit('enough of it')", "enough of it"),
+    ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+])
+def test_a_script_that_fails_is_drawn_so_far(graph, tmp_path, ending, told):
+    done = graph(f"import sys\nfrom working import work\nwork(3)\n{ending}\n",
+                 SCRIPT, "-o", "out.svg")
+    assert done.returncode == 1
+    assert told in done.stderr
+    assert done.stderr.count("File ") == ("raise" in ending), "the script's own frame only"
+    assert titles(tmp_path / "here" / "out.svg") == [
+        "batch 1 of 1: 3 operations, launched 1 time, none patched"]
+
+
+def test_a_script_that_does_not_compile(graph):
+    done = graph("def f(:\n", SCRIPT, "-o", "out.svg")
+    assert done.returncode == 1
+    assert "SyntaxError" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("script", "environment", "told"), [
+    ("import cyrt", {}, "script.py recorded nothing"),
+    ("from working import work; work(1)", {"CYRT_GRAPHS": "0"}, "nothing is batched with"),
+])
+def test_nothing_to_draw(graph, tmp_path, script, environment, told):
+    done = graph(script, SCRIPT, "-o", "out.svg", **environment)
+    assert done.returncode == 1
+    assert told in done.stderr
+    assert not (tmp_path / "here" / "out.svg").exists()
+
+
+@pytest.mark.parametrize(("arguments", "told"), [
+    (["missing.py", "-o", "out.svg"], "missing.py: there is no such script"),
+    ([SCRIPT, "-o", "missing/out.svg"], "there is no folder"),
+    ([SCRIPT, "-o", ".."], "it is a folder"),
+    ([SCRIPT, "-o", "same", "--dot", "same"], "must be different"),
+    ([SCRIPT, "-o", SCRIPT], "must be different"),
+    ([SCRIPT], "the following arguments are required: -o"),
+])
+def test_what_cannot_be_done_is_told_before_the_script_runs(graph, arguments, told):
+    done = graph("print('ran')", *arguments)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_forked_child_draws_nothing(graph):
+    done = graph(
+        """
+        import os, sys
+        from working import work
+        work(1)
+        child = os.fork()
+        if child == 0:
+            sys.exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        """, SCRIPT, "-o", "out.svg")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("cyrt graph: ") == 1
+
+
+def test_other_commands_take_no_arguments_of_a_script(graph):
+    done = subprocess.run([sys.executable, "-P", "-m", "cyrt", "info", "--", "more"],
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "unrecognized arguments: more" in done.stderr
