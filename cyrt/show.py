@@ -45,7 +45,7 @@ def run(script: str, arguments: Sequence[str], svg: str, dot: str | None) -> int
     status = _run(script, arguments)
     if os.getpid() != process:
         return status           # a forked child that came to the script's end
-    stream.drain(0.0)           # as at exit, what is recorded is launched
+    stream.drain(settings.get("CYRT_EXIT_TIMEOUT"))     # as at exit: what is recorded is launched
     batches = plan.cached()
     if not batches:
         _say("nothing is batched with CYRT_GRAPHS=0, so there is nothing to draw"
@@ -74,7 +74,7 @@ def _say(text: str) -> None:
 
 
 def _refusal(script: Path, targets: Sequence[Path]) -> str | None:
-    if not script.exists():
+    if not (script.is_file() or script.joinpath("__main__.py").is_file()):
         return f"{script}: there is no such script"
     if len({script.absolute(), *targets}) <= len(targets):
         return "the script and the files to write must be different ones"

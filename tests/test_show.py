@@ -73,6 +73,24 @@ def test_batches_in_order_of_first_use(graph, tmp_path):
     assert tooltip.text.startswith("0: twice<float>\n_Z5twiceIf")
 
 
+def test_what_is_recorded_at_the_end_is_launched_on_every_stream(graph, tmp_path):
+    done = graph(
+        """
+        from working import cyrt, module
+        for count in 1, 2, 3:
+            cyrt.Stream().__enter__()
+            x, y = cyrt.Buffer(1024), cyrt.Buffer(1024)
+            for _ in range(count):
+                module["twice<float>"][1, 256](x, y)
+            assert cyrt.current_encoder().num_ops == count
+            assert cyrt.current_encoder().stats()["commits"] == 0
+        """, SCRIPT, "-o", "out.svg")
+    assert done.returncode == 0, done.stderr
+    found = titles(tmp_path / "here" / "out.svg")
+    assert {title.split(": ")[1].split(",")[0] for title in found} == {
+        "1 operation", "2 operations", "3 operations"}
+
+
 def test_the_script_runs_as_it_would_by_itself(graph):
     done = graph(
         """

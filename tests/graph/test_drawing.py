@@ -175,7 +175,7 @@ def test_any_name_makes_well_formed_pictures():
     assert title.text.startswith("0: <a & \"b\"> ]]> '\ufffd\ufffd\ufffd\ufffd\\\n")
     text = dot(batch.nodes, batch.edges)
     assert text.encode()
-    assert r'''n0 [label="0: <a & \"b\"> ]]> '���''' in text
+    assert r'''n0 [label="0: <a & \"b\"> ]]> '���\n\\\n<<<4, 256>>>", ''' in text
     unescaped = re.sub(r'"(?:[^"\\\n]|\\.)*"', "", text)
     assert '"' not in unescaped
     assert "&" not in unescaped
