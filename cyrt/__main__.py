@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -13,7 +14,12 @@ def main(arguments: list[str] | None = None) -> int:
     commands.add_parser("info", help="driver, devices, compiler, libraries, and what is missing")
     bench = commands.add_parser("bench", help="microbenchmarks; each checks its results first")
     bench.add_argument("--case", action="append", metavar="NAME", help="only this case; repeatable")
-    bench.add_argument("--json", metavar="FILE", help="write the figures there as well")
+    bench.add_argument("--peers", nargs="?", const="all", metavar="NAMES",
+                       help="beside other libraries: all, or names with commas between")
+    bench.add_argument("--rounds", type=int, default=60, metavar="N",
+                       help="how often each is measured; the median counts (default: 60)")
+    bench.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
+    bench.add_argument("--plot", type=Path, metavar="FILE", help="draw them: .svg, .png or .pdf")
     graph = commands.add_parser(
         "graph", help="run a script and draw the batches that it launched", allow_abbrev=False,
         usage="%(prog)s [-h] SCRIPT [ARGUMENT ...] -o FILE [--dot FILE] [-- ARGUMENT ...]",
@@ -40,7 +46,8 @@ def main(arguments: list[str] | None = None) -> int:
         return info.show()
     from cyrt import bench as benchmarks
 
-    return benchmarks.run(options.case, options.json)
+    return benchmarks.run(options.case, rounds=options.rounds, others=options.peers,
+                          json_file=options.json, picture=options.plot)
 
 
 if __name__ == "__main__":

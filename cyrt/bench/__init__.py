@@ -1,61 +1,106 @@
-"""``python -m cyrt bench``: what a launch costs, beside the floor measured in the same process.
+"""``python -m cyrt bench``: what a launch costs, beside the floors measured in the same process.
 
-Every case checks its results before it prints a time.
+Every case checks its results, those of the measured work included, before it prints a time.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+import importlib.util
+import os
+from pathlib import Path
 
 
-@dataclass
-class Row:
-    """One figure: what was measured, the time in µs, and what it stands beside."""
+def run(names: list[str] | None = None, *, rounds: int = 60, others: str | None = None,
+        json_file: Path | None = None, picture: Path | None = None) -> int:
+    """Measure, print a table, and write what is asked for.
 
-    case: str
-    what: str
-    microseconds: float
-    note: str = ""
+    Parameters
+    ----------
+    names : list of str, optional
+        Cases; all where left out.
+    rounds : int
+        How often each is measured; the median counts.
+    others : str, optional
+        Peers to measure as well: names with commas between, or ``all``.
+    json_file, picture : Path, optional
+        Files to write: the figures, and bars of them (.svg, .png or .pdf).
 
+    Raises
+    ------
+    SystemExit
+        An argument is none of what there is; the message names both. Nothing was measured.
+    WrongResult
+        A program's results are wrong. Nothing was printed or written.
+    """
+    from cyrt.bench.peers import PEERS
+    from cyrt.bench.report import PICTURES, Report
 
-def _cases() -> dict[str, Callable[[], list[Row]]]:
-    from cyrt.bench import emulated, imports, launch
-
-    return {"launch": launch.run, "emulated": emulated.run, "import": imports.run}
-
-
-def run(names: list[str] | None, json_file: str | None) -> int:
-    """Run the cases, print a table, and write JSON where a file is named."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    if others is None:
+        peers = []
+    else:
+        peers = list(PEERS) if others == "all" else [name.strip() for name in others.split(",")]
+    for name in peers:
+        if name not in PEERS:
+            raise SystemExit(f"no peer is named {name!r}; there are {', '.join(PEERS)}")
+    if rounds < 1:
+        raise SystemExit(f"rounds: expected a number of at least 1, got {rounds}")
+    for file in (json_file, picture):
+        if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
+            raise SystemExit(f"{file} cannot be written: "
+                             + ("it is a folder" if file.is_dir() else "there is no such folder"))
+    if picture is not None:
+        if picture.suffix not in PICTURES:
+            raise SystemExit(f"{picture}: expected a name that ends in {' or '.join(PICTURES)}")
+        if importlib.util.find_spec("matplotlib") is None:
+            raise SystemExit("--plot needs matplotlib, which is not installed: "
+                             "pip install 'cyrt[bench]'")
 
     import cyrt
+    from cyrt import settings
+    from cyrt.bench.cases import CASES
 
-    cases = _cases()
     for name in names or ():
-        if name not in cases:
-            raise SystemExit(f"no case is named {name!r}; there are {', '.join(cases)}")
+        if name not in CASES:
+            raise SystemExit(f"no case is named {name!r}; there are {', '.join(CASES)}")
     device = cyrt.Device()
-    console = Console(soft_wrap=True)
-    table = Table(title=f"{device.name}, {'emulated' if device.emulated else 'GPU'}")
-    for heading, justify in (("case", "left"), ("what", "left"), ("µs", "right"), ("", "left")):
-        table.add_column(heading, justify=justify)
-    rows = []
-    with console.status("measuring") as status:
-        for name in names or cases:
-            status.update(f"measuring {name}")
-            rows += cases[name]()
-    for row in rows:
-        table.add_row(row.case, escape(row.what), f"{row.microseconds:,.3f}", row.note)
-    console.print(table)
-    if device.emulated:
-        console.print("The emulated device runs on the CPU: only what the host pays to record and "
-                      "launch is shown, not what a GPU would take.")
-    if json_file:
-        with open(json_file, "w") as file:
-            json.dump({"device": device.name, "emulated": device.emulated,
-                       "rows": [asdict(row) for row in rows]}, file, indent=1)
+    report = Report(device.name, device.emulated, device.compute_capability,
+                    {name: os.environ[name] for name, setting in settings.SETTINGS.items()
+                     if settings.get(name) != setting.default}, [])
+    _measure(report, list(dict.fromkeys(names or CASES)), list(dict.fromkeys(peers)), rounds)
+    report.show()
+    if json_file is not None:
+        report.write(json_file)
+    if picture is not None:
+        report.draw(picture)
     return 0
+
+
+def _measure(report: object, names: list[str], peers: list[str], rounds: int) -> None:
+    """Fill the report: the floors that the cases are compared with, the cases, the peers."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from cyrt.bench.cases import CASES, FLOORS, Bench
+    from cyrt.bench.peers import measure
+    from cyrt.bench.report import Row
+
+    bench = Bench(rounds)
+    floors = [floor for floor in FLOORS
+              if any(floor in CASES[name].floors for name in names)
+              or (peers and floor == "launch")]
+    # On stderr, and gone at the end: a pipe gets the table and nothing else.
+    with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+                  console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=len(floors) + len(names) + len(peers))
+
+        def step(what: str, rows) -> None:
+            progress.update(task, description=f"measuring {what}")
+            report.rows.extend(rows)
+            progress.advance(task)
+
+        for name in floors:
+            step(f"the floor {name}", [bench.floor(name)])
+        for name in names:
+            step(name, CASES[name].run(bench))
+        for name in peers:
+            step(name, (Row("peer", name, **found) for found in measure(name, rounds)))

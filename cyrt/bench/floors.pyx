@@ -1,4 +1,8 @@
-"""Floors: the same work as a C loop over the driver's own functions."""
+"""Floors: a chain of one kernel as the tightest program in C runs it.
+
+Everything a program in C has ready lies ready here: the context is current, the arguments are
+packed, the CUfunction is loaded.
+"""
 
 from libc.string cimport memset
 
@@ -20,102 +24,172 @@ cdef extern from *:
     """
     double cyrt_floor_now() noexcept nogil
 
+cdef enum:
+    MOST_NODES = 1000
 
-def launch_loop(Kernel kernel not None, unsigned int grid, unsigned int block, x, b, y, int n,
-                int rounds):
-    """Seconds that `rounds` raw launches of ``kernel(x, b, y, n)`` take the host.
 
-    The context is current and the arguments lie ready, as in the tightest program in C.
+cdef class Chain:
+    """Dependent launches of ``kernel(x, b, x, n)``, outside of any recording.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        ``void(const T* x, const T* b, T* y, int n)``.
+    grid, block : int
+        One dimension each.
+    x, b : Buffer
+        Used by nothing else while this lives: handing their addresses out may change how
+        operations on them are recorded.
+    n : int
     """
-    cdef int ordinal = current_ordinal()
-    cdef LoadedFunction function = kernel.load(ordinal)
-    cdef CUstream stream = current_state(ordinal).handle
-    cdef unsigned int epoch = current_state(ordinal).epoch
-    cdef CUdeviceptr px = x.ptr, pb = b.ptr, py = y.ptr
-    cdef void* params[4]
-    cdef CUresult result = CUDA_SUCCESS
-    cdef double begin, end
-    cdef int _i
-    cdef int entered
-    flush(current_state(ordinal))
-    entered = enter(ordinal, epoch, b"cuLaunchKernel")
-    params[0], params[1], params[2], params[3] = &px, &pb, &py, &n
-    with nogil:
-        begin = cyrt_floor_now()
-        for _i in range(rounds):
-            result = cu.cuLaunchKernel(function.handle, grid, 1, 1, block, 1, 1, 0, stream, params,
-                                       NULL)
-            if result != CUDA_SUCCESS:
-                break
-        end = cyrt_floor_now()
-    leave(ordinal, entered, result, b"cuLaunchKernel")
-    return end - begin
 
-
-def replay(Kernel kernel not None, unsigned int grid, unsigned int block, x, b, y, int n,
-           int nodes, int rounds):
-    """Host and wall seconds of replaying a ready graph: a chain of ``kernel(x, b, y, n)``.
-
-    The edges are programmatic where the kernel was made with ``pdl=True``.
-
-    Returns
-    -------
-    tuple of float
-        For all rounds together.
-    """
-    cdef int ordinal = current_ordinal()
-    cdef LoadedFunction function = kernel.load(ordinal)
+    cdef LoadedFunction function
+    cdef object buffers
+    cdef unsigned int grid, block, epoch
+    cdef int ordinal, n
     cdef CUstream stream
-    cdef CUdeviceptr px = x.ptr, pb = b.ptr, py = y.ptr
+    cdef CUdeviceptr x, b
     cdef void* params[4]
-    cdef CUDA_KERNEL_NODE_PARAMS_v2 node
-    cdef CUgraphNode[1000] handles
-    cdef CUgraphEdgeData data
-    cdef CUgraph graph = NULL
-    cdef CUgraphExec executable = NULL
-    cdef CUresult result
-    cdef double begin, host, wall
-    cdef int i, _round, entered
-    flush(current_state(ordinal))
-    stream = current_state(ordinal).handle
-    if not 1 <= nodes <= 1000:
-        raise ValueError(f"nodes: expected 1 to 1000, got {nodes}")
-    params[0], params[1], params[2], params[3] = &px, &pb, &py, &n
-    memset(&node, 0, sizeof(node))
-    memset(&data, 0, sizeof(data))
-    data.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
-    data.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
-    node.func = function.handle
-    node.gridDimX, node.gridDimY, node.gridDimZ = grid, 1, 1
-    node.blockDimX, node.blockDimY, node.blockDimZ = block, 1, 1
-    node.kernelParams = params
-    entered = enter(ordinal, current_state(ordinal).epoch, b"cuGraphCreate")
-    result = cu.cuGraphCreate(&graph, 0)
-    for i in range(nodes):
-        if result == CUDA_SUCCESS:
-            result = cu.cuGraphAddKernelNode(&handles[i], graph, NULL, 0, &node)
-        if result == CUDA_SUCCESS and i:
-            if function.programmatic:
-                result = cu.cuGraphAddTypedDependencies(graph, &handles[i - 1], &handles[i], &data,
-                                                        1)
-            else:
-                result = cu.cuGraphAddDependencies(graph, &handles[i - 1], &handles[i], 1)
-    if result == CUDA_SUCCESS:
-        result = cu.cuGraphInstantiateWithFlags(&executable, graph, 0)
-    if result == CUDA_SUCCESS:
-        result = cu.cuGraphLaunch(executable, stream)
-        cu.cuStreamSynchronize(stream)
-    host = wall = 0
-    with nogil:
-        begin = cyrt_floor_now()
-        for _round in range(rounds):
+
+    def __init__(self, Kernel kernel not None, unsigned int grid, unsigned int block, x, b, int n):
+        self.ordinal = current_ordinal()
+        self.function = kernel.load(self.ordinal)
+        self.buffers = x, b
+        self.grid, self.block, self.n = grid, block, n
+        self.x, self.b = x.ptr, b.ptr
+        flush(current_state(self.ordinal))
+        self.stream = current_state(self.ordinal).handle
+        self.epoch = current_state(self.ordinal).epoch
+        self.params[0], self.params[1] = &self.x, &self.b
+        self.params[2], self.params[3] = &self.x, &self.n
+
+    @property
+    def programmatic(self):
+        """Whether the edges of its graphs are programmatic: the loaded image qualifies."""
+        return bool(self.function.programmatic)
+
+    def launch(self, int count):
+        """Host and wall seconds of a loop of `count` calls of ``cuLaunchKernel``."""
+        cdef CUresult result = CUDA_SUCCESS
+        cdef double begin, host, wall
+        cdef int _i, entered
+        entered = enter(self.ordinal, self.epoch, b"cuLaunchKernel")
+        with nogil:
+            begin = cyrt_floor_now()
+            for _i in range(count):
+                result = cu.cuLaunchKernel(self.function.handle, self.grid, 1, 1, self.block, 1, 1,
+                                           0, self.stream, self.params, NULL)
+                if result != CUDA_SUCCESS:
+                    break
+            host = cyrt_floor_now() - begin
             if result == CUDA_SUCCESS:
-                result = cu.cuGraphLaunch(executable, stream)
-        host = cyrt_floor_now() - begin
+                result = cu.cuStreamSynchronize(self.stream)
+            wall = cyrt_floor_now() - begin
+        leave(self.ordinal, entered, result, b"cuLaunchKernel")
+        return host, wall
+
+    def replay(self, int nodes, int rounds):
+        """Host and wall seconds of `rounds` launches of a ready graph, after one that is not timed.
+
+        The graph is a chain of `nodes`, so each element grows by ``b * nodes * (rounds + 1)``.
+        """
+        cdef CUgraphNode[MOST_NODES] handles
+        cdef CUgraph graph = NULL
+        cdef CUgraphExec executable = NULL
+        cdef CUresult result
+        cdef double begin = 0, host = 0, wall = 0
+        cdef int _i, entered
+        check_nodes(nodes)
+        entered = enter(self.ordinal, self.epoch, b"cuGraphLaunch")
+        result = self.add_nodes(&graph, handles, nodes)
         if result == CUDA_SUCCESS:
-            result = cu.cuStreamSynchronize(stream)
-        wall = cyrt_floor_now() - begin
-    cu.cuGraphExecDestroy(executable)
-    cu.cuGraphDestroy(graph)
-    leave(ordinal, entered, result, b"cuGraphLaunch")
-    return host, wall
+            result = self.add_edges(graph, handles, nodes)
+        if result == CUDA_SUCCESS:
+            result = cu.cuGraphInstantiateWithFlags(&executable, graph, 0)
+        if result == CUDA_SUCCESS:
+            result = cu.cuGraphLaunch(executable, self.stream)
+        if result == CUDA_SUCCESS:
+            result = cu.cuStreamSynchronize(self.stream)
+        with nogil:
+            begin = cyrt_floor_now()
+            for _i in range(rounds):
+                if result == CUDA_SUCCESS:
+                    result = cu.cuGraphLaunch(executable, self.stream)
+            host = cyrt_floor_now() - begin
+            if result == CUDA_SUCCESS:
+                result = cu.cuStreamSynchronize(self.stream)
+            wall = cyrt_floor_now() - begin
+        destroy(graph, executable)
+        leave(self.ordinal, entered, result, b"cuGraphLaunch")
+        return host, wall
+
+    def cold(self, int nodes):
+        """Host seconds of a fresh graph's parts: nodes, edges, instantiation, first launch.
+
+        The graph is a chain of `nodes`; it has run and is destroyed when this returns.
+        """
+        cdef CUgraphNode[MOST_NODES] handles
+        cdef CUgraph graph = NULL
+        cdef CUgraphExec executable = NULL
+        cdef CUresult result
+        cdef double[5] times
+        cdef int entered
+        check_nodes(nodes)
+        entered = enter(self.ordinal, self.epoch, b"cuGraphInstantiate")
+        times[0] = cyrt_floor_now()
+        result = self.add_nodes(&graph, handles, nodes)
+        times[1] = cyrt_floor_now()
+        if result == CUDA_SUCCESS:
+            result = self.add_edges(graph, handles, nodes)
+        times[2] = cyrt_floor_now()
+        if result == CUDA_SUCCESS:
+            result = cu.cuGraphInstantiateWithFlags(&executable, graph, 0)
+        times[3] = cyrt_floor_now()
+        if result == CUDA_SUCCESS:
+            result = cu.cuGraphLaunch(executable, self.stream)
+        times[4] = cyrt_floor_now()
+        if result == CUDA_SUCCESS:
+            result = cu.cuStreamSynchronize(self.stream)
+        destroy(graph, executable)
+        leave(self.ordinal, entered, result, b"cuGraphInstantiate")
+        return (times[1] - times[0], times[2] - times[1], times[3] - times[2],
+                times[4] - times[3])
+
+    cdef CUresult add_nodes(self, CUgraph* graph, CUgraphNode* handles, int nodes) noexcept:
+        cdef CUDA_KERNEL_NODE_PARAMS_v2 node
+        cdef CUresult result = cu.cuGraphCreate(graph, 0)
+        cdef int i
+        memset(&node, 0, sizeof(node))
+        node.func = self.function.handle
+        node.gridDimX, node.gridDimY, node.gridDimZ = self.grid, 1, 1
+        node.blockDimX, node.blockDimY, node.blockDimZ = self.block, 1, 1
+        node.kernelParams = self.params
+        for i in range(nodes):
+            if result == CUDA_SUCCESS:
+                result = cu.cuGraphAddKernelNode(&handles[i], graph[0], NULL, 0, &node)
+        return result
+
+    cdef CUresult add_edges(self, CUgraph graph, CUgraphNode* handles, int nodes) noexcept:
+        """From each node to the next, by one call."""
+        cdef CUgraphEdgeData[MOST_NODES] data
+        cdef int i
+        if not self.function.programmatic:
+            return cu.cuGraphAddDependencies(graph, handles, handles + 1, nodes - 1)
+        memset(data, 0, sizeof(data))
+        for i in range(nodes - 1):
+            data[i].type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
+            data[i].from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
+        return cu.cuGraphAddTypedDependencies(graph, handles, handles + 1, data, nodes - 1)
+
+
+cdef int check_nodes(int nodes) except -1:
+    if not 2 <= nodes <= MOST_NODES:
+        raise ValueError(f"nodes: expected 2 to {<int>MOST_NODES}, got {nodes}")
+    return 0
+
+
+cdef void destroy(CUgraph graph, CUgraphExec executable) noexcept:
+    if executable != NULL:
+        cu.cuGraphExecDestroy(executable)
+    if graph != NULL:
+        cu.cuGraphDestroy(graph)

@@ -1,0 +1,279 @@
+"""The cases by name: how each program is measured, and the floors that it stands beside.
+
+Host time is what recording and launching take the CPU; wall time includes the wait for the GPU.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import cyrt
+from cyrt import settings
+from cyrt.bench import emulated, imports
+from cyrt.bench.floors import Chain as Floor
+from cyrt.bench.programs import (
+    CHAIN,
+    CHAINS,
+    Chain,
+    ColdBranches,
+    ColdChain,
+    ForkJoin,
+    Kernels,
+    Loop,
+    N,
+    Program,
+    Repoint,
+    Reshape,
+    Wide,
+    buffer,
+    expect,
+)
+from cyrt.bench.report import Row
+
+DIRECT = "CYRT_GRAPHS=0: each launched directly"
+NO_PROGRAMMATIC = ("no programmatic edges here: they need compute capability 9.0, CUDA 12.3 and "
+                   "CYRT_PDL=1")
+
+
+class Bench:
+    """What the cases share: the kernels, how many rounds, whether a GPU's time can be told."""
+
+    def __init__(self, rounds: int) -> None:
+        self.rounds = rounds
+        self.kernels = Kernels()
+        self.emulated = cyrt.Device().emulated
+        self.graphs = settings.get("CYRT_GRAPHS")
+        self.streams: list[cyrt.Stream] = []
+
+    def stream(self) -> cyrt.Stream:
+        """A new one for each program: no case leaves the next one a cache or a habit."""
+        self.streams.append(cyrt.Stream())      # kept: an ended stream's state is used again
+        return self.streams[-1]
+
+    @cached_property
+    def programmatic(self) -> bool:
+        """Whether edges can be programmatic here."""
+        return Floor(self.kernels.early_add, 4, 256, buffer(), buffer(), N).programmatic
+
+    def floor(self, name: str) -> Row:
+        """The row of one of FLOORS, measured and checked."""
+        kernel = self.kernels.add
+        if name == "replay, programmatic":
+            if not self.programmatic:
+                return Row("floor", name, "a ready graph of 100 nodes", note=NO_PROGRAMMATIC)
+            kernel = self.kernels.early_add
+        x = buffer()
+        row, count = FLOORS[name](Floor(kernel, 4, 256, x, buffer(1), N), self.rounds)
+        expect(x, count, f"floor {name}")
+        row.name = name
+        if self.emulated:
+            row.wall = None
+        return row
+
+    def row(self, name: str, what: str, program: Program, host: float, wall: float | None,
+            before: dict[str, int], note: str = "") -> Row:
+        """The row of a program that was measured, once its results were checked."""
+        counts = None
+        if self.graphs:
+            after = cyrt.current_encoder().stats()
+            counts = {key: after[key] - before[key] for key in
+                      ("operations", "commits", "hits", "misses", "patched", "instantiations")}
+        program.check()
+        return Row("case", name, what, 1e6 * host,
+                   None if self.emulated or wall is None else 1e6 * wall,
+                   note if self.graphs else DIRECT, counts)
+
+    def measure(self, name: str, what: str, program: Program, *, warm: int = 2,
+                wall: bool = True, commit: bool = True, rounds: int = 1, note: str = "") -> Row:
+        """Medians over the rounds; each ends with a wait, and its host time with the commit."""
+        hosts, walls = [], []
+        for _ in range(warm):
+            program.prepare()
+            program.work()
+            cyrt.synchronize()
+        if warm:
+            program.check()
+        before = cyrt.current_encoder().stats()
+        for _ in range(rounds * self.rounds):
+            program.prepare()
+            cyrt.synchronize()
+            begin = time.perf_counter()
+            count = program.work()
+            if commit:
+                cyrt.commit()
+            middle = time.perf_counter()
+            cyrt.synchronize()
+            hosts.append((middle - begin) / count)
+            walls.append((time.perf_counter() - begin) / count)
+        return self.row(name, what, program, statistics.median(hosts),
+                        statistics.median(walls) if wall else None, before, note)
+
+
+def _launch(chain: Floor, rounds: int) -> tuple[Row, int]:
+    count = CHAIN * CHAINS
+    times = [chain.launch(count) for _ in range(rounds + 1)][1:]
+    host, wall = (1e6 * statistics.median(column) / count for column in zip(*times, strict=True))
+    return Row("floor", "", "a C loop of cuLaunchKernel", host, wall), count * (rounds + 1)
+
+
+def _replay(chain: Floor, rounds: int) -> tuple[Row, int]:
+    times = [chain.replay(CHAIN, CHAINS) for _ in range(rounds)]
+    host, wall = (1e6 * statistics.median(column) / (CHAIN * CHAINS)
+                  for column in zip(*times, strict=True))
+    return (Row("floor", "", "a ready graph of 100 nodes", host, wall),
+            CHAIN * (CHAINS + 1) * rounds)
+
+
+def _cold(chain: Floor, rounds: int) -> tuple[Row, int]:
+    times = [chain.cold(CHAIN) for _ in range(rounds + 1)][1:]
+    host = 1e6 * statistics.median(map(sum, times)) / CHAIN
+    names = ("nodes", "edges", "instantiation", "first launch")
+    parts = {name: 1e6 * statistics.median(column) / CHAIN
+             for name, column in zip(names, zip(*times, strict=True), strict=True)}
+    return (Row("floor", "", "a fresh graph of 100 nodes", host, parts=parts),
+            CHAIN * (rounds + 1))
+
+
+FLOORS: dict[str, Callable[[Floor, int], tuple[Row, int]]] = {
+    "launch": _launch,
+    "replay": _replay,
+    "replay, programmatic": _replay,
+    "cold": _cold,
+}
+
+
+def _record(bench: Bench) -> Iterator[Row]:
+    # An encoder whose limit is out of reach: nothing is committed while it is timed.
+    encoder = cyrt.CommandEncoder(bench.stream(), max_ops=4 * CHAIN)
+    with encoder.stream:
+        yield bench.measure("record", "a chain of 100", Chain([bench.kernels.add] * CHAIN),
+                            wall=False, commit=False, note="committed when its time is taken")
+
+
+def _chain(bench: Bench) -> Iterator[Row]:
+    count = CHAIN * CHAINS
+    with bench.stream():
+        yield bench.measure("chain", "full edges" if bench.graphs else "k[grid, block](...)",
+                            Chain([bench.kernels.add] * count))
+    if bench.graphs:
+        yield from _programmatic(bench, "chain", lambda: Chain([bench.kernels.early_add] * count))
+
+
+def _programmatic(bench: Bench, name: str, program: Callable[[], Program]) -> Iterator[Row]:
+    what = "programmatic edges"
+    if bench.programmatic:
+        with bench.stream():
+            yield bench.measure(name, what, program())
+    else:
+        yield Row("case", name, what, note=NO_PROGRAMMATIC)
+
+
+def _fork_join(bench: Bench) -> Iterator[Row]:
+    kernels = bench.kernels
+    with bench.stream():
+        yield bench.measure("fork-join", "diamonds of one, four, one" if bench.graphs
+                            else "diamonds, one after the other",
+                            ForkJoin(kernels.add, kernels.join))
+    if bench.graphs:
+        yield from _programmatic(bench, "fork-join",
+                                 lambda: ForkJoin(kernels.early_add, kernels.early_join))
+
+
+def _wide(bench: Bench) -> Iterator[Row]:
+    with bench.stream():
+        yield bench.measure("wide", "100 independent operations a commit", Wide(bench.kernels.add))
+
+
+def _repoint(bench: Bench) -> Iterator[Row]:
+    with bench.stream():
+        yield bench.measure("repoint", "a chain, new addresses in every batch",
+                            Repoint(bench.kernels.add))
+
+
+def _reshape(bench: Bench) -> Iterator[Row]:
+    with bench.stream():
+        yield bench.measure("reshape", "a chain, new sizes in every batch",
+                            Reshape(bench.kernels.add))
+
+
+def _cold_case(bench: Bench) -> Iterator[Row]:
+    kernels = bench.kernels
+    for what, program in (
+            ("chains never seen", lambda: ColdChain(kernels.add, kernels.plus)),
+            ("branches never seen", lambda: ColdBranches(kernels.add))):
+        with bench.stream():
+            yield bench.measure("cold", what, program(), warm=0, wall=False)
+
+
+def _loop(bench: Bench) -> Iterator[Row]:
+    """Host time in bursts that the queue takes without waiting; the rest without an end."""
+    with bench.stream():
+        program = Loop(bench.kernels.add, bench.kernels.plus)
+        burst = bench.measure("loop", "", program)
+        for _ in range(4):
+            program.work()
+        cyrt.synchronize()
+        before = cyrt.current_encoder().stats()
+        begin = time.perf_counter()
+        count = sum(program.work() for _ in range(bench.rounds))
+        cyrt.synchronize()
+        yield bench.row("loop", "1,009 operations a round, never synchronised", program,
+                        burst.host / 1e6, (time.perf_counter() - begin) / count, before,
+                        "host: in bursts of 3 rounds")
+
+
+def _sync(bench: Bench) -> Iterator[Row]:
+    with bench.stream():
+        yield bench.measure("sync", "commit and wait every 6", Chain([bench.kernels.add] * 6),
+                            rounds=10)
+
+
+def _direct(bench: Bench) -> Iterator[Row]:
+    """The chain in a process with CYRT_GRAPHS=0: what Python costs beyond the C loop."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "rows.json"
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "cyrt", "bench", "--case", "chain",
+             "--rounds", str(bench.rounds), "--json", str(file)],
+            env=os.environ | {"CYRT_GRAPHS": "0"}, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"direct: the process with CYRT_GRAPHS=0 failed:\n{done.stderr}")
+        for row in json.loads(file.read_text(encoding="utf-8"))["rows"]:
+            if row["kind"] == "case":
+                yield Row("case", "direct", row["what"], row["host"], row["wall"], DIRECT)
+
+
+@dataclass(frozen=True)
+class Case:
+    """How a case's rows are made, and the names of the floors they are compared with."""
+
+    run: Callable[[Bench], Iterator[Row]]
+    floors: tuple[str, ...] = ("launch",)
+
+
+_REPLAYS = ("launch", "replay", "replay, programmatic")
+
+CASES: dict[str, Case] = {
+    "record": Case(_record),
+    "chain": Case(_chain, _REPLAYS),
+    "fork-join": Case(_fork_join, _REPLAYS),
+    "wide": Case(_wide, ("launch", "replay")),
+    "repoint": Case(_repoint, ("launch", "replay")),
+    "reshape": Case(_reshape, ("launch", "replay")),
+    "cold": Case(_cold_case, ("launch", "cold")),
+    "loop": Case(_loop, ("launch", "replay")),
+    "sync": Case(_sync),
+    "direct": Case(_direct),
+    "emulated": Case(lambda bench: emulated.run(bench.rounds), ()),
+    "import": Case(lambda bench: imports.run(bench.rounds), ()),
+}

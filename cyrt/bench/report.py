@@ -1,0 +1,165 @@
+"""What was measured: a row of it, the table, the JSON file and the picture."""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+PICTURES = (".svg", ".png", ".pdf")
+
+
+@dataclass
+class Row:
+    """One program: its times in µs an operation, or why there are none.
+
+    Attributes
+    ----------
+    kind : str
+        ``floor``, ``case``, ``peer``, or ``other``: not of the operations that the first three
+        are compared by.
+    counts : dict of str to int
+        What the encoder counted while it was measured; None where nothing became a graph.
+    parts : dict of str to float
+        What `host` is the sum of.
+    """
+
+    kind: str
+    name: str
+    what: str
+    host: float | None = None
+    wall: float | None = None
+    note: str = ""
+    counts: dict[str, int] | None = None
+    parts: dict[str, float] | None = None
+
+    @property
+    def hits(self) -> float | None:
+        """Percent of the commits whose topology was known."""
+        if not self.counts or not self.counts["commits"]:
+            return None
+        return 100 * self.counts["hits"] / self.counts["commits"]
+
+    @property
+    def patched(self) -> float | None:
+        """Percent of the nodes that were patched."""
+        if not self.counts or not self.counts["commits"]:
+            return None
+        return 100 * self.counts["patched"] / self.counts["operations"]
+
+
+@dataclass
+class Report:
+    """All rows of a run, and what it ran on."""
+
+    device: str
+    emulated: bool
+    compute_capability: tuple[int, int]
+    settings: dict[str, str]        # the CYRT_ variables that are set
+    rows: list[Row]
+
+    def times_less(self, row: Row) -> float | None:
+        """How many times less host time than a C loop of ``cuLaunchKernel``."""
+        for floor in self.rows:
+            if floor.kind == "floor" and floor.name == "launch":
+                if floor is row or not row.host or row.kind == "other":
+                    return None
+                return floor.host / row.host
+        return None
+
+    def explanation(self) -> str:
+        """Why there are no wall times, where there are none."""
+        if not self.emulated:
+            return ""
+        return ("The emulated device runs kernels on the CPU, so what a GPU would take is not "
+                "known: only what the host pays to record and launch is shown. Launches into its "
+                "queue are cheaper than a driver's, so the floors say nothing of a GPU either.")
+
+    def show(self) -> None:
+        """Print the table."""
+        import sys
+
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.table import Table
+
+        # Whole lines in a pipe or a file, folded ones in a narrow terminal.
+        console = Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
+        table = Table(title=f"{self.device}, {'emulated' if self.emulated else 'GPU'}: "
+                            "µs an operation", title_justify="left")
+        walls = any(row.wall is not None for row in self.rows)
+        for heading in ("case", "what"):
+            table.add_column(heading)
+        for heading in ("host", *(["wall"] if walls else []), "C loop / host", "hits", "patched"):
+            table.add_column(heading, justify="right")
+        table.add_column("")
+        for i, row in enumerate(self.rows):
+            times = self.times_less(row)
+            note = row.note
+            if row.parts:
+                note += "; ".join(f"{name} {value:.3f}" for name, value in row.parts.items())
+            table.add_row(
+                row.name, escape(row.what), _cell(row.host, ",.3f"),
+                *([_cell(row.wall, ",.3f")] if walls else []), _cell(times, ".2f"),
+                _cell(row.hits, ".0f", " %"), _cell(row.patched, ".0f", " %"), escape(note),
+                end_section=i + 1 < len(self.rows) and self.rows[i + 1].kind != row.kind)
+        console.print(table)
+        if self.settings:
+            console.print("with " + " ".join(f"{k}={v}" for k, v in self.settings.items()))
+        if self.emulated:
+            console.print(self.explanation())
+
+    def document(self) -> dict[str, Any]:
+        """What the JSON file holds; times in µs an operation."""
+        return {
+            "cyrt": metadata.version("cyrt"),
+            "python": platform.python_version(),
+            "device": self.device,
+            "emulated": self.emulated,
+            "compute_capability": list(self.compute_capability),
+            "settings": self.settings,
+            "note": self.explanation(),
+            "rows": [asdict(row) | {"hits": row.hits, "patched": row.patched,
+                                    "times_less_than_c_loop": self.times_less(row)}
+                     for row in self.rows],
+        }
+
+    def write(self, file: Path) -> None:
+        """Write the JSON file."""
+        file.write_text(json.dumps(self.document(), indent=1, ensure_ascii=False) + "\n",
+                        encoding="utf-8")
+
+    def draw(self, file: Path) -> None:
+        """Draw host and wall time of every row that has them, as horizontal bars."""
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        rows = [row for row in self.rows if row.kind != "other" and row.host is not None]
+        figure = Figure(figsize=(9, 1.6 + 0.42 * len(rows)), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        colours = {"floor": ("#9a9a9a", "#cfcfcf"), "case": ("#3f7f00", "#a3cf6b"),
+                   "peer": ("#2b5c9e", "#9dbfe6")}
+        for place, row in enumerate(rows):
+            for value, shift, colour in zip((row.host, row.wall), (-0.2, 0.2), colours[row.kind],
+                                            strict=True):
+                if value is not None:
+                    axes.barh(place + shift, value, 0.38, color=colour)
+                    axes.annotate(f"{value:.3g}", (value, place + shift), (3, 0), fontsize=7,
+                                  textcoords="offset points", verticalalignment="center")
+        axes.set_yticks(range(len(rows)), [f"{row.name}: {row.what}" for row in rows], fontsize=8)
+        axes.invert_yaxis()
+        axes.set_xscale("log")
+        axes.margins(x=0.12, y=0.01)
+        axes.set_xlabel("µs an operation; dark: host"
+                        + ("" if self.emulated else ", light: wall"))
+        axes.set_title(f"{self.device}{' (emulated: host costs only)' if self.emulated else ''}",
+                       fontsize=10)
+        figure.savefig(file)
+
+
+def _cell(value: float | None, form: str, unit: str = "") -> str:
+    return "" if value is None else f"{value:{form}}{unit}"
