@@ -7,7 +7,19 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Iterable
 from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+import cyrt
+from cyrt import settings
+from cyrt.bench.cases import CASES, FLOORS, Bench
+from cyrt.bench.peers import PEERS, measure
+from cyrt.bench.report import PICTURES, Report, Row
+
+MOST_ROUNDS = 2000      # programs count in float32, exactly up to 2**24
 
 
 def run(names: list[str] | None = None, *, rounds: int = 60, others: str | None = None,
@@ -32,9 +44,9 @@ def run(names: list[str] | None = None, *, rounds: int = 60, others: str | None 
     WrongResult
         A program's results are wrong. Nothing was printed or written.
     """
-    from cyrt.bench.peers import PEERS
-    from cyrt.bench.report import PICTURES, Report
-
+    for name in names or ():
+        if name not in CASES:
+            raise SystemExit(f"no case is named {name!r}; there are {', '.join(CASES)}")
     if others is None:
         peers = []
     else:
@@ -42,8 +54,8 @@ def run(names: list[str] | None = None, *, rounds: int = 60, others: str | None 
     for name in peers:
         if name not in PEERS:
             raise SystemExit(f"no peer is named {name!r}; there are {', '.join(PEERS)}")
-    if rounds < 1:
-        raise SystemExit(f"rounds: expected a number of at least 1, got {rounds}")
+    if not 1 <= rounds <= MOST_ROUNDS:
+        raise SystemExit(f"rounds: expected a number from 1 to {MOST_ROUNDS}, got {rounds}")
     for file in (json_file, picture):
         if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
             raise SystemExit(f"{file} cannot be written: "
@@ -55,13 +67,6 @@ def run(names: list[str] | None = None, *, rounds: int = 60, others: str | None 
             raise SystemExit("--plot needs matplotlib, which is not installed: "
                              "pip install 'cyrt[bench]'")
 
-    import cyrt
-    from cyrt import settings
-    from cyrt.bench.cases import CASES
-
-    for name in names or ():
-        if name not in CASES:
-            raise SystemExit(f"no case is named {name!r}; there are {', '.join(CASES)}")
     device = cyrt.Device()
     report = Report(device.name, device.emulated, device.compute_capability,
                     {name: os.environ[name] for name, setting in settings.SETTINGS.items()
@@ -75,31 +80,25 @@ def run(names: list[str] | None = None, *, rounds: int = 60, others: str | None 
     return 0
 
 
-def _measure(report: object, names: list[str], peers: list[str], rounds: int) -> None:
+def _measure(report: Report, names: list[str], peers: list[str], rounds: int) -> None:
     """Fill the report: the floors that the cases are compared with, the cases, the peers."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    from cyrt.bench.cases import CASES, FLOORS, Bench
-    from cyrt.bench.peers import measure
-    from cyrt.bench.report import Row
-
     bench = Bench(rounds)
     floors = [floor for floor in FLOORS
               if any(floor in CASES[name].floors for name in names)
-              or (peers and floor == "launch")]
-    # On stderr, and gone at the end: a pipe gets the table and nothing else.
+              or (peers and floor == "C loop")]
+    console = Console(stderr=True)
+    # On stderr, and gone at the end: a pipe gets the table and no more.
     with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-                  console=Console(stderr=True), transient=True) as progress:
+                  console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=len(floors) + len(names) + len(peers))
 
-        def step(what: str, rows) -> None:
+        def step(what: str, rows: Iterable[Row]) -> None:
             progress.update(task, description=f"measuring {what}")
             report.rows.extend(rows)
             progress.advance(task)
 
         for name in floors:
-            step(f"the floor {name}", [bench.floor(name)])
+            step(name, [bench.floor(name)])
         for name in names:
             step(name, CASES[name].run(bench))
         for name in peers:

@@ -323,7 +323,7 @@ PEERS = {
     "torch": Peer(_torch, ("torch",), "torch"),
     "cupy": Peer(_cupy, ("cupy",), "cupy-cuda13x"),
     "cuda.core": Peer(_cuda_core, ("cuda.core",), "'cuda-core[cu13]'"),
-    "cuda.bindings": Peer(_cuda_bindings, ("cuda.bindings",), "'cuda-bindings[all]'"),
+    "cuda.bindings": Peer(_cuda_bindings, ("cuda.bindings",), "cuda-bindings nvidia-cuda-nvrtc"),
     "triton": Peer(_triton, ("triton", "torch"), "triton torch"),
     "numba": Peer(_numba, ("numba", "numba_cuda"), "'numba-cuda[cu13]'"),
     "jax": Peer(_jax, ("jax",), "'jax[cuda13]'"),

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import platform
+import sys
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 PICTURES = (".svg", ".png", ".pdf")
 
@@ -64,7 +69,7 @@ class Report:
     def times_less(self, row: Row) -> float | None:
         """How many times less host time than a C loop of ``cuLaunchKernel``."""
         for floor in self.rows:
-            if floor.kind == "floor" and floor.name == "launch":
+            if floor.kind == "floor" and floor.name == "C loop":
                 if floor is row or not row.host or row.kind == "other":
                     return None
                 return floor.host / row.host
@@ -75,17 +80,11 @@ class Report:
         if not self.emulated:
             return ""
         return ("The emulated device runs kernels on the CPU, so what a GPU would take is not "
-                "known: only what the host pays to record and launch is shown. Launches into its "
-                "queue are cheaper than a driver's, so the floors say nothing of a GPU either.")
+                "known: only what the host pays to record and launch is shown. Its launches cost "
+                "other than a driver's, so the floors are its own too.")
 
     def show(self) -> None:
         """Print the table."""
-        import sys
-
-        from rich.console import Console
-        from rich.markup import escape
-        from rich.table import Table
-
         # Whole lines in a pipe or a file, folded ones in a narrow terminal.
         console = Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
         table = Table(title=f"{self.device}, {'emulated' if self.emulated else 'GPU'}: "
@@ -144,12 +143,13 @@ class Report:
         colours = {"floor": ("#9a9a9a", "#cfcfcf"), "case": ("#3f7f00", "#a3cf6b"),
                    "peer": ("#2b5c9e", "#9dbfe6")}
         for place, row in enumerate(rows):
-            for value, shift, colour in zip((row.host, row.wall), (-0.2, 0.2), colours[row.kind],
-                                            strict=True):
-                if value is not None:
-                    axes.barh(place + shift, value, 0.38, color=colour)
-                    axes.annotate(f"{value:.3g}", (value, place + shift), (3, 0), fontsize=7,
-                                  textcoords="offset points", verticalalignment="center")
+            bars = [(value, colour) for value, colour in
+                    zip((row.host, row.wall), colours[row.kind], strict=True) if value is not None]
+            for i, (value, colour) in enumerate(bars):
+                height = place + 0.4 * (i - (len(bars) - 1) / 2)
+                axes.barh(height, value, 0.38, color=colour)
+                axes.annotate(f"{value:.3g}", (value, height), (3, 0), fontsize=7,
+                              textcoords="offset points", verticalalignment="center")
         axes.set_yticks(range(len(rows)), [f"{row.name}: {row.what}" for row in rows], fontsize=8)
         axes.invert_yaxis()
         axes.set_xscale("log")
