@@ -22,7 +22,7 @@ from typing import Any
 
 N = 1024
 CHAIN = 100         # dependent operations
-CHAINS = 12         # between two waits
+CHAINS = 10         # between two waits
 TIMEOUT = 300       # seconds a peer may take, its import and compiler included
 
 CODE = """

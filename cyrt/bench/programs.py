@@ -16,7 +16,8 @@ import cyrt
 
 N = 1024
 CHAIN = 100         # operations that depend on each other, one on the next
-CHAINS = 12         # between two waits: the GPU is busy throughout, and no queue is full
+CHAINS = 10         # between two waits: the GPU is busy throughout, and a queue of 1,021 not full
+DIAMONDS = 150
 
 # The trigger first pays for small grids (measured). Below 9.0 there is no such instruction.
 SOURCE = """
@@ -181,21 +182,21 @@ class ColdBranches(Program):
 
 
 class Repoint(Program):
-    """A chain through 400 buffers: every batch has other addresses."""
+    """A chain through 500 buffers: every batch has other addresses."""
 
     def __init__(self, add: cyrt.Kernel) -> None:
         super().__init__()
         self.add = add
-        self.many = [buffer() for _ in range(400)]
+        self.many = [buffer() for _ in range(500)]
         self.path = self.many
         self.random = random.Random(5)
         self.count = 0
 
     def prepare(self) -> None:
-        """Another order of all, from where the last chain ended; three times round."""
+        """Another order of all, from where the last chain ended; twice round."""
         last = self.path[-1]
-        order = [last, *self.random.sample([x for x in self.many if x is not last], 399)]
-        self.path = [*(order * (CHAIN * CHAINS // 400)), last]
+        order = [last, *self.random.sample([x for x in self.many if x is not last], 499)]
+        self.path = [*(order * (CHAIN * CHAINS // 500)), last]
 
     def work(self) -> int:
         add, b = self.add, self.b
@@ -270,21 +271,21 @@ class ForkJoin(Program):
     def work(self) -> int:
         add, join, b, top, bottom, four = (self.add, self.join, self.b, self.top, self.bottom,
                                            self.four)
-        for _ in range(2 * CHAIN):
+        for _ in range(DIAMONDS):
             add[4, 256](bottom, b, top, 1024)
             for x in four:
                 add[4, 256](top, b, x, 1024)
             join[4, 256](*four, bottom, 1024)
-        self.diamonds += 2 * CHAIN
-        return 12 * CHAIN
+        self.diamonds += DIAMONDS
+        return 6 * DIAMONDS
 
     def check(self) -> None:
         expect(self.bottom, 2 * self.diamonds, "fork-join")
 
 
 class Loop(Chain):
-    """Three rounds of a chain of 1,009 operations of two kinds in no order: no multiple of a batch,
-    so the topologies repeat only where batches are cut at the loop's boundary."""
+    """A chain of 1,009 operations of two kinds in no order: no multiple of a batch, so topologies
+    repeat only where batches are cut at the loop's boundary."""
 
     def __init__(self, add: cyrt.Kernel, plus: cyrt.Kernel) -> None:
-        super().__init__(3 * random.Random(5).choices((add, plus), k=1009))
+        super().__init__(random.Random(5).choices((add, plus), k=1009))
