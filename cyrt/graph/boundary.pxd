@@ -22,6 +22,8 @@ cdef struct Boundary:
     bint found              # the batch before began at an operation that was remembered
     int streak              # commits in a row that speak against the way of comparing
     int patience            # commits that it takes to compare by parameters
+    int lost                # batches in a row that ended at the limit
+    bint seldom             # operations return seldom
 
 cdef void set_limit(Boundary* boundary, int max_ops) noexcept
 # Whether a batch of that many nodes ends before the operation.

@@ -5,15 +5,21 @@ from libc.string cimport memcpy
 from cyrt.graph.recording cimport Operation
 
 cdef enum:
-    FEW = 4                 # commits that are evidence
+    EVIDENCE = 8            # commits in a row: more than a plan has execs to learn addresses by
     MOST_PATIENCE = 4096
 
 
 cdef void set_limit(Boundary* boundary, int max_ops) noexcept:
     boundary.max_ops = max_ops
-    boundary.min_ops = (max_ops + 1) // 2
+    set_minimum(boundary)
     if boundary.patience == 0:
-        boundary.patience = FEW
+        boundary.patience = EVIDENCE
+
+
+cdef void set_minimum(Boundary* boundary) noexcept:
+    """Long batches cost least; where operations seldom return, more room to meet one."""
+    boundary.min_ops = (boundary.max_ops + 1) // 2 if boundary.by_params or boundary.seldom \
+        else boundary.max_ops - boundary.max_ops // 4
 
 
 cdef unsigned long long mix(unsigned long long h, unsigned long long word) noexcept:
@@ -52,9 +58,9 @@ cdef bint ends_before(Boundary* boundary, int nodes, bint full, const Operation*
 
 
 cdef void begin(Boundary* boundary, const Operation* first) noexcept:
-    cdef unsigned long long h = operation_hash(boundary, first)
-    if not remembered(boundary, h):
-        boundary.beginnings[boundary.num_beginnings % BEGINNINGS] = h
+    # One batch that ran into the limit tells of a change, and where it ended nothing; two do.
+    if boundary.num_beginnings == 0 or boundary.lost > 1:
+        boundary.beginnings[boundary.num_beginnings % BEGINNINGS] = operation_hash(boundary, first)
         boundary.num_beginnings += 1
         if boundary.num_beginnings == 2 * BEGINNINGS:
             boundary.num_beginnings = BEGINNINGS
@@ -63,10 +69,13 @@ cdef void begin(Boundary* boundary, const Operation* first) noexcept:
 cdef void learn(Boundary* boundary, unsigned long long patched) noexcept:
     cdef bint against = not boundary.found if boundary.by_params else patched > 0
     boundary.streak = boundary.streak + 1 if against else 0
-    if boundary.streak < (2 * FEW if boundary.by_params else boundary.patience):
-        return
-    if boundary.by_params:      # it found no boundaries: try again much later
-        boundary.patience = min(4 * boundary.patience, <int>MOST_PATIENCE)
-    boundary.by_params = not boundary.by_params
-    boundary.streak = 0
-    boundary.num_beginnings = 0
+    boundary.lost = 0 if boundary.found else boundary.lost + 1
+    if boundary.lost == EVIDENCE:
+        boundary.seldom = True
+    if boundary.streak >= (EVIDENCE if boundary.by_params else boundary.patience):
+        if boundary.by_params:      # it found no boundaries: try again much later
+            boundary.patience = min(4 * boundary.patience, <int>MOST_PATIENCE)
+        boundary.by_params = not boundary.by_params
+        boundary.streak = 0
+        boundary.num_beginnings = 0
+    set_minimum(boundary)

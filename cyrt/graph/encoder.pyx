@@ -85,7 +85,7 @@ cdef class CommandEncoder:
     Raises
     ------
     ValueError
-        The stream has an encoder already.
+        Another CommandEncoder was made for the stream.
     """
 
     def __init__(self, stream=None, *, max_ops=None, max_mb=None, graphs=None):
@@ -94,15 +94,17 @@ cdef class CommandEncoder:
         cdef int most_ops = 0
         if self.state != NULL:
             raise RuntimeError("a CommandEncoder is initialised once")
-        if target.live().encoder != NULL:
-            raise ValueError("the stream has an encoder already: it is cyrt.current_encoder() "
-                             "inside `with stream:`")
+        if target.live().encoder != NULL \
+                and (<CommandEncoder>target.state.encoder).stream_ is not None:
+            raise ValueError("another CommandEncoder was made for the stream")
         if graphs is not None and not isinstance(graphs, bool):
             raise TypeError(f"graphs: expected a bool, got {type(graphs).__name__}")
         if max_ops is not None:
             most_ops = positive(max_ops, "max_ops")
         if max_mb is not None:
             self.max_bytes = <size_t>positive(max_mb, "max_mb") << 20
+        if target.state.encoder != NULL:
+            detach(<CommandEncoder>target.state.encoder)    # this one takes its place
         attach(self, target.state, graphs)
         self.stream_ = target
         self.deferred = 1           # its user commits

@@ -127,9 +127,9 @@ def test_batches_lock_to_the_loop(module, encoder):
                 for i in range(length):
                     module["axpb"][1, 32 + 32 * (i == 0)](buffers[i % 8], 1.0, 0.0, N)
 
-        loop(20)
-        cyrt.commit()
-        found = changes(encoder, lambda: loop(20))
+        rounds = 60 if length > 1000 else 6000 // length
+        loop(rounds)
+        found = changes(encoder, lambda: loop(rounds))  # noqa: B023
         assert found["misses"] <= 0.05 * found["commits"] + 1, (length, found)
 
 
@@ -206,20 +206,18 @@ def test_freed_memory_rests_until_the_commit(module, encoder):
 def test_a_loop_with_allocation_alternates_between_two_sets(module, encoder):
     b = device(np.ones(N, np.float32))
 
-    def loop(rounds, x):
-        for _ in range(rounds):
-            y = cyrt.Buffer(4 * N)
-            module["add"][1, N](x, b, y, N)
-            x = y
-        return x
-
-    x = loop(2560, device(np.zeros(N, np.float32)))
-    kept = []
-    found = changes(encoder, lambda: kept.append(loop(2560, x)))
-    # The first batch differs: the array passed in is still alive out here.
-    assert found["patched"] <= 4, found
-    assert found["instantiations"] == 0, found
-    assert (host(kept[0]) == 5120).all()
+    x = device(np.zeros(N, np.float32))
+    for i in range(5120):
+        if i == 2560:               # the addresses are known by now
+            before = encoder.stats()
+        y = cyrt.Buffer(4 * N)
+        module["add"][1, N](x, b, y, N)
+        x = y
+    after = encoder.stats()
+    assert after["commits"] - before["commits"] >= 20
+    assert after["patched"] == before["patched"]
+    assert after["instantiations"] == before["instantiations"]
+    assert (host(x) == 5120).all()
 
 
 def test_ten_thousand_operations(module, encoder):
