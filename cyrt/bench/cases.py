@@ -5,17 +5,11 @@ Host time is what recording and launching take the CPU; wall time includes the w
 
 from __future__ import annotations
 
-import json
-import os
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import cyrt
 from cyrt import settings
@@ -40,7 +34,7 @@ from cyrt.bench.programs import (
 )
 from cyrt.bench.report import Row
 
-DIRECT = "CYRT_GRAPHS=0: each launched directly"
+DIRECT = "no graphs, as with CYRT_GRAPHS=0: each launched directly"
 NO_PROGRAMMATIC = ("no programmatic edges here: they need compute capability 9.0, CUDA 12.3 and "
                    "CYRT_PDL=1")
 
@@ -73,7 +67,8 @@ class Bench:
                 return Row("floor", name, "a ready graph of 100 nodes", note=NO_PROGRAMMATIC)
             kernel = self.kernels.early_add
         x = buffer()
-        row, count = FLOORS[name](Floor(kernel, 4, 256, x, buffer(1), N), self.rounds)
+        other = self.kernels.plus if name == "C replay, two kernels" else None
+        row, count = FLOORS[name](Floor(kernel, 4, 256, x, buffer(1), N, other), self.rounds)
         expect(x, count, name)
         row.name = name
         if self.emulated:
@@ -81,20 +76,22 @@ class Bench:
         return row
 
     def row(self, name: str, what: str, program: Program, host: float, wall: float | None,
-            before: dict[str, int], note: str = "") -> Row:
+            before: dict[str, int], note: str = "", graphs: bool = True) -> Row:
         """The row of a program that was measured, once its results were checked."""
         counts = None
-        if self.graphs:
+        graphs = graphs and self.graphs
+        if graphs:
             after = cyrt.current_encoder().stats()
             counts = {key: after[key] - before[key] for key in
                       ("operations", "commits", "hits", "misses", "patched", "instantiations")}
         program.check()
         return Row("case", name, what, 1e6 * host,
                    None if self.emulated or wall is None else 1e6 * wall,
-                   note if self.graphs else DIRECT, counts)
+                   note if graphs else DIRECT, counts)
 
     def measure(self, name: str, what: str, program: Program, *, warm: int = 2,
-                wall: bool = True, commit: bool = True, rounds: int = 1, note: str = "") -> Row:
+                wall: bool = True, commit: bool = True, rounds: int = 1, note: str = "",
+                graphs: bool = True) -> Row:
         """Medians over the rounds; each ends with a wait, and its host time with the commit."""
         hosts, walls = [], []
         for _ in range(warm):
@@ -116,7 +113,7 @@ class Bench:
             hosts.append((middle - begin) / count)
             walls.append((time.perf_counter() - begin) / count)
         return self.row(name, what, program, statistics.median(hosts),
-                        statistics.median(walls) if wall else None, before, note)
+                        statistics.median(walls) if wall else None, before, note, graphs)
 
 
 def _launch(chain: Floor, rounds: int) -> tuple[Row, int]:
@@ -148,6 +145,7 @@ FLOORS: dict[str, Callable[[Floor, int], tuple[Row, int]]] = {
     "C loop": _launch,
     "C replay": _replay,
     "C replay, programmatic": _replay,
+    "C replay, two kernels": _replay,
     "C cold": _cold,
 }
 
@@ -239,18 +237,11 @@ def _sync(bench: Bench) -> Iterator[Row]:
 
 
 def _direct(bench: Bench) -> Iterator[Row]:
-    """The chain in a process with CYRT_GRAPHS=0: what Python costs beyond the C loop."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "rows.json"
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "cyrt", "bench", "--case", "chain",
-             "--rounds", str(bench.rounds), "--json", str(file)],
-            env=os.environ | {"CYRT_GRAPHS": "0"}, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise RuntimeError(f"direct: the process with CYRT_GRAPHS=0 failed:\n{done.stderr}")
-        for row in json.loads(file.read_text(encoding="utf-8"))["rows"]:
-            if row["kind"] == "case":
-                yield Row("case", "direct", row["what"], row["host"], row["wall"], DIRECT)
+    """What Python costs beyond the C loop."""
+    encoder = cyrt.CommandEncoder(graphs=False)
+    with cyrt.stream(encoder.stream):
+        yield bench.measure("direct", "k[grid, block](...)",
+                            Chain([bench.kernels.add] * (CHAIN * CHAINS)), graphs=False)
 
 
 @dataclass(frozen=True)
@@ -271,7 +262,7 @@ CASES: dict[str, Case] = {
     "repoint": Case(_repoint, ("C loop", "C replay")),
     "reshape": Case(_reshape, ("C loop", "C replay")),
     "cold": Case(_cold_case, ("C loop", "C cold")),
-    "loop": Case(_loop, ("C loop", "C replay")),
+    "loop": Case(_loop, ("C loop", "C replay", "C replay, two kernels")),
     "sync": Case(_sync),
     "direct": Case(_direct),
     "emulated": Case(lambda bench: emulated.run(bench.rounds), ()),

@@ -3,7 +3,14 @@ from cyrt.runtime.memory import Buffer
 
 class Chain:
     def __init__(
-        self, kernel: Kernel, grid: int, block: int, x: Buffer, b: Buffer, n: int
+        self,
+        kernel: Kernel,
+        grid: int,
+        block: int,
+        x: Buffer,
+        b: Buffer,
+        n: int,
+        other: Kernel | None = None,
     ) -> None: ...
     @property
     def programmatic(self) -> bool: ...

@@ -41,9 +41,11 @@ cdef class Chain:
         Used by nothing else while this lives: handing their addresses out may change how
         operations on them are recorded.
     n : int
+    other : Kernel, optional
+        With the same parameters and result: every second node of a graph runs it.
     """
 
-    cdef LoadedFunction function
+    cdef LoadedFunction function, other
     cdef object buffers
     cdef unsigned int grid, block, epoch
     cdef int ordinal, n
@@ -51,9 +53,11 @@ cdef class Chain:
     cdef CUdeviceptr x, b
     cdef void* params[4]
 
-    def __init__(self, Kernel kernel not None, unsigned int grid, unsigned int block, x, b, int n):
+    def __init__(self, Kernel kernel not None, unsigned int grid, unsigned int block, x, b, int n,
+                 Kernel other=None):
         self.ordinal = current_ordinal()
         self.function = kernel.load(self.ordinal)
+        self.other = self.function if other is None else other.load(self.ordinal)
         self.buffers = x, b
         self.grid, self.block, self.n = grid, block, n
         self.x, self.b = x.ptr, b.ptr
@@ -160,11 +164,11 @@ cdef class Chain:
         cdef CUresult result = cu.cuGraphCreate(graph, 0)
         cdef int i
         memset(&node, 0, sizeof(node))
-        node.func = self.function.handle
         node.gridDimX, node.gridDimY, node.gridDimZ = self.grid, 1, 1
         node.blockDimX, node.blockDimY, node.blockDimZ = self.block, 1, 1
         node.kernelParams = self.params
         for i in range(nodes):
+            node.func = self.other.handle if i % 2 else self.function.handle
             if result == CUDA_SUCCESS:
                 result = cu.cuGraphAddKernelNode(&handles[i], graph[0], NULL, 0, &node)
         return result

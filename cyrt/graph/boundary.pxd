@@ -5,23 +5,28 @@
 # - A loop of L operations cut every M makes L/gcd(L, M) topologies. So between a minimum and the
 #   limit the batch is cut where an operation equals one that began an earlier batch: boundaries
 #   lock to the loop.
-# - Operations are equal by kernel and geometry; where the commits keep hitting and patching, by
-#   their parameters too, as long as that finds boundaries: a loop over many buffers then patches
-#   nothing.
+# - Operations are equal by kernel and geometry. Where the commits keep patching, by their
+#   parameters too: a loop over many buffers then patches nothing. Where that finds no boundaries,
+#   by the kernel alone: sizes and addresses are new all the time, and patched.
 
 from cyrt.graph.recording cimport Operation
 
 cdef enum:
     BEGINNINGS = 16         # operations that began earlier batches, remembered
 
+cdef enum Detail:
+    BY_KERNEL
+    BY_GEOMETRY
+    BY_PARAMETERS
+
 cdef struct Boundary:
     int max_ops, min_ops
     unsigned long long[BEGINNINGS] beginnings
     int num_beginnings
-    bint by_params
+    Detail detail           # what makes two operations equal
     bint found              # the batch before began at an operation that was remembered
-    int streak              # commits in a row that speak against the way of comparing
-    int patience            # commits that it takes to compare by parameters
+    int patched             # commits in a row that patched
+    int patience            # patched commits that it takes to compare by parameters
     int lost                # batches in a row that ended at the limit
     bint seldom             # operations return seldom
 

@@ -14,12 +14,14 @@ cdef void set_limit(Boundary* boundary, int max_ops) noexcept:
     set_minimum(boundary)
     if boundary.patience == 0:
         boundary.patience = EVIDENCE
+        boundary.detail = BY_GEOMETRY
 
 
 cdef void set_minimum(Boundary* boundary) noexcept:
     """Long batches cost least; where operations seldom return, more room to meet one."""
-    boundary.min_ops = (boundary.max_ops + 1) // 2 if boundary.by_params or boundary.seldom \
-        else boundary.max_ops - boundary.max_ops // 4
+    cdef int half = (boundary.max_ops + 1) // 2
+    boundary.min_ops = half if boundary.detail == BY_PARAMETERS or boundary.seldom \
+        else half + half // 2
 
 
 cdef unsigned long long mix(unsigned long long h, unsigned long long word) noexcept:
@@ -31,11 +33,11 @@ cdef unsigned long long operation_hash(Boundary* boundary, const Operation* oper
     cdef unsigned long long h = mix(<unsigned long long>operation.kind, operation.serial)
     cdef unsigned long long word
     cdef size_t i
-    if operation.geometry != NULL:
+    if operation.geometry != NULL and boundary.detail >= BY_GEOMETRY:
         for i in range(3):
             h = mix(h, operation.geometry.grid[i] | <unsigned long long>operation.geometry.block[i]
                     << 32)
-    if boundary.by_params:
+    if boundary.detail == BY_PARAMETERS:
         for i in range(operation.param_bytes // 8):
             memcpy(&word, <const char*>operation.params + 8 * i, 8)
             h = mix(h, word)
@@ -66,16 +68,21 @@ cdef void begin(Boundary* boundary, const Operation* first) noexcept:
             boundary.num_beginnings = BEGINNINGS
 
 
+cdef void compare(Boundary* boundary, Detail detail) noexcept:
+    boundary.detail = detail
+    boundary.num_beginnings = boundary.patched = boundary.lost = 0
+    boundary.seldom = False
+
+
 cdef void learn(Boundary* boundary, unsigned long long patched) noexcept:
-    cdef bint against = not boundary.found if boundary.by_params else patched > 0
-    boundary.streak = boundary.streak + 1 if against else 0
+    boundary.patched = boundary.patched + 1 if patched else 0
     boundary.lost = 0 if boundary.found else boundary.lost + 1
-    if boundary.lost == EVIDENCE:
-        boundary.seldom = True
-    if boundary.streak >= (EVIDENCE if boundary.by_params else boundary.patience):
-        if boundary.by_params:      # it found no boundaries: try again much later
+    if boundary.detail == BY_PARAMETERS:
+        if boundary.lost == EVIDENCE:       # try again much later
             boundary.patience = min(4 * boundary.patience, <int>MOST_PATIENCE)
-        boundary.by_params = not boundary.by_params
-        boundary.streak = 0
-        boundary.num_beginnings = 0
+            compare(boundary, BY_KERNEL)
+    elif boundary.patched == boundary.patience:
+        compare(boundary, BY_PARAMETERS)
+    elif boundary.lost == EVIDENCE:
+        boundary.seldom = True
     set_minimum(boundary)

@@ -318,6 +318,7 @@ cdef class CommandEncoder:
             self.kept = []
         self.kept.append(obj)
         self.state.pending = True
+        self.state.idle = False
 
     def add_completed_handler(self, handler):
         """Call a function once the batch being recorded has ended, or has failed.
@@ -338,6 +339,7 @@ cdef class CommandEncoder:
             self.handlers = []
         self.handlers.append(handler)
         self.state.pending = True
+        self.state.idle = False
 
     def commit(self):
         """Launch what is recorded; nothing where there is nothing."""
@@ -671,6 +673,7 @@ cdef int record(CommandEncoder self, const Operation* operation, Use* uses, int 
     else:
         hazards.note(uses, num_uses, node)
     state.pending = True
+    state.idle = False
     self.operations += 1
     if self.blocking:
         self.where = caller()
@@ -689,6 +692,7 @@ cdef int record_kernel(CommandEncoder self, LoadedFunction function, const Geome
         for i in range(num_uses):
             use(uses[i].block, self.state, uses[i].write)
         self.operations += 1
+        self.state.idle = False
         return directly.launch_now(self.state, function, geometry, params)
     operation.kind = KERNEL
     operation.flags = flags | recordings.PROGRAMMATIC if function.programmatic else flags
@@ -839,6 +843,7 @@ cdef int launch(CommandEncoder self, Recording* recording, list foreign) except 
     cdef CUevent mark
     cdef CUresult result
     cdef int entered = verify(state.ordinal, state.epoch, b"cuGraphLaunch")
+    state.idle = False
     make_room(self)
     mark = self.marks[<int>(self.batches % IN_FLIGHT)]
     if nvtx is not None:

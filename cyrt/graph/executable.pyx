@@ -199,6 +199,21 @@ cdef void hold(Executable* target, Recording* recording) noexcept:
     memcpy(target.blob, recording.blob, target.blob_bytes)
 
 
+cdef unsigned long long fold(unsigned long long h, const char* bytes, size_t count) noexcept:
+    cdef unsigned int word
+    cdef size_t i
+    for i in range(0, count, 4):            # geometry is words, parameters are padded to 16 bytes
+        memcpy(&word, bytes + i, 4)
+        h = (h ^ word) * 0x9e3779b97f4a7c15u
+        h ^= h >> 29
+    return h
+
+
+cdef unsigned long long content_hash(const Recording* recording) noexcept:
+    return fold(fold(0, recording.blob, recording.blob_bytes), <const char*>recording.geometry,
+                recording.num_nodes * sizeof(Geometry))
+
+
 cdef bint equal(Executable* target, Recording* recording) noexcept:
     return (memcmp(target.blob, recording.blob, target.blob_bytes) == 0
             and memcmp(target.geometry, recording.geometry,

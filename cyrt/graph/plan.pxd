@@ -13,6 +13,7 @@ from cyrt.runtime.state cimport StreamState
 
 cdef enum:
     MAX_VARIANTS = 4
+    HISTORY = 8             # contents that were launched last, remembered
 
 cdef class Plan:
     cdef StreamState* stream
@@ -28,7 +29,9 @@ cdef class Plan:
     cdef Executable[MAX_VARIANTS] variants
     cdef Executable* last       # launched last; NULL: none was, it ran as a chain
     cdef int num_variants
-    cdef int misses             # launches in a row that had to patch
+    cdef bint patching          # the last launch patched
+    cdef unsigned long long[HISTORY] history
+    cdef unsigned int num_history
     cdef bint busy              # being launched
     cdef readonly unsigned long long launches
 

@@ -284,6 +284,7 @@ cdef Executable* add_variant(Plan plan, Recording* recording, PlanStats* stats) 
     plan.num_variants += 1
     stats.instantiations += 1
     memset(plan.patched_, 0, plan.num_nodes)
+    plan.patching = False
     evict(plan, stats)
     return target
 
@@ -296,28 +297,41 @@ cdef void drop_variant(Plan plan, Executable* target) noexcept:
     plan.last = NULL
 
 
+cdef bint launched_before(Plan plan, Recording* recording) noexcept:
+    """Whether it had these parameters lately; it has now."""
+    cdef unsigned long long h = executables.content_hash(recording)
+    cdef unsigned int i
+    cdef bint found = False
+    for i in range(min(plan.num_history, <unsigned int>HISTORY)):
+        found = found or plan.history[i] == h
+    plan.history[plan.num_history % HISTORY] = h
+    plan.num_history += 1
+    if plan.num_history == 2 * HISTORY:
+        plan.num_history = HISTORY
+    return found
+
+
 cdef Executable* lay(Plan plan, Recording* recording, PlanStats* stats) except NULL:
     """Make one exec equal to the recording."""
     global clock
     cdef Executable* target
     cdef Executable* longest_ago = NULL
-    cdef bint laid = False
+    cdef bint again, laid = False
     cdef int i
     clock += 1
     for i in range(plan.num_variants):
         target = &plan.variants[i]
         if executables.equal(target, recording):
             target.used = clock
-            if plan.misses:
+            if plan.patching:
                 memset(plan.patched_, 0, plan.num_nodes)
-            plan.misses = 0
+                plan.patching = False
             return target
         if longest_ago == NULL or target.used < longest_ago.used:
             longest_ago = target
-    plan.misses += 1
+    again = launched_before(plan, recording)
     # A loop that alternates between sets of addresses gets an exec for each.
-    if longest_ago == NULL or (strategy == "node" and plan.num_variants < MAX_VARIANTS
-                               and plan.misses > plan.num_variants):
+    if longest_ago == NULL or (again and strategy == "node" and plan.num_variants < MAX_VARIANTS):
         target = add_variant(plan, recording, stats)
     else:
         target = longest_ago
@@ -330,6 +344,7 @@ cdef Executable* lay(Plan plan, Recording* recording, PlanStats* stats) except N
             drop_variant(plan, target)
             target = add_variant(plan, recording, stats)
         else:
+            plan.patching = True
             for i in range(plan.num_nodes):
                 stats.patched += plan.patched_[i]
     target.used = clock
@@ -346,6 +361,7 @@ cdef int launch_plan(Plan plan, Recording* recording, PlanStats* stats) except -
     try:
         if plan.launches == 0 and chains and chain.can_run(recording):
             stats.chained += 1
+            launched_before(plan, recording)
             chain.run(stream, recording)
         else:
             target = lay(plan, recording, stats)

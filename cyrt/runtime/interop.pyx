@@ -167,6 +167,7 @@ cdef Buffer from_dlpack(obj, bint write):
     context_of(ordinal)
     home = current_state(ordinal)
     handle = <size_t>home.handle
+    home.idle = False       # the producer makes it wait
     try:
         capsule = obj.__dlpack__(stream=handle, max_version=(1, 1))
     except TypeError:

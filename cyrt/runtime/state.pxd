@@ -61,6 +61,8 @@ cdef struct StreamState:
     bint pending            # operations are recorded for it and not launched
     bint committing         # a commit is under way
     bint capturing          # what is put on it becomes a graph
+    bint idle               # it was waited for, and nothing was put on it since
+    bint handed_out         # others have its handle: it may never be idle
     unsigned long long recording_epoch
     void* encoder           # the CommandEncoder that records for it; NULL: none yet
     Block** taken           # blocks handed out since the last commit, in order

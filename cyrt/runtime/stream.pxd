@@ -14,6 +14,7 @@ cdef int (*commit_stream)(StreamState* stream) except -1
 
 # Before anything is put on a stream directly, or told of it: what is recorded goes first.
 cdef inline int flush(StreamState* stream) except -1:
+    stream.idle = False
     if stream.pending or stream.committing:
         return commit_stream(stream)
     return 0

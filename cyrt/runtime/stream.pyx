@@ -176,6 +176,7 @@ cdef int order_after(StreamState* later, StreamState* earlier) except -1:
         entered = enter(earlier.ordinal, earlier.epoch, b"cuEventRecord")
         leave(earlier.ordinal, entered, mark(earlier), b"cuEventRecord")
     if earlier.marker != NULL:
+        later.idle = False
         entered = enter(later.ordinal, later.epoch, b"cuStreamWaitEvent")
         leave(later.ordinal, entered, cu.cuStreamWaitEvent(later.handle, earlier.marker, 0),
               b"cuStreamWaitEvent")
@@ -379,6 +380,7 @@ cdef class Stream:
     def handle(self):
         """The ``CUstream``, as an int."""
         flush(self.live())
+        self.state.handed_out = True
         return <size_t>self.state.handle
 
     @property
@@ -493,13 +495,25 @@ def synchronize():
     wait_all(current_ordinal())
 
 
+cdef int wait_until_idle(StreamState* state) except -1:
+    refuse_captured(state)
+    flush(state)
+    state.idle = not state.handed_out       # what another thread puts on it meanwhile unsets it
+    try:
+        wait(state.ordinal, state.epoch, query_stream, state.handle, b"cuStreamSynchronize")
+    except BaseException:
+        state.idle = False
+        raise
+    return 0
+
+
 cdef int wait_all(int ordinal) except -1:
     cdef StreamState* state
     context_of(ordinal)
     state = states[ordinal]
     while state != NULL:
-        if state.owned:
-            wait_state(state)
+        if state.owned and not state.idle:
+            wait_until_idle(state)
         state = state.next
     if on_idle != NULL:
         on_idle(ordinal)
