@@ -342,6 +342,6 @@ def _arithmetic(words: list[str], fail: Callable[[str], NoReturn]) -> str:
     if ordered == ["unsigned"]:
         ordered = ["unsigned", "int"]
     name = " ".join(ordered)
-    if name not in ("void", "long double") and not type_layout(name)[1]:
+    if name != "void" and not type_layout(name)[1]:
         fail(f"'{' '.join(words)}' is no type")
     return name

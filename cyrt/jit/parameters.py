@@ -33,6 +33,7 @@ _SCALARS = {
     "unsigned long long": ("u64", 8),
     "float": ("f32", 4),
     "double": ("f64", 8),
+    "long double": ("f64", 8),      # a double on the device
     "_Float16": ("f16", 2),
     "__half": ("f16", 2),
     "half": ("f16", 2),
@@ -218,7 +219,8 @@ class Signature:
             if not p.size:
                 raise ValueError(
                     f"parameter {index} ({p}) of `{self}` has a type of unknown size; "
-                    "load the kernel first, or declare the parameter with a built-in type"
+                    "declare it with a built-in type of its size, or give source or PTX, which "
+                    "tell the size"
                 )
             place = -(-place // p.align) * p.align
             found.append((place, p.size))

@@ -4,6 +4,7 @@ from cyrt.driver.cuda cimport CUfunction
 from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.graph.recording cimport Geometry
 from cyrt.kernels.packing cimport Param
+from cyrt.kernels.vectorcall cimport Vectorcall
 from cyrt.runtime.module cimport LoadedFunction
 
 cdef class Kernel:
@@ -26,6 +27,6 @@ cdef class Kernel:
     cdef LoadedFunction load(self, int ordinal)
 
 cdef class Launch:
-    cdef void* vectorcall               # what a call of it comes to
+    cdef Vectorcall vectorcall
     cdef Kernel kernel
     cdef Geometry geometry

@@ -6,7 +6,6 @@ from functools import partial
 cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
-from cpython.tuple cimport PyTuple_GET_SIZE
 from libc.string cimport memcpy, memset
 
 from cyrt import settings
@@ -25,6 +24,9 @@ from cyrt.kernels.geometry cimport (
     refuse_geometry, spread, triple,
 )
 from cyrt.kernels.packing cimport POINTER, WORD64, Param, code_of, pack_value
+from cyrt.kernels.vectorcall cimport (
+    PySequence_Fast_ITEMS, PyVectorcall_NARGS, offer_vectorcall,
+)
 from cyrt.runtime.device cimport Device, contexts, current_ordinal
 from cyrt.runtime.memory cimport Buffer, live_block
 from cyrt.runtime.module cimport LoadedFunction, allow_smem, set_layout
@@ -96,13 +98,24 @@ cdef class Launch:
             An argument does not fit its parameter (the message shows the signature), a Buffer is
             freed or of another device, or the geometry is more than the kernel or device allows.
         """
-        launch(self, cyrt_items(args), PyTuple_GET_SIZE(args),
+        launch(self, PySequence_Fast_ITEMS(args), len(args),
                None if reads is None and writes is None
                else declared_memory(self.kernel.name, reads, writes))
 
     def __repr__(self):
         return (f"<{self.kernel.name}[{triple(self.geometry.grid)}, {triple(self.geometry.block)}"
                 f"{f', {self.geometry.smem}' if self.geometry.smem else ''}]>")
+
+
+cdef object call(object self, PyObject** args, size_t count, PyObject* keywords):
+    """A Launch's call from the interpreter."""
+    cdef Py_ssize_t i, positional = PyVectorcall_NARGS(count)
+    if keywords == NULL:
+        launch(<Launch>self, args, positional, None)
+        return None
+    values = [<object>args[i] for i in range(positional)]
+    named = {name: <object>args[positional + i] for i, name in enumerate(<tuple>keywords)}
+    return self.__call__(*values, **named)
 
 
 cdef class Kernel:
@@ -175,7 +188,7 @@ cdef class Kernel:
             read_geometry(self, config)
         bound.geometry = self.geometry
         bound.kernel = self
-        bound.vectorcall = <void*>call_launch
+        bound.vectorcall = call
         return bound
 
     cdef LoadedFunction load(self, int ordinal):
@@ -336,17 +349,8 @@ cdef class Kernel:
         return f"<cyrt.Kernel {self.signature_}>"
 
 
-cdef int read_geometry(Kernel self, config) except -1:
-    """Keep the last one: in a loop with constants it is one object."""
-    cdef Geometry geometry
-    if not isinstance(config, tuple) or not 2 <= len(<tuple>config) <= 3:
-        raise TypeError(f"{self.name}[...]: expected [grid, block] or [grid, block, smem], got "
-                        f"{config!r}")
-    dimension((<tuple>config)[0], "grid", geometry.grid)
-    dimension((<tuple>config)[1], "block", geometry.block)
-    geometry.smem = dynamic_smem((<tuple>config)[2]) if len(<tuple>config) == 3 else 0
-    self.geometry, self.config = geometry, config
-    return 0
+cdef Launch unbound = Launch.__new__(Launch)
+offer_vectorcall(unbound, &unbound.vectorcall)
 
 
 cdef int adopt(Kernel self, module, str name) except -1:
@@ -414,31 +418,25 @@ cdef list written_memory(Kernel kernel, tuple args, reads, writes):
     return found
 
 
-cdef object call_launch(PyObject* self, PyObject** args, size_t count, PyObject* names):
-    if names != NULL:
-        return call_with_keywords(<Launch>self, args, PyVectorcall_NARGS(count), <tuple>names)
-    launch(<Launch>self, args, PyVectorcall_NARGS(count), None)
-
-
-cdef call_with_keywords(Launch self, PyObject** args, Py_ssize_t count, tuple names):
-    cdef Py_ssize_t i
-    return Launch.__call__(
-        self, *[<object>args[i] for i in range(count)],
-        **{name: <object>args[count + i] for i, name in enumerate(names)})
-
-
-cdef int launch(Launch self, PyObject** args, Py_ssize_t count, list declared) except -1:
-    cdef StreamState* stream = current_state(current_ordinal())
+cdef int launch(Launch self, PyObject** args, Py_ssize_t given, list declared) except -1:
     cdef Kernel kernel = self.kernel
     cdef LoadedFunction function = kernel.load(stream.ordinal)
     cdef char[STACK_BYTES] stack_bytes
     cdef Use[STACK_PARAMS] stack_uses
-    cdef Arguments packed
-    cdef list foreign
-    packed.blob, packed.uses, packed.heap = stack_bytes, stack_uses, NULL
-    if count != kernel.num_params or kernel.param_bytes > STACK_BYTES \
-            or kernel.num_params >= STACK_PARAMS or declared is not None:
-        make_room(kernel, count, len(declared or ()), &packed)
+    cdef char* blob = stack_bytes
+    cdef Use* uses = stack_uses
+    cdef void* heap = NULL
+    if given != count:
+        raise TypeError(f"{kernel.name}: expected {count} argument{'' if count == 1 else 's'}, got "
+                        f"{given}\n  {kernel.signature_}")
+    if declared is not None:
+        room += len(declared)
+    if kernel.param_bytes > STACK_BYTES or room > STACK_PARAMS:
+        heap = PyMem_Malloc(room * sizeof(Use) + kernel.param_bytes)
+        if heap == NULL:
+            raise MemoryError()
+        uses = <Use*>heap
+        blob = <char*>heap + room * sizeof(Use)
     try:
         foreign = pack(kernel, function, stream.ordinal, args, &self.geometry, &packed)
         if declared is not None:
@@ -451,46 +449,31 @@ cdef int launch(Launch self, PyObject** args, Py_ssize_t count, list declared) e
     return 0
 
 
-cdef int make_room(Kernel kernel, Py_ssize_t count, Py_ssize_t declared,
-                   Arguments* packed) except -1:
-    """Heap memory for more than lies on the stack; the module's variables are one use more."""
-    cdef Py_ssize_t uses = kernel.num_params + 1 + declared
-    if count != kernel.num_params:
-        raise TypeError(f"{kernel.name}: expected {kernel.num_params} "
-                        f"argument{'' if kernel.num_params == 1 else 's'}, got {count}\n"
-                        f"  {kernel.signature_}")
-    packed.heap = PyMem_Malloc(uses * sizeof(Use) + kernel.param_bytes)
-    if packed.heap == NULL:
-        raise MemoryError()
-    packed.uses = <Use*>packed.heap
-    packed.blob = <char*>packed.heap + uses * sizeof(Use)
-    return 0
-
-
-cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** args,
-               const Geometry* geometry, Arguments* packed):
-    """The parameters' bytes and uses; returns the Buffers that are outside, or None.
-
-    Nothing is ordered or recorded before every argument was found good.
-    """
+cdef int launch_packed(Launch self, Kernel kernel, PyObject** args, char* blob, Use* uses,
+                       list declared) except -1:
+    """Nothing is ordered or recorded before every argument was found good."""
+    cdef int ordinal = current_ordinal()
+    cdef Stream current = current_stream(ordinal)
+    cdef LoadedFunction function = <LoadedFunction>kernel.load(ordinal)
     cdef Param* param = kernel.params
     cdef Use* use = packed.uses
     cdef PyObject* value
     cdef Buffer buffer
     cdef Block* block
     cdef list foreign = None
-    cdef int i
-    memset(packed.blob, 0, kernel.param_bytes)
-    try:
-        for i in range(kernel.num_params):
-            value = args[i]
-            if param.code == POINTER or (param.code == WORD64 and is_memory(<object>value)):
-                if isinstance(<object>value, Buffer):
-                    buffer = <Buffer>value
-                elif <object>value is None:
-                    param += 1
-                    continue
-                else:
+    cdef int i, num_uses = 0
+    cdef unsigned long long threads
+    memset(blob, 0, kernel.param_bytes)
+    for i in range(kernel.num_params):
+        value = args[i]
+        if param.code == POINTER or (param.code == WORD64 and is_memory(<object>value)):
+            if isinstance(<object>value, Buffer):
+                buffer = <Buffer>value
+            elif <object>value is None:
+                param += 1
+                continue
+            else:
+                try:
                     buffer = pointer_argument(<object>value, param.writes)
                 block = live_block(buffer)
                 if block.ordinal != ordinal and block.kind != PINNED_MEMORY \

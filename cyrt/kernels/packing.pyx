@@ -1,5 +1,6 @@
 """Scalars and structs as kernel parameters: converted as declared, checked for range."""
 
+from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.complex cimport PyComplex_AsCComplex, Py_complex
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_AsDouble, PyFloat_CheckExact
@@ -156,19 +157,25 @@ cdef as_integer_object(value):
 
 
 cdef int pack_bytes(object value, unsigned int size, char* target) except -1:
-    """A struct or array by value: bytes, or a NumPy scalar or array, of exactly its size."""
+    """A struct or array by value: bytes, or what has them, of exactly its size."""
     cdef bytes raw
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        raw = bytes(value)
-    elif hasattr(value, "tobytes") and hasattr(value, "dtype"):
+    cdef str advice = ""
+    if hasattr(value, "tobytes") and hasattr(value, "dtype"):
+        dtype = value.dtype
+        if getattr(dtype, "hasobject", False) or not getattr(dtype, "isnative", True):
+            raise TypeError(f"expected {size} bytes in this machine's byte order, got {dtype}")
+        if dtype.names and not dtype.isalignedstruct:
+            advice = "; np.dtype(..., align=True) pads as C does"
         raw = value.tobytes()
+    elif PyObject_CheckBuffer(value):       # bytes, a memoryview, a ctypes structure
+        raw = bytes(value)
     elif PyIndex_Check(value) and size in (1, 2, 4, 8):     # an enumeration
         return pack_word(size, value, target)
     else:
-        raise TypeError(f"expected {size} bytes: a bytes object or a NumPy structured scalar, got "
-                        f"{type(value).__name__}")
+        raise TypeError(f"expected {size} bytes: a bytes object, a NumPy structured scalar or a "
+                        f"ctypes structure, got {type(value).__name__}")
     if len(raw) != size:
-        raise ValueError(f"expected {size} bytes, got {len(raw)}")
+        raise ValueError(f"expected {size} bytes, got {len(raw)}{advice}")
     memcpy(target, PyBytes_AS_STRING(raw), size)
     return 0
 
@@ -212,9 +219,8 @@ cdef int pack_value(Param* param, object value, char* target) except -1:
     if WORD8 <= code <= WORD64:
         return pack_word(param.size, value, target)
     if code == C64 or code == C128:
-        if isinstance(value, (bytes, bytearray, memoryview)) \
-                or getattr(value, "ndim", 0) != 0 or getattr(getattr(value, "dtype", None),
-                                                             "names", None):
+        if PyObject_CheckBuffer(value) and (
+                not hasattr(value, "dtype") or value.ndim != 0 or value.dtype.names):
             return pack_bytes(value, param.size, target)
         return pack_complex(code, value, target)
     return pack_bytes(value, param.size, target)
