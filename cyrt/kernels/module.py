@@ -100,6 +100,9 @@ class Module:
         for what, given in (("names", names), ("options", options)):
             if isinstance(given, str):
                 raise TypeError(f"{what}: expected a sequence of str, got the str {given!r}")
+        for what, texts in (("headers", headers), ("define", define)):
+            if texts is not None and not isinstance(texts, Mapping):
+                raise TypeError(f"{what}: expected a mapping by name, got {type(texts).__name__}")
         self._how: dict[str, Any] = {
             "options": tuple(options), "headers": dict(headers or {}), "define": dict(define or {}),
         }

@@ -107,6 +107,7 @@ SCALARS = {
     "float": ("f", [1.5, 3, np.float64(2.25), float("inf"), -0.0, np.float16(0.5)],
               [1e300, "1", 1j, None, [1.0]]),
     "double": ("d", [1e300, 7, np.float32(1.5)], ["1", 1j, None]),
+    "long double": ("d", [0.1, -3], ["1", 1j, None, [1.0]]),
     "__half": ("e", [0.5, 65504.0, 1, float("-inf")], [1e6, "x"]),
 }
 
@@ -166,6 +167,59 @@ def test_structs_by_value():
         kernel[1, 1](bytes(31), bytes(16), out)
     with pytest.raises(TypeError, match="expected 16 bytes: a bytes object"):
         kernel[1, 1](plane.tobytes(), 1.5, out)
+    with pytest.raises(ValueError, match=r"argument 2 \(float4.*expected 16 bytes, got 12"):
+        kernel[1, 1](plane, np.zeros(3, np.float32), out)
+
+
+class Pair(ctypes.Structure):
+    _fields_ = (("a", ctypes.c_int16), ("b", ctypes.c_double))
+
+
+PAIR = [("a", "i2"), ("b", "f8")]
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return cyrt.Kernel("struct Pair { short a; double b; };"
+                       'extern "C" __global__ void use(Pair p, double* out) { *out = p.a + p.b; }',
+                       "use")
+
+
+@pytest.mark.parametrize("value", [
+    Pair(3, 0.5), np.array((3, 0.5), np.dtype(PAIR, align=True)),
+    np.array([(3, 0.5)], np.dtype(PAIR, align=True))[0], struct.pack("hxxxxxxd", 3, 0.5),
+    memoryview(struct.pack("hxxxxxxd", 3, 0.5)), bytearray(struct.pack("hxxxxxxd", 3, 0.5)),
+])
+def test_structs_from_all_that_has_bytes(pair, value):
+    out = cyrt.Buffer(8)
+    pair[1, 1](value, out)
+    assert host(out, np.float64)[0] == 3.5
+
+
+@pytest.mark.parametrize(("value", "error", "match"), [
+    (np.zeros((), PAIR), ValueError, r"expected 16 bytes, got 10; np\.dtype\(.*align=True\)"),
+    (np.zeros((), np.dtype(PAIR, align=True).newbyteorder(">")), TypeError, "byte order"),
+    (np.array([1, 2], object), TypeError, "expected 16 bytes .* got object"),
+    ((3, 0.5), TypeError, "a NumPy structured scalar or a ctypes structure, got tuple"),
+    (b"3", ValueError, "expected 16 bytes, got 1$"), (None, TypeError, "got NoneType"),
+])
+def test_structs_refused(pair, value, error, match):
+    with pytest.raises(error, match=rf"(?m)use: argument 1 \(Pair p\): .*{match}"):
+        pair[1, 1](value, cyrt.Buffer(8))
+
+
+def test_launches_are_called_in_every_way(saxpy):
+    x, y = device(np.ones(1, np.float32)), device(np.zeros(1, np.float32))
+    launch, args = saxpy[1, 1], (1.0, x, y, 1)
+    launch(*args)
+    launch(1.0, x, y, 1, writes=[y])
+    launch(*args, **{"reads": [x]})
+    launch.__call__(*args)
+    list(map(launch, *([a] for a in args)))
+    assert host(y, np.float32)[0] == 5
+    for bad in ({"n": 1}, {"reads": [], "a": 2}):
+        with pytest.raises(TypeError, match="unexpected keyword"):
+            launch(*args, **bad)
 
 
 def test_large_parameters():

@@ -114,7 +114,7 @@ def test_declared_foreign_memory_commits(module, memory, encoder):
 
 
 def test_more_memory_than_fits_the_stack(module, memory):
-    (x, y, _), _ = memory
+    (_, y, _), _ = memory
     many = [cyrt.Buffer(512) for _ in range(100)]
     module["store"][1, N](view(y), 8.0, reads=many, writes=[y])
     assert first(y) == 8
