@@ -111,6 +111,7 @@ class Module:
             path = Path(code)
             code = _read(path)
             if isinstance(code, str):
+                # NVRTC looks beside the file by itself; who reads the options has to know.
                 self._how["options"] += (f"-I{path.absolute().parent}",)
                 self._how["filename"] = os.fspath(path)
         if not isinstance(code, (str, bytes, bytearray, memoryview)):

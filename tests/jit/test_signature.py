@@ -73,6 +73,7 @@ def test_declaration_is_read(text, shown):
         ("half", "f16", 2, 2),
         ("__nv_bfloat16", "bf16", 2, 2),
         ("const double", "f64", 8, 8),
+        ("long double", "f64", 8, 8),
         ("float2", "c64", 8, 8),
         ("cuDoubleComplex", "c128", 16, 16),
         ("thrust::complex<float>", "c64", 8, 8),

@@ -122,16 +122,17 @@ def test_tuning_picks_the_fastest_and_leaves_the_arguments(cache):
 
 
 def test_choices_are_kept_for_later_processes(cache):
-    cyrt.Kernel(PICKY, "picky").tune(256, [zeros(256), 256], BLOCKS)
+    cyrt.Kernel(PICKY, "picky").tune(256, [zeros(256), 256], [96])
     (path,) = cache.iterdir()
     assert stat.S_IMODE(cache.stat().st_mode) == 0o700
     told = json.loads(path.read_text())
-    assert (told["kernel"], told["block"], told["elements"]) == ("picky", 64, [256, 511])
+    assert (told["kernel"], told["block"], told["elements"]) == ("picky", 96, [256, 511])
     assert told["device"] == cyrt.Device().name
     again = cyrt.Kernel(PICKY, "picky")
-    assert again.suggest(300) == (5, 64)
-    untuned = cyrt.Kernel(PICKY + "\n", "picky")
-    assert again.suggest(512)[1] == untuned.suggest(512)[1]
+    assert again.suggest(300) == (4, 96)
+    assert again.suggest(512)[1] != 96
+    assert again.suggest(300, smem=64)[1] != 96
+    assert cyrt.Kernel(PICKY + "\n", "picky").suggest(300)[1] != 96
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"{\"block\": \"64\"}", b"{\"block\": 4096}",
