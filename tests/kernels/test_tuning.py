@@ -157,8 +157,9 @@ def test_a_cache_that_cannot_be_written_warns(cache):
 def test_without_a_cache_the_choice_lasts_as_long_as_the_kernel(python, tmp_path):
     done = python(f"""
         import cyrt
-        kernel = cyrt.Kernel({ADD!r}, "add")
-        print(kernel.tune(64, (cyrt.Buffer(256), 1, 64), [96]), kernel.suggest(64))
+        kernel, x = cyrt.Kernel({ADD!r}, "add"), cyrt.Buffer(256)
+        x.fill(0)
+        print(kernel.tune(64, (x, 1, 64), [96]), kernel.suggest(64))
     """, CYRT_CACHE="0", CYRT_CACHE_DIR=str(tmp_path / "cache"))
     assert done.stdout.split() == ["96", "(1,", "96)"], done.stderr
     assert not (tmp_path / "cache").exists()
