@@ -1,6 +1,7 @@
 # Memory that a kernel uses: its pointer arguments, and what is declared beside them.
 
 from cyrt.graph.hazards cimport Use
+from cyrt.kernels.packing cimport Param
 from cyrt.runtime.memory cimport Buffer
 from cyrt.runtime.state cimport Block
 
@@ -14,3 +15,5 @@ cdef object wrong_device(const Block* block, int ordinal)
 cdef list declared_memory(str name, reads, writes)
 # Adds them to a launch's foreign Buffers (or None) and uses; returns both, the uses by their count.
 cdef tuple use_declared(str name, list declared, int ordinal, list foreign, Use* uses, int count)
+# The Buffers that a launch writes, as far as its arguments and `writes=` tell.
+cdef list written_memory(str name, const Param* params, tuple args, reads, writes)

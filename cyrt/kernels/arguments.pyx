@@ -3,6 +3,7 @@
 import numpy as np
 
 from cyrt.graph.hazards cimport Use
+from cyrt.kernels.packing cimport Param
 from cyrt.runtime.interop cimport as_buffer
 from cyrt.runtime.memory cimport Buffer, live_block
 from cyrt.runtime.state cimport Block, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY
@@ -61,3 +62,15 @@ cdef tuple use_declared(str name, list declared, int ordinal, list foreign, Use*
             uses[count].write = write
             count += 1
     return foreign, count
+
+
+cdef list written_memory(str name, const Param* params, tuple args, reads, writes):
+    found = [buffer for buffer, write in declared_memory(name, reads, writes) if write]
+    for i, value in enumerate(args):
+        if not params[<int>i].writes or value is None or not is_memory(value):
+            continue
+        try:
+            found.append(value if isinstance(value, Buffer) else as_buffer(value, True))
+        except (TypeError, ValueError):
+            continue        # a launch says what is wrong with it
+    return found

@@ -1,8 +1,6 @@
 # cython: freethreading_compatible=False
 """A kernel: one function of device code, and ``kernel[grid, block](...)``."""
 
-from functools import partial
-
 cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
@@ -17,7 +15,7 @@ from cyrt.graph.encoder cimport (
 from cyrt.graph.hazards cimport Use
 from cyrt.graph.recording cimport CLUSTER, COOPERATIVE
 from cyrt.kernels.arguments cimport (
-    declared_memory, is_memory, pointer_argument, use_declared, wrong_device,
+    declared_memory, is_memory, pointer_argument, use_declared, written_memory, wrong_device,
 )
 from cyrt.kernels.geometry cimport (
     check_cluster, check_cooperative, cover, dimension, dynamic_smem, element_count,
@@ -313,17 +311,11 @@ cdef class Kernel:
         """
         from cyrt.kernels import tuning
 
-        values = tuple(args)
-        n = element_count(self.name, n)
-        if n == 0:
-            raise ValueError(f"{self.name}: n: expected at least 1 element to tune with")
-        launches = {}
-        for block in tuning.checked_blocks(self, blocks):
-            grid, block = cover(self.name, n, block)
-            launches[block] = partial(self[grid, block, smem], *values, reads=reads, writes=writes)
-        block = tuning.fastest(launches, written_memory(self, values, reads, writes))
+        values, n = tuple(args), element_count(self.name, n)
+        written = written_memory(self.name, self.params, values[:self.num_params], reads, writes)
+        block = tuning.choose(self, n, blocks, dynamic_smem(smem), written, values,
+                              {"reads": reads, "writes": writes})
         self.blocks[current_ordinal(), n.bit_length(), smem] = block
-        tuning.remember(self, n, smem, block)
         return block
 
     cdef object block_for(self, n, unsigned int smem):
@@ -404,18 +396,6 @@ cdef int bad_argument(Kernel kernel, int index, error) except -1:
     raise type(error)(
         f"{kernel.name}: argument {index + 1} ({parameter.type}{name}): {error}\n"
         f"  {kernel.signature_}") from None
-
-
-cdef list written_memory(Kernel kernel, tuple args, reads, writes):
-    """The Buffers that a launch writes, as far as its arguments and `writes` tell."""
-    found = [buffer for buffer, write in declared_memory(kernel.name, reads, writes) if write]
-    for i, value in enumerate(args[:kernel.num_params]):
-        if kernel.params[<int>i].writes and value is not None and is_memory(value):
-            try:
-                found.append(value if isinstance(value, Buffer) else pointer_argument(value, True))
-            except (TypeError, ValueError) as error:
-                bad_argument(kernel, i, error)
-    return found
 
 
 cdef int launch(Launch self, PyObject** args, Py_ssize_t given, list declared) except -1:

@@ -14,9 +14,11 @@ import os
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from operator import index
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from cyrt import settings
 from cyrt.runtime.device import Device
@@ -31,37 +33,52 @@ _REPEATS = 16           # launches in a sample, at most
 _SAMPLE_SECONDS = 1e-3  # that a sample should last
 
 
-def checked_blocks(kernel: Kernel, blocks: Iterable[int]) -> list[int]:
-    """The blocks to try, those the kernel allows.
+def choose(
+    kernel: Kernel,
+    n: int,
+    blocks: Iterable[SupportsIndex],
+    smem: int,
+    written: Sequence[Buffer],
+    args: tuple[Any, ...],
+    declared: dict[str, Any],
+) -> int:
+    """The fastest of the blocks, remembered; what the kernel writes is put back.
 
-    Raises
-    ------
-    TypeError, ValueError
-        One is no number of threads, or none is allowed.
+    Parameters
+    ----------
+    written : sequence of Buffers
+        What it writes.
+    args, declared
+        Its arguments, and ``reads=`` and ``writes=``.
     """
+    if n == 0:
+        raise ValueError(f"{kernel.name}: n: expected at least 1 element to tune with")
+    launches = {
+        block: partial(kernel[-(-n // block), block, smem], *args, **declared)
+        for block in _allowed(kernel, blocks)
+    }
+    block = _fastest(launches, written)
+    _remember(kernel, n, smem, block)
+    return block
+
+
+def _allowed(kernel: Kernel, blocks: Iterable[SupportsIndex]) -> list[int]:
+    """The blocks that the kernel allows; an error where there is none."""
     given = list(blocks)
     for block in given:
         if isinstance(block, bool) or not hasattr(block, "__index__"):
             raise TypeError(f"blocks: expected numbers of threads, got {block!r}")
         if block.__index__() < 1:
             raise ValueError(f"blocks: expected numbers of at least 1, got {block}")
-    allowed = sorted({b.__index__() for b in given if b <= kernel.max_threads})
+    allowed = sorted({index(block) for block in given if index(block) <= kernel.max_threads})
     if not allowed:
         raise ValueError(f"{kernel.name}: blocks: expected one of at most {kernel.max_threads:,} "
                          f"threads, which the kernel allows, got {given}")
     return allowed
 
 
-def fastest(launches: dict[int, Callable[[], None]], written: Sequence[Buffer]) -> int:
-    """Time launches by events; what they write is as before when this returns.
-
-    Parameters
-    ----------
-    launches : dict
-        By block, what puts the kernel on the current stream.
-    written : sequence of Buffers
-        What the kernel writes.
-    """
+def _fastest(launches: dict[int, Callable[[], None]], written: Sequence[Buffer]) -> int:
+    """Time launches by events on the current stream."""
     aside = []
     for buffer in written:
         aside.append(Buffer(buffer.nbytes, buffer.device))
@@ -81,16 +98,15 @@ def fastest(launches: dict[int, Callable[[], None]], written: Sequence[Buffer]) 
         return begin.elapsed_time(end) / 1e3 / repeats
 
     try:
-        # The first round warms up, and tells how many launches make a sample.
-        repeats = {
-            block: min(_REPEATS, 1 + int(_SAMPLE_SECONDS / max(sample(launch, 1), 1e-9)))
-            for block, launch in launches.items()
-        }
+        # The first round warms up, and tells how many launches make a sample: as many for all,
+        # since a sample has a cost of its own.
+        shortest = min(sample(launch, 1) for launch in launches.values())
+        repeats = min(_REPEATS, 1 + int(_SAMPLE_SECONDS / max(shortest, 1e-9)))
         # Round by round: a clock that drifts moves all alike.
         times: dict[int, list[float]] = {block: [] for block in launches}
         for _ in range(_SAMPLES):
             for block, launch in launches.items():
-                times[block].append(sample(launch, repeats[block]))
+                times[block].append(sample(launch, repeats))
     finally:
         restore()
     return min(times, key=lambda block: median(times[block]))
@@ -111,7 +127,7 @@ def _path(identity: dict[str, object]) -> Path:
     return Path(settings.cache_dir()) / "tuning" / f"{key[:40]}.json"
 
 
-def remember(kernel: Kernel, n: int, smem: int, block: int) -> None:
+def _remember(kernel: Kernel, n: int, smem: int, block: int) -> None:
     """Keep the choice for later processes; a cache that cannot be written warns."""
     if not settings.get("CYRT_CACHE"):
         return

@@ -149,8 +149,9 @@ def test_a_cache_that_cannot_be_written_warns(cache):
     cache.parent.mkdir()
     cache.write_text("a file")
     kernel = cyrt.Kernel(ADD, "add")
-    with pytest.warns(RuntimeWarning, match=r"add: the tuned block cannot be kept"):
+    with pytest.warns(RuntimeWarning, match=r"add: the tuned block cannot be kept") as told:
         block = kernel.tune(64, (zeros(64), 1, 64), [32])
+    assert told[0].filename == __file__
     assert kernel.suggest(64) == (2, block)
 
 
