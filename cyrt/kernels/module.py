@@ -187,8 +187,9 @@ class Module:
         try:
             return loaded.variable(symbol)
         except KeyError:
-            raise KeyError(f"the module has no variable {name!r}; it has "
-                           f"{', '.join(full.values()) or 'none'}") from None
+            known = "a fatbin's go by their symbols" if loaded.variables is None \
+                else f"it has {', '.join(full.values()) or 'none'}"
+            raise KeyError(f"the module has no variable {name!r}; {known}") from None
 
     @property
     def _is_ptx(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import struct
 
 import numpy as np
 import pytest
@@ -108,6 +109,43 @@ def test_views_are_ordered_inside_a_batch(module, peek):
         assert encoder.stats()["commits"] == commits + 1
         assert {(0, 1), (1, 2), (2, 3)} <= {edge[:2] for edge in encoder.last_plan().edges}
         assert (read(out), read(view)) == ([40], [42])
+
+
+@only_graphs
+def test_constants_are_ordered_inside_a_batch(constant):
+    with cyrt.stream(cyrt.Stream()):
+        view, value, outs = constant.get_global("factor"), ints(0, 9), [ints(0), ints(0)]
+        encoder = cyrt.current_encoder()
+        encoder.commit()
+        constant["scale"][1, 1](outs[0])
+        view.copy_from(value)
+        constant["scale"][1, 1](outs[1])
+        encoder.commit()
+        assert {(0, 1), (1, 2)} == {edge[:2] for edge in encoder.last_plan().edges}
+        assert [read(out) for out in outs] == [[40], [90]]
+
+
+@only_graphs
+def test_code_that_hides_its_variables_is_ordered(only_emulated, peek, tmp_path):
+    """A fatbin, whose parts may be compressed: kernels may write, symbols are not known."""
+    ptx = compiler.compile(SOURCE, ["bump", "peek"], arch="compute_75").code + b"\0"
+    ptx += bytes(-len(ptx) % 8)
+    entry = struct.pack("<HHIQIIHHIIIQQQ", 1, 0x101, 64, len(ptx), 0, 0, 0, 8, 75, 0, 0, 17, 0, 0)
+    path = tmp_path / "code"
+    path.write_bytes(struct.pack("<IHHQ", 0xBA55ED50, 1, 16, 64 + len(ptx)) + entry + ptx)
+    module = cyrt.Module(path)
+    view, out = module.get_global("counter"), ints(0)
+    with cyrt.stream(cyrt.Stream()):
+        encoder = cyrt.current_encoder()
+        module["bump"][1, 1](1)
+        peek[1, 1](view, out)
+        module["bump"][1, 1](1)
+        encoder.commit()
+        assert {(0, 1), (1, 2)} <= {edge[:2] for edge in encoder.last_plan().edges}
+        assert (read(out), read(view)) == ([6], [7])
+    assert module.get_global("_ZN2ns4onlyE").nbytes == 4
+    with pytest.raises(KeyError, match="no variable 'only'; a fatbin's go by their symbols"):
+        module.get_global("only")
 
 
 def test_view_of_a_view_is_ordered(module):

@@ -160,7 +160,7 @@ def test_cubin_for_this_device():
     major, minor = cyrt.Device().compute_capability
     image = compiler.compile(SOURCE, ["mangled"], arch=f"sm_{major}{minor}")
     assert image.format == "cubin"
-    kernel = cyrt.Kernel(image.code, image.lowered["mangled"])
+    kernel = cyrt.Kernel(image.code, "mangled")
     a, b = cyrt.Buffer(4), cyrt.Buffer(4)
     a.fill(0)
     kernel[1, 1](a, b, 2)

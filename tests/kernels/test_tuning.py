@@ -21,7 +21,7 @@ extern "C" __global__ void add(int* x, int by, int n) {
 PICKY = """
 extern "C" __global__ void picky(int* x, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    int turns = blockDim.x == 64 ? 1 : 3000;
+    int turns = blockDim.x == 64 ? 1 : 300;
     for (int t = 0; t < turns; ++t) if (i < n) atomicAdd(x + i, 1);
 }
 """
