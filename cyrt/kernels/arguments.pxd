@@ -11,7 +11,7 @@ cdef bint is_memory(object value)
 cdef Buffer pointer_argument(object value, bint writes)
 # Memory of one device in a kernel's hands on another.
 cdef object wrong_device(const Block* block, int ordinal)
-# [(Buffer, whether it is written)] of `reads=` and `writes=`.
+# [(Buffer, whether it is written)] of `reads=` and `writes=`; None where neither is given.
 cdef list declared_memory(str name, reads, writes)
 # Adds them to a launch's foreign Buffers (or None) and uses; returns both, the uses by their count.
 cdef tuple use_declared(str name, list declared, int ordinal, list foreign, Use* uses, int count)

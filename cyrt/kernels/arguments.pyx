@@ -28,6 +28,8 @@ cdef object wrong_device(const Block* block, int ordinal):
 
 cdef list declared_memory(str name, reads, writes):
     cdef list found = []
+    if reads is None and writes is None:
+        return None
     for what, given, write in (("reads", reads, False), ("writes", writes, True)):
         if given is not None and not isinstance(given, (list, tuple)):
             raise TypeError(f"{name}: {what}: expected a list of Buffers and arrays, got "
@@ -65,7 +67,7 @@ cdef tuple use_declared(str name, list declared, int ordinal, list foreign, Use*
 
 
 cdef list written_memory(str name, const Param* params, tuple args, reads, writes):
-    found = [buffer for buffer, write in declared_memory(name, reads, writes) if write]
+    found = [buffer for buffer, write in declared_memory(name, reads, writes) or () if write]
     for i, value in enumerate(args):
         if not params[<int>i].writes or value is None or not is_memory(value):
             continue

@@ -71,6 +71,8 @@ cdef unsigned int dynamic_smem(value) except? 0xffffffff:
 
 
 cdef object element_count(str name, n):
+    if PyLong_CheckExact(n) and n >= 0:
+        return n
     if isinstance(n, bool) or not hasattr(n, "__index__"):
         raise TypeError(f"{name}: n: expected a number of elements, got {n!r}")
     if n.__index__() < 0:

@@ -97,8 +97,7 @@ cdef class Launch:
             freed or of another device, or the geometry is more than the kernel or device allows.
         """
         launch(self, PySequence_Fast_ITEMS(args), len(args),
-               None if reads is None and writes is None
-               else declared_memory(self.kernel.name, reads, writes))
+               declared_memory(self.kernel.name, reads, writes))
 
     def __repr__(self):
         return (f"<{self.kernel.name}[{triple(self.geometry.grid)}, {triple(self.geometry.block)}"
@@ -276,7 +275,8 @@ cdef class Kernel:
         """
         grid, block = self.suggest(n, smem)
         if grid:
-            self[grid, block, smem](*args, reads=reads, writes=writes)
+            launch(self[grid, block, smem], PySequence_Fast_ITEMS(args), len(args),
+                   declared_memory(self.name, reads, writes))
 
     def tune(self, n, args, blocks=(32, 64, 128, 256, 512, 1024), *, smem=0, reads=None,
              writes=None):
