@@ -9,9 +9,7 @@ from libc.string cimport memcpy, memset
 from cyrt import settings
 from cyrt.driver.table cimport MAX_DEVICES, cu
 from cyrt.graph cimport encoder as encoders
-from cyrt.graph.encoder cimport (
-    CommandEncoder, check_buffers, encoder_of, record_kernel, uses_of,
-)
+from cyrt.graph.encoder cimport CommandEncoder, encoder_of, record_kernel
 from cyrt.graph.hazards cimport Use
 from cyrt.graph.recording cimport CLUSTER, COOPERATIVE
 from cyrt.kernels.arguments cimport (
@@ -31,22 +29,6 @@ from cyrt.runtime.module cimport LoadedFunction, allow_smem, set_layout
 from cyrt.runtime.pool cimport is_outside
 from cyrt.runtime.state cimport Block, StreamState, MANAGED_MEMORY, PINNED_MEMORY
 from cyrt.runtime.stream cimport current_state
-
-cdef extern from *:
-    """
-    /* Calls of the type's objects go to the function in their field, with no tuple made. */
-    static void cyrt_call_by_vector(PyTypeObject* type, Py_ssize_t offset) {
-        type->tp_vectorcall_offset = offset;
-        type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
-        PyType_Modified(type);
-    }
-    static inline PyObject** cyrt_items(PyObject* tuple) {
-        return ((PyTupleObject*)tuple)->ob_item;
-    }
-    """
-    void cyrt_call_by_vector(object, Py_ssize_t)
-    PyObject** cyrt_items(object)
-    Py_ssize_t PyVectorcall_NARGS(size_t)
 
 cdef enum:
     STACK_BYTES = 1024          # parameters that need no allocation
@@ -345,6 +327,19 @@ cdef Launch unbound = Launch.__new__(Launch)
 offer_vectorcall(unbound, &unbound.vectorcall)
 
 
+cdef int read_geometry(Kernel self, config) except -1:
+    """Keep the last one: in a loop with constants it is one object."""
+    cdef Geometry geometry
+    if not isinstance(config, tuple) or not 2 <= len(<tuple>config) <= 3:
+        raise TypeError(f"{self.name}[...]: expected [grid, block] or [grid, block, smem], got "
+                        f"{config!r}")
+    dimension((<tuple>config)[0], "grid", geometry.grid)
+    dimension((<tuple>config)[1], "block", geometry.block)
+    geometry.smem = dynamic_smem((<tuple>config)[2]) if len(<tuple>config) == 3 else 0
+    self.geometry, self.config = geometry, config
+    return 0
+
+
 cdef int adopt(Kernel self, module, str name) except -1:
     cdef int ordinal = current_ordinal()
     cdef LoadedFunction function
@@ -398,25 +393,18 @@ cdef int bad_argument(Kernel kernel, int index, error) except -1:
         f"  {kernel.signature_}") from None
 
 
-cdef int launch(Launch self, PyObject** args, Py_ssize_t given, list declared) except -1:
+cdef int launch(Launch self, PyObject** args, Py_ssize_t count, list declared) except -1:
+    cdef StreamState* stream = current_state(current_ordinal())
     cdef Kernel kernel = self.kernel
     cdef LoadedFunction function = kernel.load(stream.ordinal)
     cdef char[STACK_BYTES] stack_bytes
     cdef Use[STACK_PARAMS] stack_uses
-    cdef char* blob = stack_bytes
-    cdef Use* uses = stack_uses
-    cdef void* heap = NULL
-    if given != count:
-        raise TypeError(f"{kernel.name}: expected {count} argument{'' if count == 1 else 's'}, got "
-                        f"{given}\n  {kernel.signature_}")
-    if declared is not None:
-        room += len(declared)
-    if kernel.param_bytes > STACK_BYTES or room > STACK_PARAMS:
-        heap = PyMem_Malloc(room * sizeof(Use) + kernel.param_bytes)
-        if heap == NULL:
-            raise MemoryError()
-        uses = <Use*>heap
-        blob = <char*>heap + room * sizeof(Use)
+    cdef Arguments packed
+    cdef list foreign
+    packed.blob, packed.uses, packed.heap = stack_bytes, stack_uses, NULL
+    if count != kernel.num_params or kernel.param_bytes > STACK_BYTES \
+            or kernel.num_params >= STACK_PARAMS or declared is not None:
+        make_room(kernel, count, len(declared or ()), &packed)
     try:
         foreign = pack(kernel, function, stream.ordinal, args, &self.geometry, &packed)
         if declared is not None:
@@ -429,31 +417,46 @@ cdef int launch(Launch self, PyObject** args, Py_ssize_t given, list declared) e
     return 0
 
 
-cdef int launch_packed(Launch self, Kernel kernel, PyObject** args, char* blob, Use* uses,
-                       list declared) except -1:
-    """Nothing is ordered or recorded before every argument was found good."""
-    cdef int ordinal = current_ordinal()
-    cdef Stream current = current_stream(ordinal)
-    cdef LoadedFunction function = <LoadedFunction>kernel.load(ordinal)
+cdef int make_room(Kernel kernel, Py_ssize_t count, Py_ssize_t declared,
+                   Arguments* packed) except -1:
+    """Heap memory for more than lies on the stack; the module's variables are one use more."""
+    cdef Py_ssize_t uses = kernel.num_params + 1 + declared
+    if count != kernel.num_params:
+        raise TypeError(f"{kernel.name}: expected {kernel.num_params} "
+                        f"argument{'' if kernel.num_params == 1 else 's'}, got {count}\n"
+                        f"  {kernel.signature_}")
+    packed.heap = PyMem_Malloc(uses * sizeof(Use) + kernel.param_bytes)
+    if packed.heap == NULL:
+        raise MemoryError()
+    packed.uses = <Use*>packed.heap
+    packed.blob = <char*>packed.heap + uses * sizeof(Use)
+    return 0
+
+
+cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** args,
+               const Geometry* geometry, Arguments* packed):
+    """The parameters' bytes and uses; returns the Buffers that are outside, or None.
+
+    Nothing is ordered or recorded before every argument was found good.
+    """
     cdef Param* param = kernel.params
     cdef Use* use = packed.uses
     cdef PyObject* value
     cdef Buffer buffer
     cdef Block* block
     cdef list foreign = None
-    cdef int i, num_uses = 0
-    cdef unsigned long long threads
-    memset(blob, 0, kernel.param_bytes)
-    for i in range(kernel.num_params):
-        value = args[i]
-        if param.code == POINTER or (param.code == WORD64 and is_memory(<object>value)):
-            if isinstance(<object>value, Buffer):
-                buffer = <Buffer>value
-            elif <object>value is None:
-                param += 1
-                continue
-            else:
-                try:
+    cdef int i
+    memset(packed.blob, 0, kernel.param_bytes)
+    try:
+        for i in range(kernel.num_params):
+            value = args[i]
+            if param.code == POINTER or (param.code == WORD64 and is_memory(<object>value)):
+                if isinstance(<object>value, Buffer):
+                    buffer = <Buffer>value
+                elif <object>value is None:
+                    param += 1
+                    continue
+                else:
                     buffer = pointer_argument(<object>value, param.writes)
                 block = live_block(buffer)
                 if block.ordinal != ordinal and block.kind != PINNED_MEMORY \
@@ -484,8 +487,8 @@ cdef int launch_packed(Launch self, Kernel kernel, PyObject** args, char* blob, 
     return foreign
 
 
-cdef int replace_uses(CommandEncoder encoder, LoadedFunction function, reads, writes,
-                      Arguments* packed, list foreign) except -1:
+cdef list replace_uses(Kernel kernel, LoadedFunction function, list declared, reads, writes,
+                       list foreign, Arguments* packed):
     """The lists take the place of what the signature says; a module's variables stay."""
     cdef int i, count = 0
     for i in range(packed.num_uses):
@@ -493,18 +496,14 @@ cdef int replace_uses(CommandEncoder encoder, LoadedFunction function, reads, wr
                 or packed.uses[i].block == function.module.globals:
             packed.uses[count] = packed.uses[i]
             count += 1
-    if reads is not None:
-        count += uses_of(encoder, reads, "reads", False, packed.uses + count, foreign)
-    if writes is not None:
-        count += uses_of(encoder, writes, "writes", True, packed.uses + count, foreign)
-    packed.num_uses = count
-    return 0
+    foreign, packed.num_uses = use_declared(kernel.name, declared, function.module.ordinal,
+                                            foreign, packed.uses, count)
+    return foreign
 
 
 cdef int add_kernel(CommandEncoder encoder, kernel, grid, block, args, smem, cluster,
                     bint cooperative, reads, writes) except -1:
     """``encoder.add_kernel``."""
-    cdef bint declared = reads is not None or writes is not None
     cdef unsigned int flags = 0
     cdef unsigned int[3] sizes
     cdef Geometry geometry
@@ -512,7 +511,7 @@ cdef int add_kernel(CommandEncoder encoder, kernel, grid, block, args, smem, clu
     cdef LoadedFunction function
     cdef Kernel self
     cdef tuple values
-    cdef list foreign
+    cdef list declared, foreign
     if not isinstance(kernel, Kernel):
         raise TypeError(f"add_kernel: expected a Kernel, got {type(kernel).__name__}")
     self = <Kernel>kernel
@@ -521,15 +520,13 @@ cdef int add_kernel(CommandEncoder encoder, kernel, grid, block, args, smem, clu
     dimension(block, "block", geometry.block)
     geometry.smem = dynamic_smem(smem)
     values = tuple(args)
-    for what, given in (("reads", reads), ("writes", writes)):
-        check_buffers(given, what)
-    make_room(self, len(values), len(reads or ()) + len(writes or ()), &packed)
+    declared = declared_memory(self.name, reads, writes)
+    make_room(self, len(values), len(declared or ()), &packed)
     try:
-        foreign = pack(self, function, encoder.state.ordinal, cyrt_items(values), &geometry,
-                       &packed)
-        if declared:
-            foreign = foreign or []
-            replace_uses(encoder, function, reads, writes, &packed, foreign)
+        foreign = pack(self, function, encoder.state.ordinal, PySequence_Fast_ITEMS(values),
+                       &geometry, &packed)
+        if declared is not None:
+            foreign = replace_uses(self, function, declared, reads, writes, foreign, &packed)
         if cluster is not None:
             dimension(cluster, "cluster", sizes)
             check_cluster(self.name, function, &geometry, sizes)
@@ -538,17 +535,10 @@ cdef int add_kernel(CommandEncoder encoder, kernel, grid, block, args, smem, clu
             check_cooperative(self.name, function, &geometry)
             flags |= COOPERATIVE
         record_kernel(encoder, function, &geometry, packed.blob, packed.uses, packed.num_uses,
-                      foreign or None, self.opaque and not declared, flags, sizes)
+                      foreign, self.opaque and declared is None, flags, sizes)
     finally:
         PyMem_Free(packed.heap)
     return 0
 
 
-cdef int enable_vectorcall() except -1:
-    cdef Launch any = Launch.__new__(Launch)
-    cyrt_call_by_vector(Launch, <char*>&any.vectorcall - <char*><PyObject*>any)
-    return 0
-
-
-enable_vectorcall()
 encoders.add_kernel = add_kernel
