@@ -107,7 +107,6 @@ SETTINGS: dict[str, Setting] = {
         _switch, False, "1: an NVTX range around each commit, by the package nvtx",
     ),
     "CYRT_PDL": Setting(_switch, True, "0: no programmatic edges between kernels"),
-    "CYRT_CACHE": Setting(_switch, True, "0: no cache of compiled kernels on disk"),
     "CYRT_CACHE_DIR": Setting(str, None, "folder for compiled kernels; default: the user's cache"),
     "CYRT_EXIT_TIMEOUT": Setting(
         _seconds, 5.0, "seconds that the interpreter's exit waits for work in flight",
