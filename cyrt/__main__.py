@@ -1,4 +1,4 @@
-"""``python -m cyrt``: what is installed, the benchmarks, and pictures of what a script launches."""
+"""``python -m cyrt``: what is installed, benchmarks, pictures of batches, the kernel cache."""
 
 from __future__ import annotations
 
@@ -29,6 +29,13 @@ def main(arguments: list[str] | None = None) -> int:
     graph.add_argument("-o", required=True, metavar="FILE", dest="svg",
                        help="the picture to write, an SVG")
     graph.add_argument("--dot", metavar="FILE", help="write Graphviz's language there as well")
+    cache = commands.add_parser("cache", help="the compiled kernels kept on disk")
+    actions = cache.add_subparsers(dest="action", required=True, metavar="ACTION")
+    actions.add_parser("list", help="kernels, architecture, size and age of each entry")
+    show = actions.add_parser("show", help="one entry in full")
+    show.add_argument("key", metavar="KEY", help="as `list` shows it, or how it begins")
+    actions.add_parser("clear", help="remove all entries")
+    actions.add_parser("verify", help="check every entry's checksum")
 
     given = sys.argv[1:] if arguments is None else arguments
     end = given.index("--") if "--" in given else len(given)
@@ -44,6 +51,10 @@ def main(arguments: list[str] | None = None) -> int:
         from cyrt import info
 
         return info.show()
+    if options.command == "cache":
+        from cyrt.jit import listing
+
+        return listing.run(options.action, getattr(options, "key", None))
     from cyrt import bench as benchmarks
 
     return benchmarks.run(options.case, rounds=options.rounds, others=options.peers,

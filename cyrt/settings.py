@@ -107,7 +107,18 @@ SETTINGS: dict[str, Setting] = {
         _switch, False, "1: an NVTX range around each commit, by the package nvtx",
     ),
     "CYRT_PDL": Setting(_switch, True, "0: no programmatic edges between kernels"),
+    "CYRT_CACHE": Setting(_switch, True, "0: compiled kernels are neither read from disk nor kept"),
     "CYRT_CACHE_DIR": Setting(str, None, "folder for compiled kernels; default: the user's cache"),
+    "CYRT_CACHE_SIZE": Setting(
+        _size, 1 << 30, "bytes of compiled kernels on disk, at most; the least used go first",
+    ),
+    "CYRT_JIT_DUMP": Setting(
+        str, None, "folder for each compilation's source, PTX, cubin and log; nothing is taken "
+        "from the cache then",
+    ),
+    "CYRT_LINEINFO": Setting(
+        _switch, False, "1: source lines in what is compiled at run time, for profilers",
+    ),
     "CYRT_EXIT_TIMEOUT": Setting(
         _seconds, 5.0, "seconds that the interpreter's exit waits for work in flight",
     ),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import builtins
 import threading
 
+import numpy as np
 import pytest
 
+from cyrt.driver import table
 from cyrt.driver.errors import CompileError, CudaError
-from cyrt.jit import compiler
+from cyrt.jit import build, compiler, nvrtc, toolchain
 from cyrt.jit.compiler import architecture, compile
 from cyrt.jit.signature import from_declaration, from_mangled
 from cyrt.jit.source import declared_kernels
@@ -48,14 +50,14 @@ def test_cubin(arch):
 
 def test_probes_leave_nothing_in_the_code(monkeypatch):
     probed = compile(SAXPY, arch=PTX)
-    monkeypatch.setattr(compiler, "_probes", lambda names, declared: {})
+    monkeypatch.setattr(build, "_probes", lambda names, declared: {})
     assert compile(SAXPY, arch=PTX).code == probed.code
 
 
 def test_one_compilation_is_enough(monkeypatch):
     runs = []
-    run = compiler._run
-    monkeypatch.setattr(compiler, "_run", lambda *a: runs.append(a) or run(*a))
+    run = nvrtc.run
+    monkeypatch.setattr(nvrtc, "run", lambda *a, **k: runs.append(a) or run(*a, **k))
     source = SAXPY + "\ntemplate<class T> __global__ void t(T* x) {}"
     compile(source, ["saxpy", "t<float>"], arch=PTX)
     assert len(runs) == 1
@@ -390,9 +392,24 @@ def test_own_headers_and_macros():
         source,
         arch=PTX,
         headers={"mine.h": "typedef float T;", "stdint.h": ""},
-        define={"N": 4, "FAST": True, "EMPTY": None},
+        define={"N": 4},
     )
     assert str(image.signatures["k"]) == "void k(float* x)"
+
+
+def test_macros_of_every_type():
+    source = """
+    static_assert(N == -3 && F == 0.5 && SMALL < 1e-9 && NO == 0 && YES == 1 && NONE == 1);
+    extern "C" __global__ void k(T* x) {}
+    static_assert(sizeof(T) == 4 && SEEN == -3 && SQUARE(3) == 9 && WIDE == 70000);
+    """
+    define = {
+        "N": -3, "F": 0.5, "SMALL": 1e-10, "NO": False, "YES": True, "NONE": None,
+        "T": "unsigned int", "SQUARE(x)": "((x) * (x))", "WIDE": np.int32(70000),
+    }  # fmt: skip
+    headers = {"first.h": "enum { SEEN = N };"}
+    image = compile(source, arch=PTX, define=define, headers=headers, options=["-include=first.h"])
+    assert str(image.signatures["k"]) == "void k(unsigned int* x)"
 
 
 # -- errors ----------------------------------------------------------------------------------------
@@ -477,8 +494,16 @@ def test_unknown_architecture_lists_those_known():
         compile(SAXPY, arch="sm_13")
 
 
-def test_unknown_option():
-    assert "-nonsense" in failure(SAXPY, options=["-nonsense"])
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ("-nonsense", "NVRTC refuses one of the options -lineinfo -nonsense"),
+        ("-maxrregcount=few", "expects an integer value"),
+        ("-dlto", "neither PTX nor a cubin"),
+    ],
+)
+def test_options_that_nvrtc_refuses(option, says):
+    assert says in failure(SAXPY, options=["-lineinfo", option])
 
 
 @pytest.mark.parametrize(
@@ -492,7 +517,20 @@ def test_unknown_option():
         ({"options": "-G"}, TypeError, "sequence of str"),
         ({"options": ["-arch=sm_80"]}, ValueError, "arch="),
         ({"arch": "90"}, ValueError, "'sm_90'.*got '90'"),
+        ({"source": "\ud800"}, ValueError, "source.*UTF-8"),
+        ({"options": {"-G"}}, TypeError, "sequence of str"),
+        ({"options": [""]}, ValueError, "empty"),
+        ({"options": ["-DA=\0"]}, ValueError, "NUL"),
+        ({"headers": [("a.h", "")]}, TypeError, "headers is a mapping from names, got list"),
+        ({"headers": {"a.h": b""}}, TypeError, r"headers\['a.h'\].*got bytes"),
+        ({"headers": {3: ""}}, TypeError, "headers: 3.*got int"),
+        ({"define": ["N"]}, TypeError, "define is a mapping"),
         ({"define": {"1N": 3}}, ValueError, "1N"),
+        ({"define": {"N": [3]}}, TypeError, r"define\['N'\].*got list"),
+        ({"define": {"N": 1j}}, TypeError, r"define\['N'\].*got complex"),
+        ({"define": {"N": float("inf")}}, ValueError, r"define\['N'\] is inf"),
+        ({"define": {"N": "a\nb"}}, ValueError, "line's end"),
+        ({"filename": 3}, TypeError, "filename.*got int"),
     ],
 )
 def test_wrong_argument(more, error, says):
@@ -509,7 +547,7 @@ def test_without_nvrtc_the_error_says_what_to_install(monkeypatch):
             raise ImportError(name)
         return real(name, *rest)
 
-    compiler._nvrtc.cache_clear()
+    nvrtc._nvrtc.cache_clear()
     monkeypatch.setattr(builtins, "__import__", missing)
     try:
         with pytest.raises(CompileError, match=r"(?s)cannot be loaded.*pip install 'cyrt\[cuda13"):
@@ -538,12 +576,65 @@ def test_threads():
     assert found == {i: True for i in range(8)}
 
 
+def test_many_at_once():
+    source = "template<class T> __global__ void k(T* x) { *x += 1; }"
+    groups = [[f"k<{t}>"] for t in ("int", "float", "double")]
+    images = compiler.compile_many(source, groups, arch=PTX)
+    assert [next(iter(image.lowered)) for image in images] == [names[0] for names in groups]
+    with pytest.raises(CompileError, match="'k<nope>' is not in"):
+        compiler.compile_many(source, [*groups, ["k<nope>"]], arch=PTX)
+    with pytest.raises(TypeError, match="sequence of sequences of names, got 'k<int>'"):
+        compiler.compile_many(source, "k<int>", arch=PTX)
+
+
+def test_line_info(setting):
+    assert b".loc" not in compile(SAXPY, arch=PTX).code
+    setting(CYRT_LINEINFO="1")
+    assert b".loc" in compile(SAXPY, arch=PTX).code
+    assert b".loc" in compile(SAXPY, arch=PTX, options=["-lineinfo"]).code
+
+
+def test_dump(setting, tmp_path):
+    setting(CYRT_JIT_DUMP=str(tmp_path / "new" / "folder"), CYRT_CACHE="1", CYRT_CACHE_DIR="x")
+    image = compile(SAXPY, ["saxpy"], arch="sm_90")
+    compile(SAXPY, ["saxpy"], arch="sm_90")
+    files = {path.suffix: path for path in (tmp_path / "new" / "folder").iterdir()}
+    assert set(files) == {".cu", ".ptx", ".cubin", ".log"}
+    assert all(path.stem.startswith("saxpy-") for path in files.values())
+    assert files[".cu"].read_text() == SAXPY
+    assert files[".cubin"].read_bytes() == image.code
+    assert ".entry saxpy" in files[".ptx"].read_text()
+    with pytest.raises(CompileError):
+        compile("int x = ;", ["wrong"], arch=PTX)
+    (log,) = (tmp_path / "new" / "folder").glob("wrong-*.log")
+    assert "(1): error" in log.read_text()
+
+
+def test_dump_to_what_is_no_folder(setting, tmp_path):
+    (tmp_path / "file").write_text("")
+    setting(CYRT_JIT_DUMP=str(tmp_path / "file"))
+    with pytest.raises(ValueError, match="CYRT_JIT_DUMP=.*file"):
+        compile(SAXPY, arch=PTX)
+
+
 def test_version_and_archs():
     major, minor = compiler.nvrtc_version()
     assert major >= 12
     assert minor >= 0
     assert {80, 90} < set(compiler.supported_archs())
     assert "nvrtc" in compiler.library_path()
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Makes another NVRTC and driver stand there."""
+
+    def set(version, archs, driver):
+        found = toolchain.Library((), version, archs)
+        monkeypatch.setattr(toolchain, "_library", found)
+        monkeypatch.setattr(table, "driver_info", lambda: ("libcuda.so.1", False, driver))
+
+    return set
 
 
 @pytest.mark.parametrize(
@@ -556,15 +647,22 @@ def test_version_and_archs():
         ((9, 9), False, "compute_90"),
     ],
 )
-def test_architecture(monkeypatch, capability, emulated, arch):
-    monkeypatch.setattr(compiler, "_archs", lambda: (100, 75, 80, 90))
+def test_architecture(installed, capability, emulated, arch):
+    installed((13, 5), (75, 80, 90, 100), 13000)
     assert architecture(capability, emulated) == arch
 
 
-def test_architecture_of_an_old_gpu(monkeypatch):
-    monkeypatch.setattr(compiler, "_archs", lambda: (75, 80, 90))
+def test_architecture_of_an_old_gpu(installed):
+    installed((13, 5), (75, 80, 90), 13000)
     with pytest.raises(CompileError, match=r"7\.5 and up, the device has 6\.1"):
         architecture((6, 1))
+
+
+def test_nvrtc_of_a_newer_major_version_than_the_driver(installed):
+    installed((13, 5), (80, 90), 12080)
+    with pytest.raises(CompileError, match=r"(?s)serves CUDA 12\.8.*pip install 'cyrt\[cuda12\]'"):
+        architecture((9, 0))
+    assert architecture((9, 0), emulated=True) == "compute_90"
 
 
 def test_unmarked_functions_and_variables():

@@ -1,0 +1,158 @@
+"""``python -m cyrt cache``: what the disk cache holds."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from cyrt import settings
+from cyrt.jit.cache import Cache, Entry
+from cyrt.jit.image import from_facts
+
+
+def run(action: str, key: str | None = None) -> int:
+    """Do what the command line asks for.
+
+    Parameters
+    ----------
+    action : str
+        ``"list"``, ``"show"``, ``"clear"`` or ``"verify"``.
+    key : str, optional
+        Of `show`: an entry's key, or how it begins.
+
+    Returns
+    -------
+    int
+        The exit status: 1 where an entry is damaged, or there is none of that key.
+    """
+    # Whole lines in a pipe or a file.
+    console = Console(
+        highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 1000
+    )
+    try:
+        cache = Cache(settings.cache_dir(), settings.get("CYRT_CACHE_SIZE"))
+        if not settings.get("CYRT_CACHE"):
+            console.print("CYRT_CACHE=0: nothing is read from the cache, and nothing written.")
+        if action == "show":
+            return _show(cache, key or "", console)
+        return {"list": _list, "clear": _clear, "verify": _verify}[action](cache, console)
+    except (OSError, ValueError) as error:
+        console.print(str(error), style="red")
+        return 1
+
+
+def _size(nbytes: float) -> str:
+    for unit in ("bytes", "KiB", "MiB"):
+        if nbytes < 1024:
+            return f"{nbytes:.0f} {unit}" if unit == "bytes" else f"{nbytes:.1f} {unit}"
+        nbytes /= 1024
+    return f"{nbytes:.1f} GiB"
+
+
+def _age(used: float) -> str:
+    seconds = max(0.0, time.time() - used)
+    for unit, many in (("s", 60), ("min", 60), ("h", 24)):
+        if seconds < many:
+            return f"{seconds:.0f} {unit}"
+        seconds /= many
+    return f"{seconds:.0f} d"
+
+
+def _read(cache: Cache, entry: Entry) -> tuple[dict[str, Any], bytes] | str:
+    """An entry's facts and bytes, or what is wrong with it."""
+    try:
+        return cache.load(entry)
+    except (OSError, ValueError) as error:
+        return str(error)
+
+
+def _kernels(facts: dict[str, Any]) -> list[str]:
+    """The names of an image's kernels, by their signatures, each once."""
+    image = from_facts(facts, b"")
+    return list(dict.fromkeys(str(s) for s in image.signatures.values()))
+
+
+def _list(cache: Cache, console: Console) -> int:
+    entries = cache.entries()
+    rows = Table(box=None, pad_edge=False)
+    for heading in ("key", "kernels", "arch", "file", "size", "last used"):
+        rows.add_column(heading, overflow="fold" if heading == "kernels" else "ellipsis")
+    damaged = 0
+    for entry in entries:
+        found = _read(cache, entry)
+        size, age = _size(entry.nbytes), _age(entry.used)
+        if isinstance(found, str):
+            damaged += 1
+            rows.add_row(entry.key[:12], f"damaged: {found}", "", "", size, age)
+        elif found[0]["kind"] == "kernel":
+            facts = found[0]
+            names = list(dict.fromkeys(s[0] for s in facts["signatures"].values()))
+            rows.add_row(
+                entry.key[:12], ", ".join(names) or "none", facts["arch"], facts["file"], size, age
+            )
+    if rows.row_count:
+        console.print(rows)
+    total = sum(entry.nbytes for entry in entries)
+    console.print(
+        f"{cache.folder}: {len(entries)} entries, {_size(total)} of {_size(cache.limit)}"
+        + (f", {damaged} damaged (compiled anew when wanted)" if damaged else "")
+    )
+    return 0
+
+
+def _show(cache: Cache, key: str, console: Console) -> int:
+    matching = [entry for entry in cache.entries() if key and entry.key.startswith(key)]
+    if len(matching) != 1:
+        what = f"{len(matching)} entries begin" if matching else "no entry begins"
+        console.print(f"{what} with {key!r} in {cache.folder}")
+        return 1
+    entry = matching[0]
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(no_wrap=True)
+    facts.add_column(overflow="fold")
+    facts.add_row("key", entry.key)
+    facts.add_row("path", entry.path)
+    facts.add_row("size", f"{_size(entry.nbytes)}, last used {_age(entry.used)} ago")
+    found = _read(cache, entry)
+    if isinstance(found, str):
+        facts.add_row("damaged", found)
+    else:
+        told, code = found
+        for name in ("kind", "file", "arch", "format"):
+            if name in told:
+                facts.add_row(name, told[name])
+        if told["kind"] == "kernel":
+            facts.add_row("code", _size(len(code)))
+            facts.add_row("kernels", "\n".join(_kernels(told)))
+            facts.add_row("names", "\n".join(f"{n}: {s}" for n, s in told["lowered"].items()))
+            facts.add_row("options", " ".join(told["options"]))
+            facts.add_row("macros", "\n".join(told["macros"]) or "none")
+            facts.add_row("NVRTC", ", ".join(told["nvrtc"]))
+            facts.add_row("log", told["log"] or "nothing")
+        else:
+            for name in told.keys() - {"kind"}:
+                facts.add_row(name, str(told[name]))
+    console.print(facts)
+    return int(isinstance(found, str))
+
+
+def _clear(cache: Cache, console: Console) -> int:
+    count, nbytes = cache.clear()
+    console.print(f"{cache.root}: {count} entries removed, {_size(nbytes)}")
+    return 0
+
+
+def _verify(cache: Cache, console: Console) -> int:
+    entries = cache.entries()
+    bad = [(entry, why) for entry in entries if isinstance(why := _read(cache, entry), str)]
+    for entry, why in bad:
+        console.print(f"{entry.path}: {why}")
+    console.print(
+        f"{cache.folder}: {len(entries)} entries, {len(bad)} damaged"
+        + (" (compiled anew when wanted)" if bad else "")
+    )
+    return int(bool(bad))

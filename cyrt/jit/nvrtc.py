@@ -1,0 +1,129 @@
+"""NVRTC itself: loading it, at its first use, and one run of it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from cyrt.driver.errors import CompileError
+
+_INSTALL = (
+    "NVRTC compiles CUDA C++ at run time: pip install 'cyrt[cuda13]' "
+    "(or 'cyrt[cuda12]' for a driver of CUDA 12)"
+)
+
+
+@functools.cache
+def _nvrtc() -> ModuleType:
+    try:
+        from cuda.bindings import nvrtc
+
+        # The first call opens the library.
+        nvrtc.nvrtcVersion()
+    except Exception as error:
+        raise CompileError(
+            "nvrtcVersion", -1, "NVRTC_NOT_FOUND", f"NVRTC cannot be loaded ({error})", _INSTALL
+        ) from error
+    return nvrtc
+
+
+def nvrtc_version() -> tuple[int, int]:
+    """Return NVRTC's version, e.g. ``(13, 0)``; a `CompileError` if there is no NVRTC."""
+    status, major, minor = _nvrtc().nvrtcVersion()
+    _check("nvrtcVersion", status)
+    return major, minor
+
+
+def library_path() -> str | None:
+    """Return the path of the NVRTC library, or None if there is none."""
+    try:
+        from cuda import pathfinder
+
+        return pathfinder.load_nvidia_dynamic_lib("nvrtc").abs_path
+    except (ImportError, RuntimeError):
+        return None
+
+
+def supported_archs() -> list[int]:
+    """Return the architectures that this NVRTC compiles for, ascending: 90 is ``sm_90``."""
+    status, archs = _nvrtc().nvrtcGetSupportedArchs()
+    _check("nvrtcGetSupportedArchs", status)
+    return sorted(archs)
+
+
+class Result(NamedTuple):
+    """What one run gave.
+
+    Attributes
+    ----------
+    status : int
+    name : str
+        The status's name.
+    log : str
+    lowered : dict of str to str
+        The symbol of each name expression; this and what follows is empty after an error.
+    ptx : str
+    cubin : bytes
+        Empty for a virtual architecture too.
+    """
+
+    status: int
+    name: str
+    log: str
+    lowered: dict[str, str]
+    ptx: str
+    cubin: bytes
+
+
+def run(
+    source: str,
+    filename: str,
+    options: Sequence[str],
+    headers: Mapping[str, str],
+    expressions: Sequence[str],
+    *,
+    cubin: bool,
+) -> Result:
+    """Compile once; a `CompileError` only where NVRTC itself cannot go on."""
+    nvrtc = _nvrtc()
+    status, program = nvrtc.nvrtcCreateProgram(
+        source.encode(),
+        filename.encode(),
+        len(headers),
+        [text.encode() for text in headers.values()],
+        [name.encode() for name in headers],
+    )
+    _check("nvrtcCreateProgram", status)
+    try:
+        for name in expressions:
+            _check("nvrtcAddNameExpression", *nvrtc.nvrtcAddNameExpression(program, name.encode()))
+        # The GIL is released here.
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])
+        log = _bytes(nvrtc, "ProgramLog", program).rstrip(b"\0\n ").decode(errors="replace")
+        if status:
+            return Result(int(status), status.name, log, {}, "", b"")
+        lowered = {}
+        for name in expressions:
+            found, symbol = nvrtc.nvrtcGetLoweredName(program, name.encode())
+            _check("nvrtcGetLoweredName", found)
+            lowered[name] = symbol.decode()
+        ptx = _bytes(nvrtc, "PTX", program).rstrip(b"\0").decode()
+        code = _bytes(nvrtc, "CUBIN", program) if cubin else b""
+        return Result(0, status.name, log, lowered, ptx, code)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _check(call: str, status: Any) -> None:
+    if status:
+        raise CompileError(call, int(status), status.name)
+
+
+def _bytes(nvrtc: ModuleType, what: str, program: Any) -> bytes:
+    status, size = getattr(nvrtc, f"nvrtcGet{what}Size")(program)
+    _check(f"nvrtcGet{what}Size", status)
+    data = bytearray(size)
+    _check(f"nvrtcGet{what}", *getattr(nvrtc, f"nvrtcGet{what}")(program, data))
+    return bytes(data)

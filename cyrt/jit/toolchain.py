@@ -1,0 +1,186 @@
+"""Which NVRTC and which of NVIDIA's headers there are, known without loading or searching.
+
+Finding them costs more than reading a compiled kernel, so the disk cache remembers where they were
+found, for as long as what the search depends on stays as it was.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cyrt.jit import cache
+
+#: Where the search for libraries and headers looks beside Python's path.
+_VARIABLES = ("CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX", "LD_LIBRARY_PATH")
+_SYSTEM = ("/etc/ld.so.cache", "/usr/local")
+
+
+class Library(NamedTuple):
+    """An NVRTC.
+
+    Attributes
+    ----------
+    files : tuple of (str, int, int)
+        Path, size in bytes and time of change in ns of the library and of what it loads; none
+        where its place is unknown.
+    version : (int, int)
+    archs : tuple of int
+        What it compiles for, ascending: 90 is ``sm_90``.
+    """
+
+    files: tuple[tuple[str, int, int], ...]
+    version: tuple[int, int]
+    archs: tuple[int, ...]
+
+
+class Folder(NamedTuple):
+    """A folder of NVIDIA's headers.
+
+    Attributes
+    ----------
+    path : str
+    changed : int
+        Time of its last change in ns.
+    packages : tuple of str
+        NVIDIA's packages beside it, with their versions; none for a toolkit.
+    """
+
+    path: str
+    changed: int
+    packages: tuple[str, ...]
+
+
+# What this process works with; None until it is wanted.
+_library: Library | None = None
+_folders: tuple[Folder, ...] | None = None
+
+
+def library() -> Library:
+    """Return the NVRTC that compiles here; a `CompileError` if there is none."""
+    global _library
+    if _library is None:
+        known = _remembered().get("library")
+        if known is not None and _unchanged(known["files"]):
+            _library = Library(
+                tuple(map(tuple, known["files"])), tuple(known["version"]), tuple(known["archs"])
+            )
+        else:
+            _library = _loaded_library()
+            _remember()
+    return _library
+
+
+def confirmed_library() -> Library:
+    """Return the NVRTC that is loaded, and load it.
+
+    Another package may have loaded one from elsewhere, which then serves cyrt too.
+    """
+    global _library
+    loaded = _loaded_library()
+    if loaded != _library:
+        _library = loaded
+        _remember()
+    return loaded
+
+
+def header_folders() -> tuple[Folder, ...]:
+    """Return the folders of NVIDIA's headers that are installed, in the order of search."""
+    global _folders
+    if _folders is None:
+        known = _remembered().get("folders")
+        if known is not None:
+            _folders = tuple(
+                Folder(f["path"], f["changed"], tuple(f["packages"])) for f in known
+            )
+        if known is None or any(_changed(f.path) != f.changed for f in _folders or ()):
+            from cyrt.jit.headers import include_directories
+
+            _folders = tuple(
+                Folder(path, _changed(path), _packages(path)) for path in include_directories()
+            )
+            _remember()
+    return _folders or ()
+
+
+# -- finding them ----------------------------------------------------------------------------------
+
+
+@functools.cache
+def _loaded_library() -> Library:
+    from cyrt.jit import nvrtc
+
+    version, archs = nvrtc.nvrtc_version(), tuple(nvrtc.supported_archs())
+    path = nvrtc.library_path()
+    files: list[str] = []
+    if path is not None:
+        folder = os.path.dirname(path)
+        names = sorted(n for n in os.listdir(folder) if re.match(r"(lib)?nvrtc-builtins", n))
+        files = [path, *(os.path.join(folder, name) for name in names)]
+    return Library(tuple(map(_identity, files)), version, archs)
+
+
+def _identity(path: str) -> tuple[str, int, int]:
+    found = os.stat(path)
+    return path, found.st_size, found.st_mtime_ns
+
+
+def _unchanged(files: list[list[Any]]) -> bool:
+    try:
+        return all(_identity(path) == (path, size, time) for path, size, time in files)
+    except OSError:
+        return False
+
+
+def _changed(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _packages(path: str) -> tuple[str, ...]:
+    """NVIDIA's packages in the site folder that a header folder is in."""
+    for parent in Path(path).parents:
+        if parent.name in ("site-packages", "dist-packages"):
+            return tuple(sorted(found.name for found in parent.glob("nvidia_*.dist-info")))
+    return ()
+
+
+# -- remembering them ------------------------------------------------------------------------------
+
+
+@functools.cache
+def _memory_key() -> str:
+    """A hash of all that decides what a search would find."""
+    sites = [
+        (path, _changed(path))
+        for path in sys.path
+        if any(os.path.isdir(f"{path}/{name}") for name in ("nvidia", "cuda/bindings"))
+    ]
+    where = [(name, os.environ.get(name)) for name in _VARIABLES]
+    where += [(path, _changed(path)) for path in _SYSTEM]
+    return hashlib.sha256(json.dumps(["toolchain", sites, where]).encode()).hexdigest()
+
+
+def _remembered() -> dict[str, Any]:
+    store = cache.current()
+    found = store.get(_memory_key()) if store else None
+    return found[0] if found else {}
+
+
+def _remember() -> None:
+    store = cache.current()
+    if store:
+        facts: dict[str, Any] = {**_remembered(), "kind": "toolchain"}
+        if _library is not None and _library.files:
+            facts["library"] = _library._asdict()
+        if _folders is not None:
+            facts["folders"] = [folder._asdict() for folder in _folders]
+        store.put(_memory_key(), facts)
