@@ -26,7 +26,7 @@ _COMMENT_OR_TEXT = (
     r"""(?s)//[^\n]*|/\*.*?(?:\*/|\Z)|("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])')"""
 )
 # What compiles differently the next time, whatever is in the files.
-_TRANSIENT = ("__DATE__", "__TIME__", "__TIMESTAMP__")
+_TRANSIENT = ("__DATE__", "__TIME__")
 
 
 class Untold(Exception):
@@ -76,15 +76,17 @@ def dependencies(
     """
     here = os.path.dirname(os.path.abspath(filename))
     folders = [os.path.abspath(folder) for folder in folders if folder]
-    found = {folder: str(os.stat(folder).st_mtime_ns) for folder in folders if _is_toolkit(folder)}
+    # Whoever names NVIDIA's own does not change them.
+    theirs = [folder for folder in folders if folder in known or _is_toolkit(folder)]
+    found = {folder: str(os.stat(folder).st_mtime_ns) for folder in theirs}
     own = [folder for folder in folders if folder not in found]
     # (text, the folder of its file)
     waiting = [(source, here), (outside, here)]
     waiting += [(text, os.path.abspath(os.path.dirname(name))) for name, text in headers.items()]
     for folder in own:
         # NVIDIA's headers too look in the user's folders before their own.
-        for theirs in known:
-            _take(_common(folder, theirs), found, waiting)
+        for other in known:
+            _take(_common(folder, other), found, waiting)
     for name in preincluded:
         _take((os.path.join(folder, name) for folder in (os.getcwd(), *own)), found, waiting)
     while waiting:
@@ -125,7 +127,9 @@ def _names(text: str) -> list[str]:
 
 
 def _is_toolkit(folder: str) -> bool:
-    return os.path.exists(os.path.join(folder, "cuda_runtime_api.h"))
+    # CCCL's are in a folder within.
+    name = "cuda_runtime_api.h"
+    return any(os.path.exists(os.path.join(f, name)) for f in (folder, os.path.dirname(folder)))
 
 
 def _common(mine: str, theirs: str) -> Iterator[str]:

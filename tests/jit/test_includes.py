@@ -1,0 +1,198 @@
+"""Which files a compilation depends on: a header's change is seen, and no more is claimed."""
+
+from __future__ import annotations
+
+import pytest
+
+from cyrt.jit import nvrtc, toolchain
+from cyrt.jit.compiler import compile
+
+PTX = "compute_90"
+BODY = '\nextern "C" __global__ void k(T x) {}'
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    found = []
+    run = nvrtc.run
+    monkeypatch.setattr(nvrtc, "run", lambda *a, **k: found.append(a) or run(*a, **k))
+    return found
+
+
+@pytest.fixture
+def here(folder, tmp_path, monkeypatch):
+    """The current folder, which is not the cache's."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "here"
+
+
+def parameter(source, **more):
+    (signature,) = compile(source, arch=PTX, **more).signatures.values()
+    return signature.parameters[0].type
+
+
+def kept(runs, source, **more):
+    """Whether it is compiled once, and its parameter."""
+    runs.clear()
+    found = parameter(source, **more)
+    assert parameter(source, **more) == found
+    return found, len(runs) == 1
+
+
+INCLUDED = {
+    "quoted": '#include "t.h"',
+    "spaced": '  #  include\t"t.h"',
+    "comments between": '/* a\nb */ # /* c */ include /* d */ "t.h"',
+    "spliced": '#inc\\\nlude "t.\\\nh"',
+    "digraph": '%:include "t.h"',
+    "asked for first": '#if __has_include("t.h")\n#include "t.h"\n#endif',
+    "next": '#include_next "t.h"',
+}
+
+
+@pytest.mark.parametrize("line", INCLUDED.values(), ids=INCLUDED)
+def test_a_changed_header_is_compiled_anew(here, runs, line):
+    for type in ("float", "int"):
+        (here / "t.h").write_text(f"typedef {type} T;")
+        assert kept(runs, line + BODY) == (type, True)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-Iinc"], ["-I", "inc"], ["-I inc"], ["-I=inc"], ["--include-path=inc"],
+        ["--include-path", "inc"], ["-Iother", "-Iinc"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_folders_of_options(here, runs, options):
+    (here / "inc" / "sub").mkdir(parents=True)
+    (here / "inc" / "t.h").write_text("#include <sub/u.h>")
+    (here / "inc" / "sub" / "u.h").write_text('#include "v.h"')
+    for type in ("float", "int"):
+        (here / "inc" / "sub" / "v.h").write_text(f"typedef {type} T;")
+        assert kept(runs, "#include <t.h>" + BODY, options=options) == (type, True)
+
+
+@pytest.mark.parametrize("option", ["-include=t.h", "--pre-include=t.h", "-include t.h"])
+def test_headers_of_options(here, runs, option):
+    for type in ("float", "int"):
+        (here / "t.h").write_text(f"typedef {type} T;")
+        assert kept(runs, BODY, options=option.split(" ")) == (type, True)
+
+
+def test_the_folder_of_the_source(here, runs, tmp_path):
+    (tmp_path / "src").mkdir()
+    (here / "t.h").write_text("typedef double T;")
+    for type in ("float", "int"):
+        (tmp_path / "src" / "t.h").write_text(f"typedef {type} T;")
+        filename = str(tmp_path / "src" / "k.cu")
+        assert kept(runs, '#include "t.h"' + BODY, filename=filename) == (type, True)
+
+
+def test_a_header_that_comes_to_be_found_first(here, runs):
+    for name in ("a", "b"):
+        (here / name).mkdir()
+    (here / "b" / "t.h").write_text("typedef float T;")
+    given = {"source": "#include <t.h>" + BODY, "options": ["-Ia", "-Ib"]}
+    assert kept(runs, **given) == ("float", True)
+    (here / "a" / "t.h").write_text("typedef int T;")
+    assert kept(runs, **given) == ("int", True)
+
+
+def test_a_header_in_memory_that_includes_one_on_disk(here, runs):
+    (here / "inc").mkdir()
+    headers = {"m.h": "#include <t.h>"}
+    for type in ("float", "int"):
+        (here / "inc" / "t.h").write_text(f"typedef {type} T;")
+        found = kept(runs, '#include "m.h"' + BODY, headers=headers, options=["-Iinc"])
+        assert found == (type, True)
+
+
+def test_a_header_of_nvidia_that_includes_one_of_ours(here, runs):
+    """cuda_fp16.h includes vector_types.h, which the user's folder may have too."""
+    (here / "inc").mkdir()
+    given = {"source": "#include <cuda_fp16.h>\ntypedef half T;" + BODY, "options": ["-Iinc"]}
+    assert kept(runs, **given) == ("__half", True)
+    (here / "inc" / "unrelated.h").write_text("")
+    assert parameter(**given) == "__half"
+    assert len(runs) == 1
+    for text in ("// one", "// two"):
+        (here / "inc" / "cuda_fp16.hpp").write_text(text)
+        runs.clear()
+        parameter(**given)
+        assert runs
+
+
+def test_headers_of_nvidia_are_not_read(here, runs, monkeypatch):
+    opened = []
+    read = toolchain.Path.read_bytes
+    monkeypatch.setattr(
+        toolchain.Path, "read_bytes", lambda path: opened.append(str(path)) or read(path)
+    )
+    folders = [f"-I{folder.path}" for folder in toolchain.header_folders()]
+    for options in ([], folders):
+        given = {"source": "#include <cuda_fp16.h>\ntypedef half T;" + BODY, "options": options}
+        assert kept(runs, **given) == ("__half", True)
+    assert not [path for path in opened if path.startswith(tuple(f[2:] for f in folders))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '#define H "t.h"\n#include H',
+        "#include NAME",
+        "#define F(x) <x>\n#if __has_include(F(t.h))\n#endif\n#include NAME",
+        'const char* r = R"(/*)";\n#include NAME\n/**/',
+    ],
+)
+def test_an_include_that_a_macro_names_is_not_kept(here, runs, text):
+    for type in ("float", "int"):
+        (here / "t.h").write_text(f"typedef {type} T;")
+        found, once = kept(runs, text + BODY, define={"NAME": '"t.h"'})
+        assert (found, once) == (type, False)
+
+
+def test_comments_that_speak_of_includes_do_no_harm(here, runs):
+    text = "// we #include MORE than is needed, and don't\n/* #include THIS */ typedef float T;"
+    assert kept(runs, text + BODY) == ("float", True)
+
+
+@pytest.mark.parametrize("macro", ["__DATE__", "__TIME__"])
+def test_what_tells_the_time_is_not_kept(here, runs, macro):
+    text = f"__device__ const char* when = {macro};"
+    assert kept(runs, "typedef int T;" + text + BODY) == ("int", False)
+    (here / "t.h").write_text("typedef int T;" + text)
+    assert kept(runs, '#include "t.h"' + BODY) == ("int", False)
+    given = {"source": "typedef int T; __device__ const char* when = W;" + BODY}
+    assert kept(runs, **given, define={"W": macro}) == ("int", False)
+    assert kept(runs, **given, options=[f"-DW={macro}"]) == ("int", False)
+
+
+@pytest.mark.parametrize("option", ["-time=-", "-no-cache"])
+def test_options_with_an_effect_of_their_own_are_not_kept(here, runs, option):
+    assert kept(runs, "typedef int T;" + BODY, options=[option]) == ("int", False)
+
+
+def test_a_header_that_changes_meanwhile_is_not_kept(here, runs, monkeypatch):
+    (here / "t.h").write_text("typedef float T;")
+    run = nvrtc.run
+
+    def interrupted(*arguments, **more):
+        found = run(*arguments, **more)
+        (here / "t.h").write_text("typedef int T;")
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(nvrtc, "run", interrupted)
+        assert parameter('#include "t.h"' + BODY) == "float"
+    (here / "t.h").write_text("typedef float T;")
+    runs.clear()
+    parameter('#include "t.h"' + BODY)
+    assert len(runs) == 1
+
+
+def test_a_current_folder_that_is_gone(here, runs):
+    here.rmdir()
+    assert kept(runs, "#include <stdint.h>\ntypedef int T;" + BODY)[0] == "int"
