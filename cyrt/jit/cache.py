@@ -20,7 +20,7 @@ import re
 import struct
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -191,12 +191,7 @@ class Cache:
 
     def entries(self) -> list[Entry]:
         """Return all entries, sound or not, the last used first."""
-        found = [
-            Entry(item.name.removesuffix(_SUFFIX), facts.st_size, facts.st_mtime, item.path)
-            for item, facts in _files(self.folder)
-            if item.name.endswith(_SUFFIX)
-        ]
-        return sorted(found, key=lambda entry: -entry.used)
+        return _entries(_files(self.folder))
 
     def load(self, entry: Entry) -> tuple[dict[str, Any], bytes]:
         """Return an entry's facts and bytes, without counting that as a use of it.
@@ -224,12 +219,13 @@ class Cache:
         return count, nbytes
 
     def _evict(self) -> None:
-        now = time.time()
-        for item, facts in _files(self.folder):
-            if item.name.endswith(_PARTIAL) and now - facts.st_mtime > _ABANDONED_SECONDS:
+        files = list(_files(self.folder))
+        for item, facts in files:
+            old = time.time() - facts.st_mtime > _ABANDONED_SECONDS
+            if old and item.name.endswith(_PARTIAL):
                 with contextlib.suppress(OSError):
                     os.unlink(item.path)
-        kept = self.entries()
+        kept = _entries(files)
         nbytes = sum(entry.nbytes for entry in kept)
         while nbytes > self.limit:
             oldest = kept.pop()
@@ -237,6 +233,15 @@ class Cache:
             # Another process may have removed it, or be reading it: an open file stays readable.
             with contextlib.suppress(OSError):
                 os.unlink(oldest.path)
+
+
+def _entries(files: Iterable[tuple[os.DirEntry[str], os.stat_result]]) -> list[Entry]:
+    found = [
+        Entry(item.name.removesuffix(_SUFFIX), facts.st_size, facts.st_mtime, item.path)
+        for item, facts in files
+        if item.name.endswith(_SUFFIX)
+    ]
+    return sorted(found, key=lambda entry: -entry.used)
 
 
 def _files(folder: str) -> Iterator[tuple[os.DirEntry[str], os.stat_result]]:

@@ -14,14 +14,11 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 # Between the parts of a directive may be comments, which may be several lines long.
 _GAP = r"(?:[ \t\v\f]|/\*.*?\*/)*"
-_INCLUDE = (
-    rf"(?s)(?:(?:\#|%:){_GAP}include(?:_next)?\b|\b__has_include(?:_next)?\b{_GAP}\(){_GAP}"
-    r'(?:"([^"\n]+)"|<([^>\n]+)>)?'
-)
+# Begins with a plain word, which is what makes the search fast.
+_INCLUDE = rf'(?s)include(?:_next)?\b{_GAP}(\(?){_GAP}(?:"([^"\n]+)"|<([^>\n]+)>)?'
 _COMMENT_OR_TEXT = (
     r"""(?s)//[^\n]*|/\*.*?(?:\*/|\Z)|("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])')"""
 )
@@ -92,7 +89,8 @@ def dependencies(
     while waiting:
         text, folder = waiting.pop()
         for name in _names(text):
-            _take((os.path.join(f, name) for f in (folder, here, *own)), found, waiting)
+            places = dict.fromkeys((folder, here, *own))
+            _take((os.path.join(place, name) for place in places), found, waiting)
     return list(found.items())
 
 
@@ -101,7 +99,8 @@ def _take(paths: Iterable[str], found: dict[str, str], waiting: list[tuple[str, 
         if path in found:
             continue
         try:
-            content = Path(path).read_bytes()
+            with open(path, "rb") as file:
+                content = file.read()
         except OSError:
             # Not there, or not to be read by the compiler either.
             continue
@@ -117,13 +116,31 @@ def _names(text: str) -> list[str]:
         text = re.sub(r"\\\r?\n", "", text)
     if "include" not in text:
         return []
-    pairs = re.findall(_INCLUDE, text)
-    if ("", "") in pairs:
+    names = list(_named(text))
+    if "" in names:
         # Perhaps a comment speaks of it. Raw strings hide where comments begin.
         plain = re.sub(_COMMENT_OR_TEXT, lambda m: m[1] or " ", text)
-        if 'R"' in text or ("", "") in re.findall(_INCLUDE, plain):
+        if 'R"' in text or "" in _named(plain):
             raise Untold("an #include whose name a macro makes")
-    return [quoted or angled for quoted, angled in pairs if quoted or angled]
+    return [name for name in names if name]
+
+
+def _named(text: str) -> Iterator[str]:
+    """Yield the name in each directive, or nothing where there is none."""
+    for m in re.finditer(_INCLUDE, text):
+        asks = text.endswith("__has_", 0, m.start()) and m[1]
+        if asks or _is_directive(text, m.start()):
+            yield m[2] or m[3] or ""
+
+
+def _is_directive(text: str, end: int) -> bool:
+    """Whether what stands before `end` is a directive's mark, with comments and spaces after."""
+    while True:
+        while end and text[end - 1] in " \t\v\f":
+            end -= 1
+        if not text.endswith("*/", 0, end):
+            return text.endswith(("#", "%:"), 0, end)
+        end = max(0, text.rfind("/*", 0, end - 2))
 
 
 def _is_toolkit(folder: str) -> bool:

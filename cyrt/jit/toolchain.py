@@ -165,7 +165,8 @@ def _memory_key() -> str:
         if any(os.path.isdir(f"{path}/{name}") for name in ("nvidia", "cuda/bindings"))
     ]
     where = [(name, os.environ.get(name)) for name in _VARIABLES]
-    where += [(path, _changed(path)) for path in _SYSTEM]
+    conda = f"{os.environ.get('CONDA_PREFIX', '')}/conda-meta"
+    where += [(path, _changed(path)) for path in (*_SYSTEM, conda)]
     return hashlib.sha256(json.dumps(["toolchain", sites, where]).encode()).hexdigest()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+
 import pytest
 
 from cyrt.jit import nvrtc, toolchain
@@ -127,14 +129,15 @@ def test_a_header_of_nvidia_that_includes_one_of_ours(here, runs):
 
 def test_headers_of_nvidia_are_not_read(here, runs, monkeypatch):
     opened = []
-    read = toolchain.Path.read_bytes
+    real = builtins.open
     monkeypatch.setattr(
-        toolchain.Path, "read_bytes", lambda path: opened.append(str(path)) or read(path)
+        builtins, "open", lambda path, *a, **k: opened.append(str(path)) or real(path, *a, **k)
     )
     folders = [f"-I{folder.path}" for folder in toolchain.header_folders()]
     for options in ([], folders):
         given = {"source": "#include <cuda_fp16.h>\ntypedef half T;" + BODY, "options": options}
         assert kept(runs, **given) == ("__half", True)
+    assert any(path.endswith('.entry') for path in opened)
     assert not [path for path in opened if path.startswith(tuple(f[2:] for f in folders))]
 
 
