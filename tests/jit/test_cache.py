@@ -182,6 +182,21 @@ def test_what_was_found_is_searched_again_where_it_changed(folder, monkeypatch):
     assert len(searched) == 2
 
 
+def test_header_folders_are_searched_again_where_one_changed(folder, monkeypatch):
+    monkeypatch.setattr(toolchain, "_folders", None)
+    there = toolchain.header_folders()
+    store = cache.current()
+    facts, body = store.get(toolchain._memory_key())
+    facts["folders"] = [{**facts["folders"][0], "packages": ["remembered"]}]
+    store.put(toolchain._memory_key(), facts, body)
+    monkeypatch.setattr(toolchain, "_folders", None)
+    assert toolchain.header_folders() == (there[0]._replace(packages=("remembered",)),)
+    facts["folders"][0]["changed"] += 1
+    store.put(toolchain._memory_key(), facts, body)
+    monkeypatch.setattr(toolchain, "_folders", None)
+    assert toolchain.header_folders() == there
+
+
 # -- entries that are not as they were written -----------------------------------------------------
 
 

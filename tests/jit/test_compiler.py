@@ -576,13 +576,20 @@ def test_threads():
     assert found == {i: True for i in range(8)}
 
 
-def test_many_at_once():
+def test_many_at_once(monkeypatch):
     source = "template<class T> __global__ void k(T* x) { *x += 1; }"
     groups = [[f"k<{t}>"] for t in ("int", "float", "double")]
     images = compiler.compile_many(source, groups, arch=PTX)
     assert [next(iter(image.lowered)) for image in images] == [names[0] for names in groups]
     with pytest.raises(CompileError, match="'k<nope>' is not in"):
         compiler.compile_many(source, [*groups, ["k<nope>"]], arch=PTX)
+    runs = []
+    run = nvrtc.run
+    monkeypatch.setattr(nvrtc, "run", lambda *a, **k: runs.append(a[4]) or run(*a, **k))
+    many = [["k<nope>"], *[[f"k<int[{n}]>"] for n in range(1, 50)]]
+    with pytest.raises(CompileError, match="'k<nope>' is not in"):
+        compiler.compile_many(source, many, arch=PTX, threads=1)
+    assert len({names[0] for names in runs}) < len(many)
     with pytest.raises(TypeError, match="sequence of sequences of names, got 'k<int>'"):
         compiler.compile_many(source, "k<int>", arch=PTX)
 
@@ -594,10 +601,11 @@ def test_line_info(setting):
     assert b".loc" in compile(SAXPY, arch=PTX, options=["-lineinfo"]).code
 
 
-def test_dump(setting, tmp_path):
-    setting(CYRT_JIT_DUMP=str(tmp_path / "new" / "folder"), CYRT_CACHE="1", CYRT_CACHE_DIR="x")
+def test_dump(setting, folder, tmp_path):
+    # Also of what the cache has.
     image = compile(SAXPY, ["saxpy"], arch="sm_90")
-    compile(SAXPY, ["saxpy"], arch="sm_90")
+    setting(CYRT_JIT_DUMP=str(tmp_path / "new" / "folder"))
+    assert compile(SAXPY, ["saxpy"], arch="sm_90") == image
     files = {path.suffix: path for path in (tmp_path / "new" / "folder").iterdir()}
     assert set(files) == {".cu", ".ptx", ".cubin", ".log"}
     assert all(path.stem.startswith("saxpy-") for path in files.values())

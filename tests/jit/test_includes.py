@@ -103,6 +103,13 @@ def test_a_header_that_comes_to_be_found_first(here, runs):
     assert kept(runs, **given) == ("int", True)
 
 
+def test_a_header_only_asked_for(here, runs):
+    source = '#if __has_include("t.h")\ntypedef int T;\n#else\ntypedef float T;\n#endif' + BODY
+    assert kept(runs, source) == ("float", True)
+    (here / "t.h").write_text("")
+    assert kept(runs, source) == ("int", True)
+
+
 def test_a_header_in_memory_that_includes_one_on_disk(here, runs):
     (here / "inc").mkdir()
     headers = {"m.h": "#include <t.h>"}
@@ -147,7 +154,7 @@ def test_headers_of_nvidia_are_not_read(here, runs, monkeypatch):
         '#define H "t.h"\n#include H',
         "#include NAME",
         "#define F(x) <x>\n#if __has_include(F(t.h))\n#endif\n#include NAME",
-        'const char* r = R"(/*)";\n#include NAME\n/**/',
+        'const char* r = R"(" /*)";\n#include NAME\n/**/',
     ],
 )
 def test_an_include_that_a_macro_names_is_not_kept(here, runs, text):

@@ -19,7 +19,7 @@ extern "C" __global__ void plain(int n) {}
 
 @pytest.fixture
 def filled(folder):
-    compile(SOURCE, ["axpy<float>"], arch="sm_90", filename="mine[1].cu", define={"N": 3})
+    compile(SOURCE, ["axpy<float>"], arch="sm_90", filename="mine[red].cu", define={"N": 3})
     store = Cache(folder, 1 << 30)
     (entry,) = [e for e in store.entries() if store.load(e)[0]["kind"] == "kernel"]
     return entry
@@ -34,7 +34,7 @@ def test_list(filled, capsys):
     os.utime(filled.path, (time.time() - 3 * 3600,) * 2)
     lines = said(capsys, "list").splitlines()
     (line,) = [line for line in lines if line.startswith(filled.key[:12])]
-    for part in ("axpy<float>", "plain", "sm_90", "mine[1].cu", "KiB", "3 h"):
+    for part in ("axpy<float>", "plain", "sm_90", "mine[red].cu", "KiB", "3 h"):
         assert part in line
     assert "2 entries" in lines[-1]
     assert "of 1.0 GiB" in lines[-1]
