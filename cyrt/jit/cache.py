@@ -105,7 +105,7 @@ class Cache:
     """
 
     def __init__(self, folder: str | os.PathLike[str], limit: int) -> None:
-        self.root = os.path.abspath(folder)
+        self.root = os.path.abspath(os.path.expanduser(folder))
         self.folder = os.path.join(self.root, f"jit-v{FORMAT}")
         self.limit = limit
         self._told = False

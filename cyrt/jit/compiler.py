@@ -129,7 +129,8 @@ def compile(
     library = toolchain.library()
     key = job.key(library)
     image = _kept(store, key)
-    if image is None and library != (library := toolchain.confirmed_library()):
+    if image is None and toolchain.confirmed_library() != library:
+        library = toolchain.library()
         key = job.key(library)
         image = _kept(store, key)
     if image is None:

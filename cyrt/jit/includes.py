@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 # Between the parts of a directive may be comments, which may be several lines long.
 _GAP = r"(?:[ \t\v\f]|/\*.*?\*/)*"
@@ -71,41 +71,68 @@ def dependencies(
     Untold
         If it cannot be told.
     """
-    here = os.path.dirname(os.path.abspath(filename))
-    folders = [os.path.abspath(folder) for folder in folders if folder]
+    cwd = os.getcwd()
+    here = os.path.join(cwd, os.path.dirname(filename))
+    folders = [os.path.join(cwd, folder) for folder in folders if folder]
     # Whoever names NVIDIA's own does not change them.
     theirs = [folder for folder in folders if folder in known or _is_toolkit(folder)]
-    found = {folder: str(os.stat(folder).st_mtime_ns) for folder in theirs}
-    own = [folder for folder in folders if folder not in found]
-    # (text, the folder of its file)
-    waiting = [(source, here), (outside, here)]
-    waiting += [(text, os.path.abspath(os.path.dirname(name))) for name, text in headers.items()]
+    own = [folder for folder in folders if folder not in theirs]
+    reading = _Reading({folder: str(os.stat(folder).st_mtime_ns) for folder in theirs})
+    reading.waiting = [(source, here), (outside, here)]
+    reading.waiting += [
+        (text, os.path.join(cwd, os.path.dirname(name))) for name, text in headers.items()
+    ]
     for folder in own:
         # NVIDIA's headers too look in the user's folders before their own.
         for other in known:
-            _take(_common(folder, other), found, waiting)
+            for path in _common(folder, other):
+                reading.take(*os.path.split(path))
     for name in preincluded:
-        _take((os.path.join(folder, name) for folder in (os.getcwd(), *own)), found, waiting)
-    while waiting:
-        text, folder = waiting.pop()
+        for place in (cwd, *own):
+            reading.take(place, name)
+    while reading.waiting:
+        text, folder = reading.waiting.pop()
         for name in _names(text):
-            places = dict.fromkeys((folder, here, *own))
-            _take((os.path.join(place, name) for place in places), found, waiting)
-    return list(found.items())
+            for place in dict.fromkeys((folder, here, *own)):
+                reading.take(place, name)
+    return list(reading.found.items())
 
 
-def _take(paths: Iterable[str], found: dict[str, str], waiting: list[tuple[str, str]]) -> None:
-    for path in map(os.path.normpath, paths):
-        if path in found:
-            continue
+class _Reading:
+    """Files read, and those whose own includes are still to be looked at.
+
+    Attributes
+    ----------
+    found : dict of str to str
+        What tells the content, by path.
+    waiting : list of (str, str)
+        Text, and the folder of its file.
+    """
+
+    def __init__(self, found: dict[str, str]) -> None:
+        self.found = found
+        self.waiting: list[tuple[str, str]] = []
+        self._real: dict[str, str] = {}
+
+    def take(self, place: str, name: str) -> None:
+        """Read the file that a folder has under a name, if there is one."""
+        # Where ".." leads, behind a link, is the system's to say; and a folder has one name here,
+        # or headers that include each other would go on forever.
+        given, base = os.path.split(os.path.join(place, name))
+        folder = self._real.get(given)
+        if folder is None:
+            folder = self._real[given] = os.path.realpath(given)
+        path = os.path.join(folder, base)
+        if path in self.found:
+            return
         try:
             with open(path, "rb") as file:
                 content = file.read()
         except OSError:
             # Not there, or not to be read by the compiler either.
-            continue
-        found[path] = hashlib.sha256(content).hexdigest()
-        waiting.append((content.decode("latin-1"), os.path.dirname(path)))
+            return
+        self.found[path] = hashlib.sha256(content).hexdigest()
+        self.waiting.append((content.decode("latin-1"), folder))
 
 
 def _names(text: str) -> list[str]:
@@ -144,9 +171,13 @@ def _is_directive(text: str, end: int) -> bool:
 
 
 def _is_toolkit(folder: str) -> bool:
-    # CCCL's are in a folder within.
-    name = "cuda_runtime_api.h"
-    return any(os.path.exists(os.path.join(f, name)) for f in (folder, os.path.dirname(folder)))
+    if os.path.basename(folder) == "cccl":
+        folder = os.path.dirname(folder)
+    # A system's folder may hold CUDA's headers among all others.
+    has_cuda, has_others = (
+        os.path.exists(os.path.join(folder, name)) for name in ("cuda_runtime_api.h", "stdio.h")
+    )
+    return has_cuda and not has_others
 
 
 def _common(mine: str, theirs: str) -> Iterator[str]:

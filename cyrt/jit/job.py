@@ -54,8 +54,10 @@ class Job:
                 _check_text(f"{kind}: {text!r}", text, f"one of a sequence of str for {kind}")
         if not all(name.strip() for name in names):
             raise ValueError(f"names holds an empty one: {names!r}")
-        for option in options:
-            if not option.strip():
+        # NVRTC takes no notice of spaces around an option.
+        self.given = tuple(option.strip() for option in options)
+        for option in self.given:
+            if not option:
                 raise ValueError(f"options holds an empty one: {list(options)!r}")
             if re.match(_OWN_OPTION, option):
                 raise ValueError(f"the architecture is given as arch=, not as option {option!r}")
@@ -71,7 +73,6 @@ class Job:
         self.filename = filename or "cyrt_kernel.cu"
         self.names = tuple(dict.fromkeys(names))
         self.headers = dict(headers or {})
-        self.given = tuple(options)
         self.macros = tuple(_macro(name, value) for name, value in (define or {}).items())
         texts = (source, *self.headers.values(), *self.given)
         self.includes = any(map(includes_anything, texts))

@@ -489,6 +489,21 @@ def test_missing_header_says_where_it_is(header, advice):
     assert advice in failure(f"#include <{header}>\n{SAXPY}")
 
 
+def test_headers_of_a_toolkit(python, tmp_path):
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "cuda_runtime.h").write_text("")
+    program = """
+    import site
+    site.getsitepackages = lambda: []
+    site.ENABLE_USER_SITE = False
+    from cyrt.jit.headers import include_directories
+    print(include_directories()[0])
+    """
+    for name, other in (("CUDA_HOME", "CUDA_PATH"), ("CUDA_PATH", "CUDA_HOME")):
+        done = python(program, **{name: str(tmp_path), other: "", "CONDA_PREFIX": ""})
+        assert done.stdout.strip() == str(tmp_path / "include"), done.stderr
+
+
 def test_unknown_architecture_lists_those_known():
     with pytest.raises(CompileError, match="compiles for sm_ .*90"):
         compile(SAXPY, arch="sm_13")

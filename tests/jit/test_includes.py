@@ -63,7 +63,7 @@ def test_a_changed_header_is_compiled_anew(here, runs, line):
 @pytest.mark.parametrize(
     "options",
     [
-        ["-Iinc"], ["-I", "inc"], ["-I inc"], ["-I=inc"], ["--include-path=inc"],
+        ["-Iinc"], ["-I", "inc"], ["-I inc"], ["-I=inc"], [" -Iinc"], ["--include-path=inc"],
         ["--include-path", "inc"], ["-Iother", "-Iinc"],
     ],
     ids=" ".join,
@@ -91,6 +91,18 @@ def test_the_folder_of_the_source(here, runs, tmp_path):
         (tmp_path / "src" / "t.h").write_text(f"typedef {type} T;")
         filename = str(tmp_path / "src" / "k.cu")
         assert kept(runs, '#include "t.h"' + BODY, filename=filename) == (type, True)
+
+
+def test_links_and_circles(here, runs, tmp_path):
+    (tmp_path / "far" / "inner").mkdir(parents=True)
+    (here / "link").symlink_to(tmp_path / "far" / "inner")
+    circle = '#pragma once\n#include "../inner/a.h"\n#include "./b.h"\n'
+    (tmp_path / "far" / "inner" / "a.h").write_text(circle)
+    (tmp_path / "far" / "inner" / "b.h").write_text(circle + '#include "../t.h"')
+    for type in ("float", "int"):
+        # The link's target has this beside it, not the link.
+        (tmp_path / "far" / "t.h").write_text(f"typedef {type} T;")
+        assert kept(runs, '#include "link/../inner/a.h"' + BODY) == (type, True)
 
 
 def test_a_header_that_comes_to_be_found_first(here, runs):
