@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 
 import numpy as np
 import pytest
 
 os.environ.setdefault("CYRT_DEVICE", "emulated")
+# One for all processes of a run: the outermost makes it and removes it.
+if "CYRT_TEST_CACHE" not in os.environ:
+    os.environ["CYRT_TEST_CACHE"] = tempfile.mkdtemp(prefix="cyrt-tests-")
+    atexit.register(shutil.rmtree, os.environ["CYRT_TEST_CACHE"], ignore_errors=True)
+os.environ["CYRT_CACHE_DIR"] = os.environ["CYRT_TEST_CACHE"]
 
 
 def pytest_collection_modifyitems(items):
