@@ -218,7 +218,7 @@ def _loop(bench: Bench) -> Iterator[Row]:
     with bench.stream():
         program = Loop(bench.kernels.add, bench.kernels.plus)
         burst = bench.measure("loop", "", program)
-        for _ in range(10):
+        for _ in range(30):         # every topology of the loop was seen twice
             program.work()
         cyrt.synchronize()
         before = cyrt.current_encoder().stats()

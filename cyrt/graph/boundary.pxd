@@ -35,5 +35,6 @@ cdef void set_limit(Boundary* boundary, int max_ops) noexcept
 cdef bint ends_before(Boundary* boundary, int nodes, bint full, const Operation* next) noexcept
 # The operation begins a batch.
 cdef void begin(Boundary* boundary, const Operation* first) noexcept
-# A batch was launched that ended by itself, and so many of its nodes were patched.
-cdef void learn(Boundary* boundary, unsigned long long patched) noexcept
+# A batch was launched that ended by itself: what an exec held equalled it, or was patched, or
+# neither: it was built.
+cdef void learn(Boundary* boundary, bint equal, bint patched) noexcept

@@ -74,14 +74,17 @@ cdef void compare(Boundary* boundary, Detail detail) noexcept:
     boundary.seldom = False
 
 
-cdef void learn(Boundary* boundary, unsigned long long patched) noexcept:
-    boundary.patched = boundary.patched + 1 if patched else 0
+cdef void learn(Boundary* boundary, bint equal, bint patched) noexcept:
+    if patched:
+        boundary.patched += 1
+    elif equal:
+        boundary.patched = 0
     boundary.lost = 0 if boundary.found else boundary.lost + 1
     if boundary.detail == BY_PARAMETERS:
         if boundary.lost == EVIDENCE:       # try again much later
             boundary.patience = min(4 * boundary.patience, <int>MOST_PATIENCE)
             compare(boundary, BY_KERNEL)
-    elif boundary.patched == boundary.patience:
+    elif boundary.patched >= boundary.patience:
         compare(boundary, BY_PARAMETERS)
     elif boundary.lost == EVIDENCE:
         boundary.seldom = True

@@ -622,14 +622,13 @@ cdef int cut(CommandEncoder self, const Operation* operation) except -1:
     """Commit where the batch ends before the operation."""
     cdef int nodes = self.recording.num_nodes
     cdef bint full = self.bytes >= self.max_bytes
-    cdef unsigned long long patched
+    cdef unsigned long long patched = self.stats_.patched, equal = self.stats_.equal
     if nodes == 0:
         boundaries.begin(&self.boundary, operation)
     elif (full or nodes >= self.boundary.min_ops) and (
             boundaries.ends_before(&self.boundary, nodes, full, operation)):
-        patched = self.stats_.patched
         commit(self)
-        boundaries.learn(&self.boundary, self.stats_.patched - patched)
+        boundaries.learn(&self.boundary, self.stats_.equal > equal, self.stats_.patched > patched)
         boundaries.begin(&self.boundary, operation)
     return 0
 

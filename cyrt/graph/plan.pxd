@@ -41,6 +41,7 @@ cdef struct PlanStats:
     unsigned long long hits
     unsigned long long misses
     unsigned long long chained
+    unsigned long long equal        # launches of what an exec held already
     unsigned long long patched
     unsigned long long instantiations
     unsigned long long launches

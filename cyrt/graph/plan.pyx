@@ -323,6 +323,7 @@ cdef Executable* lay(Plan plan, Recording* recording, PlanStats* stats) except N
         target = &plan.variants[i]
         if executables.equal(target, recording):
             target.used = clock
+            stats.equal += 1
             if plan.patching:
                 memset(plan.patched_, 0, plan.num_nodes)
                 plan.patching = False

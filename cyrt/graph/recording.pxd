@@ -8,6 +8,7 @@
 # - Parameter bytes between parameters are zero: equal recordings are equal byte for byte.
 # - At most LANES chains cover the nodes, by edges added while recording: a wider graph is slow to
 #   launch and gains nothing.
+# - No edge follows from others: each node knows the last node of every lane that comes before it.
 
 from cyrt.driver.cuda cimport CUdeviceptr, CUfunction, CUgraph
 from cyrt.runtime.module cimport LoadedFunction, Layout
@@ -54,6 +55,7 @@ cdef struct Node:
     size_t param_bytes
     int first_edge              # in `edges`, up to the next node's
     int lane
+    int[LANES] before           # the last node of each lane that comes before it, -1: none
     void* owner                 # a reference
 
 cdef struct Edge:

@@ -114,17 +114,53 @@ cdef inline void fold(Recording* recording, unsigned int word) noexcept:
     recording.hash[1] = cyrt_fold(recording.hash[1], word, PRIME_1)
 
 
-cdef int choose_lane(Recording* recording) noexcept:
-    """The lane of the open node; an edge joins it to a lane whose end it does not follow yet."""
+cdef inline void come_after(Recording* recording, int* before, int source) noexcept:
+    cdef const Node* node = &recording.nodes[source]
+    cdef int i
+    for i in range(LANES):
+        before[i] = max(before[i], node.before[i])
+    before[node.lane] = max(before[node.lane], source)
+
+
+cdef void reduce_edges(Recording* recording, int* before) noexcept:
+    """Drop the edges of the open node that follow from others; what comes before it then."""
+    cdef int i, j, source, kept = recording.open_edge
+    cdef int barrier = recording.barrier if recording.barrier < recording.num_nodes else -1
+    for i in range(LANES):
+        before[i] = barrier
+    for i in range(recording.open_edge, recording.num_edges):
+        source = recording.edges[i].source      # latest first: none follows from a later one
+        j = i
+        while j > recording.open_edge and recording.edges[j - 1].source < source:
+            recording.edges[j].source = recording.edges[j - 1].source
+            j -= 1
+        recording.edges[j].source = source
+    for i in range(recording.open_edge, recording.num_edges):
+        source = recording.edges[i].source
+        if before[recording.nodes[source].lane] < source:
+            recording.edges[kept].source = source
+            kept += 1
+            come_after(recording, before, source)
+    recording.num_edges = kept
+
+
+cdef int choose_lane(Recording* recording, int* before) noexcept:
+    """One whose end comes before the open node: best by an edge, else by an edge that is added."""
     cdef int i, source, lane
     for i in range(recording.open_edge, recording.num_edges):
         source = recording.edges[i].source
         lane = recording.nodes[source].lane
         if recording.tails[lane] == source:
             return lane
+    for i in range(LANES):
+        lane = (recording.next_lane + i) % LANES
+        if recording.tails[lane] <= before[lane]:
+            recording.next_lane = (lane + 1) % LANES
+            return lane
     lane = recording.next_lane
     recording.next_lane = (lane + 1) % LANES
     add_edge(recording, recording.tails[lane])
+    reduce_edges(recording, before)
     return lane
 
 
@@ -135,16 +171,17 @@ cdef int append(Recording* recording, const Operation* operation) noexcept:
     cdef unsigned int flags = operation.flags
     cdef size_t end
     cdef int i
-    if recording.barrier >= 0 and recording.barrier != index \
-            and recording.num_edges == recording.open_edge:
-        recording.edges[recording.num_edges].source = recording.barrier
-        recording.num_edges += 1
+    reduce_edges(recording, node.before)
     node.kind = operation.kind
     node.flags = flags
     node.function = operation.function
     node.layout = operation.layout
     node.first_edge = recording.open_edge
-    node.lane = choose_lane(recording)
+    node.lane = choose_lane(recording, node.before)
+    if recording.barrier >= 0 and recording.barrier != index \
+            and recording.num_edges == recording.open_edge:
+        recording.edges[recording.num_edges].source = recording.barrier
+        recording.num_edges += 1
     recording.tails[node.lane] = index
     node.params = recording.blob_bytes
     node.param_bytes = operation.param_bytes

@@ -167,6 +167,21 @@ def test_edges_are_those_of_the_memory(module, encoder):
 
 
 @only_graphs
+def test_edges_that_follow_from_others_are_left_out(module, encoder):
+    a, b, c, d, e = (device(np.ones(N, np.float32)) for _ in range(5))
+    cyrt.commit()
+    module["add"][1, N](a, a, b, N)         # 0
+    module["add"][1, N](a, b, c, N)         # 1: after 0
+    module["add"][1, N](b, c, d, N)         # 2: after 1, and so after 0
+    module["add"][1, N](a, b, e, N)         # 3: beside 1 and 2
+    module["add"][1, N](d, e, a, N)         # 4: after 2 and 3, and so after 0 and 1
+    cyrt.commit()
+    edges = {(source, target) for source, target, _ in encoder.last_plan().edges}
+    assert edges == {(0, 1), (1, 2), (0, 3), (2, 4), (3, 4)}
+    assert (host(a) == 8).all()
+
+
+@only_graphs
 def test_views_share_their_memory(module, encoder):
     whole = device(np.zeros(2 * N, np.float32))
     module["axpb"][1, N](whole[: 4 * N], 0.0, 5.0, N)

@@ -81,7 +81,7 @@ def test_declared_is_ordered_by_what_is_listed(module, memory, encoder):
     module["load"][1, N](v, z, reads=[y])
     module["store"][1, N](v, 7.0, writes=(y,))
     module["inc"][1, N](z)
-    assert edges(encoder) == {(1, 2), (2, 3), (2, 4), (3, 4), (3, 5)}
+    assert edges(encoder) == {(1, 2), (2, 3), (3, 4), (3, 5)}       # 2 to 4 follows
     assert [first(b) for b in (x, y, z)] == [1, 7, 7]
 
 
