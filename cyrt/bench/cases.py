@@ -244,6 +244,20 @@ def _direct(bench: Bench) -> Iterator[Row]:
                             Chain([bench.kernels.add] * (CHAIN * CHAINS)), graphs=False)
 
 
+def _update(bench: Bench) -> Iterator[Row]:
+    """The two ways to make a ready graph equal to a batch of which every node differs, in C."""
+    x, rounds = buffer(), bench.rounds // 4 + 1
+    chain = Floor(bench.kernels.add, 4, 256, x, buffer(1), N)
+    sizes = 10, 100, 1000
+    times = {nodes: [chain.update(nodes) for _ in range(rounds)] for nodes in sizes}
+    expect(x, 3 * rounds * sum(sizes), "update")
+    for nodes, measured in times.items():
+        for way, column in zip(("node by node", "as a whole"), zip(*measured, strict=True),
+                               strict=True):
+            yield Row("case", "update", f"all of {nodes:,} nodes, {way}, and a launch",
+                      1e6 * statistics.median(column) / nodes, None, "in C")
+
+
 @dataclass(frozen=True)
 class Case:
     """How a case's rows are made, and the names of the floors they are compared with."""
@@ -265,6 +279,7 @@ CASES: dict[str, Case] = {
     "loop": Case(_loop, ("C loop", "C replay", "C replay, two kernels")),
     "sync": Case(_sync),
     "direct": Case(_direct),
+    "update": Case(_update),
     "emulated": Case(lambda bench: emulated.run(bench.rounds), ()),
     "import": Case(lambda bench: imports.run(bench.rounds), ()),
 }

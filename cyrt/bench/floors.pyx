@@ -159,14 +159,69 @@ cdef class Chain:
         return (times[1] - times[0], times[2] - times[1], times[3] - times[2],
                 times[4] - times[3])
 
+    def update(self, int nodes):
+        """Host seconds of making a ready graph's exec another's: node by node, and as a whole.
+
+        Every node is changed; each time includes the launch after it. The graph is a chain of
+        `nodes`, which has run three times when this returns.
+        """
+        cdef CUgraphNode[MOST_NODES] handles, fresh_handles
+        cdef CUgraph graph = NULL, fresh = NULL
+        cdef CUgraphExec executable = NULL
+        cdef CUgraphExecUpdateResultInfo info
+        cdef CUDA_KERNEL_NODE_PARAMS_v2 node
+        cdef CUresult result
+        cdef double begin, patched, updated
+        cdef int i, entered
+        check_nodes(nodes)
+        entered = enter(self.ordinal, self.epoch, b"cuGraphExecUpdate")
+        result = self.add_nodes(&graph, handles, nodes)
+        if result == CUDA_SUCCESS:
+            result = self.add_edges(graph, handles, nodes)
+        if result == CUDA_SUCCESS:
+            result = cu.cuGraphInstantiateWithFlags(&executable, graph, 0)
+        if result == CUDA_SUCCESS:
+            result = cu.cuGraphLaunch(executable, self.stream)
+            cu.cuStreamSynchronize(self.stream)
+        self.fill(&node)
+        node.blockDimX //= 2
+        node.gridDimX *= 2
+        begin = cyrt_floor_now()
+        for i in range(nodes):
+            node.func = self.other.handle if i % 2 else self.function.handle
+            if result == CUDA_SUCCESS:
+                result = cu.cuGraphExecKernelNodeSetParams(executable, handles[i], &node)
+        if result == CUDA_SUCCESS:
+            result = cu.cuGraphLaunch(executable, self.stream)
+        patched = cyrt_floor_now() - begin
+        cu.cuStreamSynchronize(self.stream)
+        begin = cyrt_floor_now()
+        if result == CUDA_SUCCESS:
+            result = self.add_nodes(&fresh, fresh_handles, nodes)
+        if result == CUDA_SUCCESS:
+            result = self.add_edges(fresh, fresh_handles, nodes)
+        if result == CUDA_SUCCESS:
+            result = cu.cuGraphExecUpdate(executable, fresh, &info)
+        destroy(fresh, NULL)
+        if result == CUDA_SUCCESS:
+            result = cu.cuGraphLaunch(executable, self.stream)
+        updated = cyrt_floor_now() - begin
+        cu.cuStreamSynchronize(self.stream)
+        destroy(graph, executable)
+        leave(self.ordinal, entered, result, b"cuGraphExecUpdate")
+        return patched, updated
+
+    cdef void fill(self, CUDA_KERNEL_NODE_PARAMS_v2* node) noexcept:
+        memset(node, 0, sizeof(node[0]))
+        node.gridDimX, node.gridDimY, node.gridDimZ = self.grid, 1, 1
+        node.blockDimX, node.blockDimY, node.blockDimZ = self.block, 1, 1
+        node.kernelParams = self.params
+
     cdef CUresult add_nodes(self, CUgraph* graph, CUgraphNode* handles, int nodes) noexcept:
         cdef CUDA_KERNEL_NODE_PARAMS_v2 node
         cdef CUresult result = cu.cuGraphCreate(graph, 0)
         cdef int i
-        memset(&node, 0, sizeof(node))
-        node.gridDimX, node.gridDimY, node.gridDimZ = self.grid, 1, 1
-        node.blockDimX, node.blockDimY, node.blockDimZ = self.block, 1, 1
-        node.kernelParams = self.params
+        self.fill(&node)
         for i in range(nodes):
             node.func = self.other.handle if i % 2 else self.function.handle
             if result == CUDA_SUCCESS:

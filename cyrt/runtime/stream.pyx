@@ -521,30 +521,35 @@ cdef int wait_all(int ordinal) except -1:
 
 
 def drain(double seconds):
-    """Wait until nothing is in flight, `seconds` at most; True where that was so."""
+    """Launch what is recorded and wait until nothing is in flight, `seconds` at most; True where
+    that was so."""
     cdef double end = cyrt_now() + seconds
     cdef StreamState* state
     cdef int entered
     cdef CUresult result
+    cdef bint idle = True
+    for ordinal in range(MAX_DEVICES):
+        state = states[ordinal]
+        while state != NULL:
+            try:
+                flush(state)
+            except Exception:
+                idle = False
+            state = state.next
     for ordinal in range(MAX_DEVICES):
         state = states[ordinal]
         while state != NULL:
             if state.owned:
-                try:
-                    flush(state)
-                except Exception:
-                    return False
                 entered = enter_quietly(ordinal, state.epoch)
                 if entered >= 0:
                     result = CUDA_ERROR_NOT_READY
                     with nogil:
-                        while cyrt_now() < end:
+                        while True:
                             result = query_stream(state.handle)
-                            if result != CUDA_ERROR_NOT_READY:
+                            if result != CUDA_ERROR_NOT_READY or cyrt_now() >= end:
                                 break
                             cyrt_nap(100_000)
                     leave_quietly(entered)
-                    if result == CUDA_ERROR_NOT_READY:
-                        return False
+                    idle = idle and result != CUDA_ERROR_NOT_READY
             state = state.next
-    return True
+    return idle

@@ -202,3 +202,35 @@ def test_a_fault_is_the_cause_of_every_later_call(python, only_emulated):
         CYRT_CHECK="1",
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_exit_launches_what_every_stream_has_recorded(python):
+    """Also beside a stream that is busy for longer than the exit waits."""
+    done = python(
+        """
+        import time, numpy as np, cyrt
+        m = cyrt.Module('''
+            extern "C" __global__ void spin(long long n) {
+                long long begin = clock64();
+                while (clock64() - begin < n) { }
+            }
+            extern "C" __global__ void set(volatile int* x) { *x = 7; }''')
+        pinned = cyrt.PinnedBuffer(4)
+        view = np.frombuffer(pinned, np.int32)
+        view[0] = 0
+        def look():
+            end = time.monotonic() + 20
+            while view[0] != 7 and time.monotonic() < end:
+                time.sleep(0.01)
+            print(view[0])
+        streams = [cyrt.Stream() for _ in range(4)]
+        encoders = [cyrt.CommandEncoder(s) for s in streams]
+        encoders[0].add_kernel(m["spin"], 1, 1, (1_500_000_000,))
+        encoders[3].add_kernel(m["spin"], 1, 1, (1_500_000_000,))
+        encoders[1].add_kernel(m["set"], 1, 1, (pinned,))
+        cyrt._leave()               # what the interpreter's exit calls
+        look()
+        """,
+        CYRT_EXIT_TIMEOUT="0.05",
+    )
+    assert done.stdout.split()[-1:] == ["7"], done.stderr
