@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import os
 import shutil
 import subprocess
@@ -65,6 +66,28 @@ def unchecked():
 @pytest.fixture
 def rng():
     return np.random.default_rng(7)
+
+
+@pytest.fixture
+def replaced():
+    """Put a Python function into a driver function's place until the test ends.
+
+    It is called with the driver's own function and the arguments, and gives a CUresult.
+    """
+    from cyrt.driver import table
+
+    before, callbacks = [], []
+
+    def replace(name, types, function, version=0):
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int, *types)
+        callbacks.append(prototype(lambda *arguments: function(original, *arguments)))
+        address = table.replace(name, ctypes.cast(callbacks[-1], ctypes.c_void_p).value, version)
+        original = prototype(address)
+        before.append((name, address, version))
+
+    yield replace
+    for each in reversed(before):
+        table.replace(*each)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ faults = {}
 # Names the operations that were in flight on a device; graph/encoder puts itself here.
 suspects = None
 
+_slots = {}      # (name, version) -> where the table holds the function
 _opened = None
 _emulated = False
 
@@ -19,6 +20,7 @@ cdef int bind(PFN_cuGetProcAddress_v12000 resolve, const char* name, int version
               bint optional=False) except -1:
     cdef CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
     cdef CUresult result = resolve(name, slot, version, 0, &status)
+    _slots[name.decode(), version] = <size_t>slot
     if result == CUDA_SUCCESS and slot[0] != NULL:
         return 0
     slot[0] = NULL
@@ -185,6 +187,42 @@ cdef str fault_text(int ordinal):
     text[0] = 0
     cu.cyrtEmuLastFault(ordinal, text, sizeof(text))
     return text.decode("utf-8", "replace")
+
+
+def replace(str name not None, size_t address, int version=0):
+    """Put another function into the table, for tests and tools.
+
+    Parameters
+    ----------
+    name : str
+        The driver function, by its base name: ``"cuGraphLaunch"``.
+    address : int
+        A C function of the same type, that stays alive; a ``ctypes`` callback will do, which takes
+        the GIL for itself where the caller released it. 0: a driver that has no such function.
+    version : int
+        The CUDA version it is bound at, where the table holds several: 12030 for the edges with
+        data of ``cuGraphAddDependencies``. 0: the oldest.
+
+    Returns
+    -------
+    int
+        The address that was there before.
+
+    Raises
+    ------
+    KeyError
+        The table holds no such function.
+    """
+    cdef size_t* slot
+    cdef size_t before
+    ensure_open()
+    versions = sorted(v for n, v in _slots if n == name and version in (0, v))
+    if not versions:
+        raise KeyError(f"the table of driver functions holds no {name}"
+                       f"{f' of version {version}' if version else ''}")
+    slot = <size_t*><size_t>_slots[name, versions[0]]
+    before, slot[0] = slot[0], address
+    return before
 
 
 def describe(int code):

@@ -267,6 +267,12 @@ cdef class Plan:
         cdef int i
         return [i for i in range(self.num_nodes) if self.patched_[i]]
 
+    @property
+    def graphs(self):
+        """``CUgraph`` handles behind the executable graphs, good until the plan's next launch."""
+        cdef int i
+        return [<size_t>self.variants[i].graph for i in range(self.num_variants)]
+
     def to_dot(self):
         """The batch as Graphviz text."""
         from cyrt.graph.drawing import dot
