@@ -99,11 +99,12 @@ cdef int note_evicted(tuple key, Py_ssize_t most) except -1:
     return 0
 
 
-cdef int note_return(tuple key) except -1:
-    """Warn once of topologies that come back after they were evicted."""
+cdef void note_return(tuple key) noexcept:
+    """Warn once of topologies that come back after they were evicted; where a filter makes an error
+    of that, the batch runs all the same."""
     global came_back
     if came_back < 0 or key not in _evicted:
-        return 0
+        return
     came_back += 1
     if came_back > settings.get("CYRT_GRAPH_CACHE_SIZE"):
         came_back = -1
@@ -111,7 +112,6 @@ cdef int note_return(tuple key) except -1:
             f"the program uses more topologies in turn than the {len(_plans)} graphs that are "
             "kept: they are built again and again. CYRT_GRAPH_CACHE_SIZE and "
             "CYRT_GRAPH_CACHE_BYTES keep more.", RuntimeWarning, stacklevel=1)
-    return 0
 
 
 @reset_hooks.append
