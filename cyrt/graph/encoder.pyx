@@ -283,9 +283,11 @@ cdef class CommandEncoder:
         if self.group >= 0:
             raise RuntimeError("concurrent: one is open on the encoder already")
         self.group = self.recording.num_nodes
+        self.state.grouping = True
         try:
             yield self
         finally:
+            self.state.grouping = False
             join_group(self)
             self.group = -1
         if self.boundary.max_ops == 1:

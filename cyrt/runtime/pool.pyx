@@ -299,7 +299,7 @@ cdef void release(Block* block) noexcept:
                 return      # the device failed: its memory is out of reach, and stays counted
             if block.slab != NULL:
                 (<Slab*>block.slab).live -= 1
-            if block.size < LARGE and block.home.pending \
+            if (block.size < LARGE or block.home.grouping) and block.home.pending \
                     and block.hazard.epoch == block.home.recording_epoch:
                 rest(block)
             else:
@@ -315,7 +315,8 @@ cdef inline void put(Block* block) noexcept:
 
 
 cdef void rest(Block* block) noexcept:
-    """Reuse inside one batch would order work that is otherwise independent."""
+    """Reuse inside one batch would order work that is otherwise independent; inside `concurrent()`
+    it would not even be ordered."""
     cdef StreamState* stream = block.home
     block.state = RESTING
     block.next_resting = NULL

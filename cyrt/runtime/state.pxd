@@ -58,7 +58,9 @@ cdef struct StreamState:
     bint owned              # made here; else wrapped
     int users               # Stream objects that hold it
     bint ended              # wrapped, and its handle perhaps destroyed: the marker says it all
+    unsigned int streams    # Streams that it has served, one after the other
     bint pending            # operations are recorded for it and not launched
+    bint grouping           # its operations are recorded with no order among them
     bint committing         # a commit is under way
     bint capturing          # what is put on it becomes a graph
     bint idle               # it was waited for, and nothing was put on it since

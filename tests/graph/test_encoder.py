@@ -217,6 +217,44 @@ def test_freed_memory_rests_until_the_commit(module, encoder):
 
 
 @only_graphs
+def test_large_memory_freed_inside_concurrent_rests(module, encoder):
+    """What uses it inside is not ordered, whatever its size."""
+    sources = [device(np.full(N, i, np.float32)) for i in range(3)]
+    sums, addresses = [], []
+    with encoder.concurrent():
+        for source in sources:
+            scratch = cyrt.Buffer(1 << 20)
+            module["add"][1, N](source, source, scratch, N)
+            addresses.append(repr(scratch))
+            scratch = None
+    assert len(set(addresses)) == 3
+    for source in sources:              # reused now, in order
+        scratch = cyrt.Buffer(1 << 20)
+        module["add"][1, N](source, source, scratch, N)
+        sums.append(device(np.zeros(N, np.float32)))
+        module["add"][1, N](scratch, source, sums[-1], N)
+        scratch = None
+    assert [host(each)[0] for each in sums] == [0, 3, 6]
+
+
+def test_a_stream_that_is_used_again_has_no_encoder(module):
+    for _ in range(3):
+        stream = cyrt.Stream()
+        with stream:
+            x = device(np.zeros(N, np.float32))
+            module["axpb"][1, N](x, 1.0, 1.0, N)
+            assert (host(x) == 1).all()
+        stream = None
+        encoder = cyrt.CommandEncoder(cyrt.Stream())
+        encoder.add_kernel(module["axpb"], 1, N, (x, 1.0, 1.0, N))
+        encoder.synchronize()
+        assert (host(x) == 2).all()
+        with pytest.raises(ValueError, match="has an encoder already"):
+            cyrt.CommandEncoder(encoder.stream)
+        encoder.close()
+
+
+@only_graphs
 @pytest.mark.usefixtures("pooled")
 def test_a_loop_with_allocation_alternates_between_two_sets(module, encoder):
     b = device(np.ones(N, np.float32))
