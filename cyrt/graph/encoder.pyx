@@ -804,8 +804,6 @@ cdef int commit(CommandEncoder self) except -1:
         if handlers is not None:
             completion.call_after(state, handlers)
     self.commits += 1
-    if kept is not None or foreign is not None:
-        self.in_flight.append((self.batches, kept, foreign))
     self.batches += 1
     look_back(self)
     if self.blocking:

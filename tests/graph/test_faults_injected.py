@@ -1,0 +1,461 @@
+"""What batches become of when the driver refuses, fails, or is told too little."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import subprocess
+import sys
+import weakref
+from ctypes import c_int, c_size_t, c_ubyte, c_uint64, c_void_p
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import cyrt
+from cyrt import settings
+from cyrt.driver import table
+
+pytestmark = pytest.mark.skipif("not __import__('cyrt').settings.get('CYRT_GRAPHS')",
+                                reason="faults of graphs; CYRT_GRAPHS=0 has none")
+
+SOURCE = r"""
+extern "C" __global__ void set(float* x, const float* y, float a, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] = a * x[i] + y[i];
+}
+"""
+EARLY = r"""
+extern "C" __global__ void early(float* x, const float* y, float a, int n) {
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] = a * x[i] + y[i];
+}
+"""
+N = 64
+UPDATE_FAILURE, OUT_OF_MEMORY, NOT_SUPPORTED = 910, 2, 801
+INSTANTIATE = "cuGraphInstantiateWithFlags", [c_void_p, c_void_p, c_uint64]
+SET_KERNEL = "cuGraphExecKernelNodeSetParams", [c_void_p] * 3
+UPDATE = "cuGraphExecUpdate", [c_void_p] * 3
+LAUNCH = "cuGraphLaunch", [c_void_p] * 2
+RECORD_EVENT = "cuEventRecord", [c_void_p] * 2
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    return cyrt.Module(SOURCE)["set"]
+
+
+@pytest.fixture
+def encoder():
+    """An encoder that recorded nothing before, current on this thread."""
+    streams = []
+    while True:
+        streams.append(cyrt.Stream())       # perhaps one that was used and has ended
+        with streams[-1]:
+            found = cyrt.current_encoder()
+            if not found.stats()["operations"]:
+                yield found
+                return
+
+
+class Vector:
+    """A Buffer, and what NumPy says it holds."""
+
+    def __init__(self, value):
+        self.array = np.full(N, value, np.float32)
+        self.buffer = cyrt.Buffer(self.array.nbytes)
+        self.buffer.copy_from(self.array)
+
+    def set(self, kernel, other, a):
+        kernel[N // 32, 32](self.buffer, other.buffer, np.float32(a), N)
+        self.array = np.float32(a) * self.array + other.array
+
+    def check(self):
+        found = np.empty(N, np.float32)
+        self.buffer.copy_to(found)
+        np.testing.assert_array_equal(found, self.array)
+
+
+def once(code, after=0):
+    """Refuses one call: the one that follows `after` others."""
+    calls = iter([0] * after + [code])
+    return lambda original, *arguments: next(calls, 0) or original(*arguments)
+
+
+def changes(encoder, work):
+    before = encoder.stats()
+    work()
+    after = encoder.stats()
+    return {key: after[key] - before[key] for key in before}
+
+
+@pytest.fixture
+def held():
+    """The bytes that all plans hold."""
+    return lambda: cyrt.current_encoder().stats()["bytes_held"]
+
+
+# --- updates refused ---
+
+
+@pytest.mark.parametrize("refused", range(3))
+def test_a_refused_update_builds_anew(kernel, encoder, replaced, refused):
+    def batch(vectors):
+        for x, y in pairwise(vectors):
+            x.set(kernel, y, 2)
+        encoder.commit()
+
+    first, second = ([Vector(v) for v in range(4)] for _ in range(2))
+    for _ in range(3):
+        batch(first)
+    replaced(*SET_KERNEL, once(UPDATE_FAILURE, after=refused))
+    replaced(*UPDATE, once(UPDATE_FAILURE))
+    found = changes(encoder, lambda: batch(second))
+    assert (found["hits"], found["instantiations"], found["patched"]) == (1, 1, 0)
+    assert len(encoder.last_plan().graphs) == 1
+    found = changes(encoder, lambda: [batch(second), batch(second)])
+    assert found["instantiations"] == found["patched"] == 0
+    for vector in first + second:
+        vector.check()
+
+
+@pytest.mark.parametrize("strategy", ["exec", "none"])
+def test_the_same_with_another_strategy(strategy):
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist",
+         f"{__file__}::test_a_refused_update_builds_anew"],
+        env={**os.environ, "CYRT_GRAPH_UPDATE": strategy}, capture_output=True, text=True,
+        timeout=100, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+@pytest.mark.skipif(settings.get("CYRT_CHECK") or settings.get("CYRT_GRAPH_UPDATE") != "node",
+                    reason="shows chains")
+@pytest.mark.parametrize("refused", range(7))
+def test_a_chain_that_is_refused_runs_each_operation_once(kernel, encoder, replaced, refused):
+    def batch(odd):             # links of 4, 2 and 1
+        for i in range(7):
+            (x if i != odd else y).set(kernel, z, i)
+        encoder.commit()
+
+    x, y, z = (Vector(v) for v in (1, 2, 3))
+    batch(7)
+    replaced(*SET_KERNEL, once(UPDATE_FAILURE, after=refused))
+    found = changes(encoder, lambda: batch(refused))
+    assert (found["misses"], found["chained"], found["instantiations"]) == (1, 1, 0)
+    found = changes(encoder, lambda: batch(-2))
+    for vector in (x, y, z):
+        vector.check()
+
+
+# --- calls that fail ---
+
+
+@pytest.mark.parametrize("launches", [0, 1], ids=["chain", "plan"])
+def test_instantiation_without_memory(kernel, encoder, replaced, held, launches):
+    def batch():
+        for _ in range(5):
+            x.set(kernel, y, 1)
+        encoder.commit()
+
+    x, y = Vector(1), Vector(2)
+    cyrt.commit()
+    for _ in range(launches):
+        batch()
+    living = set()
+
+    def create(original, graph, flags):
+        code = original(graph, flags)
+        living.add(ctypes.cast(graph, ctypes.POINTER(c_void_p))[0])
+        return code
+
+    def destroy(original, graph):
+        living.discard(graph)
+        return original(graph)
+
+    replaced("cuGraphCreate", [c_void_p, c_int], create)
+    replaced("cuGraphDestroy", [c_void_p], destroy)
+    replaced(*INSTANTIATE, once(OUT_OF_MEMORY))
+    before, expected = held(), x.array
+    with pytest.raises(cyrt.OutOfMemoryError, match="cuGraphInstantiate"):
+        batch()
+    assert (encoder.num_ops, held(), living) == (0, before, set())
+    x.array = expected
+    x.check()
+    for _ in range(3):
+        batch()
+    x.check()
+
+
+def test_a_launch_that_fails(kernel, encoder, replaced):
+    def batch(x):
+        x.set(kernel, y, 3)
+        x.set(kernel, y, 5)
+        encoder.commit()
+
+    x, y, z = Vector(1), Vector(2), Vector(3)
+    for _ in range(3):
+        batch(x)
+    batch(z)
+    expected = x.array
+    replaced(*LAUNCH, once(NOT_SUPPORTED))
+    with pytest.raises(cyrt.CudaError, match="cuGraphLaunch failed: CUDA_ERROR_NOT_SUPPORTED"):
+        batch(x)
+    x.array = expected
+    found = changes(encoder, lambda: batch(x))
+    assert (found["hits"], found["launches"], found["instantiations"]) == (1, 1, 0)
+    for vector in (x, y, z):
+        vector.check()
+
+
+def test_a_mark_that_fails(kernel, encoder, replaced):
+    """The batch was launched: what is kept for it lives until a later one has ended."""
+    x, y = Vector(1), Vector(2)
+    kept = Vector(3)
+    seen = weakref.ref(kept)
+    cyrt.commit()
+    replaced(*RECORD_EVENT, once(NOT_SUPPORTED))
+    x.set(kernel, y, 2)
+    encoder.keep(kept)
+    del kept
+    with pytest.raises(cyrt.CudaError, match="cuEventRecord failed: CUDA_ERROR_NOT_SUPPORTED"):
+        encoder.commit()
+    gc.collect()
+    assert seen() is not None
+    x.set(kernel, y, 2)
+    encoder.synchronize()
+    assert seen() is None
+    x.check()
+
+
+def test_a_mark_that_cannot_be_made(kernel, replaced):
+    encoder = cyrt.CommandEncoder()
+    with encoder.stream:
+        x, y = Vector(1), Vector(2)
+        cyrt.commit()
+        replaced("cuEventCreate", [c_void_p, c_int], once(OUT_OF_MEMORY))
+        expected = x.array
+        x.set(kernel, y, 2)
+        with pytest.raises(cyrt.OutOfMemoryError, match="cuEventCreate"):
+            encoder.commit()
+        x.array = expected
+        x.set(kernel, y, 2)
+        x.check()
+
+
+# --- edges ---
+
+
+DROPPED = r"""
+import ctypes
+import numpy as np
+import cyrt
+from cyrt.driver import table
+
+drop = -1
+PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, ctypes.c_size_t)
+
+@PROTOTYPE
+def all_but_one(graph, sources, targets, count):
+    ends = [list(ctypes.cast(p, ctypes.POINTER(ctypes.c_void_p))[:count])
+            for p in (sources, targets)]
+    for each in ends:
+        if drop >= 0:
+            del each[drop]
+    return original(graph, *[(ctypes.c_void_p * len(each))(*each) for each in ends], len(ends[0]))
+
+def program():
+    '''A write that is read twice, written over, and written again.'''
+    module = cyrt.Module(SOURCE)
+    a, b, c, d = (cyrt.Buffer(4 * 32) for _ in range(4))
+    for buffer in (a, b, c, d):
+        buffer.fill(np.float32(1))
+    cyrt.synchronize()
+    for target, source in ((a, b), (c, a), (d, a), (a, b), (a, b)):
+        module["copy"][1, 32](target, source)
+    cyrt.commit()
+    edges = cyrt.current_encoder().last_plan().edges
+    cyrt.synchronize()
+    return edges
+
+original = PROTOTYPE(table.replace(
+    "cuGraphAddDependencies", ctypes.cast(all_but_one, ctypes.c_void_p).value))
+edges = program()
+assert [edge[:2] for edge in edges] == [(0, 1), (0, 2), (0, 3), (1, 3), (2, 3), (3, 4)], edges
+for drop in range(len(edges)):
+    try:
+        program()
+    except cyrt.CudaError as error:
+        assert "no path of edges" in str(error), error
+        cyrt.Device().reset()
+    else:
+        assert edges[drop][:2] == (0, 3), f"nobody saw that {edges[drop]} is missing"
+drop = -1
+program()
+"""
+
+
+@pytest.mark.usefixtures("only_emulated")
+def test_a_missing_edge_is_reported(python):
+    source = ('extern "C" __global__ void copy(float* x, const float* y)'
+              " { x[threadIdx.x] = y[threadIdx.x]; }")
+    done = python(f"SOURCE = {source!r}\n" + DROPPED, CYRT_CHECK="1")
+    assert done.returncode == 0, done.stderr
+
+
+class EdgeData(ctypes.Structure):
+    _fields_ = [("from_port", c_ubyte), ("to_port", c_ubyte), ("type", c_ubyte),
+                ("reserved", c_ubyte * 5)]
+
+
+def edges_of(graph):
+    """The driver's ``(source, target, programmatic)`` of each edge, by the nodes' places."""
+    driver = ctypes.CDLL(table.driver_info()[0])
+    count = c_size_t(0)
+    assert driver.cuGraphGetNodes(c_void_p(graph), None, ctypes.byref(count)) == 0
+    nodes = (c_void_p * count.value)()
+    assert driver.cuGraphGetNodes(c_void_p(graph), nodes, ctypes.byref(count)) == 0
+    place = {node: i for i, node in enumerate(nodes)}
+    edges = driver.cuGraphGetEdges_v2
+    assert edges(c_void_p(graph), None, None, None, ctypes.byref(count)) == 0
+    sources, targets = (c_void_p * count.value)(), (c_void_p * count.value)()
+    data = (EdgeData * count.value)()
+    assert edges(c_void_p(graph), sources, targets, data, ctypes.byref(count)) == 0
+    return sorted((place[s], place[t], d.type == 1)
+                  for s, t, d in zip(sources, targets, data, strict=True))
+
+
+def test_the_driver_has_the_plans_edges(kernel, encoder):
+    early = cyrt.Kernel(EARLY, "early", pdl=True)
+    a, b, c, d = (Vector(v) for v in range(4))
+    for _ in range(2):              # the second is no chain
+        a.set(early, b, 2)          # 0
+        c.set(early, a, 2)          # 1: programmatic
+        d.set(kernel, a, 2)         # 2
+        a.set(early, c, 2)          # 3: after 0 and 1 programmatic, after 2 not
+        d.set(kernel, a, 2)         # 4
+        encoder.commit()
+    plan = encoder.last_plan()
+    [graph] = plan.graphs
+    early_edges = {(0, 1), (0, 3), (1, 3)} if settings.get("CYRT_PDL") \
+        and cyrt.Device().compute_capability >= (9, 0) else set()
+    assert sorted(plan.edges) == edges_of(graph) == [
+        (*edge, edge in early_edges)
+        for edge in ((0, 1), (0, 2), (0, 3), (1, 3), (2, 3), (2, 4), (3, 4))]
+    for vector in (a, b, c, d):
+        vector.check()
+
+
+# --- the cache ---
+
+
+def test_eviction_in_flight(python):
+    done = python(
+        r"""
+        import numpy as np, cyrt
+        kernel = cyrt.Kernel(r'''
+            extern "C" __global__ void slow(int* x, int a, int spins) {
+                int v = *x;
+                for (volatile int i = 0; i < spins; i++) {}
+                *x = 3 * (v % 1000) + a;
+            }''', "slow")
+        buffers = [cyrt.Buffer(4) for _ in range(6)]
+        values = np.zeros(6, np.int32)
+        for buffer in buffers:
+            buffer.fill(0)
+        encoder = cyrt.CommandEncoder()
+        with encoder.stream:
+            for round in range(2):
+                for shape in range(0, 64, 2):
+                    for _ in range(2):          # a chain, then a graph that the next one evicts
+                        for bit in range(6):
+                            i = bit if shape >> bit & 1 else 0
+                            kernel[1, 1](buffers[i], bit, 3000)
+                            values[i] = 3 * (values[i] % 1000) + bit
+                        encoder.commit()
+            flying = not encoder.stream.done
+        found = np.zeros(1, np.int32)
+        for buffer, value in zip(buffers, values):
+            buffer.copy_to(found)
+            assert found[0] == value
+        stats = encoder.stats()
+        assert flying and stats["plans"] == 1 and stats["evictions"] == 63, (flying, stats)
+        """,
+        CYRT_GRAPH_CACHE_SIZE="1",
+    )
+    assert done.returncode == 0, done.stderr
+
+
+THRASH = r"""
+import warnings
+import numpy as np, cyrt
+kernel = cyrt.Kernel('extern "C" __global__ void inc(int* x) { *x += 1; }', "inc")
+a, b = cyrt.Buffer(4), cyrt.Buffer(4)
+a.fill(0); b.fill(0)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter(FILTER)
+    for _ in range(ROUNDS):
+        for length in range(1, 17):
+            for i in range(length):
+                kernel[1, 1](a if i % 3 else b)
+            cyrt.commit()
+found = np.zeros(1, np.int32)
+total = 0
+for buffer in (a, b):
+    buffer.copy_to(found)
+    total += int(found[0])
+assert total == ROUNDS * 136, total
+assert all(w.category is RuntimeWarning and "more topologies in turn" in str(w.message)
+           and w.filename == "<string>" for w in caught), caught
+print(len(caught))
+"""
+
+
+@pytest.mark.parametrize(("rounds", "size", "filters", "warned"), [
+    (2, "16", "always", 0), (1, "8", "always", 0), (3, "8", "always", 1), (3, "8", "error", 0),
+])
+def test_thrashing_warns_once(python, rounds, size, filters, warned):
+    done = python(f"FILTER, ROUNDS = {filters!r}, {rounds}\n" + THRASH, CYRT_GRAPH_CACHE_SIZE=size)
+    assert (done.returncode, done.stdout) == (0, f"{warned}\n"), done.stderr
+    assert ("more topologies in turn" in done.stderr) == (filters == "error")
+
+
+def test_a_module_at_anothers_address(encoder, replaced):
+    """A driver gives the handle of what was unloaded to what is loaded next."""
+    handle, function = 0xA11A5, None
+
+    def get_function(original, out, module, name):
+        nonlocal function
+        code = original(out, module, name)
+        cell = ctypes.cast(out, ctypes.POINTER(c_void_p))
+        function, cell[0] = cell[0], handle
+        return code
+
+    def call(original, *arguments):
+        return original(*[function if a == handle else a for a in arguments])
+
+    def call_with_params(original, *arguments):
+        cell = ctypes.cast(arguments[-1], ctypes.POINTER(c_void_p))
+        cell[0] = function if cell[0] == handle else cell[0]
+        return original(*arguments)
+
+    replaced("cuModuleGetFunction", [c_void_p] * 3, get_function)
+    replaced("cuFuncGetAttribute", [c_void_p, c_int, c_void_p], call)
+    replaced("cuFuncGetParamInfo", [c_void_p, c_size_t, c_void_p, c_void_p], call)
+    replaced("cuLaunchKernelEx", [c_void_p] * 4, call)
+    replaced("cuGraphAddKernelNode", [c_void_p] * 3 + [c_size_t, c_void_p], call_with_params)
+    replaced(*SET_KERNEL, call_with_params)
+    x, y = Vector(1), Vector(2)
+    for a in range(6):
+        kernel = cyrt.Kernel(SOURCE.replace("a *", f"{a} + a *"), "set")
+        for _ in range(3):
+            expected = a + 2 * x.array + y.array
+            x.set(kernel, y, 2)
+            x.array = expected
+            encoder.commit()
+        x.check()
+        del kernel
+        gc.collect()
