@@ -2,7 +2,8 @@
 #
 # INVARIANTS
 # - All or nothing: an operation that raises leaves the recording as it was; no Python object is
-#   made between a recording's first change and its last.
+#   made, and nothing waited for, between a recording's first change and its last: a collection, or
+#   another thread, may launch it there.
 # - Whatever puts work on the stream directly, or hands memory or the stream out, commits first
 #   (runtime's `flush`, whose hook this room fills).
 # - A commit detaches the recording at once: what a finalizer or another thread records meanwhile

@@ -650,6 +650,10 @@ cdef int record(CommandEncoder self, const Operation* operation, Use* uses, int 
     for i in range(num_uses):
         if uses[i].block.kind != FOREIGN_MEMORY:        # the launch orders that
             use(uses[i].block, state, uses[i].write)
+    if foreign is not None and self.foreign is not None:
+        foreign = self.foreign + foreign
+    # Up to here others may launch the recording: in a wait, or in a finalizer of the collector's.
+    for i in range(num_uses):
         if foreign is not None and is_outside(uses[i].block):
             uses[i].block = resolve(&self.ranges, uses[i].block, &self.joined)
         if uses[i].block.hazard.epoch != state.recording_epoch:
@@ -661,7 +665,7 @@ cdef int record(CommandEncoder self, const Operation* operation, Use* uses, int 
     if self.group >= 0:
         hold_for_group(self, uses, num_uses)
     if foreign is not None:
-        self.foreign = foreign if self.foreign is None else self.foreign + foreign
+        self.foreign = foreign
     hazards.depend(recording, uses, num_uses)
     if opaque or self.joined:
         recordings.add_barrier(recording)

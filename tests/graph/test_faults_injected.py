@@ -459,3 +459,46 @@ def test_a_module_at_anothers_address(encoder, replaced):
         x.check()
         del kernel
         gc.collect()
+
+
+def test_a_commit_at_every_collection(python):
+    """A finalizer may launch what is recorded, wherever Python makes an object."""
+    done = python(
+        r"""
+        import gc
+        import numpy as np, cyrt
+
+        class Foreign:
+            def __init__(self, address):
+                self.__cuda_array_interface__ = {
+                    "version": 3, "shape": (4,), "typestr": "|u1", "data": (address, False)}
+
+        kernel = cyrt.Kernel(
+            'extern "C" __global__ void mix(int* x, const int* y) { *x = 3 * (*x % 99) + *y; }',
+            "mix")
+        buffers, values = [cyrt.Buffer(4) for _ in range(4)], np.zeros(4, np.int32)
+        for buffer in buffers:
+            buffer.fill(0)
+        one = cyrt.Buffer(4)
+        one.fill(np.int32(1))
+        views = [Foreign(buffer.ptr) for buffer in buffers]
+        cyrt.synchronize()
+        encoder = cyrt.current_encoder()
+        hoard = [[] for _ in range(100)]
+        gc.callbacks.append(lambda phase, info: encoder.commit())
+        with cyrt.batch():
+            for i in range(800):
+                gc.set_threshold(1 + i % 37)
+                for _ in range(4):
+                    hoard.append([])            # no list is left over to be used again
+                kernel[1, 1](views[i // 7 % 4], one)
+                values[i // 7 % 4] = 3 * (values[i // 7 % 4] % 99) + 1
+        gc.callbacks.clear()
+        found = np.zeros(1, np.int32)
+        for buffer, value in zip(buffers, values):
+            buffer.copy_to(found)
+            assert found[0] == value
+        """,
+        CYRT_GRAPH_UPDATE="exec",       # no chains, which need no edges
+    )
+    assert done.returncode == 0, (done.returncode, done.stderr)
