@@ -1,0 +1,225 @@
+"""Where batches end, and which executable graph of a plan serves them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cyrt
+from cyrt import settings
+
+pytestmark = pytest.mark.skipif("not __import__('cyrt').settings.get('CYRT_GRAPHS')",
+                                reason="counts batches; CYRT_GRAPHS=0 has none")
+by_node = pytest.mark.skipif(settings.get("CYRT_GRAPH_UPDATE") != "node",
+                             reason="counts what is patched, node by node")
+
+SOURCE = r"""
+extern "C" __global__ void next(int* x, int a, int b, int c) {
+    if (threadIdx.x == 0 && blockIdx.x == 0) *x = 3 * (*x % 9999) + a + b + c;
+}
+extern "C" __global__ void shared(int* x, int n) {
+    extern __shared__ int line[];
+    line[n - 1] = n;
+    *x = 3 * (*x % 9999) + line[n - 1];
+}
+"""
+
+
+@pytest.fixture
+def module():
+    """Its kernels are nobody else's: no plan knows them yet."""
+    return cyrt.Module(SOURCE)
+
+
+class Cells:
+    """Ints on the device, and what Python says they are."""
+
+    def __init__(self, encoder, kernel, count):
+        self.encoder, self.kernel = encoder, kernel
+        self.buffers, self.values = [cyrt.Buffer(4) for _ in range(count)], [0] * count
+        for buffer in self.buffers:
+            buffer.fill(0)
+        cyrt.synchronize()
+
+    def next(self, i, a=0, b=0, c=0, *, grid=1):
+        self.encoder.add_kernel(self.kernel, grid, 1, (self.buffers[i], a, b, c))
+        self.values[i] = 3 * (self.values[i] % 9999) + a + b + c
+
+    def check(self):
+        found = np.zeros(1, np.int32)
+        with self.encoder.stream:
+            for buffer, value in zip(self.buffers, self.values, strict=True):
+                buffer.copy_to(found)
+                assert found[0] == value
+        self.encoder.close()
+
+    def changes(self, work):
+        before = self.encoder.stats()
+        work()
+        after = self.encoder.stats()
+        return {key: after[key] - before[key] for key in before}
+
+
+# --- where batches end ---
+
+
+def test_a_batch_is_no_longer_than_its_limit(module):
+    cells = Cells(cyrt.CommandEncoder(max_ops=8), module["next"], 1)
+    for i in range(40):
+        cells.next(0, i, grid=1 + i)            # no loop comes round
+        assert cells.encoder.num_ops == 1 + i % 8
+    cells.check()
+
+
+def test_a_batch_touches_no_more_than_its_limit(module):
+    """Each block counts once, and each batch begins at nothing."""
+    encoder = cyrt.CommandEncoder(max_mb=1)
+    blocks = [cyrt.Buffer(600 << 10) for _ in range(4)]
+    for block in blocks:
+        block.fill(0)
+    cyrt.synchronize()
+    lengths = []
+    for i in range(16):
+        encoder.add_kernel(module["next"], 1, 1, (blocks[i // 4], i, 0, 0))
+        lengths.append(encoder.num_ops)
+    assert lengths == [1, 2, 3, 4, 5, 1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3]
+    encoder.close()
+
+
+@by_node
+def test_a_loop_over_many_buffers_patches_nothing(module):
+    cells = Cells(cyrt.CommandEncoder(max_ops=16), module["next"], 23)
+
+    def loop(rounds):
+        for i in range(23 * rounds):
+            cells.next(i % 23, 1)
+
+    loop(30)
+    found = cells.changes(lambda: loop(30))
+    assert found["commits"] >= 30
+    assert found["patched"] == found["instantiations"] == 0
+    cells.check()
+
+
+@by_node
+def test_parameters_that_never_repeat_are_compared_ever_more_rarely(module):
+    """By the kernels alone a batch ends at half the limit; by their parameters at the limit."""
+    cells = Cells(cyrt.CommandEncoder(max_ops=16), module["next"], 1)
+
+    def loop():
+        for i in range(16 * 150):
+            cells.next(0, i + 1)
+
+    found = cells.changes(loop)
+    assert found["commits"] > 250
+    cells.check()
+
+
+# --- plans ---
+
+
+@by_node
+def test_a_plan_has_a_graph_for_each_of_four_sets_of_addresses(module):
+    cells = Cells(cyrt.CommandEncoder(), module["next"], 5)
+    encoder = cells.encoder
+
+    def batch(i):
+        cells.next(i, 1)
+        cells.next(i, 2)
+        cells.next(i, 3, grid=2)
+        encoder.commit()
+        return encoder.last_plan()
+
+    for _ in range(6):
+        for i in range(4):
+            batch(i)
+    found = cells.changes(lambda: [batch(i) for i in (0, 1, 2, 3, 2, 0, 1, 3)])
+    assert found["hits"] == 8
+    assert found["patched"] == found["instantiations"] == 0
+    assert len(encoder.last_plan().graphs) == 4
+    assert batch(4).patched == [0, 1, 2]                # over the one used longest ago, 2's
+    assert batch(0).patched == batch(1).patched == batch(3).patched == batch(4).patched == []
+    assert batch(2).patched == [0, 1, 2]                # over 0's
+    assert batch(1).patched == []
+    assert len(encoder.last_plan().graphs) == 4
+    cells.check()
+
+
+@by_node
+def test_only_what_differs_is_patched(module):
+    cells = Cells(cyrt.CommandEncoder(), module["next"], 2)
+
+    def batch(*values, grid=1):
+        for i, value in enumerate(values):
+            cells.next(0, value, grid=grid if i == 1 else 1)
+        cells.encoder.commit()
+        return cells.encoder.last_plan()
+
+    for _ in range(3):
+        batch(1, 2, 3)
+    plan = batch(1, 7, 3)
+    assert plan.patched == [1]
+    assert batch(1, 7, 3).patched == []
+    assert batch(1, 7, 3, grid=5).patched == [1]
+    assert plan.nodes[1].grid == (5, 1, 1)
+    assert len(plan.graphs) == 1
+    cells.check()
+
+
+@by_node
+def test_what_lies_between_parameters_is_no_difference(module):
+    """Batches of other shapes leave their bytes where the next recording's padding is."""
+    cells = Cells(cyrt.CommandEncoder(), module["next"], 1)
+    other = cyrt.Kernel("""
+        extern "C" __global__ void eight(int* x, long a, long b, long c, long d) {}
+        """, "eight")
+
+    def batch(i):
+        for _ in range(2):      # the two sets of arrays in turn
+            for _ in range(3):
+                cells.encoder.add_kernel(other, 1, 1, (cells.buffers[0], *[~i] * 4))
+            cells.encoder.commit()
+        for value in range(3):
+            cells.next(0, value)
+        cells.encoder.commit()
+
+    for i in range(4):
+        batch(i)
+    before = len(cells.encoder.last_plan().graphs)
+    for i in range(8):
+        batch(i)
+    assert len(cells.encoder.last_plan().graphs) == before == 1
+    cells.check()
+
+
+def test_shared_memory_follows_the_recording(module):
+    cells = Cells(cyrt.CommandEncoder(), module["shared"], 1)
+    for count in (4, 4, 4, 4, 400, 40, 4000):
+        for _ in range(2):
+            cells.encoder.add_kernel(cells.kernel, 1, 1, (cells.buffers[0], count), smem=4 * count)
+            cells.values[0] = 3 * (cells.values[0] % 9999) + count
+        cells.encoder.commit()
+    cells.check()
+
+
+def test_a_first_batch_longer_than_any_chain(module):
+    cells = Cells(cyrt.CommandEncoder(max_ops=1000), module["next"], 2)
+    for i in range(430):
+        cells.next(i % 7 == 0, i)
+    assert cells.encoder.num_ops == 430
+    cells.encoder.commit()
+    cells.check()
+
+
+def test_attributes_do_not_run_as_a_chain(module):
+    """An update carries none of them."""
+    cells = Cells(cyrt.CommandEncoder(), module["next"], 1)
+
+    def batch():
+        cells.encoder.add_kernel(cells.kernel, 1, 1, (cells.buffers[0], 1, 2, 3), cooperative=True)
+        cells.values[0] = 6
+        cells.encoder.commit()
+
+    found = cells.changes(batch)
+    assert (found["chained"], found["instantiations"]) == (0, 1)
+    cells.check()
