@@ -799,6 +799,9 @@ cdef int commit(CommandEncoder self) except -1:
     self.bytes = 0
     self.ranges.count = 0
     try:
+        # Also where the launch fails: some of it may be in flight, and the next batch ends later.
+        if kept is not None or foreign is not None:
+            self.in_flight.append((self.batches, kept, foreign))
         launch(self, &recording, foreign)
     finally:
         return_rested(state, epoch)

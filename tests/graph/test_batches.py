@@ -103,7 +103,7 @@ def test_a_loop_over_many_buffers_patches_nothing(module):
 
 @by_node
 def test_parameters_that_never_repeat_are_compared_ever_more_rarely(module):
-    """By the kernels alone a batch ends at half the limit; by their parameters at the limit."""
+    """By the kernels alone a batch ends below the limit; by their parameters at the limit."""
     cells = Cells(cyrt.CommandEncoder(max_ops=16), module["next"], 1)
 
     def loop():
@@ -111,7 +111,7 @@ def test_parameters_that_never_repeat_are_compared_ever_more_rarely(module):
             cells.next(0, i + 1)
 
     found = cells.changes(loop)
-    assert found["commits"] > 250
+    assert found["commits"] > 190          # of 12 operations, mostly
     cells.check()
 
 

@@ -285,7 +285,7 @@ def program():
 original = PROTOTYPE(table.replace(
     "cuGraphAddDependencies", ctypes.cast(all_but_one, ctypes.c_void_p).value))
 edges = program()
-assert [edge[:2] for edge in edges] == [(0, 1), (0, 2), (0, 3), (1, 3), (2, 3), (3, 4)], edges
+assert sorted(edge[:2] for edge in edges) == [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)], edges
 for drop in range(len(edges)):
     try:
         program()
@@ -293,7 +293,7 @@ for drop in range(len(edges)):
         assert "no path of edges" in str(error), error
         cyrt.Device().reset()
     else:
-        assert edges[drop][:2] == (0, 3), f"nobody saw that {edges[drop]} is missing"
+        raise AssertionError(f"nobody saw that {edges[drop]} is missing")
 drop = -1
 program()
 """
@@ -336,16 +336,16 @@ def test_the_driver_has_the_plans_edges(kernel, encoder):
         a.set(early, b, 2)          # 0
         c.set(early, a, 2)          # 1: programmatic
         d.set(kernel, a, 2)         # 2
-        a.set(early, c, 2)          # 3: after 0 and 1 programmatic, after 2 not
+        a.set(early, c, 2)          # 3: after 1 programmatic, after 2 not, so after 0
         d.set(kernel, a, 2)         # 4
         encoder.commit()
     plan = encoder.last_plan()
     [graph] = plan.graphs
-    early_edges = {(0, 1), (0, 3), (1, 3)} if settings.get("CYRT_PDL") \
+    early_edges = {(0, 1), (1, 3)} if settings.get("CYRT_PDL") \
         and cyrt.Device().compute_capability >= (9, 0) else set()
     assert sorted(plan.edges) == edges_of(graph) == [
         (*edge, edge in early_edges)
-        for edge in ((0, 1), (0, 2), (0, 3), (1, 3), (2, 3), (2, 4), (3, 4))]
+        for edge in ((0, 1), (0, 2), (1, 3), (2, 3), (3, 4))]
     for vector in (a, b, c, d):
         vector.check()
 
