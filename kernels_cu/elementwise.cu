@@ -21,6 +21,11 @@ constexpr uint32 VECTOR = 1;                        // aligned: vectors may be u
 __device__ constexpr uint32 BROADCAST(int input) { return 2u << 2 * input; }
 __device__ constexpr uint32 VALUE(int input) { return 4u << 2 * input; }
 
+// The upper bound wins where the bounds cross, as in NumPy.
+template<class T> __device__ inline T clip(T a, T low, T high) {
+    return minimum(maximum(a, low), high);
+}
+
 template<int INPUTS> struct alignas(16) Dense {
     Source in[INPUTS];
     void* out;

@@ -106,7 +106,7 @@ def nvrtc() -> Nvrtc:
 def target_of(arch: str) -> str:
     """``"sm_90"`` of ``"9.0"``."""
     if arch not in ARCHS:
-        sys.exit(f"cuda_archs: {arch!r} is none of {', '.join(ARCHS)}")
+        sys.exit(f"archs: {arch!r} is none of {', '.join(ARCHS)}")
     return f"sm_{arch.replace('.', '')}"
 
 

@@ -8,7 +8,7 @@ at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from cyrt import jit
@@ -37,12 +37,13 @@ def _images(name: str, device: Device) -> Iterator[tuple[Path, str]]:
         yield PREBUILT / f"compute_{PTX_ARCH}" / f"{name}.ptx", f"prebuilt PTX compute_{PTX_ARCH}"
 
 
-def _compiled(row: catalogue.Row, device: Device) -> tuple[LoadedModule, str]:
+def compiled(rows: Sequence[catalogue.Row], device: Device) -> tuple[LoadedModule, str]:
+    """Rows compiled for a device, in one module, and where they come from."""
     arch = jit.compiler.architecture(device.compute_capability, device.emulated)
     image = jit.compiler.compile(
-        catalogue.source([row]), arch=arch,
+        catalogue.source(rows), arch=arch,
         options=(f"-I{TEMPLATES}", f"-I{TEMPLATES / 'include'}"),
-        filename=f"{row.kernels[0]}.cu")
+        filename=f"{rows[0].kernels[0]}.cu")
     return LoadedModule(image.code, device), f"JIT {arch}"
 
 
@@ -81,7 +82,7 @@ def load(row: catalogue.Row, ordinal: int, epoch: int) -> tuple[list[LoadedFunct
     key = ordinal, epoch, row.kernels[0]
     try:
         if key not in _modules:
-            _modules[key] = _compiled(row, device)
+            _modules[key] = compiled([row], device)
     except CompileError as error:
         for line in refused:
             error.add_note(line)

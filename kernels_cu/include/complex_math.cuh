@@ -56,6 +56,10 @@ template<class T> __device__ inline complex<T> reciprocal(complex<T> a) {
 template<class T> __device__ inline complex<T> sign(complex<T> a) {
     if (isnan(a)) return {not_a_number<T>(), not_a_number<T>()};
     if (!truth(a)) return {T(0), T(0)};
+    if (isinf(a.re) != isinf(a.im)) {
+        return isinf(a.re) ? complex<T>{copysign(T(1), a.re), T(0)}
+                           : complex<T>{T(0), copysign(T(1), a.im)};
+    }
     T size = abs(a);
     return {a.re / size, a.im / size};
 }
@@ -319,6 +323,13 @@ template<class T> __device__ inline complex<T> atan(complex<T> z) {
     return {w.im, w.re};
 }
 
+// Errors of log(a) grow by b: it wants more digits than the result has.
+__device__ inline complex128 exp_log(complex128 a, complex128 b) { return exp(b * log(a)); }
+__device__ inline complex64 exp_log(complex64 a, complex64 b) {
+    complex128 result = exp_log(complex128{a.re, a.im}, complex128{b.re, b.im});
+    return {float(result.re), float(result.im)};
+}
+
 // Small whole exponents by multiplication, as NumPy; else exp(b * log(a)).
 template<class T> __device__ __noinline__ complex<T> pow(complex<T> a, complex<T> b) {
     if (!truth(b)) return {T(1), T(0)};
@@ -327,13 +338,16 @@ template<class T> __device__ __noinline__ complex<T> pow(complex<T> a, complex<T
                            : complex<T>{not_a_number<T>(), not_a_number<T>()};
     }
     if (b.im == T(0) && abs(b.re) < T(100) && b.re == trunc(b.re)) {
-        complex<T> result = {T(1), T(0)};
-        for (int n = int(abs(b.re)); n; n >>= 1, a = a * a) {
+        int n = int(abs(b.re));
+        for (; !(n & 1); n >>= 1) a = a * a;
+        complex<T> result = a;
+        while (n >>= 1) {
+            a = a * a;
             if (n & 1) result = result * a;
         }
         return b.re < T(0) ? reciprocal(result) : result;
     }
-    return exp(b * log(a));
+    return exp_log(a, b);
 }
 
 }  // namespace cyrt

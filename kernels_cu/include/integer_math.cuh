@@ -63,9 +63,4 @@ __device__ inline bool minimum(bool a, bool b) { return a && b; }
 
 template<class T> __device__ inline bool truth(T a) { return a != T(0); }
 
-// The upper bound wins where the bounds cross, as in NumPy.
-template<class T> __device__ inline T clip(T a, T low, T high) {
-    return minimum(maximum(a, low), high);
-}
-
 }  // namespace cyrt
