@@ -26,6 +26,8 @@ ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "kernels_cu"
 WHEEL = "nvidia-cuda-nvrtc-cu12"
 VERSION = (12, 9)
+DOTTED = "12.9"
+INSTALL = f"pip install '{WHEEL}=={DOTTED}.*'"
 ARCHS = ("8.0", "8.6", "8.9", "9.0", "10.0", "12.0")
 PTX_ARCH = "9.0"
 OPTIONS = ("-std=c++17", f"-I{KERNELS}", f"-I{KERNELS / 'include'}")
@@ -54,22 +56,21 @@ class Nvrtc:
             files = metadata.files(WHEEL) or []
         except metadata.PackageNotFoundError:
             files = []
-        paths = [str(f.locate()) for f in files if re.match(r"libnvrtc\.so|nvrtc64_\w+\.dll", f.name)
-                 and "alt" not in f.name]
+        paths = [str(f.locate()) for f in files
+                 if re.fullmatch(r"libnvrtc\.so\.\d+|nvrtc64_\d+_0\.dll", f.name)]
         if not paths:
             sys.exit(
-                f"the kernels are compiled by NVRTC {VERSION[0]}.{VERSION[1]}, and {sys.executable} "
-                f"has no wheel {WHEEL}: pip install '{WHEEL}=={VERSION[0]}.{VERSION[1]}.*'; or "
-                "-Dprebuilt=off leaves them to be compiled at run time, -Dprebuilt=FOLDER takes a "
-                "folder made by tools/build_kernels.py elsewhere."
+                f"the built-in kernels are compiled by NVRTC {DOTTED}, and {sys.executable} has no "
+                f"wheel {WHEEL}: {INSTALL}; or -Dprebuilt=off leaves them to be compiled at run "
+                "time, -Dprebuilt=FOLDER takes a folder made by tools/build_kernels.py elsewhere."
             )
         self.library = ctypes.CDLL(paths[0])
         self.library.nvrtcGetErrorString.restype = ctypes.c_char_p
         major, minor = ctypes.c_int(), ctypes.c_int()
         self.check(self.library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
         if (major.value, minor.value) != VERSION:
-            sys.exit(f"{paths[0]} is NVRTC {major.value}.{minor.value}; drivers of CUDA 12 need "
-                     f"{VERSION[0]}.{VERSION[1]}: pip install '{WHEEL}=={VERSION[0]}.{VERSION[1]}.*'")
+            sys.exit(f"{paths[0]} is NVRTC {major.value}.{minor.value}; what drivers of CUDA 12 load "
+                     f"is made by {DOTTED}: {INSTALL}")
 
     def check(self, status: int, log: str = "") -> None:
         if status:

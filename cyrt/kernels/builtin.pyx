@@ -138,7 +138,7 @@ def apply(op, inputs, output, dtype, shape, strides=None):
         Of the catalogue: ``"add"``, ``"to_float32"`` (a cast), ``"copy"``, ``"arange"`` (whose
         inputs are start and step).
     inputs : sequence
-        Buffers; ``(Buffer, index of the first element)``; or numbers, which stand for every element.
+        Buffers; ``(Buffer, index of the first element)``; or numbers, one for every element.
     output : Buffer or tuple
         Likewise.
     dtype : str

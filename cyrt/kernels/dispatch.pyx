@@ -3,7 +3,6 @@
 
 from cpython.object cimport PyObject
 from libc.stdlib cimport calloc
-from libc.string cimport memset
 
 from cyrt import settings
 from cyrt.driver.table cimport MAX_DEVICES, cu
@@ -229,10 +228,10 @@ cdef int record_parts(CommandEncoder encoder, int ordinal, Choice* choice, int o
     """Index by index of the outermost dimension where there are too many; else two halves."""
     cdef Space part = whole[0]
     cdef int d, i, last = whole.ndim - 1
-    cdef long long index
+    cdef long long _index
     if last > MAX_OUTER:
         part.ndim = last
-        for index in range(whole.shape[last]):
+        for _index in range(whole.shape[last]):
             record_space(encoder, ordinal, choice, op, operands, &part, explained)
             for i in range(part.operands):
                 part.offsets[i] += whole.strides[last][i]

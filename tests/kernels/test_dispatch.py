@@ -159,7 +159,8 @@ def test_transposing_copies(name, rng):
 
 
 def test_fill_is_a_copy_of_a_number(rng):
-    for name, value in (("uint8", 7), ("float16", -2.5), ("float64", np.pi), ("complex128", 1 - 2j)):
+    for name, value in (("uint8", 7), ("float16", -2.5), ("float64", np.pi),
+                        ("complex128", 1 - 2j)):
         out = Operand(guarded(rng, name, 301, 1))
         apply("copy", [value], out.place, name, 301)
         out.check(value)
@@ -227,7 +228,7 @@ BAD = [
     (lambda b: apply("add", [b, b], b, "float32", -1), ValueError, "sizes of 0 or more"),
     (lambda b: apply("add", [b, b], b, "float32", (2**40, 2**40)), ValueError, "memory can hold"),
     (lambda b: apply("add", [b, b], b, "float32", 4, [(1,)]), ValueError, "3 in all, got 1"),
-    (lambda b: apply("add", [b, b], b, "float32", 4, [(1, 1), None, None]), ValueError, "1 numbers"),
+    (lambda b: apply("add", [b, b], b, "float32", 4, [(1, 1), None, None]), ValueError, "1 num"),
     (lambda b: apply("add", [b, b], b, "float32", 4, [(0,), None, None]), ValueError, "coincide"),
     (lambda b: apply("add", [b, (b, 1)], b, "float32", 4, [None, None, (-1,)]), ValueError, "-2"),
     (lambda b: apply("add", [b, b], b[2:62], "float32", 4), ValueError, "no multiple of 4"),
