@@ -20,10 +20,11 @@ struct alignas(16) Transpose {
     uint32 num_batch;
 };
 
-// V elements side by side make a word of a warp's row; with V > 1 strides and addresses are
-// multiples of V elements.
+// V elements side by side make a lane's word; with V > 1 strides and addresses are multiples of V
+// elements. A side is 64 elements of up to 4 bytes, or a warp's row where that is longer.
 template<class T, int V> __device__ inline void transpose(const Transpose& args) {
-    constexpr int SIDE = 32 * V;
+    constexpr int ROW = 32 * V, SIDE = sizeof(T) <= 4 && ROW < 64 ? 64 : ROW;
+    constexpr int COLUMNS = SIDE / ROW, WORDS = SIDE / TILE_ROWS * COLUMNS;
     __shared__ T tile[SIDE][SIDE + 1];
     wait_for_dependencies();
     launch_dependents();
@@ -36,12 +37,12 @@ template<class T, int V> __device__ inline void transpose(const Transpose& args)
     T* out = static_cast<T*>(args.out) + offsets[0];
     const T* in = args.in.pointer<T>() + offsets[1];
     __builtin_assume(__isGlobal(out));
-    uint32 lane = threadIdx.x * V;
 
-    Items<T, V> items[SIDE / TILE_ROWS];
+    Items<T, V> items[WORDS];
 #pragma unroll
-    for (int k = 0; k < SIDE / TILE_ROWS; ++k) {
-        uint32 o = first_out + threadIdx.y + k * TILE_ROWS, i = first_in + lane;
+    for (int k = 0; k < WORDS; ++k) {
+        uint32 row = threadIdx.y + k / COLUMNS * TILE_ROWS;
+        uint32 o = first_out + row, i = first_in + threadIdx.x * V + k % COLUMNS * ROW;
         const T* from = in + int64(o) * args.in_stride + i;
         if (o < args.size_out && i + V <= args.size_in) {
             items[k] = load_vector<V>(from);
@@ -53,17 +54,21 @@ template<class T, int V> __device__ inline void transpose(const Transpose& args)
         }
     }
 #pragma unroll
-    for (int k = 0; k < SIDE / TILE_ROWS; ++k) {
+    for (int k = 0; k < WORDS; ++k) {
+        uint32 row = threadIdx.y + k / COLUMNS * TILE_ROWS;
+        uint32 column = threadIdx.x * V + k % COLUMNS * ROW;
 #pragma unroll
-        for (int v = 0; v < V; ++v) tile[threadIdx.y + k * TILE_ROWS][lane + v] = items[k].item[v];
+        for (int v = 0; v < V; ++v) tile[row][column + v] = items[k].item[v];
     }
     __syncthreads();
 #pragma unroll
-    for (int k = 0; k < SIDE / TILE_ROWS; ++k) {
-        uint32 row = threadIdx.y + k * TILE_ROWS, i = first_in + row, o = first_out + lane;
+    for (int k = 0; k < WORDS; ++k) {
+        uint32 row = threadIdx.y + k / COLUMNS * TILE_ROWS;
+        uint32 first = threadIdx.x * V + k % COLUMNS * ROW;
+        uint32 i = first_in + row, o = first_out + first;
         Items<T, V> column;
 #pragma unroll
-        for (int v = 0; v < V; ++v) column.item[v] = tile[lane + v][row];
+        for (int v = 0; v < V; ++v) column.item[v] = tile[first + v][row];
         T* to = out + int64(i) * args.out_stride + o;
         if (i < args.size_in && o + V <= args.size_out) {
             store_vector<V>(to, column);
@@ -78,11 +83,12 @@ template<class T, int V> __device__ inline void transpose(const Transpose& args)
 
 }  // namespace cyrt
 
-// `NAME_wide` is for operands whose strides and addresses are multiples of 4 bytes.
 #define CYRT_TRANSPOSE(NAME, TYPE)                                                           \
     extern "C" __global__ void NAME(const __grid_constant__ cyrt::Transpose args) {          \
         cyrt::transpose<TYPE, 1>(args);                                                      \
-    }                                                                                        \
+    }
+// For types below 4 bytes where all strides and addresses are multiples of 4 bytes.
+#define CYRT_TRANSPOSE_WIDE(NAME, TYPE)                                                      \
     extern "C" __global__ void NAME##_wide(const __grid_constant__ cyrt::Transpose args) {   \
-        cyrt::transpose<TYPE, (sizeof(TYPE) < 4 ? 4 / sizeof(TYPE) : 1)>(args);              \
+        cyrt::transpose<TYPE, 4 / sizeof(TYPE)>(args);                                       \
     }

@@ -69,8 +69,8 @@ class Nvrtc:
         major, minor = ctypes.c_int(), ctypes.c_int()
         self.check(self.library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
         if (major.value, minor.value) != VERSION:
-            sys.exit(f"{paths[0]} is NVRTC {major.value}.{minor.value}; what drivers of CUDA 12 load "
-                     f"is made by {DOTTED}: {INSTALL}")
+            sys.exit(f"{paths[0]} is NVRTC {major.value}.{minor.value}; what drivers of CUDA 12 "
+                     f"load is made by {DOTTED}: {INSTALL}")
 
     def check(self, status: int, log: str = "") -> None:
         if status:

@@ -23,12 +23,6 @@ TEMPLATES = {
     "arange": "arange.cu",
 }
 
-# Variants of each family's kernels, by what their names end in.
-VARIANTS = {
-    "transpose": ("", "_wide"),
-    "arange": ("",),
-}
-
 # What only moves bits is served by the type of its size.
 BY_SIZE = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex128"}
 MOVES = frozenset({"copy", "transpose", "where"})
@@ -80,8 +74,10 @@ class Row:
     @property
     def kernels(self) -> tuple[str, ...]:
         """Symbols of its kernels, one a variant."""
-        return tuple(f"cyrt_{self.op}_{self.dtype}{end}"
-                     for end in VARIANTS.get(self.family, ("", "_strided")))
+        name = f"cyrt_{self.op}_{self.dtype}"
+        if self.family == "transpose":
+            return (name, f"{name}_wide") if dtype(self.dtype).itemsize < 4 else (name,)
+        return (name,) if self.family == "arange" else (name, f"{name}_strided")
 
 
 # op, and for each set of kinds (DType.kind) the expression.
@@ -223,7 +219,8 @@ def _instance(each: Row) -> str:
     if each.family == "arange":
         return f"CYRT_ARANGE({name}, {types[0].cpp}, {WIDE[types[0].kind]})"
     if each.family == "transpose":
-        return f"CYRT_TRANSPOSE({name}, {types[0].cpp})"
+        wide = f"\nCYRT_TRANSPOSE_WIDE({name}, {types[0].cpp})" if len(each.kernels) > 1 else ""
+        return f"CYRT_TRANSPOSE({name}, {types[0].cpp}){wide}"
     parameters = ", ".join(f"{t.compute} {x}" for t, x in zip(types[1:], "abc", strict=False))
     return (
         f"struct {name}_op {{\n"

@@ -72,8 +72,8 @@ cdef Entry* load_entry(int ordinal, int op, int dtype) except NULL:
     functions, origin = load(row, ordinal, epoch)
     programmatic = (settings.get("CYRT_PDL") and cu.cuGraphAddTypedDependencies != NULL
                     and Device(ordinal).compute_capability >= (9, 0))
-    for i, nbytes in enumerate(param_bytes(row.family, len(row.inputs))):
-        function = functions[i]
+    for each, nbytes in zip(functions, param_bytes(row.family, len(row.inputs))):
+        function = each
         told = function.parameters()
         if told is not None and told != [(0, nbytes)]:
             raise RuntimeError(f"{function.name}: its parameters are {told}, expected {nbytes} "

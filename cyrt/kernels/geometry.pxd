@@ -23,7 +23,8 @@ cdef enum Variant:
 
 # What a launch needs of an operation on an element type.
 cdef struct Entry:
-    PyObject* functions[2]  # LoadedFunction by Variant
+    # LoadedFunction by Variant
+    PyObject* functions[2]
     unsigned int epoch          # of the device's context, plus 1
     int num_inputs
     int items, shift            # elements a thread takes: 1 << shift

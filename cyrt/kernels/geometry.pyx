@@ -12,6 +12,7 @@ cdef enum:
     BROADCAST = 2
     VALUE = 4
     TILE_ROWS = 8           # as in kernels_cu/transpose.cu
+    SIDE = 64               # of a tile, for elements of up to 4 bytes
     WARP = 32
 
 # Ends of the structs Strided and Transpose of kernels_cu.
@@ -204,8 +205,10 @@ cdef bint choose_tiled(Choice* choice, const Operand* operands, const Space* spa
             words[2 * batch + i] = space.strides[d][i]
             misaligned |= space.strides[d][i] * itemsize
         batch += 1
-    choice.variant = TILED_WIDE if misaligned % 4 == 0 else TILED
-    side = WARP * wide if choice.variant == TILED_WIDE else WARP
+    choice.variant = TILED_WIDE if wide > 1 and misaligned % 4 == 0 else TILED
+    side = WARP * (wide if choice.variant == TILED_WIDE else 1)
+    if itemsize <= 4 and side < SIDE:
+        side = SIDE
     tiles_in = (space.shape[along] + side - 1) // side
     tiles_out = (space.shape[0] + side - 1) // side
     tail = <TransposeTail*>(words + 2 * MAX_OUTER)
