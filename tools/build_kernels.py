@@ -143,12 +143,17 @@ def make(job: tuple[str, str, str, Path]) -> str:
     return f"{path.parent.name}/{path.name}"
 
 
+def targets_of(archs: list[str]) -> list[tuple[str, str]]:
+    """Each target and its files' ending; PTX is always one."""
+    targets = [(target_of(arch), "cubin") for arch in dict.fromkeys(archs)]
+    return [*targets, (f"compute_{PTX_ARCH.replace('.', '')}", "ptx")]
+
+
 def build(folder: Path, archs: list[str], workers: int) -> None:
     """Make what is missing or was made of other sources, and drop what is no longer wanted."""
     begin = time.monotonic()
     nvrtc()
-    targets = [(target_of(arch), "cubin") for arch in dict.fromkeys(archs)]
-    targets.append((f"compute_{PTX_ARCH.replace('.', '')}", "ptx"))
+    targets = targets_of(archs)
     done = read_manifest(folder)
     wanted, jobs = {}, []
     for name, text in sources().items():
@@ -197,19 +202,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--check", action="store_true", help="compile nothing")
-    parser.add_argument("--probe", action="store_true", help="only look for the compiler")
+    parser.add_argument("--probe", action="store_true", help="only look for the compiler, and check --archs")
     parser.add_argument("--archs", default=",".join(ARCHS),
                         help="compute capabilities, with commas; none: PTX only")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     arguments = parser.parse_args()
+    archs = [arch for arch in arguments.archs.split(",") if arch]
     if arguments.probe:
+        targets_of(archs)
         nvrtc()
     elif arguments.folder is None:
         parser.error("name a folder")
     elif arguments.check:
         check(arguments.folder)
     else:
-        build(arguments.folder, [a for a in arguments.archs.split(",") if a], arguments.jobs)
+        build(arguments.folder, archs, arguments.jobs)
 
 
 if __name__ == "__main__":

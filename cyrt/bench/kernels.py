@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 import cyrt
-from cyrt.bench import Row, dispatch
+from cyrt.bench import Row, record_loops
 from cyrt.dtypes import dtype
 from cyrt.kernels.builtin import apply
 
@@ -142,9 +142,9 @@ def _host() -> list[Row]:
     cyrt.synchronize()
     chosen, packed = [], []
     for _ in range(20):
-        chosen.append(dispatch.record_binary(encoder, "add", "float32", out, a, b, n, rounds))
+        chosen.append(record_loops.record_binary(encoder, "add", "float32", out, a, b, n, rounds))
         encoder.synchronize()
-        packed.append(dispatch.record_ready(encoder, ready, out, a, b, rounds))
+        packed.append(record_loops.record_ready(encoder, ready, out, a, b, rounds))
         encoder.synchronize()
     whole, ready_made = (1e6 * min(times) / rounds for times in (chosen, packed))
     return [Row("dispatch", "choose and pack a contiguous add", whole - ready_made,

@@ -28,7 +28,7 @@ cdef struct Entry:
     unsigned int epoch          # of the device's context, plus 1
     int num_inputs
     int items, shift            # elements a thread takes: 1 << shift
-    int[MAX_OPERANDS] itemsizes # the output's first
+    int[MAX_OPERANDS] itemsizes     # the output's first
 
 cdef struct Operand:
     PyObject* buffer            # a Buffer, borrowed; NULL: the input is the number in `value`
