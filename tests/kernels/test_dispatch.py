@@ -123,6 +123,20 @@ def test_any_strides(seed):
     result.check(source)
 
 
+@pytest.mark.parametrize(("pitch", "width"), [(16, 13), (16, 8), (17, 8), (24, 16)])
+@pytest.mark.parametrize("name", ["uint8", "float32"])
+def test_rows_of_whole_vectors_and_others(name, pitch, width, rng):
+    """Each operand in turn has rows that are, or are not, of whole vectors at aligned places."""
+    for which in range(3):
+        views = [filled(rng, name, 7, pitch if i == which else 32)[:, :width] for i in range(3)]
+        result, (a, b) = perform("add", name, *views)
+        result.check(a + b)
+    column = np.broadcast_to(filled(rng, name, 7, 1), (7, width))
+    result, (a, b) = perform("add", name, filled(rng, name, 7, pitch)[:, :width],
+                             np.broadcast_to(filled(rng, name, width), (7, width)), column)
+    result.check(a + b)
+
+
 def test_more_dimensions_than_a_kernel_has(rng):
     a = filled(rng, "float32", *(3,) * 11)[(slice(0, 2),) * 11]
     out = filled(rng, "float32", *(2,) * 11)
@@ -152,6 +166,12 @@ def test_transposing_copies(name, rng):
     batched = filled(rng, name, 3, 40, 2, 36)
     result, (x,) = perform("copy", name, filled(rng, name, 2, 36, 3, 40),
                            batched.transpose(2, 3, 0, 1))
+    result.check(x)
+    # Batches that begin at odd elements, of rows that do not.
+    flat = filled(rng, name, 3 * 1441)
+    source = np.lib.stride_tricks.as_strided(
+        flat, (3, 36, 40), [n * flat.itemsize for n in (1441, 1, 36)])
+    result, (x,) = perform("copy", name, filled(rng, name, 3, 36, 40), source)
     result.check(x)
     told = explain("copy", name, (64, 64), (None, (1, 64)))
     assert "transpose" in told.kernel
