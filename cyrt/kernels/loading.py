@@ -66,6 +66,8 @@ def load(row: catalogue.Row, ordinal: int, epoch: int) -> tuple[list[LoadedFunct
     """
     device = Device(ordinal)
     refused = []
+    for key in [key for key in _modules if key[0] == ordinal and key[1] != epoch]:
+        del _modules[key]           # of a context that was reset
     for path, origin in _images(row.module, device):
         key = ordinal, epoch, row.module
         try:
