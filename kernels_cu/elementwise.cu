@@ -31,6 +31,7 @@ template<int INPUTS> struct alignas(16) Dense {
     void* out;
     int64 n;
     uint32 flags;
+    uint32 steps;                                   // how often a thread takes its items
 };
 
 template<int INPUTS> struct alignas(16) Strided {
@@ -61,6 +62,18 @@ __device__ inline void load_all(Loaded<N, A, Rest...>& loaded, const Source* in,
     load_all<INPUT + 1>(loaded.rest, in + 1, flags, offsets + 1, strides + 1, span);
 }
 
+// The next vectors; what is one element for all stays.
+template<int INPUT, int N>
+__device__ inline void load_next(Loaded<N>&, const Source*, uint32, int64) {}
+template<int INPUT, int N, class A, class... Rest>
+__device__ inline void load_next(Loaded<N, A, Rest...>& loaded, const Source* in, uint32 flags,
+                                 int64 first) {
+    if (!(flags & (VALUE(INPUT) | BROADCAST(INPUT)))) {
+        loaded.items = load_vector<N>(in->pointer<A>() + first);
+    }
+    load_next<INPUT + 1>(loaded.rest, in + 1, flags, first);
+}
+
 template<class Op, int N, class... Done>
 __device__ inline auto apply(const Loaded<N>&, int, Done... done) {
     return Op::apply(done...);
@@ -70,17 +83,24 @@ __device__ inline auto apply(const Loaded<N, A, Rest...>& loaded, int k, Done...
     return apply<Op>(loaded.rest, k, done..., widen(loaded.items.item[k]));
 }
 
-template<class Op, class R, class... A>
-__device__ inline void transform(const Source* in, R* out, uint32 flags, const int64* offsets,
-                                 const int64* strides, const Span& span) {
-    constexpr int N = items_of<R, A...>;
+template<class Op, class R, int N, class... A>
+__device__ inline void store_all(const Loaded<N, A...>& loaded, R* out, int64 stride,
+                                 const Span& span) {
     __builtin_assume(__isGlobal(out));
-    Loaded<N, A...> loaded;
-    load_all<0>(loaded, in, flags, offsets + 1, strides + 1, span);
     Items<R, N> result;
 #pragma unroll
     for (int k = 0; k < N; ++k) result.item[k] = cast<R>(apply<Op>(loaded, k));
-    store_items<N>(out + offsets[0], strides[0], span, result);
+    store_items<N>(out, stride, span, result);
+}
+
+// The items of this thread among those of a block that begin at `begin`.
+template<int N> __device__ inline Span span_of(int64 begin, int64 limit, uint32 flags) {
+    Span span;
+    span.first = begin + threadIdx.x * (flags & VECTOR ? N : 1);
+    span.spacing = flags & VECTOR ? 1 : blockDim.x;
+    span.limit = limit;
+    span.vector = (flags & VECTOR) && span.first + N <= limit;
+    return span;
 }
 
 template<class Op, class R, class... A>
@@ -88,23 +108,30 @@ __device__ inline void dense(const Dense<sizeof...(A)>& args) {
     constexpr int N = items_of<R, A...>, INPUTS = sizeof...(A);
     wait_for_dependencies();
     launch_dependents();
-    int64 begin = int64(blockIdx.x) * blockDim.x * N;
-    Span span;
-    if (args.flags & VECTOR) {
-        span.first = begin + threadIdx.x * N;
-        span.spacing = 1;
-    } else {
-        span.first = begin + threadIdx.x;
-        span.spacing = blockDim.x;
-    }
-    span.limit = args.n;
+    uint32 step = blockDim.x * N;
+    Span span = span_of<N>(int64(blockIdx.x) * step * args.steps, args.n, args.flags);
     if (span.first >= span.limit) return;
-    span.vector = (args.flags & VECTOR) && span.first + N <= span.limit;
-    int64 offsets[1 + INPUTS] = {}, strides[1 + INPUTS];
-    strides[0] = 1;
+    int64 offsets[INPUTS] = {}, strides[INPUTS];
 #pragma unroll
-    for (int i = 0; i < INPUTS; ++i) strides[1 + i] = args.flags & BROADCAST(i) ? 0 : 1;
-    transform<Op, R, A...>(args.in, static_cast<R*>(args.out), args.flags, offsets, strides, span);
+    for (int i = 0; i < INPUTS; ++i) strides[i] = args.flags & BROADCAST(i) ? 0 : 1;
+    R* out = static_cast<R*>(args.out);
+    Loaded<N, A...> loaded;
+    bool ready = false;
+#pragma unroll 1
+    for (uint32 left = args.steps;;) {
+        if (!ready) load_all<0>(loaded, args.in, args.flags, offsets, strides, span);
+        Span next = span;
+        next.first += step;
+        next.vector = span.vector && next.first + N <= next.limit;
+        bool more = --left && next.first < next.limit;
+        Loaded<N, A...> ahead = loaded;
+        ready = more && next.vector;                    // loads run one step ahead
+        if (ready) load_next<0>(ahead, args.in, args.flags, next.first);
+        store_all<Op>(loaded, out, 1, span);
+        if (!more) return;
+        loaded = ahead;
+        span = next;
+    }
 }
 
 // A block is x threads along rows and y rows; blockIdx.x counts row blocks, and within them the
@@ -117,22 +144,13 @@ __device__ inline void strided(const Strided<sizeof...(A)>& args) {
     uint32 row_block = args.chunks.divide(blockIdx.x);
     uint32 chunk = blockIdx.x - row_block * args.chunks.size;
     uint32 row = row_block * blockDim.y + threadIdx.y;
-    int64 begin = int64(chunk) * blockDim.x * N;
-    Span span;
-    if (args.flags & VECTOR) {
-        span.first = begin + threadIdx.x * N;
-        span.spacing = 1;
-    } else {
-        span.first = begin + threadIdx.x;
-        span.spacing = blockDim.x;
-    }
-    span.limit = args.inner;
-    span.vector = args.flags & VECTOR;              // rows are of whole vectors
+    Span span = span_of<N>(int64(chunk) * blockDim.x * N, args.inner, args.flags);
     if (row >= args.rows || span.first >= span.limit) return;
     int64 offsets[1 + INPUTS];
     args.outer.offsets(row, args.num_outer, offsets);
-    transform<Op, R, A...>(args.in, static_cast<R*>(args.out), args.flags, offsets,
-                           args.inner_strides, span);
+    Loaded<N, A...> loaded;
+    load_all<0>(loaded, args.in, args.flags, offsets + 1, args.inner_strides + 1, span);
+    store_all<Op>(loaded, static_cast<R*>(args.out) + offsets[0], args.inner_strides[0], span);
 }
 
 }  // namespace cyrt

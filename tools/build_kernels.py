@@ -202,7 +202,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--check", action="store_true", help="compile nothing")
-    parser.add_argument("--probe", action="store_true", help="only look for the compiler, and check --archs")
+    parser.add_argument("--probe", action="store_true",
+                        help="only look for the compiler, and check --archs")
     parser.add_argument("--archs", default=",".join(ARCHS),
                         help="compute capabilities, with commas; none: PTX only")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))

@@ -1,4 +1,4 @@
-"""Write docs/catalogue.md: which built-in operation runs on which element type, of the catalogue."""
+"""Write docs/catalogue.md: which built-in operation has a kernel for which element type."""
 
 from __future__ import annotations
 

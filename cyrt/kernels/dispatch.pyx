@@ -271,6 +271,6 @@ cdef int perform_arange(CommandEncoder encoder, int ordinal, int dtype, const Op
         words[i] = operands[1 + i // 2].value[i % 2]
     words[4] = operands[0].address
     words[5] = n
-    if not cover(&choice, n):
+    if not cover(&choice, n, 1):
         raise ValueError(f"arange: {n:,} elements are more than a grid covers")
     return record(encoder, &choice, operands, explained)

@@ -55,5 +55,5 @@ cdef bint choose_strided(Choice* choice, const Operand* operands, const Space* s
 # first.
 cdef bint choose_tiled(Choice* choice, const Operand* operands, const Space* space,
                        int along) noexcept
-# A grid over n elements.
-cdef bint cover(Choice* choice, unsigned long long n) noexcept
+# A grid over n elements, of threads that take their items `steps` times.
+cdef bint cover(Choice* choice, unsigned long long n, unsigned int steps) noexcept

@@ -7,6 +7,8 @@ from cyrt.kernels.space cimport MAX_OUTER, Divider, Space, divider
 
 cdef enum:
     BLOCK = 256             # threads, at most
+    STEPS = 4               # of a thread, in grids of at least
+    STEPPING = 16384        # blocks: each more than the device runs at once
     MAX_COUNT = 0x7fffffff  # blocks of a grid, and what a Divider divides
     VECTOR = 1              # flags of kernels_cu/elementwise.cu; of the first input:
     BROADCAST = 2
@@ -66,9 +68,9 @@ cdef inline void shape(Geometry* geometry, unsigned long long grid, unsigned int
     geometry.smem = 0
 
 
-cdef bint cover(Choice* choice, unsigned long long n) noexcept:
+cdef bint cover(Choice* choice, unsigned long long n, unsigned int steps) noexcept:
     cdef unsigned long long threads = (n + choice.entry.items - 1) >> choice.entry.shift
-    cdef unsigned long long blocks = (threads + BLOCK - 1) // BLOCK
+    cdef unsigned long long blocks = (threads + BLOCK * steps - 1) // (BLOCK * steps)
     shape(&choice.geometry, blocks, power_of_two(threads, WARP, BLOCK), 1)
     return blocks <= MAX_COUNT
 
@@ -105,7 +107,7 @@ cdef inline bint vectors(const Choice* choice, int operand) noexcept:
 cdef bint choose_dense(Choice* choice, const Operand* operands, const long long* offsets,
                        long long n, unsigned int broadcast) noexcept:
     cdef int i, inputs = choice.entry.num_inputs
-    cdef unsigned int flags = 0
+    cdef unsigned int flags = 0, steps = 1
     cdef bint aligned
     cdef unsigned long long* rest = put_operands(choice, operands, offsets, &flags)
     aligned = vectors(choice, 0)
@@ -114,12 +116,14 @@ cdef bint choose_dense(Choice* choice, const Operand* operands, const long long*
             flags |= <unsigned int>BROADCAST << 2 * (i - 1)
         elif operands[i].buffer != NULL:
             aligned = aligned and vectors(choice, i)
+    if n >> choice.entry.shift >= <long long>STEPPING * BLOCK:
+        steps = STEPS
     rest[0] = n
-    rest[1] = flags | (VECTOR if aligned else 0)
+    rest[1] = flags | (VECTOR if aligned else 0) | <unsigned long long>steps << 32
     rest[2] = 0
     choice.variant = DENSE
     choice.nbytes = 16 * inputs + 32
-    return cover(choice, n)
+    return cover(choice, n, steps)
 
 
 cdef bint choose_strided(Choice* choice, const Operand* operands, const Space* space) noexcept:

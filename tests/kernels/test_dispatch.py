@@ -69,6 +69,22 @@ def test_sizes_around_vectors_and_blocks(name, rng):
         result.check(a + b)
 
 
+@pytest.mark.parametrize(("more", "offset"), [(0, 0), (1, 0), (700, 0), (5, 1)])
+def test_large_arrays_take_several_steps(more, offset, rng):
+    n = 16384 * 256 * ITEMS["float64"] + more
+    assert explain("negative", "float64", n).grid == (4097 if more else 4096)
+    x = np.arange(n + 2.0)
+    source, out = cyrt.Buffer(x.nbytes), cyrt.Buffer(x.nbytes)
+    source.copy_from(x)
+    apply("copy", [7.0], out, "float64", n + 2)
+    apply("negative", [(source, offset)], (out, offset), "float64", n)
+    found = np.empty_like(x)
+    out.copy_to(found)
+    x = -x
+    x[:offset] = x[n + offset:] = 7
+    assert (found == x).all()
+
+
 @pytest.mark.parametrize("name", ["uint8", "float16", "float32"])
 def test_misaligned_slices(name, rng):
     for offset in range(1, ITEMS[name] + 1):
@@ -233,6 +249,10 @@ def test_explain():
     # Contiguous alike in another order of dimensions is contiguous.
     assert explain("add", "float32", (3, 5), ((1, 3),) * 3).kernel == "cyrt_add_float32"
     assert explain("copy", "bfloat16", 800).kernel == "cyrt_copy_complex128"
+    # What is more than 32-bit counts hold is split.
+    assert explain("negative", "float32", 2**33).launches == 1
+    assert explain("negative", "float32", 2**33, ((1,), (-1,))).launches == 8
+    assert explain("negative", "float32", (2**32, 3), ((5, 1), (4, 1))).launches == 4
     assert explain("arange", "int64", 10).kernel == "cyrt_arange_int64"
     assert explain("to_int8", "float32", 10).expression == "a"
 
