@@ -8,7 +8,7 @@ from cyrt.graph.encoder cimport CommandEncoder, record_kernel
 from cyrt.graph.hazards cimport Use
 from cyrt.graph.recording cimport Geometry
 from cyrt.kernels.dispatch cimport dtype_code, op_code, record_elementwise
-from cyrt.kernels.geometry cimport Operand
+from cyrt.kernels.choice cimport Operand
 from cyrt.kernels.kernel cimport Kernel
 from cyrt.runtime.memory cimport Buffer, live_block
 

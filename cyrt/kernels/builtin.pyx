@@ -13,7 +13,7 @@ from cyrt.kernels import catalogue
 from cyrt.kernels.dispatch cimport (
     Explained, dtype_code, op_code, origin_of, perform, perform_arange,
 )
-from cyrt.kernels.geometry cimport Operand
+from cyrt.kernels.choice cimport Operand
 from cyrt.kernels.space cimport MAX_NDIM, MAX_OPERANDS
 from cyrt.runtime.device cimport current_ordinal
 from cyrt.runtime.memory cimport Buffer

@@ -6,7 +6,7 @@
 # - That operands lie within their Buffers is the caller's to check.
 
 from cyrt.graph.encoder cimport CommandEncoder
-from cyrt.kernels.geometry cimport Operand
+from cyrt.kernels.choice cimport Operand
 
 # Codes of an operation of the catalogue, and of an element type; ValueError, TypeError.
 cdef int op_code(str name) except -1

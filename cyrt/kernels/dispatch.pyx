@@ -11,7 +11,7 @@ from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.encoder cimport CommandEncoder, record_kernel
 from cyrt.graph.hazards cimport Use
 from cyrt.kernels import catalogue
-from cyrt.kernels.geometry cimport (
+from cyrt.kernels.choice cimport (
     Choice, Entry, Operand, choose_dense, choose_strided, choose_tiled, cover, param_bytes,
 )
 from cyrt.kernels.space cimport MAX_NDIM, MAX_OPERANDS, MAX_OUTER, Space, simplify
