@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent / "cyrt"
 
 # Floor of each room, as the README's table has it: a room imports from lower floors and itself.
 FLOORS = {
+    "dtypes": 0,
     "settings": 0,
     "driver": 1,
     "runtime": 2,

@@ -1,6 +1,7 @@
-"""Kernels of one's own: from CUDA C++, PTX, cubin or fatbin to a launch."""
+"""Kernels: one's own, from CUDA C++, PTX, cubin or fatbin, and the built-in ones."""
 
+from cyrt.kernels.builtin import Explanation, explain
 from cyrt.kernels.kernel import Kernel
 from cyrt.kernels.module import Module
 
-__all__ = ["Kernel", "Module"]
+__all__ = ["Explanation", "Kernel", "Module", "explain"]

@@ -1,0 +1,11 @@
+from cyrt.graph.encoder import CommandEncoder
+from cyrt.kernels.kernel import Kernel
+from cyrt.runtime.memory import Buffer
+
+def record_binary(
+    encoder: CommandEncoder, op: str, dtype: str, out: Buffer, a: Buffer, b: Buffer, n: int,
+    rounds: int,
+) -> float: ...
+def record_ready(
+    encoder: CommandEncoder, kernel: Kernel, out: Buffer, a: Buffer, b: Buffer, rounds: int
+) -> float: ...

@@ -1,0 +1,64 @@
+"""What choosing a built-in kernel and packing its arguments costs the host, in a loop of C."""
+
+from libc.string cimport memset
+
+from cpython.object cimport PyObject
+
+from cyrt.graph.encoder cimport CommandEncoder, record_kernel
+from cyrt.graph.hazards cimport Use
+from cyrt.graph.recording cimport Geometry
+from cyrt.kernels.dispatch cimport dtype_code, op_code, record_elementwise
+from cyrt.kernels.choice cimport Operand
+from cyrt.kernels.kernel cimport Kernel
+from cyrt.runtime.memory cimport Buffer, live_block
+
+cdef extern from *:
+    """
+    #include <time.h>
+    static inline double cyrt_dispatch_now(void) {
+        struct timespec t;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return t.tv_sec + t.tv_nsec * 1e-9;
+    }
+    """
+    double cyrt_dispatch_now() noexcept nogil
+
+
+def record_binary(CommandEncoder encoder not None, str op, str dtype, Buffer out not None,
+                  Buffer a not None, Buffer b not None, long long n, int rounds):
+    """Seconds that recording ``out = op(a, b)`` takes, `rounds` times, on n elements."""
+    cdef Operand operands[3]
+    cdef int op_index = op_code(op), dtype_index = dtype_code(dtype)
+    cdef double begin
+    memset(operands, 0, sizeof(operands))
+    operands[0].buffer, operands[0].address = <PyObject*>out, out.address
+    operands[1].buffer, operands[1].address = <PyObject*>a, a.address
+    operands[2].buffer, operands[2].address = <PyObject*>b, b.address
+    begin = cyrt_dispatch_now()
+    for _round in range(rounds):
+        record_elementwise(encoder, op_index, dtype_index, operands, 1, &n)
+    return cyrt_dispatch_now() - begin
+
+
+def record_ready(CommandEncoder encoder not None, Kernel kernel not None, Buffer out not None,
+                 Buffer a not None, Buffer b not None, int rounds):
+    """Seconds that recording ``kernel(a, b, out, ...)`` takes with all of it chosen and packed.
+
+    The kernel's other parameters are zero.
+    """
+    cdef Use uses[3]
+    cdef Geometry geometry
+    cdef char params[256]
+    cdef double begin
+    function = kernel.load(encoder.state.ordinal)
+    memset(params, 0, sizeof(params))
+    geometry.grid[:] = [1, 1, 1]
+    geometry.block[:] = [32, 1, 1]
+    geometry.smem = 0
+    uses[0].block, uses[0].write = live_block(a), False
+    uses[1].block, uses[1].write = live_block(b), False
+    uses[2].block, uses[2].write = live_block(out), True
+    begin = cyrt_dispatch_now()
+    for _round in range(rounds):
+        record_kernel(encoder, function, &geometry, params, uses, 3, None, False, 0, NULL)
+    return cyrt_dispatch_now() - begin

@@ -1,0 +1,1 @@
+# Python only: see builtin.pyi.

@@ -1,0 +1,276 @@
+# cython: cdivision=True
+"""From an operation and its operands to a recorded kernel."""
+
+from cpython.object cimport PyObject
+from libc.stdlib cimport calloc
+
+from cyrt import settings
+from cyrt.driver.table cimport MAX_DEVICES, cu
+from cyrt.dtypes import DTYPES
+from cyrt.dtypes import dtype as _dtype
+from cyrt.graph.encoder cimport CommandEncoder, record_kernel
+from cyrt.graph.hazards cimport Use
+from cyrt.kernels import catalogue
+from cyrt.kernels.choice cimport (
+    Choice, Entry, Operand, choose_dense, choose_strided, choose_tiled, cover, param_bytes,
+)
+from cyrt.kernels.space cimport MAX_NDIM, MAX_OPERANDS, MAX_OUTER, Space, simplify
+from cyrt.runtime.device cimport Device, context_of, contexts
+from cyrt.runtime.memory cimport Buffer, live_block
+from cyrt.runtime.module cimport LoadedFunction, set_layout
+from cyrt.runtime.state cimport Block, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY
+
+cdef enum:
+    TRANSPOSED = 8          # dimensions that short are not exchanged through tiles
+
+cdef Entry* tables[MAX_DEVICES]
+cdef long long[MAX_NDIM] nowhere    # strides of a value: 0
+cdef long long[4] no_offsets
+cdef int num_dtypes = len(DTYPES)
+cdef int COPY = catalogue.OPS.index("copy")
+cdef int TRANSPOSE = catalogue.OPS.index("transpose")
+cdef int ARANGE = catalogue.OPS.index("arange")
+cdef int WORDS = _dtype("complex128").code      # 16 bytes, to copy by
+
+# By device, operation and type: the functions, which the tables point at, and their origin.
+_loaded = {}
+_op_codes = {name: code for code, name in enumerate(catalogue.OPS)}
+
+
+cdef int op_code(str name) except -1:
+    code = _op_codes.get(name)
+    if code is None:
+        raise ValueError(f"{name!r} is no built-in operation; there are {', '.join(_op_codes)}")
+    return code
+
+
+cdef int dtype_code(str name) except -1:
+    return _dtype(name).code
+
+
+# -- the table -------------------------------------------------------------------------------------
+
+
+cdef inline Entry* entry_of(int ordinal, int op, int dtype) except NULL:
+    cdef Entry* entry
+    if tables[ordinal] != NULL:
+        entry = &tables[ordinal][op * num_dtypes + dtype]
+        if entry.epoch == contexts[ordinal].epoch + 1:
+            return entry
+    return load_entry(ordinal, op, dtype)
+
+
+cdef Entry* load_entry(int ordinal, int op, int dtype) except NULL:
+    """The first use of an operation on a type, in this context of the device."""
+    cdef Entry* entry
+    cdef LoadedFunction function
+    cdef int i, widest = 2
+    cdef unsigned int epoch = context_of(ordinal).epoch
+    from cyrt.kernels.loading import load
+
+    row = catalogue.row(catalogue.OPS[op], DTYPES[dtype].name)
+    functions, origin = load(row, ordinal, epoch)
+    programmatic = (settings.get("CYRT_PDL") and cu.cuGraphAddTypedDependencies != NULL
+                    and Device(ordinal).compute_capability >= (9, 0))
+    for each, nbytes in zip(functions, param_bytes(row.family, len(row.inputs))):
+        function = each
+        told = function.parameters()
+        if told is not None and told != [(0, nbytes)]:
+            raise RuntimeError(f"{function.name}: its parameters are {told}, expected {nbytes} "
+                               "bytes; install cyrt again")
+        set_layout(function, [(0, nbytes)])
+        # It is the loaded image that qualifies: compiled for 9.0 or above.
+        function.programmatic = programmatic and function.binary_version >= 90
+    if tables[ordinal] == NULL:
+        tables[ordinal] = <Entry*>calloc(len(catalogue.OPS) * num_dtypes, sizeof(Entry))
+        if tables[ordinal] == NULL:
+            raise MemoryError()
+    entry = &tables[ordinal][op * num_dtypes + dtype]
+    _loaded[ordinal, op, dtype] = functions, origin
+    for i, each in enumerate(functions):
+        entry.functions[i] = <PyObject*>each
+    entry.num_inputs = len(row.inputs)
+    for i, name in enumerate((row.output, *row.inputs)):
+        entry.itemsizes[i] = _dtype(name).itemsize
+        widest = max(widest, entry.itemsizes[i])
+    entry.items = 16 // widest          # as kernels_cu/include/memory.cuh has it
+    entry.shift = entry.items.bit_length() - 1
+    entry.epoch = epoch + 1             # 0: nothing is loaded
+    return entry
+
+
+cdef str origin_of(int ordinal, int op, int dtype):
+    entry_of(ordinal, op, dtype)
+    return _loaded[ordinal, op, dtype][1]
+
+
+# -- recording -------------------------------------------------------------------------------------
+
+
+cdef class Explained:
+    """What would be launched."""
+
+    def __cinit__(self):
+        self.launches = []
+
+
+cdef int record(CommandEncoder encoder, Choice* choice, const Operand* operands,
+                Explained explained) except -1:
+    cdef Use[MAX_OPERANDS] uses
+    cdef list foreign = None
+    cdef Buffer buffer
+    cdef Block* block
+    cdef int i, num_uses = 0
+    if explained is not None:
+        explained.launches.append((
+            (<LoadedFunction>choice.entry.functions[choice.variant]).name,
+            choice.geometry.grid[0], (choice.geometry.block[0], choice.geometry.block[1])))
+        return 0
+    for i in range(choice.entry.num_inputs, -1, -1):        # the output last
+        if operands[i].buffer == NULL:
+            continue
+        buffer = <Buffer>operands[i].buffer
+        block = live_block(buffer)
+        if block.ordinal != encoder.state.ordinal and block.kind != PINNED_MEMORY \
+                and block.kind != MANAGED_MEMORY:
+            raise ValueError(f"a Buffer is of device {block.ordinal}, the operation runs on "
+                             f"device {encoder.state.ordinal}")
+        if block.kind == FOREIGN_MEMORY:
+            foreign = [buffer] if foreign is None else foreign + [buffer]
+        else:
+            uses[num_uses].block = block
+            uses[num_uses].write = i == 0
+            num_uses += 1
+    return record_kernel(encoder, <LoadedFunction>choice.entry.functions[choice.variant],
+                         &choice.geometry, choice.params, uses, num_uses, foreign, False, 0, NULL)
+
+
+cdef int record_elementwise(CommandEncoder encoder, int op, int dtype, const Operand* operands,
+                            int ndim, const long long* shape) except -1:
+    return perform(encoder, encoder.state.ordinal, op, dtype, operands, ndim, shape, None)
+
+
+cdef int perform(CommandEncoder encoder, int ordinal, int op, int dtype, const Operand* operands,
+                 int ndim, const long long* shape, Explained explained) except -1:
+    cdef Choice choice
+    cdef Space space
+    cdef const long long* strides[MAX_OPERANDS]
+    cdef long long n = 1
+    cdef bint contiguous = True
+    cdef int i
+    choice.entry = entry_of(ordinal, op, dtype)
+    for i in range(ndim):
+        n *= shape[i]
+    if n == 0:
+        return 0
+    for i in range(choice.entry.num_inputs + 1):
+        strides[i] = operands[i].strides
+        if operands[i].buffer == NULL:
+            strides[i] = &nowhere[0]
+        elif strides[i] != NULL:
+            contiguous = False
+    if contiguous:
+        return record_dense(encoder, ordinal, &choice, op, operands, no_offsets, n, 0, explained)
+    simplify(&space, choice.entry.num_inputs + 1, ndim, shape, strides)
+    return record_space(encoder, ordinal, &choice, op, operands, &space, explained)
+
+
+cdef int record_dense(CommandEncoder encoder, int ordinal, Choice* choice, int op,
+                      const Operand* operands, const long long* offsets, long long n,
+                      unsigned int broadcast, Explained explained) except -1:
+    cdef long long[2] starts
+    cdef Entry* entry = choice.entry
+    cdef int size = entry.itemsizes[0]
+    if op == COPY and size < 16 and broadcast == 0 and operands[1].buffer != NULL \
+            and n * size % 16 == 0 and (operands[0].address + offsets[0] * size) % 16 == 0 \
+            and (operands[1].address + offsets[1] * size) % 16 == 0 \
+            and offsets[0] * size % 16 == 0 and offsets[1] * size % 16 == 0:
+        choice.entry = entry_of(ordinal, COPY, WORDS)
+        starts[0] = offsets[0] * size // 16
+        starts[1] = offsets[1] * size // 16
+        return record_dense(encoder, ordinal, choice, op, operands, starts, n * size // 16, 0,
+                            explained)
+    if not choose_dense(choice, operands, offsets, n, broadcast):
+        raise ValueError(f"{catalogue.OPS[op]}: {n:,} elements are more than a grid covers")
+    return record(encoder, choice, operands, explained)
+
+
+cdef int record_space(CommandEncoder encoder, int ordinal, Choice* choice, int op,
+                      const Operand* operands, const Space* space, Explained explained) except -1:
+    """One launch; several where the space is too much for one."""
+    cdef Entry* entry = choice.entry
+    cdef unsigned int broadcast = 0
+    cdef bint dense = space.ndim <= 1
+    cdef int i, along
+    if space.ndim == 1:
+        dense = space.strides[0][0] == 1
+        for i in range(1, space.operands):
+            if space.strides[0][i] == 0 and operands[i].buffer != NULL:
+                broadcast |= 1u << i
+            dense = dense and (space.strides[0][i] == 1 or space.strides[0][i] == 0)
+    if dense:
+        return record_dense(encoder, ordinal, choice, op, operands, space.offsets,
+                            space.shape[0] if space.ndim else 1, broadcast, explained)
+    if op == COPY and space.strides[0][0] == 1 and space.shape[0] >= TRANSPOSED:
+        for along in range(1, space.ndim):
+            if space.strides[along][1] == 1 and space.shape[along] >= TRANSPOSED:
+                choice.entry = entry_of(ordinal, TRANSPOSE, dtype_of_size(entry.itemsizes[0]))
+                if choose_tiled(choice, operands, space, along):
+                    return record(encoder, choice, operands, explained)
+                choice.entry = entry
+    if choose_strided(choice, operands, space):
+        return record(encoder, choice, operands, explained)
+    return record_parts(encoder, ordinal, choice, op, operands, space, explained)
+
+
+cdef int record_parts(CommandEncoder encoder, int ordinal, Choice* choice, int op,
+                      const Operand* operands, const Space* whole, Explained explained) except -1:
+    """Index by index of the outermost dimension where there are too many; else two halves."""
+    cdef Space part = whole[0]
+    cdef int d, i, last = whole.ndim - 1
+    cdef long long _index
+    if last > MAX_OUTER:
+        part.ndim = last
+        for _index in range(whole.shape[last]):
+            record_space(encoder, ordinal, choice, op, operands, &part, explained)
+            for i in range(part.operands):
+                part.offsets[i] += whole.strides[last][i]
+        return 0
+    d = last
+    for i in range(last):
+        if whole.shape[i] > whole.shape[d]:
+            d = i
+    part.shape[d] = whole.shape[d] // 2
+    record_space(encoder, ordinal, choice, op, operands, &part, explained)
+    for i in range(part.operands):
+        part.offsets[i] += part.shape[d] * whole.strides[d][i]
+    part.shape[d] = whole.shape[d] - part.shape[d]
+    return record_space(encoder, ordinal, choice, op, operands, &part, explained)
+
+
+cdef int dtype_of_size(int itemsize) except -1:
+    return _dtype(catalogue.BY_SIZE[itemsize]).code
+
+
+cdef int record_arange(CommandEncoder encoder, int dtype, const Operand* operands,
+                       long long n) except -1:
+    return perform_arange(encoder, encoder.state.ordinal, dtype, operands, n, None)
+
+
+cdef int perform_arange(CommandEncoder encoder, int ordinal, int dtype, const Operand* operands,
+                        long long n, Explained explained) except -1:
+    cdef Choice choice
+    cdef unsigned long long* words = <unsigned long long*>choice.params
+    cdef int i
+    choice.entry = entry_of(ordinal, ARANGE, dtype)
+    if n == 0:
+        return 0
+    choice.variant = 0
+    choice.nbytes = 48
+    for i in range(4):
+        words[i] = operands[1 + i // 2].value[i % 2]
+    words[4] = operands[0].address
+    words[5] = n
+    if not cover(&choice, n, 1):
+        raise ValueError(f"arange: {n:,} elements are more than a grid covers")
+    return record(encoder, &choice, operands, explained)

@@ -1,0 +1,168 @@
+// Element by element: unary, binary and ternary operations, casts, copies and fills.
+//
+// An operation is a struct with `static R apply(a, ...)`, of arguments in their compute types.
+// CYRT_ELEMENTWISE(name, Operation, output type, input types ...) makes its kernels:
+//   name          operands contiguous, or one element for all
+//   name_strided  any strides, up to MAX_OUTER + 1 dimensions
+// A fill is a copy whose input is a number passed by value.
+#pragma once
+
+#include "complex_math.cuh"
+#include "dependency.cuh"
+#include "integer_math.cuh"
+#include "memory.cuh"
+#include "real_math.cuh"
+#include "strided.cuh"
+
+namespace cyrt {
+
+constexpr uint32 VECTOR = 1;                        // aligned: vectors may be used
+// One element in memory for all; the number itself.
+__device__ constexpr uint32 BROADCAST(int input) { return 2u << 2 * input; }
+__device__ constexpr uint32 VALUE(int input) { return 4u << 2 * input; }
+
+// The upper bound wins where the bounds cross, as in NumPy.
+template<class T> __device__ inline T clip(T a, T low, T high) {
+    return minimum(maximum(a, low), high);
+}
+
+template<int INPUTS> struct alignas(16) Dense {
+    Source in[INPUTS];
+    void* out;
+    int64 n;
+    uint32 flags;
+    uint32 steps;                                   // how often a thread takes its items
+};
+
+template<int INPUTS> struct alignas(16) Strided {
+    Source in[INPUTS];
+    void* out;
+    int64 inner_strides[1 + INPUTS];                // the output's first, here and below
+    Outer<1 + INPUTS> outer;
+    uint32 num_outer, rows, inner, flags;
+    Divider chunks;                                 // blocks that share a row
+};
+
+// What a thread has loaded of each input.
+template<int N, class... A> struct Loaded {};
+template<int N, class A, class... Rest> struct Loaded<N, A, Rest...> {
+    Items<A, N> items;
+    Loaded<N, Rest...> rest;
+};
+
+template<int INPUT, int N>
+__device__ inline void load_all(Loaded<N>&, const Source*, uint32, const int64*, const int64*,
+                                const Span&) {}
+template<int INPUT, int N, class A, class... Rest>
+__device__ inline void load_all(Loaded<N, A, Rest...>& loaded, const Source* in, uint32 flags,
+                                const int64* offsets, const int64* strides, const Span& span) {
+    loaded.items = flags & VALUE(INPUT)
+        ? splat<N>(in->value<A>())
+        : load_items<N>(in->pointer<A>() + *offsets, *strides, span);
+    load_all<INPUT + 1>(loaded.rest, in + 1, flags, offsets + 1, strides + 1, span);
+}
+
+// The next vectors; what is one element for all stays.
+template<int INPUT, int N>
+__device__ inline void load_next(Loaded<N>&, const Source*, uint32, int64) {}
+template<int INPUT, int N, class A, class... Rest>
+__device__ inline void load_next(Loaded<N, A, Rest...>& loaded, const Source* in, uint32 flags,
+                                 int64 first) {
+    if (!(flags & (VALUE(INPUT) | BROADCAST(INPUT)))) {
+        loaded.items = load_vector<N>(in->pointer<A>() + first);
+    }
+    load_next<INPUT + 1>(loaded.rest, in + 1, flags, first);
+}
+
+template<class Op, int N, class... Done>
+__device__ inline auto apply(const Loaded<N>&, int, Done... done) {
+    return Op::apply(done...);
+}
+template<class Op, int N, class A, class... Rest, class... Done>
+__device__ inline auto apply(const Loaded<N, A, Rest...>& loaded, int k, Done... done) {
+    return apply<Op>(loaded.rest, k, done..., widen(loaded.items.item[k]));
+}
+
+template<class Op, class R, int N, class... A>
+__device__ inline void store_all(const Loaded<N, A...>& loaded, R* out, int64 stride,
+                                 const Span& span) {
+    __builtin_assume(__isGlobal(out));
+    Items<R, N> result;
+#pragma unroll
+    for (int k = 0; k < N; ++k) result.item[k] = cast<R>(apply<Op>(loaded, k));
+    store_items<N>(out, stride, span, result);
+}
+
+// The items of this thread among those of a block that begin at `begin`.
+template<int N> __device__ inline Span span_of(int64 begin, int64 limit, uint32 flags) {
+    Span span;
+    span.first = begin + threadIdx.x * (flags & VECTOR ? N : 1);
+    span.spacing = flags & VECTOR ? 1 : blockDim.x;
+    span.limit = limit;
+    span.vector = (flags & VECTOR) && span.first + N <= limit;
+    return span;
+}
+
+template<class Op, class R, class... A>
+__device__ inline void dense(const Dense<sizeof...(A)>& args) {
+    constexpr int N = items_of<R, A...>, INPUTS = sizeof...(A);
+    wait_for_dependencies();
+    launch_dependents();
+    uint32 step = blockDim.x * N;
+    Span span = span_of<N>(int64(blockIdx.x) * step * args.steps, args.n, args.flags);
+    if (span.first >= span.limit) return;
+    int64 offsets[INPUTS] = {}, strides[INPUTS];
+#pragma unroll
+    for (int i = 0; i < INPUTS; ++i) strides[i] = args.flags & BROADCAST(i) ? 0 : 1;
+    R* out = static_cast<R*>(args.out);
+    Loaded<N, A...> loaded;
+    bool ready = false;
+#pragma unroll 1
+    for (uint32 left = args.steps;;) {
+        if (!ready) load_all<0>(loaded, args.in, args.flags, offsets, strides, span);
+        Span next = span;
+        next.first += step;
+        next.vector = span.vector && next.first + N <= next.limit;
+        bool more = --left && next.first < next.limit;
+        Loaded<N, A...> ahead = loaded;
+        ready = more && next.vector;                    // loads run one step ahead
+        if (ready) load_next<0>(ahead, args.in, args.flags, next.first);
+        store_all<Op>(loaded, out, 1, span);
+        if (!more) return;
+        loaded = ahead;
+        span = next;
+    }
+}
+
+// A block is x threads along rows and y rows; blockIdx.x counts row blocks, and within them the
+// chunks of a row.
+template<class Op, class R, class... A>
+__device__ inline void strided(const Strided<sizeof...(A)>& args) {
+    constexpr int N = items_of<R, A...>, INPUTS = sizeof...(A);
+    wait_for_dependencies();
+    launch_dependents();
+    uint32 row_block = args.chunks.divide(blockIdx.x);
+    uint32 chunk = blockIdx.x - row_block * args.chunks.size;
+    uint32 row = row_block * blockDim.y + threadIdx.y;
+    Span span = span_of<N>(int64(chunk) * blockDim.x * N, args.inner, args.flags);
+    if (row >= args.rows || span.first >= span.limit) return;
+    int64 offsets[1 + INPUTS];
+    args.outer.offsets(row, args.num_outer, offsets);
+    Loaded<N, A...> loaded;
+    load_all<0>(loaded, args.in, args.flags, offsets + 1, args.inner_strides + 1, span);
+    store_all<Op>(loaded, static_cast<R*>(args.out) + offsets[0], args.inner_strides[0], span);
+}
+
+}  // namespace cyrt
+
+#define CYRT_COUNT(A, B, C, N, ...) N
+#define CYRT_INPUTS(...) CYRT_COUNT(__VA_ARGS__, 3, 2, 1)
+#define CYRT_ELEMENTWISE(NAME, OP, OUTPUT, ...)                                              \
+    extern "C" __global__ void NAME(                                                         \
+            const __grid_constant__ cyrt::Dense<CYRT_INPUTS(__VA_ARGS__)> args) {            \
+        cyrt::dense<OP, OUTPUT, __VA_ARGS__>(args);                                          \
+    }                                                                                        \
+    extern "C" __global__ void NAME##_strided(                                               \
+            const __grid_constant__ cyrt::Strided<CYRT_INPUTS(__VA_ARGS__)> args) {          \
+        cyrt::strided<OP, OUTPUT, __VA_ARGS__>(args);                                        \
+    }

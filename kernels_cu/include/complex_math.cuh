@@ -1,0 +1,353 @@
+// Functions of complex numbers, with the special cases of C99's Annex G and the array API standard.
+//
+// sin, cos and tan are the hyperbolic ones of the number turned by a right angle; so are asin and
+// atan. asinh and acos follow Hull, Fairgrieve and Tang; atanh and sqrt Kahan. The long ones are
+// not inlined: a kernel has several elements a thread.
+#pragma once
+
+#include "integer_math.cuh"
+#include "real_math.cuh"
+
+namespace cyrt {
+
+template<class T> __device__ inline complex<T> operator+(complex<T> a, complex<T> b) {
+    return {a.re + b.re, a.im + b.im};
+}
+template<class T> __device__ inline complex<T> operator-(complex<T> a, complex<T> b) {
+    return {a.re - b.re, a.im - b.im};
+}
+template<class T> __device__ inline complex<T> operator-(complex<T> a) { return {-a.re, -a.im}; }
+template<class T> __device__ inline complex<T> operator*(complex<T> a, complex<T> b) {
+    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+// Smith's: nothing overflows that need not.
+template<class T> __device__ inline complex<T> operator/(complex<T> a, complex<T> b) {
+    if (abs(b.re) >= abs(b.im)) {
+        if (b.re == T(0) && b.im == T(0)) return {a.re / abs(b.re), a.im / abs(b.re)};
+        T ratio = b.im / b.re, scale = T(1) / (b.re + b.im * ratio);
+        return {(a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale};
+    }
+    T ratio = b.re / b.im, scale = T(1) / (b.im + b.re * ratio);
+    return {(a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale};
+}
+template<class T> __device__ inline bool operator==(complex<T> a, complex<T> b) {
+    return a.re == b.re && a.im == b.im;
+}
+template<class T> __device__ inline bool operator!=(complex<T> a, complex<T> b) {
+    return !(a == b);
+}
+
+template<class T> __device__ inline bool truth(complex<T> a) {
+    return a.re != T(0) || a.im != T(0);
+}
+template<class T> __device__ inline bool isnan(complex<T> a) { return isnan(a.re) || isnan(a.im); }
+template<class T> __device__ inline bool isinf(complex<T> a) { return isinf(a.re) || isinf(a.im); }
+template<class T> __device__ inline bool isfinite(complex<T> a) {
+    return isfinite(a.re) && isfinite(a.im);
+}
+template<class T> __device__ inline complex<T> conj(complex<T> a) { return {a.re, -a.im}; }
+template<class T> __device__ inline T abs(complex<T> a) { return hypot(a.re, a.im); }
+template<class T> __device__ inline complex<T> round(complex<T> a) {
+    return {round(a.re), round(a.im)};
+}
+template<class T> __device__ inline complex<T> reciprocal(complex<T> a) {
+    return complex<T>{T(1), T(0)} / a;
+}
+template<class T> __device__ inline complex<T> sign(complex<T> a) {
+    if (isnan(a)) return {not_a_number<T>(), not_a_number<T>()};
+    if (!truth(a)) return {T(0), T(0)};
+    if (isinf(a.re) != isinf(a.im)) {
+        return isinf(a.re) ? complex<T>{copysign(T(1), a.re), T(0)}
+                           : complex<T>{T(0), copysign(T(1), a.im)};
+    }
+    T size = abs(a);
+    return {a.re / size, a.im / size};
+}
+
+// exp(x) * factor where exp(x) alone may overflow.
+template<class T> __device__ inline T exp_times(T x, T factor) {
+    T half = exp(T(0.5) * x);
+    return half * factor * half;
+}
+template<class T> constexpr T LARGE_EXPONENT = sizeof(T) == 4 ? T(80) : T(700);
+
+template<class T> __device__ __noinline__ complex<T> exp(complex<T> z) {
+    T x = z.re, y = z.im;
+    if (y == T(0)) return {exp(x), y};
+    if (!isfinite(y) && isinf(x)) {
+        return x < T(0) ? complex<T>{T(0), T(0)} : complex<T>{x, y - y};
+    }
+    T s = sin(y), c = cos(y);
+    if (x > LARGE_EXPONENT<T> && isfinite(x)) return {exp_times(x, c), exp_times(x, s)};
+    T e = exp(x);
+    return {e * c, e * s};
+}
+
+template<class T> __device__ __noinline__ complex<T> expm1(complex<T> z) {
+    T x = z.re, y = z.im;
+    if (y == T(0)) return {expm1(x), y};
+    if (isinf(x) && x < T(0)) return {T(-1), isfinite(y) ? T(0) * sin(y) : T(0)};
+    if (isinf(x) && !isfinite(y)) return {x, y - y};
+    T s = sin(y), half = sin(T(0.5) * y);
+    if (x > LARGE_EXPONENT<T> && isfinite(x)) return {exp_times(x, cos(y)), exp_times(x, s)};
+    return {expm1(x) * cos(y) - T(2) * half * half, exp(x) * s};
+}
+
+// x*x + y*y + rest, exact but for the last rounding where large terms cancel.
+template<class T> __device__ inline T sum_of_squares(T x, T y, T rest) {
+    T p = x * x, q = y * y;
+    T errors = fma(x, x, -p) + fma(y, y, -q);
+    return ((p + rest) + q) + errors;
+}
+
+template<class T> __device__ __noinline__ complex<T> log(complex<T> z) {
+    T x = abs(z.re), y = abs(z.im), angle = atan2(z.im, z.re);
+    T large = x > y ? x : y, small = x > y ? y : x;
+    if (large > T(0.7) && large < T(1.5)) {
+        return {T(0.5) * log1p(sum_of_squares(large, small, T(-1))), angle};
+    }
+    if (large > Limits<T>::largest / T(4) && isfinite(z)) {
+        return {log(hypot(x / T(4), y / T(4))) + T(2 * LN_2), angle};
+    }
+    return {log(hypot(x, y)), angle};
+}
+template<class T> __device__ inline complex<T> scale(complex<T> z, double factor) {
+    return {z.re * T(factor), z.im * T(factor)};
+}
+template<class T> __device__ inline complex<T> log2(complex<T> z) { return scale(log(z), LOG2_E); }
+template<class T> __device__ inline complex<T> log10(complex<T> z) {
+    return scale(log(z), LOG10_E);
+}
+
+template<class T> __device__ __noinline__ complex<T> log1p(complex<T> z) {
+    T x = z.re, y = z.im;
+    if (abs(x) < T(0.5) && abs(y) < T(1)) {
+        return {T(0.5) * log1p(sum_of_squares(x, y, T(2) * x)), atan2(y, T(1) + x)};
+    }
+    return log(complex<T>{T(1) + x, y});
+}
+
+template<class T> __device__ __noinline__ complex<T> sqrt(complex<T> z) {
+    T x = z.re, y = z.im;
+    if (x == T(0) && y == T(0)) return {T(0), y};
+    if (isinf(y)) return {infinity<T>(), y};
+    if (isnan(x)) return {x, x};
+    if (isinf(x)) {
+        return x < T(0) ? complex<T>{abs(y - y), copysign(x, y)}
+                        : complex<T>{x, copysign(y - y, y)};
+    }
+    T up = T(1);
+    if (abs(x) >= Limits<T>::largest / T(4) || abs(y) >= Limits<T>::largest / T(4)) {
+        x /= T(16), y /= T(16), up = T(4);
+    } else if (abs(x) < Limits<T>::smallest * T(64) && abs(y) < Limits<T>::smallest * T(64)) {
+        constexpr T FACTOR = sizeof(T) == 4 ? T(1 << 24) : T(1ll << 54);
+        x *= FACTOR, y *= FACTOR, up = T(1) / (sizeof(T) == 4 ? T(1 << 12) : T(1 << 27));
+    }
+    T t = sqrt((abs(x) + hypot(x, y)) * T(0.5));
+    return x >= T(0) ? complex<T>{t * up, y / (T(2) * t) * up}
+                     : complex<T>{abs(y) / (T(2) * t) * up, copysign(t, y) * up};
+}
+
+template<class T> __device__ __noinline__ complex<T> sinh(complex<T> z) {
+    T x = z.re, y = z.im;
+    if (y == T(0)) return {sinh(x), y};
+    if (!isfinite(y)) {
+        if (x == T(0)) return {x, y - y};
+        return isinf(x) ? complex<T>{infinity<T>(), y - y} : complex<T>{y - y, y - y};
+    }
+    T s = sin(y), c = cos(y);
+    if (abs(x) > LARGE_EXPONENT<T> && isfinite(x)) {
+        return {copysign(T(0.5), x) * exp_times(abs(x), c), exp_times(abs(x), s) * T(0.5)};
+    }
+    return {sinh(x) * c, cosh(x) * s};
+}
+
+template<class T> __device__ __noinline__ complex<T> cosh(complex<T> z) {
+    T x = z.re, y = z.im;
+    if (y == T(0)) return {cosh(x), isnan(x) ? y : copysign(T(0), x) * y};
+    if (!isfinite(y)) {
+        if (x == T(0)) return {y - y, x};
+        return isinf(x) ? complex<T>{infinity<T>(), y - y} : complex<T>{y - y, y - y};
+    }
+    T s = sin(y), c = cos(y);
+    if (abs(x) > LARGE_EXPONENT<T> && isfinite(x)) {
+        return {exp_times(abs(x), c) * T(0.5), copysign(T(0.5), x) * exp_times(abs(x), s)};
+    }
+    return {cosh(x) * c, sinh(x) * s};
+}
+
+template<class T> __device__ __noinline__ complex<T> tanh(complex<T> z) {
+    T x = z.re, y = z.im;
+    if (isnan(x)) return {x, y == T(0) ? y : x};
+    if (isinf(x)) {
+        return {copysign(T(1), x), copysign(T(0), isfinite(y) ? sin(y) * cos(y) : y)};
+    }
+    if (!isfinite(y)) return {x == T(0) ? x : y - y, y - y};
+    if (abs(x) >= (sizeof(T) == 4 ? T(11) : T(22))) {
+        T e = exp(-abs(x));
+        return {copysign(T(1), x), T(4) * sin(y) * cos(y) * e * e};
+    }
+    T t = tan(y), beta = T(1) + t * t, s = sinh(x), rho = sqrt(T(1) + s * s);
+    if (isinf(t)) return {rho / s, T(1) / t};
+    T below = T(1) + beta * s * s;
+    return {beta * rho * s / below, t / below};
+}
+
+template<class T> __device__ inline complex<T> sin(complex<T> z) {
+    complex<T> w = sinh(complex<T>{-z.im, z.re});
+    return {w.im, -w.re};
+}
+template<class T> __device__ inline complex<T> cos(complex<T> z) {
+    return cosh(complex<T>{-z.im, z.re});
+}
+template<class T> __device__ inline complex<T> tan(complex<T> z) {
+    complex<T> w = tanh(complex<T>{-z.im, z.re});
+    return {w.im, -w.re};
+}
+
+// (hypot(a, b) - b) / 2, given the hypotenuse, without cancellation.
+template<class T> __device__ inline T half_excess(T a, T b, T hypotenuse) {
+    if (b < T(0)) return (hypotenuse - b) / T(2);
+    if (b == T(0)) return a / T(2);
+    return a * a / (hypotenuse + b) / T(2);
+}
+
+// For x, y >= 0: the real part of asinh(x + iy), and its imaginary part as the angle of
+// (adjacent, opposite).
+template<class T> struct Arc {
+    T real, adjacent, opposite;
+};
+template<class T> __device__ __noinline__ Arc<T> arc(T x, T y) {
+    constexpr T EPSILON = Limits<T>::epsilon;
+    Arc<T> result;
+    T r = hypot(x, y + T(1)), s = hypot(x, y - T(1));
+    T a = (r + s) / T(2);
+    if (a < T(1)) a = T(1);
+    if (a >= T(10)) {
+        result.real = log(a + sqrt(a * a - T(1)));
+    } else if (y == T(1) && x < EPSILON * EPSILON / T(128)) {
+        result.real = sqrt(x);
+    } else if (x >= EPSILON * abs(y - T(1))) {
+        T less_one = half_excess(x, T(1) + y, r) + half_excess(x, T(1) - y, s);
+        result.real = log1p(less_one + sqrt(less_one * (a + T(1))));
+    } else if (y < T(1)) {
+        result.real = x / sqrt((T(1) - y) * (T(1) + y));
+    } else {
+        result.real = log1p((y - T(1)) + sqrt((y - T(1)) * (y + T(1))));
+    }
+    result.opposite = y;
+    if (y == T(1) && x < EPSILON / T(128)) {
+        result.adjacent = sqrt(x) * sqrt((a + y) / T(2));
+    } else if (x >= EPSILON * abs(y - T(1))) {
+        T difference = half_excess(x, y + T(1), r) + half_excess(x, y - T(1), s);
+        result.adjacent = sqrt(difference * (a + y));
+    } else if (y > T(1)) {
+        constexpr T UP = T(4) / EPSILON / EPSILON;
+        result.adjacent = x * UP * y / sqrt((y + T(1)) * (y - T(1)));
+        result.opposite = y * UP;
+    } else {
+        result.adjacent = sqrt((T(1) - y) * (T(1) + y));
+    }
+    return result;
+}
+
+template<class T> __device__ __noinline__ complex<T> asinh(complex<T> z) {
+    T x = abs(z.re), y = abs(z.im), re, im;
+    if (isnan(x) || isnan(y)) {
+        if (isinf(x)) return {z.re, y};
+        if (isinf(y)) return {z.im, x};
+        return y == T(0) ? complex<T>{x, z.im} : complex<T>{x + y, x + y};
+    }
+    if (x > T(1) / Limits<T>::epsilon || y > T(1) / Limits<T>::epsilon) {
+        complex<T> w = log(complex<T>{x, y});
+        re = w.re + T(LN_2), im = w.im;
+    } else {
+        Arc<T> found = arc(x, y);
+        re = found.real, im = atan2(found.opposite, found.adjacent);
+    }
+    return {copysign(re, z.re), copysign(im, z.im)};
+}
+
+template<class T> __device__ __noinline__ complex<T> acos(complex<T> z) {
+    T x = abs(z.re), y = abs(z.im), re, im;
+    if (isnan(x) || isnan(y)) {
+        if (isinf(x)) return {y, -infinity<T>()};
+        if (isinf(y)) return {x, -z.im};
+        return x == T(0) ? complex<T>{T(PI / 2), y} : complex<T>{x + y, x + y};
+    }
+    if (x > T(1) / Limits<T>::epsilon || y > T(1) / Limits<T>::epsilon) {
+        complex<T> w = log(complex<T>{z.re, y});
+        re = w.im, im = w.re + T(LN_2);
+    } else {
+        Arc<T> found = arc(y, x);
+        re = atan2(found.adjacent, copysign(found.opposite, z.re)), im = found.real;
+    }
+    return {re, signbit(z.im) ? im : -im};
+}
+
+template<class T> __device__ inline complex<T> acosh(complex<T> z) {
+    complex<T> w = acos(z);
+    if (isnan(w.re) && !isnan(w.im)) return {abs(w.im), w.re};
+    if (isnan(w.im)) return {w.im, w.re};
+    return {abs(w.im), copysign(w.re, z.im)};
+}
+
+template<class T> __device__ __noinline__ complex<T> atanh(complex<T> z) {
+    constexpr T EPSILON = Limits<T>::epsilon;
+    T x = abs(z.re), y = abs(z.im), re, im;
+    if (y == T(0) && x <= T(1)) return {atanh(z.re), z.im};
+    if (x == T(0)) return {z.re, atan(z.im)};
+    if (isinf(y)) return {copysign(T(0), z.re), copysign(T(PI / 2), z.im)};
+    if (isnan(x) || isnan(y)) {
+        return isinf(x) ? complex<T>{copysign(T(0), z.re), y} : complex<T>{x + y, x + y};
+    }
+    if (x > T(1) / EPSILON || y > T(1) / EPSILON) {
+        T size = hypot(x / T(2), y / T(2));
+        re = isinf(x) ? T(0) : x / T(4) / size / size, im = T(PI / 2);
+    } else {
+        re = x == T(1) && y < EPSILON
+            ? (T(LN_2) - log(y)) / T(2)
+            : log1p(T(4) * x / ((x - T(1)) * (x - T(1)) + y * y)) / T(4);
+        im = x == T(1) ? atan2(T(2), -y) / T(2)
+                       : atan2(T(2) * y, (T(1) - x) * (T(1) + x) - y * y) / T(2);
+    }
+    return {copysign(re, z.re), copysign(im, z.im)};
+}
+
+template<class T> __device__ inline complex<T> asin(complex<T> z) {
+    complex<T> w = asinh(complex<T>{z.im, z.re});
+    return {w.im, w.re};
+}
+template<class T> __device__ inline complex<T> atan(complex<T> z) {
+    complex<T> w = atanh(complex<T>{z.im, z.re});
+    return {w.im, w.re};
+}
+
+// Errors of log(a) grow by b: it wants more digits than the result has.
+__device__ inline complex128 exp_log(complex128 a, complex128 b) { return exp(b * log(a)); }
+__device__ inline complex64 exp_log(complex64 a, complex64 b) {
+    complex128 result = exp_log(complex128{a.re, a.im}, complex128{b.re, b.im});
+    return {float(result.re), float(result.im)};
+}
+
+// Small whole exponents by multiplication, as NumPy; else exp(b * log(a)).
+template<class T> __device__ __noinline__ complex<T> pow(complex<T> a, complex<T> b) {
+    if (!truth(b)) return {T(1), T(0)};
+    if (!truth(a)) {
+        return b.re > T(0) ? complex<T>{T(0), T(0)}
+                           : complex<T>{not_a_number<T>(), not_a_number<T>()};
+    }
+    if (b.im == T(0) && abs(b.re) < T(100) && b.re == trunc(b.re)) {
+        int n = int(abs(b.re));
+        for (; !(n & 1); n >>= 1) a = a * a;
+        complex<T> result = a;
+        while (n >>= 1) {
+            a = a * a;
+            if (n & 1) result = result * a;
+        }
+        return b.re < T(0) ? reciprocal(result) : result;
+    }
+    return exp_log(a, b);
+}
+
+}  // namespace cyrt

@@ -1,0 +1,94 @@
+// Copies that exchange two dimensions, through tiles in shared memory: reads run along the
+// dimension that is contiguous in the input, writes along the one that is so in the output.
+#pragma once
+
+#include "dependency.cuh"
+#include "memory.cuh"
+#include "strided.cuh"
+
+namespace cyrt {
+
+constexpr int TILE_ROWS = 8;            // blockDim is (32, TILE_ROWS)
+
+struct alignas(16) Transpose {
+    Source in;
+    void* out;
+    int64 in_stride, out_stride;        // of the dimension that is contiguous in the other
+    Outer<2> batch;                     // the output's stride first
+    Divider tiles_in, tiles_out;
+    uint32 size_in, size_out;           // of the dimension contiguous in the input, the output
+    uint32 num_batch;
+};
+
+// V elements side by side make a lane's word; with V > 1 strides and addresses are multiples of V
+// elements. A side is 64 elements of up to 4 bytes, or a warp's row where that is longer.
+template<class T, int V> __device__ inline void transpose(const Transpose& args) {
+    constexpr int ROW = 32 * V, SIDE = sizeof(T) <= 4 && ROW < 64 ? 64 : ROW;
+    constexpr int COLUMNS = SIDE / ROW, WORDS = SIDE / TILE_ROWS * COLUMNS;
+    __shared__ T tile[SIDE][SIDE + 1];
+    wait_for_dependencies();
+    launch_dependents();
+    uint32 rest = args.tiles_in.divide(blockIdx.x);
+    uint32 first_in = (blockIdx.x - rest * args.tiles_in.size) * SIDE;
+    uint32 batch = args.tiles_out.divide(rest);
+    uint32 first_out = (rest - batch * args.tiles_out.size) * SIDE;
+    int64 offsets[2];
+    args.batch.offsets(batch, args.num_batch, offsets);
+    T* out = static_cast<T*>(args.out) + offsets[0];
+    const T* in = args.in.pointer<T>() + offsets[1];
+    __builtin_assume(__isGlobal(out));
+
+    Items<T, V> items[WORDS];
+#pragma unroll
+    for (int k = 0; k < WORDS; ++k) {
+        uint32 row = threadIdx.y + k / COLUMNS * TILE_ROWS;
+        uint32 o = first_out + row, i = first_in + threadIdx.x * V + k % COLUMNS * ROW;
+        const T* from = in + int64(o) * args.in_stride + i;
+        if (o < args.size_out && i + V <= args.size_in) {
+            items[k] = load_vector<V>(from);
+        } else if (o < args.size_out) {
+#pragma unroll
+            for (int v = 0; v < V; ++v) {
+                if (i + v < args.size_in) items[k].item[v] = from[v];
+            }
+        }
+    }
+#pragma unroll
+    for (int k = 0; k < WORDS; ++k) {
+        uint32 row = threadIdx.y + k / COLUMNS * TILE_ROWS;
+        uint32 column = threadIdx.x * V + k % COLUMNS * ROW;
+#pragma unroll
+        for (int v = 0; v < V; ++v) tile[row][column + v] = items[k].item[v];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < WORDS; ++k) {
+        uint32 row = threadIdx.y + k / COLUMNS * TILE_ROWS;
+        uint32 first = threadIdx.x * V + k % COLUMNS * ROW;
+        uint32 i = first_in + row, o = first_out + first;
+        Items<T, V> column;
+#pragma unroll
+        for (int v = 0; v < V; ++v) column.item[v] = tile[first + v][row];
+        T* to = out + int64(i) * args.out_stride + o;
+        if (i < args.size_in && o + V <= args.size_out) {
+            store_vector<V>(to, column);
+        } else if (i < args.size_in) {
+#pragma unroll
+            for (int v = 0; v < V; ++v) {
+                if (o + v < args.size_out) to[v] = column.item[v];
+            }
+        }
+    }
+}
+
+}  // namespace cyrt
+
+#define CYRT_TRANSPOSE(NAME, TYPE)                                                           \
+    extern "C" __global__ void NAME(const __grid_constant__ cyrt::Transpose args) {          \
+        cyrt::transpose<TYPE, 1>(args);                                                      \
+    }
+// For types below 4 bytes where all strides and addresses are multiples of 4 bytes.
+#define CYRT_TRANSPOSE_WIDE(NAME, TYPE)                                                      \
+    extern "C" __global__ void NAME##_wide(const __grid_constant__ cyrt::Transpose args) {   \
+        cyrt::transpose<TYPE, 4 / sizeof(TYPE)>(args);                                       \
+    }

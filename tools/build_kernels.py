@@ -1,0 +1,224 @@
+"""Compile the catalogue's prebuilt kernels: cubins for GPUs, and PTX for newer ones and the
+emulated device.
+
+``python tools/build_kernels.py FOLDER`` needs NVRTC 12.9 from its wheel, so that drivers of CUDA 12
+and 13 both load what it makes; no GPU, no nvcc. Only what changed is compiled again.
+``--check FOLDER`` says whether a folder holds what the sources here would give.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import functools
+import hashlib
+import json
+import os
+import re
+import sys
+import time
+import types
+from concurrent.futures import ProcessPoolExecutor
+from importlib import metadata
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+KERNELS = ROOT / "kernels_cu"
+WHEEL = "nvidia-cuda-nvrtc-cu12"
+VERSION = (12, 9)
+DOTTED = "12.9"
+INSTALL = f"pip install '{WHEEL}=={DOTTED}.*'"
+ARCHS = ("8.0", "8.6", "8.9", "9.0", "10.0", "12.0")
+PTX_ARCH = "9.0"
+OPTIONS = ("-std=c++17", f"-I{KERNELS}", f"-I{KERNELS / 'include'}")
+MANIFEST = "manifest.json"
+
+
+def load_catalogue() -> types.ModuleType:
+    """cyrt.kernels.catalogue, of a package that is not built yet."""
+    for name in ("cyrt", "cyrt.kernels"):
+        package = types.ModuleType(name)
+        package.__path__ = [str(ROOT.joinpath(*name.split(".")))]
+        sys.modules[name] = package
+    from cyrt.kernels import catalogue
+
+    return catalogue
+
+
+catalogue = load_catalogue()
+
+
+class Nvrtc:
+    """What of NVRTC the build calls."""
+
+    def __init__(self) -> None:
+        try:
+            files = metadata.files(WHEEL) or []
+        except metadata.PackageNotFoundError:
+            files = []
+        paths = [str(f.locate()) for f in files
+                 if re.fullmatch(r"libnvrtc\.so\.\d+|nvrtc64_\d+_0\.dll", f.name)]
+        if not paths:
+            sys.exit(
+                f"the built-in kernels are compiled by NVRTC {DOTTED}, and {sys.executable} has no "
+                f"wheel {WHEEL}: {INSTALL}; or -Dprebuilt=off leaves them to be compiled at run "
+                "time, -Dprebuilt=FOLDER takes a folder made by tools/build_kernels.py elsewhere."
+            )
+        self.library = ctypes.CDLL(paths[0])
+        self.library.nvrtcGetErrorString.restype = ctypes.c_char_p
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        self.check(self.library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
+        if (major.value, minor.value) != VERSION:
+            sys.exit(f"{paths[0]} is NVRTC {major.value}.{minor.value}; what drivers of CUDA 12 "
+                     f"load is made by {DOTTED}: {INSTALL}")
+
+    def check(self, status: int, log: str = "") -> None:
+        if status:
+            raise RuntimeError(f"{self.library.nvrtcGetErrorString(status).decode()}\n{log}")
+
+    def text(self, program: ctypes.c_void_p, what: str) -> bytes:
+        size = ctypes.c_size_t()
+        self.check(getattr(self.library, f"nvrtcGet{what}Size")(program, ctypes.byref(size)))
+        data = ctypes.create_string_buffer(size.value)
+        self.check(getattr(self.library, f"nvrtcGet{what}")(program, data))
+        return data.raw
+
+    def compile(self, source: str, name: str, target: str) -> bytes:
+        program = ctypes.c_void_p()
+        self.check(self.library.nvrtcCreateProgram(
+            ctypes.byref(program), source.encode(), name.encode(), 0, None, None))
+        options = [o.encode() for o in (*OPTIONS, f"-arch={target}")]
+        status = self.library.nvrtcCompileProgram(
+            program, len(options), (ctypes.c_char_p * len(options))(*options))
+        log = self.text(program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
+        self.check(status, f"{name} for {target}:\n{log}")
+        code = (self.text(program, "CUBIN") if target.startswith("sm_")
+                else self.text(program, "PTX").rstrip(b"\0"))
+        self.library.nvrtcDestroyProgram(ctypes.byref(program))
+        return code
+
+
+@functools.cache
+def nvrtc() -> Nvrtc:
+    """One for each process."""
+    return Nvrtc()
+
+
+def target_of(arch: str) -> str:
+    """``"sm_90"`` of ``"9.0"``."""
+    if arch not in ARCHS:
+        sys.exit(f"archs: {arch!r} is none of {', '.join(ARCHS)}")
+    return f"sm_{arch.replace('.', '')}"
+
+
+def sources() -> dict[str, str]:
+    """The text of every module with prebuilt kernels."""
+    prebuilt = {name: [row for row in rows if row.prebuilt]
+                for name, rows in catalogue.modules().items()}
+    return {name: catalogue.source(rows) for name, rows in prebuilt.items() if rows}
+
+
+def digest(text: str) -> str:
+    """What the code depends on but for the compiler."""
+    parts = [text, *OPTIONS[:1]]
+    parts += [path.read_text() for path in sorted(KERNELS.rglob("*.cu*"))]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def read_manifest(folder: Path) -> dict[str, str]:
+    """The digest of each file that was made, by its path in the folder."""
+    try:
+        found = json.loads((folder / MANIFEST).read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def make(job: tuple[str, str, str, Path]) -> str:
+    """Compile one module for one target."""
+    name, text, target, path = job
+    code = nvrtc().compile(text, f"{name}.cu", target)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(code)
+    return f"{path.parent.name}/{path.name}"
+
+
+def targets_of(archs: list[str]) -> list[tuple[str, str]]:
+    """Each target and its files' ending; PTX is always one."""
+    targets = [(target_of(arch), "cubin") for arch in dict.fromkeys(archs)]
+    return [*targets, (f"compute_{PTX_ARCH.replace('.', '')}", "ptx")]
+
+
+def build(folder: Path, archs: list[str], workers: int) -> None:
+    """Make what is missing or was made of other sources, and drop what is no longer wanted."""
+    begin = time.monotonic()
+    nvrtc()
+    targets = targets_of(archs)
+    done = read_manifest(folder)
+    wanted, jobs = {}, []
+    for name, text in sources().items():
+        key = digest(text)
+        for target, ending in targets:
+            path = folder / target / f"{name}.{ending}"
+            entry = f"{target}/{path.name}"
+            wanted[entry] = key
+            if done.get(entry) != key or not path.exists():
+                jobs.append((name, text, target, path))
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MANIFEST).unlink(missing_ok=True)
+    jobs.sort(key=lambda job: -len(job[1]))
+    try:
+        with ProcessPoolExecutor(workers) as pool:
+            for entry in pool.map(make, jobs):
+                done[entry] = wanted[entry]
+    finally:
+        kept = {entry: key for entry, key in done.items() if wanted.get(entry) == key}
+        (folder / MANIFEST).write_text(json.dumps(kept, indent=0, sort_keys=True))
+    for path in folder.glob("*/*"):
+        if f"{path.parent.name}/{path.name}" not in wanted:
+            path.unlink()
+    nbytes = sum(path.stat().st_size for path in folder.glob("*/*"))
+    print(f"{len(jobs)} of {len(wanted)} modules compiled in {time.monotonic() - begin:.0f} s; "
+          f"{nbytes / 1e6:.1f} MB")
+
+
+def check(folder: Path) -> None:
+    """End with an error where the folder was made of other sources than those here."""
+    found = read_manifest(folder)
+    if not found:
+        sys.exit(f"{folder} is no folder made by tools/build_kernels.py: it has no {MANIFEST}")
+    expected = {name: digest(text) for name, text in sources().items()}
+    targets = {entry.partition("/")[0] for entry in found}
+    for target in sorted(targets | {f"compute_{PTX_ARCH.replace('.', '')}"}):
+        ending = "cubin" if target.startswith("sm_") else "ptx"
+        for name, key in expected.items():
+            entry = f"{target}/{name}.{ending}"
+            if found.get(entry) != key or not (folder / entry).exists():
+                sys.exit(f"{folder}: {entry} is missing or was made of other sources; make the "
+                         "folder again with tools/build_kernels.py")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--check", action="store_true", help="compile nothing")
+    parser.add_argument("--probe", action="store_true",
+                        help="only look for the compiler, and check --archs")
+    parser.add_argument("--archs", default=",".join(ARCHS),
+                        help="compute capabilities, with commas; none: PTX only")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    arguments = parser.parse_args()
+    archs = [arch for arch in arguments.archs.split(",") if arch]
+    if arguments.probe:
+        targets_of(archs)
+        nvrtc()
+    elif arguments.folder is None:
+        parser.error("name a folder")
+    elif arguments.check:
+        check(arguments.folder)
+    else:
+        build(arguments.folder, archs, arguments.jobs)
+
+
+if __name__ == "__main__":
+    main()

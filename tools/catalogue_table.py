@@ -1,0 +1,42 @@
+"""Write docs/catalogue.md: which built-in operation has a kernel for which element type."""
+
+from __future__ import annotations
+
+from build_kernels import ROOT, catalogue
+
+TARGET = ROOT / "docs" / "catalogue.md"
+HEAD = """\
+# The catalogue
+
+Which built-in operation has a kernel for which element type: ● compiled in the wheel, ○ compiled at
+its first use, and kept. The type is that of the inputs (of the last one where they differ). The
+expression is the one that the kernel is compiled from. `copy`, `transpose` and `where` only move
+bits: every type is served by the one of its size here. Casts, `to_TYPE`, are there between all
+types.
+
+This file is written by `python tools/catalogue_table.py`.
+"""
+
+
+def table() -> str:
+    """The file's text."""
+    types = [each.name for each in catalogue.DTYPES]
+    lines = [HEAD]
+    families = {row.family: None for row in catalogue.ROWS if row.family != "cast"}
+    for family in families:
+        rows = [row for row in catalogue.ROWS if row.family == family]
+        lines += [f"## {family}", "", f"| operation | expression | {' | '.join(types)} |",
+                  f"|---|---|{'---|' * len(types)}"]
+        for op in dict.fromkeys(row.op for row in rows):
+            found = {row.dtype: row for row in rows if row.op == op}
+            texts = dict.fromkeys(row.expression for row in found.values())
+            shown = ", ".join(f"`{text}`".replace("|", "\\|") for text in texts)
+            marks = [" " if name not in found else "●" if found[name].prebuilt else "○"
+                     for name in types]
+            lines.append(f"| {op} | {shown} | {' | '.join(marks)} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    TARGET.write_text(table())
