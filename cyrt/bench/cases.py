@@ -13,7 +13,7 @@ from functools import cached_property
 
 import cyrt
 from cyrt import settings
-from cyrt.bench import emulated, imports
+from cyrt.bench import emulated, imports, kernels
 from cyrt.bench.floors import Chain as Floor
 from cyrt.bench.programs import (
     CHAIN,
@@ -281,5 +281,6 @@ CASES: dict[str, Case] = {
     "direct": Case(_direct),
     "update": Case(_update),
     "emulated": Case(lambda bench: emulated.run(bench.rounds), ()),
+    "kernels": Case(lambda bench: iter(kernels.run(bench.rounds)), ()),
     "import": Case(lambda bench: imports.run(bench.rounds), ()),
 }

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 import cyrt
-from cyrt.bench import Row, record_loops
+from cyrt.bench import record_loops
+from cyrt.bench.report import Row
 from cyrt.dtypes import dtype
 from cyrt.kernels.builtin import apply
 
@@ -103,7 +104,7 @@ def _rates(nbytes: int) -> list[Row]:
         if moved not in plain:
             plain[moved] = _copy_rate(moved)
         rate = moved / took / 1e3
-        rows.append(Row(what, f"{operands.name}, {moved / 1e6:,.0f} MB moved", took,
+        rows.append(Row("other", what, f"{operands.name}, {moved / 1e6:,.0f} MB moved", None, took,
                         f"{rate:,.0f} GB/s; {100 * rate / plain[moved]:.0f} % of a plain copy's "
                         f"{plain[moved]:,.0f}"))
 
@@ -147,11 +148,11 @@ def _host() -> list[Row]:
         packed.append(record_loops.record_ready(encoder, ready, out, a, b, rounds))
         encoder.synchronize()
     whole, ready_made = (1e6 * min(times) / rounds for times in (chosen, packed))
-    return [Row("dispatch", "choose and pack a contiguous add", whole - ready_made,
-                f"{whole:.3f} with recording it")]
+    return [Row("other", "dispatch", "choose and pack a contiguous add", whole - ready_made,
+                note=f"{whole:.3f} with recording it")]
 
 
-def run() -> list[Row]:
+def run(_rounds: int) -> list[Row]:
     """Rates on a GPU; on the emulated device only what the host pays."""
     device = cyrt.Device()
     if device.emulated:

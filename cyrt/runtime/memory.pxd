@@ -16,6 +16,10 @@ cdef class Buffer:
 # Records a copy within the device; graph/encoder puts itself here.
 cdef int (*record_copy)(StreamState* stream, Block* target, CUdeviceptr to, Block* source,
                         CUdeviceptr start, size_t nbytes) except -1
+# Records a fill with a pattern of 1, 2 or 4 bytes; False where it cannot. cyrt/kernels puts itself
+# here.
+cdef bint (*record_fill)(StreamState* stream, Buffer target, unsigned int pattern,
+                         size_t width) except -1
 # The block of a living Buffer; ValueError once it was freed, RuntimeError after a reset.
 cdef inline Block* live_block(Buffer buffer) except NULL:
     cdef Block* block = buffer.block if buffer.base is None else buffer.base.block

@@ -238,6 +238,7 @@ cdef class Buffer:
         """
         cdef Stream target = stream_for(self, stream)
         cdef StreamState* state = target.state
+        cdef Block* block
         cdef unsigned int pattern = 0
         cdef size_t width
         cdef int entered
@@ -251,6 +252,10 @@ cdef class Buffer:
                              f"{width} bytes")
         if self.size == 0:
             live_block(self)
+            return
+        block = live_block(self)
+        if record_fill != NULL and block.kind == DEVICE_MEMORY and block.size \
+                and record_fill(state, self, pattern, width):
             return
         begin_use(self, state, True)
         entered = enter(state.ordinal, state.epoch, b"cuMemsetD8Async")

@@ -111,6 +111,7 @@ def test_declared_foreign_memory_commits(module, memory):
     x = cyrt.Buffer(4 * N)
     x.fill(0)
     v = view(y)
+    cyrt.commit()
     module["inc"][1, N](x)
     assert cyrt.current_encoder().num_ops == 1
     module["store"][1, N](v, 6.0, writes=[cyrt.pointer(y.ptr, y.nbytes)])

@@ -1,0 +1,1 @@
+# Imported for its effect: Buffer.fill records a kernel from then on.
