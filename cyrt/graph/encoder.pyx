@@ -854,7 +854,8 @@ cdef int launch(CommandEncoder self, Recording* recording, list foreign) except 
             elif recording.num_nodes:
                 self.launched[<int>(self.batches % IN_FLIGHT)] = plans.node_names(recording)
                 directly.launch_nodes(state, recording, 0, recording.num_nodes)
-            result = cu.cuEventRecord(mark, state.handle)
+            with nogil:         # it blocks where the driver's queue is full
+                result = cu.cuEventRecord(mark, state.handle)
         except BaseException:
             leave_quietly(entered)
             raise

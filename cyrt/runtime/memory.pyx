@@ -254,14 +254,15 @@ cdef class Buffer:
             return
         begin_use(self, state, True)
         entered = enter(state.ordinal, state.epoch, b"cuMemsetD8Async")
-        if width == 1:
-            result = cu.cuMemsetD8Async(self.address, <unsigned char>pattern, self.size,
-                                        state.handle)
-        elif width == 2:
-            result = cu.cuMemsetD16Async(self.address, <unsigned short>pattern, self.size // 2,
-                                         state.handle)
-        else:
-            result = cu.cuMemsetD32Async(self.address, pattern, self.size // 4, state.handle)
+        with nogil:             # it blocks where the driver's queue is full
+            if width == 1:
+                result = cu.cuMemsetD8Async(self.address, <unsigned char>pattern, self.size,
+                                            state.handle)
+            elif width == 2:
+                result = cu.cuMemsetD16Async(self.address, <unsigned short>pattern,
+                                             self.size // 2, state.handle)
+            else:
+                result = cu.cuMemsetD32Async(self.address, pattern, self.size // 4, state.handle)
         leave(state.ordinal, entered, result, b"cuMemsetD8Async")
         end_use(self, state)
 
@@ -382,7 +383,8 @@ cdef int copy_within(Buffer target, Buffer source, StreamState* state) except -1
     begin_use(source, state, False)
     begin_use(target, state, True)
     entered = enter(state.ordinal, state.epoch, b"cuMemcpyAsync")
-    result = cu.cuMemcpyAsync(target.address, source.address, target.size, state.handle)
+    with nogil:
+        result = cu.cuMemcpyAsync(target.address, source.address, target.size, state.handle)
     leave(state.ordinal, entered, result, b"cuMemcpyAsync")
     end_use(source, state)
     end_use(target, state)
