@@ -107,11 +107,16 @@ cdef int note_return(tuple key) except -1:
     came_back += 1
     if came_back > settings.get("CYRT_GRAPH_CACHE_SIZE"):
         came_back = -1
-        warnings.warn(
-            f"the program uses more topologies in turn than the {len(_plans)} graphs that are "
-            "kept: they are built again and again. CYRT_GRAPH_CACHE_SIZE and "
-            "CYRT_GRAPH_CACHE_BYTES keep more.", RuntimeWarning, stacklevel=1)
+        warn_of_returns()
     return 0
+
+
+cdef void warn_of_returns() noexcept:
+    """A filter that makes it an error loses no batch."""
+    warnings.warn(
+        f"the program uses more topologies in turn than the {len(_plans)} graphs that are "
+        "kept: they are built again and again. CYRT_GRAPH_CACHE_SIZE and "
+        "CYRT_GRAPH_CACHE_BYTES keep more.", RuntimeWarning, stacklevel=1)
 
 
 @reset_hooks.append
