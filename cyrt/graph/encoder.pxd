@@ -26,7 +26,8 @@ cdef class CommandEncoder:
     cdef Stream stream_             # of an encoder that the user made
     cdef StreamState* state
     cdef Recording recording, spare         # the next batch's, while one is launched
-    cdef unsigned long committer
+    cdef unsigned long committer            # the thread whose commit is under way
+    cdef unsigned long flusher              # the one that commits first what a commit waits for
     cdef PlanStats stats_
     cdef unsigned long long operations, commits
     cdef Boundary boundary

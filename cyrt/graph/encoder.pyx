@@ -37,8 +37,8 @@ from cyrt.runtime.pool cimport is_outside, return_rested, use
 from cyrt.runtime.state cimport FOREIGN_MEMORY, Block, StreamState
 from cyrt.runtime cimport stream as streams
 from cyrt.runtime.stream cimport (
-    Stream, current_state, foreign_state, order_after, refuse_captured, stream_of, stream_over,
-    wait, wait_state,
+    Stream, current_state, flush, flush_current, foreign_state, order_launched, refuse_captured,
+    stream_of, stream_over, wait, wait_state,
 )
 
 cdef unsigned long long last_epoch = 0
@@ -346,7 +346,6 @@ cdef class CommandEncoder:
         """Launch what is recorded and wait until it has ended."""
         self.own()
         wait_state(self.state)
-        look_back(self)
 
     def close(self):
         """Launch what is recorded, wait for it and let go of the stream.
@@ -416,13 +415,13 @@ def current_encoder():
     """The encoder of this thread's current stream."""
     cdef CommandEncoder encoder = encoder_of(current_state(current_ordinal()))
     if encoder.stream_ is None:
-        encoder.thread = PyThread_get_thread_ident()    # streams of ended threads are used again
+        encoder.thread = PyThread_get_thread_ident()    # another thread's stream, once
     return encoder
 
 
 def commit_current():
     """Launch what is recorded for this thread's current stream."""
-    commit(encoder_of(current_state(current_ordinal())))
+    flush_current(current_ordinal())
 
 
 @contextmanager
@@ -434,7 +433,7 @@ def batch():
     CommandEncoder
         The current one.
     """
-    cdef CommandEncoder encoder = encoder_of(current_state(current_ordinal()))
+    cdef CommandEncoder encoder = current_encoder()
     encoder.deferred += 1
     try:
         yield encoder
@@ -761,14 +760,32 @@ cdef int look_back(CommandEncoder self) except -1:
     return 0
 
 
+cdef int flush_homes(CommandEncoder self) except -1:
+    """Before a commit begins: two that are under way never wait for each other."""
+    cdef unsigned long outer = self.flusher
+    self.flusher = PyThread_get_thread_ident()      # homes may lead back here
+    try:
+        for home in homes_of(self, self.foreign):
+            if <size_t>home != <size_t>self.state:
+                flush(<StreamState*><size_t>home)
+    finally:
+        self.flusher = outer
+    return 0
+
+
 cdef int commit(CommandEncoder self) except -1:
     cdef StreamState* state = self.state
     cdef Recording recording
     cdef unsigned long long epoch
     cdef list foreign, kept, handlers
+    if state.capturing:
+        return 0                # what is kept, and the handlers, are the next batch's
+    if self.foreign is not None and self.flusher != PyThread_get_thread_ident():
+        flush_homes(self)
     while state.committing:
         if self.committer == PyThread_get_thread_ident():
             return 0            # a finalizer that runs inside this commit
+        verify(state.ordinal, state.epoch, b"cuGraphLaunch")    # a fork, perhaps
         with nogil:
             usleep(20)
     if self.recording.num_nodes == 0 and self.kept is None and self.handlers is None:
@@ -806,19 +823,17 @@ cdef int commit(CommandEncoder self) except -1:
     return 0
 
 
-cdef int order_foreign(CommandEncoder self, list foreign) except -1:
-    """Their work on what the batch uses comes first: on the stream that the producer named, on
+cdef set homes_of(CommandEncoder self, list foreign):
+    """The streams whose work on what a batch uses comes first: those that the producers named,
     the legacy one for what was handed out."""
     cdef StreamState* home
     cdef Block* block
-    cdef set seen = set()
+    cdef set homes = set()
     for buffer in foreign:
         block = live_block(<Buffer>buffer)
         home = foreign_state(self.state.ordinal, NULL) if block.shared else block.home
-        if <size_t>home not in seen:
-            seen.add(<size_t>home)
-            order_after(self.state, home)
-    return 0
+        homes.add(<size_t>home)
+    return homes
 
 
 cdef int release_foreign(CommandEncoder self, list foreign) except -1:
@@ -839,11 +854,13 @@ cdef int launch(CommandEncoder self, Recording* recording, list foreign) except 
     cdef int entered = verify(state.ordinal, state.epoch, b"cuGraphLaunch")
     make_room(self)
     mark = self.marks[<int>(self.batches % IN_FLIGHT)]
+    self.launched[<int>(self.batches % IN_FLIGHT)] = None
     if nvtx is not None:
         nvtx.push_range(f"cyrt: {recording.num_nodes} operations", domain="cyrt")
     try:
         if foreign is not None:
-            order_foreign(self, foreign)
+            for home in homes_of(self, foreign):
+                order_launched(state, <StreamState*><size_t>home)
         if not state.owned:
             entered = enter(state.ordinal, state.epoch, b"cuGraphLaunch")
         try:
@@ -872,6 +889,14 @@ cdef int commit_state(StreamState* state) except -1:
     return commit(<CommandEncoder>state.encoder)
 
 
+cdef int look_back_state(StreamState* state) except -1:
+    return look_back(<CommandEncoder>state.encoder)
+
+
+cdef void end_encoder(StreamState* state) noexcept:
+    detach(<CommandEncoder>state.encoder)
+
+
 cdef int record_copy(StreamState* state, Block* target, CUdeviceptr to, Block* source,
                      CUdeviceptr start, size_t nbytes) except -1:
     """A copy within the device."""
@@ -887,6 +912,8 @@ cdef int record_copy(StreamState* state, Block* target, CUdeviceptr to, Block* s
 
 
 streams.commit_stream = commit_state
+streams.look_back = look_back_state
+streams.end_encoder = end_encoder
 _table.suspects = _suspects
 memories.record_copy = record_copy
 _completion.after_each = commit_current
