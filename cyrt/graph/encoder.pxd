@@ -71,9 +71,9 @@ cdef int commit(CommandEncoder self) except -1
 # Records `encoder.add_kernel`'s; cyrt/kernels, which knows what a Kernel is, puts itself here.
 cdef int (*add_kernel)(CommandEncoder self, kernel, grid, block, args, smem, cluster,
                        bint cooperative, reads, writes) except -1
-# None, or a list of Buffers and arrays; TypeError.
-cdef int check_buffers(buffers, str what) except -1
-# Of such a list: their uses, in room for len(buffers); those that are outside are
-# appended to `foreign`.
-cdef int uses_of(CommandEncoder self, buffers, str what, bint write, Use* uses,
+# The Buffers of a list of Buffers and arrays; None for None.
+cdef list buffers_of(buffers, str what, bint write)
+# Their uses, in room for len(buffers); those that are outside are appended to `foreign`. Runs no
+# code of the user's.
+cdef int uses_of(CommandEncoder self, list buffers, str what, bint write, Use* uses,
                  list foreign) except -1

@@ -222,8 +222,9 @@ cdef class CommandEncoder:
         cdef size_t handle = graph_handle(child)
         self.own()
         refuse_captured(self.state)
-        add_child(self, copy_graph(self.state.ordinal, self.state.epoch, <CUgraph>handle), reads,
-                  writes)
+        reading, writing = buffers_of(reads, "reads", False), buffers_of(writes, "writes", True)
+        add_child(self, copy_graph(self.state.ordinal, self.state.epoch, <CUgraph>handle),
+                  reading, writing)
 
     @contextmanager
     def capture(self, *, reads=None, writes=None):
@@ -234,7 +235,8 @@ cdef class CommandEncoder:
         Parameters
         ----------
         reads, writes : sequence of Buffer or array, optional
-            What it reads and writes; ordered against everything where neither is given.
+            What it reads and writes, looked at when the block ends; ordered against everything
+            where neither is given.
 
         Yields
         ------
@@ -253,8 +255,8 @@ cdef class CommandEncoder:
             raise RuntimeError("capture: one is open on the encoder already")
         if self.group >= 0:
             raise RuntimeError("capture: not inside concurrent()")
-        for what, buffers in (("reads", reads), ("writes", writes)):
-            check_buffers(buffers, what)
+        checked_buffers(reads, "reads")
+        checked_buffers(writes, "writes")
         commit(self)
         begin_capture(self.state)
         try:
@@ -266,7 +268,8 @@ cdef class CommandEncoder:
         if child is None or child.num_nodes == 0:
             raise RuntimeError("capture: nothing was put on encoder.stream; make it the other "
                                "library's current stream inside the block")
-        add_child(self, child, reads, writes)
+        add_child(self, child, buffers_of(reads, "reads", False),
+                  buffers_of(writes, "writes", True))
 
     @contextmanager
     def concurrent(self):
@@ -525,9 +528,10 @@ cdef size_t graph_handle(child) except? 0:
     return value
 
 
-cdef int check_buffers(buffers, str what) except -1:
+cdef tuple checked_buffers(buffers, str what):
+    """As they are now: whoever gave the list may change it."""
     if buffers is None:
-        return 0
+        return None
     if not isinstance(buffers, (list, tuple, set, frozenset)):
         raise TypeError(f"{what}: expected a list of Buffers and arrays, got "
                         f"{type(buffers).__name__}")
@@ -535,17 +539,21 @@ cdef int check_buffers(buffers, str what) except -1:
         if not (isinstance(each, Buffer) or hasattr(each, "__cuda_array_interface__")
                 or hasattr(each, "__dlpack__")):
             raise TypeError(f"{what}: expected Buffers and arrays, got one {type(each).__name__}")
-    return 0
+    return tuple(buffers)
 
 
-cdef int uses_of(CommandEncoder self, buffers, str what, bint write, Use* uses,
+cdef list buffers_of(buffers, str what, bint write):
+    if buffers is None:
+        return None
+    return [each if isinstance(each, Buffer) else as_buffer(each, write)
+            for each in checked_buffers(buffers, what)]
+
+
+cdef int uses_of(CommandEncoder self, list buffers, str what, bint write, Use* uses,
                  list foreign) except -1:
-    cdef Buffer buffer
     cdef int i = 0
-    check_buffers(buffers, what)
-    for each in buffers:
-        buffer = <Buffer>each if isinstance(each, Buffer) else as_buffer(each, write)
-        uses[i].block, uses[i].write = live_block(buffer), write
+    for buffer in buffers:
+        uses[i].block, uses[i].write = live_block(<Buffer>buffer), write
         if uses[i].block.ordinal != self.state.ordinal:
             raise ValueError(f"{what}: a Buffer is of device {uses[i].block.ordinal}, the encoder "
                              f"of device {self.state.ordinal}")
@@ -555,7 +563,7 @@ cdef int uses_of(CommandEncoder self, buffers, str what, bint write, Use* uses,
     return i
 
 
-cdef int add_child(CommandEncoder self, ChildGraph child, reads, writes) except -1:
+cdef int add_child(CommandEncoder self, ChildGraph child, list reads, list writes) except -1:
     cdef Operation operation = Operation(
         CHILD, 0, NULL, NULL, child.num_nodes, NULL, NULL, NULL, 0, <void*>child)
     cdef unsigned long long[2] params

@@ -5,7 +5,8 @@ import numpy as np
 from cyrt.graph.hazards cimport Use
 from cyrt.runtime.interop cimport as_buffer
 from cyrt.runtime.memory cimport Buffer, live_block
-from cyrt.runtime.state cimport Block, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY
+from cyrt.runtime.pool cimport is_outside
+from cyrt.runtime.state cimport Block, MANAGED_MEMORY, PINNED_MEMORY
 
 
 cdef bint is_memory(object value):
@@ -54,10 +55,9 @@ cdef tuple use_declared(str name, list declared, int ordinal, list foreign, Use*
                 raise wrong_device(block, ordinal)
         except ValueError as error:
             raise ValueError(f"{name}: {'writes' if write else 'reads'}: {error}") from None
-        if block.kind == FOREIGN_MEMORY:
+        if is_outside(block):
             foreign = [buffer] if foreign is None else foreign + [buffer]
-        else:
-            uses[count].block = block
-            uses[count].write = write
-            count += 1
+        uses[count].block = block
+        uses[count].write = write
+        count += 1
     return foreign, count

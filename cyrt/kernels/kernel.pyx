@@ -4,6 +4,8 @@
 from functools import partial
 
 cimport cython
+from cpython.float cimport PyFloat_CheckExact
+from cpython.long cimport PyLong_CheckExact
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_SIZE
@@ -13,7 +15,7 @@ from cyrt import settings
 from cyrt.driver.table cimport MAX_DEVICES, cu
 from cyrt.graph cimport encoder as encoders
 from cyrt.graph.encoder cimport (
-    CommandEncoder, check_buffers, encoder_of, record_kernel, uses_of,
+    CommandEncoder, buffers_of, encoder_of, record_kernel, uses_of,
 )
 from cyrt.graph.hazards cimport Use
 from cyrt.graph.recording cimport CLUSTER, COOPERATIVE
@@ -479,6 +481,7 @@ cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** a
     cdef Buffer buffer
     cdef Block* block
     cdef list foreign = None
+    cdef bint foreign_code = False      # an argument's own: it may have freed another
     cdef int i
     memset(packed.blob, 0, kernel.param_bytes)
     try:
@@ -492,6 +495,7 @@ cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** a
                     continue
                 else:
                     buffer = pointer_argument(<object>value, param.writes)
+                    foreign_code = True
                 block = live_block(buffer)
                 if block.ordinal != ordinal and block.kind != PINNED_MEMORY \
                         and block.kind != MANAGED_MEMORY:
@@ -504,7 +508,13 @@ cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** a
                 use += 1
             else:
                 pack_value(param, <object>value, packed.blob + param.offset)
+                if not (PyLong_CheckExact(<object>value) or PyFloat_CheckExact(<object>value)):
+                    foreign_code = True
             param += 1
+        if foreign_code:
+            for i in range(kernel.num_params):
+                if isinstance(<object>args[i], Buffer):
+                    live_block(<Buffer>args[i])
     except (TypeError, ValueError) as error:
         bad_argument(kernel, i, error)
     if function.module.globals != NULL:
@@ -521,7 +531,7 @@ cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** a
     return foreign
 
 
-cdef int replace_uses(CommandEncoder encoder, LoadedFunction function, reads, writes,
+cdef int replace_uses(CommandEncoder encoder, LoadedFunction function, list reads, list writes,
                       Arguments* packed, list foreign) except -1:
     """The lists take the place of what the signature says; a module's variables stay."""
     cdef int i, count = 0
@@ -549,7 +559,7 @@ cdef int add_kernel(CommandEncoder encoder, kernel, grid, block, args, smem, clu
     cdef LoadedFunction function
     cdef Kernel self
     cdef tuple values
-    cdef list foreign
+    cdef list foreign, reading, writing
     if not isinstance(kernel, Kernel):
         raise TypeError(f"add_kernel: expected a Kernel, got {type(kernel).__name__}")
     self = <Kernel>kernel
@@ -558,17 +568,17 @@ cdef int add_kernel(CommandEncoder encoder, kernel, grid, block, args, smem, clu
     dimension(block, "block", geometry.block)
     geometry.smem = dynamic_smem(smem)
     values = tuple(args)
-    for what, given in (("reads", reads), ("writes", writes)):
-        check_buffers(given, what)
-    make_room(self, len(values), len(reads or ()) + len(writes or ()), &packed)
+    reading, writing = buffers_of(reads, "reads", False), buffers_of(writes, "writes", True)
+    if cluster is not None:
+        dimension(cluster, "cluster", sizes)
+    make_room(self, len(values), len(reading or ()) + len(writing or ()), &packed)
     try:
         foreign = pack(self, function, encoder.state.ordinal, cyrt_items(values), &geometry,
                        &packed)
         if declared:
             foreign = foreign or []
-            replace_uses(encoder, function, reads, writes, &packed, foreign)
+            replace_uses(encoder, function, reading, writing, &packed, foreign)
         if cluster is not None:
-            dimension(cluster, "cluster", sizes)
             check_cluster(self.name, function, &geometry, sizes)
             flags |= CLUSTER
         if cooperative:
