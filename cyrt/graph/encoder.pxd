@@ -48,11 +48,6 @@ cdef class CommandEncoder:
     cdef list handlers              # to call when the batch has run
     cdef object in_flight           # deque of (batch, objects)
     cdef Plan plan
-    # `concurrent()`: its operations begin here in the recording, -1: none is open; what they use
-    # is noted where they join.
-    cdef int group
-    cdef Use* group_uses
-    cdef int num_group_uses, max_group_uses
     cdef object __weakref__
 
     cdef int own(self) except -1

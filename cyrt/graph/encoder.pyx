@@ -6,7 +6,7 @@ import weakref
 from collections import deque
 from contextlib import contextmanager
 
-from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdlib cimport free
 
 cdef extern from "unistd.h" nogil:
@@ -118,7 +118,6 @@ cdef class CommandEncoder:
         recordings.destroy(&self.recording)
         recordings.destroy(&self.spare)
         free(self.ranges.items)
-        PyMem_Free(self.group_uses)
 
     cdef int own(self) except -1:
         if self.closed:
@@ -253,7 +252,7 @@ cdef class CommandEncoder:
         self.own()
         if self.state.capturing:
             raise RuntimeError("capture: one is open on the encoder already")
-        if self.group >= 0:
+        if self.recording.group >= 0:
             raise RuntimeError("capture: not inside concurrent()")
         checked_buffers(reads, "reads")
         checked_buffers(writes, "writes")
@@ -281,16 +280,14 @@ cdef class CommandEncoder:
             Nested.
         """
         self.own()
-        if self.group >= 0:
+        if self.recording.group >= 0:
             raise RuntimeError("concurrent: one is open on the encoder already")
-        self.group = self.recording.num_nodes
+        self.recording.group = self.recording.num_nodes
         try:
             yield self
         finally:
             join_group(self)
-            self.group = -1
-        if self.boundary.max_ops == 1:
-            commit(self)
+            self.recording.group = -1
 
     def record(self, event):
         """Put an event's mark behind what is recorded; launches that.
@@ -475,7 +472,6 @@ cdef int attach(CommandEncoder self, StreamState* state, graphs) except -1:
     self.in_flight = deque()
     self.launched = [None] * IN_FLIGHT
     self.thread = threading.get_ident()
-    self.group = -1
     recordings.clear(&self.recording)
     recordings.clear(&self.spare)
     state.recording_epoch = new_epoch()
@@ -587,37 +583,15 @@ cdef int add_child(CommandEncoder self, ChildGraph child, list reads, list write
     return 0
 
 
-cdef int hold_for_group(CommandEncoder self, const Use* uses, int count) except -1:
-    """Room to note what a concurrent operation uses."""
-    cdef Use* grown
-    cdef int room
-    if self.num_group_uses + count > self.max_group_uses:
-        room = 2 * self.max_group_uses + count + 16
-        grown = <Use*>PyMem_Realloc(self.group_uses, room * sizeof(Use))
-        if grown == NULL:
-            raise MemoryError()
-        self.group_uses, self.max_group_uses = grown, room
-    return 0
-
-
 cdef int join_group(CommandEncoder self) except -1:
     """What follows comes after every operation of the group: after one empty node."""
     cdef Recording* recording = &self.recording
     cdef Operation join = Operation(EMPTY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL)
-    cdef int i, node, count = recording.num_nodes - self.group
-    if count <= 0:
-        self.group = recording.num_nodes
-        return 0
-    node = recording.num_nodes - 1
-    hazards.prepare(self.group_uses, self.num_group_uses, self.state)
-    if count > 1:
-        recordings.reserve(recording, 0, count)
-        for i in range(self.group, recording.num_nodes):
-            recordings.add_edge(recording, i)
-        node = recordings.append(recording, &join)
-    hazards.note(self.group_uses, self.num_group_uses, node)
-    self.num_group_uses = 0
-    self.group = recording.num_nodes
+    if recording.num_nodes > recording.group:
+        recordings.reserve(recording, 0, 0)
+        recordings.add_barrier(recording)
+        recordings.append(recording, &join)
+    recording.group = recording.num_nodes
     return 0
 
 
@@ -637,6 +611,24 @@ cdef int cut(CommandEncoder self, const Operation* operation) except -1:
     return 0
 
 
+cdef int add_foreign(CommandEncoder self, list foreign, Use* uses, int num_uses) except -1:
+    """Hold others' memory, and find its hazards by address."""
+    cdef Block* block
+    cdef int i
+    if self.foreign is None:
+        self.foreign = foreign
+    else:
+        self.foreign.extend(foreign)
+    for i in range(num_uses):
+        block = uses[i].block
+        if is_outside(block):
+            uses[i].block = resolve(&self.ranges, block, &self.joined)
+            if uses[i].block != block \
+                    and uses[i].block.hazard.epoch == self.state.recording_epoch:
+                self.bytes -= min(self.bytes, block.size)       # counted before
+    return 0
+
+
 cdef int record(CommandEncoder self, const Operation* operation, Use* uses, int num_uses,
                 list foreign, bint opaque) except -1:
     cdef Recording* recording = &self.recording
@@ -652,28 +644,21 @@ cdef int record(CommandEncoder self, const Operation* operation, Use* uses, int 
     for i in range(num_uses):
         if uses[i].block.kind != FOREIGN_MEMORY:        # the launch orders that
             use(uses[i].block, state, uses[i].write)
-        if foreign is not None and is_outside(uses[i].block):
-            uses[i].block = resolve(&self.ranges, uses[i].block, &self.joined)
         if uses[i].block.hazard.epoch != state.recording_epoch:
             self.bytes += uses[i].block.size
-    if self.group >= 0 and (opaque or self.joined):
+    # From here on nothing can commit, neither another thread nor a finalizer.
+    if foreign is not None:
+        add_foreign(self, foreign, uses, num_uses)
+    if recording.group >= 0 and (opaque or self.joined):
         join_group(self)
     edges = hazards.prepare(uses, num_uses, state)
     recordings.reserve(recording, operation.param_bytes, edges)
-    if self.group >= 0:
-        hold_for_group(self, uses, num_uses)
-    if foreign is not None:
-        self.foreign = foreign if self.foreign is None else self.foreign + foreign
     hazards.depend(recording, uses, num_uses)
     if opaque or self.joined:
         recordings.add_barrier(recording)
         self.joined = False
     node = recordings.append(recording, operation)
-    if self.group >= 0:
-        for i in range(num_uses):
-            self.group_uses[self.num_group_uses + i] = uses[i]
-        self.num_group_uses += num_uses
-    else:
+    if recording.group < 0:         # those of a group do not see each other
         hazards.note(uses, num_uses, node)
     state.pending = True
     self.operations += 1
@@ -798,13 +783,12 @@ cdef int commit(CommandEncoder self) except -1:
             usleep(20)
     if self.recording.num_nodes == 0 and self.kept is None and self.handlers is None:
         return 0
-    if self.group >= 0:
-        join_group(self)
-        self.group = 0
     # What is recorded from here on, by a finalizer or another thread, is the next batch.
     state.committing = True
     self.committer = PyThread_get_thread_ident()
     recording, self.recording = self.recording, self.spare
+    if recording.group >= 0:
+        self.recording.group = 0
     foreign, self.foreign = self.foreign, None
     kept, self.kept = self.kept, None
     handlers, self.handlers = self.handlers, None
