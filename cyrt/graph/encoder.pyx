@@ -22,7 +22,9 @@ from cyrt.driver.table cimport cu
 from cyrt.graph cimport boundary as boundaries, completion, direct as directly
 from cyrt.graph cimport hazards, plan as plans, recording as recordings
 from cyrt.graph import completion as _completion
-from cyrt.graph.child cimport ChildGraph, begin_capture, copy_graph, end_capture
+from cyrt.graph.child cimport (
+    ChildGraph, begin_capture, copy_graph, discard_capture, end_capture,
+)
 from cyrt.graph.plan import held as _held
 from cyrt.graph.ranges cimport resolve
 from cyrt.graph.recording cimport CHILD, COPY, EMPTY, KERNEL
@@ -261,10 +263,10 @@ cdef class CommandEncoder:
         try:
             yield self.stream
         except BaseException:
-            end_capture(self.state, True)
+            discard_capture(self.state)
             raise
-        child = end_capture(self.state, False)
-        if child is None or child.num_nodes == 0:
+        child = end_capture(self.state)
+        if child.num_nodes == 0:
             raise RuntimeError("capture: nothing was put on encoder.stream; make it the other "
                                "library's current stream inside the block")
         add_child(self, child, buffers_of(reads, "reads", False),
