@@ -469,6 +469,14 @@ cdef int make_room(Kernel kernel, Py_ssize_t count, Py_ssize_t declared,
     return 0
 
 
+cdef int check_live(PyObject** args, int count) except -1:
+    cdef int i
+    for i in range(count):
+        if isinstance(<object>args[i], Buffer):
+            live_block(<Buffer>args[i])
+    return 0
+
+
 cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** args,
                const Geometry* geometry, Arguments* packed):
     """The parameters' bytes and uses; returns the Buffers that are outside, or None.
@@ -512,9 +520,7 @@ cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** a
                     foreign_code = True
             param += 1
         if foreign_code:
-            for i in range(kernel.num_params):
-                if isinstance(<object>args[i], Buffer):
-                    live_block(<Buffer>args[i])
+            check_live(args, kernel.num_params)
     except (TypeError, ValueError) as error:
         bad_argument(kernel, i, error)
     if function.module.globals != NULL:
