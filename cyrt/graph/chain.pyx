@@ -2,7 +2,7 @@
 
 from libc.string cimport memset
 
-from cyrt.driver.cuda cimport CUDA_SUCCESS, CUresult
+from cyrt.driver.cuda cimport CUDA_SUCCESS
 from cyrt.graph.direct cimport launch_nodes
 from cyrt.graph.executable cimport Executable, destroy, instantiate, launch, replace
 from cyrt.graph.recording cimport CLUSTER, COOPERATIVE, KERNEL, Recording
@@ -53,13 +53,8 @@ cdef bint can_run(const Recording* recording) noexcept:
 cdef int run_link(Chains chains, int length, Recording* recording, int first) except -1:
     cdef Executable* link = &chains.links[length]
     cdef int i, count = 1 << length, entered
-    cdef CUresult result = CUDA_SUCCESS
-    if link.exec == NULL:
-        instantiate(link, chains.stream, recording, first, count, True)
-    else:
-        result = replace(link, recording, first)
-    if result != CUDA_SUCCESS:      # a kernel that no node of it can be set to
-        destroy(link)
+    if link.exec == NULL or replace(link, recording, first) != CUDA_SUCCESS:
+        destroy(link)               # a kernel that a node of it cannot be set to
         return launch_nodes(chains.stream, recording, first, count)
     chains.owners[length] = [
         <object>recording.nodes[i].owner for i in range(first, first + count)]
@@ -69,14 +64,19 @@ cdef int run_link(Chains chains, int length, Recording* recording, int first) ex
 
 cdef int run(StreamState* stream, Recording* recording) except -1:
     cdef Chains chains = _chains.get(<size_t>stream)
-    cdef int first = 0, length = LENGTHS - 1
+    cdef int first, length, left = recording.num_nodes
     if chains is None:
         chains = Chains()
         chains.stream = stream
         _chains[<size_t>stream] = chains
-    while first < recording.num_nodes:
-        while 1 << length > recording.num_nodes - first:
-            length -= 1
-        run_link(chains, length, recording, first)
-        first += 1 << length
+    # What can fail comes before the first launch: no batch runs by half.
+    for length in range(LENGTHS - 1, -1, -1):
+        if left >> length and chains.links[length].exec == NULL:
+            instantiate(&chains.links[length], stream, recording, 0, 1 << length, True)
+        left -= (left >> length) << length
+    first = 0
+    for length in range(LENGTHS - 1, -1, -1):
+        while recording.num_nodes - first >= 1 << length:
+            run_link(chains, length, recording, first)
+            first += 1 << length
     return 0

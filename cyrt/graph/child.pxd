@@ -14,5 +14,6 @@ cdef class ChildGraph:
 # A copy of a graph as it is now: its owner may change or destroy it afterwards.
 cdef ChildGraph copy_graph(int ordinal, unsigned int epoch, CUgraph graph)
 cdef int begin_capture(StreamState* stream) except -1
-# What was captured; None where `discard`, whatever became of the capture.
-cdef ChildGraph end_capture(StreamState* stream, bint discard)
+cdef ChildGraph end_capture(StreamState* stream)
+# Whatever became of the capture.
+cdef void discard_capture(StreamState* stream) noexcept

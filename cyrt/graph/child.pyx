@@ -52,20 +52,25 @@ cdef int begin_capture(StreamState* stream) except -1:
     return 0
 
 
-cdef ChildGraph end_capture(StreamState* stream, bint discard):
+cdef ChildGraph end_capture(StreamState* stream):
     cdef CUgraph graph = NULL
     cdef CUresult result
-    cdef ChildGraph child = None
     cdef int entered = enter(stream.ordinal, stream.epoch, b"cuStreamEndCapture")
     stream.capturing = False
     result = cu.cuStreamEndCapture(stream.handle, &graph)
-    if discard:
-        result = CUDA_SUCCESS
     leave(stream.ordinal, entered, result, b"cuStreamEndCapture")
     try:
-        if graph != NULL and not discard:
-            child = copy_graph(stream.ordinal, stream.epoch, graph)
+        return copy_graph(stream.ordinal, stream.epoch, graph)
     finally:
+        cu.cuGraphDestroy(graph)
+
+
+cdef void discard_capture(StreamState* stream) noexcept:
+    cdef CUgraph graph = NULL
+    cdef int entered = enter_quietly(stream.ordinal, stream.epoch)
+    stream.capturing = False
+    if entered >= 0:
+        cu.cuStreamEndCapture(stream.handle, &graph)
         if graph != NULL:
             cu.cuGraphDestroy(graph)
-    return child
+    leave_quietly(entered)

@@ -4,14 +4,19 @@ import threading
 import time
 from collections import deque
 
-from cpython.exc cimport PyErr_WriteUnraisable
+from cpython.object cimport PyObject
+
+cdef extern from "Python.h":
+    PyObject* PyObject_CallNoArgs(PyObject*)    # NULL: what it raised is set
+    void PyErr_WriteUnraisable(PyObject*)
+    void Py_XDECREF(PyObject*)
 
 cdef extern from "unistd.h" nogil:
     int usleep(unsigned int)
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport READY, cu, process
-from cyrt.runtime.device cimport contexts, enter, enter_quietly, leave, leave_quietly
+from cyrt.runtime.device cimport contexts, enter_quietly, leave_quietly
 from cyrt.runtime.state cimport StreamState
 
 cdef enum:
@@ -41,7 +46,7 @@ cdef class Mark:
             leave_quietly(entered)
 
     cdef bint reached(self) noexcept:
-        return (process != READY or contexts[self.ordinal].epoch != self.epoch
+        return (self.event == NULL or process != READY or contexts[self.ordinal].epoch != self.epoch
                 or cu.cuEventQuery(self.event) != CUDA_ERROR_NOT_READY)
 
 
@@ -49,13 +54,16 @@ cdef int call_after(StreamState* stream, list handlers) except -1:
     global _thread
     cdef Mark mark = Mark()
     cdef int entered
-    cdef CUresult result
+    if process != READY:        # a forked child, which has no thread for it
+        return 0
     mark.ordinal, mark.epoch, mark.handlers = stream.ordinal, stream.epoch, handlers
-    entered = enter(stream.ordinal, stream.epoch, b"cuEventRecord")
-    result = cu.cuEventCreate(&mark.event, CU_EVENT_DISABLE_TIMING)
-    if result == CUDA_SUCCESS:
-        result = cu.cuEventRecord(mark.event, stream.handle)
-    leave(stream.ordinal, entered, result, b"cuEventRecord")
+    entered = enter_quietly(stream.ordinal, stream.epoch)
+    # Where this fails, the device did and the batch with it: an event that was never recorded,
+    # or none, is reached.
+    if entered >= 0 and cu.cuEventCreate(&mark.event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS:
+        with nogil:             # it blocks where the driver's queue is full
+            cu.cuEventRecord(mark.event, stream.handle)
+    leave_quietly(entered)
     with _wake:
         _queues.setdefault(<size_t>stream, deque()).append(mark)
         if _thread is None:
@@ -101,16 +109,17 @@ def _run():
 
 
 cdef void call(handler) noexcept:
-    try:
-        handler()
-        after_each()
-    except BaseException:
-        PyErr_WriteUnraisable(handler)
+    cdef PyObject* result
+    for function in (handler, after_each):
+        result = PyObject_CallNoArgs(<PyObject*>function)
+        if result == NULL:
+            PyErr_WriteUnraisable(<PyObject*>function)
+        Py_XDECREF(result)
 
 
 def drain(double seconds):
     """Wait until every handler has run, `seconds` at most."""
     end = time.monotonic() + seconds
-    while (_queues or running) and time.monotonic() < end \
+    while process == READY and (_queues or running) and time.monotonic() < end \
             and threading.current_thread() is not _thread:
         time.sleep(0.0005)

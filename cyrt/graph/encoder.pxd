@@ -27,7 +27,8 @@ cdef class CommandEncoder:
     cdef Stream stream_             # of an encoder that the user made
     cdef StreamState* state
     cdef Recording recording, spare         # the next batch's, while one is launched
-    cdef unsigned long committer
+    cdef unsigned long committer            # the thread whose commit is under way
+    cdef unsigned long flusher              # the one that commits first what a commit waits for
     cdef PlanStats stats_
     cdef unsigned long long operations, commits
     cdef Boundary boundary
@@ -48,11 +49,6 @@ cdef class CommandEncoder:
     cdef list handlers              # to call when the batch has run
     cdef object in_flight           # deque of (batch, objects)
     cdef Plan plan
-    # `concurrent()`: its operations begin here in the recording, -1: none is open; what they use
-    # is noted where they join.
-    cdef int group
-    cdef Use* group_uses
-    cdef int num_group_uses, max_group_uses
     cdef object __weakref__
 
     cdef int own(self) except -1

@@ -6,7 +6,7 @@ import weakref
 from collections import deque
 from contextlib import contextmanager
 
-from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdlib cimport free
 
 cdef extern from "unistd.h" nogil:
@@ -22,7 +22,9 @@ from cyrt.driver.table cimport cu
 from cyrt.graph cimport boundary as boundaries, completion, direct as directly
 from cyrt.graph cimport hazards, plan as plans, recording as recordings
 from cyrt.graph import completion as _completion
-from cyrt.graph.child cimport ChildGraph, begin_capture, copy_graph, end_capture
+from cyrt.graph.child cimport (
+    ChildGraph, begin_capture, copy_graph, discard_capture, end_capture,
+)
 from cyrt.graph.plan import held as _held
 from cyrt.graph.ranges cimport resolve
 from cyrt.graph.recording cimport CHILD, COPY, EMPTY, KERNEL
@@ -37,8 +39,8 @@ from cyrt.runtime.pool cimport is_outside, return_rested, use
 from cyrt.runtime.state cimport FOREIGN_MEMORY, Block, StreamState
 from cyrt.runtime cimport stream as streams
 from cyrt.runtime.stream cimport (
-    Stream, current_state, foreign_state, order_after, refuse_captured, stream_of, stream_over,
-    wait, wait_state,
+    Stream, current_state, flush, flush_current, foreign_state, order_launched, refuse_captured,
+    stream_of, stream_over, wait, wait_state,
 )
 
 cdef unsigned long long last_epoch = 0
@@ -120,7 +122,6 @@ cdef class CommandEncoder:
         recordings.destroy(&self.recording)
         recordings.destroy(&self.spare)
         free(self.ranges.items)
-        PyMem_Free(self.group_uses)
 
     cdef int own(self) except -1:
         if self.closed:
@@ -224,8 +225,9 @@ cdef class CommandEncoder:
         cdef size_t handle = graph_handle(child)
         self.own()
         refuse_captured(self.state)
-        add_child(self, copy_graph(self.state.ordinal, self.state.epoch, <CUgraph>handle), reads,
-                  writes)
+        reading, writing = buffers_of(reads, "reads", False), buffers_of(writes, "writes", True)
+        add_child(self, copy_graph(self.state.ordinal, self.state.epoch, <CUgraph>handle),
+                  reading, writing)
 
     @contextmanager
     def capture(self, *, reads=None, writes=None):
@@ -236,7 +238,8 @@ cdef class CommandEncoder:
         Parameters
         ----------
         reads, writes : sequence of Buffer or array, optional
-            What it reads and writes; ordered against everything where neither is given.
+            What it reads and writes, looked at when the block ends; ordered against everything
+            where neither is given.
 
         Yields
         ------
@@ -253,22 +256,23 @@ cdef class CommandEncoder:
         self.own()
         if self.state.capturing:
             raise RuntimeError("capture: one is open on the encoder already")
-        if self.group >= 0:
+        if self.recording.group >= 0:
             raise RuntimeError("capture: not inside concurrent()")
-        for what, buffers in (("reads", reads), ("writes", writes)):
-            check_buffers(buffers, what)
+        checked_buffers(reads, "reads")
+        checked_buffers(writes, "writes")
         commit(self)
         begin_capture(self.state)
         try:
             yield self.stream
         except BaseException:
-            end_capture(self.state, True)
+            discard_capture(self.state)
             raise
-        child = end_capture(self.state, False)
-        if child is None or child.num_nodes == 0:
+        child = end_capture(self.state)
+        if child.num_nodes == 0:
             raise RuntimeError("capture: nothing was put on encoder.stream; make it the other "
                                "library's current stream inside the block")
-        add_child(self, child, reads, writes)
+        add_child(self, child, buffers_of(reads, "reads", False),
+                  buffers_of(writes, "writes", True))
 
     @contextmanager
     def concurrent(self):
@@ -280,18 +284,16 @@ cdef class CommandEncoder:
             Nested.
         """
         self.own()
-        if self.group >= 0:
+        if self.recording.group >= 0:
             raise RuntimeError("concurrent: one is open on the encoder already")
-        self.group = self.recording.num_nodes
+        self.recording.group = self.recording.num_nodes
         self.state.grouping = True
         try:
             yield self
         finally:
             self.state.grouping = False
             join_group(self)
-            self.group = -1
-        if self.boundary.max_ops == 1:
-            commit(self)
+            self.recording.group = -1
 
     def record(self, event):
         """Put an event's mark behind what is recorded; launches that.
@@ -352,7 +354,6 @@ cdef class CommandEncoder:
         """Launch what is recorded and wait until it has ended."""
         self.own()
         wait_state(self.state)
-        look_back(self)
 
     def close(self):
         """Launch what is recorded, wait for it and let go of the stream.
@@ -422,13 +423,13 @@ def current_encoder():
     """The encoder of this thread's current stream."""
     cdef CommandEncoder encoder = encoder_of(current_state(current_ordinal()))
     if encoder.stream_ is None:
-        encoder.thread = PyThread_get_thread_ident()    # streams of ended threads are used again
+        encoder.thread = PyThread_get_thread_ident()    # another thread's stream, once
     return encoder
 
 
 def commit_current():
     """Launch what is recorded for this thread's current stream."""
-    commit(encoder_of(current_state(current_ordinal())))
+    flush_current(current_ordinal())
 
 
 @contextmanager
@@ -440,7 +441,7 @@ def batch():
     CommandEncoder
         The current one.
     """
-    cdef CommandEncoder encoder = encoder_of(current_state(current_ordinal()))
+    cdef CommandEncoder encoder = current_encoder()
     encoder.deferred += 1
     try:
         yield encoder
@@ -479,7 +480,6 @@ cdef int attach(CommandEncoder self, StreamState* state, graphs) except -1:
     self.in_flight = deque()
     self.launched = [None] * IN_FLIGHT
     self.thread = threading.get_ident()
-    self.group = -1
     recordings.clear(&self.recording)
     recordings.clear(&self.spare)
     state.recording_epoch = new_epoch()
@@ -532,9 +532,10 @@ cdef size_t graph_handle(child) except? 0:
     return value
 
 
-cdef int check_buffers(buffers, str what) except -1:
+cdef tuple checked_buffers(buffers, str what):
+    """As they are now: whoever gave the list may change it."""
     if buffers is None:
-        return 0
+        return None
     if not isinstance(buffers, (list, tuple, set, frozenset)):
         raise TypeError(f"{what}: expected a list of Buffers and arrays, got "
                         f"{type(buffers).__name__}")
@@ -542,17 +543,21 @@ cdef int check_buffers(buffers, str what) except -1:
         if not (isinstance(each, Buffer) or hasattr(each, "__cuda_array_interface__")
                 or hasattr(each, "__dlpack__")):
             raise TypeError(f"{what}: expected Buffers and arrays, got one {type(each).__name__}")
-    return 0
+    return tuple(buffers)
 
 
-cdef int uses_of(CommandEncoder self, buffers, str what, bint write, Use* uses,
+cdef list buffers_of(buffers, str what, bint write):
+    if buffers is None:
+        return None
+    return [each if isinstance(each, Buffer) else as_buffer(each, write)
+            for each in checked_buffers(buffers, what)]
+
+
+cdef int uses_of(CommandEncoder self, list buffers, str what, bint write, Use* uses,
                  list foreign) except -1:
-    cdef Buffer buffer
     cdef int i = 0
-    check_buffers(buffers, what)
-    for each in buffers:
-        buffer = <Buffer>each if isinstance(each, Buffer) else as_buffer(each, write)
-        uses[i].block, uses[i].write = live_block(buffer), write
+    for buffer in buffers:
+        uses[i].block, uses[i].write = live_block(<Buffer>buffer), write
         if uses[i].block.ordinal != self.state.ordinal:
             raise ValueError(f"{what}: a Buffer is of device {uses[i].block.ordinal}, the encoder "
                              f"of device {self.state.ordinal}")
@@ -562,7 +567,7 @@ cdef int uses_of(CommandEncoder self, buffers, str what, bint write, Use* uses,
     return i
 
 
-cdef int add_child(CommandEncoder self, ChildGraph child, reads, writes) except -1:
+cdef int add_child(CommandEncoder self, ChildGraph child, list reads, list writes) except -1:
     cdef Operation operation = Operation(
         CHILD, 0, NULL, NULL, child.num_nodes, NULL, NULL, NULL, 0, <void*>child)
     cdef unsigned long long[2] params
@@ -586,37 +591,15 @@ cdef int add_child(CommandEncoder self, ChildGraph child, reads, writes) except 
     return 0
 
 
-cdef int hold_for_group(CommandEncoder self, const Use* uses, int count) except -1:
-    """Room to note what a concurrent operation uses."""
-    cdef Use* grown
-    cdef int room
-    if self.num_group_uses + count > self.max_group_uses:
-        room = 2 * self.max_group_uses + count + 16
-        grown = <Use*>PyMem_Realloc(self.group_uses, room * sizeof(Use))
-        if grown == NULL:
-            raise MemoryError()
-        self.group_uses, self.max_group_uses = grown, room
-    return 0
-
-
 cdef int join_group(CommandEncoder self) except -1:
     """What follows comes after every operation of the group: after one empty node."""
     cdef Recording* recording = &self.recording
     cdef Operation join = Operation(EMPTY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL)
-    cdef int i, node, count = recording.num_nodes - self.group
-    if count <= 0:
-        self.group = recording.num_nodes
-        return 0
-    node = recording.num_nodes - 1
-    hazards.prepare(self.group_uses, self.num_group_uses, self.state)
-    if count > 1:
-        recordings.reserve(recording, 0, count)
-        for i in range(self.group, recording.num_nodes):
-            recordings.add_edge(recording, i)
-        node = recordings.append(recording, &join)
-    hazards.note(self.group_uses, self.num_group_uses, node)
-    self.num_group_uses = 0
-    self.group = recording.num_nodes
+    if recording.num_nodes > recording.group:
+        recordings.reserve(recording, 0, 0)
+        recordings.add_barrier(recording)
+        recordings.append(recording, &join)
+    recording.group = recording.num_nodes
     return 0
 
 
@@ -635,6 +618,24 @@ cdef int cut(CommandEncoder self, const Operation* operation) except -1:
     return 0
 
 
+cdef int add_foreign(CommandEncoder self, list foreign, Use* uses, int num_uses) except -1:
+    """Hold others' memory, and find its hazards by address."""
+    cdef Block* block
+    cdef int i
+    if self.foreign is None:
+        self.foreign = foreign
+    else:
+        self.foreign.extend(foreign)
+    for i in range(num_uses):
+        block = uses[i].block
+        if is_outside(block):
+            uses[i].block = resolve(&self.ranges, block, &self.joined)
+            if uses[i].block != block \
+                    and uses[i].block.hazard.epoch == self.state.recording_epoch:
+                self.bytes -= min(self.bytes, block.size)       # counted before
+    return 0
+
+
 cdef int record(CommandEncoder self, const Operation* operation, Use* uses, int num_uses,
                 list foreign, bint opaque) except -1:
     cdef Recording* recording = &self.recording
@@ -650,32 +651,21 @@ cdef int record(CommandEncoder self, const Operation* operation, Use* uses, int 
     for i in range(num_uses):
         if uses[i].block.kind != FOREIGN_MEMORY:        # the launch orders that
             use(uses[i].block, state, uses[i].write)
-    if foreign is not None and self.foreign is not None:
-        foreign = self.foreign + foreign
-    # Up to here others may launch the recording: in a wait, or in a finalizer of the collector's.
-    for i in range(num_uses):
-        if foreign is not None and is_outside(uses[i].block):
-            uses[i].block = resolve(&self.ranges, uses[i].block, &self.joined)
         if uses[i].block.hazard.epoch != state.recording_epoch:
             self.bytes += uses[i].block.size
-    if self.group >= 0 and (opaque or self.joined):
+    # From here on nothing can commit, neither another thread nor a finalizer.
+    if foreign is not None:
+        add_foreign(self, foreign, uses, num_uses)
+    if recording.group >= 0 and (opaque or self.joined):
         join_group(self)
     edges = hazards.prepare(uses, num_uses, state)
     recordings.reserve(recording, operation.param_bytes, edges)
-    if self.group >= 0:
-        hold_for_group(self, uses, num_uses)
-    if foreign is not None:
-        self.foreign = foreign
     hazards.depend(recording, uses, num_uses)
     if opaque or self.joined:
         recordings.add_barrier(recording)
         self.joined = False
     node = recordings.append(recording, operation)
-    if self.group >= 0:
-        for i in range(num_uses):
-            self.group_uses[self.num_group_uses + i] = uses[i]
-        self.num_group_uses += num_uses
-    else:
+    if recording.group < 0:         # those of a group do not see each other
         hazards.note(uses, num_uses, node)
     state.pending = True
     state.idle = False
@@ -772,25 +762,42 @@ cdef int look_back(CommandEncoder self) except -1:
     return 0
 
 
+cdef int flush_homes(CommandEncoder self) except -1:
+    """Before a commit begins: two that are under way never wait for each other."""
+    cdef unsigned long outer = self.flusher
+    self.flusher = PyThread_get_thread_ident()      # homes may lead back here
+    try:
+        for home in homes_of(self, self.foreign):
+            if <size_t>home != <size_t>self.state:
+                flush(<StreamState*><size_t>home)
+    finally:
+        self.flusher = outer
+    return 0
+
+
 cdef int commit(CommandEncoder self) except -1:
     cdef StreamState* state = self.state
     cdef Recording recording
     cdef unsigned long long epoch
     cdef list foreign, kept, handlers
+    if state.capturing:
+        return 0                # what is kept, and the handlers, are the next batch's
+    if self.foreign is not None and self.flusher != PyThread_get_thread_ident():
+        flush_homes(self)
     while state.committing:
         if self.committer == PyThread_get_thread_ident():
             return 0            # a finalizer that runs inside this commit
+        verify(state.ordinal, state.epoch, b"cuGraphLaunch")    # a fork, perhaps
         with nogil:
             usleep(20)
     if self.recording.num_nodes == 0 and self.kept is None and self.handlers is None:
         return 0
-    if self.group >= 0:
-        join_group(self)
-        self.group = 0
     # What is recorded from here on, by a finalizer or another thread, is the next batch.
     state.committing = True
     self.committer = PyThread_get_thread_ident()
     recording, self.recording = self.recording, self.spare
+    if recording.group >= 0:
+        self.recording.group = 0
     foreign, self.foreign = self.foreign, None
     kept, self.kept = self.kept, None
     handlers, self.handlers = self.handlers, None
@@ -818,19 +825,17 @@ cdef int commit(CommandEncoder self) except -1:
     return 0
 
 
-cdef int order_foreign(CommandEncoder self, list foreign) except -1:
-    """Their work on what the batch uses comes first: on the stream that the producer named, on
+cdef set homes_of(CommandEncoder self, list foreign):
+    """The streams whose work on what a batch uses comes first: those that the producers named,
     the legacy one for what was handed out."""
     cdef StreamState* home
     cdef Block* block
-    cdef set seen = set()
+    cdef set homes = set()
     for buffer in foreign:
         block = live_block(<Buffer>buffer)
         home = foreign_state(self.state.ordinal, NULL) if block.shared else block.home
-        if <size_t>home not in seen:
-            seen.add(<size_t>home)
-            order_after(self.state, home)
-    return 0
+        homes.add(<size_t>home)
+    return homes
 
 
 cdef int release_foreign(CommandEncoder self, list foreign) except -1:
@@ -852,11 +857,13 @@ cdef int launch(CommandEncoder self, Recording* recording, list foreign) except 
     state.idle = False
     make_room(self)
     mark = self.marks[<int>(self.batches % IN_FLIGHT)]
+    self.launched[<int>(self.batches % IN_FLIGHT)] = None
     if nvtx is not None:
         nvtx.push_range(f"cyrt: {recording.num_nodes} operations", domain="cyrt")
     try:
         if foreign is not None:
-            order_foreign(self, foreign)
+            for home in homes_of(self, foreign):
+                order_launched(state, <StreamState*><size_t>home)
         if not state.owned:
             entered = enter(state.ordinal, state.epoch, b"cuGraphLaunch")
         try:
@@ -867,7 +874,8 @@ cdef int launch(CommandEncoder self, Recording* recording, list foreign) except 
             elif recording.num_nodes:
                 self.launched[<int>(self.batches % IN_FLIGHT)] = plans.node_names(recording)
                 directly.launch_nodes(state, recording, 0, recording.num_nodes)
-            result = cu.cuEventRecord(mark, state.handle)
+            with nogil:         # it blocks where the driver's queue is full
+                result = cu.cuEventRecord(mark, state.handle)
         except BaseException:
             leave_quietly(entered)
             raise
@@ -882,6 +890,14 @@ cdef int launch(CommandEncoder self, Recording* recording, list foreign) except 
 
 cdef int commit_state(StreamState* state) except -1:
     return commit(<CommandEncoder>state.encoder)
+
+
+cdef int look_back_state(StreamState* state) except -1:
+    return look_back(<CommandEncoder>state.encoder)
+
+
+cdef void end_encoder(StreamState* state) noexcept:
+    detach(<CommandEncoder>state.encoder)
 
 
 cdef int record_copy(StreamState* state, Block* target, CUdeviceptr to, Block* source,
@@ -899,6 +915,8 @@ cdef int record_copy(StreamState* state, Block* target, CUdeviceptr to, Block* s
 
 
 streams.commit_stream = commit_state
+streams.look_back = look_back_state
+streams.end_encoder = end_encoder
 _table.suspects = _suspects
 memories.record_copy = record_copy
 _completion.after_each = commit_current

@@ -248,15 +248,15 @@ cdef class Plan:
     def edges(self):
         """``(source, target, programmatic)`` of each edge: indices into ``nodes``."""
         cdef const unsigned int* word = self.topology
-        cdef unsigned int head, e
-        cdef int i
+        cdef unsigned int head
+        cdef int i, e
         found = []
         for i in range(self.num_nodes):
             head = word[0]
             word += 3
             if head >> 4 & CLUSTER:
                 word += 3
-            for e in range(head >> 12):
+            for e in range(<int>(head >> 12) - 1, -1, -1):      # the latest source is first
                 found.append((word[e] >> 1, i, bool(word[e] & 1)))
             word += head >> 12
         return found

@@ -77,6 +77,7 @@ cdef struct Recording:
     int tails[LANES]            # the last node of each lane, -1: unused
     int next_lane
     int barrier                 # every later node comes after this one; -1: none
+    int group                   # nodes from here on are not ordered among themselves; -1: none
 
 # Where the edges into a node end.
 cdef inline int edge_end(const Recording* recording, int node) noexcept:

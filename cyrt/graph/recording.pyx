@@ -33,6 +33,7 @@ cdef void clear(Recording* recording) noexcept:
     recording.hash[1] = 0
     recording.next_lane = 0
     recording.barrier = -1
+    recording.group = -1
     for i in range(LANES):
         recording.tails[i] = -1
 
@@ -158,6 +159,11 @@ cdef int choose_lane(Recording* recording, int* before) noexcept:
             recording.next_lane = (lane + 1) % LANES
             return lane
     lane = recording.next_lane
+    if recording.group >= 0:        # not behind one of its own, as long as there is another lane
+        for i in range(lane, lane + LANES):
+            if recording.tails[i % LANES] < recording.group:
+                lane = i % LANES
+                break
     recording.next_lane = (lane + 1) % LANES
     add_edge(recording, recording.tails[lane])
     reduce_edges(recording, before)

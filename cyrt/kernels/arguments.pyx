@@ -32,7 +32,7 @@ cdef list declared_memory(str name, reads, writes):
     if reads is None and writes is None:
         return None
     for what, given, write in (("reads", reads, False), ("writes", writes, True)):
-        if given is not None and not isinstance(given, (list, tuple)):
+        if given is not None and not isinstance(given, (list, tuple, set, frozenset)):
             raise TypeError(f"{name}: {what}: expected a list of Buffers and arrays, got "
                             f"{type(given).__name__}")
         for i, value in enumerate(given or ()):

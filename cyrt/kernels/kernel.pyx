@@ -2,6 +2,8 @@
 """A kernel: one function of device code, and ``kernel[grid, block](...)``."""
 
 cimport cython
+from cpython.float cimport PyFloat_CheckExact
+from cpython.long cimport PyLong_CheckExact
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
 from libc.string cimport memcpy, memset
@@ -433,6 +435,14 @@ cdef int make_room(Kernel kernel, Py_ssize_t count, Py_ssize_t declared,
     return 0
 
 
+cdef int check_live(PyObject** args, int count) except -1:
+    cdef int i
+    for i in range(count):
+        if isinstance(<object>args[i], Buffer):
+            live_block(<Buffer>args[i])
+    return 0
+
+
 cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** args,
                const Geometry* geometry, Arguments* packed):
     """The parameters' bytes and uses; returns the Buffers that are outside, or None.
@@ -445,6 +455,7 @@ cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** a
     cdef Buffer buffer
     cdef Block* block
     cdef list foreign = None
+    cdef bint foreign_code = False      # an argument's own: it may have freed another
     cdef int i
     memset(packed.blob, 0, kernel.param_bytes)
     try:
@@ -458,6 +469,7 @@ cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** a
                     continue
                 else:
                     buffer = pointer_argument(<object>value, param.writes)
+                    foreign_code = True
                 block = live_block(buffer)
                 if block.ordinal != ordinal and block.kind != PINNED_MEMORY \
                         and block.kind != MANAGED_MEMORY:
@@ -470,7 +482,11 @@ cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** a
                 use += 1
             else:
                 pack_value(param, <object>value, packed.blob + param.offset)
+                if not (PyLong_CheckExact(<object>value) or PyFloat_CheckExact(<object>value)):
+                    foreign_code = True
             param += 1
+        if foreign_code:
+            check_live(args, kernel.num_params)
     except (TypeError, ValueError) as error:
         bad_argument(kernel, i, error)
     if function.module.globals != NULL:
@@ -521,6 +537,8 @@ cdef int add_kernel(CommandEncoder encoder, kernel, grid, block, args, smem, clu
     geometry.smem = dynamic_smem(smem)
     values = tuple(args)
     declared = declared_memory(self.name, reads, writes)
+    if cluster is not None:
+        dimension(cluster, "cluster", sizes)
     make_room(self, len(values), len(declared or ()), &packed)
     try:
         foreign = pack(self, function, encoder.state.ordinal, PySequence_Fast_ITEMS(values),
@@ -528,7 +546,6 @@ cdef int add_kernel(CommandEncoder encoder, kernel, grid, block, args, smem, clu
         if declared is not None:
             foreign = replace_uses(self, function, declared, reads, writes, foreign, &packed)
         if cluster is not None:
-            dimension(cluster, "cluster", sizes)
             check_cluster(self.name, function, &geometry, sizes)
             flags |= CLUSTER
         if cooperative:

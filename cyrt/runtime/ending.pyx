@@ -22,7 +22,8 @@ cdef bint is_idle(int ordinal) noexcept:
     cdef CUresult result
     while state != NULL:
         result = CUDA_SUCCESS
-        if state.pending or state.committing:       # what is recorded may use it
+        # What is recorded may use it; a query would invalidate a capture.
+        if state.pending or state.committing or state.capturing:
             return False
         if state.owned or state.users > 0:
             result = cu.cuStreamQuery(state.handle)

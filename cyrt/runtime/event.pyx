@@ -69,14 +69,16 @@ cdef class Event:
             This one.
         """
         cdef Stream target = stream_of(stream, self.ordinal)
+        cdef CUresult result
         cdef int entered
         if target.state.ordinal != self.ordinal:
             raise ValueError(f"the event is of device {self.ordinal}, the stream of device "
                              f"{target.state.ordinal}")
         flush(target.state)
         entered = enter(self.ordinal, self.epoch, b"cuEventRecord")
-        leave(self.ordinal, entered, cu.cuEventRecord(self.handle, target.state.handle),
-              b"cuEventRecord")
+        with nogil:             # it blocks where the driver's queue is full
+            result = cu.cuEventRecord(self.handle, target.state.handle)
+        leave(self.ordinal, entered, result, b"cuEventRecord")
         self.recorded = True
         return self
 

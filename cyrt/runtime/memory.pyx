@@ -17,8 +17,8 @@ from cyrt.runtime.state cimport (
     Block, DEVICE_MEMORY, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY, StreamState,
 )
 from cyrt.runtime.stream cimport (
-    Stream, current_state, flush, foreign_state, order_after, refuse_captured, stream_of,
-    wait_state,
+    Stream, current_state, flush, foreign_state, order_after, refuse_captured, states,
+    stream_of, wait_state,
 )
 from cyrt.runtime.transfer cimport to_device, to_host
 
@@ -124,18 +124,22 @@ cdef class Buffer:
     def free(self):
         """Return the memory now; later uses of it and of its views raise ``ValueError``.
 
+        Launches what is recorded where others may use the memory, too.
+
         Raises
         ------
         BufferError
             Pinned or managed memory that a memoryview or a NumPy array still shows.
         """
-        cdef Block* block = self.block
+        cdef Block* block
         if self.base is not None:
             raise ValueError("a view does not own its memory: free the Buffer it is a view of")
         if self.exports:
             raise BufferError("the host still looks at the memory, through a memoryview or an "
                               "array made from the Buffer")
-        self.block = NULL
+        if self.block != NULL and is_outside(self.block):
+            flush_all(self.block.ordinal)       # recordings order such memory by its address
+        block, self.block = self.block, NULL
         if block != NULL:
             release(block)
 
@@ -259,14 +263,15 @@ cdef class Buffer:
             return
         begin_use(self, state, True)
         entered = enter(state.ordinal, state.epoch, b"cuMemsetD8Async")
-        if width == 1:
-            result = cu.cuMemsetD8Async(self.address, <unsigned char>pattern, self.size,
-                                        state.handle)
-        elif width == 2:
-            result = cu.cuMemsetD16Async(self.address, <unsigned short>pattern, self.size // 2,
-                                         state.handle)
-        else:
-            result = cu.cuMemsetD32Async(self.address, pattern, self.size // 4, state.handle)
+        with nogil:             # it blocks where the driver's queue is full
+            if width == 1:
+                result = cu.cuMemsetD8Async(self.address, <unsigned char>pattern, self.size,
+                                            state.handle)
+            elif width == 2:
+                result = cu.cuMemsetD16Async(self.address, <unsigned short>pattern,
+                                             self.size // 2, state.handle)
+            else:
+                result = cu.cuMemsetD32Async(self.address, pattern, self.size // 4, state.handle)
         leave(state.ordinal, entered, result, b"cuMemsetD8Async")
         end_use(self, state)
 
@@ -278,6 +283,14 @@ cdef class Buffer:
         freed = self.block == NULL if self.base is None else self.base.block == NULL
         return (f"<cyrt.{type(self).__name__} {self.size:,} bytes at {self.address:#x}"
                 f"{', freed' if freed else ''}>")
+
+
+cdef int flush_all(int ordinal) except -1:
+    cdef StreamState* state = states[ordinal]
+    while state != NULL:
+        flush(state)
+        state = state.next
+    return 0
 
 
 cdef Stream stream_for(Buffer buffer, stream):
@@ -387,7 +400,8 @@ cdef int copy_within(Buffer target, Buffer source, StreamState* state) except -1
     begin_use(source, state, False)
     begin_use(target, state, True)
     entered = enter(state.ordinal, state.epoch, b"cuMemcpyAsync")
-    result = cu.cuMemcpyAsync(target.address, source.address, target.size, state.handle)
+    with nogil:
+        result = cu.cuMemcpyAsync(target.address, source.address, target.size, state.handle)
     leave(state.ordinal, entered, result, b"cuMemcpyAsync")
     end_use(source, state)
     end_use(target, state)

@@ -172,7 +172,8 @@ cdef Block* from_idle_stream(StreamState* stream, int bin) except? NULL:
     cdef int entered
     while other != NULL:
         block = other.bins[bin]
-        if block != NULL and other != stream and not other.pending and not other.committing:
+        if (block != NULL and other != stream and not other.pending and not other.committing
+                and not other.capturing):
             entered = enter(stream.ordinal, stream.epoch, b"cuStreamQuery")
             result = cu.cuStreamQuery(other.handle)
             leave_quietly(entered)

@@ -10,7 +10,11 @@ from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.runtime.state cimport StreamState
 
 # Launches what is recorded for a stream; graph/encoder puts itself here.
+# The encoder's, which puts them here: launch what is recorded; everything launched has ended; the
+# stream is another's from now on.
 cdef int (*commit_stream)(StreamState* stream) except -1
+cdef int (*look_back)(StreamState* stream) except -1
+cdef void (*end_encoder)(StreamState* stream) noexcept
 
 # Before anything is put on a stream directly, or told of it: what is recorded goes first.
 cdef inline int flush(StreamState* stream) except -1:
@@ -35,6 +39,8 @@ cdef class Stream:
 # This thread's current stream on a device (borrowed by the caller's frame only).
 cdef StreamState* current_state(int ordinal) except NULL
 cdef Stream current_stream(int ordinal)
+# Launches what this thread has recorded for its current stream, if it has one.
+cdef int flush_current(int ordinal) except -1
 # A Stream of the state.
 cdef Stream stream_over(StreamState* state)
 # Raises while the stream is captured.
@@ -43,6 +49,8 @@ cdef int refuse_captured(StreamState* state) except -1
 cdef Stream stream_of(stream, int ordinal)
 # Work put on `later` from now on waits for what is on `earlier` now.
 cdef int order_after(StreamState* later, StreamState* earlier) except -1
+# The same for what was launched on the earlier one, without what is recorded for it.
+cdef int order_launched(StreamState* later, StreamState* earlier) except -1
 # The state of somebody else's stream, by handle.
 cdef StreamState* foreign_state(int ordinal, CUstream handle) except NULL
 

@@ -38,6 +38,9 @@ cdef extern from *:
     void cyrt_nap(long nanoseconds) noexcept nogil
     void cyrt_yield() noexcept nogil
 
+cdef enum:
+    MOST_BUSY = 32          # ended Streams whose work goes on; a further Stream waits for one
+
 cdef double SPIN = 0.002        # seconds of polling before a wait begins to sleep
 cdef double SLICE = 0.02        # seconds between looks for a signal
 
@@ -92,6 +95,13 @@ cdef StreamState* current_state(int ordinal) except NULL:
     return current_stream(ordinal).state
 
 
+cdef int flush_current(int ordinal) except -1:
+    cdef void* found = cyrt_get_stream(ordinal)
+    if found != NULL and (<Stream>found).state.epoch == contexts[ordinal].epoch:
+        return flush((<Stream>found).state)
+    return 0
+
+
 cdef StreamState* new_state(int ordinal, CUstream handle, int priority, bint owned) except NULL:
     cdef StreamState* state = <StreamState*>calloc(1, sizeof(StreamState))
     if state == NULL:
@@ -111,14 +121,27 @@ cdef StreamState* take_state(int ordinal, int priority) except NULL:
     cdef unsigned int epoch = context_of(ordinal).epoch
     cdef CUstream handle = NULL
     cdef CUresult result
-    cdef int entered = enter(ordinal, epoch, b"cuStreamCreateWithPriority")
-    cdef StreamState* state = states[ordinal]
-    while state != NULL:
-        if (state.owned and state.users == 0 and not state.pending and not state.committing
-                and state.priority == priority and cu.cuStreamQuery(state.handle) == CUDA_SUCCESS):
-            leave(ordinal, entered, CUDA_SUCCESS, b"cuStreamQuery")
-            return state
-        state = state.next
+    cdef StreamState* state
+    cdef StreamState* oldest
+    cdef int busy = MOST_BUSY
+    cdef int entered
+    while busy == MOST_BUSY:
+        busy, oldest, state = 0, NULL, states[ordinal]
+        entered = enter(ordinal, epoch, b"cuStreamQuery")
+        while state != NULL and busy < MOST_BUSY:
+            if (state.owned and state.users == 0 and state.priority == priority
+                    and not state.pending and not state.committing):
+                if cu.cuStreamQuery(state.handle) == CUDA_SUCCESS:
+                    leave_quietly(entered)
+                    if state.encoder != NULL:
+                        end_encoder(state)
+                    return state
+                busy, oldest = busy + 1, state
+            state = state.next
+        leave_quietly(entered)
+        if busy == MOST_BUSY:
+            wait(ordinal, epoch, query_stream, oldest.handle, b"cuStreamSynchronize")
+    entered = enter(ordinal, epoch, b"cuStreamCreateWithPriority")
     result = cu.cuStreamCreateWithPriority(&handle, CU_STREAM_NON_BLOCKING, priority)
     leave(ordinal, entered, result, b"cuStreamCreateWithPriority")
     return new_state(ordinal, handle, priority, True)
@@ -166,13 +189,21 @@ cdef int refuse_captured(StreamState* state) except -1:
 
 
 cdef int order_after(StreamState* later, StreamState* earlier) except -1:
+    if later == earlier:
+        return 0
+    refuse_captured(earlier)
+    if not earlier.ended and earlier.epoch == contexts[earlier.ordinal].epoch:
+        flush(earlier)
+    return order_launched(later, earlier)
+
+
+cdef int order_launched(StreamState* later, StreamState* earlier) except -1:
     cdef int entered
     if later == earlier or earlier.epoch != contexts[earlier.ordinal].epoch:
         return 0        # work of a context that was reset is over
     refuse_captured(earlier)
     refuse_captured(later)
     if not earlier.ended:
-        flush(earlier)
         entered = enter(earlier.ordinal, earlier.epoch, b"cuEventRecord")
         leave(earlier.ordinal, entered, mark(earlier), b"cuEventRecord")
     if earlier.marker != NULL:
@@ -224,7 +255,10 @@ cdef CUresult query_stream(void* handle) noexcept nogil:
 cdef int wait_state(StreamState* state) except -1:
     refuse_captured(state)
     flush(state)
-    return wait(state.ordinal, state.epoch, query_stream, state.handle, b"cuStreamSynchronize")
+    wait(state.ordinal, state.epoch, query_stream, state.handle, b"cuStreamSynchronize")
+    if state.encoder != NULL:
+        look_back(state)
+    return 0
 
 
 cdef tuple protocol(stream):
@@ -357,6 +391,10 @@ cdef class Stream:
         cdef StreamState* state = self.state
         cdef int entered
         if state != NULL and state.users == 1 and not state.owned and <size_t>state.handle > 2:
+            try:
+                flush(state)
+            except BaseException:
+                pass        # the device failed: whoever uses it next is told
             entered = enter_quietly(state.ordinal, state.epoch)
             if entered >= 0:
                 mark(state)
@@ -403,6 +441,7 @@ cdef class Stream:
         cdef StreamState* state = self.live()
         cdef CUresult result
         cdef int entered
+        refuse_captured(state)
         flush(state)
         entered = enter(state.ordinal, state.epoch, b"cuStreamQuery")
         result = cu.cuStreamQuery(state.handle)
@@ -504,6 +543,8 @@ cdef int wait_until_idle(StreamState* state) except -1:
     except BaseException:
         state.idle = False
         raise
+    if state.encoder != NULL:
+        look_back(state)
     return 0
 
 

@@ -43,7 +43,7 @@ LAUNCH = "cuGraphLaunch", [c_void_p] * 2
 RECORD_EVENT = "cuEventRecord", [c_void_p] * 2
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture            # a function of its own, so topologies that no other test has used
 def kernel():
     return cyrt.Module(SOURCE)["set"]
 
@@ -383,7 +383,8 @@ def test_eviction_in_flight(python):
             buffer.copy_to(found)
             assert found[0] == value
         stats = encoder.stats()
-        assert flying and stats["plans"] == 1 and stats["evictions"] == 63, (flying, stats)
+        assert flying and stats["plans"] == 1, (flying, stats)
+        assert stats["evictions"] == 64, stats      # the first one was of the fills
         """,
         CYRT_GRAPH_CACHE_SIZE="1",
     )

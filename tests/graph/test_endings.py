@@ -1,0 +1,191 @@
+"""What ends a device or a process: faults, resets, forks, exits."""
+
+from __future__ import annotations
+
+import pytest
+from outside import only_batches
+
+
+def test_reset_with_recordings_open(python, only_emulated):
+    done = python(
+        """
+        import cyrt
+        source = 'extern "C" __global__ void k(int* x) { *x = 1; }'
+        calls = []
+        for how in ("plain", "concurrent", "capture", "batch", "handlers"):
+            k = cyrt.Kernel(source, "k")
+            x, encoder = cyrt.Buffer(4), cyrt.CommandEncoder()
+            encoder.add_kernel(k, 1, 1, (x,))
+            block = {"concurrent": encoder.concurrent, "capture": encoder.capture,
+                     "batch": cyrt.batch}.get(how)
+            if block is not None:
+                block = block()
+                block.__enter__()
+            if how == "handlers":
+                encoder.add_completed_handler(lambda: calls.append(1))
+                encoder.keep(x)
+            cyrt.Device(0).reset()
+            if block is not None:
+                try:
+                    block.__exit__(None, None, None)
+                except RuntimeError as error:
+                    assert "reset" in str(error), error
+            for call in (lambda: encoder.add_kernel(k, 1, 1, (x,)), encoder.synchronize):
+                try:
+                    call()
+                except RuntimeError as error:
+                    assert "reset" in str(error) or "capture" in str(error), error
+                else:
+                    raise AssertionError(how)
+            try:
+                encoder.close()
+            except RuntimeError:
+                pass
+            x = cyrt.Buffer(4)
+            cyrt.Kernel(source, "k")[1, 1](x)
+            out = bytearray(4)
+            x.copy_to(out)
+            assert out == bytes([1, 0, 0, 0])
+        """)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_forked_while_another_thread_launches(python):
+    """The child finds a commit under way that nobody will end."""
+    done = python(
+        """
+        import os, sys, threading, time
+        import cyrt
+        k = cyrt.Kernel('extern "C" __global__ void k(int* x) { *x = 1; }', "k")
+        stop = threading.Event()
+        def work():
+            x = cyrt.Buffer(4)
+            encoder = cyrt.CommandEncoder()
+            keep.append((encoder, x))
+            while not stop.is_set():
+                encoder.add_kernel(k, 1, 1, (x,))
+                encoder.commit()
+        keep = []
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        for t in threads: t.start()
+        for _ in range(25):
+            time.sleep(0.002)
+            child = os.fork()
+            if child == 0:
+                import signal
+                signal.alarm(10)
+                for encoder, x in keep:
+                    for use in (lambda: x.ptr, encoder.stream.synchronize, cyrt.synchronize):
+                        try:
+                            use()
+                        except RuntimeError as error:
+                            assert "fork" in str(error), error
+                keep.clear(); encoder = x = None
+                os._exit(0)
+            _, status = os.waitpid(child, 0)
+            if status:
+                break
+        stop.set()
+        for t in threads: t.join()
+        sys.exit(status != 0)
+        """)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("how", ["recording", "batch", "concurrent", "capture"])
+def test_exit_with_one_open(python, how):
+    done = python(
+        f"""
+        import cyrt
+        k = cyrt.Kernel('extern "C" __global__ void k(int* x) {{ *x = 1; }}', "k")
+        x = cyrt.Buffer(4)
+        encoder = cyrt.CommandEncoder()
+        encoder.add_kernel(k, 1, 1, (x,))
+        k[1, 1](cyrt.Buffer(4))
+        block = {{"batch": cyrt.batch, "concurrent": encoder.concurrent,
+                  "capture": encoder.capture}}.get({how!r})
+        if block is not None:
+            block = block()
+            block.__enter__()
+        """)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@only_batches
+def test_after_a_fault_every_call_says_what_happened_first(python, only_emulated):
+    done = python(
+        """
+        import cyrt
+        m = cyrt.Module('extern "C" __global__ void stray(int* p, long long n) { p[n] = 1; }'
+                        'extern "C" __global__ void fine(int* p) { *p = 1; }')
+        x, y = cyrt.Buffer(64), cyrt.Buffer(64)
+        encoder, later = cyrt.CommandEncoder(), cyrt.CommandEncoder()
+        later.add_kernel(m["fine"], 1, 1, (y,))
+        encoder.add_kernel(m["fine"], 1, 1, (x,))
+        encoder.add_kernel(m["stray"], 1, 1, (x, 1 << 40))
+        encoder.keep(object())
+        try:
+            encoder.synchronize()
+        except cyrt.CudaError as error:
+            first = error
+            assert "stray" in str(error) and "fine" in str(error), error
+            assert "Operations in flight: fine, stray." in str(error), error
+        for call in (encoder.synchronize, later.commit, later.synchronize,
+                     lambda: encoder.add_kernel(m["fine"], 1, 1, (x,)),
+                     lambda: later.add_memset(y, 1), lambda: later.record(cyrt.Event()),
+                     lambda: later.capture().__enter__(), cyrt.synchronize,
+                     lambda: m["fine"][1, 1](y), lambda: y.copy_to(bytearray(64))):
+            try:
+                call()
+            except cyrt.CudaError as error:
+                assert "failed before, in cuStreamSynchronize" in str(error), error
+                assert error.__cause__ is first, error.__cause__
+            else:
+                raise AssertionError
+        del encoder, later
+        """)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_launch_blocking_names_the_line_of_an_encoders_operation(python, only_emulated):
+    done = python(
+        """
+        import cyrt
+        k = cyrt.Kernel('extern "C" __global__ void stray(int* p, long long n) { p[n] = 1; }',
+                        "stray")
+        x, encoder = cyrt.Buffer(64), cyrt.CommandEncoder()
+        encoder.add_kernel(k, 1, 1, (x, 0))
+        try:
+            with encoder.concurrent():
+                encoder.add_kernel(k, 1, 1, (x, 1))
+                encoder.add_kernel(
+                    k, 1, 1, (x, 1 << 40))
+        except cyrt.CudaError as error:
+            assert "recorded at <string>:10" in str(error), error
+        else:
+            raise AssertionError
+        """,
+        CYRT_LAUNCH_BLOCKING="1")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_warning_that_is_an_error_loses_no_batch(python):
+    """Of a cache that is too small; what is recorded is launched all the same."""
+    done = python(
+        """
+        import warnings
+        import cyrt
+        warnings.simplefilter("error")
+        k = cyrt.Kernel('extern "C" __global__ void inc(int* x) { *x += 1; }', "inc")
+        x, out, total = cyrt.Buffer(4), bytearray(4), 0
+        x.fill(0)
+        for _ in range(8):
+            for n in (1, 2, 3):
+                for _ in range(n):
+                    k[1, 1](x)
+                cyrt.commit()
+                total += n
+        x.copy_to(out)
+        assert int.from_bytes(out, "little") == total, (out, total)
+        """, CYRT_GRAPH_CACHE_SIZE="1")
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,288 @@
+"""Completed handlers, and objects kept for a batch."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+import threading
+import weakref
+
+import pytest
+from outside import SOURCE, Library, N, host, until, zeros
+
+import cyrt
+
+
+@pytest.fixture(scope="module")
+def module():
+    return cyrt.Module(SOURCE)
+
+
+@pytest.fixture
+def encoder():
+    with cyrt.CommandEncoder() as encoder:
+        yield encoder
+
+
+class Thing:
+    pass
+
+
+@pytest.fixture
+def gate(encoder):
+    """Holds the encoder's stream back: what is put on it afterwards runs once the gate is set."""
+    opened = threading.Event()
+    library = Library()
+    callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: opened.wait(30))
+    with library:
+        library("cuLaunchHostFunc", ctypes.c_void_p(encoder.stream.handle), callback, None)
+    yield opened
+    opened.set()
+    encoder.synchronize()
+
+
+def test_run_once_their_batch_has_ended(module, encoder, gate):
+    """In their order, on a thread of cyrt's own."""
+    x, calls = zeros(), []
+    for i in range(30):
+        encoder.add_kernel(module["axpb"], 1, N, (x, 1.0, 1.0, N))
+        encoder.add_completed_handler(
+            lambda i=i: calls.append((i, threading.current_thread().name)))
+        if i % 3 == 0:
+            encoder.commit()
+    encoder.commit()
+    assert not calls
+    gate.set()
+    assert until(lambda: len(calls) == 30)
+    assert calls == [(i, "cyrt completion") for i in range(30)]
+
+
+def test_streams_do_not_wait_for_each_other(encoder, gate):
+    calls = []
+    encoder.add_completed_handler(lambda: calls.append("held back"))
+    encoder.commit()
+    with cyrt.CommandEncoder() as other:
+        other.add_completed_handler(lambda: calls.append("free"))
+        other.commit()
+        assert until(lambda: calls == ["free"])
+    gate.set()
+    assert until(lambda: calls == ["free", "held back"])
+
+
+def test_one_that_raises(module, encoder, monkeypatch):
+    """The hook is told, what it recorded is launched, and later ones run."""
+    seen, calls, x = [], [], zeros()
+    monkeypatch.setattr(sys, "unraisablehook",
+                        lambda u: seen.append((u.exc_value, u.exc_traceback, u.object)))
+
+    def raises():
+        module["axpb"][1, N](x, 1.0, 5.0, N)
+        cyrt.current_encoder().keep(watched)
+        raise KeyError("of the handler")
+
+    def leaves():
+        raise SystemExit(3)
+
+    watched = Thing()
+    encoder.add_completed_handler(raises)
+    encoder.add_completed_handler(leaves)
+    encoder.add_completed_handler(lambda: calls.append(1))
+    encoder.commit()
+    assert until(lambda: calls)
+    (error, traceback, function), (exit_, _, _) = seen
+    assert isinstance(error, KeyError)
+    assert error.args == ("of the handler",)
+    assert traceback is not None
+    assert function is raises
+    assert isinstance(exit_, SystemExit)
+    assert (host(x) == 5).all()
+    seen.clear()
+
+
+def test_one_that_records_is_launched(module, encoder):
+    x, done = zeros(), []
+
+    def record(left=20):
+        module["axpb"][1, N](x, 1.0, 1.0, N)
+        if left:
+            cyrt.current_encoder().add_completed_handler(lambda: record(left - 1))
+        else:
+            done.append(1)
+
+    encoder.add_completed_handler(record)
+    encoder.commit()
+    assert until(lambda: done)
+    assert (host(x) == 21).all()
+
+
+def test_one_may_not_use_the_encoder_of_its_thread(encoder):
+    errors = []
+
+    def use():
+        try:
+            encoder.commit()
+        except RuntimeError as error:
+            errors.append(str(error))
+
+    encoder.add_completed_handler(use)
+    encoder.commit()
+    assert until(lambda: errors)
+    assert errors == ["the CommandEncoder belongs to another thread"]
+
+
+def test_ones_of_an_encoder_that_is_dropped_or_closed(module):
+    calls, x = [], zeros()
+    for close in (True, False):
+        encoder = cyrt.CommandEncoder()
+        encoder.add_kernel(module["axpb"], 1, N, (x, 1.0, 1.0, N))
+        encoder.add_completed_handler(lambda close=close: calls.append(close))
+        if close:
+            encoder.close()
+        del encoder
+    assert until(lambda: len(calls) == 2)
+    assert (host(x) == 2).all()
+
+
+@pytest.mark.parametrize("handler", [None, 1, "x", [print]])
+def test_what_is_not_callable(encoder, handler):
+    with pytest.raises(TypeError, match="add_completed_handler: expected a callable"):
+        encoder.add_completed_handler(handler)
+
+
+def test_are_called_for_a_batch_that_failed(python, only_emulated):
+    """Also for one that could not be launched any more."""
+    done = python(
+        """
+        import time
+        import cyrt
+        bad = cyrt.Kernel('extern "C" __global__ void bad(int* p, long long n) { p[n] = 1; }',
+                          "bad")
+        x = cyrt.Buffer(64)
+        calls = []
+        first, second = cyrt.CommandEncoder(), cyrt.CommandEncoder()
+        for encoder, name in ((first, "launched"), (second, "recorded")):
+            encoder.add_kernel(bad, 1, 1, (cyrt.Buffer(64), 1 << 40))
+            encoder.add_completed_handler(lambda name=name: calls.append(name))
+        for encoder in (first, second):
+            try:
+                encoder.synchronize()
+            except cyrt.CudaError:
+                continue
+            raise AssertionError
+        end = time.monotonic() + 20
+        while len(calls) < 2 and time.monotonic() < end:
+            time.sleep(0.001)
+        assert calls == ["launched", "recorded"], calls
+        """)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_run_before_the_process_ends(python):
+    done = python(
+        """
+        import cyrt
+        encoder = cyrt.CommandEncoder()
+        encoder.add_completed_handler(lambda: print("committed", flush=True))
+        encoder.commit()
+        encoder.add_completed_handler(lambda: print("left open", flush=True))
+        """)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "committed\nleft open\n"
+
+
+def test_a_forked_child_does_not_wait_for_them(python):
+    done = python(
+        """
+        import ctypes, os, sys, threading, time
+        import cyrt
+        sys.path.insert(0, os.environ["HERE"])
+        from outside import Library
+        encoder = cyrt.CommandEncoder()
+        go = threading.Event()
+        hold = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: go.wait(30))
+        library = Library()
+        with library:
+            library("cuLaunchHostFunc", ctypes.c_void_p(encoder.stream.handle), hold, None)
+        encoder.add_completed_handler(lambda: print("parent", flush=True))
+        encoder.commit()
+        child = os.fork()
+        if child == 0:
+            encoder.add_completed_handler(lambda: print("child", flush=True))
+            try:
+                encoder.commit()
+            except RuntimeError as error:
+                assert "fork" in str(error), error
+            start = time.monotonic()
+            import atexit
+            atexit._run_exitfuncs()
+            os._exit(time.monotonic() - start > 2)
+        _, status = os.waitpid(child, 0)
+        go.set()
+        assert status == 0, status
+        """, HERE=__file__.rpartition("/")[0])
+    assert (done.returncode, done.stdout) == (0, "parent\n"), done.stderr
+
+
+# --- keep ---
+
+def test_keep_is_until_the_batch_has_ended(module, encoder, gate):
+    x, thing = zeros(), Thing()
+    seen = weakref.ref(thing)
+    encoder.add_kernel(module["axpb"], 1, N, (x, 1.0, 1.0, N))
+    encoder.keep(thing)
+    del thing
+    encoder.commit()
+    for _ in range(10):                         # later batches do not end it earlier
+        encoder.add_kernel(module["axpb"], 1, N, (x, 1.0, 1.0, N))
+        encoder.commit()
+    gc.collect()
+    assert seen() is not None
+    gate.set()
+    encoder.synchronize()
+    assert seen() is None
+
+
+@pytest.mark.parametrize("wait", ["cyrt", "stream", "close", "drop"])
+def test_keep_is_no_longer_than_that(module, wait):
+    encoder, thing = cyrt.CommandEncoder(), Thing()
+    seen = weakref.ref(thing)
+    encoder.add_kernel(module["axpb"], 1, N, (zeros(), 1.0, 1.0, N))
+    encoder.keep(thing)
+    encoder.keep(encoder.stream)
+    del thing
+    if wait == "drop":
+        del encoder
+    else:
+        {"cyrt": cyrt.synchronize, "stream": encoder.stream.synchronize,
+         "close": encoder.close}[wait]()
+    assert seen() is None
+
+
+def test_the_end_of_what_is_kept_may_record_and_close(module):
+    x, y = zeros(), zeros()
+
+    class Recording:
+        def __init__(self, close=None):
+            self.close = close
+
+        def __del__(self):
+            module["axpb"][1, N](x, 1.0, 1.0, N)
+            cyrt.commit()
+            if self.close is not None:
+                self.close.close()
+
+    encoder = cyrt.CommandEncoder()
+    for i in range(20):
+        encoder.add_kernel(module["axpb"], 1, N, (y, 1.0, 1.0, N))
+        encoder.keep(Recording(encoder if i == 15 else None))
+        if i == 19:
+            encoder.keep(Recording())
+        encoder.commit()
+        if i == 15:
+            cyrt.synchronize()
+            with pytest.raises(RuntimeError, match="closed"):
+                encoder.commit()
+            break
+    assert (host(x) == 16).all()
+    assert (host(y) == 16).all()

@@ -1,0 +1,231 @@
+"""Threads, streams and events; finalizers; a full queue."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import threading
+
+import numpy as np
+import pytest
+from outside import SOURCE, Library, N, host, only_batches, until, zeros
+
+import cyrt
+
+
+@pytest.fixture(scope="module")
+def module():
+    return cyrt.Module(SOURCE)
+
+
+@pytest.fixture
+def encoder():
+    with cyrt.CommandEncoder() as encoder:
+        yield encoder
+
+
+def in_threads(*functions):
+    """Run them at once; what they raised."""
+    failures, start = [], threading.Barrier(len(functions))
+
+    def run(function):
+        start.wait()
+        try:
+            function()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(f,), daemon=True) for f in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    return failures
+
+
+def test_two_threads_two_streams_with_events_between_them(module):
+    """Each waits for the other's last step by events alone, on memory that nobody else orders."""
+    x, rounds = zeros(), 60
+    address = x.ptr
+    library = Library()
+    events = [[cyrt.Event(timing=False) for _ in range(rounds)] for _ in range(2)]
+    recorded = [[threading.Event() for _ in range(rounds)] for _ in range(2)]
+
+    def work(me):
+        with cyrt.CommandEncoder() as encoder:
+            for i in range(rounds):
+                if me or i:                         # 0: first, 1: second, and so on in turn
+                    before = events[1 - me][i - (1 - me)]
+                    assert recorded[1 - me][i - (1 - me)].wait(30)
+                    encoder.wait(before)
+                with encoder.capture(writes=[]) as stream:
+                    library.launch(stream.handle, address, *((1.0, 1.0) if me else (0.5, 0.0)))
+                encoder.record(events[me][i])
+                recorded[me][i].set()
+
+    assert in_threads(lambda: work(0), lambda: work(1)) == []
+    value = 0.0
+    for _ in range(rounds):
+        value = np.float32(np.float32(0.5) * value) + np.float32(1)
+    assert (host(x) == value).all()
+
+
+def test_an_event_waited_for_before_it_was_launched(module):
+    """The recording that it marks is launched by `record`; the mark then holds the other back."""
+    x, y = zeros(1 << 20), zeros(1 << 20)
+    with cyrt.CommandEncoder() as first, cyrt.CommandEncoder() as second:
+        event = cyrt.Event()
+        for _ in range(20):
+            first.add_kernel(module["axpb"], 4096, N, (x, 1.0, 1.0, 1 << 20))
+        first.record(event)
+        assert first.num_ops == 0
+        second.wait(event)
+        second.add_kernel(module["add"], 4096, N, (x, y, y, 1 << 20))
+        second.synchronize()
+        assert event.done
+    assert (host(y) == 20).all()
+
+
+def test_memory_shared_by_encoders_needs_no_event(module):
+    x = zeros()
+    with cyrt.CommandEncoder() as first, cyrt.CommandEncoder() as second:
+        for _ in range(30):
+            first.add_kernel(module["axpb"], 1, N, (x, 2.0, 1.0, N))
+            second.add_kernel(module["axpb"], 1, N, (x, 0.5, 0.0, N))
+            x[:512].fill(0)                         # the current encoder's
+    assert (host(x)[:128] == 0).all()
+
+
+def test_another_thread_commits_by_using_the_memory(module):
+    """What it commits is whole operations, while their thread goes on recording."""
+    x, stop = zeros(), threading.Event()
+    seen = []
+
+    def record():
+        with cyrt.CommandEncoder() as encoder:
+            for i in range(2000):
+                encoder.add_kernel(module["axpb"], 1, N, (x, 1.0, 1.0, N))
+                if i % 50 == 0:
+                    with encoder.concurrent():
+                        for k in range(2):
+                            encoder.add_kernel(module["axpb"], 1, 128,
+                                               (x[512 * k:512 * (k + 1)], 1.0, 0.0, 128))
+        stop.set()
+
+    def read():
+        out = np.empty(N, np.float32)
+        while not stop.is_set():
+            x.copy_to(out)
+            seen.append((out == out[0]).all())
+
+    assert in_threads(record, read, read) == []
+    assert all(seen)
+    assert (host(x) == 2000).all()
+
+
+class Capsules:
+    """Memory by DLPack: ordered on the stream that was current when it was given."""
+
+    def __init__(self):
+        self.pinned = cyrt.PinnedBuffer(4 * N)
+        self.values = np.frombuffer(self.pinned, np.float32)
+        self.values[:] = 0
+
+    def __dlpack_device__(self):
+        return 3, 0
+
+    def __dlpack__(self, stream=None, max_version=None):
+        return self.values.__dlpack__()
+
+
+@only_batches
+def test_batches_that_come_after_each_others_streams(module):
+    """Another thread's commit of one waits for room while its owner commits the other."""
+    shared, theirs, mine, opened = zeros(), Capsules(), Capsules(), threading.Event()
+    library, held = Library(), threading.Event()
+    hold = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: opened.wait(30))
+    encoders = []
+
+    def own():
+        first, second = cyrt.CommandEncoder(), cyrt.CommandEncoder()
+        encoders.extend((first, second))
+        with library:
+            library("cuLaunchHostFunc", ctypes.c_void_p(second.stream.handle), hold, None)
+        for _ in range(64):                         # as many batches as may be in flight
+            second.add_kernel(module["axpb"], 1, N, (shared, 1.0, 1.0, N))
+            second.commit()
+        with first.stream:
+            second.add_kernel(module["add"], 1, N, (theirs, shared, shared, N))
+            with second.stream:
+                first.add_kernel(module["axpb"], 1, N, (mine, 1.0, 1.0, N))
+                held.set()
+                until(lambda: second.num_ops == 0, 1)
+                first.add_kernel(module["axpb"], 1, N, (mine, 1.0, 1.0, N))
+                threading.Timer(0.1, opened.set).start()
+                first.commit()
+
+    def use():
+        assert held.wait(30)
+        module["axpb"][1, N](shared, 1.0, 1.0, N)
+        cyrt.commit()
+
+    assert in_threads(own, use) == []
+    cyrt.synchronize()
+    assert (host(shared) == 65).all()
+    assert (mine.values == 2).all()
+
+
+def test_finalizers_record_and_commit_while_others_are_launched(module):
+    """Collections happen anywhere, also inside a commit."""
+    x, y = zeros(), zeros()
+    made = []
+
+    class Ends:
+        def __init__(self):
+            self.circle = self
+            made.append(None)
+
+        def __del__(self):
+            module["axpb"][1, N](x, 1.0, 1.0, N)
+            if len(made) % 3 == 0:
+                cyrt.commit()
+
+    threshold = gc.get_threshold()
+    gc.set_threshold(7, 2, 2)
+    try:
+        for i in range(400):
+            Ends()
+            for _ in range(i % 7):
+                module["axpb"][1, N](y, 1.0, 1.0, N)
+            if i % 2:
+                cyrt.commit()
+    finally:
+        gc.set_threshold(*threshold)
+    gc.collect()
+    assert (host(x) == 400).all()
+    assert (host(y) == sum(i % 7 for i in range(400))).all()
+
+
+def test_a_full_launch_queue_beside_a_python_callback(module, encoder):
+    """The driver's queue is bounded; its callback needs the GIL that launching must not hold."""
+    x, library, called = zeros(), Library(), []
+    y = zeros()
+    go = threading.Event()
+
+    def callback(_):
+        called.append(go.wait(0.2))
+
+    hold = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(callback)
+    for graphs in (True, False):
+        with cyrt.CommandEncoder(graphs=graphs) as other:
+            with library:
+                library("cuLaunchHostFunc", ctypes.c_void_p(other.stream.handle), hold, None)
+            for i in range(1500):
+                other.add_kernel(module["axpb"], 1, N, (x, 1.0, 1.0, N))
+                other.commit()
+                if i % 3 == 0:
+                    other.add_memset(y, 1)
+                    other.add_memcpy(y[:512], y[512:])
+    assert len(called) == 2
+    assert (host(x) == 3000).all()
