@@ -26,9 +26,10 @@ cdef Plan newest = None
 cdef unsigned long long clock = 0
 cdef str strategy = None        # CYRT_GRAPH_UPDATE, read at first use
 cdef bint chains = False        # topologies run as chains the first time
-# Plans evicted and the misses on them since: the cache is too small where they come back.
+# Plans evicted, and the misses on them of late: the cache is too small where they come back.
 _evicted = {}
-cdef int came_back = 0
+cdef Py_ssize_t came_back = 0
+cdef unsigned long long counted_from = 0    # the clock then
 
 
 def held():
@@ -100,13 +101,16 @@ cdef int note_evicted(tuple key, Py_ssize_t most) except -1:
 
 
 cdef void note_return(tuple key) noexcept:
-    """Warn once of topologies that come back after they were evicted; where a filter makes an error
-    of that, the batch runs all the same."""
-    global came_back
+    """Warn once of topologies that often come back after they were evicted; where a filter makes an
+    error of that, the batch runs all the same."""
+    global came_back, counted_from
+    cdef Py_ssize_t most = settings.get("CYRT_GRAPH_CACHE_SIZE")
     if came_back < 0 or key not in _evicted:
         return
+    if clock - counted_from > <unsigned long long>(4 * most):
+        came_back, counted_from = 0, clock
     came_back += 1
-    if came_back > settings.get("CYRT_GRAPH_CACHE_SIZE"):
+    if came_back > most:
         came_back = -1
         warnings.warn(
             f"the program uses more topologies in turn than the {len(_plans)} graphs that are "

@@ -1,0 +1,129 @@
+"""The cache of plans: what it holds, what it lets go, and when."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.skipif("not __import__('cyrt').settings.get('CYRT_GRAPHS')",
+                                reason="of plans; CYRT_GRAPHS=0 has none")
+
+
+def test_eviction_in_flight(python):
+    done = python(
+        r"""
+        import numpy as np, cyrt
+        kernel = cyrt.Kernel(r'''
+            extern "C" __global__ void slow(int* x, int a, int spins) {
+                int v = *x;
+                for (volatile int i = 0; i < spins; i++) {}
+                *x = 3 * (v % 1000) + a;
+            }''', "slow")
+        buffers = [cyrt.Buffer(4) for _ in range(6)]
+        values = np.zeros(6, np.int32)
+        for buffer in buffers:
+            buffer.fill(0)
+        encoder = cyrt.CommandEncoder()
+        with encoder.stream:
+            for round in range(2):
+                for shape in range(0, 64, 2):
+                    for _ in range(2):          # a chain, then a graph that the next one evicts
+                        for bit in range(6):
+                            i = bit if shape >> bit & 1 else 0
+                            kernel[1, 1](buffers[i], bit, 3000)
+                            values[i] = 3 * (values[i] % 1000) + bit
+                        encoder.commit()
+            flying = not encoder.stream.done
+        found = np.zeros(1, np.int32)
+        for buffer, value in zip(buffers, values):
+            buffer.copy_to(found)
+            assert found[0] == value
+        stats = encoder.stats()
+        assert flying and stats["plans"] == 1, (flying, stats)
+        assert stats["evictions"] == 64, stats      # the first one was of the fills
+        """,
+        CYRT_GRAPH_CACHE_SIZE="1",
+    )
+    assert done.returncode == 0, done.stderr
+
+
+THRASH = r"""
+import warnings
+import numpy as np, cyrt
+kernel = cyrt.Kernel('extern "C" __global__ void inc(int* x) { *x += 1; }', "inc")
+a, b = cyrt.Buffer(4), cyrt.Buffer(4)
+a.fill(0); b.fill(0)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter(FILTER)
+    for _ in range(ROUNDS):
+        for length in range(1, 17):
+            for _ in range(TIMES):
+                for i in range(length):
+                    kernel[1, 1](a if i % 3 else b)
+                cyrt.commit()
+found = np.zeros(1, np.int32)
+total = 0
+for buffer in (a, b):
+    buffer.copy_to(found)
+    total += int(found[0])
+assert total == ROUNDS * TIMES * 136, total
+assert all(w.category is RuntimeWarning and "more topologies in turn" in str(w.message)
+           and w.filename == "<string>" for w in caught), caught
+print(len(caught))
+"""
+
+
+@pytest.mark.parametrize(("rounds", "times", "size", "filters", "warned"), [
+    (2, 1, "16", "always", 0), (1, 1, "8", "always", 0), (3, 1, "8", "always", 1),
+    (3, 1, "8", "error", 0), (3, 40, "8", "always", 0),
+], ids=["enough", "new", "thrashing", "an error", "now and then"])
+def test_thrashing_warns_once(python, rounds, times, size, filters, warned):
+    done = python(f"FILTER, ROUNDS, TIMES = {filters!r}, {rounds}, {times}\n" + THRASH,
+                  CYRT_GRAPH_CACHE_SIZE=size)
+    assert (done.returncode, done.stdout) == (0, f"{warned}\n"), done.stderr
+    assert ("more topologies in turn" in done.stderr) == (filters == "error")
+
+
+LIMITS = r"""
+import numpy as np, cyrt
+kernel = cyrt.Kernel('extern "C" __global__ void inc(int* x) { *x += 1; }', "inc")
+x = cyrt.Buffer(4)
+x.fill(0)
+encoder = cyrt.CommandEncoder()
+
+def batch(length):
+    '''1 where the cache had it.'''
+    before = encoder.stats()["hits"]
+    for _ in range(length):
+        encoder.add_kernel(kernel, 1, 1, (x,))
+    encoder.commit()
+    return encoder.stats()["hits"] - before
+"""
+
+
+def test_what_was_used_longest_ago_goes_first(python):
+    done = python(LIMITS + r"""
+a, b, c, d = 1, 2, 3, 4
+assert [batch(n) for n in (a, b, c, a, b, c, a)] == [0, 0, 0, 1, 1, 1, 1]
+assert [batch(n) for n in (d, a, c, d)] == [0, 1, 1, 1]         # in b's place
+assert [batch(n) for n in (b, c, d, b, a)] == [0, 1, 1, 1, 0]   # in a's
+assert (encoder.stats()["plans"], encoder.stats()["evictions"]) == (3, 3)
+""", CYRT_GRAPH_CACHE_SIZE="3")
+    assert done.returncode == 0, done.stderr
+
+
+def test_as_many_bytes_as_allowed(python):
+    """Chains, which serve all topologies, count: 31 nodes up to a batch of 31, and then 63."""
+    done = python(LIMITS + r"""
+for _ in range(3):
+    for length in range(1, 25):
+        for _ in range(3):
+            batch(length)
+        assert encoder.stats()["bytes_held"] <= 1_000_000, encoder.stats()
+assert batch(1) + batch(1) + batch(2) + batch(2) >= 2
+assert batch(1) == batch(2) == batch(1) == 1
+assert encoder.stats()["evictions"] < 72 + 4, encoder.stats()
+assert batch(60) + batch(60) == 1           # alone above the limit: kept while it is used
+assert encoder.stats()["plans"] == 1
+assert batch(60) == 1 and batch(1) == 0
+""", CYRT_GRAPH_CACHE_BYTES="1000000")
+    assert done.returncode == 0, done.stderr
