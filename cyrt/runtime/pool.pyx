@@ -258,6 +258,10 @@ cdef int grow_readers(Block* block) except -1:
 cdef int settle_home(Block* block) except -1:
     """Make the order of one stream of cyrt's own, on the block's device, cover every use of it."""
     cdef StreamState* state = block.home
+    cdef int i
+    for i in range(block.num_readers):      # freed inside a commit: only its stream comes after it
+        if block.readers[i].committing:
+            state = block.readers[i]
     if not state.owned or state.ordinal != block.ordinal:
         state = states[block.ordinal]
         while state != NULL and not state.owned:

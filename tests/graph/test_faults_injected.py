@@ -391,6 +391,31 @@ def test_a_module_at_anothers_address(encoder, replaced):
         gc.collect()
 
 
+def test_memory_freed_inside_a_commit(kernel, replaced):
+    """A finalizer that runs there frees what the batch reads: nobody else gets it before that."""
+    mine, other = cyrt.Stream(), cyrt.Stream()
+    with other:
+        read = [Vector(5)]
+    x = Vector(0)
+    address = repr(read[0].buffer)
+
+    def launch(original, *arguments):
+        if read:
+            read.clear()
+            with other:
+                fresh.append(Vector(9))
+                other.synchronize()
+        return original(*arguments)
+
+    fresh = []
+    replaced(*LAUNCH, launch)
+    with mine:
+        x.set(kernel, read[0], 1)
+        cyrt.commit()
+        x.check()
+    assert repr(fresh[0].buffer) != address
+
+
 def test_a_commit_at_every_collection(python):
     """A finalizer may launch what is recorded, wherever Python makes an object."""
     done = python(
