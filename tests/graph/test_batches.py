@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
+from ctypes import c_int, c_size_t, c_void_p
+
 import numpy as np
 import pytest
 
 import cyrt
 from cyrt import settings
+from cyrt.driver import table
 
 pytestmark = pytest.mark.skipif("not __import__('cyrt').settings.get('CYRT_GRAPHS')",
                                 reason="counts batches; CYRT_GRAPHS=0 has none")
@@ -211,15 +215,36 @@ def test_a_first_batch_longer_than_any_chain(module):
     cells.check()
 
 
-def test_attributes_do_not_run_as_a_chain(module):
-    """An update carries none of them."""
-    cells = Cells(cyrt.CommandEncoder(), module["next"], 1)
+def attribute(graph, which):
+    """The first int of an attribute of the graph's one kernel node, as the driver has it."""
+    driver = ctypes.CDLL(table.driver_info()[0])
+    count, node, value = c_size_t(1), c_void_p(), (c_int * 16)()
+    assert driver.cuGraphGetNodes(c_void_p(graph), ctypes.byref(node), ctypes.byref(count)) == 0
+    assert driver.cuGraphKernelNodeGetAttribute(node, which, value) == 0
+    return value[0]
 
-    def batch():
-        cells.encoder.add_kernel(cells.kernel, 1, 1, (cells.buffers[0], 1, 2, 3), cooperative=True)
-        cells.values[0] = 6
+
+@pytest.mark.parametrize(("given", "which"), [
+    ({"cooperative": True}, 2), ({"cluster": 1}, 4),
+    pytest.param({"cluster": 2}, 4, marks=pytest.mark.gpu),
+    pytest.param({"cluster": 4}, 4, marks=pytest.mark.gpu),
+])
+def test_attributes(module, given, which):
+    """They are on the nodes; an update carries none of them, so none runs as a chain."""
+    cells = Cells(cyrt.CommandEncoder(), module["next"], 1)
+    if "cluster" in given and cyrt.Device().compute_capability < (9, 0):
+        pytest.skip("clusters begin with compute capability 9.0")
+
+    def batch(**attributes):
+        cells.encoder.add_kernel(cells.kernel, 8, 1, (cells.buffers[0], 1, 2, 3), **attributes)
+        cells.values[0] = 3 * (cells.values[0] % 9999) + 6
         cells.encoder.commit()
 
-    found = cells.changes(batch)
-    assert (found["chained"], found["instantiations"]) == (0, 1)
+    for others in ({}, {"cluster": 8}, {}):
+        if given.get("cluster", 1) > 1 or not others:
+            batch(**others)
+    found = cells.changes(lambda: [batch(**given), batch(**given)])
+    assert (found["misses"], found["chained"], found["instantiations"]) == (1, 0, 1)
+    [graph] = cells.encoder.last_plan().graphs
+    assert attribute(graph, which) == next(iter(given.values()))
     cells.check()
