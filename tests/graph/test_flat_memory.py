@@ -19,7 +19,7 @@ import numpy as np, cyrt
 
 warnings.simplefilter("ignore")
 kernel = cyrt.Kernel('extern "C" __global__ void add(int* x, const int* y) { *x += *y; }', "add")
-a, b, c = buffers = [cyrt.Buffer(4) for _ in range(3)]
+a, b, c, *many = buffers = [cyrt.Buffer(4) for _ in range(10)]
 for buffer in buffers:
     buffer.fill(1)
 launch = kernel[1, 1]
@@ -40,6 +40,12 @@ def batches(count):
         launch(c, a)
         cyrt.commit()
 
+def addresses(count):
+    for i in range(count):
+        launch(many[i % 7], b)
+        launch(many[i % 5], many[i % 7])
+        cyrt.commit()
+
 def topologies(first, last):
     for number in range(first, last):
         for _ in range(3):                      # a chain, a graph, the same graph again
@@ -53,17 +59,19 @@ print(*(taken() - before), {k: v for k, v in cyrt.current_encoder().stats().item
 """
 
 
-@pytest.mark.parametrize(("body", "slack"), [
-    ("batches(3000); before = taken(); batches({batches})", 0),
-    ("topologies(0, {warm}); before = taken(); topologies({warm}, {topologies})", 512),
-], ids=["batches", "topologies"])
-def test_memory_stays_flat(python, body, slack):
+@pytest.mark.parametrize(("body", "update", "slack"), [
+    ("batches(3000); before = taken(); batches({batches})", "node", 0),
+    ("addresses(500); before = taken(); addresses({batches} // 5)", "node", 0),
+    ("addresses(500); before = taken(); addresses({batches} // 5)", "exec", 0),
+    ("topologies(0, {warm}); before = taken(); topologies({warm}, {topologies})", "node", 512),
+], ids=["batches", "addresses by node", "addresses by exec", "topologies"])
+def test_memory_stays_flat(python, body, update, slack):
     """`slack`: bytes a topology that the tables of handles may grow for a while."""
     kept = int(os.environ.get("CYRT_GRAPH_CACHE_SIZE", "50"))
     numbers = {"batches": int(os.environ.get("CYRT_TEST_BATCHES", "20000")), "warm": 6 * kept,
                "topologies": int(os.environ.get("CYRT_TEST_TOPOLOGIES", "600"))}
     done = python(PROGRAM.replace("BODY", body.format(**numbers)), timeout=3600,
-                  CYRT_GRAPH_CACHE_SIZE=str(kept))
+                  CYRT_GRAPH_CACHE_SIZE=str(kept), CYRT_GRAPH_UPDATE=update)
     assert done.returncode == 0, done.stderr
     print(done.stdout)
     host, device = map(int, done.stdout.split()[:2])
