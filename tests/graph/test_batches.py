@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import c_int, c_size_t, c_void_p
+from ctypes import c_int, c_size_t, c_uint, c_void_p
 
 import numpy as np
 import pytest
@@ -248,3 +248,26 @@ def test_attributes(module, given, which):
     [graph] = cells.encoder.last_plan().graphs
     assert attribute(graph, which) == next(iter(given.values()))
     cells.check()
+
+
+@pytest.mark.parametrize(("given", "which"), [
+    ({"cooperative": True}, 2), ({"cluster": 1}, 4),
+    pytest.param({"cluster": 4}, 4, marks=pytest.mark.gpu),
+])
+def test_attributes_with_no_graph(module, replaced, given, which):
+    class Config(ctypes.Structure):
+        _fields_ = [("sizes", c_uint * 7), ("stream", c_void_p),
+                    ("attributes", ctypes.POINTER(c_uint)), ("count", c_uint)]
+
+    def launch(original, config, *arguments):
+        attributes = ctypes.cast(config, ctypes.POINTER(Config))[0]
+        seen.append((attributes.count, attributes.attributes[0], attributes.attributes[2]))
+        return original(config, *arguments)
+
+    seen = []
+    replaced("cuLaunchKernelEx", [c_void_p] * 4, launch)
+    cells = Cells(cyrt.CommandEncoder(graphs=False), module["next"], 1)
+    cells.encoder.add_kernel(cells.kernel, 4, 1, (cells.buffers[0], 1, 2, 3), **given)
+    cells.values[0] = 6
+    cells.check()
+    assert seen == [(1, which, next(iter(given.values())))]

@@ -127,3 +127,48 @@ assert encoder.stats()["plans"] == 1
 assert batch(60) == 1 and batch(1) == 0
 """, CYRT_GRAPH_CACHE_BYTES="1000000")
     assert done.returncode == 0, done.stderr
+
+
+def test_a_limit_below_what_chains_take(python):
+    done = python(LIMITS + r"""
+assert [batch(n) for n in (20, 20, 20, 30, 30, 20)] == [0, 1, 1, 0, 1, 0]
+assert encoder.stats()["plans"] == 1
+""", CYRT_GRAPH_CACHE_BYTES="100000")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_plan_that_is_being_launched_stays(python):
+    """Another thread commits while a launch waits, with the GIL released, for the driver."""
+    done = python(LIMITS + r"""
+import ctypes
+from cyrt.driver import table
+
+PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2)
+meanwhile = []
+
+@PROTOTYPE
+def launch(graph, stream):
+    while meanwhile:
+        meanwhile.pop()()
+    return original(graph, stream)
+
+original = PROTOTYPE(table.replace("cuGraphLaunch", ctypes.cast(launch, ctypes.c_void_p).value))
+y, other = cyrt.Buffer(4), cyrt.CommandEncoder()
+y.fill(0)
+
+def commit_other():
+    other.add_kernel(kernel, 1, 1, (y,))
+    other.commit()
+
+for _ in range(4):
+    meanwhile.append(commit_other)
+    batch(2)
+encoder.synchronize()
+other.synchronize()
+assert other.stats()["commits"] == 4
+found = np.zeros(1, np.int32)
+for buffer, value in ((x, 8), (y, 4)):
+    buffer.copy_to(found)
+    assert found[0] == value
+""", CYRT_GRAPH_CACHE_SIZE="1", CYRT_GRAPH_UPDATE="exec")
+    assert done.returncode == 0, done.stderr

@@ -126,6 +126,27 @@ def test_a_refused_update_builds_anew(kernel, encoder, replaced, refused):
         vector.check()
 
 
+@chains
+def test_a_refused_graph_leaves_the_plans_others(kernel, encoder, replaced):
+    pairs = [(Vector(i), Vector(1)) for i in range(5)]
+
+    def batch(i):
+        pairs[i][0].set(kernel, pairs[i][1], 1)
+        encoder.commit()
+
+    for _ in range(6):
+        for i in range(4):
+            batch(i)
+    graphs = set(encoder.last_plan().graphs)
+    replaced(*SET_KERNEL, once(UPDATE_FAILURE))
+    batch(4)                            # over 0's
+    assert len(set(encoder.last_plan().graphs) & graphs) == 3
+    found = changes(encoder, lambda: [batch(i) for i in (1, 2, 3, 4)])
+    assert found["instantiations"] == found["patched"] == 0
+    for x, _ in pairs:
+        x.check()
+
+
 @pytest.mark.parametrize("strategy", ["exec", "none"])
 def test_the_same_with_another_strategy(strategy):
     done = subprocess.run(
