@@ -39,7 +39,7 @@ extern "C" __global__ void early(float* x, const float* y, float a, int n) {
 }
 """
 N = 64
-UPDATE_FAILURE, OUT_OF_MEMORY, NOT_SUPPORTED = 910, 2, 801
+UPDATE_FAILURE, OUT_OF_MEMORY, NOT_SUPPORTED, NOT_READY = 910, 2, 801, 600
 INSTANTIATE = "cuGraphInstantiateWithFlags", [c_void_p, c_void_p, c_uint64]
 SET_KERNEL = "cuGraphExecKernelNodeSetParams", [c_void_p] * 3
 UPDATE = "cuGraphExecUpdate", [c_void_p] * 3
@@ -413,6 +413,27 @@ def test_a_module_at_anothers_address(encoder, replaced):
         x.check()
         del kernel
         gc.collect()
+
+
+def test_no_more_than_64_batches_are_in_flight(kernel, encoder, replaced):
+    def query(original, event):
+        nonlocal running
+        running -= 1
+        return NOT_READY if running >= 0 else original(event)
+
+    x, y = Vector(0), Vector(1)
+    encoder.synchronize()
+    running = 1 << 30
+    replaced("cuEventQuery", [c_void_p], query)
+    for _ in range(64):
+        x.set(kernel, y, 1)
+        encoder.commit()
+    assert running > (1 << 30) - 200            # nobody waited
+    running = 300
+    x.set(kernel, y, 1)
+    encoder.commit()
+    assert running < 0
+    x.check()
 
 
 def test_memory_freed_inside_a_commit(kernel, replaced):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ctypes import c_uint, c_void_p
+
 import numpy as np
 import pytest
 
@@ -43,9 +45,9 @@ def edges(encoder):
 class Foreign:
     """Another library's array over a part of a Buffer, in bytes."""
 
-    def __init__(self, address, first, end):
+    def __init__(self, address, first, end, stream=None):
         self.__cuda_array_interface__ = {"version": 3, "shape": (end - first,), "typestr": "|u1",
-                                         "data": (address + first, False)}
+                                         "data": (address + first, False), "stream": stream}
 
 
 def test_each_encoder_has_its_own_readers(touch):
@@ -133,3 +135,28 @@ def test_a_wide_batch_runs_in_lanes(touch, encoder):
     touch[1, 1](buffers[17], buffers[17])       # 21
     lanes = {(i, i + 8) for i in range(11)}
     assert edges(encoder) == lanes | {(17, 19), (11, 20), (19, 21)}
+
+
+def test_a_batch_of_foreign_memory_is_ordered_with_its_producer(touch, encoder, replaced):
+    """After what the producer put on its stream; before what it, and the legacy stream, do next."""
+    [buffer] = memory(1)
+    producer = cyrt.Stream()
+    names = {encoder.stream.handle: "mine", producer.handle: "producer", None: "legacy"}
+    calls = []
+
+    def note(what):
+        def call(original, *arguments):
+            calls.append((what, names[arguments[0 if what == "wait" else 1]]))
+            return original(*arguments)
+
+        return call
+
+    array = Foreign(buffer.ptr, 0, 64, stream=producer.handle)
+    replaced("cuStreamWaitEvent", [c_void_p, c_void_p, c_uint], note("wait"))
+    replaced("cuGraphLaunch", [c_void_p] * 2, note("launch"))
+    with cyrt.batch():
+        touch[1, 1](array, array)
+        touch[1, 1](array, array)
+        assert calls == []
+    assert calls[:2] == [("wait", "mine"), ("launch", "mine")]
+    assert {("wait", "producer"), ("wait", "legacy")} <= set(calls[2:])
