@@ -137,11 +137,12 @@ def test_a_refused_graph_leaves_the_plans_others(kernel, encoder, replaced):
     for _ in range(6):
         for i in range(4):
             batch(i)
+    batch(0)                            # whose graph was built last
     graphs = set(encoder.last_plan().graphs)
     replaced(*SET_KERNEL, once(UPDATE_FAILURE))
-    batch(4)                            # over 0's
+    batch(4)                            # over 1's, the first
     assert len(set(encoder.last_plan().graphs) & graphs) == 3
-    found = changes(encoder, lambda: [batch(i) for i in (1, 2, 3, 4)])
+    found = changes(encoder, lambda: [batch(i) for i in (0, 2, 3, 4)])
     assert found["instantiations"] == found["patched"] == 0
     for x, _ in pairs:
         x.check()
@@ -413,6 +414,22 @@ def test_a_module_at_anothers_address(encoder, replaced):
         x.check()
         del kernel
         gc.collect()
+
+
+def test_what_is_recorded_inside_a_commit_comes_after_it(kernel, encoder, replaced):
+    def launch(original, *arguments):
+        if meanwhile:
+            x.array = np.float32(2) * x.array + y.array     # the batch under way
+            x.set(kernel, meanwhile.pop(), 3)
+            encoder.commit()
+        return original(*arguments)
+
+    x, y, meanwhile = Vector(1), Vector(2), [Vector(3)]
+    kernel[N // 32, 32](x.buffer, y.buffer, np.float32(2), N)
+    replaced(*LAUNCH, launch)
+    encoder.commit()
+    assert encoder.num_ops == 1
+    x.check()
 
 
 def test_no_more_than_64_batches_are_in_flight(kernel, encoder, replaced):
