@@ -52,11 +52,11 @@ class Foreign:
 
 def test_each_encoder_has_its_own_readers(touch):
     """What one recording read is not forgotten while others read the same, and commit."""
-    shared, *own = memory(4)
+    shared, last, *own = memory(11)
     encoders = [cyrt.CommandEncoder() for _ in range(3)]
 
     def read(i):
-        encoders[i].add_kernel(touch, 1, 1, (own[i], shared))
+        encoders[i].add_kernel(touch, 1, 1, (own.pop(), shared))
 
     for i in range(3):              # from here on reading beside each other commits nothing
         read(i)
@@ -64,9 +64,9 @@ def test_each_encoder_has_its_own_readers(touch):
     for i in (0, 1, 2, 0, 1, 2):
         read(i)
     assert [encoder.num_ops for encoder in encoders] == [2, 2, 2]
-    encoders[0].add_kernel(touch, 1, 1, (shared, own[0]))
+    encoders[0].add_kernel(touch, 1, 1, (shared, last))
     assert [encoder.num_ops for encoder in encoders] == [3, 0, 0]
-    assert (1, 2) in edges(encoders[0])
+    assert edges(encoders[0]) == {(0, 2), (1, 2)}
     for encoder in encoders:
         encoder.close()
 
@@ -160,3 +160,6 @@ def test_a_batch_of_foreign_memory_is_ordered_with_its_producer(touch, encoder, 
         assert calls == []
     assert calls[:2] == [("wait", "mine"), ("launch", "mine")]
     assert {("wait", "producer"), ("wait", "legacy")} <= set(calls[2:])
+    calls.clear()
+    touch[1, 1](buffer, buffer)         # its address was handed out: at once, as if foreign
+    assert calls == [("wait", "mine"), ("launch", "mine"), ("wait", "legacy")]
