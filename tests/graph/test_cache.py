@@ -143,6 +143,9 @@ def test_a_plan_that_is_being_launched_stays(python):
 import ctypes
 from cyrt.driver import table
 
+y, other = cyrt.Buffer(4), cyrt.CommandEncoder()
+y.fill(0)
+cyrt.synchronize()
 PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2)
 meanwhile = []
 
@@ -153,8 +156,6 @@ def launch(graph, stream):
     return original(graph, stream)
 
 original = PROTOTYPE(table.replace("cuGraphLaunch", ctypes.cast(launch, ctypes.c_void_p).value))
-y, other = cyrt.Buffer(4), cyrt.CommandEncoder()
-y.fill(0)
 
 def commit_other():
     other.add_kernel(kernel, 1, 1, (y,))
