@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that only a GPU can say: build, the suite, the memory checkers, the benchmarks.
 # Needs no network: build requirements and test packages are installed before.
-# usage: tools/verify_gpu.sh [FOLDER for logs]
+# usage: tools/verify_gpu.sh [FOLDER for logs [FOLDER of kernels made by tools/build_kernels.py]]
 set -uo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-build/verify}
@@ -20,14 +20,21 @@ step() {
 }
 
 export CYRT_DEVICE=cuda PYTHONUNBUFFERED=1
-step build python3 -m pip install --no-build-isolation --no-deps --force-reinstall .
+prebuilt=build
+[ -z "${2:-}" ] || prebuilt=$(realpath "$2")
+step build python3 -m pip install --no-build-isolation --no-deps --force-reinstall \
+    "-Csetup-args=-Dprebuilt=$prebuilt" .
 root=$PWD
 cd "$(mktemp -d)" || exit 1     # the installed package, not the source folder
 out=$(realpath "$root/$out" 2>/dev/null || realpath "$out")
 step info python3 -m cyrt info
-LINES_SHOWN=40 step suite python3 -m pytest -p no:cacheprovider -q "$root/tests"
-CYRT_GRAPHS=0 step suite_without_graphs python3 -m pytest -p no:cacheprovider -q "$root/tests"
-LINES_SHOWN=60 step bench python3 -m cyrt bench --json "$out/bench.json"
+pytest=(python3 -m pytest -p no:cacheprovider -q)
+python3 -c "import xdist" 2>/dev/null && pytest+=(-n 8)
+step suite "${pytest[@]}" "$root/tests"
+step memory python3 -m pytest -p no:cacheprovider -q "$root/tests/graph/test_flat_memory.py"
+CYRT_GRAPHS=0 step suite_without_graphs "${pytest[@]}" "$root/tests"
+LINES_SHOWN=70 step bench python3 -m cyrt bench --peers --json "$out/bench.json" \
+    --plot "$out/bench.svg"
 for tool in memcheck racecheck initcheck; do
     quiet=()
     # The driver tells the number of a kernel's parameters by refusing the one after the last.

@@ -212,7 +212,7 @@ class Repoint(Program):
 
 
 class Reshape(Program):
-    """A chain of operations of 256 to 1,024 elements, others in every batch."""
+    """Chains of 100, each of a number of elements that is new, from 1 to 1,024."""
 
     def __init__(self, add: cyrt.Kernel) -> None:
         super().__init__()
@@ -222,15 +222,18 @@ class Reshape(Program):
         self.expected = np.zeros(N, np.float32)
 
     def prepare(self) -> None:
-        self.grids = self.random.choices((1, 2, 3, 4), k=CHAIN * CHAINS)
+        self.sizes = self.random.choices(range(1, N + 1), k=CHAINS)
 
     def work(self) -> int:
         add, x, b = self.add, self.x, self.b
-        for grid in self.grids:
-            add[grid, 256](x, b, x, 256 * grid)
-        for grid in range(1, 5):
-            self.expected[:256 * grid] += self.grids.count(grid)
-        return len(self.grids)
+        for n in self.sizes:
+            grid = (n + 255) // 256
+            for _ in range(CHAIN):
+                add[grid, 256](x, b, x, n)
+            cyrt.commit()
+        for n in self.sizes:
+            self.expected[:n] += CHAIN
+        return CHAIN * len(self.sizes)
 
     def check(self) -> None:
         expect(self.x, self.expected, "reshape")

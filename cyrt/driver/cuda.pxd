@@ -293,8 +293,7 @@ cdef extern from "cudaTypedefs.h" nogil:
         CUcontext) noexcept nogil
     ctypedef CUresult (*PFN_cuGraphAddEmptyNode_v10000)(
         CUgraphNode*, CUgraph, const CUgraphNode*, size_t) noexcept nogil
-    ctypedef CUresult (*PFN_cuGraphChildGraphNodeGetGraph_v10000)(
-        CUgraphNode, CUgraph*) noexcept nogil
+    ctypedef CUresult (*PFN_cuGraphClone_v10000)(CUgraph*, CUgraph) noexcept nogil
     ctypedef CUresult (*PFN_cuGraphGetNodes_v10000)(
         CUgraph, CUgraphNode*, size_t*) noexcept nogil
     ctypedef CUresult (*PFN_cuStreamBeginCapture_v10010)(

@@ -69,7 +69,7 @@ cdef struct Driver:
     PFN_cuGraphAddMemcpyNode_v10000 cuGraphAddMemcpyNode
     PFN_cuGraphAddEmptyNode_v10000 cuGraphAddEmptyNode
     PFN_cuGraphAddChildGraphNode_v10000 cuGraphAddChildGraphNode
-    PFN_cuGraphChildGraphNodeGetGraph_v10000 cuGraphChildGraphNodeGetGraph
+    PFN_cuGraphClone_v10000 cuGraphClone
     PFN_cuGraphGetNodes_v10000 cuGraphGetNodes
     PFN_cuStreamBeginCapture_v10010 cuStreamBeginCapture
     PFN_cuStreamEndCapture_v10000 cuStreamEndCapture

@@ -97,8 +97,7 @@ cdef int fill(PFN_cuGetProcAddress_v12000 resolve) except -1:
     bind(resolve, b"cuGraphAddMemcpyNode", 10000, <void**>&cu.cuGraphAddMemcpyNode)
     bind(resolve, b"cuGraphAddEmptyNode", 10000, <void**>&cu.cuGraphAddEmptyNode)
     bind(resolve, b"cuGraphAddChildGraphNode", 10000, <void**>&cu.cuGraphAddChildGraphNode)
-    bind(resolve, b"cuGraphChildGraphNodeGetGraph", 10000,
-         <void**>&cu.cuGraphChildGraphNodeGetGraph)
+    bind(resolve, b"cuGraphClone", 10000, <void**>&cu.cuGraphClone)
     bind(resolve, b"cuGraphGetNodes", 10000, <void**>&cu.cuGraphGetNodes)
     bind(resolve, b"cuStreamBeginCapture", 10010, <void**>&cu.cuStreamBeginCapture)
     bind(resolve, b"cuStreamEndCapture", 10000, <void**>&cu.cuStreamEndCapture)

@@ -24,6 +24,7 @@ cdef struct Boundary:
     unsigned long long[BEGINNINGS] beginnings
     int num_beginnings
     Detail detail           # what makes two operations equal
+    unsigned long long previous     # the operation before the next one
     bint found              # the batch before began at an operation that was remembered
     int patched             # commits in a row that patched
     int patience            # patched commits that it takes to compare by parameters
@@ -31,7 +32,8 @@ cdef struct Boundary:
     bint seldom             # operations return seldom
 
 cdef void set_limit(Boundary* boundary, int max_ops) noexcept
-# Whether a batch of that many nodes ends before the operation.
+# Whether a batch of that many nodes ends before the operation. Asked from one operation before the
+# minimum on.
 cdef bint ends_before(Boundary* boundary, int nodes, bint full, const Operation* next) noexcept
 # The operation begins a batch.
 cdef void begin(Boundary* boundary, const Operation* first) noexcept

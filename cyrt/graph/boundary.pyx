@@ -53,10 +53,16 @@ cdef bint remembered(Boundary* boundary, unsigned long long h) noexcept:
 
 
 cdef bint ends_before(Boundary* boundary, int nodes, bint full, const Operation* next) noexcept:
-    if nodes == 0 or not (full or nodes >= boundary.min_ops):
+    cdef unsigned long long h = operation_hash(boundary, next)
+    cdef bint repeats = h == boundary.previous      # in a run of equal operations none is special
+    boundary.previous = h
+    if nodes < boundary.min_ops and not full:
         return False
-    boundary.found = remembered(boundary, operation_hash(boundary, next))
-    return full or boundary.found or nodes >= boundary.max_ops
+    boundary.found = remembered(boundary, h)
+    if full or nodes >= boundary.max_ops:
+        return True
+    boundary.found = boundary.found and not repeats
+    return boundary.found
 
 
 cdef void begin(Boundary* boundary, const Operation* first) noexcept:

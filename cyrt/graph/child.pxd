@@ -4,8 +4,7 @@ from cyrt.driver.cuda cimport CUgraph
 from cyrt.runtime.state cimport StreamState
 
 cdef class ChildGraph:
-    cdef CUgraph wrapper        # a graph of one node, which holds a copy of the child
-    cdef CUgraph graph          # that copy
+    cdef CUgraph graph          # a copy of the one that was given, which nobody else owns
     cdef unsigned long long serial      # a number that no other child gets
     cdef size_t num_nodes
     cdef int ordinal

@@ -13,30 +13,31 @@ cdef class ChildGraph:
 
     def __dealloc__(self):
         cdef int entered
-        if self.wrapper != NULL:
+        if self.graph != NULL:
             entered = enter_quietly(self.ordinal, self.epoch)
             if entered >= 0:
-                cu.cuGraphDestroy(self.wrapper)
+                cu.cuGraphDestroy(self.graph)
             leave_quietly(entered)
 
 
 cdef ChildGraph copy_graph(int ordinal, unsigned int epoch, CUgraph graph):
     global last_serial
     cdef ChildGraph child = ChildGraph()
+    cdef CUgraph parent = NULL
     cdef CUgraphNode node
     cdef CUresult result
-    cdef const char* call = b"cuGraphCreate"
+    cdef const char* call = b"cuGraphClone"
     cdef int entered = enter(ordinal, epoch, call)
     child.ordinal, child.epoch = ordinal, epoch
-    result = cu.cuGraphCreate(&child.wrapper, 0)
-    if result == CUDA_SUCCESS:
-        call = b"cuGraphAddChildGraphNode"
-        result = cu.cuGraphAddChildGraphNode(&node, child.wrapper, NULL, 0, graph)
-    if result == CUDA_SUCCESS:
-        call = b"cuGraphChildGraphNodeGetGraph"
-        result = cu.cuGraphChildGraphNodeGetGraph(node, &child.graph)
+    result = cu.cuGraphClone(&child.graph, graph)
     if result == CUDA_SUCCESS:
         result = cu.cuGraphGetNodes(child.graph, NULL, &child.num_nodes)
+    if result == CUDA_SUCCESS:          # told here, not at the commit, where it can be no child
+        call = b"cuGraphAddChildGraphNode"
+        result = cu.cuGraphCreate(&parent, 0)
+    if result == CUDA_SUCCESS:
+        result = cu.cuGraphAddChildGraphNode(&node, parent, NULL, 0, child.graph)
+        cu.cuGraphDestroy(parent)
     leave(ordinal, entered, result, call)
     last_serial += 1
     child.serial = last_serial

@@ -610,7 +610,7 @@ cdef int cut(CommandEncoder self, const Operation* operation) except -1:
     cdef unsigned long long patched = self.stats_.patched, equal = self.stats_.equal
     if nodes == 0:
         boundaries.begin(&self.boundary, operation)
-    elif (full or nodes >= self.boundary.min_ops) and (
+    elif (full or nodes >= self.boundary.min_ops - 1) and (
             boundaries.ends_before(&self.boundary, nodes, full, operation)):
         commit(self)
         boundaries.learn(&self.boundary, self.stats_.equal > equal, self.stats_.patched > patched)

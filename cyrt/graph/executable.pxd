@@ -28,9 +28,10 @@ cdef size_t held_bytes
 # Of the nodes from `first` on, with the recording's edges, or `chained` one after the other.
 cdef int instantiate(Executable* target, StreamState* stream, Recording* recording, int first,
                      int count, bint chained) except -1
-# Of geometry and parameters.
-cdef unsigned long long content_hash(const Recording* recording) noexcept
-cdef bint equal(Executable* target, Recording* recording) noexcept
+cdef unsigned long long params_hash(const Recording* recording) noexcept
+cdef unsigned long long geometry_hash(const Recording* recording) noexcept
+cdef bint equal_params(Executable* target, Recording* recording) noexcept
+cdef bint equal_geometry(Executable* target, Recording* recording) noexcept
 # Sets the nodes that differ from the recording, and flags them in `patched`; the driver's first
 # refusal, where there is one: the exec is then of no use.
 cdef CUresult patch(Executable* target, Recording* recording, char* patched) except *

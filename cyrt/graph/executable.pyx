@@ -199,7 +199,8 @@ cdef void hold(Executable* target, Recording* recording) noexcept:
     memcpy(target.blob, recording.blob, target.blob_bytes)
 
 
-cdef unsigned long long fold(unsigned long long h, const char* bytes, size_t count) noexcept:
+cdef unsigned long long fold(const char* bytes, size_t count) noexcept:
+    cdef unsigned long long h = 0
     cdef unsigned int word
     cdef size_t i
     for i in range(0, count, 4):            # geometry is words, parameters are padded to 16 bytes
@@ -209,15 +210,20 @@ cdef unsigned long long fold(unsigned long long h, const char* bytes, size_t cou
     return h
 
 
-cdef unsigned long long content_hash(const Recording* recording) noexcept:
-    return fold(fold(0, recording.blob, recording.blob_bytes), <const char*>recording.geometry,
-                recording.num_nodes * sizeof(Geometry))
+cdef unsigned long long params_hash(const Recording* recording) noexcept:
+    return fold(recording.blob, recording.blob_bytes)
 
 
-cdef bint equal(Executable* target, Recording* recording) noexcept:
-    return (memcmp(target.blob, recording.blob, target.blob_bytes) == 0
-            and memcmp(target.geometry, recording.geometry,
-                       target.num_nodes * sizeof(Geometry)) == 0)
+cdef unsigned long long geometry_hash(const Recording* recording) noexcept:
+    return fold(<const char*>recording.geometry, recording.num_nodes * sizeof(Geometry))
+
+
+cdef bint equal_params(Executable* target, Recording* recording) noexcept:
+    return memcmp(target.blob, recording.blob, target.blob_bytes) == 0
+
+
+cdef bint equal_geometry(Executable* target, Recording* recording) noexcept:
+    return memcmp(target.geometry, recording.geometry, target.num_nodes * sizeof(Geometry)) == 0
 
 
 cdef CUresult set_node(Executable* target, int i, Recording* recording, int from_node,

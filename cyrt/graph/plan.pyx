@@ -307,18 +307,25 @@ cdef void drop_variant(Plan plan, Executable* target) noexcept:
     plan.last = NULL
 
 
-cdef bint launched_before(Plan plan, Recording* recording) noexcept:
-    """Whether it had these parameters lately; it has now."""
-    cdef unsigned long long h = executables.content_hash(recording)
+cdef bint remember(History* history, unsigned long long h) noexcept:
+    """Whether it was launched lately; it is now."""
     cdef unsigned int i
     cdef bint found = False
-    for i in range(min(plan.num_history, <unsigned int>HISTORY)):
-        found = found or plan.history[i] == h
-    plan.history[plan.num_history % HISTORY] = h
-    plan.num_history += 1
-    if plan.num_history == 2 * HISTORY:
-        plan.num_history = HISTORY
+    for i in range(min(history.count, <unsigned int>HISTORY)):
+        found = found or history.hashes[i] == h
+    history.hashes[history.count % HISTORY] = h
+    history.count += 1
+    if history.count == 2 * HISTORY:
+        history.count = HISTORY
     return found
+
+
+cdef bint comes_again(Plan plan, Recording* recording, bint new_geometry) noexcept:
+    """Whether an exec of its own would be used again."""
+    cdef unsigned long long geometry = executables.geometry_hash(recording)
+    cdef bint known = remember(&plan.geometries, geometry)
+    return remember(&plan.contents, geometry ^ executables.params_hash(recording)) \
+        or (known and new_geometry)
 
 
 cdef Executable* lay(Plan plan, Recording* recording, PlanStats* stats) except NULL:
@@ -326,26 +333,30 @@ cdef Executable* lay(Plan plan, Recording* recording, PlanStats* stats) except N
     global clock
     cdef Executable* target
     cdef Executable* longest_ago = NULL
+    cdef Executable* alike = NULL       # of equal geometry
     cdef bint again, laid = False
     cdef int i
     clock += 1
     for i in range(plan.num_variants):
         target = &plan.variants[i]
-        if executables.equal(target, recording):
-            target.used = clock
-            stats.equal += 1
-            if plan.patching:
-                memset(plan.patched_, 0, plan.num_nodes)
-                plan.patching = False
-            return target
+        if executables.equal_geometry(target, recording):
+            if executables.equal_params(target, recording):
+                target.used = clock
+                stats.equal += 1
+                if plan.patching:
+                    memset(plan.patched_, 0, plan.num_nodes)
+                    plan.patching = False
+                return target
+            if alike == NULL or target.used < alike.used:
+                alike = target
         if longest_ago == NULL or target.used < longest_ago.used:
             longest_ago = target
-    again = launched_before(plan, recording)
-    # A loop that alternates between sets of addresses gets an exec for each.
+    again = comes_again(plan, recording, alike == NULL)
+    # A loop that alternates between sets of addresses, or between sizes, gets an exec for each.
     if longest_ago == NULL or (again and strategy == "node" and plan.num_variants < MAX_VARIANTS):
         target = add_variant(plan, recording, stats)
     else:
-        target = longest_ago
+        target = longest_ago if alike == NULL else alike
         if strategy == "exec":
             laid = executables.update(target, recording) == CUDA_SUCCESS
             memset(plan.patched_, laid, plan.num_nodes)
@@ -372,7 +383,7 @@ cdef int launch_plan(Plan plan, Recording* recording, PlanStats* stats) except -
     try:
         if plan.launches == 0 and chains and chain.can_run(recording):
             stats.chained += 1
-            launched_before(plan, recording)
+            comes_again(plan, recording, True)
             chain.run(stream, recording)
         else:
             target = lay(plan, recording, stats)

@@ -67,6 +67,11 @@ def test_child_graphs_are_copies_and_keep_their_place(driver, stream):
     driver("cuGraphChildGraphNodeGetGraph", c_void_p(child), ctypes.byref(inside))
     with refused(INVALID_VALUE):
         driver("cuGraphDestroy", inside)
+    copy = c_void_p()
+    with refused(NOT_SUPPORTED):                # it is a child already; a copy of it is not
+        outer.add("cuGraphAddChildGraphNode", [], inside)
+    driver("cuGraphClone", ctypes.byref(copy), inside)
+    Graph(driver).add("cuGraphAddChildGraphNode", [], copy)
     driver("cuGraphExecChildGraphNodeSetParams", exec_, c_void_p(child), inner.handle)
     run(driver, exec_, stream)
     assert (driver.read(data) == 501).all()

@@ -105,26 +105,12 @@ def test_a_loop_over_many_buffers_patches_nothing(module):
     cells.check()
 
 
-@by_node
-def test_parameters_that_never_repeat_are_compared_ever_more_rarely(module):
-    """By the kernels alone a batch ends below the limit; by their parameters at the limit."""
-    cells = Cells(cyrt.CommandEncoder(max_ops=16), module["next"], 1)
-
-    def loop():
-        for i in range(16 * 150):
-            cells.next(0, i + 1)
-
-    found = cells.changes(loop)
-    assert found["commits"] > 190          # of 12 operations, mostly
-    cells.check()
-
-
 # --- plans ---
 
 
 @by_node
-def test_a_plan_has_a_graph_for_each_of_four_sets_of_addresses(module):
-    cells = Cells(cyrt.CommandEncoder(), module["next"], 5)
+def test_a_plan_has_a_graph_for_each_of_eight_sets_of_addresses(module):
+    cells = Cells(cyrt.CommandEncoder(), module["next"], 9)
     encoder = cells.encoder
 
     def batch(i):
@@ -134,18 +120,40 @@ def test_a_plan_has_a_graph_for_each_of_four_sets_of_addresses(module):
         encoder.commit()
         return encoder.last_plan()
 
-    for _ in range(6):
-        for i in range(4):
+    for _ in range(3):
+        for i in range(8):
             batch(i)
-    found = cells.changes(lambda: [batch(i) for i in (0, 1, 2, 3, 2, 0, 1, 3)])
+    found = cells.changes(lambda: [batch(i) for i in (2, 0, 1, 3, 4, 5, 6, 7)])
     assert found["hits"] == 8
     assert found["patched"] == found["instantiations"] == 0
-    assert len(encoder.last_plan().graphs) == 4
-    assert batch(4).patched == [0, 1, 2]                # over the one used longest ago, 2's
-    assert batch(0).patched == batch(1).patched == batch(3).patched == batch(4).patched == []
+    assert len(encoder.last_plan().graphs) == 8
+    assert batch(8).patched == [0, 1, 2]                # over the one used longest ago, 2's
+    assert all(batch(i).patched == [] for i in (0, 1, 3, 4, 5, 6, 7, 8))
     assert batch(2).patched == [0, 1, 2]                # over 0's
     assert batch(1).patched == []
-    assert len(encoder.last_plan().graphs) == 4
+    assert len(encoder.last_plan().graphs) == 8
+    cells.check()
+
+
+@by_node
+def test_sizes_that_return_have_a_graph_each(module):
+    """Patching a grid is dear: a graph of equal geometry is patched first."""
+    cells = Cells(cyrt.CommandEncoder(), module["next"], 2)
+    encoder = cells.encoder
+
+    def batch(value, grid):
+        cells.next(0, value, grid=grid)
+        cells.next(1, value, grid=1)
+        encoder.commit()
+        return encoder.last_plan()
+
+    for value in range(40):
+        batch(value, 1 + value % 3)
+    for value in range(40, 60):
+        plan = batch(value, 1 + value % 3)
+        assert plan.patched == [0, 1]
+        assert [node.grid[0] for node in plan.nodes] == [1 + value % 3, 1]
+    assert len(plan.graphs) == 3
     cells.check()
 
 

@@ -18,6 +18,7 @@ def test_eviction_in_flight(python):
                 for (volatile int i = 0; i < spins; i++) {}
                 *x = 3 * (v % 1000) + a;
             }''', "slow")
+        spins = 3000 if cyrt.Device().emulated else 300_000
         buffers = [cyrt.Buffer(4) for _ in range(6)]
         values = np.zeros(6, np.int32)
         for buffer in buffers:
@@ -29,7 +30,7 @@ def test_eviction_in_flight(python):
                     for _ in range(2):          # a chain, then a graph that the next one evicts
                         for bit in range(6):
                             i = bit if shape >> bit & 1 else 0
-                            kernel[1, 1](buffers[i], bit, 3000)
+                            kernel[1, 1](buffers[i], bit, spins)
                             values[i] = 3 * (values[i] % 1000) + bit
                         encoder.commit()
             flying = not encoder.stream.done

@@ -88,6 +88,7 @@ WorkPtr changed_event(const Node& node, CUevent event) {
 std::shared_ptr<Graph> child_from(CUgraph handle) {
     std::shared_ptr<Graph> graph = graph_from(handle);
     require(!graph->being_captured);
+    require(!graph->parent, CUDA_ERROR_NOT_SUPPORTED);      // it is a child already (measured, 580)
     std::shared_ptr<Graph> child = graph->clone(true);
     graphs().add(child);
     return child;
