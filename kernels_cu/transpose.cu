@@ -81,14 +81,77 @@ template<class T, int V> __device__ inline void transpose(const Transpose& args)
     }
 }
 
+// Elements of 2 bytes in blocks of two by two, exchanged in registers: every access to shared memory
+// is a word, and no two of a warp lie in one bank. Strides and addresses are multiples of 4 bytes.
+template<class T> __device__ inline uint32 load_pair(const T* from, uint32 i, uint32 size) {
+    uint32 word = 0;
+    if (i + 1 < size) {
+        word = *reinterpret_cast<const uint32*>(from);
+    } else if (i < size) {
+        word = *reinterpret_cast<const unsigned short*>(from);
+    }
+    return word;
+}
+
+template<class T> __device__ inline void transpose_pairs(const Transpose& args) {
+    static_assert(sizeof(T) == 2, "two make a word");
+    constexpr int SIDE = 64, PAIRS = SIDE / 2 / TILE_ROWS;
+    __shared__ uint32 tile[2][32][33];      // of the output's even rows, and of its odd ones
+    wait_for_dependencies();
+    launch_dependents();
+    uint32 rest = args.tiles_in.divide(blockIdx.x);
+    uint32 first_in = (blockIdx.x - rest * args.tiles_in.size) * SIDE;
+    uint32 batch = args.tiles_out.divide(rest);
+    uint32 first_out = (rest - batch * args.tiles_out.size) * SIDE;
+    int64 offsets[2];
+    args.batch.offsets(batch, args.num_batch, offsets);
+    T* out = static_cast<T*>(args.out) + offsets[0];
+    const T* in = args.in.pointer<T>() + offsets[1];
+    __builtin_assume(__isGlobal(out));
+
+    uint32 words[PAIRS][2];
+#pragma unroll
+    for (int k = 0; k < PAIRS; ++k) {
+        uint32 o = first_out + 2 * (threadIdx.y + k * TILE_ROWS), i = first_in + 2 * threadIdx.x;
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            words[k][h] = load_pair(in + int64(o + h) * args.in_stride + i, i,
+                                    o + h < args.size_out ? args.size_in : 0);
+        }
+    }
+#pragma unroll
+    for (int k = 0; k < PAIRS; ++k) {
+        uint32 pair = threadIdx.y + k * TILE_ROWS;
+        tile[0][threadIdx.x][pair] = (words[k][0] & 0xffff) | words[k][1] << 16;
+        tile[1][threadIdx.x][pair] = words[k][0] >> 16 | (words[k][1] & 0xffff0000);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < 2 * PAIRS; ++k) {
+        uint32 row = threadIdx.y + k * TILE_ROWS;
+        uint32 i = first_in + row, o = first_out + 2 * threadIdx.x;
+        uint32 word = tile[row & 1][row >> 1][threadIdx.x];
+        T* to = out + int64(i) * args.out_stride + o;
+        if (i < args.size_in && o + 1 < args.size_out) {
+            *reinterpret_cast<uint32*>(to) = word;
+        } else if (i < args.size_in && o < args.size_out) {
+            *reinterpret_cast<unsigned short*>(to) = static_cast<unsigned short>(word);
+        }
+    }
+}
+
 }  // namespace cyrt
 
 #define CYRT_TRANSPOSE(NAME, TYPE)                                                           \
     extern "C" __global__ void NAME(const __grid_constant__ cyrt::Transpose args) {          \
         cyrt::transpose<TYPE, 1>(args);                                                      \
     }
-// For types below 4 bytes where all strides and addresses are multiples of 4 bytes.
+// For types of 1 and 2 bytes where all strides and addresses are multiples of 4 bytes.
 #define CYRT_TRANSPOSE_WIDE(NAME, TYPE)                                                      \
     extern "C" __global__ void NAME##_wide(const __grid_constant__ cyrt::Transpose args) {   \
-        cyrt::transpose<TYPE, 4 / sizeof(TYPE)>(args);                                       \
+        if constexpr (sizeof(TYPE) == 2) {                                                   \
+            cyrt::transpose_pairs<TYPE>(args);                                               \
+        } else {                                                                             \
+            cyrt::transpose<TYPE, 4 / sizeof(TYPE)>(args);                                   \
+        }                                                                                    \
     }
