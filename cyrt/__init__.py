@@ -12,7 +12,7 @@ from cyrt.driver import table as _table
 from cyrt.driver.errors import CompileError, CudaError, OutOfMemoryError
 from cyrt.graph import completion as _completion
 from cyrt.graph.encoder import CommandEncoder, batch, concurrent, current_encoder
-from cyrt.graph.encoder import commit_current as commit
+from cyrt.graph.recorder import commit_current as commit
 from cyrt.kernels import Kernel, Module
 from cyrt.runtime import stream as _stream
 from cyrt.runtime.device import Device

@@ -4,7 +4,7 @@ from libc.string cimport memset
 
 from cpython.object cimport PyObject
 
-from cyrt.graph.encoder cimport CommandEncoder, record_kernel
+from cyrt.graph.recorder cimport Recorder, record_kernel
 from cyrt.graph.hazards cimport Use
 from cyrt.graph.recording cimport Geometry
 from cyrt.kernels.dispatch cimport dtype_code, op_code, record_elementwise
@@ -24,7 +24,7 @@ cdef extern from *:
     double cyrt_dispatch_now() noexcept nogil
 
 
-def record_binary(CommandEncoder encoder not None, str op, str dtype, Buffer out not None,
+def record_binary(Recorder encoder not None, str op, str dtype, Buffer out not None,
                   Buffer a not None, Buffer b not None, long long n, int rounds):
     """Seconds that recording ``out = op(a, b)`` takes, `rounds` times, on n elements."""
     cdef Operand operands[3]
@@ -40,7 +40,7 @@ def record_binary(CommandEncoder encoder not None, str op, str dtype, Buffer out
     return cyrt_dispatch_now() - begin
 
 
-def record_ready(CommandEncoder encoder not None, Kernel kernel not None, Buffer out not None,
+def record_ready(Recorder encoder not None, Kernel kernel not None, Buffer out not None,
                  Buffer a not None, Buffer b not None, int rounds):
     """Seconds that recording ``kernel(a, b, out, ...)`` takes with all of it chosen and packed.
 

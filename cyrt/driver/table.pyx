@@ -8,7 +8,7 @@ from cyrt.driver import errors, library
 # The first error after which a device answers nothing else: ordinal -> CudaError.
 faults = {}
 
-# Names the operations that were in flight on a device; graph/encoder puts itself here.
+# Names the operations that were in flight on a device; graph/recorder puts itself here.
 suspects = None
 
 _slots = {}      # (name, version) -> where the table holds the function

@@ -4,6 +4,7 @@ from types import TracebackType
 from typing import Any, Self, SupportsIndex
 
 from cyrt.graph.plan import Plan
+from cyrt.graph.recorder import Recorder
 from cyrt.kernels.kernel import Kernel
 from cyrt.runtime.event import Event
 from cyrt.runtime.memory import Buffer
@@ -11,7 +12,7 @@ from cyrt.runtime.stream import CudaStream, Stream
 
 Memory = Collection[Any]
 
-class CommandEncoder:
+class CommandEncoder(Recorder):
     def __init__(
         self,
         stream: Stream | CudaStream | None = None,
@@ -64,6 +65,5 @@ class CommandEncoder:
     def stats(self) -> dict[str, int]: ...
 
 def current_encoder() -> CommandEncoder: ...
-def commit_current() -> None: ...
 def batch() -> AbstractContextManager[CommandEncoder]: ...
 def concurrent() -> AbstractContextManager[CommandEncoder]: ...

@@ -1,54 +1,32 @@
-"""Recording operations for a stream, and launching them as graphs."""
+"""The command encoder: what the user records operations with."""
 
-import sys
-import threading
 import weakref
-from collections import deque
 from contextlib import contextmanager
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from libc.stdlib cimport free
-
-cdef extern from "unistd.h" nogil:
-    int usleep(unsigned int)
 
 cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident()
 
-from cyrt import settings
-from cyrt.driver import table as _table
 from cyrt.driver.cuda cimport *
-from cyrt.driver.table cimport cu
-from cyrt.graph cimport boundary as boundaries, completion, direct as directly
-from cyrt.graph cimport hazards, plan as plans, recording as recordings
-from cyrt.graph import completion as _completion
+from cyrt.graph cimport boundary as boundaries, recorder as recorders
+from cyrt.graph import recorder as _recorder
 from cyrt.graph.child cimport (
     ChildGraph, begin_capture, copy_graph, discard_capture, end_capture,
 )
+from cyrt.graph.hazards cimport Use
 from cyrt.graph.plan import held as _held
-from cyrt.graph.ranges cimport resolve
-from cyrt.graph.recording cimport CHILD, COPY, EMPTY, KERNEL
-from cyrt.runtime.device cimport (
-    current_ordinal, enter, enter_quietly, leave, leave_quietly, verify,
-)
+from cyrt.graph.recorder cimport Recorder, encoder_of
+from cyrt.graph.recorder import encoders
+from cyrt.graph.recording cimport CHILD, Operation
+from cyrt.runtime.device cimport current_ordinal
 from cyrt.runtime.event cimport Event
 from cyrt.runtime.interop cimport as_buffer
-from cyrt.runtime cimport memory as memories
-from cyrt.runtime.memory cimport Buffer, end_use, live_block
-from cyrt.runtime.pool cimport is_outside, return_rested, use
-from cyrt.runtime.state cimport FOREIGN_MEMORY, Block, StreamState
-from cyrt.runtime cimport stream as streams
+from cyrt.runtime.memory cimport Buffer, live_block
+from cyrt.runtime.pool cimport is_outside
 from cyrt.runtime.stream cimport (
-    Stream, current_state, flush, flush_current, foreign_state, order_launched, refuse_captured,
-    stream_of, stream_over, wait, wait_state,
+    Stream, current_state, refuse_captured, stream_of, stream_over, wait_state,
 )
-
-cdef unsigned long long last_epoch = 0
-
-# Encoders of streams by the state's address: as long-lived as the states, but for those that the
-# user made, which are references only.
-_encoders = {}
-cdef object nvtx = None         # the package, with CYRT_NVTX=1
 
 
 cdef int positive(value, str what) except -1:
@@ -59,13 +37,7 @@ cdef int positive(value, str what) except -1:
     return value
 
 
-cdef unsigned long long new_epoch() noexcept:
-    global last_epoch
-    last_epoch += 1
-    return last_epoch
-
-
-cdef class CommandEncoder:
+cdef class CommandEncoder(Recorder):
     """Records operations for one stream, and launches them as CUDA graphs.
 
     ``kernel[grid, block](...)`` records on the current encoder, the one of the thread's current
@@ -97,7 +69,7 @@ cdef class CommandEncoder:
         if self.state != NULL:
             raise RuntimeError("a CommandEncoder is initialised once")
         if target.live().encoder != NULL \
-                and (<CommandEncoder>target.state.encoder).stream_ is not None:
+                and (<Recorder>target.state.encoder).stream_ is not None:
             raise ValueError("another CommandEncoder was made for the stream")
         if graphs is not None and not isinstance(graphs, bool):
             raise TypeError(f"graphs: expected a bool, got {type(graphs).__name__}")
@@ -106,22 +78,17 @@ cdef class CommandEncoder:
         if max_mb is not None:
             self.max_bytes = <size_t>positive(max_mb, "max_mb") << 20
         if target.state.encoder != NULL:
-            detach(<CommandEncoder>target.state.encoder)    # this one takes its place
-        attach(self, target.state, graphs)
+            recorders.detach(<Recorder>target.state.encoder)    # this one takes its place
+        recorders.attach(self, target.state, graphs)
         self.stream_ = target
         self.deferred = 1           # its user commits
-        _encoders[<size_t>self.state] = weakref.ref(self)
+        encoders[<size_t>self.state] = weakref.ref(self)
         if most_ops and self.boundary.max_ops > 1:
             boundaries.set_limit(&self.boundary, most_ops)
 
     def __del__(self):
         if self.stream_ is not None and not self.closed:
-            detach(self)
-
-    def __dealloc__(self):
-        recordings.destroy(&self.recording)
-        recordings.destroy(&self.spare)
-        free(self.ranges.items)
+            recorders.detach(self)
 
     cdef int own(self) except -1:
         if self.closed:
@@ -260,7 +227,7 @@ cdef class CommandEncoder:
             raise RuntimeError("capture: not inside concurrent()")
         checked_buffers(reads, "reads")
         checked_buffers(writes, "writes")
-        commit(self)
+        recorders.commit(self)
         begin_capture(self.state)
         try:
             yield self.stream
@@ -292,7 +259,7 @@ cdef class CommandEncoder:
             yield self
         finally:
             self.state.grouping = False
-            join_group(self)
+            recorders.join_group(self)
             self.recording.group = -1
 
     def record(self, event):
@@ -348,7 +315,7 @@ cdef class CommandEncoder:
     def commit(self):
         """Launch what is recorded; nothing where there is nothing."""
         self.own()
-        commit(self)
+        recorders.commit(self)
 
     def synchronize(self):
         """Launch what is recorded and wait until it has ended."""
@@ -372,7 +339,7 @@ cdef class CommandEncoder:
         try:
             wait_state(self.state)
         finally:
-            detach(self)
+            recorders.detach(self)
 
     def __enter__(self):
         self.own()
@@ -427,11 +394,6 @@ def current_encoder():
     return encoder
 
 
-def commit_current():
-    """Launch what is recorded for this thread's current stream."""
-    flush_current(current_ordinal())
-
-
 @contextmanager
 def batch():
     """Inside, work on other libraries' memory does not commit by itself: the block's end does.
@@ -447,69 +409,12 @@ def batch():
         yield encoder
     finally:
         encoder.deferred -= 1
-        commit(encoder)
+        recorders.commit(encoder)
 
 
 def concurrent():
     """``current_encoder().concurrent()``."""
     return current_encoder().concurrent()
-
-
-cdef CommandEncoder encoder_of(StreamState* state):
-    cdef CommandEncoder encoder
-    if state.encoder != NULL:
-        return <CommandEncoder>state.encoder
-    encoder = CommandEncoder.__new__(CommandEncoder)
-    attach(encoder, state, None)
-    _encoders[<size_t>state] = encoder
-    return encoder
-
-
-cdef int attach(CommandEncoder self, StreamState* state, graphs) except -1:
-    global nvtx
-    self.graphs = settings.get("CYRT_GRAPHS") if graphs is None else graphs
-    self.blocking = settings.get("CYRT_LAUNCH_BLOCKING")
-    boundaries.set_limit(&self.boundary, 1 if self.blocking or not self.graphs
-                         else settings.get("CYRT_MAX_OPS_PER_GRAPH"))
-    self.direct = not self.graphs and not self.blocking
-    if self.max_bytes == 0:
-        self.max_bytes = <size_t>settings.get("CYRT_MAX_MB_PER_GRAPH") << 20
-    if settings.get("CYRT_NVTX") and nvtx is None:
-        import nvtx as package
-        nvtx = package
-    self.in_flight = deque()
-    self.launched = [None] * IN_FLIGHT
-    self.thread = threading.get_ident()
-    recordings.clear(&self.recording)
-    recordings.clear(&self.spare)
-    state.recording_epoch = new_epoch()
-    state.encoder = <void*>self
-    self.state = state
-    return 0
-
-
-cdef void detach(CommandEncoder self) noexcept:
-    """The stream goes on without the encoder that the user made."""
-    cdef StreamState* state = self.state
-    cdef int entered, i
-    try:
-        if state.pending:
-            commit(self)
-        if self.in_flight:
-            wait_state(state)       # what was kept for the batches lives until they ended
-    except BaseException:
-        pass        # the device failed: whoever uses it next is told
-    entered = enter_quietly(state.ordinal, state.epoch)
-    for i in range(IN_FLIGHT):
-        if self.marks[i] != NULL and entered >= 0:
-            cu.cuEventDestroy(self.marks[i])
-    leave_quietly(entered)
-    _encoders.pop(<size_t>state, None)
-    state.encoder = NULL
-    state.pending = False
-    state.recording_epoch = new_epoch()
-    self.in_flight = None
-    self.closed = True
 
 
 cdef Event checked_event(event):
@@ -584,339 +489,11 @@ cdef int add_child(CommandEncoder self, ChildGraph child, list reads, list write
         params[0], params[1] = <size_t>child.graph, child.serial
         operation.params = params
         operation.param_bytes = sizeof(params)
-        record(self, &operation, uses, count, foreign or None,
+        recorders.record(self, &operation, uses, count, foreign or None,
                reads is None and writes is None)
     finally:
         PyMem_Free(uses)
     return 0
 
 
-cdef int join_group(CommandEncoder self) except -1:
-    """What follows comes after every operation of the group: after one empty node."""
-    cdef Recording* recording = &self.recording
-    cdef Operation join = Operation(EMPTY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL)
-    if recording.num_nodes > recording.group:
-        recordings.reserve(recording, 0, 0)
-        recordings.add_barrier(recording)
-        recordings.append(recording, &join)
-    recording.group = recording.num_nodes
-    return 0
-
-
-cdef int cut(CommandEncoder self, const Operation* operation) except -1:
-    """Commit where the batch ends before the operation."""
-    cdef int nodes = self.recording.num_nodes
-    cdef bint full = self.bytes >= self.max_bytes
-    cdef unsigned long long patched = self.stats_.patched, equal = self.stats_.equal
-    if nodes == 0:
-        boundaries.begin(&self.boundary, operation)
-    elif (full or nodes >= self.boundary.min_ops - 1) and (
-            boundaries.ends_before(&self.boundary, nodes, full, operation)):
-        commit(self)
-        boundaries.learn(&self.boundary, self.stats_.equal > equal, self.stats_.patched > patched)
-        boundaries.begin(&self.boundary, operation)
-    return 0
-
-
-cdef int add_foreign(CommandEncoder self, list foreign, Use* uses, int num_uses) except -1:
-    """Hold others' memory, and find its hazards by address."""
-    cdef Block* block
-    cdef int i
-    if self.foreign is None:
-        self.foreign = foreign
-    else:
-        self.foreign.extend(foreign)
-    for i in range(num_uses):
-        block = uses[i].block
-        if is_outside(block):
-            uses[i].block = resolve(&self.ranges, block, &self.joined)
-            if uses[i].block != block \
-                    and uses[i].block.hazard.epoch == self.state.recording_epoch:
-                self.bytes -= min(self.bytes, block.size)       # counted before
-    return 0
-
-
-cdef int record(CommandEncoder self, const Operation* operation, Use* uses, int num_uses,
-                list foreign, bint opaque) except -1:
-    cdef Recording* recording = &self.recording
-    cdef StreamState* state = self.state
-    cdef int i, edges, node
-    verify(state.ordinal, state.epoch, b"cuLaunchKernel")
-    if state.capturing:
-        refuse_captured(state)
-    if foreign is not None and not self.deferred:
-        commit(self)            # others' memory may be what earlier nodes use: stream order
-    else:
-        cut(self, operation)
-    for i in range(num_uses):
-        if uses[i].block.kind != FOREIGN_MEMORY:        # the launch orders that
-            use(uses[i].block, state, uses[i].write)
-        if uses[i].block.hazard.epoch != state.recording_epoch:
-            self.bytes += uses[i].block.size
-    # From here on nothing can commit, neither another thread nor a finalizer.
-    if foreign is not None:
-        add_foreign(self, foreign, uses, num_uses)
-    if recording.group >= 0 and (opaque or self.joined):
-        join_group(self)
-    edges = hazards.prepare(uses, num_uses, state)
-    recordings.reserve(recording, operation.param_bytes, edges)
-    hazards.depend(recording, uses, num_uses)
-    if opaque or self.joined:
-        recordings.add_barrier(recording)
-        self.joined = False
-    node = recordings.append(recording, operation)
-    if recording.group < 0:         # those of a group do not see each other
-        hazards.note(uses, num_uses, node)
-    state.pending = True
-    state.idle = False
-    self.operations += 1
-    if self.blocking:
-        self.where = caller()
-    if self.boundary.max_ops == 1 or (foreign is not None and not self.deferred):
-        commit(self)
-    return 0
-
-
-cdef int record_kernel(CommandEncoder self, LoadedFunction function, const Geometry* geometry,
-                       const char* params, Use* uses, int num_uses, list foreign, bint opaque,
-                       unsigned int flags, const unsigned int* cluster) except -1:
-    cdef Operation operation
-    cdef int i
-    if self.direct and foreign is None and flags == 0:
-        refuse_captured(self.state)
-        for i in range(num_uses):
-            use(uses[i].block, self.state, uses[i].write)
-        self.operations += 1
-        self.state.idle = False
-        return directly.launch_now(self.state, function, geometry, params)
-    operation.kind = KERNEL
-    operation.flags = flags | recordings.PROGRAMMATIC if function.programmatic else flags
-    operation.cluster = cluster
-    operation.function = function.handle
-    operation.serial = function.serial
-    operation.layout = &function.layout
-    operation.geometry = geometry
-    operation.params = params
-    operation.param_bytes = function.layout.nbytes
-    operation.owner = <void*>function
-    return record(self, &operation, uses, num_uses, foreign, opaque)
-
-
-cdef str caller():
-    """Where the Python code stands that recorded an operation."""
-    frame = sys._getframe()
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cyrt":
-        frame = frame.f_back
-    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-def _suspects(int ordinal):
-    """The operations of a device's batches that were launched and not seen to end."""
-    cdef CommandEncoder encoder
-    cdef dict counts = {}
-    for each in _encoders.values():
-        encoder = each if isinstance(each, CommandEncoder) else each()
-        if encoder is None or encoder.state.ordinal != ordinal:
-            continue
-        if encoder.where:
-            return f"The operation was recorded at {encoder.where}."
-        for batch in range(encoder.ended, encoder.batches):
-            launched = encoder.launched[batch % IN_FLIGHT]
-            for name in getattr(launched, "names", launched) or ():
-                counts[name] = counts.get(name, 0) + 1
-    if not counts:
-        return ""
-    operations = ", ".join(f"{name} x {n}" if n > 1 else name for name, n in counts.items())
-    return (f"Operations in flight: {operations}. CYRT_LAUNCH_BLOCKING=1 names the one that "
-            "failed.")
-
-
-cdef CUresult query_event(void* handle) noexcept nogil:
-    return cu.cuEventQuery(<CUevent>handle)
-
-
-cdef int make_room(CommandEncoder self) except -1:
-    """Wait until fewer than IN_FLIGHT batches have not ended."""
-    cdef int slot = self.batches % IN_FLIGHT
-    cdef int entered
-    cdef CUresult result
-    if self.marks[slot] == NULL:
-        entered = enter(self.state.ordinal, self.state.epoch, b"cuEventCreate")
-        result = cu.cuEventCreate(&self.marks[slot], CU_EVENT_DISABLE_TIMING)
-        return leave(self.state.ordinal, entered, result, b"cuEventCreate")
-    if self.ended + IN_FLIGHT > self.batches:       # seen to have ended already
-        return 0
-    return wait(self.state.ordinal, self.state.epoch, query_event, self.marks[slot],
-                b"cuEventQuery")
-
-
-cdef int look_back(CommandEncoder self) except -1:
-    """See which batches have ended, and drop what was kept for them."""
-    if self.batches - self.ended > IN_FLIGHT:
-        self.ended = self.batches - IN_FLIGHT
-    while self.ended < self.batches and cu.cuEventQuery(
-            self.marks[<int>(self.ended % IN_FLIGHT)]) == CUDA_SUCCESS:
-        self.ended += 1
-    while self.in_flight and self.in_flight[0][0] < self.ended:
-        self.in_flight.popleft()
-    return 0
-
-
-cdef int flush_homes(CommandEncoder self) except -1:
-    """Before a commit begins: two that are under way never wait for each other."""
-    cdef unsigned long outer = self.flusher
-    self.flusher = PyThread_get_thread_ident()      # homes may lead back here
-    try:
-        for home in homes_of(self, self.foreign):
-            if <size_t>home != <size_t>self.state:
-                flush(<StreamState*><size_t>home)
-    finally:
-        self.flusher = outer
-    return 0
-
-
-cdef int commit(CommandEncoder self) except -1:
-    cdef StreamState* state = self.state
-    cdef Recording recording
-    cdef unsigned long long epoch
-    cdef list foreign, kept, handlers
-    if state.capturing:
-        return 0                # what is kept, and the handlers, are the next batch's
-    if self.foreign is not None and self.flusher != PyThread_get_thread_ident():
-        flush_homes(self)
-    while state.committing:
-        if self.committer == PyThread_get_thread_ident():
-            return 0            # a finalizer that runs inside this commit
-        verify(state.ordinal, state.epoch, b"cuGraphLaunch")    # a fork, perhaps
-        with nogil:
-            usleep(20)
-    if self.recording.num_nodes == 0 and self.kept is None and self.handlers is None:
-        return 0
-    # What is recorded from here on, by a finalizer or another thread, is the next batch.
-    state.committing = True
-    self.committer = PyThread_get_thread_ident()
-    recording, self.recording = self.recording, self.spare
-    if recording.group >= 0:
-        self.recording.group = 0
-    foreign, self.foreign = self.foreign, None
-    kept, self.kept = self.kept, None
-    handlers, self.handlers = self.handlers, None
-    epoch, state.recording_epoch = state.recording_epoch, new_epoch()
-    state.pending = False
-    self.bytes = 0
-    self.ranges.count = 0
-    try:
-        # Also where the launch fails: some of it may be in flight, and the next batch ends later.
-        if kept is not None or foreign is not None:
-            self.in_flight.append((self.batches, kept, foreign))
-        launch(self, &recording, foreign)
-    finally:
-        return_rested(state, epoch)
-        recordings.clear(&recording)
-        self.spare = recording
-        state.committing = False
-        if handlers is not None:
-            completion.call_after(state, handlers)
-    self.commits += 1
-    self.batches += 1
-    look_back(self)
-    if self.blocking:
-        wait_state(state)
-    return 0
-
-
-cdef set homes_of(CommandEncoder self, list foreign):
-    """The streams whose work on what a batch uses comes first: those that the producers named,
-    the legacy one for what was handed out."""
-    cdef StreamState* home
-    cdef Block* block
-    cdef set homes = set()
-    for buffer in foreign:
-        block = live_block(<Buffer>buffer)
-        home = foreign_state(self.state.ordinal, NULL) if block.shared else block.home
-        homes.add(<size_t>home)
-    return homes
-
-
-cdef int release_foreign(CommandEncoder self, list foreign) except -1:
-    cdef set seen = set()
-    cdef Block* block
-    for buffer in foreign:
-        block = live_block(<Buffer>buffer)
-        if <size_t>block.home not in seen:
-            seen.add(<size_t>block.home)
-            end_use(<Buffer>buffer, self.state)
-    return 0
-
-
-cdef int launch(CommandEncoder self, Recording* recording, list foreign) except -1:
-    cdef StreamState* state = self.state
-    cdef CUevent mark
-    cdef CUresult result
-    cdef int entered = verify(state.ordinal, state.epoch, b"cuGraphLaunch")
-    state.idle = False
-    make_room(self)
-    mark = self.marks[<int>(self.batches % IN_FLIGHT)]
-    self.launched[<int>(self.batches % IN_FLIGHT)] = None
-    if nvtx is not None:
-        nvtx.push_range(f"cyrt: {recording.num_nodes} operations", domain="cyrt")
-    try:
-        if foreign is not None:
-            for home in homes_of(self, foreign):
-                order_launched(state, <StreamState*><size_t>home)
-        if not state.owned:
-            entered = enter(state.ordinal, state.epoch, b"cuGraphLaunch")
-        try:
-            if recording.num_nodes and self.graphs:
-                self.plan = plans.find(state, recording, &self.stats_)
-                self.launched[<int>(self.batches % IN_FLIGHT)] = self.plan
-                plans.launch_plan(self.plan, recording, &self.stats_)
-            elif recording.num_nodes:
-                self.launched[<int>(self.batches % IN_FLIGHT)] = plans.node_names(recording)
-                directly.launch_nodes(state, recording, 0, recording.num_nodes)
-            with nogil:         # it blocks where the driver's queue is full
-                result = cu.cuEventRecord(mark, state.handle)
-        except BaseException:
-            leave_quietly(entered)
-            raise
-        leave(state.ordinal, entered, result, b"cuEventRecord")
-        if foreign is not None:
-            release_foreign(self, foreign)
-    finally:
-        if nvtx is not None:
-            nvtx.pop_range(domain="cyrt")
-    return 0
-
-
-cdef int commit_state(StreamState* state) except -1:
-    return commit(<CommandEncoder>state.encoder)
-
-
-cdef int look_back_state(StreamState* state) except -1:
-    return look_back(<CommandEncoder>state.encoder)
-
-
-cdef void end_encoder(StreamState* state) noexcept:
-    detach(<CommandEncoder>state.encoder)
-
-
-cdef int record_copy(StreamState* state, Block* target, CUdeviceptr to, Block* source,
-                     CUdeviceptr start, size_t nbytes) except -1:
-    """A copy within the device."""
-    cdef Operation operation = Operation(COPY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL)
-    cdef unsigned long long[3] params
-    cdef Use[2] uses
-    params[0], params[1], params[2] = to, start, nbytes
-    operation.params = params
-    operation.param_bytes = sizeof(params)
-    uses[0].block, uses[0].write = source, False
-    uses[1].block, uses[1].write = target, True
-    return record(encoder_of(state), &operation, uses, 2, None, False)
-
-
-streams.commit_stream = commit_state
-streams.look_back = look_back_state
-streams.end_encoder = end_encoder
-_table.suspects = _suspects
-memories.record_copy = record_copy
-_completion.after_each = commit_current
+_recorder.encoder_class = CommandEncoder

@@ -8,7 +8,7 @@ from cpython.object cimport PyObject
 from libc.string cimport memcpy, memset
 
 from cyrt.dtypes import dtype as _dtype
-from cyrt.graph.encoder cimport CommandEncoder, encoder_of
+from cyrt.graph.recorder cimport Recorder, encoder_of
 from cyrt.kernels import catalogue
 from cyrt.kernels.dispatch cimport (
     Explained, dtype_code, op_code, origin_of, perform, perform_arange,
@@ -156,7 +156,7 @@ def apply(op, inputs, output, dtype, shape, strides=None):
     """
     cdef Arguments arguments = Arguments(op, dtype, shape, strides)
     cdef int i
-    cdef CommandEncoder encoder = encoder_of(current_state(current_ordinal()))
+    cdef Recorder encoder = encoder_of(current_state(current_ordinal()))
     cdef long long n = 1
     row = arguments.row
     types = (catalogue.WIDE[_dtype(dtype).kind],) * 2 if op == "arange" else row.inputs

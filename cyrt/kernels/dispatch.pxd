@@ -5,7 +5,7 @@
 # - Everything is checked, and code loaded, before anything is recorded.
 # - That operands lie within their Buffers is the caller's to check.
 
-from cyrt.graph.encoder cimport CommandEncoder
+from cyrt.graph.recorder cimport Recorder
 from cyrt.kernels.choice cimport Operand
 
 # Codes of an operation of the catalogue, and of an element type; ValueError, TypeError.
@@ -14,11 +14,11 @@ cdef int dtype_code(str name) except -1
 # Records an operation element by element: unary, binary, ternary, a cast ("to_float32"), a copy; a
 # fill is a copy of a value. The output comes first, and is no Operand with a value; then as many
 # inputs as the operation has. `dtype` is the last input's. What is empty is dropped.
-cdef int record_elementwise(CommandEncoder encoder, int op, int dtype, const Operand* operands,
+cdef int record_elementwise(Recorder encoder, int op, int dtype, const Operand* operands,
                             int ndim, const long long* shape) except -1
 # Records start + i * step, the operands 1 and 2, into n contiguous elements. Both are values, of
 # the widest type of `dtype`'s kind: 64-bit integer, double, or complex of doubles.
-cdef int record_arange(CommandEncoder encoder, int dtype, const Operand* operands,
+cdef int record_arange(Recorder encoder, int dtype, const Operand* operands,
                        long long n) except -1
 
 # What `perform` would launch, collected instead of recorded.
@@ -26,9 +26,9 @@ cdef class Explained:
     cdef list launches          # (kernel, grid, block)
 
 # As record_elementwise and record_arange; with `explained` the encoder may be None.
-cdef int perform(CommandEncoder encoder, int ordinal, int op, int dtype, const Operand* operands,
+cdef int perform(Recorder encoder, int ordinal, int op, int dtype, const Operand* operands,
                  int ndim, const long long* shape, Explained explained) except -1
-cdef int perform_arange(CommandEncoder encoder, int ordinal, int dtype, const Operand* operands,
+cdef int perform_arange(Recorder encoder, int ordinal, int dtype, const Operand* operands,
                         long long n, Explained explained) except -1
 # Where the code of an operation on a type comes from; it is loaded.
 cdef str origin_of(int ordinal, int op, int dtype)

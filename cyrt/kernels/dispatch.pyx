@@ -8,7 +8,7 @@ from cyrt import settings
 from cyrt.driver.table cimport MAX_DEVICES, cu
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
-from cyrt.graph.encoder cimport CommandEncoder, record_kernel
+from cyrt.graph.recorder cimport Recorder, record_kernel
 from cyrt.graph.hazards cimport Use
 from cyrt.kernels import catalogue
 from cyrt.kernels.choice cimport (
@@ -114,7 +114,7 @@ cdef class Explained:
         self.launches = []
 
 
-cdef int record(CommandEncoder encoder, Choice* choice, const Operand* operands,
+cdef int record(Recorder encoder, Choice* choice, const Operand* operands,
                 Explained explained) except -1:
     cdef Use[MAX_OPERANDS] uses
     cdef list foreign = None
@@ -145,12 +145,12 @@ cdef int record(CommandEncoder encoder, Choice* choice, const Operand* operands,
                          &choice.geometry, choice.params, uses, num_uses, foreign, False, 0, NULL)
 
 
-cdef int record_elementwise(CommandEncoder encoder, int op, int dtype, const Operand* operands,
+cdef int record_elementwise(Recorder encoder, int op, int dtype, const Operand* operands,
                             int ndim, const long long* shape) except -1:
     return perform(encoder, encoder.state.ordinal, op, dtype, operands, ndim, shape, None)
 
 
-cdef int perform(CommandEncoder encoder, int ordinal, int op, int dtype, const Operand* operands,
+cdef int perform(Recorder encoder, int ordinal, int op, int dtype, const Operand* operands,
                  int ndim, const long long* shape, Explained explained) except -1:
     cdef Choice choice
     cdef Space space
@@ -175,7 +175,7 @@ cdef int perform(CommandEncoder encoder, int ordinal, int op, int dtype, const O
     return record_space(encoder, ordinal, &choice, op, operands, &space, explained)
 
 
-cdef int record_dense(CommandEncoder encoder, int ordinal, Choice* choice, int op,
+cdef int record_dense(Recorder encoder, int ordinal, Choice* choice, int op,
                       const Operand* operands, const long long* offsets, long long n,
                       unsigned int broadcast, Explained explained) except -1:
     cdef long long[2] starts
@@ -195,7 +195,7 @@ cdef int record_dense(CommandEncoder encoder, int ordinal, Choice* choice, int o
     return record(encoder, choice, operands, explained)
 
 
-cdef int record_space(CommandEncoder encoder, int ordinal, Choice* choice, int op,
+cdef int record_space(Recorder encoder, int ordinal, Choice* choice, int op,
                       const Operand* operands, const Space* space, Explained explained) except -1:
     """One launch; several where the space is too much for one."""
     cdef Entry* entry = choice.entry
@@ -223,7 +223,7 @@ cdef int record_space(CommandEncoder encoder, int ordinal, Choice* choice, int o
     return record_parts(encoder, ordinal, choice, op, operands, space, explained)
 
 
-cdef int record_parts(CommandEncoder encoder, int ordinal, Choice* choice, int op,
+cdef int record_parts(Recorder encoder, int ordinal, Choice* choice, int op,
                       const Operand* operands, const Space* whole, Explained explained) except -1:
     """Index by index of the outermost dimension where there are too many; else two halves."""
     cdef Space part = whole[0]
@@ -252,12 +252,12 @@ cdef int dtype_of_size(int itemsize) except -1:
     return _dtype(catalogue.BY_SIZE[itemsize]).code
 
 
-cdef int record_arange(CommandEncoder encoder, int dtype, const Operand* operands,
+cdef int record_arange(Recorder encoder, int dtype, const Operand* operands,
                        long long n) except -1:
     return perform_arange(encoder, encoder.state.ordinal, dtype, operands, n, None)
 
 
-cdef int perform_arange(CommandEncoder encoder, int ordinal, int dtype, const Operand* operands,
+cdef int perform_arange(Recorder encoder, int ordinal, int dtype, const Operand* operands,
                         long long n, Explained explained) except -1:
     cdef Choice choice
     cdef unsigned long long* words = <unsigned long long*>choice.params

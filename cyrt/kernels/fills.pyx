@@ -5,7 +5,7 @@ from cpython.object cimport PyObject
 from libc.string cimport memset
 
 from cyrt.driver.errors import CompileError
-from cyrt.graph.encoder cimport encoder_of
+from cyrt.graph.recorder cimport encoder_of
 from cyrt.kernels.choice cimport Operand
 from cyrt.kernels.dispatch cimport dtype_code, op_code, record_elementwise
 from cyrt.runtime cimport memory as memories

@@ -11,7 +11,8 @@ from libc.string cimport memcpy, memset
 from cyrt import settings
 from cyrt.driver.table cimport MAX_DEVICES, cu
 from cyrt.graph cimport encoder as encoders
-from cyrt.graph.encoder cimport CommandEncoder, encoder_of, record_kernel
+from cyrt.graph.encoder cimport CommandEncoder
+from cyrt.graph.recorder cimport encoder_of, record_kernel
 from cyrt.graph.hazards cimport Use
 from cyrt.graph.recording cimport CLUSTER, COOPERATIVE
 from cyrt.kernels.arguments cimport (

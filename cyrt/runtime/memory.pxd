@@ -13,7 +13,7 @@ cdef class Buffer:
     cdef int exports            # the host's views of pinned or managed memory
     cdef object __weakref__
 
-# Records a copy within the device; graph/encoder puts itself here.
+# Records a copy within the device; graph/recorder puts itself here.
 cdef int (*record_copy)(StreamState* stream, Block* target, CUdeviceptr to, Block* source,
                         CUdeviceptr start, size_t nbytes) except -1
 # Records a fill with a pattern of 1, 2 or 4 bytes; False where it cannot. cyrt/kernels puts itself

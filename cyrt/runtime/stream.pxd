@@ -9,7 +9,7 @@ from cyrt.driver.cuda cimport CUevent, CUresult, CUstream
 from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.runtime.state cimport StreamState
 
-# Launches what is recorded for a stream; graph/encoder puts itself here.
+# Launches what is recorded for a stream; graph/recorder puts itself here.
 # The encoder's, which puts them here: launch what is recorded; everything launched has ended; the
 # stream is another's from now on.
 cdef int (*commit_stream)(StreamState* stream) except -1
