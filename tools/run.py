@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import subprocess
 import sys
 import time
@@ -45,6 +46,28 @@ def toolkit() -> str:
     return "cuda12" if 0 < version.value < 13000 else "cuda13"
 
 
+def architectures() -> str:
+    """Compute capabilities of the GPUs here that kernels are compiled for beside PTX, with commas."""
+    found = set()
+    count, device = ctypes.c_int(), ctypes.c_int()
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return ""
+    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+        return ""
+    for ordinal in range(count.value):
+        driver.cuDeviceGet(ctypes.byref(device), ordinal)
+        parts = []
+        for attribute in (75, 76):      # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
+            value = ctypes.c_int()
+            driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
+            parts.append(str(value.value))
+        found.add(".".join(parts))
+    known = re.findall(r"'(\d+\.\d)'", (ROOT / "meson.options").read_text())
+    return ",".join(sorted(found.intersection(known)))
+
+
 def set_up() -> None:
     """A virtual environment with the package, built as a wheel, and what its tests need."""
     begin = time.monotonic()
@@ -60,7 +83,8 @@ def set_up() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     run(*pip, "install", *project["build-system"]["requires"], "ninja")
     run(*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", WHEELS,
-        f"-Cbuild-dir={ROOT / 'build' / f'cp{sys.version_info[0]}{sys.version_info[1]}'}", ROOT)
+        f"-Cbuild-dir={ROOT / 'build' / f'cp{sys.version_info[0]}{sys.version_info[1]}'}",
+        f"-Csetup-args=-Darchs={architectures()}", ROOT)
     (wheel,) = WHEELS.glob("cyrt-*.whl")
     run(*pip, "install", f"{wheel}[{toolkit()},test]")
     run(*pip, "install", "--force-reinstall", "--no-deps", wheel)
