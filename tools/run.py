@@ -47,7 +47,7 @@ def toolkit() -> str:
 
 
 def architectures() -> str:
-    """Compute capabilities of the GPUs here that kernels are compiled for beside PTX, with commas."""
+    """Of the GPUs here, with commas: what kernels are compiled for beside PTX."""
     found = set()
     count, device = ctypes.c_int(), ctypes.c_int()
     try:
