@@ -6,7 +6,7 @@ from cpython.buffer cimport (
 )
 
 from cyrt.driver.cuda cimport *
-from cyrt.driver.table cimport cu
+from cyrt.driver.table cimport cu, faulted
 from cyrt.runtime.device cimport (
     Device, context_of, enter, leave, ordinal_of,
 )
@@ -153,7 +153,10 @@ cdef class Buffer:
         """
         cdef Block* block = live_block(self)
         flush_block(block)
-        block.shared = True
+        if not block.shared and block.kind != FOREIGN_MEMORY:
+            block.shared = True
+            if not block.home.idle and not faulted[block.ordinal]:
+                order_after(foreign_state(block.ordinal, NULL), block.home)
         return self.address
 
     @property

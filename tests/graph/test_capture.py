@@ -147,7 +147,7 @@ def test_memory_may_be_allocated_in_one(library, encoder):
 def test_nothing_is_recorded_or_waited_for_in_one(module, library, encoder, x):
     address = x.ptr
     event = cyrt.Event()
-    with encoder.capture() as stream:
+    with encoder.capture(writes=[x]) as stream:
         library.launch(stream.handle, address, 1.0, 1.0)
         for refused in (
                 lambda: encoder.capture().__enter__(),

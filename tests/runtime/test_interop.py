@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -195,3 +197,23 @@ def test_dlpack_of_a_producer_that_speaks_1_0():
     target.copy_to(out)
     assert out == bytes([3]) * 32
     assert asked == [cyrt.stream().handle]
+
+
+def test_an_address_handed_out_is_ordered_with_the_legacy_stream(replaced):
+    """What was recorded on the memory comes before what others do on that stream."""
+    buffer = cyrt.Buffer(64)
+    stream = cyrt.Stream()
+    buffer.fill(1, stream)
+    cyrt.synchronize()
+    waits = []
+
+    def wait(original, waiting, event, flags):
+        waits.append(waiting)
+        return original(waiting, event, flags)
+
+    replaced("cuStreamWaitEvent", [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint], wait)
+    buffer.fill(3, stream)
+    assert buffer.ptr
+    assert waits == [None]
+    assert buffer.ptr
+    assert waits == [None]
