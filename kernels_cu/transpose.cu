@@ -20,6 +20,23 @@ struct alignas(16) Transpose {
     uint32 num_batch;
 };
 
+// A block's tile: the batch's memory, and where the tile begins in it.
+template<class T> struct Place {
+    const T* in;
+    T* out;
+    uint32 first_in, first_out;
+};
+
+template<class T> __device__ inline Place<T> locate(const Transpose& args, uint32 side) {
+    uint32 rest = args.tiles_in.divide(blockIdx.x);
+    uint32 batch = args.tiles_out.divide(rest);
+    int64 offsets[2];
+    args.batch.offsets(batch, args.num_batch, offsets);
+    return {args.in.pointer<T>() + offsets[1], static_cast<T*>(args.out) + offsets[0],
+            (blockIdx.x - rest * args.tiles_in.size) * side,
+            (rest - batch * args.tiles_out.size) * side};
+}
+
 // V elements side by side make a lane's word; with V > 1 strides and addresses are multiples of V
 // elements. A side is 64 elements of up to 4 bytes, or a warp's row where that is longer.
 template<class T, int V> __device__ inline void transpose(const Transpose& args) {
@@ -28,14 +45,7 @@ template<class T, int V> __device__ inline void transpose(const Transpose& args)
     __shared__ T tile[SIDE][SIDE + 1];
     wait_for_dependencies();
     launch_dependents();
-    uint32 rest = args.tiles_in.divide(blockIdx.x);
-    uint32 first_in = (blockIdx.x - rest * args.tiles_in.size) * SIDE;
-    uint32 batch = args.tiles_out.divide(rest);
-    uint32 first_out = (rest - batch * args.tiles_out.size) * SIDE;
-    int64 offsets[2];
-    args.batch.offsets(batch, args.num_batch, offsets);
-    T* out = static_cast<T*>(args.out) + offsets[0];
-    const T* in = args.in.pointer<T>() + offsets[1];
+    auto [in, out, first_in, first_out] = locate<T>(args, SIDE);
     __builtin_assume(__isGlobal(out));
 
     Items<T, V> items[WORDS];
@@ -99,14 +109,7 @@ template<class T> __device__ inline void transpose_pairs(const Transpose& args) 
     __shared__ uint32 tile[2][32][33];      // of the output's even rows, and of its odd ones
     wait_for_dependencies();
     launch_dependents();
-    uint32 rest = args.tiles_in.divide(blockIdx.x);
-    uint32 first_in = (blockIdx.x - rest * args.tiles_in.size) * SIDE;
-    uint32 batch = args.tiles_out.divide(rest);
-    uint32 first_out = (rest - batch * args.tiles_out.size) * SIDE;
-    int64 offsets[2];
-    args.batch.offsets(batch, args.num_batch, offsets);
-    T* out = static_cast<T*>(args.out) + offsets[0];
-    const T* in = args.in.pointer<T>() + offsets[1];
+    auto [in, out, first_in, first_out] = locate<T>(args, SIDE);
     __builtin_assume(__isGlobal(out));
 
     uint32 words[PAIRS][2];

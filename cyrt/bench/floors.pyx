@@ -105,15 +105,7 @@ cdef class Chain:
         cdef int _i, entered
         check_nodes(nodes)
         entered = enter(self.ordinal, self.epoch, b"cuGraphLaunch")
-        result = self.add_nodes(&graph, handles, nodes)
-        if result == CUDA_SUCCESS:
-            result = self.add_edges(graph, handles, nodes)
-        if result == CUDA_SUCCESS:
-            result = cu.cuGraphInstantiateWithFlags(&executable, graph, 0)
-        if result == CUDA_SUCCESS:
-            result = cu.cuGraphLaunch(executable, self.stream)
-        if result == CUDA_SUCCESS:
-            result = cu.cuStreamSynchronize(self.stream)
+        result = self.run_once(&graph, handles, &executable, nodes)
         with nogil:
             begin = cyrt_floor_now()
             for _i in range(rounds):
@@ -175,14 +167,7 @@ cdef class Chain:
         cdef int i, entered
         check_nodes(nodes)
         entered = enter(self.ordinal, self.epoch, b"cuGraphExecUpdate")
-        result = self.add_nodes(&graph, handles, nodes)
-        if result == CUDA_SUCCESS:
-            result = self.add_edges(graph, handles, nodes)
-        if result == CUDA_SUCCESS:
-            result = cu.cuGraphInstantiateWithFlags(&executable, graph, 0)
-        if result == CUDA_SUCCESS:
-            result = cu.cuGraphLaunch(executable, self.stream)
-            cu.cuStreamSynchronize(self.stream)
+        result = self.run_once(&graph, handles, &executable, nodes)
         self.fill(&node)
         node.blockDimX //= 2
         node.gridDimX *= 2
@@ -216,6 +201,20 @@ cdef class Chain:
         node.gridDimX, node.gridDimY, node.gridDimZ = self.grid, 1, 1
         node.blockDimX, node.blockDimY, node.blockDimZ = self.block, 1, 1
         node.kernelParams = self.params
+
+    cdef CUresult run_once(self, CUgraph* graph, CUgraphNode* handles, CUgraphExec* executable,
+                           int nodes) noexcept:
+        """A graph, ready and launched once."""
+        cdef CUresult result = self.add_nodes(graph, handles, nodes)
+        if result == CUDA_SUCCESS:
+            result = self.add_edges(graph[0], handles, nodes)
+        if result == CUDA_SUCCESS:
+            result = cu.cuGraphInstantiateWithFlags(executable, graph[0], 0)
+        if result == CUDA_SUCCESS:
+            result = cu.cuGraphLaunch(executable[0], self.stream)
+        if result == CUDA_SUCCESS:
+            result = cu.cuStreamSynchronize(self.stream)
+        return result
 
     cdef CUresult add_nodes(self, CUgraph* graph, CUgraphNode* handles, int nodes) noexcept:
         cdef CUDA_KERNEL_NODE_PARAMS_v2 node
