@@ -366,8 +366,8 @@ cdef void return_rested(StreamState* stream, unsigned long long epoch) noexcept:
     cdef int i
     for i in range(stream.num_taken - 1, -1, -1):
         block = stream.taken[i]
-        if block.taken != epoch or block.state == FREE:
-            continue
+        if block.taken != epoch or block.state == FREE or block.home != stream:
+            continue            # what another stream has used is that one's, and rests there
         if block.state == RESTING:
             put(block)
             continue

@@ -529,3 +529,33 @@ def test_programmatic_edges(encoder):
 def test_pdl_wants_the_instruction(source):
     with pytest.raises(ValueError, match="never executes griddepcontrol.wait"):
         cyrt.Kernel(source, "step", pdl=True)
+
+
+@pytest.mark.usefixtures("pooled")
+def test_memory_of_one_stream_that_rests_on_another(python):
+    """What is freed while another stream's recording uses it is that stream's to hand out."""
+    done = python(
+        """
+        import numpy as np, cyrt
+        inc = cyrt.Kernel('extern "C" __global__ void inc(int* x) { *x += 1; }', "inc")
+        theirs, keep = cyrt.CommandEncoder(), cyrt.Buffer(4)
+        keep.fill(0)
+        for _ in range(20):
+            cyrt.synchronize()
+            x = cyrt.Buffer(4)                          # of the current stream
+            resting = repr(x)
+            theirs.add_kernel(inc, 1, 1, (x,))
+            del x                                       # rests with theirs
+            inc[1, 1](keep)
+            cyrt.commit()
+            with theirs.stream:
+                y = cyrt.Buffer(4)
+                assert repr(y) != resting
+                theirs.add_kernel(inc, 1, 1, (y,))
+                del y
+        for stream in (cyrt.stream(), theirs.stream):
+            with stream:
+                buffers = [cyrt.Buffer(4) for _ in range(50)]
+                assert len({repr(b) for b in buffers}) == 50, "a block was handed out twice"
+        """, timeout=20)
+    assert done.returncode == 0, done.stderr
