@@ -531,6 +531,7 @@ def test_pdl_wants_the_instruction(source):
         cyrt.Kernel(source, "step", pdl=True)
 
 
+@only_graphs
 @pytest.mark.usefixtures("pooled")
 def test_memory_of_one_stream_that_rests_on_another(python):
     """What is freed while another stream's recording uses it is that stream's to hand out."""
