@@ -7,6 +7,7 @@ check tells of any that was lost, doubled or out of order, the measured ones inc
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -103,7 +104,7 @@ def expect(held: cyrt.Buffer, wanted: float | np.ndarray, what: str) -> None:
                           f"{np.broadcast_to(wanted, N)[i]} ({len(wrong)} of {N} are wrong)")
 
 
-class Program:
+class Program(ABC):
     """Operations that count on.
 
     :meth:`prepare` is not timed and chooses what the next :meth:`work` does; that records
@@ -113,14 +114,16 @@ class Program:
     def __init__(self) -> None:
         self.b = buffer(1)
 
-    def prepare(self) -> None:
+    def prepare(self) -> None:  # noqa: B027
         pass
 
+    @abstractmethod
     def work(self) -> int:
-        raise NotImplementedError
+        """Record the operations; how many they were."""
 
+    @abstractmethod
     def check(self) -> None:
-        raise NotImplementedError
+        """Raise WrongResult where the memory holds something else."""
 
 
 class Chain(Program):

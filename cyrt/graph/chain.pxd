@@ -1,7 +1,7 @@
 # How a topology runs that was never seen before.
 #
 # INVARIANTS
-# - Instantiating costs more than running (some 3 to 8 us a node beside 1, measured), and most
+# - Instantiating costs more than running (1.8 to 8 us a node beside 1, measured), and most
 #   topologies that are seen once are never seen again. So the first time the nodes run in their
 #   order, which keeps every edge, through execs that are chains of 1, 2, 4 ... kernels and serve
 #   all topologies: each node is set to whatever kernel comes (0.15 us).

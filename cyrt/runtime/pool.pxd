@@ -4,7 +4,8 @@
 # - A free block lies in a bin of its home stream: whatever that stream does next may use it, with
 #   no wait. Another stream takes it only where the home stream is idle.
 # - A block's state is its own, not a Python object's: it survives free and reuse, views share it.
-# - Freeing makes no driver call but where several streams used the block, and never raises.
+# - Freeing makes no driver call but where several streams used the block, or its address was handed
+#   out, and never raises.
 # - Sizes are rounded to classes: 512 bytes apart up to 4 KB, then 4 a doubling up to 1 MB, 8 above.
 
 from cyrt.driver.cuda cimport CUdeviceptr

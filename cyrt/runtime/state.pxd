@@ -66,7 +66,7 @@ cdef struct StreamState:
     bint idle               # it was waited for, and nothing was put on it since
     bint handed_out         # others have its handle: it may never be idle
     unsigned long long recording_epoch
-    void* encoder           # the CommandEncoder that records for it; NULL: none yet
+    void* encoder           # the Recorder of it; NULL: none yet
     Block** taken           # blocks handed out since the last commit, in order
     int num_taken
     int max_taken

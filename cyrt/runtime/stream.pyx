@@ -255,7 +255,12 @@ cdef CUresult query_stream(void* handle) noexcept nogil:
 cdef int wait_state(StreamState* state) except -1:
     refuse_captured(state)
     flush(state)
-    wait(state.ordinal, state.epoch, query_stream, state.handle, b"cuStreamSynchronize")
+    state.idle = not state.handed_out       # what another thread puts on it meanwhile unsets it
+    try:
+        wait(state.ordinal, state.epoch, query_stream, state.handle, b"cuStreamSynchronize")
+    except BaseException:
+        state.idle = False
+        raise
     if state.encoder != NULL:
         look_back(state)
     return 0
@@ -534,27 +539,13 @@ def synchronize():
     wait_all(current_ordinal())
 
 
-cdef int wait_until_idle(StreamState* state) except -1:
-    refuse_captured(state)
-    flush(state)
-    state.idle = not state.handed_out       # what another thread puts on it meanwhile unsets it
-    try:
-        wait(state.ordinal, state.epoch, query_stream, state.handle, b"cuStreamSynchronize")
-    except BaseException:
-        state.idle = False
-        raise
-    if state.encoder != NULL:
-        look_back(state)
-    return 0
-
-
 cdef int wait_all(int ordinal) except -1:
     cdef StreamState* state
     context_of(ordinal)
     state = states[ordinal]
     while state != NULL:
         if state.owned and not state.idle:
-            wait_until_idle(state)
+            wait_state(state)
         state = state.next
     if on_idle != NULL:
         on_idle(ordinal)
