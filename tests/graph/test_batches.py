@@ -158,6 +158,44 @@ def test_sizes_that_return_have_a_graph_each(module):
 
 
 @by_node
+def test_no_grid_is_patched_where_a_graph_has_it(module, replaced):
+    """In an order that does not make the graph used longest ago the right one."""
+    cells = Cells(cyrt.CommandEncoder(), module["next"], 1)
+    grids = {}
+
+    def note(original, exec_, node, params):
+        grid = ctypes.cast(params + 8, ctypes.POINTER(ctypes.c_uint))[0]
+        grids.setdefault(exec_, set()).add(grid)
+        return original(exec_, node, params)
+
+    def batch(value, grid):
+        cells.next(0, value, grid=grid)
+        cells.encoder.commit()
+
+    for value in range(30):
+        batch(value, 1 + value % 3)
+    replaced("cuGraphExecKernelNodeSetParams", [ctypes.c_void_p] * 3, note, 12000)
+    for value in range(30, 60):
+        batch(value, (1, 1, 2, 1, 3, 3, 2)[value % 7])
+    assert sorted(map(sorted, grids.values())) == [[1], [2], [3]]
+    cells.check()
+
+
+def test_a_run_of_equal_operations_is_not_cut(module):
+    cells = Cells(cyrt.CommandEncoder(max_ops=128), module["next"], 1)
+
+    def batches():
+        for i in range(10):
+            for _ in range(100):
+                cells.next(0, i)
+            cells.encoder.commit()
+
+    batches()
+    assert cells.changes(batches)["commits"] == 10
+    cells.check()
+
+
+@by_node
 def test_only_what_differs_is_patched(module):
     cells = Cells(cyrt.CommandEncoder(), module["next"], 2)
 
