@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from build_kernels import ROOT, catalogue
+from cyrt.dtypes import DTYPES
 
 TARGET = ROOT / "docs" / "catalogue.md"
 HEAD = """\
@@ -20,7 +21,7 @@ This file is written by `python tools/catalogue_table.py`.
 
 def table() -> str:
     """The file's text."""
-    types = [each.name for each in catalogue.DTYPES]
+    types = [each.name for each in DTYPES]
     lines = [HEAD]
     families = {row.family: None for row in catalogue.ROWS if row.family != "cast"}
     for family in families:

@@ -10,11 +10,11 @@ from libc.string cimport memcpy, memset
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport Recorder, encoder_of
 from cyrt.kernels import catalogue
-from cyrt.kernels.dispatch cimport (
-    Explained, dtype_code, op_code, origin_of, perform, perform_arange,
-)
-from cyrt.kernels.choice cimport Operand
+from cyrt.kernels.dispatch cimport perform, perform_arange
+from cyrt.kernels.families.arange import WIDE
+from cyrt.kernels.row import MOVES
 from cyrt.kernels.space cimport MAX_NDIM, MAX_OPERANDS
+from cyrt.kernels.table cimport Explained, Operand, dtype_code, op_code, origin_of
 from cyrt.runtime.device cimport current_ordinal
 from cyrt.runtime.memory cimport Buffer
 from cyrt.runtime.stream cimport current_state
@@ -159,12 +159,12 @@ def apply(op, inputs, output, dtype, shape, strides=None):
     cdef Recorder encoder = encoder_of(current_state(current_ordinal()))
     cdef long long n = 1
     row = arguments.row
-    types = (catalogue.WIDE[_dtype(dtype).kind],) * 2 if op == "arange" else row.inputs
-    if op in catalogue.MOVES:
+    types = (WIDE[_dtype(dtype).kind],) * 2 if op == "arange" else row.inputs
+    if op in MOVES:
         types = [each if each == "bool" else dtype for each in types]
     if len(inputs) != len(types):
         raise TypeError(f"{op}: expected {len(types)} inputs, got {len(inputs)}")
-    arguments.put(0, output, dtype if op in catalogue.MOVES else row.output)
+    arguments.put(0, output, dtype if op in MOVES else row.output)
     for i, value in enumerate(inputs):
         if op == "arange" and isinstance(value, (Buffer, tuple)):
             raise TypeError("arange: expected numbers for start and step, got a Buffer")

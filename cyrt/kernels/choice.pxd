@@ -5,11 +5,9 @@
 # - Grids are one-dimensional, so the limit of 65,535 is never met; what exceeds a grid, or 32-bit
 #   counts of rows and columns, does not fit and is split by the caller.
 
-from cpython.object cimport PyObject
-
-from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.graph.recording cimport Geometry
-from cyrt.kernels.space cimport MAX_OPERANDS, Space
+from cyrt.kernels.space cimport Space
+from cyrt.kernels.table cimport Entry, Operand
 
 cdef enum:
     PARAM_BYTES = 512
@@ -21,30 +19,12 @@ cdef enum Variant:
     TILED = 0
     TILED_WIDE = 1
 
-# What a launch needs of an operation on an element type.
-cdef struct Entry:
-    # LoadedFunction by Variant
-    PyObject* functions[2]
-    unsigned int epoch          # of the device's context, plus 1
-    int num_inputs
-    int items, shift            # elements a thread takes: 1 << shift
-    int[MAX_OPERANDS] itemsizes     # the output's first
-
-cdef struct Operand:
-    PyObject* buffer            # a Buffer, borrowed; NULL: the input is the number in `value`
-    CUdeviceptr address         # of the element with index 0
-    const long long* strides    # in elements, one a dimension; NULL: contiguous in the shape
-    unsigned long long[2] value
-
 cdef struct Choice:
     Entry* entry
     int variant
     Geometry geometry
-    unsigned int nbytes         # of parameters
     char[PARAM_BYTES] params
 
-# Bytes of parameters of a family's variants.
-cdef list param_bytes(str family, int inputs)
 # All operands contiguous but the inputs in `broadcast`, of one element; n is at least 1. Below
 # also: False where it does not fit.
 cdef bint choose_dense(Choice* choice, const Operand* operands, const long long* offsets,

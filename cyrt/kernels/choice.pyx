@@ -4,6 +4,7 @@
 from libc.string cimport memset
 
 from cyrt.kernels.space cimport MAX_OUTER, Divider, Space, divider
+from cyrt.kernels.table cimport Entry, Operand
 
 cdef enum:
     BLOCK = 256             # threads, at most
@@ -26,28 +27,6 @@ cdef struct Counts:
 cdef struct TransposeTail:
     Divider tiles_in, tiles_out
     unsigned int size_in, size_out, num_batch
-
-
-cdef inline unsigned int padded(size_t nbytes) noexcept:
-    return <unsigned int>((nbytes + 15) & ~<size_t>15)
-
-
-cdef inline unsigned int strided_bytes(int inputs) noexcept:
-    return padded(16 * inputs + 8 + (1 + MAX_OUTER) * (1 + inputs) * sizeof(long long)
-                  + MAX_OUTER * sizeof(Divider) + sizeof(Counts))
-
-
-cdef enum:
-    TRANSPOSE_BYTES = 304
-    ARANGE_BYTES = 48
-
-
-cdef list param_bytes(str family, int inputs):
-    if family == "arange":
-        return [ARANGE_BYTES]
-    if family == "transpose":
-        return [TRANSPOSE_BYTES, TRANSPOSE_BYTES]
-    return [16 * inputs + 32, strided_bytes(inputs)]
 
 
 cdef inline unsigned int power_of_two(unsigned long long n, unsigned int least,
@@ -122,7 +101,6 @@ cdef bint choose_dense(Choice* choice, const Operand* operands, const long long*
     rest[1] = flags | (VECTOR if aligned else 0) | <unsigned long long>steps << 32
     rest[2] = 0
     choice.variant = DENSE
-    choice.nbytes = 16 * inputs + 32
     return cover(choice, n, steps)
 
 
@@ -136,14 +114,13 @@ cdef bint choose_strided(Choice* choice, const Operand* operands, const Space* s
     cdef Divider* dims
     cdef Counts* counts
     choice.variant = STRIDED
-    choice.nbytes = strided_bytes(entry.num_inputs)
     if outer > MAX_OUTER or inner > MAX_COUNT:
         return False
     for d in range(1, space.ndim):
         rows *= space.shape[d]
         if rows > MAX_COUNT:
             return False
-    memset(choice.params, 0, choice.nbytes)
+    memset(choice.params, 0, sizeof(choice.params))
     words = <long long*>put_operands(choice, operands, space.offsets, &flags)
     aligned = inner % entry.items == 0
     for i in range(count):
@@ -185,10 +162,9 @@ cdef bint choose_tiled(Choice* choice, const Operand* operands, const Space* spa
     cdef long long* words
     cdef Divider* dims
     cdef TransposeTail* tail
-    choice.nbytes = TRANSPOSE_BYTES
     if space.ndim - 2 > MAX_OUTER or space.shape[0] > MAX_COUNT or space.shape[along] > MAX_COUNT:
         return False
-    memset(choice.params, 0, choice.nbytes)
+    memset(choice.params, 0, sizeof(choice.params))
     words = <long long*>put_operands(choice, operands, space.offsets, &flags)
     words[0] = space.strides[0][1]
     words[1] = space.strides[along][0]

@@ -1,16 +1,12 @@
 # From an operation and its operands to a recorded kernel.
 #
 # INVARIANTS
-# - What a launch needs of a kernel lies in a table at [operation, element type]: one indexed load.
 # - Everything is checked, and code loaded, before anything is recorded.
 # - That operands lie within their Buffers is the caller's to check.
 
 from cyrt.graph.recorder cimport Recorder
-from cyrt.kernels.choice cimport Operand
+from cyrt.kernels.table cimport Explained, Operand
 
-# Codes of an operation of the catalogue, and of an element type; ValueError, TypeError.
-cdef int op_code(str name) except -1
-cdef int dtype_code(str name) except -1
 # Records an operation element by element: unary, binary, ternary, a cast ("to_float32"), a copy; a
 # fill is a copy of a value. The output comes first, and is no Operand with a value; then as many
 # inputs as the operation has. `dtype` is the last input's. What is empty is dropped.
@@ -21,14 +17,8 @@ cdef int record_elementwise(Recorder encoder, int op, int dtype, const Operand* 
 cdef int record_arange(Recorder encoder, int dtype, const Operand* operands,
                        long long n) except -1
 
-# What `perform` would launch, collected instead of recorded.
-cdef class Explained:
-    cdef list launches          # (kernel, grid, block)
-
 # As record_elementwise and record_arange; with `explained` the encoder may be None.
 cdef int perform(Recorder encoder, int ordinal, int op, int dtype, const Operand* operands,
                  int ndim, const long long* shape, Explained explained) except -1
 cdef int perform_arange(Recorder encoder, int ordinal, int dtype, const Operand* operands,
                         long long n, Explained explained) except -1
-# Where the code of an operation on a type comes from; it is loaded.
-cdef str origin_of(int ordinal, int op, int dtype)

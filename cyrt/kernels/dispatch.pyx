@@ -1,148 +1,31 @@
 # cython: cdivision=True
 """From an operation and its operands to a recorded kernel."""
 
-from cpython.object cimport PyObject
-from libc.stdlib cimport calloc
-
-from cyrt import settings
-from cyrt.driver.table cimport MAX_DEVICES, cu
-from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
-from cyrt.graph.recorder cimport Recorder, record_kernel
-from cyrt.graph.hazards cimport Use
+from cyrt.graph.recorder cimport Recorder
 from cyrt.kernels import catalogue
 from cyrt.kernels.choice cimport (
-    Choice, Entry, Operand, choose_dense, choose_strided, choose_tiled, cover, param_bytes,
+    Choice, choose_dense, choose_strided, choose_tiled, cover,
 )
+from cyrt.kernels.row import BY_SIZE
 from cyrt.kernels.space cimport MAX_NDIM, MAX_OPERANDS, MAX_OUTER, Space, simplify
-from cyrt.runtime.device cimport Device, context_of, contexts
-from cyrt.runtime.memory cimport Buffer, live_block
-from cyrt.runtime.module cimport LoadedFunction, set_layout
-from cyrt.runtime.state cimport Block, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY
+from cyrt.kernels.table cimport Entry, Explained, Operand, entry_of, record_entry
 
 cdef enum:
     TRANSPOSED = 8          # dimensions that short are not exchanged through tiles
 
-cdef Entry* tables[MAX_DEVICES]
 cdef long long[MAX_NDIM] nowhere    # strides of a value: 0
 cdef long long[4] no_offsets
-cdef int num_dtypes = len(DTYPES)
 cdef int COPY = catalogue.OPS.index("copy")
 cdef int TRANSPOSE = catalogue.OPS.index("transpose")
 cdef int ARANGE = catalogue.OPS.index("arange")
 cdef int WORDS = _dtype("complex128").code      # 16 bytes, to copy by
 
-# By device, operation and type: the functions, which the tables point at, and their origin.
-_loaded = {}
-_op_codes = {name: code for code, name in enumerate(catalogue.OPS)}
 
-
-cdef int op_code(str name) except -1:
-    code = _op_codes.get(name)
-    if code is None:
-        raise ValueError(f"{name!r} is no built-in operation; there are {', '.join(_op_codes)}")
-    return code
-
-
-cdef int dtype_code(str name) except -1:
-    return _dtype(name).code
-
-
-# -- the table -------------------------------------------------------------------------------------
-
-
-cdef inline Entry* entry_of(int ordinal, int op, int dtype) except NULL:
-    cdef Entry* entry
-    if tables[ordinal] != NULL:
-        entry = &tables[ordinal][op * num_dtypes + dtype]
-        if entry.epoch == contexts[ordinal].epoch + 1:
-            return entry
-    return load_entry(ordinal, op, dtype)
-
-
-cdef Entry* load_entry(int ordinal, int op, int dtype) except NULL:
-    """The first use of an operation on a type, in this context of the device."""
-    cdef Entry* entry
-    cdef LoadedFunction function
-    cdef int i, widest = 2
-    cdef unsigned int epoch = context_of(ordinal).epoch
-    from cyrt.kernels.loading import load
-
-    row = catalogue.row(catalogue.OPS[op], DTYPES[dtype].name)
-    functions, origin = load(row, ordinal, epoch)
-    programmatic = (settings.get("CYRT_PDL") and cu.cuGraphAddTypedDependencies != NULL
-                    and Device(ordinal).compute_capability >= (9, 0))
-    for each, nbytes in zip(functions, param_bytes(row.family, len(row.inputs))):
-        function = each
-        told = function.parameters()
-        if told is not None and told != [(0, nbytes)]:
-            raise RuntimeError(f"{function.name}: its parameters are {told}, expected {nbytes} "
-                               "bytes; install cyrt again")
-        set_layout(function, [(0, nbytes)])
-        # It is the loaded image that qualifies: compiled for 9.0 or above.
-        function.programmatic = programmatic and function.binary_version >= 90
-    if tables[ordinal] == NULL:
-        tables[ordinal] = <Entry*>calloc(len(catalogue.OPS) * num_dtypes, sizeof(Entry))
-        if tables[ordinal] == NULL:
-            raise MemoryError()
-    entry = &tables[ordinal][op * num_dtypes + dtype]
-    _loaded[ordinal, op, dtype] = functions, origin
-    for i, each in enumerate(functions):
-        entry.functions[i] = <PyObject*>each
-    entry.num_inputs = len(row.inputs)
-    for i, name in enumerate((row.output, *row.inputs)):
-        entry.itemsizes[i] = _dtype(name).itemsize
-        widest = max(widest, entry.itemsizes[i])
-    entry.items = 16 // widest          # as kernels_cu/include/memory.cuh has it
-    entry.shift = entry.items.bit_length() - 1
-    entry.epoch = epoch + 1             # 0: nothing is loaded
-    return entry
-
-
-cdef str origin_of(int ordinal, int op, int dtype):
-    entry_of(ordinal, op, dtype)
-    return _loaded[ordinal, op, dtype][1]
-
-
-# -- recording -------------------------------------------------------------------------------------
-
-
-cdef class Explained:
-    """What would be launched."""
-
-    def __cinit__(self):
-        self.launches = []
-
-
-cdef int record(Recorder encoder, Choice* choice, const Operand* operands,
-                Explained explained) except -1:
-    cdef Use[MAX_OPERANDS] uses
-    cdef list foreign = None
-    cdef Buffer buffer
-    cdef Block* block
-    cdef int i, num_uses = 0
-    if explained is not None:
-        explained.launches.append((
-            (<LoadedFunction>choice.entry.functions[choice.variant]).name,
-            choice.geometry.grid[0], (choice.geometry.block[0], choice.geometry.block[1])))
-        return 0
-    for i in range(choice.entry.num_inputs, -1, -1):        # the output last
-        if operands[i].buffer == NULL:
-            continue
-        buffer = <Buffer>operands[i].buffer
-        block = live_block(buffer)
-        if block.ordinal != encoder.state.ordinal and block.kind != PINNED_MEMORY \
-                and block.kind != MANAGED_MEMORY:
-            raise ValueError(f"a Buffer is of device {block.ordinal}, the operation runs on "
-                             f"device {encoder.state.ordinal}")
-        if block.kind == FOREIGN_MEMORY:
-            foreign = [buffer] if foreign is None else foreign + [buffer]
-        else:
-            uses[num_uses].block = block
-            uses[num_uses].write = i == 0
-            num_uses += 1
-    return record_kernel(encoder, <LoadedFunction>choice.entry.functions[choice.variant],
-                         &choice.geometry, choice.params, uses, num_uses, foreign, False, 0, NULL)
+cdef inline int record(Recorder encoder, const Choice* choice, const Operand* operands,
+                       Explained explained) except -1:
+    return record_entry(encoder, choice.entry, choice.variant, &choice.geometry, choice.params,
+                        operands, choice.entry.num_inputs + 1, 1, explained)
 
 
 cdef int record_elementwise(Recorder encoder, int op, int dtype, const Operand* operands,
@@ -214,7 +97,8 @@ cdef int record_space(Recorder encoder, int ordinal, Choice* choice, int op,
     if op == COPY and space.strides[0][0] == 1 and space.shape[0] >= TRANSPOSED:
         for along in range(1, space.ndim):
             if space.strides[along][1] == 1 and space.shape[along] >= TRANSPOSED:
-                choice.entry = entry_of(ordinal, TRANSPOSE, dtype_of_size(entry.itemsizes[0]))
+                choice.entry = entry_of(ordinal, TRANSPOSE,
+                                        dtype_of_size(entry.itemsizes[0]))
                 if choose_tiled(choice, operands, space, along):
                     return record(encoder, choice, operands, explained)
                 choice.entry = entry
@@ -249,7 +133,7 @@ cdef int record_parts(Recorder encoder, int ordinal, Choice* choice, int op,
 
 
 cdef int dtype_of_size(int itemsize) except -1:
-    return _dtype(catalogue.BY_SIZE[itemsize]).code
+    return _dtype(BY_SIZE[itemsize]).code
 
 
 cdef int record_arange(Recorder encoder, int dtype, const Operand* operands,
@@ -266,7 +150,6 @@ cdef int perform_arange(Recorder encoder, int ordinal, int dtype, const Operand*
     if n == 0:
         return 0
     choice.variant = 0
-    choice.nbytes = 48
     for i in range(4):
         words[i] = operands[1 + i // 2].value[i % 2]
     words[4] = operands[0].address

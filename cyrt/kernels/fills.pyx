@@ -6,8 +6,8 @@ from libc.string cimport memset
 
 from cyrt.driver.errors import CompileError
 from cyrt.graph.recorder cimport encoder_of
-from cyrt.kernels.choice cimport Operand
-from cyrt.kernels.dispatch cimport dtype_code, op_code, record_elementwise
+from cyrt.kernels.dispatch cimport record_elementwise
+from cyrt.kernels.table cimport Operand, dtype_code, op_code
 from cyrt.runtime cimport memory as memories
 from cyrt.runtime.memory cimport Buffer
 from cyrt.runtime.state cimport StreamState
