@@ -22,7 +22,7 @@ from cyrt.graph.recording cimport CHILD, Operation
 from cyrt.runtime.device cimport current_ordinal
 from cyrt.runtime.event cimport Event
 from cyrt.runtime.interop cimport as_buffer
-from cyrt.runtime.memory cimport Buffer, live_block
+from cyrt.runtime.memory cimport Memory, copy_memory, fill_memory, live_block
 from cyrt.runtime.pool cimport is_outside
 from cyrt.runtime.stream cimport (
     Stream, current_state, refuse_captured, stream_of, stream_over, wait_state,
@@ -148,13 +148,13 @@ cdef class CommandEncoder(Recorder):
         Parameters
         ----------
         dst, src : Buffer, array of another library, or buffer-protocol object
-            Of one size; one of them a Buffer.
+            Of one size; one of them a Buffer, or an array of cyrt's that is contiguous.
         """
         self.own()
-        if isinstance(dst, Buffer):
-            dst.copy_from(src, self.stream)
-        elif isinstance(src, Buffer):
-            src.copy_to(dst, self.stream)
+        if isinstance(dst, Memory):
+            copy_memory(<Memory>dst, src, self.stream, outward=False)
+        elif isinstance(src, Memory):
+            copy_memory(<Memory>src, dst, self.stream, outward=True)
         else:
             raise TypeError("add_memcpy: expected a Buffer as dst or src, got "
                             f"{type(dst).__name__} and {type(src).__name__}")
@@ -164,14 +164,14 @@ cdef class CommandEncoder(Recorder):
 
         Parameters
         ----------
-        buffer : Buffer
+        buffer : Buffer or contiguous array
         value : int or NumPy scalar
             An int of 0 to 255 fills bytes; a scalar of 1, 2 or 4 bytes repeats its bytes.
         """
         self.own()
-        if not isinstance(buffer, Buffer):
+        if not isinstance(buffer, Memory):
             raise TypeError(f"add_memset: expected a Buffer, got {type(buffer).__name__}")
-        buffer.fill(value, self.stream)
+        fill_memory(<Memory>buffer, value, self.stream)
 
     def add_graph(self, child, *, reads=None, writes=None):
         """Record a graph made elsewhere, as one node.
@@ -445,7 +445,7 @@ cdef tuple checked_buffers(buffers, str what):
         raise TypeError(f"{what}: expected a list of Buffers and arrays, got "
                         f"{type(buffers).__name__}")
     for each in buffers:
-        if not (isinstance(each, Buffer) or hasattr(each, "__cuda_array_interface__")
+        if not (isinstance(each, Memory) or hasattr(each, "__cuda_array_interface__")
                 or hasattr(each, "__dlpack__")):
             raise TypeError(f"{what}: expected Buffers and arrays, got one {type(each).__name__}")
     return tuple(buffers)
@@ -454,7 +454,7 @@ cdef tuple checked_buffers(buffers, str what):
 cdef list buffers_of(buffers, str what, bint write):
     if buffers is None:
         return None
-    return [each if isinstance(each, Buffer) else as_buffer(each, write)
+    return [each if isinstance(each, Memory) else as_buffer(each, write)
             for each in checked_buffers(buffers, what)]
 
 
@@ -462,7 +462,7 @@ cdef int uses_of(CommandEncoder self, list buffers, str what, bint write, Use* u
                  list foreign) except -1:
     cdef int i = 0
     for buffer in buffers:
-        uses[i].block, uses[i].write = live_block(<Buffer>buffer), write
+        uses[i].block, uses[i].write = live_block(<Memory>buffer), write
         if uses[i].block.ordinal != self.state.ordinal:
             raise ValueError(f"{what}: a Buffer is of device {uses[i].block.ordinal}, the encoder "
                              f"of device {self.state.ordinal}")

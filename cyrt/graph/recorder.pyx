@@ -25,7 +25,7 @@ from cyrt.runtime.device cimport (
     current_ordinal, enter, enter_quietly, leave, leave_quietly, verify,
 )
 from cyrt.runtime cimport memory as memories
-from cyrt.runtime.memory cimport Buffer, end_use, live_block
+from cyrt.runtime.memory cimport Memory, end_use, live_block
 from cyrt.runtime.pool cimport is_outside, return_rested, use
 from cyrt.runtime.state cimport FOREIGN_MEMORY, Block, StreamState
 from cyrt.runtime cimport stream as streams
@@ -354,7 +354,7 @@ cdef set homes_of(Recorder self, list foreign):
     cdef Block* block
     cdef set homes = set()
     for buffer in foreign:
-        block = live_block(<Buffer>buffer)
+        block = live_block(<Memory>buffer)
         home = foreign_state(self.state.ordinal, NULL) if block.shared else block.home
         homes.add(<size_t>home)
     return homes
@@ -364,10 +364,10 @@ cdef int release_foreign(Recorder self, list foreign) except -1:
     cdef set seen = set()
     cdef Block* block
     for buffer in foreign:
-        block = live_block(<Buffer>buffer)
+        block = live_block(<Memory>buffer)
         if <size_t>block.home not in seen:
             seen.add(<size_t>block.home)
-            end_use(<Buffer>buffer, self.state)
+            end_use(<Memory>buffer, self.state)
     return 0
 
 

@@ -2,13 +2,13 @@
 
 from cyrt.graph.hazards cimport Use
 from cyrt.kernels.packing cimport Param
-from cyrt.runtime.memory cimport Buffer
+from cyrt.runtime.memory cimport Memory
 from cyrt.runtime.state cimport Block
 
 # Of 8 bytes that may be a pointer or a number: whether a pointer is meant.
 cdef bint is_memory(object value)
 # What is given for a pointer and is no Buffer of cyrt's.
-cdef Buffer pointer_argument(object value, bint writes)
+cdef Memory pointer_argument(object value, bint writes)
 # Memory of one device in a kernel's hands on another.
 cdef object wrong_device(const Block* block, int ordinal)
 # [(Buffer, whether it is written)] of `reads=` and `writes=`; None where neither is given.

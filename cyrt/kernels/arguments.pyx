@@ -5,18 +5,18 @@ import numpy as np
 from cyrt.graph.hazards cimport Use
 from cyrt.kernels.packing cimport Param
 from cyrt.runtime.interop cimport as_buffer
-from cyrt.runtime.memory cimport Buffer, live_block
+from cyrt.runtime.memory cimport Memory, live_block
 from cyrt.runtime.pool cimport is_outside
 from cyrt.runtime.state cimport Block, MANAGED_MEMORY, PINNED_MEMORY
 
 
 cdef bint is_memory(object value):
-    return (isinstance(value, Buffer) or value is None
+    return (isinstance(value, Memory) or value is None
             or hasattr(value, "__cuda_array_interface__")
             or (hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray)))
 
 
-cdef Buffer pointer_argument(object value, bint writes):
+cdef Memory pointer_argument(object value, bint writes):
     if isinstance(value, int):
         raise TypeError("an int is no pointer; use cyrt.pointer(address, nbytes)")
     return as_buffer(value, writes)
@@ -36,7 +36,7 @@ cdef list declared_memory(str name, reads, writes):
             raise TypeError(f"{name}: {what}: expected a list of Buffers and arrays, got "
                             f"{type(given).__name__}")
         for i, value in enumerate(given or ()):
-            if not isinstance(value, Buffer):
+            if not isinstance(value, Memory):
                 if value is None or not is_memory(value):
                     raise TypeError(f"{name}: {what}[{i}]: expected a Buffer, or an array of "
                                     f"device memory, got {type(value).__name__}")
@@ -52,7 +52,7 @@ cdef tuple use_declared(str name, list declared, int ordinal, list foreign, Use*
     cdef Block* block
     for buffer, write in declared:
         try:
-            block = live_block(<Buffer>buffer)
+            block = live_block(<Memory>buffer)
             if block.ordinal != ordinal and block.kind != PINNED_MEMORY \
                     and block.kind != MANAGED_MEMORY:
                 raise wrong_device(block, ordinal)
@@ -72,7 +72,7 @@ cdef list written_memory(str name, const Param* params, tuple args, reads, write
         if not params[<int>i].writes or value is None or not is_memory(value):
             continue
         try:
-            found.append(value if isinstance(value, Buffer) else as_buffer(value, True))
+            found.append(value if isinstance(value, Memory) else as_buffer(value, True))
         except (TypeError, ValueError):
             continue        # a launch says what is wrong with it
     return found

@@ -16,7 +16,7 @@ from cyrt.kernels.row import MOVES
 from cyrt.kernels.space cimport MAX_NDIM, MAX_OPERANDS
 from cyrt.kernels.table cimport Explained, Operand, dtype_code, op_code, origin_of
 from cyrt.runtime.device cimport current_ordinal
-from cyrt.runtime.memory cimport Buffer
+from cyrt.runtime.memory cimport Memory
 from cyrt.runtime.stream cimport current_state
 
 
@@ -93,7 +93,7 @@ cdef class Arguments:
 
     cdef int put(self, int i, object value, str dtype) except -1:
         """Operand i: a Buffer, a Buffer and its first element, or a number."""
-        cdef Buffer buffer
+        cdef Memory buffer
         cdef Operand* operand = &self.operands[i]
         cdef bytes text
         cdef int d
@@ -101,7 +101,7 @@ cdef class Arguments:
         first = 0
         if isinstance(value, tuple):
             value, first = value
-        if not isinstance(value, Buffer):
+        if not isinstance(value, Memory):
             if i == 0:
                 raise TypeError(f"output: expected a Buffer, got {type(value).__name__}")
             text = np.asarray(value).astype(each.numpy).tobytes()
@@ -109,7 +109,7 @@ cdef class Arguments:
                 raise TypeError(f"input {i}: expected a Buffer or one number, got {value!r}")
             memcpy(operand.value, <const char*>text, len(text))
             return 0
-        buffer = <Buffer>value
+        buffer = <Memory>value
         low = high = first
         contiguous = 1
         for d in range(self.ndim - 1, -1, -1):
@@ -166,7 +166,7 @@ def apply(op, inputs, output, dtype, shape, strides=None):
         raise TypeError(f"{op}: expected {len(types)} inputs, got {len(inputs)}")
     arguments.put(0, output, dtype if op in MOVES else row.output)
     for i, value in enumerate(inputs):
-        if op == "arange" and isinstance(value, (Buffer, tuple)):
+        if op == "arange" and isinstance(value, (Memory, tuple)):
             raise TypeError("arange: expected numbers for start and step, got a Buffer")
         arguments.put(i + 1, value, types[i])
     if op == "arange":

@@ -9,7 +9,7 @@ from cyrt.graph.recorder cimport encoder_of
 from cyrt.kernels.dispatch cimport record_elementwise
 from cyrt.kernels.table cimport Operand, dtype_code, op_code
 from cyrt.runtime cimport memory as memories
-from cyrt.runtime.memory cimport Buffer
+from cyrt.runtime.memory cimport Memory
 from cyrt.runtime.state cimport StreamState
 
 cdef int[5] codes           # of the element type of so many bytes
@@ -17,7 +17,7 @@ cdef int copy_code = -1
 cdef bint unavailable = False
 
 
-cdef bint record_fill(StreamState* stream, Buffer target, unsigned int pattern,
+cdef bint record_fill(StreamState* stream, Memory target, unsigned int pattern,
                       size_t width) except -1:
     global copy_code, unavailable
     cdef Operand[2] operands

@@ -27,7 +27,7 @@ from cyrt.kernels.vectorcall cimport (
     PySequence_Fast_ITEMS, PyVectorcall_NARGS, offer_vectorcall,
 )
 from cyrt.runtime.device cimport Device, contexts, current_ordinal
-from cyrt.runtime.memory cimport Buffer, live_block
+from cyrt.runtime.memory cimport Memory, live_block
 from cyrt.runtime.module cimport LoadedFunction, allow_smem, set_layout
 from cyrt.runtime.pool cimport is_outside
 from cyrt.runtime.state cimport Block, StreamState, MANAGED_MEMORY, PINNED_MEMORY
@@ -439,8 +439,8 @@ cdef int make_room(Kernel kernel, Py_ssize_t count, Py_ssize_t declared,
 cdef int check_live(PyObject** args, int count) except -1:
     cdef int i
     for i in range(count):
-        if isinstance(<object>args[i], Buffer):
-            live_block(<Buffer>args[i])
+        if isinstance(<object>args[i], Memory):
+            live_block(<Memory>args[i])
     return 0
 
 
@@ -453,7 +453,7 @@ cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** a
     cdef Param* param = kernel.params
     cdef Use* use = packed.uses
     cdef PyObject* value
-    cdef Buffer buffer
+    cdef Memory buffer
     cdef Block* block
     cdef list foreign = None
     cdef bint foreign_code = False      # an argument's own: it may have freed another
@@ -463,8 +463,8 @@ cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** a
         for i in range(kernel.num_params):
             value = args[i]
             if param.code == POINTER or (param.code == WORD64 and is_memory(<object>value)):
-                if isinstance(<object>value, Buffer):
-                    buffer = <Buffer>value
+                if isinstance(<object>value, Memory):
+                    buffer = <Memory>value
                 elif <object>value is None:
                     param += 1
                     continue

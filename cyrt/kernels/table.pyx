@@ -12,7 +12,7 @@ from cyrt.graph.hazards cimport Use
 from cyrt.graph.recorder cimport record_kernel
 from cyrt.kernels import catalogue
 from cyrt.runtime.device cimport Device, context_of, contexts
-from cyrt.runtime.memory cimport Buffer, live_block
+from cyrt.runtime.memory cimport Memory, live_block
 from cyrt.runtime.module cimport LoadedFunction, set_layout
 from cyrt.runtime.pool cimport is_outside
 from cyrt.runtime.state cimport Block, MANAGED_MEMORY, PINNED_MEMORY
@@ -104,7 +104,7 @@ cdef int record_entry(Recorder encoder, const Entry* entry, int variant, const G
                       Explained explained) except -1:
     cdef Use[MAX_USES] uses
     cdef list foreign = None
-    cdef Buffer buffer
+    cdef Memory buffer
     cdef Block* block
     cdef int i, num_uses = 0
     if explained is not None:
@@ -115,7 +115,7 @@ cdef int record_entry(Recorder encoder, const Entry* entry, int variant, const G
     for i in range(count - 1, -1, -1):          # what is written last
         if operands[i].buffer == NULL:
             continue
-        buffer = <Buffer>operands[i].buffer
+        buffer = <Memory>operands[i].buffer
         block = live_block(buffer)
         if block.ordinal != encoder.state.ordinal and block.kind != PINNED_MEMORY \
                 and block.kind != MANAGED_MEMORY:

@@ -1,3 +1,3 @@
-from cyrt.runtime.memory cimport Buffer
+from cyrt.runtime.memory cimport Memory
 
-cpdef Buffer as_buffer(obj, bint write)
+cpdef Memory as_buffer(obj, bint write)

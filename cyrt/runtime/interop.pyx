@@ -7,7 +7,7 @@ from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport check, cu, ensure_open
 from cyrt.runtime.device cimport Device, context_of, current_ordinal
 from cyrt.runtime import memory as _memory
-from cyrt.runtime.memory cimport Buffer, foreign_buffer
+from cyrt.runtime.memory cimport Memory, foreign_buffer
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state, foreign_state
 
@@ -50,19 +50,19 @@ cdef enum:
     DLPACK_FLAG_READ_ONLY = 1
 
 
-cpdef Buffer as_buffer(obj, bint write):
+cpdef Memory as_buffer(obj, bint write):
     """The memory of another library's array.
 
     Parameters
     ----------
     obj : object
-        Offers ``__cuda_array_interface__`` or ``__dlpack__``.
+        Memory of cyrt's, or what offers ``__cuda_array_interface__`` or ``__dlpack__``.
     write : bool
         The memory is going to be written.
 
     Returns
     -------
-    Buffer
+    Memory
         From the array's first element to the end of its last; keeps ``obj`` alive.
 
     Raises
@@ -72,6 +72,8 @@ cpdef Buffer as_buffer(obj, bint write):
     ValueError
         It is read-only and ``write`` is asked.
     """
+    if isinstance(obj, Memory):
+        return <Memory>obj
     ensure_open()
     try:
         interface = obj.__cuda_array_interface__
@@ -126,7 +128,7 @@ cdef int device_of_address(CUdeviceptr address) except -1:
     return ordinal if ordinal >= 0 else current_ordinal()
 
 
-cdef Buffer from_interface(obj, dict interface, bint write):
+cdef Memory from_interface(obj, dict interface, bint write):
     """CUDA array interface, version 3 (numba.readthedocs.io, cuda/cuda_array_interface)."""
     cdef CUdeviceptr address
     cdef int ordinal
@@ -147,7 +149,7 @@ cdef Buffer from_interface(obj, dict interface, bint write):
     return foreign_buffer(address, nbytes, ordinal, home, (obj, interface))
 
 
-cdef Buffer from_dlpack(obj, bint write):
+cdef Memory from_dlpack(obj, bint write):
     """DLPack: the producer makes our stream wait for the data itself."""
     cdef StreamState* home
     cdef DLTensor* tensor

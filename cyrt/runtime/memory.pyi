@@ -3,7 +3,9 @@ from typing import Any, SupportsIndex
 from cyrt.runtime.device import Device
 from cyrt.runtime.stream import CudaStream, Stream
 
-class Buffer:
+class Memory: ...
+
+class Buffer(Memory):
     def __init__(
         self, nbytes: SupportsIndex, device: Device | SupportsIndex | None = None
     ) -> None: ...

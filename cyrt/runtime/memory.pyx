@@ -1,5 +1,6 @@
 """Buffers: memory of a device, pinned host memory, managed memory."""
 
+cimport cython
 from cpython.buffer cimport (
     PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_FillInfo,
     PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
@@ -26,7 +27,7 @@ from cyrt.runtime.transfer cimport to_device, to_host
 resolve_foreign = None      # interop.as_buffer, which builds on this file, puts itself here
 
 
-cdef Block* refuse_buffer(Buffer buffer, Block* block) except NULL:
+cdef Block* refuse_buffer(Memory buffer, Block* block) except NULL:
     if block == NULL:
         raise ValueError(f"the Buffer at {buffer.address:#x} ({buffer.size:,} bytes) "
                          "was freed already")
@@ -58,7 +59,7 @@ cdef Buffer variable_buffer(Buffer all, CUdeviceptr address, size_t nbytes, obje
     return view
 
 
-cdef int begin_use(Buffer buffer, StreamState* stream, bint write) except -1:
+cdef int begin_use(Memory buffer, StreamState* stream, bint write) except -1:
     cdef Block* block = live_block(buffer)
     refuse_captured(stream)
     use(block, stream, write)
@@ -67,7 +68,7 @@ cdef int begin_use(Buffer buffer, StreamState* stream, bint write) except -1:
     return flush(stream)
 
 
-cdef int end_use(Buffer buffer, StreamState* stream) except -1:
+cdef int end_use(Memory buffer, StreamState* stream) except -1:
     """Memory of others is never late: their streams wait for ours, the legacy one always."""
     cdef Block* block = live_block(buffer)
     if is_outside(block):
@@ -87,7 +88,24 @@ cdef size_t byte_count(nbytes, str what) except? 0:
     return nbytes
 
 
-cdef class Buffer:
+@cython.no_gc           # what it refers to does not refer back
+cdef class Memory:
+    """What Buffers and Arrays are over: memory of a device."""
+
+    def __init__(self):
+        raise TypeError("use Buffer(nbytes), or an array")
+
+    def __dealloc__(self):
+        if self.block != NULL:
+            release(self.block)
+
+    def __reduce__(self):
+        raise TypeError(f"a {type(self).__name__} is memory of this process and is not pickled; "
+                        "copy_to() a NumPy array")
+
+
+@cython.no_gc
+cdef class Buffer(Memory):
     """Bytes of a device's memory, from a stream-ordered pool.
 
     Fresh memory holds anything. It returns to the pool with :meth:`free` or the last reference,
@@ -116,10 +134,6 @@ cdef class Buffer:
         self.block = allocate(current_state(ordinal), size)
         self.address = self.block.address
         self.size = size
-
-    def __dealloc__(self):
-        if self.block != NULL:
-            release(self.block)
 
     def free(self):
         """Return the memory now; later uses of it and of its views raise ``ValueError``.
@@ -151,13 +165,7 @@ cdef class Buffer:
         of their own from then on, cyrt's work on it is launched at once, ordered after the legacy
         stream's and before it.
         """
-        cdef Block* block = live_block(self)
-        flush_block(block)
-        if not block.shared and block.kind != FOREIGN_MEMORY:
-            block.shared = True
-            if not block.home.idle and not faulted[block.ordinal]:
-                order_after(foreign_state(block.ordinal, NULL), block.home)
-        return self.address
+        return export_address(self)
 
     @property
     def nbytes(self):
@@ -206,7 +214,7 @@ cdef class Buffer:
         ValueError
             Another size, or not contiguous.
         """
-        copy(self, source, stream, outward=False)
+        copy_memory(self, source, stream, outward=False)
 
     def copy_to(self, target, stream=None):
         """Copy all bytes to host memory or to another Buffer.
@@ -226,7 +234,7 @@ cdef class Buffer:
         ValueError
             Another size, not contiguous, or read-only.
         """
-        copy(self, target, stream, outward=True)
+        copy_memory(self, target, stream, outward=True)
 
     def fill(self, value, stream=None):
         """Fill with a pattern.
@@ -243,49 +251,67 @@ cdef class Buffer:
         ValueError
             An int out of range, a scalar of another size, or ``nbytes`` no multiple of it.
         """
-        cdef Stream target = stream_for(self, stream)
-        cdef StreamState* state = target.state
-        cdef Block* block
-        cdef unsigned int pattern = 0
-        cdef size_t width
-        cdef int entered
-        cdef CUresult result
-        width = fill_pattern(value, &pattern)
-        if self.size % width:
-            raise ValueError(f"the Buffer's {self.size:,} bytes are no multiple of the pattern's "
-                             f"{width}")
-        if self.address % width:
-            raise ValueError(f"the address {self.address:#x} is not aligned to the pattern's "
-                             f"{width} bytes")
-        if self.size == 0:
-            live_block(self)
-            return
-        block = live_block(self)
-        if record_fill != NULL and block.kind == DEVICE_MEMORY and block.size \
-                and record_fill(state, self, pattern, width):
-            return
-        begin_use(self, state, True)
-        entered = enter(state.ordinal, state.epoch, b"cuMemsetD8Async")
-        with nogil:             # it blocks where the driver's queue is full
-            if width == 1:
-                result = cu.cuMemsetD8Async(self.address, <unsigned char>pattern, self.size,
-                                            state.handle)
-            elif width == 2:
-                result = cu.cuMemsetD16Async(self.address, <unsigned short>pattern,
-                                             self.size // 2, state.handle)
-            else:
-                result = cu.cuMemsetD32Async(self.address, pattern, self.size // 4, state.handle)
-        leave(state.ordinal, entered, result, b"cuMemsetD8Async")
-        end_use(self, state)
-
-    def __reduce__(self):
-        raise TypeError(f"a {type(self).__name__} is memory of this process and is not pickled; "
-                        "copy_to() a NumPy array")
+        fill_memory(self, value, stream)
 
     def __repr__(self):
         freed = self.block == NULL if self.base is None else self.base.block == NULL
         return (f"<cyrt.{type(self).__name__} {self.size:,} bytes at {self.address:#x}"
                 f"{', freed' if freed else ''}>")
+
+
+cdef CUdeviceptr export_address(Memory memory) except? 0:
+    cdef Block* block = live_block(memory)
+    flush_block(block)
+    if not block.shared and block.kind != FOREIGN_MEMORY:
+        block.shared = True
+        if not block.home.idle and not faulted[block.ordinal]:
+            order_after(foreign_state(block.ordinal, NULL), block.home)
+    return memory.address
+
+
+cdef int refuse_scattered(Memory memory) except -1:
+    raise ValueError(f"an array that is not contiguous cannot be taken as its {memory.size:,} "
+                     "bytes; copy it first")
+
+
+cdef int fill_memory(Memory memory, value, stream) except -1:
+    cdef Stream target = stream_for(memory, stream)
+    cdef StreamState* state = target.state
+    cdef Block* block
+    cdef unsigned int pattern = 0
+    cdef size_t width
+    cdef int entered
+    cdef CUresult result
+    if memory.scattered:
+        refuse_scattered(memory)
+    width = fill_pattern(value, &pattern)
+    if memory.size % width:
+        raise ValueError(f"the Buffer's {memory.size:,} bytes are no multiple of the pattern's "
+                         f"{width}")
+    if memory.address % width:
+        raise ValueError(f"the address {memory.address:#x} is not aligned to the pattern's "
+                         f"{width} bytes")
+    if memory.size == 0:
+        live_block(memory)
+        return 0
+    block = live_block(memory)
+    if record_fill != NULL and block.kind == DEVICE_MEMORY and block.size \
+            and record_fill(state, memory, pattern, width):
+        return 0
+    begin_use(memory, state, True)
+    entered = enter(state.ordinal, state.epoch, b"cuMemsetD8Async")
+    with nogil:             # it blocks where the driver's queue is full
+        if width == 1:
+            result = cu.cuMemsetD8Async(memory.address, <unsigned char>pattern, memory.size,
+                                        state.handle)
+        elif width == 2:
+            result = cu.cuMemsetD16Async(memory.address, <unsigned short>pattern,
+                                         memory.size // 2, state.handle)
+        else:
+            result = cu.cuMemsetD32Async(memory.address, pattern, memory.size // 4, state.handle)
+    leave(state.ordinal, entered, result, b"cuMemsetD8Async")
+    end_use(memory, state)
+    return 0
 
 
 cdef int flush_all(int ordinal) except -1:
@@ -296,7 +322,7 @@ cdef int flush_all(int ordinal) except -1:
     return 0
 
 
-cdef Stream stream_for(Buffer buffer, stream):
+cdef Stream stream_for(Memory buffer, stream):
     cdef int ordinal = live_block(buffer).ordinal
     cdef Stream found = stream_of(stream, ordinal)
     if found.live().ordinal != ordinal:
@@ -324,10 +350,10 @@ cdef size_t fill_pattern(value, unsigned int* pattern) except 0:
     return 1
 
 
-cdef Buffer memory_of(obj, bint write):
-    """The Buffer an object is or offers; None for host memory."""
-    if isinstance(obj, Buffer):
-        return <Buffer>obj
+cdef Memory memory_of(obj, bint write):
+    """The memory an object is or offers; None for host memory."""
+    if isinstance(obj, Memory):
+        return <Memory>obj
     # CuPy's arrays have the buffer protocol too, and refuse it.
     if PyObject_CheckBuffer(obj) and not hasattr(type(obj), "__cuda_array_interface__"):
         return None
@@ -353,12 +379,13 @@ cdef int get_host(obj, Py_buffer* view, int flags, size_t nbytes) except -1:
     return 0
 
 
-cdef int copy(Buffer buffer, other, stream, bint outward) except -1:
-    """Between a Buffer and host memory or another Buffer; `outward`: from the first."""
+cdef int copy_memory(Memory buffer, other, stream, bint outward) except -1:
     cdef Py_buffer view
     cdef Stream target = stream_for(buffer, stream)
     cdef StreamState* state = target.state
-    cdef Buffer peer = memory_of(other, outward)
+    cdef Memory peer = memory_of(other, outward)
+    if buffer.scattered:
+        refuse_scattered(buffer)
     if peer is not None:
         copy_within(peer if outward else buffer, buffer if outward else peer, state)
         if live_block(peer).kind == PINNED_MEMORY or live_block(buffer).kind == PINNED_MEMORY:
@@ -378,7 +405,7 @@ cdef int copy(Buffer buffer, other, stream, bint outward) except -1:
     return 0
 
 
-cdef int copy_within(Buffer target, Buffer source, StreamState* state) except -1:
+cdef int copy_within(Memory target, Memory source, StreamState* state) except -1:
     """Between Buffers, of one device or of two; as if all were read before any is written."""
     cdef Block* to_block = live_block(target)
     cdef Block* from_block = live_block(source)
@@ -388,6 +415,10 @@ cdef int copy_within(Buffer target, Buffer source, StreamState* state) except -1
     if target.size != source.size:
         raise ValueError(f"copy: the source has {source.size:,} bytes, the target "
                          f"{target.size:,}")
+    if target.scattered:
+        refuse_scattered(target)
+    if source.scattered:
+        refuse_scattered(source)
     if target.size == 0:
         return 0
     if source.address < target.address + target.size \
