@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DType:
-    """One element type.
+    """One element type; equal to NumPy's dtype of the same name, and to that name.
 
     Attributes
     ----------
@@ -50,8 +50,25 @@ class DType:
         """The name of the type of a real part."""
         return f"float{4 * self.itemsize}" if self.kind == "c" else self.name
 
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, DType):
+            return self is other
+        try:
+            return self is dtype(other)
+        except TypeError:
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return dtype, (self.name,)
+
     def __str__(self) -> str:
         return self.name
+
+    def __repr__(self) -> str:
+        return f"cyrt.{self.name}"
 
 
 @functools.cache
@@ -86,17 +103,44 @@ def _all() -> tuple[DType, ...]:
 
 DTYPES = _all()
 _BY_NAME = {dtype.name: dtype for dtype in DTYPES}
+# The types that Python's numbers become where nothing else decides.
+DEFAULTS = {"b": _BY_NAME["bool"], "i": _BY_NAME["int64"], "f": _BY_NAME["float32"],
+            "c": _BY_NAME["complex64"]}
+_PYTHON = {bool: DEFAULTS["b"], int: DEFAULTS["i"], float: DEFAULTS["f"], complex: DEFAULTS["c"]}
 
 
-def dtype(name: str) -> DType:
+def dtype(name: Any) -> DType:
     """The element type of that name.
+
+    Parameters
+    ----------
+    name : DType, str, numpy.dtype or type
+        A name, NumPy's dtype or scalar type, or ``bool``, ``int``, ``float``, ``complex`` for the
+        defaults: bool, int64, float32, complex64.
 
     Raises
     ------
     TypeError
         There is none; the message lists them.
     """
-    found = _BY_NAME.get(str(name))
+    if isinstance(name, DType):
+        return name
+    found = _BY_NAME.get(name) if isinstance(name, str) else None
+    if found is None and isinstance(name, type):
+        found = _PYTHON.get(name)
+    if found is None and name is not None:
+        found = _BY_NAME.get(_numpy_name(name))
     if found is None:
         raise TypeError(f"{name!r} is no element type; there are {', '.join(_BY_NAME)}")
     return found
+
+
+def _numpy_name(name: Any) -> str | None:
+    """What NumPy calls it, in this machine's byte order; None where it is nothing to NumPy."""
+    import numpy as np
+
+    try:
+        found = np.dtype(name)
+    except TypeError:
+        return None
+    return found.name if found.isnative else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from build_kernels import ROOT, catalogue
+
 from cyrt.dtypes import DTYPES
 
 TARGET = ROOT / "docs" / "catalogue.md"

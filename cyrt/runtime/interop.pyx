@@ -1,53 +1,19 @@
 """Other libraries' memory as Buffers: ``__cuda_array_interface__`` and DLPack."""
 
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint64_t
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport check, cu, ensure_open
 from cyrt.runtime.device cimport Device, context_of, current_ordinal
+from cyrt.runtime.dlpack cimport (
+    DLManagedTensor, DLManagedTensorVersioned, DLPACK_FLAG_READ_ONLY, DLTensor, KDL_BFLOAT,
+    KDL_BOOL, KDL_COMPLEX, KDL_CUDA, KDL_CUDA_HOST, KDL_CUDA_MANAGED, KDL_FLOAT, KDL_INT, KDL_UINT,
+)
 from cyrt.runtime import memory as _memory
 from cyrt.runtime.memory cimport Memory, foreign_buffer
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state, foreign_state
-
-# dlpack.h of DLPack 1.1 (github.com/dmlc/dlpack), whose header comes in no wheel.
-cdef struct DLDevice:
-    int32_t device_type
-    int32_t device_id
-
-cdef struct DLDataType:
-    uint8_t code
-    uint8_t bits
-    uint16_t lanes
-
-cdef struct DLTensor:
-    void* data
-    DLDevice device
-    int32_t ndim
-    DLDataType dtype
-    int64_t* shape
-    int64_t* strides
-    uint64_t byte_offset
-
-cdef struct DLManagedTensor:
-    DLTensor dl_tensor
-    void* manager_ctx
-    void (*deleter)(DLManagedTensor*) noexcept
-
-cdef struct DLManagedTensorVersioned:
-    uint32_t major
-    uint32_t minor
-    void* manager_ctx
-    void (*deleter)(DLManagedTensorVersioned*) noexcept
-    uint64_t flags
-    DLTensor dl_tensor
-
-cdef enum:
-    KDL_CUDA = 2
-    KDL_CUDA_HOST = 3
-    KDL_CUDA_MANAGED = 13
-    DLPACK_FLAG_READ_ONLY = 1
 
 
 cpdef Memory as_buffer(obj, bint write):
@@ -85,10 +51,10 @@ cpdef Memory as_buffer(obj, bint write):
             raise
         interface = None
     if interface is not None:
-        return from_interface(obj, interface, write)
+        return from_interface(obj, interface, write, None)
     if hasattr(obj, "__dlpack__"):
         try:
-            return from_dlpack(obj, write)
+            return from_dlpack(obj, write, None)
         except (BufferError, RuntimeError) as error:
             raise ValueError(f"memory: {type(obj).__name__} does not hand it out: {error}") \
                 from None
@@ -97,21 +63,33 @@ cpdef Memory as_buffer(obj, bint write):
         f"cyrt.pointer(address, nbytes) or None, got {type(obj).__name__}")
 
 
-cdef size_t extent(shape, strides, size_t itemsize) except? 0:
-    """Bytes from the first element to the end of the last; ValueError for negative strides."""
-    cdef size_t span = itemsize
-    cdef Py_ssize_t count, step
+cdef tuple bounds(shape, strides, Py_ssize_t itemsize):
+    """The first byte, and the one after the last, relative to the first element's."""
+    cdef Py_ssize_t count, step, low = 0, high = itemsize
+    if 0 in shape:
+        return 0, 0
     if strides is None:
         for count in shape:
-            span *= count
-        return span
+            high *= count
+        return 0, high
     for count, step in zip(shape, strides):
-        if count == 0:
-            return 0
         if step < 0:
-            raise ValueError("memory: an array with negative strides has no single extent")
-        span += (count - 1) * step
-    return span
+            low += (count - 1) * step
+        else:
+            high += (count - 1) * step
+    return low, high
+
+
+cdef Memory memory_over(CUdeviceptr address, shape, strides, Py_ssize_t itemsize, str kind,
+                        int ordinal, StreamState* home, owner, list layout):
+    """`layout`: takes shape, strides in bytes, offset of the first element, kind and itemsize;
+    None: the memory is that from the first element on."""
+    low, high = bounds(shape, strides, itemsize)
+    if layout is None and low < 0:
+        raise ValueError("memory: an array with negative strides has no single extent")
+    if layout is not None:
+        layout += [tuple(shape), strides, -low, kind, itemsize]
+    return foreign_buffer(address + <Py_ssize_t>low, high - low, ordinal, home, owner)
 
 
 cdef int device_of_address(CUdeviceptr address) except -1:
@@ -128,28 +106,26 @@ cdef int device_of_address(CUdeviceptr address) except -1:
     return ordinal if ordinal >= 0 else current_ordinal()
 
 
-cdef Memory from_interface(obj, dict interface, bint write):
+cdef Memory from_interface(obj, dict interface, bint write, list layout):
     """CUDA array interface, version 3 (numba.readthedocs.io, cuda/cuda_array_interface)."""
     cdef CUdeviceptr address
     cdef int ordinal
     cdef StreamState* home
-    cdef size_t nbytes, itemsize
     address, read_only = interface["data"]
     if read_only and write:
         raise ValueError(f"memory: {type(obj).__name__} offers read-only memory, and the kernel's "
                          "parameter is written")
     typestr = interface["typestr"]
-    itemsize = int(typestr[2:])
-    nbytes = extent(interface["shape"], interface.get("strides"), itemsize)
     ordinal = device_of_address(address)
     stream = interface.get("stream")
     # No stream named: the producer asks for no wait by the protocol, but old ones mean the legacy
     # one; waiting for it is never wrong.
     home = foreign_state(ordinal, <CUstream><size_t>(stream if stream else 0))
-    return foreign_buffer(address, nbytes, ordinal, home, (obj, interface))
+    return memory_over(address, interface["shape"], interface.get("strides"), int(typestr[2:]),
+                       typestr[1], ordinal, home, (obj, interface), layout)
 
 
-cdef Memory from_dlpack(obj, bint write):
+cdef Memory from_dlpack(obj, bint write, list layout):
     """DLPack: the producer makes our stream wait for the data itself."""
     cdef StreamState* home
     cdef DLTensor* tensor
@@ -191,8 +167,23 @@ cdef Memory from_dlpack(obj, bint write):
         strides = [tensor.strides[i] * itemsize for i in range(tensor.ndim)]
     address = <CUdeviceptr>tensor.data + tensor.byte_offset
     # The capsule, unconsumed, keeps the tensor and frees it when it goes.
-    return foreign_buffer(address, extent(shape, strides, itemsize), ordinal, home,
-                          (obj, capsule))
+    return memory_over(address, shape, strides, itemsize, kinds.get(tensor.dtype.code, "?"),
+                       ordinal, home, (obj, capsule), layout)
+
+
+# The kinds of DLPack's type codes; "E": bfloat16.
+cdef dict kinds = {KDL_INT: "i", KDL_UINT: "u", KDL_FLOAT: "f", KDL_BFLOAT: "E",
+                   KDL_COMPLEX: "c", KDL_BOOL: "b"}
+
+
+cdef tuple tensor_of(obj):
+    cdef list layout = []
+    ensure_open()
+    if hasattr(obj, "__dlpack__"):
+        memory = from_dlpack(obj, False, layout)
+    else:
+        memory = from_interface(obj, obj.__cuda_array_interface__, False, layout)
+    return (memory, *layout)
 
 
 _memory.resolve_foreign = as_buffer

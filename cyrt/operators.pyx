@@ -1,0 +1,274 @@
+"""The operators and methods of arrays, as the class that Array is derived from."""
+
+cimport cython
+from cpython.number cimport PyIndex_Check
+from types import SimpleNamespace
+
+from cyrt.kernels.table cimport op_code
+from cyrt.runtime.memory cimport Memory
+
+# The functions that methods call, by name.
+functions = SimpleNamespace()
+
+cdef int ADD = op_code("add"), SUBTRACT = op_code("subtract"), MULTIPLY = op_code("multiply")
+cdef int DIVIDE = op_code("divide"), FLOOR_DIVIDE = op_code("floor_divide")
+cdef int REMAINDER = op_code("remainder"), POW = op_code("pow")
+cdef int AND = op_code("bitwise_and"), OR = op_code("bitwise_or"), XOR = op_code("bitwise_xor")
+cdef int LEFT = op_code("bitwise_left_shift"), RIGHT = op_code("bitwise_right_shift")
+cdef int EQUAL = op_code("equal"), NOT_EQUAL = op_code("not_equal")
+cdef int LESS = op_code("less"), LESS_EQUAL = op_code("less_equal")
+cdef int GREATER = op_code("greater"), GREATER_EQUAL = op_code("greater_equal")
+cdef int NEGATIVE = op_code("negative"), POSITIVE = op_code("positive"), ABS = op_code("abs")
+cdef int INVERT = op_code("bitwise_invert")
+
+
+@cython.no_gc
+cdef class Operators(Memory):
+    """The operators and methods of :class:`cyrt.Array`."""
+
+    __hash__ = None
+
+    def __add__(self, other):
+        return apply_binary(ADD, self, other, None)
+
+    def __radd__(self, other):
+        return apply_binary(ADD, other, self, None)
+
+    def __iadd__(self, other):
+        return apply_binary(ADD, self, other, self)
+
+    def __sub__(self, other):
+        return apply_binary(SUBTRACT, self, other, None)
+
+    def __rsub__(self, other):
+        return apply_binary(SUBTRACT, other, self, None)
+
+    def __isub__(self, other):
+        return apply_binary(SUBTRACT, self, other, self)
+
+    def __mul__(self, other):
+        return apply_binary(MULTIPLY, self, other, None)
+
+    def __rmul__(self, other):
+        return apply_binary(MULTIPLY, other, self, None)
+
+    def __imul__(self, other):
+        return apply_binary(MULTIPLY, self, other, self)
+
+    def __truediv__(self, other):
+        return apply_binary(DIVIDE, self, other, None)
+
+    def __rtruediv__(self, other):
+        return apply_binary(DIVIDE, other, self, None)
+
+    def __itruediv__(self, other):
+        return apply_binary(DIVIDE, self, other, self)
+
+    def __floordiv__(self, other):
+        return apply_binary(FLOOR_DIVIDE, self, other, None)
+
+    def __rfloordiv__(self, other):
+        return apply_binary(FLOOR_DIVIDE, other, self, None)
+
+    def __ifloordiv__(self, other):
+        return apply_binary(FLOOR_DIVIDE, self, other, self)
+
+    def __mod__(self, other):
+        return apply_binary(REMAINDER, self, other, None)
+
+    def __rmod__(self, other):
+        return apply_binary(REMAINDER, other, self, None)
+
+    def __imod__(self, other):
+        return apply_binary(REMAINDER, self, other, self)
+
+    def __divmod__(self, other):
+        return self // other, self % other
+
+    def __rdivmod__(self, other):
+        return other // self, other % self
+
+    def __pow__(self, other, modulus):
+        return NotImplemented if modulus is not None else apply_binary(POW, self, other, None)
+
+    def __rpow__(self, other, modulus):
+        return NotImplemented if modulus is not None else apply_binary(POW, other, self, None)
+
+    def __ipow__(self, other):
+        return apply_binary(POW, self, other, self)
+
+    def __and__(self, other):
+        return apply_binary(AND, self, other, None)
+
+    def __rand__(self, other):
+        return apply_binary(AND, other, self, None)
+
+    def __iand__(self, other):
+        return apply_binary(AND, self, other, self)
+
+    def __or__(self, other):
+        return apply_binary(OR, self, other, None)
+
+    def __ror__(self, other):
+        return apply_binary(OR, other, self, None)
+
+    def __ior__(self, other):
+        return apply_binary(OR, self, other, self)
+
+    def __xor__(self, other):
+        return apply_binary(XOR, self, other, None)
+
+    def __rxor__(self, other):
+        return apply_binary(XOR, other, self, None)
+
+    def __ixor__(self, other):
+        return apply_binary(XOR, self, other, self)
+
+    def __lshift__(self, other):
+        return apply_binary(LEFT, self, other, None)
+
+    def __rlshift__(self, other):
+        return apply_binary(LEFT, other, self, None)
+
+    def __ilshift__(self, other):
+        return apply_binary(LEFT, self, other, self)
+
+    def __rshift__(self, other):
+        return apply_binary(RIGHT, self, other, None)
+
+    def __rrshift__(self, other):
+        return apply_binary(RIGHT, other, self, None)
+
+    def __irshift__(self, other):
+        return apply_binary(RIGHT, self, other, self)
+
+    def __matmul__(self, other):
+        return functions.matmul(self, other) if isinstance(other, Operators) else NotImplemented
+
+    def __imatmul__(self, other):
+        functions.assign(self, functions.matmul(self, other))
+        return self
+
+    def __eq__(self, other):
+        return apply_binary(EQUAL, self, other, None)
+
+    def __ne__(self, other):
+        return apply_binary(NOT_EQUAL, self, other, None)
+
+    def __lt__(self, other):
+        return apply_binary(LESS, self, other, None)
+
+    def __le__(self, other):
+        return apply_binary(LESS_EQUAL, self, other, None)
+
+    def __gt__(self, other):
+        return apply_binary(GREATER, self, other, None)
+
+    def __ge__(self, other):
+        return apply_binary(GREATER_EQUAL, self, other, None)
+
+    def __neg__(self):
+        return apply_unary(NEGATIVE, self)
+
+    def __pos__(self):
+        return apply_unary(POSITIVE, self)
+
+    def __abs__(self):
+        return apply_unary(ABS, self)
+
+    def __invert__(self):
+        return apply_unary(INVERT, self)
+
+    def all(self, axis=None, *, keepdims=False):
+        """See :func:`cyrt.all`."""
+        return functions.all(self, axis=axis, keepdims=keepdims)
+
+    def any(self, axis=None, *, keepdims=False):
+        """See :func:`cyrt.any`."""
+        return functions.any(self, axis=axis, keepdims=keepdims)
+
+    def argmax(self, axis=None, *, keepdims=False):
+        """See :func:`cyrt.argmax`."""
+        return functions.argmax(self, axis=axis, keepdims=keepdims)
+
+    def argmin(self, axis=None, *, keepdims=False):
+        """See :func:`cyrt.argmin`."""
+        return functions.argmin(self, axis=axis, keepdims=keepdims)
+
+    def max(self, axis=None, *, keepdims=False):
+        """See :func:`cyrt.max`."""
+        return functions.max(self, axis=axis, keepdims=keepdims)
+
+    def min(self, axis=None, *, keepdims=False):
+        """See :func:`cyrt.min`."""
+        return functions.min(self, axis=axis, keepdims=keepdims)
+
+    def sum(self, axis=None, *, dtype=None, keepdims=False):
+        """See :func:`cyrt.sum`."""
+        return functions.sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
+
+    def prod(self, axis=None, *, dtype=None, keepdims=False):
+        """See :func:`cyrt.prod`."""
+        return functions.prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
+
+    def mean(self, axis=None, *, keepdims=False):
+        """See :func:`cyrt.mean`."""
+        return functions.mean(self, axis=axis, keepdims=keepdims)
+
+    def std(self, axis=None, *, correction=0, keepdims=False):
+        """See :func:`cyrt.std`."""
+        return functions.std(self, axis=axis, correction=correction, keepdims=keepdims)
+
+    def var(self, axis=None, *, correction=0, keepdims=False):
+        """See :func:`cyrt.var`."""
+        return functions.var(self, axis=axis, correction=correction, keepdims=keepdims)
+
+    def astype(self, dtype, *, copy=True, device=None):
+        """See :func:`cyrt.astype`."""
+        return functions.astype(self, dtype, copy=copy, device=device)
+
+    def clip(self, min=None, max=None):
+        """See :func:`cyrt.clip`."""
+        return functions.clip(self, min, max)
+
+    def conj(self):
+        """See :func:`cyrt.conj`."""
+        return functions.conj(self)
+
+    def copy(self):
+        """A dense copy, in C order."""
+        return functions.copy(self)
+
+    def fill(self, value):
+        """Write one number into all elements."""
+        functions.assign(self, value)
+
+    def flatten(self):
+        """A one-dimensional copy, in C order."""
+        return functions.reshape(self, (-1,), copy=True)
+
+    def ravel(self):
+        """One-dimensional, in C order; a view where strides allow."""
+        return functions.reshape(self, (-1,))
+
+    def reshape(self, *shape, copy=None):
+        """See :func:`cyrt.reshape`; the shape as a tuple or as several ints."""
+        return functions.reshape(self, shape[0] if len(shape) == 1 else shape, copy=copy)
+
+    def round(self):
+        """See :func:`cyrt.round`: to the nearest integer, halves to the even one."""
+        return functions.round(self)
+
+    def squeeze(self, axis=None):
+        """See :func:`cyrt.squeeze`; every axis of size 1 where left out."""
+        return functions.squeeze(self, axis)
+
+    def to_device(self, device, /, *, stream=None):
+        """The array on a device (itself where it is there), or ``"cpu"``: a NumPy array."""
+        return functions.to_device(self, device, stream=stream)
+
+    def transpose(self, *axes):
+        """A view with the dimensions in the order of the axes; reversed where left out."""
+        if len(axes) == 1 and not PyIndex_Check(axes[0]):
+            axes = axes[0]
+        return functions.permute_dims(self, tuple(axes)) if axes else self.T

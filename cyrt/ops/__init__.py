@@ -1,0 +1,1 @@
+"""Functions of arrays, one file a family."""

@@ -1,0 +1,41 @@
+"""Arguments that many functions take: axes, arrays."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+from cyrt.ndarray import Array
+
+
+def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:
+    """An axis counted from 0; numpy.exceptions.AxisError where there is none of that number."""
+    try:
+        found = index(axis)
+    except TypeError:
+        raise TypeError(f"{name}: expected an int, got {type(axis).__name__}") from None
+    if not -ndim <= found < ndim:
+        from numpy.exceptions import AxisError
+
+        raise AxisError(found, ndim)
+    return found % ndim
+
+
+def axes_of(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
+    """Axes counted from 0: all for None, else an int's or a tuple's; ValueError for one twice."""
+    if axis is None:
+        return tuple(range(ndim))
+    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    found = tuple(axis_of(each, ndim, name) for each in given)
+    if len(set(found)) != len(found):
+        raise ValueError(f"{name}: {axis} names an axis twice, of {ndim}")
+    return found
+
+
+def check_array(x: Any, name: str) -> Array:
+    """An Array; TypeError names what was given instead."""
+    if isinstance(x, Array):
+        return x
+    advice = "; cyrt.asarray() copies it to the device" if hasattr(x, "__array__") else ""
+    raise TypeError(
+        f"{name}: expected an Array, got {type(x).__module__}.{type(x).__name__}{advice}")

@@ -1,0 +1,428 @@
+"""Operations element by element: broadcasting, promotion, ``out=``."""
+
+from libc.string cimport memset
+
+import numpy as np
+
+from cyrt cimport operators
+from cyrt.dtypes import DTYPES
+from cyrt.graph.recorder cimport encoder_of
+from cyrt.kernels import catalogue
+from cyrt.kernels.dispatch cimport record_elementwise
+from cyrt.kernels.space cimport MAX_NDIM
+from cyrt.kernels.table cimport Operand, op_code
+from cyrt.ndarray cimport (
+    Array, device_of, new_array_on, overlaps, set_operand, shape_of,
+)
+from cyrt.ops.copy cimport assign_array, broadcast_steps, cast, check_writable
+from cyrt.ops.promotion cimport (
+    BOOL, FLOAT32, NUM_DTYPES, code_of_number, is_number, kinds, plain, promote, promote_number,
+    put_number, same_kind,
+)
+from cyrt.runtime.memory cimport live_block
+from cyrt.runtime.state cimport StreamState
+from cyrt.runtime.stream cimport current_state
+
+cdef enum:
+    MAX_OPS = 256
+
+# Element type of the result of an operation on a type; -1: there is no kernel.
+cdef signed char[MAX_OPS][NUM_DTYPES] outputs
+cdef int WHERE = op_code("where"), CLIP = op_code("clip")
+cdef int MAXIMUM = op_code("maximum"), MINIMUM = op_code("minimum")
+cdef int num_ops = len(catalogue.OPS)
+
+
+def _fill_outputs():
+    if num_ops > MAX_OPS:
+        raise RuntimeError(f"{num_ops} operations, {MAX_OPS} are provided for")
+    memset(outputs, -1, sizeof(outputs))
+    codes = {name: code for code, name in enumerate(catalogue.OPS)}
+    types = {each.name: each.code for each in DTYPES}
+    for row in catalogue.ROWS:
+        if row.family in ("unary", "binary", "ternary"):
+            outputs[<int>codes[row.op]][<int>types[row.dtype]] = types[row.output]
+
+
+_fill_outputs()
+
+
+cdef int refuse_type(int op, int code) except -1:
+    name = catalogue.OPS[op]
+    takes = ", ".join(str(DTYPES[i]) for i in range(NUM_DTYPES) if outputs[op][i] >= 0)
+    raise TypeError(f"{name}: not for {DTYPES[code]}; it takes {takes}")
+
+
+cdef inline int compute_type(int op, int code) except -1:
+    """The type that an operation computes in: integers become floats where it has no integers."""
+    if outputs[op][code] >= 0:
+        return code
+    if (kinds[code] == c"i" or kinds[code] == c"u" or kinds[code] == c"b") \
+            and outputs[op][FLOAT32] >= 0:
+        for i in range(NUM_DTYPES):
+            if kinds[i] == c"i" and outputs[op][i] >= 0:
+                return refuse_type(op, code)
+        return FLOAT32
+    return refuse_type(op, code)
+
+
+cdef int refuse_operand(str name, object value) except -1:
+    advice = "; cyrt.asarray() copies it to the device" if isinstance(value, np.ndarray) else ""
+    raise TypeError(f"{name}: expected an Array or a number, got "
+                    f"{type(value).__module__}.{type(value).__name__}{advice}")
+
+
+cdef int refuse_devices(int op, int a, int b) except -1:
+    raise ValueError(f"{catalogue.OPS[op]}: its operands are on the devices {a} and {b}; "
+                     "to_device() moves arrays")
+
+
+cdef int refuse_broadcast(int op, list operands) except -1:
+    shapes = " and ".join(str(shape_of(<Array>each)) for each in operands if
+                          isinstance(each, Array))
+    raise ValueError(f"{catalogue.OPS[op]}: shapes {shapes} do not broadcast")
+
+
+cdef int join_shapes(int op, list operands, long long* dims) except -1:
+    """The shape that all broadcast to."""
+    cdef Array x
+    cdef int ndim = 0, d, own
+    for each in operands:
+        if isinstance(each, Array):
+            ndim = max(ndim, (<Array>each).ndim_)
+    for d in range(ndim):
+        dims[d] = 1
+    for each in operands:
+        if not isinstance(each, Array):
+            continue
+        x = <Array>each
+        for own in range(x.ndim_):
+            d = own + ndim - x.ndim_
+            if dims[d] == 1:
+                dims[d] = x.dims[own]
+            elif x.dims[own] != 1 and x.dims[own] != dims[d]:
+                refuse_broadcast(op, operands)
+    return ndim
+
+
+cdef Array check_out(int op, object out, int code, int ndim, const long long* dims):
+    cdef Array target
+    cdef int d
+    if not isinstance(out, Array):
+        raise TypeError(f"{catalogue.OPS[op]}: out: expected an Array, got {type(out).__name__}")
+    target = <Array>out
+    for d in range(ndim):
+        if target.ndim_ != ndim or target.dims[d] != dims[d]:
+            break
+    else:
+        if target.ndim_ == ndim:
+            if not same_kind(code, target.code):
+                raise TypeError(f"{catalogue.OPS[op]}: a result of {DTYPES[code]} cannot be "
+                                f"written into {DTYPES[target.code]}")
+            check_writable(target)
+            return target
+    shape = tuple([dims[i] for i in range(ndim)])
+    raise ValueError(f"{catalogue.OPS[op]}: the result has shape {shape}, it cannot be written "
+                     f"into shape {shape_of(target)}")
+
+
+cdef bint reads_elsewhere(Array out, Array x, const long long* steps) noexcept:
+    """Whether an element of x may be written before it is read, for another element."""
+    cdef int d
+    if not overlaps(out, x):
+        return False
+    if out.address != x.address or out.code != x.code:
+        return True
+    for d in range(out.ndim_):
+        if out.dims[d] != 1 and out.steps[d] != steps[d]:
+            return True
+    return False
+
+
+cdef Array perform(int op, int code, int result, list operands, list types, Array out):
+    """Any operation: operands are Arrays and numbers, `types` their element types."""
+    cdef long long[MAX_NDIM] dims
+    cdef long long[3][MAX_NDIM] steps
+    cdef Operand[4] raw
+    cdef Array x, target
+    cdef StreamState* stream
+    cdef int i, ndim, ordinal = -1
+    cdef bint aside = False
+    memset(raw, 0, sizeof(raw))
+    ndim = join_shapes(op, operands, dims)
+    for i, each in enumerate(operands):
+        if isinstance(each, Array):
+            x = <Array>each
+            if ordinal < 0:
+                ordinal = device_of(x)
+            elif device_of(x) != ordinal:
+                refuse_devices(op, ordinal, device_of(x))
+        else:
+            put_number(types[i], each, raw[i + 1].value)
+    if out is not None:
+        out = check_out(op, out, result, ndim, dims)
+        if device_of(out) != ordinal:
+            refuse_devices(op, ordinal, device_of(out))
+    for i, each in enumerate(operands):
+        if isinstance(each, Array):
+            x = cast(<Array>each, types[i])
+            operands[i] = x
+            broadcast_steps(x, ndim, dims, steps[i])
+            set_operand(&raw[i + 1], x)
+            if not (x.dense and x.ndim_ == ndim and same_dims(x, dims)):
+                raw[i + 1].strides = steps[i]
+            if out is not None:
+                aside = aside or reads_elsewhere(out, x, steps[i])
+    stream = current_state(ordinal)
+    target = out
+    if out is None or out.code != result or aside:
+        target = new_array_on(stream, result, ndim, dims)
+    set_operand(&raw[0], target)
+    record_elementwise(encoder_of(stream), op, code, raw, ndim, dims)
+    if out is not None and target is not out:
+        assign_array(out, target)
+        return out
+    return target
+
+
+cdef inline bint same_dims(Array x, const long long* dims) noexcept:
+    cdef int d
+    for d in range(x.ndim_):
+        if x.dims[d] != dims[d]:
+            return False
+    return True
+
+
+cdef Array unary(int op, Array x, Array out):
+    cdef Operand[2] raw
+    cdef StreamState* stream
+    cdef Array target
+    cdef int code = compute_type(op, x.code)
+    if not x.dense or code != x.code or out is not None:
+        return perform(op, code, outputs[op][code], [x], [code], out)
+    stream = current_state(live_block(x).ordinal)
+    target = new_array_on(stream, outputs[op][code], x.ndim_, x.dims)
+    set_operand(&raw[0], target)
+    set_operand(&raw[1], x)
+    record_elementwise(encoder_of(stream), op, code, raw, 1, &x.count)
+    return target
+
+
+cdef inline bint alike(Array x, Array y) noexcept:
+    return x.code == y.code and x.dense and y.dense and x.ndim_ == y.ndim_ \
+        and same_dims(x, y.dims)
+
+
+cdef object binary(int op, object a, object b, Array out):
+    cdef Operand[3] raw
+    cdef StreamState* stream
+    cdef Array x, y, target
+    cdef int code, ordinal
+    if type(a) is Array:
+        x = <Array>a
+        if type(b) is Array:
+            y = <Array>b
+            if out is None and alike(x, y) and outputs[op][x.code] >= 0:
+                ordinal = live_block(x).ordinal
+                if live_block(y).ordinal != ordinal:
+                    refuse_devices(op, ordinal, live_block(y).ordinal)
+                stream = current_state(ordinal)
+                target = new_array_on(stream, outputs[op][x.code], x.ndim_, x.dims)
+                set_operand(&raw[0], target)
+                set_operand(&raw[1], x)
+                set_operand(&raw[2], y)
+                record_elementwise(encoder_of(stream), op, x.code, raw, 1, &x.count)
+                return target
+            code = promote(x.code, y.code)
+        elif is_number(b):
+            code = promote_number(x.code, plain(b))
+            if out is None and x.dense and code == x.code and outputs[op][code] >= 0:
+                stream = current_state(live_block(x).ordinal)
+                raw[2].buffer = NULL
+                put_number(code, b, raw[2].value)
+                target = new_array_on(stream, outputs[op][code], x.ndim_, x.dims)
+                set_operand(&raw[0], target)
+                set_operand(&raw[1], x)
+                record_elementwise(encoder_of(stream), op, code, raw, 1, &x.count)
+                return target
+        else:
+            return foreign_operand(op, b)
+    elif is_number(a):
+        code = promote_number((<Array>b).code, plain(a))
+    else:
+        return foreign_operand(op, a)
+    code = compute_type(op, code)
+    return perform(op, code, outputs[op][code], [a, b], [code, code], out)
+
+
+cdef object foreign_operand(int op, object value):
+    """Another type may know what to do with an Array; NumPy's does not."""
+    if isinstance(value, np.ndarray):
+        refuse_operand(catalogue.OPS[op], value)
+    return NotImplemented
+
+
+cdef object apply_unary(int op, object x):
+    return unary(op, <Array>x, None)
+
+
+cdef object apply_binary(int op, object a, object b, object target):
+    return binary(op, a, b, <Array>target)
+
+
+operators.apply_unary = apply_unary
+operators.apply_binary = apply_binary
+
+
+cdef class Elementwise:
+    """A function of arrays, element by element.
+
+    Operands broadcast, and are cast to the type that :func:`cyrt.result_type` gives of them;
+    Python and NumPy numbers are weak.
+
+    Parameters
+    ----------
+    *operands : Array or number
+        At least one Array.
+    out : Array, optional
+        Takes the result; of its shape, and of a type that its kind may be written into.
+
+    Returns
+    -------
+    Array
+        Of the operands' joint shape; ``out`` where given.
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not broadcast, arrays of two devices.
+    TypeError
+        A type that the function does not take, types that do not promote, a NumPy array.
+    OverflowError
+        An int out of range of the type.
+    """
+
+    cdef int op, count
+    cdef readonly str __name__
+    cdef readonly str __doc__
+    cdef readonly object __signature__
+    cdef dict __dict__
+
+    def __init__(self, str name, int count, str doc):
+        import inspect
+
+        self.op = op_code(name)
+        self.count = count
+        self.__name__ = name
+        self.__doc__ = doc
+        names = ("x",) if count == 1 else ("x1", "x2")
+        self.__signature__ = inspect.Signature([
+            *(inspect.Parameter(each, inspect.Parameter.POSITIONAL_ONLY) for each in names),
+            inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)])
+
+    def __call__(self, *operands, out=None):
+        if len(operands) != self.count:
+            raise TypeError(f"{self.__name__}() takes {self.count} positional arguments, got "
+                            f"{len(operands)}")
+        if out is not None and not isinstance(out, Array):
+            raise TypeError(f"{self.__name__}: out: expected an Array, got {type(out).__name__}")
+        if self.count == 1:
+            if not isinstance(operands[0], Array):
+                refuse_argument(self.__name__, operands[0])
+            return unary(self.op, operands[0], out)
+        a, b = operands
+        if isinstance(a, Array) or isinstance(b, Array):
+            result = binary(self.op, a, b, out)
+            if result is not NotImplemented:
+                return result
+            if isinstance(a, Array):
+                a = b
+        refuse_argument(self.__name__, a)
+
+    def __repr__(self):
+        return f"<function cyrt.{self.__name__}>"
+
+    def __reduce__(self):
+        return self.__name__
+
+
+cdef int refuse_argument(str name, object value) except -1:
+    if is_number(value):
+        raise TypeError(f"{name}: expected an Array, got only numbers: {value!r}")
+    return refuse_operand(name, value)
+
+
+def where(condition, x1, x2, /):
+    """Elements of x1 where the condition holds, of x2 elsewhere.
+
+    Parameters
+    ----------
+    condition : Array
+        Of type bool.
+    x1, x2 : Array or number
+
+    Returns
+    -------
+    Array
+        Of the joint shape, and of the type that x1 and x2 promote to.
+    """
+    cdef Array mask
+    cdef int code
+    for each in (condition, x1, x2):
+        if not (isinstance(each, Array) or is_number(each)):
+            refuse_operand("where", each)
+    if not isinstance(condition, Array):
+        raise TypeError(f"where: condition: expected an Array, got {type(condition).__name__}")
+    mask = condition
+    if mask.code != BOOL:
+        raise TypeError(f"where: condition: expected an Array of bool, got {DTYPES[mask.code]}")
+    code = joint_code(x1, x2)
+    return perform(WHERE, code, code, [condition, x1, x2], [BOOL, code, code], None)
+
+
+cdef int joint_code(object a, object b) except -1:
+    if isinstance(a, Array):
+        if isinstance(b, Array):
+            return promote((<Array>a).code, (<Array>b).code)
+        return promote_number((<Array>a).code, plain(b))
+    if isinstance(b, Array):
+        return promote_number((<Array>b).code, plain(a))
+    return promote_number(code_of_number(plain(a)), plain(b))
+
+
+def clip(x, /, min=None, max=None, *, out=None):
+    """Elements held between two bounds; the upper one wins where they cross.
+
+    Parameters
+    ----------
+    x : Array
+        Of a real type.
+    min, max : Array or number, optional
+        No bound where left out.
+
+    Returns
+    -------
+    Array
+        Of the joint shape; of x's type.
+    """
+    cdef Array array
+    if not isinstance(x, Array):
+        refuse_argument("clip", x)
+    array = x
+    bounds = [each for each in (min, max) if each is not None]
+    for each in bounds:
+        if isinstance(each, Array):
+            if kinds[(<Array>each).code] == c"f" and kinds[array.code] != c"f":
+                raise TypeError(f"clip: bounds of {DTYPES[(<Array>each).code]} for an array of "
+                                f"{DTYPES[array.code]}")
+        elif not is_number(each):
+            refuse_operand("clip", each)
+    if outputs[CLIP][array.code] < 0:
+        refuse_type(CLIP, array.code)
+    if len(bounds) == 2:
+        op = CLIP
+    elif bounds:
+        op = MAXIMUM if max is None else MINIMUM
+    else:
+        return unary(op_code("positive"), array, out)
+    return perform(op, array.code, array.code, [x, *bounds], [array.code] * (1 + len(bounds)), out)

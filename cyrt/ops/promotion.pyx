@@ -1,0 +1,249 @@
+"""Which element type an operation computes in, and numbers in it."""
+
+from cpython.bool cimport PyBool_Check
+from cpython.complex cimport PyComplex_AsCComplex, PyComplex_Check
+from cpython.float cimport PyFloat_Check, PyFloat_CheckExact
+from cpython.long cimport PyLong_Check, PyLong_CheckExact
+from libc.math cimport copysign, isinf, isnan
+from libc.string cimport memcpy
+
+import numpy as np
+
+from cyrt.dtypes import DEFAULTS, DTYPES, DType
+from cyrt.dtypes import dtype as _dtype
+from cyrt.ndarray cimport Array
+
+cdef extern from "Python.h":
+    int PyFloat_Pack2(double x, char* p, int le) except -1
+
+cdef dict codes = {each.name: each.code for each in DTYPES}
+cdef int FLOAT16 = codes["float16"], BFLOAT16 = codes["bfloat16"]
+cdef int COMPLEX64 = codes["complex64"], COMPLEX128 = codes["complex128"]
+assert len(DTYPES) == NUM_DTYPES
+assert codes["bool"] == BOOL and codes["float32"] == FLOAT32 and codes["float64"] == FLOAT64
+cdef int DEFAULT_INT = DEFAULTS["i"].code, DEFAULT_FLOAT = DEFAULTS["f"].code
+cdef int DEFAULT_COMPLEX = DEFAULTS["c"].code
+
+
+cdef int pair(a, b):
+    """The standard's table; beyond it, an integer with a float is that float."""
+    if a.kind == b.kind:
+        if {a.name, b.name} == {"float16", "bfloat16"}:
+            return FLOAT32
+        return a.code if a.itemsize >= b.itemsize else b.code
+    order = "buifc"
+    if order.index(a.kind) > order.index(b.kind):
+        a, b = b, a
+    if a.kind == "u" and b.kind == "i":
+        if a.itemsize < b.itemsize:
+            return b.code
+        return -1 if a.itemsize == 8 else codes[f"int{16 * a.itemsize}"]
+    if a.kind == "f" and b.kind == "c":
+        return COMPLEX128 if a.itemsize == 8 else b.code
+    return b.code
+
+
+for _a in DTYPES:
+    kinds[_a.code] = ord(_a.kind)
+    for _b in DTYPES:
+        promoted[<int>_a.code][<int>_b.code] = pair(_a, _b)
+
+
+cdef int promote(int a, int b) except -1:
+    if promoted[a][b] < 0:
+        raise TypeError(f"{DTYPES[a]} and {DTYPES[b]} have no common type; cast one with astype()")
+    return promoted[a][b]
+
+
+cdef bint is_number(object value):
+    return PyFloat_CheckExact(value) or PyLong_CheckExact(value) \
+        or isinstance(value, (bool, int, float, complex, np.generic))
+
+
+cdef object plain(object value):
+    return value.item() if isinstance(value, np.generic) else value
+
+
+cdef int promote_number(int code, object value) except -1:
+    if PyBool_Check(value):
+        return code
+    if PyLong_Check(value):
+        return DEFAULT_INT if kinds[code] == c"b" else code
+    if PyFloat_Check(value):
+        return code if kinds[code] == c"f" or kinds[code] == c"c" else DEFAULT_FLOAT
+    if PyComplex_Check(value):
+        if kinds[code] == c"c":
+            return code
+        return COMPLEX128 if code == FLOAT64 else DEFAULT_COMPLEX
+    raise TypeError(f"expected a number, got {type(value).__name__}")
+
+
+cdef int code_of_number(object value) except -1:
+    return promote_number(BOOL, value)
+
+
+cdef int rank(int code) noexcept:
+    if kinds[code] == c"b":
+        return 0
+    if kinds[code] == c"u":
+        return 1
+    if kinds[code] == c"i":
+        return 2
+    return 3 if kinds[code] == c"f" else 4
+
+
+cdef bint same_kind(int code, int target) noexcept:
+    return rank(code) <= rank(target)
+
+
+cdef int put_real(int code, double number, char* target) except -1:
+    cdef float single
+    cdef unsigned int word
+    cdef unsigned short half
+    if code == FLOAT64 or code == COMPLEX128:
+        memcpy(target, &number, 8)
+        return 0
+    single = <float>number          # out of range: an infinity
+    if code == FLOAT16:
+        if isnan(number) or isinf(number) or -65520 < number < 65520:
+            PyFloat_Pack2(number, target, 1)
+        else:
+            half = 0x7c00 if number > 0 else 0xfc00
+            memcpy(target, &half, 2)
+    elif code == BFLOAT16:
+        memcpy(&word, &single, 4)
+        if isnan(number):
+            half = <unsigned short>(word >> 16 | 0x40)
+        else:                       # to the nearest, ties to even
+            half = <unsigned short>((word + 0x7fff + (word >> 16 & 1)) >> 16)
+        memcpy(target, &half, 2)
+    else:
+        memcpy(target, &single, 4)
+    return 0
+
+
+cdef int put_whole(int code, object value, unsigned long long* bits) except -1:
+    cdef int nbytes = DTYPES[code].itemsize
+    cdef bint signed = kinds[code] == c"i"
+    if PyFloat_Check(value):
+        if isnan(value) or isinf(value):
+            raise ValueError(f"cannot convert {value} to {DTYPES[code]}")
+    elif PyComplex_Check(value):
+        raise TypeError(f"cannot convert the complex number {value} to {DTYPES[code]}")
+    value = int(value)
+    try:
+        raw = value.to_bytes(nbytes, "little", signed=signed)
+    except OverflowError:
+        raise OverflowError(f"the integer {value} is out of range of {DTYPES[code]}") from None
+    memcpy(bits, <const char*>raw, nbytes)
+    return 0
+
+
+cdef int put_number(int code, object value, unsigned long long* bits) except -1:
+    cdef Py_complex number
+    bits[0] = bits[1] = 0
+    if PyFloat_CheckExact(value) and kinds[code] == c"f":
+        return put_real(code, <double>value, <char*>bits)
+    value = plain(value)
+    if kinds[code] == c"b":
+        bits[0] = 1 if value else 0
+    elif kinds[code] == c"i" or kinds[code] == c"u":
+        put_whole(code, value, bits)
+    elif kinds[code] == c"f":
+        if PyComplex_Check(value):
+            raise TypeError(f"cannot convert the complex number {value} to {DTYPES[code]}")
+        try:
+            put_real(code, <double>value, <char*>bits)
+        except OverflowError:       # an int beyond a double
+            put_real(code, copysign(float("inf"), 1 if value > 0 else -1), <char*>bits)
+    else:
+        number = PyComplex_AsCComplex(value)
+        put_real(code, number.real, <char*>bits)
+        put_real(code, number.imag, <char*>bits + (8 if code == COMPLEX128 else 4))
+    return 0
+
+
+def result_type(*arrays_and_dtypes):
+    """The element type that an operation on all of them computes in.
+
+    Parameters
+    ----------
+    *arrays_and_dtypes : Array, DType, what :func:`cyrt.dtypes.dtype` takes, or Python number
+        At least one that is no number.
+
+    Returns
+    -------
+    DType
+        By the standard's promotion table (data-apis.org/array-api, Type Promotion Rules). Beyond
+        it: an integer with a float gives that float, bool gives the other.
+
+    Raises
+    ------
+    TypeError
+        Two have no common type, such as int64 and uint64.
+    """
+    cdef int code = -1
+    numbers = []
+    for each in arrays_and_dtypes:
+        if isinstance(each, Array):
+            other = (<Array>each).code
+        elif is_number(each):
+            numbers.append(plain(each))
+            continue
+        else:
+            other = _dtype(each).code
+        code = other if code < 0 else promote(code, other)
+    if code < 0:
+        raise ValueError("result_type: expected at least one array or element type, got "
+                         f"{arrays_and_dtypes}")
+    for each in numbers:
+        code = promote_number(code, each)
+    return DTYPES[code]
+
+
+def can_cast(from_, to, /):
+    """Whether every value of a type is one of the other.
+
+    Parameters
+    ----------
+    from_ : DType or Array
+    to : DType
+
+    Returns
+    -------
+    bool
+    """
+    source = from_.dtype if isinstance(from_, Array) else _dtype(from_)
+    return bool(np.can_cast(source.numpy, _dtype(to).numpy))
+
+
+def isdtype(dtype, kind):
+    """Whether an element type is of a kind.
+
+    Parameters
+    ----------
+    dtype : DType
+    kind : DType, str or tuple of these
+        ``"bool"``, ``"signed integer"``, ``"unsigned integer"``, ``"integral"``,
+        ``"real floating"``, ``"complex floating"``, ``"numeric"``.
+
+    Raises
+    ------
+    ValueError
+        There is no such kind.
+    """
+    found = _dtype(dtype)
+    for each in kind if isinstance(kind, tuple) else (kind,):
+        if isinstance(each, DType):
+            if each is found:
+                return True
+        elif not isinstance(each, str) or each not in KINDS:
+            raise ValueError(f"isdtype: expected a DType or one of {', '.join(KINDS)}, got "
+                             f"{each!r}")
+        elif found.kind in KINDS[each]:
+            return True
+    return False
+
+
+KINDS = {"bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu",
+         "real floating": "f", "complex floating": "c", "numeric": "iufc"}

@@ -1,0 +1,48 @@
+# dlpack.h of DLPack 1.1 (github.com/dmlc/dlpack), whose header comes in no wheel.
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+cdef struct DLDevice:
+    int32_t device_type
+    int32_t device_id
+
+cdef struct DLDataType:
+    uint8_t code
+    uint8_t bits
+    uint16_t lanes
+
+cdef struct DLTensor:
+    void* data
+    DLDevice device
+    int32_t ndim
+    DLDataType dtype
+    int64_t* shape
+    int64_t* strides
+    uint64_t byte_offset
+
+cdef struct DLManagedTensor:
+    DLTensor dl_tensor
+    void* manager_ctx
+    void (*deleter)(DLManagedTensor*) noexcept
+
+cdef struct DLManagedTensorVersioned:
+    uint32_t major
+    uint32_t minor
+    void* manager_ctx
+    void (*deleter)(DLManagedTensorVersioned*) noexcept
+    uint64_t flags
+    DLTensor dl_tensor
+
+cdef enum:
+    KDL_CPU = 1
+    KDL_CUDA = 2
+    KDL_CUDA_HOST = 3
+    KDL_CUDA_MANAGED = 13
+    DLPACK_FLAG_READ_ONLY = 1
+    DLPACK_FLAG_COPIED = 2
+    KDL_INT = 0
+    KDL_UINT = 1
+    KDL_FLOAT = 2
+    KDL_BFLOAT = 4
+    KDL_COMPLEX = 5
+    KDL_BOOL = 6

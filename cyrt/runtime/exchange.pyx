@@ -1,0 +1,126 @@
+# C-level functions only: see exchange.pxd.
+"""Handing memory out as other libraries' arrays: DLPack and the CUDA array interface."""
+
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport int64_t, uint8_t
+from libc.stdlib cimport calloc, free
+
+from cyrt.driver.cuda cimport CUstream
+from cyrt.runtime.dlpack cimport (
+    DLManagedTensor, DLManagedTensorVersioned, DLPACK_FLAG_COPIED, DLTensor, KDL_BFLOAT, KDL_BOOL,
+    KDL_COMPLEX, KDL_CUDA, KDL_FLOAT, KDL_INT, KDL_UINT,
+)
+from cyrt.runtime.memory cimport Memory, export_address, live_block
+from cyrt.runtime.state cimport Block
+from cyrt.runtime.stream cimport foreign_state, order_after
+
+cdef extern from "Python.h":
+    bint Py_IsInitialized() nogil
+
+
+cdef void drop_owner(void* owner) noexcept nogil:
+    if owner != NULL and Py_IsInitialized():
+        with gil:
+            Py_DECREF(<object>owner)
+
+
+cdef void delete_plain(DLManagedTensor* tensor) noexcept nogil:
+    drop_owner(tensor.manager_ctx)
+    free(tensor)
+
+
+cdef void delete_versioned(DLManagedTensorVersioned* tensor) noexcept nogil:
+    drop_owner(tensor.manager_ctx)
+    free(tensor)
+
+
+cdef void drop_plain(object capsule) noexcept:
+    """The capsule goes; one that was consumed has another name."""
+    cdef DLManagedTensor* tensor
+    if PyCapsule_IsValid(capsule, b"dltensor"):
+        tensor = <DLManagedTensor*>PyCapsule_GetPointer(capsule, b"dltensor")
+        tensor.deleter(tensor)
+
+
+cdef void drop_versioned(object capsule) noexcept:
+    cdef DLManagedTensorVersioned* tensor
+    if PyCapsule_IsValid(capsule, b"dltensor_versioned"):
+        tensor = <DLManagedTensorVersioned*>PyCapsule_GetPointer(capsule, b"dltensor_versioned")
+        tensor.deleter(tensor)
+
+
+cdef int order_consumer(Block* block, stream) except -1:
+    """The stream of the consumer waits; the legacy one does already, since the address is out."""
+    cdef CUstream handle
+    if stream is None or stream == 1 or stream == -1:
+        return 0
+    if isinstance(stream, bool) or not isinstance(stream, int):
+        raise TypeError(f"__dlpack__: stream: expected an int or None, got {stream!r}")
+    if stream == 0 or stream < -1:
+        raise ValueError(f"__dlpack__: stream: expected -1, 1, 2 or a stream's handle, got "
+                         f"{stream}")
+    handle = <CUstream><size_t>stream
+    if handle != block.home.handle and not block.home.idle:
+        order_after(foreign_state(block.ordinal, handle), block.home)
+    return 0
+
+
+cdef void describe(DLTensor* tensor, void* trailer, Memory owner, int ndim, const long long* dims,
+                   const long long* steps, uint8_t code, int itemsize, int ordinal) noexcept:
+    cdef int d
+    tensor.data = <void*>owner.address
+    tensor.device.device_type = KDL_CUDA
+    tensor.device.device_id = ordinal
+    tensor.ndim = ndim
+    tensor.dtype.code = code
+    tensor.dtype.bits = <uint8_t>(8 * itemsize)
+    tensor.dtype.lanes = 1
+    tensor.shape = <int64_t*>trailer
+    tensor.strides = tensor.shape + ndim
+    for d in range(ndim):
+        tensor.shape[d] = dims[d]
+        tensor.strides[d] = steps[d]
+
+
+cdef object capsule_of(Memory owner, int ndim, const long long* dims, const long long* steps,
+                       str kind, bint brain_float, int itemsize, stream, max_version, bint copied):
+    cdef DLManagedTensor* plain
+    cdef DLManagedTensorVersioned* versioned
+    cdef Block* block = live_block(owner)
+    cdef size_t trailer = 2 * ndim * sizeof(int64_t)
+    cdef uint8_t code = KDL_BFLOAT if brain_float else {
+        "b": KDL_BOOL, "i": KDL_INT, "u": KDL_UINT, "f": KDL_FLOAT, "c": KDL_COMPLEX}[kind]
+    export_address(owner)
+    order_consumer(block, stream)
+    if max_version is None or max_version[0] < 1:
+        plain = <DLManagedTensor*>calloc(1, sizeof(DLManagedTensor) + trailer)
+        if plain == NULL:
+            raise MemoryError()
+        describe(&plain.dl_tensor, plain + 1, owner, ndim, dims, steps, code, itemsize,
+                 block.ordinal)
+        plain.deleter = delete_plain
+        capsule = PyCapsule_New(plain, b"dltensor", <void (*)(object) noexcept>drop_plain)
+        plain.manager_ctx = <void*>owner
+    else:
+        versioned = <DLManagedTensorVersioned*>calloc(
+            1, sizeof(DLManagedTensorVersioned) + trailer)
+        if versioned == NULL:
+            raise MemoryError()
+        versioned.major = 1
+        versioned.minor = 1
+        versioned.flags = DLPACK_FLAG_COPIED if copied else 0
+        describe(&versioned.dl_tensor, versioned + 1, owner, ndim, dims, steps, code, itemsize,
+                 block.ordinal)
+        versioned.deleter = delete_versioned
+        capsule = PyCapsule_New(versioned, b"dltensor_versioned",
+                                <void (*)(object) noexcept>drop_versioned)
+        versioned.manager_ctx = <void*>owner
+    Py_INCREF(owner)
+    return capsule
+
+
+cdef dict interface_of(Memory owner, tuple shape, strides, str typestr):
+    # The legacy stream waits for what cyrt does with handed out memory, always.
+    return {"shape": shape, "typestr": typestr, "data": (export_address(owner), False),
+            "strides": strides, "version": 3, "stream": 1}
