@@ -1,7 +1,8 @@
 # The n-d array: shape, strides and element type over memory.
 #
 # INVARIANTS
-# - An array never changes what it is a view of, nor its shape and strides; operations make new ones.
+# - An array never changes what it is a view of, nor its shape and strides: operations make new
+#   ones.
 # - Every element lies within the block: views are made from arrays by steps that stay inside.
 # - What assignment does is cyrt/ops': it puts itself into the pointer below on import.
 

@@ -55,8 +55,8 @@ def imports(path):
         for plain, bare in CIMPORT.findall(text):
             found = plain or bare
             if found == "cyrt":
-                match = re.search(r"from cyrt import (.*)", text)
-                yield from (f"cyrt.{n.strip()}" for n in match[1].split(","))
+                for names in re.findall(r"from cyrt c?import (.*)", text):
+                    yield from (f"cyrt.{name.split()[0]}" for name in names.split(","))
             else:
                 yield found
 
