@@ -6,6 +6,7 @@
 # - Every element lies within the block: views are made from arrays by steps that stay inside.
 # - What assignment does is cyrt/ops': it puts itself into the pointer below on import.
 
+cimport cython
 from cpython.object cimport PyObject
 
 from cyrt.kernels.space cimport MAX_NDIM
@@ -17,6 +18,7 @@ from cyrt.runtime.state cimport StreamState
 cdef enum:
     INLINE = 4                  # dimensions kept in the object itself
 
+@cython.no_gc
 cdef class Array(Operators):    # `address` is that of the element whose indices are all 0
     cdef int code               # element type: index in cyrt.dtypes.DTYPES
     cdef int ndim_

@@ -4,7 +4,7 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.number cimport PyIndex_Check, PyNumber_Index
 from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport malloc
 
 import numpy as np
 
@@ -33,10 +33,10 @@ cdef inline int make_room(Array x, int ndim) except -1:
     x.ndim_ = ndim
     x.dims = x.room
     if ndim > INLINE:
-        x.dims = NULL
-        x.dims = <long long*>malloc(2 * ndim * sizeof(long long))
-        if x.dims == NULL:
+        x.heap = malloc(2 * ndim * sizeof(long long))
+        if x.heap == NULL:
             raise MemoryError()
+        x.dims = <long long*>x.heap
     x.steps = x.dims + ndim
     return 0
 
@@ -300,10 +300,6 @@ cdef class Array(Operators):
 
     def __init__(self):
         raise TypeError("an Array is made by cyrt.asarray(), cyrt.zeros(), ..., not by its class")
-
-    def __dealloc__(self):
-        if self.dims != self.room:
-            free(self.dims)
 
     # -- what it is --
 

@@ -4,8 +4,11 @@
 # - What they do is cyrt/ops': it puts itself into the pointers and the namespace here when it is
 #   imported.
 
+cimport cython
+
 from cyrt.runtime.memory cimport Memory
 
+@cython.no_gc
 cdef class Operators(Memory):
     pass
 

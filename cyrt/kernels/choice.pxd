@@ -11,6 +11,7 @@ from cyrt.kernels.table cimport Entry, Operand
 
 cdef enum:
     PARAM_BYTES = 512
+    VECTOR = 1              # flag of kernels_cu/elementwise.cu: all are aligned
 
 # Kernels of an elementwise family, and of the tiled transpose, in the order of Row.kernels.
 cdef enum Variant:

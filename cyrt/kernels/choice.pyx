@@ -11,8 +11,7 @@ cdef enum:
     STEPS = 4               # of a thread, in grids of at least
     STEPPING = 16384        # blocks: each more than the device runs at once
     MAX_COUNT = 0x7fffffff  # blocks of a grid, and what a Divider divides
-    VECTOR = 1              # flags of kernels_cu/elementwise.cu; of the first input:
-    BROADCAST = 2
+    BROADCAST = 2           # flags of kernels_cu/elementwise.cu, of the first input
     VALUE = 4
     TILE_ROWS = 8           # as in kernels_cu/transpose.cu
     SIDE = 64               # of a tile, for elements of up to 4 bytes

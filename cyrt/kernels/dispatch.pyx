@@ -1,18 +1,25 @@
 # cython: cdivision=True
 """From an operation and its operands to a recorded kernel."""
 
+from cpython.object cimport PyObject
+
 from cyrt.dtypes import dtype as _dtype
-from cyrt.graph.recorder cimport Recorder
+from cyrt.graph.hazards cimport Use
+from cyrt.graph.recorder cimport Recorder, encoder_of, record_kernel
 from cyrt.kernels import catalogue
 from cyrt.kernels.choice cimport (
-    Choice, choose_dense, choose_strided, choose_tiled, cover,
+    Choice, DENSE, VECTOR, choose_dense, choose_strided, choose_tiled, cover,
 )
 from cyrt.kernels.row import BY_SIZE
 from cyrt.kernels.space cimport MAX_NDIM, MAX_OPERANDS, MAX_OUTER, Space, simplify
 from cyrt.kernels.table cimport Entry, Explained, Operand, entry_of, record_entry
+from cyrt.runtime.memory cimport Memory, live_block
+from cyrt.runtime.module cimport LoadedFunction
+from cyrt.runtime.state cimport Block, DEVICE_MEMORY, StreamState
 
 cdef enum:
     TRANSPOSED = 8          # dimensions that short are not exchanged through tiles
+    SMALL = 1 << 20         # threads that a launch needs no second thought for
 
 cdef long long[MAX_NDIM] nowhere    # strides of a value: 0
 cdef long long[4] no_offsets
@@ -56,6 +63,63 @@ cdef int perform(Recorder encoder, int ordinal, int op, int dtype, const Operand
         return record_dense(encoder, ordinal, &choice, op, operands, no_offsets, n, 0, explained)
     simplify(&space, choice.entry.num_inputs + 1, ndim, shape, strides)
     return record_space(encoder, ordinal, &choice, op, operands, &space, explained)
+
+
+cdef inline bint is_own(const Block* block, int ordinal) noexcept:
+    return block.kind == DEVICE_MEMORY and not block.shared and block.ordinal == ordinal
+
+
+cdef int record_contiguous(StreamState* stream, int op, int dtype, Memory out, Memory a,
+                           PyObject* b, long long n) except -1:
+    cdef Entry* entry = entry_of(stream.ordinal, op, dtype)
+    cdef Recorder encoder
+    cdef Use[3] uses
+    cdef Choice choice
+    cdef unsigned long long* words = <unsigned long long*>choice.params
+    cdef unsigned long long misaligned
+    cdef int inputs = 1 if b == NULL else 2
+    uses[0].block = live_block(a)
+    uses[inputs - 1].block = live_block(a if b == NULL else <Memory>b)
+    uses[inputs].block = live_block(out)
+    if n == 0:
+        return 0
+    if n >> entry.shift >= SMALL or entry.num_inputs != inputs \
+            or not (is_own(uses[0].block, stream.ordinal)
+                    and is_own(uses[inputs - 1].block, stream.ordinal)
+                    and is_own(uses[inputs].block, stream.ordinal)):
+        return record_slowly(stream, op, dtype, out, a, b, n)
+    choice.entry = entry
+    words[0] = a.address
+    words[1] = 0
+    misaligned = (a.address & (entry.items * entry.itemsizes[1] - 1)) \
+        | (out.address & (entry.items * entry.itemsizes[0] - 1))
+    words += 2
+    uses[0].write = False
+    if b != NULL:
+        words[0] = (<Memory>b).address
+        words[1] = 0
+        misaligned |= words[0] & (entry.items * entry.itemsizes[2] - 1)
+        words += 2
+        uses[1].write = False
+    uses[inputs].write = True
+    words[0] = out.address
+    words[1] = n
+    words[2] = <unsigned long long>1 << 32 | (0 if misaligned else VECTOR)
+    words[3] = 0
+    cover(&choice, n, 1)
+    encoder = encoder_of(stream)
+    return record_kernel(encoder, <LoadedFunction>entry.functions[<int>DENSE], &choice.geometry,
+                         choice.params, uses, inputs + 1, None, False, 0, NULL)
+
+
+cdef int record_slowly(StreamState* stream, int op, int dtype, Memory out, Memory a, PyObject* b,
+                       long long n) except -1:
+    cdef Operand[3] operands
+    operands[0] = Operand(<PyObject*>out, out.address, NULL, [0, 0])
+    operands[1] = Operand(<PyObject*>a, a.address, NULL, [0, 0])
+    if b != NULL:
+        operands[2] = Operand(b, (<Memory>b).address, NULL, [0, 0])
+    return record_elementwise(encoder_of(stream), op, dtype, operands, 1, &n)
 
 
 cdef int record_dense(Recorder encoder, int ordinal, Choice* choice, int op,

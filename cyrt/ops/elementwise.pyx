@@ -1,5 +1,7 @@
 """Operations element by element: broadcasting, promotion, ``out=``."""
 
+from cpython.float cimport PyFloat_CheckExact
+from cpython.object cimport PyObject
 from libc.string cimport memset
 
 import numpy as np
@@ -8,7 +10,7 @@ from cyrt cimport operators
 from cyrt.dtypes import DTYPES
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.kernels import catalogue
-from cyrt.kernels.dispatch cimport record_elementwise
+from cyrt.kernels.dispatch cimport record_contiguous, record_elementwise
 from cyrt.kernels.space cimport MAX_NDIM
 from cyrt.kernels.table cimport Operand, op_code
 from cyrt.ndarray cimport (
@@ -194,7 +196,6 @@ cdef inline bint same_dims(Array x, const long long* dims) noexcept:
 
 
 cdef Array unary(int op, Array x, Array out):
-    cdef Operand[2] raw
     cdef StreamState* stream
     cdef Array target
     cdef int code = compute_type(op, x.code)
@@ -202,9 +203,7 @@ cdef Array unary(int op, Array x, Array out):
         return perform(op, code, outputs[op][code], [x], [code], out)
     stream = current_state(live_block(x).ordinal)
     target = new_array_on(stream, outputs[op][code], x.ndim_, x.dims)
-    set_operand(&raw[0], target)
-    set_operand(&raw[1], x)
-    record_elementwise(encoder_of(stream), op, code, raw, 1, &x.count)
+    record_contiguous(stream, op, code, target, x, NULL, x.count)
     return target
 
 
@@ -222,25 +221,34 @@ cdef object binary(int op, object a, object b, Array out):
         x = <Array>a
         if type(b) is Array:
             y = <Array>b
-            if out is None and alike(x, y) and outputs[op][x.code] >= 0:
+            if alike(x, y) and outputs[op][x.code] >= 0 and (out is None or (
+                    alike(out, x) and outputs[op][x.code] == x.code
+                    and (out is x or not overlaps(out, x))
+                    and (out is y or not overlaps(out, y)))):
                 ordinal = live_block(x).ordinal
                 if live_block(y).ordinal != ordinal:
                     refuse_devices(op, ordinal, live_block(y).ordinal)
                 stream = current_state(ordinal)
-                target = new_array_on(stream, outputs[op][x.code], x.ndim_, x.dims)
-                set_operand(&raw[0], target)
-                set_operand(&raw[1], x)
-                set_operand(&raw[2], y)
-                record_elementwise(encoder_of(stream), op, x.code, raw, 1, &x.count)
+                target = out
+                if out is None:
+                    target = new_array_on(stream, outputs[op][x.code], x.ndim_, x.dims)
+                elif device_of(out) != ordinal:
+                    refuse_devices(op, ordinal, device_of(out))
+                record_contiguous(stream, op, x.code, target, x, <PyObject*>y, x.count)
                 return target
             code = promote(x.code, y.code)
         elif is_number(b):
-            code = promote_number(x.code, plain(b))
-            if out is None and x.dense and code == x.code and outputs[op][code] >= 0:
+            code = x.code
+            if not (PyFloat_CheckExact(b) and kinds[code] == c"f"):
+                code = promote_number(code, plain(b))
+            if x.dense and code == x.code and outputs[op][code] >= 0 and (
+                    out is None or (out is x and outputs[op][code] == code)):
                 stream = current_state(live_block(x).ordinal)
                 raw[2].buffer = NULL
                 put_number(code, b, raw[2].value)
-                target = new_array_on(stream, outputs[op][code], x.ndim_, x.dims)
+                target = out
+                if out is None:
+                    target = new_array_on(stream, outputs[op][code], x.ndim_, x.dims)
                 set_operand(&raw[0], target)
                 set_operand(&raw[1], x)
                 record_elementwise(encoder_of(stream), op, code, raw, 1, &x.count)

@@ -1,10 +1,14 @@
 # Device memory as Python sees it.
 
+cimport cython
+
 from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.runtime.device cimport contexts
 from cyrt.runtime.state cimport Block, StreamState
 
-# What Buffers and Arrays are over: a block, or a view of somebody's.
+# What Buffers and Arrays are over: a block, or a view of somebody's. What it refers to does not
+# refer back, so no cycle is looked for.
+@cython.no_gc
 cdef class Memory:
     cdef Block* block           # NULL once freed, and in a view
     cdef CUdeviceptr address
@@ -12,8 +16,10 @@ cdef class Memory:
     cdef bint scattered         # its bytes are not those from address to address + size
     cdef Memory base            # of a view: what owns the block
     cdef object owner           # whose memory it is, where it is not the pool's
+    cdef void* heap             # freed with it
     cdef object __weakref__
 
+@cython.no_gc
 cdef class Buffer(Memory):
     cdef int exports            # the host's views of pinned or managed memory
 

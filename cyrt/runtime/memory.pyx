@@ -6,6 +6,8 @@ from cpython.buffer cimport (
     PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
 )
 
+from libc.stdlib cimport free
+
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu, faulted
 from cyrt.runtime.device cimport (
@@ -88,7 +90,7 @@ cdef size_t byte_count(nbytes, str what) except? 0:
     return nbytes
 
 
-@cython.no_gc           # what it refers to does not refer back
+@cython.no_gc
 cdef class Memory:
     """What Buffers and Arrays are over: memory of a device."""
 
@@ -98,6 +100,8 @@ cdef class Memory:
     def __dealloc__(self):
         if self.block != NULL:
             release(self.block)
+        if self.heap != NULL:
+            free(self.heap)
 
     def __reduce__(self):
         raise TypeError(f"a {type(self).__name__} is memory of this process and is not pickled; "
