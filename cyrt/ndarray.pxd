@@ -18,6 +18,7 @@ from cyrt.runtime.state cimport StreamState
 cdef enum:
     INLINE = 4                  # dimensions kept in the object itself
 
+
 @cython.no_gc
 cdef class Array(Operators):    # `address` is that of the element whose indices are all 0
     cdef int code               # element type: index in cyrt.dtypes.DTYPES

@@ -8,6 +8,7 @@ cimport cython
 
 from cyrt.runtime.memory cimport Memory
 
+
 @cython.no_gc
 cdef class Operators(Memory):
     pass

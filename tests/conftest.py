@@ -55,6 +55,15 @@ def pooled():
 
 
 @pytest.fixture
+def batched():
+    """For what batches are."""
+    from cyrt import settings
+
+    if not settings.get("CYRT_GRAPHS") or settings.get("CYRT_LAUNCH_BLOCKING"):
+        pytest.skip("looks at batches; CYRT_GRAPHS=0 and CYRT_LAUNCH_BLOCKING=1 have none")
+
+
+@pytest.fixture
 def unchecked():
     """For unordered work on the same memory, on purpose."""
     from cyrt import settings

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import cyrt
 from cyrt import settings
-from cyrt.bench import emulated, imports, kernels
+from cyrt.bench import arrays, emulated, imports, kernels
 from cyrt.bench.floors import Chain as Floor
 from cyrt.bench.programs import (
     CHAIN,
@@ -236,6 +236,12 @@ def _sync(bench: Bench) -> Iterator[Row]:
                             rounds=10)
 
 
+def _arrays(bench: Bench) -> Iterator[Row]:
+    for what, program in arrays.PROGRAMS.items():
+        with bench.stream():
+            yield bench.measure("arrays", what, program())
+
+
 def _direct(bench: Bench) -> Iterator[Row]:
     """What Python costs beyond the C loop."""
     encoder = cyrt.CommandEncoder(graphs=False)
@@ -278,6 +284,7 @@ CASES: dict[str, Case] = {
     "cold": Case(_cold_case, ("C loop", "C cold")),
     "loop": Case(_loop, ("C loop", "C replay", "C replay, two kernels")),
     "sync": Case(_sync),
+    "arrays": Case(_arrays, _REPLAYS),
     "direct": Case(_direct),
     "update": Case(_update),
     "emulated": Case(lambda bench: emulated.run(bench.rounds), ()),

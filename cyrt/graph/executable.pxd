@@ -31,6 +31,8 @@ cdef int instantiate(Executable* target, StreamState* stream, Recording* recordi
 cdef unsigned long long params_hash(const Recording* recording) noexcept
 cdef unsigned long long geometry_hash(const Recording* recording) noexcept
 cdef bint equal_params(Executable* target, Recording* recording) noexcept
+# How many of a few nodes have the parameters that the exec holds: an estimate of what a patch takes.
+cdef int likeness(const Executable* target, const Recording* recording) noexcept
 cdef bint equal_geometry(Executable* target, Recording* recording) noexcept
 # Sets the nodes that differ from the recording, and flags them in `patched`; the driver's first
 # refusal, where there is one: the exec is then of no use.

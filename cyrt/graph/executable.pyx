@@ -13,6 +13,7 @@ from cyrt.runtime.state cimport StreamState
 
 cdef enum:
     NODE_BYTES = 10_000         # of host and device memory that a node of an exec takes (measured)
+    SAMPLES = 8                 # nodes that an estimate looks at
 
 
 cdef void destroy(Executable* target) noexcept:
@@ -220,6 +221,16 @@ cdef unsigned long long geometry_hash(const Recording* recording) noexcept:
 
 cdef bint equal_params(Executable* target, Recording* recording) noexcept:
     return memcmp(target.blob, recording.blob, target.blob_bytes) == 0
+
+
+cdef int likeness(const Executable* target, const Recording* recording) noexcept:
+    cdef const Node* node
+    cdef int i, equal = 0
+    for i in range(SAMPLES):
+        node = &recording.nodes[i * recording.num_nodes // SAMPLES]
+        equal += memcmp(target.blob + node.params, recording.blob + node.params,
+                        node.param_bytes) == 0
+    return equal
 
 
 cdef bint equal_geometry(Executable* target, Recording* recording) noexcept:

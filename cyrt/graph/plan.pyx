@@ -333,9 +333,9 @@ cdef Executable* lay(Plan plan, Recording* recording, PlanStats* stats) except N
     global clock
     cdef Executable* target
     cdef Executable* longest_ago = NULL
-    cdef Executable* alike = NULL       # of equal geometry
+    cdef Executable* alike = NULL       # of equal geometry, with least to patch
     cdef bint again, laid = False
-    cdef int i
+    cdef int i, nodes, most = 0
     clock += 1
     for i in range(plan.num_variants):
         target = &plan.variants[i]
@@ -347,8 +347,10 @@ cdef Executable* lay(Plan plan, Recording* recording, PlanStats* stats) except N
                     memset(plan.patched_, 0, plan.num_nodes)
                     plan.patching = False
                 return target
-            if alike == NULL or target.used < alike.used:
+            nodes = executables.likeness(target, recording)
+            if alike == NULL or nodes > most or (nodes == most and target.used < alike.used):
                 alike = target
+                most = nodes
         if longest_ago == NULL or target.used < longest_ago.used:
             longest_ago = target
     again = comes_again(plan, recording, alike == NULL)

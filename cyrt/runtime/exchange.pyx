@@ -53,10 +53,12 @@ cdef void drop_versioned(object capsule) noexcept:
 cdef int order_consumer(Block* block, stream) except -1:
     """The stream of the consumer waits; the legacy one does already, since the address is out."""
     cdef CUstream handle
-    if stream is None or stream == 1 or stream == -1:
+    if stream is None:
         return 0
     if isinstance(stream, bool) or not isinstance(stream, int):
         raise TypeError(f"__dlpack__: stream: expected an int or None, got {stream!r}")
+    if stream == 1 or stream == -1:
+        return 0
     if stream == 0 or stream < -1:
         raise ValueError(f"__dlpack__: stream: expected -1, 1, 2 or a stream's handle, got "
                          f"{stream}")

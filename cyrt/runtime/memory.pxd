@@ -6,6 +6,7 @@ from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.runtime.device cimport contexts
 from cyrt.runtime.state cimport Block, StreamState
 
+
 # What Buffers and Arrays are over: a block, or a view of somebody's. What it refers to does not
 # refer back, so no cycle is looked for.
 @cython.no_gc
@@ -18,6 +19,7 @@ cdef class Memory:
     cdef object owner           # whose memory it is, where it is not the pool's
     cdef void* heap             # freed with it
     cdef object __weakref__
+
 
 @cython.no_gc
 cdef class Buffer(Memory):
