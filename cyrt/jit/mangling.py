@@ -354,6 +354,8 @@ def _parameter(type: _Node) -> Parameter:
             inner = inner.parts[0]
         const = inner.kind == "qualified" and "const" in inner.text
         return Parameter(_text(type), "pointer", 8, 8, not const)
+    if type.kind == "reference":
+        return Parameter(_text(type), "reference", 8, 8, True)
     if type.kind == "complex":
         code = {"float": ("c64", 8, 4), "double": ("c128", 16, 8)}.get(type.parts[0].text)
         if code is None:

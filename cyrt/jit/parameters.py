@@ -140,7 +140,8 @@ class Parameter:
     type : str
         The C++ type as a reader writes it, e.g. ``const float*``.
     code : str
-        ``"pointer"``; ``"bool"``; ``"i8" … "i64"``, ``"u8" … "u64"``; ``"f16"``, ``"bf16"``,
+        ``"pointer"``; ``"reference"``, which no kernel takes; ``"bool"``;
+        ``"i8" … "i64"``, ``"u8" … "u64"``; ``"f16"``, ``"bf16"``,
         ``"f32"``, ``"f64"``; ``"c64"``, ``"c128"`` (two floats or doubles); ``"bytes"``, a struct
         or an enumeration by value; ``"word8" … "word64"``, from PTX alone: an integer of unknown
         sign, and of 64 bits also perhaps a pointer.

@@ -166,7 +166,7 @@ cdef class Kernel:
 
     def __getitem__(self, config):
         cdef Launch bound = Launch.__new__(Launch)
-        if config is not self.config:
+        if config is None or config is not self.config:
             read_geometry(self, config)
         bound.geometry = self.geometry
         bound.kernel = self

@@ -81,6 +81,8 @@ class Module:
         The source does not compile, a name matches nothing, or the driver refuses the code.
     OSError
         The file cannot be read.
+    KeyError
+        `signatures` names a kernel that is not there.
     ValueError
         `options`, `headers` or `define` with code that is compiled already.
     """
@@ -136,6 +138,8 @@ class Module:
         self._loaded: dict[int, LoadedModule] = {}
         self._kernels: dict[str, Kernel] = {}
         self._load(Device.current().index)
+        for name in self._declared:
+            self._function(self._symbol(name), Device.current().index)
 
     @property
     def names(self) -> list[str]:
@@ -271,6 +275,10 @@ class Module:
                 f"{name}: the parameters cannot be read from the code; give "
                 f"signature=\"void {name}(...)\", its C++ declaration"
             )
+        for parameter in found.parameters:
+            if parameter.code == "reference":
+                raise TypeError(f"{name}: {parameter}: a kernel takes no references; pass a value "
+                                "or a pointer")
         return found if sizes is None else found.completed(sizes)
 
     def _check_programmatic(self, name: str) -> None:

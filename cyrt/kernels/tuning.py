@@ -1,26 +1,20 @@
 """Which block a kernel over n elements is fastest with: measured on request, and remembered.
 
-A choice is a small JSON file in the cache folder, keyed by the code, the kernel, the device's name
-and the size class of n (its number of bits). It is written aside and renamed, so that a reader
-never sees half of one.
+A choice is an entry of the disk cache, keyed by the code, the kernel, the device's name and the
+size class of n (its number of bits).
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
-import tempfile
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import index
-from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from cyrt import settings
+from cyrt.jit import cache
 from cyrt.runtime.device import Device
 from cyrt.runtime.event import Event
 from cyrt.runtime.memory import Buffer
@@ -112,8 +106,9 @@ def _fastest(launches: dict[int, Callable[[], None]], written: Sequence[Buffer])
     return min(times, key=lambda block: median(times[block]))
 
 
-def _identity(kernel: Kernel, n: int, smem: int) -> dict[str, object]:
+def _facts(kernel: Kernel, n: int, smem: int) -> dict[str, object]:
     return {
+        "kind": "tuning",
         "code": kernel.module._digest,
         "kernel": kernel.name,
         "device": Device.current().name,
@@ -122,39 +117,20 @@ def _identity(kernel: Kernel, n: int, smem: int) -> dict[str, object]:
     }
 
 
-def _path(identity: dict[str, object]) -> Path:
-    key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
-    return Path(settings.cache_dir()) / "tuning" / f"{key[:40]}.json"
+def _key(facts: dict[str, object]) -> str:
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
 def _remember(kernel: Kernel, n: int, smem: int, block: int) -> None:
     """Keep the choice for later processes; a cache that cannot be written warns."""
-    if not settings.get("CYRT_CACHE"):
-        return
-    identity = _identity(kernel, n, smem)
-    path = _path(identity)
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        try:
-            with open(handle, "w") as file:
-                json.dump({**identity, "block": block}, file, indent=1)
-            os.replace(name, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-            raise
-    except OSError as error:
-        warnings.warn(f"{kernel.name}: the tuned block cannot be kept in {path.parent} ({error})",
-                      RuntimeWarning, stacklevel=3)
+    store = cache.current()
+    if store:
+        facts = _facts(kernel, n, smem)
+        store.put(_key(facts), {**facts, "block": block})
 
 
 def remembered(kernel: Kernel, n: int, smem: int) -> int | None:
-    """The block that an earlier tuning chose; None where there was none that can be read."""
-    if not settings.get("CYRT_CACHE"):
-        return None
-    try:
-        block = json.loads(_path(_identity(kernel, n, smem)).read_bytes())["block"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return block if type(block) is int and 1 <= block <= kernel.max_threads else None
+    """The block that an earlier tuning chose; None where there was none."""
+    store = cache.current()
+    found = store.get(_key(_facts(kernel, n, smem))) if store else None
+    return found[0]["block"] if found else None

@@ -243,6 +243,15 @@ def test_enumerations_and_references_to_types():
         kernel[1, 1](5, 2.5, 65536, 1, out)
 
 
+@pytest.mark.parametrize("kernel", [
+    'extern "C" __global__ void k(const float* x, int& n) {}',
+    "template<class T> __global__ void k(T n) {}",
+])
+def test_a_reference_is_refused(kernel):
+    with pytest.raises(TypeError, match=r"int&( n)?: a kernel takes no references; pass a value"):
+        cyrt.Kernel(kernel, "k<int&>" if "template" in kernel else "k")
+
+
 def test_complex():
     kernel = cyrt.Kernel(
         "#include <cuComplex.h>\n"
@@ -325,9 +334,10 @@ def test_too_many_threads_for_the_kernel():
 
 
 @pytest.mark.parametrize("config", [1, (1,), (1, 2, 3, 4), None])
-def test_config_wants_grid_and_block(saxpy, config):
+def test_config_wants_grid_and_block(config):
+    kernel = cyrt.Kernel(SAXPY, "saxpy")        # never launched: nothing is remembered
     with pytest.raises(TypeError, match=r"expected \[grid, block\]"):
-        saxpy[config]
+        kernel[config]
 
 
 def test_three_dimensions():

@@ -112,6 +112,11 @@ def test_ptx_with_a_declared_signature(ptx):
         cyrt.Kernel(ptx, "plain", signature="void plain(int* out, double f)")
 
 
+def test_a_signature_of_no_kernel_is_refused(ptx):
+    with pytest.raises(KeyError, match=r"the module has no kernel 'axpi'; it has "):
+        cyrt.Module(ptx, signatures={"axpi": "void axpi(float)"})
+
+
 def test_names(ptx):
     module = cyrt.Module(ptx)
     assert "plain" in module.names

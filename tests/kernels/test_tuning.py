@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import stat
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import cyrt
 from cyrt import settings
+from cyrt.jit import cache
 
 ADD = """
 extern "C" __global__ void add(int* x, int by, int n) {
@@ -34,11 +34,18 @@ def add():
 
 
 @pytest.fixture
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(settings, "cache_dir", lambda: str(tmp_path / "cache"))
+def store(tmp_path, monkeypatch):
     if not settings.get("CYRT_CACHE"):
         pytest.skip("shows the cache: CYRT_CACHE=0")
-    return tmp_path / "cache" / "tuning"
+    found = cache.Cache(tmp_path / "cache", 1 << 20)
+    monkeypatch.setattr(cache, "current", lambda: found)
+    return found
+
+
+def choices(store):
+    """The facts of every choice that is kept, by its key."""
+    found = {entry.key: store.load(entry)[0] for entry in store.entries()}
+    return {key: facts for key, facts in found.items() if facts["kind"] == "tuning"}
 
 
 def zeros(n):
@@ -109,7 +116,7 @@ def test_for_each_takes_declared_memory(add):
         add.for_each(1, zeros(1), 1, 1, reads=5)
 
 
-def test_tuning_picks_the_fastest_and_leaves_the_arguments(cache):
+def test_tuning_picks_the_fastest_and_leaves_the_arguments(store):
     kernel = cyrt.Kernel(PICKY, "picky")
     x = zeros(256)
     kernel.suggest(256)         # what was chosen before is forgotten
@@ -121,11 +128,9 @@ def test_tuning_picks_the_fastest_and_leaves_the_arguments(cache):
     assert (ints(x) == 1).all()
 
 
-def test_choices_are_kept_for_later_processes(cache):
+def test_choices_are_kept_for_later_processes(store):
     cyrt.Kernel(PICKY, "picky").tune(256, [zeros(256), 256], [96])
-    (path,) = cache.iterdir()
-    assert stat.S_IMODE(cache.stat().st_mode) == 0o700
-    told = json.loads(path.read_text())
+    (told,) = choices(store).values()
     assert (told["kernel"], told["block"], told["elements"]) == ("picky", 96, [256, 511])
     assert told["device"] == cyrt.Device().name
     again = cyrt.Kernel(PICKY, "picky")
@@ -135,23 +140,29 @@ def test_choices_are_kept_for_later_processes(cache):
     assert cyrt.Kernel(PICKY + "\n", "picky").suggest(300)[1] != 96
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"[]", b"{\"block\": \"64\"}", b"{\"block\": 4096}",
-                                  b"{\"block\": 0}", b"{\"block\": true}", b"\xff\xfe"])
-def test_a_bad_entry_counts_for_nothing(cache, text):
+def test_choices_go_with_the_cache(store):
     untuned = cyrt.Kernel(PICKY, "picky").suggest(256)
     cyrt.Kernel(PICKY, "picky").tune(256, [zeros(256), 256], [96])
-    (path,) = cache.iterdir()
-    path.write_bytes(text)
+    store.clear()
     assert cyrt.Kernel(PICKY, "picky").suggest(256) == untuned
 
 
-def test_a_cache_that_cannot_be_written_warns(cache):
-    cache.parent.mkdir()
-    cache.write_text("a file")
+def test_a_damaged_choice_counts_for_nothing(store):
+    untuned = cyrt.Kernel(PICKY, "picky").suggest(256)
+    cyrt.Kernel(PICKY, "picky").tune(256, [zeros(256), 256], [96])
+    (key,) = choices(store)
+    path = Path(store.path(key))
+    path.write_bytes(path.read_bytes().replace(b"96", b"64"))
+    assert cyrt.Kernel(PICKY, "picky").suggest(256) == untuned
+
+
+def test_a_cache_that_cannot_be_written_warns(store):
     kernel = cyrt.Kernel(ADD, "add")
-    with pytest.warns(RuntimeWarning, match=r"add: the tuned block cannot be kept") as told:
+    store.clear()
+    Path(store.root).rmdir()
+    Path(store.root).write_text("a file")
+    with pytest.warns(RuntimeWarning, match="cannot be written"):
         block = kernel.tune(64, (zeros(64), 1, 64), [32])
-    assert told[0].filename == __file__
     assert kernel.suggest(64) == (2, block)
 
 
@@ -175,7 +186,7 @@ def test_blocks_refused(add, blocks, error, match):
         add.tune(8, (zeros(8), 1, 8), blocks)
 
 
-def test_arguments_of_tuning_refused(add, cache):
+def test_arguments_of_tuning_refused(add, store):
     x = zeros(8)
     with pytest.raises(ValueError, match="at least 1 element"):
         add.tune(0, (x, 1, 8))
@@ -184,10 +195,10 @@ def test_arguments_of_tuning_refused(add, cache):
     with pytest.raises(TypeError, match=r"expected 3 arguments, got 2"):
         add.tune(8, (x, 1))
     assert (ints(x) == 0).all()
-    assert not cache.exists()
+    assert not choices(store)
 
 
-def test_declared_memory_is_left_as_it_was(cache):
+def test_declared_memory_is_left_as_it_was(store):
     kernel = cyrt.Kernel(
         "struct View { int* data; int n; };"
         'extern "C" __global__ void k(View v) { if (threadIdx.x < v.n) v.data[threadIdx.x]++; }',
