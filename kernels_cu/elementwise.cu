@@ -43,10 +43,11 @@ template<int INPUTS> struct alignas(16) Strided {
     Divider chunks;                                 // blocks that share a row
 };
 
-// What a thread has loaded of each input.
+// What a thread has loaded of each input: in words, as narrow elements taken apart would have to
+// be waited for at once.
 template<int N, class... A> struct Loaded {};
 template<int N, class A, class... Rest> struct Loaded<N, A, Rest...> {
-    Items<A, N> items;
+    typename Word<sizeof(A) * N>::type word;
     Loaded<N, Rest...> rest;
 };
 
@@ -56,9 +57,10 @@ __device__ inline void load_all(Loaded<N>&, const Source*, uint32, const int64*,
 template<int INPUT, int N, class A, class... Rest>
 __device__ inline void load_all(Loaded<N, A, Rest...>& loaded, const Source* in, uint32 flags,
                                 const int64* offsets, const int64* strides, const Span& span) {
-    loaded.items = flags & VALUE(INPUT)
+    Items<A, N> items = flags & VALUE(INPUT)
         ? splat<N>(in->value<A>())
         : load_items<N>(in->pointer<A>() + *offsets, *strides, span);
+    memcpy(&loaded.word, &items, sizeof(items));
     load_all<INPUT + 1>(loaded.rest, in + 1, flags, offsets + 1, strides + 1, span);
 }
 
@@ -69,7 +71,8 @@ template<int INPUT, int N, class A, class... Rest>
 __device__ inline void load_next(Loaded<N, A, Rest...>& loaded, const Source* in, uint32 flags,
                                  int64 first) {
     if (!(flags & (VALUE(INPUT) | BROADCAST(INPUT)))) {
-        loaded.items = load_vector<N>(in->pointer<A>() + first);
+        Items<A, N> items = load_vector<N>(in->pointer<A>() + first);
+        memcpy(&loaded.word, &items, sizeof(items));
     }
     load_next<INPUT + 1>(loaded.rest, in + 1, flags, first);
 }
@@ -80,7 +83,9 @@ __device__ inline auto apply(const Loaded<N>&, int, Done... done) {
 }
 template<class Op, int N, class A, class... Rest, class... Done>
 __device__ inline auto apply(const Loaded<N, A, Rest...>& loaded, int k, Done... done) {
-    return apply<Op>(loaded.rest, k, done..., widen(loaded.items.item[k]));
+    Items<A, N> items;
+    memcpy(&items, &loaded.word, sizeof(items));
+    return apply<Op>(loaded.rest, k, done..., widen(items.item[k]));
 }
 
 template<class Op, class R, int N, class... A>
@@ -94,7 +99,7 @@ __device__ inline void store_all(const Loaded<N, A...>& loaded, R* out, int64 st
 }
 
 // The items of this thread among those of a block that begin at `begin`.
-template<int N> __device__ inline Span span_of(int64 begin, int64 limit, uint32 flags) {
+template<int N> __device__ inline Span span_of(uint32 begin, uint32 limit, uint32 flags) {
     Span span;
     span.first = begin + threadIdx.x * (flags & VECTOR ? N : 1);
     span.spacing = flags & VECTOR ? 1 : blockDim.x;
@@ -108,17 +113,23 @@ __device__ inline void dense(const Dense<sizeof...(A)>& args) {
     constexpr int N = items_of<R, A...>, INPUTS = sizeof...(A);
     wait_for_dependencies();
     launch_dependents();
-    uint32 step = blockDim.x * N;
-    Span span = span_of<N>(int64(blockIdx.x) * step * args.steps, args.n, args.flags);
-    if (span.first >= span.limit) return;
-    int64 offsets[INPUTS] = {}, strides[INPUTS];
+    uint32 step = blockDim.x * N, all = step * args.steps;
+    int64 begin = int64(blockIdx.x) * all, rest = args.n - begin;
+    Span span = span_of<N>(0, rest < all ? uint32(rest) : all, args.flags);
+    if (rest <= 0 || span.first >= span.limit) return;
+    int64 offsets[INPUTS], strides[INPUTS];
 #pragma unroll
-    for (int i = 0; i < INPUTS; ++i) strides[i] = args.flags & BROADCAST(i) ? 0 : 1;
-    R* out = static_cast<R*>(args.out);
+    for (int i = 0; i < INPUTS; ++i) {
+        strides[i] = args.flags & BROADCAST(i) ? 0 : 1;
+        offsets[i] = strides[i] * begin;
+    }
+    R* out = static_cast<R*>(args.out) + begin;
     Loaded<N, A...> loaded;
     bool ready = false;
 #pragma unroll 1
     for (uint32 left = args.steps;;) {
+        // Addresses are made of it in every step: kept, one for each item, they fill the registers.
+        asm("" : "+r"(span.first));
         if (!ready) load_all<0>(loaded, args.in, args.flags, offsets, strides, span);
         Span next = span;
         next.first += step;
@@ -126,7 +137,7 @@ __device__ inline void dense(const Dense<sizeof...(A)>& args) {
         bool more = --left && next.first < next.limit;
         Loaded<N, A...> ahead = loaded;
         ready = more && next.vector;                    // loads run one step ahead
-        if (ready) load_next<0>(ahead, args.in, args.flags, next.first);
+        if (ready) load_next<0>(ahead, args.in, args.flags, begin + next.first);
         store_all<Op>(loaded, out, 1, span);
         if (!more) return;
         loaded = ahead;
@@ -144,7 +155,7 @@ __device__ inline void strided(const Strided<sizeof...(A)>& args) {
     uint32 row_block = args.chunks.divide(blockIdx.x);
     uint32 chunk = blockIdx.x - row_block * args.chunks.size;
     uint32 row = row_block * blockDim.y + threadIdx.y;
-    Span span = span_of<N>(int64(chunk) * blockDim.x * N, args.inner, args.flags);
+    Span span = span_of<N>(chunk * blockDim.x * N, args.inner, args.flags);
     if (row >= args.rows || span.first >= span.limit) return;
     int64 offsets[1 + INPUTS];
     args.outer.offsets(row, args.num_outer, offsets);

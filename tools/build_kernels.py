@@ -118,10 +118,20 @@ def sources() -> dict[str, str]:
     return {name: catalogue.source(rows) for name, rows in prebuilt.items() if rows}
 
 
+def included(text: str, found: dict[str, str]) -> dict[str, str]:
+    """The files of kernels_cu that a text includes, and those that they do, by name."""
+    for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', text, re.MULTILINE):
+        if name not in found:
+            path = KERNELS / name
+            found[name] = (path if path.exists() else KERNELS / "include" / name).read_text()
+            included(found[name], found)
+    return found
+
+
 def digest(text: str) -> str:
     """What the code depends on but for the compiler."""
-    parts = [text, *OPTIONS[:1]]
-    parts += [path.read_text() for path in sorted(KERNELS.rglob("*.cu*"))]
+    files = included(text, {})
+    parts = [text, *OPTIONS[:1], *(files[name] for name in sorted(files))]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

@@ -14,7 +14,7 @@ from cyrt.kernels.dispatch cimport perform, perform_arange
 from cyrt.kernels.families.arange import WIDE
 from cyrt.kernels.row import MOVES
 from cyrt.kernels.space cimport MAX_NDIM, MAX_OPERANDS
-from cyrt.kernels.table cimport Explained, Operand, dtype_code, op_code, origin_of
+from cyrt.kernels.entries cimport Explained, Operand, dtype_code, op_code, origin_of
 from cyrt.runtime.device cimport current_ordinal
 from cyrt.runtime.memory cimport Memory
 from cyrt.runtime.stream cimport current_state

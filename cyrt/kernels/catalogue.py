@@ -10,10 +10,23 @@ import functools
 from collections.abc import Iterable
 
 from cyrt.dtypes import dtype
-from cyrt.kernels.families import arange, elementwise, transpose
+from cyrt.kernels.families import (
+    arange,
+    compact,
+    elementwise,
+    gather,
+    matmul,
+    random,
+    reduce,
+    scan,
+    search,
+    sort,
+    transpose,
+)
 from cyrt.kernels.row import BY_SIZE, MOVES, Row
 
-_FILES = (elementwise, transpose, arange)
+_FILES = (elementwise, transpose, arange, reduce, matmul, scan, compact, sort, search, gather,
+          random)
 # What describes a family.
 FAMILIES = {family: each for each in _FILES for family in each.FAMILIES}
 

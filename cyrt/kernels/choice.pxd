@@ -7,7 +7,7 @@
 
 from cyrt.graph.recording cimport Geometry
 from cyrt.kernels.space cimport Space
-from cyrt.kernels.table cimport Entry, Operand
+from cyrt.kernels.entries cimport Entry, Operand
 
 cdef enum:
     PARAM_BYTES = 512

@@ -4,11 +4,11 @@
 from libc.string cimport memset
 
 from cyrt.kernels.space cimport MAX_OUTER, Divider, Space, divider
-from cyrt.kernels.table cimport Entry, Operand
+from cyrt.kernels.entries cimport Entry, Operand
 
 cdef enum:
     BLOCK = 256             # threads, at most
-    STEPS = 4               # of a thread, in grids of at least
+    STEPS = 3               # of a thread, in grids of at least
     STEPPING = 16384        # blocks: each more than the device runs at once
     MAX_COUNT = 0x7fffffff  # blocks of a grid, and what a Divider divides
     BROADCAST = 2           # flags of kernels_cu/elementwise.cu, of the first input

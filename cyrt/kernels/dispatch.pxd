@@ -7,7 +7,7 @@
 from cpython.object cimport PyObject
 
 from cyrt.graph.recorder cimport Recorder
-from cyrt.kernels.table cimport Explained, Operand
+from cyrt.kernels.entries cimport Explained, Operand
 from cyrt.runtime.memory cimport Memory
 from cyrt.runtime.state cimport StreamState
 

@@ -12,7 +12,7 @@ from cyrt.kernels.choice cimport (
 )
 from cyrt.kernels.row import BY_SIZE
 from cyrt.kernels.space cimport MAX_NDIM, MAX_OPERANDS, MAX_OUTER, Space, simplify
-from cyrt.kernels.table cimport Entry, Explained, Operand, entry_of, record_entry
+from cyrt.kernels.entries cimport Entry, Explained, Operand, entry_of, record_entry
 from cyrt.runtime.memory cimport Memory, live_block
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.state cimport Block, DEVICE_MEMORY, StreamState

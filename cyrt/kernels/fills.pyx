@@ -7,7 +7,7 @@ from libc.string cimport memset
 from cyrt.driver.errors import CompileError
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.kernels.dispatch cimport record_elementwise
-from cyrt.kernels.table cimport Operand, dtype_code, op_code
+from cyrt.kernels.entries cimport Operand, dtype_code, op_code
 from cyrt.runtime cimport memory as memories
 from cyrt.runtime.memory cimport Memory
 from cyrt.runtime.state cimport StreamState

@@ -67,7 +67,7 @@ struct alignas(16) Source {
 
 // Which elements along a row a thread takes: first, first + spacing, ... below the limit.
 struct Span {
-    int64 first, spacing, limit;
+    uint32 first, spacing, limit;
     bool vector;            // all of them, side by side, aligned
 };
 
@@ -78,8 +78,8 @@ __device__ inline Items<T, N> load_items(const T* row, int64 stride, const Span&
     Items<T, N> items = {};
 #pragma unroll
     for (int k = 0; k < N; ++k) {
-        int64 x = span.first + k * span.spacing;
-        if (x < span.limit) items.item[k] = row[x * stride];
+        uint32 x = span.first + k * span.spacing;
+        if (x < span.limit) items.item[k] = row[int64(x) * stride];
     }
     return items;
 }
@@ -93,8 +93,8 @@ __device__ inline void store_items(T* row, int64 stride, const Span& span,
     }
 #pragma unroll
     for (int k = 0; k < N; ++k) {
-        int64 x = span.first + k * span.spacing;
-        if (x < span.limit) row[x * stride] = items.item[k];
+        uint32 x = span.first + k * span.spacing;
+        if (x < span.limit) row[int64(x) * stride] = items.item[k];
     }
 }
 

@@ -13,6 +13,7 @@ import cyrt
 from cyrt.dtypes import DTYPES, dtype
 from cyrt.kernels import catalogue, loading
 from cyrt.kernels.builtin import apply
+from cyrt.kernels.families import elementwise
 
 
 def sigmoid(x):
@@ -326,4 +327,6 @@ def test_rows_are_plain_and_unique():
     names = [name for row in catalogue.ROWS for name in row.kernels]
     assert len(set(names)) == len(names)
     for row in catalogue.ROWS:
-        assert row.expression in catalogue.source([row]) or row.family in ("arange", "transpose")
+        assert row.expression
+        if row.family in elementwise.FAMILIES:
+            assert row.expression in catalogue.source([row])

@@ -1,4 +1,4 @@
-# C-level functions only: see table.pxd.
+# C-level functions only: see entries.pxd.
 """The table of loaded kernels, and recording one of them."""
 
 from cpython.object cimport PyObject

@@ -1,0 +1,3 @@
+from collections.abc import Sequence
+
+def philox(words: Sequence[int], key: int) -> tuple[int, int, int, int]: ...

@@ -1,0 +1,110 @@
+// What a mask selects: the elements at which it is true, or their positions, in order.
+//
+// A tile of the mask is a block. The true ones of each tile are counted, the counts are summed up
+// by a scan, and each tile then writes where the sum says. CYRT_COUNT_TRUE(name) makes
+//   name            the counts of the tiles
+//   name_positions  the positions, int64
+// and CYRT_SELECT(name, type) what chooses elements.
+#pragma once
+
+#include "dependency.cuh"
+#include "memory.cuh"
+#include "prefix.cuh"
+
+namespace cyrt {
+
+constexpr int COMPACT_BLOCK = 256;
+constexpr int COMPACT_TILE = 8192;      // elements: two vectors of 16 a thread
+
+struct alignas(16) Compact {
+    const void* mask;           // bytes; any but 0 is true
+    const void* in;             // the elements to choose from
+    void* out;                  // or the positions, or the counts of the tiles
+    const int64* sums;          // true ones before each tile
+    int64 n;
+    int64 vector;               // flag: the mask is aligned to vectors
+};
+
+// A thread's 16 bytes of the mask, the first at `at`: bit k is set where byte k is not 0.
+__device__ inline uint32 mask_bits(const Compact& args, int64 at) {
+    const uint8* mask = static_cast<const uint8*>(args.mask);
+    __builtin_assume(__isGlobal(mask));
+    Span span{at, 1, args.n, args.vector && at + 16 <= args.n};
+    Items<uint8, 16> bytes = load_items<16>(mask, 1, span);
+    uint32 bits = 0;
+#pragma unroll
+    for (int k = 0; k < 16; ++k) bits |= uint32(bytes.item[k] != 0) << k;
+    return bits;
+}
+
+__device__ inline int64 tile_begin() { return int64(blockIdx.x) * COMPACT_TILE; }
+
+__device__ inline void count_true(const Compact& args) {
+    __shared__ uint32 partial[COMPACT_BLOCK / 32];
+    wait_for_dependencies();
+    launch_dependents();
+    uint32 count = 0;
+    for (int at = threadIdx.x * 16; at < COMPACT_TILE; at += blockDim.x * 16) {
+        if (tile_begin() + at < args.n) count += __popc(mask_bits(args, tile_begin() + at));
+    }
+    count = __reduce_add_sync(ALL_LANES, count);
+    if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = count;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        int64 sum = 0;
+        for (int w = 0; w < blockDim.x / 32; ++w) sum += partial[w];
+        static_cast<int64*>(args.out)[blockIdx.x] = sum;
+    }
+}
+
+// Calls put(i, k) with the places i within the tile that are true, k of which are before; threads
+// side by side get k side by side.
+template<class Put> __device__ inline void for_true(const Compact& args, Put put) {
+    __shared__ uint16 places[COMPACT_TILE];
+    __shared__ uint32 partial[COMPACT_BLOCK / 32];
+    uint32 before = 0;
+    for (int first = 0; first < COMPACT_TILE; first += blockDim.x * 16) {
+        int at = first + threadIdx.x * 16;
+        uint32 bits = tile_begin() + at < args.n ? mask_bits(args, tile_begin() + at) : 0;
+        uint32 to = before + block_sum_below(uint32(__popc(bits)), partial);
+        for (; bits; bits &= bits - 1) places[to++] = at + __ffs(bits) - 1;
+        for (int w = 0; w < blockDim.x / 32; ++w) before += partial[w];
+        if (tile_begin() + first + blockDim.x * 16 >= args.n) break;
+    }
+    __syncthreads();
+    for (uint32 k = threadIdx.x; k < before; k += blockDim.x) put(places[k], k);
+}
+
+template<class T> __device__ inline void select_true(const Compact& args) {
+    wait_for_dependencies();
+    launch_dependents();
+    int64 sum = args.sums ? args.sums[blockIdx.x] : 0;
+    const T* in = static_cast<const T*>(args.in) + tile_begin();
+    T* out = static_cast<T*>(args.out) + sum;
+    __builtin_assume(__isGlobal(in));
+    __builtin_assume(__isGlobal(out));
+    for_true(args, [&](uint32 i, uint32 k) { out[k] = in[i]; });
+}
+
+__device__ inline void positions_true(const Compact& args) {
+    wait_for_dependencies();
+    launch_dependents();
+    int64* out = static_cast<int64*>(args.out) + (args.sums ? args.sums[blockIdx.x] : 0);
+    __builtin_assume(__isGlobal(out));
+    for_true(args, [&](uint32 i, uint32 k) { out[k] = tile_begin() + i; });
+}
+
+}  // namespace cyrt
+
+#define CYRT_COUNT_TRUE(NAME)                                                                \
+    extern "C" __global__ void NAME(const __grid_constant__ cyrt::Compact args) {            \
+        cyrt::count_true(args);                                                              \
+    }                                                                                        \
+    extern "C" __global__ void NAME##_positions(                                             \
+            const __grid_constant__ cyrt::Compact args) {                                    \
+        cyrt::positions_true(args);                                                          \
+    }
+#define CYRT_SELECT(NAME, TYPE)                                                              \
+    extern "C" __global__ void NAME(const __grid_constant__ cyrt::Compact args) {            \
+        cyrt::select_true<TYPE>(args);                                                       \
+    }

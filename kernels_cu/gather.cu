@@ -1,0 +1,149 @@
+// Elements picked by arrays of indices, and put there.
+//
+// Two operands share an index space: `here` is laid out by strides alone; in `there` each array of
+// indices has a say in where an element lies, beside the strides. So one kernel serves rows, single
+// elements, take along an axis, and arrays of indices mixed with slices. Elements only move: they
+// are words of their size, or of a larger one where rows of them allow it.
+//
+// CYRT_TAKE(name, word) makes the kernels here = there[indices], CYRT_PUT there[indices] = here:
+//   name          one array of indices
+//   name_many     up to MAX_INDICES
+#pragma once
+
+#include "dependency.cuh"
+#include "memory.cuh"
+#include "strided.cuh"
+
+namespace cyrt {
+
+constexpr int MAX_INDICES = 6;
+constexpr uint32 VALUE = 1;         // here is one word, passed by value
+
+template<class T> __device__ inline int64 widened(T i) { return i; }
+// One that int64 does not hold is beyond any size.
+__device__ inline int64 widened(uint64 i) { return i >> 63 ? int64(~0ull >> 1) : int64(i); }
+
+struct Index {
+    const void* from;
+    int64 size;                     // of the dimension that it indexes
+    int64 stride;                   // of that dimension, in words
+
+    // Adds where its elements `at` point to: negative ones count from the end; what lies outside is
+    // taken for the nearest inside. kind: log2 of the bytes, plus 4 where it has no sign.
+    template<int N>
+    __device__ void add(const int64 (&at)[N], uint32 kind, int64 (&there)[N]) const {
+        int64 index[N];
+        switch (kind) {
+            case 0: load<int8>(at, index); break;
+            case 1: load<int16>(at, index); break;
+            case 2: load<int32>(at, index); break;
+            case 3: load<int64>(at, index); break;
+            case 4: load<uint8>(at, index); break;
+            case 5: load<uint16>(at, index); break;
+            case 6: load<uint32>(at, index); break;
+            default: load<uint64>(at, index);
+        }
+#pragma unroll
+        for (int k = 0; k < N; ++k) {
+            int64 i = index[k] < 0 ? index[k] + size : index[k];
+            there[k] += (i < 0 ? 0 : i < size ? i : size - 1) * stride;
+        }
+    }
+
+    // All are on their way before the first is looked at.
+    template<class T, int N>
+    __device__ void load(const int64 (&at)[N], int64 (&index)[N]) const {
+        const T* indices = static_cast<const T*>(from);
+        __builtin_assume(__isGlobal(indices));
+        T loaded[N];
+#pragma unroll
+        for (int k = 0; k < N; ++k) loaded[k] = indices[at[k]];
+#pragma unroll
+        for (int k = 0; k < N; ++k) index[k] = widened(loaded[k]);
+    }
+};
+
+// Of many arrays, called: the code would be long.
+__device__ __noinline__ int64 called_offset(Index index, int64 at, uint32 kind) {
+    int64 from[1] = {at}, there[1] = {0};
+    index.add(from, kind, there);
+    return there[0];
+}
+
+template<int N> struct alignas(16) Picks {
+    Source here;
+    void* there;
+    Index index[N];
+    int64 inner_strides[2 + N];     // of here, there and the indices
+    Outer<2 + N> outer;
+    Divider inner;
+    uint32 num_outer, num_indices, flags;
+    uint32 kinds;                   // 4 bits each
+    uint32 count;                   // of words
+};
+
+template<class T, int N, bool PUT> __device__ inline void pick(const Picks<N>& args) {
+    constexpr int ITEMS = N == 1 ? 4 : 2;
+    wait_for_dependencies();
+    launch_dependents();
+    uint32 begin = blockIdx.x * blockDim.x * ITEMS + threadIdx.x;
+    if (begin >= args.count) return;
+    int64 here[ITEMS], there[ITEMS], at[ITEMS];
+#pragma unroll
+    for (int k = 0; k < ITEMS; ++k) {
+        uint32 i = begin + k * blockDim.x;
+        if (i >= args.count) i = begin;         // done twice, stored once
+        uint32 row = args.inner.divide(i);
+        int64 column = i - row * args.inner.size;
+        int64 offsets[2 + N];
+        args.outer.offsets(row, args.num_outer, offsets);
+#pragma unroll
+        for (int j = 0; j < 2 + N; ++j) offsets[j] += column * args.inner_strides[j];
+        here[k] = offsets[0];
+        there[k] = offsets[1];
+        at[k] = offsets[2];
+        if (N == 1) continue;
+#pragma unroll
+        for (int j = 0; j < N; ++j) {
+            if (j >= args.num_indices) break;
+            there[k] += called_offset(args.index[j], offsets[2 + j], args.kinds >> 4 * j & 15);
+        }
+    }
+    if (N == 1) args.index[0].add(at, args.kinds, there);
+    T* inside = static_cast<T*>(args.there);
+    __builtin_assume(__isGlobal(inside));
+    T word[ITEMS];
+#pragma unroll
+    for (int k = 0; k < ITEMS; ++k) {
+        if (!PUT) {
+            word[k] = inside[there[k]];
+        } else {
+            word[k] = args.flags & VALUE ? args.here.template value<T>()
+                                         : args.here.template pointer<T>()[here[k]];
+        }
+    }
+#pragma unroll
+    for (int k = 0; k < ITEMS; ++k) {
+        if (begin + k * blockDim.x >= args.count) break;
+        if (PUT) {
+            inside[there[k]] = word[k];
+        } else {
+            T* out = reinterpret_cast<T*>(args.here.word[0]);
+            __builtin_assume(__isGlobal(out));
+            out[here[k]] = word[k];
+        }
+    }
+}
+
+}  // namespace cyrt
+
+#define CYRT_PICK(NAME, BYTES, N, PUT)                                                       \
+    extern "C" __global__ void NAME(const __grid_constant__ cyrt::Picks<N> args) {           \
+        cyrt::pick<cyrt::Word<BYTES>::type, N, PUT>(args);                                   \
+    }
+#define CYRT_TAKE(NAME, BYTES)                                                               \
+    CYRT_PICK(NAME, BYTES, 1, false)                                                         \
+    CYRT_PICK(NAME##_many, BYTES, cyrt::MAX_INDICES, false)
+#define CYRT_PUT(NAME, BYTES)                                                                \
+    CYRT_PICK(NAME, BYTES, 1, true)                                                          \
+    CYRT_PICK(NAME##_many, BYTES, cyrt::MAX_INDICES, true)

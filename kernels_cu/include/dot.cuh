@@ -1,0 +1,262 @@
+// Sums of products along one dimension, one for each element of the result: matrix by vector,
+// vector by matrix, and batches of dot products.
+//
+// Two layouts. Where elements that are summed lie side by side, threads of a row share a sum
+// (`rows`); where those of neighbouring results do, threads take a column each and blockDim.y of
+// them share it (`columns`). Where that makes few blocks the summed dimension is split, and
+// `sum_parts` adds the parts, in one order always.
+#pragma once
+
+#include "complex_math.cuh"
+#include "dependency.cuh"
+#include "memory.cuh"
+#include "reduce.cuh"
+#include "strided.cuh"
+
+namespace cyrt {
+
+constexpr uint32 VECTOR = 1;        // of both operands: aligned, side by side, in whole vectors
+constexpr uint32 CONJUGATE = 2;     // the first operand
+constexpr uint32 PARTS = 4;         // a part's sums go to memory, unrounded
+
+template<class T> using compute_of = decltype(widen(T()));
+
+struct alignas(16) Dot {
+    const void *a, *b;
+    void* out;                      // contiguous
+    int64 a_stride, b_stride;       // along the summed dimension
+    int64 a_column, b_column;       // columns: along the result's innermost dimension
+    int64 length, depth;            // summed in all, by a part
+    Outer<2> outer;                 // the result's other dimensions (rows: all), a's stride first
+    Divider chunks, parts;          // blocks that share a row (columns), a result
+    uint32 rows, columns, num_outer, flags;
+};
+
+struct alignas(16) Parts {
+    const void* in;                 // part by part
+    void* out;
+    int64 n;                        // of a part
+    uint32 count;
+};
+
+template<class C> __device__ inline void multiply_add(C& sum, C a, C b) { sum += a * b; }
+template<class T>
+__device__ inline void multiply_add(complex<T>& sum, complex<T> a, complex<T> b) {
+    sum.re += a.re * b.re;
+    sum.re -= a.im * b.im;
+    sum.im += a.re * b.im;
+    sum.im += a.im * b.re;
+}
+
+template<class C> __device__ inline C conjugate(C a, uint32) { return a; }
+template<class T> __device__ inline complex<T> conjugate(complex<T> a, uint32 flags) {
+    return flags & CONJUGATE ? conj(a) : a;
+}
+
+template<class C, int N> __device__ inline C sum_items(Items<C, N> items) {
+#pragma unroll
+    for (int half = N / 2; half; half /= 2) {
+#pragma unroll
+        for (int k = 0; k < half; ++k) items.item[k] = items.item[k] + items.item[k + half];
+    }
+    return items.item[0];
+}
+
+// Adds the products of AHEAD pairs of vectors, where they are there. All are on their way before
+// the first is used, also those beyond the end, which are loaded from before it.
+template<class T, int N, int AHEAD>
+__device__ inline void multiply_all(Items<compute_of<T>, N>& sums, const Items<T, N> (&x)[AHEAD],
+                                    const Items<T, N> (&y)[AHEAD], const bool (&there)[AHEAD],
+                                    uint32 flags) {
+    asm volatile("" ::: "memory");
+#pragma unroll
+    for (int i = 0; i < AHEAD; ++i) {
+        if (!there[i]) continue;
+#pragma unroll
+        for (int k = 0; k < N; ++k) {
+            multiply_add(sums.item[k], conjugate(widen(x[i].item[k]), flags),
+                         widen(y[i].item[k]));
+        }
+    }
+}
+
+template<class T>
+__device__ inline void store_sum(const Dot& args, int64 place, int64 part, compute_of<T> sum) {
+    if (args.flags & PARTS) {
+        static_cast<compute_of<T>*>(args.out)[part * args.rows * args.columns + place] = sum;
+    } else {
+        static_cast<T*>(args.out)[place] = cast<T>(sum);
+    }
+}
+
+// A thread's sum of a row's elements from begin to limit.
+template<class T, int N>
+__device__ inline compute_of<T> sum_row(const Dot& args, const T* a, const T* b, int64 begin,
+                                        int64 limit) {
+    constexpr int AHEAD = N > 1 ? 4 : 8;
+    uint32 step = blockDim.x * N;
+    Items<compute_of<T>, N> sums = {};
+#pragma unroll 1
+    for (int64 at = begin + threadIdx.x * N; at < limit; at += AHEAD * step) {
+        Items<T, N> x[AHEAD], y[AHEAD];
+        bool there[AHEAD];
+#pragma unroll
+        for (int i = 0; i < AHEAD; ++i) {
+            int64 k = at + i * step;
+            there[i] = k < limit;
+            if (!there[i]) k = at;
+            x[i] = load_vector<N>(a + (N > 1 ? k : k * args.a_stride));
+            y[i] = load_vector<N>(b + (N > 1 ? k : k * args.b_stride));
+        }
+        multiply_all<T>(sums, x, y, there, args.flags);
+    }
+    return sum_items(sums);
+}
+
+// blockDim.x threads, a power of two, share a row; blockDim.y rows make whole warps.
+template<class T> __device__ inline void rows(const Dot& args) {
+    using C = compute_of<T>;
+    __shared__ alignas(16) unsigned char bytes[32 * sizeof(C)];
+    C* of_warp = reinterpret_cast<C*>(bytes);
+    wait_for_dependencies();
+    launch_dependents();
+    uint32 row_block = args.parts.divide(blockIdx.x);
+    uint32 part = blockIdx.x - row_block * args.parts.size;
+    uint32 row = row_block * blockDim.y + threadIdx.y;
+    int64 begin = part * args.depth, limit = begin + args.depth;
+    if (limit > args.length) limit = args.length;
+    int64 offsets[2];
+    args.outer.offsets(row < args.rows ? row : 0, args.num_outer, offsets);
+    const T *a = static_cast<const T*>(args.a) + offsets[0];
+    const T *b = static_cast<const T*>(args.b) + offsets[1];
+    __builtin_assume(__isGlobal(a));
+    __builtin_assume(__isGlobal(b));
+
+    C sum = args.flags & VECTOR ? sum_row<T, items_of<T>>(args, a, b, begin, limit)
+                                : sum_row<T, 1>(args, a, b, begin, limit);
+#pragma unroll 1
+    for (uint32 lanes = (blockDim.x < 32 ? blockDim.x : 32) / 2; lanes; lanes /= 2) {
+        sum = sum + shuffle_xor(sum, lanes);
+    }
+    if (blockDim.x > 32) {
+        uint32 warp = (threadIdx.y * blockDim.x + threadIdx.x) / 32;
+        if (threadIdx.x % 32 == 0) of_warp[warp] = sum;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            for (uint32 w = 1; w < blockDim.x / 32; ++w) sum = sum + of_warp[warp + w];
+        }
+    }
+    if (threadIdx.x == 0 && row < args.rows) store_sum<T>(args, row, part, sum);
+}
+
+// Adds up the sums of all threads of a column, in a block of x times y threads: x is a power of two
+// of at most 32, and y makes whole warps of them. Thread i, below x * N, gets that of column i; a
+// thread's N lie side by side.
+template<class C, int N> __device__ inline C sum_columns(Items<C, N> sums) {
+    __shared__ alignas(16) unsigned char bytes[32 * 32 * N * sizeof(C)];
+    C* of_warp = reinterpret_cast<C*>(bytes);
+    uint32 thread = threadIdx.y * blockDim.x + threadIdx.x, width = blockDim.x * N;
+#pragma unroll 1
+    for (uint32 lanes = blockDim.x; lanes < 32; lanes *= 2) {
+#pragma unroll
+        for (int k = 0; k < N; ++k) {
+            sums.item[k] = sums.item[k] + shuffle_xor(sums.item[k], lanes);
+        }
+    }
+    if (thread % 32 < blockDim.x) {
+#pragma unroll
+        for (int k = 0; k < N; ++k) {
+            of_warp[thread / 32 * width + threadIdx.x * N + k] = sums.item[k];
+        }
+    }
+    __syncthreads();
+    C sum = {};
+    if (thread < width) {
+        sum = of_warp[thread];
+#pragma unroll 4
+        for (uint32 w = 1; w < blockDim.x * blockDim.y / 32; ++w) {
+            sum = sum + of_warp[w * width + thread];
+        }
+    }
+    return sum;
+}
+
+// A block takes blockDim.x * N columns, side by side in the result.
+template<class T, int N>
+__device__ inline void sum_products(const Dot& args, const T* a, const T* b, uint32 row,
+                                    uint32 chunk, uint32 part) {
+    constexpr int AHEAD = 4;
+    uint32 first = chunk * blockDim.x * N, column = first + threadIdx.x * N;
+    int64 begin = part * args.depth, limit = begin + args.depth;
+    if (limit > args.length) limit = args.length;
+    if (column >= args.columns) limit = 0;
+    a += column * args.a_column;
+    b += column * args.b_column;
+    Items<compute_of<T>, N> sums = {};
+#pragma unroll 1
+    for (int64 at = begin + threadIdx.y; at < limit; at += AHEAD * blockDim.y) {
+        Items<T, N> x[AHEAD], y[AHEAD];
+        bool there[AHEAD];
+#pragma unroll
+        for (int i = 0; i < AHEAD; ++i) {
+            int64 k = at + i * blockDim.y;
+            there[i] = k < limit;
+            if (!there[i]) k = at;
+            x[i] = load_vector<N>(a + k * args.a_stride);
+            y[i] = args.b_column == 0 ? splat<N>(b[k * args.b_stride])
+                                      : load_vector<N>(b + k * args.b_stride);
+        }
+        multiply_all<T>(sums, x, y, there, args.flags);
+    }
+    auto sum = sum_columns(sums);
+    uint32 thread = threadIdx.y * blockDim.x + threadIdx.x;
+    if (thread < blockDim.x * N && first + thread < args.columns) {
+        store_sum<T>(args, int64(row) * args.columns + first + thread, part, sum);
+    }
+}
+
+template<class T> __device__ inline void columns(const Dot& args) {
+    wait_for_dependencies();
+    launch_dependents();
+    uint32 rest = args.parts.divide(blockIdx.x), row = args.chunks.divide(rest);
+    uint32 part = blockIdx.x - rest * args.parts.size, chunk = rest - row * args.chunks.size;
+    int64 offsets[2];
+    args.outer.offsets(row, args.num_outer, offsets);
+    const T *a = static_cast<const T*>(args.a) + offsets[0];
+    const T *b = static_cast<const T*>(args.b) + offsets[1];
+    __builtin_assume(__isGlobal(a));
+    __builtin_assume(__isGlobal(b));
+    if (args.flags & VECTOR) {
+        sum_products<T, items_of<T>>(args, a, b, row, chunk, part);
+    } else {
+        sum_products<T, 1>(args, a, b, row, chunk, part);
+    }
+}
+
+template<class T> __device__ inline void sum_parts(const Parts& args) {
+    using C = compute_of<T>;
+    constexpr int AHEAD = 4;
+    wait_for_dependencies();
+    launch_dependents();
+    int64 place = int64(blockIdx.x) * blockDim.x + threadIdx.x;
+    const C* in = static_cast<const C*>(args.in) + place;
+    __builtin_assume(__isGlobal(in));
+    Items<C, 1> sum = {};
+    if (place < args.n) {
+#pragma unroll 1
+        for (uint32 part = threadIdx.y; part < args.count; part += AHEAD * blockDim.y) {
+            C x[AHEAD];
+#pragma unroll
+            for (int i = 0; i < AHEAD; ++i) {
+                uint32 k = part + i * blockDim.y;
+                x[i] = k < args.count ? in[k * args.n] : C();
+            }
+#pragma unroll
+            for (int i = 0; i < AHEAD; ++i) sum.item[0] = sum.item[0] + x[i];
+        }
+    }
+    C whole = sum_columns(sum);
+    if (threadIdx.y == 0 && place < args.n) static_cast<T*>(args.out)[place] = cast<T>(whole);
+}
+
+}  // namespace cyrt
