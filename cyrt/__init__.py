@@ -6,7 +6,9 @@ Importing makes no driver call; the driver is opened at first use (see ``CYRT_DE
 from __future__ import annotations
 
 import atexit as _atexit
+from math import e, inf, nan, pi
 
+from cyrt import random
 from cyrt import settings as _settings
 from cyrt.driver import table as _table
 from cyrt.driver.errors import CompileError, CudaError, OutOfMemoryError
@@ -17,23 +19,10 @@ from cyrt.graph.encoder import CommandEncoder, batch, concurrent, current_encode
 from cyrt.graph.recorder import commit_current as commit
 from cyrt.kernels import Kernel, Module
 from cyrt.ndarray import Array
+from cyrt.ops import *  # noqa: F403
+from cyrt.ops import __all__ as _functions
+from cyrt.ops import __array_api_version__, __array_namespace_info__  # noqa: F401
 from cyrt.ops import methods as _methods  # noqa: F401
-from cyrt.ops.copy import astype, copy, to_device
-from cyrt.ops.creation import (
-    arange,
-    asarray,
-    empty,
-    empty_like,
-    from_dlpack,
-    full,
-    full_like,
-    ones,
-    ones_like,
-    zeros,
-    zeros_like,
-)
-from cyrt.ops.elementwise import clip, where
-from cyrt.ops.promotion import can_cast, isdtype, result_type
 from cyrt.runtime import stream as _stream
 from cyrt.runtime.device import Device
 from cyrt.runtime.event import Event
@@ -43,8 +32,9 @@ from cyrt.runtime.stream import Stream, stream, synchronize
 
 __version__ = "0.1.0"
 
-# float32, int64, bool ...
-globals().update({each.name: each for each in _DTYPES})
+bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64 = _DTYPES[:9]
+float16, bfloat16, float32, float64, complex64, complex128 = _DTYPES[9:]
+newaxis = None
 
 __all__ = [
     "Array",
@@ -61,34 +51,23 @@ __all__ = [
     "OutOfMemoryError",
     "PinnedBuffer",
     "Stream",
-    "arange",
-    "asarray",
-    "astype",
     "batch",
-    "can_cast",
-    "clip",
     "commit",
     "concurrent",
-    "copy",
     "current_encoder",
-    "empty",
-    "empty_like",
-    "from_dlpack",
-    "full",
-    "full_like",
-    "isdtype",
+    "e",
+    "inf",
     "memory_stats",
-    "ones",
-    "ones_like",
+    "nan",
+    "newaxis",
+    "pi",
     "pointer",
-    "result_type",
+    "random",
     "stream",
     "synchronize",
-    "to_device",
     "trim_memory",
-    "where",
-    "zeros",
-    "zeros_like",
+    *(each.name for each in _DTYPES),
+    *_functions,
 ]
 
 

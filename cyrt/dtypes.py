@@ -141,6 +141,6 @@ def _numpy_name(name: Any) -> str | None:
 
     try:
         found = np.dtype(name)
-    except TypeError:
+    except (TypeError, ValueError, SyntaxError):     # what NumPy raises for any text or tuple
         return None
     return found.name if found.isnative else None

@@ -10,7 +10,7 @@ cimport cython
 from cpython.object cimport PyObject
 
 from cyrt.kernels.space cimport MAX_NDIM
-from cyrt.kernels.table cimport Operand
+from cyrt.kernels.entries cimport Operand
 from cyrt.operators cimport Operators
 from cyrt.runtime.memory cimport Memory
 from cyrt.runtime.state cimport StreamState

@@ -7,6 +7,8 @@ from cyrt.dtypes import DType
 from cyrt.operators import Operators
 from cyrt.runtime.device import Device
 
+max_ndim: int
+
 class Array(Operators):
     __array_priority__: float
     __array_ufunc__: None

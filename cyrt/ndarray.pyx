@@ -11,7 +11,7 @@ import numpy as np
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.kernels.space cimport MAX_NDIM
-from cyrt.kernels.table cimport Operand
+from cyrt.kernels.entries cimport Operand
 from cyrt.operators cimport Operators
 from cyrt.operators import functions
 from cyrt.runtime.device cimport Device, context_of
@@ -21,6 +21,7 @@ from cyrt.runtime.pool cimport allocate
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
 
+max_ndim = MAX_NDIM
 cdef tuple dtypes = DTYPES
 for _each in DTYPES:
     itemsizes[_each.code] = _each.itemsize
@@ -151,7 +152,7 @@ cdef Array densed(Array x):
 
 cdef int dims_of(object shape, long long* dims) except -1:
     cdef int ndim = 0
-    if PyIndex_Check(shape):
+    if PyIndex_Check(shape) and not getattr(shape, "ndim", 0):
         shape = (shape,)
     try:
         shape = tuple(shape)
@@ -217,13 +218,16 @@ cdef Array view_at(Array x, object key):
     cdef long long[MAX_NDIM] steps
     cdef long long offset = 0
     cdef Py_ssize_t start, stop, step, length
-    cdef int ndim = 0, axis = 0, named = 0, ellipses = 0
+    cdef int ndim = 0, axis = 0, named = 0, ellipses = 0, more = 0
     cdef tuple parts = key if type(key) is tuple else (key,)
     for each in parts:
         if each is Ellipsis:
             ellipses += 1
-        elif each is not None:
+        elif each is None:
+            more += 1
+        else:
             named += 1
+            more -= not isinstance(each, slice)
     if ellipses > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
     if named > x.ndim_:
@@ -231,7 +235,7 @@ cdef Array view_at(Array x, object key):
                          "were indexed")
     if ellipses == 0 and named < x.ndim_:
         parts = parts + (Ellipsis,)
-    if len(parts) - named + x.ndim_ > MAX_NDIM:
+    if x.ndim_ + more > MAX_NDIM:
         raise IndexError(f"the result would have more than {MAX_NDIM} dimensions")
     for each in parts:
         if each is None:
@@ -257,6 +261,12 @@ cdef Array view_at(Array x, object key):
             offset += whole_index(each, axis, x.dims[axis]) * x.steps[axis]
             axis += 1
     return view_of(x, x.code, ndim, dims, steps, offset)
+
+
+def _parts(Array x):
+    """The views at each index of the first dimension."""
+    for i in range(x.dims[0]):
+        yield view_at(x, i)
 
 
 # -- to the host -----------------------------------------------------------------------------------
@@ -505,10 +515,10 @@ cdef class Array(Operators):
         return host_copy(self).item()
 
     def __repr__(self):
-        return f"Array({functions.text_of(self, 'Array(')}, dtype={dtypes[self.code]})"
+        return functions.repr_of(self)
 
     def __str__(self):
-        return functions.text_of(self, "")
+        return functions.text_of(self)
 
     def __format__(self, spec):
         return format(host_copy(self).item(), spec) if self.ndim_ == 0 else format(str(self), spec)
@@ -523,7 +533,7 @@ cdef class Array(Operators):
     def __iter__(self):
         if self.ndim_ == 0:
             raise TypeError("iteration over an array of no dimensions")
-        return iter([view_at(self, i) for i in range(self.dims[0])])
+        return _parts(self)
 
     def __getitem__(self, key):
         return view_at(self, key) if is_basic(key) else functions.get_by_arrays(self, key)

@@ -4,7 +4,7 @@ cimport cython
 from cpython.number cimport PyIndex_Check
 from types import SimpleNamespace
 
-from cyrt.kernels.table cimport op_code
+from cyrt.kernels.entries cimport op_code
 from cyrt.runtime.memory cimport Memory
 
 # The functions that methods call, by name.

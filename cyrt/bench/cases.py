@@ -13,7 +13,17 @@ from functools import cached_property
 
 import cyrt
 from cyrt import settings
-from cyrt.bench import arrays, emulated, imports, kernels
+from cyrt.bench import (
+    arrays,
+    emulated,
+    generating,
+    imports,
+    indexing,
+    kernels,
+    products,
+    reductions,
+    sorting,
+)
 from cyrt.bench.floors import Chain as Floor
 from cyrt.bench.programs import (
     CHAIN,
@@ -289,5 +299,10 @@ CASES: dict[str, Case] = {
     "update": Case(_update),
     "emulated": Case(lambda bench: emulated.run(bench.rounds), ()),
     "kernels": Case(lambda bench: iter(kernels.run(bench.rounds)), ()),
+    "reductions": Case(lambda bench: iter(reductions.run(bench.rounds)), ()),
+    "products": Case(lambda bench: iter(products.run(bench.rounds)), ()),
+    "sorting": Case(lambda bench: iter(sorting.run(bench.rounds)), ()),
+    "indexing": Case(lambda bench: iter(indexing.run(bench.rounds)), ()),
+    "random": Case(lambda bench: iter(generating.run(bench.rounds)), ()),
     "import": Case(lambda bench: imports.run(bench.rounds), ()),
 }

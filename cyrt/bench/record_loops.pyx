@@ -8,7 +8,7 @@ from cyrt.graph.recorder cimport Recorder, record_kernel
 from cyrt.graph.hazards cimport Use
 from cyrt.graph.recording cimport Geometry
 from cyrt.kernels.dispatch cimport record_elementwise
-from cyrt.kernels.table cimport Operand, dtype_code, op_code
+from cyrt.kernels.entries cimport Operand, dtype_code, op_code
 from cyrt.kernels.kernel cimport Kernel
 from cyrt.runtime.memory cimport Buffer, live_block
 

@@ -31,7 +31,7 @@ cdef int instantiate(Executable* target, StreamState* stream, Recording* recordi
 cdef unsigned long long params_hash(const Recording* recording) noexcept
 cdef unsigned long long geometry_hash(const Recording* recording) noexcept
 cdef bint equal_params(Executable* target, Recording* recording) noexcept
-# How many of a few nodes have the parameters that the exec holds: an estimate of what a patch takes.
+# How many of a few nodes have the parameters that the exec holds: what a patch takes, roughly.
 cdef int likeness(const Executable* target, const Recording* recording) noexcept
 cdef bint equal_geometry(Executable* target, Recording* recording) noexcept
 # Sets the nodes that differ from the recording, and flags them in `patched`; the driver's first

@@ -8,7 +8,7 @@ from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.kernels.dispatch cimport record_elementwise
 from cyrt.kernels.space cimport MAX_NDIM
-from cyrt.kernels.table cimport Operand, op_code
+from cyrt.kernels.entries cimport Operand, op_code
 from cyrt.ndarray cimport (
     Array, densed, device_of, itemsizes, new_array, overlaps, set_operand, shape_of,
 )
@@ -110,7 +110,9 @@ cdef int assign_value(Array target, object value) except -1:
         return fill(target, value)
     from cyrt.ops.creation import asarray
 
-    return assign_array(target, asarray(value, device=device_of(target)))
+    # Python's numbers have no type of their own.
+    dtype = None if hasattr(value, "dtype") else DTYPES[target.code]
+    return assign_array(target, asarray(value, dtype=dtype, device=device_of(target)))
 
 
 cdef Array duplicate(Array x):
@@ -199,6 +201,17 @@ def to_device(x, device, /, *, stream=None):
     target = new_array(ordinal, array.code, array.ndim_, array.dims)
     copy_memory(array, target, stream, True)
     return target
+
+
+def assign(target, value, /):
+    """Write a value, broadcast and cast, into all elements of an array.
+
+    Parameters
+    ----------
+    target : Array
+    value : Array, number, or what :func:`cyrt.asarray` takes
+    """
+    assign_value(target, value)
 
 
 arrays.assign = assign_value

@@ -1,5 +1,10 @@
 """Making arrays."""
 
+import math
+
+from cpython.float cimport PyFloat_CheckExact
+from cpython.long cimport PyLong_CheckExact
+from cpython.number cimport PyIndex_Check
 from libc.string cimport memset
 
 import numpy as np
@@ -10,53 +15,104 @@ from cyrt.graph.recorder cimport encoder_of
 from cyrt.kernels.dispatch cimport record_arange
 from cyrt.kernels.families.arange import WIDE
 from cyrt.kernels.space cimport MAX_NDIM
-from cyrt.kernels.table cimport Operand
-from cyrt.ndarray cimport Array, array_over, device_of, dims_of, new_array, set_operand
+from cyrt.kernels.entries cimport Operand, op_code
+from cyrt.ndarray cimport (
+    Array, array_over, device_of, dims_of, new_array, set_operand, view_of,
+)
 from cyrt.ops.arguments import check_array
 from cyrt.ops.copy import astype, copy as duplicate, to_device
-from cyrt.ops.copy cimport fill
-from cyrt.ops.promotion cimport code_of_number, is_number, put_number
+from cyrt.ops.copy cimport cast, fill
+from cyrt.ops.elementwise cimport binary, unary
+from cyrt.ops.promotion cimport (
+    FLOAT64, code_of_number, is_number, plain, promote, promote_number, put_number,
+)
 from cyrt.runtime.device cimport current_ordinal, ordinal_of
 from cyrt.runtime.interop cimport tensor_of
 from cyrt.runtime.memory cimport Memory, copy_memory
 from cyrt.runtime.stream cimport current_state
+
+# By kind: bool, int, float, complex.
+cdef tuple NUMBERS = (False, 0, 0.0, 0j)
+# NumPy makes bfloat16 of its own numbers only.
+cdef dict FROM = {"bfloat16": np.float64}
+cdef int ADD = op_code("add"), FLOOR = op_code("floor")
 
 
 cdef int code_of(object dtype, object default) except -1:
     return (default if dtype is None else _dtype(dtype)).code
 
 
+cdef int survey(object values, int depth, int* code, int* kind) except -1:
+    """The joint type of the arrays among nested sequences, and the highest kind of the numbers."""
+    cdef int found = 0
+    if isinstance(values, (list, tuple, range)):
+        if depth == MAX_NDIM:
+            raise ValueError(f"asarray: sequences are nested more than {MAX_NDIM} deep")
+        for each in values:
+            survey(each, depth + 1, code, kind)
+        return 0
+    if PyFloat_CheckExact(values):
+        found = 2
+    elif PyLong_CheckExact(values):
+        found = 1
+    elif isinstance(values, Array) or not is_number(values) and hasattr(values, "__array__"):
+        found = _dtype(values.dtype if hasattr(values, "dtype") else np.asarray(values).dtype).code
+        code[0] = found if code[0] < 0 else promote(code[0], found)
+        return 0
+    elif is_number(values):
+        number = values if not hasattr(values, "dtype") else \
+            {"f": 0.0, "i": 0, "u": 0}.get(_dtype(values.dtype).kind, plain(values))
+        while not isinstance(number, type(NUMBERS[found])):
+            found += 1
+    else:
+        raise TypeError(f"asarray: expected numbers, got {type(values).__name__}")
+    kind[0] = max(kind[0], found)
+    return 0
+
+
+cdef object from_numbers(object values, object target):
+    """A NumPy array of numbers in nested sequences; arrays may be among them."""
+    cdef int code = -1, kind = -1
+    survey(values, 0, &code, &kind)
+    if target is None:
+        if kind >= 0:
+            code = code_of_number(NUMBERS[kind]) if code < 0 else \
+                promote_number(code, NUMBERS[kind])
+        target = DEFAULTS["f"] if code < 0 else DTYPES[code]
+    try:
+        with np.errstate(all="ignore"):
+            return np.array(values, FROM.get(target.name, target.numpy)), target
+    except OverflowError as error:
+        raise OverflowError(f"asarray: a number is out of range of {target}: {error}") from None
+    except ValueError as error:
+        ragged = "rows of different lengths: " if "inhomogeneous" in str(error) else ""
+        raise ValueError(f"asarray: {ragged}{error}") from None
+    except TypeError as error:
+        raise TypeError(f"asarray: {error}") from None
+
+
 cdef Array from_host(object values, object dtype, int ordinal):
     """A copy of what NumPy understands."""
     cdef long long[MAX_NDIM] dims
     cdef Array x
-    if isinstance(values, np.ndarray):
-        host = values
-    elif is_number(values) or isinstance(values, np.generic):
+    target = None if dtype is None else _dtype(dtype)
+    if is_number(values):
+        if target is None and isinstance(values, np.generic):
+            target = _dtype(values.dtype)
+        x = new_array(ordinal, code_of_number(values) if target is None else target.code, 0, NULL)
+        return filled(x, values)
+    if isinstance(values, (list, tuple, range)):
+        host, target = from_numbers(values, target)
+    else:
         host = np.asarray(values)
-    else:
-        try:
-            host = np.array(plain_items(values))
-        except ValueError as error:
-            raise ValueError(f"asarray: rows of different lengths: {error}") from None
-    if host.dtype.kind in "OUSVMm" and getattr(host.dtype, "name", "") != "bfloat16":
-        raise TypeError(f"asarray: expected numbers, got {type(values).__name__} of dtype "
-                        f"{host.dtype}")
-    if dtype is not None:
-        target = _dtype(dtype)
-    elif hasattr(values, "dtype"):
-        target = _dtype(values.dtype)
-    else:
-        kind = {"u": "i"}.get(host.dtype.kind, host.dtype.kind)
-        target = DEFAULTS[kind]
-        if host.dtype.kind == "u" or host.dtype.itemsize > 8 and kind == "i":
-            raise OverflowError("asarray: an integer is out of range of int64")
+        if host.dtype.kind in "OUSVMm" and host.dtype.name != "bfloat16":
+            raise TypeError(f"asarray: expected numbers, got {type(values).__name__} of dtype "
+                            f"{host.dtype}")
+        if not host.dtype.isnative:
+            host = host.astype(host.dtype.newbyteorder("="))
+        if target is None:
+            target = _dtype(host.dtype)
     if host.dtype != target.numpy:
-        if dtype is not None and target.kind in "iu" and host.dtype.kind in "iu" \
-                and not isinstance(values, np.ndarray) and host.size:
-            limits = np.iinfo(target.numpy)
-            if host.min() < limits.min or host.max() > limits.max:
-                raise OverflowError(f"asarray: an integer is out of range of {target}")
         with np.errstate(all="ignore"):
             host = host.astype(target.numpy)
     host = np.ascontiguousarray(host).reshape(host.shape)
@@ -64,13 +120,6 @@ cdef Array from_host(object values, object dtype, int ordinal):
     if x.count:
         copy_memory(x, host.reshape(-1).view(np.uint8), None, False)
     return x
-
-
-cdef object plain_items(object values):
-    """Nested sequences with one-element arrays as numbers."""
-    if isinstance(values, (list, tuple)):
-        return [plain_items(each) for each in values]
-    return values.tolist() if isinstance(values, Array) else values
 
 
 cdef Array from_other(obj, bint copy):
@@ -233,16 +282,15 @@ def ones(shape, *, dtype=None, device=None):
 
 
 def full(shape, fill_value, *, dtype=None, device=None):
-    """An array of one number; its default type (bool, int64, float32, complex64) where dtype is
-    left out; see :func:`cyrt.empty`."""
+    """An array of one number; where dtype is left out its default type (bool, int64, float32,
+    complex64), an Array's own; see :func:`cyrt.empty`."""
     cdef int code
-    if isinstance(fill_value, Array):
-        fill_value = fill_value.item()
-    if not is_number(fill_value):
-        raise TypeError(f"full: fill_value: expected a number, got {type(fill_value).__name__}")
-    code = code_of_number(getattr(fill_value, "item", lambda: fill_value)()) if dtype is None \
-        else _dtype(dtype).code
-    return filled(make(shape, code, device), fill_value)
+    value = number_of(fill_value, "full", "fill_value")
+    if dtype is not None:
+        code = _dtype(dtype).code
+    else:
+        code = (<Array>fill_value).code if isinstance(fill_value, Array) else code_of_number(value)
+    return filled(make(shape, code, device), value)
 
 
 def empty_like(x, /, *, dtype=None, device=None):
@@ -262,9 +310,8 @@ def ones_like(x, /, *, dtype=None, device=None):
 
 def full_like(x, /, fill_value, *, dtype=None, device=None):
     """One number in x's shape, type and on its device."""
-    if isinstance(fill_value, Array):
-        fill_value = fill_value.item()
-    return filled(make_like(x, dtype, device), fill_value)
+    value = number_of(fill_value, "full_like", "fill_value")
+    return filled(make_like(x, dtype, device), value)
 
 
 def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
@@ -284,28 +331,125 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     Array
         Of ``ceil((stop - start) / step)`` elements.
     """
-    cdef Operand[3] operands
-    cdef long long count
     cdef Array x
-    cdef int wide
     if stop is None:
         start, stop = 0, start
-    for name, each in (("start", start), ("stop", stop), ("step", step)):
-        if not is_number(each) or isinstance(each, complex):
-            raise TypeError(f"arange: {name}: expected a real number, got {type(each).__name__}")
+    start, stop, step = [number_of(each, "arange", name) for each, name in (
+        (start, "start"), (stop, "stop"), (step, "step"))]
+    if isinstance(start, complex) or isinstance(stop, complex) or isinstance(step, complex):
+        raise TypeError(f"arange: expected real numbers, got {start}, {stop} and {step}")
     if step == 0:
         raise ValueError("arange: step is 0")
-    whole = all(isinstance(each, (int, np.integer)) for each in (start, stop, step))
+    whole = isinstance(start, int) and isinstance(stop, int) and isinstance(step, int)
     found = _dtype(dtype) if dtype is not None else DEFAULTS["i" if whole else "f"]
     if found.kind == "b":
         raise TypeError("arange: bool has no evenly spaced numbers")
-    count = max(0, -((start - stop) // step) if whole else int(np.ceil((stop - start) / step)))
+    if whole:
+        count = -((start - stop) // step)
+    else:
+        count = (stop - start) / step
+        if not math.isfinite(count):
+            raise ValueError(f"arange: from {start} to {stop} by {step} is not a finite number of "
+                             "elements")
+        count = math.ceil(count)
+    count = max(0, count)
     x = make((count,), found.code, device)
-    if count:
-        wide = _dtype(WIDE[found.kind]).code
-        memset(operands, 0, sizeof(operands))
-        set_operand(&operands[0], x)
-        put_number(wide, start, operands[1].value)
-        put_number(wide, step, operands[2].value)
-        record_arange(encoder_of(current_state(device_of(x))), found.code, operands, count)
+    if count and found.kind in "iu":
+        start, step = int(start), int(start + step) - int(start)
+        within(found, start, count, step)
+    advance(x, start, step)
     return x
+
+
+cdef int within(object dtype, object start, object count, object step) except -1:
+    """OverflowError where the first or the last number is none of the integer type."""
+    span = 1 << 8 * dtype.itemsize
+    least = -span // 2 if dtype.kind == "i" else 0
+    for each in (start, start + (count - 1) * step):
+        if not least <= each < least + span:
+            raise OverflowError(f"arange: the integer {each} is out of range of {dtype}")
+    return 0
+
+
+cdef object wrapped(object number, object dtype):
+    """Integers of 64 bits are one to the kernel, with and without a sign."""
+    if dtype.kind not in "iu":
+        return number
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+cdef int advance(Array x, start, step) except -1:
+    """start + i * step into the elements of a dense array."""
+    cdef Operand[3] operands
+    if x.count == 0:
+        return 0
+    dtype = DTYPES[x.code]
+    cdef int wide = _dtype(WIDE[dtype.kind]).code
+    memset(operands, 0, sizeof(operands))
+    set_operand(&operands[0], x)
+    put_number(wide, wrapped(start, dtype), operands[1].value)
+    put_number(wide, wrapped(step, dtype), operands[2].value)
+    record_arange(encoder_of(current_state(device_of(x))), x.code, operands, x.count)
+    return 0
+
+
+def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
+    """Evenly spaced numbers over an interval, both ends exact.
+
+    Parameters
+    ----------
+    start, stop : number
+    num : int
+        How many.
+    dtype : DType, optional
+        Left out: float32, complex64 where an end is complex. Integers are rounded down.
+    device : Device or int, optional
+        The current device where left out.
+    endpoint : bool
+        Whether stop is the last of them; else it would be the next.
+
+    Returns
+    -------
+    Array
+        Of shape ``(num,)``.
+    """
+    cdef Array x, result
+    cdef long long count
+    ends = [number_of(each, "linspace", name) for each, name in ((start, "start"), (stop, "stop"))]
+    if not PyIndex_Check(num):
+        raise TypeError(f"linspace: num: expected an int, got {type(num).__name__}")
+    if num < 0:
+        raise ValueError(f"linspace: num: expected 0 or more, got {num}")
+    complex_ = isinstance(ends[0], complex) or isinstance(ends[1], complex)
+    found = _dtype(dtype) if dtype is not None else DEFAULTS["c" if complex_ else "f"]
+    if complex_ and found.kind != "c":
+        raise TypeError(f"linspace: complex ends for {found}")
+    # Integers are taken from floats.
+    result = x = make((num,), found.code if found.kind in "fc" else FLOAT64, device)
+    count = x.count
+    intervals = max(1, count - 1 if endpoint else count)
+    step = (ends[1] - ends[0]) / intervals
+    if not np.isfinite(step) and np.isfinite(ends).all():          # their distance is too much
+        step = ends[1] / intervals - ends[0] / intervals
+    advance(x, 0 if found.kind in "iu" else ends[0], step)
+    if found.kind in "iu":
+        # Rounded before the sum, whole steps come out whole.
+        binary(ADD, x, ends[0], x)
+        result = cast(unary(FLOOR, x, None), found.code)
+        ends = [math.floor(each) for each in ends]
+        if count:
+            fill(view_of(result, result.code, 0, NULL, NULL, 0), ends[0])
+    elif found.kind == "b":
+        result = cast(x, found.code)
+    if endpoint and count > 1:
+        fill(view_of(result, result.code, 0, NULL, NULL, count - 1), ends[1])
+    return result
+
+
+cdef object number_of(object value, str name, str argument):
+    """A Python number, of an Array of no dimensions too."""
+    if isinstance(value, Array) and (<Array>value).ndim_ == 0:
+        return value.item()
+    if not is_number(value):
+        raise TypeError(f"{name}: {argument}: expected a number, got {type(value).__name__}")
+    return plain(value)

@@ -1,6 +1,9 @@
 """Operations element by element: broadcasting, promotion, ``out=``."""
 
+cimport cython
+from cpython.bool cimport PyBool_Check
 from cpython.float cimport PyFloat_CheckExact
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_Check
 from cpython.object cimport PyObject
 from libc.string cimport memset
 
@@ -12,11 +15,12 @@ from cyrt.graph.recorder cimport encoder_of
 from cyrt.kernels import catalogue
 from cyrt.kernels.dispatch cimport record_contiguous, record_elementwise
 from cyrt.kernels.space cimport MAX_NDIM
-from cyrt.kernels.table cimport Operand, op_code
+from cyrt.kernels.entries cimport Operand, op_code
+from cyrt.kernels.vectorcall cimport PyVectorcall_NARGS, Vectorcall, offer_vectorcall
 from cyrt.ndarray cimport (
-    Array, device_of, new_array_on, overlaps, set_operand, shape_of,
+    Array, device_of, itemsizes, new_array_on, overlaps, set_operand, shape_of,
 )
-from cyrt.ops.copy cimport assign_array, broadcast_steps, cast, check_writable
+from cyrt.ops.copy cimport assign_array, broadcast_steps, cast, check_writable, fill
 from cyrt.ops.promotion cimport (
     BOOL, FLOAT32, NUM_DTYPES, code_of_number, is_number, kinds, plain, promote, promote_number,
     put_number, same_kind,
@@ -33,6 +37,13 @@ cdef signed char[MAX_OPS][NUM_DTYPES] outputs
 cdef int WHERE = op_code("where"), CLIP = op_code("clip")
 cdef int MAXIMUM = op_code("maximum"), MINIMUM = op_code("minimum")
 cdef int num_ops = len(catalogue.OPS)
+# Comparisons: the result against a number on the right below all of the type, and above; else -1.
+cdef signed char[MAX_OPS][2] beyond
+memset(beyond, -1, sizeof(beyond))
+for _name, _low, _high in (("equal", 0, 0), ("not_equal", 1, 1), ("less", 0, 1),
+                           ("less_equal", 0, 1), ("greater", 1, 0), ("greater_equal", 1, 0)):
+    beyond[op_code(_name)][0] = _low
+    beyond[op_code(_name)][1] = _high
 
 
 def _fill_outputs():
@@ -70,7 +81,7 @@ cdef inline int compute_type(int op, int code) except -1:
 
 cdef int refuse_operand(str name, object value) except -1:
     advice = "; cyrt.asarray() copies it to the device" if isinstance(value, np.ndarray) else ""
-    raise TypeError(f"{name}: expected an Array or a number, got "
+    raise TypeError(f"{name}: expected an Array, got "
                     f"{type(value).__module__}.{type(value).__name__}{advice}")
 
 
@@ -212,6 +223,37 @@ cdef inline bint alike(Array x, Array y) noexcept:
         and same_dims(x, y.dims)
 
 
+cdef int side_of(int code, object number) except -2:
+    """Of an int: 0 in the range of an integer type, -1 below it, 1 above."""
+    cdef int overflow, bits = 8 * itemsizes[code]
+    cdef long long value = PyLong_AsLongLongAndOverflow(number, &overflow)
+    if kinds[code] == c"u":
+        if overflow > 0:
+            return 0 if bits == 64 and not number >> 64 else 1
+        return -1 if overflow or value < 0 else bits < 64 and value >> bits != 0
+    if overflow:
+        return overflow
+    value >>= bits - 1
+    return (value > 0) - (value < -1)
+
+
+cdef Array out_of_range(int op, Array x, object number, bint left, Array out):
+    """What a comparison of integers with an int out of their range gives; None within it."""
+    cdef int side
+    if beyond[op][0] < 0 or (kinds[x.code] != c"i" and kinds[x.code] != c"u") \
+            or not PyLong_Check(number) or PyBool_Check(number):
+        return None
+    side = side_of(x.code, number)
+    if side == 0:
+        return None
+    if out is None:
+        out = new_array_on(current_state(device_of(x)), BOOL, x.ndim_, x.dims)
+    else:
+        check_out(op, out, BOOL, x.ndim_, x.dims)
+    fill(out, beyond[op][(side > 0) != left])
+    return out
+
+
 cdef object binary(int op, object a, object b, Array out):
     cdef Operand[3] raw
     cdef StreamState* stream
@@ -240,7 +282,11 @@ cdef object binary(int op, object a, object b, Array out):
         elif is_number(b):
             code = x.code
             if not (PyFloat_CheckExact(b) and kinds[code] == c"f"):
-                code = promote_number(code, plain(b))
+                b = plain(b)
+                code = promote_number(code, b)
+                settled = out_of_range(op, x, b, False, out)
+                if settled is not None:
+                    return settled
             if x.dense and code == x.code and outputs[op][code] >= 0 and (
                     out is None or (out is x and outputs[op][code] == code)):
                 stream = current_state(live_block(x).ordinal)
@@ -256,7 +302,11 @@ cdef object binary(int op, object a, object b, Array out):
         else:
             return foreign_operand(op, b)
     elif is_number(a):
-        code = promote_number((<Array>b).code, plain(a))
+        a = plain(a)
+        code = promote_number((<Array>b).code, a)
+        settled = out_of_range(op, <Array>b, a, True, out)
+        if settled is not None:
+            return settled
     else:
         return foreign_operand(op, a)
     code = compute_type(op, code)
@@ -282,76 +332,98 @@ operators.apply_unary = apply_unary
 operators.apply_binary = apply_binary
 
 
+@cython.final
+@cython.no_gc
 cdef class Elementwise:
-    """A function of arrays, element by element.
+    """A function of arrays, element by element; one for each operation of the catalogue.
 
     Operands broadcast, and are cast to the type that :func:`cyrt.result_type` gives of them;
-    Python and NumPy numbers are weak.
+    Python and NumPy numbers are weak. An integer type that the operation has no kernel for is
+    computed in float32.
 
     Parameters
     ----------
-    *operands : Array or number
-        At least one Array.
-    out : Array, optional
-        Takes the result; of its shape, and of a type that its kind may be written into.
-
-    Returns
-    -------
-    Array
-        Of the operands' joint shape; ``out`` where given.
-
-    Raises
-    ------
-    ValueError
-        Shapes that do not broadcast, arrays of two devices.
-    TypeError
-        A type that the function does not take, types that do not promote, a NumPy array.
-    OverflowError
-        An int out of range of the type.
+    name : str
+        Of the operation, and of the public function.
+    operands : tuple of str
+        Their names.
+    doc : str
+        The function's docstring.
     """
 
+    cdef Vectorcall vectorcall
     cdef int op, count
-    cdef readonly str __name__
-    cdef readonly str __doc__
-    cdef readonly object __signature__
-    cdef dict __dict__
+    cdef tuple operands
+    cdef str name
+    cdef dict __dict__          # what makes it look like a function
 
-    def __init__(self, str name, int count, str doc):
-        import inspect
-
+    def __init__(self, str name not None, tuple operands not None, str doc not None):
+        self.vectorcall = call
         self.op = op_code(name)
-        self.count = count
-        self.__name__ = name
-        self.__doc__ = doc
-        names = ("x",) if count == 1 else ("x1", "x2")
-        self.__signature__ = inspect.Signature([
-            *(inspect.Parameter(each, inspect.Parameter.POSITIONAL_ONLY) for each in names),
-            inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)])
+        self.operands = operands
+        self.count = len(operands)
+        self.name = name
+        vars(self).update(__name__=name, __qualname__=name, __doc__=doc, __module__="cyrt")
 
     def __call__(self, *operands, out=None):
         if len(operands) != self.count:
-            raise TypeError(f"{self.__name__}() takes {self.count} positional arguments, got "
-                            f"{len(operands)}")
-        if out is not None and not isinstance(out, Array):
-            raise TypeError(f"{self.__name__}: out: expected an Array, got {type(out).__name__}")
-        if self.count == 1:
-            if not isinstance(operands[0], Array):
-                refuse_argument(self.__name__, operands[0])
-            return unary(self.op, operands[0], out)
-        a, b = operands
-        if isinstance(a, Array) or isinstance(b, Array):
-            result = binary(self.op, a, b, out)
-            if result is not NotImplemented:
-                return result
-            if isinstance(a, Array):
-                a = b
-        refuse_argument(self.__name__, a)
+            refuse_count(self, len(operands))
+        return evaluate(self, operands[0], operands[self.count - 1], out)
+
+    def __getattr__(self, name):
+        if name != "__signature__":
+            raise AttributeError(f"{self!r} has no attribute {name!r}")
+        from inspect import Parameter, Signature
+
+        return Signature([*(Parameter(each, Parameter.POSITIONAL_ONLY) for each in self.operands),
+                          Parameter("out", Parameter.KEYWORD_ONLY, default=None)])
 
     def __repr__(self):
-        return f"<function cyrt.{self.__name__}>"
+        return f"<function cyrt.{self.name}>"
 
     def __reduce__(self):
-        return self.__name__
+        return self.name
+
+
+cdef object call(object callee, PyObject** given, size_t flagged, PyObject* keywords):
+    """A function's call from the interpreter."""
+    cdef Elementwise self = <Elementwise>callee
+    cdef Py_ssize_t count = PyVectorcall_NARGS(flagged)
+    cdef object out = None
+    if keywords != NULL:
+        for i, name in enumerate(<tuple>keywords):
+            if name != "out":
+                raise TypeError(f"{self.name}() got an unexpected keyword argument {name!r}")
+            out = <object>given[count + i]
+    if count != self.count:
+        refuse_count(self, count)
+    return evaluate(self, <object>given[0], <object>given[count - 1], out)
+
+
+cdef Elementwise _first = Elementwise.__new__(Elementwise)
+offer_vectorcall(_first, &_first.vectorcall)
+
+
+cdef int refuse_count(Elementwise function, Py_ssize_t count) except -1:
+    raise TypeError(f"{function.name}({', '.join(function.operands)}, /, *, out=None) takes "
+                    f"{function.count} positional arguments, got {count}")
+
+
+cdef object evaluate(Elementwise self, object a, object b, object out):
+    """`b` is the last operand, which may be the first, too."""
+    if out is not None and not isinstance(out, Array):
+        raise TypeError(f"{self.name}: out: expected an Array, got {type(out).__name__}")
+    if self.count == 1:
+        if not isinstance(a, Array):
+            refuse_argument(self.name, a)
+        return unary(self.op, <Array>a, <Array>out)
+    if isinstance(a, Array) or isinstance(b, Array):
+        result = binary(self.op, a, b, <Array>out)
+        if result is not NotImplemented:
+            return result
+        if isinstance(a, Array):
+            a = b
+    return refuse_argument(self.name, a)
 
 
 cdef int refuse_argument(str name, object value) except -1:

@@ -1,0 +1,105 @@
+"""Making matrices and grids: identities, triangles, coordinates."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+from cyrt.ndarray import Array
+from cyrt.ops.arguments import check_array
+from cyrt.ops.creation import arange, zeros
+from cyrt.ops.elementwise import where
+from cyrt.ops.shapes import broadcast_to, reshape
+
+
+def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None,
+        device: Any = None) -> Array:
+    """A matrix of ones on one diagonal and zeros elsewhere.
+
+    Parameters
+    ----------
+    n_rows, n_cols : int
+        As many columns as rows where left out.
+    k : int
+        Which diagonal: 0 the main one, above it positive, below negative.
+    dtype : DType, optional
+        float32 where left out.
+    device : Device or int, optional
+        The current device where left out.
+    """
+    rows, k = index(n_rows), index(k)
+    columns = rows if n_cols is None else index(n_cols)
+    result = zeros((rows, columns), dtype=dtype, device=device)
+    length = min(rows + min(k, 0), columns - max(k, 0))
+    if length > 0:
+        first = k if k >= 0 else -k * columns
+        reshape(result, (-1,))[first:first + length * (columns + 1):columns + 1].fill(1)
+    return result
+
+
+def tril(x: Array, /, *, k: int = 0) -> Array:
+    """The lower triangle of matrices: elements above a diagonal are zero.
+
+    Parameters
+    ----------
+    x : Array
+        At least two dimensions, of which the last two are the matrices'.
+    k : int
+        The last diagonal that is kept, see :func:`cyrt.eye`.
+    """
+    return where(_on_or_above(x, "tril", index(k) + 1), False, x)
+
+
+def triu(x: Array, /, *, k: int = 0) -> Array:
+    """The upper triangle of matrices: elements below a diagonal are zero.
+
+    Parameters
+    ----------
+    x : Array
+        At least two dimensions, of which the last two are the matrices'.
+    k : int
+        The first diagonal that is kept, see :func:`cyrt.eye`.
+    """
+    return where(_on_or_above(x, "triu", index(k)), x, False)
+
+
+def _on_or_above(x: Array, name: str, k: int) -> Array:
+    """Where a matrix's elements are on diagonal k or above it."""
+    if check_array(x, "x").ndim < 2:
+        raise ValueError(f"{name}: expected at least two dimensions, got shape {x.shape}")
+    rows, columns = x.shape[-2:]
+    k = max(-rows, min(k, columns))
+    return arange(columns, device=x.device) >= arange(k, rows + k, device=x.device)[:, None]
+
+
+def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
+    """The coordinates of a grid's points, one array an axis.
+
+    Parameters
+    ----------
+    *arrays : Array
+        Of one dimension each: the coordinates along an axis.
+    indexing : str
+        ``"ij"``: the result's axes are in the order of the arrays; ``"xy"``: the first two
+        are exchanged.
+
+    Returns
+    -------
+    tuple of Array
+        Views, that cannot be written: their elements share memory.
+    """
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"meshgrid: indexing: expected 'xy' or 'ij', got {indexing!r}")
+    for each in arrays:
+        if check_array(each, "meshgrid").ndim > 1:
+            raise ValueError(
+                f"meshgrid: expected arrays of one dimension, got shape {each.shape}")
+    places = list(range(len(arrays)))
+    if indexing == "xy" and len(arrays) > 1:
+        places[:2] = 1, 0
+    shape = [0] * len(arrays)
+    for each, place in zip(arrays, places, strict=True):
+        shape[place] = each.size
+    return tuple(
+        broadcast_to(reshape(each, [-1 if d == place else 1 for d in range(len(arrays))]), shape)
+        for each, place in zip(arrays, places, strict=True))

@@ -1,0 +1,352 @@
+"""Elements in another arrangement, in memory of their own: joined, rolled, repeated."""
+
+from cpython.number cimport PyIndex_Check
+from libc.string cimport memcpy
+
+import numpy as np
+
+from cyrt.kernels.space cimport MAX_NDIM
+from cyrt.ndarray cimport Array, device_of, new_array, shape_of, view_of
+from cyrt.ops.copy cimport assign_array
+from cyrt.ops.creation import asarray
+from cyrt.ops.promotion cimport promote
+from cyrt.ops.shapes import atleast_1d, atleast_2d
+from cyrt.ops.shapes cimport array_of, axis_at, narrowed, reshaped, times
+
+
+# -- joining ---------------------------------------------------------------------------------------
+
+
+cdef list arrays_of(object arrays, str name):
+    """At least one array, all of one device."""
+    cdef list found = list(arrays)
+    if not found:
+        raise ValueError(f"{name}: expected at least one array")
+    ordinal = device_of(array_of(found[0]))
+    for each in found:
+        if device_of(array_of(each)) != ordinal:
+            raise ValueError(f"{name}: arrays are on the devices {ordinal} and "
+                             f"{device_of(<Array>each)}; to_device() moves arrays")
+    return found
+
+
+cdef int joint_code(list arrays) except -1:
+    cdef int code = (<Array>arrays[0]).code
+    for each in arrays:
+        if (<Array>each).code != code:
+            code = promote(code, (<Array>each).code)
+    return code
+
+
+def concat(arrays, /, *, axis=0):
+    """Arrays one after the other along an axis.
+
+    Parameters
+    ----------
+    arrays : sequence of Array
+        Of equal shapes but along the axis.
+    axis : int, optional
+        None: the arrays are flattened first.
+
+    Returns
+    -------
+    Array
+        Of the type that theirs promote to.
+
+    Raises
+    ------
+    ValueError
+        No arrays; shapes that differ elsewhere; arrays of two devices.
+    """
+    cdef long long[MAX_NDIM] dims
+    cdef list parts = arrays_of(arrays, "concat")
+    cdef Array first, x, result
+    cdef long long start = 0
+    cdef int along, d
+    if axis is None:
+        parts = [reshaped(<Array>each, 1, &(<Array>each).count, False) for each in parts]
+        axis = 0
+    first = <Array>parts[0]
+    along = axis_at(axis, first.ndim_)
+    memcpy(dims, first.dims, first.ndim_ * sizeof(long long))
+    dims[along] = 0
+    for each in parts:
+        x = <Array>each
+        for d in range(first.ndim_):
+            if x.ndim_ != first.ndim_ or d != along and x.dims[d] != dims[d]:
+                raise ValueError(f"concat: shapes {shape_of(first)} and {shape_of(x)} differ "
+                                 f"elsewhere than along axis {along}")
+        dims[along] += x.dims[along]
+    result = new_array(device_of(first), joint_code(parts), first.ndim_, dims)
+    for each in parts:
+        x = <Array>each
+        assign_array(narrowed(result, along, start, x.dims[along]), x)
+        start += x.dims[along]
+    return result
+
+
+def stack(arrays, /, *, axis=0):
+    """Arrays one after the other along a new axis.
+
+    Parameters
+    ----------
+    arrays : sequence of Array
+        Of one shape.
+    axis : int
+        Where the result has the new one.
+
+    Returns
+    -------
+    Array
+        Of the type that theirs promote to.
+    """
+    cdef long long[MAX_NDIM] dims
+    cdef long long[MAX_NDIM] steps
+    cdef list parts = arrays_of(arrays, "stack")
+    cdef Array first = <Array>parts[0], x, result
+    cdef long long offset = 0
+    cdef int along = axis_at(axis, first.ndim_ + 1), d
+    for each in parts:
+        x = <Array>each
+        for d in range(max(x.ndim_, first.ndim_)):
+            if x.ndim_ != first.ndim_ or x.dims[d] != first.dims[d]:
+                raise ValueError(f"stack: expected arrays of one shape, got {shape_of(first)} and "
+                                 f"{shape_of(x)}")
+    if first.ndim_ == MAX_NDIM:
+        raise ValueError(f"stack: the result would have more than {MAX_NDIM} dimensions")
+    for d in range(first.ndim_ + 1):
+        dims[d] = len(parts) if d == along else first.dims[d if d < along else d - 1]
+    result = new_array(device_of(first), joint_code(parts), first.ndim_ + 1, dims)
+    for d in range(first.ndim_):
+        steps[d] = result.steps[d if d < along else d + 1]
+    for each in parts:
+        assign_array(view_of(result, result.code, first.ndim_, first.dims, steps, offset),
+                     <Array>each)
+        offset += result.steps[along]
+    return result
+
+
+def concatenate(arrays, /, axis=0):
+    """NumPy's name of :func:`cyrt.concat`."""
+    return concat(arrays, axis=axis)
+
+
+def hstack(arrays, /):
+    """Arrays side by side: along the second axis, the first of arrays of one dimension."""
+    parts = [atleast_1d(each) for each in arrays]
+    return concat(parts, axis=0 if parts and parts[0].ndim == 1 else 1)
+
+
+def vstack(arrays, /):
+    """Arrays below each other, as rows where they have one dimension."""
+    return concat([atleast_2d(each) for each in arrays])
+
+
+# -- rolling ---------------------------------------------------------------------------------------
+
+
+cdef int paste_rolled(Array target, Array source, const int* axes, const long long* shifts,
+                      int count) except -1:
+    """Both parts along each of the axes, to where they go."""
+    cdef int axis
+    cdef long long shift, size
+    if count == 0:
+        return assign_array(target, source)
+    axis, shift = axes[0], shifts[0]
+    size = source.dims[axis]
+    paste_rolled(narrowed(target, axis, shift, size - shift),
+                 narrowed(source, axis, 0, size - shift), axes + 1, shifts + 1, count - 1)
+    if shift:
+        paste_rolled(narrowed(target, axis, 0, shift),
+                     narrowed(source, axis, size - shift, shift), axes + 1, shifts + 1, count - 1)
+    return 0
+
+
+cdef Array rolled(Array x, const int* axes, const long long* shifts, int count):
+    """Two axes at a time: four parts."""
+    cdef Array result = new_array(device_of(x), x.code, x.ndim_, x.dims)
+    if x.count == 0:
+        return result
+    if count <= 2:
+        paste_rolled(result, x, axes, shifts, count)
+        return result
+    paste_rolled(result, x, axes, shifts, 2)
+    return rolled(result, axes + 2, shifts + 2, count - 2)
+
+
+def roll(x, /, shift, *, axis=None):
+    """The elements moved along axes; those moved over the end come in at the beginning.
+
+    Parameters
+    ----------
+    x : Array
+    shift : int or tuple of int
+        By how many places; one for all axes, or one an axis.
+    axis : int or tuple of int, optional
+        Left out: the array is rolled as if it had one dimension.
+
+    Returns
+    -------
+    Array
+        A copy.
+    """
+    cdef long long[MAX_NDIM] sums
+    cdef int[MAX_NDIM] moved
+    cdef long long[MAX_NDIM] shifts
+    cdef Array array = array_of(x), flat
+    cdef int count = 0, d
+    if axis is None:
+        if isinstance(shift, (tuple, list)):
+            raise ValueError(f"roll: shift {shift} needs as many axes")
+        flat = reshaped(array, 1, &array.count, False)
+        shifts[0] = whole_number(shift) % flat.count if flat.count else 0
+        moved[0] = 0
+        return reshaped(rolled(flat, moved, shifts, 1), array.ndim_, array.dims, False)
+    given = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    by = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,)
+    if len(by) != len(given) and len(by) != 1 and len(given) != 1:
+        raise ValueError(f"roll: {len(by)} shifts {shift} for {len(given)} axes {axis}")
+    for d in range(array.ndim_):
+        sums[d] = 0
+    for i in range(max(len(by), len(given))):
+        d = axis_at(given[i if len(given) > 1 else 0], array.ndim_)
+        if array.dims[d]:
+            sums[d] = (sums[d] + whole_number(by[i if len(by) > 1 else 0])) % array.dims[d]
+    for d in range(array.ndim_):
+        if sums[d]:
+            moved[count] = d
+            shifts[count] = sums[d]
+            count += 1
+    return rolled(array, moved, shifts, count)
+
+
+cdef object whole_number(object value):
+    if not PyIndex_Check(value):
+        raise TypeError(f"expected an int, got {type(value).__name__}")
+    return value.__index__()
+
+
+# -- repeating -------------------------------------------------------------------------------------
+
+
+def tile(x, repetitions, /):
+    """The array over and over along its axes.
+
+    Parameters
+    ----------
+    x : Array
+    repetitions : int or tuple of int
+        How often along each of the last axes; more of them make new axes before.
+
+    Returns
+    -------
+    Array
+        A copy.
+    """
+    cdef long long[MAX_NDIM] times_each
+    cdef long long[MAX_NDIM] sizes
+    cdef long long[MAX_NDIM] dims
+    cdef long long[MAX_NDIM] to
+    cdef long long[MAX_NDIM] out_of
+    cdef Array array = array_of(x), result
+    cdef int given = 0, ndim, d, own, split = 0
+    often = tuple(repetitions) if isinstance(repetitions, (tuple, list)) else (repetitions,)
+    ndim = max(len(often), array.ndim_)
+    if ndim > MAX_NDIM:
+        raise ValueError(f"tile: expected at most {MAX_NDIM} repetitions, got {len(often)}")
+    for each in often:
+        times_each[given] = whole_number(each)
+        if times_each[given] < 0:
+            raise ValueError(f"tile: repetitions: expected 0 or more, got {repetitions}")
+        given += 1
+    for d in range(ndim - 1, -1, -1):
+        own = d + given - ndim
+        times_each[d] = times_each[own] if own >= 0 else 1
+        own = d + array.ndim_ - ndim
+        sizes[d] = times(times_each[d], array.dims[own] if own >= 0 else 1)
+    result = new_array(device_of(array), array.code, ndim, sizes)
+    if result.count == 0:
+        return result
+    for d in range(ndim):                   # dimensions of 1 are left out
+        own = d + array.ndim_ - ndim
+        if times_each[d] > 1:
+            dims[split] = times_each[d]
+            to[split] = result.steps[d] * (array.dims[own] if own >= 0 else 1)
+            out_of[split] = 0
+            split += 1
+        if own >= 0 and array.dims[own] > 1:
+            dims[split] = array.dims[own]
+            to[split] = result.steps[d]
+            out_of[split] = array.steps[own]
+            split += 1
+    assign_array(view_of(result, array.code, split, dims, to, 0),
+                 view_of(array, array.code, split, dims, out_of, 0))
+    return result
+
+
+def repeat(x, repeats, /, *, axis=None):
+    """Each element several times.
+
+    Parameters
+    ----------
+    x : Array
+    repeats : int, Array of int, or sequence of int
+        How often: one for all, or one each along the axis. Those of an Array are waited for: the
+        result's shape depends on them.
+    axis : int, optional
+        Left out: x is flattened first.
+
+    Returns
+    -------
+    Array
+        A copy, of x's shape but along the axis.
+
+    Raises
+    ------
+    ValueError
+        A negative number, or not as many as the axis is long.
+    """
+    cdef long long[MAX_NDIM] dims
+    cdef long long[MAX_NDIM] steps
+    cdef Array array = array_of(x), result
+    cdef long long often
+    cdef int along, d
+    if axis is None:
+        array = reshaped(array, 1, &array.count, False)
+        axis = 0
+    along = axis_at(axis, array.ndim_)
+    if isinstance(repeats, Array) or not PyIndex_Check(repeats):
+        counts = counts_of(repeats, array.dims[along])
+        if counts.size != 1:
+            from cyrt.ops.take import take
+
+            return take(array, asarray(np.repeat(np.arange(counts.size), counts),
+                                       device=device_of(array)), axis=along)
+        repeats = counts.item()
+    often = whole_number(repeats)
+    if often < 0:
+        raise ValueError(f"repeat: repeats: expected 0 or more, got {often}")
+    if array.ndim_ == MAX_NDIM:
+        raise ValueError(f"repeat: expected fewer than {MAX_NDIM} dimensions")
+    memcpy(dims, array.dims, array.ndim_ * sizeof(long long))
+    dims[along] = times(dims[along], often)
+    result = new_array(device_of(array), array.code, array.ndim_, dims)
+    # As if each element had an axis of its own.
+    for d in range(array.ndim_ + 1):
+        dims[d] = often if d == along + 1 else array.dims[d if d <= along else d - 1]
+        steps[d] = 0 if d == along + 1 else array.steps[d if d <= along else d - 1]
+    assign_array(reshaped(result, array.ndim_ + 1, dims, False),
+                 view_of(array, array.code, array.ndim_ + 1, dims, steps, 0))
+    return result
+
+
+cdef object counts_of(object repeats, long long size):
+    """How often each is repeated, on the host: one, or one each."""
+    counts = repeats.numpy() if isinstance(repeats, Array) else np.asarray(repeats)
+    if counts.dtype.kind not in "iu" and counts.size:
+        raise TypeError(f"repeat: repeats: expected ints, got {counts.dtype}")
+    if counts.ndim > 1 or counts.size != 1 and counts.size != size:
+        raise ValueError(f"repeat: repeats: expected one int or {size}, got shape {counts.shape}")
+    if counts.size and counts.min() < 0:
+        raise ValueError(f"repeat: repeats: expected 0 or more, got {counts.min()}")
+    return counts.astype(np.int64)

@@ -1,0 +1,54 @@
+"""Arrays as text, as NumPy prints its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyrt.ndarray import Array
+from cyrt.ops.manipulation import concat
+
+
+def text_of(x: Array) -> str:
+    """The values; of a large array its corners, which alone are copied to the host."""
+    return _text(x, " ", "", "") if x.ndim else str(_shown(x)[()])
+
+
+def repr_of(x: Array) -> str:
+    """As one would type it: values, type, and the shape where the values do not tell it."""
+    text = _text(x, ", ", "Array(", ")")
+    told = (x.size and x.size <= _option("threshold")) or x.shape == (0,)
+    rest = f"dtype={x.dtype})" if told else f"shape={x.shape}, dtype={x.dtype})"
+    last = len(text) + len("Array(") if "\n" not in text else len(text) - text.rindex("\n") - 1
+    gap = " " if last + len(", ") + len(rest) <= _option("linewidth") else "\n" + " " * 6
+    return f"Array({text},{gap}{rest}"
+
+
+def _option(name: str) -> Any:
+    return np.get_printoptions()[name]
+
+
+def _text(x: Array, separator: str, prefix: str, suffix: str) -> str:
+    threshold = _option("threshold") if x.size <= _option("threshold") else 0
+    return np.array2string(_shown(x), separator=separator, prefix=prefix, suffix=suffix,
+                           threshold=threshold)
+
+
+def _shown(x: Array) -> np.ndarray:
+    """The values on the host; of a large array one more along each axis than is shown."""
+    if x.size > _option("threshold"):
+        x = _corners(x, _option("edgeitems"), 0)
+    host = x.numpy()
+    # NumPy aligns floats, not types of others.
+    return host.astype(np.float32) if x.dtype.name == "bfloat16" else host
+
+
+def _corners(x: Array, edge: int, axis: int) -> Array:
+    if axis == x.ndim:
+        return x
+    if x.shape[axis] <= 2 * edge + 1:
+        return _corners(x, edge, axis + 1)
+    before = (slice(None),) * axis
+    return concat([_corners(x[(*before, part)], edge, axis + 1)
+                   for part in (slice(edge + 1), slice(x.shape[axis] - edge, None))], axis=axis)

@@ -1,0 +1,367 @@
+"""Reductions over axes."""
+
+import builtins
+
+from cpython.bool cimport PyBool_Check
+from cpython.long cimport PyLong_CheckExact
+from libc.math cimport NAN
+from libc.string cimport memset
+
+from cyrt.dtypes import DTYPES
+from cyrt.dtypes import dtype as _dtype
+from cyrt.graph.recorder cimport encoder_of
+from cyrt.kernels import catalogue
+from cyrt.kernels.reduction cimport record_reduction
+from cyrt.kernels.reduction_choice cimport Finish
+from cyrt.kernels.space cimport MAX_NDIM
+from cyrt.kernels.entries cimport Operand, op_code
+from cyrt.ndarray cimport Array, new_array_on, set_operand, shape_of
+from cyrt.ops.arguments import axes_of, axis_of, check_array
+from cyrt.ops.copy cimport cast
+from cyrt.ops.promotion cimport FLOAT32, NUM_DTYPES, kinds
+from cyrt.runtime.memory cimport live_block
+from cyrt.runtime.state cimport StreamState
+from cyrt.runtime.stream cimport current_state
+
+cdef enum:
+    MAX_OPS = 16
+
+cdef int SUM = op_code("sum"), PROD = op_code("prod")
+cdef int MAX = op_code("max"), MIN = op_code("min")
+cdef int ARGMAX = op_code("argmax"), ARGMIN = op_code("argmin")
+cdef int ANY = op_code("any"), ALL = op_code("all"), COUNT_NONZERO = op_code("count_nonzero")
+cdef int VAR = op_code("var"), LOGSUMEXP = op_code("logsumexp")
+# Element type of the result, by operation (from the first on) and type; -1: there is no kernel.
+cdef signed char[MAX_OPS][NUM_DTYPES] outputs
+cdef int first_op
+
+
+def _fill_outputs():
+    global first_op
+    rows = [row for row in catalogue.ROWS if row.family == "reduce"]
+    codes = {row.op: op_code(row.op) for row in rows}
+    first_op = builtins.min(codes.values())
+    if builtins.max(codes.values()) - first_op >= MAX_OPS:
+        raise RuntimeError(f"{len(codes)} reductions, {MAX_OPS} are provided for")
+    memset(outputs, -1, sizeof(outputs))
+    for row in rows:
+        outputs[<int>codes[row.op] - first_op][<int>_dtype(row.dtype).code] = \
+            _dtype(row.output).code
+
+
+_fill_outputs()
+
+
+cdef int refuse_type(int op, int code) except -1:
+    takes = ", ".join(str(DTYPES[i]) for i in range(NUM_DTYPES)
+                      if outputs[op - first_op][i] >= 0)
+    raise TypeError(f"{catalogue.OPS[op]}: not for {DTYPES[code]}; it takes {takes}")
+
+
+cdef int refuse_empty(str name, Array x, unsigned long long axes) except -1:
+    of = tuple([d for d in range(x.ndim_) if axes >> d & 1])
+    raise ValueError(f"{name}: of no elements there is none; the shape is {shape_of(x)}, the axes "
+                     f"are {of}")
+
+
+cdef unsigned long long axes_mask(Array x, object axis) except? 0:
+    cdef unsigned long long mask = 0
+    cdef long long d
+    if axis is None:
+        return ~<unsigned long long>0 >> (64 - x.ndim_) if x.ndim_ else 0
+    if PyLong_CheckExact(axis) and -x.ndim_ <= axis < x.ndim_:
+        d = axis
+        return <unsigned long long>1 << (d + x.ndim_ if d < 0 else d)
+    for d in axes_of(axis, x.ndim_):
+        mask |= <unsigned long long>1 << d
+    return mask
+
+
+cdef inline long long count_along(Array x, unsigned long long axes) noexcept:
+    cdef long long count = 1
+    cdef int d
+    for d in range(x.ndim_):
+        if axes >> d & 1:
+            count *= x.dims[d]
+    return count
+
+
+cdef Array reduce_array(int op, Array x, unsigned long long axes, bint keepdims,
+                        const Finish* finish):
+    cdef long long[MAX_NDIM] dims
+    cdef Operand[2] operands
+    cdef StreamState* stream
+    cdef Array target
+    cdef int d, ndim = 0, code = outputs[op - first_op][x.code]
+    if code < 0:
+        refuse_type(op, x.code)
+    for d in range(x.ndim_):
+        if not axes >> d & 1:
+            dims[ndim] = x.dims[d]
+            ndim += 1
+        elif keepdims:
+            dims[ndim] = 1
+            ndim += 1
+    stream = current_state(live_block(x).ordinal)
+    target = new_array_on(stream, code, ndim, dims)
+    set_operand(&operands[0], target)
+    set_operand(&operands[1], x)
+    record_reduction(encoder_of(stream), op, x.code, operands, x.ndim_, x.dims, axes, finish)
+    return target
+
+
+cdef inline Array given(object x):
+    return <Array>x if type(x) is Array else check_array(x, "x")
+
+
+cdef Array plain(int op, object x, object axis, object keepdims):
+    """Of no further arguments."""
+    cdef Finish finish = Finish(1.0, False)
+    cdef Array array = given(x)
+    return reduce_array(op, array, axes_mask(array, axis), keepdims, &finish)
+
+
+cdef Array floating(Array x):
+    """Integers as the default type of real numbers."""
+    return cast(x, FLOAT32) if kinds[x.code] in b"biu" else x
+
+
+cdef Array accumulated(int op, object x, object axis, object dtype, object keepdims):
+    cdef Finish finish = Finish(1.0, False)
+    cdef Array array = given(x)
+    cdef unsigned long long axes = axes_mask(array, axis)
+    cdef int code
+    if dtype is None:
+        return reduce_array(op, array, axes, keepdims, &finish)
+    code = _dtype(dtype).code
+    if kinds[code] == c"b":
+        raise TypeError(f"{catalogue.OPS[op]}: dtype: expected a numeric type, got bool")
+    # Of integers the widest type's sum, cut, is that of any: both are modulo a power of two.
+    if kinds[code] not in b"iu" or kinds[array.code] not in b"biu":
+        array = cast(array, code)
+    return cast(reduce_array(op, array, axes, keepdims, &finish), code)
+
+
+cdef Array extreme(int op, object x, object axis, object keepdims):
+    cdef Finish finish = Finish(1.0, False)
+    cdef Array array = given(x)
+    cdef unsigned long long axes = axes_mask(array, axis)
+    cdef unsigned long long all_axes = axes_mask(array, None)
+    if array.count == 0 and count_along(array, axes) == 0 \
+            and count_along(array, all_axes & ~axes) != 0:
+        refuse_empty(catalogue.OPS[op], array, axes)
+    return reduce_array(op, array, axes, keepdims, &finish)
+
+
+cdef Array place(int op, object x, object axis, object keepdims):
+    cdef Finish finish = Finish(1.0, False)
+    cdef Array array = given(x)
+    cdef unsigned long long axes
+    if axis is not None and not PyLong_CheckExact(axis):
+        axis = axis_of(axis, array.ndim_)
+    axes = axes_mask(array, axis)
+    if array.count == 0 and count_along(array, axes) == 0:
+        refuse_empty(catalogue.OPS[op], array, axes)
+    return reduce_array(op, array, axes, keepdims, &finish)
+
+
+cdef Array variance(object x, object axis, object correction, object keepdims, bint root):
+    cdef Finish finish = Finish(1.0, root)
+    cdef Array array = floating(given(x))
+    cdef unsigned long long axes = axes_mask(array, axis)
+    if PyBool_Check(correction) or not isinstance(correction, (int, float)):
+        raise TypeError("correction: expected an int or a float, got "
+                        f"{type(correction).__name__}")
+    finish.divisor = count_along(array, axes) - <double>correction
+    if finish.divisor < 0:
+        finish.divisor = 0
+    return reduce_array(VAR, array, axes, keepdims, &finish)
+
+
+def sum(x, /, *, axis=None, dtype=None, keepdims=False):
+    """The sum over axes; 0 of no elements.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int or tuple of int, optional
+        All where left out; () for none.
+    dtype : DType, optional
+        Of the result, to which elements are cast before. Left out: int64 of bool and signed
+        integers, uint64 of unsigned ones, else x's.
+    keepdims : bool
+        Whether the result keeps the axes, with size 1.
+
+    Returns
+    -------
+    Array
+        16-bit floats are added in float32; partial sums form a tree, the same one each time.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        There is no such axis.
+    ValueError
+        An axis is named twice.
+    """
+    return accumulated(SUM, x, axis, dtype, keepdims)
+
+
+def prod(x, /, *, axis=None, dtype=None, keepdims=False):
+    """The product over axes; 1 of no elements. See :func:`cyrt.sum`."""
+    return accumulated(PROD, x, axis, dtype, keepdims)
+
+
+def max(x, /, *, axis=None, keepdims=False):
+    """The largest element over axes; NaN where one is among them.
+
+    Parameters
+    ----------
+    x : Array
+        Of a type with an order.
+    axis : int or tuple of int, optional
+        All where left out; () for none.
+    keepdims : bool
+        Whether the result keeps the axes, with size 1.
+
+    Raises
+    ------
+    TypeError
+        Complex numbers have no order.
+    ValueError
+        There are no elements along the axes.
+    """
+    return extreme(MAX, x, axis, keepdims)
+
+
+def min(x, /, *, axis=None, keepdims=False):
+    """The smallest element over axes; NaN where one is among them. See :func:`cyrt.max`."""
+    return extreme(MIN, x, axis, keepdims)
+
+
+def mean(x, /, *, axis=None, keepdims=False):
+    """The arithmetic mean over axes; NaN of no elements.
+
+    Parameters
+    ----------
+    x : Array
+        Integers are taken as float32.
+    axis : int or tuple of int, optional
+        All where left out; () for none.
+    keepdims : bool
+        Whether the result keeps the axes, with size 1.
+    """
+    cdef Finish finish = Finish(1.0, False)
+    cdef Array array = floating(given(x))
+    cdef unsigned long long axes = axes_mask(array, axis)
+    cdef long long count = count_along(array, axes)
+    finish.divisor = count if count else NAN
+    return reduce_array(SUM, array, axes, keepdims, &finish)
+
+
+def var(x, /, *, axis=None, correction=0.0, keepdims=False):
+    """The variance over axes: the mean of squared distances from the mean.
+
+    Parameters
+    ----------
+    x : Array
+        Real; integers are taken as float32.
+    axis : int or tuple of int, optional
+        All where left out; () for none.
+    correction : int or float
+        The sum is divided by the number of elements less this: 1 for a sample's estimate. Where
+        that is 0 or less, by 0.
+    keepdims : bool
+        Whether the result keeps the axes, with size 1.
+
+    Returns
+    -------
+    Array
+        Accurate also where the mean is large beside the distances; NaN of no elements.
+    """
+    return variance(x, axis, correction, keepdims, False)
+
+
+def std(x, /, *, axis=None, correction=0.0, keepdims=False):
+    """The standard deviation over axes, the root of :func:`cyrt.var`."""
+    return variance(x, axis, correction, keepdims, True)
+
+
+def any(x, /, *, axis=None, keepdims=False):
+    """Whether an element over axes is not zero; NaN is not. False of no elements.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int or tuple of int, optional
+        All where left out; () for none.
+    keepdims : bool
+        Whether the result keeps the axes, with size 1.
+
+    Returns
+    -------
+    Array
+        Of bool.
+    """
+    return plain(ANY, x, axis, keepdims)
+
+
+def all(x, /, *, axis=None, keepdims=False):
+    """Whether no element over axes is zero. True of no elements. See :func:`cyrt.any`."""
+    return plain(ALL, x, axis, keepdims)
+
+
+def argmax(x, /, *, axis=None, keepdims=False):
+    """Where the largest element is along an axis: the first of equal ones, or the first NaN.
+
+    Parameters
+    ----------
+    x : Array
+        Of a type with an order.
+    axis : int, optional
+        Left out: in the flattened array.
+    keepdims : bool
+        Whether the result keeps the axes, with size 1.
+
+    Returns
+    -------
+    Array
+        Of int64.
+
+    Raises
+    ------
+    ValueError
+        There are no elements along the axis.
+    """
+    return place(ARGMAX, x, axis, keepdims)
+
+
+def argmin(x, /, *, axis=None, keepdims=False):
+    """Where the smallest element is along an axis. See :func:`cyrt.argmax`."""
+    return place(ARGMIN, x, axis, keepdims)
+
+
+def count_nonzero(x, /, *, axis=None, keepdims=False):
+    """How many elements over axes are not zero, as int64. See :func:`cyrt.any`."""
+    return plain(COUNT_NONZERO, x, axis, keepdims)
+
+
+def logsumexp(x, /, *, axis=None, keepdims=False):
+    """The logarithm of the sum of exp over axes; -infinity of no elements.
+
+    Parameters
+    ----------
+    x : Array
+        Real; integers are taken as float32.
+    axis : int or tuple of int, optional
+        All where left out; () for none.
+    keepdims : bool
+        Whether the result keeps the axes, with size 1.
+
+    Returns
+    -------
+    Array
+        Nothing overflows on the way.
+    """
+    cdef Array array = floating(given(x))
+    return plain(LOGSUMEXP, array, axis, keepdims)

@@ -1,0 +1,35 @@
+"""Operations along an axis, for kernels that take contiguous rows."""
+
+from cyrt.kernels.space cimport MAX_NDIM
+from cyrt.ndarray cimport Array, densed, view_of
+
+
+cdef Array moved(Array x, int axis, int to):
+    cdef long long[MAX_NDIM] dims
+    cdef long long[MAX_NDIM] steps
+    cdef int d, own
+    for d in range(x.ndim_):
+        own = d
+        if d == to:
+            own = axis
+        elif axis < to and axis <= d < to:
+            own = d + 1
+        elif to < axis and to < d <= axis:
+            own = d - 1
+        dims[d] = x.dims[own]
+        steps[d] = x.steps[own]
+    return view_of(x, x.code, x.ndim_, dims, steps, 0)
+
+
+cdef Array rows_along(Array x, int axis):
+    return densed(x if axis == x.ndim_ - 1 else moved(x, axis, x.ndim_ - 1))
+
+
+cdef Array rows_back(Array rows, int axis):
+    return rows if axis == rows.ndim_ - 1 else moved(rows, rows.ndim_ - 1, axis)
+
+
+cdef Array flat(Array x):
+    cdef long long one = 1
+    x = densed(x)
+    return x if x.ndim_ == 1 else view_of(x, x.code, 1, &x.count, &one, 0)

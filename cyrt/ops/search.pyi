@@ -1,0 +1,15 @@
+from typing import Literal
+
+from cyrt.ndarray import Array
+
+def searchsorted(
+    x1: Array,
+    x2: Array | float,
+    /,
+    *,
+    side: Literal["left", "right"] = "left",
+    sorter: Array | None = None,
+) -> Array: ...
+def contains(x1: Array, x2: Array, invert: bool) -> Array: ...
+def nonzero(x: Array, /) -> tuple[Array, ...]: ...
+def flatnonzero(x: Array) -> Array: ...

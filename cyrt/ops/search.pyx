@@ -1,0 +1,135 @@
+"""Where elements are: in a sorted array, and among zeros."""
+
+from libc.string cimport memset
+
+from cyrt.dtypes import DTYPES
+from cyrt.dtypes import dtype as _dtype
+from cyrt.graph.recorder cimport encoder_of
+from cyrt.kernels.searching cimport record_contains, record_search
+from cyrt.kernels.entries cimport Operand
+from cyrt.ndarray cimport Array, densed, device_of, new_array, set_operand, shape_of
+from cyrt.ops.arguments import check_array
+from cyrt.ops.compact cimport positions_where
+from cyrt.ops.copy cimport cast
+from cyrt.ops.creation import asarray
+from cyrt.ops.promotion cimport is_number, promote, promote_number
+from cyrt.ops.rows cimport flat
+from cyrt.runtime.stream cimport current_state
+
+cdef int BOOL = _dtype("bool").code, INT64 = _dtype("int64").code
+
+
+cdef int check_device(str name, Array x, Array y) except -1:
+    if device_of(x) != device_of(y):
+        raise ValueError(f"{name}: its arrays are on the devices {device_of(x)} and "
+                         f"{device_of(y)}; to_device() moves arrays")
+    return 0
+
+
+cdef Array places(Array x1, Array sorter, bint right, Array x2):
+    cdef Operand[4] operands
+    cdef Array result = new_array(device_of(x1), INT64, x2.ndim_, x2.dims)
+    memset(operands, 0, sizeof(operands))
+    x1, x2 = densed(x1), densed(x2)
+    set_operand(&operands[0], result)
+    set_operand(&operands[1], x1)
+    set_operand(&operands[2], x2)
+    if sorter is not None:
+        sorter = densed(cast(sorter, INT64))
+        set_operand(&operands[3], sorter)
+    record_search(encoder_of(current_state(device_of(x1))), x1.code, operands, x1.count, x2.count,
+                  right)
+    return result
+
+
+def searchsorted(x1, x2, /, *, side="left", sorter=None):
+    """Where values belong in a sorted array.
+
+    Parameters
+    ----------
+    x1 : Array
+        Of one dimension and a real type, ascending, NaN last, as :func:`sort` leaves it.
+    x2 : Array or number
+        Values, of any shape; both are cast to their common type.
+    side : {"left", "right"}
+        Before the elements that equal a value, or after them.
+    sorter : Array, optional
+        Integers that put x1 in order, such as :func:`argsort` gives. One out of range counts as the
+        nearest.
+
+    Returns
+    -------
+    Array
+        int64, of x2's shape: how many elements of x1 are before each value.
+    """
+    cdef Array keys = check_array(x1, "searchsorted: x1"), values, order = None
+    cdef int code
+    if keys.ndim_ != 1:
+        raise ValueError(f"searchsorted: x1: expected one dimension, got shape {shape_of(keys)}")
+    if side != "left" and side != "right":
+        raise ValueError(f"searchsorted: side: expected 'left' or 'right', got {side!r}")
+    if is_number(x2):
+        code = promote_number(keys.code, x2)
+        values = asarray(x2, dtype=DTYPES[code], device=device_of(keys))
+    else:
+        values = check_array(x2, "searchsorted: x2")
+        check_device("searchsorted", keys, values)
+        code = promote(keys.code, values.code)
+    if sorter is not None:
+        order = check_array(sorter, "searchsorted: sorter")
+        check_device("searchsorted", keys, order)
+        if shape_of(order) != shape_of(keys) or DTYPES[order.code].kind not in "iu":
+            raise ValueError(f"searchsorted: sorter: expected integers of shape {shape_of(keys)}, "
+                             f"got {DTYPES[order.code]} of shape {shape_of(order)}")
+    return places(cast(keys, code), order, side == "right", cast(values, code))
+
+
+def contains(x1, x2, invert):
+    """Which of x2's elements equal one of x1's, which are sorted, or with `invert` none."""
+    cdef Operand[4] operands
+    cdef Array keys = x1, values = densed(x2)
+    cdef Array result = new_array(device_of(values), BOOL, values.ndim_, values.dims)
+    memset(operands, 0, sizeof(operands))
+    set_operand(&operands[0], result)
+    set_operand(&operands[1], keys)
+    set_operand(&operands[2], values)
+    record_contains(encoder_of(current_state(device_of(values))), values.code, operands, keys.count,
+                    values.count, invert)
+    return result
+
+
+def nonzero(x, /):
+    """The indices of the elements that are not zero. It waits for how many there are.
+
+    Parameters
+    ----------
+    x : Array
+        Of one dimension or more; NaN is not zero.
+
+    Returns
+    -------
+    tuple of Array
+        For each dimension the indices along it, int64, in C order of the elements.
+
+    Raises
+    ------
+    ValueError
+        x is 0-dimensional.
+    """
+    cdef Array array = check_array(x, "nonzero: x")
+    cdef int d
+    if array.ndim_ == 0:
+        raise ValueError("nonzero: expected at least one dimension, got a 0-dimensional array")
+    found = positions_where(cast(array, BOOL))
+    indices = []
+    for d in range(array.ndim_ - 1, 0, -1):
+        size = max(array.dims[d], 1)
+        indices.append(found % size)
+        found = found // size
+    indices.append(found)
+    return tuple(reversed(indices))
+
+
+def flatnonzero(x):
+    """The positions, in C order, of the elements that are not zero: int64, one dimension."""
+    return positions_where(cast(flat(check_array(x, "flatnonzero: x")), BOOL))

@@ -1,0 +1,199 @@
+"""Unique elements and membership: by sorting, then comparing neighbours."""
+
+from collections import namedtuple
+
+from cyrt.dtypes import DTYPES
+from cyrt.ndarray cimport Array, device_of
+from cyrt.ops.arguments import check_array
+from cyrt.ops.compact cimport positions_where, select_where
+from cyrt.ops.copy cimport cast
+from cyrt.ops.creation import asarray, empty, full, ones
+from cyrt.ops.promotion cimport is_number, promote, promote_number
+from cyrt.ops.rows cimport flat
+from cyrt.ops.scan import cumulative_sum, diff
+from cyrt.ops.search import contains
+from cyrt.ops.sort import argsort, sort
+from cyrt.ops.take import take
+
+UniqueAll = namedtuple("UniqueAll", ["values", "indices", "inverse_indices", "counts"])
+UniqueCounts = namedtuple("UniqueCounts", ["values", "counts"])
+UniqueInverse = namedtuple("UniqueInverse", ["values", "inverse_indices"])
+for _each in (UniqueAll, UniqueCounts, UniqueInverse):
+    _each.__module__ = "cyrt"
+
+
+cdef object order_of(Array x):
+    """The places of the elements in order; complex numbers by real, then by imaginary parts."""
+    if DTYPES[x.code].kind != "c":
+        return argsort(x)
+    places = argsort(x.imag)
+    return take(places, argsort(take(x.real, places)))
+
+
+cdef tuple in_order(Array x):
+    """The elements in order, and the places that they come from."""
+    places = order_of(x)
+    return take(x, places), places
+
+
+cdef Array sorted_of(Array x):
+    return in_order(x)[0] if DTYPES[x.code].kind == "c" else sort(x)
+
+
+cdef Array firsts(Array ordered):
+    """Which elements are not as the one before: a NaN is as nothing else."""
+    flags = ones(ordered.count, dtype="bool", device=device_of(ordered))
+    if ordered.count > 1:
+        flags[1:] = ordered[1:] != ordered[:ordered.count - 1]
+    return flags
+
+
+cdef object lengths(object starts, Array ordered):
+    end = full(1, ordered.count, dtype="int64", device=device_of(ordered))
+    return diff(starts, append=end)
+
+
+cdef Array inverse_of(Array x, object places, Array flags):
+    """For each element of x, how many unique ones are before its own."""
+    inverse = empty(x.shape, dtype="int64", device=device_of(x))
+    if x.count:
+        flat(inverse)[places] = cumulative_sum(flags) - 1
+    return inverse
+
+
+def unique_all(x, /):
+    """The unique elements, ascending; where they are first, where each element of x is among them,
+    and how often they are there.
+
+    Each NaN is unique; -0.0 and 0.0 are one. It waits for how many there are.
+
+    Parameters
+    ----------
+    x : Array
+
+    Returns
+    -------
+    values : Array
+        Of x's type, one dimension.
+    indices : Array
+        int64: the first place of each in x, flattened.
+    inverse_indices : Array
+        int64, of x's shape.
+    counts : Array
+        int64.
+    """
+    cdef Array array = check_array(x, "unique_all: x")
+    ordered, places = in_order(flat(array))
+    flags = firsts(ordered)
+    starts = positions_where(flags)
+    return UniqueAll(take(ordered, starts), take(places, starts), inverse_of(array, places, flags),
+                     lengths(starts, ordered))
+
+
+def unique_counts(x, /):
+    """The unique elements, ascending, and how often they are there; see :func:`unique_all`.
+
+    Parameters
+    ----------
+    x : Array
+
+    Returns
+    -------
+    values : Array
+        Of x's type, one dimension.
+    counts : Array
+        int64.
+    """
+    ordered = sorted_of(flat(check_array(x, "unique_counts: x")))
+    starts = positions_where(firsts(ordered))
+    return UniqueCounts(take(ordered, starts), lengths(starts, ordered))
+
+
+def unique_inverse(x, /):
+    """The unique elements, ascending, and where each element of x is among them; see
+    :func:`unique_all`.
+
+    Parameters
+    ----------
+    x : Array
+
+    Returns
+    -------
+    values : Array
+        Of x's type, one dimension.
+    inverse_indices : Array
+        int64, of x's shape.
+    """
+    cdef Array array = check_array(x, "unique_inverse: x")
+    ordered, places = in_order(flat(array))
+    flags = firsts(ordered)
+    return UniqueInverse(select_where(ordered, flags), inverse_of(array, places, flags))
+
+
+def unique_values(x, /):
+    """The unique elements, ascending; see :func:`unique_all`.
+
+    Parameters
+    ----------
+    x : Array
+
+    Returns
+    -------
+    Array
+        Of x's type, one dimension.
+    """
+    ordered = sorted_of(flat(check_array(x, "unique_values: x")))
+    return select_where(ordered, firsts(ordered))
+
+
+def isin(x1, x2, /, *, invert=False):
+    """Which elements equal one of another array's. A NaN equals nothing.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        At least one an Array; both are cast to their common type.
+    invert : bool
+        Which equal none.
+
+    Returns
+    -------
+    Array
+        bool, of x1's shape.
+
+    Raises
+    ------
+    TypeError
+        Neither is an Array, or their types have none in common.
+    """
+    cdef int code
+    if is_number(x1):
+        there = check_array(x2, "isin: x2")
+        code = promote_number((<Array>there).code, x1)
+        x1 = asarray(x1, dtype=DTYPES[code], device=there.device)
+    elif is_number(x2):
+        here = check_array(x1, "isin: x1")
+        code = promote_number((<Array>here).code, x2)
+        x2 = asarray(x2, dtype=DTYPES[code], device=here.device)
+    else:
+        code = promote((<Array>check_array(x1, "isin: x1")).code,
+                       (<Array>check_array(x2, "isin: x2")).code)
+        if device_of(x1) != device_of(x2):
+            raise ValueError(f"isin: its arrays are on the devices {device_of(x1)} and "
+                             f"{device_of(x2)}; to_device() moves arrays")
+    if DTYPES[code].kind == "c":
+        return is_in_complex(cast(x1, code), flat(cast(x2, code)), invert)
+    return contains(sort(flat(cast(x2, code))), cast(x1, code), invert)
+
+
+cdef object is_in_complex(Array x, Array others, bint invert):
+    """By their places among the unique ones of both."""
+    both = empty(x.count + others.count, dtype=x.dtype, device=device_of(x))
+    both[:x.count] = flat(x)
+    both[x.count:] = others
+    values, inverse = unique_inverse(both)
+    known = full(values.size, invert, dtype="bool", device=device_of(x))
+    known[inverse[x.count:]] = not invert
+    result = empty(x.shape, dtype="bool", device=device_of(x))
+    flat(result)[:] = known[inverse[:x.count]]
+    return result

@@ -1,0 +1,547 @@
+"""Other shapes over the same memory: views wherever strides allow."""
+
+from cpython.long cimport PyLong_CheckExact
+from cpython.number cimport PyIndex_Check
+from libc.string cimport memcpy
+
+from cyrt.kernels.space cimport MAX_NDIM
+from cyrt.ndarray cimport Array, device_of, dims_of, new_array, shape_of, view_of
+from cyrt.ops.arguments import axes_of, axis_of, check_array
+from cyrt.ops.copy cimport assign_array, broadcast_steps
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+
+cdef Array array_of(object x):
+    return <Array>x if isinstance(x, Array) else check_array(x, "x")
+
+
+cdef int axis_at(object axis, int ndim) except -1:
+    cdef long long found
+    cdef int overflow
+    if PyLong_CheckExact(axis):
+        found = PyLong_AsLongLongAndOverflow(axis, &overflow)
+        if not overflow and -ndim <= found < ndim:
+            return <int>(found + ndim if found < 0 else found)
+    return axis_of(axis, ndim)
+
+
+cdef int axes_at(object axis, int ndim, int* axes) except -1:
+    cdef bint[MAX_NDIM] named
+    cdef int i, count = 0
+    if axis is None:
+        for i in range(ndim):
+            axes[i] = i
+        return ndim
+    if not isinstance(axis, (tuple, list)):
+        axes[0] = axis_at(axis, ndim)
+        return 1
+    for i in range(ndim):
+        named[i] = False
+    for each in axis:
+        i = axis_at(each, ndim)
+        if named[i]:
+            axes_of(axis, ndim)         # says which
+        named[i] = True
+        axes[count] = i
+        count += 1
+    return count
+
+
+cdef long long times(long long a, long long b) except -1:
+    if b and a > (<long long>1 << 58) // b:
+        raise ValueError(f"{a} times {b} elements are more than memory can hold")
+    return a * b
+
+
+cdef int check_ndim(long long ndim) except -1:
+    if ndim > MAX_NDIM:
+        raise ValueError(f"expected at most {MAX_NDIM} dimensions, the result would have {ndim}")
+    return 0
+
+
+cdef tuple tuple_of(int ndim, const long long* dims):
+    cdef int d
+    return tuple([dims[d] for d in range(ndim)])
+
+
+cdef void contiguous_steps(int ndim, const long long* dims, long long* steps) noexcept:
+    cdef long long step = 1
+    cdef int d
+    for d in range(ndim - 1, -1, -1):
+        steps[d] = step
+        step *= dims[d] if dims[d] else 1
+
+
+# -- reshape ---------------------------------------------------------------------------------------
+
+
+cdef int wanted_shape(Array x, object shape, long long* dims) except -1:
+    """The shape of x's size that is asked for; -1 once for what is left."""
+    cdef long long known = 1
+    cdef int ndim, d, unknown = -1
+    sizes = list(shape) if isinstance(shape, (tuple, list)) else [shape]
+    for d, each in enumerate(sizes):
+        if PyIndex_Check(each) and each == -1:
+            if unknown >= 0:
+                raise ValueError(f"reshape: only one size may be -1, got {shape}")
+            unknown = d
+            sizes[d] = 1
+    ndim = dims_of(sizes, dims)
+    for d in range(ndim):
+        if dims[d] == 0:
+            known = 0
+            break
+        # More than there are is enough to know.
+        known = x.count + 1 if known > x.count // dims[d] else known * dims[d]
+    if unknown >= 0 and known and x.count % known == 0:
+        dims[unknown] = x.count // known
+    elif unknown >= 0 or known != x.count:
+        raise ValueError(f"cannot reshape an array of {x.count} elements, shape {shape_of(x)}, "
+                         f"into shape {shape}")
+    return ndim
+
+
+cdef bint restride(Array x, int ndim, const long long* dims, long long* steps) noexcept:
+    """Steps of x in another shape of as many elements, where there are any."""
+    cdef long long[MAX_NDIM] sizes      # runs of elements at one distance, innermost first
+    cdef long long[MAX_NDIM] distances
+    cdef long long left = 1, step = 1
+    cdef int runs = 0, run = 0, d
+    for d in range(x.ndim_ - 1, -1, -1):
+        if x.dims[d] == 1:
+            continue
+        if runs and x.steps[d] == sizes[runs - 1] * distances[runs - 1]:
+            sizes[runs - 1] *= x.dims[d]
+        else:
+            sizes[runs] = x.dims[d]
+            distances[runs] = x.steps[d]
+            runs += 1
+    for d in range(ndim - 1, -1, -1):
+        if left == 1 and dims[d] != 1:
+            left = sizes[run]
+            step = distances[run]
+            run += 1
+        if left % dims[d]:
+            return False
+        steps[d] = step
+        step *= dims[d]
+        left //= dims[d]
+    return True
+
+
+cdef Array reshaped(Array x, int ndim, const long long* dims, bint copy):
+    cdef long long[MAX_NDIM] steps
+    cdef Array result
+    if not copy:
+        if x.dense:
+            contiguous_steps(ndim, dims, steps)
+            return view_of(x, x.code, ndim, dims, steps, 0)
+        if restride(x, ndim, dims, steps):
+            return view_of(x, x.code, ndim, dims, steps, 0)
+    result = new_array(device_of(x), x.code, ndim, dims)
+    contiguous_steps(x.ndim_, x.dims, steps)
+    assign_array(view_of(result, x.code, x.ndim_, x.dims, steps, 0), x)
+    return result
+
+
+def reshape(x, /, shape, *, copy=None):
+    """The elements, in C order, in another shape.
+
+    Parameters
+    ----------
+    x : Array
+    shape : int or tuple of int
+        One size may be -1: what is left.
+    copy : bool, optional
+        Left out: a view where strides allow, else a copy. True: always a copy. False: never.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    ValueError
+        Another number of elements; ``copy=False`` and strides allow no view.
+    """
+    cdef long long[MAX_NDIM] dims
+    cdef long long[MAX_NDIM] steps
+    cdef Array array = array_of(x)
+    cdef int ndim = wanted_shape(array, shape, dims)
+    if copy is False and not array.dense and not restride(array, ndim, dims, steps):
+        raise ValueError(f"reshape: an array of shape {shape_of(array)} and strides "
+                         f"{array.strides} has no view of shape {tuple_of(ndim, dims)}, and "
+                         "copy=False was given")
+    return reshaped(array, ndim, dims, copy is not None and copy)
+
+
+def ravel(x, /):
+    """The elements in one dimension, in C order; a view where strides allow."""
+    cdef Array array = array_of(x)
+    return reshaped(array, 1, &array.count, False)
+
+
+# -- dimensions in another order -------------------------------------------------------------------
+
+
+cdef Array permuted(Array x, const int* order):
+    cdef long long[MAX_NDIM] dims
+    cdef long long[MAX_NDIM] steps
+    cdef int d
+    for d in range(x.ndim_):
+        dims[d] = x.dims[order[d]]
+        steps[d] = x.steps[order[d]]
+    return view_of(x, x.code, x.ndim_, dims, steps, 0)
+
+
+def permute_dims(x, /, axes):
+    """A view with the dimensions in another order.
+
+    Parameters
+    ----------
+    x : Array
+    axes : tuple of int
+        For each dimension of the result, which of x's it is.
+
+    Raises
+    ------
+    ValueError
+        Not every axis once.
+    """
+    cdef int[MAX_NDIM] order
+    cdef Array array = array_of(x)
+    if not isinstance(axes, (tuple, list)):
+        raise TypeError(f"permute_dims: axes: expected a tuple of ints, got {type(axes).__name__}")
+    if axes_at(axes, array.ndim_, order) != array.ndim_:
+        raise ValueError(f"permute_dims: axes: expected each of {array.ndim_} axes once, got "
+                         f"{axes}")
+    return permuted(array, order)
+
+
+def moveaxis(x, source, destination, /):
+    """A view with some axes moved to other places, the rest in their order.
+
+    Parameters
+    ----------
+    x : Array
+    source, destination : int or tuple of int
+        As many of the one as of the other.
+    """
+    cdef int[MAX_NDIM] sources
+    cdef int[MAX_NDIM] places
+    cdef int[MAX_NDIM] order
+    cdef bint[MAX_NDIM] moved
+    cdef Array array = array_of(x)
+    cdef int count, d, rest = 0
+    if source is None or destination is None:
+        raise TypeError("moveaxis: source and destination: expected ints or tuples of ints, got "
+                        "None")
+    count = axes_at(source, array.ndim_, sources)
+    if axes_at(destination, array.ndim_, places) != count:
+        raise ValueError(f"moveaxis: source {source} and destination {destination} are not equally "
+                         "many")
+    for d in range(array.ndim_):
+        order[d] = -1
+        moved[d] = False
+    for d in range(count):
+        order[places[d]] = sources[d]
+        moved[sources[d]] = True
+    for d in range(array.ndim_):
+        if order[d] < 0:
+            while moved[rest]:
+                rest += 1
+            order[d] = rest
+            rest += 1
+    return permuted(array, order)
+
+
+def swapaxes(x, axis1, axis2, /):
+    """A view with two axes exchanged."""
+    cdef int[MAX_NDIM] order
+    cdef Array array = array_of(x)
+    cdef int a = axis_at(axis1, array.ndim_), b = axis_at(axis2, array.ndim_)
+    axes_at(None, array.ndim_, order)
+    order[a], order[b] = b, a
+    return permuted(array, order)
+
+
+def flip(x, /, *, axis=None):
+    """A view with the elements in reverse order along axes.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int or tuple of int, optional
+        All where left out.
+    """
+    cdef int[MAX_NDIM] axes
+    cdef long long[MAX_NDIM] steps
+    cdef Array array = array_of(x)
+    cdef long long offset = 0
+    cdef int count = axes_at(axis, array.ndim_, axes), i, d
+    memcpy(steps, array.steps, array.ndim_ * sizeof(long long))
+    for i in range(count):
+        d = axes[i]
+        steps[d] = -steps[d]
+        if array.count:
+            offset -= (array.dims[d] - 1) * steps[d]
+    return view_of(array, array.code, array.ndim_, array.dims, steps, offset)
+
+
+# -- more and fewer dimensions ---------------------------------------------------------------------
+
+
+def expand_dims(x, /, axis):
+    """A view with new axes of size 1.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int or tuple of int
+        Where the result has them.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        An IndexError and ValueError: the result has no such axis.
+    """
+    cdef int[MAX_NDIM] axes
+    cdef long long[MAX_NDIM] dims
+    cdef long long[MAX_NDIM] steps
+    cdef Array array = array_of(x)
+    cdef int ndim = array.ndim_, count, i, own = 0
+    if axis is None:
+        raise TypeError("expand_dims: axis: expected an int or a tuple of ints, got None")
+    count = len(axis) if isinstance(axis, (tuple, list)) else 1
+    check_ndim(ndim + count)
+    ndim += count
+    axes_at(axis, ndim, axes)
+    for i in range(ndim):
+        dims[i] = -1
+    for i in range(count):
+        dims[axes[i]] = 1
+        steps[axes[i]] = 0
+    for i in range(ndim):
+        if dims[i] < 0:
+            dims[i] = array.dims[own]
+            steps[i] = array.steps[own]
+            own += 1
+    return view_of(array, array.code, ndim, dims, steps, 0)
+
+
+def squeeze(x, /, axis=None):
+    """A view without axes of size 1.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int or tuple of int, optional
+        All axes of size 1 where left out.
+
+    Raises
+    ------
+    ValueError
+        An axis is of another size.
+    """
+    cdef int[MAX_NDIM] axes
+    cdef bint[MAX_NDIM] dropped
+    cdef long long[MAX_NDIM] dims
+    cdef long long[MAX_NDIM] steps
+    cdef Array array = array_of(x)
+    cdef int i, d, ndim = 0
+    for d in range(array.ndim_):
+        dropped[d] = axis is None and array.dims[d] == 1
+    if axis is not None:
+        for i in range(axes_at(axis, array.ndim_, axes)):
+            d = axes[i]
+            if array.dims[d] != 1:
+                raise ValueError(f"squeeze: axis {d} of shape {shape_of(array)} is not of size 1")
+            dropped[d] = True
+    for d in range(array.ndim_):
+        if not dropped[d]:
+            dims[ndim] = array.dims[d]
+            steps[ndim] = array.steps[d]
+            ndim += 1
+    return view_of(array, array.code, ndim, dims, steps, 0)
+
+
+def atleast_1d(*arrays):
+    """Views of at least one dimension: one for one array, else a tuple."""
+    return each_of(arrays, {0: (0,)})
+
+
+def atleast_2d(*arrays):
+    """Views of at least two dimensions, new ones first: one for one array, else a tuple."""
+    return each_of(arrays, {0: (0, 1), 1: (0,)})
+
+
+def atleast_3d(*arrays):
+    """Views of at least three dimensions: ``(n,)`` becomes ``(1, n, 1)`` and ``(m, n)`` becomes
+    ``(m, n, 1)``; one for one array, else a tuple."""
+    return each_of(arrays, {0: (0, 1, 2), 1: (0, 2), 2: (2,)})
+
+
+cdef object each_of(tuple arrays, dict new_axes):
+    views = tuple([expand_dims(each, new_axes.get(array_of(each).ndim_, ())) for each in arrays])
+    return views[0] if len(views) == 1 else views
+
+
+# -- broadcasting ----------------------------------------------------------------------------------
+
+
+cdef int join(int ndim, long long* dims, int other_ndim, const long long* other) noexcept:
+    """Joins a shape into another; its number of dimensions, -1 where they do not broadcast."""
+    cdef int d, grow = other_ndim - ndim
+    if grow > 0:
+        for d in range(ndim - 1, -1, -1):
+            dims[d + grow] = dims[d]
+        for d in range(grow):
+            dims[d] = 1
+        ndim = other_ndim
+    for d in range(other_ndim):
+        if dims[d + ndim - other_ndim] == 1:
+            dims[d + ndim - other_ndim] = other[d]
+        elif other[d] != 1 and other[d] != dims[d + ndim - other_ndim]:
+            return -1
+    return ndim
+
+
+cdef Array spread(Array x, int ndim, const long long* dims):
+    """A view broadcast to a shape."""
+    cdef long long[MAX_NDIM] steps
+    cdef long long count = 1
+    cdef int d
+    if x.ndim_ > ndim:
+        raise ValueError(f"shape {shape_of(x)} does not broadcast to {tuple_of(ndim, dims)}: it "
+                         "has more dimensions")
+    broadcast_steps(x, ndim, dims, steps)
+    for d in range(ndim):
+        count = times(count, dims[d])
+    return view_of(x, x.code, ndim, dims, steps, 0)
+
+
+def broadcast_to(x, /, shape):
+    """A view of another shape, with elements repeated along axes of size 1 and new ones.
+
+    Parameters
+    ----------
+    x : Array
+    shape : int or tuple of int
+
+    Returns
+    -------
+    Array
+        Its elements share memory: it cannot be written.
+
+    Raises
+    ------
+    ValueError
+        x does not broadcast to the shape.
+    """
+    cdef long long[MAX_NDIM] dims
+    cdef Array array = array_of(x)
+    return spread(array, dims_of(shape, dims), dims)
+
+
+def broadcast_arrays(*arrays):
+    """Views of arrays in the shape that they broadcast to together, a tuple."""
+    cdef long long[MAX_NDIM] dims
+    cdef int ndim = 0
+    for each in arrays:
+        ndim = join(ndim, dims, array_of(each).ndim_, (<Array>each).dims)
+        if ndim < 0:
+            shapes = " and ".join([str(shape_of(<Array>x)) for x in arrays])
+            raise ValueError(f"broadcast_arrays: shapes {shapes} do not broadcast")
+    return tuple([spread(<Array>each, ndim, dims) for each in arrays])
+
+
+def broadcast_shapes(*shapes):
+    """The shape that arrays of these shapes broadcast to together, a tuple of int.
+
+    Raises
+    ------
+    ValueError
+        They do not.
+    """
+    cdef long long[MAX_NDIM] dims
+    cdef long long[MAX_NDIM] other
+    cdef int ndim = 0
+    for each in shapes:
+        ndim = join(ndim, dims, dims_of(each, other), other)
+        if ndim < 0:
+            raise ValueError("broadcast_shapes: shapes "
+                             f"{' and '.join([str(x) for x in shapes])} do not broadcast")
+    return tuple_of(ndim, dims)
+
+
+# -- parts -----------------------------------------------------------------------------------------
+
+
+cdef Array narrowed(Array x, int axis, long long start, long long length):
+    cdef long long[MAX_NDIM] dims
+    memcpy(dims, x.dims, x.ndim_ * sizeof(long long))
+    dims[axis] = length
+    return view_of(x, x.code, x.ndim_, dims, x.steps, start * x.steps[axis] if length else 0)
+
+
+def unstack(x, /, *, axis=0):
+    """Views of the parts at each index of an axis, a tuple.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int
+    """
+    cdef long long[MAX_NDIM] dims
+    cdef long long[MAX_NDIM] steps
+    cdef Array array = array_of(x)
+    cdef int along = axis_at(axis, array.ndim_), d, ndim = 0
+    cdef long long i
+    for d in range(array.ndim_):
+        if d != along:
+            dims[ndim] = array.dims[d]
+            steps[ndim] = array.steps[d]
+            ndim += 1
+    return tuple([view_of(array, array.code, ndim, dims, steps,
+                          i * array.steps[along] if array.count else 0)
+                  for i in range(array.dims[along])])
+
+
+def split(x, indices_or_sections, /, axis=0):
+    """Views of parts along an axis, a list.
+
+    Parameters
+    ----------
+    x : Array
+    indices_or_sections : int or sequence of int
+        How many equal parts, or the indices where a new one begins.
+    axis : int
+
+    Raises
+    ------
+    ValueError
+        The axis has no so many equal parts.
+    """
+    cdef Array array = array_of(x)
+    cdef int along = axis_at(axis, array.ndim_)
+    cdef long long size = array.dims[along], start, stop
+    if PyIndex_Check(indices_or_sections):
+        if indices_or_sections <= 0 or size % indices_or_sections:
+            raise ValueError(f"split: axis {along} of size {size} has no {indices_or_sections} "
+                             "equal parts")
+        bounds = range(size // indices_or_sections, size, size // indices_or_sections) if size \
+            else [0] * (indices_or_sections - 1)
+    else:
+        bounds = indices_or_sections
+    parts = []
+    first = 0
+    for last in (*bounds, None):
+        start, stop, _ = slice(first, last).indices(size)
+        parts.append(narrowed(array, along, start, max(0, stop - start)))
+        first = last
+    return parts

@@ -1,0 +1,340 @@
+"""Indexing and assignment by arrays of indices and by masks; take.
+
+Negative indices count from the end. An index out of range is an IndexError where it is known on the
+host (lists, NumPy arrays) and in checking mode (CYRT_CHECK=1), which waits for the values;
+elsewhere it is taken for the nearest in range. Where indices repeat, which of the values is put is
+not told.
+"""
+
+from libc.string cimport memset
+
+from cyrt.graph.recorder cimport encoder_of
+from cyrt.kernels.dispatch cimport record_elementwise
+from cyrt.kernels.gathering cimport MAX_INDICES, Picks, record_picks
+from cyrt.kernels.space cimport MAX_NDIM
+from cyrt.kernels.entries cimport Operand, op_code
+from cyrt.ndarray cimport (
+    Array, assign, device_of, itemsizes, new_array, overlaps, set_operand, shape_of,
+)
+from cyrt.ops.arguments import axis_of, check_array
+from cyrt.ops.compact cimport select_where
+from cyrt.ops.copy cimport cast, check_writable
+from cyrt.ops.creation import asarray
+from cyrt.ops.promotion cimport is_number, put_number
+from cyrt.ops.selection cimport (
+    Selection, along, check_mask, check_range, is_indices, kinds, lone_mask, plain_parts, select,
+)
+from cyrt.runtime.stream cimport current_state
+
+cdef int WHERE = op_code("where")
+
+
+cdef int broadcast_arrays(list arrays, long long* common) except -1:
+    """The shape that arrays of indices are broadcast to; returns its dimensions."""
+    cdef Array index
+    cdef int d, at, ndim = 0
+    for index in arrays:
+        ndim = max(ndim, index.ndim_)
+    for d in range(ndim):
+        common[d] = 1
+    for index in arrays:
+        for d in range(index.ndim_):
+            at = ndim - index.ndim_ + d
+            if common[at] == 1:
+                common[at] = index.dims[d]
+            elif index.dims[d] != 1 and index.dims[d] != common[at]:
+                shapes = " ".join([str(shape_of(each)) for each in arrays])
+                raise IndexError("shape mismatch: indexing arrays could not be broadcast together "
+                                 f"with shapes {shapes}")
+    return ndim
+
+
+cdef int fill_picks(Picks* picks, Selection selection, long long* shape) except -1:
+    """The space that a selection spans, but for the strides of `here`; returns its dimensions."""
+    cdef Array view = selection.view, index
+    cdef long long[MAX_NDIM] common
+    cdef bint[MAX_NDIM] indexed
+    cdef int d, i, ndim = 0, first = selection.place, count = len(selection.arrays)
+    cdef int added = broadcast_arrays(selection.arrays, common)
+    if added + view.ndim_ - count > MAX_NDIM:
+        raise IndexError(f"the result would have more than {<int>MAX_NDIM} dimensions")
+    memset(picks, 0, sizeof(Picks))
+    memset(indexed, 0, sizeof(indexed))
+    picks.ndim, picks.count = view.ndim_ - count + added, count
+    for i in range(count):
+        index = selection.arrays[i]
+        d = selection.dims[i]
+        indexed[d] = True
+        if index.count and view.dims[d] == 0:
+            raise IndexError("an index is out of bounds for a dimension of size 0")
+        picks.index[i].size = view.dims[d]
+        picks.index[i].stride = view.steps[d]
+        picks.index[i].kind = kinds[index.code]
+        for d in range(index.ndim_):
+            if index.dims[d] != 1:
+                picks.index[i].strides[first + added - index.ndim_ + d] = index.steps[d]
+    for d in range(added):
+        picks.shape[first + d] = common[d]
+    for d in range(view.ndim_):
+        if ndim == first:
+            ndim += added
+        if not indexed[d]:
+            picks.shape[ndim] = view.dims[d]
+            picks.there[ndim] = view.steps[d]
+            ndim += 1
+    for d in range(picks.ndim):
+        shape[d] = picks.shape[d]
+    return picks.ndim
+
+
+cdef int record(Picks* picks, bint put, Operand* operands, Array there, list arrays) except -1:
+    """The operands but `here`, and the operation."""
+    cdef int ordinal = device_of(there)
+    set_operand(&operands[1], there)
+    for i in range(picks.count):
+        set_operand(&operands[2 + i], <Array>arrays[i])
+    return record_picks(encoder_of(current_state(ordinal)), ordinal, put, itemsizes[there.code],
+                        operands, picks, None)
+
+
+cdef Array take_selected(Selection selection):
+    cdef Picks picks
+    cdef Operand[2 + MAX_INDICES] operands
+    cdef long long[MAX_NDIM] shape
+    cdef int ndim = fill_picks(&picks, selection, shape)
+    cdef Array out = new_array(device_of(selection.view), selection.view.code, ndim, shape)
+    memset(operands, 0, sizeof(operands))
+    set_operand(&operands[0], out)
+    for d in range(ndim):
+        picks.here[d] = out.steps[d]
+    record(&picks, False, operands, selection.view, selection.arrays)
+    return out
+
+
+cdef int set_selected(Selection selection, object value) except -1:
+    cdef Picks picks
+    cdef Operand[2 + MAX_INDICES] operands
+    cdef long long[MAX_NDIM] shape
+    cdef Array view = selection.view, source, array
+    cdef int ndim = fill_picks(&picks, selection, shape)
+    check_writable(view)
+    memset(operands, 0, sizeof(operands))
+    if is_number(value):
+        put_repeated(view.code, value, operands[0].value)
+    else:
+        source = as_source(view, value)
+        steps_of_value(source, ndim, shape, picks.here)
+        set_operand(&operands[0], source)
+    for i in range(picks.count):
+        array = selection.arrays[i]
+        if overlaps(view, array):
+            selection.arrays[i] = copied(array)
+    return record(&picks, True, operands, view, selection.arrays)
+
+
+cdef int put_repeated(int code, object value, unsigned long long* bits) except -1:
+    """The number as often as 16 bytes hold it."""
+    cdef int size = itemsizes[code]
+    put_number(code, value, bits)
+    while size < 8:
+        bits[0] |= bits[0] << 8 * size
+        size *= 2
+    if size == 8:
+        bits[1] = bits[0]
+    return 0
+
+
+cdef Array copied(Array x):
+    cdef Array y = new_array(device_of(x), x.code, x.ndim_, x.dims)
+    assign(y, x)
+    return y
+
+
+cdef Array as_source(Array target, object value):
+    """A value to put, of the target's type and in memory of its own."""
+    cdef Array source
+    if not isinstance(value, Array):
+        value = asarray(value, device=target.device)
+    source = cast(value, target.code)
+    return copied(source) if overlaps(target, source) else source
+
+
+cdef int steps_of_value(Array source, int ndim, const long long* shape, long long* steps) except -1:
+    """Steps, which are 0 so far, of what is put, broadcast to the result of the indexing."""
+    cdef int d, at
+    for d in range(source.ndim_):
+        at = d + ndim - source.ndim_
+        if source.dims[d] == 1:
+            continue
+        if at < 0 or source.dims[d] != shape[at]:
+            indexed = tuple([shape[i] for i in range(ndim)])
+            raise ValueError(f"shape mismatch: value array of shape {shape_of(source)} could not "
+                             f"be broadcast to indexing result of shape {indexed}")
+        steps[at] = source.steps[d]
+    return 0
+
+
+cdef bint set_where(Array x, object mask, object value) except -1:
+    """x[mask] = value with no need to know how many are true; False where there is."""
+    cdef Operand[4] operands
+    cdef long long[MAX_NDIM] mask_steps
+    cdef long long[MAX_NDIM] steps
+    cdef Array condition, source
+    cdef int d, outer = mask.ndim, inner = x.ndim_ - outer
+    check_mask(mask, x, 0)
+    memset(operands, 0, sizeof(operands))
+    memset(mask_steps, 0, sizeof(mask_steps))
+    memset(steps, 0, sizeof(steps))
+    if is_number(value):
+        put_number(x.code, value, operands[2].value)
+    else:
+        source = as_source(x, value)
+        for d in range(source.ndim_ - inner):
+            if source.dims[d] != 1:
+                return False
+        steps_of_value(source, inner, x.dims + outer, steps + outer)
+        set_operand(&operands[2], source)
+        operands[2].strides = steps
+    check_writable(x)
+    condition = mask if isinstance(mask, Array) else asarray(mask, device=x.device)
+    if overlaps(x, condition):
+        condition = copied(condition)
+    for d in range(condition.ndim_):
+        mask_steps[d] = condition.steps[d]
+    set_operand(&operands[0], x)
+    set_operand(&operands[1], condition)
+    set_operand(&operands[3], x)
+    operands[1].strides = mask_steps
+    operands[0].strides = operands[3].strides = x.steps
+    record_elementwise(encoder_of(current_state(device_of(x))), WHERE, x.code, operands, x.ndim_,
+                       x.dims)
+    return True
+
+
+# -- the functions ---------------------------------------------------------------------------------
+
+
+def get_by_arrays(Array x not None, key):
+    """``x[key]`` of a key with arrays of indices or masks: a copy."""
+    cdef list parts
+    if is_indices(key) and x.ndim_:
+        return take_selected(along(x, key, 0))
+    parts = plain_parts(key, x.ndim_)
+    mask = lone_mask(parts)
+    if isinstance(mask, Array) and mask.ndim == x.ndim_:
+        check_mask(mask, x, 0)
+        return select_where(x, mask)
+    return take_selected(select(x, parts))
+
+
+def set_by_arrays(Array x not None, key, value):
+    """``x[key] = value`` of a key with arrays of indices or masks."""
+    if is_indices(key) and x.ndim_:
+        set_selected(along(x, key, 0), value)
+        return
+    parts = plain_parts(key, x.ndim_)
+    mask = lone_mask(parts)
+    if mask is None or not set_where(x, mask, value):
+        set_selected(select(x, parts), value)
+
+
+cdef Array check_indices(object indices, str name):
+    check_array(indices, "indices")
+    if not is_indices(indices):
+        raise TypeError(f"{name}: indices: expected an array of integers, got {indices.dtype}")
+    return indices
+
+
+def take(x, indices, /, *, axis=None):
+    """Elements, rows or other slices along an axis, at given places.
+
+    Parameters
+    ----------
+    x : Array
+    indices : Array
+        Integers, of any shape. Negative ones count from the end; what is out of range is an
+        IndexError in checking mode (``CYRT_CHECK=1``), and taken for the nearest in range
+        otherwise.
+    axis : int, optional
+        Along which; may be left out where x has one dimension.
+
+    Returns
+    -------
+    Array
+        Of x's shape with the axis replaced by the shape of the indices.
+
+    Raises
+    ------
+    TypeError
+        The indices are no integers.
+    ValueError
+        No axis was given for an array of several dimensions.
+    """
+    cdef Array array = check_array(x, "x")
+    check_indices(indices, "take")
+    if axis is None:
+        if array.ndim_ != 1:
+            raise ValueError(f"take: axis: expected one for an array of {array.ndim_} dimensions")
+        axis = 0
+    return take_selected(along(array, indices, axis_of(axis, array.ndim_, "axis")))
+
+
+def take_along_axis(x, indices, /, *, axis=-1):
+    """Of each row along an axis the elements at places of its own.
+
+    Parameters
+    ----------
+    x : Array
+    indices : Array
+        Integers, of as many dimensions as x; the others than the axis are broadcast together with
+        x's. Out of range: as for :func:`take`.
+    axis : int
+        Along which.
+
+    Returns
+    -------
+    Array
+        Of the shape of the indices, broadcast.
+
+    Raises
+    ------
+    TypeError
+        The indices are no integers.
+    ValueError
+        The numbers of dimensions differ, or sizes that do not broadcast.
+    """
+    cdef Picks picks
+    cdef Operand[2 + MAX_INDICES] operands
+    cdef Array array = check_array(x, "x"), index = check_indices(indices, "take_along_axis"), out
+    cdef int d, chosen = axis_of(axis, array.ndim_, "axis")
+    if index.ndim_ != array.ndim_:
+        raise ValueError(f"take_along_axis: indices: expected {array.ndim_} dimensions as the "
+                         f"array has, got shape {index.shape}")
+    if index.count and array.dims[chosen] == 0:
+        raise IndexError(f"take_along_axis: an index is out of bounds for axis {chosen} of size 0")
+    check_range(index, chosen, array.dims[chosen])
+    memset(&picks, 0, sizeof(picks))
+    memset(operands, 0, sizeof(operands))
+    picks.ndim, picks.count = array.ndim_, 1
+    for d in range(array.ndim_):
+        picks.shape[d] = index.dims[d]
+        if index.dims[d] != 1 or d == chosen:
+            picks.index[0].strides[d] = index.steps[d]
+        if d == chosen:
+            continue
+        if array.dims[d] != 1:
+            picks.there[d] = array.steps[d]
+            if index.dims[d] == 1:
+                picks.shape[d] = array.dims[d]
+            elif index.dims[d] != array.dims[d]:
+                raise ValueError(f"take_along_axis: shapes {array.shape} and {index.shape} do not "
+                                 f"broadcast but for axis {chosen}")
+    picks.index[0].size = array.dims[chosen]
+    picks.index[0].stride = array.steps[chosen]
+    picks.index[0].kind = kinds[index.code]
+    out = new_array(device_of(array), array.code, picks.ndim, picks.shape)
+    set_operand(&operands[0], out)
+    for d in range(picks.ndim):
+        picks.here[d] = out.steps[d]
+    record(&picks, False, operands, array, [index])
+    return out

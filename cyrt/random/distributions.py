@@ -1,0 +1,274 @@
+"""Random numbers of a distribution, each a function of the key and its own place."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Sequence
+from operator import index
+from typing import Any, SupportsIndex
+
+import numpy as np
+
+from cyrt.dtypes import DEFAULTS, DType
+from cyrt.dtypes import dtype as _dtype
+from cyrt.ndarray import Array
+from cyrt.random.drawing import draw
+from cyrt.random.keys import Key, key_or_next
+from cyrt.runtime.device import Device
+
+Shape = SupportsIndex | Sequence[int]
+Real = float | Array
+_Device = Device | SupportsIndex | None
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+
+def _real_type(dtype: Any, name: str) -> DType:
+    found = DEFAULTS["f"] if dtype is None else _dtype(dtype)
+    if found.kind != "f":
+        raise TypeError(f"{name}: dtype: expected a real floating type, got {found}")
+    return found
+
+
+def _number(value: Any, name: str, what: str, *, finite: bool = True) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name}: {what}: expected a number, got {value!r}") from None
+    if math.isnan(number) or (finite and math.isinf(number)):
+        raise ValueError(f"{name}: {what}: expected a finite number, got {value!r}")
+    return number
+
+
+def _common_shape(name: str, shape: Shape, *parameters: Any) -> tuple[int, ...]:
+    """What a shape and the parameters that are arrays are broadcast to."""
+    given = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+    shapes = [given, *(each.shape for each in parameters if isinstance(each, Array))]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"{name}: shapes {', '.join(map(str, shapes))} do not broadcast") from None
+
+
+def _scaled(x: Array, loc: Real, scale: Real) -> Array:
+    """loc + scale * x, in x's place and type."""
+    for each in (loc, scale):
+        if isinstance(each, Array) and each.dtype.kind == "c":
+            raise TypeError(f"expected real parameters, got an array of {each.dtype}")
+    x *= scale
+    x += loc
+    return x
+
+
+# -- the functions ---------------------------------------------------------------------------------
+
+
+def uniform(
+    low: Real = 0.0, high: Real = 1.0, shape: Shape = (), *, dtype: Any = None,
+    device: _Device = None, key: Key | None = None,
+) -> Array:
+    """Numbers evenly spread over [low, high).
+
+    Parameters
+    ----------
+    low, high : float or Array
+        Bounds; arrays are broadcast with the shape.
+    shape : int or tuple of int
+    dtype : DType, optional
+        A real floating type; float32 where left out.
+    device : Device, optional
+        The current one where left out.
+    key : Key, optional
+        What the numbers are a function of; the next one of the process where left out.
+
+    Returns
+    -------
+    Array
+        Below `high`; where bounds are arrays, rounding may give `high`.
+
+    Raises
+    ------
+    ValueError
+        low is above high, or the type cannot hold high - low.
+    """
+    name, each = "uniform", _real_type(dtype, "uniform")
+    bits = key_or_next(key, name).bits
+    if isinstance(low, Array) or isinstance(high, Array):
+        u = draw(name, bits, _range(0.0, 1.0, each), _common_shape(name, shape, low, high), each,
+                 device)
+        return _scaled(u, low, high - low)
+    bounds = _number(low, name, "low"), _number(high, name, "high")
+    return draw(name, bits, _range(*bounds, each), shape, each, device)
+
+
+@functools.lru_cache(maxsize=256)
+def _range(low: float, high: float, dtype: DType) -> tuple[float, float, float]:
+    """The lower bound, the width, and the largest number of the type below the upper bound."""
+    if low > high:
+        raise ValueError(f"uniform: expected low <= high, got {low} and {high}")
+    compute = np.float64 if dtype.itemsize == 8 else np.float32
+    with np.errstate(over="ignore"):
+        width = compute(high) - compute(low)
+        bound = dtype.numpy.type(high)
+    if not np.isfinite(width) or not np.isfinite(bound):
+        raise ValueError(f"uniform: {dtype} cannot hold numbers between {low} and {high}")
+    most = np.nextafter(bound, dtype.numpy.type(-np.inf)) if low < high else bound
+    return float(compute(low)), float(width), max(float(most), float(dtype.numpy.type(low)))
+
+
+def normal(
+    loc: Real = 0.0, scale: Real = 1.0, shape: Shape = (), *, dtype: Any = None,
+    device: _Device = None, key: Key | None = None,
+) -> Array:
+    """Normally distributed numbers.
+
+    Parameters
+    ----------
+    loc, scale : float or Array
+        Mean and standard deviation; arrays are broadcast with the shape.
+    shape, dtype, device, key
+        As for :func:`uniform`.
+
+    Returns
+    -------
+    Array
+        Of at most 6.8 standard deviations, 9.5 for float64.
+
+    Raises
+    ------
+    ValueError
+        The scale is negative.
+    """
+    name, each = "normal", _real_type(dtype, "normal")
+    bits = key_or_next(key, name).bits
+    if isinstance(loc, Array) or isinstance(scale, Array):
+        z = draw(name, bits, (0.0, 1.0), _common_shape(name, shape, loc, scale), each, device)
+        return _scaled(z, loc, scale)
+    mean, deviation = _number(loc, name, "loc"), _number(scale, name, "scale")
+    if deviation < 0:
+        raise ValueError(f"normal: scale: expected 0 or more, got {deviation}")
+    return draw(name, bits, (mean, deviation), shape, each, device)
+
+
+def truncated_normal(
+    lower: float, upper: float, shape: Shape = (), *, dtype: Any = None, device: _Device = None,
+    key: Key | None = None,
+) -> Array:
+    """Numbers of the standard normal distribution's part between two bounds.
+
+    Parameters
+    ----------
+    lower, upper : float
+        Bounds, in standard deviations; infinite ones too.
+    shape, dtype, device, key
+        As for :func:`uniform`.
+
+    Returns
+    -------
+    Array
+        From `lower` to `upper`.
+
+    Raises
+    ------
+    ValueError
+        lower is not below upper, or both are so far out (38 and more) that float64 cannot tell
+        the probability between them.
+    """
+    name, each = "truncated_normal", _real_type(dtype, "truncated_normal")
+    bits = key_or_next(key, name).bits
+    low = _number(lower, name, "lower", finite=False)
+    high = _number(upper, name, "upper", finite=False)
+    if not low < high:
+        raise ValueError(f"{name}: expected lower < upper, got {low} and {high}")
+    # From the side where the distribution function is small, and so precise.
+    sign = -1.0 if low + high > 0 else 1.0
+    ends = sorted((sign * low, sign * high))
+    below, up_to = (0.5 * math.erfc(-x / math.sqrt(2)) for x in ends)
+    if not up_to > below:
+        raise ValueError(f"{name}: float64 cannot tell the probability between {low} and {high}")
+    return draw(name, bits, (below, up_to - below, sign, low, high), shape, each, device)
+
+
+def bernoulli(
+    p: Real = 0.5, shape: Shape = (), *, device: _Device = None, key: Key | None = None,
+) -> Array:
+    """True with a given probability.
+
+    Parameters
+    ----------
+    p : float or Array
+        Probability; an array is broadcast with the shape. It counts to 32 bits, of a float32 array
+        to 24.
+    shape, device, key
+        As for :func:`uniform`.
+
+    Returns
+    -------
+    Array
+        Of bool.
+
+    Raises
+    ------
+    ValueError
+        p is a number outside of [0, 1].
+    """
+    name = "bernoulli"
+    bits = key_or_next(key, name).bits
+    if isinstance(p, Array):
+        each = p.dtype if p.dtype.itemsize == 8 and p.dtype.kind == "f" else DEFAULTS["f"]
+        u = draw("uniform", bits, _range(0.0, 1.0, each), _common_shape(name, shape, p), each,
+                 device)
+        return u < p
+    probability = _number(p, name, "p")
+    if not 0 <= probability <= 1:
+        raise ValueError(f"bernoulli: p: expected a probability from 0 to 1, got {probability}")
+    return draw(name, bits, (round(probability * (1 << 32)),), shape, DEFAULTS["b"], device)
+
+
+def randint(
+    low: SupportsIndex, high: SupportsIndex, shape: Shape = (), *, dtype: Any = None,
+    device: _Device = None, key: Key | None = None,
+) -> Array:
+    """Integers from low up to, not including, high, each as likely as any other.
+
+    Parameters
+    ----------
+    low, high : int
+        Bounds.
+    shape, device, key
+        As for :func:`uniform`.
+    dtype : DType, optional
+        An integer type; int64 where left out.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    ValueError
+        low is not below high, or the type does not hold them.
+    """
+    name = "randint"
+    each = DEFAULTS["i"] if dtype is None else _dtype(dtype)
+    if each.kind not in "iu":
+        raise TypeError(f"{name}: dtype: expected an integer type, got {each}")
+    bits = key_or_next(key, name).bits
+    for what, bound in (("low", low), ("high", high)):
+        if isinstance(bound, Array) or not hasattr(bound, "__index__"):
+            raise TypeError(f"{name}: {what}: expected an int, got {bound!r}")
+    first, end = index(low), index(high)
+    size = 8 * each.itemsize
+    least = -(1 << size - 1) if each.kind == "i" else 0
+    if not first < end:
+        raise ValueError(f"{name}: expected low < high, got {first} and {end}")
+    if first < least or end > least + (1 << size):
+        raise ValueError(f"{name}: {each} does not hold the integers from {first} to {end - 1}")
+    count = end - first
+    wide = count > 1 << 32
+    modulus = 1 << (64 if wide else 32)
+    words = (first % (1 << 64), count % (1 << 64), modulus % count)
+    return draw(name, bits, words, shape, each, device, kernel=f"uint{size}",
+                variant=int(wide))

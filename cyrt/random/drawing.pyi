@@ -1,0 +1,11 @@
+from collections.abc import Sequence
+from typing import SupportsIndex
+
+from cyrt.dtypes import DType
+from cyrt.ndarray import Array
+from cyrt.runtime.device import Device
+
+def draw(
+    op: str, key: int, words: Sequence[int | float], shape: int | Sequence[int], dtype: DType,
+    device: Device | SupportsIndex | None, *, kernel: str | None = None, variant: int = 0,
+) -> Array: ...
