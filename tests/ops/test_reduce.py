@@ -1,0 +1,372 @@
+"""Reductions against NumPy: in float64 where they compute in less."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cyrt
+from cyrt.dtypes import dtype
+from cyrt.ops import reduce
+
+# The rows of the others have a test of their own, in tests/kernels.
+NAMES = ("bool", "uint8", "int64", "bfloat16", "float32", "complex64")
+EPSILON = {"float16": 2**-11, "bfloat16": 2**-8, "float32": 2**-24, "float64": 2**-53,
+           "complex64": 2**-24, "complex128": 2**-53}
+LARGEST_NUMBER = {"float16": 65504, "bfloat16": 3.3895e38, "float32": 3.4028e38}
+SMALLEST = {"float16": 2**-24, "float64": 2**-1022, "complex128": 2**-1022}
+FUNCTIONS = {"b": ("sum", "prod", "max", "min", "argmax", "argmin", "any", "all", "count_nonzero"),
+             "c": ("sum", "prod", "mean", "any", "all", "count_nonzero")}
+FUNCTIONS["i"] = FUNCTIONS["u"] = FUNCTIONS["b"]
+FUNCTIONS["f"] = (*FUNCTIONS["b"], "mean", "var", "std", "logsumexp")
+# Around lanes, vectors, blocks and loads in flight.
+SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 16, 31, 32, 33, 64, 65, 100, 127, 129, 255, 257, 513, 1025, 4099)
+LARGEST = 30_000
+
+
+def widened(x):
+    kind = dtype(x.dtype.name).kind
+    return x.astype(np.complex128 if kind == "c" else np.float64) if kind in "fc" else x
+
+
+def logsumexp(x, axis=None, keepdims=False):
+    most = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
+    most = np.where(np.isfinite(most), most, 0)
+    found = np.log(np.sum(np.exp(x - most), axis=axis, keepdims=True)) + most
+    return found if keepdims else found.reshape(np.sum(x, axis=axis).shape)
+
+
+def wanted(op, x, axis, keepdims):
+    wide = widened(x)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        if op == "logsumexp":
+            return logsumexp(wide, axis, keepdims)
+        if op in ("sum", "prod") and wide.dtype.kind in "biu":
+            whole = np.uint64 if wide.dtype.kind == "u" else np.int64
+            return getattr(np, op)(wide, axis=axis, keepdims=keepdims, dtype=whole)
+        if op in ("any", "all"):
+            return getattr(np, op)(wide != 0, axis=axis, keepdims=keepdims)
+        return getattr(np, op)(wide, axis=axis, keepdims=keepdims)
+
+
+def tolerance(op, x, axis, keepdims, result, epsilon):
+    """What roundings of a tree may add up to, beside those of the values themselves."""
+    wide = widened(x)
+    narrow = EPSILON[x.dtype.name]
+    with np.errstate(all="ignore"):
+        size = np.sum(np.abs(wide), axis=axis, keepdims=keepdims)
+        count = max(1, x.size // max(1, result.size))
+        if op == "sum":
+            bound = 24 * epsilon * size
+        elif op == "mean":
+            bound = 24 * epsilon * size / count
+        elif op == "prod":
+            bound = (count + 1) * epsilon * np.abs(result)
+        elif op in ("var", "std"):
+            largest = np.max(np.abs(wide), axis=axis, keepdims=keepdims, initial=0)
+            bound = (24 * epsilon) * np.abs(result) + (24 * epsilon * largest)**2
+            if op == "std":
+                bound = 24 * epsilon * (np.abs(result) + largest)
+        else:
+            bound = 32 * epsilon * (1 + np.abs(result))
+        return bound + 2 * narrow * np.abs(result)
+
+
+def compare(op, x, axis, keepdims, array):
+    found = getattr(reduce, op)(array, axis=axis, keepdims=keepdims)
+    result = wanted(op, x, axis, keepdims)
+    actual = found.numpy()
+    assert actual.shape == result.shape
+    kind = dtype(x.dtype.name).kind
+    if kind in "biu" or op in ("max", "min", "argmax", "argmin", "any", "all", "count_nonzero"):
+        np.testing.assert_array_equal(widened(actual), result)
+        return
+    actual = widened(actual)
+    limit = LARGEST_NUMBER.get(found.dtype.name, np.inf)
+    computed = 2**-53 if x.dtype.name in ("float64", "complex128") else 2**-24
+    bound = tolerance(op, x, axis, keepdims, result, computed)
+    with np.errstate(all="ignore"):
+        # Below the normal numbers a product loses digits on its way.
+        near = np.abs(actual - result) <= bound + SMALLEST.get(found.dtype.name, 2**-126)
+        near |= actual == result
+        near |= np.isnan(actual) & np.isnan(result)
+        near |= (np.abs(result) + bound >= limit) & ~np.isfinite(actual)
+        if op == "prod":        # part of it may leave the range, in an order that is not NumPy's
+            wide = np.abs(widened(x))
+            bits = np.sum(np.abs(np.log2(wide, where=wide > 0, out=np.zeros(x.shape))), axis=axis,
+                          keepdims=keepdims)
+            near |= bits > (900 if computed == 2**-53 else 100)
+    assert near.all(), (op, x.dtype, x.shape, axis, actual[~near][:3], result[~near][:3])
+
+
+def values(rng, name, shape, special):
+    each = dtype(name)
+    if each.kind == "b":
+        return rng.random(shape) < rng.choice([0.01, 0.5, 0.99])
+    if each.kind in "iu":
+        limits = np.iinfo(each.numpy)
+        low, high = (limits.min, limits.max) if special else (-3 if each.kind == "i" else 0, 4)
+        return rng.integers(low, high, shape, each.numpy, endpoint=True)
+    found = rng.normal(size=shape) + rng.choice([0.0, 3.0])
+    if each.kind == "c":
+        found = found + 1j * rng.normal(size=shape)
+    found = np.asarray(found)
+    if special and found.size:
+        which = rng.choice([np.nan, np.inf, -np.inf, 0.0, -0.0], 2)
+        found.reshape(-1)[rng.integers(0, found.size, 2)] = which
+    return found.astype(each.numpy)
+
+
+@st.composite
+def arrays(draw):
+    """A NumPy array and the same view of a cyrt array."""
+    name = draw(st.sampled_from(NAMES))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    shape = []
+    for _ in range(draw(st.integers(0, 4))):
+        room = LARGEST // max(1, math.prod(shape))
+        shape.append(draw(st.sampled_from([s for s in SIZES if s <= room])))
+    host = values(rng, name, shape, draw(st.booleans()))
+    array = cyrt.asarray(host)
+    keys = tuple(draw(st.sampled_from([
+        slice(None), slice(None), slice(None, None, -1), slice(1, None), slice(None, None, 2),
+        slice(None, -1)])) if size > 2 else slice(None) for size in shape)
+    host, array = host[keys], array[keys]
+    if len(shape) > 1 and draw(st.booleans()):
+        host, array = host.T, array.T
+    if draw(st.integers(0, 5)) == 0:
+        host, array = host[..., None], array[..., None]
+    axis = draw(st.one_of(
+        st.none(), st.sets(st.integers(0, host.ndim - 1)).map(tuple) if host.ndim else st.just(())))
+    return host, array, axis
+
+
+@settings(max_examples=150, deadline=None)
+@given(arrays(), st.data())
+def test_as_numpy(case, data):
+    x, array, axis = case
+    op = data.draw(st.sampled_from(FUNCTIONS[dtype(x.dtype.name).kind]))
+    if op.startswith("arg") and axis is not None:
+        axis = axis[0] if axis else None
+    compare(op, x, axis, data.draw(st.booleans()), array)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float32", "int64"])
+@pytest.mark.parametrize(("shape", "axis"), [
+    ((70_001,), None),              # parts of the whole
+    ((3, 30_011), 1),               # of few long rows
+    ((9_001, 5), 0),                # of few long columns
+    ((9, 7, 2_003), (0, 2)),        # of rows of rows
+    ((2_003, 3, 16), (0, 1)),       # of columns of columns
+])
+def test_results_shared_by_blocks(name, shape, axis, rng):
+    x = values(rng, name, shape, False)
+    for op in ("sum", "max", "argmin") if axis in (None, 0, 1) else ("sum", "max"):
+        compare(op, x, axis, False, cyrt.asarray(x))
+    if name != "int64":
+        compare("var", x, axis, False, cyrt.asarray(x))
+
+
+def test_more_dimensions_than_a_kernel_has(rng):
+    """Those that are kept in turn, those that are reduced through a copy."""
+    x = rng.normal(size=(2,) * 18).astype(np.float32)
+    even = tuple(range(0, 18, 2))
+    for view, array in ((x, cyrt.asarray(x)),):
+        compare("sum", view, even[:3], False, array)
+        compare("var", view, tuple(range(1, 18, 2)), False, array)
+    long = rng.permutation(3**11).reshape((3,) * 11)[::2, :, ::-1, :, ::2].transpose(
+        0, 4, 2, 8, 6, 10, 1, 9, 3, 5, 7)
+    whole = np.ascontiguousarray(long)
+    base = cyrt.asarray(rng.permutation(whole.size).reshape(whole.shape))
+    for op in ("argmax", "argmin"):
+        view = base.numpy().T
+        compare(op, view, None, False, base.T)
+
+
+def test_variance_beside_a_large_mean(rng):
+    x = (1e6 + rng.normal(size=(64, 4_000))).astype(np.float32)
+    for axis in (None, 0, 1):
+        found = reduce.var(cyrt.asarray(x), axis=axis).numpy()
+        np.testing.assert_allclose(found, np.var(x.astype(np.float64), axis=axis), rtol=1e-4)
+
+
+def test_sums_are_as_accurate_as_a_tree(rng):
+    x = rng.random(1_000_000).astype(np.float32)
+    exact = math.fsum(x)
+    array = cyrt.asarray(x)
+    assert abs(reduce.sum(array).item() - exact) <= 1e-6 * exact
+    columns = reduce.sum(cyrt.asarray(x.reshape(-1, 4)), axis=0).numpy()
+    np.testing.assert_allclose(columns, x.reshape(-1, 4).sum(0, dtype=np.float64), rtol=1e-6)
+    assert reduce.sum(array).numpy().tobytes() == reduce.sum(array).numpy().tobytes()
+
+
+def test_16_bit_floats_are_added_in_float32():
+    for name in ("float16", "bfloat16"):
+        x = cyrt.asarray(np.ones(5_000, np.float32), dtype=name)
+        assert reduce.sum(x).item() == pytest.approx(5_000, rel=4e-3)
+        assert reduce.mean(x).item() == 1.0
+    x = cyrt.asarray(np.full(4_000, 60.0, np.float16))
+    assert reduce.mean(x).item() == 60.0            # whose sum is beyond float16
+    assert math.isinf(reduce.sum(x).item())
+    assert reduce.sum(x, dtype="float32").item() == 240_000
+
+
+@pytest.mark.parametrize("name", ["int64", "float32"])
+def test_places(name):
+    """The first of equal elements; the first NaN before all."""
+    host = np.zeros(3_001, dtype(name).numpy)
+    host[[700, 1_800, 2_999]] = 5
+    host[[17, 2_018]] = -5
+    x = cyrt.asarray(host)
+    assert reduce.argmax(x).item() == 700
+    assert reduce.argmin(x).item() == 17
+    assert reduce.argmax(x[::-1]).item() == 1
+    assert reduce.argmin(cyrt.asarray(host[:3000].reshape(3, 1000)).T).item() == 17 * 3
+    if name.startswith("float"):
+        host[[2_500, 900]] = np.nan
+        assert reduce.argmax(cyrt.asarray(host)).item() == 900
+        assert reduce.argmin(cyrt.asarray(host)).item() == 900
+        host[:] = -np.inf
+        assert reduce.argmax(cyrt.asarray(host)).item() == 0
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16"])
+def test_nan_is_both_extremes(name, rng):
+    host = rng.normal(size=(97, 1_030)).astype(dtype(name).numpy)
+    for row, column in ((0, 0), (3, 517), (96, 1_029), (50, 1)):
+        host[row, column] = np.nan
+        x = cyrt.asarray(host)
+        for op in (reduce.max, reduce.min):
+            assert math.isnan(op(x).item())
+            for axis in (0, 1):
+                np.testing.assert_array_equal(np.isnan(op(x, axis=axis).numpy().astype(float)),
+                                              np.isnan(host.astype(float)).any(axis))
+
+
+def test_of_nothing():
+    x = cyrt.empty((3, 0, 4), dtype="float32")
+    for op, value in (("sum", 0), ("prod", 1), ("any", False), ("all", True),
+                      ("count_nonzero", 0), ("logsumexp", -np.inf), ("mean", np.nan),
+                      ("var", np.nan), ("std", np.nan)):
+        for axis, shape in ((None, ()), (1, (3, 4)), ((0, 1), (4,)), (0, (0, 4))):
+            found = getattr(reduce, op)(x, axis=axis).numpy()
+            np.testing.assert_array_equal(found, np.full(shape, value))
+    for op in ("max", "min", "argmax", "argmin"):
+        for axis in (None, 1):
+            with pytest.raises(ValueError, match=rf"{op}.*no elements.*\(3, 0, 4\)"):
+                getattr(reduce, op)(x, axis=axis)
+        assert getattr(reduce, op)(x, axis=0).shape == (0, 4)
+    wide = cyrt.empty((2, 0), dtype="int8")
+    assert reduce.sum(wide, axis=1).dtype.name == "int64"
+
+
+def test_of_no_axes_and_no_dimensions():
+    x = cyrt.asarray(np.array([[1.5, -2.0]], np.float32))
+    np.testing.assert_array_equal(reduce.sum(x, axis=()).numpy(), [[1.5, -2.0]])
+    np.testing.assert_array_equal(reduce.var(x, axis=()).numpy(), [[0.0, 0.0]])
+    np.testing.assert_array_equal(reduce.any(x, axis=()).numpy(), [[True, True]])
+    zero = cyrt.asarray(np.float32(7))
+    assert reduce.sum(zero).item() == reduce.max(zero, axis=(), keepdims=True).item() == 7
+    assert reduce.argmin(zero).item() == 0
+
+
+@pytest.mark.parametrize(("name", "result"), [
+    ("bool", "int64"), ("int8", "int64"), ("uint8", "uint64"), ("bfloat16", "bfloat16"),
+    ("complex64", "complex64")])
+def test_types_of_results(name, result):
+    x = cyrt.asarray(np.ones((2, 3)), dtype=name)
+    assert reduce.sum(x).dtype.name == result
+    if name != "complex64":
+        assert reduce.std(x).dtype.name == (name if name == "bfloat16" else "float32")
+    for target in ("complex128",) if name == "complex64" else ("int16", "float32"):
+        found = reduce.sum(x, dtype=target)
+        assert found.dtype.name == target
+        assert complex(found.item()) == 6
+
+
+def test_integers_wrap_in_the_type_asked_for():
+    x = cyrt.asarray(np.array([100, 100, 100], np.int8))
+    assert reduce.sum(x).item() == 300
+    assert reduce.sum(x, dtype="int8").item() == 44
+    assert reduce.prod(x, dtype="uint16").item() == 1_000_000 % 65_536
+    assert reduce.sum(cyrt.asarray(np.array([-1, -1], np.int8)), dtype="uint8").item() == 254
+
+
+def test_corrections(rng):
+    x = rng.normal(size=(5, 40))
+    array = cyrt.asarray(x)
+    for correction in (0, 1, 2.5):
+        np.testing.assert_allclose(reduce.var(array, axis=1, correction=correction).numpy(),
+                                   np.var(x, axis=1, ddof=correction), rtol=1e-12)
+        np.testing.assert_allclose(reduce.std(array, correction=correction).numpy(),
+                                   np.std(x, ddof=correction), rtol=1e-12)
+    assert np.isinf(reduce.var(array, correction=500).item())
+    assert math.isnan(reduce.std(cyrt.asarray(np.float32(3)), correction=1).item())
+
+
+def test_logsumexp_at_the_ends():
+    for values_, result in (([1000.0, 1000.0], 1000 + math.log(2)), ([-np.inf] * 3, -np.inf),
+                            ([-np.inf, 2.0], 2.0), ([np.inf, 1.0, -np.inf], np.inf),
+                            ([np.inf] * 2, np.inf), ([np.nan, np.inf], np.nan),
+                            ([-2000.0, -2000.0], -2000 + math.log(2))):
+        x = np.array(values_, np.float32)
+        np.testing.assert_allclose(reduce.logsumexp(cyrt.asarray(x)).numpy(), result, rtol=1e-6)
+        tall = np.repeat(x[:, None], 5, 1)
+        np.testing.assert_allclose(reduce.logsumexp(cyrt.asarray(tall), axis=0).numpy(),
+                                   np.full(5, result), rtol=1e-6)
+
+
+def test_bad_input():
+    x = cyrt.asarray(np.ones((2, 3), np.float32))
+    with pytest.raises(np.exceptions.AxisError, match="axis 2 is out of bounds"):
+        reduce.sum(x, axis=2)
+    with pytest.raises(np.exceptions.AxisError):
+        reduce.argmax(x, axis=-3)
+    with pytest.raises(ValueError, match="twice"):
+        reduce.max(x, axis=(0, -2))
+    with pytest.raises(TypeError, match="axis: expected an int"):
+        reduce.argmin(x, axis=(0, 1))
+    with pytest.raises(TypeError, match="axis: expected an int, got float"):
+        reduce.mean(x, axis=1.0)
+    with pytest.raises(TypeError, match=r"expected an Array, got numpy\.ndarray"):
+        reduce.sum(np.ones(3))
+    with pytest.raises(TypeError, match="max: not for complex64; it takes bool, int8"):
+        reduce.max(cyrt.asarray(np.ones(3, np.complex64)))
+    with pytest.raises(TypeError, match="var: not for complex128"):
+        reduce.std(cyrt.asarray(np.ones(3, np.complex128)))
+    with pytest.raises(TypeError, match="correction: expected an int or a float, got str"):
+        reduce.var(x, correction="1")
+    with pytest.raises(TypeError, match="dtype: expected a numeric type, got bool"):
+        reduce.sum(x, dtype="bool")
+    with pytest.raises(TypeError):
+        reduce.sum(x, 0)
+
+
+def test_signatures():
+    for name in FUNCTIONS["f"]:
+        parameters = inspect.signature(getattr(reduce, name)).parameters
+        first, *others = parameters.values()
+        assert first.kind is first.POSITIONAL_ONLY
+        assert all(each.kind is each.KEYWORD_ONLY for each in others)
+        assert getattr(reduce, name).__doc__
+
+
+@pytest.mark.gpu
+def test_more_elements_than_32_bits_count():
+    n = 2**32 + 5
+    x = cyrt.ones((n,), dtype="bool")
+    assert reduce.count_nonzero(x).item() == n
+    x[n - 2:n - 1] = False
+    assert reduce.argmin(x).item() == n - 2
+    assert not reduce.all(x).item()
+    tall = x[:n - 1].reshape((n - 1) // 2, 2)
+    np.testing.assert_array_equal(reduce.sum(tall, axis=0).numpy(), [n // 2, n // 2 - 1])
+    many = reduce.sum(tall, axis=1)
+    assert reduce.sum(many).item() == n - 2
