@@ -4,6 +4,8 @@
 // CYRT_ELEMENTWISE(name, Operation, output type, input types ...) makes its kernels:
 //   name          operands contiguous, or one element for all
 //   name_strided  any strides, up to MAX_OUTER + 1 dimensions
+// CYRT_ALIGNED(...) one more, for small arrays, whose time is what a kernel takes to begin and end:
+//   name_aligned  operands contiguous and aligned, whole vectors
 // A fill is a copy whose input is a number passed by value.
 #pragma once
 
@@ -32,6 +34,12 @@ template<int INPUTS> struct alignas(16) Dense {
     int64 n;
     uint32 flags;
     uint32 steps;                                   // how often a thread takes its items
+};
+
+template<int INPUTS> struct alignas(16) Aligned {
+    const void* in[INPUTS];
+    void* out;
+    uint32 vectors;
 };
 
 template<int INPUTS> struct alignas(16) Strided {
@@ -145,6 +153,35 @@ __device__ inline void dense(const Dense<sizeof...(A)>& args) {
     }
 }
 
+template<int N>
+__device__ inline void load_aligned(Loaded<N>&, const void* const*, uint32) {}
+template<int N, class A, class... Rest>
+__device__ inline void load_aligned(Loaded<N, A, Rest...>& loaded, const void* const* in,
+                                    uint32 vector) {
+    using Vector = typename Word<sizeof(A) * N>::type;
+    const Vector* from = static_cast<const Vector*>(*in) + vector;
+    __builtin_assume(__isGlobal(from));
+    loaded.word = *from;
+    load_aligned(loaded.rest, in + 1, vector);
+}
+
+template<class Op, class R, class... A>
+__device__ inline void aligned(const Aligned<sizeof...(A)>& args) {
+    constexpr int N = items_of<R, A...>;
+    wait_for_dependencies();
+    launch_dependents();
+    uint32 vector = blockIdx.x * blockDim.x + threadIdx.x;
+    if (vector >= args.vectors) return;
+    Loaded<N, A...> loaded;
+    load_aligned(loaded, args.in, vector);
+    R* out = static_cast<R*>(args.out) + int64(vector) * N;
+    __builtin_assume(__isGlobal(out));
+    Items<R, N> result;
+#pragma unroll
+    for (int k = 0; k < N; ++k) result.item[k] = cast<R>(apply<Op>(loaded, k));
+    store_vector<N>(out, result);
+}
+
 // A block is x threads along rows and y rows; blockIdx.x counts row blocks, and within them the
 // chunks of a row.
 template<class Op, class R, class... A>
@@ -176,4 +213,9 @@ __device__ inline void strided(const Strided<sizeof...(A)>& args) {
     extern "C" __global__ void NAME##_strided(                                               \
             const __grid_constant__ cyrt::Strided<CYRT_INPUTS(__VA_ARGS__)> args) {          \
         cyrt::strided<OP, OUTPUT, __VA_ARGS__>(args);                                        \
+    }
+#define CYRT_ALIGNED(NAME, OP, OUTPUT, ...)                                                  \
+    extern "C" __global__ void NAME##_aligned(                                               \
+            const __grid_constant__ cyrt::Aligned<CYRT_INPUTS(__VA_ARGS__)> args) {          \
+        cyrt::aligned<OP, OUTPUT, __VA_ARGS__>(args);                                        \
     }

@@ -97,8 +97,11 @@ def test_the_memory_outlives_the_array(protocol):
     assert y.numpy().tolist() == [7] * 1000
 
 
+@pytest.mark.usefixtures("pooled")
 @pytest.mark.parametrize("max_version", [None, (0, 8), (1, 0), (1, 1), (2, 0)])
 def test_a_capsule_that_nobody_takes_is_freed(max_version):
+    gc.collect()
+    cyrt.synchronize()          # what earlier tests left is gone
     before = cyrt.memory_stats()["in_use"]
     x = cyrt.zeros(1 << 16)
     name = "dltensor" if max_version is None or max_version[0] < 1 else "dltensor_versioned"
@@ -109,6 +112,7 @@ def test_a_capsule_that_nobody_takes_is_freed(max_version):
     assert cyrt.memory_stats()["in_use"] == before
 
 
+@pytest.mark.usefixtures("batched")
 def test_a_recording_is_launched_before_it_is_handed_out():
     x = cyrt.zeros(1000) + 1
     assert cyrt.current_encoder().num_ops

@@ -11,6 +11,7 @@ from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport Recorder, encoder_of
 from cyrt.kernels import catalogue
 from cyrt.kernels.dispatch cimport perform, perform_arange
+from cyrt.kernels.families import elementwise
 from cyrt.kernels.families.arange import WIDE
 from cyrt.kernels.row import MOVES
 from cyrt.kernels.space cimport MAX_NDIM, MAX_OPERANDS
@@ -61,6 +62,9 @@ cdef class Arguments:
         cdef int i, j
         shape = (shape,) if hasattr(shape, "__index__") else tuple(shape)
         self.row = catalogue.row(op, dtype)
+        if self.row.family not in elementwise.FAMILIES and self.row.family != "arange":
+            raise ValueError(f"{op}: not element by element; here are the operations of the "
+                             f"families {', '.join(elementwise.FAMILIES)} and arange")
         count = len(self.row.inputs) + 1
         if len(shape) > MAX_NDIM:
             raise ValueError(f"shape: expected at most {MAX_NDIM} dimensions, got {len(shape)}")

@@ -11,12 +11,13 @@ from cyrt.kernels.entries cimport Entry, Operand
 
 cdef enum:
     PARAM_BYTES = 512
-    VECTOR = 1              # flag of kernels_cu/elementwise.cu: all are aligned
+    SMALL = 1 << 20         # vectors that the ALIGNED kernel takes at most
 
 # Kernels of an elementwise family, and of the tiled transpose, in the order of Row.kernels.
 cdef enum Variant:
     DENSE = 0
     STRIDED = 1
+    ALIGNED = 2
     TILED = 0
     TILED_WIDE = 1
 
@@ -30,6 +31,13 @@ cdef struct Choice:
 # also: False where it does not fit.
 cdef bint choose_dense(Choice* choice, const Operand* operands, const long long* offsets,
                        long long n, unsigned int broadcast) noexcept
+# The geometry and the variant of n elements in whole vectors, all aligned; the parameters are the
+# inputs' addresses, the output's, n over the vector's elements.
+cdef bint choose_aligned(Choice* choice, long long n) noexcept
+# Whether the entry has a kernel for that.
+cdef inline bint takes_aligned(const Entry* entry, long long n) noexcept:
+    return entry.functions[<int>ALIGNED] != NULL and n >> entry.shift < SMALL \
+        and n & (entry.items - 1) == 0
 # Any space of at least one dimension.
 cdef bint choose_strided(Choice* choice, const Operand* operands, const Space* space) noexcept
 # A copy whose input is contiguous along the space's dimension `along`, the output along the

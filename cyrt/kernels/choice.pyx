@@ -11,7 +11,8 @@ cdef enum:
     STEPS = 3               # of a thread, in grids of at least
     STEPPING = 16384        # blocks: each more than the device runs at once
     MAX_COUNT = 0x7fffffff  # blocks of a grid, and what a Divider divides
-    BROADCAST = 2           # flags of kernels_cu/elementwise.cu, of the first input
+    VECTOR = 1              # flags of kernels_cu/elementwise.cu; of the first input:
+    BROADCAST = 2
     VALUE = 4
     TILE_ROWS = 8           # as in kernels_cu/transpose.cu
     SIDE = 64               # of a tile, for elements of up to 4 bytes
@@ -82,11 +83,17 @@ cdef inline bint vectors(const Choice* choice, int operand) noexcept:
     return address & (entry.items * entry.itemsizes[operand] - 1) == 0
 
 
+cdef bint choose_aligned(Choice* choice, long long n) noexcept:
+    choice.variant = ALIGNED
+    return cover(choice, n, 1)
+
+
 cdef bint choose_dense(Choice* choice, const Operand* operands, const long long* offsets,
                        long long n, unsigned int broadcast) noexcept:
     cdef int i, inputs = choice.entry.num_inputs
     cdef unsigned int flags = 0, steps = 1
     cdef bint aligned
+    cdef unsigned long long* words
     cdef unsigned long long* rest = put_operands(choice, operands, offsets, &flags)
     aligned = vectors(choice, 0)
     for i in range(1, inputs + 1):
@@ -94,6 +101,13 @@ cdef bint choose_dense(Choice* choice, const Operand* operands, const long long*
             flags |= <unsigned int>BROADCAST << 2 * (i - 1)
         elif operands[i].buffer != NULL:
             aligned = aligned and vectors(choice, i)
+    if aligned and flags == 0 and takes_aligned(choice.entry, n):
+        words = <unsigned long long*>choice.params
+        for i in range(1, inputs + 1):
+            words[i] = words[2 * i]
+        words[inputs + 1] = n >> choice.entry.shift
+        words[inputs + 2] = 0
+        return choose_aligned(choice, n)
     if n >> choice.entry.shift >= <long long>STEPPING * BLOCK:
         steps = STEPS
     rest[0] = n

@@ -8,7 +8,8 @@ from cyrt.graph.hazards cimport Use
 from cyrt.graph.recorder cimport Recorder, encoder_of, record_kernel
 from cyrt.kernels import catalogue
 from cyrt.kernels.choice cimport (
-    Choice, DENSE, VECTOR, choose_dense, choose_strided, choose_tiled, cover,
+    ALIGNED, Choice, choose_aligned, choose_dense, choose_strided, choose_tiled, cover,
+    takes_aligned,
 )
 from cyrt.kernels.row import BY_SIZE
 from cyrt.kernels.space cimport MAX_NDIM, MAX_OPERANDS, MAX_OUTER, Space, simplify
@@ -19,7 +20,6 @@ from cyrt.runtime.state cimport Block, DEVICE_MEMORY, StreamState
 
 cdef enum:
     TRANSPOSED = 8          # dimensions that short are not exchanged through tiles
-    SMALL = 1 << 20         # threads that a launch needs no second thought for
 
 cdef long long[MAX_NDIM] nowhere    # strides of a value: 0
 cdef long long[4] no_offsets
@@ -81,34 +81,28 @@ cdef int record_contiguous(StreamState* stream, int op, int dtype, Memory out, M
     uses[0].block = live_block(a)
     uses[inputs - 1].block = live_block(a if b == NULL else <Memory>b)
     uses[inputs].block = live_block(out)
+    words[0] = a.address
+    words[1] = words[2] = out.address
+    words[3] = 0
+    misaligned = (a.address & (entry.items * entry.itemsizes[1] - 1)) \
+        | (out.address & (entry.items * entry.itemsizes[0] - 1))
+    if b != NULL:
+        words[1] = (<Memory>b).address
+        misaligned |= words[1] & (entry.items * entry.itemsizes[2] - 1)
     if n == 0:
         return 0
-    if n >> entry.shift >= SMALL or entry.num_inputs != inputs \
+    if misaligned or not takes_aligned(entry, n) \
             or not (is_own(uses[0].block, stream.ordinal)
                     and is_own(uses[inputs - 1].block, stream.ordinal)
                     and is_own(uses[inputs].block, stream.ordinal)):
         return record_slowly(stream, op, dtype, out, a, b, n)
+    words[inputs + 1] = n >> entry.shift
     choice.entry = entry
-    words[0] = a.address
-    words[1] = 0
-    misaligned = (a.address & (entry.items * entry.itemsizes[1] - 1)) \
-        | (out.address & (entry.items * entry.itemsizes[0] - 1))
-    words += 2
-    uses[0].write = False
-    if b != NULL:
-        words[0] = (<Memory>b).address
-        words[1] = 0
-        misaligned |= words[0] & (entry.items * entry.itemsizes[2] - 1)
-        words += 2
-        uses[1].write = False
+    choose_aligned(&choice, n)
+    uses[0].write = uses[inputs - 1].write = False
     uses[inputs].write = True
-    words[0] = out.address
-    words[1] = n
-    words[2] = <unsigned long long>1 << 32 | (0 if misaligned else VECTOR)
-    words[3] = 0
-    cover(&choice, n, 1)
     encoder = encoder_of(stream)
-    return record_kernel(encoder, <LoadedFunction>entry.functions[<int>DENSE], &choice.geometry,
+    return record_kernel(encoder, <LoadedFunction>entry.functions[<int>ALIGNED], &choice.geometry,
                          choice.params, uses, inputs + 1, None, False, 0, NULL)
 
 

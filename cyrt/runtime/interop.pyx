@@ -179,9 +179,14 @@ cdef dict kinds = {KDL_INT: "i", KDL_UINT: "u", KDL_FLOAT: "f", KDL_BFLOAT: "E",
 cdef tuple tensor_of(obj):
     cdef list layout = []
     ensure_open()
+    memory = None
     if hasattr(obj, "__dlpack__"):
-        memory = from_dlpack(obj, False, layout)
-    else:
+        try:
+            memory = from_dlpack(obj, False, layout)
+        except OverflowError:       # CuPy divides negative strides as unsigned numbers
+            if not hasattr(obj, "__cuda_array_interface__"):
+                raise
+    if memory is None:
         memory = from_interface(obj, obj.__cuda_array_interface__, False, layout)
     return (memory, *layout)
 

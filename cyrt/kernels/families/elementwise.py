@@ -9,6 +9,8 @@ from cyrt.kernels.row import BY_SIZE, Row, is_prebuilt
 
 FAMILIES = dict.fromkeys(("unary", "binary", "ternary", "cast", "copy"), "elementwise.cu")
 VARIANTS = ("", "_strided")
+# One more for those that small arrays meet most.
+ALIGNED = frozenset({"unary", "binary"})
 
 # op, and for each set of kinds (DType.kind) the expression.
 UNARY: dict[str, dict[str, str]] = {
@@ -75,7 +77,8 @@ TO_REAL = frozenset({"abs", "real", "imag"})
 
 
 def _row(op: str, family: str, inputs: tuple[str, ...], output: str, expression: str) -> Row:
-    return Row(op, family, inputs, output, expression, is_prebuilt(*inputs, output), VARIANTS)
+    variants = (*VARIANTS, "_aligned") if family in ALIGNED else VARIANTS
+    return Row(op, family, inputs, output, expression, is_prebuilt(*inputs, output), variants)
 
 
 def _elementwise(family: str, count: int, table: dict[str, dict[str, str]]) -> Iterator[Row]:
@@ -106,12 +109,14 @@ def instance(row: Row) -> str:
     name = row.kernels[0]
     types = [dtype(each) for each in (row.output, *row.inputs)]
     parameters = ", ".join(f"{t.compute} {x}" for t, x in zip(types[1:], "abc", strict=False))
+    given = f"({name}, {name}_op, {', '.join(t.cpp for t in types)})"
     return (
         f"struct {name}_op {{\n"
         f"    using T = {types[-1].cpp};\n"
         f"    __device__ static auto apply({parameters}) {{ return {row.expression}; }}\n"
         f"}};\n"
-        f"CYRT_ELEMENTWISE({name}, {name}_op, {', '.join(t.cpp for t in types)})"
+        f"CYRT_ELEMENTWISE{given}"
+        + (f"\nCYRT_ALIGNED{given}" if row.family in ALIGNED else "")
     )
 
 
@@ -119,4 +124,6 @@ def param_bytes(row: Row) -> list[int]:
     inputs = len(row.inputs)
     outer = 8 * (8 * (1 + inputs) + 12)         # strides and a divider a dimension
     strided = 16 * inputs + 8 + 8 * (1 + inputs) + outer + 28
-    return [16 * inputs + 32, -(-strided // 16) * 16]
+    aligned = 8 * (1 + inputs) + 4
+    return [16 * inputs + 32,
+            *(-(-size // 16) * 16 for size in (strided, aligned)[:len(row.kernels) - 1])]
