@@ -280,16 +280,29 @@ def test_bools_and_masks_without_dimensions(rng):
 
 
 def test_assignment_reads_before_it_writes(rng):
-    x = rng.integers(0, 6, 6)
-    array, places = cyrt.asarray(x), cyrt.asarray(np.arange(6)[::-1].copy())
+    n = 20_000                  # of several blocks: a later one would read what one wrote
+    x = rng.integers(0, n, n)
+    array, places = cyrt.asarray(x), cyrt.asarray(np.arange(n)[::-1].copy())
     array[places] = array
     same(array, x[::-1])
-    y = rng.permutation(6)
+    y = rng.permutation(n)
     array = cyrt.asarray(y)
-    array[array] = cyrt.asarray(np.arange(6))
+    array[array] = cyrt.asarray(np.arange(n))
     wanted = y.copy()
-    wanted[y] = np.arange(6)
+    wanted[y] = np.arange(n)
     same(array, wanted)
+    flags = rng.random(n) < 0.5
+    array, wanted = cyrt.asarray(flags), flags.copy()
+    array[array[::-1]] = False
+    wanted[flags[::-1]] = False
+    same(array, wanted)
+    array = cyrt.asarray(flags)
+    array[cyrt.asarray(np.ones(n, bool))] = array[::-1]
+    same(array, flags[::-1])
+    array, wide = cyrt.asarray(y), cyrt.asarray(np.ones((2, n), bool))
+    pair = cyrt.asarray(np.stack([y, y]))
+    pair[wide[:, 0]] = pair[1, ::-1]
+    same(pair, np.stack([y, y])[:, ::-1])
     flags = np.array([True, False, True])
     array = cyrt.asarray(flags)
     array[array] = cyrt.asarray(np.array([False, False]))
