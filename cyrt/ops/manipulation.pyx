@@ -12,6 +12,7 @@ from cyrt.ops.creation import asarray
 from cyrt.ops.promotion cimport promote
 from cyrt.ops.shapes import atleast_1d, atleast_2d
 from cyrt.ops.shapes cimport array_of, axis_at, narrowed, reshaped, times
+from cyrt.ops.take import take
 
 
 # -- joining ---------------------------------------------------------------------------------------
@@ -318,8 +319,6 @@ def repeat(x, repeats, /, *, axis=None):
     if isinstance(repeats, Array) or not PyIndex_Check(repeats):
         counts = counts_of(repeats, array.dims[along])
         if counts.size != 1:
-            from cyrt.ops.take import take
-
             return take(array, asarray(np.repeat(np.arange(counts.size), counts),
                                        device=device_of(array)), axis=along)
         repeats = counts.item()

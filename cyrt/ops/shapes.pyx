@@ -525,7 +525,7 @@ def split(x, indices_or_sections, /, axis=0):
     Raises
     ------
     ValueError
-        The axis has no so many equal parts.
+        The axis cannot be split into that many equal parts.
     """
     cdef Array array = array_of(x)
     cdef int along = axis_at(axis, array.ndim_)

@@ -253,6 +253,12 @@ def test_repeat(pair, data):
     ndim = pair[0].ndim
     axis = data.draw(st.none() | (st.integers(-ndim - 1, ndim) if ndim else st.just(1)))
     check(copies.repeat, np.repeat, pair, data.draw(st.integers(0, 3)), axis=axis)
+    host, x = pair
+    size = host.size if axis is None else host.shape[axis] if -ndim <= axis < ndim else 0
+    counts = data.draw(st.lists(st.integers(0, 3), min_size=size, max_size=size)
+                       | st.lists(st.integers(0, 3), min_size=1, max_size=2))
+    check(lambda x, counts: copies.repeat(x, cyrt.asarray(counts, dtype="int32"), axis=axis),
+          lambda host, counts: np.repeat(host, np.array(counts, int), axis=axis), pair, counts)
 
 
 def test_one_launch_an_input_and_two_an_axis():
