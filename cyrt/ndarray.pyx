@@ -545,4 +545,5 @@ cdef class Array(Operators):
             functions.set_by_arrays(self, key, value)
 
     def __contains__(self, value):
-        return bool(functions.any(self == value))
+        found = self == value
+        return bool(functions.any(found)) if isinstance(found, Array) else found

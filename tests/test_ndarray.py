@@ -92,6 +92,15 @@ def test_iteration_makes_views_as_they_are_asked_for():
     assert next(iter(cyrt.empty((1 << 40, 0)))).shape == (0,)
 
 
+def test_membership():
+    x = cyrt.asarray([1, 2, 3])
+    assert 2 in x
+    assert 2.5 not in x
+    assert cyrt.asarray(3) in x
+    assert "a" not in x
+    assert None not in x
+
+
 # -- assignment ------------------------------------------------------------------------------------
 
 
@@ -145,11 +154,11 @@ def slices(size):
 
 
 @quick
-@given(st.tuples(slices(6), slices(6)), st.booleans(),
+@given(st.tuples(slices(24), slices(24)), st.booleans(),
        st.sampled_from(["assign", "add", "subtract"]), st.sampled_from(["float32", "int8"]))
 def test_overlapping_operands(pairs, turned, what, dtype):
     (a, b), (c, d) = pairs
-    host = numbered((6, 6), dtype)
+    host = numbered((24, 24), dtype)     # more than run at once
     x = cyrt.asarray(host)
     for array in (host, x):
         other = array.T[d, b].T if turned else array[b, d]
