@@ -143,7 +143,9 @@ cdef class Operators(Memory):
         return apply_binary(RIGHT, self, other, self)
 
     def __matmul__(self, other):
-        return functions.matmul(self, other) if isinstance(other, Operators) else NotImplemented
+        if isinstance(other, Operators) or hasattr(other, "__array__"):
+            return functions.matmul(self, other)
+        return NotImplemented
 
     def __imatmul__(self, other):
         functions.assign(self, functions.matmul(self, other))

@@ -212,6 +212,7 @@ def test_numbers():
     (lambda x: np.asarray(x, copy=False), ValueError, "lies on a device"),
     (lambda x: x + x.numpy(), TypeError, r"got numpy\.ndarray; cyrt\.asarray"),
     (lambda x: x.numpy() + x, TypeError, r"got numpy\.ndarray; cyrt\.asarray"),
+    (lambda x: x @ x.numpy().T, TypeError, r"got numpy\.ndarray; cyrt\.asarray"),
     (lambda x: x + "a", TypeError, "unsupported operand"),
     (lambda x: x.astype("float8"), TypeError, "'float8' is no element type"),
 ])
