@@ -253,7 +253,7 @@ def test_repeat(pair, data):
     ndim = pair[0].ndim
     axis = data.draw(st.none() | (st.integers(-ndim - 1, ndim) if ndim else st.just(1)))
     check(copies.repeat, np.repeat, pair, data.draw(st.integers(0, 3)), axis=axis)
-    host, x = pair
+    host = pair[0]
     size = host.size if axis is None else host.shape[axis] if -ndim <= axis < ndim else 0
     counts = data.draw(st.lists(st.integers(0, 3), min_size=size, max_size=size)
                        | st.lists(st.integers(0, 3), min_size=1, max_size=2))
