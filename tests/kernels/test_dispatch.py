@@ -9,6 +9,7 @@ import cyrt
 from cyrt.dtypes import dtype
 from cyrt.kernels import catalogue, explain
 from cyrt.kernels.builtin import apply
+from cyrt.kernels.families import elementwise
 
 GUARD = 64      # elements around every operand, which nobody writes
 ITEMS = {"uint8": 8, "float16": 8, "float32": 4, "float64": 2, "complex128": 1}
@@ -239,7 +240,11 @@ def test_more_than_two_to_the_31_elements():
 
 def test_explain():
     told = explain("add", "float32", (1000, 1000))
-    assert (told.kernel, told.grid, told.block) == ("cyrt_add_float32", 977, (256, 1))
+    assert (told.kernel, told.grid, told.block) == (
+        "cyrt_add_float32_aligned", 977, (256, 1))
+    assert explain("add", "float32", 1001).kernel == "cyrt_add_float32"         # no whole vectors
+    assert explain("add", "float32", 2**24).kernel == "cyrt_add_float32"        # no small array
+    assert explain("add", "float32", 8, (None, (0,), None)).kernel == "cyrt_add_float32"
     assert told.expression == "a + b"
     assert told.launches == 1
     assert explain("add", "float32", 100).block == (32, 1)
@@ -248,6 +253,7 @@ def test_explain():
     assert (rows.kernel, rows.block) == ("cyrt_add_float32_strided", (16, 16))
     # Contiguous alike in another order of dimensions is contiguous.
     assert explain("add", "float32", (3, 5), ((1, 3),) * 3).kernel == "cyrt_add_float32"
+    assert explain("add", "float32", (4, 5), ((1, 4),) * 3).kernel == "cyrt_add_float32_aligned"
     assert explain("copy", "bfloat16", 800).kernel == "cyrt_copy_complex128"
     # What is more than 32-bit counts hold is split.
     assert explain("negative", "float32", 2**33).launches == 1
@@ -275,6 +281,8 @@ BAD = [
     (lambda b: apply("arange", [b, 1], b, "float32", 4), TypeError, "numbers for start"),
     (lambda b: apply("copy", [b], b, "uint8", (1,) * 65), ValueError, "at most 64"),
     (lambda b: explain("add", "int31", 4), TypeError, "'int31'"),
+    (lambda b: explain("sum", "float32", 4), ValueError, "sum: not element by element"),
+    (lambda b: apply("transpose", [b], b, "uint32", 4), ValueError, "transpose: not element"),
 ]
 
 
@@ -297,5 +305,7 @@ def test_freed_operands(rng):
 
 def test_every_row_says_which_kernel_it_gets():
     for row in catalogue.ROWS:
-        if row.prebuilt and row.family != "transpose":
-            assert explain(row.op, row.dtype, 33).kernel in row.kernels
+        if row.prebuilt and (row.family in elementwise.FAMILIES or row.family == "arange"):
+            assert explain(row.op, row.dtype, 33).kernel == row.kernels[0]
+            if row.family in elementwise.ALIGNED:
+                assert explain(row.op, row.dtype, 32).kernel == row.kernels[2]
