@@ -85,7 +85,7 @@ template<class T> __device__ __noinline__ complex<T> exp(complex<T> z) {
 
 template<class T> __device__ __noinline__ complex<T> expm1(complex<T> z) {
     T x = z.re, y = z.im;
-    if (y == T(0)) return {expm1(x) + T(0), y};     // of -0 the standard wants +0
+    if (y == T(0)) return {expm1(x) + T(0), y};     // of -0 the standard has +0
     if (isinf(x) && x < T(0)) return {T(-1), isfinite(y) ? T(0) * sin(y) : T(0)};
     if (isinf(x) && !isfinite(y)) return {x, y - y};
     T s = sin(y), half = sin(T(0.5) * y);
@@ -179,9 +179,7 @@ template<class T> __device__ __noinline__ complex<T> cosh(complex<T> z) {
 template<class T> __device__ __noinline__ complex<T> tanh(complex<T> z) {
     T x = z.re, y = z.im;
     if (isnan(x)) return {x, y == T(0) ? y : x};
-    if (isinf(x)) {
-        return {copysign(T(1), x), copysign(T(0), isfinite(y) ? sin(y) * cos(y) : y)};
-    }
+    if (isinf(x)) return {copysign(T(1), x), copysign(T(0), y)};    // the standard, not Annex G
     if (!isfinite(y)) return {x == T(0) ? x : y - y, y - y};
     if (abs(x) >= (sizeof(T) == 4 ? T(11) : T(22))) {
         T e = exp(-abs(x));
