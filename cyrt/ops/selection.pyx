@@ -90,7 +90,7 @@ cdef list plain_parts(object key, int ndim):
 
 cdef int check_mask(object mask, Array x, int axis) except -1:
     for d, size in enumerate(mask.shape):
-        if size != x.dims[axis + d]:
+        if size != x.dims[axis + d] and size != 0:      # one of size 0 selects nothing, of any
             raise IndexError(
                 f"boolean index did not match indexed array along axis {axis + d}; size of axis is "
                 f"{x.dims[axis + d]} but size of corresponding boolean axis is {size}")

@@ -182,6 +182,8 @@ cdef bint set_where(Array x, object mask, object value) except -1:
     cdef Array condition, source
     cdef int d, outer = mask.ndim, inner = x.ndim_ - outer
     check_mask(mask, x, 0)
+    if 0 in mask.shape:
+        return False
     memset(operands, 0, sizeof(operands))
     memset(mask_steps, 0, sizeof(mask_steps))
     memset(steps, 0, sizeof(steps))

@@ -111,3 +111,10 @@ def test_casts_that_keep_values():
     assert can_cast(cyrt.zeros(1, dtype=cyrt.uint8), cyrt.int16)
     assert not can_cast(cyrt.int64, cyrt.int32)
     assert not can_cast(cyrt.float32, cyrt.bfloat16)
+
+
+def test_a_type_is_compared_with_anything():
+    for other in ("no type: at all", ("f4", 3, 2, 1), None, 3, object(), [], "float64", np.float64):
+        assert cyrt.float32 != other
+    for other in ("float32", np.float32, np.dtype("float32"), cyrt.float32):
+        assert cyrt.float32 == other

@@ -416,3 +416,15 @@ def test_take_refuses():
         take_along_axis(x, cyrt.asarray(np.zeros((2, 1), int)))
     with pytest.raises(TypeError, match="indices"):
         take(x, np.arange(2), axis=0)
+
+
+@pytest.mark.parametrize(("shape", "mask"), [
+    ((1,), (0,)), ((3,), (0,)), ((2, 3), (0,)), ((2, 3), (2, 0)), ((2, 3), (0, 3)),
+    ((2, 3), (0, 0))])
+def test_masks_of_nothing_select_nothing(shape, mask):
+    host = np.arange(6)[:int(np.prod(shape))].reshape(shape)
+    x, none = cyrt.asarray(host), np.zeros(mask, bool)
+    for each in (none, cyrt.asarray(none)):
+        assert x[each].shape == host[none].shape
+        x[each] = 7
+        np.testing.assert_array_equal(x.numpy(), host)

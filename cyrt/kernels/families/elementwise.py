@@ -9,6 +9,13 @@ from cyrt.kernels.row import BY_SIZE, Row, is_prebuilt
 
 FAMILIES = dict.fromkeys(("unary", "binary", "ternary", "cast", "copy"), "elementwise.cu")
 VARIANTS = ("", "_strided")
+# Prebuilt for float32 only: they take the compiler longest, and programs need them least. So does
+# arithmetic of uint8, which is not prebuilt.
+RARE = frozenset({
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "copysign", "cosh", "erfc",
+    "erfinv", "expm1", "hypot", "lgamma", "log10", "logaddexp", "log1p", "log2", "nextafter",
+    "sinh", "tan",
+})
 # One more for those that small arrays meet most.
 ALIGNED = frozenset({"unary", "binary"})
 
@@ -78,7 +85,9 @@ TO_REAL = frozenset({"abs", "real", "imag"})
 
 def _row(op: str, family: str, inputs: tuple[str, ...], output: str, expression: str) -> Row:
     variants = (*VARIANTS, "_aligned") if family in ALIGNED else VARIANTS
-    return Row(op, family, inputs, output, expression, is_prebuilt(*inputs, output), variants)
+    prebuilt = is_prebuilt(*inputs, output) and (op not in RARE or output == "float32") and (
+        family not in ALIGNED or inputs[0] != "uint8")
+    return Row(op, family, inputs, output, expression, prebuilt, variants)
 
 
 def _elementwise(family: str, count: int, table: dict[str, dict[str, str]]) -> Iterator[Row]:

@@ -29,9 +29,9 @@ OUTPUTS = {"argmax": "int64", "argmin": "int64", "any": "bool", "all": "bool",
 # What the wheel holds compiled; the others are compiled where somebody uses them.
 _USUAL = ("float32", "bfloat16")
 PREBUILT = {
-    "sum": ("bool", "int32", "int64", "float16", "float64", *_USUAL),
-    "max": ("int32", "int64", *_USUAL),
-    "min": ("int32", "int64", *_USUAL),
+    "sum": ("bool", "int32", "int64", "float16", *_USUAL),
+    "max": ("int32", *_USUAL),
+    "min": ("int32", *_USUAL),
     "any": ("bool",),
     "all": ("bool",),
     "count_nonzero": ("bool",),
