@@ -234,6 +234,7 @@ def test_pytorch_both_ways_with_work_pending(torch):
         assert torch.equal(t, torch.full_like(t, 5))
         y += 1
         assert back.sum().item() == 53 * (1 << 20)
+        big @ big
         t.fill_(9)
         assert x.numpy()[-1] == 9
 

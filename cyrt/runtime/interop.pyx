@@ -13,7 +13,7 @@ from cyrt.runtime.dlpack cimport (
 from cyrt.runtime import memory as _memory
 from cyrt.runtime.memory cimport Memory, foreign_buffer
 from cyrt.runtime.state cimport StreamState
-from cyrt.runtime.stream cimport current_state, foreign_state
+from cyrt.runtime.stream cimport current_state, foreign_state, order_after
 
 
 cpdef Memory as_buffer(obj, bint write):
@@ -176,6 +176,15 @@ cdef dict kinds = {KDL_INT: "i", KDL_UINT: "u", KDL_FLOAT: "f", KDL_BFLOAT: "E",
                    KDL_COMPLEX: "c", KDL_BOOL: "b"}
 
 
+cdef int stay_in_order(Memory memory) except -1:
+    """The producer made one of our streams wait once; a view outlives that, and its memory is
+    written again. Where others work by default is the legacy stream."""
+    cdef StreamState* legacy = foreign_state(memory.block.ordinal, NULL)
+    order_after(legacy, memory.block.home)
+    memory.block.home = legacy
+    return 0
+
+
 cdef tuple tensor_of(obj):
     cdef list layout = []
     ensure_open()
@@ -183,6 +192,7 @@ cdef tuple tensor_of(obj):
     if hasattr(obj, "__dlpack__"):
         try:
             memory = from_dlpack(obj, False, layout)
+            stay_in_order(memory)
         except OverflowError:       # CuPy divides negative strides as unsigned numbers
             if not hasattr(obj, "__cuda_array_interface__"):
                 raise
