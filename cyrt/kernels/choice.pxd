@@ -33,7 +33,7 @@ cdef bint choose_dense(Choice* choice, const Operand* operands, const long long*
                        long long n, unsigned int broadcast) noexcept
 # The geometry and the variant of n elements in whole vectors, all aligned; the parameters are the
 # inputs' addresses, the output's, n over the vector's elements.
-cdef bint choose_aligned(Choice* choice, long long n) noexcept
+cdef void choose_aligned(Choice* choice, long long n) noexcept
 # Whether the entry has a kernel for that.
 cdef inline bint takes_aligned(const Entry* entry, long long n) noexcept:
     return entry.functions[<int>ALIGNED] != NULL and n >> entry.shift < SMALL \

@@ -83,9 +83,10 @@ cdef inline bint vectors(const Choice* choice, int operand) noexcept:
     return address & (entry.items * entry.itemsizes[operand] - 1) == 0
 
 
-cdef bint choose_aligned(Choice* choice, long long n) noexcept:
+cdef void choose_aligned(Choice* choice, long long n) noexcept:
+    cdef unsigned long long threads = n >> choice.entry.shift
     choice.variant = ALIGNED
-    return cover(choice, n, 1)
+    shape(&choice.geometry, (threads + BLOCK - 1) // BLOCK, power_of_two(threads, WARP, BLOCK), 1)
 
 
 cdef bint choose_dense(Choice* choice, const Operand* operands, const long long* offsets,
@@ -107,7 +108,8 @@ cdef bint choose_dense(Choice* choice, const Operand* operands, const long long*
             words[i] = words[2 * i]
         words[inputs + 1] = n >> choice.entry.shift
         words[inputs + 2] = 0
-        return choose_aligned(choice, n)
+        choose_aligned(choice, n)
+        return True
     if n >> choice.entry.shift >= <long long>STEPPING * BLOCK:
         steps = STEPS
     rest[0] = n

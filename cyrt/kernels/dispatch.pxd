@@ -9,7 +9,7 @@ from cpython.object cimport PyObject
 from cyrt.graph.recorder cimport Recorder
 from cyrt.kernels.entries cimport Explained, Operand
 from cyrt.runtime.memory cimport Memory
-from cyrt.runtime.state cimport StreamState
+from cyrt.runtime.state cimport Block, StreamState
 
 # Records an operation element by element: unary, binary, ternary, a cast ("to_float32"), a copy; a
 # fill is a copy of a value. The output comes first, and is no Operand with a value; then as many
@@ -22,9 +22,9 @@ cdef int record_arange(Recorder encoder, int dtype, const Operand* operands,
                        long long n) except -1
 
 # The same of one or two inputs (the second may be NULL) where all lie contiguous: the way of most
-# operations, made short. n is the number of elements.
+# operations, made short. n is the number of elements; the inputs' blocks are living ones.
 cdef int record_contiguous(StreamState* stream, int op, int dtype, Memory out, Memory a,
-                           PyObject* b, long long n) except -1
+                           Block* a_block, PyObject* b, Block* b_block, long long n) except -1
 # As record_elementwise and record_arange; with `explained` the encoder may be None.
 cdef int perform(Recorder encoder, int ordinal, int op, int dtype, const Operand* operands,
                  int ndim, const long long* shape, Explained explained) except -1

@@ -70,7 +70,7 @@ cdef inline bint is_own(const Block* block, int ordinal) noexcept:
 
 
 cdef int record_contiguous(StreamState* stream, int op, int dtype, Memory out, Memory a,
-                           PyObject* b, long long n) except -1:
+                           Block* a_block, PyObject* b, Block* b_block, long long n) except -1:
     cdef Entry* entry = entry_of(stream.ordinal, op, dtype)
     cdef Recorder encoder
     cdef Use[3] uses
@@ -78,8 +78,9 @@ cdef int record_contiguous(StreamState* stream, int op, int dtype, Memory out, M
     cdef unsigned long long* words = <unsigned long long*>choice.params
     cdef unsigned long long misaligned
     cdef int inputs = 1 if b == NULL else 2
-    uses[0].block = live_block(a)
-    uses[inputs - 1].block = live_block(a if b == NULL else <Memory>b)
+    uses[0].block = a_block
+    if b != NULL:
+        uses[1].block = b_block
     uses[inputs].block = live_block(out)
     words[0] = a.address
     words[1] = words[2] = out.address

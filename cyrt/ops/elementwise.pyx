@@ -26,7 +26,7 @@ from cyrt.ops.promotion cimport (
     put_number, same_kind,
 )
 from cyrt.runtime.memory cimport live_block
-from cyrt.runtime.state cimport StreamState
+from cyrt.runtime.state cimport Block, StreamState
 from cyrt.runtime.stream cimport current_state
 
 cdef enum:
@@ -209,12 +209,14 @@ cdef inline bint same_dims(Array x, const long long* dims) noexcept:
 cdef Array unary(int op, Array x, Array out):
     cdef StreamState* stream
     cdef Array target
+    cdef Block* block
     cdef int code = compute_type(op, x.code)
     if not x.dense or code != x.code or out is not None:
         return perform(op, code, outputs[op][code], [x], [code], out)
-    stream = current_state(live_block(x).ordinal)
+    block = live_block(x)
+    stream = current_state(block.ordinal)
     target = new_array_on(stream, outputs[op][code], x.ndim_, x.dims)
-    record_contiguous(stream, op, code, target, x, NULL, x.count)
+    record_contiguous(stream, op, code, target, x, block, NULL, NULL, x.count)
     return target
 
 
@@ -258,6 +260,8 @@ cdef object binary(int op, object a, object b, Array out):
     cdef Operand[3] raw
     cdef StreamState* stream
     cdef Array x, y, target
+    cdef Block* x_block
+    cdef Block* y_block
     cdef int code, ordinal
     if type(a) is Array:
         x = <Array>a
@@ -267,16 +271,19 @@ cdef object binary(int op, object a, object b, Array out):
                     alike(out, x) and outputs[op][x.code] == x.code
                     and (out is x or not overlaps(out, x))
                     and (out is y or not overlaps(out, y)))):
-                ordinal = live_block(x).ordinal
-                if live_block(y).ordinal != ordinal:
-                    refuse_devices(op, ordinal, live_block(y).ordinal)
+                x_block = live_block(x)
+                y_block = live_block(y)
+                ordinal = x_block.ordinal
+                if y_block.ordinal != ordinal:
+                    refuse_devices(op, ordinal, y_block.ordinal)
                 stream = current_state(ordinal)
                 target = out
                 if out is None:
                     target = new_array_on(stream, outputs[op][x.code], x.ndim_, x.dims)
                 elif device_of(out) != ordinal:
                     refuse_devices(op, ordinal, device_of(out))
-                record_contiguous(stream, op, x.code, target, x, <PyObject*>y, x.count)
+                record_contiguous(stream, op, x.code, target, x, x_block, <PyObject*>y, y_block,
+                                  x.count)
                 return target
             code = promote(x.code, y.code)
         elif is_number(b):
