@@ -2,7 +2,8 @@
 //
 // CYRT_SCAN(name, type, output type, compute type, Operation) makes
 //   name          a row is at most a tile: some warps, a power of two, scan a row
-//   name_tiles    a row is many tiles; a tile is a block, which looks back for what is before it
+//   name_tiles    a row is many tiles; blocks sum tiles up, and scan them some turns later: what is
+//                 before a tile then is known, and its elements are in the cache
 //   name_columns  a block's tile is a strip of columns and some rows of them
 //
 // INVARIANT: the result does not depend on timing. What is before a tile is put together in one
@@ -26,13 +27,18 @@ struct alignas(16) Scan {
     uint32 rows, tiles;         // tiles of a row
     uint32 initial;             // 1: the initial one is written
     uint32 vector;              // flags: rows of the input, of the output are aligned to vectors
-    uint32* next;               // of many tiles: the turns, and after them the flags; 0 at first
-    void* sums;                 // of tiles, groups and runs
+    uint32* next;               // of many tiles: the turns, and of columns the flags; 0 at first
+    void* sums;                 // of tiles, groups and runs; of rows they are 0 at first
     int64 inner;                // columns
     uint32 strips;              // of columns, each as wide as a warp's vectors
+    uint32 ahead;               // of rows: tiles that are summed up before the first is scanned
 };
 
 constexpr uint32 VECTOR_IN = 1, VECTOR_OUT = 2;
+
+// Blocks of tiles that are resident at least: what they hold fills half of the registers.
+template<class T, class R, class A>
+constexpr int scan_blocks = 512 / int(items_of<T, R> * SCAN_VECTORS * sizeof(A));
 
 struct Sum {
     template<class A> __device__ A operator()(A a, A b) const { return a + b; }
@@ -49,14 +55,19 @@ template<class T, class R, class A, class Op> struct Tile {
     static constexpr int WARP = 32 * N * VECTORS;       // elements of a warp
     Items<A, N> vectors[VECTORS];
 
-    // The warp's elements begin at `first`. What is beyond `n` is anything: nothing comes after it.
-    __device__ void load(const T* row, int64 first, int64 n, bool vector) {
+    // Vector v of the warp's elements, of which `left` are in the row.
+    __device__ static Span span_of(int v, int64 left, bool vector) {
+        uint32 first = (v * 32 + threadIdx.x % 32) * N;
+        uint32 limit = left < 0 ? 0 : left < WARP ? left : WARP;
+        return {first, 1, limit, vector && first + N <= limit};
+    }
+
+    // What is beyond the row is anything: nothing comes after it.
+    __device__ void load(const T* from, int64 left, bool vector) {
         Items<T, N> items[VECTORS];
 #pragma unroll
         for (int v = 0; v < VECTORS; ++v) {
-            Span span{first + (v * 32 + threadIdx.x % 32) * N, 1, n, false};
-            span.vector = vector && span.first + N <= n;
-            items[v] = load_items<N>(row, 1, span);
+            items[v] = load_items<N>(from, 1, span_of(v, left, vector));
         }
 #pragma unroll
         for (int v = 0; v < VECTORS; ++v) {
@@ -65,7 +76,21 @@ template<class T, class R, class A, class Op> struct Tile {
         }
     }
 
-    // Every lane gets what the warp's elements come to; `left` of them are in the row.
+    // Every lane gets what the warp's elements come to.
+    __device__ A total() const {
+        Op op;
+        A sum;
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v) {
+            A part = vectors[v].item[0];
+#pragma unroll
+            for (int k = 1; k < N; ++k) part = op(part, vectors[v].item[k]);
+            sum = v == 0 ? part : op(sum, part);
+        }
+        return shuffle_from(warp_scan(sum, op), 31);
+    }
+
+    // The same, and what its elements come to one by one; `left` of them are in the row.
     __device__ A scan(int64 left) {
         Op op;
         A before = Op::template identity<A>();
@@ -89,19 +114,18 @@ template<class T, class R, class A, class Op> struct Tile {
         return before;
     }
 
-    __device__ void store(R* row, int64 first, int64 n, bool vector, bool any_before, A before) {
+    __device__ void store(R* to, int64 left, bool vector, bool any_before, A before) {
         Op op;
 #pragma unroll
         for (int v = 0; v < VECTORS; ++v) {
-            Span span{first + (v * 32 + threadIdx.x % 32) * N, 1, n, false};
-            span.vector = vector && span.first + N <= n;
+            Span span = span_of(v, left, vector);
             Items<R, N> items;
 #pragma unroll
             for (int k = 0; k < N; ++k) {
                 A item = vectors[v].item[k];
                 items.item[k] = cast<R>(any_before ? op(before, item) : item);
             }
-            if (span.first < n) store_items<N>(row, 1, span, items);
+            if (span.first < span.limit) store_items<N>(to, 1, span, items);
         }
     }
 };
@@ -127,7 +151,7 @@ template<class T, class R, class A, class Op> __device__ inline void scan_rows(c
         out[-1] = cast<R>(Op::template identity<A>());
     }
     Mine mine;
-    mine.load(in, first, n, args.vector & VECTOR_IN);
+    mine.load(in + first, n - first, args.vector & VECTOR_IN);
     A sum = mine.scan(n - first), before = sum;
     if (blockDim.x > 32) {
         if (threadIdx.x % 32 == 0) sums[warp] = sum;
@@ -135,20 +159,166 @@ template<class T, class R, class A, class Op> __device__ inline void scan_rows(c
         before = sums[0];
         for (int w = 1; w < warp; ++w) before = op(before, sums[w]);
     }
-    mine.store(out, first, n, args.vector & VECTOR_OUT, warp > 0, before);
+    mine.store(out + first, n - first, args.vector & VECTOR_OUT, warp > 0, before);
 }
 
 // -- rows of many tiles ---------------------------------------------------------------------------
 
-// Sums that tiles of a row leave for one another.
-template<class A, class Op> struct Sums {
-    uint32* flags;              // of the row's tiles, then of its groups, then of its runs
-    A* values;
+// A sum of a tile, a group or a run, in words that each say that they are there.
+template<class A> struct Left {
+    static constexpr int WORDS = sizeof(A) / 4;
+    static constexpr uint64 THERE = uint64(1) << 32;
+    uint64 word[WORDS];
 
-    __device__ void leave(uint32 at, A value) {
-        values[at] = value;
-        release(flags + at, 1);
+    __device__ static Left look(const uint64* words, int64 at) {
+        Left left;
+#pragma unroll
+        for (int w = 0; w < WORDS; ++w) left.word[w] = published(words + at * WORDS + w);
+        return left;
     }
+    __device__ static void leave(uint64* words, int64 at, A value) {
+        uint32 half[WORDS];
+        memcpy(half, &value, sizeof(A));
+#pragma unroll
+        for (int w = 0; w < WORDS; ++w) publish(words + at * WORDS + w, THERE | half[w]);
+    }
+    __device__ bool there() const {
+        uint64 all = THERE;
+#pragma unroll
+        for (int w = 0; w < WORDS; ++w) all &= word[w];
+        return all != 0;
+    }
+    __device__ A value() const {
+        uint32 half[WORDS];
+#pragma unroll
+        for (int w = 0; w < WORDS; ++w) half[w] = uint32(word[w]);
+        A value;
+        memcpy(&value, half, sizeof(A));
+        return value;
+    }
+};
+
+// `count` < 32 sums from `first`, one a lane. They are looked for at once, so that several of these
+// wait for memory together.
+template<class A, class Op> struct Earlier {
+    const uint64* words;
+    int64 at;
+    uint32 count;
+    Left<A> left;
+
+    __device__ Earlier(const uint64* words, int64 first, uint32 count)
+        : words(words), at(first + threadIdx.x % 32), count(count), left{} {
+        if (mine()) left = Left<A>::look(words, at);
+    }
+    __device__ bool mine() const { return threadIdx.x % 32 < count; }
+
+    // What they come to, once they are there; all lanes take part and get it.
+    __device__ A sum() {
+        while (__any_sync(ALL_LANES, mine() && !left.there())) {
+            if (mine() && !left.there()) left = Left<A>::look(words, at);
+        }
+        A value = mine() ? left.value() : Op::template identity<A>();
+        return shuffle_from(warp_scan(value, Op{}), count - 1);
+    }
+};
+
+// Where a tile of a row is, and where what others need of it.
+struct Place {
+    uint32 tile, group, run;
+    int64 groups, runs;         // their sums begin here; those of tiles begin at 0
+
+    __device__ Place(uint32 tile, uint32 tiles)
+        : tile(tile), group(tile / 32), run(tile / 1024), groups(tiles),
+          runs(groups + (tiles + 31) / 32) {}
+};
+
+// A warp leaves what a tile comes to, and what its group and its run do where it is the last one.
+template<class A, class Op>
+__device__ inline void leave_sums(uint64* words, const Place& at, A whole) {
+    Op op;
+    bool leads = threadIdx.x % 32 == 0;
+    if (leads) Left<A>::leave(words, at.tile, whole);
+    if (at.tile % 32 != 31) return;
+    whole = op(Earlier<A, Op>(words, at.group * 32, 31).sum(), whole);
+    if (leads) Left<A>::leave(words, at.groups + at.group, whole);
+    if (at.group % 32 != 31) return;
+    whole = op(Earlier<A, Op>(words, at.groups + at.run * 32, 31).sum(), whole);
+    if (at.run) whole = op(Earlier<A, Op>(words, at.runs + at.run - 1, 1).sum(), whole);
+    if (leads) Left<A>::leave(words, at.runs + at.run, whole);
+}
+
+// What is before a tile, where any is, for all lanes of a warp.
+template<class A, class Op> __device__ inline A sum_before(const uint64* words, const Place& at) {
+    A before{};
+    bool any = false;
+    Earlier<A, Op> tiles(words, at.group * 32, at.tile % 32);
+    Earlier<A, Op> groups(words, at.groups + at.run * 32, at.group % 32);
+    Earlier<A, Op> runs(words, at.runs + at.run - 1, at.run ? 1 : 0);
+    auto add = [&](Earlier<A, Op>& earlier) {
+        if (earlier.count == 0) return;
+        A sum = earlier.sum();
+        before = any ? Op{}(sum, before) : sum;
+        any = true;
+    };
+    add(tiles);
+    add(groups);
+    add(runs);
+    return before;
+}
+
+// Of the first turns, `ahead` sum tiles up; then every other one does, and the others scan. Those
+// that sum up wait for lower turns that do so too, alone: no turn waits for long.
+template<class T, class R, class A, class Op> __device__ inline void scan_tiles(const Scan& args) {
+    using Mine = Tile<T, R, A, Op>;
+    constexpr int warps = SCAN_BLOCK / 32;
+    __shared__ alignas(16) unsigned char bytes[(warps + 1) * sizeof(A)];
+    wait_for_dependencies();
+    launch_dependents();
+    A* partial = reinterpret_cast<A*>(bytes);
+    Op op;
+    int warp = threadIdx.x / 32;
+    uint32 turn = take_turn(args.next), later = turn - args.ahead;
+    bool scans = turn >= args.ahead && later % 2;
+    if (turn >= args.ahead) turn = later / 2 + (scans ? 0 : args.ahead);
+    if (turn >= args.rows * args.tiles) return;         // there is nothing left to sum up
+    uint32 row = turn / args.tiles;
+    Place at(turn - row * args.tiles, args.tiles);
+    int64 sums = at.runs + (at.runs - at.groups + 31) / 32;
+    uint64* words = static_cast<uint64*>(args.sums) + row * sums * Left<A>::WORDS;
+    int64 first = (int64(at.tile) * warps + warp) * Mine::WARP, left = args.n - first;
+    const T* in = static_cast<const T*>(args.in) + row * args.n + first;
+    __builtin_assume(__isGlobal(in));
+    Mine mine;
+    mine.load(in, left, args.vector & VECTOR_IN);
+    if (scans && warp == 0) {
+        A before = sum_before<A, Op>(words, at);
+        if (threadIdx.x == 0) partial[warps] = before;
+    }
+    A sum = scans ? mine.scan(Mine::WARP) : mine.total();
+    if (threadIdx.x % 32 == 0) partial[warp] = sum;
+    __syncthreads();
+    if (!scans) {
+        if (warp) return;
+        for (int w = 1; w < warps; ++w) sum = op(sum, partial[w]);
+        leave_sums<A, Op>(words, at, sum);
+        return;
+    }
+    R* out = static_cast<R*>(args.out) + row * args.out_row + args.initial;
+    __builtin_assume(__isGlobal(out));
+    if (args.initial && at.tile == 0 && threadIdx.x == 0) {
+        out[-1] = cast<R>(Op::template identity<A>());
+    }
+    A before = at.tile ? partial[warps] : partial[0];
+    for (int w = at.tile ? 0 : 1; w < warp; ++w) before = op(before, partial[w]);
+    mine.store(out + first, left, args.vector & VECTOR_OUT, at.tile > 0 || warp > 0, before);
+}
+
+// -- columns --------------------------------------------------------------------------------------
+
+// Sums that tiles of columns leave for one another.
+template<class A, class Op> struct Sums {
+    uint32* flags;              // of the strip's tiles, then of its groups, then of its runs
+    A* values;
 
     // A warp waits for `count` < 32 of them, from `first`.
     __device__ void wait(uint32 first, uint32 count) {
@@ -158,85 +328,7 @@ template<class A, class Op> struct Sums {
             if (waits) waits = acquire(flags + first + lane) == 0;
         }
     }
-
-    // What they come to; all lanes take part and get it.
-    __device__ A read(uint32 first, uint32 count) {
-        uint32 lane = threadIdx.x % 32;
-        wait(first, count);
-        A value = lane < count ? values[first + lane] : Op::template identity<A>();
-        return shuffle_from(warp_scan(value, Op{}), count - 1);
-    }
 };
-
-// What is before a tile of a row, where any is; a warp works it out and leaves what others need.
-template<class A, class Op>
-__device__ inline A look_back(Sums<A, Op> sums, uint32 tile, uint32 tiles, A mine) {
-    Op op;
-    uint32 groups = (tiles + 31) / 32, group = tile / 32, run = group / 32;
-    bool leads = threadIdx.x % 32 == 0;
-    if (leads) sums.leave(tile, mine);
-    A before = mine;
-    bool any = false;
-    if (tile % 32) {
-        before = sums.read(group * 32, tile % 32);
-        any = true;
-    }
-    A whole = any ? op(before, mine) : mine;            // of the group, where this is its last tile
-    bool last = tile % 32 == 31;
-    if (last && leads) sums.leave(tiles + group, whole);
-    if (group % 32) {
-        A earlier = sums.read(tiles + run * 32, group % 32);
-        before = any ? op(earlier, before) : earlier;
-        whole = op(earlier, whole);                     // of the run, where this is its last group
-        any = true;
-    }
-    if (run) {
-        A earlier = sums.read(tiles + groups + run - 1, 1);
-        before = any ? op(earlier, before) : earlier;
-        whole = op(earlier, whole);
-    }
-    if (last && group % 32 == 31 && leads) sums.leave(tiles + groups + run, whole);
-    return before;
-}
-
-template<class T, class R, class A, class Op> __device__ inline void scan_tiles(const Scan& args) {
-    using Mine = Tile<T, R, A, Op>;
-    __shared__ alignas(16) unsigned char bytes[(SCAN_BLOCK / 32 + 1) * sizeof(A)];
-    wait_for_dependencies();
-    launch_dependents();
-    A* partial = reinterpret_cast<A*>(bytes);
-    Op op;
-    int warp = threadIdx.x / 32, warps = SCAN_BLOCK / 32;
-    uint32 turn = take_turn(args.next), row = turn / args.tiles, tile = turn - row * args.tiles;
-    const T* in = static_cast<const T*>(args.in) + row * args.n;
-    R* out = static_cast<R*>(args.out) + row * args.out_row + args.initial;
-    __builtin_assume(__isGlobal(in));
-    __builtin_assume(__isGlobal(out));
-    int64 first = (int64(tile) * warps + warp) * Mine::WARP;
-    if (args.initial && tile == 0 && threadIdx.x == 0) {
-        out[-1] = cast<R>(Op::template identity<A>());
-    }
-    Mine mine;
-    mine.load(in, first, args.n, args.vector & VECTOR_IN);
-    A sum = mine.scan(args.n - first);
-    if (threadIdx.x % 32 == 0) partial[warp] = sum;
-    __syncthreads();
-    if (warp == 0) {
-        A whole = partial[0];
-        for (int w = 1; w < warps; ++w) whole = op(whole, partial[w]);
-        uint32 groups = (args.tiles + 31) / 32;
-        int64 words = int64(args.tiles) + groups + (groups + 31) / 32;
-        Sums<A, Op> sums{args.next + 1 + row * words, static_cast<A*>(args.sums) + row * words};
-        A before = look_back(sums, tile, args.tiles, whole);
-        if (threadIdx.x == 0) partial[warps] = before;
-    }
-    __syncthreads();
-    A before = tile ? partial[warps] : partial[0];
-    for (int w = tile ? 0 : 1; w < warp; ++w) before = op(before, partial[w]);
-    mine.store(out, first, args.n, args.vector & VECTOR_OUT, tile > 0 || warp > 0, before);
-}
-
-// -- columns --------------------------------------------------------------------------------------
 
 // Waits for `count` < 32 sums from `first`, then adds up a column of them to what is known.
 template<class A, class Op>
@@ -260,7 +352,8 @@ __device__ inline void leave_row(Sums<A, Op> sums, uint32 at, int width, A value
     if (threadIdx.x == 0) release(sums.flags + at, 1);
 }
 
-// As look_back, for each column; `mine` is what the thread's column of the tile comes to.
+// What is above a tile, for each column, where any is; `mine` is what the thread's column of the
+// tile comes to.
 template<class A, class Op>
 __device__ inline A look_back_columns(Sums<A, Op> sums, uint32 tile, uint32 tiles, int width,
                                       A mine) {
@@ -359,7 +452,8 @@ __device__ inline void scan_columns(const Scan& args) {
     NAME(const __grid_constant__ cyrt::Scan args) {                                          \
         cyrt::scan_rows<TYPE, OUTPUT, COMPUTE, cyrt::OP>(args);                              \
     }                                                                                        \
-    extern "C" __global__ void __launch_bounds__(cyrt::SCAN_BLOCK)                           \
+    extern "C" __global__ void                                                               \
+    __launch_bounds__(cyrt::SCAN_BLOCK, (cyrt::scan_blocks<TYPE, OUTPUT, COMPUTE>))          \
     NAME##_tiles(const __grid_constant__ cyrt::Scan args) {                                  \
         cyrt::scan_tiles<TYPE, OUTPUT, COMPUTE, cyrt::OP>(args);                             \
     }                                                                                        \

@@ -19,6 +19,7 @@ cdef enum:
     ALONE = 2               # or where the device is empty
     RESIDENT = 132 * 2048   # threads that an H200 runs at once
     WAVES = 4               # grids of that many times as many end together
+    FILL = 3                # one wave of that many parts fills 3/4 of the device at least
     WORTH = 2               # times that many pay for a second launch; and parts, at least
     SECTOR = 32             # bytes that memory is read by
     MAX_COUNT = 0x7fffffff  # blocks of a grid, and what a Divider divides
@@ -86,12 +87,16 @@ cdef inline long long lanes_of(long long units, long long rows, long long thread
     return lanes
 
 
-cdef inline long long parts_of(long long blocks, long long x, long long y,
-                               long long units) noexcept:
-    """Parts that a grid should share each result by; `units`: of a thread in one part."""
+cdef inline long long parts_of(long long blocks, long long x, long long y, long long units,
+                               bint one_wave) noexcept:
+    """Parts that a grid should share each result by; `units`: of a thread in one part; `one_wave`:
+    as fill the device once, where they do so nearly."""
     cdef long long wanted = 1
     if blocks < RESIDENT and units >= WORTH * SHARE:
-        wanted = min(WAVES * RESIDENT // (blocks * x * y), units // LOADS)
+        wanted = RESIDENT // 2 // (blocks * x * y)
+        if not one_wave or wanted < FILL:
+            wanted = WAVES * RESIDENT // (blocks * x * y)
+        wanted = min(wanted, units // LOADS)
     return wanted if wanted >= WORTH else 1
 
 
@@ -163,7 +168,7 @@ cdef bint choose_rows(Launch* launch) noexcept:
         y = power_of_two(params.outputs, WARP // x, COLUMN_THREADS // x)
     params.lanes = <unsigned int>lanes_of(params.units, params.rows, x)
     blocks = quotient(params.outputs, y)
-    divide(launch, parts_of(blocks, x, y, total // x), x)
+    divide(launch, parts_of(blocks, x, y, total // x, False), x)
     return shape(launch, blocks, x, y)
 
 
@@ -201,7 +206,7 @@ cdef bint choose_columns(Launch* launch, bint whole) noexcept:
         return False
     blocks *= chunks
     params.chunks = divider(<unsigned int>chunks)
-    divide(launch, 1 if whole else parts_of(blocks, x, y, total // y), y)
+    divide(launch, 1 if whole else parts_of(blocks, x, y, total // y, True), y)
     return shape(launch, blocks, x, y)
 
 

@@ -24,6 +24,8 @@ cdef enum:
     WARPS = 8                   # of a block, as in scan.cu; below also
     VECTORS = 8                 # of a thread
     GROUP = 32
+    AHEAD = 132 * 64 << 10      # bytes of tiles summed up ahead: half of what an H200 works on
+    SUMS = 16                   # bytes that they are aligned to
     VECTOR_IN = 1
     VECTOR_OUT = 2
     THREADS = 256               # as in compact.cu
@@ -36,7 +38,7 @@ cdef struct Scan:
     unsigned int rows, tiles, initial, vector
     CUdeviceptr turn, sums
     long long inner
-    unsigned int strips, padding
+    unsigned int strips, ahead
 
 
 cdef struct Compact:
@@ -69,7 +71,7 @@ cdef int record_scan(Recorder encoder, int op, int dtype, const Operand* operand
     args.inner = inner
     if inner == 1:
         args.tiles = <unsigned int>max(1, ceiling(n, WARPS * VECTORS * warp))
-        most = MAX_BLOCKS // args.tiles
+        most = MAX_BLOCKS // 3 // args.tiles
     else:
         args.tiles = <unsigned int>max(1, ceiling(n, WARPS * VECTORS))
         args.strips = <unsigned int>ceiling(inner, warp)
@@ -117,27 +119,32 @@ cdef int record_strips(Recorder encoder, Entry* entry, Scan* args,
 
 
 cdef int record_tiles(Recorder encoder, Entry* entry, Scan* args, Operand* operands) except -1:
-    """Tiles, groups and runs leave flags, and sums of at most 16 bytes an element."""
+    """Tiles, groups and runs leave sums: those of rows say that they are there, those of columns
+    have flags."""
     cdef Geometry geometry
     cdef Buffer scratch
-    cdef bint columns = args.inner > 1
-    cdef long long groups = ceiling(args.tiles, GROUP), scans = args.rows
-    cdef long long blocks = args.rows * <long long>args.tiles, words, zeros, sums
-    if columns:
-        scans *= args.strips
+    cdef long long groups = ceiling(args.tiles, GROUP), blocks = args.rows * <long long>args.tiles
+    cdef long long words = args.tiles + groups + ceiling(groups, GROUP), zeros, nbytes
+    cdef int size = max(4, entry.itemsizes[0])      # of the compute type
+    if args.inner == 1:
+        args.ahead = <unsigned int>min(
+            blocks, max(1, AHEAD // (WARPS * VECTORS * 32 * entry.items * size)))
+        blocks = args.ahead + 2 * blocks
+        nbytes = zeros = SUMS + 2 * size * words * args.rows
+    else:
         blocks *= args.strips
-    words = scans * (args.tiles + groups + ceiling(groups, GROUP))
-    zeros = 4 * (1 + words)
-    sums = ceiling(zeros, 16) * 16
-    # A vector of 16-bit elements is summed up in as many of 32 bits.
-    scratch = Buffer(sums + words * (32 * 2 * 16 if columns else 16), encoder.state.ordinal)
+        words *= args.rows * <long long>args.strips
+        zeros = ceiling(4 * (1 + words), SUMS) * SUMS
+        # A vector of 16-bit elements is summed up in as many of 32 bits.
+        nbytes = zeros + words * (32 * 2 * 16)
+    scratch = Buffer(nbytes, encoder.state.ordinal)
     operands[2].buffer = <PyObject*>scratch
     operands[2].address = scratch.address
     args.turn = scratch.address
-    args.sums = scratch.address + sums
+    args.sums = scratch.address + (SUMS if args.inner == 1 else zeros)
     set_geometry(&geometry, blocks, 32 * WARPS, 1)
     fill_zeros(encoder, scratch, zeros)
-    return record_entry(encoder, entry, COLUMNS if columns else TILES, &geometry,
+    return record_entry(encoder, entry, TILES if args.inner == 1 else COLUMNS, &geometry,
                         <const char*>args, operands, 3, 5, None)
 
 

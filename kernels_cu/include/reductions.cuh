@@ -85,12 +85,26 @@ template<class R> struct Product : Tree<Product<R>, kept_of<R>> {
     __device__ static R finish(State product, double, bool) { return cast<R>(product); }
 };
 
+// As maximum and minimum; of floats, in one instruction.
+template<class T> __device__ inline T larger_of(T a, T b) { return maximum(a, b); }
+template<class T> __device__ inline T smaller_of(T a, T b) { return minimum(a, b); }
+__device__ inline float larger_of(float a, float b) {
+    float result;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+__device__ inline float smaller_of(float a, float b) {
+    float result;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+
 // NaN where one is among the elements.
 template<class T> struct Max : Tree<Max<T>, kept_of<T>> {
     using State = kept_of<T>;
     __device__ static State identity() { return lowest<State>(); }
     template<class V> __device__ static State lift(V value, int64) { return value; }
-    __device__ static State combine(State a, State b) { return maximum(a, b); }
+    __device__ static State combine(State a, State b) { return larger_of(a, b); }
     __device__ static T finish(State most, double, bool) { return cast<T>(most); }
 };
 
@@ -98,7 +112,7 @@ template<class T> struct Min : Tree<Min<T>, kept_of<T>> {
     using State = kept_of<T>;
     __device__ static State identity() { return highest<State>(); }
     template<class V> __device__ static State lift(V value, int64) { return value; }
-    __device__ static State combine(State a, State b) { return minimum(a, b); }
+    __device__ static State combine(State a, State b) { return smaller_of(a, b); }
     __device__ static T finish(State least, double, bool) { return cast<T>(least); }
 };
 

@@ -54,6 +54,9 @@ def test_grids_fill_a_device():
                         ((10_000_000, 4), (0,)), ((16, 3, 1_000_000), (0, 2))):
         _, grid, block = explain_reduction("sum", "bfloat16", shape, axes)[0]
         assert 1 << 17 <= grid * math.prod(block) <= 1 << 21, (shape, axes)
+    for name in "float32", "bfloat16":      # columns: once, more parts only cost
+        _, grid, block = explain_reduction("sum", name, (8192, 8192), (0,))[0]
+        assert grid * math.prod(block) == 132 * 1024 // (32 * 256) * (32 * 256)
     _, grid, block = explain_reduction("sum", "float32", (1_000,), (0,))[0]
     assert grid == 1
     assert block[0] <= 256
