@@ -266,8 +266,8 @@ template<class A, class Op> __device__ inline A sum_before(const uint64* words, 
     return before;
 }
 
-// Of the first turns, `ahead` sum tiles up; then every other one does, and the others scan. Those
-// that sum up wait for lower turns that do so too, alone: no turn waits for long.
+// The first `ahead` turns sum tiles up; then every other one does, and the others scan. Only turns
+// that sum up are waited for, and those wait for lower ones of their kind alone.
 template<class T, class R, class A, class Op> __device__ inline void scan_tiles(const Scan& args) {
     using Mine = Tile<T, R, A, Op>;
     constexpr int warps = SCAN_BLOCK / 32;
