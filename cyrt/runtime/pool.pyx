@@ -20,8 +20,12 @@ from cyrt.runtime.stream cimport flush, foreign_state, order_after, states, wait
 cdef extern from *:
     """
     static inline int cyrt_log2(unsigned long long n) { return 63 - __builtin_clzll(n); }
+    static inline void cyrt_prefetch(const void* bytes, size_t size) {
+        for (size_t i = 0; i < size; i += 64) __builtin_prefetch((const char*)bytes + i);
+    }
     """
     int cyrt_log2(unsigned long long n) noexcept nogil
+    void cyrt_prefetch(const void* bytes, size_t size) noexcept nogil
 
 cdef enum:
     FINE = 4096                 # up to here classes are GRAIN apart
@@ -202,6 +206,8 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
         block = stream.bins[bin]
         if block != NULL:
             stream.bins[bin] = block.next
+            # What the next operation takes: a batch's blocks are more than the nearest cache holds.
+            cyrt_prefetch(block.next, sizeof(Block))
         else:
             block = from_idle_stream(stream, bin)
             if block == NULL:
