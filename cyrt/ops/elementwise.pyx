@@ -118,11 +118,11 @@ cdef int join_shapes(int op, list operands, long long* dims) except -1:
     return ndim
 
 
-cdef Array check_out(int op, object out, int code, int ndim, const long long* dims):
+cdef Array check_out(str name, object out, int code, int ndim, const long long* dims):
     cdef Array target
     cdef int d
     if not isinstance(out, Array):
-        raise TypeError(f"{catalogue.OPS[op]}: out: expected an Array, got {type(out).__name__}")
+        raise TypeError(f"{name}: out: expected an Array, got {type(out).__name__}")
     target = <Array>out
     for d in range(ndim):
         if target.ndim_ != ndim or target.dims[d] != dims[d]:
@@ -130,12 +130,12 @@ cdef Array check_out(int op, object out, int code, int ndim, const long long* di
     else:
         if target.ndim_ == ndim:
             if not same_kind(code, target.code):
-                raise TypeError(f"{catalogue.OPS[op]}: a result of {DTYPES[code]} cannot be "
+                raise TypeError(f"{name}: a result of {DTYPES[code]} cannot be "
                                 f"written into {DTYPES[target.code]}")
             check_writable(target)
             return target
     shape = tuple([dims[i] for i in range(ndim)])
-    raise ValueError(f"{catalogue.OPS[op]}: the result has shape {shape}, it cannot be written "
+    raise ValueError(f"{name}: the result has shape {shape}, it cannot be written "
                      f"into shape {shape_of(target)}")
 
 
@@ -173,7 +173,7 @@ cdef Array perform(int op, int code, int result, list operands, list types, Arra
         else:
             put_number(types[i], each, raw[i + 1].value)
     if out is not None:
-        out = check_out(op, out, result, ndim, dims)
+        out = check_out(catalogue.OPS[op], out, result, ndim, dims)
         if device_of(out) != ordinal:
             refuse_devices(op, ordinal, device_of(out))
     for i, each in enumerate(operands):
@@ -251,7 +251,7 @@ cdef Array out_of_range(int op, Array x, object number, bint left, Array out):
     if out is None:
         out = new_array_on(current_state(device_of(x)), BOOL, x.ndim_, x.dims)
     else:
-        check_out(op, out, BOOL, x.ndim_, x.dims)
+        check_out(catalogue.OPS[op], out, BOOL, x.ndim_, x.dims)
     fill(out, beyond[op][(side > 0) != left])
     return out
 

@@ -9,9 +9,9 @@ from cyrt.ndarray cimport (
     Array, densed, device_of, new_array_on, overlaps, set_operand, shape_of, view_of,
 )
 from cyrt.ops.arguments import axes_of, check_array
-from cyrt.ops.copy cimport assign_array, cast, check_writable
-from cyrt.ops.elementwise cimport binary
-from cyrt.ops.promotion cimport kinds, promote, same_kind
+from cyrt.ops.copy cimport assign_array, cast
+from cyrt.ops.elementwise cimport binary, check_out
+from cyrt.ops.promotion cimport kinds, promote
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
 
@@ -41,21 +41,6 @@ cdef int joint_type(str name, object x1, object x2) except -1:
 
 cdef int refuse_shapes(str name, Array a, Array b, str why) except -1:
     raise ValueError(f"{name}: shapes {shape_of(a)} and {shape_of(b)}: {why}")
-
-
-cdef int check_out(str name, Array out, int code, int ndim, const long long* dims) except -1:
-    cdef int d
-    cdef bint fits = out.ndim_ == ndim
-    for d in range(ndim):
-        fits = fits and out.dims[d] == dims[d]
-    if not fits:
-        shape = tuple([dims[d] for d in range(ndim)])
-        raise ValueError(f"{name}: the result has shape {shape}, it cannot be written into shape "
-                         f"{shape_of(out)}")
-    if not same_kind(code, out.code):
-        raise TypeError(f"{name}: a result of {DTYPES[code]} cannot be written into "
-                        f"{DTYPES[out.code]}")
-    return check_writable(out)
 
 
 cdef Array multiply(str name, Array a, Array b, const Factors* factors, int ndim,
