@@ -13,7 +13,7 @@ from cyrt import settings as _settings
 from cyrt.driver import table as _table
 from cyrt.driver.errors import CompileError, CudaError, OutOfMemoryError
 from cyrt.dtypes import DTYPES as _DTYPES
-from cyrt.dtypes import DType
+from cyrt.dtypes import DType, dtype
 from cyrt.graph import completion as _completion
 from cyrt.graph.encoder import CommandEncoder, batch, concurrent, current_encoder
 from cyrt.graph.recorder import commit_current as commit
@@ -23,6 +23,7 @@ from cyrt.ops import *  # noqa: F403
 from cyrt.ops import __all__ as _functions
 from cyrt.ops import __array_api_version__, __array_namespace_info__  # noqa: F401
 from cyrt.ops import methods as _methods  # noqa: F401
+from cyrt.ops import ufuncs as _ufuncs  # noqa: F401
 from cyrt.runtime import stream as _stream
 from cyrt.runtime.device import Device
 from cyrt.runtime.event import Event
@@ -34,7 +35,12 @@ __version__ = "0.1.0"
 
 bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64 = _DTYPES[:9]
 float16, bfloat16, float32, float64, complex64, complex128 = _DTYPES[9:]
-newaxis = None
+# NumPy's other names.
+bool_, byte, short, intc, int_, intp = bool, int8, int16, int32, int64, int64
+ubyte, ushort, uintc, uint, uintp = uint8, uint16, uint32, uint64, uint64
+half, single, double, csingle, cdouble = float16, float32, float64, complex64, complex128
+newaxis, euler_gamma = None, 0.5772156649015329
+ndarray = Array     # in place of the submodule: what isinstance() is asked with NumPy's name
 
 __all__ = [
     "Array",
@@ -52,20 +58,39 @@ __all__ = [
     "PinnedBuffer",
     "Stream",
     "batch",
+    "bool_",
+    "byte",
+    "cdouble",
     "commit",
     "concurrent",
+    "csingle",
     "current_encoder",
+    "double",
+    "dtype",
     "e",
+    "euler_gamma",
+    "half",
     "inf",
+    "int_",
+    "intc",
+    "intp",
     "memory_stats",
     "nan",
+    "ndarray",
     "newaxis",
     "pi",
     "pointer",
     "random",
+    "short",
+    "single",
     "stream",
     "synchronize",
     "trim_memory",
+    "ubyte",
+    "uint",
+    "uintc",
+    "uintp",
+    "ushort",
     *(each.name for each in _DTYPES),
     *_functions,
 ]

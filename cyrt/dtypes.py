@@ -46,9 +46,23 @@ class DType:
         return _numpy(self.name)
 
     @property
+    def dtype(self) -> np.dtype:
+        """As `numpy`: by this name ``numpy.dtype()`` and NumPy's functions understand it."""
+        return self.numpy
+
+    @property
+    def type(self) -> type:
+        """NumPy's scalar type."""
+        return self.numpy.type
+
+    @property
     def real(self) -> str:
         """The name of the type of a real part."""
         return f"float{4 * self.itemsize}" if self.kind == "c" else self.name
+
+    def __call__(self, value: Any = 0) -> Any:
+        """An Array cast to the type; of any other value NumPy's scalar."""
+        return value.astype(self) if hasattr(value, "__array_namespace__") else self.type(value)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, DType):

@@ -385,6 +385,20 @@ cdef class Array(Operators):
         """The imaginary parts: a view of a complex array, zeros otherwise."""
         return part(self, 1) if dtypes[self.code].kind == "c" else functions.zeros_like(self)
 
+    @property
+    def flags(self):
+        """How it lies in memory, as NumPy's flags: ``flags.c_contiguous``, ``flags["OWNDATA"]``."""
+        return functions.Flags(self)
+
+    @property
+    def flat(self):
+        """Its elements in C order: ``x.flat[i]``, ``x.flat[a:b] = value``; iteration waits."""
+        return functions.Flat(self)
+
+    @flat.setter
+    def flat(self, value):
+        functions.Flat(self)[:] = value
+
     # -- to the host and to others --
 
     def numpy(self):
@@ -426,6 +440,10 @@ cdef class Array(Operators):
     def tolist(self):
         """Nested lists of Python numbers, or one number; waits for them."""
         return host_copy(self).tolist()
+
+    def tobytes(self):
+        """The bytes of the elements, in C order; waits for them."""
+        return host_copy(self).tobytes()
 
     def __array__(self, dtype=None, *, copy=None):
         if copy is False:
@@ -507,6 +525,9 @@ cdef class Array(Operators):
 
     def __complex__(self):
         return complex(single(self, "converted to a complex"))
+
+    def __round__(self, ndigits=None):
+        return round(single(self, "rounded to a number"), ndigits)
 
     def __index__(self):
         if dtypes[self.code].kind not in "iu" or self.ndim_ != 0:

@@ -181,59 +181,89 @@ cdef class Operators(Memory):
     def __invert__(self):
         return apply_unary(INVERT, self)
 
-    def all(self, axis=None, *, keepdims=False):
+    def all(self, axis=None, out=None, keepdims=False):
         """See :func:`cyrt.all`."""
-        return functions.all(self, axis=axis, keepdims=keepdims)
+        return functions.all(self, axis, out, keepdims)
 
-    def any(self, axis=None, *, keepdims=False):
+    def any(self, axis=None, out=None, keepdims=False):
         """See :func:`cyrt.any`."""
-        return functions.any(self, axis=axis, keepdims=keepdims)
+        return functions.any(self, axis, out, keepdims)
 
-    def argmax(self, axis=None, *, keepdims=False):
+    def argmax(self, axis=None, out=None, *, keepdims=False):
         """See :func:`cyrt.argmax`."""
-        return functions.argmax(self, axis=axis, keepdims=keepdims)
+        return functions.argmax(self, axis, out, keepdims=keepdims)
 
-    def argmin(self, axis=None, *, keepdims=False):
+    def argmin(self, axis=None, out=None, *, keepdims=False):
         """See :func:`cyrt.argmin`."""
-        return functions.argmin(self, axis=axis, keepdims=keepdims)
+        return functions.argmin(self, axis, out, keepdims=keepdims)
 
-    def max(self, axis=None, *, keepdims=False):
+    def max(self, axis=None, out=None, keepdims=False):
         """See :func:`cyrt.max`."""
-        return functions.max(self, axis=axis, keepdims=keepdims)
+        return functions.max(self, axis, out, keepdims)
 
-    def min(self, axis=None, *, keepdims=False):
+    def min(self, axis=None, out=None, keepdims=False):
         """See :func:`cyrt.min`."""
-        return functions.min(self, axis=axis, keepdims=keepdims)
+        return functions.min(self, axis, out, keepdims)
 
-    def sum(self, axis=None, *, dtype=None, keepdims=False):
+    def sum(self, axis=None, dtype=None, out=None, keepdims=False):
         """See :func:`cyrt.sum`."""
-        return functions.sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
+        return functions.sum(self, axis, dtype, out, keepdims)
 
-    def prod(self, axis=None, *, dtype=None, keepdims=False):
+    def prod(self, axis=None, dtype=None, out=None, keepdims=False):
         """See :func:`cyrt.prod`."""
-        return functions.prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
+        return functions.prod(self, axis, dtype, out, keepdims)
 
-    def mean(self, axis=None, *, keepdims=False):
+    def mean(self, axis=None, dtype=None, out=None, keepdims=False):
         """See :func:`cyrt.mean`."""
-        return functions.mean(self, axis=axis, keepdims=keepdims)
+        return functions.mean(self, axis, dtype, out, keepdims)
 
-    def std(self, axis=None, *, correction=0, keepdims=False):
+    def std(self, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *,
+            correction=None):
         """See :func:`cyrt.std`."""
-        return functions.std(self, axis=axis, correction=correction, keepdims=keepdims)
+        return functions.std(self, axis, dtype, out, ddof, keepdims, correction=correction)
 
-    def var(self, axis=None, *, correction=0, keepdims=False):
+    def var(self, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *,
+            correction=None):
         """See :func:`cyrt.var`."""
-        return functions.var(self, axis=axis, correction=correction, keepdims=keepdims)
+        return functions.var(self, axis, dtype, out, ddof, keepdims, correction=correction)
+
+    def cumsum(self, axis=None, dtype=None, out=None):
+        """See :func:`cyrt.cumsum`."""
+        return functions.cumsum(self, axis, dtype, out)
+
+    def cumprod(self, axis=None, dtype=None, out=None):
+        """See :func:`cyrt.cumprod`."""
+        return functions.cumprod(self, axis, dtype, out)
+
+    def trace(self, offset=0, axis1=0, axis2=1, dtype=None):
+        """See :func:`cyrt.trace`."""
+        return functions.trace(self, offset, axis1, axis2, dtype)
+
+    def dot(self, other, out=None):
+        """See :func:`cyrt.dot`."""
+        return functions.dot(self, other, out)
 
     def astype(self, dtype, *, copy=True, device=None):
         """See :func:`cyrt.astype`."""
         return functions.astype(self, dtype, copy=copy, device=device)
 
-    def clip(self, min=None, max=None):
+    def choose(self, choices, mode="raise"):
+        """See :func:`cyrt.choose`."""
+        return functions.choose(self, choices, mode)
+
+    def clip(self, min=None, max=None, out=None):
         """See :func:`cyrt.clip`."""
-        return functions.clip(self, min, max)
+        return functions.clip(self, min, max, out)
+
+    def compress(self, condition, axis=None):
+        """See :func:`cyrt.compress`."""
+        return functions.compress(condition, self, axis)
 
     def conj(self):
+        """See :func:`cyrt.conj`."""
+        return functions.conj(self)
+
+    def conjugate(self):
         """See :func:`cyrt.conj`."""
         return functions.conj(self)
 
@@ -241,29 +271,78 @@ cdef class Operators(Memory):
         """A dense copy, in C order."""
         return functions.copy(self)
 
+    def diagonal(self, offset=0, axis1=0, axis2=1):
+        """A view; see :func:`cyrt.diagonal`."""
+        return functions.diagonal(self, offset, axis1, axis2)
+
     def fill(self, value):
         """Write one number into all elements."""
         functions.assign(self, value)
 
-    def flatten(self):
-        """A one-dimensional copy, in C order."""
-        return functions.reshape(self, (-1,), copy=True)
+    def get(self):
+        """CuPy's name of :meth:`Array.numpy`."""
+        return self.numpy()
 
-    def ravel(self):
-        """One-dimensional, in C order; a view where strides allow."""
-        return functions.reshape(self, (-1,))
+    def flatten(self, order="C"):
+        """A one-dimensional copy; see :func:`cyrt.reshape`."""
+        return functions.reshape(self, (-1,), order, copy=True)
 
-    def reshape(self, *shape, copy=None):
+    def nonzero(self):
+        """See :func:`cyrt.nonzero`."""
+        return functions.nonzero(self)
+
+    def partition(self, kth, axis=-1):
+        """Puts the k-th element into its place, in place; see :func:`cyrt.partition`."""
+        functions.assign(self, functions.partition(self, kth, axis))
+
+    def put(self, indices, values, mode="raise"):
+        """See :func:`cyrt.put`."""
+        functions.put(self, indices, values, mode)
+
+    def ravel(self, order="C"):
+        """See :func:`cyrt.ravel`."""
+        return functions.ravel(self, order)
+
+    def repeat(self, repeats, axis=None):
+        """See :func:`cyrt.repeat`."""
+        return functions.repeat(self, repeats, axis)
+
+    def reshape(self, *shape, order="C", copy=None):
         """See :func:`cyrt.reshape`; the shape as a tuple or as several ints."""
-        return functions.reshape(self, shape[0] if len(shape) == 1 else shape, copy=copy)
+        return functions.reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
 
-    def round(self):
-        """See :func:`cyrt.round`: to the nearest integer, halves to the even one."""
-        return functions.round(self)
+    def round(self, decimals=0):
+        """See :func:`cyrt.round`: to so many decimals, halves to the even number."""
+        return functions.round(self, decimals)
+
+    def searchsorted(self, values, side="left", sorter=None):
+        """See :func:`cyrt.searchsorted`."""
+        return functions.searchsorted(self, values, side, sorter)
+
+    def argpartition(self, kth, axis=-1):
+        """See :func:`cyrt.argpartition`."""
+        return functions.argpartition(self, kth, axis)
+
+    def argsort(self, axis=-1, kind=None, *, descending=False, stable=True):
+        """See :func:`cyrt.argsort`."""
+        return functions.argsort(self, axis, kind, descending=descending, stable=stable)
+
+    def sort(self, axis=-1, kind=None, *, descending=False, stable=True):
+        """Puts the elements in order along an axis, in place; see :func:`cyrt.sort`."""
+        functions.assign(self, functions.sort(self, axis, kind, descending=descending,
+                                              stable=stable))
 
     def squeeze(self, axis=None):
         """See :func:`cyrt.squeeze`; every axis of size 1 where left out."""
         return functions.squeeze(self, axis)
+
+    def swapaxes(self, axis1, axis2):
+        """A view; see :func:`cyrt.swapaxes`."""
+        return functions.swapaxes(self, axis1, axis2)
+
+    def take(self, indices, axis=None):
+        """See :func:`cyrt.take`."""
+        return functions.take(self, indices, axis)
 
     def to_device(self, device, /, *, stream=None):
         """The array on a device (itself where it is there), or ``"cpu"``: a NumPy array."""
@@ -274,3 +353,8 @@ cdef class Operators(Memory):
         if len(axes) == 1 and not PyIndex_Check(axes[0]):
             axes = axes[0]
         return functions.permute_dims(self, tuple(axes)) if axes else self.T
+
+    def view(self, dtype=None):
+        """A view; its bytes as elements of another type, where one is given: see
+        :func:`cyrt.ops.views.viewed`."""
+        return functions.viewed(self, self.dtype if dtype is None or dtype is type(self) else dtype)

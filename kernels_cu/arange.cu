@@ -23,7 +23,7 @@ __device__ inline complex128 progress(complex128 start, complex128 step, int64 i
 
 template<class T, class Wide> __device__ inline void arange(const Arange& args) {
     constexpr int N = items_of<T>;
-    wait_for_dependencies();
+    wait_for_dependencies(args);
     launch_dependents();
     int64 begin = int64(blockIdx.x) * blockDim.x * N + threadIdx.x;
     Wide start = args.start.value<Wide>(), step = args.step.value<Wide>();

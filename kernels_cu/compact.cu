@@ -29,8 +29,9 @@ struct alignas(16) Compact {
 __device__ inline uint32 mask_bits(const Compact& args, int64 at) {
     const uint8* mask = static_cast<const uint8*>(args.mask);
     __builtin_assume(__isGlobal(mask));
-    Span span{at, 1, args.n, args.vector && at + 16 <= args.n};
-    Items<uint8, 16> bytes = load_items<16>(mask, 1, span);
+    int64 left = args.n - at;
+    Span span{0, 1, uint32(left < 16 ? left : 16), args.vector && left >= 16};
+    Items<uint8, 16> bytes = load_items<16>(mask + at, 1, span);
     uint32 bits = 0;
 #pragma unroll
     for (int k = 0; k < 16; ++k) bits |= uint32(bytes.item[k] != 0) << k;
@@ -41,7 +42,7 @@ __device__ inline int64 tile_begin() { return int64(blockIdx.x) * COMPACT_TILE; 
 
 __device__ inline void count_true(const Compact& args) {
     __shared__ uint32 partial[COMPACT_BLOCK / 32];
-    wait_for_dependencies();
+    wait_for_dependencies(args);
     launch_dependents();
     uint32 count = 0;
     for (int at = threadIdx.x * 16; at < COMPACT_TILE; at += blockDim.x * 16) {
@@ -76,7 +77,7 @@ template<class Put> __device__ inline void for_true(const Compact& args, Put put
 }
 
 template<class T> __device__ inline void select_true(const Compact& args) {
-    wait_for_dependencies();
+    wait_for_dependencies(args);
     launch_dependents();
     int64 sum = args.sums ? args.sums[blockIdx.x] : 0;
     const T* in = static_cast<const T*>(args.in) + tile_begin();
@@ -87,7 +88,7 @@ template<class T> __device__ inline void select_true(const Compact& args) {
 }
 
 __device__ inline void positions_true(const Compact& args) {
-    wait_for_dependencies();
+    wait_for_dependencies(args);
     launch_dependents();
     int64* out = static_cast<int64*>(args.out) + (args.sums ? args.sums[blockIdx.x] : 0);
     __builtin_assume(__isGlobal(out));

@@ -5,7 +5,7 @@
 //   name          operands contiguous, or one element for all
 //   name_strided  any strides, up to MAX_OUTER + 1 dimensions
 // CYRT_ALIGNED(...) one more, for small arrays, whose time is what a kernel takes to begin and end:
-//   name_aligned  operands contiguous and aligned, whole vectors
+//   name_aligned  operands contiguous and aligned, whole vectors; of two inputs, one may be a number
 // A fill is a copy whose input is a number passed by value.
 #pragma once
 
@@ -37,9 +37,9 @@ template<int INPUTS> struct alignas(16) Dense {
 };
 
 template<int INPUTS> struct alignas(16) Aligned {
-    const void* in[INPUTS];
+    uint64 in[INPUTS];                              // addresses, or a number of at most 8 bytes
     void* out;
-    uint32 vectors;
+    uint32 vectors, flags;
 };
 
 template<int INPUTS> struct alignas(16) Strided {
@@ -119,7 +119,7 @@ template<int N> __device__ inline Span span_of(uint32 begin, uint32 limit, uint3
 template<class Op, class R, class... A>
 __device__ inline void dense(const Dense<sizeof...(A)>& args) {
     constexpr int N = items_of<R, A...>, INPUTS = sizeof...(A);
-    wait_for_dependencies();
+    wait_for_dependencies(args);
     launch_dependents();
     uint32 step = blockDim.x * N, all = step * args.steps;
     int64 begin = int64(blockIdx.x) * all, rest = args.n - begin;
@@ -153,27 +153,34 @@ __device__ inline void dense(const Dense<sizeof...(A)>& args) {
     }
 }
 
-template<int N>
-__device__ inline void load_aligned(Loaded<N>&, const void* const*, uint32) {}
-template<int N, class A, class... Rest>
-__device__ inline void load_aligned(Loaded<N, A, Rest...>& loaded, const void* const* in,
+template<uint32 FLAGS, int INPUT, int N>
+__device__ inline void load_aligned(Loaded<N>&, const uint64*, uint32) {}
+template<uint32 FLAGS, int INPUT, int N, class A, class... Rest>
+__device__ inline void load_aligned(Loaded<N, A, Rest...>& loaded, const uint64* in,
                                     uint32 vector) {
-    using Vector = typename Word<sizeof(A) * N>::type;
-    const Vector* from = static_cast<const Vector*>(*in) + vector;
-    __builtin_assume(__isGlobal(from));
-    loaded.word = *from;
-    load_aligned(loaded.rest, in + 1, vector);
+    if (FLAGS & VALUE(INPUT)) {
+        A value;
+        memcpy(&value, in, sizeof(A) <= 8 ? sizeof(A) : 0);
+        Items<A, N> items = splat<N>(value);
+        memcpy(&loaded.word, &items, sizeof(items));
+    } else {
+        using Vector = typename Word<sizeof(A) * N>::type;
+        const Vector* from = reinterpret_cast<const Vector*>(*in) + vector;
+        __builtin_assume(__isGlobal(from));
+        loaded.word = *from;
+    }
+    load_aligned<FLAGS, INPUT + 1>(loaded.rest, in + 1, vector);
 }
 
-template<class Op, class R, class... A>
-__device__ inline void aligned(const Aligned<sizeof...(A)>& args) {
+template<uint32 FLAGS, class Op, class R, class... A>
+__device__ inline void aligned_of(const Aligned<sizeof...(A)>& args) {
     constexpr int N = items_of<R, A...>;
-    wait_for_dependencies();
-    launch_dependents();
     uint32 vector = blockIdx.x * blockDim.x + threadIdx.x;
+    wait_for_dependencies(args);
+    launch_dependents();
     if (vector >= args.vectors) return;
     Loaded<N, A...> loaded;
-    load_aligned(loaded, args.in, vector);
+    load_aligned<FLAGS, 0>(loaded, args.in, vector);
     R* out = static_cast<R*>(args.out) + int64(vector) * N;
     __builtin_assume(__isGlobal(out));
     Items<R, N> result;
@@ -182,12 +189,24 @@ __device__ inline void aligned(const Aligned<sizeof...(A)>& args) {
     store_vector<N>(out, result);
 }
 
+// What can be decided before the wait is: afterwards it would cost time.
+template<class Op, class R, class... A>
+__device__ inline void aligned(const Aligned<sizeof...(A)>& args) {
+    if (sizeof...(A) == 2 && args.flags == VALUE(0)) {
+        aligned_of<VALUE(0), Op, R, A...>(args);
+    } else if (sizeof...(A) == 2 && args.flags == VALUE(1)) {
+        aligned_of<VALUE(1), Op, R, A...>(args);
+    } else {
+        aligned_of<0, Op, R, A...>(args);
+    }
+}
+
 // A block is x threads along rows and y rows; blockIdx.x counts row blocks, and within them the
 // chunks of a row.
 template<class Op, class R, class... A>
 __device__ inline void strided(const Strided<sizeof...(A)>& args) {
     constexpr int N = items_of<R, A...>, INPUTS = sizeof...(A);
-    wait_for_dependencies();
+    wait_for_dependencies(args);
     launch_dependents();
     uint32 row_block = args.chunks.divide(blockIdx.x);
     uint32 chunk = blockIdx.x - row_block * args.chunks.size;

@@ -84,7 +84,7 @@ template<int N> struct alignas(16) Picks {
 
 template<class T, int N, bool PUT> __device__ inline void pick(const Picks<N>& args) {
     constexpr int ITEMS = N == 1 ? 4 : 2;
-    wait_for_dependencies();
+    wait_for_dependencies(args);
     launch_dependents();
     uint32 begin = blockIdx.x * blockDim.x * ITEMS + threadIdx.x;
     if (begin >= args.count) return;

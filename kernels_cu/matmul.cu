@@ -150,7 +150,7 @@ template<class T, class Shape> __device__ inline void product(const Product& arg
     using C = typename Shape::C;
     constexpr int R = Shape::R, WORD = Shape::WORD, DEPTH = Shape::DEPTH;
     __shared__ typename Shape::Shared tile_a[2], tile_b[2];
-    wait_for_dependencies();
+    wait_for_dependencies(args);
     launch_dependents();
     uint32 rest = args.tiles_n.divide(blockIdx.x);
     uint32 first_n = (blockIdx.x - rest * args.tiles_n.size) * Shape::SIZE;

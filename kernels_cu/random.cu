@@ -9,6 +9,7 @@
 #include "dependency.cuh"
 #include "memory.cuh"
 #include "philox.cuh"
+#include "prefix.cuh"
 
 namespace cyrt {
 
@@ -165,20 +166,24 @@ template<class T> struct WideIntegers {
     }
 };
 
-// A thread takes as many items as fill a vector, at least 4, and that `steps` times. The output is
-// aligned to vectors.
+// A thread takes as many items as fill a vector, at least 4, and that `steps` times. Where those are
+// two vectors, lanes side by side exchange one: a warp then stores vectors side by side. The output
+// is aligned to vectors, a block is of whole warps.
 template<class Distribution> __device__ inline void random(const Random& args) {
     using T = typename Distribution::item;
     constexpr int V = VECTOR_BYTES / sizeof(T), W = Distribution::values, N = larger(V, 4);
-    wait_for_dependencies();
+    static_assert(N <= 2 * V, "two vectors at most");
+    wait_for_dependencies(args);
     launch_dependents();
     Distribution distribution(args);
+    int lane = threadIdx.x % 32;
+    bool odd = lane % 2;
     int64 step = int64(blockDim.x) * N;
     int64 first = int64(blockIdx.x) * args.steps * step + threadIdx.x * N;
     T* out = static_cast<T*>(args.out);
     __builtin_assume(__isGlobal(out));
 #pragma unroll 1
-    for (uint32 left = args.steps; left && first < args.n; --left, first += step) {
+    for (uint32 left = args.steps; left && first - lane * N < args.n; --left, first += step) {
         Items<T, V> items[N / V];
         T item[N];
 #pragma unroll
@@ -188,9 +193,15 @@ template<class Distribution> __device__ inline void random(const Random& args) {
         }
 #pragma unroll
         for (int i = 0; i < N; ++i) items[i / V].item[i % V] = item[i];
+        int64 from = first, apart = V;
+        if (N > V) {
+            Items<T, V> other = shuffle_from(odd ? items[0] : items[N / V - 1], lane ^ 1);
+            if (odd) items[0] = other; else items[N / V - 1] = other;
+            from = odd ? first - N + V : first;
+            apart = N;
+        }
 #pragma unroll
-        for (int v = 0; v < N / V; ++v) {
-            int64 from = first + v * V;
+        for (int v = 0; v < N / V; ++v, from += apart) {
             if (from + V <= args.n) {
                 store_vector<V>(out + from, items[v]);
             } else {

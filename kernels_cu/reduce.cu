@@ -199,7 +199,7 @@ __device__ inline typename Op::State along_rows(const Reduce& args, const T* in,
 template<class Op, class T, class R> __device__ inline void reduce_rows(const Reduce& args) {
     constexpr int N = items_of<T>;
     using State = typename Op::State;
-    wait_for_dependencies();
+    wait_for_dependencies(args);
     launch_dependents();
     uint32 group = args.parts.divide(blockIdx.x);
     uint32 part = blockIdx.x - group * args.parts.size;
@@ -321,7 +321,7 @@ template<class Op, class T, class R> __device__ inline void reduce_columns(const
     using State = typename Op::State;
     __shared__ alignas(16) unsigned char bytes[COLUMN_THREADS / 2 * N * sizeof(State)];
     State* shared = reinterpret_cast<State*>(bytes);
-    wait_for_dependencies();
+    wait_for_dependencies(args);
     launch_dependents();
     if (args.flags & VECTORS) {
         down_columns<Op, T, R, N>(args, shared);
@@ -344,7 +344,7 @@ template<class Op> struct Merge : Tree<Merge<Op>, typename Op::State> {
 template<class Op, class R> __device__ inline void reduce_parts(const Reduce& args) {
     using State = typename Op::State;
     __shared__ alignas(16) unsigned char bytes[COLUMN_THREADS / 2 * sizeof(State)];
-    wait_for_dependencies();
+    wait_for_dependencies(args);
     launch_dependents();
     down_columns<Merge<Op>, State, R, 1>(args, reinterpret_cast<State*>(bytes));
 }

@@ -2,8 +2,8 @@
 //
 // CYRT_SCAN(name, type, output type, compute type, Operation) makes
 //   name          a row is at most a tile: some warps, a power of two, scan a row
-//   name_tiles    a row is many tiles; blocks sum tiles up, and scan them some turns later: what is
-//                 before a tile then is known, and its elements are in the cache
+//   name_tiles    a row is many tiles; blocks take turns at them, and write a tile some turns after
+//                 its sum is known to the others: what is before it then is known as well
 //   name_columns  a block's tile is a strip of columns and some rows of them
 //
 // INVARIANT: the result does not depend on timing. What is before a tile is put together in one
@@ -31,14 +31,9 @@ struct alignas(16) Scan {
     void* sums;                 // of tiles, groups and runs; of rows they are 0 at first
     int64 inner;                // columns
     uint32 strips;              // of columns, each as wide as a warp's vectors
-    uint32 ahead;               // of rows: tiles that are summed up before the first is scanned
 };
 
 constexpr uint32 VECTOR_IN = 1, VECTOR_OUT = 2;
-
-// Blocks of tiles that are resident at least: what they hold fills half of the registers.
-template<class T, class R, class A>
-constexpr int scan_blocks = 512 / int(items_of<T, R> * SCAN_VECTORS * sizeof(A));
 
 struct Sum {
     template<class A> __device__ A operator()(A a, A b) const { return a + b; }
@@ -49,9 +44,9 @@ struct Product {
     template<class A> static __device__ A identity() { return cast<A>(1); }
 };
 
-// SCAN_VECTORS vectors of a thread, one a warp's row of them apart.
-template<class T, class R, class A, class Op> struct Tile {
-    static constexpr int N = items_of<T, R>, VECTORS = SCAN_VECTORS;
+// VECTORS vectors of a thread, one a warp's row of them apart.
+template<class T, class R, class A, class Op, int VECTORS = SCAN_VECTORS> struct Tile {
+    static constexpr int N = items_of<T, R>;
     static constexpr int WARP = 32 * N * VECTORS;       // elements of a warp
     Items<A, N> vectors[VECTORS];
 
@@ -76,21 +71,7 @@ template<class T, class R, class A, class Op> struct Tile {
         }
     }
 
-    // Every lane gets what the warp's elements come to.
-    __device__ A total() const {
-        Op op;
-        A sum;
-#pragma unroll
-        for (int v = 0; v < VECTORS; ++v) {
-            A part = vectors[v].item[0];
-#pragma unroll
-            for (int k = 1; k < N; ++k) part = op(part, vectors[v].item[k]);
-            sum = v == 0 ? part : op(sum, part);
-        }
-        return shuffle_from(warp_scan(sum, op), 31);
-    }
-
-    // The same, and what its elements come to one by one; `left` of them are in the row.
+    // Every lane gets what the warp's elements come to; `left` of them are in the row.
     __device__ A scan(int64 left) {
         Op op;
         A before = Op::template identity<A>();
@@ -136,7 +117,7 @@ template<class T, class R, class A, class Op> struct Tile {
 template<class T, class R, class A, class Op> __device__ inline void scan_rows(const Scan& args) {
     using Mine = Tile<T, R, A, Op>;
     __shared__ alignas(16) unsigned char bytes[SCAN_BLOCK / 32 * sizeof(A)];
-    wait_for_dependencies();
+    wait_for_dependencies(args);
     launch_dependents();
     A* sums = reinterpret_cast<A*>(bytes) + threadIdx.y * (blockDim.x / 32);
     Op op;
@@ -222,38 +203,45 @@ template<class A, class Op> struct Earlier {
     }
 };
 
-// Where a tile of a row is, and where what others need of it.
-struct Place {
-    uint32 tile, group, run;
-    int64 groups, runs;         // their sums begin here; those of tiles begin at 0
+// A thread holds so many bytes of a tile, and a tile is held back for so many turns.
+constexpr int HELD_BYTES = 64, HELD_TURNS = 2;
+constexpr int RESIDENT_BLOCKS = 4;      // of a multiprocessor
 
-    __device__ Place(uint32 tile, uint32 tiles)
-        : tile(tile), group(tile / 32), run(tile / 1024), groups(tiles),
-          runs(groups + (tiles + 31) / 32) {}
+// Where a turn's tile is, and where what others need of it.
+template<class A> struct Place {
+    uint32 row, tile, group, run;
+    uint64* words;              // of the row: sums of tiles, then of groups, then of runs
+    int64 groups, runs;
+
+    __device__ Place(const Scan& args, uint32 turn)
+        : row(turn / args.tiles), tile(turn - row * args.tiles), group(tile / 32),
+          run(tile / 1024), groups(args.tiles), runs(groups + (args.tiles + 31) / 32) {
+        int64 all = runs + (runs - groups + 31) / 32;
+        words = static_cast<uint64*>(args.sums) + row * all * Left<A>::WORDS;
+    }
 };
 
 // A warp leaves what a tile comes to, and what its group and its run do where it is the last one.
-template<class A, class Op>
-__device__ inline void leave_sums(uint64* words, const Place& at, A whole) {
+template<class A, class Op> __device__ inline void leave_sums(const Place<A>& at, A whole) {
     Op op;
     bool leads = threadIdx.x % 32 == 0;
-    if (leads) Left<A>::leave(words, at.tile, whole);
+    if (leads) Left<A>::leave(at.words, at.tile, whole);
     if (at.tile % 32 != 31) return;
-    whole = op(Earlier<A, Op>(words, at.group * 32, 31).sum(), whole);
-    if (leads) Left<A>::leave(words, at.groups + at.group, whole);
+    whole = op(Earlier<A, Op>(at.words, at.group * 32, 31).sum(), whole);
+    if (leads) Left<A>::leave(at.words, at.groups + at.group, whole);
     if (at.group % 32 != 31) return;
-    whole = op(Earlier<A, Op>(words, at.groups + at.run * 32, 31).sum(), whole);
-    if (at.run) whole = op(Earlier<A, Op>(words, at.runs + at.run - 1, 1).sum(), whole);
-    if (leads) Left<A>::leave(words, at.runs + at.run, whole);
+    whole = op(Earlier<A, Op>(at.words, at.groups + at.run * 32, 31).sum(), whole);
+    if (at.run) whole = op(Earlier<A, Op>(at.words, at.runs + at.run - 1, 1).sum(), whole);
+    if (leads) Left<A>::leave(at.words, at.runs + at.run, whole);
 }
 
 // What is before a tile, where any is, for all lanes of a warp.
-template<class A, class Op> __device__ inline A sum_before(const uint64* words, const Place& at) {
+template<class A, class Op> __device__ inline A sum_before(const Place<A>& at) {
     A before{};
     bool any = false;
-    Earlier<A, Op> tiles(words, at.group * 32, at.tile % 32);
-    Earlier<A, Op> groups(words, at.groups + at.run * 32, at.group % 32);
-    Earlier<A, Op> runs(words, at.runs + at.run - 1, at.run ? 1 : 0);
+    Earlier<A, Op> tiles(at.words, at.group * 32, at.tile % 32);
+    Earlier<A, Op> groups(at.words, at.groups + at.run * 32, at.group % 32);
+    Earlier<A, Op> runs(at.words, at.runs + at.run - 1, at.run ? 1 : 0);
     auto add = [&](Earlier<A, Op>& earlier) {
         if (earlier.count == 0) return;
         A sum = earlier.sum();
@@ -266,51 +254,84 @@ template<class A, class Op> __device__ inline A sum_before(const uint64* words, 
     return before;
 }
 
-// The first `ahead` turns sum tiles up; then every other one does, and the others scan. Only turns
-// that sum up are waited for, and those wait for lower ones of their kind alone.
+// A block loads a tile, leaves its sum, and writes it HELD_TURNS tiles later, while the next one is
+// on its way from memory. A turn is taken right before its tile is loaded, since others soon wait
+// for it.
+//
+// INVARIANT: the lowest turn whose sum is not left waits for nothing, however few blocks run. Sums
+// alone are waited for, those of lower turns, and a block leaves its own before it waits.
 template<class T, class R, class A, class Op> __device__ inline void scan_tiles(const Scan& args) {
-    using Mine = Tile<T, R, A, Op>;
-    constexpr int warps = SCAN_BLOCK / 32;
-    __shared__ alignas(16) unsigned char bytes[(warps + 1) * sizeof(A)];
-    wait_for_dependencies();
+    constexpr int N = items_of<T, R>, VECTORS = HELD_BYTES / int(N * sizeof(A));
+    constexpr int warps = SCAN_BLOCK / 32, SLOTS = HELD_TURNS + 2;
+    using Mine = Tile<T, R, A, Op, VECTORS>;
+    __shared__ alignas(16) unsigned char ring[HELD_TURNS * HELD_BYTES * SCAN_BLOCK];
+    __shared__ alignas(16) unsigned char bytes[(SLOTS * warps + 1) * sizeof(A)];
+    __shared__ uint32 upcoming;
+    wait_for_dependencies(args);
     launch_dependents();
-    A* partial = reinterpret_cast<A*>(bytes);
+    auto* held = reinterpret_cast<Items<A, N>*>(ring) + threadIdx.x;
+    A* partial = reinterpret_cast<A*>(bytes);       // a slot: of each warp
+    A* before = partial + SLOTS * warps;
     Op op;
     int warp = threadIdx.x / 32;
-    uint32 turn = take_turn(args.next), later = turn - args.ahead;
-    bool scans = turn >= args.ahead && later % 2;
-    if (turn >= args.ahead) turn = later / 2 + (scans ? 0 : args.ahead);
-    if (turn >= args.rows * args.tiles) return;         // there is nothing left to sum up
-    uint32 row = turn / args.tiles;
-    Place at(turn - row * args.tiles, args.tiles);
-    int64 sums = at.runs + (at.runs - at.groups + 31) / 32;
-    uint64* words = static_cast<uint64*>(args.sums) + row * sums * Left<A>::WORDS;
-    int64 first = (int64(at.tile) * warps + warp) * Mine::WARP, left = args.n - first;
-    const T* in = static_cast<const T*>(args.in) + row * args.n + first;
-    __builtin_assume(__isGlobal(in));
+    uint32 end = args.rows * args.tiles, turns[HELD_TURNS + 1] = {take_turn(args.next)};
     Mine mine;
-    mine.load(in, left, args.vector & VECTOR_IN);
-    if (scans && warp == 0) {
-        A before = sum_before<A, Op>(words, at);
-        if (threadIdx.x == 0) partial[warps] = before;
+    auto first_of = [&](const Place<A>& at) {
+        return (int64(at.tile) * warps + warp) * Mine::WARP;
+    };
+    auto load = [&](uint32 turn) {
+        Place<A> at(args, turn);
+        const T* in = static_cast<const T*>(args.in) + at.row * args.n + first_of(at);
+        __builtin_assume(__isGlobal(in));
+        mine.load(in, args.n - first_of(at), args.vector & VECTOR_IN);
+    };
+    if (turns[0] < end) load(turns[0]);
+    for (uint32 step = 0;; ++step) {
+        uint32 next = 0, turn = turns[0], earlier = turns[HELD_TURNS];
+        bool writes = step >= HELD_TURNS;
+        if (writes && earlier >= end) return;
+        if (threadIdx.x == 0) next = atomicAdd(args.next, 1);
+        A* sums = partial + step % SLOTS * warps;
+        A sum = mine.scan(Mine::WARP);
+        if (threadIdx.x % 32 == 0) sums[warp] = sum;
+        if (threadIdx.x == 0) upcoming = next;
+        Mine done;
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v) {
+            Items<A, N>& place = held[(step % HELD_TURNS * VECTORS + v) * SCAN_BLOCK];
+            if (writes) done.vectors[v] = place;
+            place = mine.vectors[v];
+        }
+        __syncthreads();
+        next = upcoming;
+        if (next < end) load(next);
+        if (warp == 0 && turn < end) {
+            A whole = sums[0];
+            for (int w = 1; w < warps; ++w) whole = op(whole, sums[w]);
+            leave_sums<A, Op>(Place<A>(args, turn), whole);
+        }
+        if (warp == 1 && writes) {
+            A sum = sum_before<A, Op>(Place<A>(args, earlier));
+            if (threadIdx.x % 32 == 0) *before = sum;
+        }
+        __syncthreads();
+        if (writes) {
+            Place<A> at(args, earlier);
+            R* out = static_cast<R*>(args.out) + at.row * args.out_row + args.initial;
+            __builtin_assume(__isGlobal(out));
+            if (args.initial && at.tile == 0 && threadIdx.x == 0) {
+                out[-1] = cast<R>(Op::template identity<A>());
+            }
+            const A* own = partial + (step - HELD_TURNS) % SLOTS * warps;
+            A below = at.tile ? *before : own[0];
+            for (int w = at.tile ? 0 : 1; w < warp; ++w) below = op(below, own[w]);
+            done.store(out + first_of(at), args.n - first_of(at), args.vector & VECTOR_OUT,
+                       at.tile > 0 || warp > 0, below);
+        }
+#pragma unroll
+        for (int i = HELD_TURNS; i > 0; --i) turns[i] = turns[i - 1];
+        turns[0] = next;
     }
-    A sum = scans ? mine.scan(Mine::WARP) : mine.total();
-    if (threadIdx.x % 32 == 0) partial[warp] = sum;
-    __syncthreads();
-    if (!scans) {
-        if (warp) return;
-        for (int w = 1; w < warps; ++w) sum = op(sum, partial[w]);
-        leave_sums<A, Op>(words, at, sum);
-        return;
-    }
-    R* out = static_cast<R*>(args.out) + row * args.out_row + args.initial;
-    __builtin_assume(__isGlobal(out));
-    if (args.initial && at.tile == 0 && threadIdx.x == 0) {
-        out[-1] = cast<R>(Op::template identity<A>());
-    }
-    A before = at.tile ? partial[warps] : partial[0];
-    for (int w = at.tile ? 0 : 1; w < warp; ++w) before = op(before, partial[w]);
-    mine.store(out + first, left, args.vector & VECTOR_OUT, at.tile > 0 || warp > 0, before);
 }
 
 // -- columns --------------------------------------------------------------------------------------
@@ -377,7 +398,7 @@ __device__ inline void scan_columns(const Scan& args) {
     constexpr int N = items_of<T, R>, ROWS = SCAN_VECTORS, WIDTH = 32 * N;
     static_assert(WIDTH <= SCAN_BLOCK, "a thread has one column of the sums");
     __shared__ alignas(16) unsigned char bytes[(SCAN_BLOCK / 32 + 1) * WIDTH * sizeof(A)];
-    wait_for_dependencies();
+    wait_for_dependencies(args);
     launch_dependents();
     A* partial = reinterpret_cast<A*>(bytes);       // of each warp's columns, then what is above
     Op op;
@@ -391,14 +412,14 @@ __device__ inline void scan_columns(const Scan& args) {
     __builtin_assume(__isGlobal(in));
     __builtin_assume(__isGlobal(out));
     auto span = [&](uint32 flag) {
-        bool vector = (args.vector & flag) && column + N <= args.inner;
-        return Span{column, 1, args.inner, vector};
+        int64 left = args.inner - column;
+        return Span{0, 1, uint32(left < N ? left : N), (args.vector & flag) && left >= N};
     };
     Items<T, N> items[ROWS] = {};
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
         if (first + r < args.n && column < args.inner) {
-            items[r] = load_items<N>(in + (first + r) * args.inner, 1, span(VECTOR_IN));
+            items[r] = load_items<N>(in + (first + r) * args.inner + column, 1, span(VECTOR_IN));
         }
     }
     A sums[ROWS][N];
@@ -441,7 +462,7 @@ __device__ inline void scan_columns(const Scan& args) {
             A item = r < 0 ? Op::template identity<A>() : sums[r < 0 ? 0 : r][k];
             results.item[k] = cast<R>(r >= 0 && (tile || warp) ? op(before[k], item) : item);
         }
-        store_items<N>(out + (first + r) * args.inner, 1, span(VECTOR_OUT), results);
+        store_items<N>(out + (first + r) * args.inner + column, 1, span(VECTOR_OUT), results);
     }
 }
 
@@ -453,7 +474,7 @@ __device__ inline void scan_columns(const Scan& args) {
         cyrt::scan_rows<TYPE, OUTPUT, COMPUTE, cyrt::OP>(args);                              \
     }                                                                                        \
     extern "C" __global__ void                                                               \
-    __launch_bounds__(cyrt::SCAN_BLOCK, (cyrt::scan_blocks<TYPE, OUTPUT, COMPUTE>))          \
+    __launch_bounds__(cyrt::SCAN_BLOCK, cyrt::RESIDENT_BLOCKS)          \
     NAME##_tiles(const __grid_constant__ cyrt::Scan args) {                                  \
         cyrt::scan_tiles<TYPE, OUTPUT, COMPUTE, cyrt::OP>(args);                             \
     }                                                                                        \

@@ -48,7 +48,7 @@ __device__ inline int64 find_place(const Search& args, const SortKey<U>& order, 
 }
 
 template<class U, bool CONTAINS> __device__ inline void search(const Search& args) {
-    wait_for_dependencies();
+    wait_for_dependencies(args);
     launch_dependents();
     SortKey<U> order(args.order);
     const U* values = static_cast<const U*>(args.values);

@@ -40,7 +40,7 @@ struct alignas(16) Sort {
 // blockDim is (threads of a row, a power of two; rows).
 template<class U, bool ARG> __device__ inline void sort_counting(const Sort& args) {
     __shared__ U keys[256];
-    wait_for_dependencies();
+    wait_for_dependencies(args);
     launch_dependents();
     SortKey<U> order(args.order);
     uint32 i = threadIdx.x, n = args.n;
@@ -171,7 +171,7 @@ template<class U, bool ARG> __device__ inline void sort_block(const Sort& args) 
     constexpr int ITEMS = sort_items<U>, WIDTH = larger(sizeof(U), ARG ? sizeof(uint16) : 1);
     __shared__ Scratch scratch;
     __shared__ alignas(8) unsigned char shared[sort_tile<U> * WIDTH];
-    wait_for_dependencies();
+    wait_for_dependencies(args);
     launch_dependents();
     SortKey<U> order(args.order);
     int n = args.n, items = (n + blockDim.x - 1) / blockDim.x;
@@ -215,7 +215,7 @@ template<class U, bool ARG> __device__ inline void sort_block(const Sort& args) 
 template<class U> __device__ inline void sort_histogram(const Sort& args) {
     constexpr int PASSES = sizeof(U), COPIES = PASSES < 8 ? 4 : 2;
     __shared__ uint32 bins[COPIES][PASSES][DIGITS];
-    wait_for_dependencies();
+    wait_for_dependencies(args);
     launch_dependents();
     for (int i = threadIdx.x; i < COPIES * PASSES * DIGITS; i += blockDim.x) bins[0][0][i] = 0;
     int64 words = int64(args.rows) * args.tiles * DIGITS;
@@ -293,7 +293,7 @@ template<class U, bool ARG> __device__ inline void sort_sweep(const Sort& args) 
     __shared__ Scratch scratch;
     __shared__ alignas(8) unsigned char shared[TILE * WIDTH];
     __shared__ int64 starts[DIGITS];    // where the tile's first of a digit goes, less its place
-    wait_for_dependencies();
+    wait_for_dependencies(args);
     launch_dependents();
     SortKey<U> order(args.order);
     uint32 pass = args.pass, d = threadIdx.x;

@@ -43,7 +43,7 @@ template<class T, int V> __device__ inline void transpose(const Transpose& args)
     constexpr int ROW = 32 * V, SIDE = sizeof(T) <= 4 && ROW < 64 ? 64 : ROW;
     constexpr int COLUMNS = SIDE / ROW, WORDS = SIDE / TILE_ROWS * COLUMNS;
     __shared__ T tile[SIDE][SIDE + 1];
-    wait_for_dependencies();
+    wait_for_dependencies(args);
     launch_dependents();
     auto [in, out, first_in, first_out] = locate<T>(args, SIDE);
     __builtin_assume(__isGlobal(out));
@@ -107,7 +107,7 @@ template<class T> __device__ inline void transpose_pairs(const Transpose& args) 
     static_assert(sizeof(T) == 2, "two make a word");
     constexpr int SIDE = 64, PAIRS = SIDE / 2 / TILE_ROWS;
     __shared__ uint32 tile[2][32][33];      // of the output's even rows, and of its odd ones
-    wait_for_dependencies();
+    wait_for_dependencies(args);
     launch_dependents();
     auto [in, out, first_in, first_out] = locate<T>(args, SIDE);
     __builtin_assume(__isGlobal(out));

@@ -21,7 +21,7 @@ def test_a_loop_keeps_two_blocks_of_a_large_array():
     cyrt.synchronize()
     after = cyrt.memory_stats()
     assert after["in_use"] == before["in_use"]
-    assert after["in_use"] + after["cached"] <= before["in_use"] + 4 * LARGE
+    assert after["cached"] <= before["cached"] + 4 * LARGE      # before: slabs still in use
     assert x[::LARGE // 4].tolist() == [40] * 4
 
 

@@ -191,6 +191,7 @@ def test_numbers():
         assert type(x.item()) is type(x.tolist()) is type(value)
         assert bool(x) is bool(value)
         assert complex(x) == value
+    assert cyrt.full(1, -(10**400), dtype="complex64").item() == -np.inf
     assert (int(cyrt.asarray(2.5)), float(cyrt.asarray([3]))) == (2, 3.0)
     assert list(range(3))[cyrt.asarray(1)] == 1
     x = cyrt.asarray(numbered((2, 3)))
@@ -215,6 +216,11 @@ def test_numbers():
     (lambda x: x @ x.numpy().T, TypeError, r"got numpy\.ndarray; cyrt\.asarray"),
     (lambda x: x + "a", TypeError, "unsupported operand"),
     (lambda x: x.astype("float8"), TypeError, "'float8' is no element type"),
+    (lambda x: cyrt.astype(None, "int8"), TypeError, "astype: x: expected .*NoneType"),
+    (lambda x: cyrt.copy(None), TypeError, "copy: x: expected .*NoneType"),
+    (lambda x: cyrt.to_device(None, 0), TypeError, "to_device: x: expected .*NoneType"),
+    (lambda x: x.fill(np.datetime64("2020-01-01")), TypeError, "expected a number, got date"),
+    (lambda x: (x > 0).fill(np.str_("a")), TypeError, "expected a number, got str"),
 ])
 def test_refused(call, error, text):
     with pytest.raises(error, match=text):
@@ -342,6 +348,7 @@ def test_arange_at_the_edges(args, dtype, wanted):
     (lambda: cyrt.arange(300, dtype="uint8"), OverflowError, "299 is out of range of uint8"),
     (lambda: cyrt.arange(-5, 0, dtype="uint8"), OverflowError, "-5 is out of range of uint8"),
     (lambda: cyrt.arange("3"), TypeError, "stop: expected a number, got str"),
+    (lambda: cyrt.arange(np.datetime64("2020-01-01")), TypeError, "a number, got datetime64"),
     (lambda: cyrt.arange(np.complex64(1)), TypeError, "expected real numbers"),
     (lambda: cyrt.arange(2, dtype=bool), TypeError, "bool"),
     (lambda: cyrt.full(2, "a"), TypeError, "fill_value: expected a number, got str"),

@@ -243,7 +243,10 @@ cdef class CommandEncoder(Recorder):
 
     @contextmanager
     def concurrent(self):
-        """Inside, operations are not ordered among themselves; what follows waits for all.
+        """Inside, kernels are not ordered among themselves; what follows waits for all.
+
+        By the memory they use, operations of arrays are ordered after earlier ones, and kernels
+        after these. What a kernel inside writes is there behind the block.
 
         Raises
         ------

@@ -187,7 +187,9 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
         recordings.add_barrier(recording)
         self.joined = False
     node = recordings.append(recording, operation)
-    if recording.group < 0:         # those of a group do not see each other
+    # Those of a group do not see each other, but for operations of arrays.
+    if recording.group < 0 or operation.kind == KERNEL \
+            and (<LoadedFunction>operation.owner).ordered:
         hazards.note(uses, num_uses, node)
     state.pending = True
     state.idle = False

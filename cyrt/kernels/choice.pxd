@@ -12,6 +12,7 @@ from cyrt.kernels.entries cimport Entry, Operand
 cdef enum:
     PARAM_BYTES = 512
     SMALL = 1 << 20         # vectors that the ALIGNED kernel takes at most
+    VALUE = 4               # flag of kernels_cu/elementwise.cu: the first input is a number
 
 # Kernels of an elementwise family, and of the tiled transpose, in the order of Row.kernels.
 cdef enum Variant:
@@ -32,7 +33,7 @@ cdef struct Choice:
 cdef bint choose_dense(Choice* choice, const Operand* operands, const long long* offsets,
                        long long n, unsigned int broadcast) noexcept
 # The geometry and the variant of n elements in whole vectors, all aligned; the parameters are the
-# inputs' addresses, the output's, n over the vector's elements.
+# inputs' addresses, the output's, n over the elements of a vector, and flags.
 cdef void choose_aligned(Choice* choice, long long n) noexcept
 # Whether the entry has a kernel for that.
 cdef inline bint takes_aligned(const Entry* entry, long long n) noexcept:

@@ -5,6 +5,7 @@ from libc.string cimport memset
 
 from cyrt.kernels.space cimport MAX_OUTER, Divider, Space, divider
 from cyrt.kernels.entries cimport Entry, Operand
+from cyrt.kernels.launch cimport power_of_two, set_geometry
 
 cdef enum:
     BLOCK = 256             # threads, at most
@@ -13,7 +14,6 @@ cdef enum:
     MAX_COUNT = 0x7fffffff  # blocks of a grid, and what a Divider divides
     VECTOR = 1              # flags of kernels_cu/elementwise.cu; of the first input:
     BROADCAST = 2
-    VALUE = 4
     TILE_ROWS = 8           # as in kernels_cu/transpose.cu
     SIDE = 64               # of a tile, for elements of up to 4 bytes
     WARP = 32
@@ -29,28 +29,10 @@ cdef struct TransposeTail:
     unsigned int size_in, size_out, num_batch
 
 
-cdef inline unsigned int power_of_two(unsigned long long n, unsigned int least,
-                                      unsigned int most) noexcept:
-    """The smallest that covers n, within limits that are powers of two."""
-    while least < n and least < most:
-        least *= 2
-    return least
-
-
-cdef inline void shape(Geometry* geometry, unsigned long long grid, unsigned int x,
-                       unsigned int y) noexcept:
-    geometry.grid[0] = <unsigned int>grid
-    geometry.grid[1] = geometry.grid[2] = 1
-    geometry.block[0] = x
-    geometry.block[1] = y
-    geometry.block[2] = 1
-    geometry.smem = 0
-
-
 cdef bint cover(Choice* choice, unsigned long long n, unsigned int steps) noexcept:
     cdef unsigned long long threads = (n + choice.entry.items - 1) >> choice.entry.shift
     cdef unsigned long long blocks = (threads + BLOCK * steps - 1) // (BLOCK * steps)
-    shape(&choice.geometry, blocks, power_of_two(threads, WARP, BLOCK), 1)
+    set_geometry(&choice.geometry, blocks, power_of_two(threads, WARP, BLOCK), 1)
     return blocks <= MAX_COUNT
 
 
@@ -86,7 +68,8 @@ cdef inline bint vectors(const Choice* choice, int operand) noexcept:
 cdef void choose_aligned(Choice* choice, long long n) noexcept:
     cdef unsigned long long threads = n >> choice.entry.shift
     choice.variant = ALIGNED
-    shape(&choice.geometry, (threads + BLOCK - 1) // BLOCK, power_of_two(threads, WARP, BLOCK), 1)
+    set_geometry(&choice.geometry, (threads + BLOCK - 1) // BLOCK,
+                 power_of_two(threads, WARP, BLOCK), 1)
 
 
 cdef bint choose_dense(Choice* choice, const Operand* operands, const long long* offsets,
@@ -102,11 +85,13 @@ cdef bint choose_dense(Choice* choice, const Operand* operands, const long long*
             flags |= <unsigned int>BROADCAST << 2 * (i - 1)
         elif operands[i].buffer != NULL:
             aligned = aligned and vectors(choice, i)
-    if aligned and flags == 0 and takes_aligned(choice.entry, n):
+    # A number of up to 8 bytes has room for an address.
+    if aligned and broadcast == 0 and takes_aligned(choice.entry, n) \
+            and (flags == 0 or inputs == 2 and choice.entry.itemsizes[1] <= 8):
         words = <unsigned long long*>choice.params
         for i in range(1, inputs + 1):
             words[i] = words[2 * i]
-        words[inputs + 1] = n >> choice.entry.shift
+        words[inputs + 1] = n >> choice.entry.shift | <unsigned long long>flags << 32
         words[inputs + 2] = 0
         choose_aligned(choice, n)
         return True
@@ -163,7 +148,7 @@ cdef bint choose_strided(Choice* choice, const Operand* operands, const Space* s
     counts.inner = <unsigned int>inner
     counts.flags = flags | (VECTOR if aligned else 0)
     counts.chunks = divider(<unsigned int>chunks)
-    shape(&choice.geometry, blocks, x, y)
+    set_geometry(&choice.geometry, blocks, x, y)
     return blocks <= MAX_COUNT
 
 
@@ -214,5 +199,5 @@ cdef bint choose_tiled(Choice* choice, const Operand* operands, const Space* spa
     tail.num_batch = batch
     if tiles_in * tiles_out > MAX_COUNT // blocks:
         return False
-    shape(&choice.geometry, blocks * tiles_in * tiles_out, WARP, TILE_ROWS)
+    set_geometry(&choice.geometry, blocks * tiles_in * tiles_out, WARP, TILE_ROWS)
     return True

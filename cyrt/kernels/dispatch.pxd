@@ -25,6 +25,10 @@ cdef int record_arange(Recorder encoder, int dtype, const Operand* operands,
 # operations, made short. n is the number of elements; the inputs' blocks are living ones.
 cdef int record_contiguous(StreamState* stream, int op, int dtype, Memory out, Memory a,
                            Block* a_block, PyObject* b, Block* b_block, long long n) except -1
+# The same of an input and a number beside it: on its left, or on its right.
+cdef int record_with_number(StreamState* stream, int op, int dtype, Memory out, Memory a,
+                            Block* a_block, const unsigned long long* number, bint left,
+                            long long n) except -1
 # As record_elementwise and record_arange; with `explained` the encoder may be None.
 cdef int perform(Recorder encoder, int ordinal, int op, int dtype, const Operand* operands,
                  int ndim, const long long* shape, Explained explained) except -1

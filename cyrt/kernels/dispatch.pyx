@@ -8,7 +8,7 @@ from cyrt.graph.hazards cimport Use
 from cyrt.graph.recorder cimport Recorder, encoder_of, record_kernel
 from cyrt.kernels import catalogue
 from cyrt.kernels.choice cimport (
-    ALIGNED, Choice, choose_aligned, choose_dense, choose_strided, choose_tiled, cover,
+    ALIGNED, VALUE, Choice, choose_aligned, choose_dense, choose_strided, choose_tiled, cover,
     takes_aligned,
 )
 from cyrt.kernels.row import BY_SIZE
@@ -105,6 +105,39 @@ cdef int record_contiguous(StreamState* stream, int op, int dtype, Memory out, M
     encoder = encoder_of(stream)
     return record_kernel(encoder, <LoadedFunction>entry.functions[<int>ALIGNED], &choice.geometry,
                          choice.params, uses, inputs + 1, None, False, 0, NULL)
+
+
+cdef int record_with_number(StreamState* stream, int op, int dtype, Memory out, Memory a,
+                            Block* a_block, const unsigned long long* number, bint left,
+                            long long n) except -1:
+    cdef Entry* entry = entry_of(stream.ordinal, op, dtype)
+    cdef Use[2] uses
+    cdef Choice choice
+    cdef Operand[3] operands
+    cdef unsigned long long* words = <unsigned long long*>choice.params
+    if n == 0:
+        return 0
+    uses[0].block = a_block
+    uses[1].block = live_block(out)
+    if entry.itemsizes[1] > 8 or not takes_aligned(entry, n) \
+            or a.address & (entry.items * entry.itemsizes[1] - 1) \
+            or out.address & (entry.items * entry.itemsizes[0] - 1) \
+            or not (is_own(uses[0].block, stream.ordinal)
+                    and is_own(uses[1].block, stream.ordinal)):
+        operands[0] = Operand(<PyObject*>out, out.address, NULL, [0, 0])
+        operands[2 if left else 1] = Operand(<PyObject*>a, a.address, NULL, [0, 0])
+        operands[1 if left else 2] = Operand(NULL, 0, NULL, [number[0], number[1]])
+        return record_elementwise(encoder_of(stream), op, dtype, operands, 1, &n)
+    words[left] = a.address
+    words[not left] = number[0]
+    words[2] = out.address
+    words[3] = n >> entry.shift | <unsigned long long>(VALUE if left else VALUE << 2) << 32
+    choice.entry = entry
+    choose_aligned(&choice, n)
+    uses[0].write = False
+    uses[1].write = True
+    return record_kernel(encoder_of(stream), <LoadedFunction>entry.functions[<int>ALIGNED],
+                         &choice.geometry, choice.params, uses, 2, None, False, 0, NULL)
 
 
 cdef int record_slowly(StreamState* stream, int op, int dtype, Memory out, Memory a, PyObject* b,

@@ -69,6 +69,7 @@ cdef Entry* load_entry(int ordinal, int op, int dtype) except NULL:
         set_layout(function, [(0, nbytes)])
         # It is the loaded image that qualifies: compiled for 9.0 or above.
         function.programmatic = programmatic and function.binary_version >= 90
+        function.ordered = True         # an operation may be several kernels
     if tables[ordinal] == NULL:
         tables[ordinal] = <Entry*>calloc(len(catalogue.OPS) * num_dtypes, sizeof(Entry))
         if tables[ordinal] == NULL:
@@ -120,7 +121,7 @@ cdef int record_entry(Recorder encoder, const Entry* entry, int variant, const G
         if block.ordinal != encoder.state.ordinal and block.kind != PINNED_MEMORY \
                 and block.kind != MANAGED_MEMORY:
             raise ValueError(f"a Buffer is of device {block.ordinal}, the operation runs on "
-                             f"device {encoder.state.ordinal}")
+                             f"device {encoder.state.ordinal}; to_device() moves arrays")
         if is_outside(block):
             foreign = [buffer] if foreign is None else foreign + [buffer]
         uses[num_uses].block = block

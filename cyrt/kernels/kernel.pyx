@@ -124,7 +124,8 @@ cdef class Kernel:
         Programmatic dependent launch: the kernel may start while the one it depends on still
         runs. It executes ``griddepcontrol.wait`` (``cudaGridDependencySynchronize()``) in every
         thread before it touches global memory. Needs compute capability 9.0; has no effect below,
-        and with ``CYRT_PDL=0``.
+        and with ``CYRT_PDL=0``. A branch on a parameter before it has the parameters fetched while
+        the kernel waits: 0.07 of 0.70 µs on an H200.
 
     Raises
     ------

@@ -6,6 +6,8 @@ cdef enum:
     MAX_BLOCKS = 0x7fffffff     # of a grid
 
 
+cdef int multiprocessors_of(int ordinal) except -1
+
 cdef inline void set_geometry(Geometry* geometry, unsigned long long blocks, unsigned int x,
                               unsigned int y) noexcept:
     geometry.grid[0] = <unsigned int>blocks

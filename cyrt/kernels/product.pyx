@@ -5,7 +5,6 @@ from cpython.object cimport PyObject
 from libc.string cimport memset
 
 from cyrt.driver.cuda cimport CUdeviceptr
-from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.dtypes import DTYPES
 from cyrt.graph.recorder cimport Recorder
 from cyrt.graph.recording cimport Geometry
@@ -15,7 +14,7 @@ from cyrt.kernels.space cimport MAX_NDIM, MAX_OUTER, Divider, Space, divider, si
 from cyrt.kernels.entries cimport (
     Entry, Explained, Operand, dtype_code, entry_of, op_code, record_entry,
 )
-from cyrt.runtime.device cimport Device
+from cyrt.kernels.launch cimport multiprocessors_of, power_of_two
 from cyrt.runtime.memory cimport Memory
 from cyrt.runtime.pool cimport allocate
 
@@ -93,13 +92,12 @@ cdef struct Problem:
     long long m, n, k
     long long a_m, a_k, b_k, b_n
     bint conjugate              # a
-    int ordinal
+    int multiprocessors         # of the device
     int itemsize, sum_size      # bytes of an element, and of what is summed in
 
 cdef int MATMUL = op_code("matmul")
 cdef int COPY = op_code("copy")
 cdef int[64] served             # the element type whose kernels serve one; -1: none
-cdef int[MAX_DEVICES] multiprocessors
 
 for _each in DTYPES:
     served[<int>_each.code] = dtype_code(SERVED[_each.name]) if _each.name in SERVED else -1
@@ -126,10 +124,8 @@ cdef int record_product(Recorder encoder, int ordinal, int dtype, const Operand*
         fill[0].buffer = operands[0].buffer
         fill[0].address = operands[0].address
         return perform(encoder, ordinal, COPY, dtype, fill, 1, &count, explained)
-    if multiprocessors[ordinal] == 0:
-        multiprocessors[ordinal] = Device(ordinal).multiprocessors
     p.entry = entry_of(ordinal, MATMUL, served[dtype])
-    p.ordinal = ordinal
+    p.multiprocessors = multiprocessors_of(ordinal)
     p.itemsize = p.entry.itemsizes[0]
     p.sum_size = max(4, p.itemsize)
     for d in range(3):
@@ -220,7 +216,7 @@ cdef int record_tiles(Recorder encoder, Problem* p, Explained explained) except 
     for d in range(p.batch.ndim):
         batches *= p.batch.shape[d]
     if min(p.m, p.n) <= side // 2 or batches * ceil_div(p.m, side) * ceil_div(p.n, side) < (
-            multiprocessors[p.ordinal] * 3 // 4):
+            p.multiprocessors * 3 // 4):
         variant, side = SMALL, SMALL_SIDE
     memset(&params, 0, sizeof(params))
     args.a, args.b, args.out = (p.operands[1].address, p.operands[2].address,
@@ -234,7 +230,7 @@ cdef int record_tiles(Recorder encoder, Problem* p, Explained explained) except 
     args.tiles_m = divider(<unsigned int>ceil_div(p.m, side))
     args.tiles_n = divider(<unsigned int>ceil_div(p.n, side))
     tiles = batches * args.tiles_m.size * args.tiles_n.size
-    parts = min(WAVES * multiprocessors[p.ordinal] // tiles, p.k // PART_DEPTH)
+    parts = min(WAVES * p.multiprocessors // tiles, p.k // PART_DEPTH)
     if parts < 2 or variant == LARGE:
         parts = 1
     args.depth = <unsigned int>(ceil_div(ceil_div(p.k, parts), PART_UNIT) * PART_UNIT)
@@ -303,18 +299,18 @@ cdef int record_dots(Recorder encoder, Problem* p, Explained explained) except -
 cdef long long choose_rows(const Problem* p, const Space* space, long long rows, Dot* args,
                            Geometry* geometry) noexcept:
     """Threads of a row side by side; returns the number of parts."""
-    cdef long long items = 1, vectors, filling = FILLING * multiprocessors[p.ordinal]
+    cdef long long items = 1, vectors, filling = FILLING * p.multiprocessors
     cdef unsigned int x, y
     if p.a_k == 1 and p.b_k == 1 and p.k % p.entry.items == 0 \
             and is_aligned(p, 1, space, 0, 0) and is_aligned(p, 2, space, 0, 0):
         items = p.entry.items
         args.flags |= VECTOR
     vectors = ceil_div(p.k, items)
-    x = power_of_two(ceil_div(vectors, AHEAD), WARP)
+    x = power_of_two(ceil_div(vectors, AHEAD), 1, WARP)
     while x * AHEAD < vectors and x < BLOCK and rows * x < filling:
         x *= 2
-    y = max(power_of_two(rows, BLOCK // x), WARP // x)
-    while x * y > SMALL_BLOCK and ceil_div(rows, y) < multiprocessors[p.ordinal] and y > 1:
+    y = max(power_of_two(rows, 1, BLOCK // x), WARP // x)
+    while x * y > SMALL_BLOCK and ceil_div(rows, y) < p.multiprocessors and y > 1:
         y //= 2
     args.num_outer = set_outer(&args.outer, space, 0)
     args.rows, args.columns = <unsigned int>rows, 1
@@ -337,16 +333,16 @@ cdef long long choose_columns(const Problem* p, const Space* space, Dot* args,
         items = p.entry.items
         args.flags |= VECTOR
     vectors = ceil_div(columns, items)
-    x = power_of_two(vectors, WARP)
+    x = power_of_two(vectors, 1, WARP)
     y = BLOCK // x
     if p.k < SPLIT_COLUMNS:
-        while rows * ceil_div(vectors, x) < multiprocessors[p.ordinal] \
+        while rows * ceil_div(vectors, x) < p.multiprocessors \
                 and x * items * p.itemsize > SECTOR:
             x //= 2
         y = BLOCK // x
-        if rows * ceil_div(vectors, x) < multiprocessors[p.ordinal]:
+        if rows * ceil_div(vectors, x) < p.multiprocessors:
             y = LARGEST_BLOCK // x
-    y = max(power_of_two(ceil_div(p.k, AHEAD), y), WARP // x)
+    y = max(power_of_two(ceil_div(p.k, AHEAD), 1, y), WARP // x, items)     # a thread a column
     args.a_column, args.b_column = space.strides[0][1], b_column
     args.num_outer = set_outer(&args.outer, space, 1)
     args.rows, args.columns = <unsigned int>rows, <unsigned int>columns
@@ -358,7 +354,7 @@ cdef long long choose_columns(const Problem* p, const Space* space, Dot* args,
 cdef long long split(const Problem* p, Dot* args, const Geometry* geometry, long long least,
                      long long unit) noexcept:
     """Into parts of at least so many elements, of whole units, where blocks are few."""
-    cdef long long parts = min(WAVES * multiprocessors[p.ordinal] // geometry.grid[0],
+    cdef long long parts = min(WAVES * p.multiprocessors // geometry.grid[0],
                                p.k // least)
     args.depth = p.k if parts < 2 else ceil_div(ceil_div(p.k, parts), unit) * unit
     return ceil_div(p.k, args.depth)
@@ -392,9 +388,9 @@ cdef int record_parts(Recorder encoder, const Problem* p, int variant, const Geo
     memset(&summing, 0, sizeof(summing))
     summing.parts.source, summing.parts.out = out[0], p.operands[0].address
     summing.parts.n, summing.parts.count = count, <unsigned int>parts
-    x = power_of_two(count, WARP)
+    x = power_of_two(count, 1, WARP)
     set_geometry(&grid, ceil_div(count, x), x,
-                 max(power_of_two(ceil_div(parts, AHEAD), BLOCK // x), WARP // x))
+                 max(power_of_two(ceil_div(parts, AHEAD), 1, BLOCK // x), WARP // x))
     operands[1] = operands[0]
     operands[0] = p.operands[0]
     return record_entry(encoder, p.entry, PARTS, &grid, summing.bytes, operands, 2, 1, explained)
@@ -405,14 +401,6 @@ cdef int record_parts(Recorder encoder, const Problem* p, int variant, const Geo
 
 cdef inline long long ceil_div(long long n, long long size) noexcept:
     return (n + size - 1) // size
-
-
-cdef inline unsigned int power_of_two(long long n, unsigned int most) noexcept:
-    """The smallest that covers n, at most `most`."""
-    cdef unsigned int result = 1
-    while result < n and result < most:
-        result *= 2
-    return result
 
 
 cdef inline bint is_aligned(const Problem* p, int operand, const Space* space, int first,

@@ -6,6 +6,7 @@ from libc.string cimport memset
 
 from cyrt.kernels.space cimport MAX_OUTER, Space, divider
 from cyrt.kernels.entries cimport Entry, Operand
+from cyrt.kernels.launch cimport power_of_two
 
 cdef enum:
     VECTORS = 1             # flags, and sizes of blocks, as in kernels_cu/reduce.cu
@@ -23,13 +24,6 @@ cdef enum:
     WORTH = 2               # times that many pay for a second launch; and parts, at least
     SECTOR = 32             # bytes that memory is read by
     MAX_COUNT = 0x7fffffff  # blocks of a grid, and what a Divider divides
-
-
-cdef inline long long power_of_two(long long n, long long least, long long most) noexcept:
-    """The smallest that covers n, within limits that are powers of two."""
-    while least < n and least < most:
-        least *= 2
-    return least
 
 
 cdef inline long long quotient(long long n, long long size) noexcept:

@@ -9,7 +9,8 @@ from cyrt.dtypes import DTYPES
 from cyrt.graph.recorder cimport Recorder
 from cyrt.graph.recording cimport Geometry
 from cyrt.kernels import catalogue
-from cyrt.kernels.launch cimport MAX_BLOCKS, ceiling, power_of_two, set_geometry
+from cyrt.kernels.launch cimport (
+    MAX_BLOCKS, ceiling, multiprocessors_of, power_of_two, set_geometry)
 from cyrt.kernels.row import BY_SIZE
 from cyrt.kernels.scratch cimport fill_zeros
 from cyrt.kernels.entries cimport Entry, Operand, dtype_code, entry_of, record_entry
@@ -24,7 +25,8 @@ cdef enum:
     WARPS = 8                   # of a block, as in scan.cu; below also
     VECTORS = 8                 # of a thread
     GROUP = 32
-    AHEAD = 132 * 64 << 10      # bytes of tiles summed up ahead: half of what an H200 works on
+    TILE_BYTES = 64 * 256       # of a tile of a row of many, in the compute type
+    RESIDENT_BLOCKS = 4         # of a multiprocessor, that take turns at them
     SUMS = 16                   # bytes that they are aligned to
     VECTOR_IN = 1
     VECTOR_OUT = 2
@@ -38,7 +40,7 @@ cdef struct Scan:
     unsigned int rows, tiles, initial, vector
     CUdeviceptr turn, sums
     long long inner
-    unsigned int strips, ahead
+    unsigned int strips
 
 
 cdef struct Compact:
@@ -55,6 +57,10 @@ cdef inline bint are_vectors(CUdeviceptr address, long long row, int items, int 
     return address & (items * size - 1) == 0 and row % items == 0
 
 
+cdef inline int compute_size(const Entry* entry) noexcept:
+    return max(4, entry.itemsizes[0])
+
+
 cdef int record_scan(Recorder encoder, int op, int dtype, const Operand* operands, long long rows,
                      long long n, long long inner, bint initial) except -1:
     cdef Operand[3] part
@@ -62,6 +68,7 @@ cdef int record_scan(Recorder encoder, int op, int dtype, const Operand* operand
     cdef Entry* entry = entry_of(encoder.state.ordinal, op, dtype)
     cdef long long most, done = 0, row, warp = 32 * entry.items
     cdef int size_out = entry.itemsizes[0], size_in = entry.itemsizes[1]
+    cdef int size = compute_size(entry)
     if rows == 0 or n + initial == 0 or inner == 0:
         return 0
     memset(&args, 0, sizeof(args))
@@ -70,8 +77,9 @@ cdef int record_scan(Recorder encoder, int op, int dtype, const Operand* operand
     args.initial = initial
     args.inner = inner
     if inner == 1:
-        args.tiles = <unsigned int>max(1, ceiling(n, WARPS * VECTORS * warp))
-        most = MAX_BLOCKS // 3 // args.tiles
+        if n > WARPS * VECTORS * warp:
+            args.tiles = <unsigned int>ceiling(n, TILE_BYTES // size)
+        most = MAX_BLOCKS // max(1, args.tiles)
     else:
         args.tiles = <unsigned int>max(1, ceiling(n, WARPS * VECTORS))
         args.strips = <unsigned int>ceiling(inner, warp)
@@ -125,11 +133,9 @@ cdef int record_tiles(Recorder encoder, Entry* entry, Scan* args, Operand* opera
     cdef Buffer scratch
     cdef long long groups = ceiling(args.tiles, GROUP), blocks = args.rows * <long long>args.tiles
     cdef long long words = args.tiles + groups + ceiling(groups, GROUP), zeros, nbytes
-    cdef int size = max(4, entry.itemsizes[0])      # of the compute type
+    cdef int size = compute_size(entry)
     if args.inner == 1:
-        args.ahead = <unsigned int>min(
-            blocks, max(1, AHEAD // (WARPS * VECTORS * 32 * entry.items * size)))
-        blocks = args.ahead + 2 * blocks
+        blocks = min(blocks, RESIDENT_BLOCKS * multiprocessors_of(encoder.state.ordinal))
         nbytes = zeros = SUMS + 2 * size * words * args.rows
     else:
         blocks *= args.strips

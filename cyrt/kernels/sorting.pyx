@@ -94,8 +94,8 @@ cdef int record_sort(Recorder encoder, int dtype, const Operand* operands, long 
     entry = entry_of(encoder.state.ordinal, SORT, key_type(dtype))
     if rows == 0 or n == 0:
         return 0
-    if n > 0xffffffff:
-        raise ValueError(f"sort: rows of at most {0xffffffff:,} elements can be sorted, got {n:,}")
+    if places and n > 0xffffffff:       # between passes a place is a uint32
+        raise ValueError(f"argsort: expected rows of at most {0xffffffff:,} elements, got {n:,}")
     size = entry.itemsizes[0]
     tile = THREADS * (8 if size == 8 else 16)
     args.n = n

@@ -36,6 +36,7 @@ def check_array(x: Any, name: str) -> Array:
     """An Array; TypeError names what was given instead."""
     if isinstance(x, Array):
         return x
-    advice = "; cyrt.asarray() copies it to the device" if hasattr(x, "__array__") else ""
+    advice = "; cyrt.asarray() copies it to the device" if (
+        hasattr(x, "__array__") or isinstance(x, (list, tuple))) else ""
     raise TypeError(
         f"{name}: expected an Array, got {type(x).__module__}.{type(x).__name__}{advice}")

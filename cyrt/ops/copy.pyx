@@ -12,6 +12,7 @@ from cyrt.kernels.entries cimport Operand, op_code
 from cyrt.ndarray cimport (
     Array, densed, device_of, itemsizes, new_array, overlaps, set_operand, shape_of,
 )
+from cyrt.ops.arguments import check_array
 from cyrt.ops.promotion cimport NUM_DTYPES, is_number, put_number
 from cyrt.runtime.device cimport ordinal_of
 from cyrt.runtime.memory cimport copy_memory
@@ -108,11 +109,15 @@ cdef int assign_value(Array target, object value) except -1:
         return assign_array(target, <Array>value)
     if is_number(value):
         return fill(target, value)
+    return assign_array(target, from_host(target, value))
+
+
+cdef Array from_host(Array target, object value):
+    """What is no Array, to be written into one; Python's numbers have no type of their own."""
     from cyrt.ops.creation import asarray
 
-    # Python's numbers have no type of their own.
     dtype = None if hasattr(value, "dtype") else DTYPES[target.code]
-    return assign_array(target, asarray(value, dtype=dtype, device=device_of(target)))
+    return asarray(value, dtype=dtype, device=device_of(target))
 
 
 cdef Array duplicate(Array x):
@@ -142,7 +147,7 @@ def copy(x, /):
     Array
         Of the same shape and type, in memory of its own.
     """
-    return duplicate(x)
+    return duplicate(check_array(x, "copy: x"))
 
 
 def astype(x, dtype, /, *, copy=True, device=None):
@@ -164,7 +169,7 @@ def astype(x, dtype, /, *, copy=True, device=None):
     Array
         Of x's shape.
     """
-    cdef Array array = x
+    cdef Array array = x if isinstance(x, Array) else check_array(x, "astype: x")
     cdef int code = _dtype(dtype).code
     if code != array.code:
         array = cast(array, code)
@@ -189,7 +194,7 @@ def to_device(x, device, /, *, stream=None):
     Array or numpy.ndarray
         x itself where it lies there; a NumPy array on the host.
     """
-    cdef Array array = x, target
+    cdef Array array = check_array(x, "to_device: x"), target
     if isinstance(device, str):
         if device != "cpu":
             raise ValueError(f"to_device: expected a cyrt.Device, an int or 'cpu', got {device!r}")

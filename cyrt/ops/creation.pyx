@@ -70,6 +70,16 @@ cdef int survey(object values, int depth, int* code, int* kind) except -1:
     return 0
 
 
+def sequence_beside(Array other not None, values):
+    """A sequence as an operand beside an array: its numbers are weak, as a lone one is."""
+    cdef int code = -1, kind = -1
+    survey(values, 0, &code, &kind)
+    code = other.code if code < 0 else code
+    if kind >= 0:
+        code = promote_number(code, NUMBERS[kind])
+    return asarray(values, DTYPES[code], device=device_of(other))
+
+
 cdef object from_numbers(object values, object target):
     """A NumPy array of numbers in nested sequences; arrays may be among them."""
     cdef int code = -1, kind = -1
@@ -150,7 +160,7 @@ cdef Array from_other(obj, bint copy):
     return array_over(memory, _dtype(name).code, ndim, dims, steps, first // itemsize)
 
 
-def asarray(obj, /, *, dtype=None, device=None, copy=None):
+def asarray(obj, /, dtype=None, *, device=None, copy=None):
     """An array of what is given.
 
     Parameters
@@ -257,7 +267,7 @@ cdef Array filled(Array x, value):
     return x
 
 
-def empty(shape, *, dtype=None, device=None):
+def empty(shape, dtype=None, *, device=None):
     """An array that holds anything.
 
     Parameters
@@ -271,17 +281,17 @@ def empty(shape, *, dtype=None, device=None):
     return make(shape, code_of(dtype, DEFAULTS["f"]), device)
 
 
-def zeros(shape, *, dtype=None, device=None):
+def zeros(shape, dtype=None, *, device=None):
     """An array of zeros; see :func:`cyrt.empty`."""
     return filled(make(shape, code_of(dtype, DEFAULTS["f"]), device), 0)
 
 
-def ones(shape, *, dtype=None, device=None):
+def ones(shape, dtype=None, *, device=None):
     """An array of ones; see :func:`cyrt.empty`."""
     return filled(make(shape, code_of(dtype, DEFAULTS["f"]), device), 1)
 
 
-def full(shape, fill_value, *, dtype=None, device=None):
+def full(shape, fill_value, dtype=None, *, device=None):
     """An array of one number; where dtype is left out its default type (bool, int64, float32,
     complex64), an Array's own; see :func:`cyrt.empty`."""
     cdef int code
@@ -293,28 +303,28 @@ def full(shape, fill_value, *, dtype=None, device=None):
     return filled(make(shape, code, device), value)
 
 
-def empty_like(x, /, *, dtype=None, device=None):
+def empty_like(x, /, dtype=None, *, device=None):
     """An array of x's shape, type and device that holds anything."""
     return make_like(x, dtype, device)
 
 
-def zeros_like(x, /, *, dtype=None, device=None):
+def zeros_like(x, /, dtype=None, *, device=None):
     """Zeros of x's shape, type and device."""
     return filled(make_like(x, dtype, device), 0)
 
 
-def ones_like(x, /, *, dtype=None, device=None):
+def ones_like(x, /, dtype=None, *, device=None):
     """Ones of x's shape, type and device."""
     return filled(make_like(x, dtype, device), 1)
 
 
-def full_like(x, /, fill_value, *, dtype=None, device=None):
+def full_like(x, /, fill_value, dtype=None, *, device=None):
     """One number in x's shape, type and on its device."""
     value = number_of(fill_value, "full_like", "fill_value")
     return filled(make_like(x, dtype, device), value)
 
 
-def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
+def arange(start, stop=None, step=1, dtype=None, *, device=None):
     """Evenly spaced numbers, from start up to and without stop.
 
     Parameters
@@ -393,7 +403,7 @@ cdef int advance(Array x, start, step) except -1:
     return 0
 
 
-def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, *, device=None):
     """Evenly spaced numbers over an interval, both ends exact.
 
     Parameters
@@ -407,11 +417,13 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
         The current device where left out.
     endpoint : bool
         Whether stop is the last of them; else it would be the next.
+    retstep : bool
+        Whether the distance between two of them is wanted, too.
 
     Returns
     -------
     Array
-        Of shape ``(num,)``.
+        Of shape ``(num,)``; with `retstep` a tuple of it and the distance, NaN where there is none.
     """
     cdef Array x, result
     cdef long long count
@@ -443,13 +455,16 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
         result = cast(x, found.code)
     if endpoint and count > 1:
         fill(view_of(result, result.code, 0, NULL, NULL, count - 1), ends[1])
-    return result
+    if not retstep:
+        return result
+    return result, step if count > (1 if endpoint else 0) else math.nan
 
 
 cdef object number_of(object value, str name, str argument):
     """A Python number, of an Array of no dimensions too."""
     if isinstance(value, Array) and (<Array>value).ndim_ == 0:
         return value.item()
-    if not is_number(value):
+    number = plain(value)
+    if not isinstance(number, (int, float, complex)):
         raise TypeError(f"{name}: {argument}: expected a number, got {type(value).__name__}")
-    return plain(value)
+    return number

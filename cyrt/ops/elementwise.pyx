@@ -13,10 +13,13 @@ from cyrt cimport operators
 from cyrt.dtypes import DTYPES
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.kernels import catalogue
-from cyrt.kernels.dispatch cimport record_contiguous, record_elementwise
+from cyrt.kernels.dispatch cimport (
+    record_contiguous, record_elementwise, record_with_number,
+)
 from cyrt.kernels.space cimport MAX_NDIM
 from cyrt.kernels.entries cimport Operand, op_code
 from cyrt.kernels.vectorcall cimport PyVectorcall_NARGS, Vectorcall, offer_vectorcall
+from cyrt.operators import functions
 from cyrt.ndarray cimport (
     Array, device_of, itemsizes, new_array_on, overlaps, set_operand, shape_of,
 )
@@ -239,6 +242,16 @@ cdef int side_of(int code, object number) except -2:
     return (value > 0) - (value < -1)
 
 
+cdef int is_beyond(int code, object value) except -2:
+    """Of an int -1 below all of an integer type, 1 above; 0 within it, and of all else."""
+    if (kinds[code] != c"i" and kinds[code] != c"u") or not is_number(value):
+        return 0
+    value = plain(value)
+    if not PyLong_Check(value) or PyBool_Check(value):
+        return 0
+    return side_of(code, value)
+
+
 cdef Array out_of_range(int op, Array x, object number, bint left, Array out):
     """What a comparison of integers with an int out of their range gives; None within it."""
     cdef int side
@@ -256,8 +269,24 @@ cdef Array out_of_range(int op, Array x, object number, bint left, Array out):
     return out
 
 
+cdef inline bint takes_number(int op, Array x, int code, Array out) noexcept:
+    """Whether an array and a number beside it need nothing but the operation."""
+    return x.dense and code == x.code and outputs[op][code] >= 0 and (
+        out is None or (out is x and outputs[op][code] == code))
+
+
+cdef Array with_number(int op, Array x, object number, bint left, Array out):
+    cdef Block* block = live_block(x)
+    cdef StreamState* stream = current_state(block.ordinal)
+    cdef unsigned long long[2] value
+    put_number(x.code, number, value)
+    if out is None:
+        out = new_array_on(stream, outputs[op][x.code], x.ndim_, x.dims)
+    record_with_number(stream, op, x.code, out, x, block, value, left, x.count)
+    return out
+
+
 cdef object binary(int op, object a, object b, Array out):
-    cdef Operand[3] raw
     cdef StreamState* stream
     cdef Array x, y, target
     cdef Block* x_block
@@ -294,18 +323,10 @@ cdef object binary(int op, object a, object b, Array out):
                 settled = out_of_range(op, x, b, False, out)
                 if settled is not None:
                     return settled
-            if x.dense and code == x.code and outputs[op][code] >= 0 and (
-                    out is None or (out is x and outputs[op][code] == code)):
-                stream = current_state(live_block(x).ordinal)
-                raw[2].buffer = NULL
-                put_number(code, b, raw[2].value)
-                target = out
-                if out is None:
-                    target = new_array_on(stream, outputs[op][code], x.ndim_, x.dims)
-                set_operand(&raw[0], target)
-                set_operand(&raw[1], x)
-                record_elementwise(encoder_of(stream), op, code, raw, 1, &x.count)
-                return target
+            if takes_number(op, x, code, out):
+                return with_number(op, x, b, False, out)
+        elif isinstance(b, (list, tuple)):
+            return binary(op, x, functions.sequence_beside(x, b), out)
         else:
             return foreign_operand(op, b)
     elif is_number(a):
@@ -314,6 +335,10 @@ cdef object binary(int op, object a, object b, Array out):
         settled = out_of_range(op, <Array>b, a, True, out)
         if settled is not None:
             return settled
+        if takes_number(op, <Array>b, code, out):
+            return with_number(op, <Array>b, a, True, out)
+    elif isinstance(a, (list, tuple)):
+        return binary(op, functions.sequence_beside(<Array>b, a), b, out)
     else:
         return foreign_operand(op, a)
     code = compute_type(op, code)
@@ -344,6 +369,9 @@ operators.apply_binary = apply_binary
 cdef class Elementwise:
     """A function of arrays, element by element; one for each operation of the catalogue.
 
+    Of numbers alone the result is a number: what NumPy's function of that name gives. A list or a
+    tuple beside an array is an array of weak numbers. `out` and `where` are NumPy's.
+
     Operands broadcast, and are cast to the type that :func:`cyrt.result_type` gives of them;
     Python and NumPy numbers are weak. An integer type that the operation has no kernel for is
     computed in float32.
@@ -372,10 +400,12 @@ cdef class Elementwise:
         self.name = name
         vars(self).update(__name__=name, __qualname__=name, __doc__=doc, __module__="cyrt")
 
-    def __call__(self, *operands, out=None):
-        if len(operands) != self.count:
+    def __call__(self, *operands, out=None, where=None):
+        if out is None and len(operands) == self.count + 1:
+            out = operands[self.count]
+        elif len(operands) != self.count:
             refuse_count(self, len(operands))
-        return evaluate(self, operands[0], operands[self.count - 1], out)
+        return evaluate(self, operands[0], operands[self.count - 1], out, where)
 
     def __getattr__(self, name):
         if name != "__signature__":
@@ -383,7 +413,8 @@ cdef class Elementwise:
         from inspect import Parameter, Signature
 
         return Signature([*(Parameter(each, Parameter.POSITIONAL_ONLY) for each in self.operands),
-                          Parameter("out", Parameter.KEYWORD_ONLY, default=None)])
+                          Parameter("out", Parameter.POSITIONAL_OR_KEYWORD, default=None),
+                          Parameter("where", Parameter.KEYWORD_ONLY, default=None)])
 
     def __repr__(self):
         return f"<function cyrt.{self.name}>"
@@ -396,15 +427,20 @@ cdef object call(object callee, PyObject** given, size_t flagged, PyObject* keyw
     """A function's call from the interpreter."""
     cdef Elementwise self = <Elementwise>callee
     cdef Py_ssize_t count = PyVectorcall_NARGS(flagged)
-    cdef object out = None
+    cdef object out = None, where = None
     if keywords != NULL:
         for i, name in enumerate(<tuple>keywords):
-            if name != "out":
+            if name == "out":
+                out = <object>given[count + i]
+            elif name == "where":
+                where = <object>given[count + i]
+            else:
                 raise TypeError(f"{self.name}() got an unexpected keyword argument {name!r}")
-            out = <object>given[count + i]
-    if count != self.count:
+    if count == self.count + 1 and out is None:
+        out = <object>given[self.count]
+    elif count != self.count:
         refuse_count(self, count)
-    return evaluate(self, <object>given[0], <object>given[count - 1], out)
+    return evaluate(self, <object>given[0], <object>given[self.count - 1], out, where)
 
 
 cdef Elementwise _first = Elementwise.__new__(Elementwise)
@@ -412,25 +448,59 @@ offer_vectorcall(_first, &_first.vectorcall)
 
 
 cdef int refuse_count(Elementwise function, Py_ssize_t count) except -1:
-    raise TypeError(f"{function.name}({', '.join(function.operands)}, /, *, out=None) takes "
-                    f"{function.count} positional arguments, got {count}")
+    raise TypeError(f"{function.name}({', '.join(function.operands)}, /, out=None) takes "
+                    f"{function.count} or {function.count + 1} positional arguments, got {count}")
 
 
-cdef object evaluate(Elementwise self, object a, object b, object out):
-    """`b` is the last operand, which may be the first, too."""
+cdef inline int check_out_type(str name, object out) except -1:
     if out is not None and not isinstance(out, Array):
-        raise TypeError(f"{self.name}: out: expected an Array, got {type(out).__name__}")
+        raise TypeError(f"{name}: out: expected an Array, got {type(out).__name__}")
+    return 0
+
+
+cdef object evaluate(Elementwise self, object a, object b, object out, object where):
+    """`b` is the last operand, which may be the first, too."""
+    if where is not None:
+        return put_where(self.name, where, evaluate(self, a, b, None, None), out)
+    check_out_type(self.name, out)
     if self.count == 1:
-        if not isinstance(a, Array):
-            refuse_argument(self.name, a)
-        return unary(self.op, <Array>a, <Array>out)
+        if isinstance(a, Array):
+            return unary(self.op, <Array>a, <Array>out)
+        return of_numbers(self.name, (a,), out)
     if isinstance(a, Array) or isinstance(b, Array):
         result = binary(self.op, a, b, <Array>out)
         if result is not NotImplemented:
             return result
-        if isinstance(a, Array):
-            a = b
-    return refuse_argument(self.name, a)
+        return refuse_operand(self.name, b if isinstance(a, Array) else a)
+    return of_numbers(self.name, (a, b), out)
+
+
+cdef object put_where(str name, object where, object result, object out):
+    """`out` with the result where a mask holds; without one all of it, elsewhere is anything."""
+    cdef Array x
+    if not isinstance(where, Array) or (<Array>where).code != BOOL:
+        raise TypeError(f"{name}: where: expected an Array of bool, got "
+                        f"{where.dtype if isinstance(where, Array) else type(where).__name__}")
+    if out is None:
+        return result
+    if not isinstance(result, Array):
+        refuse_argument(name, result)
+    x = result
+    check_out(name, out, x.code, x.ndim_, x.dims)
+    code = (<Array>out).code
+    return perform(WHERE, code, code, [where, x, out], [BOOL, code, code], out)
+
+
+cdef object of_numbers(str name, tuple operands, object out):
+    """What NumPy's function of the name gives of numbers."""
+    for each in operands:
+        if not is_number(each):
+            refuse_operand(name, each)
+    function = getattr(np, name, None)
+    if function is None or out is not None:
+        refuse_argument(name, operands[0])
+    with np.errstate(all="ignore"):
+        return function(*operands)
 
 
 cdef int refuse_argument(str name, object value) except -1:
@@ -439,30 +509,31 @@ cdef int refuse_argument(str name, object value) except -1:
     return refuse_operand(name, value)
 
 
-def where(condition, x1, x2, /):
+def where(condition, x1=None, x2=None, /):
     """Elements of x1 where the condition holds, of x2 elsewhere.
+
+    With the condition alone the indices at which it is not zero: see :func:`cyrt.nonzero`.
 
     Parameters
     ----------
     condition : Array
-        Of type bool.
+        Holds where it is not zero.
     x1, x2 : Array or number
+        Both left out: the result is that of :func:`cyrt.nonzero`.
 
     Returns
     -------
     Array
         Of the joint shape, and of the type that x1 and x2 promote to.
     """
-    cdef Array mask
     cdef int code
+    if x1 is None and x2 is None:
+        return functions.nonzero(condition)
     for each in (condition, x1, x2):
         if not (isinstance(each, Array) or is_number(each)):
             refuse_operand("where", each)
     if not isinstance(condition, Array):
         raise TypeError(f"where: condition: expected an Array, got {type(condition).__name__}")
-    mask = condition
-    if mask.code != BOOL:
-        raise TypeError(f"where: condition: expected an Array of bool, got {DTYPES[mask.code]}")
     code = joint_code(x1, x2)
     return perform(WHERE, code, code, [condition, x1, x2], [BOOL, code, code], None)
 
@@ -477,7 +548,7 @@ cdef int joint_code(object a, object b) except -1:
     return promote_number(code_of_number(plain(a)), plain(b))
 
 
-def clip(x, /, min=None, max=None, *, out=None):
+def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
     """Elements held between two bounds; the upper one wins where they cross.
 
     Parameters
@@ -485,31 +556,47 @@ def clip(x, /, min=None, max=None, *, out=None):
     x : Array
         Of a real type.
     min, max : Array or number, optional
-        No bound where left out.
+        No bound where left out, nor where an int is below or above all of x's integer type.
+    out : Array, optional
+        Takes the result, which may be cast within its kind; may be x.
+    a_min, a_max : Array or number, optional
+        NumPy's older names of the bounds.
 
     Returns
     -------
     Array
-        Of the joint shape; of x's type.
+        Of the joint shape; of x's type, integers with a real bound of the type both promote to.
     """
     cdef Array array
+    check_out_type("clip", out)
+    cdef int code
     if not isinstance(x, Array):
         refuse_argument("clip", x)
     array = x
+    if min is not None and a_min is not None or max is not None and a_max is not None:
+        raise ValueError("clip: a_min and a_max are other names of min and max: expected one of "
+                         "them")
+    min = a_min if min is None else min
+    max = a_max if max is None else max
+    code = array.code
+    if outputs[CLIP][code] < 0:
+        refuse_type(CLIP, code)
+    min = None if is_beyond(code, min) < 0 else min
+    max = None if is_beyond(code, max) > 0 else max
     bounds = [each for each in (min, max) if each is not None]
     for each in bounds:
         if isinstance(each, Array):
-            if kinds[(<Array>each).code] == c"f" and kinds[array.code] != c"f":
-                raise TypeError(f"clip: bounds of {DTYPES[(<Array>each).code]} for an array of "
-                                f"{DTYPES[array.code]}")
+            if kinds[(<Array>each).code] == c"c":
+                refuse_type(CLIP, (<Array>each).code)
         elif not is_number(each):
             refuse_operand("clip", each)
-    if outputs[CLIP][array.code] < 0:
-        refuse_type(CLIP, array.code)
+        if kinds[code] != c"f" and (kinds[(<Array>each).code] == c"f" if isinstance(each, Array)
+                                    else isinstance(plain(each), float)):
+            code = joint_code(array, each)
     if len(bounds) == 2:
         op = CLIP
     elif bounds:
         op = MAXIMUM if max is None else MINIMUM
     else:
         return unary(op_code("positive"), array, out)
-    return perform(op, array.code, array.code, [x, *bounds], [array.code] * (1 + len(bounds)), out)
+    return perform(op, code, code, [x, *bounds], [code] * (1 + len(bounds)), out)

@@ -19,9 +19,11 @@ _TEXT = """{summary}
 Parameters
 ----------
 {operands}
-    Of {kinds}.
+    Of {kinds}. Of numbers alone the result is NumPy's number.
 out : Array, optional
     Takes the result, which may be cast within its kind; may be an operand.
+where : Array, optional
+    Of bool: where `out` takes the result; it keeps its values elsewhere.
 
 Returns
 -------
@@ -55,7 +57,7 @@ def _function(name: str, operands: tuple[str, ...], summary: str, notes: str,
     return Elementwise(name, operands, _TEXT.format(
         summary=summary, kinds=_KINDS["".join(each for each in "biufc" if each in kinds)],
         operands=", ".join(operands) + (" : Array" if alone else
-                                        " : Array or number, at least one Array"),
+                                        " : Array, number or sequence of numbers"),
         shape="its shape" if alone else "the shape that both broadcast to", type=result,
         notes=" ".join(filter(None, (_STANDARD if standard else "", notes)))))
 

@@ -7,8 +7,9 @@ import numpy as np
 
 from cyrt.kernels.space cimport MAX_NDIM
 from cyrt.ndarray cimport Array, device_of, new_array, shape_of, view_of
+from cyrt.ops.arguments import check_array
 from cyrt.ops.copy cimport assign_array
-from cyrt.ops.creation import asarray
+from cyrt.ops.creation import asarray, sequence_beside
 from cyrt.ops.promotion cimport promote
 from cyrt.ops.shapes import atleast_1d, atleast_2d
 from cyrt.ops.shapes cimport array_of, axis_at, narrowed, reshaped, times
@@ -18,14 +19,30 @@ from cyrt.ops.take import take
 # -- joining ---------------------------------------------------------------------------------------
 
 
+cdef list coerced(list found, str name):
+    """Sequences among the arrays made arrays of weak numbers, on the device of the first array."""
+    first = next((each for each in found if isinstance(each, Array)), None)
+    return [check_array(each, name) if not isinstance(each, (list, tuple)) else
+            asarray(each) if first is None else sequence_beside(first, each) for each in found]
+
+
 cdef list arrays_of(object arrays, str name):
     """At least one array, all of one device."""
-    cdef list found = list(arrays)
+    cdef list found
+    try:
+        found = list(arrays)
+    except TypeError:
+        raise TypeError(f"{name}: expected a sequence of arrays, got {type(arrays).__name__}") \
+            from None
     if not found:
         raise ValueError(f"{name}: expected at least one array")
-    ordinal = device_of(array_of(found[0]))
     for each in found:
-        if device_of(array_of(each)) != ordinal:
+        if not isinstance(each, Array):
+            found = coerced(found, name)
+            break
+    ordinal = device_of(<Array>found[0])
+    for each in found:
+        if device_of(<Array>each) != ordinal:
             raise ValueError(f"{name}: arrays are on the devices {ordinal} and "
                              f"{device_of(<Array>each)}; to_device() moves arrays")
     return found
@@ -39,12 +56,12 @@ cdef int joint_code(list arrays) except -1:
     return code
 
 
-def concat(arrays, /, *, axis=0):
+def concat(arrays, /, axis=0):
     """Arrays one after the other along an axis.
 
     Parameters
     ----------
-    arrays : sequence of Array
+    arrays : sequence of Array or sequence of numbers
         Of equal shapes but along the axis.
     axis : int, optional
         None: the arrays are flattened first.
@@ -86,12 +103,12 @@ def concat(arrays, /, *, axis=0):
     return result
 
 
-def stack(arrays, /, *, axis=0):
+def stack(arrays, /, axis=0):
     """Arrays one after the other along a new axis.
 
     Parameters
     ----------
-    arrays : sequence of Array
+    arrays : sequence of Array or sequence of numbers
         Of one shape.
     axis : int
         Where the result has the new one.
@@ -134,13 +151,13 @@ def concatenate(arrays, /, axis=0):
 
 def hstack(arrays, /):
     """Arrays side by side: along the second axis, the first of arrays of one dimension."""
-    parts = [atleast_1d(each) for each in arrays]
-    return concat(parts, axis=0 if parts and parts[0].ndim == 1 else 1)
+    parts = [atleast_1d(each) for each in arrays_of(arrays, "hstack")]
+    return concat(parts, axis=0 if parts[0].ndim == 1 else 1)
 
 
 def vstack(arrays, /):
     """Arrays below each other, as rows where they have one dimension."""
-    return concat([atleast_2d(each) for each in arrays])
+    return concat([atleast_2d(each) for each in arrays_of(arrays, "vstack")])
 
 
 # -- rolling ---------------------------------------------------------------------------------------
@@ -175,7 +192,7 @@ cdef Array rolled(Array x, const int* axes, const long long* shifts, int count):
     return rolled(result, axes + 2, shifts + 2, count - 2)
 
 
-def roll(x, /, shift, *, axis=None):
+def roll(x, /, shift, axis=None):
     """The elements moved along axes; those moved over the end come in at the beginning.
 
     Parameters
@@ -209,7 +226,7 @@ def roll(x, /, shift, *, axis=None):
         raise ValueError(f"roll: {len(by)} shifts {shift} for {len(given)} axes {axis}")
     for d in range(array.ndim_):
         sums[d] = 0
-    for i in range(max(len(by), len(given))):
+    for i in range(max(len(by), len(given)) if by and given else 0):
         d = axis_at(given[i if len(given) > 1 else 0], array.ndim_)
         if array.dims[d]:
             sums[d] = (sums[d] + whole_number(by[i if len(by) > 1 else 0])) % array.dims[d]
@@ -228,6 +245,14 @@ cdef object whole_number(object value):
 
 
 # -- repeating -------------------------------------------------------------------------------------
+
+
+cdef long long how_often(object value, str what) except -1:
+    often = whole_number(value)
+    if not 0 <= often < 1 << 58:
+        raise ValueError(f"{what}: expected 0 or more, and no more than memory can hold, got "
+                         f"{often}")
+    return often
 
 
 def tile(x, repetitions, /):
@@ -256,9 +281,7 @@ def tile(x, repetitions, /):
     if ndim > MAX_NDIM:
         raise ValueError(f"tile: expected at most {MAX_NDIM} repetitions, got {len(often)}")
     for each in often:
-        times_each[given] = whole_number(each)
-        if times_each[given] < 0:
-            raise ValueError(f"tile: repetitions: expected 0 or more, got {repetitions}")
+        times_each[given] = how_often(each, "tile: repetitions")
         given += 1
     for d in range(ndim - 1, -1, -1):
         own = d + given - ndim
@@ -285,7 +308,7 @@ def tile(x, repetitions, /):
     return result
 
 
-def repeat(x, repeats, /, *, axis=None):
+def repeat(x, repeats, /, axis=None):
     """Each element several times.
 
     Parameters
@@ -322,9 +345,7 @@ def repeat(x, repeats, /, *, axis=None):
             return take(array, asarray(np.repeat(np.arange(counts.size), counts),
                                        device=device_of(array)), axis=along)
         repeats = counts.item()
-    often = whole_number(repeats)
-    if often < 0:
-        raise ValueError(f"repeat: repeats: expected 0 or more, got {often}")
+    often = how_often(repeats, "repeat: repeats")
     if array.ndim_ == MAX_NDIM:
         raise ValueError(f"repeat: expected fewer than {MAX_NDIM} dimensions")
     memcpy(dims, array.dims, array.ndim_ * sizeof(long long))

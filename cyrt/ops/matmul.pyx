@@ -34,7 +34,7 @@ cdef int joint_type(str name, object x1, object x2) except -1:
         check_array(x1, f"{name}: x1")
         check_array(x2, f"{name}: x2")
     a, b = (<Array>x1).code, (<Array>x2).code
-    if kinds[a] == c"b" or kinds[b] == c"b":
+    if kinds[a] == c"b" and kinds[b] == c"b":
         raise TypeError(f"{name}: expected numeric types, got {DTYPES[a]} and {DTYPES[b]}")
     return a if a == b else promote(a, b)
 
@@ -89,7 +89,7 @@ cdef int join_batch(str name, Array a, Array b, int skipped_a, int skipped_b, Fa
     return 0
 
 
-def matmul(x1, x2, /, *, out=None):
+def matmul(x1, x2, /, out=None):
     """The product of matrices; ``x1 @ x2``.
 
     Parameters
@@ -113,7 +113,7 @@ def matmul(x1, x2, /, *, out=None):
     ValueError
         Shapes that do not multiply, arrays of two devices; the message names them.
     TypeError
-        Arrays of bool, types that do not promote, a NumPy array.
+        Two arrays of bool, types that do not promote, a NumPy array.
     """
     cdef Factors factors
     cdef long long[MAX_NDIM] dims
@@ -280,14 +280,14 @@ cdef Array contract(str name, Array a, Array b, list summed_a, list summed_b):
     return multiply(name, a, b, &factors, ndim, dims, None)
 
 
-def tensordot(x1, x2, /, *, axes=2):
+def tensordot(x1, x2, /, axes=2):
     """The sum of products over some axes of two arrays.
 
     Parameters
     ----------
     x1, x2 : Array
         Of numeric types.
-    axes : int or tuple of two sequences of int
+    axes : int or tuple of two ints or sequences of int
         So many last axes of x1 with as many first ones of x2; or axes of x1, and for each the axis
         of x2 that it is summed with, which is of the same size.
 
@@ -315,8 +315,9 @@ def tensordot(x1, x2, /, *, axes=2):
         pairs = range(a.ndim_ - count, a.ndim_), range(count)
     else:
         try:
-            first, second = axes
-            pairs = axes_of(tuple(first), a.ndim_, "axes"), axes_of(tuple(second), b.ndim_, "axes")
+            first, second = [(each,) if hasattr(each, "__index__") else tuple(each)
+                             for each in axes]
+            pairs = axes_of(first, a.ndim_, "axes"), axes_of(second, b.ndim_, "axes")
         except (TypeError, ValueError) as error:
             if isinstance(error, IndexError):       # AxisError is both
                 raise
@@ -330,13 +331,15 @@ def tensordot(x1, x2, /, *, axes=2):
     return contract("tensordot", cast(a, code), cast(b, code), summed_a, summed_b)
 
 
-def dot(x1, x2, /):
+def dot(x1, x2, /, out=None):
     """NumPy's dot: the sum over the last axis of x1 and the last but one of x2.
 
     Parameters
     ----------
     x1, x2 : Array
         Of numeric types. The only axis of a vector x2 is summed; a 0-d array multiplies.
+    out : Array, optional
+        Takes the result; of its shape, and of a type that its kind may be written into.
 
     Returns
     -------
@@ -348,7 +351,12 @@ def dot(x1, x2, /):
     ValueError
         Sizes that differ, arrays of two devices.
     """
-    return sum_axes("dot", x1, x2, -2)
+    cdef Array result = sum_axes("dot", x1, x2, -2)
+    if out is None:
+        return result
+    check_out("dot", out, result.code, result.ndim_, result.dims)
+    assign_array(<Array>out, result)
+    return out
 
 
 def inner(x1, x2, /):

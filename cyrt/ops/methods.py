@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from cyrt import ops
 from cyrt.operators import functions
+from cyrt.ops.attributes import Flags, Flat
 from cyrt.ops.copy import assign
+from cyrt.ops.creation import sequence_beside
 from cyrt.ops.inspection import namespace
 from cyrt.ops.printing import repr_of, text_of
 from cyrt.ops.take import get_by_arrays, set_by_arrays
+from cyrt.ops.views import viewed
 
-for _each in (assign, namespace, repr_of, text_of, get_by_arrays, set_by_arrays):
+for _each in (Flags, Flat, assign, get_by_arrays, namespace, repr_of, sequence_beside,
+              set_by_arrays, text_of, viewed):
     setattr(functions, _each.__name__, _each)
 for _name in ops.__all__:
     setattr(functions, _name, getattr(ops, _name))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cyrt.ndarray import Array
+from cyrt.ops.arguments import check_array
 from cyrt.ops.manipulation import concat
 
 
@@ -23,6 +24,31 @@ def repr_of(x: Array) -> str:
     last = len(text) + len("Array(") if "\n" not in text else len(text) - text.rindex("\n") - 1
     gap = " " if last + len(", ") + len(rest) <= _option("linewidth") else "\n" + " " * 6
     return f"Array({text},{gap}{rest}"
+
+
+def array_str(a: Array, max_line_width: int | None = None, precision: int | None = None,
+              suppress_small: bool | None = None) -> str:
+    """The values as text, as :func:`str` gives them but for the options given; see
+    :func:`numpy.set_printoptions`."""
+    with _options(max_line_width, precision, suppress_small):
+        return text_of(check_array(a, "array_str: a"))
+
+
+def array_repr(arr: Array, max_line_width: int | None = None, precision: int | None = None,
+               suppress_small: bool | None = None) -> str:
+    """What :func:`repr` gives but for the options given; see :func:`cyrt.array_str`."""
+    with _options(max_line_width, precision, suppress_small):
+        return repr_of(check_array(arr, "array_repr: arr"))
+
+
+def _options(linewidth: int | None, precision: int | None, suppress: bool | None) -> Any:
+    given = {"linewidth": linewidth, "precision": precision, "suppress": suppress}
+    return np.printoptions(**{name: each for name, each in given.items() if each is not None})
+
+
+def array2string(a: Array, *args: Any, **options: Any) -> str:
+    """The values as text, see :func:`numpy.array2string`; all of them are copied to the host."""
+    return np.array2string(check_array(a, "array2string: a").numpy(), *args, **options)
 
 
 def _option(name: str) -> Any:

@@ -145,6 +145,8 @@ cdef int put_number(int code, object value, unsigned long long* bits) except -1:
     if PyFloat_CheckExact(value) and kinds[code] == c"f":
         return put_real(code, <double>value, <char*>bits)
     value = plain(value)
+    if not (PyLong_Check(value) or PyFloat_Check(value) or PyComplex_Check(value)):
+        raise TypeError(f"expected a number, got {type(value).__name__}")
     if kinds[code] == c"b":
         bits[0] = 1 if value else 0
     elif kinds[code] == c"i" or kinds[code] == c"u":
@@ -152,15 +154,22 @@ cdef int put_number(int code, object value, unsigned long long* bits) except -1:
     elif kinds[code] == c"f":
         if PyComplex_Check(value):
             raise TypeError(f"cannot convert the complex number {value} to {DTYPES[code]}")
-        try:
-            put_real(code, <double>value, <char*>bits)
-        except OverflowError:       # an int beyond a double
-            put_real(code, copysign(float("inf"), 1 if value > 0 else -1), <char*>bits)
-    else:
+        put_real(code, real(value), <char*>bits)
+    elif PyComplex_Check(value):
         number = PyComplex_AsCComplex(value)
         put_real(code, number.real, <char*>bits)
         put_real(code, number.imag, <char*>bits + (8 if code == COMPLEX128 else 4))
+    else:
+        put_real(code, real(value), <char*>bits)
     return 0
+
+
+cdef double real(object value) except? -1:
+    """Of an int beyond a double: an infinity."""
+    try:
+        return <double>value
+    except OverflowError:
+        return copysign(float("inf"), 1 if value > 0 else -1)
 
 
 def result_type(*arrays_and_dtypes):

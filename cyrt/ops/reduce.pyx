@@ -17,8 +17,10 @@ from cyrt.kernels.space cimport MAX_NDIM
 from cyrt.kernels.entries cimport Operand, op_code
 from cyrt.ndarray cimport Array, new_array_on, set_operand, shape_of
 from cyrt.ops.arguments import axes_of, axis_of, check_array
-from cyrt.ops.copy cimport cast
+from cyrt.ops.copy cimport assign_array, cast
+from cyrt.ops.elementwise cimport check_out
 from cyrt.ops.promotion cimport FLOAT32, NUM_DTYPES, kinds
+from cyrt.ops.promotion cimport plain as plain_number
 from cyrt.runtime.memory cimport live_block
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
@@ -114,6 +116,15 @@ cdef inline Array given(object x):
     return <Array>x if type(x) is Array else check_array(x, "x")
 
 
+cdef inline Array handed(str name, Array result, object out):
+    """The result, written into `out` where one is given."""
+    if out is None:
+        return result
+    check_out(name, out, result.code, result.ndim_, result.dims)
+    assign_array(<Array>out, result)
+    return out
+
+
 cdef Array plain(int op, object x, object axis, object keepdims):
     """Of no further arguments."""
     cdef Finish finish = Finish(1.0, False)
@@ -121,9 +132,15 @@ cdef Array plain(int op, object x, object axis, object keepdims):
     return reduce_array(op, array, axes_mask(array, axis), keepdims, &finish)
 
 
-cdef Array floating(Array x):
-    """Integers as the default type of real numbers."""
-    return cast(x, FLOAT32) if kinds[x.code] in b"biu" else x
+cdef Array floating(Array x, str name=None, object dtype=None):
+    """Integers as the default type of real numbers; all as a type that is asked for."""
+    cdef int code
+    if dtype is None:
+        return cast(x, FLOAT32) if kinds[x.code] in b"biu" else x
+    code = _dtype(dtype).code
+    if kinds[code] not in b"fc":
+        raise TypeError(f"{name}: dtype: expected a floating-point type, got {DTYPES[code]}")
+    return cast(x, code)
 
 
 cdef Array accumulated(int op, object x, object axis, object dtype, object keepdims):
@@ -165,20 +182,29 @@ cdef Array place(int op, object x, object axis, object keepdims):
     return reduce_array(op, array, axes, keepdims, &finish)
 
 
-cdef Array variance(object x, object axis, object correction, object keepdims, bint root):
+cdef Array variance(object x, object axis, object dtype, object ddof, object correction,
+                    object keepdims, bint root):
     cdef Finish finish = Finish(1.0, root)
-    cdef Array array = floating(given(x))
+    cdef Array array = floating(given(x), "std" if root else "var", dtype)
     cdef unsigned long long axes = axes_mask(array, axis)
-    if PyBool_Check(correction) or not isinstance(correction, (int, float)):
-        raise TypeError("correction: expected an int or a float, got "
-                        f"{type(correction).__name__}")
-    finish.divisor = count_along(array, axes) - <double>correction
-    if finish.divisor < 0:
-        finish.divisor = 0
+    if ddof is not None:
+        if correction is not None:
+            raise ValueError("expected a correction or ddof, which mean the same, got "
+                             f"{correction} and {ddof}")
+        correction = ddof
+    finish.divisor = count_along(array, axes)
+    if correction is not None:
+        correction = plain_number(correction)
+        if PyBool_Check(correction) or not isinstance(correction, (int, float)):
+            raise TypeError("correction: expected an int or a float, got "
+                            f"{type(correction).__name__}")
+        finish.divisor -= <double>correction
+        if finish.divisor < 0:
+            finish.divisor = 0
     return reduce_array(VAR, array, axes, keepdims, &finish)
 
 
-def sum(x, /, *, axis=None, dtype=None, keepdims=False):
+def sum(x, /, axis=None, dtype=None, out=None, keepdims=False):
     """The sum over axes; 0 of no elements.
 
     Parameters
@@ -189,6 +215,8 @@ def sum(x, /, *, axis=None, dtype=None, keepdims=False):
     dtype : DType, optional
         Of the result, to which elements are cast before. Left out: int64 of bool and signed
         integers, uint64 of unsigned ones, else x's.
+    out : Array, optional
+        Takes the result, which may be cast within its kind.
     keepdims : bool
         Whether the result keeps the axes, with size 1.
 
@@ -204,15 +232,15 @@ def sum(x, /, *, axis=None, dtype=None, keepdims=False):
     ValueError
         An axis is named twice.
     """
-    return accumulated(SUM, x, axis, dtype, keepdims)
+    return handed("sum", accumulated(SUM, x, axis, dtype, keepdims), out)
 
 
-def prod(x, /, *, axis=None, dtype=None, keepdims=False):
+def prod(x, /, axis=None, dtype=None, out=None, keepdims=False):
     """The product over axes; 1 of no elements. See :func:`cyrt.sum`."""
-    return accumulated(PROD, x, axis, dtype, keepdims)
+    return handed("prod", accumulated(PROD, x, axis, dtype, keepdims), out)
 
 
-def max(x, /, *, axis=None, keepdims=False):
+def max(x, /, axis=None, out=None, keepdims=False):
     """The largest element over axes; NaN where one is among them.
 
     Parameters
@@ -221,6 +249,8 @@ def max(x, /, *, axis=None, keepdims=False):
         Of a type with an order.
     axis : int or tuple of int, optional
         All where left out; () for none.
+    out : Array, optional
+        Takes the result, which may be cast within its kind.
     keepdims : bool
         Whether the result keeps the axes, with size 1.
 
@@ -231,15 +261,15 @@ def max(x, /, *, axis=None, keepdims=False):
     ValueError
         There are no elements along the axes.
     """
-    return extreme(MAX, x, axis, keepdims)
+    return handed("max", extreme(MAX, x, axis, keepdims), out)
 
 
-def min(x, /, *, axis=None, keepdims=False):
+def min(x, /, axis=None, out=None, keepdims=False):
     """The smallest element over axes; NaN where one is among them. See :func:`cyrt.max`."""
-    return extreme(MIN, x, axis, keepdims)
+    return handed("min", extreme(MIN, x, axis, keepdims), out)
 
 
-def mean(x, /, *, axis=None, keepdims=False):
+def mean(x, /, axis=None, dtype=None, out=None, keepdims=False):
     """The arithmetic mean over axes; NaN of no elements.
 
     Parameters
@@ -248,18 +278,22 @@ def mean(x, /, *, axis=None, keepdims=False):
         Integers are taken as float32.
     axis : int or tuple of int, optional
         All where left out; () for none.
+    dtype : DType, optional
+        A floating-point type, to which elements are cast before.
+    out : Array, optional
+        Takes the result, which may be cast within its kind.
     keepdims : bool
         Whether the result keeps the axes, with size 1.
     """
     cdef Finish finish = Finish(1.0, False)
-    cdef Array array = floating(given(x))
+    cdef Array array = floating(given(x), "mean", dtype)
     cdef unsigned long long axes = axes_mask(array, axis)
     cdef long long count = count_along(array, axes)
     finish.divisor = count if count else NAN
-    return reduce_array(SUM, array, axes, keepdims, &finish)
+    return handed("mean", reduce_array(SUM, array, axes, keepdims, &finish), out)
 
 
-def var(x, /, *, axis=None, correction=0.0, keepdims=False):
+def var(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, correction=None):
     """The variance over axes: the mean of squared distances from the mean.
 
     Parameters
@@ -268,26 +302,32 @@ def var(x, /, *, axis=None, correction=0.0, keepdims=False):
         Real; integers are taken as float32.
     axis : int or tuple of int, optional
         All where left out; () for none.
-    correction : int or float
-        The sum is divided by the number of elements less this: 1 for a sample's estimate. Where
-        that is 0 or less, by 0.
+    dtype : DType, optional
+        A floating-point type, to which elements are cast before.
+    out : Array, optional
+        Takes the result, which may be cast within its kind.
+    ddof : int or float, optional
+        NumPy's name of the correction; one of the two may be given.
     keepdims : bool
         Whether the result keeps the axes, with size 1.
+    correction : int or float, optional
+        The sum is divided by the number of elements less this: 1 for a sample's estimate. Where
+        that is 0 or less, by 0. Left out: 0.
 
     Returns
     -------
     Array
         Accurate also where the mean is large beside the distances; NaN of no elements.
     """
-    return variance(x, axis, correction, keepdims, False)
+    return handed("var", variance(x, axis, dtype, ddof, correction, keepdims, False), out)
 
 
-def std(x, /, *, axis=None, correction=0.0, keepdims=False):
+def std(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, correction=None):
     """The standard deviation over axes, the root of :func:`cyrt.var`."""
-    return variance(x, axis, correction, keepdims, True)
+    return handed("std", variance(x, axis, dtype, ddof, correction, keepdims, True), out)
 
 
-def any(x, /, *, axis=None, keepdims=False):
+def any(x, /, axis=None, out=None, keepdims=False):
     """Whether an element over axes is not zero; NaN is not. False of no elements.
 
     Parameters
@@ -295,6 +335,8 @@ def any(x, /, *, axis=None, keepdims=False):
     x : Array
     axis : int or tuple of int, optional
         All where left out; () for none.
+    out : Array, optional
+        Takes the result, which may be cast within its kind.
     keepdims : bool
         Whether the result keeps the axes, with size 1.
 
@@ -303,15 +345,15 @@ def any(x, /, *, axis=None, keepdims=False):
     Array
         Of bool.
     """
-    return plain(ANY, x, axis, keepdims)
+    return handed("any", plain(ANY, x, axis, keepdims), out)
 
 
-def all(x, /, *, axis=None, keepdims=False):
+def all(x, /, axis=None, out=None, keepdims=False):
     """Whether no element over axes is zero. True of no elements. See :func:`cyrt.any`."""
-    return plain(ALL, x, axis, keepdims)
+    return handed("all", plain(ALL, x, axis, keepdims), out)
 
 
-def argmax(x, /, *, axis=None, keepdims=False):
+def argmax(x, /, axis=None, out=None, *, keepdims=False):
     """Where the largest element is along an axis: the first of equal ones, or the first NaN.
 
     Parameters
@@ -320,6 +362,8 @@ def argmax(x, /, *, axis=None, keepdims=False):
         Of a type with an order.
     axis : int, optional
         Left out: in the flattened array.
+    out : Array, optional
+        Takes the result, which may be cast within its kind.
     keepdims : bool
         Whether the result keeps the axes, with size 1.
 
@@ -333,20 +377,20 @@ def argmax(x, /, *, axis=None, keepdims=False):
     ValueError
         There are no elements along the axis.
     """
-    return place(ARGMAX, x, axis, keepdims)
+    return handed("argmax", place(ARGMAX, x, axis, keepdims), out)
 
 
-def argmin(x, /, *, axis=None, keepdims=False):
+def argmin(x, /, axis=None, out=None, *, keepdims=False):
     """Where the smallest element is along an axis. See :func:`cyrt.argmax`."""
-    return place(ARGMIN, x, axis, keepdims)
+    return handed("argmin", place(ARGMIN, x, axis, keepdims), out)
 
 
-def count_nonzero(x, /, *, axis=None, keepdims=False):
+def count_nonzero(x, /, axis=None, *, keepdims=False):
     """How many elements over axes are not zero, as int64. See :func:`cyrt.any`."""
     return plain(COUNT_NONZERO, x, axis, keepdims)
 
 
-def logsumexp(x, /, *, axis=None, keepdims=False):
+def logsumexp(x, /, axis=None, *, keepdims=False):
     """The logarithm of the sum of exp over axes; -infinity of no elements.
 
     Parameters

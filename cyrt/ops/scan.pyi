@@ -17,14 +17,15 @@ def cumulative_prod(
     dtype: DType | None = None,
     include_initial: bool = False,
 ) -> Array: ...
-def cumsum(x: Array, axis: int | None = None, dtype: DType | None = None) -> Array: ...
-def cumprod(x: Array, axis: int | None = None, dtype: DType | None = None) -> Array: ...
+def cumsum(x: Array, axis: int | None = None, dtype: DType | None = None,
+           out: Array | None = None) -> Array: ...
+def cumprod(x: Array, axis: int | None = None, dtype: DType | None = None,
+           out: Array | None = None) -> Array: ...
 def diff(
     x: Array,
     /,
-    *,
-    axis: int = -1,
     n: int = 1,
-    prepend: Array | None = None,
-    append: Array | None = None,
+    axis: int = -1,
+    prepend: Array | float | None = None,
+    append: Array | float | None = None,
 ) -> Array: ...

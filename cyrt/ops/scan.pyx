@@ -13,7 +13,10 @@ from cyrt.kernels.space cimport MAX_NDIM
 from cyrt.kernels.entries cimport Operand, op_code
 from cyrt.ndarray cimport Array, densed, device_of, new_array, set_operand, shape_of
 from cyrt.ops.arguments import axis_of, check_array
-from cyrt.ops.copy cimport cast
+from cyrt.ops.copy cimport assign_array, cast
+from cyrt.ops.creation import full
+from cyrt.ops.elementwise cimport check_out
+from cyrt.ops.promotion cimport is_number
 from cyrt.ops.rows cimport flat, rows_along, rows_back
 from cyrt.runtime.stream cimport current_state
 
@@ -110,20 +113,26 @@ def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
     return cumulative(PRODUCT, "cumulative_prod", x, axis, dtype, include_initial)
 
 
-cdef Array numpy_cumulative(int op, str name, object x, object axis, object dtype):
+cdef Array numpy_cumulative(int op, str name, object x, object axis, object dtype, object out):
+    cdef Array result
     if axis is None:
         x = flat(check_array(x, f"{name}: x"))
-    return cumulative(op, name, x, axis, dtype, False)
+    result = cumulative(op, name, x, axis, dtype, False)
+    if out is None:
+        return result
+    check_out(name, out, result.code, result.ndim_, result.dims)
+    assign_array(<Array>out, result)
+    return out
 
 
-def cumsum(x, axis=None, dtype=None):
+def cumsum(x, axis=None, dtype=None, out=None):
     """NumPy's form of :func:`cumulative_sum`: of all elements, in C order, without an axis."""
-    return numpy_cumulative(SUM, "cumsum", x, axis, dtype)
+    return numpy_cumulative(SUM, "cumsum", x, axis, dtype, out)
 
 
-def cumprod(x, axis=None, dtype=None):
+def cumprod(x, axis=None, dtype=None, out=None):
     """NumPy's form of :func:`cumulative_prod`: of all elements, in C order, without an axis."""
-    return numpy_cumulative(PRODUCT, "cumprod", x, axis, dtype)
+    return numpy_cumulative(PRODUCT, "cumprod", x, axis, dtype, out)
 
 
 cdef Array join_along(list parts, int axis):
@@ -148,7 +157,11 @@ cdef tuple along(int axis, begin, end):
 
 cdef Array beside(object other, str name, Array x, int axis):
     """What is put before x or behind it, in x's type."""
-    cdef Array array = check_array(other, f"diff: {name}")
+    cdef Array array
+    if is_number(other):
+        return full([1 if d == axis else x.dims[d] for d in range(x.ndim_)], other,
+                    dtype=DTYPES[x.code], device=device_of(x))
+    array = check_array(other, f"diff: {name}")
     shape, expected = shape_of(array), shape_of(x)
     if len(shape) != len(expected) or shape[:axis] != expected[:axis] \
             or shape[axis + 1:] != expected[axis + 1:]:
@@ -157,17 +170,17 @@ cdef Array beside(object other, str name, Array x, int axis):
     return cast(array, x.code)
 
 
-def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
+def diff(x, /, n=1, axis=-1, prepend=None, append=None):
     """Each element less the one before it, along an axis.
 
     Parameters
     ----------
     x : Array
         Of a numeric type.
-    axis : int
     n : int
         How many times differences are taken.
-    prepend, append : Array, optional
+    axis : int
+    prepend, append : Array or number, optional
         What is put before x and behind it at first: of x's shape but along the axis; cast to x's
         type.
 

@@ -1,12 +1,12 @@
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from cyrt.ndarray import Array
 
 def searchsorted(
     x1: Array,
-    x2: Array | float,
+    x2: Array | float | Sequence[Any],
     /,
-    *,
     side: Literal["left", "right"] = "left",
     sorter: Array | None = None,
 ) -> Array: ...

@@ -11,7 +11,7 @@ from cyrt.ndarray cimport Array, densed, device_of, new_array, set_operand, shap
 from cyrt.ops.arguments import check_array
 from cyrt.ops.compact cimport positions_where
 from cyrt.ops.copy cimport cast
-from cyrt.ops.creation import asarray
+from cyrt.ops.creation import asarray, sequence_beside
 from cyrt.ops.promotion cimport is_number, promote, promote_number
 from cyrt.ops.rows cimport flat
 from cyrt.runtime.stream cimport current_state
@@ -42,14 +42,14 @@ cdef Array places(Array x1, Array sorter, bint right, Array x2):
     return result
 
 
-def searchsorted(x1, x2, /, *, side="left", sorter=None):
+def searchsorted(x1, x2, /, side="left", sorter=None):
     """Where values belong in a sorted array.
 
     Parameters
     ----------
     x1 : Array
         Of one dimension and a real type, ascending, NaN last, as :func:`sort` leaves it.
-    x2 : Array or number
+    x2 : Array, number or sequence of numbers
         Values, of any shape; both are cast to their common type.
     side : {"left", "right"}
         Before the elements that equal a value, or after them.
@@ -68,6 +68,8 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
         raise ValueError(f"searchsorted: x1: expected one dimension, got shape {shape_of(keys)}")
     if side != "left" and side != "right":
         raise ValueError(f"searchsorted: side: expected 'left' or 'right', got {side!r}")
+    if isinstance(x2, (list, tuple)):
+        x2 = sequence_beside(keys, x2)
     if is_number(x2):
         code = promote_number(keys.code, x2)
         values = asarray(x2, dtype=DTYPES[code], device=device_of(keys))

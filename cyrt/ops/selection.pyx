@@ -37,7 +37,7 @@ cdef object plain_part(object part):
             return part
         raise IndexError(f"an array of indices is of integers or booleans, got {part.dtype} of "
                          f"shape {part.shape}")
-    if isinstance(part, (np.ndarray, list, tuple)):
+    if isinstance(part, (np.ndarray, list, tuple, range)):
         found = np.asarray(part)
         if found.size == 0 and not isinstance(part, np.ndarray):
             found = found.astype(np.intp)

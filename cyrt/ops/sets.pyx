@@ -151,7 +151,7 @@ def isin(x1, x2, /, *, invert=False):
 
     Parameters
     ----------
-    x1, x2 : Array or number
+    x1, x2 : Array, number or sequence of these
         At least one an Array; both are cast to their common type.
     invert : bool
         Which equal none.
@@ -167,6 +167,8 @@ def isin(x1, x2, /, *, invert=False):
         Neither is an Array, or their types have none in common.
     """
     cdef int code
+    if isinstance(x2, (list, tuple, range)):
+        x2 = asarray(x2, device=check_array(x1, "isin: x1").device)
     if is_number(x1):
         there = check_array(x2, "isin: x2")
         code = promote_number((<Array>there).code, x1)

@@ -11,6 +11,8 @@ cdef Array array_of(object x)
 cdef int axis_at(object axis, int ndim) except -1
 # Axes counted from 0, each once: all for None. Returns how many.
 cdef int axes_at(object axis, int ndim, int* axes) except -1
+# ValueError for more dimensions than an array may have.
+cdef int check_ndim(long long ndim) except -1
 # x with another shape of as many elements: a view where strides allow and no copy is asked for.
 cdef Array reshaped(Array x, int ndim, const long long* dims, bint copy)
 # Part of x along an axis.

@@ -149,14 +149,16 @@ cdef Array reshaped(Array x, int ndim, const long long* dims, bint copy):
     return result
 
 
-def reshape(x, /, shape, *, copy=None):
-    """The elements, in C order, in another shape.
+def reshape(x, /, shape, order="C", *, copy=None):
+    """The elements in another shape.
 
     Parameters
     ----------
     x : Array
     shape : int or tuple of int
         One size may be -1: what is left.
+    order : {"C", "F"}
+        Which index changes from one element to the next: the last one, or the first.
     copy : bool, optional
         Left out: a view where strides allow, else a copy. True: always a copy. False: never.
 
@@ -173,6 +175,10 @@ def reshape(x, /, shape, *, copy=None):
     cdef long long[MAX_NDIM] steps
     cdef Array array = array_of(x)
     cdef int ndim = wanted_shape(array, shape, dims)
+    if order == "F":
+        return reshape(array.T, tuple_of(ndim, dims)[::-1], copy=copy).T
+    if order != "C":
+        raise ValueError(f"reshape: order: expected 'C' or 'F', got {order!r}")
     if copy is False and not array.dense and not restride(array, ndim, dims, steps):
         raise ValueError(f"reshape: an array of shape {shape_of(array)} and strides "
                          f"{array.strides} has no view of shape {tuple_of(ndim, dims)}, and "
@@ -180,10 +186,9 @@ def reshape(x, /, shape, *, copy=None):
     return reshaped(array, ndim, dims, copy is not None and copy)
 
 
-def ravel(x, /):
-    """The elements in one dimension, in C order; a view where strides allow."""
-    cdef Array array = array_of(x)
-    return reshaped(array, 1, &array.count, False)
+def ravel(x, /, order="C"):
+    """The elements in one dimension; a view where strides allow. See :func:`cyrt.reshape`."""
+    return reshape(x, (-1,), order)
 
 
 # -- dimensions in another order -------------------------------------------------------------------
@@ -270,7 +275,7 @@ def swapaxes(x, axis1, axis2, /):
     return permuted(array, order)
 
 
-def flip(x, /, *, axis=None):
+def flip(x, /, axis=None):
     """A view with the elements in reverse order along axes.
 
     Parameters
@@ -451,13 +456,14 @@ def broadcast_to(x, /, shape):
 def broadcast_arrays(*arrays):
     """Views of arrays in the shape that they broadcast to together, a tuple."""
     cdef long long[MAX_NDIM] dims
+    cdef list given = [array_of(each) for each in arrays]
     cdef int ndim = 0
-    for each in arrays:
-        ndim = join(ndim, dims, array_of(each).ndim_, (<Array>each).dims)
+    for each in given:
+        ndim = join(ndim, dims, (<Array>each).ndim_, (<Array>each).dims)
         if ndim < 0:
-            shapes = " and ".join([str(shape_of(<Array>x)) for x in arrays])
+            shapes = " and ".join([str(shape_of(<Array>x)) for x in given])
             raise ValueError(f"broadcast_arrays: shapes {shapes} do not broadcast")
-    return tuple([spread(<Array>each, ndim, dims) for each in arrays])
+    return tuple([spread(<Array>each, ndim, dims) for each in given])
 
 
 def broadcast_shapes(*shapes):
@@ -489,7 +495,7 @@ cdef Array narrowed(Array x, int axis, long long start, long long length):
     return view_of(x, x.code, x.ndim_, dims, x.steps, start * x.steps[axis] if length else 0)
 
 
-def unstack(x, /, *, axis=0):
+def unstack(x, /, axis=0):
     """Views of the parts at each index of an axis, a tuple.
 
     Parameters
@@ -537,7 +543,11 @@ def split(x, indices_or_sections, /, axis=0):
         bounds = range(size // indices_or_sections, size, size // indices_or_sections) if size \
             else [0] * (indices_or_sections - 1)
     else:
-        bounds = indices_or_sections
+        try:
+            bounds = tuple(indices_or_sections)
+        except TypeError:
+            raise TypeError("split: indices_or_sections: expected an int or a sequence of int, got "
+                            f"{type(indices_or_sections).__name__}") from None
     parts = []
     first = 0
     for last in (*bounds, None):

@@ -8,10 +8,11 @@ from cyrt.kernels.sorting cimport record_sort
 from cyrt.kernels.entries cimport Operand
 from cyrt.ndarray cimport Array, device_of, new_array, set_operand
 from cyrt.ops.arguments import axis_of, check_array
-from cyrt.ops.rows cimport rows_along, rows_back
+from cyrt.ops.rows cimport flat, rows_along, rows_back
 from cyrt.runtime.stream cimport current_state
 
 cdef int INT64 = _dtype("int64").code
+cdef tuple KINDS = ("quicksort", "mergesort", "heapsort", "stable")
 
 
 cdef Array sorted_along(Array x, int axis, bint places, bint descending):
@@ -28,7 +29,16 @@ cdef Array sorted_along(Array x, int axis, bint places, bint descending):
     return rows_back(result, axis)
 
 
-def sort(x, /, *, axis=-1, descending=False, stable=True):
+cdef tuple given(object x, object axis, object kind, str name):
+    """The array, as one row without an axis, and the axis."""
+    if kind is not None and kind not in KINDS:
+        raise ValueError(f"{name}: kind: expected one of {', '.join(KINDS)}, got {kind!r}")
+    if not isinstance(x, Array):
+        check_array(x, f"{name}: x")
+    return (flat(x), 0) if axis is None else (x, axis_of(axis, x.ndim))
+
+
+def sort(x, /, axis=-1, kind=None, *, descending=False, stable=True):
     """The elements in order along an axis.
 
     NaN counts as greater than every number: last, and first with `descending`. -0.0 equals 0.0.
@@ -37,7 +47,10 @@ def sort(x, /, *, axis=-1, descending=False, stable=True):
     ----------
     x : Array
         Of a real type or bool.
-    axis : int
+    axis : int, optional
+        None: x is flattened first.
+    kind : str, optional
+        NumPy's name of an algorithm, such as "stable"; one that is stable serves for all.
     descending : bool
     stable : bool
         Elements that are equal keep their order in either case.
@@ -52,17 +65,21 @@ def sort(x, /, *, axis=-1, descending=False, stable=True):
     TypeError
         Complex numbers have no order.
     """
-    return sorted_along(check_array(x, "sort: x"), axis_of(axis, x.ndim), False, descending)
+    x, axis = given(x, axis, kind, "sort")
+    return sorted_along(x, axis, False, descending)
 
 
-def argsort(x, /, *, axis=-1, descending=False, stable=True):
+def argsort(x, /, axis=-1, kind=None, *, descending=False, stable=True):
     """The indices that put the elements in order along an axis.
 
     Parameters
     ----------
     x : Array
         Of a real type or bool; see :func:`sort` for NaN and signed zeros.
-    axis : int
+    axis : int, optional
+        None: x is flattened first.
+    kind : str, optional
+        NumPy's name of an algorithm, such as "stable"; one that is stable serves for all.
     descending : bool
     stable : bool
         Elements that are equal keep their order in either case.
@@ -77,4 +94,5 @@ def argsort(x, /, *, axis=-1, descending=False, stable=True):
     TypeError
         Complex numbers have no order.
     """
-    return sorted_along(check_array(x, "argsort: x"), axis_of(axis, x.ndim), True, descending)
+    x, axis = given(x, axis, kind, "argsort")
+    return sorted_along(x, axis, True, descending)

@@ -8,6 +8,9 @@ not told.
 
 from libc.string cimport memset
 
+import numpy as np
+
+from cyrt import settings
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.kernels.dispatch cimport record_elementwise
 from cyrt.kernels.gathering cimport MAX_INDICES, Picks, record_picks
@@ -18,12 +21,13 @@ from cyrt.ndarray cimport (
 )
 from cyrt.ops.arguments import axis_of, check_array
 from cyrt.ops.compact cimport select_where
-from cyrt.ops.copy cimport cast, check_writable
+from cyrt.ops.copy cimport cast, check_writable, from_host
 from cyrt.ops.creation import asarray
 from cyrt.ops.promotion cimport is_number, put_number
 from cyrt.ops.selection cimport (
     Selection, along, check_mask, check_range, is_indices, kinds, lone_mask, plain_parts, select,
 )
+from cyrt.ops.shapes cimport reshaped
 from cyrt.runtime.stream cimport current_state
 
 cdef int WHERE = op_code("where")
@@ -115,9 +119,12 @@ cdef int set_selected(Selection selection, object value) except -1:
     cdef Picks picks
     cdef Operand[2 + MAX_INDICES] operands
     cdef long long[MAX_NDIM] shape
-    cdef Array view = selection.view, source, array
-    cdef int ndim = fill_picks(&picks, selection, shape)
+    cdef Array view = selection.view, source
+    cdef int ndim
     check_writable(view)
+    selection.arrays = [copied(each) if overlaps(view, each) else each
+                        for each in selection.arrays]
+    ndim = fill_picks(&picks, selection, shape)
     memset(operands, 0, sizeof(operands))
     if is_number(value):
         put_repeated(view.code, value, operands[0].value)
@@ -125,10 +132,6 @@ cdef int set_selected(Selection selection, object value) except -1:
         source = as_source(view, value)
         steps_of_value(source, ndim, shape, picks.here)
         set_operand(&operands[0], source)
-    for i in range(picks.count):
-        array = selection.arrays[i]
-        if overlaps(view, array):
-            selection.arrays[i] = copied(array)
     return record(&picks, True, operands, view, selection.arrays)
 
 
@@ -154,7 +157,7 @@ cdef Array as_source(Array target, object value):
     """A value to put, of the target's type and in memory of its own."""
     cdef Array source
     if not isinstance(value, Array):
-        value = asarray(value, device=target.device)
+        value = from_host(target, value)
     source = cast(value, target.code)
     return copied(source) if overlaps(target, source) else source
 
@@ -182,7 +185,8 @@ cdef bint set_where(Array x, object mask, object value) except -1:
     cdef Array condition, source
     cdef int d, outer = mask.ndim, inner = x.ndim_ - outer
     check_mask(mask, x, 0)
-    if 0 in mask.shape:
+    # The kernel reads what it leaves, which checking mode would have written before.
+    if 0 in mask.shape or settings.get("CYRT_CHECK"):
         return False
     memset(operands, 0, sizeof(operands))
     memset(mask_steps, 0, sizeof(mask_steps))
@@ -247,18 +251,18 @@ cdef Array check_indices(object indices, str name):
     return indices
 
 
-def take(x, indices, /, *, axis=None):
+def take(x, indices, /, axis=None):
     """Elements, rows or other slices along an axis, at given places.
 
     Parameters
     ----------
     x : Array
-    indices : Array
+    indices : Array, or int or sequence of int
         Integers, of any shape. Negative ones count from the end; what is out of range is an
         IndexError in checking mode (``CYRT_CHECK=1``), and taken for the nearest in range
         otherwise.
     axis : int, optional
-        Along which; may be left out where x has one dimension.
+        Along which; left out: of x flattened, in C order.
 
     Returns
     -------
@@ -269,19 +273,24 @@ def take(x, indices, /, *, axis=None):
     ------
     TypeError
         The indices are no integers.
-    ValueError
-        No axis was given for an array of several dimensions.
     """
     cdef Array array = check_array(x, "x")
-    check_indices(indices, "take")
     if axis is None:
-        if array.ndim_ != 1:
-            raise ValueError(f"take: axis: expected one for an array of {array.ndim_} dimensions")
+        array = reshaped(array, 1, &array.count, False)
         axis = 0
-    return take_selected(along(array, indices, axis_of(axis, array.ndim_, "axis")))
+    axis = axis_of(axis, array.ndim_, "axis")
+    if not isinstance(indices, Array) and isinstance(
+            indices, (int, np.integer, list, tuple, range)):
+        places = np.asarray(indices)
+        if places.size == 0:
+            places = places.astype(np.intp)
+        if places.dtype.kind not in "iu":
+            raise TypeError(f"take: indices: expected integers, got {places.dtype}")
+        return get_by_arrays(array, (slice(None),) * axis + (places,))
+    return take_selected(along(array, check_indices(indices, "take"), axis))
 
 
-def take_along_axis(x, indices, /, *, axis=-1):
+def take_along_axis(x, indices, /, axis=-1):
     """Of each row along an axis the elements at places of its own.
 
     Parameters

@@ -10,7 +10,19 @@ key takes the next of the process's own sequence of keys, which :func:`seed` beg
 
 from cyrt.random.distributions import bernoulli, normal, randint, truncated_normal, uniform
 from cyrt.random.keys import Key, key, seed, split
+from cyrt.random.numpy_names import (
+    Generator,
+    choice,
+    default_rng,
+    exponential,
+    rand,
+    randn,
+    random,
+    shuffle,
+    standard_normal,
+)
 from cyrt.random.sampling import categorical, permutation
 
-__all__ = ["Key", "bernoulli", "categorical", "key", "normal", "permutation", "randint", "seed",
-           "split", "truncated_normal", "uniform"]
+__all__ = ["Generator", "Key", "bernoulli", "categorical", "choice", "default_rng", "exponential",
+           "key", "normal", "permutation", "rand", "randint", "randn", "random", "seed", "shuffle",
+           "split", "standard_normal", "truncated_normal", "uniform"]

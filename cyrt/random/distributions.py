@@ -42,14 +42,29 @@ def _number(value: Any, name: str, what: str, *, finite: bool = True) -> float:
     return number
 
 
+def parameter(value: Any, name: str, what: str) -> Real:
+    """An Array, or a number that is finite."""
+    return value if isinstance(value, Array) else _number(value, name, what)
+
+
 def _common_shape(name: str, shape: Shape, *parameters: Any) -> tuple[int, ...]:
     """What a shape and the parameters that are arrays are broadcast to."""
     given = tuple(shape) if isinstance(shape, Iterable) else (shape,)
     shapes = [given, *(each.shape for each in parameters if isinstance(each, Array))]
     try:
         return np.broadcast_shapes(*shapes)
+    except TypeError:
+        raise TypeError(f"{name}: shape: expected an int or a tuple of ints, got {shape!r}"
+                        ) from None
     except ValueError:
         raise ValueError(f"{name}: shapes {', '.join(map(str, shapes))} do not broadcast") from None
+
+
+def common_device(device: _Device, *parameters: Any) -> _Device:
+    """The device that is asked for, else that of a parameter that is an array."""
+    if device is not None:
+        return device
+    return next((each.device for each in parameters if isinstance(each, Array)), None)
 
 
 def _scaled(x: Array, loc: Real, scale: Real) -> Array:
@@ -67,7 +82,7 @@ def _scaled(x: Array, loc: Real, scale: Real) -> Array:
 
 def uniform(
     low: Real = 0.0, high: Real = 1.0, shape: Shape = (), *, dtype: Any = None,
-    device: _Device = None, key: Key | None = None,
+    device: _Device = None, key: Key | None = None, size: Shape | None = None,
 ) -> Array:
     """Numbers evenly spread over [low, high).
 
@@ -79,9 +94,11 @@ def uniform(
     dtype : DType, optional
         A real floating type; float32 where left out.
     device : Device, optional
-        The current one where left out.
+        Left out: that of a bound that is an array, else the current one.
     key : Key, optional
         What the numbers are a function of; the next one of the process where left out.
+    size : int or tuple of int, optional
+        NumPy's name of the shape.
 
     Returns
     -------
@@ -94,13 +111,14 @@ def uniform(
         low is above high, or the type cannot hold high - low.
     """
     name, each = "uniform", _real_type(dtype, "uniform")
+    shape = shape if size is None else size
     bits = key_or_next(key, name).bits
+    low, high = parameter(low, name, "low"), parameter(high, name, "high")
     if isinstance(low, Array) or isinstance(high, Array):
         u = draw(name, bits, _range(0.0, 1.0, each), _common_shape(name, shape, low, high), each,
-                 device)
+                 common_device(device, low, high))
         return _scaled(u, low, high - low)
-    bounds = _number(low, name, "low"), _number(high, name, "high")
-    return draw(name, bits, _range(*bounds, each), shape, each, device)
+    return draw(name, bits, _range(low, high, each), shape, each, device)
 
 
 @functools.lru_cache(maxsize=256)
@@ -120,7 +138,7 @@ def _range(low: float, high: float, dtype: DType) -> tuple[float, float, float]:
 
 def normal(
     loc: Real = 0.0, scale: Real = 1.0, shape: Shape = (), *, dtype: Any = None,
-    device: _Device = None, key: Key | None = None,
+    device: _Device = None, key: Key | None = None, size: Shape | None = None,
 ) -> Array:
     """Normally distributed numbers.
 
@@ -128,7 +146,7 @@ def normal(
     ----------
     loc, scale : float or Array
         Mean and standard deviation; arrays are broadcast with the shape.
-    shape, dtype, device, key
+    shape, dtype, device, key, size
         As for :func:`uniform`.
 
     Returns
@@ -142,14 +160,16 @@ def normal(
         The scale is negative.
     """
     name, each = "normal", _real_type(dtype, "normal")
+    shape = shape if size is None else size
     bits = key_or_next(key, name).bits
+    loc, scale = parameter(loc, name, "loc"), parameter(scale, name, "scale")
+    if not isinstance(scale, Array) and scale < 0:
+        raise ValueError(f"normal: scale: expected 0 or more, got {scale}")
     if isinstance(loc, Array) or isinstance(scale, Array):
-        z = draw(name, bits, (0.0, 1.0), _common_shape(name, shape, loc, scale), each, device)
+        z = draw(name, bits, (0.0, 1.0), _common_shape(name, shape, loc, scale), each,
+                 common_device(device, loc, scale))
         return _scaled(z, loc, scale)
-    mean, deviation = _number(loc, name, "loc"), _number(scale, name, "scale")
-    if deviation < 0:
-        raise ValueError(f"normal: scale: expected 0 or more, got {deviation}")
-    return draw(name, bits, (mean, deviation), shape, each, device)
+    return draw(name, bits, (loc, scale), shape, each, device)
 
 
 def truncated_normal(
@@ -219,7 +239,7 @@ def bernoulli(
     if isinstance(p, Array):
         each = p.dtype if p.dtype.itemsize == 8 and p.dtype.kind == "f" else DEFAULTS["f"]
         u = draw("uniform", bits, _range(0.0, 1.0, each), _common_shape(name, shape, p), each,
-                 device)
+                 common_device(device, p))
         return u < p
     probability = _number(p, name, "p")
     if not 0 <= probability <= 1:
@@ -228,16 +248,16 @@ def bernoulli(
 
 
 def randint(
-    low: SupportsIndex, high: SupportsIndex, shape: Shape = (), *, dtype: Any = None,
-    device: _Device = None, key: Key | None = None,
+    low: SupportsIndex, high: SupportsIndex | None = None, shape: Shape = (), *, dtype: Any = None,
+    device: _Device = None, key: Key | None = None, size: Shape | None = None,
 ) -> Array:
     """Integers from low up to, not including, high, each as likely as any other.
 
     Parameters
     ----------
     low, high : int
-        Bounds.
-    shape, device, key
+        Bounds; without the second one the numbers are from 0 up to the first.
+    shape, device, key, size
         As for :func:`uniform`.
     dtype : DType, optional
         An integer type; int64 where left out.
@@ -252,6 +272,8 @@ def randint(
         low is not below high, or the type does not hold them.
     """
     name = "randint"
+    shape = shape if size is None else size
+    low, high = (0, low) if high is None else (low, high)
     each = DEFAULTS["i"] if dtype is None else _dtype(dtype)
     if each.kind not in "iu":
         raise TypeError(f"{name}: dtype: expected an integer type, got {each}")

@@ -106,11 +106,16 @@ def seed(seed: SupportsIndex) -> None:
     _default = _seeded(seed), count()
 
 
+def of_call(parent: Key, number: int) -> Key:
+    """The key of the call of that number, of those that a key serves."""
+    return _derived(parent, number, _CALL)
+
+
 def key_or_next(key: Key | None, name: str) -> Key:
     """The key, or the next one of the process where it is None."""
     if key is None:
         parent, calls = _default
-        return _derived(parent, next(calls), _CALL)
+        return of_call(parent, next(calls))
     return _check_key(key, name)
 
 

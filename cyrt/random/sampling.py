@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import index
 from typing import SupportsIndex
 
@@ -63,7 +63,8 @@ def _order(n: int, bits: int, device: Device | SupportsIndex | None) -> Array:
 
 
 def categorical(
-    logits: Array, axis: int = -1, shape: Sequence[int] | None = None, *, key: Key | None = None,
+    logits: Array, axis: int = -1, shape: SupportsIndex | Sequence[int] | None = None, *,
+    key: Key | None = None,
 ) -> Array:
     """Random categories, of given logarithms of their probabilities.
 
@@ -73,7 +74,7 @@ def categorical(
         Real; a constant added to all of a distribution changes nothing. Minus infinity: never.
     axis : int
         Along which the categories of a distribution lie.
-    shape : tuple of int, optional
+    shape : int or tuple of int, optional
         Of the result; that of logits without the axis is broadcast to it, and is taken where this
         is left out.
     key : Key, optional
@@ -101,7 +102,7 @@ def categorical(
         raise ValueError(f"categorical: axis {axis} of shape {array.shape} has no categories")
     each = array.dtype if array.dtype.name == "float64" else DEFAULTS["f"]
     rows = tuple(size for axis, size in enumerate(array.shape, -array.ndim) if axis != along)
-    given = rows if shape is None else tuple(shape)
+    given = rows if shape is None else tuple(shape) if isinstance(shape, Iterable) else (shape,)
     if len(given) < len(rows) or any(
             size not in (1, wanted) for size, wanted in zip(rows[::-1], given[::-1], strict=False)):
         raise ValueError(f"categorical: logits of shape {array.shape} do not broadcast to {given} "

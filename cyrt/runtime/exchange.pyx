@@ -95,7 +95,7 @@ cdef object capsule_of(Memory owner, int ndim, const long long* dims, const long
         "b": KDL_BOOL, "i": KDL_INT, "u": KDL_UINT, "f": KDL_FLOAT, "c": KDL_COMPLEX}[kind]
     export_address(owner)
     order_consumer(block, stream)
-    if max_version is None or max_version[0] < 1:
+    if max_version is None or tuple(max_version) < (1,):
         plain = <DLManagedTensor*>calloc(1, sizeof(DLManagedTensor) + trailer)
         if plain == NULL:
             raise MemoryError()

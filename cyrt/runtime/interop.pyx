@@ -116,13 +116,20 @@ cdef Memory from_interface(obj, dict interface, bint write, list layout):
         raise ValueError(f"memory: {type(obj).__name__} offers read-only memory, and the kernel's "
                          "parameter is written")
     typestr = interface["typestr"]
+    shape, strides = interface["shape"], interface.get("strides")
+    if strides is not None and len(strides) != len(shape):
+        raise ValueError(f"memory: {type(obj).__name__} has the shape {shape} and the strides "
+                         f"{strides}")
+    if typestr.startswith(">"):
+        raise ValueError(f"memory: {type(obj).__name__} has elements in the other byte order, "
+                         f"{typestr!r}")
     ordinal = device_of_address(address)
     stream = interface.get("stream")
     # No stream named: the producer asks for no wait by the protocol, but old ones mean the legacy
     # one; waiting for it is never wrong.
     home = foreign_state(ordinal, <CUstream><size_t>(stream if stream else 0))
-    return memory_over(address, interface["shape"], interface.get("strides"), int(typestr[2:]),
-                       typestr[1], ordinal, home, (obj, interface), layout)
+    return memory_over(address, shape, strides, int(typestr[2:]), typestr[1], ordinal, home,
+                       (obj, interface), layout)
 
 
 cdef Memory from_dlpack(obj, bint write, list layout):

@@ -31,6 +31,7 @@ cdef class LoadedFunction:
     cdef unsigned long long serial      # a name that no other function gets, ever
     cdef Layout layout
     cdef bint programmatic              # executes griddepcontrol.wait first of all
+    cdef bint ordered                   # by what it uses, in concurrent() too
 
     cdef int attribute(self, CUfunction_attribute which) except? -1
 

@@ -3,11 +3,20 @@
 
 namespace cyrt {
 
-// Each thread's first statement, before any return: until it returns, nothing in global memory may
-// be touched. So loads here must not be hoisted: no __restrict__, __ldg or .nc anywhere.
-__device__ inline void wait_for_dependencies() {
+// Before this returns, nothing in global memory may be touched, and no thread may return. So loads
+// must not be hoisted above it: no __restrict__, __ldg or .nc anywhere.
+//
+// It is called with the kernel's parameters, and waits whatever they are. But it cannot before they
+// are here: else they would be fetched afterwards, which costs a small kernel 0.07 of 0.70 us.
+template<class Args> __device__ inline void wait_for_dependencies(const Args& args) {
 #if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
+    const unsigned* words = reinterpret_cast<const unsigned*>(&args);
+    asm volatile("{\n"
+                 ".reg .pred p;\n"
+                 "setp.eq.u32 p, %0, %1;\n"
+                 "@p griddepcontrol.wait;\n"
+                 "@!p griddepcontrol.wait;\n"
+                 "}" ::"r"(words[0]), "r"(words[sizeof(Args) / sizeof(unsigned) - 1]) : "memory");
 #endif
 }
 

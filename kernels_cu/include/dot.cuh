@@ -118,7 +118,7 @@ template<class T> __device__ inline void rows(const Dot& args) {
     using C = compute_of<T>;
     __shared__ alignas(16) unsigned char bytes[32 * sizeof(C)];
     C* of_warp = reinterpret_cast<C*>(bytes);
-    wait_for_dependencies();
+    wait_for_dependencies(args);
     launch_dependents();
     uint32 row_block = args.parts.divide(blockIdx.x);
     uint32 part = blockIdx.x - row_block * args.parts.size;
@@ -150,8 +150,8 @@ template<class T> __device__ inline void rows(const Dot& args) {
 }
 
 // Adds up the sums of all threads of a column, in a block of x times y threads: x is a power of two
-// of at most 32, and y makes whole warps of them. Thread i, below x * N, gets that of column i; a
-// thread's N lie side by side.
+// of at most 32, and y, at least N, makes whole warps of them. Thread i, below x * N, gets that of
+// column i; a thread's N lie side by side.
 template<class C, int N> __device__ inline C sum_columns(Items<C, N> sums) {
     __shared__ alignas(16) unsigned char bytes[32 * 32 * N * sizeof(C)];
     C* of_warp = reinterpret_cast<C*>(bytes);
@@ -216,7 +216,7 @@ __device__ inline void sum_products(const Dot& args, const T* a, const T* b, uin
 }
 
 template<class T> __device__ inline void columns(const Dot& args) {
-    wait_for_dependencies();
+    wait_for_dependencies(args);
     launch_dependents();
     uint32 rest = args.parts.divide(blockIdx.x), row = args.chunks.divide(rest);
     uint32 part = blockIdx.x - rest * args.parts.size, chunk = rest - row * args.chunks.size;
@@ -236,7 +236,7 @@ template<class T> __device__ inline void columns(const Dot& args) {
 template<class T> __device__ inline void sum_parts(const Parts& args) {
     using C = compute_of<T>;
     constexpr int AHEAD = 4;
-    wait_for_dependencies();
+    wait_for_dependencies(args);
     launch_dependents();
     int64 place = int64(blockIdx.x) * blockDim.x + threadIdx.x;
     const C* in = static_cast<const C*>(args.in) + place;

@@ -153,3 +153,27 @@ def test_the_current_encoders(module):
             module["axpb"][1, 64](part, 1.0, 1.0, 64)
     module["axpb"][1, N](x, 1.0, 1.0, N)
     assert (host(x) == 2).all()
+
+
+def test_operations_of_arrays_are_ordered_inside(rng):
+    """Several kernels each, and each reads what the one before wrote."""
+    x = rng.random(100_000, np.float32)
+    array = cyrt.asarray(x)
+    with cyrt.concurrent():
+        ordered = cyrt.sort(array)
+        places = cyrt.argsort(array)
+        sums = cyrt.cumulative_sum(cyrt.ones(100_000, dtype="int64")) * 2
+        chosen = array[places[::-1]]
+    wanted = np.sort(x)
+    np.testing.assert_array_equal(ordered.numpy(), wanted)
+    np.testing.assert_array_equal(sums.numpy(), 2 * np.arange(1, 100_001))
+    np.testing.assert_array_equal(chosen.numpy(), wanted[::-1])
+
+
+def test_kernels_follow_operations_of_arrays_inside(module):
+    with cyrt.concurrent() as encoder:
+        x, y = cyrt.ones(N), cyrt.zeros(N)
+        encoder.add_kernel(module["axpb"], 1, N, (x, 2.0, 1.0, N))
+        encoder.add_kernel(module["axpb"], 1, N, (y, 2.0, 1.0, N))
+    assert x.tolist() == [3] * N
+    assert y.tolist() == [1] * N

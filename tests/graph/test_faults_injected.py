@@ -206,9 +206,13 @@ def test_instantiation_without_memory(kernel, encoder, replaced, held, launches)
     replaced("cuGraphDestroy", [c_void_p], destroy)
     replaced(*INSTANTIATE, once(OUT_OF_MEMORY))
     before, expected = held(), x.array
+    evictions = encoder.stats()["evictions"]
     with pytest.raises(cyrt.OutOfMemoryError, match="cuGraphInstantiate"):
         batch()
-    assert (encoder.num_ops, held(), living) == (0, before, set())
+    assert (encoder.num_ops, living) == (0, set())
+    # A cache that earlier tests filled has made room.
+    evicted = encoder.stats()["evictions"] > evictions
+    assert held() < before if evicted else held() == before
     x.array = expected
     x.check()
     for _ in range(3):

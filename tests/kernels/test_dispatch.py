@@ -95,17 +95,18 @@ def test_misaligned_slices(name, rng):
             result.check(a + b)
 
 
-@pytest.mark.parametrize("name", ["uint8", "float32", "complex128"])
-def test_one_element_for_all(name, rng):
-    a, one, out = guarded(rng, name, 700), filled(rng, name, 1), guarded(rng, name, 700)
+@pytest.mark.parametrize("n", [700, 704, 703])      # whole vectors of some types, of all, of none
+@pytest.mark.parametrize("name", ITEMS)
+def test_one_element_for_all(name, n, rng):
+    a, one, out = guarded(rng, name, n), filled(rng, name, 1), guarded(rng, name, n)
     for left in (False, True):
-        inputs = [np.broadcast_to(one, 700), a] if left else [a, np.broadcast_to(one, 700)]
+        inputs = [np.broadcast_to(one, n), a] if left else [a, np.broadcast_to(one, n)]
         result, (x, y) = perform("subtract", name, out.copy(), *inputs)
         result.check(x - y)
         # The number itself, in the parameters.
         operand, result = Operand(a), Operand(out.copy())
         numbers = [one[0], operand.place] if left else [operand.place, one[0]]
-        apply("subtract", numbers, result.place, name, 700)
+        apply("subtract", numbers, result.place, name, n)
         result.check(x - y)
 
 

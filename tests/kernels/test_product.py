@@ -81,6 +81,12 @@ def test_every_type(name, a, b, rng):
     check(name, filled(rng, name, *a), filled(rng, name, *b))
 
 
+@pytest.mark.parametrize("name", NUMERIC)
+@pytest.mark.parametrize("k", [1, 5, 12])
+def test_long_columns_of_few_summed(name, k, rng):
+    check(name, filled(rng, name, k), filled(rng, name, k, 4096))
+
+
 @pytest.mark.parametrize("m", [1, 2, 31, 32, 33])
 @pytest.mark.parametrize("n", [1, 2, 32, 33, 65])
 @pytest.mark.parametrize("k", [1, 3, 32, 33, 64])

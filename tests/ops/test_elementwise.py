@@ -43,7 +43,7 @@ def reference(name):
 @pytest.mark.parametrize("name", NAMES.split())
 def test_each_is_the_operation_of_its_name(name):
     function = getattr(functions, name)
-    count = len(inspect.signature(function).parameters) - 1
+    count = len(inspect.signature(function).parameters) - 2      # out, where
     whole = name.startswith("bitwise")
     x = np.array([1, 2, 6], np.int32) if whole else np.array([0.25, 0.5, 0.75], np.float32)
     if name == "acosh":
@@ -57,8 +57,8 @@ def test_each_is_the_operation_of_its_name(name):
 
 
 def test_they_look_like_functions():
-    assert str(inspect.signature(functions.exp)) == "(x, /, *, out=None)"
-    assert str(inspect.signature(functions.add)) == "(x1, x2, /, *, out=None)"
+    assert str(inspect.signature(functions.exp)) == "(x, /, out=None, *, where=None)"
+    assert str(inspect.signature(functions.add)) == "(x1, x2, /, out=None, *, where=None)"
     for name in functions.__all__:
         each = getattr(functions, name)
         assert (each.__module__, each.__qualname__) == ("cyrt", each.__name__)
@@ -68,7 +68,7 @@ def test_they_look_like_functions():
         # The public one, by its own name.
         assert hasattr(functions, each.__reduce__())
     with pytest.raises(AttributeError, match="no attribute 'reduce'"):
-        functions.add.reduce  # noqa: B018
+        functions.exp.reduce  # noqa: B018
     assert functions.mod is functions.remainder
 
 
@@ -119,7 +119,7 @@ def test_shapes_and_strides(both, dtype, seed, name):
 @pytest.mark.parametrize("name", IN_FLOATS)
 def test_integers_are_computed_in_float32(name, dtype):
     function = getattr(functions, name)
-    count = len(inspect.signature(function).parameters) - 1
+    count = len(inspect.signature(function).parameters) - 2      # out, where
     x = cyrt.asarray(np.array([0, 1, 1], dtype))
     found = function(*[x] * count)
     assert found.dtype == cyrt.float32
@@ -201,6 +201,20 @@ def test_halves_of_both_kinds():
 # -- out= ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", ["uint8", "int32", "float16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("n", [0, 61, 64])          # whole vectors of some types, of all
+def test_numbers_beside_arrays(name, n, rng):
+    number = 3 - 2j if name == "complex128" else 3
+    x = rng.integers(1, 60, n + 1).astype(name)
+    for first in (0, 1):                            # aligned, and not
+        view, wanted = cyrt.asarray(x)[first:], x[first:]
+        np.testing.assert_array_equal((view - number).numpy(), wanted - number)
+        np.testing.assert_array_equal((number - view).numpy(), number - wanted)
+        np.testing.assert_array_equal((view != number).numpy(), wanted != number)
+        view -= number
+        np.testing.assert_array_equal(view.numpy(), wanted - number)
+
+
 def test_out_takes_the_result(rng):
     x, y = (rng.normal(size=(4, 6)).astype(np.float32) for _ in range(2))
     a, b = cyrt.asarray(x), cyrt.asarray(y)
@@ -268,13 +282,20 @@ def test_operands_stay_as_they_are():
 
 
 @pytest.mark.parametrize(("call", "error", "message"), [
-    (lambda x: functions.exp(), TypeError, r"exp\(x, /.* takes 1 positional arguments, got 0"),
-    (lambda x: functions.add(x), TypeError, "takes 2 positional arguments, got 1"),
-    (lambda x: functions.exp(x, x), TypeError, "takes 1 positional arguments, got 2"),
+    (lambda x: functions.exp(), TypeError, r"exp\(x, /.* takes 1 or 2 positional .* got 0"),
+    (lambda x: functions.add(x), TypeError, "takes 2 or 3 positional arguments, got 1"),
+    (lambda x: functions.exp(x, x, x), TypeError, "takes 1 or 2 positional arguments, got 3"),
+    (lambda x: functions.exp(x, x, out=x), TypeError, "takes 1 or 2 positional arguments, got 2"),
     (lambda x: functions.exp(x, dtype=None), TypeError, "unexpected keyword argument 'dtype'"),
     (lambda x: functions.exp(*[x], **{"dtype": 3}), TypeError, "unexpected keyword .*'dtype'"),
-    (lambda x: functions.exp(2.0), TypeError, "exp: expected an Array, got only numbers: 2.0"),
-    (lambda x: functions.add(1, 2), TypeError, "add: expected an Array, got only numbers: 1"),
+    (lambda x: functions.erf(2.0), TypeError, "erf: expected an Array, got only numbers: 2.0"),
+    (lambda x: functions.add(1, 2, x), TypeError, "add: expected an Array, got only numbers: 1"),
+    (lambda x: functions.exp(x, where=x), TypeError, "where: .* an Array of bool, got float32"),
+    (lambda x: functions.exp(2.0, where=x > 1, out=x), TypeError, "only numbers: .*7.38"),
+    (lambda x: functions.exp(x, where=x > 1, out=cyrt.zeros(2)), ValueError, r"shape \(2,\)"),
+    (lambda x: x - [1, 2], ValueError, r"subtract: shapes \(3,\) and \(2,\) do not broadcast"),
+    (lambda x: x * ["1", 2, 3], TypeError, "expected numbers, got str"),
+    (lambda x: functions.add(1, "2"), TypeError, "add: expected an Array, got builtins.str"),
     (lambda x: functions.add(np.ones(3), x), TypeError, r"numpy.ndarray; cyrt.asarray\(\)"),
     (lambda x: x + np.ones(3), TypeError, r"add: .*numpy.ndarray; cyrt.asarray\(\)"),
     (lambda x: np.ones(3) + x, TypeError, r"add: .*numpy.ndarray; cyrt.asarray\(\)"),
@@ -292,10 +313,13 @@ def test_operands_stay_as_they_are():
      "result of float32 cannot be written into int32"),
     (lambda x: functions.exp(cyrt.zeros((2, 3)), out=x[None].T[:, :0].T), ValueError,
      r"shape \(2, 3\)"),
-    (lambda x: where(x, x, x), TypeError, "condition: expected an Array of bool, got float32"),
+    (lambda x: where(x, x), TypeError, "where: expected an Array, got builtins.NoneType"),
+    (lambda x: clip(x, 1, a_min=2), ValueError, "expected one of them"),
     (lambda x: where(True, x, x), TypeError, "condition: expected an Array, got bool"),
     (lambda x: clip(x, "a"), TypeError, "clip: expected an Array, got builtins.str"),
     (lambda x: clip(x, 1j), TypeError, "complex"),
+    (lambda x: clip(x, cyrt.ones(3, dtype="complex64")), TypeError, "clip: not for complex64"),
+    (lambda x: clip(x, 1, out=np.zeros(3)), TypeError, "clip: out: expected an Array, got ndarray"),
 ])
 def test_refused(call, error, message):
     x = cyrt.asarray(np.array([1, 2, 3], np.float32))

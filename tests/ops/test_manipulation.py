@@ -272,6 +272,12 @@ def test_one_launch_an_input_and_two_an_axis():
     assert launches(lambda: copies.repeat(x, 3, axis=1)) == 1
 
 
+def test_rolled_along_no_axes():
+    x = np.arange(6).reshape(2, 3)
+    for shift, axis in ((1, ()), ((), 0), ((), ())):
+        same(copies.roll(cyrt.asarray(x), shift, axis=axis), np.roll(x, shift, axis))
+
+
 # -- what is refused -------------------------------------------------------------------------------
 
 
@@ -296,10 +302,15 @@ def test_one_launch_an_input_and_two_an_axis():
     (lambda x: shapes.broadcast_to(x[:1], (3,)), ValueError, "more dimensions"),
     (lambda x: shapes.broadcast_to(x, (1 << 40, 1 << 40, 2, 3)), ValueError, "memory can hold"),
     (lambda x: shapes.broadcast_arrays(x, x.T), ValueError, r"\(2, 3\) and \(3, 2\)"),
+    (lambda x: shapes.broadcast_arrays(x, x.T, 5), TypeError, "got builtins.int"),
     (lambda x: shapes.broadcast_shapes((2, 3), (None,)), TypeError, "NoneType"),
+    (lambda x: shapes.split(x, 1.5), TypeError, "int or a sequence of int, got float"),
     (lambda x: shapes.split(x, 4, axis=1), ValueError, "no 4 equal parts"),
     (lambda x: shapes.flip(x.numpy()), TypeError, r"got numpy\.ndarray; cyrt\.asarray"),
     (lambda x: copies.concat([]), ValueError, "at least one array"),
+    (lambda x: copies.concat(None), TypeError, "concat: expected a sequence .* got NoneType"),
+    (lambda x: copies.hstack(3), TypeError, "hstack: expected a sequence of arrays, got int"),
+    (lambda x: copies.vstack([]), ValueError, "vstack: expected at least one array"),
     (lambda x: copies.concat([x, x.T]), ValueError, r"\(2, 3\) and \(3, 2\)"),
     (lambda x: copies.concat([x, 1.0]), TypeError, "float"),
     (lambda x: copies.concat([x.astype("int64"), x.astype("uint64")]), TypeError, "common type"),
@@ -309,6 +320,8 @@ def test_one_launch_an_input_and_two_an_axis():
     (lambda x: copies.roll(x, (1, 2, 3), axis=(0, 1)), ValueError, "3 shifts"),
     (lambda x: copies.tile(x, (2, -1)), ValueError, "0 or more"),
     (lambda x: copies.tile(x, 1 << 60), ValueError, "memory can hold"),
+    (lambda x: copies.tile(x, 1 << 70), ValueError, "memory can hold, got 1180591620717411303424"),
+    (lambda x: copies.repeat(x, 1 << 70), ValueError, "memory can hold"),
     (lambda x: copies.repeat(x, -1), ValueError, "0 or more"),
     (lambda x: copies.repeat(x, [1, 2, 3], axis=0), ValueError, r"one int or 2, got shape \(3,\)"),
     (lambda x: copies.repeat(x, [1.0, 2], axis=0), TypeError, "expected ints, got float64"),

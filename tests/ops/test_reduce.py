@@ -345,16 +345,26 @@ def test_bad_input():
         reduce.var(x, correction="1")
     with pytest.raises(TypeError, match="dtype: expected a numeric type, got bool"):
         reduce.sum(x, dtype="bool")
-    with pytest.raises(TypeError):
-        reduce.sum(x, 0)
+    with pytest.raises(ValueError, match=r"a correction or ddof, .* got 1 and 2"):
+        reduce.var(x, correction=1, ddof=2)
+    with pytest.raises(TypeError, match="mean: dtype: expected a floating-point type, got int32"):
+        reduce.mean(x, dtype="int32")
+    with pytest.raises(ValueError, match=r"sum: the result has shape \(3,\), .* shape \(2,\)"):
+        reduce.sum(x, 0, out=cyrt.zeros(2))
+    with pytest.raises(TypeError, match="max: a result of float32 cannot be written into int64"):
+        reduce.max(x, 0, out=cyrt.zeros(3, dtype="int64"))
 
 
 def test_signatures():
+    """The first arguments are NumPy's, in its order."""
+    order = ["axis", "dtype", "out", "ddof", "keepdims"]
     for name in FUNCTIONS["f"]:
         parameters = inspect.signature(getattr(reduce, name)).parameters
         first, *others = parameters.values()
         assert first.kind is first.POSITIONAL_ONLY
-        assert all(each.kind is each.KEYWORD_ONLY for each in others)
+        positional = [each.name for each in others if each.kind is each.POSITIONAL_OR_KEYWORD]
+        assert positional == [each for each in order if each in positional]
+        assert positional[0] == "axis"
         assert getattr(reduce, name).__doc__
 
 

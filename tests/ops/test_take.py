@@ -291,6 +291,11 @@ def test_assignment_reads_before_it_writes(rng):
     wanted = y.copy()
     wanted[y] = np.arange(n)
     same(array, wanted)
+    for every in (slice(None, None, -1), slice(None, None, 3)):
+        array, wanted = cyrt.asarray(y), y.copy()
+        array[array[every]] = 0
+        wanted[y[every]] = 0
+        same(array, wanted)
     flags = rng.random(n) < 0.5
     array, wanted = cyrt.asarray(flags), flags.copy()
     array[array[::-1]] = False
@@ -323,6 +328,28 @@ def test_values_are_cast_as_in_other_assignments(rng):
     array[[0, 4]] = np.array([5, 6])
     array[[1]] = [9]
     same(array, np.array([5, 9, 7, 7, 6], np.int32))
+
+
+def test_numbers_in_lists_have_no_type_of_their_own():
+    array = cyrt.asarray(np.zeros(4))
+    array[[0, 2]] = [0.1, 1e-300]
+    array[cyrt.asarray(np.array([False, True, False, True]))] = [1e300, 0.2]
+    same(array, np.array([0.1, 1e300, 1e-300, 0.2]))
+    small = cyrt.asarray(np.zeros(3, np.int8))
+    for key in ([0, 1], np.array([True, True, False])):
+        with pytest.raises(OverflowError, match="out of range of int8"):
+            small[key] = [1, 300]
+    same(small, np.zeros(3, np.int8))
+
+
+def test_what_a_mask_leaves_is_not_read(python, only_emulated):
+    done = python("""
+        import numpy as np, cyrt
+        x, mask = cyrt.empty((4, 2)), cyrt.asarray(np.array([True, False, True, False]))
+        x[mask], x[~mask] = 1, cyrt.asarray(np.array([[2.0, 3.0]]))
+        print(x.tolist())
+    """, CYRT_CHECK="1")
+    assert done.stdout.strip() == "[[1.0, 1.0], [2.0, 3.0], [1.0, 1.0], [2.0, 3.0]]", done.stderr
 
 
 # -- what is refused -------------------------------------------------------------------------------
@@ -402,10 +429,23 @@ def test_keys_that_do_not_fit():
     same(array, np.zeros((3, 4), np.float32))
 
 
+def test_take_of_numbers_and_of_all():
+    host = np.arange(12).reshape(3, 4)
+    x = cyrt.asarray(host)
+    for index in (2, -1, [0, 2], (1, -3), [], [[0, 1], [2, 0]]):
+        wanted = np.array(index, int)
+        same(take(x, index, 1), np.take(host, wanted, 1))
+        same(take(x.T, index), np.take(host.T, wanted))
+    same(take(x.T, cyrt.asarray([11, 0, -2])), np.take(host.T, [11, 0, -2]))
+
+
 def test_take_refuses():
     x, index = cyrt.asarray(np.zeros((3, 4))), cyrt.asarray(np.arange(2))
-    with pytest.raises(ValueError, match="expected one for an array of 2 dimensions"):
-        take(x, index)
+    with pytest.raises(IndexError, match="index 4 is out of bounds for axis 1 with size 4"):
+        take(x, [0, 4], 1)
+    for each in (True, [True, False, True, False], [0.5]):
+        with pytest.raises(TypeError, match="take: indices: expected integers, got (bool|float64)"):
+            take(x, each, 1)
     with pytest.raises(TypeError, match="expected an array of integers, got float64"):
         take(x, x, axis=0)
     with pytest.raises(np.exceptions.AxisError):

@@ -272,6 +272,10 @@ def test_bad_parameters_are_refused():
         (lambda: random.uniform("a"), TypeError, "low: expected a number, got 'a'"),
         (lambda: random.uniform(dtype="int32"), TypeError, "real floating type, got int32"),
         (lambda: random.uniform(shape=-1), ValueError, "sizes of 0 or more"),
+        (lambda: random.uniform({}, cyrt.ones(2)), TypeError, "low: expected a number, got {}"),
+        (lambda: random.normal(cyrt.ones(2), -1), ValueError, "scale: expected 0 or more, got -1"),
+        (lambda: random.normal(cyrt.ones(2), []), TypeError, r"scale: expected a number, got \[\]"),
+        (lambda: random.bernoulli(cyrt.ones(2), None), TypeError, "int or a tuple of ints, got No"),
         (lambda: random.normal(0, -1), ValueError, "scale: expected 0 or more"),
         (lambda: random.normal(dtype="complex64"), TypeError, "got complex64"),
         (lambda: random.bernoulli(1.5), ValueError, "from 0 to 1, got 1.5"),
@@ -286,3 +290,21 @@ def test_bad_parameters_are_refused():
     ]:
         with pytest.raises(error, match=text):
             call()
+
+
+def test_parameters_that_are_arrays_say_where(python):
+    done = python("""
+        import cyrt
+        p = cyrt.full(3, 0.5, device=1)
+        for x in (cyrt.random.uniform(p, 1), cyrt.random.normal(1, p), cyrt.random.bernoulli(p),
+                  cyrt.random.exponential(p), cyrt.random.choice(p, 3),
+                  cyrt.random.choice(p, 3, False), cyrt.random.choice([1, 2, 3], 3, p=p)):
+            print(x.device.index, x.shape)
+        try:
+            p[cyrt.asarray([0])]
+        except ValueError as error:
+            print(error)
+    """, CYRT_DEVICE="emulated", CYRT_EMULATED_DEVICES="2")
+    assert done.stdout.splitlines() == ["1 (3,)"] * 7 + [
+        "a Buffer is of device 0, the operation runs on device 1; to_device() moves arrays"
+    ], done.stderr

@@ -73,6 +73,7 @@ def test_categories_along_an_axis():
     middle = cyrt.asarray(np.moveaxis(certain, 0, 1).copy())
     found = random.categorical(middle[:1], 1, (6, 2), key=random.key(0)).numpy()
     np.testing.assert_array_equal(found, [[1, 2]] * 6)
+    assert random.categorical(middle[0, 0], shape=6, key=random.key(0)).shape == (6,)
 
 
 def test_bad_arguments_are_refused():

@@ -132,6 +132,16 @@ def test_interface_extent_of_strides(module):
         cyrt.Buffer(8).copy_from(Interface(shape=(4,), strides=(-4,), data=(memory.ptr, False)))
 
 
+@pytest.mark.parametrize(("fields", "text"), [
+    ({"shape": (2, 2), "strides": (4,)}, r"shape \(2, 2\) and the strides \(4,\)"),
+    ({"shape": (4,), "typestr": ">f4"}, "other byte order, '>f4'"),
+])
+def test_interface_that_is_none(fields, text):
+    memory = cyrt.Buffer(16)
+    with pytest.raises(ValueError, match=text):
+        cyrt.asarray(Interface(data=(memory.ptr, False), **fields))
+
+
 def test_interface_of_an_empty_array():
     cyrt.Buffer(0).copy_from(Interface(shape=(0, 5), data=(0, False)))
 

@@ -133,6 +133,6 @@ def param_bytes(row: Row) -> list[int]:
     inputs = len(row.inputs)
     outer = 8 * (8 * (1 + inputs) + 12)         # strides and a divider a dimension
     strided = 16 * inputs + 8 + 8 * (1 + inputs) + outer + 28
-    aligned = 8 * (1 + inputs) + 4
+    aligned = 8 * (1 + inputs) + 8
     return [16 * inputs + 32,
             *(-(-size // 16) * 16 for size in (strided, aligned)[:len(row.kernels) - 1])]

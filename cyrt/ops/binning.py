@@ -1,0 +1,200 @@
+"""Values counted by bins."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from operator import index
+from typing import Any
+
+from cyrt.ndarray import Array
+from cyrt.ops import functions as elementary
+from cyrt.ops import reduce
+from cyrt.ops.arguments import check_array
+from cyrt.ops.coercion import array_beside, inexact
+from cyrt.ops.copy import astype
+from cyrt.ops.creation import arange, linspace
+from cyrt.ops.elementwise import where
+from cyrt.ops.manipulation import stack
+from cyrt.ops.scan import cumulative_sum, diff
+from cyrt.ops.search import searchsorted
+from cyrt.ops.shapes import ravel
+from cyrt.ops.sort import argsort, sort
+from cyrt.ops.take import take
+
+
+def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> Array:
+    """How often each of the integers 0, 1, 2 ... is there; it waits for the greatest of them.
+
+    Parameters
+    ----------
+    x : Array
+        Integers of 0 or more, of one dimension.
+    weights : Array, optional
+        Of x's shape and a real type: each integer counts as much.
+    minlength : int
+        The result's length at least.
+
+    Returns
+    -------
+    Array
+        int64. With weights float32, float64 where they are; summed in float64, to whose precision
+        beside the sum of them all a bin is exact.
+
+    Raises
+    ------
+    ValueError
+        A negative integer; not one dimension; weights of another shape.
+    """
+    if check_array(x, "bincount: x").ndim != 1:
+        raise ValueError(f"bincount: x: expected one dimension, got shape {x.shape}")
+    if x.dtype.kind not in "biu":
+        raise TypeError(f"bincount: x: expected integers, got {x.dtype}")
+    if index(minlength) < 0:
+        raise ValueError(f"bincount: minlength: expected 0 or more, got {minlength}")
+    length = 0
+    if x.size:
+        least, greatest = stack([reduce.min(x), reduce.max(x)]).tolist()
+        if least < 0:
+            raise ValueError(f"bincount: x: expected integers of 0 or more, got {least}")
+        length = int(greatest) + 1
+    x = astype(x, "int64", copy=False)
+    edges = arange(max(length, index(minlength)) + 1, device=x.device)
+    if weights is None:
+        return diff(searchsorted(sort(x), edges))
+    return weighted(x, weights, edges, "bincount")
+
+
+def weighted(x: Array, weights: Array, edges: Array, name: str, closed: bool = False) -> Array:
+    """The sums of the weights of x's elements between each edge and the next; `closed`: on the
+    last edge, too."""
+    if check_array(weights, f"{name}: weights").shape != x.shape:
+        raise ValueError(f"{name}: weights: expected shape {x.shape}, got {weights.shape}")
+    if weights.dtype.kind == "c":
+        raise TypeError(f"{name}: weights: expected a real type, got {weights.dtype}")
+    order = argsort(x)
+    bounds = _bounds(take(x, order), edges, closed)
+    weights = take(weights, order)
+    dtype = weights.dtype if weights.dtype == "float64" else "float32"
+    finite = elementary.isfinite(weights)
+
+    def sums(values: Array) -> Array:
+        return diff(take(cumulative_sum(values, include_initial=True), bounds))
+
+    result = sums(where(finite, astype(weights, "float64"), 0))
+    # An infinity or a NaN is of its own bin only.
+    for value, there in ((float("inf"), weights == float("inf")),
+                         (float("-inf"), weights == float("-inf")),
+                         (float("nan"), weights != weights)):
+        result = where(sums(astype(there, "int64")) > 0, result + value, result)
+    return astype(result, dtype, copy=False)
+
+
+def _bounds(ordered: Array, edges: Array, closed: bool) -> Array:
+    """How many elements are before each edge; `closed`: those on the last one, too."""
+    found = searchsorted(ordered, edges)
+    if closed:
+        found[-1:] = searchsorted(ordered, edges[-1:], side="right")
+    return found
+
+
+def histogram(a: Array, /, bins: Any = 10, range: tuple[float, float] | None = None,
+              density: bool | None = None, weights: Array | None = None) -> tuple[Array, Array]:
+    """How many elements are in each of several bins.
+
+    Parameters
+    ----------
+    a : Array
+        Of a real type; its shape does not matter.
+    bins : int, or Array or sequence of numbers
+        How many bins of one width, or their edges, ascending.
+    range : tuple of two floats, optional
+        From where to where with a number of bins; from the least element to the greatest where
+        left out.
+    density : bool, optional
+        Whether each is divided by the number of them all and by its bin's width.
+    weights : Array, optional
+        Of a's shape: each element counts as much, see :func:`cyrt.bincount`.
+
+    Returns
+    -------
+    hist : Array
+        int64, or a float with weights or `density`. A bin has its left edge, the last one both.
+    edges : Array
+        One more than bins. Of a's type where that is a float, else float32.
+    """
+    values = ravel(check_array(a, "histogram: a"))
+    if values.dtype.kind == "c":
+        raise TypeError(f"histogram: expected a real type, got {a.dtype}")
+    if hasattr(bins, "__index__") and not isinstance(bins, Array):
+        edges = _even_edges(values, index(bins), range)
+    else:
+        edges = array_beside(values, bins, "histogram: bins")
+        if edges.ndim != 1:
+            raise ValueError(f"histogram: bins: expected one dimension, got shape {edges.shape}")
+        if not isinstance(bins, Array) and any(
+                low > high for low, high in pairwise(bins)):
+            raise ValueError(f"histogram: bins: expected ascending numbers, got {bins}")
+    if weights is None:
+        found = diff(_bounds(sort(values), edges, True))
+    else:
+        if check_array(weights, "histogram: weights").shape != a.shape:
+            raise ValueError(f"histogram: weights: expected shape {a.shape}, got {weights.shape}")
+        found = weighted(values, ravel(weights), edges, "histogram", True)
+    if density:
+        found = inexact(found) / inexact(diff(edges)) / inexact(reduce.sum(found))
+    return found, edges
+
+
+def _even_edges(values: Array, count: int, limits: tuple[float, float] | None) -> Array:
+    if count < 1:
+        raise ValueError(f"histogram: bins: expected 1 or more, got {count}")
+    dtype = inexact(values[:0]).dtype
+    if limits is not None or values.size == 0:
+        low, high = (0.0, 1.0) if limits is None else map(float, limits)
+        if not (float("-inf") < low <= high < float("inf")):
+            raise ValueError("histogram: range: expected two finite numbers, ascending, got "
+                             f"{limits}")
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        return linspace(low, high, count + 1, dtype=dtype, device=values.device)
+    low, high = (astype(each, "float64") for each in (reduce.min(values), reduce.max(values)))
+    alike = low == high
+    low, high = where(alike, low - 0.5, low), where(alike, high + 0.5, high)
+    steps = arange(count + 1, dtype="float64", device=values.device)
+    edges = low + steps * ((high - low) / count)
+    edges[-1:] = high
+    return astype(edges, dtype)
+
+
+def histogram_bin_edges(a: Array, /, bins: Any = 10,
+                        range: tuple[float, float] | None = None) -> Array:
+    """The edges that :func:`cyrt.histogram` takes."""
+    return histogram(a, bins, range)[1]
+
+
+def digitize(x: Array, bins: Any, /, right: bool = False) -> Array:
+    """Which bin each element is in: how many edges are at it or below.
+
+    Parameters
+    ----------
+    x : Array
+        Of a real type.
+    bins : Array or sequence of numbers
+        The edges, ascending or descending, of one dimension.
+    right : bool
+        Whether an element on an edge belongs to the bin that the edge closes.
+
+    Returns
+    -------
+    Array
+        int64, of x's shape: 0 before the first edge.
+    """
+    bins = array_beside(check_array(x, "digitize: x"), bins, "digitize: bins")
+    if bins.ndim != 1:
+        raise ValueError(f"digitize: bins: expected one dimension, got shape {bins.shape}")
+    side = "left" if right else "right"
+    ascending = searchsorted(bins, x, side=side)
+    if bins.size < 2:
+        return ascending
+    descending = bins.size - searchsorted(bins[::-1], x, side=side)
+    return where(bins[0] <= bins[-1], ascending, descending)

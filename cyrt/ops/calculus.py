@@ -1,0 +1,256 @@
+"""Differences, sums and interpolation along sampled lines; products of neighbours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cyrt.ndarray import Array
+from cyrt.ops import functions as elementary
+from cyrt.ops import reduce
+from cyrt.ops.arguments import axes_of, axis_of, check_array
+from cyrt.ops.coercion import array_beside, inexact
+from cyrt.ops.copy import astype
+from cyrt.ops.creation import empty_like, zeros_like
+from cyrt.ops.elementwise import clip, where
+from cyrt.ops.manipulation import concat
+from cyrt.ops.matmul import matmul
+from cyrt.ops.padding import pad
+from cyrt.ops.scan import diff
+from cyrt.ops.search import searchsorted
+from cyrt.ops.shapes import flip, moveaxis, ravel, reshape
+from cyrt.ops.sort import argsort
+from cyrt.ops.take import take
+from cyrt.ops.views import windows
+
+
+def ediff1d(ary: Array, /, to_end: Any = None, to_begin: Any = None) -> Array:
+    """Each element of an array, flattened, less the one before it.
+
+    Parameters
+    ----------
+    ary : Array
+    to_end, to_begin : Array, number or sequence, optional
+        What is put behind the differences and before them, cast to ary's type.
+    """
+    flat = ravel(check_array(ary, "ediff1d: ary"))
+    ends = [None if each is None else
+            ravel(astype(array_beside(flat, each, "ediff1d"), flat.dtype))
+            for each in (to_begin, to_end)]
+    parts = [each for each in (ends[0], diff(flat), ends[1]) if each is not None]
+    return concat(parts) if len(parts) > 1 else parts[0]
+
+
+def trapezoid(y: Array, /, x: Array | None = None, dx: Any = 1.0, axis: int = -1) -> Array:
+    """The integral along an axis, by the trapezoidal rule.
+
+    Parameters
+    ----------
+    y : Array
+        Values; integers are taken as float32.
+    x : Array, optional
+        Where they are: as many as the axis is long, or of y's shape.
+    dx : number or Array
+        How far they are apart, where x is left out.
+    axis : int
+    """
+    y = inexact(check_array(y, "trapezoid: y"))
+    along = axis_of(axis, y.ndim)
+    if x is None:
+        steps = dx
+    elif check_array(x, "trapezoid: x").ndim == 1:
+        steps = reshape(diff(x), [-1 if d == along else 1 for d in range(y.ndim)])
+    else:
+        steps = diff(x, axis=axis)
+    around = (slice(None),) * along
+    sums = y[(*around, slice(1, None))] + y[(*around, slice(None, -1))]
+    return reduce.sum(steps * sums / 2.0, axis=along)
+
+
+def gradient(f: Array, /, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Slopes along axes: central differences, one-sided ones at the ends.
+
+    Parameters
+    ----------
+    f : Array
+        Integers are taken as float32.
+    *varargs : number, Array or sequence of numbers
+        How far elements are apart, or where they are, as many as the axis is long: one for all
+        axes, or one each. 1 where left out.
+    axis : int or tuple of int, optional
+        All where left out.
+    edge_order : {1, 2}
+        Order of the differences at the ends.
+
+    Returns
+    -------
+    Array, or tuple of Arrays
+        Of f's shape, one for each axis.
+
+    Raises
+    ------
+    ValueError
+        An axis of fewer than ``edge_order + 1`` elements, places of another number.
+    TypeError
+        Another number of `varargs`.
+    """
+    f = inexact(check_array(f, "gradient: f"))
+    axes = axes_of(axis, f.ndim)
+    given = (1.0,) * len(axes) if not varargs else varargs * len(axes) if len(varargs) == 1 \
+        else varargs
+    if len(given) != len(axes):
+        raise TypeError(f"gradient: expected 1 or {len(axes)} distances, got {len(varargs)}")
+    if edge_order not in (1, 2):
+        raise ValueError(f"gradient: edge_order: expected 1 or 2, got {edge_order}")
+    slopes = tuple(_slopes(f, each, along, edge_order)
+                   for each, along in zip(given, axes, strict=True))
+    return slopes[0] if len(slopes) == 1 else slopes
+
+
+def _slopes(f: Array, places: Any, axis: int, edge_order: int) -> Array:
+    n = f.shape[axis]
+    if n < edge_order + 1:
+        raise ValueError(f"gradient: axis {axis}: expected at least {edge_order + 1} elements, "
+                         f"got {n}")
+    y, result = moveaxis(f, axis, -1), empty_like(f)
+    slopes = moveaxis(result, axis, -1)
+    if isinstance(places, (list, tuple)):
+        places = array_beside(f, places, "gradient")
+    if isinstance(places, Array) and places.ndim:
+        if places.shape != (n,):
+            raise ValueError(f"gradient: expected {n} places along axis {axis}, got shape "
+                             f"{places.shape}")
+        steps = inexact(diff(places))
+        before, behind = steps[:-1], steps[1:]
+        both = before + behind
+        slopes[..., 1:-1] = (y[..., :-2] * (-behind / (before * both))
+                             + y[..., 1:-1] * ((behind - before) / (before * behind))
+                             + y[..., 2:] * (before / (behind * both)))
+        first, last = (steps[0], steps[min(1, n - 2)]), (steps[-1], steps[max(-2, 1 - n)])
+    else:
+        slopes[..., 1:-1] = (y[..., 2:] - y[..., :-2]) / (2 * places)
+        first = last = (places, places)
+    slopes[..., 0] = _at_the_end(y, first, edge_order)
+    slopes[..., -1] = -_at_the_end(flip(y, axis=-1), last, edge_order)
+    return result
+
+
+def _at_the_end(y: Array, steps: tuple[Any, Any], edge_order: int) -> Array:
+    """The slope at the first element, by those after it."""
+    near, far = steps
+    if edge_order == 1:
+        return (y[..., 1] - y[..., 0]) / near
+    both = near + far
+    return (y[..., 0] * (-(near + both) / (near * both)) + y[..., 1] * (both / (near * far))
+            + y[..., 2] * (-near / (far * both)))
+
+
+def interp(x: Any, xp: Array, fp: Array, left: Any = None, right: Any = None,
+           period: float | None = None) -> Array:
+    """Values between given points, on straight lines.
+
+    Parameters
+    ----------
+    x : Array or number
+        Where.
+    xp : Array
+        Where the points are, ascending; of one dimension.
+    fp : Array
+        Their values; as many.
+    left, right : number, optional
+        The value before the first point and behind the last; theirs where left out.
+    period : float, optional
+        Places that are so far apart are one; the points need not be ascending, and `left` and
+        `right` are not used.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and of the float type that x, xp and fp promote to.
+    """
+    check_array(xp, "interp: xp")
+    check_array(fp, "interp: fp")
+    x = array_beside(xp, x, "interp: x")
+    if xp.ndim != 1 or fp.shape != xp.shape or xp.size == 0:
+        raise ValueError("interp: xp, fp: expected as many of one dimension, at least one, got "
+                         f"shapes {xp.shape} and {fp.shape}")
+    if period is not None:
+        if period == 0:
+            raise ValueError("interp: period: expected a number that is not 0")
+        x, xp = x % abs(period), xp % abs(period)
+        order = argsort(xp)
+        xp, fp = take(xp, order), take(fp, order)
+        xp = concat([xp[-1:] - abs(period), xp, xp[:1] + abs(period)])
+        fp = concat([fp[-1:], fp, fp[:1]])
+        left = right = None
+    x, xp, fp = inexact(x), inexact(xp), inexact(fp)
+    result = fp[0] + zeros_like(x) if xp.size == 1 else _on_lines(x, xp, fp)
+    result = where(x == xp[-1], fp[-1], result)
+    result = where(x < xp[0], fp[0] if left is None else left, result)
+    return where(x > xp[-1], fp[-1] if right is None else right, result)
+
+
+def _on_lines(x: Array, xp: Array, fp: Array) -> Array:
+    places = clip(searchsorted(xp, x, side="right") - 1, 0, xp.size - 2)
+    x0, x1, y0, y1 = (take(each, places + step) for each in (xp, fp) for step in (0, 1))
+    slope = (y1 - y0) / (x1 - x0)
+    result, other = y0 + slope * (x - x0), y1 + slope * (x - x1)
+    # Beside an infinity one of the two may be NaN that is none.
+    other = where(elementary.isnan(other) & (y0 == y1), y0, other)
+    result = where(elementary.isnan(result) & (x == x), other, result)
+    return where(x == x0, y0, result)
+
+
+def convolve(a: Array, v: Array, /, mode: str = "full") -> Array:
+    """The convolution of two vectors.
+
+    Parameters
+    ----------
+    a, v : Array
+        Of one dimension and numeric types, at least one element each.
+    mode : {"full", "same", "valid"}
+        All of it, ``len(a) + len(v) - 1`` elements; of these the middle ones, as many as the
+        longer vector has; those where the vectors overlap wholly.
+    """
+    for name, each in (("a", a), ("v", v)):
+        if check_array(each, f"convolve: {name}").ndim > 1 or each.size == 0:
+            raise ValueError(f"convolve: {name}: expected one dimension and at least one element, "
+                             f"got shape {each.shape}")
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f"convolve: mode: expected 'full', 'same' or 'valid', got {mode!r}")
+    a, v = ravel(a), ravel(v)
+    if v.size > a.size:
+        a, v = v, a
+    m = v.size
+    if mode == "full":
+        a = pad(a, m - 1)
+    elif mode == "same":
+        a = pad(a, ((m - 1) - (m - 1) // 2, (m - 1) // 2))
+    return matmul(windows(a, m), flip(v))
+
+
+def correlate(a: Array, v: Array, /, mode: str = "valid") -> Array:
+    """The cross-correlation of two vectors: :func:`cyrt.convolve` with v's conjugate, turned
+    round."""
+    check_array(a, "correlate: a")
+    check_array(v, "correlate: v")
+    if v.size > a.size:
+        return elementary.conj(flip(correlate(v, a, mode)))
+    return convolve(a, elementary.conj(flip(v)), mode)
+
+
+def polyval(p: Any, x: Any, /) -> Array:
+    """A polynomial's values.
+
+    Parameters
+    ----------
+    p : Array of one dimension, or sequence of numbers
+        Its coefficients, that of the highest power first.
+    x : Array, number or sequence of numbers
+        Where; an Array, unless p is.
+    """
+    like = check_array(x if isinstance(x, Array) else p, "polyval: x or p")
+    x = array_beside(like, x, "polyval: x")
+    result = zeros_like(x)
+    for each in p:
+        result = result * x + each
+    return result

@@ -1,0 +1,87 @@
+"""Matrices by their diagonals."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+from cyrt.ndarray import Array
+from cyrt.ops import reduce
+from cyrt.ops.arguments import check_array
+from cyrt.ops.assembly import resize
+from cyrt.ops.coercion import array_beside
+from cyrt.ops.copy import assign
+from cyrt.ops.creation import zeros
+from cyrt.ops.grids import eye
+from cyrt.ops.shapes import ravel
+from cyrt.ops.views import diagonal
+
+
+def identity(n: int, dtype: Any = None, *, device: Any = None) -> Array:
+    """The square matrix with ones on its main diagonal; see :func:`cyrt.eye`."""
+    return eye(n, dtype=dtype, device=device)
+
+
+def diag(v: Array, /, k: int = 0) -> Array:
+    """The matrix that has a vector as a diagonal, or a matrix's diagonal, as a view.
+
+    Parameters
+    ----------
+    v : Array
+        Of one dimension or two.
+    k : int
+        Which diagonal, see :func:`cyrt.diagonal`.
+    """
+    if check_array(v, "diag: v").ndim == 2:
+        return diagonal(v, k)
+    if v.ndim != 1:
+        raise ValueError(f"diag: expected one or two dimensions, got shape {v.shape}")
+    n = v.size + abs(index(k))
+    result = zeros((n, n), dtype=v.dtype, device=v.device)
+    assign(diagonal(result, k), v)
+    return result
+
+
+def diagflat(v: Array, /, k: int = 0) -> Array:
+    """The matrix that has all elements, in C order, as a diagonal; see :func:`cyrt.diag`."""
+    return diag(ravel(v), k)
+
+
+def trace(a: Array, /, offset: int = 0, axis1: int = 0, axis2: int = 1,
+          dtype: Any = None) -> Array:
+    """The sums along diagonals; see :func:`cyrt.diagonal` and :func:`cyrt.sum`."""
+    return reduce.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
+
+
+def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
+    """Write into the main diagonal, in place.
+
+    Parameters
+    ----------
+    a : Array
+        Two dimensions, or more of one size.
+    val : Array, number or sequence
+        Its elements, in C order, are repeated as often as need be.
+    wrap : bool
+        Whether the diagonal of a tall matrix begins anew below, one row left out.
+
+    Raises
+    ------
+    ValueError
+        Fewer than two dimensions, or sizes that differ among more.
+    """
+    if check_array(a, "fill_diagonal: a").ndim < 2:
+        raise ValueError(f"fill_diagonal: expected at least two dimensions, got shape {a.shape}")
+    if a.ndim > 2 and len(set(a.shape)) > 1:
+        raise ValueError(f"fill_diagonal: expected dimensions of one size, got shape {a.shape}")
+    if a.ndim == 2 and wrap:
+        views = [diagonal(a[first:]) for first in range(0, a.shape[0], a.shape[1] + 1)]
+    else:
+        views = [a]
+        while views[0].ndim > 1:
+            views[0] = diagonal(views[0], 0, 0, -1)
+    values = resize(array_beside(a, val, "fill_diagonal: val"), sum(view.size for view in views))
+    first = 0
+    for view in views:
+        assign(view, values[first:first + view.size])
+        first += view.size

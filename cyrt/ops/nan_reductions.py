@@ -1,0 +1,141 @@
+"""Reductions that leave NaN out."""
+
+from __future__ import annotations
+
+from math import inf, nan
+from typing import Any
+
+from cyrt.dtypes import dtype as _dtype
+from cyrt.ndarray import Array
+from cyrt.ops import functions as elementary
+from cyrt.ops import reduce
+from cyrt.ops.arguments import check_array
+from cyrt.ops.coercion import inexact
+from cyrt.ops.copy import astype
+from cyrt.ops.elementwise import where
+from cyrt.ops.scan import cumprod, cumsum
+
+
+def _filled(x: Array, value: float, name: str) -> Array:
+    """A number in the place of each NaN."""
+    if check_array(x, f"{name}: x").dtype.kind not in "fc":
+        return x
+    return where(elementary.isnan(x), value, x)
+
+
+def nansum(x: Array, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Array:
+    """The sum over axes of what is not NaN; see :func:`cyrt.sum`."""
+    return reduce.sum(_filled(x, 0, "nansum"), axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def nanprod(x: Array, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Array:
+    """The product over axes of what is not NaN; see :func:`cyrt.prod`."""
+    return reduce.prod(_filled(x, 1, "nanprod"), axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def nanmax(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """The largest element over axes that is not NaN; NaN where all are. See :func:`cyrt.max`."""
+    return _extreme(reduce.max, x, -inf, axis, keepdims, "nanmax")
+
+
+def nanmin(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """The smallest element over axes that is not NaN; NaN where all are. See :func:`cyrt.max`."""
+    return _extreme(reduce.min, x, inf, axis, keepdims, "nanmin")
+
+
+def _extreme(function: Any, x: Array, least: float, axis: Any, keepdims: bool,
+             name: str) -> Array:
+    found = function(_filled(x, least, name), axis=axis, keepdims=keepdims)
+    if x.dtype.kind != "f":
+        return found
+    nothing = reduce.all(elementary.isnan(x), axis=axis, keepdims=keepdims)
+    return where(nothing, nan, found)
+
+
+def nanargmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
+    """The index of the largest element along an axis that is not NaN; 0 where all are."""
+    return reduce.argmax(_filled(x, -inf, "nanargmax"), axis=axis, keepdims=keepdims)
+
+
+def nanargmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
+    """The index of the smallest element along an axis that is not NaN; 0 where all are."""
+    return reduce.argmin(_filled(x, inf, "nanargmin"), axis=axis, keepdims=keepdims)
+
+
+def nancumsum(x: Array, /, axis: int | None = None, dtype: Any = None) -> Array:
+    """The sums of all elements up to each one, NaN as 0; see :func:`cyrt.cumsum`."""
+    return cumsum(_filled(x, 0, "nancumsum"), axis, dtype)
+
+
+def nancumprod(x: Array, /, axis: int | None = None, dtype: Any = None) -> Array:
+    """The products of all elements up to each one, NaN as 1; see :func:`cyrt.cumprod`."""
+    return cumprod(_filled(x, 1, "nancumprod"), axis, dtype)
+
+
+def _typed(x: Array, dtype: Any, name: str) -> Array:
+    """The array in a floating-point type, where one is asked for."""
+    if dtype is None:
+        return check_array(x, f"{name}: x")
+    if _dtype(dtype).kind not in "fc":
+        raise TypeError(f"{name}: dtype: expected a floating-point type, got {_dtype(dtype)}")
+    return astype(check_array(x, f"{name}: x"), dtype, copy=False)
+
+
+def nanmean(x: Array, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Array:
+    """The mean over axes of what is not NaN; NaN where all are. See :func:`cyrt.mean`."""
+    x = inexact(_typed(x, dtype, "nanmean"))
+    total = _total(_filled(x, 0, "nanmean"), axis, keepdims)
+    return astype(total / _count(x, axis, keepdims), x.dtype, copy=False)
+
+
+def _holding(x: Array) -> Any:
+    """The type of sums: those of 16-bit floats may be out of their range."""
+    return _dtype("float32") if x.dtype.itemsize < 4 else x.dtype
+
+
+def _total(x: Array, axis: Any, keepdims: bool) -> Array:
+    return reduce.sum(x, axis=axis, dtype=_holding(x), keepdims=keepdims)
+
+
+def _count(x: Array, axis: Any, keepdims: bool) -> Array:
+    """How many elements over axes are no NaN, in a type that holds it."""
+    count = reduce.count_nonzero(x == x, axis=axis, keepdims=keepdims)
+    return astype(count, _holding(x).real)
+
+
+def nanvar(x: Array, /, axis: Any = None, dtype: Any = None, *, ddof: float = 0,
+           keepdims: bool = False) -> Array:
+    """The variance over axes of what is not NaN.
+
+    Parameters
+    ----------
+    x : Array
+        Real; integers are taken as float32.
+    axis : int or tuple of int, optional
+        All where left out.
+    dtype : DType, optional
+        A floating-point type, to which elements are cast before.
+    ddof : number
+        The sum is divided by the number of elements less this.
+    keepdims : bool
+        Whether the result keeps the axes, with size 1.
+
+    Returns
+    -------
+    Array
+        NaN where the divisor is 0 or less; integers have none, and theirs is :func:`cyrt.var`.
+    """
+    x = _typed(x, dtype, "nanvar")
+    if x.dtype.kind != "f":
+        return reduce.var(x, axis=axis, correction=ddof, keepdims=keepdims)
+    wide = astype(x, _holding(x), copy=False)
+    apart = where(elementary.isnan(x), 0, wide - nanmean(wide, axis, keepdims=True))
+    total = _total(apart * apart, axis, keepdims)
+    divisor = _count(x, axis, keepdims) - ddof
+    return astype(where(divisor > 0, total / divisor, nan), x.dtype, copy=False)
+
+
+def nanstd(x: Array, /, axis: Any = None, dtype: Any = None, *, ddof: float = 0,
+           keepdims: bool = False) -> Array:
+    """The standard deviation over axes of what is not NaN, the root of :func:`cyrt.nanvar`."""
+    return elementary.sqrt(nanvar(x, axis, dtype, ddof=ddof, keepdims=keepdims))
