@@ -11,8 +11,15 @@ import sys
 import tempfile
 import textwrap
 
+import hypothesis
 import numpy as np
 import pytest
+
+# A run draws the examples of the run before, so that it tells of a change and not of its luck;
+# new ones: pytest --hypothesis-profile=explore.
+hypothesis.settings.register_profile("repeat", derandomize=True, deadline=None, print_blob=True)
+hypothesis.settings.register_profile("explore", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("repeat")
 
 os.environ.setdefault("CYRT_DEVICE", "emulated")
 # One for all processes of a run: the outermost makes it and removes it.
