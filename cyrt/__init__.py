@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit as _atexit
 from math import e, inf, nan, pi
 
+from cyrt import methods as _methods  # noqa: F401
 from cyrt import random
 from cyrt import settings as _settings
 from cyrt.driver import table as _table
@@ -19,11 +20,12 @@ from cyrt.graph.encoder import CommandEncoder, batch, concurrent, current_encode
 from cyrt.graph.recorder import commit_current as commit
 from cyrt.kernels import Kernel, Module
 from cyrt.ndarray import Array
+from cyrt.numpy_names import *  # noqa: F403
+from cyrt.numpy_names import __all__ as _numpy_names
+from cyrt.numpy_names import ufuncs as _ufuncs  # noqa: F401
 from cyrt.ops import *  # noqa: F403
 from cyrt.ops import __all__ as _functions
 from cyrt.ops import __array_api_version__, __array_namespace_info__  # noqa: F401
-from cyrt.ops import methods as _methods  # noqa: F401
-from cyrt.ops import ufuncs as _ufuncs  # noqa: F401
 from cyrt.runtime import stream as _stream
 from cyrt.runtime.device import Device
 from cyrt.runtime.event import Event
@@ -93,6 +95,7 @@ __all__ = [
     "ushort",
     *(each.name for each in _DTYPES),
     *_functions,
+    *_numpy_names,
 ]
 
 

@@ -4,8 +4,8 @@ from typing import Any
 import numpy as np
 
 from cyrt.dtypes import DType
+from cyrt.numpy_names.attributes import Flags, Flat
 from cyrt.operators import Operators
-from cyrt.ops.attributes import Flags, Flat
 from cyrt.runtime.device import Device
 
 max_ndim: int

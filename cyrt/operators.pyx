@@ -181,13 +181,13 @@ cdef class Operators(Memory):
     def __invert__(self):
         return apply_unary(INVERT, self)
 
-    def all(self, axis=None, out=None, keepdims=False):
+    def all(self, axis=None, out=None, keepdims=False, *, where=None):
         """See :func:`cyrt.all`."""
-        return functions.all(self, axis, out, keepdims)
+        return functions.all(self, axis, out, keepdims, where=where)
 
-    def any(self, axis=None, out=None, keepdims=False):
+    def any(self, axis=None, out=None, keepdims=False, *, where=None):
         """See :func:`cyrt.any`."""
-        return functions.any(self, axis, out, keepdims)
+        return functions.any(self, axis, out, keepdims, where=where)
 
     def argmax(self, axis=None, out=None, *, keepdims=False):
         """See :func:`cyrt.argmax`."""
@@ -197,35 +197,37 @@ cdef class Operators(Memory):
         """See :func:`cyrt.argmin`."""
         return functions.argmin(self, axis, out, keepdims=keepdims)
 
-    def max(self, axis=None, out=None, keepdims=False):
+    def max(self, axis=None, out=None, keepdims=False, initial=None, where=None):
         """See :func:`cyrt.max`."""
-        return functions.max(self, axis, out, keepdims)
+        return functions.max(self, axis, out, keepdims, initial, where)
 
-    def min(self, axis=None, out=None, keepdims=False):
+    def min(self, axis=None, out=None, keepdims=False, initial=None, where=None):
         """See :func:`cyrt.min`."""
-        return functions.min(self, axis, out, keepdims)
+        return functions.min(self, axis, out, keepdims, initial, where)
 
-    def sum(self, axis=None, dtype=None, out=None, keepdims=False):
+    def sum(self, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
         """See :func:`cyrt.sum`."""
-        return functions.sum(self, axis, dtype, out, keepdims)
+        return functions.sum(self, axis, dtype, out, keepdims, initial, where)
 
-    def prod(self, axis=None, dtype=None, out=None, keepdims=False):
+    def prod(self, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
         """See :func:`cyrt.prod`."""
-        return functions.prod(self, axis, dtype, out, keepdims)
+        return functions.prod(self, axis, dtype, out, keepdims, initial, where)
 
-    def mean(self, axis=None, dtype=None, out=None, keepdims=False):
+    def mean(self, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
         """See :func:`cyrt.mean`."""
-        return functions.mean(self, axis, dtype, out, keepdims)
+        return functions.mean(self, axis, dtype, out, keepdims, where=where)
 
     def std(self, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *,
-            correction=None):
+            correction=None, where=None):
         """See :func:`cyrt.std`."""
-        return functions.std(self, axis, dtype, out, ddof, keepdims, correction=correction)
+        return functions.std(self, axis, dtype, out, ddof, keepdims, correction=correction,
+                             where=where)
 
     def var(self, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *,
-            correction=None):
+            correction=None, where=None):
         """See :func:`cyrt.var`."""
-        return functions.var(self, axis, dtype, out, ddof, keepdims, correction=correction)
+        return functions.var(self, axis, dtype, out, ddof, keepdims, correction=correction,
+                             where=where)
 
     def cumsum(self, axis=None, dtype=None, out=None):
         """See :func:`cyrt.cumsum`."""

@@ -1,4 +1,4 @@
-from typing import Any, overload
+from typing import Any
 
 from cyrt.ndarray import Array
 
@@ -8,14 +8,5 @@ class Elementwise:
     __doc__: str
     def __init__(self, name: str, operands: tuple[str, ...], doc: str) -> None: ...
     def __call__(self, *operands: Any, out: Array | None = None,
-                 where: Array | None = None) -> Array: ...
+                 where: Array | bool | None = None, dtype: Any = None) -> Array: ...
     def __getattr__(self, name: str) -> Any: ...    # of some: outer, reduce, accumulate, at
-
-@overload
-def where(condition: Array, /) -> tuple[Array, ...]: ...
-@overload
-def where(condition: Array, x1: Any, x2: Any, /) -> Array: ...
-def clip(
-    x: Array, /, min: Any = None, max: Any = None, out: Array | None = None, *,
-    a_min: Any = None, a_max: Any = None,
-) -> Array: ...

@@ -11,6 +11,7 @@ import numpy as np
 
 from cyrt cimport operators
 from cyrt.dtypes import DTYPES
+from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.kernels import catalogue
 from cyrt.kernels.dispatch cimport (
@@ -25,7 +26,7 @@ from cyrt.ndarray cimport (
 )
 from cyrt.ops.copy cimport assign_array, broadcast_steps, cast, check_writable, fill
 from cyrt.ops.promotion cimport (
-    BOOL, FLOAT32, NUM_DTYPES, code_of_number, is_number, kinds, plain, promote, promote_number,
+    BOOL, FLOAT32, NUM_DTYPES, is_number, kinds, plain, promote, promote_number,
     put_number, same_kind,
 )
 from cyrt.runtime.memory cimport live_block
@@ -37,8 +38,7 @@ cdef enum:
 
 # Element type of the result of an operation on a type; -1: there is no kernel.
 cdef signed char[MAX_OPS][NUM_DTYPES] outputs
-cdef int WHERE = op_code("where"), CLIP = op_code("clip")
-cdef int MAXIMUM = op_code("maximum"), MINIMUM = op_code("minimum")
+cdef int WHERE = op_code("where")
 cdef int num_ops = len(catalogue.OPS)
 # Comparisons: the result against a number on the right below all of the type, and above; else -1.
 cdef signed char[MAX_OPS][2] beyond
@@ -67,6 +67,10 @@ cdef int refuse_type(int op, int code) except -1:
     name = catalogue.OPS[op]
     takes = ", ".join(str(DTYPES[i]) for i in range(NUM_DTYPES) if outputs[op][i] >= 0)
     raise TypeError(f"{name}: not for {DTYPES[code]}; it takes {takes}")
+
+
+cdef int result_code(int op, int code) noexcept:
+    return outputs[op][code]
 
 
 cdef inline int compute_type(int op, int code) except -1:
@@ -242,16 +246,6 @@ cdef int side_of(int code, object number) except -2:
     return (value > 0) - (value < -1)
 
 
-cdef int is_beyond(int code, object value) except -2:
-    """Of an int -1 below all of an integer type, 1 above; 0 within it, and of all else."""
-    if (kinds[code] != c"i" and kinds[code] != c"u") or not is_number(value):
-        return 0
-    value = plain(value)
-    if not PyLong_Check(value) or PyBool_Check(value):
-        return 0
-    return side_of(code, value)
-
-
 cdef Array out_of_range(int op, Array x, object number, bint left, Array out):
     """What a comparison of integers with an int out of their range gives; None within it."""
     cdef int side
@@ -400,12 +394,12 @@ cdef class Elementwise:
         self.name = name
         vars(self).update(__name__=name, __qualname__=name, __doc__=doc, __module__="cyrt")
 
-    def __call__(self, *operands, out=None, where=None):
+    def __call__(self, *operands, out=None, where=None, dtype=None):
         if out is None and len(operands) == self.count + 1:
             out = operands[self.count]
         elif len(operands) != self.count:
             refuse_count(self, len(operands))
-        return evaluate(self, operands[0], operands[self.count - 1], out, where)
+        return evaluate(self, operands[0], operands[self.count - 1], out, where, dtype)
 
     def __getattr__(self, name):
         if name != "__signature__":
@@ -414,7 +408,8 @@ cdef class Elementwise:
 
         return Signature([*(Parameter(each, Parameter.POSITIONAL_ONLY) for each in self.operands),
                           Parameter("out", Parameter.POSITIONAL_OR_KEYWORD, default=None),
-                          Parameter("where", Parameter.KEYWORD_ONLY, default=None)])
+                          *(Parameter(each, Parameter.KEYWORD_ONLY, default=None)
+                            for each in ("where", "dtype"))])
 
     def __repr__(self):
         return f"<function cyrt.{self.name}>"
@@ -427,20 +422,23 @@ cdef object call(object callee, PyObject** given, size_t flagged, PyObject* keyw
     """A function's call from the interpreter."""
     cdef Elementwise self = <Elementwise>callee
     cdef Py_ssize_t count = PyVectorcall_NARGS(flagged)
-    cdef object out = None, where = None
+    cdef object out = None, where = None, dtype = None
     if keywords != NULL:
         for i, name in enumerate(<tuple>keywords):
             if name == "out":
                 out = <object>given[count + i]
             elif name == "where":
                 where = <object>given[count + i]
+            elif name == "dtype":
+                dtype = <object>given[count + i]
             else:
                 raise TypeError(f"{self.name}() got an unexpected keyword argument {name!r}")
     if count == self.count + 1 and out is None:
         out = <object>given[self.count]
     elif count != self.count:
         refuse_count(self, count)
-    return evaluate(self, <object>given[0], <object>given[self.count - 1], out, where)
+    return evaluate(self, <object>given[0], <object>given[self.count - 1], out, where,
+                    dtype)
 
 
 cdef Elementwise _first = Elementwise.__new__(Elementwise)
@@ -452,16 +450,19 @@ cdef int refuse_count(Elementwise function, Py_ssize_t count) except -1:
                     f"{function.count} or {function.count + 1} positional arguments, got {count}")
 
 
-cdef inline int check_out_type(str name, object out) except -1:
+cdef int check_out_type(str name, object out) except -1:
     if out is not None and not isinstance(out, Array):
         raise TypeError(f"{name}: out: expected an Array, got {type(out).__name__}")
     return 0
 
 
-cdef object evaluate(Elementwise self, object a, object b, object out, object where):
+cdef object evaluate(Elementwise self, object a, object b, object out, object where,
+                     object dtype):
     """`b` is the last operand, which may be the first, too."""
-    if where is not None:
-        return put_where(self.name, where, evaluate(self, a, b, None, None), out)
+    if dtype is not None:
+        return put_where(self.name, where, in_type(self, a, b, dtype), out)
+    if where is not None and where is not True:
+        return put_where(self.name, where, evaluate(self, a, b, None, None, None), out)
     check_out_type(self.name, out)
     if self.count == 1:
         if isinstance(a, Array):
@@ -475,10 +476,34 @@ cdef object evaluate(Elementwise self, object a, object b, object out, object wh
     return of_numbers(self.name, (a, b), out)
 
 
+cdef object in_type(Elementwise self, object a, object b, object dtype):
+    """The result in a type that is asked for: that of the operands, but for comparisons."""
+    cdef int code = _dtype(dtype).code
+    if not isinstance(a, Array) and not isinstance(b, Array):
+        result = of_numbers(self.name, (a,) if self.count == 1 else (a, b), None)
+        return DTYPES[code].numpy.type(result)
+    compared = outputs[self.op][FLOAT32] == BOOL
+    result = evaluate(self, in_kind(self.name, a, code, compared),
+                      in_kind(self.name, b, code, compared), None, None, None)
+    if (<Array>result).code != code:
+        raise TypeError(f"{self.name}: dtype: its result is {result.dtype}, expected "
+                        f"{DTYPES[code]}")
+    return result
+
+
+cdef object in_kind(str name, object operand, int code, bint compared):
+    if compared or not isinstance(operand, Array):
+        return operand
+    if not same_kind((<Array>operand).code, code):
+        raise TypeError(f"{name}: dtype: {(<Array>operand).dtype} is not cast to {DTYPES[code]}")
+    return cast(<Array>operand, code)
+
+
 cdef object put_where(str name, object where, object result, object out):
     """`out` with the result where a mask holds; without one all of it, elsewhere is anything."""
     cdef Array x
-    if not isinstance(where, Array) or (<Array>where).code != BOOL:
+    if where is not None and where is not True and (
+            not isinstance(where, Array) or (<Array>where).code != BOOL):
         raise TypeError(f"{name}: where: expected an Array of bool, got "
                         f"{where.dtype if isinstance(where, Array) else type(where).__name__}")
     if out is None:
@@ -487,6 +512,9 @@ cdef object put_where(str name, object where, object result, object out):
         refuse_argument(name, result)
     x = result
     check_out(name, out, x.code, x.ndim_, x.dims)
+    if where is None or where is True:
+        assign_array(<Array>out, x)
+        return out
     code = (<Array>out).code
     return perform(WHERE, code, code, [where, x, out], [BOOL, code, code], out)
 
@@ -507,96 +535,3 @@ cdef int refuse_argument(str name, object value) except -1:
     if is_number(value):
         raise TypeError(f"{name}: expected an Array, got only numbers: {value!r}")
     return refuse_operand(name, value)
-
-
-def where(condition, x1=None, x2=None, /):
-    """Elements of x1 where the condition holds, of x2 elsewhere.
-
-    With the condition alone the indices at which it is not zero: see :func:`cyrt.nonzero`.
-
-    Parameters
-    ----------
-    condition : Array
-        Holds where it is not zero.
-    x1, x2 : Array or number
-        Both left out: the result is that of :func:`cyrt.nonzero`.
-
-    Returns
-    -------
-    Array
-        Of the joint shape, and of the type that x1 and x2 promote to.
-    """
-    cdef int code
-    if x1 is None and x2 is None:
-        return functions.nonzero(condition)
-    for each in (condition, x1, x2):
-        if not (isinstance(each, Array) or is_number(each)):
-            refuse_operand("where", each)
-    if not isinstance(condition, Array):
-        raise TypeError(f"where: condition: expected an Array, got {type(condition).__name__}")
-    code = joint_code(x1, x2)
-    return perform(WHERE, code, code, [condition, x1, x2], [BOOL, code, code], None)
-
-
-cdef int joint_code(object a, object b) except -1:
-    if isinstance(a, Array):
-        if isinstance(b, Array):
-            return promote((<Array>a).code, (<Array>b).code)
-        return promote_number((<Array>a).code, plain(b))
-    if isinstance(b, Array):
-        return promote_number((<Array>b).code, plain(a))
-    return promote_number(code_of_number(plain(a)), plain(b))
-
-
-def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
-    """Elements held between two bounds; the upper one wins where they cross.
-
-    Parameters
-    ----------
-    x : Array
-        Of a real type.
-    min, max : Array or number, optional
-        No bound where left out, nor where an int is below or above all of x's integer type.
-    out : Array, optional
-        Takes the result, which may be cast within its kind; may be x.
-    a_min, a_max : Array or number, optional
-        NumPy's older names of the bounds.
-
-    Returns
-    -------
-    Array
-        Of the joint shape; of x's type, integers with a real bound of the type both promote to.
-    """
-    cdef Array array
-    check_out_type("clip", out)
-    cdef int code
-    if not isinstance(x, Array):
-        refuse_argument("clip", x)
-    array = x
-    if min is not None and a_min is not None or max is not None and a_max is not None:
-        raise ValueError("clip: a_min and a_max are other names of min and max: expected one of "
-                         "them")
-    min = a_min if min is None else min
-    max = a_max if max is None else max
-    code = array.code
-    if outputs[CLIP][code] < 0:
-        refuse_type(CLIP, code)
-    min = None if is_beyond(code, min) < 0 else min
-    max = None if is_beyond(code, max) > 0 else max
-    bounds = [each for each in (min, max) if each is not None]
-    for each in bounds:
-        if isinstance(each, Array):
-            if kinds[(<Array>each).code] == c"c":
-                refuse_type(CLIP, (<Array>each).code)
-        elif not is_number(each):
-            refuse_operand("clip", each)
-        if kinds[code] != c"f" and (kinds[(<Array>each).code] == c"f" if isinstance(each, Array)
-                                    else isinstance(plain(each), float)):
-            code = joint_code(array, each)
-    if len(bounds) == 2:
-        op = CLIP
-    elif bounds:
-        op = MAXIMUM if max is None else MINIMUM
-    else:
-        return unary(op_code("positive"), array, out)
-    return perform(op, code, code, [x, *bounds], [code] * (1 + len(bounds)), out)

@@ -24,6 +24,8 @@ out : Array, optional
     Takes the result, which may be cast within its kind; may be an operand.
 where : Array, optional
     Of bool: where `out` takes the result; it keeps its values elsewhere.
+dtype : DType, optional
+    Of the result, to which operands are cast before, within their kind.
 
 Returns
 -------

@@ -16,11 +16,15 @@ from cyrt.kernels.reduction_choice cimport Finish
 from cyrt.kernels.space cimport MAX_NDIM
 from cyrt.kernels.entries cimport Operand, op_code
 from cyrt.ndarray cimport Array, new_array_on, set_operand, shape_of
+from cyrt.operators import functions
 from cyrt.ops.arguments import axes_of, axis_of, check_array
 from cyrt.ops.copy cimport assign_array, cast
-from cyrt.ops.elementwise cimport check_out
-from cyrt.ops.promotion cimport FLOAT32, NUM_DTYPES, kinds
+from cyrt.ops.creation import asarray, full, full_like
+from cyrt.ops.elementwise cimport binary, check_out
+from cyrt.ops.promotion cimport BOOL, FLOAT32, FLOAT64, NUM_DTYPES, kinds
 from cyrt.ops.promotion cimport plain as plain_number
+from cyrt.ops.shapes import broadcast_to
+from cyrt.ops.ternary import where as choose
 from cyrt.runtime.memory cimport live_block
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
@@ -33,6 +37,9 @@ cdef int MAX = op_code("max"), MIN = op_code("min")
 cdef int ARGMAX = op_code("argmax"), ARGMIN = op_code("argmin")
 cdef int ANY = op_code("any"), ALL = op_code("all"), COUNT_NONZERO = op_code("count_nonzero")
 cdef int VAR = op_code("var"), LOGSUMEXP = op_code("logsumexp")
+# Of two operands, element by element.
+cdef int ADD = op_code("add"), MULTIPLY = op_code("multiply")
+cdef int MAXIMUM = op_code("maximum"), MINIMUM = op_code("minimum")
 # Element type of the result, by operation (from the first on) and type; -1: there is no kernel.
 cdef signed char[MAX_OPS][NUM_DTYPES] outputs
 cdef int first_op
@@ -125,6 +132,33 @@ cdef inline Array handed(str name, Array result, object out):
     return out
 
 
+cdef Array mask_of(str name, object where, Array x):
+    """An Array of bool of x's shape; None where all elements count."""
+    if where is True:
+        return None
+    if not isinstance(where, Array):
+        where = asarray(where, device=x.device)
+    if (<Array>where).code != BOOL:
+        raise TypeError(f"{name}: where: expected bool, got {where.dtype}")
+    return broadcast_to(where, shape_of(x))
+
+
+cdef Array among(str name, object x, object where, object neutral):
+    """x where a mask holds; elsewhere a number that does not change the result."""
+    cdef Array array = given(x)
+    mask = mask_of(name, where, array)
+    if mask is None:
+        return array
+    return choose(mask, array, full((), neutral, dtype=array.dtype, device=array.device))
+
+
+cdef Array joined(int op, Array result, object initial):
+    """With the number that a reduction begins with."""
+    if initial is None:
+        return result
+    return cast(<Array?>binary(op, result, initial, None), result.code)
+
+
 cdef Array plain(int op, object x, object axis, object keepdims):
     """Of no further arguments."""
     cdef Finish finish = Finish(1.0, False)
@@ -159,15 +193,23 @@ cdef Array accumulated(int op, object x, object axis, object dtype, object keepd
     return cast(reduce_array(op, array, axes, keepdims, &finish), code)
 
 
-cdef Array extreme(int op, object x, object axis, object keepdims):
+cdef Array extreme(int op, int pairwise, object x, object axis, object keepdims, object initial,
+                   object where):
     cdef Finish finish = Finish(1.0, False)
     cdef Array array = given(x)
     cdef unsigned long long axes = axes_mask(array, axis)
     cdef unsigned long long all_axes = axes_mask(array, None)
+    if where is not None:
+        if initial is None:
+            raise ValueError(f"{catalogue.OPS[op]}: where: expected an initial value beside it")
+        array = among(catalogue.OPS[op], array, where, initial)
     if array.count == 0 and count_along(array, axes) == 0 \
             and count_along(array, all_axes & ~axes) != 0:
-        refuse_empty(catalogue.OPS[op], array, axes)
-    return reduce_array(op, array, axes, keepdims, &finish)
+        if initial is None:
+            refuse_empty(catalogue.OPS[op], array, axes)
+        return full_like(reduce_array(ANY, array, axes, keepdims, &finish), initial,
+                         dtype=array.dtype)
+    return joined(pairwise, reduce_array(op, array, axes, keepdims, &finish), initial)
 
 
 cdef Array place(int op, object x, object axis, object keepdims):
@@ -182,29 +224,62 @@ cdef Array place(int op, object x, object axis, object keepdims):
     return reduce_array(op, array, axes, keepdims, &finish)
 
 
-cdef Array variance(object x, object axis, object dtype, object ddof, object correction,
-                    object keepdims, bint root):
-    cdef Finish finish = Finish(1.0, root)
-    cdef Array array = floating(given(x), "std" if root else "var", dtype)
-    cdef unsigned long long axes = axes_mask(array, axis)
+cdef double divisor_less(object ddof, object correction) except? -1:
+    """What is taken from the number of elements."""
     if ddof is not None:
         if correction is not None:
             raise ValueError("expected a correction or ddof, which mean the same, got "
                              f"{correction} and {ddof}")
         correction = ddof
-    finish.divisor = count_along(array, axes)
-    if correction is not None:
-        correction = plain_number(correction)
-        if PyBool_Check(correction) or not isinstance(correction, (int, float)):
-            raise TypeError("correction: expected an int or a float, got "
-                            f"{type(correction).__name__}")
-        finish.divisor -= <double>correction
-        if finish.divisor < 0:
-            finish.divisor = 0
+    correction = plain_number(correction)
+    if PyBool_Check(correction) or not isinstance(correction, (int, float)):
+        raise TypeError("correction: expected an int or a float, got "
+                        f"{type(correction).__name__}")
+    return correction
+
+
+cdef Array variance(str name, object x, object axis, object dtype, object ddof, object correction,
+                    object keepdims, object where):
+    cdef Finish finish = Finish(1.0, name == "std")
+    cdef Array array = floating(given(x), name, dtype)
+    cdef unsigned long long axes = axes_mask(array, axis)
+    cdef double less = 0 if ddof is None and correction is None else divisor_less(ddof, correction)
+    mask = None if where is None else mask_of(name, where, array)
+    if mask is not None:
+        return masked_variance(array, mask, axis, less, keepdims, finish.root)
+    finish.divisor = count_along(array, axes) - less
+    if finish.divisor < 0:
+        finish.divisor = 0
     return reduce_array(VAR, array, axes, keepdims, &finish)
 
 
-def sum(x, /, axis=None, dtype=None, out=None, keepdims=False):
+cdef Array masked_mean(Array x, object mask, object axis, object keepdims):
+    """In float32 at least."""
+    x = wide(x)
+    count = sum(mask, axis, keepdims=keepdims)
+    return sum(x, axis, keepdims=keepdims, where=mask) / cast(count, real_of(x))
+
+
+cdef Array masked_variance(Array x, object mask, object axis, double less, object keepdims,
+                           bint root):
+    cdef Array wider = wide(x)
+    if outputs[VAR - first_op][x.code] < 0:
+        refuse_type(VAR, x.code)
+    away = wider - masked_mean(wider, mask, axis, True)
+    count = cast(sum(mask, axis, keepdims=keepdims), wider.code) - less
+    result = sum(away * away, axis, keepdims=keepdims, where=mask) / functions.clip(count, 0)
+    return cast(functions.sqrt(result) if root else result, x.code)
+
+
+cdef inline Array wide(Array x):
+    return cast(x, FLOAT32) if x.itemsize == 2 else x
+
+
+cdef inline int real_of(Array x):
+    return x.code if kinds[x.code] == c"f" else FLOAT64 if x.itemsize == 16 else FLOAT32
+
+
+def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
     """The sum over axes; 0 of no elements.
 
     Parameters
@@ -219,6 +294,10 @@ def sum(x, /, axis=None, dtype=None, out=None, keepdims=False):
         Takes the result, which may be cast within its kind.
     keepdims : bool
         Whether the result keeps the axes, with size 1.
+    initial : number, optional
+        What the elements are added to.
+    where : Array or bool, optional
+        Of bool, broadcast to x's shape: which elements count. All where left out.
 
     Returns
     -------
@@ -230,17 +309,22 @@ def sum(x, /, axis=None, dtype=None, out=None, keepdims=False):
     numpy.exceptions.AxisError
         There is no such axis.
     ValueError
-        An axis is named twice.
+        An axis is named twice; `where` does not broadcast to x's shape.
     """
-    return handed("sum", accumulated(SUM, x, axis, dtype, keepdims), out)
+    if where is not None:
+        x = among("sum", x, where, 0)
+    return handed("sum", joined(ADD, accumulated(SUM, x, axis, dtype, keepdims), initial), out)
 
 
-def prod(x, /, axis=None, dtype=None, out=None, keepdims=False):
+def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
     """The product over axes; 1 of no elements. See :func:`cyrt.sum`."""
-    return handed("prod", accumulated(PROD, x, axis, dtype, keepdims), out)
+    if where is not None:
+        x = among("prod", x, where, 1)
+    return handed("prod", joined(MULTIPLY, accumulated(PROD, x, axis, dtype, keepdims), initial),
+                  out)
 
 
-def max(x, /, axis=None, out=None, keepdims=False):
+def max(x, /, axis=None, out=None, keepdims=False, initial=None, where=None):
     """The largest element over axes; NaN where one is among them.
 
     Parameters
@@ -253,23 +337,27 @@ def max(x, /, axis=None, out=None, keepdims=False):
         Takes the result, which may be cast within its kind.
     keepdims : bool
         Whether the result keeps the axes, with size 1.
+    initial : number, optional
+        The least result, also of no elements.
+    where : Array or bool, optional
+        Of bool, broadcast to x's shape: which elements count; `initial` stands beside it.
 
     Raises
     ------
     TypeError
         Complex numbers have no order.
     ValueError
-        There are no elements along the axes.
+        There are no elements along the axes; `where` without `initial`.
     """
-    return handed("max", extreme(MAX, x, axis, keepdims), out)
+    return handed("max", extreme(MAX, MAXIMUM, x, axis, keepdims, initial, where), out)
 
 
-def min(x, /, axis=None, out=None, keepdims=False):
+def min(x, /, axis=None, out=None, keepdims=False, initial=None, where=None):
     """The smallest element over axes; NaN where one is among them. See :func:`cyrt.max`."""
-    return handed("min", extreme(MIN, x, axis, keepdims), out)
+    return handed("min", extreme(MIN, MINIMUM, x, axis, keepdims, initial, where), out)
 
 
-def mean(x, /, axis=None, dtype=None, out=None, keepdims=False):
+def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
     """The arithmetic mean over axes; NaN of no elements.
 
     Parameters
@@ -284,16 +372,22 @@ def mean(x, /, axis=None, dtype=None, out=None, keepdims=False):
         Takes the result, which may be cast within its kind.
     keepdims : bool
         Whether the result keeps the axes, with size 1.
+    where : Array or bool, optional
+        Of bool, broadcast to x's shape: which elements count; NaN where none does.
     """
     cdef Finish finish = Finish(1.0, False)
     cdef Array array = floating(given(x), "mean", dtype)
     cdef unsigned long long axes = axes_mask(array, axis)
     cdef long long count = count_along(array, axes)
+    mask = None if where is None else mask_of("mean", where, array)
+    if mask is not None:
+        return handed("mean", cast(masked_mean(array, mask, axis, keepdims), array.code), out)
     finish.divisor = count if count else NAN
     return handed("mean", reduce_array(SUM, array, axes, keepdims, &finish), out)
 
 
-def var(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, correction=None):
+def var(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, correction=None,
+        where=None):
     """The variance over axes: the mean of squared distances from the mean.
 
     Parameters
@@ -313,21 +407,24 @@ def var(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, cor
     correction : int or float, optional
         The sum is divided by the number of elements less this: 1 for a sample's estimate. Where
         that is 0 or less, by 0. Left out: 0.
+    where : Array or bool, optional
+        Of bool, broadcast to x's shape: which elements count; NaN where none does.
 
     Returns
     -------
     Array
         Accurate also where the mean is large beside the distances; NaN of no elements.
     """
-    return handed("var", variance(x, axis, dtype, ddof, correction, keepdims, False), out)
+    return handed("var", variance("var", x, axis, dtype, ddof, correction, keepdims, where), out)
 
 
-def std(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, correction=None):
+def std(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, correction=None,
+        where=None):
     """The standard deviation over axes, the root of :func:`cyrt.var`."""
-    return handed("std", variance(x, axis, dtype, ddof, correction, keepdims, True), out)
+    return handed("std", variance("std", x, axis, dtype, ddof, correction, keepdims, where), out)
 
 
-def any(x, /, axis=None, out=None, keepdims=False):
+def any(x, /, axis=None, out=None, keepdims=False, *, where=None):
     """Whether an element over axes is not zero; NaN is not. False of no elements.
 
     Parameters
@@ -339,17 +436,23 @@ def any(x, /, axis=None, out=None, keepdims=False):
         Takes the result, which may be cast within its kind.
     keepdims : bool
         Whether the result keeps the axes, with size 1.
+    where : Array or bool, optional
+        Of bool, broadcast to x's shape: which elements count.
 
     Returns
     -------
     Array
         Of bool.
     """
+    if where is not None:
+        x = among("any", x, where, 0)
     return handed("any", plain(ANY, x, axis, keepdims), out)
 
 
-def all(x, /, axis=None, out=None, keepdims=False):
+def all(x, /, axis=None, out=None, keepdims=False, *, where=None):
     """Whether no element over axes is zero. True of no elements. See :func:`cyrt.any`."""
+    if where is not None:
+        x = among("all", x, where, 1)
     return handed("all", plain(ALL, x, axis, keepdims), out)
 
 

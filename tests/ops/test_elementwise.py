@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import cyrt
 from cyrt.ops import functions
-from cyrt.ops.elementwise import clip, where
+from cyrt.ops.ternary import clip, where
 
 NAMES = """
 abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_invert bitwise_left_shift
@@ -43,7 +43,7 @@ def reference(name):
 @pytest.mark.parametrize("name", NAMES.split())
 def test_each_is_the_operation_of_its_name(name):
     function = getattr(functions, name)
-    count = len(inspect.signature(function).parameters) - 2      # out, where
+    count = len(inspect.signature(function).parameters) - 3      # out, where, dtype
     whole = name.startswith("bitwise")
     x = np.array([1, 2, 6], np.int32) if whole else np.array([0.25, 0.5, 0.75], np.float32)
     if name == "acosh":
@@ -57,8 +57,9 @@ def test_each_is_the_operation_of_its_name(name):
 
 
 def test_they_look_like_functions():
-    assert str(inspect.signature(functions.exp)) == "(x, /, out=None, *, where=None)"
-    assert str(inspect.signature(functions.add)) == "(x1, x2, /, out=None, *, where=None)"
+    further = "/, out=None, *, where=None, dtype=None)"
+    assert str(inspect.signature(functions.exp)) == f"(x, {further}"
+    assert str(inspect.signature(functions.add)) == f"(x1, x2, {further}"
     for name in functions.__all__:
         each = getattr(functions, name)
         assert (each.__module__, each.__qualname__) == ("cyrt", each.__name__)
@@ -119,7 +120,7 @@ def test_shapes_and_strides(both, dtype, seed, name):
 @pytest.mark.parametrize("name", IN_FLOATS)
 def test_integers_are_computed_in_float32(name, dtype):
     function = getattr(functions, name)
-    count = len(inspect.signature(function).parameters) - 2      # out, where
+    count = len(inspect.signature(function).parameters) - 3      # out, where, dtype
     x = cyrt.asarray(np.array([0, 1, 1], dtype))
     found = function(*[x] * count)
     assert found.dtype == cyrt.float32
@@ -286,8 +287,8 @@ def test_operands_stay_as_they_are():
     (lambda x: functions.add(x), TypeError, "takes 2 or 3 positional arguments, got 1"),
     (lambda x: functions.exp(x, x, x), TypeError, "takes 1 or 2 positional arguments, got 3"),
     (lambda x: functions.exp(x, x, out=x), TypeError, "takes 1 or 2 positional arguments, got 2"),
-    (lambda x: functions.exp(x, dtype=None), TypeError, "unexpected keyword argument 'dtype'"),
-    (lambda x: functions.exp(*[x], **{"dtype": 3}), TypeError, "unexpected keyword .*'dtype'"),
+    (lambda x: functions.exp(x, casting=None), TypeError, "unexpected keyword argument 'casting'"),
+    (lambda x: functions.exp(*[x], **{"casting": 3}), TypeError, "unexpected keyword .*'casting'"),
     (lambda x: functions.erf(2.0), TypeError, "erf: expected an Array, got only numbers: 2.0"),
     (lambda x: functions.add(1, 2, x), TypeError, "add: expected an Array, got only numbers: 1"),
     (lambda x: functions.exp(x, where=x), TypeError, "where: .* an Array of bool, got float32"),
@@ -315,7 +316,7 @@ def test_operands_stay_as_they_are():
      r"shape \(2, 3\)"),
     (lambda x: where(x, x), TypeError, "where: expected an Array, got builtins.NoneType"),
     (lambda x: clip(x, 1, a_min=2), ValueError, "expected one of them"),
-    (lambda x: where(True, x, x), TypeError, "condition: expected an Array, got bool"),
+    (lambda x: where(True, x, x), TypeError, "condition: expected an Array, got builtins.bool"),
     (lambda x: clip(x, "a"), TypeError, "clip: expected an Array, got builtins.str"),
     (lambda x: clip(x, 1j), TypeError, "complex"),
     (lambda x: clip(x, cyrt.ones(3, dtype="complex64")), TypeError, "clip: not for complex64"),

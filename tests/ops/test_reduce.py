@@ -357,7 +357,7 @@ def test_bad_input():
 
 def test_signatures():
     """The first arguments are NumPy's, in its order."""
-    order = ["axis", "dtype", "out", "ddof", "keepdims"]
+    order = ["axis", "dtype", "out", "ddof", "keepdims", "initial", "where"]
     for name in FUNCTIONS["f"]:
         parameters = inspect.signature(getattr(reduce, name)).parameters
         first, *others = parameters.values()

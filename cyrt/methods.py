@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cyrt import ops
+from cyrt import numpy_names, ops
+from cyrt.numpy_names.attributes import Flags, Flat
 from cyrt.operators import functions
-from cyrt.ops.attributes import Flags, Flat
 from cyrt.ops.copy import assign
 from cyrt.ops.creation import sequence_beside
 from cyrt.ops.inspection import namespace
@@ -15,5 +15,6 @@ from cyrt.ops.views import viewed
 for _each in (Flags, Flat, assign, get_by_arrays, namespace, repr_of, sequence_beside,
               set_by_arrays, text_of, viewed):
     setattr(functions, _each.__name__, _each)
-for _name in ops.__all__:
-    setattr(functions, _name, getattr(ops, _name))
+for _room in (ops, numpy_names):
+    for _name in _room.__all__:
+        setattr(functions, _name, getattr(_room, _name))

@@ -7,19 +7,19 @@ from operator import index
 from typing import Any
 
 from cyrt.ndarray import Array
+from cyrt.numpy_names.coercion import array_beside, inexact
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
 from cyrt.ops.arguments import check_array
-from cyrt.ops.coercion import array_beside, inexact
 from cyrt.ops.copy import astype
 from cyrt.ops.creation import arange, linspace
-from cyrt.ops.elementwise import where
 from cyrt.ops.manipulation import stack
 from cyrt.ops.scan import cumulative_sum, diff
 from cyrt.ops.search import searchsorted
 from cyrt.ops.shapes import ravel
 from cyrt.ops.sort import argsort, sort
 from cyrt.ops.take import take
+from cyrt.ops.ternary import where
 
 
 def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> Array:

@@ -7,9 +7,9 @@ from math import prod
 from typing import Any
 
 from cyrt.ndarray import Array
+from cyrt.numpy_names.grids import indices
 from cyrt.ops.arguments import axis_of, check_array
 from cyrt.ops.creation import asarray
-from cyrt.ops.grids import indices
 from cyrt.ops.manipulation import stack
 from cyrt.ops.shapes import moveaxis, reshape
 

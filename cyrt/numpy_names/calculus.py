@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from cyrt.ndarray import Array
+from cyrt.numpy_names.coercion import array_beside, inexact
+from cyrt.numpy_names.padding import pad
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
 from cyrt.ops.arguments import axes_of, axis_of, check_array
-from cyrt.ops.coercion import array_beside, inexact
 from cyrt.ops.copy import astype
 from cyrt.ops.creation import empty_like, zeros_like
-from cyrt.ops.elementwise import clip, where
 from cyrt.ops.manipulation import concat
 from cyrt.ops.matmul import matmul
-from cyrt.ops.padding import pad
 from cyrt.ops.scan import diff
 from cyrt.ops.search import searchsorted
 from cyrt.ops.shapes import flip, moveaxis, ravel, reshape
 from cyrt.ops.sort import argsort
 from cyrt.ops.take import take
+from cyrt.ops.ternary import clip, where
 from cyrt.ops.views import windows
 
 

@@ -13,9 +13,13 @@ from cyrt.ops import reduce
 from cyrt.ops.arguments import axes_of, axis_of, check_array
 from cyrt.ops.copy import copy as duplicate
 from cyrt.ops.creation import asarray
+from cyrt.ops.rounding import round
 from cyrt.ops.shapes import flip, permute_dims, reshape, swapaxes
 from cyrt.ops.sort import argsort, sort
 from cyrt.ops.take import take_along_axis
+
+# NumPy's other names.
+amax, amin, around = reduce.max, reduce.min, round
 
 
 def array(object: Any, /, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0,
@@ -69,16 +73,6 @@ def transpose(a: Array, /, axes: Any = None) -> Array:
     if axes is None:
         return check_array(a, "transpose: a").T
     return permute_dims(a, tuple(axes))
-
-
-def amax(a: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """NumPy's other name of :func:`cyrt.max`."""
-    return reduce.max(a, axis=axis, keepdims=keepdims)
-
-
-def amin(a: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """NumPy's other name of :func:`cyrt.min`."""
-    return reduce.min(a, axis=axis, keepdims=keepdims)
 
 
 def ptp(a: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 
 from cyrt.ndarray import Array
+from cyrt.numpy_names.coercion import array_beside, inexact
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
 from cyrt.ops.arguments import axes_of, check_array
-from cyrt.ops.coercion import array_beside, inexact
 from cyrt.ops.copy import astype
 from cyrt.ops.creation import full
-from cyrt.ops.elementwise import clip, where
 from cyrt.ops.manipulation import concat
 from cyrt.ops.matmul import matmul
 from cyrt.ops.promotion import result_type
 from cyrt.ops.shapes import broadcast_to, expand_dims, moveaxis, reshape
 from cyrt.ops.sort import sort
 from cyrt.ops.take import take, take_along_axis
+from cyrt.ops.ternary import clip, where
 from cyrt.ops.views import diagonal
 
 

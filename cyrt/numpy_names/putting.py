@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 
 from cyrt.ndarray import Array
+from cyrt.numpy_names.assembly import resize
+from cyrt.numpy_names.attributes import Flat
+from cyrt.numpy_names.choosing import in_range
+from cyrt.numpy_names.coercion import array_beside
 from cyrt.ops.arguments import check_array
-from cyrt.ops.assembly import resize
-from cyrt.ops.attributes import Flat
-from cyrt.ops.choosing import in_range
-from cyrt.ops.coercion import array_beside
 from cyrt.ops.copy import assign, astype
-from cyrt.ops.elementwise import where as chosen
 from cyrt.ops.scan import cumulative_sum
 from cyrt.ops.shapes import broadcast_to, ravel, reshape
 from cyrt.ops.take import take
+from cyrt.ops.ternary import where as chosen
 
 _KINDS = "buifc"        # each may be cast to those that follow
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from cyrt.kernels.families.elementwise import BINARY
 from cyrt.ndarray import Array
+from cyrt.numpy_names.binning import weighted
+from cyrt.numpy_names.coercion import array_beside
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce as reductions
 from cyrt.ops.arguments import axis_of, check_array
-from cyrt.ops.binning import weighted
-from cyrt.ops.coercion import array_beside
 from cyrt.ops.copy import astype, copy
 from cyrt.ops.creation import arange
 from cyrt.ops.manipulation import stack
@@ -24,13 +24,17 @@ from cyrt.ops.take import take
 
 
 def _reduce(function: Callable[..., Array], array: Any, axis: Any = 0, dtype: Any = None,
-            out: Array | None = None, keepdims: bool = False) -> Array:
+            out: Array | None = None, keepdims: bool = False, initial: Any = None,
+            where: Any = None) -> Array:
     """Over axes, the first where left out; a sequence of arrays is stacked."""
     if isinstance(array, (list, tuple)):
         array = stack(array)
     if dtype is not None:
         array = astype(check_array(array, "reduce"), dtype, copy=False)
-    return function(array, axis=axis if array.ndim else None, out=out, keepdims=keepdims)
+    # any and all, whose results are bool, begin with nothing else.
+    more = {} if initial is None else {"initial": initial}
+    return function(array, axis=axis if array.ndim else None, out=out, keepdims=keepdims,
+                    where=where, **more)
 
 
 def _accumulate(function: Callable[..., Array], array: Array, axis: int = 0) -> Array:

@@ -6,10 +6,10 @@ from operator import index
 from typing import Any
 
 from cyrt.ndarray import Array
+from cyrt.numpy_names.assembly import resize
+from cyrt.numpy_names.coercion import array_beside
 from cyrt.ops import reduce
 from cyrt.ops.arguments import check_array
-from cyrt.ops.assembly import resize
-from cyrt.ops.coercion import array_beside
 from cyrt.ops.copy import assign
 from cyrt.ops.creation import zeros
 from cyrt.ops.grids import eye

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from cyrt.ndarray import Array
+from cyrt.numpy_names.coercion import array_beside
 from cyrt.ops.arguments import axis_of, check_array
-from cyrt.ops.coercion import array_beside
 from cyrt.ops.copy import astype
 from cyrt.ops.copy import copy as duplicate
 from cyrt.ops.creation import asarray, empty, zeros

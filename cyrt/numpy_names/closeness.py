@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from cyrt.ndarray import Array
+from cyrt.numpy_names.coercion import pair
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
 from cyrt.ops.arguments import check_array
-from cyrt.ops.coercion import pair
 from cyrt.ops.copy import astype
 from cyrt.ops.creation import full
 

@@ -11,8 +11,8 @@ from cyrt.ops import functions as elementary
 from cyrt.ops.arguments import check_array
 from cyrt.ops.copy import assign
 from cyrt.ops.creation import arange, empty
-from cyrt.ops.elementwise import clip
 from cyrt.ops.take import take
+from cyrt.ops.ternary import clip
 
 _MODES = ("constant", "edge", "reflect", "wrap")
 

@@ -6,13 +6,13 @@ from math import prod
 from typing import Any
 
 from cyrt.ndarray import Array
+from cyrt.numpy_names.naming import lexsort
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
 from cyrt.ops.arguments import axis_of, check_array
 from cyrt.ops.copy import astype
 from cyrt.ops.creation import arange, empty, full
 from cyrt.ops.manipulation import concat
-from cyrt.ops.naming import lexsort
 from cyrt.ops.promotion import result_type
 from cyrt.ops.scan import cumulative_sum, diff
 from cyrt.ops.search import flatnonzero

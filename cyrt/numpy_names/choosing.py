@@ -11,17 +11,17 @@ import numpy as np
 
 from cyrt import settings
 from cyrt.ndarray import Array
+from cyrt.numpy_names.coercion import array_beside
 from cyrt.ops import reduce
 from cyrt.ops.arguments import axis_of, check_array
-from cyrt.ops.coercion import array_beside
 from cyrt.ops.copy import astype
 from cyrt.ops.creation import arange, asarray, empty, full
-from cyrt.ops.elementwise import clip, where
 from cyrt.ops.manipulation import stack
 from cyrt.ops.promotion import result_type
 from cyrt.ops.search import flatnonzero, nonzero
 from cyrt.ops.shapes import broadcast_arrays, ravel, reshape
 from cyrt.ops.take import take, take_along_axis
+from cyrt.ops.ternary import clip, where
 
 
 def argwhere(a: Array, /) -> Array:

@@ -7,13 +7,13 @@ from typing import Any
 
 from cyrt.dtypes import dtype as _dtype
 from cyrt.ndarray import Array
+from cyrt.numpy_names.coercion import inexact
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
 from cyrt.ops.arguments import check_array
-from cyrt.ops.coercion import inexact
 from cyrt.ops.copy import astype
-from cyrt.ops.elementwise import where
 from cyrt.ops.scan import cumprod, cumsum
+from cyrt.ops.ternary import where
 
 
 def _filled(x: Array, value: float, name: str) -> Array:

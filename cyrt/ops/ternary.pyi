@@ -1,0 +1,12 @@
+from typing import Any, overload
+
+from cyrt.ndarray import Array
+
+@overload
+def where(condition: Array, /) -> tuple[Array, ...]: ...
+@overload
+def where(condition: Array, x1: Any, x2: Any, /) -> Array: ...
+def clip(
+    x: Array, /, min: Any = None, max: Any = None, out: Array | None = None, *,
+    a_min: Any = None, a_max: Any = None,
+) -> Array: ...

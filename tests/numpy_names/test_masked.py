@@ -1,0 +1,119 @@
+"""``where=``, ``initial=`` and ``dtype=``: which elements count, what a result begins with."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from beside_numpy import EVERY, NUMBERS, REAL, WIDE, beside
+
+import cyrt
+
+pytestmark = pytest.mark.filterwarnings("ignore")       # NumPy's own
+
+
+def mask(xp, x, r, wrong=0.1):
+    """Of x's shape, or one that broadcasts to it; one that does not, now and then."""
+    shapes = [x.shape, x.shape[-1:], x.shape[:-1] + (1,) * bool(x.ndim)]
+    shape = (2, 5, *x.shape) if r.random() < wrong else r.choice(shapes)
+    return xp.asarray(np.random.default_rng(r.randint(0, 2**32)).random(shape) < 0.6)
+
+
+def reduced(name, **more):
+    def program(xp, x, r):
+        axis, keep, where = r.axis(x, several=True), r.random() < 0.5, mask(xp, x, r)
+        function = getattr(x, name) if r.random() < 0.5 else (
+            lambda **given: getattr(xp, name)(x, **given))
+        return function(axis=axis, keepdims=keep, where=where,
+                        **{key: value(r) for key, value in more.items()})
+    return program
+
+
+BEGUN = {"initial": lambda r: r.choice([0, 3, -2])}
+MASKED = {
+    "sum": (NUMBERS, reduced("sum")),
+    "sum begun": (NUMBERS[1:], reduced("sum", **BEGUN)),
+    "prod": (NUMBERS, reduced("prod")),
+    "prod begun": (NUMBERS[1:], reduced("prod", **BEGUN)),
+    "max": (REAL[1:], reduced("max", **BEGUN)),
+    "min": (REAL[1:], reduced("min", **BEGUN)),
+    "mean": ((*WIDE, "complex64"), reduced("mean")),
+    "var": (WIDE, reduced("var", ddof=lambda r: r.choice([0, 1]))),
+    "std": (WIDE, reduced("std")),
+    "any": (EVERY, reduced("any")),
+    "all": (EVERY, reduced("all")),
+}
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_elements_that_count(name):
+    dtypes, program = MASKED[name]
+    beside(program, dtypes, (0, 3), tolerance=2e-5, examples=40)
+
+
+def test_all_or_none_by_a_bool():
+    x = cyrt.asarray([1.0, 2.0, 4.0])
+    assert [cyrt.sum(x, where=each).item() for each in (True, False)] == [7, 0]
+    assert x.mean(where=[True, False, True]).item() == 2.5
+    assert np.isnan(x.mean(where=False).item())
+    assert cyrt.any(x, where=x > 9).item() is False
+
+
+def test_nothing_but_the_beginning():
+    beside(lambda xp, x, r: (xp.max(x[:0], axis=0, initial=3), x[:0].min(axis=0, initial=-1),
+                             xp.sum(x[:0], initial=5), xp.add.reduce(x, initial=2),
+                             xp.maximum.reduce(x, initial=1, where=x > 2)),
+           REAL[1:], (1, 2), least=1)
+
+
+def test_half_precision_is_summed_in_float32():
+    x = cyrt.full(4096, 60000, dtype="float16")
+    where = cyrt.arange(4096) % 2 == 0
+    assert x.mean(where=where).item() == 60000
+    assert x.mean(where=where).dtype == "float16"
+    assert x.std(where=where).item() == 0
+
+
+def test_masks_that_do_not_fit():
+    x = cyrt.ones((2, 3))
+    with pytest.raises(TypeError, match="sum: where: expected bool, got int64"):
+        cyrt.sum(x, where=cyrt.ones((2, 3), dtype="int64"))
+    with pytest.raises(ValueError, match=r"\(2,\).*\(2, 3\)"):
+        x.mean(where=[True, False])
+    with pytest.raises(ValueError, match="max: where: expected an initial value beside it"):
+        cyrt.max(x, where=x > 0)
+
+
+TYPED = {
+    "two": lambda xp, x, r: [getattr(xp, name)(x, r.choice([x, 2]), dtype=r.choice(
+        ["float32", "complex64", "int64", "int32"]))
+        for name in ("add", "multiply", "hypot")],
+    "one": lambda xp, x, r: [getattr(xp, name)(x, dtype=r.choice(["float32", "float64"]))
+                             for name in ("sqrt", "exp", "square")],
+    "into": lambda xp, x, r: xp.add(x, 1, dtype="float64", out=xp.zeros(x.shape, dtype="float64")),
+    "where": lambda xp, x, r: xp.add(x, 1, dtype="float64", where=x > 2,
+                                     out=xp.zeros(x.shape, dtype="float64")),
+    "compared": lambda xp, x, r: xp.less(x, 2, dtype="bool"),
+    "numbers": lambda xp, x, r: float(xp.add(1, 2, dtype="float64")),
+}
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_type_of_the_result(name):
+    beside(TYPED[name], ("int32", "int64", "float64") if name == "two" else ("float64",), (0, 2),
+           tolerance=1e-5, examples=40)
+
+
+def test_types_that_a_result_cannot_have():
+    x = cyrt.ones(3)
+    with pytest.raises(TypeError, match="add: dtype: float32 is not cast to int64"):
+        cyrt.add(x, 1, dtype="int64")
+    with pytest.raises(TypeError, match="sqrt: dtype: its result is float32, expected int64"):
+        cyrt.sqrt(cyrt.ones(3, dtype="int64"), dtype="int64")
+    with pytest.raises(TypeError, match="less: dtype: its result is bool, expected float32"):
+        cyrt.less(x, 1, dtype="float32")
+
+
+def test_lists_beside_a_condition():
+    beside(lambda xp, x, r: (xp.where(x > 0, [1, 2, 3], x), xp.where(x > 0, x, [0.5, 1, 2]),
+                             xp.where(x > 0, [1, 2, 3], 0), xp.clip(x, [0, 1, 2], 3)),
+           ("float64",), (1, 1), least=3, size=3)
