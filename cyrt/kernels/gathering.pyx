@@ -43,12 +43,14 @@ cdef inline long long* strides_of(Picks* space, int operand) noexcept:
 
 
 cdef inline void keep_dimension(Picks* space, int target, int source) noexcept:
+    cdef int k
     space.shape[target] = space.shape[source]
     for k in range(2 + space.count):
         strides_of(space, k)[target] = strides_of(space, k)[source]
 
 
 cdef inline bint continues(Picks* space, int outer, int inner) noexcept:
+    cdef int k
     for k in range(2 + space.count):
         if strides_of(space, k)[outer] != strides_of(space, k)[inner] * space.shape[inner]:
             return False
@@ -57,7 +59,7 @@ cdef inline bint continues(Picks* space, int outer, int inner) noexcept:
 
 cdef void collapse(Picks* space) noexcept:
     """No dimension has size 1 but the last of a space of one element; no two could be one."""
-    cdef int kept = 0
+    cdef int kept = 0, d, k
     for d in range(space.ndim):
         if space.shape[d] == 1:
             continue
@@ -76,7 +78,7 @@ cdef void collapse(Picks* space) noexcept:
 
 cdef int word_size(const Picks* space, int itemsize, const Operand* operands) noexcept:
     """Bytes of the largest words that whole rows of elements are made of."""
-    cdef int last = space.ndim - 1
+    cdef int last = space.ndim - 1, d, i
     cdef bint value = operands[0].buffer == NULL
     cdef long long bits
     if space.there[last] != 1 or not (value or space.here[last] == 1):
@@ -98,7 +100,7 @@ cdef int word_size(const Picks* space, int itemsize, const Operand* operands) no
 
 cdef void take_words(Picks* space, int ratio) noexcept:
     """Counts and strides in words of `ratio` elements."""
-    cdef int last = space.ndim - 1
+    cdef int last = space.ndim - 1, d, i
     space.shape[last] //= ratio
     for d in range(last):
         space.here[d] //= ratio
@@ -109,7 +111,7 @@ cdef void take_words(Picks* space, int ratio) noexcept:
 
 cdef int record_picks(Recorder encoder, int ordinal, bint put, int itemsize, Operand* operands,
                       Picks* space, Explained explained) except -1:
-    cdef int size
+    cdef int size, d
     for d in range(space.ndim):
         if space.shape[d] == 0:
             return 0
@@ -126,7 +128,7 @@ cdef int record_parts(Recorder encoder, int ordinal, bint put, int size, Operand
     cdef Operand[2 + MAX_INDICES] moved
     cdef long long count = 1, half
     cdef long long* strides
-    cdef int k, bytes
+    cdef int d, k, bytes
     for d in range(space.ndim):
         count *= space.shape[d]
     if count <= MAX_COUNT and space.ndim - 1 <= MAX_OUTER:
@@ -162,7 +164,7 @@ cdef int record_one(Recorder encoder, int ordinal, bint put, int size, Operand* 
     cdef const Entry* entry = entry_of(ordinal, ops[put], words[size])
     cdef Geometry geometry
     cdef bint many = space.count > 1
-    cdef int slots = MAX_INDICES if many else 1, last = space.ndim - 1
+    cdef int slots = MAX_INDICES if many else 1, last = space.ndim - 1, d, i, k
     cdef long long threads
     cdef unsigned int kinds = 0, block = WARP
     memset(params, 0, PARAM_BYTES if many else ONE_BYTES)

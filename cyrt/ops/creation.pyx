@@ -1,9 +1,10 @@
 """Making arrays."""
 
+import cmath
 import math
 
 from cpython.float cimport PyFloat_CheckExact
-from cpython.long cimport PyLong_CheckExact
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from cpython.number cimport PyIndex_Check
 from libc.string cimport memset
 
@@ -24,7 +25,8 @@ from cyrt.ops.copy import astype, copy as duplicate, to_device
 from cyrt.ops.copy cimport cast, fill
 from cyrt.ops.elementwise cimport binary, unary
 from cyrt.ops.promotion cimport (
-    FLOAT64, code_of_number, is_number, plain, promote, promote_number, put_number,
+    FLOAT64, INT64, NUM_DTYPES, code_of_number, is_number, plain, promote, promote_number,
+    put_number,
 )
 from cyrt.runtime.device cimport current_ordinal, ordinal_of
 from cyrt.runtime.interop cimport tensor_of
@@ -36,6 +38,11 @@ cdef tuple NUMBERS = (False, 0, 0.0, 0j)
 # NumPy makes bfloat16 of its own numbers only.
 cdef dict FROM = {"bfloat16": np.float64}
 cdef int ADD = op_code("add"), FLOOR = op_code("floor")
+cdef long long SMALL = 1 << 61
+# In which arange's kernel computes, by element type.
+cdef int[NUM_DTYPES] wide_codes
+for _each in DTYPES:
+    wide_codes[<int>_each.code] = _dtype(WIDE[_each.kind]).code if _each.kind in WIDE else -1
 
 
 cdef int code_of(object dtype, object default) except -1:
@@ -344,6 +351,8 @@ def arange(start, stop=None, step=1, dtype=None, *, device=None):
     cdef Array x
     if stop is None:
         start, stop = 0, start
+    if dtype is None and is_small(start) and is_small(stop) and is_small(step) and step != 0:
+        return whole_range(start, stop, step, device)
     start, stop, step = [number_of(each, "arange", name) for each, name in (
         (start, "start"), (stop, "stop"), (step, "step"))]
     if isinstance(start, complex) or isinstance(stop, complex) or isinstance(step, complex):
@@ -371,6 +380,40 @@ def arange(start, stop=None, step=1, dtype=None, *, device=None):
     return x
 
 
+cdef inline bint is_small(object number):
+    """Whether it is an int whose distance to another such one is one of 64 bits."""
+    cdef int overflow = 0
+    cdef long long value
+    if not PyLong_CheckExact(number):
+        return False
+    value = PyLong_AsLongLongAndOverflow(number, &overflow)
+    return overflow == 0 and -SMALL < value < SMALL
+
+
+cdef Array whole_range(long long start, long long stop, long long step, object device):
+    """arange of ints in the default type."""
+    cdef long long count
+    if step > 0:
+        count = (stop - start + step - 1) // step if stop > start else 0
+    else:
+        count = (start - stop - step - 1) // -step if start > stop else 0
+    cdef Array x = new_array(current_ordinal() if device is None else ordinal_of(device), INT64, 1,
+                             &count)
+    cdef Operand[3] operands
+    memset(operands, 0, sizeof(operands))
+    operands[1].value[0], operands[2].value[0] = <unsigned long long>start, <unsigned long long>step
+    record_range(x, operands)
+    return x
+
+
+cdef int record_range(Array x, Operand* operands) except -1:
+    """Of the start and the step, which are there."""
+    if x.count:
+        set_operand(&operands[0], x)
+        record_arange(encoder_of(current_state(device_of(x))), x.code, operands, x.count)
+    return 0
+
+
 cdef int within(object dtype, object start, object count, object step) except -1:
     """OverflowError where the first or the last number is none of the integer type."""
     span = 1 << 8 * dtype.itemsize
@@ -391,16 +434,12 @@ cdef object wrapped(object number, object dtype):
 cdef int advance(Array x, start, step) except -1:
     """start + i * step into the elements of a dense array."""
     cdef Operand[3] operands
-    if x.count == 0:
-        return 0
+    cdef int wide = wide_codes[x.code]
     dtype = DTYPES[x.code]
-    cdef int wide = _dtype(WIDE[dtype.kind]).code
     memset(operands, 0, sizeof(operands))
-    set_operand(&operands[0], x)
     put_number(wide, wrapped(start, dtype), operands[1].value)
     put_number(wide, wrapped(step, dtype), operands[2].value)
-    record_arange(encoder_of(current_state(device_of(x))), x.code, operands, x.count)
-    return 0
+    return record_range(x, operands)
 
 
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, *, device=None):
@@ -441,7 +480,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, *, d
     count = x.count
     intervals = max(1, count - 1 if endpoint else count)
     step = (ends[1] - ends[0]) / intervals
-    if not np.isfinite(step) and np.isfinite(ends).all():          # their distance is too much
+    if not cmath.isfinite(step) and all(map(cmath.isfinite, ends)):   # their distance is too much
         step = ends[1] / intervals - ends[0] / intervals
     advance(x, 0 if found.kind in "iu" else ends[0], step)
     if found.kind in "iu":

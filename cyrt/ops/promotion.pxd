@@ -6,6 +6,7 @@
 cdef enum:
     NUM_DTYPES = 15
     BOOL = 0
+    INT64 = 4
     FLOAT32 = 11
     FLOAT64 = 12
 

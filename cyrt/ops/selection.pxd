@@ -17,6 +17,8 @@ cdef class Selection:
     cdef void add(self, object array, int dim, int span)
 
 cdef bint is_indices(object part)
+# Whether a key is arrays of integers and nothing else.
+cdef bint all_indices(object key)
 # The items of a key; with an Ellipsis, for every dimension.
 cdef list plain_parts(object key, int ndim)
 # The mask that is all of a key, but for dimensions taken whole after it; else None.
@@ -25,6 +27,7 @@ cdef object lone_mask(list parts)
 cdef int check_mask(object mask, Array x, int axis) except -1
 # IndexError where indices are out of range: on the host, and in checking mode of all.
 cdef int check_range(object index, int axis, long long size) except -1
-# What the items of a key select of an array; what one array of integers selects along an axis.
+# What the items of a key select of an array; what an array of integers selects along an axis, and
+# those of a tuple along that and the next ones.
 cdef Selection select(Array x, list parts)
-cdef Selection along(Array x, Array index, int axis)
+cdef Selection along(Array x, object indices, int axis)

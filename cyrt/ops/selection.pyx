@@ -16,6 +16,7 @@ from cyrt.kernels.space cimport MAX_NDIM
 from cyrt.ndarray cimport Array, view_of
 from cyrt.ops.compact cimport positions_where
 from cyrt.ops.creation import asarray
+from cyrt.ops.promotion cimport BOOL
 
 for _each in DTYPES:
     kinds[<int>_each.code] = -1
@@ -30,11 +31,10 @@ cdef object plain_part(object part):
     if isinstance(part, np.bool_):
         return bool(part)
     if isinstance(part, Array):
-        kind = part.dtype.kind
-        if kind == "b" and part.ndim == 0:
-            return bool(part)
-        if kind in "biu":
+        if kinds[(<Array>part).code] >= 0:
             return part
+        if (<Array>part).code == BOOL:
+            return part if (<Array>part).ndim_ else bool(part)
         raise IndexError(f"an array of indices is of integers or booleans, got {part.dtype} of "
                          f"shape {part.shape}")
     if isinstance(part, (np.ndarray, list, tuple, range)):
@@ -61,8 +61,19 @@ cdef bint is_indices(object part):
     return isinstance(part, Array) and kinds[(<Array>part).code] >= 0
 
 
+cdef bint all_indices(object key):
+    if type(key) is not tuple:
+        return is_indices(key)
+    for part in <tuple>key:
+        if not is_indices(part):
+            return False
+    return len(<tuple>key) > 0
+
+
 cdef inline bint is_mask(object part):
-    return is_array(part) and part.dtype.kind == "b"
+    if isinstance(part, Array):
+        return (<Array>part).code == BOOL
+    return isinstance(part, np.ndarray) and part.dtype.kind == "b"
 
 
 cdef inline int consumed(object part):
@@ -72,15 +83,26 @@ cdef inline int consumed(object part):
     return part.ndim if is_mask(part) else 1
 
 
+cdef int check_named(Py_ssize_t named, int ndim) except -1:
+    if named > ndim:
+        raise IndexError(f"too many indices for array: array is {ndim}-dimensional, but {named} "
+                         "were indexed")
+    return 0
+
+
+cdef int check_few(Py_ssize_t count) except -1:
+    if count > MAX_INDICES:
+        raise IndexError(f"expected at most {<int>MAX_INDICES} arrays of indices, got {count}")
+    return 0
+
+
 cdef list plain_parts(object key, int ndim):
     """The items of a key; with an Ellipsis, for every dimension."""
     cdef list parts = [plain_part(each) for each in (key if type(key) is tuple else (key,))]
     cdef int named = 0
     for each in parts:
         named += consumed(each)
-    if named > ndim:
-        raise IndexError(f"too many indices for array: array is {ndim}-dimensional, but {named} "
-                         "were indexed")
+    check_named(named, ndim)
     for each in parts:
         if each is Ellipsis:
             return parts
@@ -163,9 +185,7 @@ cdef Selection select(Array x, list parts):
     found.view = x[tuple(basic)]
     found.place = 0 if apart else place
     merge_dimensions(found)
-    if len(found.arrays) > MAX_INDICES:
-        raise IndexError(f"expected at most {<int>MAX_INDICES} arrays of indices, got "
-                         f"{len(found.arrays)}")
+    check_few(len(found.arrays))
     device = found.view.device
     found.arrays = [each if isinstance(each, Array) else asarray(each, device=device)
                     for each in found.arrays]
@@ -214,12 +234,17 @@ cdef int merge_dimensions(Selection found) except -1:
     return 0
 
 
-cdef Selection along(Array x, Array index, int axis):
-    """One array of integers, for one axis."""
+cdef Selection along(Array x, object indices, int axis):
+    """One array of integers, or a tuple of them, for one axis and those after it."""
     cdef Selection found = Selection()
-    check_range(index, axis, x.dims[axis])
+    cdef tuple several = <tuple>indices if type(indices) is tuple else (indices,)
+    check_named(len(several), x.ndim_ - axis)
+    check_few(len(several))
     found.view, found.place = x, axis
-    found.add(index, axis, 1)
+    for index in several:
+        check_range(index, axis, x.dims[axis])
+        found.add(index, axis, 1)
+        axis += 1
     return found
 
 

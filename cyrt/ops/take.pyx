@@ -25,7 +25,8 @@ from cyrt.ops.copy cimport cast, check_writable, from_host
 from cyrt.ops.creation import asarray
 from cyrt.ops.promotion cimport is_number, put_number
 from cyrt.ops.selection cimport (
-    Selection, along, check_mask, check_range, is_indices, kinds, lone_mask, plain_parts, select,
+    Selection, all_indices, along, check_mask, check_range, is_indices, kinds, lone_mask,
+    plain_parts, select,
 )
 from cyrt.ops.shapes cimport reshaped
 from cyrt.runtime.stream cimport current_state
@@ -93,7 +94,7 @@ cdef int fill_picks(Picks* picks, Selection selection, long long* shape) except 
 
 cdef int record(Picks* picks, bint put, Operand* operands, Array there, list arrays) except -1:
     """The operands but `here`, and the operation."""
-    cdef int ordinal = device_of(there)
+    cdef int ordinal = device_of(there), i
     set_operand(&operands[1], there)
     for i in range(picks.count):
         set_operand(&operands[2 + i], <Array>arrays[i])
@@ -223,7 +224,7 @@ cdef bint set_where(Array x, object mask, object value) except -1:
 def get_by_arrays(Array x not None, key):
     """``x[key]`` of a key with arrays of indices or masks: a copy."""
     cdef list parts
-    if is_indices(key) and x.ndim_:
+    if all_indices(key):
         return take_selected(along(x, key, 0))
     parts = plain_parts(key, x.ndim_)
     mask = lone_mask(parts)
@@ -235,7 +236,7 @@ def get_by_arrays(Array x not None, key):
 
 def set_by_arrays(Array x not None, key, value):
     """``x[key] = value`` of a key with arrays of indices or masks."""
-    if is_indices(key) and x.ndim_:
+    if all_indices(key):
         set_selected(along(x, key, 0), value)
         return
     parts = plain_parts(key, x.ndim_)

@@ -14,7 +14,7 @@ from cyrt.dtypes import DEFAULTS, DType
 from cyrt.dtypes import dtype as _dtype
 from cyrt.ndarray import Array
 from cyrt.random.drawing import draw
-from cyrt.random.keys import Key, key_or_next
+from cyrt.random.keys import Key, bits_of
 from cyrt.runtime.device import Device
 
 Shape = SupportsIndex | Sequence[int]
@@ -112,18 +112,19 @@ def uniform(
     """
     name, each = "uniform", _real_type(dtype, "uniform")
     shape = shape if size is None else size
-    bits = key_or_next(key, name).bits
+    bits = bits_of(key, name)
     low, high = parameter(low, name, "low"), parameter(high, name, "high")
     if isinstance(low, Array) or isinstance(high, Array):
-        u = draw(name, bits, _range(0.0, 1.0, each), _common_shape(name, shape, low, high), each,
-                 common_device(device, low, high))
+        u = draw(name, bits, _range(0.0, 1.0, each.name), _common_shape(name, shape, low, high),
+                 each, common_device(device, low, high))
         return _scaled(u, low, high - low)
-    return draw(name, bits, _range(low, high, each), shape, each, device)
+    return draw(name, bits, _range(low, high, each.name), shape, each, device)
 
 
 @functools.lru_cache(maxsize=256)
-def _range(low: float, high: float, dtype: DType) -> tuple[float, float, float]:
+def _range(low: float, high: float, name: str) -> tuple[float, float, float]:
     """The lower bound, the width, and the largest number of the type below the upper bound."""
+    dtype = _dtype(name)        # a name's hash is known
     if low > high:
         raise ValueError(f"uniform: expected low <= high, got {low} and {high}")
     compute = np.float64 if dtype.itemsize == 8 else np.float32
@@ -161,7 +162,7 @@ def normal(
     """
     name, each = "normal", _real_type(dtype, "normal")
     shape = shape if size is None else size
-    bits = key_or_next(key, name).bits
+    bits = bits_of(key, name)
     loc, scale = parameter(loc, name, "loc"), parameter(scale, name, "scale")
     if not isinstance(scale, Array) and scale < 0:
         raise ValueError(f"normal: scale: expected 0 or more, got {scale}")
@@ -197,7 +198,7 @@ def truncated_normal(
         the probability between them.
     """
     name, each = "truncated_normal", _real_type(dtype, "truncated_normal")
-    bits = key_or_next(key, name).bits
+    bits = bits_of(key, name)
     low = _number(lower, name, "lower", finite=False)
     high = _number(upper, name, "upper", finite=False)
     if not low < high:
@@ -235,10 +236,10 @@ def bernoulli(
         p is a number outside of [0, 1].
     """
     name = "bernoulli"
-    bits = key_or_next(key, name).bits
+    bits = bits_of(key, name)
     if isinstance(p, Array):
         each = p.dtype if p.dtype.itemsize == 8 and p.dtype.kind == "f" else DEFAULTS["f"]
-        u = draw("uniform", bits, _range(0.0, 1.0, each), _common_shape(name, shape, p), each,
+        u = draw("uniform", bits, _range(0.0, 1.0, each.name), _common_shape(name, shape, p), each,
                  common_device(device, p))
         return u < p
     probability = _number(p, name, "p")
@@ -277,7 +278,7 @@ def randint(
     each = DEFAULTS["i"] if dtype is None else _dtype(dtype)
     if each.kind not in "iu":
         raise TypeError(f"{name}: dtype: expected an integer type, got {each}")
-    bits = key_or_next(key, name).bits
+    bits = bits_of(key, name)
     for what, bound in (("low", low), ("high", high)):
         if isinstance(bound, Array) or not hasattr(bound, "__index__"):
             raise TypeError(f"{name}: {what}: expected an int, got {bound!r}")

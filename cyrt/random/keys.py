@@ -43,13 +43,13 @@ def _seeded(seed: SupportsIndex) -> Key:
     return Key(number % _BITS)
 
 
-def _derived(parent: Key, number: int, purpose: int) -> Key:
-    low, high, _, _ = philox((number & 0xFFFFFFFF, number >> 32, 0, purpose), parent.bits)
-    return Key(high << 32 | low)
+def _derived(parent: int, number: int, purpose: int) -> int:
+    low, high, _, _ = philox((number & 0xFFFFFFFF, number >> 32, 0, purpose), parent)
+    return high << 32 | low
 
 
-# What calls without a key take theirs from: a key, and how many calls there were.
-_default: tuple[Key, Iterator[int]] = (_seeded(int.from_bytes(os.urandom(8), "little")), count())
+# What calls without a key take theirs from: a key's bits, and how many calls there were.
+_default: tuple[int, Iterator[int]] = (int.from_bytes(os.urandom(8), "little"), count())
 
 
 def key(seed: SupportsIndex) -> Key:
@@ -87,7 +87,7 @@ def split(key: Key, n: SupportsIndex = 2) -> tuple[Key, ...]:
         raise TypeError(f"split: n: expected an int, got {n!r}")
     if index(n) < 0:
         raise ValueError(f"split: n: expected 0 or more, got {n}")
-    return tuple(_derived(parent, each, _SPLIT) for each in range(index(n)))
+    return tuple(Key(_derived(parent.bits, each, _SPLIT)) for each in range(index(n)))
 
 
 def seed(seed: SupportsIndex) -> None:
@@ -103,20 +103,20 @@ def seed(seed: SupportsIndex) -> None:
         As for `key`.
     """
     global _default
-    _default = _seeded(seed), count()
+    _default = _seeded(seed).bits, count()
 
 
 def of_call(parent: Key, number: int) -> Key:
     """The key of the call of that number, of those that a key serves."""
-    return _derived(parent, number, _CALL)
+    return Key(_derived(parent.bits, number, _CALL))
 
 
-def key_or_next(key: Key | None, name: str) -> Key:
-    """The key, or the next one of the process where it is None."""
+def bits_of(key: Key | None, name: str) -> int:
+    """The key's bits, or those of the process's next key where it is None."""
     if key is None:
         parent, calls = _default
-        return of_call(parent, next(calls))
-    return _check_key(key, name)
+        return _derived(parent, next(calls), _CALL)
+    return _check_key(key, name).bits
 
 
 def _check_key(key: Key, name: str) -> Key:

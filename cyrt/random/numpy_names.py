@@ -208,4 +208,6 @@ def default_rng(seed: SupportsIndex | None = None) -> Generator:
     seed : int, optional
         As for :func:`cyrt.random.key`; another one each time where left out.
     """
-    return Generator(keys.key_or_next(None, "default_rng") if seed is None else keys.key(seed))
+    if seed is None:
+        return Generator(keys.Key(keys.bits_of(None, "default_rng")))
+    return Generator(keys.key(seed))

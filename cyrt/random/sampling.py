@@ -15,7 +15,7 @@ from cyrt.ops.reduce import argmax
 from cyrt.ops.sort import argsort
 from cyrt.ops.take import take
 from cyrt.random.drawing import draw
-from cyrt.random.keys import Key, key_or_next
+from cyrt.random.keys import Key, bits_of
 from cyrt.runtime.device import Device
 
 
@@ -46,7 +46,7 @@ def permutation(
     ValueError
         A negative number.
     """
-    bits = key_or_next(key, "permutation").bits
+    bits = bits_of(key, "permutation")
     if isinstance(x, (int, np.integer)):
         if index(x) < 0:
             raise ValueError(f"permutation: expected 0 or more, got {x}")
@@ -92,7 +92,7 @@ def categorical(
     ValueError
         No categories, or a shape that the logits do not broadcast to.
     """
-    bits = key_or_next(key, "categorical").bits
+    bits = bits_of(key, "categorical")
     array = check_array(logits, "logits")
     if array.dtype.kind not in "iuf":
         raise TypeError(f"categorical: logits: expected a real type, got {array.dtype}")
