@@ -6,6 +6,7 @@ elsewhere it is taken for the nearest in range. Where indices repeat, which of t
 not told.
 """
 
+from cpython.long cimport PyLong_CheckExact
 from libc.string cimport memset
 
 import numpy as np
@@ -246,8 +247,8 @@ def set_by_arrays(Array x not None, key, value):
 
 
 cdef Array check_indices(object indices, str name):
-    check_array(indices, "indices")
     if not is_indices(indices):
+        check_array(indices, "indices")
         raise TypeError(f"{name}: indices: expected an array of integers, got {indices.dtype}")
     return indices
 
@@ -275,11 +276,12 @@ def take(x, indices, /, axis=None):
     TypeError
         The indices are no integers.
     """
-    cdef Array array = check_array(x, "x")
+    cdef Array array = x if type(x) is Array else check_array(x, "x")
     if axis is None:
         array = reshaped(array, 1, &array.count, False)
         axis = 0
-    axis = axis_of(axis, array.ndim_, "axis")
+    if not (PyLong_CheckExact(axis) and 0 <= axis < array.ndim_):
+        axis = axis_of(axis, array.ndim_)
     if not isinstance(indices, Array) and isinstance(
             indices, (int, np.integer, list, tuple, range)):
         places = np.asarray(indices)
