@@ -82,12 +82,13 @@ from cyrt.numpy_names.choosing import (
     choose,
     compress,
     extract,
+    piecewise,
     put_along_axis,
     ravel_multi_index,
     select,
     unravel_index,
 )
-from cyrt.numpy_names.closeness import allclose, array_equal, isclose
+from cyrt.numpy_names.closeness import allclose, array_equal, array_equiv, isclose
 from cyrt.numpy_names.contraction import cross, einsum, kron, vdot
 from cyrt.numpy_names.diagonals import diag, diagflat, fill_diagonal, identity, trace
 from cyrt.numpy_names.files import frombuffer, load, loadtxt, save, savetxt, savez, savez_compressed
@@ -120,6 +121,7 @@ from cyrt.numpy_names.naming import (
     lexsort,
     ndim,
     partition,
+    promote_types,
     ptp,
     rot90,
     shape,
@@ -171,6 +173,7 @@ __all__ = [
     "around",
     "array",
     "array_equal",
+    "array_equiv",
     "array_split",
     "asanyarray",
     "ascontiguousarray",
@@ -283,9 +286,11 @@ __all__ = [
     "pad",
     "partition",
     "percentile",
+    "piecewise",
     "place",
     "polyval",
     "printoptions",
+    "promote_types",
     "ptp",
     "put",
     "put_along_axis",

@@ -15,7 +15,7 @@ from cyrt.numpy_names.coercion import array_beside
 from cyrt.ops import reduce
 from cyrt.ops.arguments import axis_of, check_array
 from cyrt.ops.copy import astype
-from cyrt.ops.creation import arange, asarray, empty, full
+from cyrt.ops.creation import arange, asarray, empty, full, full_like
 from cyrt.ops.manipulation import stack
 from cyrt.ops.promotion import result_type
 from cyrt.ops.search import flatnonzero, nonzero
@@ -138,6 +138,40 @@ def select(condlist: Sequence[Array], choicelist: Sequence[Any], default: Any = 
     result = astype(result, dtype, copy=False)
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         result = where(condition, choice, result)
+    return result
+
+
+def piecewise(x: Array, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
+    """At each place what the last of the functions whose condition holds gives of the element.
+
+    Parameters
+    ----------
+    x : Array
+    condlist : Array, or sequence of Array
+        Of bool.
+    funclist : sequence of callable or number
+        As many; one more is for where no condition holds, which is 0 else. Each is called once,
+        with all of x.
+    *args, **kw
+        What the functions get besides.
+
+    Returns
+    -------
+    Array
+        Of x's shape and type.
+    """
+    check_array(x, "piecewise: x")
+    conditions = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]
+    if len(funclist) - len(conditions) not in (0, 1):
+        raise ValueError(f"piecewise: expected {len(conditions)} functions, or one more, got "
+                         f"{len(funclist)}")
+    *chosen, default = funclist if len(funclist) > len(conditions) else (*funclist, 0)
+    result = full_like(x, 0)
+    for condition, function in ((True, default), *zip(conditions, chosen, strict=True)):
+        value = function(x, *args, **kw) if callable(function) else function
+        value = astype(value, x.dtype, copy=False) if isinstance(value, Array) else \
+            full_like(x, value)
+        result = value if condition is True else where(condition, value, result)
     return result
 
 

@@ -74,3 +74,14 @@ def array_equal(a1: Array, a2: Array, equal_nan: bool = False) -> Array:
     if equal_nan:
         same = same | (elementary.isnan(a1) & elementary.isnan(a2))
     return reduce.all(same)
+
+
+def array_equiv(a1: Array, a2: Array) -> Array:
+    """Whether two arrays broadcast to one shape and are equal there; see
+    :func:`cyrt.array_equal`."""
+    check_array(a1, "array_equiv: a1")
+    check_array(a2, "array_equiv: a2")
+    try:
+        return reduce.all(a1 == a2)
+    except ValueError:                  # they do not broadcast
+        return full((), False, device=a1.device)

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from cyrt.dtypes import DType
+from cyrt.dtypes import dtype as dtype_of
 from cyrt.ndarray import Array
 from cyrt.ops import reduce
 from cyrt.ops.arguments import axes_of, axis_of, check_array
 from cyrt.ops.copy import copy as duplicate
 from cyrt.ops.creation import asarray
+from cyrt.ops.promotion import result_type
 from cyrt.ops.rounding import round
 from cyrt.ops.shapes import flip, permute_dims, reshape, swapaxes
 from cyrt.ops.sort import argsort, sort
@@ -39,6 +42,11 @@ def array(object: Any, /, dtype: Any = None, *, copy: bool | None = True, ndmin:
     """
     result = asarray(object, dtype=dtype, device=device, copy=copy)
     return result[(None,) * max(0, index(ndmin) - result.ndim)] if ndmin else result
+
+
+def promote_types(type1: Any, type2: Any, /) -> DType:
+    """The type that two promote to; see :func:`cyrt.result_type`."""
+    return result_type(dtype_of(type1), dtype_of(type2))
 
 
 def asanyarray(a: Any, /, dtype: Any = None, *, device: Any = None,

@@ -14,7 +14,7 @@ from cyrt.ops.creation import arange, empty
 from cyrt.ops.take import take
 from cyrt.ops.ternary import clip
 
-_MODES = ("constant", "edge", "reflect", "wrap")
+_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
 def pad(array: Array, pad_width: Any, /, mode: str = "constant", *,
@@ -28,7 +28,8 @@ def pad(array: Array, pad_width: Any, /, mode: str = "constant", *,
         How many elements before and behind.
     mode : str
         ``"constant"``; ``"edge"``: the outermost element; ``"reflect"``: the elements inwards from
-        it, which is not repeated; ``"wrap"``: those of the other end.
+        it, which is not repeated; ``"symmetric"``: from itself; ``"wrap"``: those of the other
+        end.
     constant_values : as pad_width, of numbers
         For ``"constant"``.
 
@@ -62,6 +63,9 @@ def pad(array: Array, pad_width: Any, /, mode: str = "constant", *,
             places = clip(places, 0, size - 1)
         elif mode == "wrap":
             places = places % size
+        elif mode == "symmetric":
+            places = places % (2 * size)
+            places = elementary.minimum(places, 2 * size - 1 - places)
         else:
             # There and back again: the distance from the far end.
             places = size - 1 - elementary.abs(places % max(1, 2 * (size - 1)) - (size - 1))

@@ -54,7 +54,7 @@ ARRANGED = {
     "trim_zeros": lambda xp, x, r: xp.trim_zeros(x, r.choice(["f", "b", "fb"])),
     "pad": lambda xp, x, r: xp.pad(
         x, r.choice([2, (1, 3), [(r.randint(0, 9), r.randint(0, 9)) for _ in range(x.ndim)]]),
-        mode=r.choice(["constant", "edge", "reflect", "wrap"])),
+        mode=r.choice(["constant", "edge", "reflect", "symmetric", "wrap"])),
     "pad with": lambda xp, x, r: xp.pad(x, ((1, 2), (3, 0)), constant_values=((1, 2), (3, 4))),
 }
 RANKS = {"pad with": (2, 2), "trim_zeros": (1, 1), "hsplit": (1, 3), "rot90": (1, 3),
@@ -104,7 +104,8 @@ TWO = {
                                             xp.allclose(x, y, atol=r.choice([1, 100])))),
     "array_equal": (EVERY, lambda xp, x, y, r: (
         xp.array_equal(x, y), xp.array_equal(x, x), xp.array_equal(x, x[..., None]),
-        xp.array_equal(x, x, equal_nan=True))),
+        xp.array_equal(x, x, equal_nan=True), xp.array_equiv(x, x[None]), xp.array_equiv(x, y),
+        xp.array_equiv(x, x[:0]))),
 }
 
 

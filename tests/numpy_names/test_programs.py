@@ -29,6 +29,10 @@ CHOSEN = {
         xp.asarray([0, 4, -1, 2]), [1, 2, xp.asarray([7, 8, 9, 6])],
         mode=r.choice(["wrap", "clip"])),
     "select": lambda xp, x, r: xp.select([x > 1, x > -1, x == -3], [x, -x, 7], r.choice([0, 3])),
+    "piecewise": lambda xp, x, r: (
+        xp.piecewise(x, [x < 0, x > r.choice([-3, 3])], [lambda v: -v, 5]),
+        xp.piecewise(x, [x < 0], [2, lambda v, by: v * by], 2),
+        xp.piecewise(x, x > 1, [lambda v, by=1: v + by], by=3)),
     "put_along_axis": lambda xp, x, r: put(xp, x, r),
     "unravel_index": lambda xp, x, r: xp.unravel_index(
         xp.asarray([0, 5, 23]), (2, 3, 4), order=r.choice("CF")),
@@ -37,7 +41,7 @@ CHOSEN = {
         mode=r.choice(["wrap", "clip", ("wrap", "clip")]), order=r.choice("CF")),
     "fill_diagonal": lambda xp, x, r: filled(xp, x, r.choice([5, [1, 2, 3]]), r.random() < 0.5),
 }
-RANKS = {"choose": (0, 3), "argwhere": (0, 3), "fill_diagonal": (0, 2)}
+RANKS = {"choose": (0, 3), "argwhere": (0, 3), "fill_diagonal": (0, 2), "piecewise": (1, 1)}
 
 
 def put(xp, x, r):
@@ -54,7 +58,7 @@ def filled(xp, x, value, wrap):
 @pytest.mark.parametrize("name", CHOSEN)
 def test_chosen(name):
     beside(CHOSEN[name], EVERY if name == "argwhere" else WIDE, RANKS.get(name, (1, 3)),
-           least=name == "compress")
+           least=name in ("compress", "piecewise"))
 
 
 def test_fill_diagonal_of_a_cube():

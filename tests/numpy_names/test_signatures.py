@@ -122,7 +122,7 @@ def test_arrays_of_numpy_are_refused(name):
     (ValueError, "method: expected 'linear', got 'lower'",
      lambda x: cyrt.quantile(x, 0.5, method="lower")),
     (ValueError, "q: expected numbers from 0 to 100, got 101.0", lambda x: cyrt.percentile(x, 101)),
-    (ValueError, "mode: expected one of constant, edge, reflect, wrap, got 'mean'",
+    (ValueError, "mode: expected one of constant, edge, reflect, symmetric, wrap, got 'mean'",
      lambda x: cyrt.pad(x, 1, "mean")),
     (ValueError, "pad_width: expected 0 or more", lambda x: cyrt.pad(x, -1)),
     (TypeError, "pad_width: expected ints", lambda x: cyrt.pad(x, 1.5)),

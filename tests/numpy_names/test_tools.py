@@ -237,3 +237,10 @@ def test_real_where_nearly():
 def test_refused(error, text, program):
     with pytest.raises(error, match=text):
         program(cyrt.ones((3, 3)))
+
+
+def test_promoted_types():
+    assert cyrt.promote_types("int8", np.float16) is cyrt.float16
+    assert cyrt.promote_types(int, cyrt.uint8) is cyrt.int64
+    with pytest.raises(TypeError, match="int64 and uint64"):
+        cyrt.promote_types("int64", "uint64")
