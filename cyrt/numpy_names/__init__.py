@@ -89,8 +89,9 @@ from cyrt.numpy_names.choosing import (
     unravel_index,
 )
 from cyrt.numpy_names.closeness import allclose, array_equal, array_equiv, isclose
-from cyrt.numpy_names.contraction import cross, einsum, kron, vdot
+from cyrt.numpy_names.contraction import cross, kron, vdot
 from cyrt.numpy_names.diagonals import diag, diagflat, fill_diagonal, identity, trace
+from cyrt.numpy_names.einsum import einsum
 from cyrt.numpy_names.files import frombuffer, load, loadtxt, save, savetxt, savez, savez_compressed
 from cyrt.numpy_names.grids import (
     diag_indices,
