@@ -111,7 +111,10 @@ cdef list plain_parts(object key, int ndim):
 
 
 cdef int check_mask(object mask, Array x, int axis) except -1:
-    for d, size in enumerate(mask.shape):
+    cdef long long size
+    cdef int d
+    for d in range(<int>mask.ndim):
+        size = (<Array>mask).dims[d] if isinstance(mask, Array) else mask.shape[d]
         if size != x.dims[axis + d] and size != 0:      # one of size 0 selects nothing, of any
             raise IndexError(
                 f"boolean index did not match indexed array along axis {axis + d}; size of axis is "
@@ -246,6 +249,11 @@ cdef Selection along(Array x, object indices, int axis):
         found.add(index, axis, 1)
         axis += 1
     return found
+
+
+cdef bint is_mask_of(object key, Array x):
+    return isinstance(key, Array) and (<Array>key).code == BOOL \
+        and 0 < (<Array>key).ndim_ <= x.ndim_
 
 
 cdef object lone_mask(list parts):
