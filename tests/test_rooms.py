@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent / "cyrt"
 
-# Floor of each room, as the README's table has it: a room imports from lower floors and itself.
+# Floor of each room: a room imports from lower floors and itself.
 FLOORS = {
     "dtypes": 0,
     "settings": 0,

@@ -1,6 +1,5 @@
 """Places of triangles and diagonals, grids of indices, powers."""
 
-
 from __future__ import annotations
 
 from math import isfinite, log10

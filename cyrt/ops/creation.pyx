@@ -202,7 +202,7 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None):
         if copy is False:
             raise ValueError(f"asarray: a {type(obj).__name__} lies on the host, and copy=False "
                              "was given")
-        ordinal = current_ordinal() if device is None else ordinal_of(device)
+        ordinal = chosen_device(device)
         return from_host(obj, dtype, ordinal)
     if dtype is not None and _dtype(dtype) is not x.dtype:
         if copy is False:
@@ -254,13 +254,17 @@ def from_dlpack(x, /, *, device=None, copy=None):
     if copy is False:
         raise BufferError("from_dlpack: the memory lies on the host, a copy is needed")
     return from_host(np.from_dlpack(x), None,
-                     current_ordinal() if device is None else ordinal_of(device))
+                     chosen_device(device))
 
 
 cdef Array make(shape, int code, device):
     cdef long long[MAX_NDIM] dims
     cdef int ndim = dims_of(shape, dims)
-    return new_array(current_ordinal() if device is None else ordinal_of(device), code, ndim, dims)
+    return new_array(chosen_device(device), code, ndim, dims)
+
+
+cdef inline int chosen_device(object device) except -1:
+    return current_ordinal() if device is None else ordinal_of(device)
 
 
 cdef Array make_like(x, dtype, device):
@@ -397,20 +401,20 @@ cdef Array whole_range(long long start, long long stop, long long step, object d
         count = (stop - start + step - 1) // step if stop > start else 0
     else:
         count = (start - stop - step - 1) // -step if start > stop else 0
-    cdef Array x = new_array(current_ordinal() if device is None else ordinal_of(device), INT64, 1,
-                             &count)
+    cdef Array x = new_array(chosen_device(device), INT64, 1, &count)
     cdef Operand[3] operands
-    memset(operands, 0, sizeof(operands))
-    operands[1].value[0], operands[2].value[0] = <unsigned long long>start, <unsigned long long>step
-    record_range(x, operands)
+    if count:
+        memset(operands, 0, sizeof(operands))
+        operands[1].value[0] = <unsigned long long>start
+        operands[2].value[0] = <unsigned long long>step
+        record_range(x, operands)
     return x
 
 
 cdef int record_range(Array x, Operand* operands) except -1:
     """Of the start and the step, which are there."""
-    if x.count:
-        set_operand(&operands[0], x)
-        record_arange(encoder_of(current_state(device_of(x))), x.code, operands, x.count)
+    set_operand(&operands[0], x)
+    record_arange(encoder_of(current_state(device_of(x))), x.code, operands, x.count)
     return 0
 
 
@@ -435,6 +439,8 @@ cdef int advance(Array x, start, step) except -1:
     """start + i * step into the elements of a dense array."""
     cdef Operand[3] operands
     cdef int wide = wide_codes[x.code]
+    if x.count == 0:
+        return 0
     dtype = DTYPES[x.code]
     memset(operands, 0, sizeof(operands))
     put_number(wide, wrapped(start, dtype), operands[1].value)

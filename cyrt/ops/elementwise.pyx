@@ -461,30 +461,30 @@ cdef object evaluate(Elementwise self, object a, object b, object out, object wh
     """`b` is the last operand, which may be the first, too."""
     if dtype is not None:
         return put_where(self.name, where, in_type(self, a, b, dtype), out)
-    if where is not None and where is not True:
+    if where is not None:
         return put_where(self.name, where, evaluate(self, a, b, None, None, None), out)
     check_out_type(self.name, out)
     if self.count == 1:
         if isinstance(a, Array):
             return unary(self.op, <Array>a, <Array>out)
-        return of_numbers(self.name, (a,), out)
+        return of_numbers(self.name, (a,), out, None)
     if isinstance(a, Array) or isinstance(b, Array):
         result = binary(self.op, a, b, <Array>out)
         if result is not NotImplemented:
             return result
         return refuse_operand(self.name, b if isinstance(a, Array) else a)
-    return of_numbers(self.name, (a, b), out)
+    return of_numbers(self.name, (a, b), out, None)
 
 
 cdef object in_type(Elementwise self, object a, object b, object dtype):
     """The result in a type that is asked for: that of the operands, but for comparisons."""
     cdef int code = _dtype(dtype).code
     if not isinstance(a, Array) and not isinstance(b, Array):
-        result = of_numbers(self.name, (a,) if self.count == 1 else (a, b), None)
-        return DTYPES[code].numpy.type(result)
+        return of_numbers(self.name, (a,) if self.count == 1 else (a, b), None, DTYPES[code])
     compared = outputs[self.op][FLOAT32] == BOOL
-    result = evaluate(self, in_kind(self.name, a, code, compared),
-                      in_kind(self.name, b, code, compared), None, None, None)
+    first = in_kind(self.name, a, code, compared)
+    second = first if b is a else in_kind(self.name, b, code, compared)
+    result = evaluate(self, first, second, None, None, None)
     if (<Array>result).code != code:
         raise TypeError(f"{self.name}: dtype: its result is {result.dtype}, expected "
                         f"{DTYPES[code]}")
@@ -502,8 +502,8 @@ cdef object in_kind(str name, object operand, int code, bint compared):
 cdef object put_where(str name, object where, object result, object out):
     """`out` with the result where a mask holds; without one all of it, elsewhere is anything."""
     cdef Array x
-    if where is not None and where is not True and (
-            not isinstance(where, Array) or (<Array>where).code != BOOL):
+    whole = isinstance(where, (bool, np.bool_)) or where is None
+    if not whole and (not isinstance(where, Array) or (<Array>where).code != BOOL):
         raise TypeError(f"{name}: where: expected an Array of bool, got "
                         f"{where.dtype if isinstance(where, Array) else type(where).__name__}")
     if out is None:
@@ -512,14 +512,15 @@ cdef object put_where(str name, object where, object result, object out):
         refuse_argument(name, result)
     x = result
     check_out(name, out, x.code, x.ndim_, x.dims)
-    if where is None or where is True:
-        assign_array(<Array>out, x)
+    if whole:
+        if where is None or where:
+            assign_array(<Array>out, x)
         return out
     code = (<Array>out).code
     return perform(WHERE, code, code, [where, x, out], [BOOL, code, code], out)
 
 
-cdef object of_numbers(str name, tuple operands, object out):
+cdef object of_numbers(str name, tuple operands, object out, object dtype):
     """What NumPy's function of the name gives of numbers."""
     for each in operands:
         if not is_number(each):
@@ -528,7 +529,9 @@ cdef object of_numbers(str name, tuple operands, object out):
     if function is None or out is not None:
         refuse_argument(name, operands[0])
     with np.errstate(all="ignore"):
-        return function(*operands)
+        if dtype is None:
+            return function(*operands)
+        return function(*operands, dtype=dtype.numpy)
 
 
 cdef int refuse_argument(str name, object value) except -1:

@@ -22,7 +22,7 @@ Parameters
     Of {kinds}. Of numbers alone the result is NumPy's number.
 out : Array, optional
     Takes the result, which may be cast within its kind; may be an operand.
-where : Array, optional
+where : Array or bool, optional
     Of bool: where `out` takes the result; it keeps its values elsewhere.
 dtype : DType, optional
     Of the result, to which operands are cast before, within their kind.

@@ -7,6 +7,8 @@ from cpython.long cimport PyLong_CheckExact
 from libc.math cimport NAN
 from libc.string cimport memset
 
+import numpy as np
+
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
@@ -19,9 +21,10 @@ from cyrt.ndarray cimport Array, new_array_on, set_operand, shape_of
 from cyrt.operators import functions
 from cyrt.ops.arguments import axes_of, axis_of, check_array
 from cyrt.ops.copy cimport assign_array, cast
-from cyrt.ops.creation import asarray, full, full_like
+from cyrt.ops.copy import copy as duplicate
+from cyrt.ops.creation import asarray, full
 from cyrt.ops.elementwise cimport binary, check_out
-from cyrt.ops.promotion cimport BOOL, FLOAT32, FLOAT64, NUM_DTYPES, kinds
+from cyrt.ops.promotion cimport BOOL, FLOAT32, FLOAT64, NUM_DTYPES, is_number, kinds
 from cyrt.ops.promotion cimport plain as plain_number
 from cyrt.ops.shapes import broadcast_to
 from cyrt.ops.ternary import where as choose
@@ -95,15 +98,9 @@ cdef inline long long count_along(Array x, unsigned long long axes) noexcept:
     return count
 
 
-cdef Array reduce_array(int op, Array x, unsigned long long axes, bint keepdims,
-                        const Finish* finish):
-    cdef long long[MAX_NDIM] dims
-    cdef Operand[2] operands
-    cdef StreamState* stream
-    cdef Array target
-    cdef int d, ndim = 0, code = outputs[op - first_op][x.code]
-    if code < 0:
-        refuse_type(op, x.code)
+cdef int reduced_dims(Array x, unsigned long long axes, bint keepdims, long long* dims) noexcept:
+    """The sizes of what a reduction gives; returns how many there are."""
+    cdef int d, ndim = 0
     for d in range(x.ndim_):
         if not axes >> d & 1:
             dims[ndim] = x.dims[d]
@@ -111,6 +108,19 @@ cdef Array reduce_array(int op, Array x, unsigned long long axes, bint keepdims,
         elif keepdims:
             dims[ndim] = 1
             ndim += 1
+    return ndim
+
+
+cdef Array reduce_array(int op, Array x, unsigned long long axes, bint keepdims,
+                        const Finish* finish):
+    cdef long long[MAX_NDIM] dims
+    cdef Operand[2] operands
+    cdef StreamState* stream
+    cdef Array target
+    cdef int ndim, code = outputs[op - first_op][x.code]
+    if code < 0:
+        refuse_type(op, x.code)
+    ndim = reduced_dims(x, axes, keepdims, dims)
     stream = current_state(live_block(x).ordinal)
     target = new_array_on(stream, code, ndim, dims)
     set_operand(&operands[0], target)
@@ -134,12 +144,13 @@ cdef inline Array handed(str name, Array result, object out):
 
 cdef Array mask_of(str name, object where, Array x):
     """An Array of bool of x's shape; None where all elements count."""
-    if where is True:
+    if where is None or where is True:
         return None
-    if not isinstance(where, Array):
+    if isinstance(where, (bool, np.bool_, list, tuple)):
         where = asarray(where, device=x.device)
-    if (<Array>where).code != BOOL:
-        raise TypeError(f"{name}: where: expected bool, got {where.dtype}")
+    if not isinstance(where, Array) or (<Array>where).code != BOOL:
+        raise TypeError(f"{name}: where: expected an Array of bool, got "
+                        f"{where.dtype if isinstance(where, Array) else type(where).__name__}")
     return broadcast_to(where, shape_of(x))
 
 
@@ -147,16 +158,25 @@ cdef Array among(str name, object x, object where, object neutral):
     """x where a mask holds; elsewhere a number that does not change the result."""
     cdef Array array = given(x)
     mask = mask_of(name, where, array)
-    if mask is None:
-        return array
-    return choose(mask, array, full((), neutral, dtype=array.dtype, device=array.device))
+    return array if mask is None else choose(mask, array, neutral)
 
 
-cdef Array joined(int op, Array result, object initial):
+cdef Array beginning(str name, object initial, Array x):
+    """What a reduction begins with, in the type of its result."""
+    if isinstance(initial, Array) and (<Array>initial).ndim_ == 0:
+        initial = initial.item()
+    if not is_number(initial):
+        raise TypeError(f"{name}: initial: expected a number, got {type(initial).__name__}")
+    if kinds[x.code] != c"c" and isinstance(plain_number(initial), complex):
+        raise TypeError(f"{name}: initial: {initial} is none of {DTYPES[x.code]}")
+    return full((), initial, dtype=DTYPES[x.code], device=x.device)
+
+
+cdef Array joined(int op, str name, Array result, object initial):
     """With the number that a reduction begins with."""
     if initial is None:
         return result
-    return cast(<Array?>binary(op, result, initial, None), result.code)
+    return binary(op, result, beginning(name, initial, result), None)
 
 
 cdef Array plain(int op, object x, object axis, object keepdims):
@@ -196,20 +216,25 @@ cdef Array accumulated(int op, object x, object axis, object dtype, object keepd
 cdef Array extreme(int op, int pairwise, object x, object axis, object keepdims, object initial,
                    object where):
     cdef Finish finish = Finish(1.0, False)
-    cdef Array array = given(x)
+    cdef long long[MAX_NDIM] dims
+    cdef Array array = given(x), begun = None
     cdef unsigned long long axes = axes_mask(array, axis)
     cdef unsigned long long all_axes = axes_mask(array, None)
-    if where is not None:
-        if initial is None:
-            raise ValueError(f"{catalogue.OPS[op]}: where: expected an initial value beside it")
-        array = among(catalogue.OPS[op], array, where, initial)
+    cdef str name = catalogue.OPS[op]
+    if initial is not None:
+        begun = beginning(name, initial, array)
+    if where is not None and where is not True:
+        if begun is None:
+            raise ValueError(f"{name}: where: expected an initial value beside it")
+        array = among(name, array, where, begun)
     if array.count == 0 and count_along(array, axes) == 0 \
             and count_along(array, all_axes & ~axes) != 0:
-        if initial is None:
-            refuse_empty(catalogue.OPS[op], array, axes)
-        return full_like(reduce_array(ANY, array, axes, keepdims, &finish), initial,
-                         dtype=array.dtype)
-    return joined(pairwise, reduce_array(op, array, axes, keepdims, &finish), initial)
+        if begun is None:
+            refuse_empty(name, array, axes)
+        ndim = reduced_dims(array, axes, keepdims, dims)
+        return duplicate(broadcast_to(begun, tuple([dims[d] for d in range(ndim)])))
+    result = reduce_array(op, array, axes, keepdims, &finish)
+    return result if begun is None else binary(pairwise, result, begun, None)
 
 
 cdef Array place(int op, object x, object axis, object keepdims):
@@ -244,7 +269,7 @@ cdef Array variance(str name, object x, object axis, object dtype, object ddof, 
     cdef Array array = floating(given(x), name, dtype)
     cdef unsigned long long axes = axes_mask(array, axis)
     cdef double less = 0 if ddof is None and correction is None else divisor_less(ddof, correction)
-    mask = None if where is None else mask_of(name, where, array)
+    mask = mask_of(name, where, array)
     if mask is not None:
         return masked_variance(array, mask, axis, less, keepdims, finish.root)
     finish.divisor = count_along(array, axes) - less
@@ -262,12 +287,14 @@ cdef Array masked_mean(Array x, object mask, object axis, object keepdims):
 
 cdef Array masked_variance(Array x, object mask, object axis, double less, object keepdims,
                            bint root):
-    cdef Array wider = wide(x)
+    cdef Array away = wide(x)
     if outputs[VAR - first_op][x.code] < 0:
         refuse_type(VAR, x.code)
-    away = wider - masked_mean(wider, mask, axis, True)
-    count = cast(sum(mask, axis, keepdims=keepdims), wider.code) - less
-    result = sum(away * away, axis, keepdims=keepdims, where=mask) / functions.clip(count, 0)
+    count = cast(sum(mask, axis, keepdims=True), away.code)
+    for _ in range(2):              # again by what the first mean was rounded
+        away = away - sum(away, axis, keepdims=True, where=mask) / count
+    result = sum(away * away, axis, keepdims=keepdims, where=mask)
+    result = result / functions.clip(functions.reshape(count, result.shape) - less, 0)
     return cast(functions.sqrt(result) if root else result, x.code)
 
 
@@ -296,7 +323,7 @@ def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, whe
         Whether the result keeps the axes, with size 1.
     initial : number, optional
         What the elements are added to.
-    where : Array or bool, optional
+    where : Array, bool or sequence of bool, optional
         Of bool, broadcast to x's shape: which elements count. All where left out.
 
     Returns
@@ -313,15 +340,16 @@ def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, whe
     """
     if where is not None:
         x = among("sum", x, where, 0)
-    return handed("sum", joined(ADD, accumulated(SUM, x, axis, dtype, keepdims), initial), out)
+    return handed("sum", joined(ADD, "sum", accumulated(SUM, x, axis, dtype, keepdims), initial),
+                  out)
 
 
 def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
     """The product over axes; 1 of no elements. See :func:`cyrt.sum`."""
     if where is not None:
         x = among("prod", x, where, 1)
-    return handed("prod", joined(MULTIPLY, accumulated(PROD, x, axis, dtype, keepdims), initial),
-                  out)
+    return handed("prod", joined(MULTIPLY, "prod", accumulated(PROD, x, axis, dtype, keepdims),
+                                 initial), out)
 
 
 def max(x, /, axis=None, out=None, keepdims=False, initial=None, where=None):
@@ -339,7 +367,7 @@ def max(x, /, axis=None, out=None, keepdims=False, initial=None, where=None):
         Whether the result keeps the axes, with size 1.
     initial : number, optional
         The least result, also of no elements.
-    where : Array or bool, optional
+    where : Array, bool or sequence of bool, optional
         Of bool, broadcast to x's shape: which elements count; `initial` stands beside it.
 
     Raises
@@ -372,14 +400,14 @@ def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
         Takes the result, which may be cast within its kind.
     keepdims : bool
         Whether the result keeps the axes, with size 1.
-    where : Array or bool, optional
+    where : Array, bool or sequence of bool, optional
         Of bool, broadcast to x's shape: which elements count; NaN where none does.
     """
     cdef Finish finish = Finish(1.0, False)
     cdef Array array = floating(given(x), "mean", dtype)
     cdef unsigned long long axes = axes_mask(array, axis)
     cdef long long count = count_along(array, axes)
-    mask = None if where is None else mask_of("mean", where, array)
+    mask = mask_of("mean", where, array)
     if mask is not None:
         return handed("mean", cast(masked_mean(array, mask, axis, keepdims), array.code), out)
     finish.divisor = count if count else NAN
@@ -407,7 +435,7 @@ def var(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, cor
     correction : int or float, optional
         The sum is divided by the number of elements less this: 1 for a sample's estimate. Where
         that is 0 or less, by 0. Left out: 0.
-    where : Array or bool, optional
+    where : Array, bool or sequence of bool, optional
         Of bool, broadcast to x's shape: which elements count; NaN where none does.
 
     Returns
@@ -436,7 +464,7 @@ def any(x, /, axis=None, out=None, keepdims=False, *, where=None):
         Takes the result, which may be cast within its kind.
     keepdims : bool
         Whether the result keeps the axes, with size 1.
-    where : Array or bool, optional
+    where : Array, bool or sequence of bool, optional
         Of bool, broadcast to x's shape: which elements count.
 
     Returns

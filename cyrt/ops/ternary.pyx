@@ -40,18 +40,21 @@ def where(condition, x1=None, x2=None, /):
         return functions.nonzero(condition)
     if not isinstance(condition, Array):
         refuse_operand("where: condition", condition)
-    x1, x2 = beside("where", x1, x2), beside("where", x2, x1)
+    x1, x2 = beside("where", x1, x2, condition), beside("where", x2, x1, condition)
     code = joint_code(x1, x2)
     return perform(WHERE, code, code, [condition, x1, x2], [BOOL, code, code], None)
 
 
-cdef object beside(str name, object x, object other):
-    """An Array or a number; of a sequence an Array, its numbers are weak beside another."""
+cdef object beside(str name, object x, object other, Array like):
+    """An Array or a number; of a sequence an Array on a device, its numbers are weak beside
+    another."""
     if isinstance(x, Array) or is_number(x):
         return x
     if not isinstance(x, (list, tuple)):
         refuse_operand(name, x)
-    return functions.sequence_beside(other, x) if isinstance(other, Array) else functions.asarray(x)
+    if isinstance(other, Array):
+        return functions.sequence_beside(other, x)
+    return functions.asarray(x, device=like.device)
 
 
 cdef int is_beyond(int code, object value) except -2:
@@ -104,8 +107,8 @@ def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
                          "them")
     min = a_min if min is None else min
     max = a_max if max is None else max
-    min = None if min is None else beside("clip", min, array)
-    max = None if max is None else beside("clip", max, array)
+    min = None if min is None else beside("clip", min, array, array)
+    max = None if max is None else beside("clip", max, array, array)
     code = array.code
     if result_code(CLIP, code) < 0:
         refuse_type(CLIP, code)

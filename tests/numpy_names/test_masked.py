@@ -56,6 +56,8 @@ def test_all_or_none_by_a_bool():
     assert x.mean(where=[True, False, True]).item() == 2.5
     assert np.isnan(x.mean(where=False).item())
     assert cyrt.any(x, where=x > 9).item() is False
+    assert cyrt.max(x, where=True).item() == 4
+    assert cyrt.maximum.reduce(x, where=np.True_, initial=0).item() == 4
 
 
 def test_nothing_but_the_beginning():
@@ -63,6 +65,46 @@ def test_nothing_but_the_beginning():
                              xp.sum(x[:0], initial=5), xp.add.reduce(x, initial=2),
                              xp.maximum.reduce(x, initial=1, where=x > 2)),
            REAL[1:], (1, 2), least=1)
+
+
+def test_beginnings_are_of_the_result_s_type():
+    x = cyrt.asarray([2**40 + 1, 3])
+    for name in ("sum", "max"):
+        found = getattr(cyrt, name)(x, initial=0.0)
+        assert (found.dtype, found.item()) == ("int64", int(getattr(x, name)()))
+    assert cyrt.prod(x[:1], initial=1.0).item() == 2**40 + 1
+    assert cyrt.max(x, initial=cyrt.asarray(5.5), where=x < 4).item() == 5
+    for error, text, program in (
+            (ValueError, "nan", lambda: cyrt.max(x, initial=np.nan)),
+            (ValueError, "cannot convert inf to int64", lambda: cyrt.min(x, initial=np.inf)),
+            (TypeError, r"sum: initial: 1j is none of float32",
+             lambda: cyrt.sum(cyrt.ones(2), initial=1j)),
+            (TypeError, "max: initial: expected a number, got Array",
+             lambda: cyrt.max(x, axis=0, initial=cyrt.zeros(4))),
+            (TypeError, "sum: initial: expected a number, got list",
+             lambda: cyrt.sum(x, initial=[1, 2])),
+            (TypeError, "prod: initial: expected a number, got str",
+             lambda: x.prod(initial="a"))):
+        with pytest.raises(error, match=text):
+            program()
+
+
+def test_out_takes_the_beginning_too():
+    out = cyrt.zeros((), dtype="float64")
+    cyrt.sum(cyrt.ones(3), dtype="float64", out=out, initial=2, where=[True, True, False])
+    assert out.item() == 4
+
+
+def test_variance_far_from_zero():
+    x = cyrt.asarray((3e7 + 2 * (np.arange(4000) % 4)).astype(np.float32))
+    where = cyrt.arange(4000) % 8 < 4
+    assert x.var(where=x > 0).item() == x.var().item() == 5
+    assert x.reshape(4, 1000).var(axis=1, where=where.reshape(4, 1000)).tolist() == [5] * 4
+
+
+def test_half_precision_counts_beyond_its_range():
+    x = cyrt.asarray(np.tile([1, -1], 35000).astype("float16"))
+    assert x.var(where=x < 5).item() == 1
 
 
 def test_half_precision_is_summed_in_float32():
@@ -75,7 +117,9 @@ def test_half_precision_is_summed_in_float32():
 
 def test_masks_that_do_not_fit():
     x = cyrt.ones((2, 3))
-    with pytest.raises(TypeError, match="sum: where: expected bool, got int64"):
+    with pytest.raises(TypeError, match="sum: where: expected an Array of bool, got ndarray"):
+        cyrt.sum(x, where=np.ones((2, 3), bool))
+    with pytest.raises(TypeError, match="sum: where: expected an Array of bool, got int64"):
         cyrt.sum(x, where=cyrt.ones((2, 3), dtype="int64"))
     with pytest.raises(ValueError, match=r"\(2,\).*\(2, 3\)"):
         x.mean(where=[True, False])
@@ -83,24 +127,47 @@ def test_masks_that_do_not_fit():
         cyrt.max(x, where=x > 0)
 
 
-TYPED = {
-    "two": lambda xp, x, r: [getattr(xp, name)(x, r.choice([x, 2]), dtype=r.choice(
+def typed(name):
+    return lambda xp, x, r: getattr(xp, name)(x, r.choice([x, 2]), dtype=r.choice(
         ["float32", "complex64", "int64", "int32"]))
-        for name in ("add", "multiply", "hypot")],
+
+
+TYPED = {
+    "add": typed("add"),
+    "multiply": typed("multiply"),
+    "hypot": typed("hypot"),
     "one": lambda xp, x, r: [getattr(xp, name)(x, dtype=r.choice(["float32", "float64"]))
                              for name in ("sqrt", "exp", "square")],
     "into": lambda xp, x, r: xp.add(x, 1, dtype="float64", out=xp.zeros(x.shape, dtype="float64")),
     "where": lambda xp, x, r: xp.add(x, 1, dtype="float64", where=x > 2,
                                      out=xp.zeros(x.shape, dtype="float64")),
     "compared": lambda xp, x, r: xp.less(x, 2, dtype="bool"),
-    "numbers": lambda xp, x, r: float(xp.add(1, 2, dtype="float64")),
 }
 
 
 @pytest.mark.parametrize("name", TYPED)
 def test_type_of_the_result(name):
-    beside(TYPED[name], ("int32", "int64", "float64") if name == "two" else ("float64",), (0, 2),
+    beside(TYPED[name], ("float64",) if name in ("one", "into", "where") else (
+        "int32", "int64", "float64"), (0, 2),
            tolerance=1e-5, examples=40)
+
+
+def test_types_of_numbers():
+    found = cyrt.add(1, 2, dtype="float32")
+    assert (found.dtype, found) == (np.float32, 3)
+    for program in (lambda xp: xp.add(2.5, 1, dtype="int32"), lambda xp: xp.sqrt(2, dtype="int32"),
+                    lambda xp: xp.less(1, 2, dtype="float32")):
+        for xp in (np, cyrt):
+            with pytest.raises(TypeError):
+                program(xp)
+
+
+def test_all_or_none_of_what_is_put():
+    out = cyrt.zeros(3, dtype="float64")
+    assert cyrt.add(cyrt.ones(3), 1, dtype="float64", where=True, out=out) is out
+    assert cyrt.add(cyrt.ones(3), 7, where=False, out=out).tolist() == [2, 2, 2]
+    assert cyrt.add(cyrt.ones(3), 7, where=np.True_, out=out).tolist() == [8, 8, 8]
+    assert cyrt.exp.__call__(cyrt.ones(1), dtype="float64").dtype == "float64"
 
 
 def test_types_that_a_result_cannot_have():
@@ -117,3 +184,18 @@ def test_lists_beside_a_condition():
     beside(lambda xp, x, r: (xp.where(x > 0, [1, 2, 3], x), xp.where(x > 0, x, [0.5, 1, 2]),
                              xp.where(x > 0, [1, 2, 3], 0), xp.clip(x, [0, 1, 2], 3)),
            ("float64",), (1, 1), least=3, size=3)
+    x = cyrt.asarray(np.array([1, -2, 3], np.int8))
+    assert cyrt.where(x > 0, [1, 2, 3], x).dtype == "int8"
+    assert cyrt.where(x > 0, [0.1, 1, 1], cyrt.zeros(3, dtype="float64"))[0].item() == 0.1
+    assert cyrt.clip(cyrt.asarray([1.0, 5, 9]), 0, [2, 2, 10]).tolist() == [1, 2, 9]
+
+
+def test_on_another_device(python, only_emulated):
+    done = python("""
+        import cyrt
+        x = cyrt.ones(3, device=1)
+        print(cyrt.arange(3, device=1).device == x.device, x.sum(where=[True, False, True]).item(),
+              cyrt.max(x[:0], initial=3).device == x.device,
+              cyrt.where(x > 0, [1, 2, 3], 0).tolist())
+    """, CYRT_EMULATED_DEVICES="2")
+    assert done.stdout == "True 2.0 True [1, 2, 3]\n", done.stderr

@@ -96,6 +96,23 @@ def test_linspace_far_apart_and_exact():
     assert creation.linspace(cyrt.asarray(1.0), cyrt.asarray(2.0), 2).tolist() == [1, 2]
 
 
+WHOLE = [(7,), (0, 7, 3), (0, 6, 3), (7, -1, -3), (0, -6, -3), (3, 0), (0, 3, -1),
+         (2**61 - 5, 2**61 + 5, 3), (1 - 2**61, 2**61 - 1, 2**61 - 1),
+         (1 - 2**62, 2**62 - 1, 2**62 - 1), (2**62 - 1, 1 - 2**62, 1 - 2**62),
+         (2**63 - 5, 2**63 - 1, 2), (-2**63, 2**63 - 1, 2**62), (0, 2**63 - 1, 2**63 - 2)]
+
+
+@pytest.mark.parametrize("given", WHOLE)
+def test_arange_of_ints(given):
+    x = cyrt.arange(*given)
+    assert x.dtype == "int64"
+    assert x.tolist() == list(range(*given))
+
+
+def test_arange_of_nothing():
+    assert cyrt.arange(5, 0, math.inf, dtype="int32").shape == (0,)
+
+
 @quick
 @given(st.integers(-50, 50), st.integers(-50, 50), st.integers(-7, 7).filter(bool),
        st.sampled_from([1, 0.5]), st.sampled_from(["int32", "int64", "float32", "float16"]))

@@ -468,3 +468,30 @@ def test_masks_of_nothing_select_nothing(shape, mask):
         assert x[each].shape == host[none].shape
         x[each] = 7
         np.testing.assert_array_equal(x.numpy(), host)
+
+
+def test_too_many_arrays_on_the_device():
+    x, i = cyrt.zeros((2,) * 7), cyrt.asarray([0, 1])
+    with pytest.raises(IndexError, match="at most 6 arrays of indices, got 7"):
+        x[(i,) * 7]
+    with pytest.raises(IndexError, match="at most 6 arrays of indices, got 7"):
+        x[(i,) * 7] = 0
+    with pytest.raises(IndexError, match="too many indices for array: array is 1-dimensional"):
+        x[0, 0, 0, 0, 0, 0][i, i]
+
+
+def test_each_axis_is_checked(python, only_emulated):
+    done = python("""
+        import cyrt
+        x, i, bad = cyrt.zeros((2, 5)), cyrt.asarray([1, 0]), cyrt.asarray([4, -5])
+        print(x[i, bad].tolist())
+        for program in (lambda: x[i, bad + 1], lambda: x[bad, i], lambda: cyrt.take(x, bad + 1, 1)):
+            try:
+                program()
+            except IndexError as error:
+                print(error)
+    """, CYRT_CHECK="1")
+    first, *others = done.stdout.splitlines()
+    assert first == "[0.0, 0.0]", done.stderr
+    assert [each[-18:] for each in others] == [
+        "axis 1 with size 5", "axis 0 with size 2", "axis 1 with size 5"]
