@@ -495,3 +495,11 @@ def test_each_axis_is_checked(python, only_emulated):
     assert first == "[0.0, 0.0]", done.stderr
     assert [each[-18:] for each in others] == [
         "axis 1 with size 5", "axis 0 with size 2", "axis 1 with size 5"]
+
+
+def test_a_mask_of_more_dimensions():
+    x, mask = cyrt.ones(3), cyrt.ones((3, 1), dtype="bool")
+    with pytest.raises(IndexError, match="array is 1-dimensional, but 2 were indexed"):
+        x[mask]
+    with pytest.raises(IndexError, match="array is 1-dimensional, but 2 were indexed"):
+        x[mask] = 0
