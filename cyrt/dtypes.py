@@ -62,7 +62,11 @@ class DType:
 
     def __call__(self, value: Any = 0) -> Any:
         """An Array cast to the type; of any other value NumPy's scalar."""
-        return value.astype(self) if hasattr(value, "__array_namespace__") else self.type(value)
+        if hasattr(value, "__array_namespace__"):
+            return value.astype(self)
+        if self.name == "bfloat16" and isinstance(value, (str, bytes)):
+            value = float(value)        # ml_dtypes 0.6 ends the process on some texts
+        return self.type(value)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, DType):

@@ -380,10 +380,20 @@ cdef class Array(Operators):
         """The real parts: a view of a complex array, the array itself otherwise."""
         return part(self, 0)
 
+    @real.setter
+    def real(self, value):
+        assign(part(self, 0), value)
+
     @property
     def imag(self):
         """The imaginary parts: a view of a complex array, zeros otherwise."""
         return part(self, 1) if dtypes[self.code].kind == "c" else functions.zeros_like(self)
+
+    @imag.setter
+    def imag(self, value):
+        if dtypes[self.code].kind != "c":
+            raise TypeError(f"imag: {dtypes[self.code]} has no imaginary parts to write")
+        assign(part(self, 1), value)
 
     @property
     def flags(self):

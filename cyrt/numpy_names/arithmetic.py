@@ -21,7 +21,7 @@ def rint(x: Array, /) -> Array:
     return elementary.round(inexact(check_array(x, "rint: x")))
 
 
-def fix(x: Array, /) -> Array:
+def fix(x: Array) -> Array:
     """The nearest whole numbers towards 0, of x's type."""
     return elementary.trunc(x)
 
@@ -89,7 +89,7 @@ def float_power(x1: Any, x2: Any, /) -> Array:
                             for each in (x1, x2)))
 
 
-def real_if_close(a: Array, /, tol: float = 100) -> Array:
+def real_if_close(a: Array, tol: float = 100) -> Array:
     """The real parts, where all imaginary ones are near 0, which it waits for; else a itself.
 
     Parameters
@@ -155,7 +155,7 @@ def heaviside(x1: Any, x2: Any, /) -> Array:
     return where(x1 == 0, x2, where(elementary.isnan(x1), x1, astype(x1 > 0, x1.dtype)))
 
 
-def sinc(x: Array, /) -> Array:
+def sinc(x: Array) -> Array:
     """sin(pi x) / (pi x), 1 at 0; integers are computed in float32."""
     x = inexact(check_array(x, "sinc: x"))
     angles = x * math.pi
@@ -175,7 +175,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> Array:
     return where(x1 == x2, x1 + 1, elementary.maximum(x1, x2) + apart)
 
 
-def angle(z: Array, /, deg: bool = False) -> Array:
+def angle(z: Array, deg: bool = False) -> Array:
     """Angles of complex numbers, from -pi to pi; 0 or pi of real ones.
 
     Parameters
@@ -190,7 +190,7 @@ def angle(z: Array, /, deg: bool = False) -> Array:
     return degrees(found) if deg else found
 
 
-def nan_to_num(x: Array, /, copy: bool = True, nan: float = 0.0, posinf: float | None = None,
+def nan_to_num(x: Array, copy: bool = True, nan: float = 0.0, posinf: float | None = None,
                neginf: float | None = None) -> Array:
     """Numbers in the place of NaN and infinities, in both parts of complex numbers.
 
@@ -217,24 +217,24 @@ def nan_to_num(x: Array, /, copy: bool = True, nan: float = 0.0, posinf: float |
     return result
 
 
-def isreal(x: Array, /) -> Array:
+def isreal(x: Array) -> Array:
     """Whether the imaginary part is 0."""
     return elementary.logical_not(iscomplex(x))
 
 
-def iscomplex(x: Array, /) -> Array:
+def iscomplex(x: Array) -> Array:
     """Whether the imaginary part is not 0."""
     if check_array(x, "iscomplex: x").dtype.kind != "c":
         return zeros_like(x, dtype="bool")
     return x.imag != 0
 
 
-def isposinf(x: Array, /) -> Array:
+def isposinf(x: Array) -> Array:
     """Whether plus infinity; of real types."""
     return _is_infinity(x, "isposinf", math.inf)
 
 
-def isneginf(x: Array, /) -> Array:
+def isneginf(x: Array) -> Array:
     """Whether minus infinity; of real types."""
     return _is_infinity(x, "isneginf", -math.inf)
 

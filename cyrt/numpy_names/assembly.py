@@ -42,7 +42,7 @@ def _arrays(arrays: Iterable[Array], name: str) -> list[Array]:
     return [check_array(each, name) for each in arrays]
 
 
-def block(arrays: Any, /) -> Array:
+def block(arrays: Any) -> Array:
     """Arrays joined by nested lists: the innermost along the last axis, and so on outwards.
 
     Parameters
@@ -88,11 +88,13 @@ def _joined(given: Any, first: Array, ndim: int, left: int) -> Array:
     return leaf[(None,) * (ndim - leaf.ndim)]
 
 
-def array_split(x: Array, indices_or_sections: int | Sequence[int], /,
+def array_split(x: Array, /, indices_or_sections: int | Sequence[int],
                 axis: int = 0) -> list[Array]:
     """Views of parts along an axis, as :func:`cyrt.split`, the first ones longer by one where an
     int does not divide."""
     size = check_array(x, "array_split: x").shape[axis_of(axis, x.ndim)]
+    if isinstance(indices_or_sections, Array):
+        indices_or_sections = indices_or_sections.tolist()
     if not hasattr(indices_or_sections, "__index__"):
         return split(x, indices_or_sections, axis=axis)
     parts = index(indices_or_sections)
@@ -102,17 +104,17 @@ def array_split(x: Array, indices_or_sections: int | Sequence[int], /,
     return split(x, [length * i + min(i, longer) for i in range(1, parts)], axis=axis)
 
 
-def hsplit(x: Array, indices_or_sections: int | Sequence[int], /) -> list[Array]:
+def hsplit(x: Array, /, indices_or_sections: int | Sequence[int]) -> list[Array]:
     """:func:`cyrt.split` along the second axis, the first of a vector."""
     return split(_at_least(x, "hsplit", 1), indices_or_sections, axis=min(1, x.ndim - 1))
 
 
-def vsplit(x: Array, indices_or_sections: int | Sequence[int], /) -> list[Array]:
+def vsplit(x: Array, /, indices_or_sections: int | Sequence[int]) -> list[Array]:
     """:func:`cyrt.split` along the first axis of a matrix."""
     return split(_at_least(x, "vsplit", 2), indices_or_sections, axis=0)
 
 
-def dsplit(x: Array, indices_or_sections: int | Sequence[int], /) -> list[Array]:
+def dsplit(x: Array, /, indices_or_sections: int | Sequence[int]) -> list[Array]:
     """:func:`cyrt.split` along the third axis."""
     return split(_at_least(x, "dsplit", 3), indices_or_sections, axis=2)
 
@@ -123,7 +125,7 @@ def _at_least(x: Array, name: str, ndim: int) -> Array:
     return x
 
 
-def append(arr: Array, values: Any, /, axis: int | None = None) -> Array:
+def append(arr: Array, values: Any, axis: int | None = None) -> Array:
     """Values behind an array's, along an axis.
 
     Parameters
@@ -138,14 +140,14 @@ def append(arr: Array, values: Any, /, axis: int | None = None) -> Array:
     return concat([arr, values], axis=axis)
 
 
-def delete(arr: Array, obj: Any, /, axis: int | None = None) -> Array:
+def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
     """An array without some of its parts along an axis.
 
     Parameters
     ----------
     arr : Array
-    obj : int, slice or sequence of int
-        Which; known on the host.
+    obj : int, slice, or sequence or Array of ints or bools
+        Which; an Array is waited for.
     axis : int, optional
         Left out: the array is flattened.
 
@@ -156,18 +158,18 @@ def delete(arr: Array, obj: Any, /, axis: int | None = None) -> Array:
     """
     arr, axis = _along(arr, axis, "delete")
     places = np.arange(arr.shape[axis])
-    kept = np.delete(places, _on_host(obj, "delete"))
+    kept = np.delete(places, _on_host(obj))
     return take(arr, asarray(kept, device=arr.device), axis=axis)
 
 
-def insert(arr: Array, obj: Any, values: Any, /, axis: int | None = None) -> Array:
+def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     """An array with more parts before some of its own along an axis.
 
     Parameters
     ----------
     arr : Array
-    obj : int, slice or sequence of int
-        Before which; known on the host.
+    obj : int, slice, or sequence or Array of ints
+        Before which; an Array is waited for.
     values : Array, number or sequence
         Broadcast, and cast to arr's type.
     axis : int, optional
@@ -181,7 +183,7 @@ def insert(arr: Array, obj: Any, values: Any, /, axis: int | None = None) -> Arr
     arr, axis = _along(arr, axis, "insert")
     values = astype(array_beside(arr, values, "insert: values"), arr.dtype, copy=False)
     size = arr.shape[axis]
-    places = _on_host(obj, "insert")
+    places = _on_host(obj)
     places = np.arange(size)[places] if isinstance(places, slice) else np.array(places)
     if (places.size and places.dtype.kind not in "iu") or places.ndim > 1:
         raise TypeError(f"insert: obj: expected an int, a slice or a sequence of ints, got {obj}")
@@ -214,14 +216,11 @@ def _along(arr: Array, axis: int | None, name: str) -> tuple[Array, int]:
     return (ravel(arr), 0) if axis is None else (arr, axis_of(axis, arr.ndim))
 
 
-def _on_host(obj: Any, name: str) -> Any:
-    if isinstance(obj, Array):
-        raise TypeError(f"{name}: obj: expected an int, a slice or a sequence of ints, got an "
-                        "Array; take() and masks select by one")
-    return obj
+def _on_host(obj: Any) -> Any:
+    return obj.numpy() if isinstance(obj, Array) else obj
 
 
-def resize(a: Array, new_shape: Any, /) -> Array:
+def resize(a: Array, new_shape: Any) -> Array:
     """The elements, in C order, over and over in another shape; zeros where there are none.
 
     Parameters
@@ -236,7 +235,7 @@ def resize(a: Array, new_shape: Any, /) -> Array:
     return reshape(flat[:result.size], result.shape)
 
 
-def trim_zeros(filt: Array, /, trim: str = "fb") -> Array:
+def trim_zeros(filt: Array, trim: str = "fb") -> Array:
     """A vector without the zeros at its ends, a view; it waits for how many there are.
 
     Parameters
@@ -248,7 +247,7 @@ def trim_zeros(filt: Array, /, trim: str = "fb") -> Array:
     """
     if check_array(filt, "trim_zeros: filt").ndim != 1:
         raise ValueError(f"trim_zeros: expected one dimension, got shape {filt.shape}")
-    if trim.lower() not in ("f", "b", "fb", "bf"):
+    if not isinstance(trim, str) or trim.lower() not in ("f", "b", "fb", "bf"):
         raise ValueError(f"trim_zeros: trim: expected 'f', 'b' or 'fb', got {trim!r}")
     found = flatnonzero(filt)
     if found.size == 0:

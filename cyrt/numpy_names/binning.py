@@ -97,7 +97,7 @@ def _bounds(ordered: Array, edges: Array, closed: bool) -> Array:
     return found
 
 
-def histogram(a: Array, /, bins: Any = 10, range: tuple[float, float] | None = None,
+def histogram(a: Array, bins: Any = 10, range: tuple[float, float] | None = None,
               density: bool | None = None, weights: Array | None = None) -> tuple[Array, Array]:
     """How many elements are in each of several bins.
 
@@ -120,7 +120,8 @@ def histogram(a: Array, /, bins: Any = 10, range: tuple[float, float] | None = N
     hist : Array
         int64, or a float with weights or `density`. A bin has its left edge, the last one both.
     edges : Array
-        One more than bins. Of a's type where that is a float, else float32.
+        One more than bins. Of a's type where that is a float, else float32. Not finite where a is
+        not, without a range: then nothing is counted.
     """
     values = ravel(check_array(a, "histogram: a"))
     if values.dtype.kind == "c":
@@ -136,6 +137,8 @@ def histogram(a: Array, /, bins: Any = 10, range: tuple[float, float] | None = N
             raise ValueError(f"histogram: bins: expected ascending numbers, got {bins}")
     if weights is None:
         found = diff(_bounds(sort(values), edges, True))
+        if edges.dtype.kind == "f":
+            found = where(elementary.isfinite(edges[-1] - edges[0]), found, 0)
     else:
         if check_array(weights, "histogram: weights").shape != a.shape:
             raise ValueError(f"histogram: weights: expected shape {a.shape}, got {weights.shape}")
@@ -166,13 +169,13 @@ def _even_edges(values: Array, count: int, limits: tuple[float, float] | None) -
     return astype(edges, dtype)
 
 
-def histogram_bin_edges(a: Array, /, bins: Any = 10,
+def histogram_bin_edges(a: Array, bins: Any = 10,
                         range: tuple[float, float] | None = None) -> Array:
     """The edges that :func:`cyrt.histogram` takes."""
     return histogram(a, bins, range)[1]
 
 
-def digitize(x: Array, bins: Any, /, right: bool = False) -> Array:
+def digitize(x: Array, bins: Any, right: bool = False) -> Array:
     """Which bin each element is in: how many edges are at it or below.
 
     Parameters

@@ -23,7 +23,7 @@ from cyrt.ops.ternary import clip, where
 from cyrt.ops.views import windows
 
 
-def ediff1d(ary: Array, /, to_end: Any = None, to_begin: Any = None) -> Array:
+def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
     """Each element of an array, flattened, less the one before it.
 
     Parameters
@@ -40,7 +40,7 @@ def ediff1d(ary: Array, /, to_end: Any = None, to_begin: Any = None) -> Array:
     return concat(parts) if len(parts) > 1 else parts[0]
 
 
-def trapezoid(y: Array, /, x: Array | None = None, dx: Any = 1.0, axis: int = -1) -> Array:
+def trapezoid(y: Array, x: Array | None = None, dx: Any = 1.0, axis: int = -1) -> Array:
     """The integral along an axis, by the trapezoidal rule.
 
     Parameters
@@ -63,10 +63,10 @@ def trapezoid(y: Array, /, x: Array | None = None, dx: Any = 1.0, axis: int = -1
         steps = diff(x, axis=axis)
     around = (slice(None),) * along
     sums = y[(*around, slice(1, None))] + y[(*around, slice(None, -1))]
-    return reduce.sum(steps * sums / 2.0, axis=along)
+    return reduce.sum(steps * sums / 2.0, axis=axis)         # x may have dimensions before y's
 
 
-def gradient(f: Array, /, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """Slopes along axes: central differences, one-sided ones at the ends.
 
     Parameters
@@ -122,8 +122,9 @@ def _slopes(f: Array, places: Any, axis: int, edge_order: int) -> Array:
         steps = inexact(diff(places))
         before, behind = steps[:-1], steps[1:]
         both = before + behind
-        slopes[..., 1:-1] = (y[..., :-2] * (-behind / (before * both))
-                             + y[..., 1:-1] * ((behind - before) / (before * behind))
+        # Of even steps the middle takes no part, whatever it is.
+        middle = where(behind == before, 0, y[..., 1:-1] * ((behind - before) / (before * behind)))
+        slopes[..., 1:-1] = (y[..., :-2] * (-behind / (before * both)) + middle
                              + y[..., 2:] * (before / (behind * both)))
         first, last = (steps[0], steps[min(1, n - 2)]), (steps[-1], steps[max(-2, 1 - n)])
     else:
@@ -200,7 +201,7 @@ def _on_lines(x: Array, xp: Array, fp: Array) -> Array:
     return where(x == x0, y0, result)
 
 
-def convolve(a: Array, v: Array, /, mode: str = "full") -> Array:
+def convolve(a: Array, v: Array, mode: str = "full") -> Array:
     """The convolution of two vectors.
 
     Parameters
@@ -210,6 +211,11 @@ def convolve(a: Array, v: Array, /, mode: str = "full") -> Array:
     mode : {"full", "same", "valid"}
         All of it, ``len(a) + len(v) - 1`` elements; of these the middle ones, as many as the
         longer vector has; those where the vectors overlap wholly.
+
+    Notes
+    -----
+    Beyond the ends the longer vector is zeros: a NaN or an infinity of the shorter one times these
+    is NaN there.
     """
     for name, each in (("a", a), ("v", v)):
         if check_array(each, f"convolve: {name}").ndim > 1 or each.size == 0:
@@ -228,7 +234,7 @@ def convolve(a: Array, v: Array, /, mode: str = "full") -> Array:
     return matmul(windows(a, m), flip(v))
 
 
-def correlate(a: Array, v: Array, /, mode: str = "valid") -> Array:
+def correlate(a: Array, v: Array, mode: str = "valid") -> Array:
     """The cross-correlation of two vectors: :func:`cyrt.convolve` with v's conjugate, turned
     round."""
     check_array(a, "correlate: a")
@@ -238,7 +244,7 @@ def correlate(a: Array, v: Array, /, mode: str = "valid") -> Array:
     return convolve(a, elementary.conj(flip(v)), mode)
 
 
-def polyval(p: Any, x: Any, /) -> Array:
+def polyval(p: Any, x: Any) -> Array:
     """A polynomial's values.
 
     Parameters

@@ -24,14 +24,14 @@ from cyrt.ops.take import take, take_along_axis
 from cyrt.ops.ternary import clip, where
 
 
-def argwhere(a: Array, /) -> Array:
+def argwhere(a: Array) -> Array:
     """The indices of the elements that are not zero, a row each: int64. It waits for how many."""
     if check_array(a, "argwhere: a").ndim == 0:
         return empty((flatnonzero(a).size, 0), dtype="int64", device=a.device)
     return stack(nonzero(a), axis=1)
 
 
-def extract(condition: Array, arr: Array, /) -> Array:
+def extract(condition: Array, arr: Array) -> Array:
     """The elements at which a condition is not zero, in C order; it waits for how many.
 
     Parameters
@@ -42,7 +42,7 @@ def extract(condition: Array, arr: Array, /) -> Array:
     return take(ravel(arr), flatnonzero(condition), axis=0)
 
 
-def compress(condition: Any, a: Array, /, axis: int | None = None) -> Array:
+def compress(condition: Any, a: Array, axis: int | None = None) -> Array:
     """The parts along an axis at which a condition is not zero; it waits for how many.
 
     Parameters
@@ -66,7 +66,7 @@ def compress(condition: Any, a: Array, /, axis: int | None = None) -> Array:
     return take(a, places, axis=axis)
 
 
-def choose(a: Array, choices: Sequence[Any] | Array, /, mode: str = "raise") -> Array:
+def choose(a: Array, choices: Sequence[Any] | Array, mode: str = "raise") -> Array:
     """Of several arrays the element of the one that an index names, each at its place.
 
     Parameters

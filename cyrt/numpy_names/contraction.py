@@ -16,7 +16,7 @@ def vdot(a: Array, b: Array, /) -> Array:
     return vecdot(ravel(a), ravel(b))
 
 
-def kron(a: Array, b: Array, /) -> Array:
+def kron(a: Array, b: Array) -> Array:
     """The Kronecker product: an array of copies of b, each times an element of a.
 
     Parameters
@@ -37,7 +37,7 @@ def kron(a: Array, b: Array, /) -> Array:
     return reshape(product, [m * n for m, n in zip(a.shape, b.shape, strict=True)])
 
 
-def cross(a: Array, b: Array, /, axisa: int = -1, axisb: int = -1, axisc: int = -1,
+def cross(a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = -1,
           axis: int | None = None) -> Array:
     """The cross products of vectors of three elements.
 

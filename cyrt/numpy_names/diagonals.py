@@ -22,7 +22,7 @@ def identity(n: int, dtype: Any = None, *, device: Any = None) -> Array:
     return eye(n, dtype=dtype, device=device)
 
 
-def diag(v: Array, /, k: int = 0) -> Array:
+def diag(v: Array, k: int = 0) -> Array:
     """The matrix that has a vector as a diagonal, or a matrix's diagonal, as a view.
 
     Parameters
@@ -42,12 +42,12 @@ def diag(v: Array, /, k: int = 0) -> Array:
     return result
 
 
-def diagflat(v: Array, /, k: int = 0) -> Array:
+def diagflat(v: Array, k: int = 0) -> Array:
     """The matrix that has all elements, in C order, as a diagonal; see :func:`cyrt.diag`."""
     return diag(ravel(v), k)
 
 
-def trace(a: Array, /, offset: int = 0, axis1: int = 0, axis2: int = 1,
+def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1,
           dtype: Any = None) -> Array:
     """The sums along diagonals; see :func:`cyrt.diagonal` and :func:`cyrt.sum`."""
     return reduce.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
@@ -80,7 +80,10 @@ def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
         views = [a]
         while views[0].ndim > 1:
             views[0] = diagonal(views[0], 0, 0, -1)
-    values = resize(array_beside(a, val, "fill_diagonal: val"), sum(view.size for view in views))
+    values = array_beside(a, val, "fill_diagonal: val")
+    if values.size == 0:
+        return
+    values = resize(values, sum(view.size for view in views))
     first = 0
     for view in views:
         assign(view, values[first:first + view.size])

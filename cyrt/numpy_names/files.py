@@ -27,7 +27,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
     return asarray(np.frombuffer(buffer, _dtype(dtype).numpy, count, offset))
 
 
-def save(file: Any, arr: Any, /) -> None:
+def save(file: Any, arr: Any) -> None:
     """Write an array into a file of NumPy's format ``.npy``; it waits. See :func:`numpy.save`."""
     np.save(file, _host(arr))
 
@@ -43,12 +43,12 @@ def savez_compressed(file: Any, /, *args: Any, **kwds: Any) -> None:
                         **{name: _host(each) for name, each in kwds.items()})
 
 
-def savetxt(fname: Any, X: Array, /, *args: Any, **options: Any) -> None:
+def savetxt(fname: Any, X: Array, *args: Any, **options: Any) -> None:
     """Write an array of one dimension or two as text; it waits. See :func:`numpy.savetxt`."""
     np.savetxt(fname, _host(X), *args, **options)
 
 
-def loadtxt(fname: Any, /, dtype: Any = float, *args: Any, **options: Any) -> Array:
+def loadtxt(fname: Any, dtype: Any = float, *args: Any, **options: Any) -> Array:
     """An array of the numbers in a text file. See :func:`numpy.loadtxt`.
 
     Parameters
@@ -66,7 +66,7 @@ def _host(x: Any) -> Any:
     return x.numpy() if isinstance(x, Array) else x
 
 
-def load(file: Any, /) -> Array | dict[str, Array]:
+def load(file: Any) -> Array | dict[str, Array]:
     """What :func:`cyrt.save` or :func:`cyrt.savez`, or NumPy, wrote.
 
     Returns

@@ -61,13 +61,13 @@ def triu_indices(n: int, k: int = 0, m: int | None = None, *,
     return asarray(rows, device=device), asarray(columns, device=device)
 
 
-def tril_indices_from(arr: Array, /, k: int = 0) -> tuple[Array, Array]:
+def tril_indices_from(arr: Array, k: int = 0) -> tuple[Array, Array]:
     """:func:`cyrt.tril_indices` of a matrix."""
     rows, columns = _matrix(arr, "tril_indices_from")
     return tril_indices(rows, k, columns, device=arr.device)
 
 
-def triu_indices_from(arr: Array, /, k: int = 0) -> tuple[Array, Array]:
+def triu_indices_from(arr: Array, k: int = 0) -> tuple[Array, Array]:
     """:func:`cyrt.triu_indices` of a matrix."""
     rows, columns = _matrix(arr, "triu_indices_from")
     return triu_indices(rows, k, columns, device=arr.device)
@@ -84,7 +84,7 @@ def diag_indices(n: int, ndim: int = 2, *, device: Any = None) -> tuple[Array, .
     return (arange(index(n), device=device),) * index(ndim)
 
 
-def diag_indices_from(arr: Array, /) -> tuple[Array, ...]:
+def diag_indices_from(arr: Array) -> tuple[Array, ...]:
     """:func:`cyrt.diag_indices` of an array whose dimensions are equal, two at least."""
     sizes = check_array(arr, "diag_indices_from: arr").shape
     if len(sizes) < 2 or len(set(sizes)) != 1:
@@ -93,7 +93,7 @@ def diag_indices_from(arr: Array, /) -> tuple[Array, ...]:
     return diag_indices(sizes[0], len(sizes), device=arr.device)
 
 
-def vander(x: Array, /, N: int | None = None, increasing: bool = False) -> Array:
+def vander(x: Array, N: int | None = None, increasing: bool = False) -> Array:
     """The matrix whose columns are powers of a vector, from the greatest to 0.
 
     Parameters
@@ -121,7 +121,7 @@ def vander(x: Array, /, N: int | None = None, increasing: bool = False) -> Array
     return elementary.pow(astype(x, dtype, copy=False)[:, None], powers)
 
 
-def indices(dimensions: Any, /, dtype: Any = int, sparse: bool = False, *,
+def indices(dimensions: Any, dtype: Any = int, sparse: bool = False, *,
             device: Any = None) -> Any:
     """The indices of an array's elements along each of its dimensions.
 
@@ -150,7 +150,7 @@ def indices(dimensions: Any, /, dtype: Any = int, sparse: bool = False, *,
     return result
 
 
-def logspace(start: float, stop: float, /, num: int = 50, endpoint: bool = True,
+def logspace(start: float, stop: float, num: int = 50, endpoint: bool = True,
              base: float = 10.0, dtype: Any = None, *, device: Any = None) -> Array:
     """Powers with evenly spaced exponents, computed in float64; see :func:`cyrt.linspace`.
 
@@ -172,7 +172,7 @@ def logspace(start: float, stop: float, /, num: int = 50, endpoint: bool = True,
     return astype(elementary.pow(base, exponents), "float32" if dtype is None else dtype)
 
 
-def geomspace(start: float, stop: float, /, num: int = 50, endpoint: bool = True,
+def geomspace(start: float, stop: float, num: int = 50, endpoint: bool = True,
               dtype: Any = None, *, device: Any = None) -> Array:
     """Numbers each of which is the one before times a constant, both ends exact.
 

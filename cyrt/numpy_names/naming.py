@@ -25,7 +25,7 @@ from cyrt.ops.take import take_along_axis
 amax, amin, around = reduce.max, reduce.min, round
 
 
-def array(object: Any, /, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0,
+def array(object: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0,
           device: Any = None) -> Array:
     """A new array of what is given; see :func:`cyrt.asarray`.
 
@@ -49,13 +49,13 @@ def promote_types(type1: Any, type2: Any, /) -> DType:
     return result_type(dtype_of(type1), dtype_of(type2))
 
 
-def asanyarray(a: Any, /, dtype: Any = None, *, device: Any = None,
+def asanyarray(a: Any, dtype: Any = None, *, device: Any = None,
                copy: bool | None = None) -> Array:
     """NumPy's other name of :func:`cyrt.asarray`."""
     return asarray(a, dtype=dtype, device=device, copy=copy)
 
 
-def ascontiguousarray(a: Any, /, dtype: Any = None) -> Array:
+def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
     """An array in C order, of at least one dimension: a itself where it is one.
 
     Parameters
@@ -75,7 +75,7 @@ def ascontiguousarray(a: Any, /, dtype: Any = None) -> Array:
     return result
 
 
-def transpose(a: Array, /, axes: Any = None) -> Array:
+def transpose(a: Array, axes: Any = None) -> Array:
     """A view with the dimensions in another order, reversed where no axes are given; see
     :func:`cyrt.permute_dims`."""
     if axes is None:
@@ -83,19 +83,19 @@ def transpose(a: Array, /, axes: Any = None) -> Array:
     return permute_dims(a, tuple(axes))
 
 
-def ptp(a: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+def ptp(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
     """The largest less the smallest element over axes; see :func:`cyrt.max`."""
     return reduce.max(a, axis=axis, keepdims=keepdims) - reduce.min(a, axis=axis,
                                                                     keepdims=keepdims)
 
 
-def partition(a: Array, kth: Any, /, axis: int | None = -1) -> Array:
+def partition(a: Array, kth: Any, axis: int | None = -1) -> Array:
     """The elements with the k-th in its place, lesser ones before it and greater ones behind: all
     are in order, see :func:`cyrt.sort`."""
     return sort(a, _checked(a, kth, axis, "partition"))
 
 
-def argpartition(a: Array, kth: Any, /, axis: int | None = -1) -> Array:
+def argpartition(a: Array, kth: Any, axis: int | None = -1) -> Array:
     """The indices that :func:`cyrt.partition` takes elements from."""
     return argsort(a, _checked(a, kth, axis, "argpartition"))
 
@@ -109,7 +109,7 @@ def _checked(a: Array, kth: Any, axis: int | None, name: str) -> int | None:
     return axis
 
 
-def lexsort(keys: Any, /, axis: int = -1) -> Array:
+def lexsort(keys: Any, axis: int = -1) -> Array:
     """The indices that put rows in order by the last key, equal ones by the one before, and so on.
 
     Parameters
@@ -126,47 +126,47 @@ def lexsort(keys: Any, /, axis: int = -1) -> Array:
     return order
 
 
-def ndim(a: Any, /) -> int:
+def ndim(a: Any) -> int:
     """How many dimensions it has; 0 of a number."""
     return a.ndim if isinstance(a, Array) else np.ndim(a)
 
 
-def shape(a: Any, /) -> tuple[int, ...]:
+def shape(a: Any) -> tuple[int, ...]:
     """Sizes of the dimensions; () of a number."""
     return a.shape if isinstance(a, Array) else np.shape(a)
 
 
-def size(a: Any, /, axis: int | None = None) -> int:
+def size(a: Any, axis: int | None = None) -> int:
     """How many elements it has, or how long it is along an axis."""
     sizes = shape(a)
     return prod(sizes) if axis is None else sizes[axis_of(axis, len(sizes))]
 
 
-def iscomplexobj(x: Any, /) -> bool:
+def iscomplexobj(x: Any) -> bool:
     """Whether of a complex type, whatever the values."""
     return x.dtype.kind == "c" if isinstance(x, Array) else bool(np.iscomplexobj(x))
 
 
-def isrealobj(x: Any, /) -> bool:
+def isrealobj(x: Any) -> bool:
     """Whether of a type that is not complex."""
     return not iscomplexobj(x)
 
 
-def fliplr(m: Array, /) -> Array:
+def fliplr(m: Array) -> Array:
     """A view with the columns in reverse order: :func:`cyrt.flip` along axis 1."""
     if check_array(m, "fliplr: m").ndim < 2:
         raise ValueError(f"fliplr: expected at least two dimensions, got shape {m.shape}")
     return flip(m, axis=1)
 
 
-def flipud(m: Array, /) -> Array:
+def flipud(m: Array) -> Array:
     """A view with the rows in reverse order: :func:`cyrt.flip` along axis 0."""
     if check_array(m, "flipud: m").ndim < 1:
         raise ValueError("flipud: expected at least one dimension, got a 0-dimensional array")
     return flip(m, axis=0)
 
 
-def rot90(m: Array, /, k: int = 1, axes: Any = (0, 1)) -> Array:
+def rot90(m: Array, k: int = 1, axes: Any = (0, 1)) -> Array:
     """A view turned by quarters of a circle, from the first axis towards the second.
 
     Parameters

@@ -17,7 +17,7 @@ from cyrt.ops.ternary import clip
 _MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
-def pad(array: Array, pad_width: Any, /, mode: str = "constant", *,
+def pad(array: Array, pad_width: Any, mode: str = "constant", *,
         constant_values: Any = 0) -> Array:
     """An array with a border.
 

@@ -67,17 +67,18 @@ def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
     ind : Array, int or sequence of int
         The places.
     v : Array, number or sequence of them
-        Repeated until there are as many.
+        Repeated until there are as many; nothing is written where there are none.
     mode : str
         What a place out of range is, see :func:`cyrt.choose`.
     """
     places = ravel(array_beside(check_array(a, "put: a"), ind, "put: ind", "int64"))
-    if places.size == 0:
+    values = _as(a, v)
+    if places.size == 0 or values.size == 0:
         return
     size = a.size
     if mode == "raise":
         places = chosen(places < 0, places + size, places)
-    Flat(a)[in_range(places, size, mode, "put")] = resize(_as(a, v), places.shape)
+    Flat(a)[in_range(places, size, mode, "put")] = resize(values, places.shape)
 
 
 def putmask(a: Array, mask: Array, values: Any) -> None:
@@ -86,7 +87,9 @@ def putmask(a: Array, mask: Array, values: Any) -> None:
     check_array(a, "putmask: a")
     if check_array(mask, "putmask: mask").size != a.size:
         raise ValueError(f"putmask: mask: expected {a.size} elements, got shape {mask.shape}")
-    copyto(a, resize(_as(a, values), a.shape), where=reshape(mask, a.shape))
+    values = _as(a, values)
+    if values.size:
+        copyto(a, resize(values, a.shape), where=reshape(mask, a.shape))
 
 
 def place(arr: Array, mask: Array, vals: Any) -> None:

@@ -22,7 +22,7 @@ from cyrt.ops.sort import argsort
 from cyrt.ops.take import take
 
 
-def unique(ar: Array, /, return_index: bool = False, return_inverse: bool = False,
+def unique(ar: Array, return_index: bool = False, return_inverse: bool = False,
            return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = True) -> Any:
     """The unique elements, or parts along an axis, ascending; it waits for how many there are.
 
@@ -99,12 +99,12 @@ def _both(ar1: Array, ar2: Array, name: str) -> tuple[Array, Array]:
     return ar1, ar2
 
 
-def union1d(ar1: Array, ar2: Array, /) -> Array:
+def union1d(ar1: Array, ar2: Array) -> Array:
     """The unique elements of both, ascending; it waits for how many there are."""
     return unique(concat(_both(ar1, ar2, "union1d")))
 
 
-def intersect1d(ar1: Array, ar2: Array, /, assume_unique: bool = False,
+def intersect1d(ar1: Array, ar2: Array, assume_unique: bool = False,
                 return_indices: bool = False) -> Any:
     """The unique elements that are in both, ascending; it waits for how many there are.
 
@@ -130,16 +130,15 @@ def intersect1d(ar1: Array, ar2: Array, /, assume_unique: bool = False,
     return values[common], first[common], second[isin(others, values)]
 
 
-def setdiff1d(ar1: Array, ar2: Array, /, assume_unique: bool = False) -> Array:
+def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
     """The unique elements of one array that are not in another, ascending; in their own order
     where they are known to be unique. It waits for how many there are."""
-    ar1, ar2 = _both(ar1, ar2, "setdiff1d")
-    if not assume_unique:
-        ar1 = unique(ar1)
-    return ar1[isin(ar1, ar2, invert=True)]
+    check_array(ar1, "setdiff1d: ar1")
+    ar1 = ravel(ar1) if assume_unique else unique(ar1)
+    return ar1[isin(*_both(ar1, ar2, "setdiff1d"), invert=True)]
 
 
-def setxor1d(ar1: Array, ar2: Array, /, assume_unique: bool = False) -> Array:
+def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
     """The unique elements that are in one of two arrays only, ascending; it waits for how many
     there are."""
     ar1, ar2 = _both(ar1, ar2, "setxor1d")

@@ -24,7 +24,7 @@ from cyrt.ops.ternary import clip, where
 from cyrt.ops.views import diagonal
 
 
-def average(a: Array, /, axis: Any = None, weights: Array | None = None, returned: bool = False,
+def average(a: Array, axis: Any = None, weights: Array | None = None, returned: bool = False,
             *, keepdims: bool = False) -> Any:
     """The weighted mean over axes.
 
@@ -84,7 +84,7 @@ def _finished(result: Array, ordered: Array, axes: tuple[int, ...], keepdims: bo
     return expand_dims(result, axes) if keepdims else result
 
 
-def median(a: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+def median(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
     """The element in the middle of those over axes, or the mean of the two there.
 
     Parameters
@@ -109,7 +109,7 @@ def median(a: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     return _finished(middle, ordered, axes, keepdims)
 
 
-def quantile(a: Array, q: Any, /, axis: Any = None, *, method: str = "linear",
+def quantile(a: Array, q: Any, axis: Any = None, *, method: str = "linear",
              keepdims: bool = False) -> Array:
     """The elements that parts of those over axes are below, between two by their distances.
 
@@ -140,13 +140,13 @@ def quantile(a: Array, q: Any, /, axis: Any = None, *, method: str = "linear",
     return _quantile(a, q, 1, axis, method, keepdims, "quantile", False)
 
 
-def percentile(a: Array, q: Any, /, axis: Any = None, *, method: str = "linear",
+def percentile(a: Array, q: Any, axis: Any = None, *, method: str = "linear",
                keepdims: bool = False) -> Array:
     """:func:`cyrt.quantile` with the parts in hundredths, from 0 to 100."""
     return _quantile(a, q, 100, axis, method, keepdims, "percentile", False)
 
 
-def nanmedian(a: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+def nanmedian(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
     """:func:`cyrt.median` of what is not NaN; NaN where all are."""
     ordered, axes = _ordered(a, axis, "nanmedian")
     if ordered.shape[-1] == 0:
@@ -163,13 +163,13 @@ def _count(ordered: Array) -> Array:
     return reduce.count_nonzero(ordered == ordered, axis=-1, keepdims=True)
 
 
-def nanquantile(a: Array, q: Any, /, axis: Any = None, *, method: str = "linear",
+def nanquantile(a: Array, q: Any, axis: Any = None, *, method: str = "linear",
                 keepdims: bool = False) -> Array:
     """:func:`cyrt.quantile` of what is not NaN; NaN where all are."""
     return _quantile(a, q, 1, axis, method, keepdims, "nanquantile", True)
 
 
-def nanpercentile(a: Array, q: Any, /, axis: Any = None, *, method: str = "linear",
+def nanpercentile(a: Array, q: Any, axis: Any = None, *, method: str = "linear",
                   keepdims: bool = False) -> Array:
     """:func:`cyrt.percentile` of what is not NaN; NaN where all are."""
     return _quantile(a, q, 100, axis, method, keepdims, "nanpercentile", True)
@@ -209,7 +209,7 @@ def _quantile(a: Array, q: Any, whole: int, axis: Any, method: str, keepdims: bo
     return found
 
 
-def cov(m: Array, /, y: Array | None = None, rowvar: bool = True, bias: bool = False,
+def cov(m: Array, y: Array | None = None, rowvar: bool = True, bias: bool = False,
         ddof: int | None = None, *, dtype: Any = None) -> Array:
     """The covariances of variables.
 
@@ -256,7 +256,7 @@ def _variables(m: Array, rowvar: bool, name: str) -> Array:
     return m if rowvar else m.T
 
 
-def corrcoef(x: Array, /, y: Array | None = None, rowvar: bool = True, *,
+def corrcoef(x: Array, y: Array | None = None, rowvar: bool = True, *,
              dtype: Any = None) -> Array:
     """The correlation coefficients of variables, from -1 to 1; see :func:`cyrt.cov`."""
     found = cov(x, y, rowvar, dtype=dtype)

@@ -21,6 +21,7 @@ from cyrt.ops.search import searchsorted
 from cyrt.ops.shapes import broadcast_to, moveaxis, ravel, reshape
 from cyrt.ops.sort import argsort
 from cyrt.ops.take import take
+from cyrt.ops.ternary import where
 
 
 def _reduce(function: Callable[..., Array], array: Any, axis: Any = 0, dtype: Any = None,
@@ -61,10 +62,7 @@ def _outer(function: Callable[..., Array], a: Array, b: Array) -> Array:
 
 def _at(function: Callable[..., Array], a: Array, indices: Any, b: Any) -> None:
     """In place, at indices of which some may be named several times: then each counts."""
-    check_array(a, "at: a")
-    places = reshape(arange(a.size, device=a.device), a.shape)[indices]
-    values = broadcast_to(astype(array_beside(a, b, "at: b", a.dtype), a.dtype, copy=False),
-                          places.shape)
+    places, values = _named(a, indices, b)
     if a.dtype.kind == "c":
         parts = ((a.real, values.real), (a.imag, values.imag))
     else:
@@ -72,6 +70,29 @@ def _at(function: Callable[..., Array], a: Array, indices: Any, b: Any) -> None:
     for target, each in parts:
         total = _total(ravel(places), ravel(each), a.size)
         target[...] = function(target, astype(reshape(total, a.shape), target.dtype))
+
+
+def _named(a: Array, indices: Any, b: Any) -> tuple[Array, Array]:
+    """Which elements of a are named, by their places in C order, and the values for each."""
+    places = reshape(arange(check_array(a, "at: a").size, device=a.device), a.shape)[indices]
+    values = astype(array_beside(a, b, "at: b", a.dtype), a.dtype, copy=False)
+    return places, broadcast_to(values, places.shape)
+
+
+def _extreme_at(function: Callable[..., Array], a: Array, indices: Any, b: Any) -> None:
+    """The largest or smallest of the values at each place, in place; see `_at`."""
+    places, values = map(ravel, _named(a, indices, b))
+    if places.size == 0:
+        return
+    order = argsort(values)
+    order = take(order, argsort(take(places, order)))           # by places, then by values
+    places, values = take(places, order), take(values, order)
+    ends = searchsorted(places, arange(a.size + 1, device=a.device))
+    first, last = take(values, ends[:-1]), take(values, ends[1:] - 1)
+    # NaN is last, and is the smallest, too.
+    found = last if function is elementary.maximum else where(last == last, first, last)
+    found = reshape(where(diff(ends) > 0, found, ravel(a)), a.shape)
+    a[...] = function(a, found)
 
 
 def _total(places: Array, values: Array, size: int) -> Array:
@@ -98,3 +119,5 @@ for _each in (elementary.maximum, elementary.minimum):
     _each.accumulate = partial(_accumulate, _each)
 for _each in (elementary.add, elementary.subtract):
     _each.at = partial(_at, _each)
+for _each in (elementary.maximum, elementary.minimum):
+    _each.at = partial(_extreme_at, _each)

@@ -506,11 +506,15 @@ cdef object put_where(str name, object where, object result, object out):
     if not whole and (not isinstance(where, Array) or (<Array>where).code != BOOL):
         raise TypeError(f"{name}: where: expected an Array of bool, got "
                         f"{where.dtype if isinstance(where, Array) else type(where).__name__}")
-    if out is None:
-        return result
     if not isinstance(result, Array):
+        if out is None and whole:
+            return result
         refuse_argument(name, result)
     x = result
+    if out is None:
+        if whole or (<Array>where).ndim_ == x.ndim_ and same_dims(<Array>where, x.dims):
+            return x
+        return perform(WHERE, x.code, x.code, [where, x, x], [BOOL, x.code, x.code], None)
     check_out(name, out, x.code, x.ndim_, x.dims)
     if whole:
         if where is None or where:

@@ -103,7 +103,7 @@ def concat(arrays, /, axis=0):
     return result
 
 
-def stack(arrays, /, axis=0):
+def stack(arrays, axis=0):
     """Arrays one after the other along a new axis.
 
     Parameters
@@ -255,13 +255,13 @@ cdef long long how_often(object value, str what) except -1:
     return often
 
 
-def tile(x, repetitions, /):
+def tile(x, /, reps):
     """The array over and over along its axes.
 
     Parameters
     ----------
     x : Array
-    repetitions : int or tuple of int
+    reps : int, or sequence or Array of ints
         How often along each of the last axes; more of them make new axes before.
 
     Returns
@@ -276,12 +276,14 @@ def tile(x, repetitions, /):
     cdef long long[MAX_NDIM] out_of
     cdef Array array = array_of(x), result
     cdef int given = 0, ndim, d, own, split = 0
-    often = tuple(repetitions) if isinstance(repetitions, (tuple, list)) else (repetitions,)
+    if isinstance(reps, Array):
+        reps = reps.tolist()
+    often = tuple(reps) if isinstance(reps, (tuple, list)) else (reps,)
     ndim = max(len(often), array.ndim_)
     if ndim > MAX_NDIM:
         raise ValueError(f"tile: expected at most {MAX_NDIM} repetitions, got {len(often)}")
     for each in often:
-        times_each[given] = how_often(each, "tile: repetitions")
+        times_each[given] = how_often(each, "tile: reps")
         given += 1
     for d in range(ndim - 1, -1, -1):
         own = d + given - ndim
@@ -308,7 +310,7 @@ def tile(x, repetitions, /):
     return result
 
 
-def repeat(x, repeats, /, axis=None):
+def repeat(x, /, repeats, axis=None):
     """Each element several times.
 
     Parameters

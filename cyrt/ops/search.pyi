@@ -5,8 +5,8 @@ from cyrt.ndarray import Array
 
 def searchsorted(
     x1: Array,
-    x2: Array | float | Sequence[Any],
     /,
+    v: Array | float | Sequence[Any],
     side: Literal["left", "right"] = "left",
     sorter: Array | None = None,
 ) -> Array: ...

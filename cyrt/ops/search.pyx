@@ -42,14 +42,14 @@ cdef Array places(Array x1, Array sorter, bint right, Array x2):
     return result
 
 
-def searchsorted(x1, x2, /, side="left", sorter=None):
+def searchsorted(x1, /, v, side="left", sorter=None):
     """Where values belong in a sorted array.
 
     Parameters
     ----------
     x1 : Array
         Of one dimension and a real type, ascending, NaN last, as :func:`sort` leaves it.
-    x2 : Array, number or sequence of numbers
+    v : Array, number or sequence of numbers
         Values, of any shape; both are cast to their common type.
     side : {"left", "right"}
         Before the elements that equal a value, or after them.
@@ -60,7 +60,7 @@ def searchsorted(x1, x2, /, side="left", sorter=None):
     Returns
     -------
     Array
-        int64, of x2's shape: how many elements of x1 are before each value.
+        int64, of v's shape: how many elements of x1 are before each value.
     """
     cdef Array keys = check_array(x1, "searchsorted: x1"), values, order = None
     cdef int code
@@ -68,13 +68,13 @@ def searchsorted(x1, x2, /, side="left", sorter=None):
         raise ValueError(f"searchsorted: x1: expected one dimension, got shape {shape_of(keys)}")
     if side != "left" and side != "right":
         raise ValueError(f"searchsorted: side: expected 'left' or 'right', got {side!r}")
-    if isinstance(x2, (list, tuple)):
-        x2 = sequence_beside(keys, x2)
-    if is_number(x2):
-        code = promote_number(keys.code, x2)
-        values = asarray(x2, dtype=DTYPES[code], device=device_of(keys))
+    if isinstance(v, (list, tuple)):
+        v = sequence_beside(keys, v)
+    if is_number(v):
+        code = promote_number(keys.code, v)
+        values = asarray(v, dtype=DTYPES[code], device=device_of(keys))
     else:
-        values = check_array(x2, "searchsorted: x2")
+        values = check_array(v, "searchsorted: v")
         check_device("searchsorted", keys, values)
         code = promote(keys.code, values.code)
     if sorter is not None:

@@ -146,12 +146,12 @@ def unique_values(x, /):
     return select_where(ordered, firsts(ordered))
 
 
-def isin(x1, x2, /, *, invert=False):
+def isin(x1, /, test_elements, *, invert=False):
     """Which elements equal one of another array's. A NaN equals nothing.
 
     Parameters
     ----------
-    x1, x2 : Array, number or sequence of these
+    x1, test_elements : Array, number or sequence of these
         At least one an Array; both are cast to their common type.
     invert : bool
         Which equal none.
@@ -167,25 +167,25 @@ def isin(x1, x2, /, *, invert=False):
         Neither is an Array, or their types have none in common.
     """
     cdef int code
-    if isinstance(x2, (list, tuple, range)):
-        x2 = asarray(x2, device=check_array(x1, "isin: x1").device)
+    if isinstance(test_elements, (list, tuple, range)):
+        test_elements = asarray(test_elements, device=check_array(x1, "isin: x1").device)
     if is_number(x1):
-        there = check_array(x2, "isin: x2")
+        there = check_array(test_elements, "isin: test_elements")
         code = promote_number((<Array>there).code, x1)
         x1 = asarray(x1, dtype=DTYPES[code], device=there.device)
-    elif is_number(x2):
+    elif is_number(test_elements):
         here = check_array(x1, "isin: x1")
-        code = promote_number((<Array>here).code, x2)
-        x2 = asarray(x2, dtype=DTYPES[code], device=here.device)
+        code = promote_number((<Array>here).code, test_elements)
+        test_elements = asarray(test_elements, dtype=DTYPES[code], device=here.device)
     else:
         code = promote((<Array>check_array(x1, "isin: x1")).code,
-                       (<Array>check_array(x2, "isin: x2")).code)
-        if device_of(x1) != device_of(x2):
+                       (<Array>check_array(test_elements, "isin: test_elements")).code)
+        if device_of(x1) != device_of(test_elements):
             raise ValueError(f"isin: its arrays are on the devices {device_of(x1)} and "
-                             f"{device_of(x2)}; to_device() moves arrays")
+                             f"{device_of(test_elements)}; to_device() moves arrays")
     if DTYPES[code].kind == "c":
-        return is_in_complex(cast(x1, code), flat(cast(x2, code)), invert)
-    return contains(sort(flat(cast(x2, code))), cast(x1, code), invert)
+        return is_in_complex(cast(x1, code), flat(cast(test_elements, code)), invert)
+    return contains(sort(flat(cast(test_elements, code))), cast(x1, code), invert)
 
 
 cdef object is_in_complex(Array x, Array others, bint invert):

@@ -228,7 +228,7 @@ def permute_dims(x, /, axes):
     return permuted(array, order)
 
 
-def moveaxis(x, source, destination, /):
+def moveaxis(x, /, source, destination):
     """A view with some axes moved to other places, the rest in their order.
 
     Parameters
@@ -265,7 +265,7 @@ def moveaxis(x, source, destination, /):
     return permuted(array, order)
 
 
-def swapaxes(x, axis1, axis2, /):
+def swapaxes(x, /, axis1, axis2):
     """A view with two axes exchanged."""
     cdef int[MAX_NDIM] order
     cdef Array array = array_of(x)
@@ -518,14 +518,14 @@ def unstack(x, /, axis=0):
                   for i in range(array.dims[along])])
 
 
-def split(x, indices_or_sections, /, axis=0):
+def split(x, /, indices_or_sections, axis=0):
     """Views of parts along an axis, a list.
 
     Parameters
     ----------
     x : Array
-    indices_or_sections : int or sequence of int
-        How many equal parts, or the indices where a new one begins.
+    indices_or_sections : int, or sequence or Array of ints
+        How many equal parts, or the indices where a new one begins; an Array is waited for.
     axis : int
 
     Raises
@@ -536,6 +536,8 @@ def split(x, indices_or_sections, /, axis=0):
     cdef Array array = array_of(x)
     cdef int along = axis_at(axis, array.ndim_)
     cdef long long size = array.dims[along], start, stop
+    if isinstance(indices_or_sections, Array):
+        indices_or_sections = indices_or_sections.tolist()
     if PyIndex_Check(indices_or_sections):
         if indices_or_sections <= 0 or size % indices_or_sections:
             raise ValueError(f"split: axis {along} of size {size} has no {indices_or_sections} "

@@ -253,7 +253,7 @@ cdef Array check_indices(object indices, str name):
     return indices
 
 
-def take(x, indices, /, axis=None):
+def take(x, /, indices, axis=None):
     """Elements, rows or other slices along an axis, at given places.
 
     Parameters
@@ -293,7 +293,7 @@ def take(x, indices, /, axis=None):
     return take_selected(along(array, check_indices(indices, "take"), axis))
 
 
-def take_along_axis(x, indices, /, axis=-1):
+def take_along_axis(x, /, indices, axis=-1):
     """Of each row along an axis the elements at places of its own.
 
     Parameters

@@ -1,5 +1,7 @@
 """Views that go along several dimensions at once: diagonals, windows; views of other types."""
 
+from operator import index
+
 from cyrt.dtypes import dtype as _dtype
 from cyrt.kernels.space cimport MAX_NDIM
 from cyrt.ndarray cimport Array, itemsizes, shape_of, view_of
@@ -33,7 +35,7 @@ def diagonal(x, /, offset=0, axis1=0, axis2=1):
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
     cdef Array array = array_of(x)
-    cdef long long k = offset, start = 0, length
+    cdef long long k = index(offset), start = 0, length
     cdef int ndim = 0, d, row, column
     if array.ndim_ < 2:
         raise ValueError("diagonal: expected at least two dimensions, got shape "

@@ -141,3 +141,27 @@ def test_nothing_waits(batched, unchecked):
             before = cyrt.current_encoder().stats()["commits"]
             program()
             assert cyrt.current_encoder().stats()["commits"] == before, program
+
+
+def test_parts_of_complex_numbers():
+    def program(xp, x, r):
+        x.real *= 2
+        x.imag = x.real[::-1]
+        x[..., 0].imag = 7
+        return x
+    beside(program, ("complex64", "complex128"), (1, 2), least=1)
+    real = cyrt.asarray([1.0, 2.0])
+    real.real = [3, 4]
+    assert real.tolist() == [3, 4]
+    with pytest.raises(TypeError, match="float32 has no imaginary parts"):
+        real.imag = 1
+
+
+def test_nothing_is_put():
+    def program(xp, x, r):
+        none = x[:0].ravel()
+        xp.put(x, [0], none)
+        xp.putmask(x, x > 0, none)
+        xp.fill_diagonal(x, none)
+        return x
+    beside(program, REAL, (2, 2), least=1)

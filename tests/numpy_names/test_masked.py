@@ -152,6 +152,16 @@ def test_type_of_the_result(name):
            tolerance=1e-5, examples=40)
 
 
+def test_masks_without_out_broadcast():
+    x = cyrt.asarray([1.0, 2, 3])
+    assert cyrt.add(x, 1, where=cyrt.ones((2, 3), dtype="bool")).tolist() == [[2, 3, 4]] * 2
+    assert cyrt.add(x, 1, where=x > 0).tolist() == [2, 3, 4]
+    with pytest.raises(ValueError, match="do not broadcast"):
+        cyrt.log(x, where=cyrt.asarray([True, False]))
+    with pytest.raises(TypeError, match="add: where: expected an Array of bool, got float32"):
+        cyrt.add(x, 1, where=x)
+
+
 def test_types_of_numbers():
     found = cyrt.add(1, 2, dtype="float32")
     assert (found.dtype, found) == (np.float32, 3)

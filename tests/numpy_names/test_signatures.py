@@ -146,7 +146,6 @@ def test_arrays_of_numpy_are_refused(name):
     (ValueError, "at least one Array", lambda x: cyrt.block([1, 2])),
     (IndexError, "index 4 is out of bounds for axis 1 with size 3",
      lambda x: cyrt.insert(x, 4, 1, axis=1)),
-    (TypeError, "got an Array", lambda x: cyrt.delete(x, cyrt.asarray([1]))),
     (ValueError, "at least 3 elements, got 2", lambda x: cyrt.gradient(x[:, :2], axis=1,
                                                                       edge_order=2)),
     (TypeError, "expected 1 or 2 distances, got 3", lambda x: cyrt.gradient(x, 1, 1, 1)),
@@ -187,3 +186,42 @@ def test_nothing_waits(batched, unchecked):
             before = cyrt.current_encoder().stats()["commits"]
             program()
             assert cyrt.current_encoder().stats()["commits"] == before, program
+
+
+BY_NAME = {
+    "pad": lambda xp, x, r: xp.pad(array=x, pad_width=1, mode="edge"),
+    "counted": lambda xp, x, r: (xp.digitize(x=x, bins=[0, 2]), xp.histogram(a=x, bins=3)[0]),
+    "placed": lambda xp, x, r: (xp.quantile(a=x, q=0.5), xp.percentile(x, q=30),
+                                xp.searchsorted(xp.sort(x, None), v=x)),
+    "moved": lambda xp, x, r: (
+        xp.repeat(x, repeats=2), xp.tile(x, reps=(2, 1)), xp.moveaxis(x, source=0, destination=1),
+        xp.swapaxes(x, axis1=0, axis2=1), xp.split(x, indices_or_sections=[1], axis=0)),
+    "taken": lambda xp, x, r: (
+        xp.take(x, indices=[1, 0], axis=0),
+        xp.take_along_axis(x, indices=xp.argsort(x, axis=1), axis=1)),
+    "assembled": lambda xp, x, r: (xp.insert(arr=x, obj=1, values=3, axis=0),
+                                   xp.delete(x, obj=0, axis=1), xp.append(x, values=x, axis=0)),
+    "others": lambda xp, x, r: (xp.isin(x, test_elements=[1, 2]), xp.polyval(p=[1, 2], x=x),
+                                xp.gradient(f=x), xp.stack(arrays=[x, x]), xp.array(object=[1])),
+}
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_by_name(name):
+    beside(BY_NAME[name], ("float64",), (2, 2), least=3, tolerance=1e-5, examples=5)
+
+
+WHOLE = {
+    "split": lambda xp, x, r: (xp.split(x, xp.asarray([1, 2])), xp.array_split(x, xp.asarray([2])),
+                               xp.split(x, xp.cumsum(xp.asarray([1, 1])))),
+    "delete": lambda xp, x, r: (
+        xp.delete(x, xp.asarray([0, 2]), 0), xp.delete(x, xp.asarray(1), 1),
+        xp.delete(x, x > 0), xp.delete(x, xp.where(xp.ravel(x) > 0)[0])),
+    "insert": lambda xp, x, r: xp.insert(x, xp.asarray([1, 3]), xp.asarray([5, 6])),
+    "tile": lambda xp, x, r: xp.tile(x, xp.asarray([2, 1])),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_ints_of_an_array(name):
+    beside(WHOLE[name], ("float64",), (2, 2), least=3, examples=5)

@@ -201,6 +201,10 @@ METHODS = {
     "at of values": lambda xp, x, r: at(
         xp, x, "add", (xp.asarray([1, 1, 0]), xp.asarray([0, 0, 2])), x[0, :3] * 3),
     "at a mask": lambda xp, x, r: at(xp, x, "subtract", x > 0, 1),
+    "extremes at": lambda xp, x, r: at(
+        xp, x, r.choice(["maximum", "minimum"]), (xp.asarray([1, 1, 0, 1, 1]),
+                                                  xp.asarray([0, 2, 2, 0, 0])),
+        xp.asarray([3, -7, 5, -8, 1])),
 }
 
 
@@ -244,3 +248,60 @@ def test_promoted_types():
     assert cyrt.promote_types(int, cyrt.uint8) is cyrt.int64
     with pytest.raises(TypeError, match="int64 and uint64"):
         cyrt.promote_types("int64", "uint64")
+
+
+def test_integral_of_many_lines():
+    beside(lambda xp, x, r: (
+        xp.trapezoid(xp.asarray(np.array([1.0, 2, 4])), x),
+        xp.trapezoid(xp.asarray(np.arange(6.0).reshape(2, 3)), x, axis=-1)),
+        ("float64",), (3, 3), least=3, size=3, tolerance=1e-5, examples=10)
+    y = np.arange(24.0).reshape(2, 3, 4)
+    np.testing.assert_allclose(cyrt.trapezoid(cyrt.asarray(y), axis=1).numpy(),
+                               np.trapezoid(y, axis=1))
+
+
+def test_differences_keep_their_type():
+    found = cyrt.setdiff1d(cyrt.asarray([16777217, 5, 2]), cyrt.asarray([2.0, 5.0]))
+    assert (found.dtype, found.tolist()) == ("int64", [16777217])
+
+
+def test_infinities_stay_where_they_are():
+    host = np.array([1, np.inf, 3, 4, 5])
+    for places in ([0.0, 1, 2, 3, 4], [0.0, 1, 3, 4, 5]):
+        np.testing.assert_array_equal(
+            cyrt.gradient(cyrt.asarray(host), cyrt.asarray(places)).numpy()[3:],
+            np.gradient(host, places)[3:])
+    np.testing.assert_array_equal(cyrt.gradient(cyrt.asarray(host), [0.0, 1, 2, 3, 4]).numpy(),
+                                  np.gradient(host, [0.0, 1, 2, 3, 4]))
+
+
+def test_nothing_is_counted_between_edges_that_are_not_finite():
+    for value in (np.nan, np.inf):
+        counts, _ = cyrt.histogram(cyrt.asarray([1, value, 3]), 3)
+        assert counts.tolist() == [0, 0, 0]
+    assert cyrt.histogram(cyrt.asarray([1, 2.0, 3]), 2)[0].tolist() == [1, 2]
+
+
+def test_texts_as_bfloat16():
+    pytest.importorskip("ml_dtypes", reason="bfloat16 in NumPy needs ml_dtypes")
+    assert float(cyrt.bfloat16("1.5")) == 1.5
+    with pytest.raises(ValueError, match="could not convert"):
+        cyrt.bfloat16("C")
+
+
+def test_diagonals_are_numbered_by_ints():
+    for program in (cyrt.diagonal, cyrt.trace):
+        with pytest.raises(TypeError, match="float"):
+            program(cyrt.ones((3, 3)), 0.9)
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_nan_among_values_at_one_place(name):
+    host = np.zeros(4, np.float32)
+    x = cyrt.asarray(host)
+    places, values = np.array([2, 0, 2, 1, 0]), np.array([5, -3, np.nan, np.inf, 4], np.float32)
+    getattr(np, name).at(host, places, values)
+    getattr(cyrt, name).at(x, cyrt.asarray(places), cyrt.asarray(values))
+    np.testing.assert_array_equal(x.numpy(), host)
+    getattr(cyrt, name).at(x, cyrt.asarray(places[:0]), 9)
+    np.testing.assert_array_equal(x.numpy(), host)
