@@ -255,6 +255,10 @@ def test_integral_of_many_lines():
         xp.trapezoid(xp.asarray(np.array([1.0, 2, 4])), x),
         xp.trapezoid(xp.asarray(np.arange(6.0).reshape(2, 3)), x, axis=-1)),
         ("float64",), (3, 3), least=3, size=3, tolerance=1e-5, examples=10)
+    beside(lambda xp, x, r: (
+        xp.trapezoid(xp.asarray(np.array([1.0, 2, 4])), x),
+        xp.trapezoid(xp.ones((2, 3)), x.reshape(3, 3, 3)[:, :2])),
+        ("float64",), (3, 3), least=3, size=3, tolerance=1e-5, examples=10)
     y = np.arange(24.0).reshape(2, 3, 4)
     np.testing.assert_allclose(cyrt.trapezoid(cyrt.asarray(y), axis=1).numpy(),
                                np.trapezoid(y, axis=1))
@@ -276,7 +280,7 @@ def test_infinities_stay_where_they_are():
 
 
 def test_nothing_is_counted_between_edges_that_are_not_finite():
-    for value in (np.nan, np.inf):
+    for value in (np.nan, np.inf, -np.inf):
         counts, _ = cyrt.histogram(cyrt.asarray([1, value, 3]), 3)
         assert counts.tolist() == [0, 0, 0]
     assert cyrt.histogram(cyrt.asarray([1, 2.0, 3]), 2)[0].tolist() == [1, 2]
