@@ -26,6 +26,8 @@ from cyrt.ops.shapes import (
 )
 from cyrt.ops.take import take
 
+_MOST_PARTS = 1 << 24        # views, each an object on the host
+
 
 def column_stack(arrays: Iterable[Array], /) -> Array:
     """Arrays side by side, vectors as columns."""
@@ -98,8 +100,8 @@ def array_split(x: Array, /, indices_or_sections: int | Sequence[int],
     if not hasattr(indices_or_sections, "__index__"):
         return split(x, indices_or_sections, axis=axis)
     parts = index(indices_or_sections)
-    if parts <= 0:
-        raise ValueError(f"array_split: expected 1 or more parts, got {parts}")
+    if not 0 < parts <= _MOST_PARTS:
+        raise ValueError(f"array_split: expected 1 to {_MOST_PARTS:,} parts, got {parts}")
     length, longer = divmod(size, parts)
     return split(x, [length * i + min(i, longer) for i in range(1, parts)], axis=axis)
 
