@@ -364,7 +364,7 @@ cdef class Elementwise:
     """A function of arrays, element by element; one for each operation of the catalogue.
 
     Of numbers alone the result is a number: what NumPy's function of that name gives. A list or a
-    tuple beside an array is an array of weak numbers. `out` and `where` are NumPy's.
+    tuple beside an array is an array of weak numbers. `out`, `where` and `dtype` are NumPy's.
 
     Operands broadcast, and are cast to the type that :func:`cyrt.result_type` gives of them;
     Python and NumPy numbers are weak. An integer type that the operation has no kernel for is

@@ -144,7 +144,7 @@ cdef inline Array handed(str name, Array result, object out):
 
 cdef Array mask_of(str name, object where, Array x):
     """An Array of bool of x's shape; None where all elements count."""
-    if where is None or where is True:
+    if where is None or isinstance(where, (bool, np.bool_)) and where:
         return None
     if isinstance(where, (bool, np.bool_, list, tuple)):
         where = asarray(where, device=x.device)
@@ -223,10 +223,11 @@ cdef Array extreme(int op, int pairwise, object x, object axis, object keepdims,
     cdef str name = catalogue.OPS[op]
     if initial is not None:
         begun = beginning(name, initial, array)
-    if where is not None and where is not True:
+    mask = mask_of(name, where, array)
+    if mask is not None:
         if begun is None:
             raise ValueError(f"{name}: where: expected an initial value beside it")
-        array = among(name, array, where, begun)
+        array = choose(mask, array, begun)
     if array.count == 0 and count_along(array, axes) == 0 \
             and count_along(array, all_axes & ~axes) != 0:
         if begun is None:

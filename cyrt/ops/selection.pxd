@@ -19,8 +19,6 @@ cdef class Selection:
 cdef bint is_indices(object part)
 # Whether a key is arrays of integers and nothing else.
 cdef bint all_indices(object key)
-# Whether a key is one mask, of no more dimensions than the array.
-cdef bint is_mask_of(object key, Array x)
 # The items of a key; with an Ellipsis, for every dimension.
 cdef list plain_parts(object key, int ndim)
 # The mask that is all of a key, but for dimensions taken whole after it; else None.

@@ -98,8 +98,11 @@ cdef int check_few(Py_ssize_t count) except -1:
 
 cdef list plain_parts(object key, int ndim):
     """The items of a key; with an Ellipsis, for every dimension."""
-    cdef list parts = [plain_part(each) for each in (key if type(key) is tuple else (key,))]
+    cdef list parts
     cdef int named = 0
+    if isinstance(key, Array) and (<Array>key).code == BOOL and 0 < (<Array>key).ndim_ <= ndim:
+        return [key, Ellipsis]          # the most frequent one
+    parts = [plain_part(each) for each in (key if type(key) is tuple else (key,))]
     for each in parts:
         named += consumed(each)
     check_named(named, ndim)
@@ -249,11 +252,6 @@ cdef Selection along(Array x, object indices, int axis):
         found.add(index, axis, 1)
         axis += 1
     return found
-
-
-cdef bint is_mask_of(object key, Array x):
-    return isinstance(key, Array) and (<Array>key).code == BOOL \
-        and 0 < (<Array>key).ndim_ <= x.ndim_
 
 
 cdef object lone_mask(list parts):

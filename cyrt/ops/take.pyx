@@ -26,8 +26,8 @@ from cyrt.ops.copy cimport cast, check_writable, from_host
 from cyrt.ops.creation import asarray
 from cyrt.ops.promotion cimport is_number, put_number
 from cyrt.ops.selection cimport (
-    Selection, all_indices, along, check_mask, check_range, is_indices, is_mask_of, kinds,
-    lone_mask, plain_parts, select,
+    Selection, all_indices, along, check_mask, check_range, is_indices, kinds, lone_mask,
+    plain_parts, select,
 )
 from cyrt.ops.shapes cimport reshaped
 from cyrt.runtime.stream cimport current_state
@@ -227,7 +227,7 @@ def get_by_arrays(Array x not None, key):
     cdef list parts
     if all_indices(key):
         return take_selected(along(x, key, 0))
-    parts = [key, Ellipsis] if is_mask_of(key, x) else plain_parts(key, x.ndim_)
+    parts = plain_parts(key, x.ndim_)
     mask = lone_mask(parts)
     if isinstance(mask, Array) and mask.ndim == x.ndim_:
         check_mask(mask, x, 0)
@@ -240,7 +240,7 @@ def set_by_arrays(Array x not None, key, value):
     if all_indices(key):
         set_selected(along(x, key, 0), value)
         return
-    parts = [key, Ellipsis] if is_mask_of(key, x) else plain_parts(key, x.ndim_)
+    parts = plain_parts(key, x.ndim_)
     mask = lone_mask(parts)
     if mask is None or not set_where(x, mask, value):
         set_selected(select(x, parts), value)

@@ -56,7 +56,7 @@ def test_all_or_none_by_a_bool():
     assert x.mean(where=[True, False, True]).item() == 2.5
     assert np.isnan(x.mean(where=False).item())
     assert cyrt.any(x, where=x > 9).item() is False
-    assert cyrt.max(x, where=True).item() == 4
+    assert cyrt.max(x, where=True).item() == cyrt.max(x, where=np.True_).item() == 4
     assert cyrt.maximum.reduce(x, where=np.True_, initial=0).item() == 4
 
 
