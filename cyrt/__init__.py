@@ -10,15 +10,13 @@ from math import e, inf, nan, pi
 
 from cyrt import methods as _methods  # noqa: F401
 from cyrt import random
-from cyrt import settings as _settings
-from cyrt.driver import table as _table
 from cyrt.driver.errors import CompileError, CudaError, OutOfMemoryError
 from cyrt.dtypes import DTYPES as _DTYPES
 from cyrt.dtypes import DType, dtype
-from cyrt.graph import completion as _completion
 from cyrt.graph.encoder import CommandEncoder, batch, concurrent, current_encoder
 from cyrt.graph.recorder import commit_current as commit
 from cyrt.kernels import Kernel, Module
+from cyrt.leaving import leave as _leave
 from cyrt.ndarray import Array
 from cyrt.numpy_names import *  # noqa: F403
 from cyrt.numpy_names import __all__ as _numpy_names
@@ -26,7 +24,6 @@ from cyrt.numpy_names import ufuncs as _ufuncs  # noqa: F401
 from cyrt.ops import *  # noqa: F403
 from cyrt.ops import __all__ as _functions
 from cyrt.ops import __array_api_version__, __array_namespace_info__  # noqa: F401
-from cyrt.runtime import stream as _stream
 from cyrt.runtime.device import Device
 from cyrt.runtime.event import Event
 from cyrt.runtime.memory import Buffer, ManagedBuffer, PinnedBuffer, pointer
@@ -99,9 +96,4 @@ __all__ = [
 ]
 
 
-@_atexit.register
-def _leave() -> None:
-    """Let work in flight end, within a limit, and refuse what comes later."""
-    _stream.drain(_settings.get("CYRT_EXIT_TIMEOUT"))
-    _completion.drain(_settings.get("CYRT_EXIT_TIMEOUT"))
-    _table.close()
+_atexit.register(_leave)

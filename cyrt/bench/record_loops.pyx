@@ -5,12 +5,12 @@ from libc.string cimport memset
 from cpython.object cimport PyObject
 
 from cyrt.graph.recorder cimport Recorder, record_kernel
-from cyrt.graph.hazards cimport Use
-from cyrt.graph.recording cimport Geometry
+from cyrt.graph.recording cimport Geometry, Use
 from cyrt.kernels.dispatch cimport record_elementwise
 from cyrt.kernels.entries cimport Operand, dtype_code, op_code
 from cyrt.kernels.kernel cimport Kernel
 from cyrt.runtime.memory cimport Buffer, live_block
+from cyrt.runtime.state cimport READ, WRITE
 
 cdef extern from *:
     """
@@ -55,9 +55,9 @@ def record_ready(Recorder encoder not None, Kernel kernel not None, Buffer out n
     geometry.grid[:] = [1, 1, 1]
     geometry.block[:] = [32, 1, 1]
     geometry.smem = 0
-    uses[0].block, uses[0].write = live_block(a), False
-    uses[1].block, uses[1].write = live_block(b), False
-    uses[2].block, uses[2].write = live_block(out), True
+    uses[0].block, uses[0].access = live_block(a), READ
+    uses[1].block, uses[1].access = live_block(b), READ
+    uses[2].block, uses[2].access = live_block(out), WRITE
     begin = cyrt_dispatch_now()
     for _round in range(rounds):
         record_kernel(encoder, function, &geometry, params, uses, 3, None, False, 0, NULL)

@@ -60,6 +60,7 @@ cdef extern from "cuda.h" nogil:
         CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
         CUDA_ERROR_LAUNCH_TIMEOUT
         CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
+        CUDA_ERROR_NOT_PERMITTED
         CUDA_ERROR_CONTEXT_IS_DESTROYED
         CUDA_ERROR_ASSERT
         CUDA_ERROR_HARDWARE_STACK_ERROR
@@ -141,6 +142,15 @@ cdef extern from "cuda.h" nogil:
         CU_LAUNCH_ATTRIBUTE_COOPERATIVE
         CU_LAUNCH_ATTRIBUTE_PRIORITY
         CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE
+        CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
+        CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN
+        CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP
+        CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+
+    ctypedef enum CUgraphNodeType:
+        CU_GRAPH_NODE_TYPE_KERNEL
+        CU_GRAPH_NODE_TYPE_GRAPH
 
     ctypedef struct ClusterDim:         # of CUlaunchAttributeValue, where it has no name
         unsigned int x
@@ -305,6 +315,14 @@ cdef extern from "cudaTypedefs.h" nogil:
         CUgraph, const CUgraphNode*, const CUgraphNode*, size_t) noexcept nogil
     ctypedef CUresult (*PFN_cuGraphKernelNodeSetAttribute_v11000)(
         CUgraphNode, CUkernelNodeAttrID, const CUkernelNodeAttrValue*) noexcept nogil
+    ctypedef CUresult (*PFN_cuGraphKernelNodeGetAttribute_v11000)(
+        CUgraphNode, CUkernelNodeAttrID, CUkernelNodeAttrValue*) noexcept nogil
+    ctypedef CUresult (*PFN_cuGraphNodeGetType_v10000)(
+        CUgraphNode, CUgraphNodeType*) noexcept nogil
+    ctypedef CUresult (*PFN_cuGraphChildGraphNodeGetGraph_v10000)(
+        CUgraphNode, CUgraph*) noexcept nogil
+    ctypedef CUresult (*PFN_cuGraphGetEdges_v12030)(
+        CUgraph, CUgraphNode*, CUgraphNode*, CUgraphEdgeData*, size_t*) noexcept nogil
     ctypedef CUresult (*PFN_cuGraphInstantiateWithFlags_v11040)(
         CUgraphExec*, CUgraph, unsigned long long) noexcept nogil
     ctypedef CUresult (*PFN_cuGraphExecDestroy_v10000)(CUgraphExec) noexcept nogil

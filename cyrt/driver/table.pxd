@@ -75,6 +75,10 @@ cdef struct Driver:
     PFN_cuStreamEndCapture_v10000 cuStreamEndCapture
     PFN_cuGraphAddDependencies_v10000 cuGraphAddDependencies
     PFN_cuGraphKernelNodeSetAttribute_v11000 cuGraphKernelNodeSetAttribute
+    PFN_cuGraphKernelNodeGetAttribute_v11000 cuGraphKernelNodeGetAttribute
+    PFN_cuGraphNodeGetType_v10000 cuGraphNodeGetType
+    PFN_cuGraphChildGraphNodeGetGraph_v10000 cuGraphChildGraphNodeGetGraph
+    PFN_cuGraphGetEdges_v12030 cuGraphGetTypedEdges
     PFN_cuGraphInstantiateWithFlags_v11040 cuGraphInstantiateWithFlags
     PFN_cuGraphExecDestroy_v10000 cuGraphExecDestroy
     PFN_cuGraphLaunch_v10000 cuGraphLaunch
@@ -110,6 +114,8 @@ cdef int ensure_open() except -1
 cdef bint is_emulated() except -1
 # Raises the error of a call on a device that failed before, its cause the first error.
 cdef int refuse(const char* call, int ordinal) except -1
+# Whether a device that answered it answers nothing else from then on.
+cdef bint is_sticky(CUresult result) noexcept nogil
 # Raises CudaError unless the result is CUDA_SUCCESS. `ordinal`: the device that answered, or -1.
 cdef int fail(CUresult result, const char* call, int ordinal) except -1
 

@@ -104,6 +104,12 @@ cdef int fill(PFN_cuGetProcAddress_v12000 resolve) except -1:
     bind(resolve, b"cuGraphAddDependencies", 10000, <void**>&cu.cuGraphAddDependencies)
     bind(resolve, b"cuGraphKernelNodeSetAttribute", 11000,
          <void**>&cu.cuGraphKernelNodeSetAttribute)
+    bind(resolve, b"cuGraphKernelNodeGetAttribute", 11000,
+         <void**>&cu.cuGraphKernelNodeGetAttribute)
+    bind(resolve, b"cuGraphNodeGetType", 10000, <void**>&cu.cuGraphNodeGetType)
+    bind(resolve, b"cuGraphChildGraphNodeGetGraph", 10000,
+         <void**>&cu.cuGraphChildGraphNodeGetGraph)
+    bind(resolve, b"cuGraphGetEdges", 12030, <void**>&cu.cuGraphGetTypedEdges, optional=True)
     bind(resolve, b"cuGraphInstantiateWithFlags", 11040, <void**>&cu.cuGraphInstantiateWithFlags)
     bind(resolve, b"cuGraphExecDestroy", 10000, <void**>&cu.cuGraphExecDestroy)
     bind(resolve, b"cuGraphLaunch", 10000, <void**>&cu.cuGraphLaunch)
@@ -234,10 +240,19 @@ def describe(int code):
             (<bytes>text).decode() if text != NULL else "")
 
 
+cdef unsigned char[1024] sticky       # by code
+for _code in errors.STICKY:
+    sticky[<int>_code] = 1
+
+
+cdef bint is_sticky(CUresult result) noexcept nogil:
+    return 0 <= <int>result < 1024 and sticky[<int>result]
+
+
 cdef int fail(CUresult result, const char* call, int ordinal) except -1:
     cdef int code = <int>result
     name, text = describe(code)
-    if code not in errors.STICKY:
+    if not is_sticky(result):
         kind = errors.OutOfMemoryError if result == CUDA_ERROR_OUT_OF_MEMORY else errors.CudaError
         raise kind(call.decode(), code, name, text)
     if 0 <= ordinal < MAX_DEVICES and faulted[ordinal]:

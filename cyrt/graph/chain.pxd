@@ -7,8 +7,22 @@
 #   all topologies: each node is set to whatever kernel comes (0.15 us).
 # - Only kernels without attributes: an update does not carry those.
 
+from cyrt.graph.executable cimport Executable, Outcome
 from cyrt.graph.recording cimport Recording
 from cyrt.runtime.state cimport StreamState
 
+cdef enum:
+    LENGTHS = 8             # 1, 2, 4 ... 128: above 200 a patched exec slows for good (measured)
+
+# The chains of one stream.
+cdef class Chains:
+    cdef StreamState* stream
+    cdef Executable[LENGTHS] links
+    cdef list owners        # per link: the functions of the plan that it ran last
+
 cdef bint can_run(const Recording* recording) noexcept
-cdef int run(StreamState* stream, Recording* recording) except -1
+cdef Chains chains_of(StreamState* stream)
+# Runs the nodes in their order. Runs no Python code.
+cdef void run(Chains chains, Recording* recording, Outcome* outcome) noexcept
+# Keeps the functions of the nodes that ran: the chains' nodes name them until they are set anew.
+cdef int keep_owners(Chains chains, list owners) except -1

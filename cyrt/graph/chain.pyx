@@ -3,15 +3,10 @@
 from libc.string cimport memset
 
 from cyrt.driver.cuda cimport CUDA_SUCCESS
-from cyrt.graph.direct cimport launch_nodes
-from cyrt.graph.executable cimport Executable, destroy, instantiate, launch, replace
+from cyrt.graph.executable cimport Executable, Outcome, destroy, instantiate, launch, replace
 from cyrt.graph.recording cimport CLUSTER, COOPERATIVE, KERNEL, Recording
-from cyrt.runtime.device cimport leave, verify
 from cyrt.runtime.device import reset_hooks
 from cyrt.runtime.state cimport StreamState
-
-cdef enum:
-    LENGTHS = 8             # 1, 2, 4 ... 128: above 200 a patched exec slows for good (measured)
 
 # By the address of the stream's state.
 _chains = {}
@@ -19,9 +14,6 @@ _chains = {}
 
 cdef class Chains:
     """The chains of one stream."""
-    cdef StreamState* stream
-    cdef Executable[LENGTHS] links
-    cdef list owners        # per link: the functions that it was set to
 
     def __cinit__(self):
         memset(self.links, 0, sizeof(self.links))
@@ -41,6 +33,15 @@ def _reset(int ordinal):
             del _chains[key]
 
 
+cdef Chains chains_of(StreamState* stream):
+    cdef Chains chains = _chains.get(<size_t>stream)
+    if chains is None:
+        chains = Chains()
+        chains.stream = stream
+        _chains[<size_t>stream] = chains
+    return chains
+
+
 cdef bint can_run(const Recording* recording) noexcept:
     cdef int i
     for i in range(recording.num_nodes):
@@ -50,33 +51,33 @@ cdef bint can_run(const Recording* recording) noexcept:
     return True
 
 
-cdef int run_link(Chains chains, int length, Recording* recording, int first) except -1:
-    cdef Executable* link = &chains.links[length]
-    cdef int i, count = 1 << length, entered
-    if link.exec == NULL or replace(link, recording, first) != CUDA_SUCCESS:
-        destroy(link)               # a kernel that a node of it cannot be set to
-        return launch_nodes(chains.stream, recording, first, count)
-    chains.owners[length] = [
-        <object>recording.nodes[i].owner for i in range(first, first + count)]
-    entered = verify(chains.stream.ordinal, chains.stream.epoch, b"cuGraphLaunch")
-    return leave(chains.stream.ordinal, entered, launch(link), b"cuGraphLaunch")
-
-
-cdef int run(StreamState* stream, Recording* recording) except -1:
-    cdef Chains chains = _chains.get(<size_t>stream)
-    cdef int first, length, left = recording.num_nodes
-    if chains is None:
-        chains = Chains()
-        chains.stream = stream
-        _chains[<size_t>stream] = chains
-    # What can fail comes before the first launch: no batch runs by half.
+cdef void run(Chains chains, Recording* recording, Outcome* outcome) noexcept:
+    cdef Executable* link
+    cdef int length, left = recording.num_nodes
+    outcome.call = b"cuGraphLaunch"
+    # What can fail for want of memory comes before the first launch.
     for length in range(LENGTHS - 1, -1, -1):
-        if left >> length and chains.links[length].exec == NULL:
-            instantiate(&chains.links[length], stream, recording, 0, 1 << length, True)
+        link = &chains.links[length]
+        if left >> length and link.exec == NULL and not instantiate(
+                link, chains.stream, recording, 0, 1 << length, True, outcome):
+            return
         left -= (left >> length) << length
-    first = 0
     for length in range(LENGTHS - 1, -1, -1):
-        while recording.num_nodes - first >= 1 << length:
-            run_link(chains, length, recording, first)
-            first += 1 << length
+        link = &chains.links[length]
+        while recording.num_nodes - outcome.launched >= 1 << length:
+            outcome.result = replace(link, recording, outcome.launched)
+            if outcome.result == CUDA_SUCCESS:
+                outcome.result = launch(link)
+            if outcome.result != CUDA_SUCCESS:
+                destroy(link)           # a kernel that a node of it cannot be set to
+                return
+            outcome.launched += 1 << length
+
+
+cdef int keep_owners(Chains chains, list owners) except -1:
+    cdef int length, left = len(owners)
+    for length in range(LENGTHS - 1, -1, -1):
+        if left >> length:
+            chains.owners[length] = owners
+        left -= (left >> length) << length
     return 0

@@ -1,11 +1,28 @@
 """Child graphs: copies of graphs made elsewhere."""
 
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu
 from cyrt.runtime.device cimport enter, enter_quietly, leave, leave_quietly
 from cyrt.runtime.state cimport StreamState
+from cyrt.runtime.stream cimport mark
 
 cdef unsigned long long last_serial = 0
+cdef unsigned long long last_shape = 0
+# The number of each shape, which is its description; begun anew where there are too many.
+_shapes = {}
+
+cdef enum:
+    MOST_SHAPES = 4096
+
+# What a kernel node has beside its parameters (cuda.h, CUlaunchAttributeID).
+cdef CUkernelNodeAttrID[8] ATTRIBUTES = [
+    CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+    CU_LAUNCH_ATTRIBUTE_PRIORITY, CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
+    CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
+    CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT]
 
 
 cdef class ChildGraph:
@@ -20,12 +37,91 @@ cdef class ChildGraph:
             leave_quietly(entered)
 
 
+cdef CUresult describe_node(CUgraphNode node, list found) except *:
+    cdef CUkernelNodeAttrValue value
+    cdef CUgraphNodeType kind
+    cdef CUgraph inner = NULL
+    cdef CUresult result = cu.cuGraphNodeGetType(node, &kind)
+    found.append(<int>kind)
+    if result == CUDA_SUCCESS and kind == CU_GRAPH_NODE_TYPE_KERNEL:
+        for attribute in ATTRIBUTES:
+            memset(&value, 0, sizeof(value))
+            if cu.cuGraphKernelNodeGetAttribute(node, attribute, &value) == CUDA_SUCCESS:
+                found.append((<char*>&value)[:sizeof(value)])
+            else:
+                found.append(None)      # the driver or the device has no such attribute
+    elif result == CUDA_SUCCESS and kind == CU_GRAPH_NODE_TYPE_GRAPH:
+        result = cu.cuGraphChildGraphNodeGetGraph(node, &inner)
+        if result == CUDA_SUCCESS:
+            result = describe(inner, found)
+    return result
+
+
+cdef CUresult describe_edges(CUgraph graph, dict places, list found) except *:
+    cdef CUgraphNode* ends
+    cdef CUgraphEdgeData* data
+    cdef size_t i, count = 0
+    cdef CUresult result
+    if cu.cuGraphGetTypedEdges == NULL:     # edges have no types, and an update is refused by them
+        return CUDA_SUCCESS
+    result = cu.cuGraphGetTypedEdges(graph, NULL, NULL, NULL, &count)
+    if result != CUDA_SUCCESS or count == 0:
+        return result
+    ends = <CUgraphNode*>calloc(2 * count, sizeof(CUgraphNode))
+    data = <CUgraphEdgeData*>calloc(count, sizeof(CUgraphEdgeData))
+    try:
+        if ends == NULL or data == NULL:
+            raise MemoryError()
+        result = cu.cuGraphGetTypedEdges(graph, ends, ends + count, data, &count)
+        found.append(tuple(sorted(
+            (places[<size_t>ends[i]], places[<size_t>ends[count + i]], data[i].from_port,
+             data[i].to_port, data[i].type) for i in range(count))))
+    finally:
+        free(ends)
+        free(data)
+    return result
+
+
+cdef CUresult describe(CUgraph graph, list found) except *:
+    """What an update of a graph does not carry, appended to a list."""
+    cdef CUgraphNode* nodes
+    cdef size_t i, count = 0
+    cdef dict places = {}
+    cdef CUresult result = cu.cuGraphGetNodes(graph, NULL, &count)
+    nodes = <CUgraphNode*>calloc(count + 1, sizeof(CUgraphNode))
+    if nodes == NULL:
+        raise MemoryError()
+    try:
+        if result == CUDA_SUCCESS:
+            result = cu.cuGraphGetNodes(graph, nodes, &count)
+        found.append(count)
+        for i in range(count):
+            places[<size_t>nodes[i]] = i
+            if result == CUDA_SUCCESS:
+                result = describe_node(nodes[i], found)
+    finally:
+        free(nodes)
+    return result if result != CUDA_SUCCESS else describe_edges(graph, places, found)
+
+
+cdef unsigned long long number_of(tuple shape) except? 0:
+    """It never tells another shape."""
+    global last_shape
+    if shape not in _shapes:
+        if len(_shapes) >= MOST_SHAPES:
+            _shapes.clear()
+        last_shape += 1
+        _shapes[shape] = last_shape
+    return _shapes[shape]
+
+
 cdef ChildGraph copy_graph(int ordinal, unsigned int epoch, CUgraph graph):
     global last_serial
     cdef ChildGraph child = ChildGraph()
     cdef CUgraph parent = NULL
     cdef CUgraphNode node
     cdef CUresult result
+    cdef list shape = []
     cdef const char* call = b"cuGraphClone"
     cdef int entered = enter(ordinal, epoch, call)
     child.ordinal, child.epoch = ordinal, epoch
@@ -38,7 +134,15 @@ cdef ChildGraph copy_graph(int ordinal, unsigned int epoch, CUgraph graph):
     if result == CUDA_SUCCESS:
         result = cu.cuGraphAddChildGraphNode(&node, parent, NULL, 0, child.graph)
         cu.cuGraphDestroy(parent)
+    if result == CUDA_SUCCESS:
+        call = b"cuGraphGetNodes"
+        try:
+            result = describe(child.graph, shape)
+        except BaseException:
+            leave_quietly(entered)
+            raise
     leave(ordinal, entered, result, call)
+    child.shape = number_of(tuple(shape))
     last_serial += 1
     child.serial = last_serial
     return child
@@ -46,6 +150,7 @@ cdef ChildGraph copy_graph(int ordinal, unsigned int epoch, CUgraph graph):
 
 cdef int begin_capture(StreamState* stream) except -1:
     cdef int entered = enter(stream.ordinal, stream.epoch, b"cuStreamBeginCapture")
+    mark(stream)        # whoever waits for the stream meanwhile waits for what came before
     leave(stream.ordinal, entered,
           cu.cuStreamBeginCapture(stream.handle, CU_STREAM_CAPTURE_MODE_RELAXED),
           b"cuStreamBeginCapture")

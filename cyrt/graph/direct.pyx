@@ -1,14 +1,17 @@
+# C-level functions only: see direct.pxd.
 """Launches on a stream at once, with no graph."""
 
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from cyrt.driver.cuda cimport *
-from cyrt.driver.table cimport cu
+from cyrt.driver.table cimport cu, is_sticky
+from cyrt.graph.executable cimport Outcome
+from cyrt.graph.loss cimport inherited_loss, mark_losses, new_losses, refuse
 from cyrt.graph.recording cimport (
     CLUSTER, COOPERATIVE, COPY, EMPTY, KERNEL, Geometry, Node, Recording, most_params,
 )
-from cyrt.runtime.device cimport enter, leave, verify
+from cyrt.runtime.device cimport enter_quietly, leave_quietly
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.state cimport StreamState
 
@@ -16,30 +19,29 @@ cdef enum:
     STACK_PARAMS = 64
 
 
-cdef int launch_now(StreamState* stream, LoadedFunction function, const Geometry* geometry,
-                    const char* params) except -1:
+cdef CUresult launch_now(StreamState* stream, LoadedFunction function, const Geometry* geometry,
+                         const char* params) noexcept:
     cdef void* stack[STACK_PARAMS]
     cdef void** pointers = stack
     cdef CUresult result
-    cdef int i, entered
+    cdef int i, entered = -1
     if function.layout.count > STACK_PARAMS:
         pointers = <void**>malloc(function.layout.count * sizeof(void*))
         if pointers == NULL:
-            raise MemoryError()
+            return CUDA_ERROR_OUT_OF_MEMORY
     for i in range(function.layout.count):
         pointers[i] = <void*>(params + function.layout.offsets[i])
-    if stream.owned:
-        entered = verify(stream.ordinal, stream.epoch, b"cuLaunchKernel")
-    else:
-        entered = enter(stream.ordinal, stream.epoch, b"cuLaunchKernel")
+    if not stream.owned:
+        entered = enter_quietly(stream.ordinal, stream.epoch)
     with nogil:
         result = cu.cuLaunchKernel(
             function.handle, geometry.grid[0], geometry.grid[1], geometry.grid[2],
             geometry.block[0], geometry.block[1], geometry.block[2], geometry.smem,
             stream.handle, pointers, NULL)
+    leave_quietly(entered)
     if pointers != stack:
         free(pointers)
-    return leave(stream.ordinal, entered, result, b"cuLaunchKernel")
+    return result
 
 
 cdef CUresult launch_kernel(StreamState* stream, Node* node, const Geometry* geometry, char* blob,
@@ -80,27 +82,54 @@ cdef CUresult launch_child(StreamState* stream, CUgraph graph) noexcept nogil:
     return result
 
 
-cdef int launch_nodes(StreamState* stream, Recording* recording, int first, int count) except -1:
-    cdef void** pointers = <void**>malloc(most_params(recording) * sizeof(void*))
-    cdef CUresult result = CUDA_SUCCESS
+cdef CUresult launch_node(StreamState* stream, Recording* recording, int i, void** pointers,
+                          const char** call) noexcept:
+    cdef Node* node = &recording.nodes[i]
     cdef const unsigned long long* words
-    cdef Node* node
-    cdef int i, entered
-    if pointers == NULL:
-        raise MemoryError()
-    entered = enter(stream.ordinal, stream.epoch, b"cuLaunchKernel")
+    cdef CUresult result = CUDA_SUCCESS
+    words = <const unsigned long long*>(recording.blob + node.params)
     with nogil:
-        for i in range(first, first + count):
-            node = &recording.nodes[i]
-            words = <const unsigned long long*>(recording.blob + node.params)
-            if node.kind == KERNEL:
-                result = launch_kernel(stream, node, &recording.geometry[i], recording.blob,
-                                       pointers)
-            elif node.kind == COPY:
-                result = cu.cuMemcpyAsync(words[0], words[1], words[2], stream.handle)
-            elif node.kind != EMPTY:
-                result = launch_child(stream, <CUgraph>words[0])
-            if result != CUDA_SUCCESS:
+        if node.kind == KERNEL:
+            call[0] = b"cuLaunchKernel"
+            result = launch_kernel(stream, node, &recording.geometry[i], recording.blob, pointers)
+        elif node.kind == COPY:
+            call[0] = b"cuMemcpyAsync"
+            result = cu.cuMemcpyAsync(words[0], words[1], words[2], stream.handle)
+        elif node.kind != EMPTY:
+            call[0] = b"cuGraphLaunch"
+            result = launch_child(stream, <CUgraph>words[0])
+    return result
+
+
+cdef unsigned int launch_nodes(StreamState* stream, Recording* recording, int first, void* where,
+                               Outcome* outcome) noexcept:
+    cdef void** pointers = <void**>malloc(most_params(recording) * sizeof(void*))
+    cdef unsigned int* lost = new_losses(recording)
+    cdef unsigned int first_error = 0
+    cdef CUresult result
+    cdef int i, entered = enter_quietly(stream.ordinal, stream.epoch)
+    if pointers == NULL or lost == NULL or entered < 0:
+        outcome.call = b"cuLaunchKernel"
+        outcome.result = CUDA_ERROR_OUT_OF_MEMORY if entered >= 0 \
+            else CUDA_ERROR_CONTEXT_IS_DESTROYED
+    else:
+        outcome.result = CUDA_SUCCESS
+        for i in range(first, recording.num_nodes):
+            lost[i] = inherited_loss(recording, i, lost)
+            if lost[i]:
+                continue
+            result = launch_node(stream, recording, i, pointers, &outcome.call)
+            if result == CUDA_SUCCESS:
+                continue
+            if is_sticky(result):
+                outcome.result = result
                 break
+            lost[i] = refuse(recording, i, result, outcome.call, where)
+            if first_error == 0:
+                first_error = lost[i]
+        if first_error:
+            mark_losses(recording, first, lost)
+    leave_quietly(entered)
     free(pointers)
-    return leave(stream.ordinal, entered, result, b"cuLaunchKernel")
+    free(lost)
+    return first_error

@@ -1,6 +1,6 @@
 # The command encoder: a recorder as the user sees it.
 
-from cyrt.graph.recorder cimport Recorder
+from cyrt.graph.commit cimport Recorder
 
 cdef class CommandEncoder(Recorder):
     cdef int own(self) except -1

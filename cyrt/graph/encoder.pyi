@@ -4,7 +4,7 @@ from types import TracebackType
 from typing import Any, Self, SupportsIndex
 
 from cyrt.graph.plan import Plan
-from cyrt.graph.recorder import Recorder
+from cyrt.graph.commit import Recorder
 from cyrt.kernels.kernel import Kernel
 from cyrt.runtime.event import Event
 from cyrt.runtime.memory import Buffer

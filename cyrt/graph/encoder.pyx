@@ -14,16 +14,17 @@ from cyrt.graph import recorder as _recorder
 from cyrt.graph.child cimport (
     ChildGraph, begin_capture, copy_graph, discard_capture, end_capture,
 )
-from cyrt.graph.hazards cimport Use
 from cyrt.graph.plan import held as _held
-from cyrt.graph.recorder cimport Recorder, encoder_of
-from cyrt.graph.recorder import encoders
-from cyrt.graph.recording cimport CHILD, Operation
+from cyrt.graph.commit cimport Recorder, commit
+from cyrt.graph.commit import encoders
+from cyrt.graph.recorder cimport encoder_of
+from cyrt.graph.recording cimport CHILD, Operation, Use
 from cyrt.runtime.device cimport current_ordinal
 from cyrt.runtime.event cimport Event
 from cyrt.runtime.interop cimport as_buffer
 from cyrt.runtime.memory cimport Memory, copy_memory, fill_memory, live_block
-from cyrt.runtime.pool cimport is_outside
+from cyrt.runtime.order cimport is_outside
+from cyrt.runtime.state cimport READ, WRITE
 from cyrt.runtime.stream cimport (
     Stream, current_state, refuse_captured, stream_of, stream_over, wait_state,
 )
@@ -227,7 +228,8 @@ cdef class CommandEncoder(Recorder):
             raise RuntimeError("capture: not inside concurrent()")
         checked_buffers(reads, "reads")
         checked_buffers(writes, "writes")
-        recorders.commit(self)
+        while self.state.pending or self.state.submitting:
+            commit(self)
         begin_capture(self.state)
         try:
             yield self.stream
@@ -318,7 +320,7 @@ cdef class CommandEncoder(Recorder):
     def commit(self):
         """Launch what is recorded; nothing where there is nothing."""
         self.own()
-        recorders.commit(self)
+        commit(self)
 
     def synchronize(self):
         """Launch what is recorded and wait until it has ended."""
@@ -412,7 +414,7 @@ def batch():
         yield encoder
     finally:
         encoder.deferred -= 1
-        recorders.commit(encoder)
+        commit(encoder)
 
 
 def concurrent():
@@ -465,7 +467,8 @@ cdef int uses_of(CommandEncoder self, list buffers, str what, bint write, Use* u
                  list foreign) except -1:
     cdef int i = 0
     for buffer in buffers:
-        uses[i].block, uses[i].write = live_block(<Memory>buffer), write
+        uses[i].block = live_block(<Memory>buffer)
+        uses[i].access = WRITE if write else READ
         if uses[i].block.ordinal != self.state.ordinal:
             raise ValueError(f"{what}: a Buffer is of device {uses[i].block.ordinal}, the encoder "
                              f"of device {self.state.ordinal}")
@@ -477,7 +480,7 @@ cdef int uses_of(CommandEncoder self, list buffers, str what, bint write, Use* u
 
 cdef int add_child(CommandEncoder self, ChildGraph child, list reads, list writes) except -1:
     cdef Operation operation = Operation(
-        CHILD, 0, NULL, NULL, child.num_nodes, NULL, NULL, NULL, 0, <void*>child)
+        CHILD, 0, NULL, NULL, child.shape, NULL, NULL, NULL, 0, <void*>child)
     cdef unsigned long long[2] params
     cdef list foreign = []
     cdef int count = 0

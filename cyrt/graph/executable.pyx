@@ -8,7 +8,7 @@ from cyrt.driver.table cimport cu
 from cyrt.graph.recording cimport (
     CHILD, CLUSTER, COOPERATIVE, COPY, KERNEL, Geometry, Node, Recording, edge_end, most_params,
 )
-from cyrt.runtime.device cimport contexts, enter, enter_quietly, leave, leave_quietly
+from cyrt.runtime.device cimport contexts, enter_quietly, leave_quietly
 from cyrt.runtime.state cimport StreamState
 
 cdef enum:
@@ -59,12 +59,9 @@ cdef void fill_copy(CUDA_MEMCPY3D_v2* params, const char* blob) noexcept:
     params.Height = params.Depth = 1
 
 
-cdef void** pointer_room(Recording* recording) except NULL:
+cdef void** pointer_room(Recording* recording) noexcept:
     """Room for the parameter pointers of any one node."""
-    cdef void** room = <void**>malloc(most_params(recording) * sizeof(void*))
-    if room == NULL:
-        raise MemoryError()
-    return room
+    return <void**>malloc(most_params(recording) * sizeof(void*))
 
 
 cdef CUresult add_node(CUgraphNode* added, CUgraph graph, Recording* recording, int i,
@@ -136,62 +133,65 @@ cdef CUresult add_edges(Executable* target, Recording* recording) noexcept:
     return result
 
 
-cdef int build(Executable* target, StreamState* stream, Recording* recording, int first,
-               int count, bint chained) except -1:
-    """The CUgraph, not instantiated."""
+cdef CUresult build(Executable* target, StreamState* stream, Recording* recording, int first,
+                    int count, bint chained, const char** call) noexcept:
+    """The CUgraph, not instantiated; the context is current."""
     cdef void** pointers = pointer_room(recording)
     cdef CUresult result
-    cdef int entered, i
-    cdef const char* call = b"cuGraphCreate"
+    cdef int i
     memset(target, 0, sizeof(Executable))
     target.stream = stream
     target.num_nodes = count
     target.nodes = <CUgraphNode*>malloc(count * sizeof(CUgraphNode))
-    if target.nodes == NULL:
-        free(pointers)
-        raise MemoryError()
-    entered = enter(stream.ordinal, stream.epoch, call)
-    result = cu.cuGraphCreate(&target.graph, 0)
+    call[0] = b"cuGraphCreate"
+    if target.nodes == NULL or pointers == NULL:
+        result = CUDA_ERROR_OUT_OF_MEMORY
+    else:
+        result = cu.cuGraphCreate(&target.graph, 0)
     for i in range(count):
         if result == CUDA_SUCCESS:
-            call = b"cuGraphAddNode"
+            call[0] = b"cuGraphAddNode"
             result = add_node(&target.nodes[i], target.graph, recording, first + i, pointers,
                               contexts[stream.ordinal].handle)
     free(pointers)
     if result == CUDA_SUCCESS:
-        call = b"cuGraphAddDependencies"
+        call[0] = b"cuGraphAddDependencies"
         if not chained:
             result = add_edges(target, recording)
         elif count > 1:
             result = cu.cuGraphAddDependencies(target.graph, target.nodes, target.nodes + 1,
                                                count - 1)
-    if result != CUDA_SUCCESS:
-        destroy(target)
-    return leave(stream.ordinal, entered, result, call)
+    return result
 
 
-cdef int instantiate(Executable* target, StreamState* stream, Recording* recording, int first,
-                     int count, bint chained) except -1:
+cdef bint instantiate(Executable* target, StreamState* stream, Recording* recording, int first,
+                      int count, bint chained, Outcome* outcome) noexcept:
     global held_bytes
-    cdef CUresult result
-    cdef int entered
-    build(target, stream, recording, first, count, chained)
-    if not chained:
+    cdef int entered = enter_quietly(stream.ordinal, stream.epoch)
+    if entered < 0:
+        outcome.result, outcome.call = CUDA_ERROR_CONTEXT_IS_DESTROYED, b"cuGraphInstantiate"
+        return False
+    outcome.result = build(target, stream, recording, first, count, chained, &outcome.call)
+    if outcome.result == CUDA_SUCCESS and not chained:
         target.blob_bytes = recording.blob_bytes
         target.geometry = <Geometry*>malloc(count * sizeof(Geometry))
         target.blob = <char*>malloc(max(<size_t>1, recording.blob_bytes))
         if target.geometry == NULL or target.blob == NULL:
-            destroy(target)
-            raise MemoryError()
-        hold(target, recording)
-    entered = enter(stream.ordinal, stream.epoch, b"cuGraphInstantiate")
-    result = cu.cuGraphInstantiateWithFlags(&target.exec, target.graph, 0)
-    if result == CUDA_SUCCESS:
-        held_bytes += count * NODE_BYTES
-    else:
-        target.exec = NULL
+            outcome.result = CUDA_ERROR_OUT_OF_MEMORY
+        else:
+            hold(target, recording)
+    if outcome.result == CUDA_SUCCESS:
+        outcome.call = b"cuGraphInstantiate"
+        outcome.result = cu.cuGraphInstantiateWithFlags(&target.exec, target.graph, 0)
+        if outcome.result == CUDA_SUCCESS:
+            held_bytes += count * NODE_BYTES
+        else:
+            target.exec = NULL
+    leave_quietly(entered)
+    if outcome.result != CUDA_SUCCESS:
         destroy(target)
-    return leave(stream.ordinal, entered, result, b"cuGraphInstantiate")
+        return False
+    return True
 
 
 cdef void hold(Executable* target, Recording* recording) noexcept:
@@ -254,18 +254,17 @@ cdef CUresult set_node(Executable* target, int i, Recording* recording, int from
     return CUDA_SUCCESS
 
 
-cdef CUresult patch(Executable* target, Recording* recording, char* patched) except *:
+cdef CUresult patch(Executable* target, Recording* recording, char* patched) noexcept:
     cdef void** pointers = pointer_room(recording)
     cdef StreamState* stream = target.stream
     cdef CUresult result = CUDA_SUCCESS
-    cdef Node* node
     cdef int i, entered
-    entered = enter(stream.ordinal, stream.epoch, b"cuGraphExecKernelNodeSetParams")
+    if pointers == NULL:
+        return CUDA_ERROR_OUT_OF_MEMORY
+    entered = enter_quietly(stream.ordinal, stream.epoch)
     memset(patched, 0, target.num_nodes)
     for i in range(target.num_nodes):
-        node = &recording.nodes[i]
-        if (memcmp(target.blob + node.params, recording.blob + node.params, node.param_bytes) == 0
-                and memcmp(&target.geometry[i], &recording.geometry[i], sizeof(Geometry)) == 0):
+        if holds_node(target, recording, i):
             continue
         result = set_node(target, i, recording, i, pointers, contexts[stream.ordinal].handle)
         if result != CUDA_SUCCESS:
@@ -278,12 +277,21 @@ cdef CUresult patch(Executable* target, Recording* recording, char* patched) exc
     return result
 
 
-cdef CUresult replace(Executable* target, Recording* recording, int first) except *:
+cdef bint holds_node(const Executable* target, const Recording* recording, int i) noexcept:
+    """Whether the exec runs the node with these parameters and this geometry."""
+    cdef const Node* node = &recording.nodes[i]
+    return (memcmp(target.blob + node.params, recording.blob + node.params, node.param_bytes) == 0
+            and memcmp(&target.geometry[i], &recording.geometry[i], sizeof(Geometry)) == 0)
+
+
+cdef CUresult replace(Executable* target, Recording* recording, int first) noexcept:
     cdef void** pointers = pointer_room(recording)
     cdef StreamState* stream = target.stream
     cdef CUresult result = CUDA_SUCCESS
     cdef int i, entered
-    entered = enter(stream.ordinal, stream.epoch, b"cuGraphExecKernelNodeSetParams")
+    if pointers == NULL:
+        return CUDA_ERROR_OUT_OF_MEMORY
+    entered = enter_quietly(stream.ordinal, stream.epoch)
     for i in range(target.num_nodes):
         result = set_node(target, i, recording, first + i, pointers,
                           contexts[stream.ordinal].handle)
@@ -294,14 +302,15 @@ cdef CUresult replace(Executable* target, Recording* recording, int first) excep
     return result
 
 
-cdef CUresult update(Executable* target, Recording* recording) except *:
+cdef CUresult update(Executable* target, Recording* recording) noexcept:
     cdef Executable fresh
     cdef CUgraphExecUpdateResultInfo info
+    cdef const char* call
     cdef CUresult result
-    cdef int entered
-    build(&fresh, target.stream, recording, 0, target.num_nodes, False)
-    entered = enter(target.stream.ordinal, target.stream.epoch, b"cuGraphExecUpdate")
-    result = cu.cuGraphExecUpdate(target.exec, fresh.graph, &info)
+    cdef int entered = enter_quietly(target.stream.ordinal, target.stream.epoch)
+    result = build(&fresh, target.stream, recording, 0, target.num_nodes, False, &call)
+    if result == CUDA_SUCCESS:
+        result = cu.cuGraphExecUpdate(target.exec, fresh.graph, &info)
     if result == CUDA_SUCCESS:
         hold(target, recording)
     destroy(&fresh)

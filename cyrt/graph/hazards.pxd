@@ -8,12 +8,8 @@
 #   new recording clears nothing.
 # - Several recordings may read a block at once: one state lies in the block, the rest in its list.
 
-from cyrt.graph.recording cimport Recording
-from cyrt.runtime.state cimport Block, StreamState
-
-cdef struct Use:
-    Block* block
-    bint write
+from cyrt.graph.recording cimport Recording, Use
+from cyrt.runtime.state cimport StreamState
 
 # Gives each block a state of the stream's recording, with room for one more reader; returns how
 # many edges `connect` adds at most.

@@ -2,8 +2,8 @@
 
 from libc.stdlib cimport free, realloc
 
-from cyrt.graph.recording cimport Recording, add_edge
-from cyrt.runtime.state cimport Block, Hazard, StreamState
+from cyrt.graph.recording cimport Recording, Use, add_edge
+from cyrt.runtime.state cimport READ, Block, Hazard, StreamState
 
 
 cdef bint pending(const Hazard* hazard) noexcept:
@@ -73,7 +73,7 @@ cdef void depend(Recording* recording, const Use* uses, int count) noexcept:
     for i in range(count):
         hazard = &uses[i].block.hazard
         add_edge(recording, hazard.writer)
-        if uses[i].write:
+        if uses[i].access != READ:
             for j in range(hazard.num_readers):
                 add_edge(recording, hazard.readers[j])
 
@@ -83,7 +83,7 @@ cdef void note(const Use* uses, int count, int node) noexcept:
     cdef Hazard* hazard
     for i in range(count):
         hazard = &uses[i].block.hazard
-        if uses[i].write:
+        if uses[i].access != READ:
             hazard.writer = node
             hazard.num_readers = 0
         elif hazard.writer != node and not (

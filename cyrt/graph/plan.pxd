@@ -9,7 +9,8 @@
 # - A plan holds the functions it runs, and with them their modules. It belongs to one stream.
 # - A plan that is being launched is not evicted.
 
-from cyrt.graph.executable cimport Executable
+from cyrt.graph.chain cimport Chains
+from cyrt.graph.executable cimport Executable, Outcome
 from cyrt.graph.recording cimport Geometry, Recording
 from cyrt.runtime.state cimport StreamState
 
@@ -38,7 +39,8 @@ cdef class Plan:
     cdef int num_variants
     cdef bint patching          # the last launch patched
     cdef History geometries, contents
-    cdef bint busy              # being launched
+    cdef bint busy              # being launched, or about to be
+    cdef Chains chains          # what runs it the first time; None: an exec of its own does
     cdef readonly unsigned long long launches
 
     cdef void drop(self) noexcept
@@ -53,9 +55,12 @@ cdef struct PlanStats:
     unsigned long long launches
     unsigned long long evictions
 
-# The plan of the recording's topology: found, or new and empty.
+# The plan of the recording's topology: found, or new and empty. It is `busy` until the caller says
+# otherwise.
 cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats)
-# Launches what equals the recording.
-cdef int launch_plan(Plan plan, Recording* recording, PlanStats* stats) except -1
+# Launches what equals the recording. Runs no Python code.
+cdef void launch_plan(Plan plan, Recording* recording, PlanStats* stats, Outcome* outcome) noexcept
+# Drops plans used longest ago until count and bytes are within their limits.
+cdef int evict(PlanStats* stats) except -1
 # What each node runs, for errors and pictures.
 cdef list node_names(Recording* recording)

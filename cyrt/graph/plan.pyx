@@ -8,11 +8,10 @@ from libc.string cimport memcmp, memcpy, memset
 from cyrt import settings
 from cyrt.driver.cuda cimport *
 from cyrt.graph cimport chain, executable as executables
-from cyrt.graph.executable cimport Executable, held_bytes
+from cyrt.graph.executable cimport Executable, Outcome, held_bytes
 from cyrt.graph.recording cimport (
     CLUSTER, COOPERATIVE, KERNEL, Geometry, Recording,
 )
-from cyrt.runtime.device cimport leave, verify
 from cyrt.runtime.device import reset_hooks
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.state cimport StreamState
@@ -25,7 +24,10 @@ cdef Plan oldest = None
 cdef Plan newest = None
 cdef unsigned long long clock = 0
 cdef str strategy = None        # CYRT_GRAPH_UPDATE, read at first use
+cdef bint by_node, by_update    # it is "node", "exec"
 cdef bint chains = False        # topologies run as chains the first time
+cdef Py_ssize_t most_plans = 0  # CYRT_GRAPH_CACHE_SIZE
+cdef size_t most_bytes = 0      # CYRT_GRAPH_CACHE_BYTES
 # Plans evicted, and the misses on them of late: the cache is too small where they come back.
 _evicted = {}
 cdef Py_ssize_t came_back = 0
@@ -43,10 +45,13 @@ def cached():
 
 
 cdef int read_settings() except -1:
-    global strategy, chains
+    global strategy, by_node, by_update, chains, most_plans, most_bytes
+    most_plans = settings.get("CYRT_GRAPH_CACHE_SIZE")
+    most_bytes = settings.get("CYRT_GRAPH_CACHE_BYTES")
     strategy = settings.get("CYRT_GRAPH_UPDATE")
+    by_node, by_update = strategy == "node", strategy == "exec"
     # A chain orders more than the edges do: checking mode wants to see those.
-    chains = strategy == "node" and not settings.get("CYRT_CHECK")
+    chains = by_node and not settings.get("CYRT_CHECK")
     return 0
 
 
@@ -75,20 +80,20 @@ cdef int link(Plan plan) except -1:
     return 0
 
 
-cdef int evict(Plan keep, PlanStats* stats) except -1:
-    """Drop plans used longest ago until count and bytes are within their limits."""
-    cdef Plan plan = oldest
+cdef int evict(PlanStats* stats) except -1:
+    cdef Plan plan
     cdef Plan newer
-    cdef Py_ssize_t most = settings.get("CYRT_GRAPH_CACHE_SIZE")
-    cdef size_t most_bytes = settings.get("CYRT_GRAPH_CACHE_BYTES")
-    while plan is not None and (len(_plans) > most or held_bytes > most_bytes):
+    if len(_plans) <= most_plans and held_bytes <= most_bytes:
+        return 0
+    plan = oldest
+    while plan is not None and (len(_plans) > most_plans or held_bytes > most_bytes):
         newer = plan.newer
-        if plan is not keep and not plan.busy:
+        if plan is not newest and not plan.busy:
             unlink(plan)
             del _plans[plan.key]
             plan.drop()
             stats.evictions += 1
-            note_evicted(plan.key, most)
+            note_evicted(plan.key, most_plans)
         plan = newer
     return 0
 
@@ -131,6 +136,8 @@ def _reset(int ordinal):
 cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats):
     cdef tuple key = (<size_t>stream, recording.hash[0], recording.hash[1], recording.num_nodes)
     cdef Plan plan = _plans.get(key)
+    if strategy is None:
+        read_settings()
     if plan is not None:
         if (plan.topology_words == recording.topology_words
                 and plan.blob_bytes == recording.blob_bytes
@@ -140,6 +147,7 @@ cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats):
                 unlink(plan)
                 link(plan)
             stats.hits += 1
+            plan.busy = True
             return plan
         unlink(plan)            # two topologies of one hash: the later one takes the place
         del _plans[key]
@@ -149,9 +157,12 @@ cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats):
         note_return(key)
     plan = new_plan(stream, recording)
     plan.key = key
+    plan.busy = True
+    if chains and chain.can_run(recording):
+        plan.chains = chain.chains_of(stream)
     _plans[key] = plan
     link(plan)
-    evict(plan, stats)
+    evict(stats)
     return plan
 
 
@@ -288,14 +299,17 @@ cdef class Plan:
                 f"{self.num_variants} executable graphs>")
 
 
-cdef Executable* add_variant(Plan plan, Recording* recording, PlanStats* stats) except NULL:
+cdef Executable* add_variant(Plan plan, Recording* recording, PlanStats* stats,
+                             Outcome* outcome) noexcept:
+    """NULL where the driver refuses it."""
     cdef Executable* target = &plan.variants[plan.num_variants]
-    executables.instantiate(target, plan.stream, recording, 0, recording.num_nodes, False)
+    if not executables.instantiate(target, plan.stream, recording, 0, recording.num_nodes, False,
+                                   outcome):
+        return NULL
     plan.num_variants += 1
     stats.instantiations += 1
     memset(plan.patched_, 0, plan.num_nodes)
     plan.patching = False
-    evict(plan, stats)
     return target
 
 
@@ -328,8 +342,8 @@ cdef bint comes_again(Plan plan, Recording* recording, bint new_geometry) noexce
         or (known and new_geometry)
 
 
-cdef Executable* lay(Plan plan, Recording* recording, PlanStats* stats) except NULL:
-    """Make one exec equal to the recording."""
+cdef Executable* lay(Plan plan, Recording* recording, PlanStats* stats, Outcome* outcome) noexcept:
+    """Make one exec equal to the recording; NULL where the driver refuses it."""
     global clock
     cdef Executable* target
     cdef Executable* longest_ago = NULL
@@ -355,45 +369,41 @@ cdef Executable* lay(Plan plan, Recording* recording, PlanStats* stats) except N
             longest_ago = target
     again = comes_again(plan, recording, alike == NULL)
     # A loop that alternates between sets of addresses, or between sizes, gets an exec for each.
-    if longest_ago == NULL or (again and strategy == "node" and plan.num_variants < MAX_VARIANTS):
-        target = add_variant(plan, recording, stats)
+    if longest_ago == NULL or (again and by_node and plan.num_variants < MAX_VARIANTS):
+        target = add_variant(plan, recording, stats, outcome)
     else:
         target = longest_ago if alike == NULL else alike
-        if strategy == "exec":
+        if by_update:
             laid = executables.update(target, recording) == CUDA_SUCCESS
             memset(plan.patched_, laid, plan.num_nodes)
-        elif strategy == "node":
+        elif by_node:
             laid = executables.patch(target, recording, plan.patched_) == CUDA_SUCCESS
         if not laid:                # refused: a new exec takes its place
             drop_variant(plan, target)
-            target = add_variant(plan, recording, stats)
+            target = add_variant(plan, recording, stats, outcome)
         else:
             plan.patching = True
             for i in range(plan.num_nodes):
                 stats.patched += plan.patched_[i]
-    target.used = clock
+    if target != NULL:
+        target.used = clock
     return target
 
 
-cdef int launch_plan(Plan plan, Recording* recording, PlanStats* stats) except -1:
-    cdef StreamState* stream = plan.stream
+cdef void launch_plan(Plan plan, Recording* recording, PlanStats* stats,
+                      Outcome* outcome) noexcept:
     cdef Executable* target
-    cdef int entered
-    if strategy is None:
-        read_settings()
-    plan.busy = True
-    try:
-        if plan.launches == 0 and chains and chain.can_run(recording):
-            stats.chained += 1
-            comes_again(plan, recording, True)
-            chain.run(stream, recording)
-        else:
-            target = lay(plan, recording, stats)
-            entered = verify(stream.ordinal, stream.epoch, b"cuGraphLaunch")
-            leave(stream.ordinal, entered, executables.launch(target), b"cuGraphLaunch")
-            plan.last = target
-    finally:
-        plan.busy = False
-    plan.launches += 1
-    stats.launches += 1
-    return 0
+    if plan.launches == 0 and plan.chains is not None:
+        stats.chained += 1
+        comes_again(plan, recording, True)
+        chain.run(plan.chains, recording, outcome)
+    else:
+        target = lay(plan, recording, stats, outcome)
+        if target == NULL:
+            return
+        outcome.call = b"cuGraphLaunch"
+        outcome.result = executables.launch(target)
+        plan.last = target
+    if outcome.result == CUDA_SUCCESS:
+        plan.launches += 1
+        stats.launches += 1

@@ -4,56 +4,37 @@ import sys
 import threading
 from collections import deque
 
+from cpython.exc cimport PyErr_SetInterrupt
 from libc.stdlib cimport free
 
-cdef extern from "unistd.h" nogil:
-    int usleep(unsigned int)
-
-cdef extern from "pythread.h":
-    unsigned long PyThread_get_thread_ident()
-
 from cyrt import settings
-from cyrt.driver import table as _table
 from cyrt.driver.cuda cimport *
-from cyrt.driver.table cimport cu
-from cyrt.graph cimport boundary as boundaries, completion, direct as directly
-from cyrt.graph cimport hazards, plan as plans, recording as recordings
-from cyrt.graph import completion as _completion
+from cyrt.driver.table cimport READY, check, cu, faulted, process
+from cyrt.graph cimport boundary as boundaries, direct as directly
+from cyrt.graph cimport hazards, recording as recordings
+from cyrt.graph import commit as _commit, completion as _completion
+from cyrt.graph.commit cimport IN_FLIGHT, commit, new_epoch
+from cyrt.graph.commit import encoders
 from cyrt.graph.ranges cimport resolve
-from cyrt.graph.recording cimport COPY, EMPTY, KERNEL
+from cyrt.graph.recording cimport COPY, EMPTY, KERNEL, Recording
 from cyrt.runtime.device cimport (
-    current_ordinal, enter, enter_quietly, leave, leave_quietly, verify,
+    contexts, current_ordinal, enter_quietly, leave_quietly, verify,
 )
 from cyrt.runtime cimport memory as memories
-from cyrt.runtime.memory cimport Memory, end_use, live_block
-from cyrt.runtime.pool cimport is_outside, return_rested, use
-from cyrt.runtime.state cimport FOREIGN_MEMORY, Block, StreamState
-from cyrt.runtime cimport stream as streams
-from cyrt.runtime.stream cimport (
-    flush, flush_current, foreign_state, order_launched, refuse_captured, wait, wait_state,
+from cyrt.runtime.order cimport (
+    ask_favour, end_direct, end_favour, favoured, handed_out, is_outside, order_behind,
+    order_undeclared, use, yield_to_favoured,
 )
+from cyrt.runtime.poison cimport heal, poison, poisoned
+from cyrt.runtime.state cimport (
+    FOREIGN_MEMORY, OVERWRITE, READ, Access, Block, StreamState,
+)
+from cyrt.runtime cimport stream as streams
+from cyrt.runtime.stream cimport flush_current, refuse_captured, tell_unraisable, wait_state
+from cyrt.runtime.submission cimport end_submission, try_submission, wait_for_turn
 
-cdef unsigned long long last_epoch = 0
-
-# Encoders of streams by the state's address: as long-lived as the states, but for those that the
-# user made, which are references only.
-encoders = {}
 # CommandEncoder, which builds on this file.
 encoder_class = None
-cdef object nvtx = None         # the package, with CYRT_NVTX=1
-
-
-cdef unsigned long long new_epoch() noexcept:
-    global last_epoch
-    last_epoch += 1
-    return last_epoch
-
-
-cdef class Recorder:
-    def __dealloc__(self):
-        recordings.destroy(&self.recording)
-        recordings.destroy(&self.spare)
-        free(self.ranges.items)
 
 
 cdef Recorder encoder_of(StreamState* state):
@@ -67,22 +48,21 @@ cdef Recorder encoder_of(StreamState* state):
 
 
 cdef int attach(Recorder self, StreamState* state, graphs) except -1:
-    global nvtx
     self.graphs = settings.get("CYRT_GRAPHS") if graphs is None else graphs
     self.blocking = settings.get("CYRT_LAUNCH_BLOCKING")
-    boundaries.set_limit(&self.boundary, 1 if self.blocking or not self.graphs
+    boundaries.set_limit(&self.boundary, 1 if self.blocking or not self.graphs or state.thread
                          else settings.get("CYRT_MAX_OPS_PER_GRAPH"))
     self.direct = not self.graphs and not self.blocking
     if self.max_bytes == 0:
         self.max_bytes = <size_t>settings.get("CYRT_MAX_MB_PER_GRAPH") << 20
-    if settings.get("CYRT_NVTX") and nvtx is None:
-        import nvtx as package
-        nvtx = package
+    if settings.get("CYRT_NVTX") and _commit.nvtx is None:
+        import nvtx
+        _commit.nvtx = nvtx
     self.in_flight = deque()
     self.launched = [None] * IN_FLIGHT
     self.thread = threading.get_ident()
     recordings.clear(&self.recording)
-    recordings.clear(&self.spare)
+    recordings.clear(&self.launching)
     state.recording_epoch = new_epoch()
     state.encoder = <void*>self
     self.state = state
@@ -90,16 +70,22 @@ cdef int attach(Recorder self, StreamState* state, graphs) except -1:
 
 
 cdef void detach(Recorder self) noexcept:
-    """The stream goes on without the encoder that the user made."""
     cdef StreamState* state = self.state
-    cdef int entered, i
+    cdef int i, entered
+    if process != READY:            # the interpreter goes down, or this is a forked child
+        self.closed = True
+        return
     try:
         if state.pending:
             commit(self)
         if self.in_flight:
             wait_state(state)       # what was kept for the batches lives until they ended
-    except BaseException:
-        pass        # the device failed: whoever uses it next is told
+    except KeyboardInterrupt:
+        PyErr_SetInterrupt()        # whoever runs next is interrupted instead
+    except BaseException as error:
+        # After a fault whoever uses the device next is told; a reset loses what it loses.
+        if not faulted[state.ordinal] and contexts[state.ordinal].epoch == state.epoch:
+            tell_unraisable(error)
     entered = enter_quietly(state.ordinal, state.epoch)
     for i in range(IN_FLIGHT):
         if self.marks[i] != NULL and entered >= 0:
@@ -120,7 +106,7 @@ cdef int join_group(Recorder self) except -1:
     if recording.num_nodes > recording.group:
         recordings.reserve(recording, 0, 0)
         recordings.add_barrier(recording)
-        recordings.append(recording, &join)
+        recordings.append(recording, &join, 0)
     recording.group = recording.num_nodes
     return 0
 
@@ -141,7 +127,11 @@ cdef int cut(Recorder self, const Operation* operation) except -1:
 
 
 cdef int add_foreign(Recorder self, list foreign, Use* uses, int num_uses) except -1:
-    """Hold others' memory, and find its hazards by address."""
+    """Hold others' memory, and find its hazards by address.
+
+    A module's variables that were handed out have many addresses: what uses them comes after
+    everything, and everything after it.
+    """
     cdef Block* block
     cdef int i
     if self.foreign is None:
@@ -150,12 +140,63 @@ cdef int add_foreign(Recorder self, list foreign, Use* uses, int num_uses) excep
         self.foreign.extend(foreign)
     for i in range(num_uses):
         block = uses[i].block
-        if is_outside(block):
+        if is_outside(block) and block.address == 0:
+            self.joined = True
+        elif is_outside(block):
             uses[i].block = resolve(&self.ranges, block, &self.joined)
             if uses[i].block != block \
                     and uses[i].block.hazard.epoch == self.state.recording_epoch:
                 self.bytes -= min(self.bytes, block.size)       # counted before
     return 0
+
+
+cdef int order(Recorder self, const Use* uses, int num_uses, list foreign, bint opaque) except -1:
+    """One look at what the operation comes after. 1: all of that is launched, and the stream is
+    ordered after it; 0: look again."""
+    cdef StreamState* state = self.state
+    cdef int i
+    if state.behind and order_behind(state) == 0:
+        return 0
+    if opaque and order_undeclared(state) == 0:
+        return 0
+    for i in range(num_uses):
+        if uses[i].block.kind != FOREIGN_MEMORY \
+                and use(uses[i].block, state, uses[i].access) == 0:     # the launch orders that
+            return 0
+    return 1
+
+
+cdef int order_again(Recorder self, const Use* uses, int num_uses, list foreign,
+                     bint opaque) except -1:
+    """Until nothing had to be launched. Another thread that keeps using the memory lets this one
+    through after a while."""
+    cdef int looks = 0
+    try:
+        while order(self, uses, num_uses, foreign, opaque) == 0:
+            looks += 1
+            if looks > 1:
+                ask_favour()
+    finally:
+        if looks > 1:
+            end_favour()
+    return 0
+
+
+cdef bint lose(const Use* uses, int num_uses) noexcept:
+    """Whether an operation uses what is lost: it is not recorded then, and what it would have
+    written is lost, too."""
+    cdef unsigned int number = 0
+    cdef int i
+    for i in range(num_uses):
+        if uses[i].access != OVERWRITE and uses[i].block.poison:
+            number = uses[i].block.poison
+            break
+    for i in range(num_uses):
+        if number and uses[i].access != READ:
+            poison(uses[i].block, number, uses[i].block.generation)
+        elif uses[i].access == OVERWRITE:
+            heal(uses[i].block)
+    return number != 0
 
 
 cdef int record(Recorder self, const Operation* operation, Use* uses, int num_uses,
@@ -166,16 +207,25 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
     verify(state.ordinal, state.epoch, b"cuLaunchKernel")
     if state.capturing:
         refuse_captured(state)
+    if favoured:
+        yield_to_favoured(state)
+    if opaque and foreign is None and handed_out[state.ordinal]:
+        foreign = [None]        # it may use memory that others use, too
     if foreign is not None and not self.deferred:
         commit(self)            # others' memory may be what earlier nodes use: stream order
     else:
         cut(self, operation)
+    if state.behind or opaque or order(self, uses, num_uses, foreign, opaque) == 0:
+        order_again(self, uses, num_uses, foreign, opaque)
+    # From here on nothing can commit, neither another thread nor a finalizer.
+    if state.capturing:
+        refuse_captured(state)
+    if poisoned and lose(uses, num_uses):
+        return 0
     for i in range(num_uses):
-        if uses[i].block.kind != FOREIGN_MEMORY:        # the launch orders that
-            use(uses[i].block, state, uses[i].write)
         if uses[i].block.hazard.epoch != state.recording_epoch:
             self.bytes += uses[i].block.size
-    # From here on nothing can commit, neither another thread nor a finalizer.
+    recordings.keep_uses(recording, uses, num_uses)
     if foreign is not None:
         add_foreign(self, foreign, uses, num_uses)
     if recording.group >= 0 and (opaque or self.joined):
@@ -186,10 +236,10 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
     if opaque or self.joined:
         recordings.add_barrier(recording)
         self.joined = False
-    node = recordings.append(recording, operation)
-    # Those of a group do not see each other, but for operations of arrays.
-    if recording.group < 0 or operation.kind == KERNEL \
-            and (<LoadedFunction>operation.owner).ordered:
+    node = recordings.append(recording, operation, num_uses)
+    # Kernels of a group do not see each other; operations of arrays, and copies, do.
+    if recording.group < 0 or operation.kind == COPY or (
+            operation.kind == KERNEL and (<LoadedFunction>operation.owner).ordered):
         hazards.note(uses, num_uses, node)
     state.pending = True
     state.idle = False
@@ -201,18 +251,39 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
     return 0
 
 
+cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry* geometry,
+                         const char* params, const Use* uses, int num_uses, bint opaque) except -1:
+    """A kernel alone, with no graph."""
+    cdef StreamState* state = self.state
+    cdef CUresult result
+    while True:
+        verify(state.ordinal, state.epoch, b"cuLaunchKernel")
+        refuse_captured(state)
+        if favoured:
+            yield_to_favoured(state)
+        if order(self, uses, num_uses, None, opaque) == 0:
+            order_again(self, uses, num_uses, None, opaque)
+        if state.pending:
+            commit(self)
+        elif try_submission(state):
+            break
+        else:
+            wait_for_turn(state)
+    if poisoned and lose(uses, num_uses):
+        end_submission(state)
+        return 0
+    result = directly.launch_now(state, function, geometry, params)
+    end_direct(state)
+    self.operations += 1
+    return check(result, b"cuLaunchKernel", state.ordinal)
+
+
 cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* geometry,
                        const char* params, Use* uses, int num_uses, list foreign, bint opaque,
                        unsigned int flags, const unsigned int* cluster) except -1:
     cdef Operation operation
-    cdef int i
     if self.direct and foreign is None and flags == 0:
-        refuse_captured(self.state)
-        for i in range(num_uses):
-            use(uses[i].block, self.state, uses[i].write)
-        self.operations += 1
-        self.state.idle = False
-        return directly.launch_now(self.state, function, geometry, params)
+        return launch_directly(self, function, geometry, params, uses, num_uses, opaque)
     operation.kind = KERNEL
     operation.flags = flags | recordings.PROGRAMMATIC if function.programmatic else flags
     operation.cluster = cluster
@@ -234,198 +305,12 @@ cdef str caller():
     return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
-def _suspects(int ordinal):
-    """The operations of a device's batches that were launched and not seen to end."""
-    cdef Recorder encoder
-    cdef dict counts = {}
-    for each in encoders.values():
-        encoder = each if isinstance(each, Recorder) else each()
-        if encoder is None or encoder.state.ordinal != ordinal:
-            continue
-        if encoder.where:
-            return f"The operation was recorded at {encoder.where}."
-        for batch in range(encoder.ended, encoder.batches):
-            launched = encoder.launched[batch % IN_FLIGHT]
-            for name in getattr(launched, "names", launched) or ():
-                counts[name] = counts.get(name, 0) + 1
-    if not counts:
-        return ""
-    operations = ", ".join(f"{name} x {n}" if n > 1 else name for name, n in counts.items())
-    return (f"Operations in flight: {operations}. CYRT_LAUNCH_BLOCKING=1 names the one that "
-            "failed.")
-
-
-cdef CUresult query_event(void* handle) noexcept nogil:
-    return cu.cuEventQuery(<CUevent>handle)
-
-
-cdef int make_room(Recorder self) except -1:
-    """Wait until fewer than IN_FLIGHT batches have not ended."""
-    cdef int slot = self.batches % IN_FLIGHT
-    cdef int entered
-    cdef CUresult result
-    if self.marks[slot] == NULL:
-        entered = enter(self.state.ordinal, self.state.epoch, b"cuEventCreate")
-        result = cu.cuEventCreate(&self.marks[slot], CU_EVENT_DISABLE_TIMING)
-        return leave(self.state.ordinal, entered, result, b"cuEventCreate")
-    if self.ended + IN_FLIGHT > self.batches:       # seen to have ended already
-        return 0
-    return wait(self.state.ordinal, self.state.epoch, query_event, self.marks[slot],
-                b"cuEventQuery")
-
-
-cdef int look_back(Recorder self) except -1:
-    """See which batches have ended, and drop what was kept for them."""
-    if self.batches - self.ended > IN_FLIGHT:
-        self.ended = self.batches - IN_FLIGHT
-    while self.ended < self.batches and cu.cuEventQuery(
-            self.marks[<int>(self.ended % IN_FLIGHT)]) == CUDA_SUCCESS:
-        self.ended += 1
-    while self.in_flight and self.in_flight[0][0] < self.ended:
-        self.in_flight.popleft()
-    return 0
-
-
-cdef int flush_homes(Recorder self) except -1:
-    """Before a commit begins: two that are under way never wait for each other."""
-    cdef unsigned long outer = self.flusher
-    self.flusher = PyThread_get_thread_ident()      # homes may lead back here
-    try:
-        for home in homes_of(self, self.foreign):
-            if <size_t>home != <size_t>self.state:
-                flush(<StreamState*><size_t>home)
-    finally:
-        self.flusher = outer
-    return 0
-
-
-cdef int commit(Recorder self) except -1:
-    cdef StreamState* state = self.state
-    cdef Recording recording
-    cdef unsigned long long epoch
-    cdef list foreign, kept, handlers
-    if state.capturing:
-        return 0                # what is kept, and the handlers, are the next batch's
-    if self.foreign is not None and self.flusher != PyThread_get_thread_ident():
-        flush_homes(self)
-    while state.committing:
-        if self.committer == PyThread_get_thread_ident():
-            return 0            # a finalizer that runs inside this commit
-        verify(state.ordinal, state.epoch, b"cuGraphLaunch")    # a fork, perhaps
-        with nogil:
-            usleep(20)
-    if self.recording.num_nodes == 0 and self.kept is None and self.handlers is None:
-        return 0
-    # What is recorded from here on, by a finalizer or another thread, is the next batch.
-    state.committing = True
-    self.committer = PyThread_get_thread_ident()
-    recording, self.recording = self.recording, self.spare
-    if recording.group >= 0:
-        self.recording.group = 0
-    foreign, self.foreign = self.foreign, None
-    kept, self.kept = self.kept, None
-    handlers, self.handlers = self.handlers, None
-    epoch, state.recording_epoch = state.recording_epoch, new_epoch()
-    state.pending = False
-    self.bytes = 0
-    self.ranges.count = 0
-    try:
-        # Also where the launch fails: some of it may be in flight, and the next batch ends later.
-        if kept is not None or foreign is not None:
-            self.in_flight.append((self.batches, kept, foreign))
-        launch(self, &recording, foreign)
-    finally:
-        return_rested(state, epoch)
-        recordings.clear(&recording)
-        self.spare = recording
-        state.committing = False
-        if handlers is not None:
-            completion.call_after(state, handlers)
-    self.commits += 1
-    self.batches += 1
-    look_back(self)
-    if self.blocking:
-        wait_state(state)
-    return 0
-
-
-cdef set homes_of(Recorder self, list foreign):
-    """The streams whose work on what a batch uses comes first: those that the producers named,
-    the legacy one for what was handed out."""
-    cdef StreamState* home
-    cdef Block* block
-    cdef set homes = set()
-    for buffer in foreign:
-        block = live_block(<Memory>buffer)
-        home = foreign_state(self.state.ordinal, NULL) if block.shared else block.home
-        homes.add(<size_t>home)
-    return homes
-
-
-cdef int release_foreign(Recorder self, list foreign) except -1:
-    cdef set seen = set()
-    cdef Block* block
-    for buffer in foreign:
-        block = live_block(<Memory>buffer)
-        if <size_t>block.home not in seen:
-            seen.add(<size_t>block.home)
-            end_use(<Memory>buffer, self.state)
-    return 0
-
-
-cdef int launch(Recorder self, Recording* recording, list foreign) except -1:
-    cdef StreamState* state = self.state
-    cdef CUevent mark
-    cdef CUresult result
-    cdef int entered = verify(state.ordinal, state.epoch, b"cuGraphLaunch")
-    state.idle = False
-    make_room(self)
-    mark = self.marks[<int>(self.batches % IN_FLIGHT)]
-    self.launched[<int>(self.batches % IN_FLIGHT)] = None
-    if nvtx is not None:
-        nvtx.push_range(f"cyrt: {recording.num_nodes} operations", domain="cyrt")
-    try:
-        if foreign is not None:
-            for home in homes_of(self, foreign):
-                order_launched(state, <StreamState*><size_t>home)
-        if not state.owned:
-            entered = enter(state.ordinal, state.epoch, b"cuGraphLaunch")
-        try:
-            if recording.num_nodes and self.graphs:
-                self.plan = plans.find(state, recording, &self.stats_)
-                self.launched[<int>(self.batches % IN_FLIGHT)] = self.plan
-                plans.launch_plan(self.plan, recording, &self.stats_)
-            elif recording.num_nodes:
-                self.launched[<int>(self.batches % IN_FLIGHT)] = plans.node_names(recording)
-                directly.launch_nodes(state, recording, 0, recording.num_nodes)
-            with nogil:         # it blocks where the driver's queue is full
-                result = cu.cuEventRecord(mark, state.handle)
-        except BaseException:
-            leave_quietly(entered)
-            raise
-        leave(state.ordinal, entered, result, b"cuEventRecord")
-        if foreign is not None:
-            release_foreign(self, foreign)
-    finally:
-        if nvtx is not None:
-            nvtx.pop_range(domain="cyrt")
-    return 0
-
-
-cdef int commit_state(StreamState* state) except -1:
-    return commit(<Recorder>state.encoder)
-
-
-cdef int look_back_state(StreamState* state) except -1:
-    return look_back(<Recorder>state.encoder)
-
-
 cdef void end_encoder(StreamState* state) noexcept:
     detach(<Recorder>state.encoder)
 
 
-cdef int record_copy(StreamState* state, Block* target, CUdeviceptr to, Block* source,
-                     CUdeviceptr start, size_t nbytes) except -1:
+cdef int record_copy(StreamState* state, Block* target, Access access, CUdeviceptr to,
+                     Block* source, CUdeviceptr start, size_t nbytes) except -1:
     """A copy within the device."""
     cdef Operation operation = Operation(COPY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL)
     cdef unsigned long long[3] params
@@ -433,8 +318,8 @@ cdef int record_copy(StreamState* state, Block* target, CUdeviceptr to, Block* s
     params[0], params[1], params[2] = to, start, nbytes
     operation.params = params
     operation.param_bytes = sizeof(params)
-    uses[0].block, uses[0].write = source, False
-    uses[1].block, uses[1].write = target, True
+    uses[0].block, uses[0].access = source, READ
+    uses[1].block, uses[1].access = target, access
     return record(encoder_of(state), &operation, uses, 2, None, False)
 
 
@@ -443,9 +328,6 @@ def commit_current():
     flush_current(current_ordinal())
 
 
-streams.commit_stream = commit_state
-streams.look_back = look_back_state
 streams.end_encoder = end_encoder
-_table.suspects = _suspects
 memories.record_copy = record_copy
 _completion.after_each = commit_current

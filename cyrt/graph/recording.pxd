@@ -9,9 +9,12 @@
 # - At most LANES chains cover the nodes, by edges added while recording: a wider graph is slow to
 #   launch and gains nothing.
 # - No edge follows from others: each node knows the last node of every lane that comes before it.
+# - What each node uses is kept until the launch: where the driver refuses a node, what it would have
+#   written is lost, and what depends on that.
 
 from cyrt.driver.cuda cimport CUdeviceptr, CUfunction, CUgraph
 from cyrt.runtime.module cimport LoadedFunction, Layout
+from cyrt.runtime.state cimport Access, Block
 
 cdef enum:
     LANES = 8
@@ -31,6 +34,12 @@ cdef struct Geometry:
     unsigned int grid[3]
     unsigned int block[3]
     unsigned int smem
+
+# What an operation does with a block, and which owner of the block it is.
+cdef struct Use:
+    Block* block                # NULL: it was destroyed since
+    Access access
+    unsigned int generation
 
 # What `append` is told of an operation.
 cdef struct Operation:
@@ -54,6 +63,7 @@ cdef struct Node:
     size_t params               # offset in the blob
     size_t param_bytes
     int first_edge              # in `edges`, up to the next node's
+    int first_use               # in `uses`, up to the next node's
     int lane
     int[LANES] before           # the last node of each lane that comes before it, -1: none
     void* owner                 # a reference
@@ -66,11 +76,13 @@ cdef struct Recording:
     Node* nodes
     Geometry* geometry
     Edge* edges
+    Use* uses
     char* blob
     unsigned int* topology
     int num_nodes, num_edges
     int open_edge               # where the edges of the next node begin
-    int node_room, edge_room
+    int num_uses
+    int node_room, edge_room, use_room
     size_t blob_bytes, blob_room
     size_t topology_words, topology_room
     unsigned long long hash[2]
@@ -83,15 +95,23 @@ cdef struct Recording:
 cdef inline int edge_end(const Recording* recording, int node) noexcept:
     return recording.nodes[node + 1].first_edge if node + 1 < recording.num_nodes \
         else recording.num_edges
+# Where the uses of a node end.
+cdef inline int use_end(const Recording* recording, int node) noexcept:
+    return recording.nodes[node + 1].first_use if node + 1 < recording.num_nodes \
+        else recording.num_uses
 # Parameters of the node that has the most; at least 1.
 cdef int most_params(const Recording* recording) noexcept
 cdef void clear(Recording* recording) noexcept
 cdef void destroy(Recording* recording) noexcept
 # Makes room for one more node, so that appending cannot fail half-way.
 cdef int reserve(Recording* recording, size_t param_bytes, int edges) except -1
+# Copies the uses of the node that `append` adds next.
+cdef int keep_uses(Recording* recording, const Use* uses, int count) except -1
+# A block is destroyed.
+cdef void forget_block(Recording* recording, const Block* block) noexcept
 # An edge into the node that `append` adds next; needless ones are dropped.
 cdef void add_edge(Recording* recording, int source) noexcept
 # Every node so far comes before the one that `append` adds next, and it before all later ones.
 cdef void add_barrier(Recording* recording) noexcept
-# Index of the new node. Takes a reference to the owner.
-cdef int append(Recording* recording, const Operation* operation) noexcept
+# Index of the new node, with that many of the uses that were kept. Takes a reference to the owner.
+cdef int append(Recording* recording, const Operation* operation, int num_uses) noexcept

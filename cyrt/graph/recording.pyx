@@ -4,6 +4,8 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
+from cyrt.runtime.state cimport Block
+
 cdef extern from *:
     """
     static inline unsigned long long cyrt_fold(unsigned long long h, unsigned long long word,
@@ -26,6 +28,7 @@ cdef void clear(Recording* recording) noexcept:
             Py_DECREF(<object>recording.nodes[i].owner)
     recording.num_nodes = 0
     recording.num_edges = 0
+    recording.num_uses = 0
     recording.open_edge = 0
     recording.blob_bytes = 0
     recording.topology_words = 0
@@ -43,6 +46,7 @@ cdef void destroy(Recording* recording) noexcept:
     free(recording.nodes)
     free(recording.geometry)
     free(recording.edges)
+    free(recording.uses)
     free(recording.blob)
     free(recording.topology)
     memset(recording, 0, sizeof(Recording))
@@ -86,6 +90,28 @@ cdef int reserve(Recording* recording, size_t param_bytes, int edges) except -1:
                                                   2 * bytes * sizeof(unsigned int))
         recording.topology_room = 2 * bytes
     return 0
+
+
+cdef int keep_uses(Recording* recording, const Use* uses, int count) except -1:
+    cdef Use* kept
+    cdef int i
+    if recording.num_uses + count > recording.use_room:
+        i = 2 * recording.use_room + count + 128
+        recording.uses = <Use*>grown(recording.uses, i * sizeof(Use))
+        recording.use_room = i
+    kept = recording.uses + recording.num_uses
+    for i in range(count):
+        kept[i].block = uses[i].block
+        kept[i].access = uses[i].access
+        kept[i].generation = uses[i].block.generation
+    return 0
+
+
+cdef void forget_block(Recording* recording, const Block* block) noexcept:
+    cdef int i
+    for i in range(recording.num_uses):
+        if recording.uses[i].block == block:
+            recording.uses[i].block = NULL
 
 
 cdef void add_edge(Recording* recording, int source) noexcept:
@@ -170,7 +196,7 @@ cdef int choose_lane(Recording* recording, int* before) noexcept:
     return lane
 
 
-cdef int append(Recording* recording, const Operation* operation) noexcept:
+cdef int append(Recording* recording, const Operation* operation, int num_uses) noexcept:
     cdef int index = recording.num_nodes
     cdef Node* node = &recording.nodes[index]
     cdef Edge* edge
@@ -183,6 +209,8 @@ cdef int append(Recording* recording, const Operation* operation) noexcept:
     node.function = operation.function
     node.layout = operation.layout
     node.first_edge = recording.open_edge
+    node.first_use = recording.num_uses
+    recording.num_uses += num_uses
     node.lane = choose_lane(recording, node.before)
     if recording.barrier >= 0 and recording.barrier != index \
             and recording.num_edges == recording.open_edge:

@@ -1,6 +1,6 @@
 # Memory that a kernel uses: its pointer arguments, and what is declared beside them.
 
-from cyrt.graph.hazards cimport Use
+from cyrt.graph.recording cimport Use
 from cyrt.kernels.packing cimport Param
 from cyrt.runtime.memory cimport Memory
 from cyrt.runtime.state cimport Block

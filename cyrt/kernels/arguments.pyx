@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from cyrt.graph.hazards cimport Use
+from cyrt.graph.recording cimport Use
 from cyrt.kernels.packing cimport Param
 from cyrt.runtime.interop cimport as_buffer
 from cyrt.runtime.memory cimport Memory, live_block
 from cyrt.runtime.pool cimport is_outside
-from cyrt.runtime.state cimport Block, MANAGED_MEMORY, PINNED_MEMORY
+from cyrt.runtime.state cimport MANAGED_MEMORY, PINNED_MEMORY, READ, WRITE, Block
 
 
 cdef bint is_memory(object value):
@@ -61,7 +61,7 @@ cdef tuple use_declared(str name, list declared, int ordinal, list foreign, Use*
         if is_outside(block):
             foreign = [buffer] if foreign is None else foreign + [buffer]
         uses[count].block = block
-        uses[count].write = write
+        uses[count].access = WRITE if write else READ
         count += 1
     return foreign, count
 

@@ -4,7 +4,7 @@
 from cpython.object cimport PyObject
 
 from cyrt.dtypes import dtype as _dtype
-from cyrt.graph.hazards cimport Use
+from cyrt.graph.recording cimport Use
 from cyrt.graph.recorder cimport Recorder, encoder_of, record_kernel
 from cyrt.kernels import catalogue
 from cyrt.kernels.choice cimport (
@@ -13,10 +13,11 @@ from cyrt.kernels.choice cimport (
 )
 from cyrt.kernels.row import BY_SIZE
 from cyrt.kernels.space cimport MAX_NDIM, MAX_OPERANDS, MAX_OUTER, Space, simplify
-from cyrt.kernels.entries cimport Entry, Explained, Operand, entry_of, record_entry
-from cyrt.runtime.memory cimport Memory, live_block
+from cyrt.kernels.entries cimport Entry, Explained, Operand, WHOLE, entry_of, record_entry
+from cyrt.runtime.memory cimport Memory, live_block, overwriting
 from cyrt.runtime.module cimport LoadedFunction
-from cyrt.runtime.state cimport Block, DEVICE_MEMORY, StreamState
+from cyrt.runtime.poison cimport poisoned
+from cyrt.runtime.state cimport DEVICE_MEMORY, READ, WRITE, Block, StreamState
 
 cdef enum:
     TRANSPOSED = 8          # dimensions that short are not exchanged through tiles
@@ -32,7 +33,7 @@ cdef int WORDS = _dtype("complex128").code      # 16 bytes, to copy by
 cdef inline int record(Recorder encoder, const Choice* choice, const Operand* operands,
                        Explained explained) except -1:
     return record_entry(encoder, choice.entry, choice.variant, &choice.geometry, choice.params,
-                        operands, choice.entry.num_inputs + 1, 1, explained)
+                        operands, choice.entry.num_inputs + 1, 1 | WHOLE, explained)
 
 
 cdef int record_elementwise(Recorder encoder, int op, int dtype, const Operand* operands,
@@ -100,8 +101,8 @@ cdef int record_contiguous(StreamState* stream, int op, int dtype, Memory out, M
     words[inputs + 1] = n >> entry.shift
     choice.entry = entry
     choose_aligned(&choice, n)
-    uses[0].write = uses[inputs - 1].write = False
-    uses[inputs].write = True
+    uses[0].access = uses[inputs - 1].access = READ
+    uses[inputs].access = overwriting(out) if poisoned else WRITE
     encoder = encoder_of(stream)
     return record_kernel(encoder, <LoadedFunction>entry.functions[<int>ALIGNED], &choice.geometry,
                          choice.params, uses, inputs + 1, None, False, 0, NULL)
@@ -134,8 +135,8 @@ cdef int record_with_number(StreamState* stream, int op, int dtype, Memory out, 
     words[3] = n >> entry.shift | <unsigned long long>(VALUE if left else VALUE << 2) << 32
     choice.entry = entry
     choose_aligned(&choice, n)
-    uses[0].write = False
-    uses[1].write = True
+    uses[0].access = READ
+    uses[1].access = overwriting(out) if poisoned else WRITE
     return record_kernel(encoder_of(stream), <LoadedFunction>entry.functions[<int>ALIGNED],
                          &choice.geometry, choice.params, uses, 2, None, False, 0, NULL)
 

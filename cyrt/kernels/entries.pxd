@@ -14,6 +14,7 @@ from cyrt.kernels.space cimport MAX_OPERANDS
 cdef enum:
     VARIANTS = 16           # kernels of a row, at most
     MAX_USES = 8            # operands of a launch, at most
+    WHOLE = 1 << 16         # beside the bits of what is written: all elements of operand 0 are
 
 # What a launch needs of an operation on an element type.
 cdef struct Entry:

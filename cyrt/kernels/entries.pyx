@@ -8,14 +8,14 @@ from cyrt import settings
 from cyrt.driver.table cimport MAX_DEVICES, cu
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
-from cyrt.graph.hazards cimport Use
+from cyrt.graph.recording cimport Use
 from cyrt.graph.recorder cimport record_kernel
 from cyrt.kernels import catalogue
 from cyrt.runtime.device cimport Device, context_of, contexts
-from cyrt.runtime.memory cimport Memory, live_block
+from cyrt.runtime.memory cimport Memory, live_block, overwriting
 from cyrt.runtime.module cimport LoadedFunction, set_layout
 from cyrt.runtime.pool cimport is_outside
-from cyrt.runtime.state cimport Block, MANAGED_MEMORY, PINNED_MEMORY
+from cyrt.runtime.state cimport MANAGED_MEMORY, PINNED_MEMORY, READ, WRITE, Block
 
 cdef Entry* tables[MAX_DEVICES]
 cdef int num_dtypes = len(DTYPES)
@@ -125,7 +125,8 @@ cdef int record_entry(Recorder encoder, const Entry* entry, int variant, const G
         if is_outside(block):
             foreign = [buffer] if foreign is None else foreign + [buffer]
         uses[num_uses].block = block
-        uses[num_uses].write = writes >> i & 1
+        uses[num_uses].access = READ if not writes >> i & 1 \
+            else overwriting(buffer) if writes & WHOLE and i == 0 else WRITE
         num_uses += 1
     return record_kernel(encoder, <LoadedFunction>entry.functions[variant], geometry, params, uses,
                          num_uses, foreign, False, 0, NULL)

@@ -4,7 +4,7 @@
 from libc.string cimport memcpy, memset
 
 from cyrt.graph.recording cimport Geometry
-from cyrt.kernels.entries cimport Entry, entry_of, record_entry
+from cyrt.kernels.entries cimport Entry, entry_of, record_entry, WHOLE
 
 cdef enum:
     PARAM_BYTES = 80
@@ -48,7 +48,7 @@ cdef int record_random(Recorder encoder, int ordinal, int op, int dtype, int var
     geometry.grid[:] = [<unsigned int>blocks, 1, 1]
     geometry.block[:] = [block, 1, 1]
     geometry.smem = 0
-    return record_entry(encoder, entry, variant, &geometry, params, output, 1, 1, explained)
+    return record_entry(encoder, entry, variant, &geometry, params, output, 1, 1 | WHOLE, explained)
 
 
 def philox(words, unsigned long long key):

@@ -13,7 +13,7 @@ from cyrt.driver.table cimport MAX_DEVICES, cu
 from cyrt.graph cimport encoder as encoders
 from cyrt.graph.encoder cimport CommandEncoder
 from cyrt.graph.recorder cimport encoder_of, record_kernel
-from cyrt.graph.hazards cimport Use
+from cyrt.graph.recording cimport Use
 from cyrt.graph.recording cimport CLUSTER, COOPERATIVE
 from cyrt.kernels.arguments cimport (
     declared_memory, is_memory, pointer_argument, use_declared, written_memory, wrong_device,
@@ -30,7 +30,9 @@ from cyrt.runtime.device cimport Device, contexts, current_ordinal
 from cyrt.runtime.memory cimport Memory, live_block
 from cyrt.runtime.module cimport LoadedFunction, allow_smem, set_layout
 from cyrt.runtime.pool cimport is_outside
-from cyrt.runtime.state cimport Block, StreamState, MANAGED_MEMORY, PINNED_MEMORY
+from cyrt.runtime.state cimport (
+    MANAGED_MEMORY, PINNED_MEMORY, READ, WRITE, Block, StreamState,
+)
 from cyrt.runtime.stream cimport current_state
 
 cdef enum:
@@ -480,7 +482,7 @@ cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** a
                 if is_outside(block):
                     foreign = [buffer] if foreign is None else foreign + [buffer]
                 use.block = block
-                use.write = param.writes
+                use.access = WRITE if param.writes else READ
                 use += 1
             else:
                 pack_value(param, <object>value, packed.blob + param.offset)
@@ -493,7 +495,10 @@ cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** a
         bad_argument(kernel, i, error)
     if function.module.globals != NULL:
         use.block = function.module.globals
-        use.write = function.module.writes_globals
+        use.access = WRITE if function.module.writes_globals else READ
+        if is_outside(use.block):
+            foreign = [function.module.memory] if foreign is None \
+                else foreign + [function.module.memory]
         use += 1
     packed.num_uses = <int>(use - packed.uses)
     if <unsigned long long>geometry.block[0] * geometry.block[1] * geometry.block[2] \
@@ -510,7 +515,7 @@ cdef list replace_uses(Kernel kernel, LoadedFunction function, list declared, re
     """The lists take the place of what the signature says; a module's variables stay."""
     cdef int i, count = 0
     for i in range(packed.num_uses):
-        if (writes if packed.uses[i].write else reads) is None \
+        if (writes if packed.uses[i].access else reads) is None \
                 or packed.uses[i].block == function.module.globals:
             packed.uses[count] = packed.uses[i]
             count += 1

@@ -17,6 +17,7 @@ from cyrt.kernels.reduction_choice cimport (
 from cyrt.kernels.row import BY_SIZE
 from cyrt.kernels.space cimport MAX_NDIM, MAX_OUTER, Space, simplify
 from cyrt.kernels.entries cimport (
+    WHOLE,
     Entry, Explained, Operand, dtype_code, entry_of, op_code, record_entry,
 )
 from cyrt.runtime.device cimport current_ordinal
@@ -44,7 +45,7 @@ for name in ("argmax", "argmin"):
 cdef inline int end_launch(Recorder encoder, const Launch* launch,
                            Explained explained) except -1:
     return record_entry(encoder, launch.entry, launch.variant, &launch.geometry,
-                        <const char*>&launch.params, launch.operands, 2, 1, explained)
+                        <const char*>&launch.params, launch.operands, 2, 1 | WHOLE, explained)
 
 
 cdef Buffer temporary(StreamState* stream, long long nbytes):

@@ -85,7 +85,7 @@ cdef int enter(int ordinal, unsigned int epoch, const char* call) except -1:
 cdef int leave(int ordinal, int entered, CUresult result, const char* call) except -1:
     cdef unsigned int epoch = <unsigned int>entered >> 1
     leave_quietly(entered)
-    if result != CUDA_SUCCESS and contexts[ordinal].epoch != epoch:
+    if entered >= 0 and result != CUDA_SUCCESS and contexts[ordinal].epoch != epoch:
         return refuse_call(ordinal, epoch, call)    # reset meanwhile: no fault of the new context
     return check(result, call, ordinal)
 

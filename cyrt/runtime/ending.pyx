@@ -23,7 +23,7 @@ cdef bint is_idle(int ordinal) noexcept:
     while state != NULL:
         result = CUDA_SUCCESS
         # What is recorded may use it; a query would invalidate a capture.
-        if state.pending or state.committing or state.capturing:
+        if state.pending or state.submitting or state.capturing:
             return False
         if state.owned or state.users > 0:
             result = cu.cuStreamQuery(state.handle)

@@ -13,7 +13,8 @@ from cyrt.runtime.dlpack cimport (
 )
 from cyrt.runtime.memory cimport Memory, export_address, live_block
 from cyrt.runtime.state cimport Block
-from cyrt.runtime.stream cimport foreign_state, order_after
+from cyrt.runtime.order cimport order_consumer as order_uses
+from cyrt.runtime.stream cimport foreign_state
 
 cdef extern from "Python.h":
     bint Py_IsInitialized() nogil
@@ -63,9 +64,7 @@ cdef int order_consumer(Block* block, stream) except -1:
         raise ValueError(f"__dlpack__: stream: expected -1, 1, 2 or a stream's handle, got "
                          f"{stream}")
     handle = <CUstream><size_t>stream
-    if handle != block.home.handle and not block.home.idle:
-        order_after(foreign_state(block.ordinal, handle), block.home)
-    return 0
+    return order_uses(foreign_state(block.ordinal, handle), block)
 
 
 cdef void describe(DLTensor* tensor, void* trailer, Memory owner, int ndim, const long long* dims,

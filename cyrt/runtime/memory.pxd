@@ -4,7 +4,7 @@ cimport cython
 
 from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.runtime.device cimport contexts
-from cyrt.runtime.state cimport Block, StreamState
+from cyrt.runtime.state cimport OVERWRITE, WRITE, Access, Block, StreamState
 
 
 # What Buffers and Arrays are over: a block, or a view of somebody's. What it refers to does not
@@ -26,8 +26,8 @@ cdef class Buffer(Memory):
     cdef int exports            # the host's views of pinned or managed memory
 
 # Records a copy within the device; graph/recorder puts itself here.
-cdef int (*record_copy)(StreamState* stream, Block* target, CUdeviceptr to, Block* source,
-                        CUdeviceptr start, size_t nbytes) except -1
+cdef int (*record_copy)(StreamState* stream, Block* target, Access access, CUdeviceptr to,
+                        Block* source, CUdeviceptr start, size_t nbytes) except -1
 # Records a fill with a pattern of 1, 2 or 4 bytes; False where it cannot. cyrt/kernels puts itself
 # here.
 cdef bint (*record_fill)(StreamState* stream, Memory target, unsigned int pattern,
@@ -45,9 +45,11 @@ cdef Buffer foreign_buffer(CUdeviceptr address, size_t nbytes, int ordinal, Stre
 # What stands for all variables of a module, and one of them as a view of it.
 cdef Buffer variable_block(int ordinal)
 cdef Buffer variable_buffer(Buffer all, CUdeviceptr address, size_t nbytes, object owner)
-# Before an operation of the stream on the Buffer, and after it was put on the stream.
-cdef int begin_use(Memory buffer, StreamState* stream, bint write) except -1
-cdef int end_use(Memory buffer, StreamState* stream) except -1
+# What writing all of the memory's bytes does with its block.
+cdef inline Access overwriting(Memory memory) noexcept:
+    return OVERWRITE if memory.base is None and not memory.scattered else WRITE
+# After an operation was put on the stream directly: memory of others is never late.
+cdef int end_use(Block* block, StreamState* stream) except -1
 # Copies all bytes between memory of a device and host memory or another's; `outward`: from the
 # first. Fills all bytes with a pattern. ValueError where they are scattered.
 cdef int copy_memory(Memory memory, other, stream, bint outward) except -1

@@ -11,17 +11,19 @@ from libc.stdlib cimport free
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu, faulted
 from cyrt.runtime.device cimport (
-    Device, context_of, enter, leave, ordinal_of,
+    Device, context_of, enter, enter_quietly, leave, ordinal_of,
 )
-from cyrt.runtime.pool cimport (
-    allocate, flush_block, is_outside, new_block, out_of_memory, release, use,
+from cyrt.runtime.order cimport (
+    begin_direct, end_direct, flush_block, handed_out, is_outside, order_consumer, use,
 )
+from cyrt.runtime.poison cimport refuse_poisoned
+from cyrt.runtime.pool cimport allocate, new_block, out_of_memory, release
 from cyrt.runtime.state cimport (
-    Block, DEVICE_MEMORY, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY, StreamState,
+    Block, DEVICE_MEMORY, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY, READ, StreamState, WRITE,
 )
 from cyrt.runtime.stream cimport (
-    Stream, current_state, flush, foreign_state, order_after, refuse_captured, states,
-    stream_of, wait_state,
+    Stream, current_state, flush, foreign_state, legacy_state, order_launched, states, stream_of,
+    wait_state,
 )
 from cyrt.runtime.transfer cimport to_device, to_host
 
@@ -61,22 +63,12 @@ cdef Buffer variable_buffer(Buffer all, CUdeviceptr address, size_t nbytes, obje
     return view
 
 
-cdef int begin_use(Memory buffer, StreamState* stream, bint write) except -1:
-    cdef Block* block = live_block(buffer)
-    refuse_captured(stream)
-    use(block, stream, write)
-    if block.shared:
-        order_after(stream, foreign_state(stream.ordinal, NULL))
-    return flush(stream)
-
-
-cdef int end_use(Memory buffer, StreamState* stream) except -1:
-    """Memory of others is never late: their streams wait for ours, the legacy one always."""
-    cdef Block* block = live_block(buffer)
+cdef int end_use(Block* block, StreamState* stream) except -1:
+    """Others' streams wait for ours, the legacy one always."""
     if is_outside(block):
         if not block.home.owned:
-            order_after(block.home, stream)
-        order_after(foreign_state(stream.ordinal, NULL), stream)
+            order_launched(block.home, stream)
+        order_launched(legacy_state(stream.ordinal), stream)
     return 0
 
 
@@ -266,10 +258,11 @@ cdef class Buffer(Memory):
 cdef CUdeviceptr export_address(Memory memory) except? 0:
     cdef Block* block = live_block(memory)
     flush_block(block)
+    refuse_poisoned(block)
     if not block.shared and block.kind != FOREIGN_MEMORY:
-        block.shared = True
-        if not block.home.idle and not faulted[block.ordinal]:
-            order_after(foreign_state(block.ordinal, NULL), block.home)
+        block.shared = handed_out[block.ordinal] = True
+        if not faulted[block.ordinal]:
+            order_consumer(legacy_state(block.ordinal), block)
     return memory.address
 
 
@@ -302,8 +295,8 @@ cdef int fill_memory(Memory memory, value, stream) except -1:
     if record_fill != NULL and block.kind == DEVICE_MEMORY and block.size \
             and record_fill(state, memory, pattern, width):
         return 0
-    begin_use(memory, state, True)
-    entered = enter(state.ordinal, state.epoch, b"cuMemsetD8Async")
+    begin_direct(state, block, overwriting(memory), NULL, READ)
+    entered = enter_quietly(state.ordinal, state.epoch)
     with nogil:             # it blocks where the driver's queue is full
         if width == 1:
             result = cu.cuMemsetD8Async(memory.address, <unsigned char>pattern, memory.size,
@@ -313,8 +306,9 @@ cdef int fill_memory(Memory memory, value, stream) except -1:
                                          memory.size // 2, state.handle)
         else:
             result = cu.cuMemsetD32Async(memory.address, pattern, memory.size // 4, state.handle)
+    end_direct(state)
     leave(state.ordinal, entered, result, b"cuMemsetD8Async")
-    end_use(memory, state)
+    end_use(block, state)
     return 0
 
 
@@ -385,6 +379,7 @@ cdef int get_host(obj, Py_buffer* view, int flags, size_t nbytes) except -1:
 
 cdef int copy_memory(Memory buffer, other, stream, bint outward) except -1:
     cdef Py_buffer view
+    cdef Block* block
     cdef Stream target = stream_for(buffer, stream)
     cdef StreamState* state = target.state
     cdef Memory peer = memory_of(other, outward)
@@ -398,12 +393,13 @@ cdef int copy_memory(Memory buffer, other, stream, bint outward) except -1:
     get_host(other, &view, PyBUF_C_CONTIGUOUS | (PyBUF_WRITABLE if outward else 0), buffer.size)
     try:
         if buffer.size:
-            begin_use(buffer, state, not outward)
+            block = live_block(buffer)
             if outward:
-                to_host(state, <char*>view.buf, buffer.address, buffer.size)
+                to_host(state, block, <char*>view.buf, buffer.address, buffer.size)
             else:
-                to_device(state, buffer.address, <const char*>view.buf, buffer.size)
-            end_use(buffer, state)
+                to_device(state, block, overwriting(buffer), buffer.address,
+                          <const char*>view.buf, buffer.size)
+            end_use(block, state)
     finally:
         PyBuffer_Release(&view)
     return 0
@@ -433,16 +429,16 @@ cdef int copy_within(Memory target, Memory source, StreamState* state) except -1
     if (to_block.ordinal == from_block.ordinal and to_block.kind == DEVICE_MEMORY
             and from_block.kind == DEVICE_MEMORY and not to_block.shared
             and not from_block.shared):
-        return record_copy(state, to_block, target.address, from_block, source.address,
-                           target.size)
-    begin_use(source, state, False)
-    begin_use(target, state, True)
-    entered = enter(state.ordinal, state.epoch, b"cuMemcpyAsync")
+        return record_copy(state, to_block, overwriting(target), target.address, from_block,
+                           source.address, target.size)
+    begin_direct(state, from_block, READ, to_block, overwriting(target))
+    entered = enter_quietly(state.ordinal, state.epoch)
     with nogil:
         result = cu.cuMemcpyAsync(target.address, source.address, target.size, state.handle)
+    end_direct(state)
     leave(state.ordinal, entered, result, b"cuMemcpyAsync")
-    end_use(source, state)
-    end_use(target, state)
+    end_use(from_block, state)
+    end_use(to_block, state)
     return 0
 
 
@@ -535,9 +531,10 @@ cdef class ManagedBuffer(Buffer):
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         cdef StreamState* state = current_state(live_block(self).ordinal)
-        begin_use(self, state, True)
+        while use(live_block(self), state, WRITE) == 0:
+            pass
         wait_state(state)
-        live_block(self)
+        refuse_poisoned(live_block(self))
         PyBuffer_FillInfo(view, self, <void*>self.address, self.size, 0, flags)
         self.exports += 1
 

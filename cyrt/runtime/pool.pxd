@@ -4,12 +4,15 @@
 # - A free block lies in a bin of its home stream: whatever that stream does next may use it, with
 #   no wait. Another stream takes it only where the home stream is idle.
 # - A block's state is its own, not a Python object's: it survives free and reuse, views share it.
-# - Freeing makes no driver call but where several streams used the block, or its address was handed
-#   out, and never raises.
+# - Freeing launches and waits for nothing, and never raises. Where several streams used the block, or
+#   its address was handed out, one stream is made to wait for the others; where that is not possible
+#   yet, the block is settled later.
+# - A slab goes back to the driver only when all of its blocks lie in bins.
 # - Sizes are rounded to classes: 512 bytes apart up to 4 KB, then 4 a doubling up to 1 MB, 8 above.
 
 from cyrt.driver.cuda cimport CUdeviceptr
-from cyrt.runtime.state cimport FOREIGN_MEMORY, Block, BlockKind, StreamState
+from cyrt.runtime.order cimport flush_block, is_outside, use
+from cyrt.runtime.state cimport Block, BlockKind, StreamState
 
 cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL
 # A block that is no part of the pool: pinned, managed or foreign memory.
@@ -17,21 +20,13 @@ cdef Block* new_block(CUdeviceptr address, size_t size, int ordinal, BlockKind k
                       StreamState* home) except NULL
 cdef void release(Block* block) noexcept
 cdef void destroy_block(Block* block) noexcept
-# Orders the stream's next operation after what other streams did with the block.
-cdef int order_use(Block* block, StreamState* stream, bint write) except -1
 # Runs an allocation again after the cache was given back, where the driver has no memory left.
 cdef int out_of_memory(int ordinal, size_t nbytes, const char* call) except -1
 
-# Launches the recordings that use the block.
-cdef int flush_block(Block* block) except -1
-# The stream's recording was committed: what rested returns to the bins, in its places.
+# The stream's recording was launched: what rested returns to the bins, in its places.
 cdef void return_rested(StreamState* stream, unsigned long long epoch) noexcept
-
-# Whether streams that cyrt does not know of may use the memory.
-cdef inline bint is_outside(const Block* block) noexcept:
-    return block.shared or block.kind == FOREIGN_MEMORY
-
-cdef inline int use(Block* block, StreamState* stream, bint write) except -1:
-    if block.home == stream and block.num_readers == 0:
-        return 0
-    return order_use(block, stream, write)
+# Returns the blocks to the pool that were freed before another stream's use of them was launched,
+# where it is launched by now. Keeps the GIL.
+cdef void settle_freed(int ordinal) noexcept
+# A block is destroyed that a recording may name; graph/commit puts itself here.
+cdef void (*forget_block)(const Block* block) noexcept

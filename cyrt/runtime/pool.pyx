@@ -11,11 +11,14 @@ from cyrt.runtime.device cimport (
 )
 from cyrt.runtime.device import reset_hooks
 from cyrt.runtime.ending cimport end_when_idle, sweep
+from cyrt.runtime.order cimport is_recorded, settle
+from cyrt.runtime.poison cimport heal
 from cyrt.runtime.state cimport (
-    FREE, LIVE, RESTING, Block, BlockKind, DEVICE_MEMORY, FOREIGN_MEMORY, NUM_BINS,
+    FREE, LIVE, RESTING, UNSETTLED, Block, BlockKind, DEVICE_MEMORY, FOREIGN_MEMORY, NUM_BINS,
     PINNED_MEMORY, StreamState,
 )
-from cyrt.runtime.stream cimport flush, foreign_state, order_after, states, wait_all
+from cyrt.runtime.stream cimport flush, states, wait_all
+from cyrt.runtime.submission cimport nap
 
 cdef extern from *:
     """
@@ -42,6 +45,9 @@ cdef struct Slab:
 
 cdef struct Pool:
     Slab* slabs
+    Block* unsettled            # freed, and used by streams whose use is not launched yet
+    unsigned int trims          # how often memory was given back
+    bint trimming
     size_t in_use               # bytes in blocks handed out
     size_t peak
     size_t cached               # bytes in free blocks and uncut slabs
@@ -176,7 +182,7 @@ cdef Block* from_idle_stream(StreamState* stream, int bin) except? NULL:
     cdef int entered
     while other != NULL:
         block = other.bins[bin]
-        if (block != NULL and other != stream and not other.pending and not other.committing
+        if (block != NULL and other != stream and not other.pending and not other.submitting
                 and not other.capturing):
             entered = enter(stream.ordinal, stream.epoch, b"cuStreamQuery")
             result = cu.cuStreamQuery(other.handle)
@@ -186,6 +192,21 @@ cdef Block* from_idle_stream(StreamState* stream, int bin) except? NULL:
                 return block
         other = other.next
     return NULL
+
+
+cdef Block* find_block(StreamState* stream, size_t size, int bin) except NULL:
+    """A block that is in no bin of the stream's."""
+    cdef Block* block
+    if pools[stream.ordinal].unsettled != NULL:
+        settle_freed(stream.ordinal)
+        if size >= LARGE:
+            launch_unsettled(stream.ordinal, bin)
+        block = stream.bins[bin]
+        if block != NULL:
+            stream.bins[bin] = block.next
+            return block
+    block = from_idle_stream(stream, bin)
+    return block if block != NULL else cut(stream, size, bin)
 
 
 cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
@@ -209,10 +230,11 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
             # What the next operation takes: a batch's blocks are more than the nearest cache holds.
             cyrt_prefetch(block.next, sizeof(Block))
         else:
-            block = from_idle_stream(stream, bin)
-            if block == NULL:
-                block = cut(stream, size, bin)
+            block = find_block(stream, size, bin)
         block.next = NULL
+        block.generation += 1
+        if block.poison:
+            heal(block)
         block.home = stream
         block.state = LIVE
         block.shared = False
@@ -227,58 +249,11 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
     return block
 
 
-cdef int order_use(Block* block, StreamState* stream, bint write) except -1:
-    cdef int i
-    if block.kind == FOREIGN_MEMORY:        # its owner keeps the order, see memory.end_use
-        return order_after(stream, block.home)
-    if block.home != stream:
-        for i in range(block.num_readers):
-            if block.readers[i] == stream and not write:
-                return 0
-        order_after(stream, block.home)
-    if not write:
-        if block.home == stream:
-            return 0
-        if block.num_readers == block.max_readers:
-            grow_readers(block)
-        block.readers[block.num_readers] = stream
-        block.num_readers += 1
-        return 0
-    for i in range(block.num_readers):
-        order_after(stream, block.readers[i])
-    block.num_readers = 0
-    block.home = stream
-    return 0
-
-
-cdef int grow_readers(Block* block) except -1:
-    cdef int room = 2 * block.max_readers + 2
-    cdef StreamState** grown = <StreamState**>realloc(block.readers, room * sizeof(StreamState*))
-    if grown == NULL:
-        raise MemoryError()
-    block.readers = grown
-    block.max_readers = room
-    return 0
-
-
-cdef int settle_home(Block* block) except -1:
-    """Make the order of one stream of cyrt's own, on the block's device, cover every use of it."""
-    cdef StreamState* state = block.home
-    cdef int i
-    for i in range(block.num_readers):      # freed inside a commit: only its stream comes after it
-        if block.readers[i].committing:
-            state = block.readers[i]
-    if not state.owned or state.ordinal != block.ordinal:
-        state = states[block.ordinal]
-        while state != NULL and not state.owned:
-            state = state.next
-        if state == NULL:
-            raise RuntimeError("no stream of cyrt's own is left on the device")
-    return order_use(block, state, True)
-
-
 cdef void destroy_block(Block* block) noexcept:
     cdef int i
+    if block.bin < 0 and block.hazard.stream != NULL and forget_block != NULL:
+        forget_block(block)
+    heal(block)
     for i in range(block.num_others):
         free(block.others[i].readers)
     free(block.others)
@@ -300,29 +275,68 @@ cdef void release(Block* block) noexcept:
         pool.in_use -= block.size
         pool.cached += block.size
         if block.bin >= 0:
-            try:
-                if (block.num_readers or not block.home.owned
-                        or block.home.ordinal != block.ordinal):
-                    settle_home(block)
-                if block.shared:
-                    order_after(block.home, foreign_state(block.ordinal, NULL))
-            except BaseException:
-                return      # the device failed: its memory is out of reach, and stays counted
-            if block.slab != NULL:
-                (<Slab*>block.slab).live -= 1
-            if (block.size < LARGE or block.home.grouping) and block.home.pending \
-                    and block.hazard.epoch == block.home.recording_epoch:
-                rest(block)
+            if is_settled(block) or settle(block):
+                put_away(block)
             else:
-                put(block)
+                block.state = UNSETTLED
+                block.next_unsettled = pool.unsettled
+                pool.unsettled = block
             return
     free_to_driver(block)
+
+
+cdef bint is_settled(const Block* block) noexcept:
+    """Whether its home stream's order covers all uses of it."""
+    return (block.num_readers == 0 and not block.shared and block.home.owned
+            and block.home.ordinal == block.ordinal)
+
+
+cdef void put_away(Block* block) noexcept:
+    """Return it to its home stream: where that stream's recording uses it, at the commit."""
+    if (block.size < LARGE or block.home.grouping) and is_recorded(block, block.home):
+        rest(block)
+    else:
+        put(block)
+
+
+cdef void settle_freed(int ordinal) noexcept:
+    cdef Block** place = &pools[ordinal].unsettled
+    cdef Block* block
+    while place[0] != NULL:
+        block = place[0]
+        if settle(block):
+            place[0] = block.next_unsettled
+            put_away(block)
+        else:
+            place = &block.next_unsettled
+
+
+cdef int launch_unsettled(int ordinal, int bin) except -1:
+    """Launch what keeps blocks of a size class from being settled: a loop that drops large ones
+    would take ever more."""
+    cdef Block* block = pools[ordinal].unsettled
+    cdef int i
+    while block != NULL and block.bin != bin:
+        block = block.next_unsettled
+    if block == NULL:
+        return 0
+    for i in range(block.num_readers):
+        if block.readers[i].pending and not block.readers[i].capturing:
+            flush(block.readers[i])         # other threads run: the list may have changed
+            break
+    else:
+        if block.home.pending:
+            flush(block.home)
+    settle_freed(ordinal)
+    return 0
 
 
 cdef inline void put(Block* block) noexcept:
     block.state = FREE
     block.next = block.home.bins[block.bin]
     block.home.bins[block.bin] = block
+    if block.slab != NULL:
+        (<Slab*>block.slab).live -= 1
 
 
 cdef void rest(Block* block) noexcept:
@@ -370,6 +384,10 @@ cdef void return_rested(StreamState* stream, unsigned long long epoch) noexcept:
     cdef Block* block
     cdef Block** link
     cdef int i
+    if stream.epoch != contexts[stream.ordinal].epoch:
+        stream.num_taken = 0        # the memory went with its context
+        stream.resting = stream.last_resting = NULL
+        return
     for i in range(stream.num_taken - 1, -1, -1):
         block = stream.taken[i]
         if block.taken != epoch or block.state == FREE or block.home != stream:
@@ -388,21 +406,13 @@ cdef void return_rested(StreamState* stream, unsigned long long epoch) noexcept:
             continue
         block.state = FREE
         block.next = NULL
+        if block.slab != NULL:
+            (<Slab*>block.slab).live -= 1
         link = &stream.bins[block.bin]
         while link[0] != NULL:
             link = &link[0].next
         link[0] = block
     stream.last_resting = NULL
-
-
-cdef int flush_block(Block* block) except -1:
-    cdef int i
-    if block.hazard.stream != NULL and block.hazard.epoch == block.hazard.stream.recording_epoch:
-        flush(block.hazard.stream)
-    for i in range(block.num_others):
-        if block.others[i].epoch == block.others[i].stream.recording_epoch:
-            flush(block.others[i].stream)
-    return 0
 
 
 cdef void free_to_driver(Block* block) noexcept:
@@ -425,14 +435,14 @@ cdef CUresult free_device(size_t address) noexcept nogil:
 
 
 cdef Block* detach_free_blocks(int ordinal) noexcept:
-    """Empty the bins of all but the blocks whose slab is in use."""
+    """Empty the bins of all but the blocks whose slab is in use, and of what a capture holds up."""
     cdef StreamState* state = states[ordinal]
     cdef Block** link
     cdef Block* block
     cdef Block* detached = NULL
     cdef int bin
     while state != NULL:
-        for bin in range(NUM_BINS):
+        for bin in range(NUM_BINS if not state.capturing else 0):
             link = &state.bins[bin]
             while link[0] != NULL:
                 block = link[0]
@@ -442,8 +452,44 @@ cdef Block* detach_free_blocks(int ordinal) noexcept:
                     detached = block
                 else:
                     link = &block.next
+        forget_taken(state)
         state = state.next
     return detached
+
+
+cdef void forget_taken(StreamState* state) noexcept:
+    """The next commit puts none of the free blocks in order: they may be gone."""
+    cdef int i, kept = 0
+    for i in range(state.num_taken):
+        if state.taken[i].state != FREE:
+            state.taken[kept] = state.taken[i]
+            kept += 1
+    state.num_taken = kept
+
+
+cdef void hold_captured_slabs(int ordinal, int change) noexcept:
+    """Blocks in the bins of a stream that is captured stay: so do their slabs."""
+    cdef StreamState* state = states[ordinal]
+    cdef Block* block
+    cdef int bin
+    while state != NULL:
+        for bin in range(NUM_BINS if state.capturing else 0):
+            block = state.bins[bin]
+            while block != NULL:
+                if block.slab != NULL:
+                    (<Slab*>block.slab).live += change
+                block = block.next
+        state = state.next
+
+
+cdef void attach_blocks(Block* block) noexcept:
+    """Back to the bins of their streams: the wait was interrupted."""
+    cdef Block* following
+    while block != NULL:
+        following = block.next
+        block.next = block.home.bins[block.bin]
+        block.home.bins[block.bin] = block
+        block = following
 
 
 cdef Slab* detach_free_slabs(Pool* pool) noexcept:
@@ -472,16 +518,39 @@ cdef void free_now(int ordinal, CUdeviceptr address) noexcept:
 cdef int trim(int ordinal) except -1:
     """Give everything free back to the driver; Ctrl-C ends the wait for what is in flight.
 
-    Freeing releases the GIL: the pool has forgotten all of it before the first is freed.
+    What is free now is taken out of the pool before the wait, which lets other threads record and
+    free more: that stays. Freeing releases the GIL, too.
     """
     cdef Pool* pool = &pools[ordinal]
+    cdef unsigned int naps = 0, trims = pool.trims, epoch = contexts[ordinal].epoch
     cdef Block* blocks
-    cdef Slab* slabs
     cdef Block* block
+    cdef Slab* slabs
     cdef Slab* slab
-    wait_all(ordinal)
+    while pool.trimming and pool.trims == trims:        # another thread's gives it all back
+        nap(states[ordinal], &naps)
+    if pool.trimming or pool.trims != trims:
+        return 0
+    flush_recorded(ordinal)             # what rests in recordings is free after that
+    settle_freed(ordinal)
+    hold_captured_slabs(ordinal, 1)
     blocks = detach_free_blocks(ordinal)
     slabs = detach_free_slabs(pool)
+    hold_captured_slabs(ordinal, -1)
+    pool.trimming = True
+    try:
+        wait_all(ordinal)
+        verify(ordinal, epoch, b"cuMemFree")        # a reset frees it all by itself
+    except BaseException:
+        pool.trimming = False
+        if epoch == contexts[ordinal].epoch:
+            attach_blocks(blocks)
+            while slabs != NULL:
+                slab = slabs
+                slabs = slab.next
+                slab.next = pool.slabs
+                pool.slabs = slab
+        raise
     while blocks != NULL:
         block = blocks
         blocks = block.next
@@ -497,6 +566,17 @@ cdef int trim(int ordinal) except -1:
         pool.reserved -= SLAB
         free_now(ordinal, slab.address)
         free(slab)
+    pool.trimming = False
+    pool.trims += 1
+    return 0
+
+
+cdef int flush_recorded(int ordinal) except -1:
+    cdef StreamState* state = states[ordinal]
+    while state != NULL:
+        if not state.capturing:
+            flush(state)
+        state = state.next
     return 0
 
 
@@ -508,7 +588,7 @@ def _reset(int ordinal):
         slab = pools[ordinal].slabs
         pools[ordinal].slabs = slab.next
         free(slab)
-    pools[ordinal] = Pool(NULL, 0, 0, 0, 0, taken)
+    pools[ordinal] = Pool(NULL, NULL, pools[ordinal].trims, False, 0, 0, 0, 0, taken)
 
 
 def memory_stats(device=None):

@@ -9,12 +9,19 @@ cdef enum BlockState:
     LIVE
     FREE            # in a bin
     RESTING         # freed, and used by a recording that is not committed
+    UNSETTLED       # freed, and used by a stream that the home stream cannot be ordered after yet
 
 cdef enum BlockKind:
     DEVICE_MEMORY
     PINNED_MEMORY
     MANAGED_MEMORY
     FOREIGN_MEMORY      # somebody else's: ordered, never freed
+
+# What an operation does with a block.
+cdef enum Access:
+    READ
+    WRITE               # some of it, and perhaps reads
+    OVERWRITE           # all of it, and reads nothing
 
 # A block's place in one recording, see graph/hazards.
 cdef struct Hazard:
@@ -38,6 +45,9 @@ cdef struct Block:
     BlockState state
     bint shared             # its address was handed out: others may use it on streams of theirs
     unsigned long long taken    # epoch of the recording during which it was handed out
+    unsigned int generation     # how often it was allocated: tells one owner from the next
+    unsigned int poison         # number of the error that its contents were lost by; 0: none
+    Block* next_unsettled       # among those freed while another stream's use was not launched
     # Ordering: the stream that wrote last (or that the block was freed on), and those that have
     # read since. A reader waits for `home`; a writer waits for all of them and becomes `home`.
     StreamState* home
@@ -61,8 +71,13 @@ cdef struct StreamState:
     unsigned int streams    # Streams that it has served, one after the other
     bint pending            # operations are recorded for it and not launched
     bint grouping           # its operations are recorded with no order among them
-    bint committing         # a commit is under way
+    bint submitting         # a thread puts work on it, with the GIL released
+    int waiting             # threads that wait for their turn to do so
+    unsigned long submitter # the thread whose turn it is, or was last
+    unsigned long thread    # the only thread that may put work on it; 0: any
+    unsigned long long submissions  # turns so far
     bint capturing          # what is put on it becomes a graph
+    bint behind             # it is not ordered yet after the device's last undeclared kernel
     bint idle               # it was waited for, and nothing was put on it since
     bint handed_out         # others have its handle: it may never be idle
     unsigned long long recording_epoch
@@ -73,5 +88,6 @@ cdef struct StreamState:
     Block* resting          # freed since the last commit, the first one freed first
     Block* last_resting
     CUevent marker          # recorded anew for each wait of another stream
+    CUevent last_work       # of a wrapped stream: behind the last work that cyrt put on it
     Block* bins[NUM_BINS]
     StreamState* next       # of the same device

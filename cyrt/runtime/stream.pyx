@@ -2,16 +2,17 @@
 
 import threading
 
-from cpython.exc cimport PyErr_CheckSignals
+from cpython.exc cimport PyErr_CheckSignals, PyErr_SetInterrupt
 from libc.stdlib cimport calloc
 
 from cyrt.driver.cuda cimport *
-from cyrt.driver.table cimport MAX_DEVICES, cu, ensure_open
+from cyrt.driver.table cimport MAX_DEVICES, READY, check, cu, ensure_open, faulted, process
 from cyrt.runtime.device cimport (
     Device, contexts, context_of, current_ordinal, enter, enter_quietly, leave, leave_quietly,
     ordinal_of, verify,
 )
 from cyrt.runtime.device import reset_hooks
+from cyrt.runtime.submission cimport wait_for_submission
 
 cdef extern from *:
     """
@@ -38,6 +39,9 @@ cdef extern from *:
     void cyrt_nap(long nanoseconds) noexcept nogil
     void cyrt_yield() noexcept nogil
 
+cdef extern from "pythread.h":
+    unsigned long PyThread_get_thread_ident()
+
 cdef enum:
     MOST_BUSY = 32          # ended Streams whose work goes on; a further Stream waits for one
 
@@ -47,6 +51,8 @@ cdef double SLICE = 0.02        # seconds between looks for a signal
 _threads = threading.local()
 # Somebody else's streams by (ordinal, cuStreamGetId): ids are never used twice.
 _foreign = {}
+cdef StreamState* legacy[MAX_DEVICES]
+cdef size_t PER_THREAD = 2      # the handle that means another stream on each thread (cuda.h)
 
 
 cdef class ThreadStreams:
@@ -111,6 +117,7 @@ cdef StreamState* new_state(int ordinal, CUstream handle, int priority, bint own
     state.epoch = contexts[ordinal].epoch
     state.priority = priority
     state.owned = owned
+    state.behind = last_undeclared[ordinal] != NULL
     state.next = states[ordinal]
     states[ordinal] = state
     return state
@@ -130,7 +137,7 @@ cdef StreamState* take_state(int ordinal, int priority) except NULL:
         entered = enter(ordinal, epoch, b"cuStreamQuery")
         while state != NULL and busy < MOST_BUSY:
             if (state.owned and state.users == 0 and state.priority == priority
-                    and not state.pending and not state.committing):
+                    and not state.pending and not state.submitting):
                 if cu.cuStreamQuery(state.handle) == CUDA_SUCCESS:
                     leave_quietly(entered)
                     if state.encoder != NULL:
@@ -164,21 +171,63 @@ cdef StreamState* foreign_state(int ordinal, CUstream handle) except NULL:
         state.ended = False
         return state
     state = new_state(ordinal, handle, priority, False)
+    if <size_t>handle == PER_THREAD:
+        state.thread = PyThread_get_thread_ident()
     _foreign[ordinal, epoch, identity] = <size_t>state
     return state
+
+
+cdef StreamState* legacy_state(int ordinal) except NULL:
+    if legacy[ordinal] == NULL or legacy[ordinal].epoch != contexts[ordinal].epoch:
+        legacy[ordinal] = foreign_state(ordinal, NULL)
+    return legacy[ordinal]
 
 
 @reset_hooks.append
 def _reset(int ordinal):
     states[ordinal] = NULL      # the states of the dead context stay allocated, and refused
+    last_undeclared[ordinal] = NULL
 
 
-cdef CUresult mark(StreamState* state) noexcept:
-    """Record the marker behind what is on the stream now."""
+cdef CUresult record_event(CUevent* event, CUstream stream) noexcept:
     cdef CUresult result = CUDA_SUCCESS
-    if state.marker == NULL:
-        result = cu.cuEventCreate(&state.marker, CU_EVENT_DISABLE_TIMING)
-    return result if result != CUDA_SUCCESS else cu.cuEventRecord(state.marker, state.handle)
+    if event[0] == NULL:
+        result = cu.cuEventCreate(event, CU_EVENT_DISABLE_TIMING)
+    return result if result != CUDA_SUCCESS else cu.cuEventRecord(event[0], stream)
+
+
+cdef CUresult mark(StreamState* stream) noexcept:
+    return record_event(&stream.marker, stream.handle)
+
+
+cdef CUresult mark_work(StreamState* stream) noexcept:
+    return CUDA_SUCCESS if stream.owned else record_event(&stream.last_work, stream.handle)
+
+
+cdef bint is_done(StreamState* stream) noexcept:
+    cdef CUresult result
+    cdef int entered
+    if stream.idle:
+        return True
+    if stream.pending or stream.submitting or stream.capturing or not stream.owned:
+        return False
+    entered = enter_quietly(stream.ordinal, stream.epoch)
+    if entered < 0:
+        return False
+    result = cu.cuStreamQuery(stream.handle)
+    leave_quietly(entered)
+    return result == CUDA_SUCCESS
+
+
+cdef bint is_others_thread(const StreamState* stream) noexcept:
+    """Whether it is the per-thread default stream of another thread."""
+    return stream.thread != 0 and stream.thread != PyThread_get_thread_ident()
+
+
+cdef int flush_pending(StreamState* stream) except -1:
+    if stream.encoder != NULL:
+        return commit_stream(stream)
+    return wait_for_submission(stream)
 
 
 cdef int refuse_captured(StreamState* state) except -1:
@@ -191,27 +240,60 @@ cdef int refuse_captured(StreamState* state) except -1:
 cdef int order_after(StreamState* later, StreamState* earlier) except -1:
     if later == earlier:
         return 0
-    refuse_captured(earlier)
     if not earlier.ended and earlier.epoch == contexts[earlier.ordinal].epoch:
         flush(earlier)
     return order_launched(later, earlier)
 
 
-cdef int order_launched(StreamState* later, StreamState* earlier) except -1:
+cdef CUevent end_of(StreamState* stream, CUresult* result) noexcept:
+    """An event behind what was launched on the stream; NULL: nothing was."""
+    cdef int entered
+    if is_others_thread(stream):
+        return stream.last_work
+    # A captured stream got its marker when the capture began, and no work since.
+    if not stream.ended and not stream.capturing:
+        entered = enter_quietly(stream.ordinal, stream.epoch)
+        if entered < 0:
+            result[0] = CUDA_ERROR_UNKNOWN
+            return NULL
+        result[0] = mark(stream)
+        leave_quietly(entered)
+    return stream.marker
+
+
+cdef CUresult link(StreamState* later, StreamState* earlier) noexcept:
+    cdef CUresult result = CUDA_SUCCESS
+    cdef CUevent event
     cdef int entered
     if later == earlier or earlier.epoch != contexts[earlier.ordinal].epoch:
-        return 0        # work of a context that was reset is over
-    refuse_captured(earlier)
+        return CUDA_SUCCESS     # work of a context that was reset is over
+    event = end_of(earlier, &result)
+    if result != CUDA_SUCCESS or event == NULL:
+        return result
+    if is_others_thread(later):
+        return CUDA_ERROR_NOT_PERMITTED
+    later.idle = False
+    entered = enter_quietly(later.ordinal, later.epoch)
+    if entered < 0:
+        return CUDA_ERROR_UNKNOWN
+    result = cu.cuStreamWaitEvent(later.handle, event, 0)
+    leave_quietly(entered)
+    return result
+
+
+cdef int order_launched(StreamState* later, StreamState* earlier) except -1:
+    cdef CUresult result
+    if later == earlier or earlier.epoch != contexts[earlier.ordinal].epoch:
+        return 0
     refuse_captured(later)
-    if not earlier.ended:
-        entered = enter(earlier.ordinal, earlier.epoch, b"cuEventRecord")
-        leave(earlier.ordinal, entered, mark(earlier), b"cuEventRecord")
-    if earlier.marker != NULL:
-        later.idle = False
-        entered = enter(later.ordinal, later.epoch, b"cuStreamWaitEvent")
-        leave(later.ordinal, entered, cu.cuStreamWaitEvent(later.handle, earlier.marker, 0),
-              b"cuStreamWaitEvent")
-    return 0
+    verify(earlier.ordinal, earlier.epoch, b"cuEventRecord")
+    verify(later.ordinal, later.epoch, b"cuStreamWaitEvent")
+    result = link(later, earlier)
+    if result == CUDA_ERROR_NOT_PERMITTED and is_others_thread(later):
+        raise RuntimeError("the per-thread default stream of another thread cannot be made to "
+                           "wait: use the memory on that thread, or on a stream with a handle of "
+                           "its own")
+    return check(result, b"cuStreamWaitEvent", later.ordinal)
 
 
 cdef int wait(int ordinal, unsigned int epoch, Query query, void* handle,
@@ -252,15 +334,29 @@ cdef CUresult query_stream(void* handle) noexcept nogil:
     return result
 
 
+cdef CUresult query_event(void* handle) noexcept nogil:
+    return cu.cuEventQuery(<CUevent>handle)
+
+
+cdef int wait_event(StreamState* state, CUevent event) except -1:
+    if event == NULL:
+        return 0
+    return wait(state.ordinal, state.epoch, query_event, event, b"cuEventSynchronize")
+
+
 cdef int wait_state(StreamState* state) except -1:
+    cdef unsigned long long submissions
     refuse_captured(state)
     flush(state)
-    state.idle = not state.handed_out       # what another thread puts on it meanwhile unsets it
-    try:
+    submissions = state.submissions
+    if is_others_thread(state):
+        wait_event(state, state.last_work)
+    else:
         wait(state.ordinal, state.epoch, query_stream, state.handle, b"cuStreamSynchronize")
-    except BaseException:
-        state.idle = False
-        raise
+        # Another thread may have put work on it meanwhile, or may be about to.
+        if submissions == state.submissions and not (
+                state.pending or state.submitting or state.handed_out):
+            state.idle = True
     if state.encoder != NULL:
         look_back(state)
     return 0
@@ -322,6 +418,23 @@ cdef Stream stream_of(stream, int ordinal):
     if isinstance(stream, Stream):
         return <Stream>stream
     return Stream.wrap(stream)
+
+
+cdef void flush_quietly(StreamState* state) noexcept:
+    """Where nobody can catch what it raises. What is not launched stays recorded."""
+    if process != READY or faulted[state.ordinal] or state.epoch != contexts[state.ordinal].epoch:
+        return              # whoever uses the device next is told
+    try:
+        flush(state)
+    except KeyboardInterrupt:
+        PyErr_SetInterrupt()        # whoever runs next is interrupted instead
+    except BaseException as error:
+        tell_unraisable(error)
+
+
+cdef void tell_unraisable(error) noexcept:
+    """To ``sys.unraisablehook``: so ends what a function that cannot raise raises."""
+    raise error
 
 
 cdef class Stream:
@@ -396,10 +509,7 @@ cdef class Stream:
         cdef StreamState* state = self.state
         cdef int entered
         if state != NULL and state.users == 1 and not state.owned and <size_t>state.handle > 2:
-            try:
-                flush(state)
-            except BaseException:
-                pass        # the device failed: whoever uses it next is told
+            flush_quietly(state)
             entered = enter_quietly(state.ordinal, state.epoch)
             if entered >= 0:
                 mark(state)
@@ -409,10 +519,7 @@ cdef class Stream:
     def __dealloc__(self):
         if self.state != NULL:
             self.state.users -= 1
-            try:
-                flush(self.state)
-            except BaseException:
-                pass        # the device failed: whoever uses it next is told
+            flush_quietly(self.state)
 
     cdef StreamState* live(self) except NULL:
         if self.state == NULL:
@@ -422,8 +529,9 @@ cdef class Stream:
     @property
     def handle(self):
         """The ``CUstream``, as an int."""
-        flush(self.live())
-        self.state.handed_out = True
+        self.live().handed_out = True
+        self.state.idle = False
+        flush(self.state)
         return <size_t>self.state.handle
 
     @property
@@ -481,6 +589,7 @@ cdef class Stream:
 
     def _hold_back(self, Stream later):
         verify(self.live().ordinal, self.state.epoch, b"cuEventRecord")
+        refuse_captured(self.state)
         order_after(later.live(), self.state)
 
     def __enter__(self):
@@ -529,7 +638,10 @@ def stream(stream=None):
 
 
 def synchronize():
-    """Wait for all streams of cyrt's on the current device; Ctrl-C ends the wait.
+    """Wait for all that cyrt put on any stream of the current device; Ctrl-C ends the wait.
+
+    What every thread recorded or launched before the call has ended when it returns. On somebody
+    else's stream cyrt's own work is waited for, not its owner's.
 
     Raises
     ------
@@ -539,13 +651,22 @@ def synchronize():
     wait_all(current_ordinal())
 
 
+cdef int wait_work(StreamState* state) except -1:
+    """Wait for all that cyrt put on the stream."""
+    if state.capturing:         # what it is captured into has not run; what came before has a mark
+        return wait_event(state, state.marker)
+    if state.owned:
+        return 0 if state.idle else wait_state(state)
+    flush(state)                # somebody else's stream: its owner's work is not waited for
+    return wait_event(state, state.last_work)
+
+
 cdef int wait_all(int ordinal) except -1:
     cdef StreamState* state
     context_of(ordinal)
     state = states[ordinal]
     while state != NULL:
-        if state.owned and not state.idle:
-            wait_state(state)
+        wait_work(state)
         state = state.next
     if on_idle != NULL:
         on_idle(ordinal)
@@ -553,35 +674,54 @@ cdef int wait_all(int ordinal) except -1:
 
 
 def drain(double seconds):
-    """Launch what is recorded and wait until nothing is in flight, `seconds` at most; True where
-    that was so."""
+    """Launch what is recorded and wait until nothing is in flight, `seconds` at most.
+
+    Returns
+    -------
+    tuple
+        Whether nothing is in flight, and the errors that nobody was told of yet.
+    """
     cdef double end = cyrt_now() + seconds
     cdef StreamState* state
-    cdef int entered
-    cdef CUresult result
+    cdef list errors = []
     cdef bint idle = True
     for ordinal in range(MAX_DEVICES):
-        state = states[ordinal]
-        while state != NULL:
-            try:
-                flush(state)
-            except Exception:
-                idle = False
-            state = state.next
+        if states[ordinal] != NULL and not faulted[ordinal]:
+            state = states[ordinal]
+            while state != NULL:
+                try:
+                    flush(state)
+                except Exception as error:
+                    errors.append(error)
+                state = state.next
     for ordinal in range(MAX_DEVICES):
         state = states[ordinal]
-        while state != NULL:
-            if state.owned:
-                entered = enter_quietly(ordinal, state.epoch)
-                if entered >= 0:
-                    result = CUDA_ERROR_NOT_READY
-                    with nogil:
-                        while True:
-                            result = query_stream(state.handle)
-                            if result != CUDA_ERROR_NOT_READY or cyrt_now() >= end:
-                                break
-                            cyrt_nap(100_000)
-                    leave_quietly(entered)
-                    idle = idle and result != CUDA_ERROR_NOT_READY
+        while state != NULL and not faulted[ordinal]:
+            try:
+                idle = end_by(state, end) and idle
+            except Exception as error:
+                errors.append(error)
             state = state.next
-    return idle
+    return idle, errors
+
+
+cdef bint end_by(StreamState* state, double end) except -1:
+    """Whether cyrt's work on the stream has ended before a time."""
+    cdef CUresult result = CUDA_ERROR_NOT_READY
+    cdef int entered
+    if not state.owned or state.capturing:
+        return True
+    entered = enter_quietly(state.ordinal, state.epoch)
+    if entered < 0:
+        return True
+    with nogil:
+        while True:
+            result = query_stream(state.handle)
+            if result != CUDA_ERROR_NOT_READY or cyrt_now() >= end:
+                break
+            cyrt_nap(100_000)
+    if result == CUDA_ERROR_NOT_READY:
+        leave_quietly(entered)
+        return False
+    leave(state.ordinal, entered, result, b"cuStreamSynchronize")
+    return True

@@ -6,8 +6,9 @@
 #   behind work that may never end.
 
 from cyrt.driver.cuda cimport CUdeviceptr
-from cyrt.runtime.state cimport StreamState
+from cyrt.runtime.state cimport Access, Block, StreamState
 
-cdef int to_device(StreamState* stream, CUdeviceptr target, const char* source,
-                   size_t nbytes) except -1
-cdef int to_host(StreamState* stream, char* target, CUdeviceptr source, size_t nbytes) except -1
+cdef int to_device(StreamState* stream, Block* block, Access access, CUdeviceptr target,
+                   const char* source, size_t nbytes) except -1
+cdef int to_host(StreamState* stream, Block* block, char* target, CUdeviceptr source,
+                 size_t nbytes) except -1

@@ -6,10 +6,13 @@ from posix.unistd cimport usleep
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, cu
-from cyrt.runtime.device cimport contexts, enter, leave, leave_quietly, verify
+from cyrt.runtime.device cimport (
+    contexts, enter, enter_quietly, leave, leave_quietly, verify,
+)
 from cyrt.runtime.device import reset_hooks
+from cyrt.runtime.order cimport begin_direct, end_direct
 from cyrt.runtime.pool cimport out_of_memory
-from cyrt.runtime.state cimport StreamState
+from cyrt.runtime.state cimport READ, WRITE, Access, Block, StreamState
 from cyrt.runtime.stream cimport wait
 
 cdef enum:
@@ -98,10 +101,12 @@ cdef int take_chunk(StreamState* stream, Staging* staging) except -1:
     return index
 
 
-cdef int mark_chunk(StreamState* stream, Staging* staging, int index, int entered,
-                    CUresult result, const char* call) except -1:
+cdef int end_chunk(StreamState* stream, Staging* staging, int index, int entered,
+                   CUresult result, const char* call) except -1:
+    """Ends the turn in which a chunk's copy was put on the stream."""
     if result == CUDA_SUCCESS:
         result = cu.cuEventRecord(staging.passed[index], stream.handle)
+    end_direct(stream)
     return leave(stream.ordinal, entered, result, call)
 
 
@@ -122,25 +127,28 @@ cdef bint is_page_locked(const void* address) noexcept nogil:
                                     <CUdeviceptr>address) == CUDA_SUCCESS
 
 
-cdef int to_device(StreamState* stream, CUdeviceptr target, const char* source,
-                   size_t nbytes) except -1:
+cdef int to_device(StreamState* stream, Block* block, Access access, CUdeviceptr target,
+                   const char* source, size_t nbytes) except -1:
     cdef Staging* staging
     cdef int entered
     cdef CUresult result
     if nbytes <= INLINE and not is_page_locked(source):
-        entered = enter(stream.ordinal, stream.epoch, b"cuMemcpyHtoDAsync")
+        begin_direct(stream, block, access, NULL, READ)
+        entered = enter_quietly(stream.ordinal, stream.epoch)
         with nogil:
             result = cu.cuMemcpyHtoDAsync(target, source, nbytes, stream.handle)
+        end_direct(stream)
         return leave(stream.ordinal, entered, result, b"cuMemcpyHtoDAsync")
     staging = take_staging(stream)
     try:
-        return send(stream, staging, target, source, nbytes)
+        return send(stream, block, access, staging, target, source, nbytes)
     finally:
         give_back(stream, staging)
 
 
-cdef int send(StreamState* stream, Staging* staging, CUdeviceptr target, const char* source,
-              size_t nbytes) except -1:
+cdef int send(StreamState* stream, Block* block, Access access, Staging* staging,
+              CUdeviceptr target, const char* source, size_t nbytes) except -1:
+    """Each chunk is a turn of its own: other threads may use the memory in between, in order."""
     cdef size_t done = 0, part
     cdef int index, entered
     cdef CUresult result
@@ -150,24 +158,26 @@ cdef int send(StreamState* stream, Staging* staging, CUdeviceptr target, const c
         part = min(<size_t>CHUNK, nbytes - done)
         chunk = staging.chunk[index]
         touch(stream, chunk, source + done, part)
-        entered = enter(stream.ordinal, stream.epoch, b"cuMemcpyHtoDAsync")
+        begin_direct(stream, block, access if done == 0 else WRITE, NULL, READ)
+        entered = enter_quietly(stream.ordinal, stream.epoch)
         with nogil:
             result = cu.cuMemcpyHtoDAsync(target + done, chunk, part, stream.handle)
-        mark_chunk(stream, staging, index, entered, result, b"cuMemcpyHtoDAsync")
+        end_chunk(stream, staging, index, entered, result, b"cuMemcpyHtoDAsync")
         done += part
     return 0
 
 
-cdef int to_host(StreamState* stream, char* target, CUdeviceptr source, size_t nbytes) except -1:
+cdef int to_host(StreamState* stream, Block* block, char* target, CUdeviceptr source,
+                 size_t nbytes) except -1:
     cdef Staging* staging = take_staging(stream)
     try:
-        return receive(stream, staging, target, source, nbytes)
+        return receive(stream, block, staging, target, source, nbytes)
     finally:
         give_back(stream, staging)
 
 
-cdef int receive(StreamState* stream, Staging* staging, char* target, CUdeviceptr source,
-                 size_t nbytes) except -1:
+cdef int receive(StreamState* stream, Block* block, Staging* staging, char* target,
+                 CUdeviceptr source, size_t nbytes) except -1:
     """Chunk i + 1 crosses the bus while chunk i is copied out of pinned memory."""
     cdef size_t asked = 0, done = 0, part
     cdef int[CHUNKS] pending
@@ -179,11 +189,12 @@ cdef int receive(StreamState* stream, Staging* staging, char* target, CUdevicept
         while asked < nbytes and count < 2:
             index = take_chunk(stream, staging)
             part = min(<size_t>CHUNK, nbytes - asked)
-            entered = enter(stream.ordinal, stream.epoch, b"cuMemcpyDtoHAsync")
             chunk = staging.chunk[index]
+            begin_direct(stream, block, READ, NULL, READ)
+            entered = enter_quietly(stream.ordinal, stream.epoch)
             with nogil:
                 result = cu.cuMemcpyDtoHAsync(chunk, source + asked, part, stream.handle)
-            mark_chunk(stream, staging, index, entered, result, b"cuMemcpyDtoHAsync")
+            end_chunk(stream, staging, index, entered, result, b"cuMemcpyDtoHAsync")
             pending[(first + count) % CHUNKS] = index
             count += 1
             asked += part

@@ -205,15 +205,13 @@ def test_instantiation_without_memory(kernel, encoder, replaced, held, launches)
     replaced("cuGraphCreate", [c_void_p, c_int], create)
     replaced("cuGraphDestroy", [c_void_p], destroy)
     replaced(*INSTANTIATE, once(OUT_OF_MEMORY))
-    before, expected = held(), x.array
+    before = held()
     evictions = encoder.stats()["evictions"]
-    with pytest.raises(cyrt.OutOfMemoryError, match="cuGraphInstantiate"):
-        batch()
+    batch()                     # one by one: nothing is lost
     assert (encoder.num_ops, living) == (0, set())
     # A cache that earlier tests filled has made room.
     evicted = encoder.stats()["evictions"] > evictions
     assert held() < before if evicted else held() == before
-    x.array = expected
     x.check()
     for _ in range(3):
         batch()
@@ -230,11 +228,8 @@ def test_a_launch_that_fails(kernel, encoder, replaced):
     for _ in range(3):
         batch(x)
     batch(z)
-    expected = x.array
     replaced(*LAUNCH, once(NOT_SUPPORTED))
-    with pytest.raises(cyrt.CudaError, match="cuGraphLaunch failed: CUDA_ERROR_NOT_SUPPORTED"):
-        batch(x)
-    x.array = expected
+    batch(x)                    # one by one: nothing is lost
     found = changes(encoder, lambda: batch(x))
     assert (found["hits"], found["launches"], found["instantiations"]) == (1, 1, 0)
     for vector in (x, y, z):
@@ -267,11 +262,10 @@ def test_a_mark_that_cannot_be_made(kernel, replaced):
         x, y = Vector(1), Vector(2)
         cyrt.commit()
         replaced("cuEventCreate", [c_void_p, c_int], once(OUT_OF_MEMORY))
-        expected = x.array
         x.set(kernel, y, 2)
         with pytest.raises(cyrt.OutOfMemoryError, match="cuEventCreate"):
             encoder.commit()
-        x.array = expected
+        assert encoder.num_ops == 1         # the next commit launches it
         x.set(kernel, y, 2)
         x.check()
 

@@ -115,13 +115,14 @@ def test_opaque_memory_is_ordered_against_everything(touch, encoder):
         """, "hidden")
     pair = np.array([a.ptr, b.ptr], np.uint64)
     encoder.commit()
-    touch[1, 1](c, c)                   # 0
-    touch[1, 1](d, d)                   # 1
-    hidden[1, 1](pair, d)               # 2: after everything
-    touch[1, 1](c, c)                   # 3
-    touch[1, 1](d, d)                   # 4
-    hidden[1, 1](pair, d)               # 5: after everything since 2
-    touch[1, 1](c, d)                   # 6
+    with cyrt.batch():                      # addresses were handed out: else each commits
+        touch[1, 1](c, c)                   # 0
+        touch[1, 1](d, d)                   # 1
+        hidden[1, 1](pair, d)               # 2: after everything
+        touch[1, 1](c, c)                   # 3
+        touch[1, 1](d, d)                   # 4
+        hidden[1, 1](pair, d)               # 5: after everything since 2
+        touch[1, 1](c, d)                   # 6
     assert edges(encoder) == {(0, 2), (1, 2), (2, 3), (2, 4), (3, 5), (4, 5), (5, 6)}
 
 

@@ -1,0 +1,59 @@
+# What a recorder keeps between two commits, and how a commit launches it.
+#
+# INVARIANTS
+# - A commit is entered once and finished. First, with the recording still attached, it lets other
+#   streams' work be launched that comes before, waits for room, and finds the plan: signals,
+#   finalizers and other threads run there, and it begins again where they changed anything. Then, in
+#   the stream's turn, it swaps the recording for an empty one and launches it: no Python code runs
+#   until the turn has ended.
+# - So a recording is launched exactly once, by whoever comes first. A commit returns when what was
+#   recorded before it was called has been launched, by this thread or by another.
+# - A refused operation loses nothing but what depends on it: see graph/loss.
+# - A bounded number of launched batches is in flight; waiting for the oldest releases the GIL.
+# - The per-thread default stream's recording is launched by its thread.
+
+from cyrt.driver.cuda cimport CUevent
+from cyrt.graph.boundary cimport Boundary
+from cyrt.graph.plan cimport Plan, PlanStats
+from cyrt.graph.ranges cimport Ranges
+from cyrt.graph.recording cimport Recording
+from cyrt.runtime.state cimport StreamState
+from cyrt.runtime.stream cimport Stream
+
+cdef enum:
+    IN_FLIGHT = 64          # batches launched and not ended, at most
+
+cdef class Recorder:
+    cdef Stream stream_             # of an encoder that the user made
+    cdef StreamState* state
+    cdef Recording recording        # since the last commit
+    cdef Recording launching        # the batch whose turn it is; else empty
+    cdef unsigned long flusher      # the thread that launches first what a commit waits for
+    cdef PlanStats stats_
+    cdef unsigned long long operations, commits
+    cdef Boundary boundary
+    cdef size_t max_bytes, bytes
+    cdef bint graphs, blocking
+    cdef bint direct                # every kernel is launched on the stream at once
+    cdef int deferred               # depth of `batch()`: others' memory does not commit
+    cdef bint closed
+    cdef unsigned long thread
+    cdef CUevent[IN_FLIGHT] marks   # behind each of the last batches
+    cdef unsigned long long batches, ended  # launched; seen to have ended
+    cdef list launched              # the Plan of each batch in flight, or its operations' names
+    cdef str where                  # with CYRT_LAUNCH_BLOCKING: who recorded the last operation
+    cdef list foreign               # Buffers that the recording uses and others may use, too;
+                                    # None among them: any memory that was handed out
+    cdef Ranges ranges              # their memory, by address
+    cdef bint joined                # the next operation comes after all others
+    cdef list kept                  # objects that live until the batch has run
+    cdef list handlers              # to call when the batch has run
+    cdef object in_flight           # deque of (batch, objects)
+    cdef Plan plan
+    cdef object __weakref__
+
+cdef unsigned long long new_epoch() noexcept
+# Launches what was recorded before the call.
+cdef int commit(Recorder self) except -1
+# Sees which batches have ended, and drops what was kept for them.
+cdef int look_back(Recorder self) except -1

@@ -1,0 +1,6 @@
+from typing import Any
+
+encoders: dict[int, Any]
+nvtx: Any
+
+class Recorder: ...

@@ -1,0 +1,342 @@
+"""What a recorder keeps between two commits, and its launch."""
+
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+cdef extern from "pythread.h":
+    unsigned long PyThread_get_thread_ident()
+
+from cyrt.driver import table as _table
+from cyrt.driver.cuda cimport *
+from cyrt.driver.table cimport READY, check, cu, is_sticky, process
+from cyrt.graph cimport chain, completion, direct, loss, plan as plans, recording as recordings
+from cyrt.graph.executable cimport Outcome
+from cyrt.graph.recording cimport Recording
+from cyrt.runtime cimport poison as poisons
+from cyrt.runtime.device cimport contexts, enter, enter_quietly, leave, leave_quietly, verify
+from cyrt.runtime.memory cimport Memory
+from cyrt.runtime.order cimport order_outside
+from cyrt.runtime cimport pool as pools, stream as streams
+from cyrt.runtime.pool cimport return_rested, settle_freed
+from cyrt.runtime.state cimport Block, StreamState
+from cyrt.runtime.stream cimport (
+    flush, legacy_state, link, mark_work, wait, wait_state,
+)
+from cyrt.runtime.submission cimport (
+    end_submission, nap, try_submission, wait_for_submission, wait_for_turn,
+)
+
+cdef unsigned long long last_epoch = 0
+
+# Encoders of streams by the state's address: as long-lived as the states, but for those that the
+# user made, which are references only.
+encoders = {}
+nvtx = None                     # the package, with CYRT_NVTX=1
+
+
+cdef unsigned long long new_epoch() noexcept:
+    global last_epoch
+    last_epoch += 1
+    return last_epoch
+
+
+cdef class Recorder:
+    def __dealloc__(self):
+        if self.state != NULL and self.state.encoder == <void*>self:
+            self.state.encoder = NULL       # the interpreter goes down: the state stays
+            self.state.pending = False
+        recordings.destroy(&self.recording)
+        recordings.destroy(&self.launching)
+        free(self.ranges.items)
+
+
+def _suspects(int ordinal):
+    """The operations of a device's batches that were launched and not seen to end."""
+    cdef Recorder encoder
+    cdef dict counts = {}
+    for each in encoders.values():
+        encoder = each if isinstance(each, Recorder) else each()
+        if encoder is None or encoder.state.ordinal != ordinal \
+                or encoder.state.epoch != contexts[ordinal].epoch:
+            continue
+        if encoder.where:
+            return f"The operation was recorded at {encoder.where}."
+        for batch in range(encoder.ended, encoder.batches):
+            launched = encoder.launched[batch % IN_FLIGHT]
+            for name in getattr(launched, "names", launched) or ():
+                counts[name] = counts.get(name, 0) + 1
+    if not counts:
+        return ""
+    operations = ", ".join(f"{name} x {n}" if n > 1 else name for name, n in counts.items())
+    return (f"Operations in flight: {operations}. CYRT_LAUNCH_BLOCKING=1 names the one that "
+            "failed.")
+
+
+cdef CUresult query_event(void* handle) noexcept nogil:
+    return cu.cuEventQuery(<CUevent>handle)
+
+
+cdef int make_room(Recorder self) except -1:
+    """Wait until fewer than IN_FLIGHT batches have not ended."""
+    cdef int slot = self.batches % IN_FLIGHT
+    cdef int entered
+    cdef CUresult result
+    if self.marks[slot] == NULL:
+        entered = enter(self.state.ordinal, self.state.epoch, b"cuEventCreate")
+        result = cu.cuEventCreate(&self.marks[slot], CU_EVENT_DISABLE_TIMING)
+        return leave(self.state.ordinal, entered, result, b"cuEventCreate")
+    if self.ended + IN_FLIGHT > self.batches:       # seen to have ended already
+        return 0
+    return wait(self.state.ordinal, self.state.epoch, query_event, self.marks[slot],
+                b"cuEventQuery")
+
+
+cdef int look_back(Recorder self) except -1:
+    """See which batches have ended, and drop what was kept for them."""
+    if self.batches - self.ended > IN_FLIGHT:
+        self.ended = self.batches - IN_FLIGHT
+    while self.ended < self.batches and cu.cuEventQuery(
+            self.marks[<int>(self.ended % IN_FLIGHT)]) == CUDA_SUCCESS:
+        self.ended += 1
+    while self.in_flight and self.in_flight[0][0] < self.ended:
+        self.in_flight.popleft()
+    return 0
+
+
+cdef int flush_homes(Recorder self) except -1:
+    """Before the turn begins: two that are under way never wait for each other."""
+    cdef unsigned long outer = self.flusher
+    self.flusher = PyThread_get_thread_ident()      # homes may lead back here
+    try:
+        for home in {<size_t>home_of(self, buffer) for buffer in self.foreign}:
+            if <size_t>home != <size_t>self.state:
+                flush(<StreamState*><size_t>home)
+    finally:
+        self.flusher = outer
+    return 0
+
+
+cdef StreamState* home_of(Recorder self, object buffer) noexcept:
+    """The stream whose work on the memory comes first: the one that its producer named, the legacy
+    one for what was handed out."""
+    cdef Memory memory
+    cdef Block* block
+    if buffer is not None:
+        memory = <Memory>buffer
+        block = memory.block if memory.base is None else memory.base.block
+        if block != NULL and not block.shared:
+            return block.home
+    return legacy_state(self.state.ordinal)
+
+
+cdef bint has_work(Recorder self) noexcept:
+    return self.recording.num_nodes or self.kept is not None or self.handlers is not None
+
+
+cdef int commit(Recorder self) except -1:
+    cdef StreamState* state = self.state
+    cdef unsigned long long wanted = state.recording_epoch
+    cdef unsigned int naps = 0
+    if state.capturing:
+        return 0                # what is kept, and the handlers, are the next batch's
+    if state.thread != 0 and state.thread != PyThread_get_thread_ident():
+        while state.recording_epoch == wanted and self.recording.num_nodes:
+            nap(state, &naps)
+        return 0
+    while state.recording_epoch == wanted and has_work(self):
+        commit_once(self, wanted)
+    if state.submitting:        # another thread launches it, or something later
+        wait_for_submission(state)
+    return 0
+
+
+cdef int abandon(Recorder self) except -1:
+    """Drop the recording; its handlers are called, as after a batch that failed."""
+    cdef StreamState* state = self.state
+    cdef Recording dropped = self.recording
+    cdef list foreign = self.foreign, kept = self.kept, handlers = self.handlers
+    cdef unsigned long long epoch = state.recording_epoch
+    memset(&self.recording, 0, sizeof(Recording))
+    recordings.clear(&self.recording)
+    if dropped.group >= 0:
+        self.recording.group = 0
+    self.foreign = self.kept = self.handlers = None
+    state.recording_epoch = new_epoch()
+    state.pending = False
+    self.bytes = 0
+    self.ranges.count = 0
+    return_rested(state, epoch)
+    recordings.destroy(&dropped)
+    if handlers is not None:
+        completion.call_after(state, handlers)
+    return 0
+
+
+cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
+    """One attempt, which ends where signals, finalizers or other threads changed anything."""
+    cdef StreamState* state = self.state
+    cdef Plan plan = None
+    cdef list names = None
+    cdef int nodes
+    try:
+        verify(state.ordinal, state.epoch, b"cuGraphLaunch")
+    except BaseException:
+        if process == READY:        # the device failed, or was reset: it can never be launched
+            abandon(self)
+        raise
+    if self.foreign is not None and self.flusher != PyThread_get_thread_ident():
+        flush_homes(self)
+    make_room(self)
+    if state.recording_epoch != wanted:
+        return 0
+    nodes = self.recording.num_nodes
+    if nvtx is not None:
+        nvtx.push_range(f"cyrt: {nodes} operations", domain="cyrt")
+    try:
+        if nodes and self.graphs:
+            plan = plans.find(state, &self.recording, &self.stats_)
+        elif nodes:
+            names = plans.node_names(&self.recording)
+        # Finalizers may have run: the collector can, wherever an object is made.
+        if state.recording_epoch == wanted and self.recording.num_nodes == nodes:
+            if try_submission(state):
+                return launch_batch(self, plan, names)
+            wait_for_turn(state)
+    finally:
+        if plan is not None:
+            plan.busy = False
+        if nvtx is not None:
+            nvtx.pop_range(domain="cyrt")
+    return 0
+
+
+cdef int launch_batch(Recorder self, Plan plan, list names) except -1:
+    cdef StreamState* state = self.state
+    cdef Recording finished
+    cdef Outcome outcome
+    cdef unsigned long long batch = self.batches
+    cdef unsigned int error
+    cdef list foreign = self.foreign, kept = self.kept, handlers = self.handlers
+    cdef object expired = self.launched[<int>(batch % IN_FLIGHT)]
+    # The stream's turn: what is taken here is dropped after it.
+    self.launched[<int>(batch % IN_FLIGHT)] = plan if plan is not None else names
+    self.foreign = self.kept = self.handlers = None
+    error = launch(self, plan, foreign, &outcome)
+    finished = self.launching
+    memset(&self.launching, 0, sizeof(Recording))
+    recordings.clear(&self.launching)
+    end_submission(state)
+
+    if kept is not None or foreign is not None:
+        self.in_flight.append((batch, kept, foreign))
+    recordings.clear(&finished)
+    if self.launching.nodes == NULL:        # no other commit has begun meanwhile
+        self.launching = finished
+    else:
+        recordings.destroy(&finished)
+    if plan is not None:
+        if plan.chains is not None and plan.launches:
+            chain.keep_owners(plan.chains, plan.owners)
+            plan.chains = None
+        self.plan = plan
+        plan.busy = False
+        plans.evict(&self.stats_)
+    if handlers is not None:
+        completion.call_after(state, handlers)
+    if error:
+        exception = poisons.error_of(error)
+        loss.reclaim()
+        raise exception
+    if outcome.result != CUDA_SUCCESS:
+        verify(state.ordinal, state.epoch, outcome.call)
+        check(outcome.result, outcome.call, state.ordinal)
+    look_back(self)
+    if self.blocking:
+        wait_state(state)
+    return 0
+
+
+cdef unsigned int launch(Recorder self, Plan plan, list foreign, Outcome* outcome) noexcept:
+    """Inside the turn. Returns the number of the first operation's error that was refused."""
+    cdef StreamState* state = self.state
+    cdef Recording* recording = &self.launching
+    cdef unsigned long long epoch = state.recording_epoch
+    cdef void* where = <void*>self.where
+    cdef CUevent mark = self.marks[<int>(self.batches % IN_FLIGHT)]
+    cdef unsigned int error = 0
+    cdef int entered = -1
+    self.launching, self.recording = self.recording, self.launching
+    if recording.group >= 0:
+        self.recording.group = 0
+    state.recording_epoch = new_epoch()
+    state.pending = False
+    self.bytes = 0
+    self.ranges.count = 0
+    outcome.result, outcome.call, outcome.launched = CUDA_SUCCESS, b"cuStreamWaitEvent", 0
+    if not state.owned:
+        entered = enter_quietly(state.ordinal, state.epoch)
+    if foreign is not None:
+        outcome.result = order_foreign(self, foreign, True)
+    if outcome.result != CUDA_SUCCESS:
+        error = loss.lose_all(recording, outcome.result, outcome.call, where)
+    elif recording.num_nodes:
+        if plan is not None:
+            plans.launch_plan(plan, recording, &self.stats_, outcome)
+        if plan is None or (outcome.result != CUDA_SUCCESS and not is_sticky(outcome.result)):
+            error = direct.launch_nodes(state, recording, outcome.launched, where, outcome)
+    if outcome.result == CUDA_SUCCESS:
+        outcome.call = b"cuEventRecord"
+        with nogil:         # it blocks where the driver's queue is full
+            outcome.result = cu.cuEventRecord(mark, state.handle)
+    if outcome.result == CUDA_SUCCESS and foreign is not None:
+        outcome.result = order_foreign(self, foreign, False)
+    mark_work(state)
+    leave_quietly(entered)
+    self.batches += 1
+    self.commits += 1
+    return_rested(state, epoch)
+    settle_freed(state.ordinal)
+    return error
+
+
+cdef CUresult order_foreign(Recorder self, list foreign, bint before) noexcept:
+    """The stream comes after those that use the memory too; or they come after it."""
+    cdef StreamState* state = self.state
+    cdef StreamState* home
+    cdef StreamState* last = NULL
+    cdef StreamState* legacy = legacy_state(state.ordinal)
+    cdef CUresult result = CUDA_SUCCESS
+    if before:
+        result = order_outside(state)
+    for buffer in foreign:
+        home = home_of(self, buffer)
+        if result == CUDA_SUCCESS and home != last and (before or not home.owned):
+            result = link(state, home) if before else link(home, state)
+        last = home
+    if result == CUDA_SUCCESS and not before and last != legacy:
+        result = link(legacy, state)
+    return result
+
+
+cdef int commit_state(StreamState* state) except -1:
+    return commit(<Recorder>state.encoder)
+
+
+cdef int look_back_state(StreamState* state) except -1:
+    return look_back(<Recorder>state.encoder)
+
+
+cdef void forget_block(const Block* block) noexcept:
+    """A block is destroyed whose memory is no part of the pool."""
+    cdef Recorder encoder
+    for each in encoders.values():
+        encoder = each if isinstance(each, Recorder) else each()
+        if encoder is not None:
+            recordings.forget_block(&encoder.recording, block)
+            recordings.forget_block(&encoder.launching, block)
+
+
+streams.commit_stream = commit_state
+streams.look_back = look_back_state
+pools.forget_block = forget_block
+_table.suspects = _suspects

@@ -1,0 +1,286 @@
+# C-level functions only: see order.pxd.
+"""Order among streams on blocks of memory."""
+
+from libc.stdlib cimport free, malloc, realloc
+
+cdef extern from "pythread.h":
+    unsigned long PyThread_get_thread_ident()
+
+from cyrt.driver.cuda cimport *
+from cyrt.driver.table cimport MAX_DEVICES, check
+from cyrt.runtime.device cimport contexts, verify
+from cyrt.runtime.poison cimport heal, refuse_poisoned
+from cyrt.runtime.state cimport FOREIGN_MEMORY, OVERWRITE, READ, Access, Block, StreamState
+from cyrt.runtime.stream cimport (
+    flush, is_done, last_undeclared, legacy_state, link, mark_work, order_launched, refuse_captured, states,
+)
+from cyrt.runtime.submission cimport (
+    end_submission, nap, try_submission, wait_for_submission, wait_for_turn,
+)
+
+cdef enum:
+    PATIENCE = 2500         # naps, 50 ms
+
+# The stream that used memory outside last.
+cdef StreamState* last_outside[MAX_DEVICES]
+
+
+cdef bint is_recorded(const Block* block, const StreamState* stream) noexcept:
+    cdef int i
+    if not stream.pending:
+        return False
+    if is_outside(block) or block.hazard.epoch == stream.recording_epoch:
+        return True             # outside memory is told apart by its address: another block keeps it
+    for i in range(block.num_others):
+        if block.others[i].epoch == stream.recording_epoch:
+            return True
+    return False
+
+
+cdef bint reads(const Block* block, const StreamState* stream) noexcept:
+    cdef int i
+    for i in range(block.num_readers):
+        if block.readers[i] == stream:
+            return True
+    return False
+
+
+cdef bint is_over(const StreamState* stream) noexcept:
+    """Whether its context was reset."""
+    return stream.epoch != contexts[stream.ordinal].epoch
+
+
+cdef int launch_earlier(const Block* block, StreamState* other) except -1:
+    """Let what another stream does with the block be launched. 1: it was, with the GIL held
+    throughout."""
+    if is_over(other) or other.ended:
+        return 1
+    if is_recorded(block, other):
+        flush(other)
+        return 0
+    if other.submitting:
+        wait_for_submission(other)
+        return 0
+    return 1
+
+
+cdef int order_use(Block* block, StreamState* stream, Access access) except -1:
+    cdef bint ordered = block.home == stream or reads(block, stream)
+    cdef int i
+    if block.kind == FOREIGN_MEMORY:        # `home` is its producer's stream
+        return 1 if block.home == stream else launch_earlier(block, block.home)
+    if ordered and access == READ:
+        return 1
+    if not ordered and launch_earlier(block, block.home) == 0:
+        return 0
+    if access != READ:
+        for i in range(block.num_readers):
+            if block.readers[i] != stream and launch_earlier(block, block.readers[i]) == 0:
+                return 0
+    elif block.num_readers == block.max_readers:
+        grow_readers(block)
+    # All of it is launched. The GIL is held from here on.
+    if not ordered:
+        order_launched(stream, block.home)
+    if access == READ:
+        block.readers[block.num_readers] = stream
+        block.num_readers += 1
+        return 1
+    for i in range(block.num_readers):
+        order_launched(stream, block.readers[i])
+    block.num_readers = 0
+    block.home = stream
+    return 1
+
+
+cdef int grow_readers(Block* block) except -1:
+    cdef int room = 2 * block.max_readers + 2
+    cdef StreamState** grown = <StreamState**>realloc(block.readers, room * sizeof(StreamState*))
+    if grown == NULL:
+        raise MemoryError()
+    block.readers = grown
+    block.max_readers = room
+    return 0
+
+
+cdef int order_behind(StreamState* stream) except -1:
+    cdef StreamState* other = last_undeclared[stream.ordinal]
+    if other != NULL and other != stream and not is_over(other) and not is_done(other):
+        if other.pending:
+            flush(other)
+            return 0
+        if other.submitting:
+            wait_for_submission(other)
+            return 0
+        order_launched(stream, other)
+    stream.behind = False
+    return 1
+
+
+cdef int order_undeclared(StreamState* stream) except -1:
+    cdef StreamState* other = states[stream.ordinal]
+    while other != NULL:
+        if other != stream:
+            if other.pending and not other.capturing:
+                flush(other)
+                return 0
+            if other.submitting:
+                wait_for_submission(other)
+                return 0
+        other = other.next
+    other = states[stream.ordinal]
+    while other != NULL:
+        if other != stream and (other.owned or other.last_work != NULL):
+            if not (other.idle or (other.owned and other.submissions == 0)):
+                order_launched(stream, other)
+        other = other.next
+    other = states[stream.ordinal]
+    while other != NULL:
+        other.behind = other != stream
+        other = other.next
+    last_undeclared[stream.ordinal] = stream
+    return 1
+
+
+cdef int order_consumer(StreamState* consumer, Block* block) except -1:
+    cdef int i, launched = 0
+    cdef StreamState* undeclared
+    while not launched:
+        launched = launch_earlier(block, block.home)
+        for i in range(block.num_readers):
+            if launched:
+                launched = launch_earlier(block, block.readers[i])
+        undeclared = last_undeclared[block.ordinal]
+        if launched and undeclared != NULL and undeclared.pending:
+            flush(undeclared)
+            launched = 0
+    if undeclared != NULL and not is_done(undeclared):
+        order_launched(consumer, undeclared)
+    if not block.home.idle:
+        order_launched(consumer, block.home)
+    for i in range(block.num_readers):
+        if not block.readers[i].idle:
+            order_launched(consumer, block.readers[i])
+    return 0
+
+
+cdef int flush_block(Block* block) except -1:
+    """Launching runs other threads, which may change the block's list: it is copied before."""
+    cdef int i, count = 0
+    cdef StreamState** streams = <StreamState**>malloc(
+        (block.num_others + 1) * sizeof(StreamState*))
+    if streams == NULL:
+        raise MemoryError()
+    if block.hazard.stream != NULL and block.hazard.epoch == block.hazard.stream.recording_epoch:
+        streams[count] = block.hazard.stream
+        count += 1
+    for i in range(block.num_others):
+        if block.others[i].epoch == block.others[i].stream.recording_epoch:
+            streams[count] = block.others[i].stream
+            count += 1
+    try:
+        for i in range(count):
+            flush(streams[i])
+    finally:
+        free(streams)
+    return 0
+
+
+cdef bint is_launched(const Block* block, const StreamState* stream) noexcept:
+    return is_over(stream) or stream.ended or not (is_recorded(block, stream) or stream.submitting)
+
+
+cdef StreamState* settling_stream(const Block* block) noexcept:
+    """The stream whose order is to cover the block's uses; NULL: there is none."""
+    cdef StreamState* stream = block.home
+    if stream.owned and stream.ordinal == block.ordinal and not (
+            stream.capturing and block.num_readers):
+        return stream
+    stream = states[block.ordinal]
+    while stream != NULL and (not stream.owned or stream.capturing):
+        stream = stream.next
+    return stream
+
+
+cdef bint settle(Block* block) noexcept:
+    cdef StreamState* stream = settling_stream(block)
+    cdef int i
+    if stream == NULL or (stream != block.home and not is_launched(block, block.home)):
+        return False
+    for i in range(block.num_readers):
+        if not is_launched(block, block.readers[i]):
+            return False
+    if link(stream, block.home) != CUDA_SUCCESS:
+        return False
+    for i in range(block.num_readers):
+        if link(stream, block.readers[i]) != CUDA_SUCCESS:
+            return False
+    if block.shared and link(stream, legacy_state(block.ordinal)) != CUDA_SUCCESS:
+        return False
+    block.home = stream
+    block.num_readers = 0
+    return True
+
+
+cdef CUresult order_outside(StreamState* stream) noexcept:
+    cdef StreamState* last = last_outside[stream.ordinal]
+    last_outside[stream.ordinal] = stream
+    if last == NULL or last == stream or is_over(last) or is_done(last):
+        return CUDA_SUCCESS
+    return link(stream, last)
+
+
+cdef int begin_block(StreamState* stream, Block* block, Access access) except -1:
+    """One block of `begin_direct`; 0: look again."""
+    if use(block, stream, access) == 0:
+        return 0
+    if is_outside(block):
+        order_launched(stream, legacy_state(stream.ordinal) if block.shared else block.home)
+        check(order_outside(stream), b"cuStreamWaitEvent", stream.ordinal)
+    if access == OVERWRITE:
+        heal(block)
+    else:
+        refuse_poisoned(block)
+    return 1
+
+
+cdef int begin_direct(StreamState* stream, Block* first, Access first_access, Block* second,
+                      Access second_access) except -1:
+    legacy_state(stream.ordinal)        # made before the pass that keeps the GIL
+    while True:
+        verify(stream.ordinal, stream.epoch, b"cuMemcpyAsync")
+        refuse_captured(stream)
+        if favoured:
+            yield_to_favoured(stream)
+        if stream.pending:
+            flush(stream)
+        elif (not stream.behind or order_behind(stream)) \
+                and begin_block(stream, first, first_access) \
+                and (second == NULL or begin_block(stream, second, second_access)):
+            if try_submission(stream):
+                return 0
+            wait_for_turn(stream)
+
+
+cdef void end_direct(StreamState* stream) noexcept:
+    mark_work(stream)
+    end_submission(stream)
+
+
+cdef int yield_to_favoured(StreamState* stream) except -1:
+    cdef unsigned int naps = 0
+    while favoured != 0 and favoured != PyThread_get_thread_ident() and naps < PATIENCE:
+        nap(stream, &naps)
+    return 0
+
+
+cdef void ask_favour() noexcept:
+    global favoured
+    if favoured == 0:
+        favoured = PyThread_get_thread_ident()
+
+
+cdef void end_favour() noexcept:
+    global favoured
+    if favoured == PyThread_get_thread_ident():
+        favoured = 0

@@ -1,0 +1,72 @@
+# C-level functions only: see submission.pxd.
+"""Turns at putting work on a stream."""
+
+from cpython.exc cimport PyErr_CheckSignals
+
+from cyrt.runtime.device cimport verify
+from cyrt.runtime.state cimport StreamState
+
+cdef extern from "unistd.h" nogil:
+    int usleep(unsigned int)
+
+cdef extern from "pythread.h":
+    unsigned long PyThread_get_thread_ident()
+
+cdef enum:
+    NAP = 20                # microseconds
+    NAPS = 500              # between two looks for a signal
+
+
+cdef bint try_submission(StreamState* stream) noexcept:
+    cdef unsigned long thread = PyThread_get_thread_ident()
+    if stream.submitting or (stream.waiting and stream.submitter == thread):
+        return False
+    stream.submitting = True
+    stream.submitter = thread
+    stream.submissions += 1
+    stream.idle = False
+    return True
+
+
+cdef void end_submission(StreamState* stream) noexcept:
+    stream.submitting = False
+
+
+cdef int nap(StreamState* stream, unsigned int* naps) except -1:
+    verify(stream.ordinal, stream.epoch, b"cuGraphLaunch")      # a fork, perhaps, or a reset
+    naps[0] += 1
+    if naps[0] % NAPS == 0:
+        PyErr_CheckSignals()
+    with nogil:
+        usleep(NAP)
+    return 0
+
+
+cdef int refuse_own_turn(StreamState* stream) except -1:
+    """Only a callback of the driver's, or of a tool's, could come here."""
+    if stream.submitting and stream.submitter == PyThread_get_thread_ident():
+        raise RuntimeError("this thread is putting work on the stream just now: nothing can be "
+                           "launched or waited for from inside a call of the driver's")
+    return 0
+
+
+cdef int wait_for_turn(StreamState* stream) except -1:
+    cdef unsigned int naps = 0
+    cdef unsigned long thread = PyThread_get_thread_ident()
+    refuse_own_turn(stream)
+    stream.waiting += 1
+    try:
+        while stream.submitting or (stream.waiting > 1 and stream.submitter == thread):
+            nap(stream, &naps)
+    finally:
+        stream.waiting -= 1
+    return 0
+
+
+cdef int wait_for_submission(StreamState* stream) except -1:
+    cdef unsigned int naps = 0
+    cdef unsigned long long turn = stream.submissions
+    refuse_own_turn(stream)
+    while stream.submitting and stream.submissions == turn:
+        nap(stream, &naps)
+    return 0
