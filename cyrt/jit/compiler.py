@@ -202,7 +202,10 @@ def _build(job: Job) -> Image:
 
 def _kept(store: cache.Cache, key: str | None) -> Image | None:
     found = store.get(key) if key else None
-    return from_facts(*found) if found else None
+    try:
+        return from_facts(*found) if found else None
+    except ValueError:
+        return None
 
 
 def _facts(job: Job, library: toolchain.Library, image: Image) -> dict[str, Any]:

@@ -27,6 +27,8 @@ _HEADER_OPTION = r"(?:-include|--pre-include)\b((?s:.*))"
 _TRANSIENT_OPTION = (
     r"--?(pch|create-pch|use-pch|pch-dir|pch-messages|instantiate-templates-in-pch|time"
     r"|fdevice-time-trace|no-cache)\b"
+    # Of ptxas, inside an option that passes it on.
+    r"|(?s:.*)-(options-file|optf)\b"
 )
 _PLACED_OPTION = r"(-lineinfo|--generate-line-info|-G|--device-debug)\b"
 
@@ -74,7 +76,7 @@ class Job:
         self.names = tuple(dict.fromkeys(names))
         self.headers = dict(headers or {})
         self.macros = tuple(_macro(name, value) for name, value in (define or {}).items())
-        texts = (source, *self.headers.values(), *self.given)
+        texts = (source, *self.headers.values(), *self.given, *self.macros)
         self.includes = any(map(includes_anything, texts))
 
     @property
@@ -102,7 +104,6 @@ class Job:
         """Return a hash of all that can change what comes out; None where that cannot be told."""
         if not library.files or _any(_TRANSIENT_OPTION, self.given):
             return None
-        read: list[tuple[str, str]] = []
         known = toolchain.header_folders() if self.includes else ()
         try:
             read = dependencies(
@@ -112,6 +113,7 @@ class Job:
                 _values(self.given, _HEADER_OPTION),
                 _values(self.given, _FOLDER_OPTION),
                 [folder.path for folder in known],
+                lambda: toolchain.lacking_names(known),
                 "\n".join((*self.given, *self.macros)),
             )
         except (Untold, OSError):
@@ -123,7 +125,7 @@ class Job:
             *(self.names, self.options, self.macros),
             *(self.filename, os.getcwd() if placed else None),
             *([(f.path, f.changed, f.packages) for f in known], read),
-            *(self.headers, self.source),
+            *(self.headers, hashlib.sha256(self.source.encode()).hexdigest()),
         )
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 

@@ -109,6 +109,25 @@ def header_folders() -> tuple[Folder, ...]:
     return _folders or ()
 
 
+@functools.cache
+def lacking_names(folders: tuple[Folder, ...]) -> tuple[str, ...]:
+    """Return the names that NVIDIA's headers ask for and do not bring, ascending.
+
+    A user's folder may have them. Finding them reads all those headers, once for an installation.
+    """
+    store = cache.current()
+    key = hashlib.sha256(json.dumps(["lacking names", folders]).encode()).hexdigest()
+    known = store.get(key) if store else None
+    if known is not None:
+        return tuple(known[0]["lacking"])
+    from cyrt.jit.headers import lacking_names as search
+
+    found = search([folder.path for folder in folders])
+    if store:
+        store.put(key, {"kind": "toolchain", "lacking": found})
+    return found
+
+
 # -- finding them ----------------------------------------------------------------------------------
 
 

@@ -275,8 +275,14 @@ def test_a_read_only_cache_still_serves(folder, runs, monkeypatch):
     def refused(*arguments, **more):
         raise PermissionError(30, "Read-only file system")
 
-    for name in ("mkdir", "utime", "replace", "unlink", "open"):
+    for name in ("mkdir", "utime", "replace", "unlink"):
         monkeypatch.setattr(os, name, refused)
+    real = os.open
+
+    def opened(path, flags, *arguments, **more):
+        return (refused if flags & os.O_CREAT else real)(path, flags, *arguments, **more)
+
+    monkeypatch.setattr(os, "open", opened)
     compile(SAXPY, arch=PTX)
     assert len(runs) == 1
     with pytest.warns(RuntimeWarning, match="Read-only file system"):
@@ -354,7 +360,7 @@ def test_a_writer_that_is_killed(folder, runs, python):
         from cyrt.jit.compiler import compile
         from cyrt.jit import toolchain
         toolchain.library()
-        os.replace = lambda *a: os.kill(os.getpid(), signal.SIGKILL)
+        os.replace = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
         compile({SAXPY!r}, arch="compute_90")
         """
     )

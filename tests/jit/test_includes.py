@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import os
 
 import pytest
 
@@ -148,10 +149,12 @@ def test_a_header_of_nvidia_that_includes_one_of_ours(here, runs):
 
 def test_headers_of_nvidia_are_not_read(here, runs, monkeypatch):
     opened = []
-    real = builtins.open
-    monkeypatch.setattr(
-        builtins, "open", lambda path, *a, **k: opened.append(str(path)) or real(path, *a, **k)
-    )
+
+    def spy(real):
+        return lambda path, *a, **k: opened.append(str(path)) or real(path, *a, **k)
+
+    for module in (builtins, os):
+        monkeypatch.setattr(module, "open", spy(module.open))
     folders = [f"-I{folder.path}" for folder in toolchain.header_folders()]
     for options in ([], folders):
         given = {"source": "#include <cuda_fp16.h>\ntypedef half T;" + BODY, "options": options}
