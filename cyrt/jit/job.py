@@ -104,14 +104,16 @@ class Job:
         """Return a hash of all that can change what comes out; None where that cannot be told."""
         if not library.files or _any(_TRANSIENT_OPTION, self.given):
             return None
+        folders = _values(self.given, _FOLDER_OPTION)
         known = toolchain.header_folders() if self.includes else ()
+        known += toolchain.toolkit_folders(folders)
         try:
             read = dependencies(
                 self.source,
                 self.filename,
                 self.headers,
                 _values(self.given, _HEADER_OPTION),
-                _values(self.given, _FOLDER_OPTION),
+                folders,
                 [folder.path for folder in known],
                 lambda: toolchain.lacking_names(known),
                 "\n".join((*self.given, *self.macros)),

@@ -12,6 +12,8 @@ import json
 import os
 import re
 import sys
+from collections.abc import Sequence
+from glob import glob
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -109,6 +111,20 @@ def header_folders() -> tuple[Folder, ...]:
     return _folders or ()
 
 
+def toolkit_folders(named: Sequence[str]) -> tuple[Folder, ...]:
+    """Return those of the named folders that are an installed toolkit's headers.
+
+    A toolkit is where ``CUDA_PATH`` and ``CUDA_HOME`` say, or where its installer puts it: a folder
+    of the user's own is none, whatever it holds.
+    """
+    there = _toolkit_places() if named else frozenset()
+    return tuple(
+        Folder(os.path.realpath(folder), _changed(folder), ())
+        for folder in named
+        if _place(folder) in there and _has_cuda_alone(folder)
+    )
+
+
 @functools.cache
 def lacking_names(folders: tuple[Folder, ...]) -> tuple[str, ...]:
     """Return the names that NVIDIA's headers ask for and do not bring, ascending.
@@ -162,6 +178,32 @@ def _changed(path: str) -> int:
         return os.stat(path).st_mtime_ns
     except OSError:
         return 0
+
+
+@functools.cache
+def _toolkit_places() -> frozenset[tuple[int, int]]:
+    roots = [os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), *glob("/usr/local/cuda*")]
+    folders = [f"{root}/include{part}" for root in roots if root for part in ("", "/cccl")]
+    return frozenset(filter(None, map(_place, folders)))
+
+
+def _place(folder: str) -> tuple[int, int] | None:
+    """What is the same for all names of a folder; None where there is none."""
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _has_cuda_alone(folder: str) -> bool:
+    """Whether CUDA's headers are there, and not among all others as in a system's folder."""
+    if os.path.basename(os.path.realpath(folder)) == "cccl":
+        folder = os.path.join(folder, os.pardir)
+    has_cuda, has_others = (
+        os.path.exists(os.path.join(folder, name)) for name in ("cuda_runtime_api.h", "stdio.h")
+    )
+    return has_cuda and not has_others
 
 
 def _packages(path: str) -> tuple[str, ...]:
