@@ -152,6 +152,8 @@ def _macro(name: object, value: object) -> str:
         _check_text(f"define[{name!r}]", value, "a str")
         if "\n" in value or "\r" in value:
             raise ValueError(f"define[{name!r}] holds a line's end: {value!r}")
+        if value.endswith("\\"):
+            raise ValueError(f"define[{name!r}] ends in a backslash, which joins lines: {value!r}")
         return f"#define {name} {value}"
     if isinstance(value, float):
         if not math.isfinite(value):

@@ -201,6 +201,41 @@ def test_header_folders_are_searched_again_where_one_changed(folder, monkeypatch
     assert toolchain.header_folders() == there
 
 
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {}, {"library": None, "folders": None}, {"library": {}, "folders": [{}]},
+        {"library": {"files": [[1]], "version": [], "archs": []}, "folders": 3},
+    ],
+)  # fmt: skip
+def test_what_was_found_is_searched_again_where_it_is_not_readable(folder, monkeypatch, facts):
+    monkeypatch.setattr(toolchain, "_folders", None)
+    there = toolchain.library(), toolchain.header_folders()
+    cache.current().put(toolchain._memory_key(), {"kind": "toolchain", **facts})
+    for name in ("_library", "_folders"):
+        monkeypatch.setattr(toolchain, name, None)
+    assert (toolchain.library(), toolchain.header_folders()) == there
+
+
+def test_what_was_compiled_while_the_compiler_was_exchanged_is_not_kept(
+    folder, runs, tmp_path, monkeypatch
+):
+    (tmp_path / "installed").mkdir()
+    changed = (tmp_path / "installed").stat().st_mtime_ns
+    there = toolchain.Folder(str(tmp_path / "installed"), changed, ())
+    monkeypatch.setattr(toolchain, "_folders", (*toolchain.header_folders(), there))
+    run = nvrtc.run
+
+    def exchanged(*arguments, **more):
+        os.utime(tmp_path / "installed", (1, 1))
+        return run(*arguments, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(nvrtc, "run", exchanged)
+        compile("#include <stdint.h>\n" + SAXPY, arch=PTX)
+    assert kernels(folder) == []
+
+
 # -- entries that are not as they were written -----------------------------------------------------
 
 

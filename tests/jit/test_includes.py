@@ -328,7 +328,7 @@ def test_what_nvidias_headers_ask_for_and_do_not_bring_is_looked_for(here, runs,
     (nvidia / "whole.h").write_text('#pragma once\n#include <part/of.h>\n#include "detail/own.h"')
     (nvidia / "detail" / "own.h").write_text('#include "../whole.h"')
     (here / "inc" / "part").mkdir(parents=True)
-    folder = toolchain.Folder(str(nvidia), 1, ())
+    folder = toolchain.Folder(str(nvidia), nvidia.stat().st_mtime_ns, ())
     assert toolchain.lacking_names((folder,)) == ("part/of.h",)
     before = toolchain.header_folders()
     toolchain._folders = (*before, folder)
