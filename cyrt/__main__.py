@@ -3,12 +3,73 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import sys
 from pathlib import Path
+from typing import Any, TextIO
+
+
+class _OutputLost(Exception):
+    """Standard output takes no more; the cause is the system's error."""
+
+
+class _Output:
+    """Standard output, whose faults are told from those of other files."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def write(self, text: str) -> int:
+        try:
+            return self._file.write(text)
+        except OSError as error:
+            raise _OutputLost from error
+
+    def flush(self) -> None:
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise _OutputLost from error
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line; returns the exit status, 1 where its output cannot be written."""
+    options, others = _parsed(sys.argv[1:] if arguments is None else arguments)
+    try:
+        if options.command == "graph":
+            from cyrt import show
+
+            # The script's output is its own, and so are its faults.
+            status = show.run(options.script, others, options.svg, options.dot)
+            with contextlib.suppress(AttributeError, ValueError):    # it has closed it
+                _Output(sys.stdout).flush()
+            return status
+        with contextlib.ExitStack() as closing:
+            # None where the process was started without one: nobody wants to read.
+            output = _Output(sys.stdout or closing.enter_context(open(os.devnull, "w")))
+            closing.enter_context(contextlib.redirect_stdout(output))
+            status = _run(options)
+            output.flush()
+            return status
+    except _OutputLost as lost:
+        cause = lost.__cause__
+        # A reader that has gone wants to hear no more.
+        if not isinstance(cause, BrokenPipeError) and sys.stderr is not None:
+            print(f"cyrt: the output cannot be written: {cause.strerror}", file=sys.stderr)
+        # The interpreter's exit would write what is left once more.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        with contextlib.suppress(OSError):
+            os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+        return 1
+
+
+def _parsed(given: list[str]) -> tuple[argparse.Namespace, list[str]]:
+    """The options, and the arguments of a script."""
     parser = argparse.ArgumentParser(prog="python -m cyrt", description="cyrt's tools")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("info", help="driver, devices, compiler, libraries, and what is missing")
@@ -37,16 +98,16 @@ def main(arguments: list[str] | None = None) -> int:
     actions.add_parser("clear", help="remove all entries")
     actions.add_parser("verify", help="check every entry's checksum")
 
-    given = sys.argv[1:] if arguments is None else arguments
     end = given.index("--") if "--" in given else len(given)
     options, others = parser.parse_known_args(given[:end])
     others += given[end + 1 :]
-    if options.command == "graph":
-        from cyrt import show
-
-        return show.run(options.script, others, options.svg, options.dot)
-    if others:
+    if others and options.command != "graph":
         parser.error(f"unrecognized arguments: {' '.join(others)}")
+    return options, others
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Run any command but ``graph``; returns the exit status."""
     if options.command == "info":
         from cyrt import info
 
@@ -55,10 +116,10 @@ def main(arguments: list[str] | None = None) -> int:
         from cyrt.jit import listing
 
         return listing.run(options.action, getattr(options, "key", None))
-    from cyrt import bench as benchmarks
+    from cyrt import bench
 
-    return benchmarks.run(options.case, rounds=options.rounds, others=options.peers,
-                          json_file=options.json, picture=options.plot)
+    return bench.run(options.case, rounds=options.rounds, others=options.peers,
+                     json_file=options.json, picture=options.plot)
 
 
 if __name__ == "__main__":

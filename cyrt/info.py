@@ -53,8 +53,10 @@ def _devices() -> Table:
 
 def show() -> int:
     """Print it; the exit status is 1 where kernels cannot be compiled or no device opens."""
-    # Paths are folded in a narrow terminal, and whole in a pipe or a file.
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
+    # Paths are folded in a narrow terminal, and whole in a pipe or a file; brackets are their own.
+    console = Console(
+        highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 1000
+    )
     facts = Table.grid(padding=(0, 2))
     facts.add_column(no_wrap=True)
     facts.add_column(overflow="fold")

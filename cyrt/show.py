@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import runpy
 import sys
@@ -36,8 +37,9 @@ def run(script: str, arguments: Sequence[str], svg: str, dot: str | None) -> int
         records nothing, or where a picture cannot be written; 2 where it is not run at all.
     """
     # Absolute from the beginning: the script may change the folder.
+    source = Path(script).absolute()
     targets = [Path(name).absolute() for name in (svg, dot) if name is not None]
-    refusal = _refusal(Path(script), targets)
+    refusal = _refusal(script, source, targets)
     if refusal is not None:
         _say(refusal)
         return 2
@@ -59,6 +61,10 @@ def run(script: str, arguments: Sequence[str], svg: str, dot: str | None) -> int
             drawing.dot(batch.nodes, batch.edges, title=title, label=_readable)
             for batch, title in zip(batches, titles, strict=True)))
     for target, text in zip(targets, texts, strict=False):
+        # The script may have linked them since.
+        if _is_source(source, target):
+            _say(f"{target} is the script's own file: nothing is written there")
+            return 1
         try:
             target.write_text(text, encoding="utf-8")
         except OSError as error:
@@ -68,15 +74,24 @@ def run(script: str, arguments: Sequence[str], svg: str, dot: str | None) -> int
     return status
 
 
+def _flush() -> None:
+    """Write out what the script has printed; it may have closed its output, or nobody may read."""
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        sys.stdout.flush()
+
+
 def _say(text: str) -> None:
-    sys.stdout.flush()          # the script's own output first
-    print(f"cyrt graph: {text}", file=sys.stderr)
+    _flush()                    # the script's own output first
+    # There may be no stderr to say it on.
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        sys.stderr.write(f"cyrt graph: {text}\n")
 
 
-def _refusal(script: Path, targets: Sequence[Path]) -> str | None:
-    if not (script.is_file() or script.joinpath("__main__.py").is_file()):
+def _refusal(script: str, source: Path, targets: Sequence[Path]) -> str | None:
+    if not any(file.is_file() for file in _sources(source)):
         return f"{script}: there is no such script"
-    if len({script.absolute(), *targets}) <= len(targets):
+    if any(_is_source(source, target) for target in targets) \
+            or (len(targets) > 1 and _is_same(*targets)):
         return "the script and the files to write must be different ones"
     for target in targets:
         if not target.parent.is_dir():
@@ -84,6 +99,23 @@ def _refusal(script: Path, targets: Sequence[Path]) -> str | None:
         if target.is_dir():
             return f"{target} cannot be written: it is a folder"
     return None
+
+
+def _sources(source: Path) -> tuple[Path, Path]:
+    """The files that Python may run for a script: itself, or what a folder begins with."""
+    return source, source / "__main__.py"
+
+
+def _is_source(source: Path, target: Path) -> bool:
+    return any(_is_same(file, target) for file in _sources(source))
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether two names lead to one file, or will once it exists."""
+    try:
+        return one.samefile(other)
+    except OSError:
+        return os.path.realpath(one) == os.path.realpath(other)
 
 
 def _run(script: str, arguments: Sequence[str]) -> int:
@@ -96,10 +128,12 @@ def _run(script: str, arguments: Sequence[str]) -> int:
     except SystemExit as request:
         if request.code is None or isinstance(request.code, int):
             return request.code or 0
-        print(request.code, file=sys.stderr)
+        _flush()
+        with contextlib.suppress(AttributeError, OSError, ValueError):
+            sys.stderr.write(f"{request.code}\n")
         return 1
     except BaseException as error:
-        sys.stdout.flush()
+        _flush()
         # The script's part of the traceback: none where it does not compile.
         trace = error.__traceback__
         while trace is not None and trace.tb_frame.f_globals.get("__name__") != "__main__":

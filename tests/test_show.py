@@ -153,6 +153,78 @@ def test_what_cannot_be_done_is_told_before_the_script_runs(graph, arguments, to
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize("way", ["..", "link", "hard link", "link to the folder", "dangling link"])
+@pytest.mark.parametrize("option", ["-o", "--dot"])
+def test_no_spelling_of_the_script_is_written(graph, tmp_path, way, option):
+    text = "print('ran')"
+    target = {"..": "../here/../scripts/script.py", "link to the folder": "folder/script.py"}.get(
+        way, "out.svg")
+    arguments = ["-o", target] if option == "-o" else ["-o", "other.svg", "--dot", target]
+    script = tmp_path / "scripts" / "script.py"
+    script.write_text(text)
+    here = tmp_path / "here"
+    if way == "link":
+        (here / target).symlink_to("../scripts/script.py")
+    elif way == "hard link":
+        (here / target).hardlink_to(script)
+    elif way == "link to the folder":
+        (here / "folder").symlink_to("../scripts")
+    elif way == "dangling link":
+        (here / target).symlink_to("nowhere")
+        arguments = ["-o", "nowhere", "--dot", target]
+    done = graph(text, SCRIPT, *arguments)
+    assert done.returncode == 2
+    assert "must be different" in done.stderr
+    assert done.stdout == ""
+    assert script.read_text() == text
+
+
+def test_the_beginning_of_a_folder_is_not_written(graph, tmp_path):
+    main = tmp_path / "scripts" / "__main__.py"
+    main.write_text("print('ran')")
+    done = graph("", "../scripts", "-o", "../scripts/__main__.py")
+    assert done.returncode == 2
+    assert "must be different" in done.stderr
+    assert main.read_text() == "print('ran')"
+
+
+def test_a_picture_that_the_script_made_a_link_to_itself(graph, tmp_path):
+    text = "import os\nfrom working import work\nwork(1)\nos.link(__file__, 'out.svg')\n"
+    done = graph(text, SCRIPT, "-o", "out.svg")
+    assert done.returncode == 1
+    assert "out.svg is the script's own file" in done.stderr
+    assert (tmp_path / "scripts" / "script.py").read_text() == text
+
+
+@pytest.mark.parametrize("last", [
+    "sys.stdout.close()", "sys.stdout = None", "sys.stderr.close()",
+    "sys.stdout = sys.stderr = None",
+])
+def test_a_script_that_takes_its_output_away(graph, tmp_path, last):
+    done = graph(f"import sys\nfrom working import work\nwork(1)\nprint('ran')\n{last}\n",
+                 SCRIPT, "-o", "out.svg")
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    assert "Traceback" not in done.stderr
+    assert len(titles(tmp_path / "here" / "out.svg")) == 1
+
+
+@pytest.mark.parametrize("ending", ["", "raise KeyError", "sys.exit('enough')"])
+@pytest.mark.parametrize(("output", "status", "told"), [
+    (">&-", 0, ""), ("> /dev/full", 1, "cyrt: the output cannot be written"), ("| true", 1, ""),
+])
+def test_an_output_that_nobody_reads(graph, tmp_path, ending, output, status, told):
+    program = f"import sys\nfrom working import work\nwork(1)\nprint('ran')\n{ending}\n"
+    (tmp_path / "scripts" / "script.py").write_text(program)
+    line = f"set -o pipefail; {sys.executable} -m cyrt graph {SCRIPT} -o out.svg {output}"
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=tmp_path / "here", capture_output=True, text=True, timeout=120,
+        env={**os.environ, "CYRT_GRAPHS": "1", "PYTHONUNBUFFERED": ""}, check=False)
+    assert done.returncode == (status or bool(ending))
+    assert told in done.stderr
+    assert done.stderr.count("Traceback") == (ending == "raise KeyError")
+    assert len(titles(tmp_path / "here" / "out.svg")) == 1
+
+
 def test_a_forked_child_draws_nothing(graph):
     done = graph(
         """

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 PICTURES = (".svg", ".png", ".pdf")
@@ -86,7 +85,8 @@ class Report:
     def show(self) -> None:
         """Print the table."""
         # Whole lines in a pipe or a file, folded ones in a narrow terminal.
-        console = Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
+        console = Console(
+            highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 1000)
         table = Table(title=f"{self.device}, {'emulated' if self.emulated else 'GPU'}: "
                             "µs an operation", title_justify="left")
         walls = any(row.wall is not None for row in self.rows)
@@ -101,9 +101,9 @@ class Report:
             if row.parts:
                 note += "; ".join(f"{name} {value:.3f}" for name, value in row.parts.items())
             table.add_row(
-                row.name, escape(row.what), _cell(row.host, ",.3f"),
+                row.name, row.what, _cell(row.host, ",.3f"),
                 *([_cell(row.wall, ",.3f")] if walls else []), _cell(times, ".2f"),
-                _cell(row.hits, ".0f", " %"), _cell(row.patched, ".0f", " %"), escape(note),
+                _cell(row.hits, ".0f", " %"), _cell(row.patched, ".0f", " %"), note,
                 end_section=i + 1 < len(self.rows) and self.rows[i + 1].kind != row.kind)
         console.print(table)
         if self.settings:

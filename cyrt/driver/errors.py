@@ -21,6 +21,12 @@ _ADVICE = {
     "daemon) are not running.",
 }
 
+NO_ADDRESS_SPACE = (
+    "The emulated device reserves the addresses of its whole memory when it is opened, and this "
+    "process may not have so many (ulimit -v): set CYRT_EMULATED_MEMORY, which is 8G by default, "
+    "to less."
+)
+
 # After these the context answers nothing but the same code again (cuda.h, CUresult).
 STICKY = frozenset((700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999))
 

@@ -135,12 +135,17 @@ def open_driver():
         No driver, none that is new enough, or no device.
     """
     global _opened, _emulated, process
+    cdef CUresult result
     if _opened is not None:
         return
     opened, emulated = library.open_library()
     fill(<PFN_cuGetProcAddress_v12000><size_t>ctypes.cast(
         opened.cuGetProcAddress_v2, ctypes.c_void_p).value)
-    check(cu.cuInit(0), b"cuInit")
+    result = cu.cuInit(0)
+    if emulated and result == CUDA_ERROR_OUT_OF_MEMORY:
+        raise errors.OutOfMemoryError(
+            "cuInit", <int>result, *describe(<int>result), errors.NO_ADDRESS_SPACE)
+    check(result, b"cuInit")
     _opened, _emulated = opened, emulated
     os.register_at_fork(after_in_child=_forked)
     process = READY

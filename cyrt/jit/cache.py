@@ -3,8 +3,13 @@
 INVARIANTS
 - An entry is written whole to a file of its own and renamed to its name: a reader, or a writer
   that is killed, sees the old one, the new one or none.
-- Every byte of an entry is checked before any is used, its key among them; reading runs no code.
-  One that fails is as good as absent.
+- An entry is a regular file of the user's own, opened without following a link or waiting, of the
+  size that its header says. Every byte is checked before any is used, its key among them; reading
+  runs no code. One that fails is as good as absent.
+- Who could have put code into the folder is asked of the opened folder, at each use, and its files
+  are opened by that handle: nobody exchanges it in between. Only the root may be a link.
+- A file that another process is writing is never removed. What vanishes meanwhile was removed by
+  another process: no fault, and written again by whoever was about to write.
 - The cache never decides whether something works: what it cannot read is made anew, and what it
   cannot write is told once and forgotten.
 """
@@ -12,38 +17,50 @@ INVARIANTS
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import hashlib
 import json
 import os
 import re
+import stat
 import struct
 import time
 import warnings
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from cyrt import settings
 
 #: Raised with every change of what an entry holds: each format has a folder of its own.
-FORMAT = 1
+FORMAT = 2
 
-# Magic, length of the facts; SHA-256 over the rest of the header, the facts and the bytes.
-_HEADER = struct.Struct("<8sQ32s")
+# Magic, lengths of the facts and of the bytes; SHA-256 over the rest of the header and both.
+_HEADER = struct.Struct("<8sQQ32s")
 _MAGIC = b"cyrt-jit"
 _SUFFIX = ".entry"
 _PARTIAL = ".partial"
 # A writer takes milliseconds: what is older was left by one that was killed.
 _ABANDONED_SECONDS = 3600
+# How often a folder that vanishes is made again: another process may clear the cache in a loop.
+_ATTEMPTS = 100
+# A link in its place is not followed.
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# A FIFO in its place is not waited for, nor a terminal taken.
+_ENTRY_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_PARTIAL_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class DamagedEntry(ValueError):
     """An entry that is not as it was written."""
 
 
-def _checksum(key: str, length: int, rest: bytes | memoryview) -> bytes:
-    found = hashlib.sha256(_MAGIC + struct.pack("<Q", length) + key.encode())
+class _Untrusted(OSError):
+    """A folder into which others could have put code."""
+
+
+def _checksum(key: str, sizes: tuple[int, int], rest: bytes | memoryview) -> bytes:
+    found = hashlib.sha256(_MAGIC + struct.pack("<QQ", *sizes) + key.encode())
     found.update(rest)
     return found.digest()
 
@@ -51,8 +68,8 @@ def _checksum(key: str, length: int, rest: bytes | memoryview) -> bytes:
 def packed(key: str, facts: dict[str, Any], body: bytes) -> bytes:
     """Return an entry as its file holds it."""
     text = json.dumps(facts, separators=(",", ":")).encode()
-    rest = text + body
-    return _HEADER.pack(_MAGIC, len(text), _checksum(key, len(text), rest)) + rest
+    sizes = len(text), len(body)
+    return _HEADER.pack(_MAGIC, *sizes, _checksum(key, sizes, text + body)) + text + body
 
 
 def unpacked(key: str, data: bytes) -> tuple[dict[str, Any], bytes]:
@@ -63,15 +80,31 @@ def unpacked(key: str, data: bytes) -> tuple[dict[str, Any], bytes]:
     DamagedEntry
         If it is not whole, was altered, or is another key's; the message says which.
     """
-    if len(data) < _HEADER.size:
-        raise DamagedEntry(f"truncated: {len(data)} bytes")
-    magic, length, checksum = _HEADER.unpack_from(data)
+    length, size = _sizes(data, len(data))
+    rest = memoryview(data)[_HEADER.size :]
+    if _HEADER.unpack_from(data)[3] != _checksum(key, (length, size), rest):
+        raise DamagedEntry("altered, or another entry's: the checksum differs")
+    try:
+        facts = json.loads(bytes(rest[:length]))
+    except (ValueError, RecursionError) as error:
+        raise DamagedEntry(f"its facts cannot be read: {error}") from None
+    if not isinstance(facts, dict):
+        raise DamagedEntry(f"its facts are a {type(facts).__name__}")
+    return facts, bytes(rest[length:])
+
+
+def _sizes(header: bytes, nbytes: int) -> tuple[int, int]:
+    """The lengths of the facts and of the bytes, by the header of a file of `nbytes`."""
+    if len(header) < _HEADER.size:
+        raise DamagedEntry(f"truncated: {len(header)} bytes")
+    magic, length, size, _ = _HEADER.unpack_from(header)
     if magic != _MAGIC:
         raise DamagedEntry("not an entry of this cache")
-    rest = memoryview(data)[_HEADER.size :]
-    if checksum != _checksum(key, length, rest):
-        raise DamagedEntry("altered or truncated, or another entry's: the checksum differs")
-    return json.loads(bytes(rest[:length])), bytes(rest[length:])
+    if nbytes != _HEADER.size + length + size:
+        raise DamagedEntry(
+            f"altered or truncated: {nbytes} bytes, and {_HEADER.size + length + size} were written"
+        )
+    return length, size
 
 
 class Entry(NamedTuple):
@@ -109,7 +142,6 @@ class Cache:
         self.folder = os.path.join(self.root, f"jit-v{FORMAT}")
         self.limit = limit
         self._told = False
-        self._trusted: bool | None = None
 
     def path(self, key: str) -> str:
         """Where the entry of a key is, or would be."""
@@ -117,20 +149,16 @@ class Cache:
 
     def get(self, key: str) -> tuple[dict[str, Any], bytes] | None:
         """Return an entry's facts and bytes; None where there is no sound one."""
-        path = self.path(key)
         try:
-            with open(path, "rb") as file:
-                data = file.read()
-            if not self._is_trusted():
-                return None
-            found = unpacked(key, data)
-        except (OSError, ValueError):
+            with _opened(self.folder) as folder:
+                _check_trust(folder)
+                return unpacked(key, self._read(folder, key, used=True))
+        except _Untrusted as error:
+            self._tell("trusted", error)
+        except (OSError, ValueError, MemoryError):
             # What stands in the way of reading is replaced, or told of, when it is written.
-            return None
-        # Last use is the file's time; where it cannot be set, the entry is only older than it is.
-        with contextlib.suppress(OSError):
-            os.utime(path)
-        return found
+            pass
+        return None
 
     def put(self, key: str, facts: dict[str, Any], body: bytes = b"") -> bool:
         """Write an entry, and remove old ones above the limit; returns whether it is kept."""
@@ -138,43 +166,72 @@ class Cache:
         if len(data) > self.limit:
             return False
         try:
-            # Parents as the system makes them; what is cyrt's own is its owner's alone.
-            os.makedirs(os.path.dirname(self.root), exist_ok=True)
-            for folder in (self.root, self.folder):
-                with contextlib.suppress(FileExistsError):
-                    os.mkdir(folder, 0o700)
-            if not self._is_trusted():
-                return False
-            self._write(self.path(key), data)
+            for attempt in range(1, _ATTEMPTS + 1):
+                try:
+                    self._put(key + _SUFFIX, data)
+                    return True
+                except FileNotFoundError:
+                    # Another process cleared the cache meanwhile.
+                    if attempt == _ATTEMPTS:
+                        raise
+        except _Untrusted as error:
+            self._tell("trusted", error)
         except OSError as error:
             self._tell("written", error)
-            return False
-        self._evict()
-        return True
+        return False
 
-    def _write(self, path: str, data: bytes) -> None:
-        import tempfile
-
-        # mkstemp's files are their owner's alone.
-        handle, partial = tempfile.mkstemp(_PARTIAL, dir=self.folder)
-        try:
-            with open(handle, "wb") as file:
-                file.write(data)
-            os.replace(partial, path)
-        except BaseException:
+    def _put(self, name: str, data: bytes) -> None:
+        # Parents as the system makes them; what is cyrt's own is its owner's alone.
+        os.makedirs(os.path.dirname(self.root), exist_ok=True)
+        for path in (self.root, self.folder):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(path, 0o700)
+        with _opened(self.folder) as folder:
+            _check_trust(folder)
+            partial = f"{os.urandom(16).hex()}{_PARTIAL}"
+            handle = os.open(partial, _PARTIAL_FLAGS, 0o600, dir_fd=folder)
+            try:
+                with open(handle, "wb") as file:
+                    file.write(data)
+                try:
+                    os.replace(partial, name, src_dir_fd=folder, dst_dir_fd=folder)
+                except IsADirectoryError:
+                    os.rmdir(name, dir_fd=folder)       # an empty one
+                    os.replace(partial, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(partial, dir_fd=folder)
+                raise
+            # It is kept, whatever becomes of the others.
             with contextlib.suppress(OSError):
-                os.unlink(partial)
-            raise
+                self._evict(folder)
 
-    def _is_trusted(self) -> bool:
-        """Whether nobody else could have put code into the folder."""
-        if self._trusted is None:
-            found = os.stat(self.folder)
-            owned = not hasattr(os, "geteuid") or found.st_uid in (0, os.geteuid())
-            self._trusted = owned and not found.st_mode & 0o022
-            if not self._trusted:
-                self._tell("trusted", "it is another user's, or others may write there")
-        return self._trusted
+    def _read(self, folder: int, key: str, used: bool) -> bytes:
+        """An entry's file, of which nothing is believed but its kind, owner and size."""
+        try:
+            handle = os.open(key + _SUFFIX, _ENTRY_FLAGS, dir_fd=folder)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENXIO):
+                raise DamagedEntry("not a regular file") from None
+            raise
+        try:
+            facts = os.fstat(handle)
+            if not stat.S_ISREG(facts.st_mode):
+                raise DamagedEntry("not a regular file")
+            if not _is_ours(facts):
+                raise DamagedEntry("another user's, or others may write it")
+            if facts.st_size > self.limit:
+                raise DamagedEntry(f"{facts.st_size} bytes, more than the cache may hold")
+            header = os.read(handle, _HEADER.size)
+            data = header + os.read(handle, sum(_sizes(header, facts.st_size)))
+            if used:
+                # Last use is the file's time; where it cannot be set, the entry is only older
+                # than it is.
+                with contextlib.suppress(OSError):
+                    os.utime(handle)
+            return data
+        finally:
+            os.close(handle)
 
     def _tell(self, what: str, why: object) -> None:
         if not self._told:
@@ -191,7 +248,11 @@ class Cache:
 
     def entries(self) -> list[Entry]:
         """Return all entries, sound or not, the last used first."""
-        return _entries(_files(self.folder))
+        try:
+            with _opened(self.folder) as folder:
+                return self._entries(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
 
     def load(self, entry: Entry) -> tuple[dict[str, Any], bytes]:
         """Return an entry's facts and bytes, without counting that as a use of it.
@@ -199,57 +260,108 @@ class Cache:
         Raises
         ------
         DamagedEntry, OSError
-            If it is not as it was written, or cannot be read.
+            If it is not as it was written, or cannot be read; a `FileNotFoundError` where another
+            process has removed it.
         """
-        return unpacked(entry.key, Path(entry.path).read_bytes())
+        with _opened(self.folder) as folder:
+            return unpacked(entry.key, self._read(folder, entry.key, used=False))
 
     def clear(self) -> tuple[int, int]:
-        """Remove all entries, also those of other formats; returns how many, and their bytes."""
+        """Remove all entries, also those of other formats; returns how many, and their bytes.
+
+        What is being written just now stays.
+        """
         count = nbytes = 0
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            for folder in [f for f in os.scandir(self.root) if re.fullmatch(r"jit-v\d+", f.name)]:
-                for item, facts in _files(folder.path):
-                    if item.name.endswith((_SUFFIX, _PARTIAL)):
-                        with contextlib.suppress(FileNotFoundError):
-                            os.unlink(item.path)
-                        count += item.name.endswith(_SUFFIX)
-                        nbytes += facts.st_size
-                with contextlib.suppress(OSError):
-                    os.rmdir(folder.path)
+            for name in filter(re.compile(r"jit-v\d+").fullmatch, os.listdir(self.root)):
+                path = os.path.join(self.root, name)
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                    with _opened(path) as folder:
+                        _remove_abandoned(folder)
+                        for entry in self._entries(folder):
+                            if _remove(folder, entry.key + _SUFFIX):
+                                count += 1
+                                nbytes += entry.nbytes
+                    # Not where others keep files in it, or are about to.
+                    with contextlib.suppress(OSError):
+                        os.rmdir(path)
         return count, nbytes
 
-    def _evict(self) -> None:
-        files = list(_files(self.folder))
-        for item, facts in files:
-            old = time.time() - facts.st_mtime > _ABANDONED_SECONDS
-            if old and item.name.endswith(_PARTIAL):
-                with contextlib.suppress(OSError):
-                    os.unlink(item.path)
-        kept = _entries(files)
+    def _entries(self, folder: int) -> list[Entry]:
+        found = [
+            Entry(key, facts.st_size, facts.st_mtime, self.path(key))
+            for key, facts in _files(folder, _SUFFIX)
+        ]
+        return sorted(found, key=lambda entry: -entry.used)
+
+    def _evict(self, folder: int) -> None:
+        """Remove what was used longest ago above the limit, and what killed writers left."""
+        _remove_abandoned(folder)
+        kept = self._entries(folder)
+        # One larger than all may be together was not written here, and goes first.
+        kept.sort(key=lambda entry: entry.nbytes > self.limit)
         nbytes = sum(entry.nbytes for entry in kept)
         while nbytes > self.limit:
             oldest = kept.pop()
             nbytes -= oldest.nbytes
             # Another process may have removed it, or be reading it: an open file stays readable.
-            with contextlib.suppress(OSError):
-                os.unlink(oldest.path)
+            _remove(folder, oldest.key + _SUFFIX)
 
 
-def _entries(files: Iterable[tuple[os.DirEntry[str], os.stat_result]]) -> list[Entry]:
-    found = [
-        Entry(item.name.removesuffix(_SUFFIX), facts.st_size, facts.st_mtime, item.path)
-        for item, facts in files
-        if item.name.endswith(_SUFFIX)
-    ]
-    return sorted(found, key=lambda entry: -entry.used)
+class _opened:
+    """A folder's handle, for a ``with``; a `NotADirectoryError` for a link."""
+
+    __slots__ = ("_handle",)
+
+    def __init__(self, path: str) -> None:
+        self._handle = os.open(path, _FOLDER_FLAGS)
+
+    def __enter__(self) -> int:
+        return self._handle
+
+    def __exit__(self, *fault: object) -> None:
+        os.close(self._handle)
 
 
-def _files(folder: str) -> Iterator[tuple[os.DirEntry[str], os.stat_result]]:
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as items:
-        for item in items:
+def _is_ours(facts: os.stat_result) -> bool:
+    """Whether nobody else could have written a file, or into a folder."""
+    return facts.st_uid in (0, os.geteuid()) and not facts.st_mode & 0o022
+
+
+def _check_trust(folder: int) -> None:
+    if not _is_ours(os.fstat(folder)):
+        raise _Untrusted("it is another user's, or others may write there")
+
+
+def _files(folder: int, suffix: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the names of a folder that end so, without that end, and the facts of each."""
+    for name in os.listdir(folder):
+        if name.endswith(suffix):
+            # Another process may have removed it.
             with contextlib.suppress(FileNotFoundError):
-                if item.is_file(follow_symlinks=False):
-                    yield item, item.stat()
+                facts = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                yield name.removesuffix(suffix), facts
+
+
+def _remove_abandoned(folder: int) -> None:
+    for name, facts in _files(folder, _PARTIAL):
+        if time.time() - facts.st_mtime > _ABANDONED_SECONDS:
+            _remove(folder, name + _PARTIAL)
+
+
+def _remove(folder: int, name: str) -> bool:
+    """Remove a file, a link or an empty folder; returns whether it was there and is no more."""
+    try:
+        os.unlink(name, dir_fd=folder)
+    except IsADirectoryError:
+        with contextlib.suppress(OSError):
+            os.rmdir(name, dir_fd=folder)
+            return True
+    except OSError:
+        pass
+    else:
+        return True
+    return False
 
 
 @functools.cache

@@ -135,8 +135,8 @@ def compile(
         image = _kept(store, key)
     if image is None:
         image = _build(job)
-        # A header may have been changed while it was compiled.
-        if key is not None and key == job.key(library):
+        # A header may have been changed while it was compiled, or the compiler been exchanged.
+        if key is not None and key == job.key(library) and toolchain.is_current():
             store.put(key, _facts(job, library, image), image.code)
     return image
 
@@ -202,7 +202,10 @@ def _build(job: Job) -> Image:
 
 def _kept(store: cache.Cache, key: str | None) -> Image | None:
     found = store.get(key) if key else None
-    return from_facts(*found) if found else None
+    try:
+        return from_facts(*found) if found else None
+    except ValueError:
+        return None
 
 
 def _facts(job: Job, library: toolchain.Library, image: Image) -> dict[str, Any]:

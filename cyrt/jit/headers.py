@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
+from collections.abc import Sequence
 
+from cyrt.jit.includes import included_names
 from cyrt.jit.standard import GLOBAL_NAMES, STD_NAMES
 
 # Folders by the library that `cuda.pathfinder` knows them by; "nvcc" holds crt/.
@@ -54,6 +57,28 @@ def include_directories() -> tuple[str, ...]:
         if folder:
             found[folder] = None
     return tuple(found)
+
+
+def lacking_names(folders: Sequence[str]) -> tuple[str, ...]:
+    """Return the names that the headers in these folders ask for and none of them has, ascending.
+
+    Names that macros make are left out.
+    """
+    lacking: set[str] = set()
+    for top in folders:
+        for folder, _, files in os.walk(top):
+            for file in files:
+                try:
+                    with open(os.path.join(folder, file), encoding="utf-8",
+                              errors="surrogateescape") as opened:
+                        text = opened.read()
+                except OSError:
+                    continue
+                for name, quoted in included_names(text):
+                    places = [folder, *folders] if quoted else folders
+                    if not any(os.path.exists(os.path.join(place, name)) for place in places):
+                        lacking.add(name)
+    return tuple(sorted(lacking))
 
 
 def wanted_headers(log: str) -> tuple[str, ...]:

@@ -47,14 +47,23 @@ class Image:
 
 
 def from_facts(facts: dict[str, Any], code: bytes) -> Image:
-    """Return the image that `Image.facts` and its code were taken from."""
-    return Image(
-        code=code,
-        format=facts["format"],
-        lowered=facts["lowered"],
-        signatures={
-            name: Signature(symbol, tuple(Parameter(*p) for p in parameters))
-            for name, (symbol, parameters) in facts["signatures"].items()
-        },
-        log=facts["log"],
-    )
+    """Return the image that `Image.facts` and its code were taken from.
+
+    Raises
+    ------
+    ValueError
+        If they are not an image's.
+    """
+    try:
+        return Image(
+            code=code,
+            format=facts["format"],
+            lowered=facts["lowered"],
+            signatures={
+                name: Signature(symbol, tuple(Parameter(*p) for p in parameters))
+                for name, (symbol, parameters) in facts["signatures"].items()
+            },
+            log=facts["log"],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not the facts of an image: {error!r}") from None

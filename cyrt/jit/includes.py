@@ -4,26 +4,53 @@ INVARIANTS
 - A file that can change the code is found; one that cannot may be found too. So conditions are not
   evaluated, comments are searched as well, and of every name all the files are taken that any
   order of search could choose, or could choose once they exist.
-- Where that cannot be told (a name made by a macro), nothing is claimed.
-- NVIDIA's own headers are known by their folder and packages, and not read.
+- One rule for all that a scan cannot decide: each place where the compiler may ask for a file or
+  for the time stands in the user's own texts word by word, or nothing is claimed. So `Untold` is
+  raised for names that macros make, words that could be pasted together, and trigraphs.
+- NVIDIA's own headers are known by their folder and packages, and not read here; what they ask
+  for and do not bring is looked for in the user's folders.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+# Words that ask for a file or the time and that a macro may make; a directive it cannot make.
+_ASKING = (
+    "__DATE__", "__TIME__", "__TIMESTAMP__", "__has_include", "__has_include_next", "__has_embed",
+)  # fmt: skip
+
+# Patterns are compiled at their first use. Identifiers of the preprocessor are ASCII.
 # Between the parts of a directive may be comments, which may be several lines long.
-_GAP = r"(?:[ \t\v\f]|/\*.*?\*/)*"
-# Begins with a plain word, which is what makes the search fast.
-_INCLUDE = rf'(?s)include(?:_next)?\b{_GAP}(\(?){_GAP}(?:"([^"\n]+)"|<([^>\n]+)>)?'
-_COMMENT_OR_TEXT = (
-    r"""(?s)//[^\n]*|/\*.*?(?:\*/|\Z)|("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])')"""
+_GAP = r"(?>[ \t\r\v\f]|/\*(?s:.*?)\*/)*+"
+_MARK = r"(?:#|%:)"
+_WORDS = ("include", "embed")
+_NAME = (
+    rf'(?a)(?:include(?:_next)?|embed)\b{_GAP}(\(?){_GAP}(?:"([^"\n]+)"|<([^>\n]+)>)?'
 )
-# What compiles differently the next time, whatever is in the files.
-_TRANSIENT = ("__DATE__", "__TIME__")
+_NAMELESS_DIRECTIVE = rf'(?a){_MARK}(?={_GAP}(?:include(?:_next)?|embed)\b{_GAP}(?!["<]))'
+# What such a word may begin with; a few words more are found.
+_BEGINNING = r"(?a)_(?<!\w_)(?:_[hDT]\w*|_?(?!\w))"
+# Directives that name __has_include and do not call it.
+_NAMING = rf"[ \t\r\v\f]*{_MARK}[ \t\r\v\f]*(?:(?:el)?ifn?def|define|undef)[ \t\r\v\f]+"
+_CONDITION = rf"(?a)[ \t\r\v\f]*{_MARK}[ \t\r\v\f]*(?:el)?if\b"
+_DEFINED = r"(?a)\bdefined[ \t]*\(?[ \t]*"
+_COMMENT_OR_TEXT = (
+    r"""(?as)//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*"|(?<!\w)(?:u8|[uUL])?'(?:\\.|[^'\\\n])+')"""
+    r"""|(?P<unclear>["']|/\*)"""
+)
+
+# The compiler finds no file there either, or may not read it.
+_ABSENT = (
+    errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG,
+)  # fmt: skip
+# Text is smaller by far.
+_LARGEST_FILE = 64 << 20
 
 
 class Untold(Exception):
@@ -32,7 +59,7 @@ class Untold(Exception):
 
 def includes_anything(text: str) -> bool:
     """Whether a text may include a file."""
-    return "include" in text or "\\\n" in text
+    return "include" in text or _spliced(text) is not text or "??/" in text
 
 
 def dependencies(
@@ -42,6 +69,7 @@ def dependencies(
     preincluded: Sequence[str],
     folders: Sequence[str],
     known: Sequence[str],
+    lacking: Callable[[], Sequence[str]],
     outside: str,
 ) -> list[tuple[str, str]]:
     """Return the files that a source includes, each with what tells its content.
@@ -58,13 +86,16 @@ def dependencies(
         Where headers are looked for, in order.
     known : sequence of str
         Folders of headers that are not to be read, looked in last.
+    lacking : function
+        Gives the names that the headers in `known` ask for and that are not there; called where
+        the user has folders of his own.
     outside : str
         What else the compiler is told: options, macros.
 
     Returns
     -------
     list of (str, str)
-        Path and SHA-256, in the order found; of a toolkit's folder its time of change.
+        Path and SHA-256, in the order found.
 
     Raises
     ------
@@ -73,20 +104,19 @@ def dependencies(
     """
     cwd = os.getcwd()
     here = os.path.join(cwd, os.path.dirname(filename))
-    folders = [os.path.join(cwd, folder) for folder in folders if folder]
-    # Whoever names NVIDIA's own does not change them.
-    theirs = [folder for folder in folders if folder in known or _is_toolkit(folder)]
-    own = [folder for folder in folders if folder not in theirs]
-    reading = _Reading({folder: str(os.stat(folder).st_mtime_ns) for folder in theirs})
-    reading.waiting = [(source, here), (outside, here)]
-    reading.waiting += [
-        (text, os.path.join(cwd, os.path.dirname(name))) for name, text in headers.items()
-    ]
+    own = _without([os.path.join(cwd, folder) for folder in folders if folder], known)
+    reading = _Reading()
+    reading.add(source, here)
+    reading.add(outside, here)
+    for name, text in headers.items():
+        reading.add(text, os.path.join(cwd, os.path.dirname(name)))
     for folder in own:
         # NVIDIA's headers too look in the user's folders before their own.
         for other in known:
             for path in _common(folder, other):
                 reading.take(*os.path.split(path))
+        for name in _reachable(folder, lacking() if known else ()):
+            reading.take(folder, name)
     for name in preincluded:
         for place in (cwd, *own):
             reading.take(place, name)
@@ -95,7 +125,17 @@ def dependencies(
         for name in _names(text):
             for place in dict.fromkeys((folder, here, *own)):
                 reading.take(place, name)
+    # NVIDIA's headers may have a macro that pastes its arguments.
+    if known or any(mark in text for text in reading.texts for mark in ("##", "%:%:")):
+        _check_no_word_is_pasted(reading.texts)
     return list(reading.found.items())
+
+
+def included_names(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield each name that a text asks for literally, and whether it stands in quotes."""
+    for match in _occurrences(_spliced(text)):
+        if match[2] or match[3]:
+            yield match[2] or match[3], bool(match[2])
 
 
 class _Reading:
@@ -105,14 +145,23 @@ class _Reading:
     ----------
     found : dict of str to str
         What tells the content, by path.
+    texts : list of str
+        All that was read, lines spliced.
     waiting : list of (str, str)
         Text, and the folder of its file.
     """
 
-    def __init__(self, found: dict[str, str]) -> None:
-        self.found = found
+    def __init__(self) -> None:
+        self.found: dict[str, str] = {}
+        self.texts: list[str] = []
         self.waiting: list[tuple[str, str]] = []
         self._real: dict[str, str] = {}
+
+    def add(self, text: str, folder: str) -> None:
+        """Have a text looked at, which is of a file in `folder`."""
+        text = _spliced(text)
+        self.texts.append(text)
+        self.waiting.append((text, folder))
 
     def take(self, place: str, name: str) -> None:
         """Read the file that a folder has under a name, if there is one."""
@@ -125,59 +174,161 @@ class _Reading:
         path = os.path.join(folder, base)
         if path in self.found:
             return
-        try:
-            with open(path, "rb") as file:
-                content = file.read()
-        except OSError:
-            # Not there, or not to be read by the compiler either.
-            return
-        self.found[path] = hashlib.sha256(content).hexdigest()
-        self.waiting.append((content.decode("latin-1"), folder))
+        content = _content(path)
+        if content is not None:
+            self.found[path] = hashlib.sha256(content).hexdigest()
+            # Bytes that are no UTF-8 stay what they are in the names of files.
+            self.add(content.decode("utf-8", "surrogateescape"), folder)
+
+
+def _content(path: str) -> bytes | None:
+    """A file's bytes; None where the compiler finds no file either."""
+    if "\0" in path:
+        raise Untold(f"a file's name with a NUL character: {path!r}")
+    try:
+        # A FIFO would be waited for, and a terminal become the process's own.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in _ABSENT:
+            return None
+        raise Untold(f"{path} cannot be read: {error}") from None
+    try:
+        facts = os.fstat(handle)
+        if stat.S_ISDIR(facts.st_mode):
+            return None
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size > _LARGEST_FILE:
+            raise Untold(f"{path} is not a file of text")
+        # One byte more tells of a file that grows, or whose size the system does not know.
+        content = os.read(handle, facts.st_size + 1)
+    except OSError as error:
+        raise Untold(f"{path} cannot be read: {error}") from None
+    finally:
+        os.close(handle)
+    if len(content) != facts.st_size:
+        raise Untold(f"{path} changes, or is not a file of text")
+    return content
+
+
+def _spliced(text: str) -> str:
+    """Return a text with the lines joined that the preprocessor joins."""
+    if "\\" in text and ("\\\n" in text or "\\\r\n" in text):
+        return re.sub(r"\\\r?\n", "", text)
+    return text
 
 
 def _names(text: str) -> list[str]:
     """Return the names that a text includes, in comments and branches not taken as well."""
-    if any(name in text for name in _TRANSIENT):
-        raise Untold("__DATE__ and __TIME__ differ each time")
-    if "\\\n" in text or "\\\r" in text:
-        text = re.sub(r"\\\r?\n", "", text)
-    if "include" not in text:
-        return []
-    names = list(_named(text))
-    if "" in names:
-        # Perhaps a comment speaks of it. Raw strings hide where comments begin.
-        plain = re.sub(_COMMENT_OR_TEXT, lambda m: m[1] or " ", text)
-        if 'R"' in text or "" in _named(plain):
-            raise Untold("an #include whose name a macro makes")
-    return [name for name in names if name]
+    if "__TIME" in text or "__DATE__" in text:
+        raise Untold("__DATE__, __TIME__ and __TIMESTAMP__ differ each time")
+    if "??" in text and ("??=" in text or "??/" in text):
+        raise Untold("trigraphs, which are directives and splices in some dialects")
+    asking = list(_occurrences(text))
+    if _is_undecided(text, asking):
+        # Perhaps only a comment speaks of it.
+        text = _without_comments(text, asking)
+        if _is_undecided(text, _occurrences(text)):
+            raise Untold("a file's name that a macro makes")
+    return [match[2] or match[3] for match in asking if match[2] or match[3]]
 
 
-def _named(text: str) -> Iterator[str]:
-    """Yield the name in each directive, or nothing where there is none."""
-    for m in re.finditer(_INCLUDE, text):
-        asks = text.endswith("__has_", 0, m.start()) and m[1]
-        if asks or _is_directive(text, m.start()):
-            yield m[2] or m[3] or ""
+def _occurrences(text: str) -> Iterator[re.Match[str]]:
+    """Yield each word that may ask for a file; groups 2 and 3 are the name in quotes or <>."""
+    for word in _WORDS:
+        # Faster by far than a search for the pattern. What stands behind a word in a comment may
+        # hold the next.
+        begin = text.find(word)
+        while begin >= 0:
+            match = re.compile(_NAME).match(text, begin)
+            if match:
+                yield match
+            begin = text.find(word, begin + 1)
 
 
-def _is_directive(text: str, end: int) -> bool:
-    """Whether what stands before `end` is a directive's mark, with comments and spaces after."""
-    while True:
-        while end and text[end - 1] in " \t\v\f":
-            end -= 1
-        if not text.endswith("*/", 0, end):
-            return text.endswith(("#", "%:"), 0, end)
-        end = max(0, text.rfind("/*", 0, end - 2))
+def _is_undecided(text: str, asking: Iterable[re.Match[str]]) -> bool:
+    """Whether a file may be asked for by a name that does not stand there."""
+    nameless = False
+    for match in asking:
+        if text.endswith("__has_", 0, match.start()):
+            if not _is_literal_question(text, match):
+                return True
+        elif not match[2] and not match[3]:
+            nameless = True
+    return nameless and re.search(_NAMELESS_DIRECTIVE, text) is not None
 
 
-def _is_toolkit(folder: str) -> bool:
-    if os.path.basename(folder) == "cccl":
-        folder = os.path.dirname(folder)
-    # A system's folder may hold CUDA's headers among all others.
-    has_cuda, has_others = (
-        os.path.exists(os.path.join(folder, name)) for name in ("cuda_runtime_api.h", "stdio.h")
-    )
-    return has_cuda and not has_others
+def _is_literal_question(text: str, match: re.Match[str]) -> bool:
+    """Whether a ``__has_include`` is called with the name that follows it, or not at all."""
+    if match[1] and match[2]:
+        # No macro replaces what stands in quotes.
+        return True
+    line = text[text.rfind("\n", 0, match.start()) + 1 : match.start() - len("__has_")]
+    if re.fullmatch(_NAMING, line):
+        return True
+    condition = re.match(_CONDITION, line)
+    # The line may be the end of a comment or of a raw string.
+    if not condition or any(mark in line for mark in ("*/", "'", '"')):
+        return False
+    before = line[condition.end() :]
+    if re.search(rf"{_DEFINED}\Z", before):
+        return True
+    # As an argument of a macro <name> is no name but words, which other macros replace.
+    while (shorter := re.sub(r"\([^()]*\)", " ", before)) != before:
+        before = shorter
+    return bool(match[1] and match[3]) and not re.search(r"\w\s*\(", before)
+
+
+def _without_comments(text: str, asking: Iterable[re.Match[str]]) -> str:
+    """Return a text without its comments; `Untold` where it is not clear what is one."""
+    if 'R"' in text or any(
+        mark in (match[3] or "") for match in asking for mark in ("//", "/*", "'", '"')
+    ):
+        raise Untold("raw strings and odd names of files hide where comments begin")
+
+    def kept(match: re.Match[str]) -> str:
+        if match["unclear"]:
+            raise Untold("quotes or comments without an end")
+        return match[1] or " "
+
+    return re.sub(_COMMENT_OR_TEXT, kept, text)
+
+
+def _check_no_word_is_pasted(texts: Sequence[str]) -> None:
+    """Raise `Untold` where words of the texts could be the first and the last part of one."""
+    begun = {word for text in texts for word in re.findall(_BEGINNING, text)}
+    parts = [(word, begin) for word in _ASKING for begin in begun if word.startswith(begin)]
+    # A whole word is looked at where it stands.
+    parts = [(word, begin) for word, begin in parts if begin not in _ASKING]
+    if not parts:
+        return
+    words = {word for text in texts for word in re.findall(r"(?a)\w+", text)}
+    for word, begin in parts:
+        if any(word[i:] in words for i in range(len(begin), len(word))):
+            raise Untold(f"words that may be pasted to {word}")
+
+
+def _without(folders: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Return the folders that are none of the others, by whatever name."""
+    there = {_identity(folder) for folder in others} if folders else set()
+    return [folder for folder in folders if _identity(folder) not in there]
+
+
+def _identity(folder: str) -> tuple[int, int] | str:
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return folder
+    return found.st_dev, found.st_ino
+
+
+def _reachable(folder: str, names: Iterable[str]) -> Iterator[str]:
+    """Yield the names that begin with what a folder holds."""
+    try:
+        present = {*os.listdir(folder), ".", ".."}
+    except OSError:
+        return
+    for name in names:
+        if name.partition("/")[0] in present:
+            yield name
 
 
 def _common(mine: str, theirs: str) -> Iterator[str]:

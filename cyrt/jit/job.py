@@ -27,6 +27,8 @@ _HEADER_OPTION = r"(?:-include|--pre-include)\b((?s:.*))"
 _TRANSIENT_OPTION = (
     r"--?(pch|create-pch|use-pch|pch-dir|pch-messages|instantiate-templates-in-pch|time"
     r"|fdevice-time-trace|no-cache)\b"
+    # Of ptxas, inside an option that passes it on.
+    r"|(?s:.*)-(options-file|optf)\b"
 )
 _PLACED_OPTION = r"(-lineinfo|--generate-line-info|-G|--device-debug)\b"
 
@@ -74,7 +76,7 @@ class Job:
         self.names = tuple(dict.fromkeys(names))
         self.headers = dict(headers or {})
         self.macros = tuple(_macro(name, value) for name, value in (define or {}).items())
-        texts = (source, *self.headers.values(), *self.given)
+        texts = (source, *self.headers.values(), *self.given, *self.macros)
         self.includes = any(map(includes_anything, texts))
 
     @property
@@ -102,16 +104,18 @@ class Job:
         """Return a hash of all that can change what comes out; None where that cannot be told."""
         if not library.files or _any(_TRANSIENT_OPTION, self.given):
             return None
-        read: list[tuple[str, str]] = []
+        folders = _values(self.given, _FOLDER_OPTION)
         known = toolchain.header_folders() if self.includes else ()
+        known += toolchain.toolkit_folders(folders)
         try:
             read = dependencies(
                 self.source,
                 self.filename,
                 self.headers,
                 _values(self.given, _HEADER_OPTION),
-                _values(self.given, _FOLDER_OPTION),
+                folders,
                 [folder.path for folder in known],
+                lambda: toolchain.lacking_names(known),
                 "\n".join((*self.given, *self.macros)),
             )
         except (Untold, OSError):
@@ -123,7 +127,7 @@ class Job:
             *(self.names, self.options, self.macros),
             *(self.filename, os.getcwd() if placed else None),
             *([(f.path, f.changed, f.packages) for f in known], read),
-            *(self.headers, self.source),
+            *(self.headers, hashlib.sha256(self.source.encode()).hexdigest()),
         )
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
@@ -148,6 +152,8 @@ def _macro(name: object, value: object) -> str:
         _check_text(f"define[{name!r}]", value, "a str")
         if "\n" in value or "\r" in value:
             raise ValueError(f"define[{name!r}] holds a line's end: {value!r}")
+        if value.endswith("\\"):
+            raise ValueError(f"define[{name!r}] ends in a backslash, which joins lines: {value!r}")
         return f"#define {name} {value}"
     if isinstance(value, float):
         if not math.isfinite(value):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Console
@@ -45,6 +46,9 @@ def run(action: str, key: str | None = None) -> int:
         return 1
 
 
+_Found = tuple[dict[str, Any], bytes]
+
+
 def _size(nbytes: float) -> str:
     for unit in ("bytes", "KiB", "MiB"):
         if nbytes < 1024:
@@ -62,12 +66,22 @@ def _age(used: float) -> str:
     return f"{seconds:.0f} d"
 
 
-def _read(cache: Cache, entry: Entry) -> tuple[dict[str, Any], bytes] | str:
-    """An entry's facts and bytes, or what is wrong with it."""
-    try:
-        return cache.load(entry)
-    except (OSError, ValueError) as error:
-        return str(error)
+def _read(cache: Cache, entries: list[Entry]) -> Iterator[tuple[Entry, _Found | str]]:
+    """Yield each entry with its facts and bytes, or with what is wrong with it.
+
+    Those that another process has removed since they were listed are left out.
+    """
+    for entry in entries:
+        found: _Found | str
+        try:
+            found = cache.load(entry)
+            if found[0].get("kind") == "kernel":
+                from_facts(*found)
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as error:
+            found = str(error)
+        yield entry, found
 
 
 def _kernels(facts: dict[str, Any]) -> list[str]:
@@ -77,18 +91,18 @@ def _kernels(facts: dict[str, Any]) -> list[str]:
 
 
 def _list(cache: Cache, console: Console) -> int:
-    entries = cache.entries()
     rows = Table(box=None, pad_edge=False)
     for heading in ("key", "kernels", "arch", "file", "size", "last used"):
         rows.add_column(heading, overflow="fold" if heading == "kernels" else "ellipsis")
-    damaged = 0
-    for entry in entries:
-        found = _read(cache, entry)
+    count = total = damaged = 0
+    for entry, found in _read(cache, cache.entries()):
+        count += 1
+        total += entry.nbytes
         size, age = _size(entry.nbytes), _age(entry.used)
         if isinstance(found, str):
             damaged += 1
             rows.add_row(entry.key[:12], f"damaged: {found}", "", "", size, age)
-        elif found[0]["kind"] == "kernel":
+        elif found[0].get("kind") == "kernel":
             facts = found[0]
             names = list(dict.fromkeys(s[0] for s in facts["signatures"].values()))
             rows.add_row(
@@ -96,9 +110,8 @@ def _list(cache: Cache, console: Console) -> int:
             )
     if rows.row_count:
         console.print(rows)
-    total = sum(entry.nbytes for entry in entries)
     console.print(
-        f"{cache.folder}: {len(entries)} entries, {_size(total)} of {_size(cache.limit)}"
+        f"{cache.folder}: {count} entries, {_size(total)} of {_size(cache.limit)}"
         + (f", {damaged} damaged (compiled anew when wanted)" if damaged else "")
     )
     return 0
@@ -106,18 +119,18 @@ def _list(cache: Cache, console: Console) -> int:
 
 def _show(cache: Cache, key: str, console: Console) -> int:
     matching = [entry for entry in cache.entries() if key and entry.key.startswith(key)]
-    if len(matching) != 1:
-        what = f"{len(matching)} entries begin" if matching else "no entry begins"
+    read = list(_read(cache, matching)) if len(matching) == 1 else []
+    if not read:
+        what = f"{len(matching)} entries begin" if len(matching) > 1 else "no entry begins"
         console.print(f"{what} with {key!r} in {cache.folder}")
         return 1
-    entry = matching[0]
+    entry, found = read[0]
     facts = Table.grid(padding=(0, 2))
     facts.add_column(no_wrap=True)
     facts.add_column(overflow="fold")
     facts.add_row("key", entry.key)
     facts.add_row("path", entry.path)
     facts.add_row("size", f"{_size(entry.nbytes)}, last used {_age(entry.used)} ago")
-    found = _read(cache, entry)
     if isinstance(found, str):
         facts.add_row("damaged", found)
     else:
@@ -125,7 +138,7 @@ def _show(cache: Cache, key: str, console: Console) -> int:
         for name in ("kind", "file", "arch", "format"):
             if name in told:
                 facts.add_row(name, told[name])
-        if told["kind"] == "kernel":
+        if told.get("kind") == "kernel":
             facts.add_row("code", _size(len(code)))
             facts.add_row("kernels", "\n".join(_kernels(told)))
             facts.add_row("names", "\n".join(f"{n}: {s}" for n, s in told["lowered"].items()))
@@ -147,12 +160,14 @@ def _clear(cache: Cache, console: Console) -> int:
 
 
 def _verify(cache: Cache, console: Console) -> int:
-    entries = cache.entries()
-    bad = [(entry, why) for entry in entries if isinstance(why := _read(cache, entry), str)]
-    for entry, why in bad:
-        console.print(f"{entry.path}: {why}")
+    count = damaged = 0
+    for entry, found in _read(cache, cache.entries()):
+        count += 1
+        if isinstance(found, str):
+            damaged += 1
+            console.print(f"{entry.path}: {found}")
     console.print(
-        f"{cache.folder}: {len(entries)} entries, {len(bad)} damaged"
-        + (" (compiled anew when wanted)" if bad else "")
+        f"{cache.folder}: {count} entries, {damaged} damaged"
+        + (" (compiled anew when wanted)" if damaged else "")
     )
-    return int(bool(bad))
+    return int(bool(damaged))

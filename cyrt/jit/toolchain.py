@@ -12,6 +12,8 @@ import json
 import os
 import re
 import sys
+from collections.abc import Sequence
+from glob import glob
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,12 +68,8 @@ def library() -> Library:
     """Return the NVRTC that compiles here; a `CompileError` if there is none."""
     global _library
     if _library is None:
-        known = _remembered().get("library")
-        if known is not None and _unchanged(known["files"]):
-            _library = Library(
-                tuple(map(tuple, known["files"])), tuple(known["version"]), tuple(known["archs"])
-            )
-        else:
+        _library = _remembered_library()
+        if _library is None:
             _library = _loaded_library()
             _remember()
     return _library
@@ -94,19 +92,53 @@ def header_folders() -> tuple[Folder, ...]:
     """Return the folders of NVIDIA's headers that are installed, in the order of search."""
     global _folders
     if _folders is None:
-        known = _remembered().get("folders")
-        if known is not None:
-            _folders = tuple(
-                Folder(f["path"], f["changed"], tuple(f["packages"])) for f in known
-            )
-        if known is None or any(_changed(f.path) != f.changed for f in _folders or ()):
+        _folders = _remembered_folders()
+        if _folders is None:
             from cyrt.jit.headers import include_directories
 
             _folders = tuple(
                 Folder(path, _changed(path), _packages(path)) for path in include_directories()
             )
             _remember()
-    return _folders or ()
+    return _folders
+
+
+def is_current() -> bool:
+    """Whether what this process works with is still what is installed."""
+    return (_library is None or _unchanged(_library)) and _are_unchanged(_folders or ())
+
+
+def toolkit_folders(named: Sequence[str]) -> tuple[Folder, ...]:
+    """Return those of the named folders that are an installed toolkit's headers.
+
+    A toolkit is where ``CUDA_PATH`` and ``CUDA_HOME`` say, or where its installer puts it: a folder
+    of the user's own is none, whatever it holds.
+    """
+    there = _toolkit_places() if named else frozenset()
+    return tuple(
+        Folder(os.path.realpath(folder), _changed(folder), ())
+        for folder in named
+        if _place(folder) in there and _has_cuda_alone(folder)
+    )
+
+
+@functools.cache
+def lacking_names(folders: tuple[Folder, ...]) -> tuple[str, ...]:
+    """Return the names that NVIDIA's headers ask for and do not bring, ascending.
+
+    A user's folder may have them. Finding them reads all those headers, once for an installation.
+    """
+    store = cache.current()
+    key = hashlib.sha256(json.dumps(["lacking names", folders]).encode()).hexdigest()
+    known = store.get(key) if store else None
+    if known is not None and isinstance(known[0].get("lacking"), list):
+        return tuple(known[0]["lacking"])
+    from cyrt.jit.headers import lacking_names as search
+
+    found = search([folder.path for folder in folders])
+    if store:
+        store.put(key, {"kind": "toolchain", "lacking": found})
+    return found
 
 
 # -- finding them ----------------------------------------------------------------------------------
@@ -131,11 +163,15 @@ def _identity(path: str) -> tuple[str, int, int]:
     return path, found.st_size, found.st_mtime_ns
 
 
-def _unchanged(files: list[list[Any]]) -> bool:
+def _unchanged(library: Library) -> bool:
     try:
-        return all(_identity(path) == (path, size, time) for path, size, time in files)
+        return all(_identity(file[0]) == file for file in library.files)
     except OSError:
         return False
+
+
+def _are_unchanged(folders: Sequence[Folder]) -> bool:
+    return all(_changed(folder.path) == folder.changed for folder in folders)
 
 
 def _changed(path: str) -> int:
@@ -143,6 +179,32 @@ def _changed(path: str) -> int:
         return os.stat(path).st_mtime_ns
     except OSError:
         return 0
+
+
+@functools.cache
+def _toolkit_places() -> frozenset[tuple[int, int]]:
+    roots = [os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), *glob("/usr/local/cuda*")]
+    folders = [f"{root}/include{part}" for root in roots if root for part in ("", "/cccl")]
+    return frozenset(filter(None, map(_place, folders)))
+
+
+def _place(folder: str) -> tuple[int, int] | None:
+    """What is the same for all names of a folder; None where there is none."""
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _has_cuda_alone(folder: str) -> bool:
+    """Whether CUDA's headers are there, and not among all others as in a system's folder."""
+    if os.path.basename(os.path.realpath(folder)) == "cccl":
+        folder = os.path.join(folder, os.pardir)
+    has_cuda, has_others = (
+        os.path.exists(os.path.join(folder, name)) for name in ("cuda_runtime_api.h", "stdio.h")
+    )
+    return has_cuda and not has_others
 
 
 def _packages(path: str) -> tuple[str, ...]:
@@ -174,6 +236,27 @@ def _remembered() -> dict[str, Any]:
     store = cache.current()
     found = store.get(_memory_key()) if store else None
     return found[0] if found else {}
+
+
+def _remembered_library() -> Library | None:
+    """What an earlier process loaded, where it is there unchanged."""
+    try:
+        known = _remembered()["library"]
+        files = tuple((path, size, time) for path, size, time in known["files"])
+        found = Library(files, tuple(known["version"]), tuple(known["archs"]))
+    except (KeyError, TypeError, ValueError):
+        return None
+    return found if _unchanged(found) else None
+
+
+def _remembered_folders() -> tuple[Folder, ...] | None:
+    """What an earlier process found, where it is there unchanged."""
+    try:
+        known = _remembered()["folders"]
+        found = tuple(Folder(f["path"], f["changed"], tuple(f["packages"])) for f in known)
+    except (KeyError, TypeError):
+        return None
+    return found if _are_unchanged(found) else None
 
 
 def _remember() -> None:

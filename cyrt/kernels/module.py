@@ -73,7 +73,8 @@ class Module:
     headers : mapping of str to str, optional
         Further headers: the name in ``#include`` to its text.
     define : mapping of str to object, optional
-        Macros: ``{"BLOCK": 128, "FAST": True, "T": "float"}``; None defines an empty one.
+        Macros: ``{"BLOCK": 128, "FAST": True, "T": "float"}``. None and True define 1, as
+        ``-DNAME`` does; ``""`` defines an empty one.
 
     Raises
     ------

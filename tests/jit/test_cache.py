@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import stat
+import struct
 import subprocess
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -197,6 +201,41 @@ def test_header_folders_are_searched_again_where_one_changed(folder, monkeypatch
     assert toolchain.header_folders() == there
 
 
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {}, {"library": None, "folders": None}, {"library": {}, "folders": [{}]},
+        {"library": {"files": [[1]], "version": [], "archs": []}, "folders": 3},
+    ],
+)  # fmt: skip
+def test_what_was_found_is_searched_again_where_it_is_not_readable(folder, monkeypatch, facts):
+    monkeypatch.setattr(toolchain, "_folders", None)
+    there = toolchain.library(), toolchain.header_folders()
+    cache.current().put(toolchain._memory_key(), {"kind": "toolchain", **facts})
+    for name in ("_library", "_folders"):
+        monkeypatch.setattr(toolchain, name, None)
+    assert (toolchain.library(), toolchain.header_folders()) == there
+
+
+def test_what_was_compiled_while_the_compiler_was_exchanged_is_not_kept(
+    folder, runs, tmp_path, monkeypatch
+):
+    (tmp_path / "installed").mkdir()
+    changed = (tmp_path / "installed").stat().st_mtime_ns
+    there = toolchain.Folder(str(tmp_path / "installed"), changed, ())
+    monkeypatch.setattr(toolchain, "_folders", (*toolchain.header_folders(), there))
+    run = nvrtc.run
+
+    def exchanged(*arguments, **more):
+        os.utime(tmp_path / "installed", (1, 1))
+        return run(*arguments, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(nvrtc, "run", exchanged)
+        compile("#include <stdint.h>\n" + SAXPY, arch=PTX)
+    assert kernels(folder) == []
+
+
 # -- entries that are not as they were written -----------------------------------------------------
 
 
@@ -245,6 +284,120 @@ def test_an_unreadable_entry_is_made_anew(folder, runs):
     assert len(runs) == 2
 
 
+@pytest.mark.parametrize("kind", ["fifo", "endless", "link", "folder", "sparse", "forged sparse"])
+def test_what_is_no_regular_file_of_its_size_is_made_anew(folder, runs, tmp_path, kind):
+    image = compile(SAXPY, arch=PTX)
+    (entry,) = kernels(folder)
+    data = Path(entry.path).read_bytes()
+    os.unlink(entry.path)
+    if kind == "fifo":
+        os.mkfifo(entry.path)
+    elif kind == "endless":
+        os.symlink("/dev/zero", entry.path)
+    elif kind == "link":
+        (tmp_path / "elsewhere").write_bytes(data)
+        os.symlink(tmp_path / "elsewhere", entry.path)
+    elif kind == "folder":
+        os.mkdir(entry.path)
+    else:
+        header = b"cyrt-jit" + struct.pack("<QQ", 10, (1 << 42) - 10 - cache._HEADER.size)
+        Path(entry.path).write_bytes(header + bytes(32) if kind == "forged sparse" else data)
+        os.truncate(entry.path, 1 << 42)
+    with pytest.raises((DamagedEntry, OSError)):
+        Cache(folder, 1 << 30).load(entry)
+    assert compile(SAXPY, arch=PTX) == image
+    assert len(runs) == 2
+    assert compile(SAXPY, arch=PTX) == image
+    assert len(runs) == 2
+    assert Path(entry.path).read_bytes() == data
+    assert not Path(entry.path).is_symlink()
+
+
+def test_a_folder_with_files_in_an_entrys_place_stays(folder, runs):
+    compile(SAXPY, arch=PTX)
+    (entry,) = kernels(folder)
+    os.unlink(entry.path)
+    os.mkdir(entry.path)
+    Path(entry.path, "mine").write_text("mine")
+    with pytest.warns(RuntimeWarning, match="cannot be written"):
+        compile(SAXPY, arch=PTX)
+    assert Path(entry.path, "mine").read_text() == "mine"
+    assert not list(folder.rglob("*.partial"))
+
+
+@pytest.mark.parametrize("change", [lambda data: data + b"\0", lambda data: data[:-1]])
+def test_an_entry_of_another_size_than_its_header_says(folder, change):
+    compile(SAXPY, arch=PTX)
+    (entry,) = kernels(folder)
+    path = Path(entry.path)
+    path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(DamagedEntry, match=r"altered or truncated: \d+ bytes, and \d+ were"):
+        Cache(folder, 1 << 30).load(entry)
+
+
+def test_an_entry_that_others_may_write_is_made_anew(folder, runs):
+    compile(SAXPY, arch=PTX)
+    (entry,) = kernels(folder)
+    os.chmod(entry.path, 0o666)
+    with pytest.raises(DamagedEntry, match="others may write"):
+        Cache(folder, 1 << 30).load(entry)
+    compile(SAXPY, arch=PTX)
+    compile(SAXPY, arch=PTX)
+    assert len(runs) == 2
+    assert os.stat(entry.path).st_mode & 0o777 == 0o600
+
+
+def test_an_entry_of_another_user_is_made_anew(folder, runs, monkeypatch):
+    compile(SAXPY, arch=PTX)
+    (entry,) = kernels(folder)
+    real = os.fstat
+
+    def of_another(handle):
+        facts = list(real(handle))
+        if stat.S_ISREG(facts[stat.ST_MODE]):
+            facts[stat.ST_UID] = os.geteuid() + 1234
+        return os.stat_result(facts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fstat", of_another)
+        with pytest.raises(DamagedEntry, match="another user's"):
+            Cache(folder, 1 << 30).load(entry)
+        compile(SAXPY, arch=PTX)
+    assert len(runs) == 2
+
+
+def forged(key, text, body=b""):
+    """An entry whose checksum is right, whatever its facts are."""
+    sizes = len(text), len(body)
+    checksum = cache._checksum(key, sizes, text + body)
+    return cache._HEADER.pack(cache._MAGIC, *sizes, checksum) + text + body
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[" * 200_000 + b"]" * 200_000,
+        b'{"a":' * 200_000 + b"1" + b"}" * 200_000,
+        b"[1]",
+        b"{",
+        b"\xff",
+        b'{"a":' + b"1" * 10_000 + b"}",
+        b'{"kind":"kernel"}',
+        b'{"kind":"kernel","format":"ptx","lowered":{},"log":"","signatures":[1]}',
+        b'{"kind":"kernel","format":"ptx","lowered":{},"log":"","signatures":{"a":["a",[[1]]]}}',
+    ],
+    ids=lambda text: text[:20].decode("latin-1"),
+)
+def test_facts_that_are_none_are_made_anew(folder, runs, text):
+    image = compile(SAXPY, arch=PTX)
+    (entry,) = kernels(folder)
+    Path(entry.path).write_bytes(forged(entry.key, text))
+    assert compile(SAXPY, arch=PTX) == image
+    assert len(runs) == 2
+    assert compile(SAXPY, arch=PTX) == image
+    assert len(runs) == 2
+
+
 # -- what stands in the way of writing -------------------------------------------------------------
 
 
@@ -275,8 +428,14 @@ def test_a_read_only_cache_still_serves(folder, runs, monkeypatch):
     def refused(*arguments, **more):
         raise PermissionError(30, "Read-only file system")
 
-    for name in ("mkdir", "utime", "replace", "unlink", "open"):
+    for name in ("mkdir", "utime", "replace", "unlink"):
         monkeypatch.setattr(os, name, refused)
+    real = os.open
+
+    def opened(path, flags, *arguments, **more):
+        return (refused if flags & os.O_CREAT else real)(path, flags, *arguments, **more)
+
+    monkeypatch.setattr(os, "open", opened)
     compile(SAXPY, arch=PTX)
     assert len(runs) == 1
     with pytest.warns(RuntimeWarning, match="Read-only file system"):
@@ -314,7 +473,123 @@ def test_a_folder_that_others_may_write_is_not_trusted(folder, runs, mode):
     assert len(runs) == 2
 
 
+def test_trust_is_asked_at_each_use(folder, runs):
+    compile(SAXPY, arch=PTX)
+    (entry,) = kernels(folder)
+    own = Path(entry.path).parent
+    own.rename(folder / "aside")
+    own.mkdir()
+    own.chmod(0o777)
+    (own / os.path.basename(entry.path)).write_bytes(forged(entry.key, b"{}"))
+    with pytest.warns(RuntimeWarning, match="cannot be trusted"):
+        compile(SAXPY, arch=PTX)
+    assert len(runs) == 2
+
+
+def test_a_folder_exchanged_after_it_was_trusted_is_not_read(tmp_path, monkeypatch):
+    store = Cache(tmp_path / "cache", 1 << 20)
+    store.put("a", {"whose": "mine"})
+    real = cache._check_trust
+
+    def exchanged(handle):
+        real(handle)
+        os.rename(store.folder, tmp_path / "aside")
+        os.mkdir(store.folder)
+        Path(store.path("a")).write_bytes(cache.packed("a", {"whose": "another's"}, b""))
+
+    monkeypatch.setattr(cache, "_check_trust", exchanged)
+    assert store.get("a") == ({"whose": "mine"}, b"")
+
+
+def test_only_the_root_may_be_a_link(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    store = Cache(tmp_path / "link", 1 << 20)
+    assert store.put("a", {"n": 1})
+    assert store.get("a") == ({"n": 1}, b"")
+    assert store.clear()[0] == 1
+
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "a.entry").write_bytes(cache.packed("a", {"n": 2}, b""))
+    Path(store.folder).symlink_to(tmp_path / "elsewhere")
+    assert store.get("a") is None
+    assert store.entries() == []
+    assert store.clear() == (0, 0)
+    with pytest.warns(RuntimeWarning, match="cannot be written: .*Not a directory"):
+        assert not store.put("a", {"n": 3})
+    assert cache.unpacked("a", (tmp_path / "elsewhere" / "a.entry").read_bytes())[0] == {"n": 2}
+
+
 # -- many processes --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def silent():
+    """Warnings are errors."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def test_clear_leaves_what_is_being_written(tmp_path, monkeypatch, silent):
+    store, other = (Cache(tmp_path / "cache", 1 << 20) for _ in range(2))
+    store.put("old", {})
+    real = os.replace
+    cleared = []
+
+    def replace(*arguments, **more):
+        cleared.append(other.clear()[0])
+        real(*arguments, **more)
+
+    monkeypatch.setattr(os, "replace", replace)
+    assert store.put("a", {"n": 1})
+    assert store.get("a") == ({"n": 1}, b"")
+    assert cleared == [1]
+
+
+@pytest.mark.parametrize("call", ["mkdir", "open", "replace"])
+def test_a_folder_that_vanishes_is_made_again(tmp_path, monkeypatch, silent, call):
+    store = Cache(tmp_path / "cache", 1 << 20)
+    store.put("old", {})
+    real = getattr(os, call)
+    removed = []
+
+    def meanwhile(*arguments, **more):
+        # In the moment before a file is made, or before the folder is.
+        if not removed and (call != "open" or "dir_fd" in more):
+            removed.append(True)
+            shutil.rmtree(tmp_path / "cache")
+        return real(*arguments, **more)
+
+    monkeypatch.setattr(os, call, meanwhile)
+    assert store.put("a", {"n": 1})
+    assert removed
+    assert store.get("a") == ({"n": 1}, b"")
+    assert not list((tmp_path / "cache").rglob("*.partial"))
+
+
+def test_a_folder_that_always_vanishes_is_told(tmp_path):
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.warns(RuntimeWarning, match="cannot be written: .*No such file"):
+        assert not Cache(tmp_path / "link", 1 << 20).put("a", {})
+
+
+def test_an_entry_that_another_removes_first(tmp_path, monkeypatch, silent):
+    store, other = (Cache(tmp_path / "cache", 2500) for _ in range(2))
+    for key in "abc":
+        store.put(key, {}, bytes(600))
+    real = os.stat
+
+    def meanwhile(path, *arguments, **more):
+        if "dir_fd" in more and path == "a.entry":
+            monkeypatch.setattr(os, "stat", real)
+            os.unlink(store.path("a"))
+        return real(path, *arguments, **more)
+
+    monkeypatch.setattr(os, "stat", meanwhile)
+    assert store.put("d", {}, bytes(600))
+    assert {entry.key for entry in other.entries()} == {"b", "c", "d"}
+    assert other.clear()[0] == 3
 
 
 def test_processes_that_compile_the_same(folder):
@@ -354,7 +629,7 @@ def test_a_writer_that_is_killed(folder, runs, python):
         from cyrt.jit.compiler import compile
         from cyrt.jit import toolchain
         toolchain.library()
-        os.replace = lambda *a: os.kill(os.getpid(), signal.SIGKILL)
+        os.replace = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
         compile({SAXPY!r}, arch="compute_90")
         """
     )
@@ -385,6 +660,16 @@ def test_the_longest_unused_go_first(tmp_path):
     assert [e.key for e in store.entries()][2:] == ["a", "b"]
     store.put("f", {}, bytes(2500))
     assert {e.key for e in store.entries()} == {"f", "e"}
+
+
+def test_a_file_over_the_limit_goes_before_entries(tmp_path):
+    store = Cache(tmp_path / "cache", 4500)
+    for key in "ab":
+        store.put(key, {}, bytes(1000))
+    with open(store.path("huge"), "wb") as file:
+        file.truncate(1 << 42)
+    store.put("c", {}, bytes(1000))
+    assert {entry.key for entry in store.entries()} == {"a", "b", "c"}
 
 
 def test_an_entry_over_the_limit_is_not_kept(tmp_path):

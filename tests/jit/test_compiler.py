@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import pytest
 
+import cyrt
 from cyrt.driver import table
 from cyrt.driver.errors import CompileError, CudaError
 from cyrt.jit import build, compiler, nvrtc, toolchain
@@ -401,15 +402,20 @@ def test_macros_of_every_type():
     source = """
     static_assert(N == -3 && F == 0.5 && SMALL < 1e-9 && NO == 0 && YES == 1 && NONE == 1);
     extern "C" __global__ void k(T* x) {}
-    static_assert(sizeof(T) == 4 && SEEN == -3 && SQUARE(3) == 9 && WIDE == 70000);
+    static_assert(sizeof(T) == 4 EMPTY && SEEN == -3 && SQUARE(3) == 9 && WIDE == 70000);
     """
     define = {
         "N": -3, "F": 0.5, "SMALL": 1e-10, "NO": False, "YES": True, "NONE": None,
-        "T": "unsigned int", "SQUARE(x)": "((x) * (x))", "WIDE": np.int32(70000),
+        "T": "unsigned int", "SQUARE(x)": "((x) * (x))", "WIDE": np.int32(70000), "EMPTY": "",
     }  # fmt: skip
     headers = {"first.h": "enum { SEEN = N };"}
     image = compile(source, arch=PTX, define=define, headers=headers, options=["-include=first.h"])
     assert str(image.signatures["k"]) == "void k(unsigned int* x)"
+
+
+def test_the_documentation_tells_what_none_defines():
+    for described in (compile, cyrt.Module):
+        assert "None and True define 1, as" in described.__doc__
 
 
 # -- errors ----------------------------------------------------------------------------------------
@@ -545,6 +551,7 @@ def test_options_that_nvrtc_refuses(option, says):
         ({"define": {"N": 1j}}, TypeError, r"define\['N'\].*got complex"),
         ({"define": {"N": float("inf")}}, ValueError, r"define\['N'\] is inf"),
         ({"define": {"N": "a\nb"}}, ValueError, "line's end"),
+        ({"define": {"N": "a\\", "M": 1}}, ValueError, r"define\['N'\] ends in a backslash"),
         ({"filename": 3}, TypeError, "filename.*got int"),
     ],
 )

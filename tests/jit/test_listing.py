@@ -62,6 +62,42 @@ def test_verify_names_what_is_damaged(filled, capsys):
     assert "altered" in said(capsys, "show", filled.key, status=1)
 
 
+@pytest.mark.parametrize("action", ["list", "verify", "show"])
+def test_an_entry_that_vanishes_is_not_damaged(filled, capsys, monkeypatch, action):
+    real = Cache.entries
+
+    def entries(self):
+        found = real(self)
+        self.clear()        # another process, in the worst moment
+        return found
+
+    monkeypatch.setattr(Cache, "entries", entries)
+    if action == "show":
+        assert "no entry begins" in said(capsys, "show", filled.key, status=1)
+    else:
+        text = said(capsys, action)
+        assert "0 entries" in text
+        assert "verify" not in action or "0 damaged" in text
+
+
+def test_files_of_odd_kinds_are_damaged_and_cleared(filled, capsys, folder):
+    place = os.path.dirname(filled.path)
+    os.mkfifo(f"{place}/fifo.entry")
+    os.symlink("/dev/zero", f"{place}/link.entry")
+    os.mkdir(f"{place}/folder.entry")
+    with open(f"{place}/sparse.entry", "wb") as file:
+        file.truncate(1 << 42)
+    text = said(capsys, "verify", status=1)
+    assert text.count("not a regular file") == 3
+    assert "more than the cache may hold" in text
+    assert "6 entries, 4 damaged" in text
+    assert "6 entries" in said(capsys, "list")
+    assert "not a regular file" in said(capsys, "show", "fifo", status=1)
+    assert "6 entries removed" in said(capsys, "clear")
+    assert not list(folder.rglob("*.entry"))
+    assert os.path.exists("/dev/zero")
+
+
 def test_clear(filled, capsys, folder):
     assert "2 entries removed" in said(capsys, "clear")
     assert "0 entries, 0 bytes" in said(capsys, "list")
