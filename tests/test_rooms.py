@@ -27,6 +27,7 @@ FLOORS = {
     "nn": 9,
     "bench": 10,
     "info": 10,
+    "leaving": 10,
     "methods": 10,
     "show": 10,
     "__init__": 10,

@@ -261,7 +261,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, Outcome* outcom
     cdef StreamState* state = self.state
     cdef Recording* recording = &self.launching
     cdef unsigned long long epoch = state.recording_epoch
-    cdef void* where = <void*>self.where
+    cdef void* where = NULL if self.where is None else <void*>self.where
     cdef CUevent mark = self.marks[<int>(self.batches % IN_FLIGHT)]
     cdef unsigned int error = 0
     cdef int entered = -1

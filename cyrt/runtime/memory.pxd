@@ -47,7 +47,8 @@ cdef Buffer variable_block(int ordinal)
 cdef Buffer variable_buffer(Buffer all, CUdeviceptr address, size_t nbytes, object owner)
 # What writing all of the memory's bytes does with its block.
 cdef inline Access overwriting(Memory memory) noexcept:
-    return OVERWRITE if memory.base is None and not memory.scattered else WRITE
+    return WRITE if memory.scattered or (
+        memory.base is not None and memory.size != memory.base.size) else OVERWRITE
 # After an operation was put on the stream directly: memory of others is never late.
 cdef int end_use(Block* block, StreamState* stream) except -1
 # Copies all bytes between memory of a device and host memory or another's; `outward`: from the

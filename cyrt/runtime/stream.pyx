@@ -685,6 +685,8 @@ def drain(double seconds):
     cdef StreamState* state
     cdef list errors = []
     cdef bint idle = True
+    if process != READY:            # nothing was ever opened, or this is a forked child
+        return idle, errors
     for ordinal in range(MAX_DEVICES):
         if states[ordinal] != NULL and not faulted[ordinal]:
             state = states[ordinal]

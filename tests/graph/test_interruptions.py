@@ -1,0 +1,162 @@
+"""A commit that signals, finalizers and other threads meet half-way."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import threading
+from ctypes import c_void_p
+
+import pytest
+
+import cyrt
+
+pytestmark = pytest.mark.usefixtures("batched")
+NOT_READY = 600
+IN_FLIGHT = 64
+
+
+@pytest.fixture
+def closed(replaced):
+    """No event is reached while this is set, so that a commit waits for room."""
+    flag = threading.Event()
+    replaced("cuEventQuery", [c_void_p],
+             lambda original, event: NOT_READY if flag.is_set() else original(event))
+    yield flag
+    flag.clear()
+
+
+@pytest.fixture
+def handle(request):
+    """Calls a function when SIGALRM comes, in 0.05 s."""
+    def set_up(function):
+        before = signal.signal(signal.SIGALRM, function)
+        request.addfinalizer(lambda: signal.signal(signal.SIGALRM, before))
+        request.addfinalizer(lambda: signal.setitimer(signal.ITIMER_REAL, 0))
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+
+    return set_up
+
+
+def fill_the_queue(count, closed):
+    cyrt.synchronize()
+    closed.set()
+    for _ in range(IN_FLIGHT):
+        count += 1
+        cyrt.commit()
+
+
+def test_ctrl_c_while_a_commit_waits_for_room(closed, handle):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with cyrt.Stream():
+        count = cyrt.zeros(100)
+        count.numpy()
+        fill_the_queue(count, closed)
+        kept = cyrt.full(100, 7.0)
+        count += 1
+        handle(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            cyrt.commit()
+        assert cyrt.current_encoder().num_ops == 2
+        closed.clear()
+        assert (kept.numpy() == 7).all()
+        assert (count.numpy() == IN_FLIGHT + 1).all()
+
+
+def test_a_signal_handler_reads_what_was_computed(closed, handle):
+    """Its operations come after those of the commit that it interrupts, and are launched."""
+    seen = []
+
+    def report(*_):
+        closed.clear()
+        seen.append(float(count[0]))
+        seen.append(float(cyrt.full(100, 5.0)[3]))
+
+    with cyrt.Stream():
+        count = cyrt.zeros(100)
+        count.numpy()
+        fill_the_queue(count, closed)
+        count += 1
+        handle(report)
+        cyrt.commit()
+        assert seen == [IN_FLIGHT + 1, 5]
+        assert (count.numpy() == IN_FLIGHT + 1).all()
+
+
+def test_another_thread_launches_what_a_commit_is_about_to(closed, handle):
+    """Both find the recording; it is launched once, and neither returns before that."""
+    done = []
+
+    def launch_elsewhere(*_):
+        closed.clear()
+        thread = threading.Thread(target=lambda: done.append(cyrt.synchronize()))
+        thread.start()
+        thread.join(30)
+
+    with cyrt.Stream():
+        count = cyrt.zeros(100)
+        count.numpy()
+        fill_the_queue(count, closed)
+        count += 1
+        commits = cyrt.current_encoder().stats()["commits"]
+        handle(launch_elsewhere)
+        cyrt.commit()
+        assert done == [None]
+        assert cyrt.current_encoder().stats()["commits"] == commits + 1
+        assert (count.numpy() == IN_FLIGHT + 1).all()
+
+
+def test_a_finalizer_reads_what_it_computed():
+    """The collector runs wherever an object is made, inside a commit, too."""
+    found = []
+
+    class Ends:
+        def __init__(self):
+            self.circle = self
+
+        def __del__(self):
+            found.append(float((cyrt.full(777, 5.0) + 1)[3]))
+
+    y = cyrt.zeros(100)
+    thresholds = gc.get_threshold()
+    gc.set_threshold(5, 2, 2)
+    try:
+        for i in range(300):
+            Ends()
+            for _ in range(i % 7):
+                y = y + 1
+            if i % 2:
+                cyrt.commit()
+    finally:
+        gc.set_threshold(*thresholds)
+    gc.collect()
+    assert len(found) == 300
+    assert set(found) == {6.0}
+    assert (y.numpy() == sum(i % 7 for i in range(300))).all()
+
+
+def test_nothing_is_launched_from_inside_a_call_of_the_drivers(replaced):
+    """A profiler's callback, say: what it records is the next batch's, and waiting is refused."""
+    errors = []
+
+    def launch(original, executable, stream):
+        y.append(x + 1)
+        try:
+            cyrt.commit()
+        except RuntimeError as error:
+            errors.append(str(error))
+        return original(executable, stream)
+
+    with cyrt.Stream():
+        x, y = cyrt.full(100, 3.0), []
+        x.numpy()
+        x += 1
+        replaced("cuGraphLaunch", [c_void_p] * 2, launch)
+        cyrt.commit()
+        assert len(errors) == len(y) > 0
+        assert all("inside a call of the driver" in error for error in errors)
+        first = list(y)
+        y.clear()
+        assert all((each.numpy() == 5).all() for each in first)

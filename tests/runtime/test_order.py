@@ -1,0 +1,558 @@
+"""Order among streams and threads, and what is handed out."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from ctypes import c_int, c_size_t, c_ubyte, c_uint, c_uint64, c_void_p
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gates import Gate
+
+import cyrt
+from cyrt import settings
+
+N = 64
+SOURCE = r"""
+extern "C" {
+__device__ int counter;
+__global__ void increment(int* x) { x[threadIdx.x] += 1; }
+__global__ void count() { counter += 1; }
+__global__ void copy(const int* x, int* y) { y[threadIdx.x] = x[threadIdx.x]; }
+__global__ void put(int* x, int value) { x[threadIdx.x] = value; }
+}
+"""
+graphs = pytest.mark.skipif(
+    not settings.get("CYRT_GRAPHS") or settings.get("CYRT_LAUNCH_BLOCKING"),
+    reason="forces what happens inside a graph's launch: CYRT_GRAPHS=0 and CYRT_LAUNCH_BLOCKING=1 "
+    "have none")
+asynchronous = pytest.mark.skipif(
+    settings.get("CYRT_LAUNCH_BLOCKING"),
+    reason="kernels wait for the host while it records: CYRT_LAUNCH_BLOCKING=1 waits for each")
+
+
+@pytest.fixture(scope="module")
+def module():
+    return cyrt.Module(SOURCE)
+
+
+@pytest.fixture
+def gate():
+    gate = Gate()
+    yield gate
+    gate.open()
+    cyrt.synchronize()
+
+
+@pytest.fixture
+def driver():
+    """The driver itself, as another library uses it."""
+    folder = Path(cyrt.__file__).parent
+    library = ctypes.CDLL(str(folder / "emulator/libcyrt_emu.so") if cyrt.Device().emulated
+                          else "libcuda.so.1")
+    context = c_void_p()
+    library.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+    library.cuCtxPushCurrent_v2(context)
+    yield library
+    library.cuCtxPopCurrent_v2(ctypes.byref(context))
+
+
+def ints(value=0, count=N):
+    array = cyrt.full(count, value, dtype=cyrt.int32)
+    array.numpy()
+    return array
+
+
+def in_thread(function):
+    thread = threading.Thread(target=function, daemon=True)
+    thread.start()
+    return thread
+
+
+def ends(thread):
+    thread.join(30)
+    return not thread.is_alive()
+
+
+# --- threads that record at once ---
+
+
+@graphs
+@pytest.mark.parametrize("times", [1, 5])
+def test_what_is_recorded_while_another_streams_batch_is_launched(module, replaced, times):
+    """An operation comes after all that the other stream has recorded when it is appended itself,
+    not when it began to look."""
+    x, left = ints(), [times]
+    side = cyrt.Stream()
+    with side:
+        module["increment"][1, N](x)
+
+    def launch(original, executable, stream):
+        code = original(executable, stream)
+        if left[0]:
+            left[0] -= 1
+            with side:
+                module["increment"][1, N](x)        # as its thread would
+        return code
+
+    replaced("cuGraphLaunch", [c_void_p] * 2, launch)
+    module["increment"][1, N](x)
+    encoder = cyrt.current_encoder()
+    assert left == [0]
+    with side:
+        assert cyrt.current_encoder().num_ops == 0
+    assert encoder.num_ops == 1
+    assert (x.numpy() == 2 + times).all()
+
+
+@pytest.mark.parametrize("how", ["array", "buffer", "variable"])
+def test_threads_that_update_one_memory(module, how):
+    x, rounds, threads = ints(), 150, 4
+    variable = module.get_global("counter")
+    variable.fill(0)
+    failures = []
+
+    def work():
+        try:
+            for _ in range(rounds):
+                if how == "array":
+                    cyrt.add(x, 1, out=x)
+                elif how == "buffer":
+                    module["increment"][1, N](x)
+                else:
+                    module["count"][1, 1]()
+            cyrt.commit()
+        except BaseException as error:
+            failures.append(error)
+
+    workers = [in_thread(work) for _ in range(threads)]
+    assert all(ends(worker) for worker in workers)
+    assert failures == []
+    cyrt.synchronize()
+    if how == "variable":
+        out = np.zeros(1, np.int32)
+        variable.copy_to(out)
+        assert out[0] == rounds * threads
+    else:
+        assert (x.numpy() == rounds * threads).all()
+
+
+@graphs
+@pytest.mark.parametrize("shrink", [False, True])
+def test_a_block_whose_readers_change_while_they_are_launched(module, replaced, shrink):
+    x, outs = ints(1), [ints() for _ in range(10)]
+    encoders = [cyrt.CommandEncoder() for _ in range(8)]
+    late = [cyrt.CommandEncoder() for _ in range(2)]
+    for encoder, out in zip(encoders, outs, strict=False):
+        encoder.add_kernel(module["copy"], 1, N, (x, out))
+    calls = []
+
+    def launch(original, executable, stream):
+        calls.append(stream)
+        if len(calls) == 1:
+            late[0].add_kernel(module["copy"], 1, N, (x, outs[8]))
+        if len(calls) == 2:
+            if shrink:
+                for encoder in encoders:
+                    if encoder.num_ops and encoder is not encoders[7]:
+                        encoder.commit()
+            late[1].add_kernel(module["copy"], 1, N, (x, outs[9]))
+        return original(executable, stream)
+
+    replaced("cuGraphLaunch", [c_void_p] * 2, launch)
+    assert x.ptr
+    assert [encoder.num_ops for encoder in encoders] == [0] * 8
+    for encoder in encoders + late:
+        encoder.close()
+    assert all((out.numpy() == 1).all() for out in outs)
+
+
+# --- whoever waits ---
+
+
+@asynchronous
+def test_a_wait_for_all_waits_for_a_stream_that_another_thread_waits_for(gate):
+    out, launched = cyrt.PinnedBuffer(4), threading.Event()
+    result = np.frombuffer(out, np.int32)
+    result[0] = 0
+
+    def work():
+        stream = cyrt.Stream()
+        with stream:
+            gate.write(out, 7, 1)
+        launched.set()
+        stream.synchronize()
+
+    worker = in_thread(work)
+    assert launched.wait(30)
+    time.sleep(0.05)                    # it waits
+    timer = gate.open_in(0.2)
+    cyrt.synchronize()
+    assert result[0] == 7
+    assert ends(worker)
+    timer.join()
+
+
+@pytest.mark.parametrize("call", ["fill", "copy", "kernel"])
+def test_a_wait_for_a_stream_on_which_another_thread_is_putting_work(module, replaced, call):
+    """The driver's call has not returned: the stream is not idle, whatever the driver says of it."""
+    stream, out = cyrt.Stream(), cyrt.PinnedBuffer(4 * N)
+    encoder = cyrt.CommandEncoder(stream, graphs=False)
+    name, types = {"fill": ("cuMemsetD8Async", [c_uint64, c_ubyte, c_size_t, c_void_p]),
+                   "copy": ("cuMemcpyHtoDAsync", [c_uint64, c_void_p, c_size_t, c_void_p]),
+                   "kernel": ("cuLaunchKernel", [c_void_p] + [c_uint] * 7 + [c_void_p] * 3)}[call]
+    waited, waiting = [], []
+
+    def put(original, *arguments):
+        waiting.append(in_thread(lambda: (stream.synchronize(), waited.append(len(done)))))
+        time.sleep(0.1)
+        assert waited == []
+        return original(*arguments)
+
+    replaced(name, types, put)
+    done = []
+    if call == "fill":
+        out.fill(3, stream)
+    elif call == "copy":
+        cyrt.Buffer(4 * N).copy_from(np.zeros(N, np.int32), stream)
+    else:
+        encoder.add_kernel(module["put"], 1, N, (out, 3))
+    done.append(1)
+    assert all(ends(thread) for thread in waiting)
+    assert waiting
+    assert waited == [1] * len(waiting)
+    cyrt.synchronize()
+
+
+@asynchronous
+def test_a_wait_for_all_covers_work_on_somebody_elses_stream(gate, driver):
+    theirs, out = c_void_p(), cyrt.PinnedBuffer(4)
+    result = np.frombuffer(out, np.int32)
+    result[0] = 0
+    assert driver.cuStreamCreate(ctypes.byref(theirs), 1) == 0
+    with cyrt.stream(theirs.value):
+        gate.write(out, 7, 1)
+        timer = gate.open_in(0.2)
+        cyrt.synchronize()
+        assert result[0] == 7
+    timer.join()
+
+
+def test_a_wait_for_all_does_not_wait_for_a_stream_that_is_captured(module):
+    x = ints()
+    with cyrt.CommandEncoder() as encoder:
+        encoder.add_kernel(module["increment"], 1, N, (x,))
+        with encoder.capture(writes=[x]) as stream:
+            cyrt.synchronize()
+            with stream:
+                pass
+            y = ints(3)
+            assert (y.numpy() == 3).all()
+            library_free_fill(stream, x)
+    assert (x.numpy() == 0).all()
+
+
+def library_free_fill(stream, x):
+    """Something that can be captured."""
+    driver = ctypes.CDLL(str(Path(cyrt.__file__).parent / "emulator/libcyrt_emu.so")
+                         if cyrt.Device().emulated else "libcuda.so.1")
+    address = int(repr(cyrt.asarray(x).__cuda_array_interface__["data"][0]))
+    assert driver.cuMemsetD32Async(c_uint64(address), c_uint(0), c_size_t(N),
+                                   c_void_p(stream.handle)) == 0
+
+
+# --- what is handed out ---
+
+
+@asynchronous
+@pytest.mark.parametrize("how", ["ptr", "dlpack", "interface"])
+def test_a_consumer_waits_for_the_memorys_readers(gate, driver, how):
+    x, y = ints(7), ints()
+    with cyrt.Stream():
+        gate.copy(x, y, N)              # reads x on another stream than the one that wrote it
+    if how == "ptr":
+        address = x.ptr
+    elif how == "dlpack":
+        capsule = x.__dlpack__(stream=1)
+        assert capsule is not None
+        address = x.ptr
+    else:
+        address = x.__cuda_array_interface__["data"][0]
+    assert driver.cuMemsetD32Async(c_uint64(address), c_uint(0), c_size_t(N), None) == 0
+    time.sleep(0.1)
+    gate.open()
+    cyrt.synchronize()
+    assert (y.numpy() == 7).all()
+
+
+@asynchronous
+def test_a_consumers_stream_waits_for_the_memorys_readers(gate, driver):
+    x, y, theirs = ints(7), ints(), c_void_p()
+    assert driver.cuStreamCreate(ctypes.byref(theirs), 1) == 0
+    assert x.ptr
+    with cyrt.Stream():
+        gate.copy(x, y, N)
+    assert x.__dlpack__(stream=theirs.value) is not None
+    assert driver.cuMemsetD32Async(c_uint64(x.ptr), c_uint(0), c_size_t(N), theirs) == 0
+    time.sleep(0.1)
+    gate.open()
+    cyrt.synchronize()
+    driver.cuStreamSynchronize(theirs)
+    assert (y.numpy() == 7).all()
+
+
+@asynchronous
+def test_a_consumer_waits_while_another_thread_waits(gate, driver):
+    box, launched = [], threading.Event()
+
+    def work():
+        y = ints()
+        gate.write(y, 7, N)
+        cyrt.commit()
+        box.append(y)
+        launched.set()
+        cyrt.stream().synchronize()
+
+    worker = in_thread(work)
+    assert launched.wait(30)
+    time.sleep(0.05)
+    timer = gate.open_in(0.2)
+    out = (c_int * N)()
+    assert driver.cuMemcpyDtoH_v2(out, c_uint64(box[0].ptr), c_size_t(4 * N)) == 0
+    assert list(out) == [7] * N
+    assert ends(worker)
+    timer.join()
+
+
+@asynchronous
+def test_undeclared_memory_is_ordered_with_other_streams(gate):
+    """A kernel that reaches memory behind a struct comes before and after everything."""
+    kernel = cyrt.Kernel("""
+        struct Pair { int* x; volatile int* go; };
+        extern "C" __global__ void late(Pair p) { while (!*p.go) {} *p.x = 7; }
+        """, "late")
+    x, side = ints(0, 1), cyrt.Stream()
+    pair = np.array([x.ptr, gate.memory.ptr], np.uint64).tobytes()
+    cyrt.synchronize()
+    with side:
+        kernel[1, 1](pair)
+    timer = gate.open_in(0.2)
+    assert int(x[0]) == 7               # on the thread's own stream
+    timer.join()
+
+
+@asynchronous
+def test_undeclared_memory_comes_after_other_streams(gate):
+    kernel = cyrt.Kernel("""
+        struct Pair { const int* x; int* y; };
+        extern "C" __global__ void copy(Pair p) { *p.y = *p.x; }
+        """, "copy")
+    x, y, side = ints(0, 1), ints(0, 1), cyrt.Stream()
+    pair = np.array([x.ptr, y.ptr], np.uint64).tobytes()
+    cyrt.synchronize()
+    other = cyrt.zeros(1, dtype=cyrt.int32)
+    with side:
+        gate.write(other, 1, 1)         # not of its memory: after it all the same
+    timer = gate.open_in(0.2)
+    kernel[1, 1](pair)
+    cyrt.stream().synchronize()
+    assert gate.flag[0] == 1
+    timer.join()
+
+
+class OnlyDlpack:
+    """Another library's array that has no array interface, and makes nobody wait."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+    def __dlpack__(self, **_):
+        return self.array.__dlpack__(stream=-1)
+
+
+@asynchronous
+def test_memory_that_came_by_dlpack_on_two_streams(gate, module):
+    memory, y = ints(), ints()
+    tensor = OnlyDlpack(memory)
+    assert memory.ptr
+    cyrt.synchronize()
+    with cyrt.Stream():
+        gate.write(tensor, 7, N)
+    with cyrt.Stream():
+        module["copy"][1, N](tensor, y)
+    time.sleep(0.1)
+    gate.open()
+    cyrt.synchronize()
+    assert (y.numpy() == 7).all()
+
+
+@asynchronous
+def test_the_per_thread_default_stream_of_another_thread(gate):
+    y, launched, ended = ints(), threading.Event(), threading.Event()
+
+    def work():
+        with cyrt.stream(2):
+            gate.write(y, 7, N)
+        launched.set()
+        ended.wait(30)
+
+    worker = in_thread(work)
+    assert launched.wait(30)
+    timer = gate.open_in(0.2)
+    assert (y.numpy() == 7).all()
+    ended.set()
+    assert ends(worker)
+    timer.join()
+
+
+def test_a_variable_whose_address_was_handed_out(module):
+    """It behaves as a Buffer whose address was: what uses it is launched at once."""
+    variable, out = module.get_global("counter"), np.zeros(1, np.int32)
+    variable.fill(0)
+    cyrt.synchronize()
+    theirs = cyrt.pointer(variable.ptr, 4)
+    module["count"][1, 1]()
+    with cyrt.Stream():
+        theirs.copy_to(out)
+    assert out[0] == 1
+
+
+def test_a_variable_and_its_address_in_one_batch(module, batched):
+    variable = module.get_global("counter")
+    variable.fill(0)
+    theirs = cyrt.pointer(variable.ptr, 4)
+    with cyrt.batch() as encoder:
+        module["count"][1, 1]()
+        module["increment"][1, 1](theirs)
+        module["count"][1, 1]()
+    assert {(a, b) for a, b, _ in encoder.last_plan().edges} == {(0, 1), (1, 2)}
+    out = np.zeros(1, np.int32)
+    variable.copy_to(out)
+    assert out[0] == 3
+
+
+# --- memory that is freed and given back ---
+
+
+def test_memory_dropped_while_a_stream_is_captured_returns(module, pooled):
+    out, reserved = ints(), []
+    with cyrt.CommandEncoder() as encoder:
+        for _ in range(4):
+            x = cyrt.Buffer(8 << 20)
+            x.fill(1)                                       # on the current stream
+            encoder.add_kernel(module["copy"], 1, N, (x, out))
+            with pytest.raises(RuntimeError, match="nothing was put"), encoder.capture():
+                del x
+            cyrt.synchronize()
+            cyrt.trim_memory()
+            reserved.append(cyrt.memory_stats()["reserved"])
+    assert reserved[-1] == reserved[0]
+
+
+def test_allocating_while_another_thread_captures(python):
+    done = python(
+        """
+        import threading, cyrt
+        def work():
+            b = cyrt.Buffer(40 << 20)
+            del b
+            found.append(cyrt.Buffer(50 << 20).nbytes)
+        found = []
+        with cyrt.CommandEncoder() as encoder:
+            try:
+                with encoder.capture():
+                    thread = threading.Thread(target=work)
+                    thread.start()
+                    thread.join()
+            except RuntimeError as error:
+                assert "nothing was put" in str(error)
+        assert found == [50 << 20], found
+        """, CYRT_MEMORY_LIMIT="64M")
+    assert done.returncode == 0, done.stderr
+
+
+@asynchronous
+def test_what_is_freed_while_memory_is_given_back_stays(gate, pooled):
+    gate.wait()                         # the thread's stream is busy: giving back waits for it
+    cyrt.commit()
+    ready, trimmed, failures = threading.Event(), threading.Event(), []
+
+    def work():
+        try:
+            out = cyrt.zeros(1 << 19)   # 2 MB
+            out.numpy()
+            ready.set()
+            time.sleep(0.1)
+            for _ in range(3):
+                t = out + 1
+                out += t
+            del t
+            trimmed.wait(30)
+            assert (out.numpy() == 7).all()
+        except BaseException as error:
+            failures.append(error)
+
+    worker = in_thread(work)
+    assert ready.wait(30)
+    timer = gate.open_in(0.4)
+    cyrt.trim_memory()
+    trimmed.set()
+    assert ends(worker)
+    assert failures == []
+    timer.join()
+
+
+def test_giving_back_what_no_batch_has_used(python):
+    """Freed memory is unmapped there, so that a read of it is a crash."""
+    done = python(
+        """
+        import cyrt
+        x = cyrt.ones(4) + 1
+        x.numpy()
+        buffers = [cyrt.Buffer(512) for _ in range(20_000)]
+        del buffers
+        cyrt.trim_memory()
+        x = cyrt.ones(4) + 1
+        assert (x.numpy() == 2).all()
+        """, MALLOC_MMAP_THRESHOLD_="128")
+    assert done.returncode == 0, done.stderr
+
+
+def test_giving_back_that_is_interrupted(pooled, replaced):
+    def wait(original, stream):
+        if stopped:
+            return original(stream)
+        stopped.append(1)
+        raise_signal()
+        return 600
+
+    import signal
+
+    def raise_signal():
+        signal.raise_signal(signal.SIGUSR1)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    stopped = []
+    x = cyrt.zeros(1 << 20)
+    x.numpy()
+    del x
+    cyrt.zeros(8).fill(1)
+    cached = cyrt.memory_stats()["cached"]
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        replaced("cuStreamQuery", [c_void_p], wait)
+        with pytest.raises(KeyboardInterrupt):
+            cyrt.trim_memory()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert stopped
+    assert cyrt.memory_stats()["cached"] == cached
+    assert cyrt.trim_memory() >= 4 << 20
