@@ -74,6 +74,8 @@ class Module:
         Further headers: the name in ``#include`` to its text.
     define : mapping of str to object, optional
         Macros: ``{"BLOCK": 128, "FAST": True, "T": "float"}``; None defines an empty one.
+    strided : bool
+        Its kernels take arrays that are not C-contiguous, as :class:`Kernel` says.
 
     Raises
     ------
@@ -98,6 +100,7 @@ class Module:
         options: Sequence[str] = (),
         headers: Mapping[str, str] | None = None,
         define: Mapping[str, object] | None = None,
+        strided: bool = False,
     ) -> None:
         for what, given in (("names", names), ("options", options)):
             if isinstance(given, str):
@@ -131,6 +134,7 @@ class Module:
             raise ValueError(f"{', '.join(given)}: for source only, and the code is "
                              f"{images.kind(self._code) or 'bytes'}, compiled already")
         self._names = tuple(names)
+        self._strided = bool(strided)
         self._declared = {
             name: jit.signature.from_declaration(text) for name, text in (signatures or {}).items()
         }

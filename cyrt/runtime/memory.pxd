@@ -7,6 +7,14 @@ from cyrt.runtime.device cimport contexts
 from cyrt.runtime.state cimport Block, StreamState
 
 
+# What an array's traits say beside its element type, which is bit `code` of cyrt.dtypes.DTYPES.
+cdef enum Trait:
+    ELEMENT_TYPES = (1 << 24) - 1
+    OTHER_TYPE = 1 << 24        # another library's, and none of cyrt's
+    SCATTERED = 1 << 25         # its bytes are not those from address to address + size
+    REPEATED = 1 << 26          # elements share bytes: a stride of 0 in a dimension above 1
+
+
 # What Buffers and Arrays are over: a block, or a view of somebody's. What it refers to does not
 # refer back, so no cycle is looked for.
 @cython.no_gc
@@ -14,7 +22,7 @@ cdef class Memory:
     cdef Block* block           # NULL once freed, and in a view
     cdef CUdeviceptr address
     cdef size_t size
-    cdef bint scattered         # its bytes are not those from address to address + size
+    cdef unsigned int traits    # of an array: bit of its element type, Trait; of bytes: 0
     cdef Memory base            # of a view: what owns the block
     cdef object owner           # whose memory it is, where it is not the pool's
     cdef void* heap             # freed with it
