@@ -41,7 +41,7 @@ class Elements:
     types : frozenset of str
         Names of `cyrt.dtypes`; all of them where the pointee is bytes or a struct of unknown make.
     size, align : int
-        Of what is pointed to, in bytes; 1 where every type fits.
+        Bytes of what is pointed to; 1 where every type fits.
     """
 
     types: frozenset[str]

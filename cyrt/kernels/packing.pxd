@@ -28,7 +28,7 @@ cdef struct Param:
     unsigned int offset
     unsigned int size
     bint writes
-    # Of a pointer: which arrays it takes. `arguments` sets and reads them.
+    # The arrays that a pointer takes; `arguments` sets and reads them.
     unsigned int refused        # an array's traits that do not fit
     unsigned int unit, align    # bytes of what it points to
     unsigned int coarse         # bits that no good address or size has; more may be good

@@ -7,7 +7,7 @@ from cyrt.runtime.device cimport contexts
 from cyrt.runtime.state cimport Block, StreamState
 
 
-# What an array's traits say beside its element type, which is bit `code` of cyrt.dtypes.DTYPES.
+# Traits of an array. The lower bits are its element type: bit `code` of cyrt.dtypes.DTYPES.
 cdef enum Trait:
     ELEMENT_TYPES = (1 << 24) - 1
     OTHER_TYPE = 1 << 24        # another library's, and none of cyrt's

@@ -10,7 +10,7 @@ cdef struct Layout:
     unsigned int nbytes
     unsigned int* offsets
 
-# What a device allows of a launch.
+# A device's limits on a launch.
 cdef struct Limits:
     unsigned int grid[3]
     unsigned int block[3]

@@ -163,6 +163,52 @@ def test_clusters_are_of_the_device(module, y):
         assert y.item() == 0
 
 
+def test_clusters_are_checked_when_recorded(only_emulated, python):
+    """The driver's answers are those of a device with clusters, and of a kernel made for 2 x 2."""
+    done = python(r"""
+        import ctypes
+        from ctypes import c_int, c_void_p
+
+        import pytest
+
+        import cyrt
+        from cyrt.driver import table
+
+        ANSWERS = {"cuDeviceGetAttribute": {120: 1}, "cuFuncGetAttribute": {11: 2, 12: 2, 13: 1}}
+        cyrt.Device.count()
+
+        def replace(name):
+            form = ctypes.CFUNCTYPE(c_int, c_void_p, c_int, c_void_p)
+            def answer(value, which, handle):
+                if which not in ANSWERS[name]:
+                    return original(value, which, handle)
+                ctypes.cast(value, ctypes.POINTER(c_int))[0] = ANSWERS[name][which]
+                return 0
+            stand_in = form(answer)
+            original = form(table.replace(name, ctypes.cast(stand_in, c_void_p).value))
+            return stand_in
+
+        kept = [replace(name) for name in ANSWERS]
+        code = 'extern "C" __global__ void k(int* y) {}'
+        y, encoder = cyrt.zeros(1, dtype="int32"), cyrt.current_encoder()
+        kernel = cyrt.Kernel(code, "k")
+        with pytest.raises(ValueError, match=r"grid \(4, 3, 1\) is no multiple .* \(2, 2, 1\)"):
+            kernel[(4, 3), 1](y)
+        with pytest.raises(ValueError, match=r"cluster \(4, 1, 1\): .* compiled for \(2, 2, 1\)"):
+            encoder.add_kernel(kernel, (4, 4), 1, (y,), cluster=4)
+        ANSWERS["cuFuncGetAttribute"].clear()
+        kernel = cyrt.Kernel(code, "k")
+        for grid, cluster, match in ((16, 16, "has 16 blocks, at most 8"), (3, 2, "no multiple"),
+                                     ((4, 3), (2, 2), "no multiple"),
+                                     (8, (1 << 31, 1 << 31, 4), "at most 8")):
+            with pytest.raises(ValueError, match=match):
+                encoder.add_kernel(kernel, grid, 1, (y,), cluster=cluster)
+        encoder.add_kernel(kernel, 4, 1, (y,))
+        print(y.item())
+        """)
+    assert done.stdout == "0\n", done.stderr
+
+
 @pytest.mark.gpu
 def test_clusters_that_a_kernel_is_compiled_for(y):
     if not cyrt.Device().attribute("CLUSTER_LAUNCH"):
