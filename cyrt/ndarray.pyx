@@ -16,7 +16,9 @@ from cyrt.operators cimport Operators
 from cyrt.operators import functions
 from cyrt.runtime.device cimport Device, context_of
 from cyrt.runtime.exchange cimport capsule_of, interface_of
-from cyrt.runtime.memory cimport Memory, copy_memory, export_address, live_block
+from cyrt.runtime.memory cimport (
+    REPEATED, SCATTERED, Memory, copy_memory, export_address, live_block,
+)
 from cyrt.runtime.pool cimport allocate
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
@@ -59,6 +61,7 @@ cdef Array new_array_on(StreamState* stream, int code, int ndim, const long long
             refuse_size(ndim, dims)
         count *= dims[d]
     x.code = code
+    x.traits = 1 << code
     x.dense = True
     x.count = count
     x.size = count * itemsizes[code]
@@ -76,19 +79,22 @@ cdef Array array_over(Memory memory, int code, int ndim, const long long* dims,
                       const long long* steps, long long offset):
     cdef Array x = Array.__new__(Array)
     cdef long long contiguous = 1
+    cdef unsigned int traits = 0
     cdef int d
     make_room(x, ndim)
-    x.dense = True
     for d in range(ndim - 1, -1, -1):
         x.dims[d] = dims[d]
         x.steps[d] = steps[d]
         if dims[d] != 1 and steps[d] != contiguous:
-            x.dense = False
+            traits |= SCATTERED
+            if steps[d] == 0:
+                traits |= REPEATED
         contiguous *= dims[d]
     if contiguous == 0:
-        x.dense = True
-    x.scattered = not x.dense
+        traits = 0
+    x.dense = traits == 0
     x.code = code
+    x.traits = traits | 1 << code
     x.count = contiguous
     x.size = contiguous * itemsizes[code]
     x.address = memory.address + offset * itemsizes[code]

@@ -79,5 +79,5 @@ def _parameter(text: str, entry: str) -> Parameter:
         code, size = _FLOATS[found["type"]]
         return Parameter(f".{found['type']}", code, size, align or size, False)
     if found["pointer"]:
-        return Parameter("void*", "pointer", 8, 8, True)
+        return Parameter(f".{found['type']} .ptr", "pointer", 8, 8, True)
     return Parameter(f".{found['type']}", f"word{8 * size}", size, align or size, size == 8)

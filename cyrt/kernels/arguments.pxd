@@ -7,8 +7,16 @@ from cyrt.runtime.state cimport Block
 
 # Of 8 bytes that may be a pointer or a number: whether a pointer is meant.
 cdef bint is_memory(object value)
-# What is given for a pointer and is no Buffer of cyrt's.
-cdef Memory pointer_argument(object value, bint writes)
+# Sets which arrays a pointer takes; `fit`: jit.signature.Elements, or None for all.
+cdef int set_checks(Param* param, object fit, bint strided) except -1
+# Whether memory may not fit, and check_array has to look.
+cdef inline bint is_doubtful(const Param* param, Memory memory) noexcept:
+    return ((memory.traits & param.refused) | ((memory.address | memory.size) & param.coarse)) != 0
+# TypeError or ValueError where an array does not fit. `description`: dtype, shape and strides
+# of another library's; None: an Array's own are asked.
+cdef int check_array(const Param* param, Memory memory, tuple description) except -1
+# The checked memory of what is given for a pointer and is no Array or Buffer of cyrt's.
+cdef Memory pointer_argument(object value, const Param* param)
 # Memory of one device in a kernel's hands on another.
 cdef object wrong_device(const Block* block, int ordinal)
 # [(Buffer, whether it is written)] of `reads=` and `writes=`; None where neither is given.

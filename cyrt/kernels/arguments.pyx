@@ -2,12 +2,23 @@
 
 import numpy as np
 
+from cyrt.dtypes import DTYPES, dtype
 from cyrt.graph.recording cimport Use
 from cyrt.kernels.packing cimport Param
 from cyrt.runtime.interop cimport as_buffer
-from cyrt.runtime.memory cimport Memory, live_block
+from cyrt.runtime.memory cimport (
+    ELEMENT_TYPES, OTHER_TYPE, REPEATED, SCATTERED, Memory, live_block,
+)
 from cyrt.runtime.pool cimport is_outside
 from cyrt.runtime.state cimport MANAGED_MEMORY, PINNED_MEMORY, READ, WRITE, Block
+
+cdef enum:
+    MOST = 0xffffffff
+
+# By kind and itemsize, as runtime/interop tells them.
+cdef dict type_traits = {
+    ("E" if each.name == "bfloat16" else each.kind, each.itemsize): 1 << each.code
+    for each in DTYPES}
 
 
 cdef bint is_memory(object value):
@@ -16,10 +27,85 @@ cdef bint is_memory(object value):
             or (hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray)))
 
 
-cdef Memory pointer_argument(object value, bint writes):
+cdef int set_checks(Param* param, object fit, bint strided) except -1:
+    cdef unsigned int types = 0
+    param.refused = param.coarse = 0
+    param.unit = param.align = 1
+    if fit is None:
+        return 0
+    param.unit, param.align = fit.size, fit.align
+    for name in fit.types:
+        types |= 1 << <int>dtype(name).code
+    if len(fit.types) < len(DTYPES):
+        param.refused = (ELEMENT_TYPES | OTHER_TYPE) & ~types
+    if not strided:
+        param.refused |= SCATTERED
+    if param.writes:
+        param.refused |= REPEATED
+    # A unit of three elements is no power of two: check_array reckons.
+    param.coarse = (param.unit | param.align) - 1 if param.unit & param.unit - 1 == 0 else MOST
+    return 0
+
+
+cdef int check_array(const Param* param, Memory memory, tuple description) except -1:
+    cdef unsigned int wrong = memory.traits & param.refused
+    cdef str received
+    if memory.traits == 0 or not (
+            wrong or memory.size and (
+                memory.address % param.align
+                or not memory.traits & SCATTERED and memory.size % param.unit)):
+        return 0
+    if description is None:
+        description = memory.dtype, memory.shape, memory.strides
+    received = f"got an array of {description[0]}, shape {description[1]}, strides {description[2]}"
+    if wrong & (ELEMENT_TYPES | OTHER_TYPE):
+        names = [each.name for each in DTYPES if not param.refused >> <int>each.code & 1]
+        raise TypeError(f"expected an array of {' or '.join(names)}, {received}; convert it with "
+                        f".astype({names[0]!r})")
+    if wrong & REPEATED:
+        raise ValueError("expected an array whose elements do not share memory, because the "
+                         f"parameter is not const, {received}, a broadcast view; copy it with "
+                         ".copy(), or declare the parameter const")
+    if wrong:
+        raise ValueError(f"expected a C-contiguous array, {received}; copy it with .copy() or "
+                         "cyrt.ascontiguousarray(), or make the kernel with strided=True if it "
+                         "takes the strides as arguments")
+    if memory.address % param.align:
+        raise ValueError(f"expected an address that is a multiple of {param.align}, got "
+                         f"{memory.address:#x}, {received}; copy it with .copy()")
+    raise ValueError(f"expected a multiple of {param.unit} bytes, got {memory.size:,}, {received}; "
+                     "pad it")
+
+
+cdef unsigned int layout_traits(shape, strides, Py_ssize_t itemsize) except? 0xffffffff:
+    cdef unsigned int traits = 0
+    if strides is None or 0 in shape:
+        return 0
+    for count, step in zip(reversed(shape), reversed(strides)):
+        if count != 1 and step != itemsize:
+            traits |= SCATTERED
+            if step == 0:
+                traits |= REPEATED
+        itemsize *= count
+    return traits
+
+
+cdef Memory pointer_argument(object value, const Param* param):
+    cdef Memory memory
+    cdef list layout = []
     if isinstance(value, int):
         raise TypeError("an int is no pointer; use cyrt.pointer(address, nbytes)")
-    return as_buffer(value, writes)
+    memory = as_buffer(value, param.writes, layout)
+    shape, strides, first, kind, itemsize = layout
+    memory.address += <long long>first
+    memory.traits = layout_traits(shape, strides, itemsize)
+    # Memory without a dtype of its own is told as bytes, for a protocol has to tell something.
+    if kind != "V" and (itemsize > 1 or hasattr(value, "dtype")):
+        memory.traits |= type_traits.get((kind, itemsize), OTHER_TYPE)
+    if is_doubtful(param, memory):
+        check_array(param, memory, (getattr(value, "dtype", f"{kind}{itemsize}"), shape,
+                                    "of C order" if strides is None else tuple(strides)))
+    return memory
 
 
 cdef object wrong_device(const Block* block, int ordinal):
@@ -67,12 +153,15 @@ cdef tuple use_declared(str name, list declared, int ordinal, list foreign, Use*
 
 
 cdef list written_memory(str name, const Param* params, tuple args, reads, writes):
+    cdef Memory memory
     found = [buffer for buffer, write in declared_memory(name, reads, writes) or () if write]
     for i, value in enumerate(args):
         if not params[<int>i].writes or value is None or not is_memory(value):
             continue
         try:
-            found.append(value if isinstance(value, Memory) else as_buffer(value, True))
+            memory = value if isinstance(value, Memory) else as_buffer(value, True, [])
         except (TypeError, ValueError):
             continue        # a launch says what is wrong with it
+        # Elements that lie apart go with what lies between them.
+        found.append(memory.base if memory.traits & SCATTERED else memory)
     return found

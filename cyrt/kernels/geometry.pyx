@@ -2,7 +2,7 @@
 
 from cyrt.graph.recording cimport Geometry
 from cyrt.runtime.device cimport Device
-from cyrt.runtime.module cimport LoadedFunction
+from cyrt.runtime.module cimport Limits, LoadedFunction
 
 cdef extern from "Python.h":
     int PyLong_CheckExact(object)
@@ -13,7 +13,8 @@ cdef enum:
     PORTABLE_CLUSTER = 8    # blocks (CUDA programming guide, thread block clusters)
 
 
-cdef int dimension(value, str what, unsigned int* target) except -1:
+cdef bint dimension(value, str what, unsigned int* target) except -1:
+    cdef bint constant = True
     cdef int i = 0
     cdef long size
     target[0] = target[1] = target[2] = 1
@@ -21,9 +22,10 @@ cdef int dimension(value, str what, unsigned int* target) except -1:
         size = PyLong_AsLongAndOverflow(value, &i)
         if 0 < size <= <long>MOST:
             target[0] = <unsigned int>size
-            return 0
+            return True
     i = 0
     if not isinstance(value, tuple):
+        constant = False
         value = tuple(value) if isinstance(value, list) else (value,)
     if not 1 <= len(<tuple>value) <= 3:
         raise ValueError(f"{what}: expected an int or a tuple of one to three, got {value!r}")
@@ -34,8 +36,9 @@ cdef int dimension(value, str what, unsigned int* target) except -1:
         if not 1 <= number < 1 << 32:
             raise ValueError(f"{what}: expected numbers from 1 to {(1 << 32) - 1:,}, got {value!r}")
         target[i] = number
+        constant = constant and PyLong_CheckExact(item)
         i += 1
-    return 0
+    return constant
 
 
 cdef tuple triple(const unsigned int* sizes):
@@ -44,21 +47,29 @@ cdef tuple triple(const unsigned int* sizes):
 
 cdef int refuse_geometry(str name, LoadedFunction function,
                          const Geometry* geometry) except -1:
-    device = Device(function.module.ordinal)
+    cdef const Limits* limits = function.limits
     grid, block = triple(geometry.grid), triple(geometry.block)
     threads = block[0] * block[1] * block[2]
     if threads > function.max_threads:
         why = (f"its {function.registers} registers a thread, or its launch bounds, allow"
-               if function.max_threads < device.attribute("MAX_THREADS_PER_BLOCK")
-               else "the device allows")
+               if function.max_threads < <int>limits.threads else "the device allows")
         raise ValueError(f"{name}: a block of {block} has {threads:,} threads, {why} "
                          f"{function.max_threads:,}")
-    for what, sizes in (("grid", grid), ("block", block)):
-        for axis, size in zip("XYZ", sizes):
-            most = device.attribute(f"MAX_{what.upper()}_DIM_{axis}")
-            if size > most:
-                raise ValueError(f"{name}: {what} {sizes}: {axis.lower()} is at most "
-                                 f"{most:,} on device {device.index}")
+    for what, sizes, most in (("grid", grid, triple(limits.grid)),
+                              ("block", block, triple(limits.block))):
+        for axis, size, limit in zip("xyz", sizes, most):
+            if size > limit:
+                raise ValueError(f"{name}: {what} {sizes}: {axis} is at most {limit:,} on device "
+                                 f"{function.module.ordinal}")
+    return 0
+
+
+cdef int divide_grid(str name, const Geometry* geometry, const unsigned int* cluster) except -1:
+    cdef int i
+    for i in range(3):
+        if cluster[i] > 1 and geometry.grid[i] % cluster[i]:
+            raise ValueError(f"{name}: the grid {triple(geometry.grid)} is no multiple of the "
+                             f"cluster {triple(cluster)}")
     return 0
 
 
@@ -97,29 +108,36 @@ cdef object spread(block, n, int ordinal):
 
 cdef int check_cluster(str name, LoadedFunction function, const Geometry* geometry,
                        const unsigned int* cluster) except -1:
-    device = Device(function.module.ordinal)
-    grid, sizes = triple(geometry.grid), triple(cluster)
-    if device.compute_capability < (9, 0):
-        raise ValueError(f"{name}: cluster {sizes}: clusters need compute capability 9.0, device "
-                         f"{device.index} has {'.'.join(map(str, device.compute_capability))}")
-    if any(blocks % size for blocks, size in zip(grid, sizes)):
-        raise ValueError(f"{name}: the grid {grid} is no multiple of the cluster {sizes}")
+    sizes, compiled = triple(cluster), triple(function.cluster)
     blocks = sizes[0] * sizes[1] * sizes[2]
+    # A cluster of one block asks nothing of the device but that it knows the word.
+    if not function.limits.clusters and (
+            blocks > 1 or Device(function.module.ordinal).compute_capability < (9, 0)):
+        raise ValueError(f"{name}: cluster {sizes}: device {function.module.ordinal} has no "
+                         "clusters (its CLUSTER_LAUNCH is 0)")
+    if compiled[0] and sizes != compiled:
+        raise ValueError(f"{name}: cluster {sizes}: the kernel is compiled for {compiled}")
     if blocks > PORTABLE_CLUSTER:
         raise ValueError(f"{name}: a cluster of {sizes} has {blocks:,} blocks, at most "
                          f"{<int>PORTABLE_CLUSTER} run on every device that has clusters")
-    return 0
+    return divide_grid(name, geometry, cluster)
 
 
-cdef int check_cooperative(str name, LoadedFunction function, const Geometry* geometry) except -1:
-    device = Device(function.module.ordinal)
+cdef int check_cooperative(str name, LoadedFunction function, const Geometry* geometry,
+                           dict resident) except -1:
+    cdef int ordinal = function.module.ordinal
+    cdef tuple key
     grid, block = triple(geometry.grid), triple(geometry.block)
-    if not device.attribute("COOPERATIVE_LAUNCH"):
-        raise ValueError(f"{name}: device {device.index} has no cooperative launch")
+    if not function.limits.cooperative:
+        raise ValueError(f"{name}: device {ordinal} has no cooperative launch")
     blocks = grid[0] * grid[1] * grid[2]
-    most = device.multiprocessors * function.blocks_per_multiprocessor(
-        block[0] * block[1] * block[2], geometry.smem)
+    threads = block[0] * block[1] * block[2]
+    key = (ordinal, threads, geometry.smem)
+    if key not in resident:
+        resident[key] = function.limits.multiprocessors * function.blocks_per_multiprocessor(
+            threads, geometry.smem)
+    most = resident[key]
     if blocks > most:
         raise ValueError(f"{name}: a cooperative grid of {grid} has {blocks:,} blocks, and "
-                         f"{most:,} of block {block} run at once on device {device.index}")
+                         f"{most:,} of block {block} run at once on device {ordinal}")
     return 0

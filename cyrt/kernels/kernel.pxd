@@ -18,6 +18,7 @@ cdef class Kernel:
     cdef unsigned int param_bytes
     cdef bint pdl
     cdef bint opaque                    # may reach memory that no argument names
+    cdef dict resident                  # blocks that run at once, by (device, threads, smem)
     cdef dict blocks                    # for_each's, by (device, bits of n, smem)
     cdef tuple config                   # [grid, block, smem], given last, and what was read of it
     cdef Geometry geometry

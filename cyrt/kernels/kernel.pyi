@@ -25,6 +25,7 @@ class Kernel:
         headers: Mapping[str, str] | None = None,
         define: Mapping[str, object] | None = None,
         pdl: bool = False,
+        strided: bool = False,
     ) -> None: ...
     @staticmethod
     def _of(module: Module, name: str) -> Kernel: ...

@@ -75,6 +75,8 @@ class Module:
     define : mapping of str to object, optional
         Macros: ``{"BLOCK": 128, "FAST": True, "T": "float"}``. None and True define 1, as
         ``-DNAME`` does; ``""`` defines an empty one.
+    strided : bool
+        Its kernels take arrays that are not C-contiguous, as :class:`Kernel` says.
 
     Raises
     ------
@@ -99,6 +101,7 @@ class Module:
         options: Sequence[str] = (),
         headers: Mapping[str, str] | None = None,
         define: Mapping[str, object] | None = None,
+        strided: bool = False,
     ) -> None:
         for what, given in (("names", names), ("options", options)):
             if isinstance(given, str):
@@ -132,6 +135,7 @@ class Module:
             raise ValueError(f"{', '.join(given)}: for source only, and the code is "
                              f"{images.kind(self._code) or 'bytes'}, compiled already")
         self._names = tuple(names)
+        self._strided = bool(strided)
         self._declared = {
             name: jit.signature.from_declaration(text) for name, text in (signatures or {}).items()
         }

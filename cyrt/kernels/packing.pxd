@@ -28,6 +28,10 @@ cdef struct Param:
     unsigned int offset
     unsigned int size
     bint writes
+    # The arrays that a pointer takes; `arguments` sets and reads them.
+    unsigned int refused        # an array's traits that do not fit
+    unsigned int unit, align    # bytes of what it points to
+    unsigned int coarse         # bits that no good address or size has; more may be good
 
 # Code of a signature's parameter ("f32"); ValueError for one that is none.
 cdef ParamCode code_of(str name) except *

@@ -8,6 +8,8 @@ from cpython.long cimport PyLong_AsUnsignedLongLong
 from libc.math cimport isfinite
 from libc.string cimport memcpy
 
+import numpy as np
+
 cdef extern from "Python.h":
     int PyLong_CheckExact(object)
     long PyLong_AsLongAndOverflow(object, int*) except? -1
@@ -138,7 +140,7 @@ cdef int pack_complex(ParamCode code, object value, char* target) except -1:
 
 cdef int pack_word(unsigned int size, object value, char* target) except -1:
     """An integer of either sign, or a NumPy scalar of exactly that size."""
-    if hasattr(value, "tobytes") and hasattr(value, "dtype"):
+    if isinstance(value, (np.generic, np.ndarray)):
         return pack_bytes(value, size, target)
     value = as_integer_object(value)
     try:
@@ -160,16 +162,17 @@ cdef int pack_bytes(object value, unsigned int size, char* target) except -1:
     """A struct or array by value: bytes, or what has them, of exactly its size."""
     cdef bytes raw
     cdef str advice = ""
-    if hasattr(value, "tobytes") and hasattr(value, "dtype"):
+    if isinstance(value, (np.generic, np.ndarray)):
         dtype = value.dtype
-        if getattr(dtype, "hasobject", False) or not getattr(dtype, "isnative", True):
+        if dtype.hasobject or not dtype.isnative:
             raise TypeError(f"expected {size} bytes in this machine's byte order, got {dtype}")
         if dtype.names and not dtype.isalignedstruct:
             advice = "; np.dtype(..., align=True) pads as C does"
         raw = value.tobytes()
     elif PyObject_CheckBuffer(value):       # bytes, a memoryview, a ctypes structure
         raw = bytes(value)
-    elif PyIndex_Check(value) and size in (1, 2, 4, 8):     # an enumeration
+    elif PyIndex_Check(value) and size in (1, 2, 4, 8) \
+            and not hasattr(type(value), "__dlpack__"):     # an enumeration
         return pack_word(size, value, target)
     else:
         raise TypeError(f"expected {size} bytes: a bytes object, a NumPy structured scalar or a "

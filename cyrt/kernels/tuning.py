@@ -40,7 +40,7 @@ def choose(
 
     Parameters
     ----------
-    written : sequence of Buffers
+    written : sequence of Buffers and Arrays
         What it writes.
     args, declared
         Its arguments, and ``reads=`` and ``writes=``.
@@ -80,7 +80,7 @@ def _fastest(launches: dict[int, Callable[[], None]], written: Sequence[Buffer])
 
     def restore() -> None:
         for buffer, copy in zip(written, aside, strict=True):
-            buffer.copy_from(copy)
+            copy.copy_to(buffer)
 
     def sample(launch: Callable[[], None], repeats: int) -> float:
         restore()

@@ -16,7 +16,7 @@ from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state, foreign_state, order_after
 
 
-cpdef Memory as_buffer(obj, bint write):
+cpdef Memory as_buffer(obj, bint write, list layout=None):
     """The memory of another library's array.
 
     Parameters
@@ -25,6 +25,10 @@ cpdef Memory as_buffer(obj, bint write):
         Memory of cyrt's, or what offers ``__cuda_array_interface__`` or ``__dlpack__``.
     write : bool
         The memory is going to be written.
+    layout : list, optional
+        Takes the shape, the strides in bytes (None: C-contiguous), the offset in bytes of the
+        first element, the kind (as `tensor_of` has it) and the itemsize. Without it negative
+        strides are refused.
 
     Returns
     -------
@@ -51,10 +55,10 @@ cpdef Memory as_buffer(obj, bint write):
             raise
         interface = None
     if interface is not None:
-        return from_interface(obj, interface, write, None)
+        return from_interface(obj, interface, write, layout)
     if hasattr(obj, "__dlpack__"):
         try:
-            return from_dlpack(obj, write, None)
+            return from_dlpack(obj, write, layout)
         except (BufferError, RuntimeError) as error:
             raise ValueError(f"memory: {type(obj).__name__} does not hand it out: {error}") \
                 from None

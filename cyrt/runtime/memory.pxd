@@ -7,6 +7,14 @@ from cyrt.runtime.device cimport contexts
 from cyrt.runtime.state cimport OVERWRITE, WRITE, Access, Block, StreamState
 
 
+# Traits of an array. The lower bits are its element type: bit `code` of cyrt.dtypes.DTYPES.
+cdef enum Trait:
+    ELEMENT_TYPES = (1 << 24) - 1
+    OTHER_TYPE = 1 << 24        # another library's, and none of cyrt's
+    SCATTERED = 1 << 25         # its bytes are not those from address to address + size
+    REPEATED = 1 << 26          # elements share bytes: a stride of 0 in a dimension above 1
+
+
 # What Buffers and Arrays are over: a block, or a view of somebody's. What it refers to does not
 # refer back, so no cycle is looked for.
 @cython.no_gc
@@ -14,7 +22,7 @@ cdef class Memory:
     cdef Block* block           # NULL once freed, and in a view
     cdef CUdeviceptr address
     cdef size_t size
-    cdef bint scattered         # its bytes are not those from address to address + size
+    cdef unsigned int traits    # of an array: bit of its element type, Trait; of bytes: 0
     cdef Memory base            # of a view: what owns the block
     cdef object owner           # whose memory it is, where it is not the pool's
     cdef void* heap             # freed with it
@@ -47,7 +55,7 @@ cdef Buffer variable_block(int ordinal)
 cdef Buffer variable_buffer(Buffer all, CUdeviceptr address, size_t nbytes, object owner)
 # What writing all of the memory's bytes does with its block.
 cdef inline Access overwriting(Memory memory) noexcept:
-    return WRITE if memory.scattered or (
+    return WRITE if memory.traits & SCATTERED or (
         memory.base is not None and memory.size != memory.base.size) else OVERWRITE
 # After an operation was put on the stream directly: memory of others is never late.
 cdef int end_use(Block* block, StreamState* stream) except -1

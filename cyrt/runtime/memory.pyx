@@ -279,7 +279,7 @@ cdef int fill_memory(Memory memory, value, stream) except -1:
     cdef size_t width
     cdef int entered
     cdef CUresult result
-    if memory.scattered:
+    if memory.traits & SCATTERED:
         refuse_scattered(memory)
     width = fill_pattern(value, &pattern)
     if memory.size % width:
@@ -383,7 +383,7 @@ cdef int copy_memory(Memory buffer, other, stream, bint outward) except -1:
     cdef Stream target = stream_for(buffer, stream)
     cdef StreamState* state = target.state
     cdef Memory peer = memory_of(other, outward)
-    if buffer.scattered:
+    if buffer.traits & SCATTERED:
         refuse_scattered(buffer)
     if peer is not None:
         copy_within(peer if outward else buffer, buffer if outward else peer, state)
@@ -415,9 +415,9 @@ cdef int copy_within(Memory target, Memory source, StreamState* state) except -1
     if target.size != source.size:
         raise ValueError(f"copy: the source has {source.size:,} bytes, the target "
                          f"{target.size:,}")
-    if target.scattered:
+    if target.traits & SCATTERED:
         refuse_scattered(target)
-    if source.scattered:
+    if source.traits & SCATTERED:
         refuse_scattered(source)
     if target.size == 0:
         return 0

@@ -10,6 +10,16 @@ cdef struct Layout:
     unsigned int nbytes
     unsigned int* offsets
 
+# A device's limits on a launch.
+cdef struct Limits:
+    unsigned int grid[3]
+    unsigned int block[3]
+    unsigned int threads        # of a block
+    unsigned int smem           # bytes a block may opt in to, static and dynamic
+    int multiprocessors
+    bint cooperative
+    bint clusters
+
 cdef class LoadedModule:
     cdef CUmodule handle
     cdef readonly int ordinal
@@ -27,7 +37,9 @@ cdef class LoadedFunction:
     cdef readonly str name
     cdef readonly int max_threads       # per block, as its registers allow
     cdef readonly int static_smem       # bytes of shared memory it declares itself
-    cdef int dynamic_smem               # bytes that a launch may ask for now
+    cdef long dynamic_smem              # bytes that a launch may ask for now; below 0: not even 0
+    cdef unsigned int[3] cluster        # that it was compiled for; zeros: none
+    cdef const Limits* limits           # of its device
     cdef unsigned long long serial      # a name that no other function gets, ever
     cdef Layout layout
     cdef bint programmatic              # executes griddepcontrol.wait first of all
@@ -38,4 +50,4 @@ cdef class LoadedFunction:
 # Tells the function its parameters, once.
 cdef int set_layout(LoadedFunction function, list extents) except -1
 # Lets launches ask for that much dynamic shared memory; ValueError where the device has less.
-cdef int allow_smem(LoadedFunction function, unsigned int nbytes) except -1
+cdef int allow_smem(LoadedFunction function, size_t nbytes) except -1

@@ -4,7 +4,7 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 
 from cyrt.driver import errors, table
 from cyrt.driver.cuda cimport *
-from cyrt.driver.table cimport cu
+from cyrt.driver.table cimport MAX_DEVICES, cu
 from cyrt.runtime.device cimport (
     Device, context_of, enter, leave, leave_quietly, ordinal_of,
 )
@@ -20,12 +20,30 @@ cdef enum:
 
 
 cdef unsigned long long last_serial = 0
+cdef Limits[MAX_DEVICES] limits         # zeros: not asked for yet
 
 
 cdef unsigned long long new_serial() noexcept:
     global last_serial
     last_serial += 1
     return last_serial
+
+
+cdef const Limits* limits_of(int ordinal) except NULL:
+    """Asked for once a device."""
+    cdef Limits* found = &limits[ordinal]
+    cdef int i
+    if found.threads == 0:
+        device = Device(ordinal)
+        for i in range(3):
+            found.grid[i] = device.attribute(f"MAX_GRID_DIM_{'XYZ'[i]}")
+            found.block[i] = device.attribute(f"MAX_BLOCK_DIM_{'XYZ'[i]}")
+        found.smem = device.attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
+        found.multiprocessors = device.multiprocessors
+        found.cooperative = device.attribute("COOPERATIVE_LAUNCH")
+        found.clusters = device.attribute("CLUSTER_LAUNCH")
+        found.threads = device.attribute("MAX_THREADS_PER_BLOCK")
+    return found
 
 
 cdef CUresult unload(size_t handle) noexcept nogil:
@@ -113,7 +131,13 @@ cdef class LoadedModule:
         function.name = name
         function.max_threads = function.attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
         function.static_smem = function.attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
-        function.dynamic_smem = max(0, PLAIN_SMEM - function.static_smem)
+        function.dynamic_smem = PLAIN_SMEM - function.static_smem
+        function.limits = limits_of(self.ordinal)
+        if function.limits.clusters:
+            function.cluster = [
+                function.attribute(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH),
+                function.attribute(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT),
+                function.attribute(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH)]
         return function
 
     def function_names(self):
@@ -264,20 +288,20 @@ cdef int set_layout(LoadedFunction function, list extents) except -1:
     return 0
 
 
-cdef int allow_smem(LoadedFunction function, unsigned int nbytes) except -1:
+cdef int allow_smem(LoadedFunction function, size_t nbytes) except -1:
     cdef int ordinal = function.module.ordinal
     cdef int entered
     cdef CUresult result
-    if <long>nbytes <= function.dynamic_smem:
+    cdef long most = <long>function.limits.smem - function.static_smem
+    if nbytes <= <size_t>max(function.dynamic_smem, 0) and function.dynamic_smem >= 0:
         return 0
-    most = Device(ordinal).attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
-    if nbytes + function.static_smem > most:
+    if most < 0 or nbytes > <size_t>most:
         raise ValueError(
             f"{function.name}: {nbytes:,} bytes of dynamic and {function.static_smem:,} of static "
-            f"shared memory; device {ordinal} has {most:,} for a block")
+            f"shared memory; device {ordinal} has {function.limits.smem:,} for a block")
     entered = enter(ordinal, function.module.epoch, b"cuFuncSetAttribute")
     result = cu.cuFuncSetAttribute(
         function.handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, <int>nbytes)
     leave(ordinal, entered, result, b"cuFuncSetAttribute")
-    function.dynamic_smem = <int>nbytes
+    function.dynamic_smem = <long>nbytes
     return 0

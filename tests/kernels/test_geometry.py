@@ -1,0 +1,236 @@
+"""Grid, block, shared memory and clusters: what cannot run is refused when it is recorded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cyrt
+
+COUNT = r"""
+extern "C" __global__ void count(int* y) { atomicAdd(y, 1); }
+extern "C" __global__ void shared(int* y) {
+    __shared__ int s[10000];
+    s[threadIdx.x] = 1;
+    *y = s[0];
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def module():
+    return cyrt.Module(COUNT)
+
+
+@pytest.fixture
+def y():
+    return cyrt.zeros(1, dtype="int32")
+
+
+def launch(kernel, grid, block, smem, y):
+    kernel[grid, block, smem](y)
+
+
+def add_kernel(kernel, grid, block, smem, y):
+    cyrt.current_encoder().add_kernel(kernel, grid, block, (y,), smem=smem)
+
+
+WAYS = pytest.mark.parametrize("run", [launch, add_kernel])
+
+
+def refused(run, kernel, grid, block, smem, y, match):
+    """What is recorded beside the refused launch runs, once."""
+    beside = cyrt.full(5, 3.0)
+    kernel[1, 1](y)
+    with pytest.raises(ValueError, match=match):
+        run(kernel, grid, block, smem, y)
+    cyrt.synchronize()
+    assert beside.numpy().tolist() == [3.0] * 5
+
+
+@WAYS
+@pytest.mark.parametrize("block", [
+    (1 << 31, 1 << 31, 4), (1 << 16, 1 << 16, 1 << 31), (1 << 22, 1 << 21, 1 << 21),
+    ((1 << 32) - 1,) * 3, (1 << 31, 2, 1), (32, 32, 2), (1025, 1, 1), (1, 1, 1025),
+])
+def test_threads_of_a_block(module, y, run, block):
+    threads = block[0] * block[1] * block[2]
+    refused(run, module["count"], 1, block, 0, y, rf"count: a block of .* has {threads:,} threads")
+    assert y.item() == 1
+
+
+@WAYS
+@pytest.mark.parametrize("what", ["grid", "block"])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_every_dimension(module, y, run, what, axis):
+    most = cyrt.Device().attribute(f"MAX_{what.upper()}_DIM_{'XYZ'[axis]}")
+    sizes = {"grid": [1, 1, 1], "block": [1, 1, 1]}
+    sizes[what][axis] = most + 1
+    refused(run, module["count"], sizes["grid"], sizes["block"], 0, y,
+            rf"{what} .*{'xyz'[axis]} is at most {most:,}|has {most + 1:,} threads")
+    assert y.item() == 1
+    if most < 1 << 20:
+        sizes[what][axis] = most
+        run(module["count"], sizes["grid"], sizes["block"], 0, y)
+        assert y.item() == 1 + most
+
+
+@WAYS
+def test_shared_memory(module, y, run):
+    most = cyrt.Device().attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
+    run(module["shared"], 1, 1, most - 40000, y)
+    refused(run, module["shared"], 1, 1, most - 39999, y, "40,000 of static shared memory")
+
+
+def test_static_shared_memory_over_the_limit(y):
+    most = cyrt.Device().attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
+    with pytest.raises((ValueError, cyrt.CompileError), match=r"(?i)shared"):
+        cyrt.Kernel('extern "C" __global__ void k(int* y) {'
+                    f" __shared__ volatile int s[{most // 4 + 1}]; s[0] = 1; *y = s[0]; }}",
+                    "k")[1, 1](y)
+    cyrt.synchronize()
+    assert y.item() == 0
+
+
+def test_shared_memory_of_more_than_32_bits(module):
+    for smem in (1 << 31, 1 << 32, (1 << 32) + 1024, 1 << 64):
+        for ask in (module["count"].suggested_block,
+                    lambda smem: module["count"].blocks_per_multiprocessor(32, smem)):
+            with pytest.raises(ValueError, match=f"smem: .*{smem}"):
+                ask(smem)
+
+
+@pytest.mark.parametrize("run", [lambda k, c, y: k[c](y),
+                                 lambda k, c, y: k.__getitem__(c)(y)])
+@pytest.mark.parametrize("make", [lambda n: [n], lambda n: np.array(n), lambda n: (np.array(n),)],
+                         ids=["list", "0-d array", "tuple of one"])
+def test_config_that_changes(module, y, make, run):
+    """One tuple, whose parts are read again at every launch."""
+    kernel, n = module["count"], make(1)
+    for config in ((n, 1), (1, n), (1, 1, n)):
+        if isinstance(n, (list, tuple)) and len(config) == 3:
+            continue
+        y[...] = 0
+        set_to(n, 1)
+        run(kernel, config, y)
+        set_to(n, 8)
+        run(kernel, config, y)
+        assert y.item() == (2 if len(config) == 3 else 9)
+
+
+def set_to(n, value):
+    if isinstance(n, tuple):
+        set_to(n[0], value)
+    elif isinstance(n, list):
+        n[0] = value
+    else:
+        n[...] = value
+
+
+def test_smem_that_changes(y):
+    kernel = cyrt.Kernel(
+        'extern "C" __global__ void k(int* y) { int n;'
+        ' asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(n)); *y = n; }', "k")
+    smem = np.array(128)
+    config = (1, 1, smem)
+    for size in (128, 1024):
+        smem[...] = size
+        kernel[config](y)
+        assert y.item() == size
+
+
+def test_constant_config_is_kept(module, y):
+    kernel, config = module["count"], ((2, 2), 4)
+    for _ in range(3):
+        kernel[config](y)
+    assert y.item() == 48
+
+
+def test_clusters_are_of_the_device(module, y):
+    device, encoder = cyrt.Device(), cyrt.current_encoder()
+    if device.attribute("CLUSTER_LAUNCH"):
+        for grid, cluster, match in ((16, 16, "at most 8"), (3, 2, "no multiple"),
+                                     ((4, 3), (2, 2), "no multiple"),
+                                     (8, (1 << 31, 1 << 31, 4), "at most 8")):
+            with pytest.raises(ValueError, match=match):
+                encoder.add_kernel(module["count"], grid, 1, (y,), cluster=cluster)
+        encoder.add_kernel(module["count"], 4, 1, (y,), cluster=2)
+        assert y.item() == 4
+    else:
+        with pytest.raises(ValueError, match=rf"count: cluster \(2, 1, 1\): device {device.index} "
+                                             "has no clusters"):
+            encoder.add_kernel(module["count"], 4, 1, (y,), cluster=2)
+        assert y.item() == 0
+
+
+def test_clusters_are_checked_when_recorded(only_emulated, python):
+    """The driver's answers are those of a device with clusters, and of a kernel made for 2 x 2."""
+    done = python(r"""
+        import ctypes
+        from ctypes import c_int, c_void_p
+
+        import pytest
+
+        import cyrt
+        from cyrt.driver import table
+
+        ANSWERS = {"cuDeviceGetAttribute": {120: 1}, "cuFuncGetAttribute": {11: 2, 12: 2, 13: 1}}
+        cyrt.Device.count()
+
+        def replace(name):
+            form = ctypes.CFUNCTYPE(c_int, c_void_p, c_int, c_void_p)
+            def answer(value, which, handle):
+                if which not in ANSWERS[name]:
+                    return original(value, which, handle)
+                ctypes.cast(value, ctypes.POINTER(c_int))[0] = ANSWERS[name][which]
+                return 0
+            stand_in = form(answer)
+            original = form(table.replace(name, ctypes.cast(stand_in, c_void_p).value))
+            return stand_in
+
+        kept = [replace(name) for name in ANSWERS]
+        code = 'extern "C" __global__ void k(int* y) {}'
+        y, encoder = cyrt.zeros(1, dtype="int32"), cyrt.current_encoder()
+        kernel = cyrt.Kernel(code, "k")
+        with pytest.raises(ValueError, match=r"grid \(4, 3, 1\) is no multiple .* \(2, 2, 1\)"):
+            kernel[(4, 3), 1](y)
+        with pytest.raises(ValueError, match=r"cluster \(4, 1, 1\): .* compiled for \(2, 2, 1\)"):
+            encoder.add_kernel(kernel, (4, 4), 1, (y,), cluster=4)
+        ANSWERS["cuFuncGetAttribute"].clear()
+        kernel = cyrt.Kernel(code, "k")
+        for grid, cluster, match in ((16, 16, "has 16 blocks, at most 8"), (3, 2, "no multiple"),
+                                     ((4, 3), (2, 2), "no multiple"),
+                                     (8, (1 << 31, 1 << 31, 4), "at most 8")):
+            with pytest.raises(ValueError, match=match):
+                encoder.add_kernel(kernel, grid, 1, (y,), cluster=cluster)
+        encoder.add_kernel(kernel, 4, 1, (y,))
+        print(y.item())
+        """)
+    assert done.stdout == "0\n", done.stderr
+
+
+@pytest.mark.gpu
+def test_clusters_that_a_kernel_is_compiled_for(y):
+    if not cyrt.Device().attribute("CLUSTER_LAUNCH"):
+        pytest.skip("the device has no clusters")
+    kernel = cyrt.Kernel('extern "C" __global__ void __cluster_dims__(2, 2) k(int* y)'
+                         "{ atomicAdd(y, 1); }", "k")
+    with pytest.raises(ValueError, match=r"grid \(4, 3, 1\) is no multiple of .*\(2, 2, 1\)"):
+        kernel[(4, 3), 1](y)
+    with pytest.raises(ValueError, match=r"cluster \(4, 1, 1\): .*compiled for \(2, 2, 1\)"):
+        cyrt.current_encoder().add_kernel(kernel, (4, 4), 1, (y,), cluster=4)
+    kernel[(4, 2), 1](y)
+    cyrt.current_encoder().add_kernel(kernel, (4, 2), 1, (y,), cluster=(2, 2))
+    assert y.item() == 16
+
+
+def test_cooperative_grids_fit(module, y):
+    device, kernel = cyrt.Device(), module["count"]
+    most = device.multiprocessors * kernel.blocks_per_multiprocessor(64)
+    encoder = cyrt.current_encoder()
+    for _ in range(2):
+        encoder.add_kernel(kernel, most, 64, (y,), cooperative=True)
+        for grid in (most + 1, (1 << 31) - 1, (most, 2)):
+            with pytest.raises(ValueError, match=rf"count: a cooperative grid .*{most:,} of"):
+                encoder.add_kernel(kernel, grid, 64, (y,), cooperative=True)
+    assert y.item() == 2 * 64 * most
