@@ -22,7 +22,7 @@ from cyrt.graph import completion as _completion
 from cyrt.graph.ranges cimport resolve
 from cyrt.graph.recording cimport COPY, EMPTY, KERNEL
 from cyrt.runtime.device cimport (
-    current_ordinal, enter, enter_quietly, leave, leave_quietly, verify,
+    contexts, current_ordinal, enter, enter_quietly, leave, leave_quietly, verify,
 )
 from cyrt.runtime cimport memory as memories
 from cyrt.runtime.memory cimport Memory, end_use, live_block
@@ -240,7 +240,8 @@ def _suspects(int ordinal):
     cdef dict counts = {}
     for each in encoders.values():
         encoder = each if isinstance(each, Recorder) else each()
-        if encoder is None or encoder.state.ordinal != ordinal:
+        if encoder is None or encoder.state.ordinal != ordinal \
+                or encoder.state.epoch != contexts[ordinal].epoch:
             continue
         if encoder.where:
             return f"The operation was recorded at {encoder.where}."
@@ -438,6 +439,34 @@ cdef int record_copy(StreamState* state, Block* target, CUdeviceptr to, Block* s
     return record(encoder_of(state), &operation, uses, 2, None, False)
 
 
+def _recorded():
+    """The recordings that are not launched: how far each is, by its stream's state."""
+    found = {}
+    for address, each in list(encoders.items()):
+        encoder = each if isinstance(each, Recorder) else each()
+        if encoder is not None and (<Recorder>encoder).state.pending:
+            found[address] = extent(<Recorder>encoder)
+    return found
+
+
+cdef tuple extent(Recorder encoder):
+    return (encoder.state.recording_epoch, encoder.recording.num_nodes, len(encoder.kept or ()),
+            len(encoder.handlers or ()))
+
+
+def _launch_added(dict before):
+    """Launch the recordings that hold more than they did."""
+    failed = None
+    for address, found in _recorded().items():
+        if found != before.get(address):
+            try:
+                flush(<StreamState*><size_t>address)
+            except Exception as error:      # of one device; the others' are launched all the same
+                failed = failed or error
+    if failed is not None:
+        raise failed
+
+
 def commit_current():
     """Launch what is recorded for this thread's current stream."""
     flush_current(current_ordinal())
@@ -448,4 +477,5 @@ streams.look_back = look_back_state
 streams.end_encoder = end_encoder
 _table.suspects = _suspects
 memories.record_copy = record_copy
-_completion.after_each = commit_current
+_completion.recorded = _recorded
+_completion.launch_added = _launch_added
