@@ -22,7 +22,7 @@ cdef class Memory:
     cdef CUdeviceptr address
     cdef size_t size
     cdef bint scattered         # its bytes are not those from address to address + size
-    cdef bint initialised       # of a Buffer: it has got its memory, or gets it now
+    cdef bint initialised       # of a Buffer: it has got its memory
     cdef bint tracked           # by the garbage collector
     cdef Memory base            # of a view: what owns the block
     cdef object owner           # whose memory it is, where it is not the pool's

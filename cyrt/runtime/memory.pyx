@@ -46,12 +46,22 @@ cdef int check_initialised(Memory memory) except -1:
     return 0
 
 
-cdef int begin_initialising(Buffer self) except -1:
-    """Whoever allocates for a Buffer comes first and once, whatever runs meanwhile."""
+cdef int refuse_initialised(Buffer self) except -1:
     if self.initialised or self.base is not None:
         raise RuntimeError(f"a {type(self).__name__} is initialised once")
+    return 0
+
+
+cdef int initialise(Buffer self, Block* block, size_t size) except -1:
+    """Give a Buffer its memory; another thread may have done so while this one allocated."""
+    if self.initialised:
+        release(block)
+        refuse_initialised(self)
     self.initialised = True
-    self.tracked = PyObject_GC_IsTracked(self)      # an instance of a Python subclass
+    self.tracked = type(self) is not Buffer and PyObject_GC_IsTracked(self)
+    self.block = block
+    self.address = block.address
+    self.size = size
     return 0
 
 
@@ -153,18 +163,12 @@ cdef class Buffer(Memory):
     def __init__(self, nbytes, device=None):
         cdef size_t size = byte_count(nbytes, "nbytes")
         cdef int ordinal = ordinal_of(device)
-        if isinstance(self, (PinnedBuffer, ManagedBuffer)):
+        if type(self) is not Buffer and isinstance(self, (PinnedBuffer, ManagedBuffer)):
             raise TypeError(f"a {type(self).__name__} is initialised by its own class, not by "
                             "Buffer.__init__: its memory is the host's, too")
-        begin_initialising(self)
-        try:
-            context_of(ordinal)
-            self.block = allocate(current_state(ordinal), size)
-        except BaseException:
-            self.initialised = False
-            raise
-        self.address = self.block.address
-        self.size = size
+        refuse_initialised(self)
+        context_of(ordinal)
+        initialise(self, allocate(current_state(ordinal), size), size)
 
     def free(self):
         """Return the memory now; later uses of it and of its views raise ``ValueError``.
@@ -542,14 +546,8 @@ cdef class PinnedBuffer(Buffer):
         cdef int ordinal = ordinal_of(device)
         if size == 0:
             raise ValueError("pinned memory: expected at least 1 byte, got 0")
-        begin_initialising(self)
-        try:
-            self.block = pinned_block(ordinal, size)
-        except BaseException:
-            self.initialised = False
-            raise
-        self.address = self.block.address
-        self.size = size
+        refuse_initialised(self)
+        initialise(self, pinned_block(ordinal, size), size)
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         live_block(self)
@@ -588,14 +586,8 @@ cdef class ManagedBuffer(Buffer):
             raise RuntimeError(
                 f"managed memory: device {ordinal} does not let host and device use it at the "
                 "same time (concurrent_managed_access is 0); use Buffer or PinnedBuffer")
-        begin_initialising(self)
-        try:
-            self.block = managed_block(ordinal, size)
-        except BaseException:
-            self.initialised = False
-            raise
-        self.address = self.block.address
-        self.size = size
+        refuse_initialised(self)
+        initialise(self, managed_block(ordinal, size), size)
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         cdef StreamState* state = current_state(live_block(self).ordinal)

@@ -177,6 +177,7 @@ def fresh(op):
 
     def use(dtype):
         out = cyrt.Buffer(64)
+        out.fill(0)
         apply(op, [out, out], out, dtype, 4)
 
     return use
