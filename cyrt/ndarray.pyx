@@ -17,7 +17,7 @@ from cyrt.operators import functions
 from cyrt.runtime.device cimport Device, context_of
 from cyrt.runtime.exchange cimport capsule_of, interface_of
 from cyrt.runtime.memory cimport (
-    REPEATED, SCATTERED, Memory, copy_memory, export_address, live_block,
+    REPEATED, SCATTERED, Memory, copy_memory, export_address, live_block, track,
 )
 from cyrt.runtime.pool cimport allocate
 from cyrt.runtime.state cimport StreamState
@@ -100,6 +100,7 @@ cdef Array array_over(Memory memory, int code, int ndim, const long long* dims,
     x.address = memory.address + offset * itemsizes[code]
     x.base = memory if memory.base is None else memory.base
     x.owner = memory.owner
+    track(x)
     return x
 
 

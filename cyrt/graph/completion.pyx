@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import deque
+from functools import partial
 
 from cpython.object cimport PyObject
 
@@ -23,7 +24,10 @@ cdef enum:
     SHORTEST = 20           # microseconds between two looks
     LONGEST = 1000
 
-after_each = None           # the encoder's commit puts itself here
+# The recorder puts these here. The first tells how far each recording is, before a handler is
+# called; the second launches those that the handler added to.
+recorded = None
+launch_added = None
 _wake = threading.Condition()
 _queues = {}                # by stream: deque of Mark
 _thread = None
@@ -102,15 +106,16 @@ def _run():
             pause = min(2 * pause, <unsigned int>LONGEST)
             continue
         pause = SHORTEST
-        for handler in mark.handlers:
-            call(handler)
+        while mark.handlers:
+            call(mark.handlers.pop(0))      # what a handler holds ends with its call
         mark = None
         running = False
 
 
 cdef void call(handler) noexcept:
     cdef PyObject* result
-    for function in (handler, after_each):
+    before = recorded()
+    for function in (handler, partial(launch_added, before)):
         result = PyObject_CallNoArgs(<PyObject*>function)
         if result == NULL:
             PyErr_WriteUnraisable(<PyObject*>function)

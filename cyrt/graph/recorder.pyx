@@ -30,7 +30,9 @@ from cyrt.runtime.state cimport (
     FOREIGN_MEMORY, OVERWRITE, READ, Access, Block, StreamState,
 )
 from cyrt.runtime cimport stream as streams
-from cyrt.runtime.stream cimport flush_current, refuse_captured, tell_unraisable, wait_state
+from cyrt.runtime.stream cimport (
+    flush, flush_current, refuse_captured, tell_unraisable, wait_state,
+)
 from cyrt.runtime.submission cimport end_submission, try_submission, wait_for_turn
 
 # CommandEncoder, which builds on this file.
@@ -323,6 +325,34 @@ cdef int record_copy(StreamState* state, Block* target, Access access, CUdevicep
     return record(encoder_of(state), &operation, uses, 2, None, False)
 
 
+def _recorded():
+    """The recordings that are not launched: how far each is, by its stream's state."""
+    found = {}
+    for address, each in list(encoders.items()):
+        encoder = each if isinstance(each, Recorder) else each()
+        if encoder is not None and (<Recorder>encoder).state.pending:
+            found[address] = extent(<Recorder>encoder)
+    return found
+
+
+cdef tuple extent(Recorder encoder):
+    return (encoder.state.recording_epoch, encoder.recording.num_nodes, len(encoder.kept or ()),
+            len(encoder.handlers or ()))
+
+
+def _launch_added(dict before):
+    """Launch the recordings that hold more than they did."""
+    failed = None
+    for address, found in _recorded().items():
+        if found != before.get(address):
+            try:
+                flush(<StreamState*><size_t>address)
+            except Exception as error:      # of one device; the others' are launched all the same
+                failed = failed or error
+    if failed is not None:
+        raise failed
+
+
 def commit_current():
     """Launch what is recorded for this thread's current stream."""
     flush_current(current_ordinal())
@@ -330,4 +360,5 @@ def commit_current():
 
 streams.end_encoder = end_encoder
 memories.record_copy = record_copy
-_completion.after_each = commit_current
+_completion.recorded = _recorded
+_completion.launch_added = _launch_added

@@ -47,14 +47,18 @@ cdef Entry* entry_of(int ordinal, int op, int dtype) except NULL:
 
 cdef Entry* load_entry(int ordinal, int op, int dtype) except NULL:
     """The first use of an operation on a type, in this context of the device."""
-    cdef Entry* entry
-    cdef LoadedFunction function
-    cdef int i, widest = 2
     cdef unsigned int epoch = context_of(ordinal).epoch
     from cyrt.kernels.loading import load
 
     row = catalogue.row(catalogue.OPS[op], DTYPES[dtype].name)
     functions, origin = load(row, ordinal, epoch)
+    prepare(row, functions, ordinal)
+    return publish(ordinal, epoch, op, dtype, row, functions, origin)
+
+
+cdef int prepare(row, list functions, int ordinal) except -1:
+    """Check the kernels of a row, and tell them their parameters."""
+    cdef LoadedFunction function
     if len(functions) > VARIANTS or len(row.inputs) >= MAX_OPERANDS:
         raise RuntimeError(f"{row.op}: {len(functions)} kernels of {len(row.inputs)} inputs, at "
                            f"most {VARIANTS} of {MAX_OPERANDS - 1} are provided for")
@@ -70,18 +74,35 @@ cdef Entry* load_entry(int ordinal, int op, int dtype) except NULL:
         # It is the loaded image that qualifies: compiled for 9.0 or above.
         function.programmatic = programmatic and function.binary_version >= 90
         function.ordered = True         # an operation may be several kernels
+    return 0
+
+
+cdef Entry* publish(int ordinal, unsigned int epoch, int op, int dtype, row, list functions,
+                    str origin) except NULL:
+    """Put the kernels into the table; of several threads the first one does."""
+    cdef Entry* entry
+    cdef int[MAX_OPERANDS] itemsizes
+    cdef int i, widest = 2
+    cdef tuple key = (ordinal, op, dtype), loaded = (functions, origin)
+    for i, name in enumerate((row.output, *row.inputs)):
+        itemsizes[i] = _dtype(name).itemsize
+        widest = max(widest, itemsizes[i])
     if tables[ordinal] == NULL:
         tables[ordinal] = <Entry*>calloc(len(catalogue.OPS) * num_dtypes, sizeof(Entry))
         if tables[ordinal] == NULL:
             raise MemoryError()
     entry = &tables[ordinal][op * num_dtypes + dtype]
-    _loaded[ordinal, op, dtype] = functions, origin
-    for i, each in enumerate(functions):
-        entry.functions[i] = <PyObject*>each
+    # From the check on nothing is made and nothing dropped, so no other code runs: none sees half
+    # an entry, or functions that are gone.
+    if entry.epoch == epoch + 1:
+        return entry
+    _replaced = _loaded.get(key)        # of a context that was reset: dropped on return
+    _loaded[key] = loaded
+    for i in range(len(functions)):
+        entry.functions[i] = <PyObject*>functions[i]
     entry.num_inputs = len(row.inputs)
-    for i, name in enumerate((row.output, *row.inputs)):
-        entry.itemsizes[i] = _dtype(name).itemsize
-        widest = max(widest, entry.itemsizes[i])
+    for i in range(entry.num_inputs + 1):
+        entry.itemsizes[i] = itemsizes[i]
     entry.items = 16 // widest          # as kernels_cu/include/memory.cuh has it
     entry.shift = entry.items.bit_length() - 1
     entry.epoch = epoch + 1             # 0: nothing is loaded

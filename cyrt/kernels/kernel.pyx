@@ -87,10 +87,14 @@ cdef class Launch:
             rule). Or a Buffer is freed or of another device, or the geometry is more than the
             kernel or device allows.
         """
+        if self.kernel is None:
+            raise RuntimeError("the Launch was not made by kernel[grid, block]")
         launch(self, PySequence_Fast_ITEMS(args), len(args),
                declared_memory(self.kernel.name, reads, writes))
 
     def __repr__(self):
+        if self.kernel is None:
+            return "<cyrt launch, not initialised>"
         return (f"<{self.kernel.name}[{triple(self.geometry.grid)}, {triple(self.geometry.block)}"
                 f"{f', {self.geometry.smem}' if self.geometry.smem else ''}]>")
 

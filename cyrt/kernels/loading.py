@@ -8,22 +8,24 @@ at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from cyrt import jit
 from cyrt.driver.errors import CompileError
 from cyrt.kernels import catalogue
 from cyrt.runtime.device import Device
-from cyrt.runtime.module import LoadedFunction, LoadedModule
+from cyrt.runtime.module import LoadedFunction, LoadedModule, loading
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 PREBUILT = _PACKAGE / "kernels" / "prebuilt"
 TEMPLATES = _PACKAGE / "kernels_cu"
 PTX_ARCH = 90
 
-# By device, context and name of the module or kernel: the code and where it comes from.
-_modules: dict[tuple[int, int, str], tuple[LoadedModule, str]] = {}
+_Loaded = tuple[LoadedModule, str]      # the code and where it comes from
+# By device, context and name of the module or kernel.
+_modules: dict[tuple[int, int, str], _Loaded] = {}
 
 
 def _images(name: str, device: Device) -> Iterator[tuple[Path, str]]:
@@ -37,7 +39,11 @@ def _images(name: str, device: Device) -> Iterator[tuple[Path, str]]:
         yield PREBUILT / f"compute_{PTX_ARCH}" / f"{name}.ptx", f"prebuilt PTX compute_{PTX_ARCH}"
 
 
-def compiled(rows: Sequence[catalogue.Row], device: Device) -> tuple[LoadedModule, str]:
+def _prebuilt(path: Path, origin: str, device: Device) -> _Loaded:
+    return LoadedModule(path.read_bytes(), device), origin
+
+
+def compiled(rows: Sequence[catalogue.Row], device: Device) -> _Loaded:
     """Rows compiled for a device, in one module, and where they come from."""
     arch = jit.compiler.architecture(device.compute_capability, device.emulated)
     image = jit.compiler.compile(
@@ -45,6 +51,16 @@ def compiled(rows: Sequence[catalogue.Row], device: Device) -> tuple[LoadedModul
         options=(f"-I{TEMPLATES}", f"-I{TEMPLATES / 'include'}"),
         filename=f"{rows[0].kernels[0]}.cu")
     return LoadedModule(image.code, device), f"JIT {arch}"
+
+
+def _once(key: tuple[int, int, str], load: Callable[[], _Loaded]) -> _Loaded:
+    """The code of that name, loaded by one thread; where that one fails, the next one tries."""
+    if key not in _modules:
+        with loading:
+            if key not in _modules:
+                # A signal handler that ran in the load may have been first.
+                _modules.setdefault(key, load())
+    return _modules[key]
 
 
 def load(row: catalogue.Row, ordinal: int, epoch: int) -> tuple[list[LoadedFunction], str]:
@@ -66,14 +82,12 @@ def load(row: catalogue.Row, ordinal: int, epoch: int) -> tuple[list[LoadedFunct
     """
     device = Device(ordinal)
     refused = []
-    for key in [key for key in _modules if key[0] == ordinal and key[1] != epoch]:
-        del _modules[key]           # of a context that was reset
+    for key in [key for key in list(_modules) if key[0] == ordinal and key[1] != epoch]:
+        _modules.pop(key, None)     # of a context that was reset
     for path, origin in _images(row.module, device):
         key = ordinal, epoch, row.module
         try:
-            if key not in _modules:
-                _modules[key] = LoadedModule(path.read_bytes(), device), origin
-            module, origin = _modules[key]
+            module, origin = _once(key, partial(_prebuilt, path, origin, device))
             return [module.function(name) for name in row.kernels], origin
         except FileNotFoundError:
             continue
@@ -83,11 +97,9 @@ def load(row: catalogue.Row, ordinal: int, epoch: int) -> tuple[list[LoadedFunct
             refused.append(f"{origin}: {str(error).splitlines()[0]}")
     key = ordinal, epoch, row.kernels[0]
     try:
-        if key not in _modules:
-            _modules[key] = compiled([row], device)
+        module, origin = _once(key, partial(compiled, [row], device))
     except CompileError as error:
         for line in refused:
             error.add_note(line)
         raise
-    module, origin = _modules[key]
     return [module.function(name) for name in row.kernels], origin

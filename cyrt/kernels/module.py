@@ -14,7 +14,7 @@ from cyrt.kernels.kernel import Kernel
 from cyrt.runtime import image as images
 from cyrt.runtime.device import Device
 from cyrt.runtime.memory import Buffer
-from cyrt.runtime.module import LoadedFunction, LoadedModule
+from cyrt.runtime.module import LoadedFunction, LoadedModule, loading
 
 if TYPE_CHECKING:
     from cyrt.jit.compiler import Image
@@ -158,7 +158,7 @@ class Module:
 
     def __getitem__(self, name: str) -> Kernel:
         if name not in self._kernels:
-            self._kernels[name] = Kernel._of(self, name)
+            self._kernels.setdefault(name, Kernel._of(self, name))
         return self._kernels[name]
 
     def __contains__(self, name: str) -> bool:
@@ -229,19 +229,27 @@ class Module:
         return self._load(Device.current().index).function_names() or []
 
     def _load(self, ordinal: int) -> LoadedModule:
+        """The code on a device, loaded once: each copy would have variables of its own."""
         if ordinal not in self._loaded:
-            image = self._image(ordinal)
+            device = Device(ordinal)
+            image = self._image(ordinal)        # compiled by several threads at once, perhaps
             code: Any = self._code if image is None else image.code
-            try:
-                self._loaded[ordinal] = LoadedModule(code, ordinal)
-            except CompileError as error:
-                device = Device(ordinal)
-                why = images.misfit(code, device.compute_capability, device.emulated)
-                if not why:
-                    raise
-                raise CompileError(error.call, error.code, error.name, f"{error.text}: {why}",
-                                   error.log) from None
+            with loading:
+                if ordinal not in self._loaded:
+                    # A signal handler that ran in the load may have been first.
+                    self._loaded.setdefault(ordinal, self._new_module(code, device))
         return self._loaded[ordinal]
+
+    @staticmethod
+    def _new_module(code: Any, device: Device) -> LoadedModule:
+        try:
+            return LoadedModule(code, device)
+        except CompileError as error:
+            why = images.misfit(code, device.compute_capability, device.emulated)
+            if not why:
+                raise
+            raise CompileError(error.call, error.code, error.name, f"{error.text}: {why}",
+                               error.log) from None
 
     def _function(self, symbol: str, ordinal: int) -> LoadedFunction:
         try:
@@ -315,5 +323,12 @@ class Module:
         raise TypeError("a Module is code loaded in this process and is not pickled; make it from "
                         "its source there")
 
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in ("_how", "_code", "_names", "_declared", "_images", "_loaded", "_kernels"):
+            raise RuntimeError("the Module was not initialised")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def __repr__(self) -> str:
+        if "_kernels" not in self.__dict__:
+            return "<cyrt.Module, not initialised>"
         return f"<cyrt.Module with {', '.join(self.names) or 'no kernels'}>"

@@ -41,7 +41,12 @@ cdef void leave_quietly(int entered) noexcept
 cdef int current_ordinal() noexcept
 # Ordinal of a Device, an int, or None for the current device.
 cdef int ordinal_of(device) except -1
+# Where an object's innermost `with` block lies in this thread's list of open ones, whose items
+# begin with the object; RuntimeError where none is open.
+cdef int innermost_block(list blocks, entered) except -1
 
 cdef class Device:
-    cdef readonly int index
+    cdef int index              # -1: not initialised
     cdef object __weakref__
+
+    cdef int live(self) except -1

@@ -5,7 +5,8 @@ from typing import SupportsIndex
 reset_hooks: list[Callable[[int], None]]
 
 class Device:
-    index: int
+    @property
+    def index(self) -> int: ...
     def __init__(self, index: Device | SupportsIndex | None = None) -> None: ...
     @staticmethod
     def count() -> int: ...

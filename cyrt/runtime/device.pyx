@@ -18,8 +18,9 @@ cdef extern from *:
     int cyrt_current_ordinal
     void cyrt_set_current_ordinal(int)
 
-# The devices that enclosing `with` blocks of this thread go back to.
-_outer = threading.local()
+# This thread's open `with` blocks: (Device, ordinal to go back to).
+_open = threading.local()
+_resetting = threading.RLock()      # a signal handler may reset, too
 
 # Called with the ordinal before a device's context is reset.
 reset_hooks = []
@@ -69,7 +70,9 @@ cdef int refuse_call(int ordinal, unsigned int epoch, const char* call) except -
     if contexts[ordinal].epoch != epoch:
         raise RuntimeError(
             f"{call.decode()}: the object belongs to a context of device {ordinal} that was reset")
-    return refuse(call, ordinal)
+    if faulted[ordinal]:
+        return refuse(call, ordinal)
+    return entry(epoch, False)          # the call is the first one, and opened the driver
 
 
 cdef int enter(int ordinal, unsigned int epoch, const char* call) except -1:
@@ -116,8 +119,17 @@ cdef int ordinal_of(device) except -1:
     if device is None:
         return cyrt_current_ordinal
     if isinstance(device, Device):
-        return (<Device>device).index
+        return (<Device>device).live()
     return validate(device)
+
+
+cdef int innermost_block(list blocks, entered) except -1:
+    cdef int i
+    for i in range(len(blocks) - 1, -1, -1):
+        if blocks[i][0] is entered:
+            return i
+    raise RuntimeError(f"{type(entered).__name__}.__exit__: this thread has no open `with` block "
+                       f"of {entered!r}; the thread that entered it leaves it, once")
 
 
 cdef int attribute(int ordinal, int code, const char* name) except? -1:
@@ -146,8 +158,24 @@ cdef class Device:
         There is no device of that index.
     """
 
+    def __cinit__(self):
+        self.index = -1
+
     def __init__(self, index=None):
-        self.index = validate(ordinal_of(index))
+        cdef int ordinal = validate(ordinal_of(index))
+        if self.index >= 0:
+            raise RuntimeError("a Device is initialised once")
+        self.index = ordinal
+
+    cdef int live(self) except -1:
+        if self.index < 0:
+            raise RuntimeError("the Device was not initialised")
+        return self.index
+
+    @property
+    def index(self):
+        """Its number, from 0 to ``Device.count() - 1``."""
+        return self.live()
 
     @staticmethod
     def count():
@@ -164,7 +192,7 @@ cdef class Device:
         """The driver's name for it, ``"NVIDIA H200"``."""
         cdef char text[256]
         ensure_open()
-        check(cu.cuDeviceGetName(text, sizeof(text), self.index), b"cuDeviceGetName")
+        check(cu.cuDeviceGetName(text, sizeof(text), self.live()), b"cuDeviceGetName")
         return text.decode("utf-8", "replace")
 
     @property
@@ -172,33 +200,34 @@ cdef class Device:
         """The device's identity, 32 hexadecimal digits in the usual groups."""
         cdef CUuuid value
         ensure_open()
-        check(cu.cuDeviceGetUuid(&value, self.index), b"cuDeviceGetUuid")
+        check(cu.cuDeviceGetUuid(&value, self.live()), b"cuDeviceGetUuid")
         digits = (<char*>value.bytes)[:16].hex()
         return f"GPU-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
     @property
     def emulated(self):
         """True for the device that ships in the package and runs on the CPU."""
+        self.live()
         return is_emulated()
 
     @property
     def compute_capability(self):
         """``(major, minor)``, ``(9, 0)`` for Hopper."""
-        return (attribute(self.index, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+        return (attribute(self.live(), CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
                           b"cuDeviceGetAttribute"),
-                attribute(self.index, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+                attribute(self.live(), CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
                           b"cuDeviceGetAttribute"))
 
     @property
     def multiprocessors(self):
         """Number of multiprocessors."""
-        return attribute(self.index, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+        return attribute(self.live(), CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
                          b"cuDeviceGetAttribute")
 
     @property
     def concurrent_managed_access(self):
         """Whether host and device may use managed memory at the same time."""
-        return bool(attribute(self.index, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
+        return bool(attribute(self.live(), CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
                               b"cuDeviceGetAttribute"))
 
     def attribute(self, name):
@@ -229,12 +258,12 @@ cdef class Device:
             close = difflib.get_close_matches(key, DEVICE_ATTRIBUTES, 3)
             hint = f"; close to it: {', '.join(close)}" if close else ""
             raise ValueError(f"no device attribute is named {name!r}{hint}")
-        return attribute(self.index, code, b"cuDeviceGetAttribute")
+        return attribute(self.live(), code, b"cuDeviceGetAttribute")
 
     def memory_info(self):
         """``(free, total)`` bytes of device memory, as the driver counts."""
         cdef size_t free = 0, total = 0
-        cdef Context* context = context_of(self.index)
+        cdef Context* context = context_of(self.live())
         cdef int entered = enter(self.index, context.epoch, b"cuMemGetInfo")
         leave(self.index, entered, cu.cuMemGetInfo(&free, &total), b"cuMemGetInfo")
         return free, total
@@ -251,37 +280,30 @@ cdef class Device:
             On a GPU: its primary context is shared with every library of the process, and after a
             fault only a new process gets a working one.
         """
-        cdef Context* context
-        cdef CUresult result
-        cdef CUdevice device
-        cdef CUcontext handle = NULL
+        cdef int ordinal = self.live()
         if not is_emulated():
             raise RuntimeError(
                 "Device.reset() is for the emulated device: a GPU's primary context is shared "
                 "with every library of the process. Restart the process instead.")
-        context = context_of(self.index)
-        device = context.device
-        _table.begin_reset(self.index)      # other threads are refused until it is done
-        context.epoch += 1
-        for hook in reset_hooks:
-            hook(self.index)
-        with nogil:
-            result = cu.cuDevicePrimaryCtxReset(device)
-        check(result, b"cuDevicePrimaryCtxReset")
-        context.handle = NULL
-        _table.forget_fault(self.index)
-        check(cu.cuDevicePrimaryCtxRetain(&handle, device), b"cuDevicePrimaryCtxRetain")
-        context.handle = handle
+        with _resetting:
+            reset(ordinal)
 
     def __enter__(self):
-        if not hasattr(_outer, "stack"):
-            _outer.stack = []
-        _outer.stack.append(cyrt_current_ordinal)
-        cyrt_set_current_ordinal(self.index)
+        cdef int ordinal = self.live()
+        open_blocks().append((self, cyrt_current_ordinal))
+        cyrt_set_current_ordinal(ordinal)
         return self
 
     def __exit__(self, *exc):
-        cyrt_set_current_ordinal(_outer.stack.pop())
+        cdef list blocks = open_blocks()
+        cdef int i
+        self.live()
+        i = innermost_block(blocks, self)
+        outer = blocks.pop(i)[1]
+        if i == len(blocks):
+            cyrt_set_current_ordinal(outer)
+        else:                   # a generator's block, which ends before one inside it
+            blocks[i] = blocks[i][0], outer
 
     def __eq__(self, other):
         if isinstance(other, Device):
@@ -292,10 +314,38 @@ cdef class Device:
         return hash((Device, self.index))
 
     def __index__(self):
-        return self.index
+        return self.live()
 
     def __reduce__(self):
-        return Device, (self.index,)
+        return Device, (self.live(),)
 
     def __repr__(self):
+        if self.index < 0:
+            return "<cyrt.Device, not initialised>"
         return f"<cyrt.Device {self.index}: {self.name}>"
+
+
+cdef list open_blocks():
+    try:
+        return _open.blocks
+    except AttributeError:
+        _open.blocks = []
+        return _open.blocks
+
+
+cdef int reset(int ordinal) except -1:
+    cdef Context* context = context_of(ordinal)
+    cdef CUcontext handle = NULL
+    cdef CUresult result
+    _table.begin_reset(ordinal)         # other threads are refused until it is done
+    context.epoch += 1
+    for hook in reset_hooks:
+        hook(ordinal)
+    with nogil:
+        result = cu.cuDevicePrimaryCtxReset(context.device)
+        if result == CUDA_SUCCESS:
+            result = cu.cuDevicePrimaryCtxRetain(&handle, context.device)
+    check(result, b"cuDevicePrimaryCtxReset")
+    context.handle = handle
+    _table.forget_fault(ordinal)
+    return 0

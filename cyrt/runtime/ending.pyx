@@ -1,72 +1,252 @@
+# C-level functions only: see ending.pxd.
 """Ends driver objects once no work in flight can use them."""
 
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
 
 from cyrt.driver.cuda cimport *
-from cyrt.driver.table cimport MAX_DEVICES, cu
+from cyrt.driver.table cimport MAX_DEVICES, READY, cu, process
 from cyrt.runtime cimport stream as _stream
 from cyrt.runtime.device cimport contexts, enter_quietly, leave_quietly
-from cyrt.runtime.state cimport StreamState
+from cyrt.runtime.state cimport Block, PINNED_MEMORY, StreamState
+from cyrt.runtime.stream cimport foreign_state
 
-cdef struct Doomed:
+cdef enum:
+    SLACK = 8               # page-locked memory serves requests smaller by one part in so many
+
+# A use of a block on a stream, until it is over.
+cdef struct Mark:
+    StreamState* stream
+    unsigned long long recording    # to be launched first; 0: it was launched
+    CUevent event                   # behind the use; NULL: not put there yet
+    Mark* next
+
+cdef struct Ending:
     End end
     size_t handle
+    size_t pinned           # bytes of page-locked memory, which every device may use; else 0
+    int ordinal
     unsigned int epoch
-    Doomed* next
+    Mark* marks             # the uses that are not over
+    Ending* next
 
-cdef Doomed* doomed[MAX_DEVICES]
+cdef Ending* endings = NULL     # all devices'; the last one first
 
 
-cdef bint is_idle(int ordinal) noexcept:
-    cdef StreamState* state = _stream.states[ordinal]
+cdef bint is_over(Mark* mark) noexcept:
+    """Whether a use is over; puts the event behind one that has been launched meanwhile."""
+    cdef StreamState* state = mark.stream
     cdef CUresult result
-    while state != NULL:
-        result = CUDA_SUCCESS
-        # What is recorded may use it; a query would invalidate a capture.
-        if state.pending or state.submitting or state.capturing:
-            return False
-        if state.owned or state.users > 0:
+    cdef int entered
+    if state.epoch != contexts[state.ordinal].epoch:
+        return True         # its context was reset, and the event went with it
+    if mark.event != NULL:
+        result = cu.cuEventQuery(mark.event)
+        if result == CUDA_SUCCESS:
+            cu.cuEventDestroy(mark.event)
+        return result == CUDA_SUCCESS
+    # A query, or an event, would become part of a capture.
+    if state.capturing or state.submitting \
+            or (state.pending and state.recording_epoch == mark.recording):
+        return False
+    if state.ended:
+        return state.marker == NULL or cu.cuEventQuery(state.marker) == CUDA_SUCCESS
+    if state.thread:        # a stream that only one thread can ask
+        return state.last_work == NULL or cu.cuEventQuery(state.last_work) == CUDA_SUCCESS
+    entered = enter_quietly(state.ordinal, state.epoch)
+    if entered < 0:
+        return False
+    result = cu.cuStreamQuery(state.handle)
+    if result == CUDA_ERROR_NOT_READY \
+            and cu.cuEventCreate(&mark.event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS \
+            and cu.cuEventRecord(mark.event, state.handle) != CUDA_SUCCESS:
+        cu.cuEventDestroy(mark.event)
+        mark.event = NULL
+    leave_quietly(entered)
+    return result == CUDA_SUCCESS
+
+
+cdef bint is_unused(Ending* entry) noexcept:
+    """Whether all uses are over; those that are, are forgotten."""
+    cdef Mark** link = &entry.marks
+    cdef Mark* mark
+    if process != READY:
+        return False
+    while link[0] != NULL:
+        mark = link[0]
+        if is_over(mark):
+            link[0] = mark.next
+            free(mark)
+        else:
+            link = &mark.next
+    return entry.marks == NULL
+
+
+cdef bint is_quiet(int ordinal) noexcept:
+    """Whether nothing runs on the device, as far as cyrt knows its streams."""
+    cdef StreamState* state = _stream.states[ordinal]
+    cdef CUresult result = CUDA_SUCCESS
+    cdef int entered
+    if state == NULL:
+        return True
+    entered = enter_quietly(ordinal, contexts[ordinal].epoch)
+    if entered < 0:
+        return False
+    while state != NULL and result == CUDA_SUCCESS:
+        if state.capturing or state.submitting:     # a query would invalidate a capture
+            result = CUDA_ERROR_NOT_READY
+        elif state.ended:
+            if state.marker != NULL:
+                result = cu.cuEventQuery(state.marker)
+        elif state.thread:
+            if state.last_work != NULL:
+                result = cu.cuEventQuery(state.last_work)
+        elif state.owned or state.users > 0 or <size_t>state.handle <= 2:
             result = cu.cuStreamQuery(state.handle)
-        elif state.ended and state.marker != NULL:
-            result = cu.cuEventQuery(state.marker)
-        if result == CUDA_ERROR_NOT_READY:
-            return False
         state = state.next
+    leave_quietly(entered)
+    return result == CUDA_SUCCESS
+
+
+cdef bint are_quiet(const Ending* entry, signed char* quiet) noexcept:
+    """Whether nothing runs where the driver's call would wait for it. `quiet`: of each device,
+    -1 where it was not asked."""
+    cdef int ordinal
+    for ordinal in range(MAX_DEVICES):
+        if ordinal == entry.ordinal or entry.pinned:
+            if quiet[ordinal] < 0:
+                quiet[ordinal] = is_quiet(ordinal)
+            if not quiet[ordinal]:
+                return False
     return True
 
 
+cdef void forget_marks(Ending* entry) noexcept:
+    cdef Mark* mark
+    while entry.marks != NULL:
+        mark = entry.marks
+        entry.marks = mark.next
+        free(mark)
+
+
+cdef Ending* take_ended() noexcept:
+    """One that can be ended, or went with its context, from the list; NULL: there is none."""
+    cdef Ending** link = &endings
+    cdef Ending* entry
+    cdef signed char[MAX_DEVICES] quiet
+    memset(quiet, -1, sizeof(quiet))
+    while link[0] != NULL:
+        entry = link[0]
+        if entry.epoch != contexts[entry.ordinal].epoch \
+                or (are_quiet(entry, quiet) and is_unused(entry)):
+            link[0] = entry.next
+            return entry
+        link = &entry.next
+    return NULL
+
+
+cdef void sweep() noexcept:
+    cdef Ending* entry = take_ended()
+    cdef int entered
+    while entry != NULL:
+        entered = enter_quietly(entry.ordinal, entry.epoch)
+        if entered >= 0:
+            with nogil:             # others may add to the list meanwhile, and sweep it
+                entry.end(entry.handle)
+            leave_quietly(entered)
+        forget_marks(entry)
+        free(entry)
+        entry = take_ended()
+
+
+cdef Ending* new_ending(int ordinal, unsigned int epoch, End end, size_t handle) noexcept:
+    """NULL where there is no memory for it: the object is never ended."""
+    cdef Ending* entry = <Ending*>calloc(1, sizeof(Ending))
+    if entry != NULL:
+        entry.end = end
+        entry.handle = handle
+        entry.ordinal = ordinal
+        entry.epoch = epoch
+    return entry
+
+
+cdef void add(Ending* entry) noexcept:
+    global endings
+    entry.next = endings
+    endings = entry
+    sweep()
+
+
+cdef int add_mark(Ending* entry, StreamState* state) except -1:
+    cdef Mark* mark = <Mark*>calloc(1, sizeof(Mark))
+    if mark == NULL:
+        raise MemoryError()
+    mark.stream = state
+    mark.recording = state.recording_epoch if state.pending else 0
+    mark.next = entry.marks
+    entry.marks = mark
+    return 0
+
+
+cdef int add_marks(Ending* entry, const Block* block) except -1:
+    """The stream that wrote last and those that have read since come after all earlier uses; an
+    address that was handed out may be used on any stream."""
+    cdef StreamState* state
+    cdef int i
+    if not block.shared:
+        add_mark(entry, block.home)
+        for i in range(block.num_readers):
+            add_mark(entry, block.readers[i])
+        return 0
+    foreign_state(block.ordinal, NULL)
+    for i in range(MAX_DEVICES):
+        state = _stream.states[i]
+        while state != NULL:
+            if state.owned or state.users > 0 or state.ended or <size_t>state.handle <= 2:
+                add_mark(entry, state)
+            state = state.next
+    return 0
+
+
 cdef void end_when_idle(int ordinal, unsigned int epoch, End end, size_t handle) noexcept:
-    cdef Doomed* entry = <Doomed*>malloc(sizeof(Doomed))
+    cdef Ending* entry = new_ending(ordinal, epoch, end, handle)
+    if entry != NULL:
+        add(entry)
+
+
+cdef void end_block(const Block* block, End end) noexcept:
+    cdef Ending* entry = NULL
+    if process == READY and block.epoch == contexts[block.ordinal].epoch:
+        entry = new_ending(block.ordinal, block.epoch, end, block.address)
     if entry == NULL:
         return
-    entry.end = end
-    entry.handle = handle
-    entry.epoch = epoch
-    entry.next = doomed[ordinal]
-    doomed[ordinal] = entry
-    sweep(ordinal)
+    try:
+        add_marks(entry, block)
+    except BaseException:           # the device failed, and its memory is out of reach
+        forget_marks(entry)
+        free(entry)
+        return
+    if block.kind == PINNED_MEMORY:
+        entry.pinned = block.size
+        is_unused(entry)            # puts the marks there now, before further work
+    add(entry)
 
 
-cdef void sweep(int ordinal) noexcept:
-    cdef Doomed* taken
-    cdef Doomed* entry
-    cdef int entered
-    if doomed[ordinal] == NULL:
-        return
-    entered = enter_quietly(ordinal, contexts[ordinal].epoch)
-    if entered < 0:
-        return
-    if is_idle(ordinal):
-        taken = doomed[ordinal]         # ending releases the GIL, and more may come meanwhile
-        doomed[ordinal] = NULL
-        while taken != NULL:
-            entry = taken
-            taken = entry.next
-            if entry.epoch == contexts[ordinal].epoch:
-                with nogil:
-                    entry.end(entry.handle)
+cdef void* reuse_pinned(int ordinal, size_t* size) noexcept:
+    cdef Ending** link = &endings
+    cdef Ending* entry
+    cdef void* address
+    while link[0] != NULL:
+        entry = link[0]
+        if entry.pinned >= size[0] and entry.pinned - size[0] <= size[0] // SLACK \
+                and entry.ordinal == ordinal and entry.epoch == contexts[ordinal].epoch \
+                and is_unused(entry):
+            link[0] = entry.next
+            address, size[0] = <void*>entry.handle, entry.pinned
             free(entry)
-    leave_quietly(entered)
+            return address
+        link = &entry.next
+    return NULL
 
 
 _stream.on_idle = sweep

@@ -7,3 +7,5 @@ cdef class Event:
     cdef bint timing
     cdef bint recorded
     cdef object __weakref__
+
+    cdef int live(self) except -1

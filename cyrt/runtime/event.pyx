@@ -45,14 +45,21 @@ cdef class Event:
                 cu.cuEventDestroy(self.handle)
                 leave_quietly(entered)
 
+    cdef int live(self) except -1:
+        if self.handle == NULL:
+            raise RuntimeError("the Event was not initialised")
+        return 0
+
     @property
     def handle(self):
         """The ``CUevent``, as an int."""
+        self.live()
         return <size_t>self.handle
 
     @property
     def device(self):
         """The device it was made for."""
+        self.live()
         return Device(self.ordinal)
 
     def record(self, stream=None):
@@ -68,9 +75,11 @@ cdef class Event:
         Event
             This one.
         """
-        cdef Stream target = stream_of(stream, self.ordinal)
+        cdef Stream target
         cdef CUresult result
         cdef int entered
+        self.live()
+        target = stream_of(stream, self.ordinal)
         if target.state.ordinal != self.ordinal:
             raise ValueError(f"the event is of device {self.ordinal}, the stream of device "
                              f"{target.state.ordinal}")
@@ -90,11 +99,13 @@ cdef class Event:
         stream : Stream, optional
             Of any device; the current stream where left out.
         """
+        self.live()
         self._hold_back(stream_of(stream, self.ordinal))
 
-    def _hold_back(self, Stream later):
+    def _hold_back(self, Stream later not None):
         cdef int entered
-        flush(later.state)
+        self.live()
+        flush(later.live())
         leave_quietly(enter(self.ordinal, self.epoch, b"cuStreamWaitEvent"))
         entered = enter(later.state.ordinal, later.state.epoch, b"cuStreamWaitEvent")
         leave(later.state.ordinal, entered,
@@ -103,8 +114,11 @@ cdef class Event:
     @property
     def done(self):
         """Whether the mark has been reached; True for one never recorded."""
-        cdef int entered = enter(self.ordinal, self.epoch, b"cuEventQuery")
-        cdef CUresult result = cu.cuEventQuery(self.handle)
+        cdef int entered
+        cdef CUresult result
+        self.live()
+        entered = enter(self.ordinal, self.epoch, b"cuEventQuery")
+        result = cu.cuEventQuery(self.handle)
         if result == CUDA_ERROR_NOT_READY:
             leave_quietly(entered)
             return False
@@ -113,6 +127,7 @@ cdef class Event:
 
     def synchronize(self):
         """Wait until the mark has been reached; Ctrl-C ends the wait."""
+        self.live()
         wait(self.ordinal, self.epoch, query_event, self.handle, b"cuEventSynchronize")
 
     def elapsed_time(self, Event end not None):
@@ -126,6 +141,7 @@ cdef class Event:
         cdef float milliseconds = 0
         cdef int entered
         for name, event in (("the first event", self), ("the second event", end)):
+            (<Event>event).live()
             if not (<Event>event).timing:
                 raise ValueError(f"{name} was made with timing=False and cannot measure")
             if not (<Event>event).recorded:
@@ -144,4 +160,6 @@ cdef class Event:
         raise TypeError("an Event belongs to this process and is not pickled")
 
     def __repr__(self):
+        if self.handle == NULL:
+            return "<cyrt.Event, not initialised>"
         return f"<cyrt.Event {<size_t>self.handle:#x} on device {self.ordinal}>"

@@ -92,9 +92,13 @@ cdef object capsule_of(Memory owner, int ndim, const long long* dims, const long
     cdef size_t trailer = 2 * ndim * sizeof(int64_t)
     cdef uint8_t code = KDL_BFLOAT if brain_float else {
         "b": KDL_BOOL, "i": KDL_INT, "u": KDL_UINT, "f": KDL_FLOAT, "c": KDL_COMPLEX}[kind]
+    if max_version is not None and not isinstance(max_version, (tuple, list)):
+        raise TypeError("__dlpack__: max_version: expected a tuple of two ints or None, got "
+                        f"{max_version!r}")
+    versions = max_version is not None and tuple(max_version) >= (1,)
     export_address(owner)
     order_consumer(block, stream)
-    if max_version is None or tuple(max_version) < (1,):
+    if not versions:
         plain = <DLManagedTensor*>calloc(1, sizeof(DLManagedTensor) + trailer)
         if plain == NULL:
             raise MemoryError()

@@ -1,5 +1,8 @@
 """Other libraries' memory as Buffers: ``__cuda_array_interface__`` and DLPack."""
 
+import math
+import re
+
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.stdint cimport uint64_t
 
@@ -14,6 +17,10 @@ from cyrt.runtime import memory as _memory
 from cyrt.runtime.memory cimport Memory, foreign_buffer
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state, foreign_state, order_after
+
+MOST_ELEMENTS = 1 << 58         # as of our own arrays
+MOST_BYTES = 1 << 62
+_typestr = re.compile(r"([<>|=]?)([A-Za-z])(\d{1,9})").fullmatch
 
 
 cpdef Memory as_buffer(obj, bint write, list layout=None):
@@ -67,33 +74,72 @@ cpdef Memory as_buffer(obj, bint write, list layout=None):
         f"cyrt.pointer(address, nbytes) or None, got {type(obj).__name__}")
 
 
-cdef tuple bounds(shape, strides, Py_ssize_t itemsize):
-    """The first byte, and the one after the last, relative to the first element's."""
-    cdef Py_ssize_t count, step, low = 0, high = itemsize
-    if 0 in shape:
-        return 0, 0
-    if strides is None:
-        for count in shape:
-            high *= count
-        return 0, high
-    for count, step in zip(shape, strides):
-        if step < 0:
-            low += (count - 1) * step
-        else:
-            high += (count - 1) * step
-    return low, high
+cdef class Layout:
+    """Another library's account of an array, checked; in Python's ints, which never overflow."""
+    cdef str name               # of its class
+    cdef object address         # of the first element
+    cdef tuple shape
+    cdef tuple strides          # in bytes; None: C-contiguous
+    cdef str kind               # one of "biufc", "E" (bfloat16), or another one
+    cdef object itemsize
+    cdef object low, high       # the first byte, and the one after the last, from the address on
+
+    cdef int validate(self) except -1:
+        cdef tuple shape = self.shape
+        if min(shape, default=0) < 0:
+            raise ValueError(f"memory: {self.name} has the shape {shape}; expected sizes of 0 or "
+                             "more")
+        if math.prod([max(count, 1) for count in shape]) > MOST_ELEMENTS:
+            raise ValueError(f"memory: {self.name} has the shape {shape}, which has more elements "
+                             "than memory can hold")
+        if self.strides is not None and len(self.strides) != len(shape):
+            raise ValueError(f"memory: {self.name} has the shape {shape} and the strides "
+                             f"{self.strides}")
+        self.low = self.high = 0
+        if 0 not in shape:
+            self.high = self.itemsize * (math.prod(shape) if self.strides is None else 1)
+            for count, step in zip(shape, self.strides or ()):
+                if step < 0:
+                    self.low += (count - 1) * step
+                else:
+                    self.high += (count - 1) * step
+        if self.high - self.low > MOST_BYTES or self.address + self.low < 0 \
+                or self.address + self.high > 1 << 64 \
+                or any([abs(step) > MOST_BYTES for step in self.strides or ()]):
+            raise ValueError(f"memory: {self.name} at {self.address:#x} has the shape {shape} and "
+                             f"the strides {self.strides}, which leave the address space")
+        if self.address == 0 and self.high > self.low:
+            raise ValueError(f"memory: {self.name} has {self.high - self.low:,} bytes at address "
+                             "0, where there is no memory")
+        return 0
+
+    cdef Memory memory(self, int ordinal, StreamState* home, owner, list layout):
+        """`layout`: takes shape, strides, offset of the first element, kind and itemsize; None:
+        the memory is that from the first element on."""
+        if layout is None and self.low < 0:
+            raise ValueError("memory: an array with negative strides has no single extent")
+        if layout is not None:
+            layout += [self.shape, self.strides, -self.low, self.kind, self.itemsize]
+        return foreign_buffer(self.address + self.low, self.high - self.low, ordinal, home, owner)
 
 
-cdef Memory memory_over(CUdeviceptr address, shape, strides, Py_ssize_t itemsize, str kind,
-                        int ordinal, StreamState* home, owner, list layout):
-    """`layout`: takes shape, strides in bytes, offset of the first element, kind and itemsize;
-    None: the memory is that from the first element on."""
-    low, high = bounds(shape, strides, itemsize)
-    if layout is None and low < 0:
-        raise ValueError("memory: an array with negative strides has no single extent")
-    if layout is not None:
-        layout += [tuple(shape), strides, -low, kind, itemsize]
-    return foreign_buffer(address + <Py_ssize_t>low, high - low, ordinal, home, owner)
+cdef tuple whole_numbers(str name, str what, values):
+    if isinstance(values, (tuple, list)):
+        try:
+            return tuple([each.__index__() for each in values])
+        except AttributeError:
+            pass
+    raise TypeError(f"memory: {name}: {what}: expected a tuple of ints, got {values!r}")
+
+
+cdef object whole_number(str name, str what, value):
+    """An int of 64 bits, without a sign."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"memory: {name}: {what}: expected an int, got {value!r}")
+    value = value.__index__()
+    if not 0 <= value < 1 << 64:
+        raise ValueError(f"memory: {name}: {what}: expected an int of 64 bits, got {value}")
+    return value
 
 
 cdef int device_of_address(CUdeviceptr address) except -1:
@@ -110,49 +156,74 @@ cdef int device_of_address(CUdeviceptr address) except -1:
     return ordinal if ordinal >= 0 else current_ordinal()
 
 
-cdef Memory from_interface(obj, dict interface, bint write, list layout):
+cdef Layout layout_of_interface(str name, interface, bint write):
+    cdef Layout found = Layout()
+    if not isinstance(interface, dict):
+        raise TypeError(f"memory: {name}.__cuda_array_interface__: expected a dict, got "
+                        f"{type(interface).__name__}")
+    missing = [key for key in ("shape", "typestr", "data") if key not in interface]
+    if missing:
+        raise ValueError(f"memory: {name}.__cuda_array_interface__ has no {', '.join(missing)}")
+    data, typestr, strides = interface["data"], interface["typestr"], interface.get("strides")
+    if not (isinstance(data, tuple) and len(data) == 2):
+        raise TypeError(f"memory: {name}: data: expected a tuple of the address and whether it is "
+                        f"read-only, got {data!r}")
+    if data[1] and write:
+        raise ValueError(f"memory: {name} offers read-only memory, and the kernel's parameter is "
+                         "written")
+    if interface.get("mask") is not None:
+        raise ValueError(f"memory: {name} has a mask, and masked elements are not known here")
+    if not isinstance(typestr, str):
+        raise TypeError(f"memory: {name}: typestr: expected a str, got {typestr!r}")
+    parts = _typestr(typestr)
+    if parts is None:
+        raise ValueError(f"memory: {name}: typestr: expected the like of '<f4', got {typestr!r}")
+    if parts[1] == ">":
+        raise ValueError(f"memory: {name} has elements in the other byte order, {typestr!r}")
+    found.name, found.kind, found.itemsize = name, parts[2], int(parts[3])
+    if found.kind == "b" and found.itemsize != 1:
+        raise ValueError(f"memory: {name}: typestr: a bool has one byte, got {typestr!r}")
+    found.address = whole_number(name, "data", data[0])
+    found.shape = whole_numbers(name, "shape", interface["shape"])
+    if strides is not None:
+        found.strides = whole_numbers(name, "strides", strides)
+    found.validate()
+    return found
+
+
+cdef Memory from_interface(obj, interface, bint write, list layout):
     """CUDA array interface, version 3 (numba.readthedocs.io, cuda/cuda_array_interface)."""
-    cdef CUdeviceptr address
-    cdef int ordinal
+    cdef str name = type(obj).__name__
+    cdef Layout found = layout_of_interface(name, interface, write)
+    cdef int ordinal = device_of_address(found.address)
     cdef StreamState* home
-    address, read_only = interface["data"]
-    if read_only and write:
-        raise ValueError(f"memory: {type(obj).__name__} offers read-only memory, and the kernel's "
-                         "parameter is written")
-    typestr = interface["typestr"]
-    shape, strides = interface["shape"], interface.get("strides")
-    if strides is not None and len(strides) != len(shape):
-        raise ValueError(f"memory: {type(obj).__name__} has the shape {shape} and the strides "
-                         f"{strides}")
-    if typestr.startswith(">"):
-        raise ValueError(f"memory: {type(obj).__name__} has elements in the other byte order, "
-                         f"{typestr!r}")
-    ordinal = device_of_address(address)
     stream = interface.get("stream")
     # No stream named: the producer asks for no wait by the protocol, but old ones mean the legacy
     # one; waiting for it is never wrong.
-    home = foreign_state(ordinal, <CUstream><size_t>(stream if stream else 0))
-    return memory_over(address, shape, strides, int(typestr[2:]), typestr[1], ordinal, home,
-                       (obj, interface), layout)
+    stream = 0 if stream is None else whole_number(name, "stream", stream)
+    home = foreign_state(ordinal, <CUstream><size_t>stream)
+    return found.memory(ordinal, home, (obj, interface), layout)
 
 
 cdef Memory from_dlpack(obj, bint write, list layout):
     """DLPack: the producer makes our stream wait for the data itself."""
     cdef StreamState* home
     cdef DLTensor* tensor
-    cdef DLManagedTensor* plain
-    cdef DLManagedTensorVersioned* versioned
-    cdef CUdeviceptr address
     cdef uint64_t flags = 0
-    cdef int ordinal, i
-    kind, index = obj.__dlpack_device__()
+    cdef int ordinal
+    cdef str name = type(obj).__name__
+    device = whole_numbers(name, "__dlpack_device__()", obj.__dlpack_device__())
+    if len(device) != 2:
+        raise TypeError(f"memory: {name}.__dlpack_device__(): expected a kind and an index, got "
+                        f"{device}")
+    kind, index = device
     if kind not in (KDL_CUDA, KDL_CUDA_HOST, KDL_CUDA_MANAGED):
-        raise TypeError(f"memory: {type(obj).__name__} lies on DLPack device {(int(kind), index)}, "
-                        "not in memory that a CUDA device can reach; copy it into a Buffer")
+        raise TypeError(f"memory: {name} lies on DLPack device {device}, not in memory that a CUDA "
+                        "device can reach; copy it into a Buffer")
+    if kind == KDL_CUDA and not 0 <= index < Device.count():
+        raise ValueError(f"memory: {name} lies on CUDA device {index}, and there are "
+                         f"{Device.count()}")
     ordinal = index if kind == KDL_CUDA else current_ordinal()
-    if not 0 <= ordinal < Device.count():
-        raise ValueError(f"memory: {type(obj).__name__} lies on CUDA device {index}, "
-                         f"and there are {Device.count()}")
     context_of(ordinal)
     home = current_state(ordinal)
     handle = <size_t>home.handle
@@ -161,25 +232,45 @@ cdef Memory from_dlpack(obj, bint write, list layout):
         capsule = obj.__dlpack__(stream=handle, max_version=(1, 1))
     except TypeError:
         capsule = obj.__dlpack__(stream=handle)
+    tensor = tensor_in(name, capsule, &flags)
+    if write and flags & DLPACK_FLAG_READ_ONLY:
+        raise ValueError(f"memory: {name} offers read-only memory, and the kernel's parameter is "
+                         "written")
+    # The capsule, unconsumed, keeps the tensor and frees it when it goes.
+    return layout_of_tensor(name, tensor).memory(ordinal, home, (obj, capsule), layout)
+
+
+cdef DLTensor* tensor_in(str name, capsule, uint64_t* flags) except NULL:
+    cdef DLManagedTensorVersioned* versioned
     if PyCapsule_IsValid(capsule, b"dltensor_versioned"):
         versioned = <DLManagedTensorVersioned*>PyCapsule_GetPointer(capsule, b"dltensor_versioned")
-        tensor = &versioned.dl_tensor
-        flags = versioned.flags
-    else:
-        plain = <DLManagedTensor*>PyCapsule_GetPointer(capsule, b"dltensor")
-        tensor = &plain.dl_tensor
-    if write and flags & DLPACK_FLAG_READ_ONLY:
-        raise ValueError(f"memory: {type(obj).__name__} offers read-only memory, and the kernel's "
-                         "parameter is written")
-    itemsize = (tensor.dtype.bits * tensor.dtype.lanes + 7) // 8
-    shape = [tensor.shape[i] for i in range(tensor.ndim)]
-    strides = None
+        if versioned.major != 1:
+            raise ValueError(f"memory: {name} speaks DLPack {versioned.major}.{versioned.minor}, "
+                             "cyrt knows version 1")
+        flags[0] = versioned.flags
+        return &versioned.dl_tensor
+    if PyCapsule_IsValid(capsule, b"dltensor"):
+        return &(<DLManagedTensor*>PyCapsule_GetPointer(capsule, b"dltensor")).dl_tensor
+    raise TypeError(f"memory: {name}.__dlpack__(): expected a DLPack capsule that nobody has "
+                    f"consumed, got {capsule!r}")
+
+
+cdef Layout layout_of_tensor(str name, DLTensor* tensor):
+    cdef Layout found = Layout()
+    cdef int i
+    if tensor.ndim < 0 or (tensor.ndim and tensor.shape == NULL):
+        raise ValueError(f"memory: {name}: a DLPack tensor of {tensor.ndim} dimensions has no "
+                         "shape")
+    found.name, found.itemsize = name, (tensor.dtype.bits * tensor.dtype.lanes + 7) // 8
+    # Vectors, and elements that share a byte, are of no kind known here.
+    found.kind = "?" if tensor.dtype.bits % 8 or tensor.dtype.lanes != 1 \
+        else kinds.get(tensor.dtype.code, "?")
+    found.shape = tuple([tensor.shape[i] for i in range(tensor.ndim)])
     if tensor.strides != NULL:
-        strides = [tensor.strides[i] * itemsize for i in range(tensor.ndim)]
-    address = <CUdeviceptr>tensor.data + tensor.byte_offset
-    # The capsule, unconsumed, keeps the tensor and frees it when it goes.
-    return memory_over(address, shape, strides, itemsize, kinds.get(tensor.dtype.code, "?"),
-                       ordinal, home, (obj, capsule), layout)
+        found.strides = tuple([tensor.strides[i] * found.itemsize for i in range(tensor.ndim)])
+    found.address = <object><size_t>tensor.data + <object>tensor.byte_offset
+    found.validate()
+    return found
 
 
 # The kinds of DLPack's type codes; "E": bfloat16.
@@ -204,7 +295,7 @@ cdef tuple tensor_of(obj):
         try:
             memory = from_dlpack(obj, False, layout)
             stay_in_order(memory)
-        except OverflowError:       # CuPy divides negative strides as unsigned numbers
+        except ValueError:          # CuPy divides negative strides as unsigned numbers
             if not hasattr(obj, "__cuda_array_interface__"):
                 raise
     if memory is None:

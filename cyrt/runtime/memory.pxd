@@ -1,4 +1,10 @@
 # Device memory as Python sees it.
+#
+# INVARIANTS
+# - A Buffer is initialised once: a view of a freed one stays a view of freed memory.
+# - The garbage collector tracks memory that may be part of a cycle: memory that has an owner,
+#   instances of Python's subclasses, and views of these. All other memory refers to nothing that
+#   refers back, and is born untracked.
 
 cimport cython
 
@@ -14,24 +20,33 @@ cdef enum Trait:
     SCATTERED = 1 << 25         # its bytes are not those from address to address + size
     REPEATED = 1 << 26          # elements share bytes: a stride of 0 in a dimension above 1
 
+cdef extern from "Python.h":
+    void PyObject_GC_Track(object)
 
-# What Buffers and Arrays are over: a block, or a view of somebody's. What it refers to does not
-# refer back, so no cycle is looked for.
-@cython.no_gc
+
+# What Buffers and Arrays are over: a block, or a view of somebody's.
 cdef class Memory:
     cdef Block* block           # NULL once freed, and in a view
     cdef CUdeviceptr address
     cdef size_t size
     cdef unsigned int traits    # of an array: bit of its element type, Trait; of bytes: 0
+    cdef bint initialised       # of a Buffer: it has got its memory
+    cdef bint tracked           # by the garbage collector
     cdef Memory base            # of a view: what owns the block
     cdef object owner           # whose memory it is, where it is not the pool's
     cdef void* heap             # freed with it
     cdef object __weakref__
 
 
-@cython.no_gc
+@cython.no_gc       # it refers to what Memory refers to, which tells the collector of it
 cdef class Buffer(Memory):
     cdef int exports            # the host's views of pinned or managed memory
+
+# Tells the collector of a new object whose base or owner may refer to it.
+cdef inline void track(Memory memory) noexcept:
+    if memory.owner is not None or (memory.base is not None and memory.base.tracked):
+        memory.tracked = True
+        PyObject_GC_Track(memory)
 
 # Records a copy within the device; graph/recorder puts itself here.
 cdef int (*record_copy)(StreamState* stream, Block* target, Access access, CUdeviceptr to,

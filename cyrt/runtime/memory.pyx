@@ -6,18 +6,20 @@ from cpython.buffer cimport (
     PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
 )
 
+from cpython.object cimport PyTypeObject
 from libc.stdlib cimport free
 
 from cyrt.driver.cuda cimport *
-from cyrt.driver.table cimport cu, faulted
+from cyrt.driver.table cimport MAX_DEVICES, cu, faulted
 from cyrt.runtime.device cimport (
-    Device, context_of, enter, enter_quietly, leave, ordinal_of,
+    Device, context_of, enter, enter_quietly, leave, ordinal_of, verify,
 )
+from cyrt.runtime.ending cimport reuse_pinned, sweep
 from cyrt.runtime.order cimport (
     begin_direct, end_direct, flush_block, handed_out, is_outside, order_consumer, use,
 )
 from cyrt.runtime.poison cimport refuse_poisoned
-from cyrt.runtime.pool cimport allocate, new_block, out_of_memory, release
+from cyrt.runtime.pool cimport allocate, new_block, out_of_memory, pool_enabled, release
 from cyrt.runtime.state cimport (
     Block, DEVICE_MEMORY, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY, READ, StreamState, WRITE,
 )
@@ -26,6 +28,7 @@ from cyrt.runtime.stream cimport (
     wait_state,
 )
 from cyrt.runtime.transfer cimport to_device, to_host
+from cyrt.runtime.untracked cimport PyObject_GC_IsTracked, cyrt_bear_untracked
 
 
 resolve_foreign = None      # interop.as_buffer, which builds on this file, puts itself here
@@ -33,18 +36,46 @@ resolve_foreign = None      # interop.as_buffer, which builds on this file, puts
 
 cdef Block* refuse_buffer(Memory buffer, Block* block) except NULL:
     if block == NULL:
+        check_initialised(buffer)
         raise ValueError(f"the Buffer at {buffer.address:#x} ({buffer.size:,} bytes) "
                          "was freed already")
     raise RuntimeError(f"the Buffer belongs to a context of device {block.ordinal} that was reset")
+
+
+cdef int check_initialised(Memory memory) except -1:
+    if memory.block == NULL and memory.base is None and not memory.initialised:
+        raise RuntimeError(f"the {type(memory).__name__} was not initialised")
+    return 0
+
+
+cdef int refuse_initialised(Buffer self) except -1:
+    if self.initialised or self.base is not None:
+        raise RuntimeError(f"a {type(self).__name__} is initialised once")
+    return 0
+
+
+cdef int initialise(Buffer self, Block* block, size_t size) except -1:
+    """Give a Buffer its memory; another thread may have done so while this one allocated."""
+    if self.initialised:
+        release(block)
+        refuse_initialised(self)
+    self.initialised = True
+    self.tracked = type(self) is not Buffer and PyObject_GC_IsTracked(self)
+    self.block = block
+    self.address = block.address
+    self.size = size
+    return 0
 
 
 cdef Buffer foreign_buffer(CUdeviceptr address, size_t nbytes, int ordinal, StreamState* home,
                            object owner):
     cdef Buffer buffer = Buffer.__new__(Buffer)
     buffer.block = new_block(address, nbytes, ordinal, FOREIGN_MEMORY, home)
+    buffer.initialised = True
     buffer.address = address
     buffer.size = nbytes
     buffer.owner = owner
+    track(buffer)
     return buffer
 
 
@@ -60,6 +91,7 @@ cdef Buffer variable_buffer(Buffer all, CUdeviceptr address, size_t nbytes, obje
     view.address = address
     view.size = nbytes
     view.owner = owner
+    track(view)
     return view
 
 
@@ -82,7 +114,6 @@ cdef size_t byte_count(nbytes, str what) except? 0:
     return nbytes
 
 
-@cython.no_gc
 cdef class Memory:
     """What Buffers and Arrays are over: memory of a device."""
 
@@ -124,12 +155,12 @@ cdef class Buffer(Memory):
     def __init__(self, nbytes, device=None):
         cdef size_t size = byte_count(nbytes, "nbytes")
         cdef int ordinal = ordinal_of(device)
-        if self.block != NULL or self.base is not None:
-            raise RuntimeError("a Buffer is initialised once")
+        if type(self) is not Buffer and isinstance(self, (PinnedBuffer, ManagedBuffer)):
+            raise TypeError(f"a {type(self).__name__} is initialised by its own class, not by "
+                            "Buffer.__init__: its memory is the host's, too")
+        refuse_initialised(self)
         context_of(ordinal)
-        self.block = allocate(current_state(ordinal), size)
-        self.address = self.block.address
-        self.size = size
+        initialise(self, allocate(current_state(ordinal), size), size)
 
     def free(self):
         """Return the memory now; later uses of it and of its views raise ``ValueError``.
@@ -142,13 +173,14 @@ cdef class Buffer(Memory):
             Pinned or managed memory that a memoryview or a NumPy array still shows.
         """
         cdef Block* block
+        check_initialised(self)
         if self.base is not None:
             raise ValueError("a view does not own its memory: free the Buffer it is a view of")
-        if self.exports:
+        if self.block != NULL and is_outside(self.block):
+            flush_all()     # recordings order such memory by its address, on whatever device
+        if self.exports:    # looked at here: a commit lets other threads run
             raise BufferError("the host still looks at the memory, through a memoryview or an "
                               "array made from the Buffer")
-        if self.block != NULL and is_outside(self.block):
-            flush_all(self.block.ordinal)       # recordings order such memory by its address
         block, self.block = self.block, NULL
         if block != NULL:
             release(block)
@@ -166,6 +198,7 @@ cdef class Buffer(Memory):
     @property
     def nbytes(self):
         """Size in bytes."""
+        check_initialised(self)
         return self.size
 
     @property
@@ -174,6 +207,7 @@ cdef class Buffer(Memory):
         return Device(live_block(self).ordinal)
 
     def __len__(self):
+        check_initialised(self)
         return self.size
 
     def __getitem__(self, key):
@@ -182,6 +216,7 @@ cdef class Buffer(Memory):
         if not isinstance(key, slice):
             raise TypeError("a Buffer is indexed by a slice of bytes, buffer[a:b], not by "
                             f"{type(key).__name__}")
+        check_initialised(self)
         start, stop, step = key.indices(self.size)
         if step != 1:
             raise ValueError(f"a view of a Buffer is contiguous: step 1, not {step}")
@@ -191,6 +226,7 @@ cdef class Buffer(Memory):
         view.owner = self.owner
         view.address = self.address + start
         view.size = max(0, stop - start)
+        track(view)
         return view
 
     def copy_from(self, source, stream=None):
@@ -251,6 +287,8 @@ cdef class Buffer(Memory):
 
     def __repr__(self):
         freed = self.block == NULL if self.base is None else self.base.block == NULL
+        if self.base is None and not self.initialised and freed:
+            return f"<cyrt.{type(self).__name__}, not initialised>"
         return (f"<cyrt.{type(self).__name__} {self.size:,} bytes at {self.address:#x}"
                 f"{', freed' if freed else ''}>")
 
@@ -312,11 +350,15 @@ cdef int fill_memory(Memory memory, value, stream) except -1:
     return 0
 
 
-cdef int flush_all(int ordinal) except -1:
-    cdef StreamState* state = states[ordinal]
-    while state != NULL:
-        flush(state)
-        state = state.next
+cdef int flush_all() except -1:
+    """Launch what is recorded on every device that answers."""
+    cdef StreamState* state
+    cdef int ordinal
+    for ordinal in range(MAX_DEVICES):
+        state = states[ordinal]
+        while state != NULL and not faulted[ordinal]:
+            flush(state)
+            state = state.next
     return 0
 
 
@@ -442,11 +484,50 @@ cdef int copy_within(Memory target, Memory source, StreamState* state) except -1
     return 0
 
 
+cdef Block* pinned_block(int ordinal, size_t size) except NULL:
+    """Memory that a dropped one left, once the work that used it is done; else the driver's."""
+    cdef StreamState* home = current_state(ordinal)
+    cdef size_t held = size
+    cdef void* address = reuse_pinned(ordinal, &held) if pool_enabled() else NULL
+    cdef CUresult result
+    cdef int entered
+    if address == NULL:
+        sweep()
+        entered = enter(ordinal, home.epoch, b"cuMemHostAlloc")
+        with nogil:
+            result = cu.cuMemHostAlloc(&address, size, CU_MEMHOSTALLOC_PORTABLE)
+        leave_allocation(ordinal, home.epoch, entered, result, size, b"cuMemHostAlloc")
+    return new_block(<CUdeviceptr>address, held, ordinal, PINNED_MEMORY, home)
+
+
+cdef Block* managed_block(int ordinal, size_t size) except NULL:
+    cdef StreamState* home = current_state(ordinal)
+    cdef CUdeviceptr address = 0
+    cdef CUresult result
+    cdef int entered = enter(ordinal, home.epoch, b"cuMemAllocManaged")
+    with nogil:
+        result = cu.cuMemAllocManaged(&address, size, CU_MEM_ATTACH_GLOBAL)
+    leave_allocation(ordinal, home.epoch, entered, result, size, b"cuMemAllocManaged")
+    return new_block(address, size, ordinal, MANAGED_MEMORY, home)
+
+
+cdef int leave_allocation(int ordinal, unsigned int epoch, int entered, CUresult result,
+                          size_t size, const char* call) except -1:
+    if result == CUDA_ERROR_OUT_OF_MEMORY:
+        leave(ordinal, entered, CUDA_SUCCESS, call)
+        out_of_memory(ordinal, size, call)
+    leave(ordinal, entered, result, call)
+    verify(ordinal, epoch, call)        # another thread may have reset the device meanwhile
+    return 0
+
+
 cdef class PinnedBuffer(Buffer):
     """Page-locked host memory: kernels use it by its address, copies need no staging.
 
     Offers the buffer protocol: ``numpy.frombuffer(pinned, dtype)`` is a view. The host must not
-    touch it while work in flight uses it.
+    touch it while work in flight uses it. Memory that is dropped serves a later PinnedBuffer of
+    about its size once the work that used it is done, so fresh memory holds anything; it goes back
+    to the driver when the devices are idle, since the driver would wait for that.
 
     Parameters
     ----------
@@ -459,23 +540,10 @@ cdef class PinnedBuffer(Buffer):
     def __init__(self, nbytes, device=None):
         cdef size_t size = byte_count(nbytes, "nbytes")
         cdef int ordinal = ordinal_of(device)
-        cdef void* address = NULL
-        cdef int entered
-        if self.block != NULL:
-            raise RuntimeError("a Buffer is initialised once")
         if size == 0:
             raise ValueError("pinned memory: expected at least 1 byte, got 0")
-        entered = enter(ordinal, context_of(ordinal).epoch, b"cuMemHostAlloc")
-        with nogil:
-            result = cu.cuMemHostAlloc(&address, size, CU_MEMHOSTALLOC_PORTABLE)
-        if result == CUDA_ERROR_OUT_OF_MEMORY:
-            leave(ordinal, entered, CUDA_SUCCESS, b"cuMemHostAlloc")
-            out_of_memory(ordinal, size, b"cuMemHostAlloc")
-        leave(ordinal, entered, result, b"cuMemHostAlloc")
-        self.block = new_block(<CUdeviceptr>address, size, ordinal, PINNED_MEMORY,
-                               current_state(ordinal))
-        self.address = <CUdeviceptr>address
-        self.size = size
+        refuse_initialised(self)
+        initialise(self, pinned_block(ordinal, size), size)
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         live_block(self)
@@ -508,26 +576,14 @@ cdef class ManagedBuffer(Buffer):
     def __init__(self, nbytes, device=None):
         cdef size_t size = byte_count(nbytes, "nbytes")
         cdef int ordinal = ordinal_of(device)
-        cdef CUdeviceptr address = 0
-        cdef int entered
-        if self.block != NULL:
-            raise RuntimeError("a Buffer is initialised once")
         if size == 0:
             raise ValueError("managed memory: expected at least 1 byte, got 0")
         if not Device(ordinal).concurrent_managed_access:
             raise RuntimeError(
                 f"managed memory: device {ordinal} does not let host and device use it at the "
                 "same time (concurrent_managed_access is 0); use Buffer or PinnedBuffer")
-        entered = enter(ordinal, context_of(ordinal).epoch, b"cuMemAllocManaged")
-        with nogil:
-            result = cu.cuMemAllocManaged(&address, size, CU_MEM_ATTACH_GLOBAL)
-        if result == CUDA_ERROR_OUT_OF_MEMORY:
-            leave(ordinal, entered, CUDA_SUCCESS, b"cuMemAllocManaged")
-            out_of_memory(ordinal, size, b"cuMemAllocManaged")
-        leave(ordinal, entered, result, b"cuMemAllocManaged")
-        self.block = new_block(address, size, ordinal, MANAGED_MEMORY, current_state(ordinal))
-        self.address = address
-        self.size = size
+        refuse_initialised(self)
+        initialise(self, managed_block(ordinal, size), size)
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         cdef StreamState* state = current_state(live_block(self).ordinal)
@@ -567,3 +623,9 @@ def pointer(address, nbytes, device=None, *, owner=None):
     cdef int ordinal = ordinal_of(device)
     context_of(ordinal)
     return foreign_buffer(start, size, ordinal, foreign_state(ordinal, NULL), owner)
+
+
+cyrt_bear_untracked(<PyTypeObject*>Memory)
+cyrt_bear_untracked(<PyTypeObject*>Buffer)
+cyrt_bear_untracked(<PyTypeObject*>PinnedBuffer)
+cyrt_bear_untracked(<PyTypeObject*>ManagedBuffer)

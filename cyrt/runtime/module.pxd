@@ -1,4 +1,8 @@
 # Loaded code: handles only. The public Module and Kernel live in cyrt/kernels.
+#
+# INVARIANTS
+# - Who loads code that others may want, too, holds `loading`, and looks first whether it is loaded:
+#   each copy would have variables of its own.
 
 from cyrt.driver.cuda cimport CUfunction, CUfunction_attribute, CUmodule
 from cyrt.runtime.memory cimport Buffer
@@ -31,6 +35,8 @@ cdef class LoadedModule:
     cdef bint writes_globals    # one of them is no constant
     cdef object __weakref__
 
+    cdef int live(self) except -1
+
 cdef class LoadedFunction:
     cdef CUfunction handle
     cdef readonly LoadedModule module   # code lives as long as a handle into it
@@ -45,6 +51,7 @@ cdef class LoadedFunction:
     cdef bint programmatic              # executes griddepcontrol.wait first of all
     cdef bint ordered                   # by what it uses, in concurrent() too
 
+    cdef int live(self) except -1
     cdef int attribute(self, CUfunction_attribute which) except? -1
 
 # Tells the function its parameters, once.

@@ -1,7 +1,10 @@
+from contextlib import AbstractContextManager
 from typing import SupportsIndex
 
 from cyrt.runtime.device import Device
 from cyrt.runtime.memory import Buffer
+
+loading: AbstractContextManager[bool]
 
 class LoadedModule:
     ordinal: int

@@ -1,5 +1,7 @@
 """Code on a device: modules, functions and what the driver tells of them."""
 
+import threading
+
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 
 from cyrt.driver import errors, table
@@ -10,7 +12,7 @@ from cyrt.runtime.device cimport (
 )
 from cyrt.runtime import image as images
 from cyrt.runtime.ending cimport end_when_idle, sweep
-from cyrt.runtime.memory cimport live_block, variable_block, variable_buffer
+from cyrt.runtime.memory cimport Buffer, live_block, variable_block, variable_buffer
 from cyrt.runtime cimport stream as streams
 from cyrt.runtime.stream cimport wait_all
 
@@ -19,6 +21,9 @@ cdef enum:
     PLAIN_SMEM = 48 << 10       # dynamic shared memory that needs no opting in
 
 
+# Held while code is loaded that several threads may ask for. One lock, so that no two threads wait
+# for each other; a finalizer or a signal handler that runs in a load may load, too.
+loading = threading.RLock()
 cdef unsigned long long last_serial = 0
 cdef Limits[MAX_DEVICES] limits         # zeros: not asked for yet
 
@@ -74,8 +79,11 @@ cdef class LoadedModule:
         cdef void* values[4]
         cdef bytes image = code + b"\0"     # PTX is text that ends in a NUL
         cdef const char* start = image
+        cdef CUmodule handle = NULL
         cdef CUresult result
         cdef int entered
+        if self.handle != NULL:
+            raise RuntimeError("a LoadedModule is initialised once")
         info[0] = error[0] = 0
         options[0] = CU_JIT_INFO_LOG_BUFFER
         values[0] = info
@@ -85,20 +93,21 @@ cdef class LoadedModule:
         values[2] = error
         options[3] = CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
         values[3] = <void*><size_t>LOG_BYTES
-        sweep(ordinal)
+        sweep()
         entered = enter(ordinal, epoch, b"cuModuleLoadDataEx")
         with nogil:
-            result = cu.cuModuleLoadDataEx(&self.handle, start, 4, options, values)
-        self.ordinal = ordinal
-        self.epoch = epoch
+            result = cu.cuModuleLoadDataEx(&handle, start, 4, options, values)
         if result not in (CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY) \
                 and <int>result not in errors.STICKY:
             leave_quietly(entered)
-            self.handle = NULL
             name, text = table.describe(<int>result)
             raise errors.CompileError("cuModuleLoadDataEx", <int>result, name, text,
                                       error.decode("utf-8", "replace").strip())
         leave(ordinal, entered, result, b"cuModuleLoadDataEx")
+        if self.handle != NULL:         # by another thread meanwhile
+            end_when_idle(ordinal, epoch, unload, <size_t>handle)
+            raise RuntimeError("a LoadedModule is initialised once")
+        self.handle, self.ordinal, self.epoch = handle, ordinal, epoch
         if b"vprintf" in code:
             streams.printing = True
         self.variables = images.variables(code)
@@ -108,6 +117,11 @@ cdef class LoadedModule:
     def __dealloc__(self):
         if self.handle != NULL:
             end_when_idle(self.ordinal, self.epoch, unload, <size_t>self.handle)
+
+    cdef int live(self) except -1:
+        if self.handle == NULL:
+            raise RuntimeError("the LoadedModule was not initialised")
+        return 0
 
     def function(self, str name not None):
         """The kernel of that (mangled) name.
@@ -120,7 +134,9 @@ cdef class LoadedModule:
         cdef LoadedFunction function = LoadedFunction.__new__(LoadedFunction)
         cdef bytes symbol = name.encode()
         cdef CUresult result
-        cdef int entered = enter(self.ordinal, self.epoch, b"cuModuleGetFunction")
+        cdef int entered
+        self.live()
+        entered = enter(self.ordinal, self.epoch, b"cuModuleGetFunction")
         result = cu.cuModuleGetFunction(&function.handle, self.handle, symbol)
         if result == CUDA_ERROR_NOT_FOUND:
             leave_quietly(entered)
@@ -147,6 +163,7 @@ cdef class LoadedModule:
         cdef CUfunction handles[1024]
         cdef CUresult result
         cdef int entered
+        self.live()
         if (cu.cuModuleEnumerateFunctions == NULL or cu.cuFuncGetName == NULL
                 or cu.cuModuleGetFunctionCount == NULL):
             return None
@@ -179,8 +196,11 @@ cdef class LoadedModule:
         cdef CUdeviceptr address = 0
         cdef size_t size = 0
         cdef bytes symbol = name.encode()
-        cdef int entered = enter(self.ordinal, self.epoch, b"cuModuleGetGlobal")
-        cdef CUresult result = cu.cuModuleGetGlobal(&address, &size, self.handle, symbol)
+        cdef CUresult result
+        cdef int entered
+        self.live()
+        entered = enter(self.ordinal, self.epoch, b"cuModuleGetGlobal")
+        result = cu.cuModuleGetGlobal(&address, &size, self.handle, symbol)
         if result == CUDA_ERROR_NOT_FOUND:
             leave_quietly(entered)
             raise KeyError(name)
@@ -193,9 +213,11 @@ cdef class LoadedModule:
 
 cdef int order_variables(LoadedModule self, bint written) except -1:
     """From here on every launch of a kernel of the module is a use of its variables."""
-    self.memory = variable_block(self.ordinal)
-    self.globals = live_block(self.memory)
-    self.writes_globals = written
+    cdef Buffer memory = variable_block(self.ordinal)
+    if self.memory is None:         # another thread may have come first
+        self.memory = memory
+        self.globals = live_block(memory)
+        self.writes_globals = written
     return 0
 
 
@@ -208,9 +230,16 @@ cdef class LoadedFunction:
     def __dealloc__(self):
         PyMem_Free(self.layout.offsets)
 
+    cdef int live(self) except -1:
+        if self.module is None:
+            raise RuntimeError("the LoadedFunction was not made by LoadedModule.function()")
+        return 0
+
     cdef int attribute(self, CUfunction_attribute which) except? -1:
         cdef int value = 0
-        cdef int entered = enter(self.module.ordinal, self.module.epoch, b"cuFuncGetAttribute")
+        cdef int entered
+        self.live()
+        entered = enter(self.module.ordinal, self.module.epoch, b"cuFuncGetAttribute")
         leave(self.module.ordinal, entered, cu.cuFuncGetAttribute(&value, which, self.handle),
               b"cuFuncGetAttribute")
         return value
@@ -235,6 +264,7 @@ cdef class LoadedFunction:
         cdef size_t offset = 0, size = 0
         cdef CUresult result
         cdef int entered
+        self.live()
         if cu.cuFuncGetParamInfo == NULL:
             return None
         found = []
@@ -253,6 +283,7 @@ cdef class LoadedFunction:
         cdef int blocks = 0
         cdef CUresult result
         cdef int entered
+        self.live()
         allow_smem(self, smem)
         entered = enter(self.module.ordinal, self.module.epoch,
                         b"cuOccupancyMaxActiveBlocksPerMultiprocessor")
@@ -265,6 +296,7 @@ cdef class LoadedFunction:
         cdef int grid = 0, block = 0
         cdef CUresult result
         cdef int entered
+        self.live()
         allow_smem(self, smem)
         entered = enter(self.module.ordinal, self.module.epoch,
                         b"cuOccupancyMaxPotentialBlockSize")

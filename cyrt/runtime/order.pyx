@@ -244,22 +244,39 @@ cdef int begin_block(StreamState* stream, Block* block, Access access) except -1
     return 1
 
 
+cdef int look(StreamState* stream, Block* first, Access first_access, Block* second,
+              Access second_access) except -1:
+    """One look of `begin_direct`; 0: look again."""
+    verify(stream.ordinal, stream.epoch, b"cuMemcpyAsync")
+    refuse_captured(stream)
+    if favoured:
+        yield_to_favoured(stream)
+    if stream.pending:
+        flush(stream)
+        return 0
+    if stream.behind and order_behind(stream) == 0:
+        return 0
+    if begin_block(stream, first, first_access) == 0:
+        return 0
+    return second == NULL or begin_block(stream, second, second_access)
+
+
 cdef int begin_direct(StreamState* stream, Block* first, Access first_access, Block* second,
                       Access second_access) except -1:
-    legacy_state(stream.ordinal)        # made before the pass that keeps the GIL
-    while True:
-        verify(stream.ordinal, stream.epoch, b"cuMemcpyAsync")
-        refuse_captured(stream)
-        if favoured:
-            yield_to_favoured(stream)
-        if stream.pending:
-            flush(stream)
-        elif (not stream.behind or order_behind(stream)) \
-                and begin_block(stream, first, first_access) \
-                and (second == NULL or begin_block(stream, second, second_access)):
-            if try_submission(stream):
-                return 0
-            wait_for_turn(stream)
+    cdef int looks = 0
+    legacy_state(stream.ordinal)        # made before the look that keeps the GIL
+    try:
+        while True:
+            if look(stream, first, first_access, second, second_access):
+                if try_submission(stream):
+                    return 0
+                wait_for_turn(stream)
+            looks += 1
+            if looks > 1:
+                ask_favour()
+    finally:
+        if looks > 1:
+            end_favour()
 
 
 cdef void end_direct(StreamState* stream) noexcept:

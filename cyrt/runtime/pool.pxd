@@ -14,6 +14,8 @@ from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.runtime.order cimport flush_block, is_outside, use
 from cyrt.runtime.state cimport Block, BlockKind, StreamState
 
+# Whether memory that is dropped is kept for reuse (CYRT_POOL, CYRT_CHECK).
+cdef int pool_enabled() except -1
 cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL
 # A block that is no part of the pool: pinned, managed or foreign memory.
 cdef Block* new_block(CUdeviceptr address, size_t size, int ordinal, BlockKind kind,

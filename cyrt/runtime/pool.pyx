@@ -10,7 +10,7 @@ from cyrt.runtime.device cimport (
     contexts, context_of, enter, enter_quietly, leave, leave_quietly, ordinal_of, verify,
 )
 from cyrt.runtime.device import reset_hooks
-from cyrt.runtime.ending cimport end_when_idle, sweep
+from cyrt.runtime.ending cimport end_block, sweep
 from cyrt.runtime.order cimport is_recorded, settle
 from cyrt.runtime.poison cimport heal
 from cyrt.runtime.state cimport (
@@ -106,7 +106,7 @@ cdef int from_driver(int ordinal, size_t size, CUdeviceptr* address) except -1:
     cdef CUresult result
     cdef int entered
     limit = settings.get("CYRT_MEMORY_LIMIT")
-    sweep(ordinal)
+    sweep()
     for attempt in range(2):
         if limit is None or pool.reserved + size <= limit:
             entered = enter(ordinal, epoch, b"cuMemAlloc")
@@ -421,8 +421,7 @@ cdef void free_to_driver(Block* block) noexcept:
         pool.cached -= block.size
         pool.reserved -= block.size
     if block.address != 0:
-        end_when_idle(block.ordinal, block.epoch,
-                      free_pinned if block.kind == PINNED_MEMORY else free_device, block.address)
+        end_block(block, free_pinned if block.kind == PINNED_MEMORY else free_device)
     destroy_block(block)
 
 

@@ -81,5 +81,5 @@ cdef int wait_state(StreamState* state) except -1
 cdef int wait_all(int ordinal) except -1
 
 # Called after a wait for all of a device's streams; set by `ending`, which builds on this file.
-ctypedef void (*OnIdle)(int ordinal) noexcept
+ctypedef void (*OnIdle)() noexcept
 cdef OnIdle on_idle

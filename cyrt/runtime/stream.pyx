@@ -8,8 +8,8 @@ from libc.stdlib cimport calloc
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, READY, check, cu, ensure_open, faulted, process
 from cyrt.runtime.device cimport (
-    Device, contexts, context_of, current_ordinal, enter, enter_quietly, leave, leave_quietly,
-    ordinal_of, verify,
+    Device, contexts, context_of, current_ordinal, enter, enter_quietly, innermost_block, leave,
+    leave_quietly, ordinal_of, verify,
 )
 from cyrt.runtime.device import reset_hooks
 from cyrt.runtime.submission cimport wait_for_submission
@@ -58,15 +58,15 @@ cdef size_t PER_THREAD = 2      # the handle that means another stream on each t
 cdef class ThreadStreams:
     """Owns what the C thread-local pointers borrow; ends with its thread."""
     cdef list current           # per ordinal: the Stream in use
-    cdef list outer             # what enclosing `with` blocks go back to
+    cdef list blocks            # the open `with` blocks: (Stream, ordinal, Stream to go back to)
 
     def __cinit__(self):
         self.current = [None] * MAX_DEVICES
-        self.outer = []
+        self.blocks = []
 
     cdef set(self, int ordinal, Stream stream):
         self.current[ordinal] = stream
-        cyrt_set_stream(ordinal, <void*>stream)
+        cyrt_set_stream(ordinal, NULL if stream is None else <void*>stream)
 
     def __dealloc__(self):
         cdef int ordinal
@@ -416,6 +416,7 @@ cdef Stream stream_of(stream, int ordinal):
     if stream is None:
         return current_stream(ordinal)
     if isinstance(stream, Stream):
+        (<Stream>stream).live()
         return <Stream>stream
     return Stream.wrap(stream)
 
@@ -454,12 +455,16 @@ cdef class Stream:
     def __init__(self, device=None, *, int priority=0):
         cdef int ordinal = ordinal_of(device)
         cdef int least = 0, greatest = 0
+        cdef StreamState* state
         if self.state != NULL:
             raise RuntimeError("a Stream is initialised once")
         cdef int entered = enter(ordinal, context_of(ordinal).epoch, b"cuCtxGetStreamPriorityRange")
         leave(ordinal, entered, cu.cuCtxGetStreamPriorityRange(&least, &greatest),
               b"cuCtxGetStreamPriorityRange")
-        self.state = take_state(ordinal, max(greatest, min(least, priority)))
+        state = take_state(ordinal, max(greatest, min(least, priority)))
+        if self.state != NULL:      # by another thread, while this one waited
+            raise RuntimeError("a Stream is initialised once")
+        self.state = state
         self.state.users += 1
 
     @staticmethod
@@ -587,7 +592,7 @@ cdef class Stream:
         else:
             Stream.wrap(other)._hold_back(self)
 
-    def _hold_back(self, Stream later):
+    def _hold_back(self, Stream later not None):
         verify(self.live().ordinal, self.state.epoch, b"cuEventRecord")
         refuse_captured(self.state)
         order_after(later.live(), self.state)
@@ -596,16 +601,20 @@ cdef class Stream:
         cdef ThreadStreams mine = thread_streams()
         cdef int ordinal = self.live().ordinal
         verify(ordinal, self.state.epoch, b"Stream.__enter__")
-        mine.outer.append((ordinal, mine.current[ordinal]))
+        mine.blocks.append((self, ordinal, mine.current[ordinal]))
         mine.set(ordinal, self)
         return self
 
     def __exit__(self, *exc):
         cdef ThreadStreams mine = thread_streams()
-        ordinal, stream = mine.outer.pop()
-        if stream is None:
-            mine.current[ordinal] = None
-            cyrt_set_stream(ordinal, NULL)
+        cdef int i, first
+        self.live()
+        first = innermost_block(mine.blocks, self)
+        _, ordinal, stream = mine.blocks.pop(first)
+        for i in range(first, len(mine.blocks)):
+            if mine.blocks[i][1] == ordinal:    # a generator's block ends before one inside it
+                mine.blocks[i] = mine.blocks[i][0], ordinal, stream
+                break
         else:
             mine.set(ordinal, stream)
         flush(self.state)
@@ -669,7 +678,7 @@ cdef int wait_all(int ordinal) except -1:
         wait_work(state)
         state = state.next
     if on_idle != NULL:
-        on_idle(ordinal)
+        on_idle()
     return 0
 
 

@@ -12,6 +12,7 @@ import pytest
 from outside import SOURCE, Library, N, host, until, zeros
 
 import cyrt
+from cyrt.graph import completion
 
 
 @pytest.fixture(scope="module")
@@ -286,3 +287,89 @@ def test_the_end_of_what_is_kept_may_record_and_close(module):
             break
     assert (host(x) == 16).all()
     assert (host(y) == 16).all()
+
+
+def test_what_a_handler_holds_ends_with_its_call(encoder):
+    """Not with the next handler's."""
+    class Held:
+        pass
+
+    held, called = Held(), threading.Event()
+    gone = weakref.ref(held)
+    encoder.add_completed_handler(lambda held=held: called.set())
+    del held
+    encoder.commit()
+    assert called.wait(10)
+    completion.drain(10)
+    assert gone() is None
+
+
+def test_what_a_handler_adds_is_launched_on_every_stream(encoder, batched):
+    """On streams of its own and of others, that held something before or did not."""
+    x, other = [cyrt.Buffer(4) for _ in range(4)], cyrt.Stream()
+    made = []
+    for each in x:
+        each.fill(0)
+    x[1].fill(1, other)                                 # recorded on it before
+
+    def record():
+        x[0].fill(2)
+        x[1].fill(2, other)
+        further = cyrt.CommandEncoder()
+        further.add_memset(x[2], 2)
+        made.append(further)
+        with cyrt.stream(cyrt.Stream()):
+            x[3].fill(2)
+
+    encoder.add_completed_handler(record)
+    encoder.commit()
+    completion.drain(10)
+    assert made[0].num_ops == 0
+    assert recorded_on(other) == 0
+    for each in x:
+        out = bytearray(4)
+        each.copy_to(out)
+        assert out == bytes([2]) * 4
+
+
+def recorded_on(stream):
+    with stream:
+        return cyrt.current_encoder().num_ops
+
+
+def test_what_others_have_recorded_stays(encoder, batched):
+    """A handler that does not touch a stream does not cut its batch."""
+    buffer, other = cyrt.Buffer(4), cyrt.CommandEncoder()
+    other.add_memset(buffer, 3)
+    assert other.num_ops == 1
+    encoder.add_completed_handler(lambda: None)
+    encoder.commit()
+    completion.drain(10)
+    assert other.num_ops == 1
+    other.close()
+
+
+def test_what_a_handler_records_on_another_device(python):
+    done = python(
+        """
+        import threading, time
+        import numpy as np
+        import cyrt
+        with cyrt.Device(1):
+            put = cyrt.Kernel('extern "C" __global__ void put(int* x) { *x = 7; }', "put")
+            out = cyrt.PinnedBuffer(4)
+            seen = np.frombuffer(out, np.int32)
+            seen[0] = 0
+
+        def handler():
+            with cyrt.Device(1):
+                put[1, 1](out)
+
+        cyrt.current_encoder().add_completed_handler(handler)
+        cyrt.commit()
+        end = time.monotonic() + 10
+        while seen[0] != 7 and time.monotonic() < end:
+            time.sleep(0.001)
+        print(seen[0])
+        """, CYRT_DEVICE="emulated", CYRT_EMULATED_DEVICES="2")
+    assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr

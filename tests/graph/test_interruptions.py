@@ -8,22 +8,20 @@ import threading
 from ctypes import c_void_p
 
 import pytest
+from gates import Gate
 
 import cyrt
 
 pytestmark = pytest.mark.usefixtures("batched")
-NOT_READY = 600
 IN_FLIGHT = 64
 
 
 @pytest.fixture
-def closed(replaced):
-    """No event is reached while this is set, so that a commit waits for room."""
-    flag = threading.Event()
-    replaced("cuEventQuery", [c_void_p],
-             lambda original, event: NOT_READY if flag.is_set() else original(event))
-    yield flag
-    flag.clear()
+def gate():
+    """Its kernel keeps a stream busy, so that a commit waits for room."""
+    gate = Gate()
+    yield gate
+    gate.open()
 
 
 @pytest.fixture
@@ -38,46 +36,47 @@ def handle(request):
     return set_up
 
 
-def fill_the_queue(count, closed):
+def fill_the_queue(count, gate):
     cyrt.synchronize()
-    closed.set()
+    gate.wait()
     for _ in range(IN_FLIGHT):
         count += 1
         cyrt.commit()
 
 
-def test_ctrl_c_while_a_commit_waits_for_room(closed, handle):
+def test_ctrl_c_while_a_commit_waits_for_room(gate, handle):
     def interrupt(*_):
         raise KeyboardInterrupt
 
     with cyrt.Stream():
         count = cyrt.zeros(100)
         count.numpy()
-        fill_the_queue(count, closed)
+        fill_the_queue(count, gate)
         kept = cyrt.full(100, 7.0)
         count += 1
         handle(interrupt)
         with pytest.raises(KeyboardInterrupt):
             cyrt.commit()
-        assert cyrt.current_encoder().num_ops == 2
-        closed.clear()
+        recorded = cyrt.current_encoder().num_ops
+        gate.open()
+        assert recorded == 2
         assert (kept.numpy() == 7).all()
         assert (count.numpy() == IN_FLIGHT + 1).all()
 
 
-def test_a_signal_handler_reads_what_was_computed(closed, handle):
+def test_a_signal_handler_reads_what_was_computed(gate, handle):
     """Its operations come after those of the commit that it interrupts, and are launched."""
     seen = []
 
     def report(*_):
-        closed.clear()
+        gate.open()
         seen.append(float(count[0]))
         seen.append(float(cyrt.full(100, 5.0)[3]))
 
     with cyrt.Stream():
         count = cyrt.zeros(100)
         count.numpy()
-        fill_the_queue(count, closed)
+        fill_the_queue(count, gate)
         count += 1
         handle(report)
         cyrt.commit()
@@ -85,12 +84,12 @@ def test_a_signal_handler_reads_what_was_computed(closed, handle):
         assert (count.numpy() == IN_FLIGHT + 1).all()
 
 
-def test_another_thread_launches_what_a_commit_is_about_to(closed, handle):
+def test_another_thread_launches_what_a_commit_is_about_to(gate, handle):
     """Both find the recording; it is launched once, and neither returns before that."""
     done = []
 
     def launch_elsewhere(*_):
-        closed.clear()
+        gate.open()
         thread = threading.Thread(target=lambda: done.append(cyrt.synchronize()))
         thread.start()
         thread.join(30)
@@ -98,7 +97,7 @@ def test_another_thread_launches_what_a_commit_is_about_to(closed, handle):
     with cyrt.Stream():
         count = cyrt.zeros(100)
         count.numpy()
-        fill_the_queue(count, closed)
+        fill_the_queue(count, gate)
         count += 1
         commits = cyrt.current_encoder().stats()["commits"]
         handle(launch_elsewhere)
@@ -142,11 +141,12 @@ def test_nothing_is_launched_from_inside_a_call_of_the_drivers(replaced):
     errors = []
 
     def launch(original, executable, stream):
-        y.append(x + 1)
-        try:
-            cyrt.commit()
-        except RuntimeError as error:
-            errors.append(str(error))
+        if not y:
+            y.append(x + 1)
+            try:
+                cyrt.commit()
+            except RuntimeError as error:
+                errors.append(str(error))
         return original(executable, stream)
 
     with cyrt.Stream():
@@ -155,8 +155,6 @@ def test_nothing_is_launched_from_inside_a_call_of_the_drivers(replaced):
         x += 1
         replaced("cuGraphLaunch", [c_void_p] * 2, launch)
         cyrt.commit()
-        assert len(errors) == len(y) > 0
-        assert all("inside a call of the driver" in error for error in errors)
-        first = list(y)
-        y.clear()
-        assert all((each.numpy() == 5).all() for each in first)
+        assert len(errors) == 1
+        assert "inside a call of the driver" in errors[0]
+        assert (y[0].numpy() == 5).all()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import re
+import threading
 from types import SimpleNamespace
 
 import pytest
 
+import cyrt
 from cyrt import jit
 from cyrt.driver.errors import CompileError
 from cyrt.kernels import catalogue, loading
@@ -166,3 +169,80 @@ def test_every_thread_waits_first(prebuilt):
             assert "ld.global.nc" not in body or "__cudart" in body, name
     for source in loading.TEMPLATES.rglob("*.cu*"):
         assert not re.search(r"__ldg\(|[^_ ]__restrict__", source.read_text()), source
+
+
+def fresh(op):
+    """An operation whose code no test before has used."""
+    from cyrt.kernels.builtin import apply
+
+    def use(dtype):
+        out = cyrt.Buffer(64)
+        out.fill(0)
+        apply(op, [out, out], out, dtype, 4)
+
+    return use
+
+
+def test_what_threads_load_at_once_is_published_once(replaced):
+    """The second thread's functions would take the place of those that the table points at."""
+    from cyrt.kernels import entries
+
+    use, key, before = fresh("atan2" if "atan2" in catalogue.OPS else "hypot"), None, set(
+        entries._loaded)
+    published = []
+
+    def told(original, *arguments):
+        if not published:
+            published.append(None)
+            thread = threading.Thread(target=use, args=("float64",))
+            thread.start()
+            thread.join()
+            key, = set(entries._loaded) - before
+            published[:] = [key, entries._loaded[key][0]]
+        return original(*arguments)
+
+    replaced("cuFuncGetParamInfo", [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p,
+                                    ctypes.c_void_p], told)
+    use("float64")
+    key, functions = published
+    assert entries._loaded[key][0] is functions
+
+
+def test_threads_load_the_code_of_a_row_once(replaced):
+    """The second thread waits for the first one's load."""
+    row, epoch, found, counts = EXP, next(EPOCHS), [], []
+
+    def use():
+        found.append(loading.load(row, 0, epoch)[0])
+
+    def loaded(original, *arguments):
+        counts.append(None)
+        if len(counts) == 1:
+            threads.append(threading.Thread(target=use))
+            threads[0].start()
+            threads[0].join(0.5)
+        return original(*arguments)
+
+    threads = []
+    replaced("cuModuleLoadDataEx", [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint,
+                                    ctypes.c_void_p, ctypes.c_void_p], loaded)
+    use()
+    threads[0].join()
+    assert len(counts) == 1
+    assert found[0][0].module is found[1][0].module
+
+
+def test_code_of_an_older_context_is_forgotten_by_two_at_once():
+    """Each finds the other's work done."""
+    class Modules(dict):
+        def __iter__(self):
+            keys = list(super().__iter__())
+            self.clear()            # by another thread
+            return iter(keys)
+
+    modules = Modules({(0, -1, "none"): None})
+    before, loading._modules = loading._modules, modules
+    try:
+        loading.load(NEGATIVE, 0, next(EPOCHS))
+    finally:
+        loading._modules = before

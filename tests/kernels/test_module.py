@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import threading
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -188,3 +192,106 @@ def test_unsupported_opcode_is_named_with_its_line(only_emulated):
         cyrt.Module(text)
     assert caught.value.name == "CUDA_ERROR_INVALID_PTX"
     assert "8" in caught.value.log
+
+
+COUNTER = """extern "C" {
+__device__ int counter;
+__global__ void add() { atomicAdd(&counter, 1); }
+}"""
+
+
+@pytest.fixture
+def loads(replaced):
+    """Loads of a module; `loads.within` runs in another thread while the first one is loaded."""
+    calls = SimpleNamespace(count=0, within=None, thread=None, result=None)
+
+    def load(original, *arguments):
+        calls.count += 1
+        if calls.count == 1:
+            calls.thread = threading.Thread(target=calls.within)
+            calls.thread.start()
+            calls.thread.join(0.5)      # it waits for this load; or it is done, and loaded, too
+            if calls.result is not None:
+                return calls.result
+        return original(*arguments)
+
+    replaced("cuModuleLoadDataEx", [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint,
+                                    ctypes.c_void_p, ctypes.c_void_p], load)
+    return calls
+
+
+@pytest.fixture
+def module():
+    """One that is loaded nowhere, as on a device that it was not made on."""
+    module = cyrt.Module(COUNTER)
+    module._loaded.clear()
+    return module
+
+
+def test_threads_load_a_module_once(module, loads):
+    found = []
+    loads.within = lambda: found.append(module._load(0))
+    found.append(module._load(0))
+    loads.thread.join()
+    assert loads.count == 1
+    assert found[0] is found[1]
+    view = module.get_global("counter")
+    view.fill(0)
+    module["add"][1, 1]()
+    assert read(view) == 1
+
+
+def test_where_a_load_fails_the_next_thread_loads(module, loads):
+    found = []
+    loads.result = 2        # CUDA_ERROR_OUT_OF_MEMORY
+    loads.within = lambda: found.append(module._load(0))
+    with pytest.raises(cyrt.OutOfMemoryError):
+        module._load(0)
+    loads.thread.join()
+    assert loads.count == 2
+    assert module._load(0) is found[0]
+
+
+def test_a_load_inside_a_load_is_the_one(module, replaced):
+    """A signal handler, or a finalizer, that uses the module while it is loaded."""
+    found = []
+
+    def load(original, *arguments):
+        if not found:
+            found.append(None)
+            found[0] = module._load(0)
+        return original(*arguments)
+
+    replaced("cuModuleLoadDataEx", [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint,
+                                    ctypes.c_void_p, ctypes.c_void_p], load)
+    assert module._load(0) is found[0]
+
+
+def test_a_forked_child_is_refused_where_it_would_load(python):
+    """Also where another thread was loading when the process was forked."""
+    done = python(f"""
+        import os, threading
+        import cyrt
+        from cyrt.runtime.module import loading
+        module = cyrt.Module({WORDS!r}.encode())
+        module._loaded.clear()
+        held, forked = threading.Event(), threading.Event()
+
+        def hold():
+            with loading:
+                held.set()
+                forked.wait()
+
+        threading.Thread(target=hold).start()
+        held.wait()
+        child = os.fork()
+        if child == 0:
+            try:
+                module._load(0)
+            except RuntimeError as error:
+                os._exit(7 if "forked" in str(error) else 1)
+            os._exit(2)
+        forked.set()
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """, timeout=30)
+    assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr

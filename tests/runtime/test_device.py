@@ -165,3 +165,62 @@ def test_reset_ends_older_objects(python):
         CYRT_DEVICE="emulated",
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_after_a_reset_older_operations_are_not_in_flight(python):
+    done = python(
+        """
+        import cyrt
+        from cyrt.driver import table
+        endless = cyrt.Kernel('extern "C" __global__ void old(volatile int* x) { while (!*x) {} }',
+                              "old")
+        flag = cyrt.Buffer(4)
+        flag.fill(0)
+        endless[1, 1](flag)
+        cyrt.commit()
+        assert "old" in table.suspects(0)
+        cyrt.Device(0).reset()
+        assert table.suspects(0) == ""
+        bad = cyrt.Kernel('extern "C" __global__ void bad(int* x) { *x = 1; }', "bad")
+        bad[1, 1](None)
+        try:
+            cyrt.synchronize()
+        except cyrt.CudaError as error:
+            print(error)
+        """,
+        CYRT_DEVICE="emulated", CYRT_GRAPHS="1", CYRT_LAUNCH_BLOCKING="0", CYRT_EXIT_TIMEOUT="0.2")
+    assert done.returncode == 0, done.stderr
+    assert "Operations in flight: bad." in done.stdout
+    assert "old" not in done.stdout
+
+
+def test_two_threads_reset_a_device(python):
+    """The second one waits: it finds a context, and no call meets one that goes."""
+    done = python(
+        """
+        import threading
+        import cyrt
+        from cyrt.runtime import device
+        inside, most = 0, 0
+
+        def hook(ordinal):
+            global inside, most
+            inside += 1
+            most = max(most, inside)
+            if len(threads) == 1:
+                threads.append(threading.Thread(target=cyrt.Device(0).reset))
+                threads[1].start()
+                threads[1].join(0.3)
+            inside -= 1
+
+        cyrt.Buffer(4)
+        device.reset_hooks.append(hook)
+        threads = [threading.Thread(target=cyrt.Device(0).reset)]
+        threads[0].start()
+        threads[0].join()
+        threads[1].join()
+        cyrt.Buffer(4).fill(0)
+        cyrt.synchronize()
+        print(most)
+        """, CYRT_DEVICE="emulated")
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr

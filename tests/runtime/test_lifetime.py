@@ -275,3 +275,62 @@ def test_a_launch_is_made_by_a_kernel():
 def test_what_is_no_memory(bad):
     with pytest.raises(TypeError, match="buffer protocol"):
         cyrt.Buffer(8).copy_from(bad)
+
+
+class Tensor:
+    """Another library's: it hands memory out, and keeps what was made of it."""
+
+    def __init__(self):
+        self.memory = cyrt.zeros(64)
+        self.__cuda_array_interface__ = self.memory.__cuda_array_interface__
+
+
+def held(tensor):
+    tensor.held = cyrt.asarray(tensor)
+
+
+def held_view(tensor):
+    tensor.held = cyrt.asarray(tensor)[1:].reshape(-1)[2:]
+
+
+def held_pointer(tensor):
+    tensor.held = cyrt.pointer(tensor.memory.ptr, 64, owner=tensor)
+
+
+def held_slice(tensor):
+    tensor.held = cyrt.pointer(tensor.memory.ptr, 64, owner=tensor)[8:][8:]
+
+
+@pytest.mark.parametrize("hold", [held, held_view, held_pointer, held_slice])
+def test_what_holds_a_view_of_its_own_memory_is_collected(hold):
+    tensor = Tensor()
+    hold(tensor)
+    gone = weakref.ref(tensor)
+    del tensor
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("kind", [cyrt.Buffer, cyrt.PinnedBuffer, cyrt.ManagedBuffer])
+def test_a_buffer_that_holds_a_view_of_itself_is_collected(kind):
+    class Framed(kind):
+        def __init__(self, nbytes):
+            super().__init__(nbytes)
+            self.head = self[:16][:8]
+
+    framed = Framed(64)
+    framed.head.fill(1)
+    gone = weakref.ref(framed)
+    del framed
+    gc.collect()
+    assert gone() is None
+
+
+def test_the_collector_tracks_only_what_may_be_in_a_cycle():
+    x, buffer, pinned = cyrt.zeros(8), cyrt.Buffer(8), cyrt.PinnedBuffer(8)
+    for plain in (x, x[1:], x.T, x + 1, buffer, buffer[1:], pinned, pinned[1:]):
+        assert not gc.is_tracked(plain)
+    theirs = cyrt.asarray(Tensor())
+    for tracked in (theirs, theirs[1:], cyrt.pointer(buffer.ptr, 8, owner=buffer)[1:]):
+        assert gc.is_tracked(tracked)
+    assert not gc.is_tracked(theirs + 1)
