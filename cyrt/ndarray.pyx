@@ -21,6 +21,13 @@ from cyrt.runtime.pool cimport allocate
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
 
+cdef extern from *:
+    bint __builtin_mul_overflow(long long a, long long b, long long* product) noexcept
+
+# Elements of an array at most, also of a view whose elements share memory: bytes and offsets, of
+# elements of 16 bytes too, stay within 64 bits. Dimensions of size 0 are left out of the product,
+# so that every order of the same dimensions is an array, or none is.
+cdef long long MOST = <long long>1 << 58
 max_ndim = MAX_NDIM
 cdef tuple dtypes = DTYPES
 for _each in DTYPES:
@@ -50,18 +57,20 @@ cdef int refuse_size(int ndim, const long long* dims) except -1:
 cdef Array new_array_on(StreamState* stream, int code, int ndim, const long long* dims):
     cdef Array x = Array.__new__(Array)
     cdef long long count = 1
+    cdef bint empty = False
     cdef int d
     make_room(x, ndim)
     for d in range(ndim - 1, -1, -1):
         x.dims[d] = dims[d]
         x.steps[d] = count
-        if dims[d] and count > (<long long>1 << 58) // dims[d]:
+        if dims[d] == 0:
+            empty = True
+        elif __builtin_mul_overflow(count, dims[d], &count) or count > MOST:
             refuse_size(ndim, dims)
-        count *= dims[d]
     x.code = code
     x.dense = True
-    x.count = count
-    x.size = count * itemsizes[code]
+    x.count = 0 if empty else count
+    x.size = x.count * itemsizes[code]
     x.block = allocate(stream, x.size)
     x.address = x.block.address
     return x
@@ -76,6 +85,7 @@ cdef Array array_over(Memory memory, int code, int ndim, const long long* dims,
                       const long long* steps, long long offset):
     cdef Array x = Array.__new__(Array)
     cdef long long contiguous = 1
+    cdef bint empty = False
     cdef int d
     make_room(x, ndim)
     x.dense = True
@@ -84,9 +94,13 @@ cdef Array array_over(Memory memory, int code, int ndim, const long long* dims,
         x.steps[d] = steps[d]
         if dims[d] != 1 and steps[d] != contiguous:
             x.dense = False
-        contiguous *= dims[d]
-    if contiguous == 0:
+        if dims[d] == 0:
+            empty = True
+        elif __builtin_mul_overflow(contiguous, dims[d], &contiguous) or contiguous > MOST:
+            refuse_size(ndim, dims)
+    if empty:
         x.dense = True
+        contiguous = 0
     x.scattered = not x.dense
     x.code = code
     x.count = contiguous
@@ -167,7 +181,7 @@ cdef int dims_of(object shape, long long* dims) except -1:
         size = PyNumber_Index(each)
         if size < 0:
             raise ValueError(f"shape: expected sizes of 0 or more, got {shape}")
-        if size >= <long long>1 << 58:
+        if size > MOST:
             raise ValueError(f"shape {shape} has more elements than memory can hold")
         dims[ndim] = size
         ndim += 1
@@ -552,7 +566,17 @@ cdef class Array(Operators):
         return functions.text_of(self)
 
     def __format__(self, spec):
-        return format(host_copy(self).item(), spec) if self.ndim_ == 0 else format(str(self), spec)
+        if self.ndim_ == 0:
+            return format(host_copy(self).item(), spec)
+        text = str(self)
+        try:
+            found = format(text, spec)
+        except ValueError:              # a number's
+            found = ""
+        if text not in found:           # a precision cuts text off
+            raise TypeError(f"format {spec!r}: expected an array of no dimensions, got shape "
+                            f"{shape_of(self)}")
+        return found
 
     # -- elements --
 
