@@ -374,8 +374,11 @@ def arange(start, stop=None, step=1, dtype=None, *, device=None):
         if not math.isfinite(count):
             raise ValueError(f"arange: from {start} to {stop} by {step} is not a finite number of "
                              "elements")
-        count = math.ceil(count)
+        # A step that is infinite, or beyond all that the quotient can hold, ends after the start.
+        count = int(math.copysign(1, count)) if count == 0 != stop - start else math.ceil(count)
     count = max(0, count)
+    if count == 1:
+        step = 0                # the kernel's product with an infinite one is NaN
     x = make((count,), found.code, device)
     if count and found.kind in "iu":
         start, step = int(start), int(start + step) - int(start)
