@@ -22,12 +22,12 @@ from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
 
 cdef extern from *:
+    """
+    #define CYRT_MOST_ELEMENTS (1LL << 58)
+    """
+    const long long MOST "CYRT_MOST_ELEMENTS"
     bint __builtin_mul_overflow(long long a, long long b, long long* product) noexcept
 
-# Elements of an array at most, also of a view whose elements share memory: bytes and offsets, of
-# elements of 16 bytes too, stay within 64 bits. Dimensions of size 0 are left out of the product,
-# so that every order of the same dimensions is an array, or none is.
-cdef long long MOST = <long long>1 << 58
 max_ndim = MAX_NDIM
 cdef tuple dtypes = DTYPES
 for _each in DTYPES:
@@ -54,6 +54,20 @@ cdef int refuse_size(int ndim, const long long* dims) except -1:
     raise ValueError(f"shape {shape} has more elements than memory can hold")
 
 
+cdef inline bint multiply(long long* count, long long size) noexcept:
+    """Whether so many elements times a size that is not 0 are few enough."""
+    return not __builtin_mul_overflow(count[0], size, count) and count[0] <= MOST
+
+
+cdef int check_size(int ndim, const long long* dims) except -1:
+    cdef long long count = 1
+    cdef int d
+    for d in range(ndim):
+        if dims[d] and not multiply(&count, dims[d]):
+            refuse_size(ndim, dims)
+    return 0
+
+
 cdef Array new_array_on(StreamState* stream, int code, int ndim, const long long* dims):
     cdef Array x = Array.__new__(Array)
     cdef long long count = 1
@@ -65,7 +79,7 @@ cdef Array new_array_on(StreamState* stream, int code, int ndim, const long long
         x.steps[d] = count
         if dims[d] == 0:
             empty = True
-        elif __builtin_mul_overflow(count, dims[d], &count) or count > MOST:
+        elif not multiply(&count, dims[d]):
             refuse_size(ndim, dims)
     x.code = code
     x.dense = True
@@ -85,7 +99,6 @@ cdef Array array_over(Memory memory, int code, int ndim, const long long* dims,
                       const long long* steps, long long offset):
     cdef Array x = Array.__new__(Array)
     cdef long long contiguous = 1
-    cdef bint empty = False
     cdef int d
     make_room(x, ndim)
     x.dense = True
@@ -94,13 +107,9 @@ cdef Array array_over(Memory memory, int code, int ndim, const long long* dims,
         x.steps[d] = steps[d]
         if dims[d] != 1 and steps[d] != contiguous:
             x.dense = False
-        if dims[d] == 0:
-            empty = True
-        elif __builtin_mul_overflow(contiguous, dims[d], &contiguous) or contiguous > MOST:
-            refuse_size(ndim, dims)
-    if empty:
+        contiguous *= dims[d]
+    if contiguous == 0:
         x.dense = True
-        contiguous = 0
     x.scattered = not x.dense
     x.code = code
     x.count = contiguous

@@ -49,8 +49,8 @@ def trapezoid(y: Array, x: Array | None = None, dx: Any = 1.0, axis: int = -1) -
     Parameters
     ----------
     y : Array
-        Values; integers are taken as float32.
-    x : Array, optional
+        Values. Integers give float32, and are computed in float64.
+    x : Array or sequence of numbers, optional
         Where they are: as many as the axis is long, or of y's shape.
     dx : number or Array
         How far they are apart, where x is left out.
@@ -80,7 +80,7 @@ def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> 
     Parameters
     ----------
     f : Array
-        Integers are taken as float32.
+        Integers give float32, and are computed in float64.
     *varargs : number, Array or sequence of numbers
         How far elements are apart, or where they are, as many as the axis is long: one for all
         axes, or one each. 1 where left out.
@@ -179,7 +179,8 @@ def interp(x: Any, xp: Array, fp: Array, left: Any = None, right: Any = None,
     Returns
     -------
     Array
-        Of x's shape, and of the float type that x, xp and fp promote to.
+        Of x's shape, and of the float type that x, xp and fp promote to, in which, or in float64
+        where integers are among them, it is computed.
     """
     check_array(xp, "interp: xp")
     check_array(fp, "interp: fp")

@@ -30,7 +30,7 @@ def average(a: Array, axis: Any = None, weights: Array | None = None, returned: 
     Parameters
     ----------
     a : Array
-        Integers are taken as float32.
+        Integers give float32; with weights they are computed in float64.
     axis : int or tuple of int, optional
         All where left out.
     weights : Array, optional
@@ -221,8 +221,8 @@ def cov(m: Array, y: Array | None = None, rowvar: bool = True, bias: bool = Fals
     Parameters
     ----------
     m : Array
-        Of one or two dimensions: a variable a row, an observation a column. Integers are taken as
-        float32.
+        Of one or two dimensions: a variable a row, an observation a column. Integers give float32,
+        and are computed in float64.
     y : Array, optional
         More variables.
     rowvar : bool

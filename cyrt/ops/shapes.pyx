@@ -5,7 +5,9 @@ from cpython.number cimport PyIndex_Check
 from libc.string cimport memcpy
 
 from cyrt.kernels.space cimport MAX_NDIM
-from cyrt.ndarray cimport Array, densed, device_of, dims_of, new_array, shape_of, view_of
+from cyrt.ndarray cimport (
+    Array, check_size, densed, device_of, dims_of, new_array, shape_of, view_of,
+)
 from cyrt.ops.arguments import axes_of, axis_of, check_array
 from cyrt.ops.copy cimport assign_array, broadcast_steps
 
@@ -430,6 +432,7 @@ cdef Array spread(Array x, int ndim, const long long* dims):
         raise ValueError(f"shape {shape_of(x)} does not broadcast to {tuple_of(ndim, dims)}: it "
                          "has more dimensions")
     broadcast_steps(x, ndim, dims, steps)
+    check_size(ndim, dims)
     return view_of(x, x.code, ndim, dims, steps, 0)
 
 
