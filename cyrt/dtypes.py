@@ -95,10 +95,8 @@ def _numpy(name: str) -> np.dtype:
 
     if name != "bfloat16":
         return np.dtype(name)
-    try:
-        import ml_dtypes
-    except ImportError:
-        raise ImportError("NumPy has no bfloat16 of its own: pip install ml_dtypes") from None
+    import ml_dtypes
+
     return np.dtype(ml_dtypes.bfloat16)
 
 

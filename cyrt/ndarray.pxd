@@ -4,6 +4,10 @@
 # - An array never changes what it is a view of, nor its shape and strides: operations make new
 #   ones.
 # - Every element lies within the block: views are made from arrays by steps that stay inside.
+# - An array has 2**58 elements at most, also a view whose elements share memory: its bytes, up to
+#   16 an element, and its offsets stay within 64 bits. The product leaves sizes of 0 out, so that
+#   every order of the same dimensions is an array, or none is. New arrays are checked; views that
+#   may have more elements than what they are made from call check_size.
 # - What assignment does is cyrt/ops': it puts itself into the pointer below on import.
 
 cimport cython
@@ -41,6 +45,8 @@ cdef Array view_of(Array x, int code, int ndim, const long long* dims, const lon
 # An array over memory, or a part of it, that something else owns.
 cdef Array array_over(Memory memory, int code, int ndim, const long long* dims,
                       const long long* steps, long long offset)
+# ValueError for a shape of more elements than an array may have.
+cdef int check_size(int ndim, const long long* dims) except -1
 # The device whose memory it is.
 cdef int device_of(Array x) except -1
 cdef int set_operand(Operand* operand, Array x) except -1

@@ -23,6 +23,13 @@ from cyrt.runtime.pool cimport allocate
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
 
+cdef extern from *:
+    """
+    #define CYRT_MOST_ELEMENTS (1LL << 58)
+    """
+    const long long MOST "CYRT_MOST_ELEMENTS"
+    bint __builtin_mul_overflow(long long a, long long b, long long* product) noexcept
+
 max_ndim = MAX_NDIM
 cdef tuple dtypes = DTYPES
 for _each in DTYPES:
@@ -49,22 +56,38 @@ cdef int refuse_size(int ndim, const long long* dims) except -1:
     raise ValueError(f"shape {shape} has more elements than memory can hold")
 
 
+cdef inline bint multiply(long long* count, long long size) noexcept:
+    """Whether so many elements times a size that is not 0 are few enough."""
+    return not __builtin_mul_overflow(count[0], size, count) and count[0] <= MOST
+
+
+cdef int check_size(int ndim, const long long* dims) except -1:
+    cdef long long count = 1
+    cdef int d
+    for d in range(ndim):
+        if dims[d] and not multiply(&count, dims[d]):
+            refuse_size(ndim, dims)
+    return 0
+
+
 cdef Array new_array_on(StreamState* stream, int code, int ndim, const long long* dims):
     cdef Array x = Array.__new__(Array)
     cdef long long count = 1
+    cdef bint empty = False
     cdef int d
     make_room(x, ndim)
     for d in range(ndim - 1, -1, -1):
         x.dims[d] = dims[d]
         x.steps[d] = count
-        if dims[d] and count > (<long long>1 << 58) // dims[d]:
+        if dims[d] == 0:
+            empty = True
+        elif not multiply(&count, dims[d]):
             refuse_size(ndim, dims)
-        count *= dims[d]
     x.code = code
     x.traits = 1 << code
     x.dense = True
-    x.count = count
-    x.size = count * itemsizes[code]
+    x.count = 0 if empty else count
+    x.size = x.count * itemsizes[code]
     x.block = allocate(stream, x.size)
     x.address = x.block.address
     return x
@@ -174,7 +197,7 @@ cdef int dims_of(object shape, long long* dims) except -1:
         size = PyNumber_Index(each)
         if size < 0:
             raise ValueError(f"shape: expected sizes of 0 or more, got {shape}")
-        if size >= <long long>1 << 58:
+        if size > MOST:
             raise ValueError(f"shape {shape} has more elements than memory can hold")
         dims[ndim] = size
         ndim += 1
@@ -559,7 +582,17 @@ cdef class Array(Operators):
         return functions.text_of(self)
 
     def __format__(self, spec):
-        return format(host_copy(self).item(), spec) if self.ndim_ == 0 else format(str(self), spec)
+        if self.ndim_ == 0:
+            return format(host_copy(self).item(), spec)
+        text = str(self)
+        try:
+            found = format(text, spec)
+        except ValueError:              # a number's
+            found = ""
+        if text not in found:           # a precision cuts text off
+            raise TypeError(f"format {spec!r}: expected an array of no dimensions, got shape "
+                            f"{shape_of(self)}")
+        return found
 
     # -- elements --
 

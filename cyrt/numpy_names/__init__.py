@@ -144,6 +144,7 @@ from cyrt.numpy_names.nan_reductions import (
 )
 from cyrt.numpy_names.padding import pad
 from cyrt.numpy_names.putting import copyto, place, put, putmask
+from cyrt.numpy_names.safetensors import load_safetensors, save_safetensors
 from cyrt.numpy_names.set_algebra import intersect1d, setdiff1d, setxor1d, union1d, unique
 from cyrt.numpy_names.sharing import may_share_memory, shares_memory, sliding_window_view
 from cyrt.numpy_names.statistics import (
@@ -257,6 +258,7 @@ __all__ = [
     "ldexp",
     "lexsort",
     "load",
+    "load_safetensors",
     "loadtxt",
     "logaddexp2",
     "logspace",
@@ -307,6 +309,7 @@ __all__ = [
     "rot90",
     "s_",
     "save",
+    "save_safetensors",
     "savetxt",
     "savez",
     "savez_compressed",

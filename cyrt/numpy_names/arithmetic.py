@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from cyrt.ndarray import Array
-from cyrt.numpy_names.coercion import array_beside, inexact, pair
+from cyrt.numpy_names.coercion import array_beside, inexact, of_numbers, pair
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
 from cyrt.ops.arguments import check_array
@@ -16,21 +16,25 @@ from cyrt.ops.inspection import finfo
 from cyrt.ops.ternary import clip, where
 
 
+@of_numbers(1)
 def rint(x: Array, /) -> Array:
     """The nearest whole numbers, halves to the even one; integers are computed in float32."""
     return elementary.round(inexact(check_array(x, "rint: x")))
 
 
+@of_numbers(1)
 def fix(x: Array) -> Array:
     """The nearest whole numbers towards 0, of x's type."""
     return elementary.trunc(x)
 
 
+@of_numbers(1)
 def degrees(x: Array, /) -> Array:
     """Radians in degrees; integers are computed in float32."""
     return inexact(check_array(x, "degrees: x")) * (180 / math.pi)
 
 
+@of_numbers(1)
 def radians(x: Array, /) -> Array:
     """Degrees in radians; integers are computed in float32."""
     return inexact(check_array(x, "radians: x")) * (math.pi / 180)
@@ -44,11 +48,13 @@ def divmod(x1: Any, x2: Any, /) -> tuple[Array, Array]:
     return elementary.floor_divide(x1, x2), elementary.remainder(x1, x2)
 
 
+@of_numbers(1)
 def fabs(x: Array, /) -> Array:
     """Absolute values; integers are computed in float32."""
     return elementary.abs(inexact(check_array(x, "fabs: x")))
 
 
+@of_numbers(1)
 def modf(x: Array, /) -> tuple[Array, Array]:
     """What is behind the point and what is before it, each with x's sign; integers are computed
     in float32."""
@@ -58,6 +64,7 @@ def modf(x: Array, /) -> tuple[Array, Array]:
     return elementary.copysign(rest, x), whole
 
 
+@of_numbers(2)
 def ldexp(x1: Any, x2: Any, /) -> Array:
     """x1 times 2 to the power of x2.
 
@@ -73,15 +80,15 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
     if x2.dtype.kind not in "biu":
         raise TypeError(f"ldexp: x2: expected integers, got {x2.dtype}")
     x1 = inexact(x1)
-    # In two steps: a power alone may be beyond what float64 holds.
-    power = clip(astype(x2, "int64"), -4000, 4000)
-    result, wide = astype(x1, "float64", copy=False), astype(power, "float64")
+    # In several steps: a power alone may be beyond what float64 holds.
+    result, wide = astype(x1, "float64", copy=False), clip(astype(x2, "float64"), -4000, 4000)
     for _ in range(4):
         step = elementary.trunc(clip(wide, -1000, 1000))
         result, wide = result * elementary.exp2(step), wide - step
     return astype(result, x1.dtype, copy=False)
 
 
+@of_numbers(2)
 def float_power(x1: Any, x2: Any, /) -> Array:
     """x1 to the power of x2, computed in float64 or complex128."""
     wide = "complex128" if pair(x1, x2, "float_power")[0].dtype.kind == "c" else "float64"
@@ -104,6 +111,7 @@ def real_if_close(a: Array, tol: float = 100) -> Array:
     return a.real if reduce.all(elementary.abs(a.imag) < near) else a
 
 
+@of_numbers(2)
 def fmod(x1: Any, x2: Any, /) -> Array:
     """What a division rounded towards 0 leaves; has the sign of x1.
 
@@ -120,6 +128,7 @@ def fmod(x1: Any, x2: Any, /) -> Array:
     return where((rest != 0) & ((x1 < 0) != (x2 < 0)), rest - x2, rest)
 
 
+@of_numbers(2)
 def fmax(x1: Any, x2: Any, /) -> Array:
     """The greater of the two; of a number and a NaN the number.
 
@@ -131,6 +140,7 @@ def fmax(x1: Any, x2: Any, /) -> Array:
     return _but_nan(elementary.maximum, *pair(x1, x2, "fmax"))
 
 
+@of_numbers(2)
 def fmin(x1: Any, x2: Any, /) -> Array:
     """The lesser of the two; of a number and a NaN the number. See :func:`cyrt.fmax`."""
     return _but_nan(elementary.minimum, *pair(x1, x2, "fmin"))
@@ -143,6 +153,7 @@ def _but_nan(function: Any, x1: Array, x2: Array) -> Array:
     return where(elementary.isnan(x1), x2, where(elementary.isnan(x2), x1, chosen))
 
 
+@of_numbers(2)
 def heaviside(x1: Any, x2: Any, /) -> Array:
     """0 below 0, x2 at 0, 1 above; NaN of NaN.
 
@@ -155,6 +166,7 @@ def heaviside(x1: Any, x2: Any, /) -> Array:
     return where(x1 == 0, x2, where(elementary.isnan(x1), x1, astype(x1 > 0, x1.dtype)))
 
 
+@of_numbers(1)
 def sinc(x: Array) -> Array:
     """sin(pi x) / (pi x), 1 at 0; integers are computed in float32."""
     x = inexact(check_array(x, "sinc: x"))
@@ -162,6 +174,7 @@ def sinc(x: Array) -> Array:
     return where(x == 0, 1, elementary.sin(angles) / angles)
 
 
+@of_numbers(2)
 def logaddexp2(x1: Any, x2: Any, /) -> Array:
     """log2(2**x1 + 2**x2), with no overflow in between.
 
@@ -175,6 +188,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> Array:
     return where(x1 == x2, x1 + 1, elementary.maximum(x1, x2) + apart)
 
 
+@of_numbers(1)
 def angle(z: Array, deg: bool = False) -> Array:
     """Angles of complex numbers, from -pi to pi; 0 or pi of real ones.
 
@@ -190,6 +204,7 @@ def angle(z: Array, deg: bool = False) -> Array:
     return degrees(found) if deg else found
 
 
+@of_numbers(1)
 def nan_to_num(x: Array, copy: bool = True, nan: float = 0.0, posinf: float | None = None,
                neginf: float | None = None) -> Array:
     """Numbers in the place of NaN and infinities, in both parts of complex numbers.
@@ -217,11 +232,13 @@ def nan_to_num(x: Array, copy: bool = True, nan: float = 0.0, posinf: float | No
     return result
 
 
+@of_numbers(1)
 def isreal(x: Array) -> Array:
     """Whether the imaginary part is 0."""
     return elementary.logical_not(iscomplex(x))
 
 
+@of_numbers(1)
 def iscomplex(x: Array) -> Array:
     """Whether the imaginary part is not 0."""
     if check_array(x, "iscomplex: x").dtype.kind != "c":
@@ -229,11 +246,13 @@ def iscomplex(x: Array) -> Array:
     return x.imag != 0
 
 
+@of_numbers(1)
 def isposinf(x: Array) -> Array:
     """Whether plus infinity; of real types."""
     return _is_infinity(x, "isposinf", math.inf)
 
 
+@of_numbers(1)
 def isneginf(x: Array) -> Array:
     """Whether minus infinity; of real types."""
     return _is_infinity(x, "isneginf", -math.inf)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cyrt.ndarray import Array
-from cyrt.ops.shapes import ravel, reshape
+from cyrt.ops.shapes import reshape
 from cyrt.ops.views import layout
 
 
@@ -31,7 +31,7 @@ class Flat:
         return self.base.__array__(dtype, copy=copy).reshape(-1)
 
     def __getitem__(self, key: Any) -> Array:
-        return ravel(self.base)[key].copy()
+        return reshape(self.base, (-1,))[key].copy()
 
     def __setitem__(self, key: Any, value: Any) -> None:
         try:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from operator import index
+from operator import gt, index, lt
 from typing import Any
 
 from cyrt.ndarray import Array
-from cyrt.numpy_names.coercion import array_beside, inexact
+from cyrt.numpy_names.coercion import array_beside, float_types
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
 from cyrt.ops.arguments import check_array
@@ -126,32 +126,56 @@ def histogram(a: Array, bins: Any = 10, range: tuple[float, float] | None = None
     values = ravel(check_array(a, "histogram: a"))
     if values.dtype.kind == "c":
         raise TypeError(f"histogram: expected a real type, got {a.dtype}")
-    if hasattr(bins, "__index__") and not isinstance(bins, Array):
-        edges = _even_edges(values, index(bins), range)
-    else:
-        edges = array_beside(values, bins, "histogram: bins")
-        if edges.ndim != 1:
-            raise ValueError(f"histogram: bins: expected one dimension, got shape {edges.shape}")
-        if not isinstance(bins, Array) and any(
-                low > high for low, high in pairwise(bins)):
-            raise ValueError(f"histogram: bins: expected ascending numbers, got {bins}")
+    even = hasattr(bins, "__index__") and not isinstance(bins, Array)
+    edges = _even_edges(values, index(bins), range) if even else \
+        _edges(values, bins, "histogram")
+    result = float_types(values)[0] if even else edges.dtype
+    values, edges = _comparable(values, edges)
     if weights is None:
         found = diff(_bounds(sort(values), edges, True))
-        if edges.dtype.kind == "f":
-            found = where(elementary.isfinite(edges[-1] - edges[0]), found, 0)
     else:
         if check_array(weights, "histogram: weights").shape != a.shape:
             raise ValueError(f"histogram: weights: expected shape {a.shape}, got {weights.shape}")
         found = weighted(values, ravel(weights), edges, "histogram", True)
+    if even:
+        found = where(elementary.isfinite(edges[0]) & elementary.isfinite(edges[-1]), found, 0)
     if density:
-        found = inexact(found) / inexact(diff(edges)) / inexact(reduce.sum(found))
-    return found, edges
+        dtype, computed = float_types(found, astype(edges[:0], result))
+        found = astype(astype(found, computed) / diff(astype(edges, computed)) / reduce.sum(found),
+                       dtype, copy=False)
+    return found, astype(edges, result, copy=False)
+
+
+def _edges(values: Array, bins: Any, name: str, descending: bool = False) -> Array:
+    """Edges that are given: of one dimension, and in order where they lie on the host."""
+    edges = array_beside(values, bins, f"{name}: bins")
+    if edges.ndim != 1:
+        raise ValueError(f"{name}: bins: expected one dimension, got shape {edges.shape}")
+    if not isinstance(bins, Array):
+        rises, falls = (any(function(*each) for each in pairwise(bins)) for function in (lt, gt))
+        if falls and (rises or not descending):
+            raise ValueError(f"{name}: bins: expected ascending "
+                             f"{'or descending ' if descending else ''}numbers, got {bins}")
+    return edges
+
+
+def _comparable(values: Array, edges: Array) -> tuple[Array, Array]:
+    """Values and edges in a type that holds both: integers beside floats, or unsigned ones of 64
+    bits beside signed ones, as float64."""
+    kinds = {values.dtype.kind, edges.dtype.kind}
+    if len(kinds) == 1 or ("f" not in kinds and "uint64" not in (values.dtype, edges.dtype)):
+        return values, edges
+    return _double(values), _double(edges)
+
+
+def _double(x: Array) -> Array:
+    return x if x.dtype.kind == "f" else astype(x, "float64")
 
 
 def _even_edges(values: Array, count: int, limits: tuple[float, float] | None) -> Array:
     if count < 1:
         raise ValueError(f"histogram: bins: expected 1 or more, got {count}")
-    dtype = inexact(values[:0]).dtype
+    dtype = values.dtype if values.dtype.kind == "f" else "float64"
     if limits is not None or values.size == 0:
         low, high = (0.0, 1.0) if limits is None else map(float, limits)
         if not (float("-inf") < low <= high < float("inf")):
@@ -183,7 +207,7 @@ def digitize(x: Array, bins: Any, right: bool = False) -> Array:
     x : Array
         Of a real type.
     bins : Array or sequence of numbers
-        The edges, ascending or descending, of one dimension.
+        The edges, ascending or descending, of one dimension; a NaN is greater than all numbers.
     right : bool
         Whether an element on an edge belongs to the bin that the edge closes.
 
@@ -192,12 +216,12 @@ def digitize(x: Array, bins: Any, right: bool = False) -> Array:
     Array
         int64, of x's shape: 0 before the first edge.
     """
-    bins = array_beside(check_array(x, "digitize: x"), bins, "digitize: bins")
-    if bins.ndim != 1:
-        raise ValueError(f"digitize: bins: expected one dimension, got shape {bins.shape}")
+    edges = _edges(check_array(x, "digitize: x"), bins, "digitize", descending=True)
+    x, edges = _comparable(x, edges)
     side = "left" if right else "right"
-    ascending = searchsorted(bins, x, side=side)
-    if bins.size < 2:
+    ascending = searchsorted(edges, x, side=side)
+    if edges.size < 2:
         return ascending
-    descending = bins.size - searchsorted(bins[::-1], x, side=side)
-    return where(bins[0] <= bins[-1], ascending, descending)
+    descending = edges.size - searchsorted(edges[::-1], x, side=side)
+    first, last = edges[0], edges[-1]
+    return where((first <= last) | (last != last), ascending, descending)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from cyrt.ndarray import Array
-from cyrt.numpy_names.coercion import array_beside, inexact
+from cyrt.numpy_names.coercion import array_beside, float_types, is_number
 from cyrt.numpy_names.padding import pad
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
@@ -14,6 +16,7 @@ from cyrt.ops.copy import astype
 from cyrt.ops.creation import empty_like, zeros_like
 from cyrt.ops.manipulation import concat
 from cyrt.ops.matmul import matmul
+from cyrt.ops.promotion import result_type
 from cyrt.ops.scan import diff
 from cyrt.ops.search import searchsorted
 from cyrt.ops.shapes import flip, moveaxis, ravel, reshape
@@ -46,24 +49,29 @@ def trapezoid(y: Array, x: Array | None = None, dx: Any = 1.0, axis: int = -1) -
     Parameters
     ----------
     y : Array
-        Values; integers are taken as float32.
-    x : Array, optional
+        Values. Integers give float32, and are computed in float64.
+    x : Array or sequence of numbers, optional
         Where they are: as many as the axis is long, or of y's shape.
     dx : number or Array
         How far they are apart, where x is left out.
     axis : int
     """
-    y = inexact(check_array(y, "trapezoid: y"))
-    along = axis_of(axis, y.ndim)
-    if x is None:
-        steps = dx
-    elif check_array(x, "trapezoid: x").ndim == 1:
-        steps = reshape(diff(x), [-1 if d == along else 1 for d in range(y.ndim)])
-    else:
-        steps = diff(x, axis=axis)
+    along = axis_of(axis, check_array(y, "trapezoid: y").ndim)
+    steps = x if x is not None else dx
+    if x is not None or not is_number(dx):
+        steps = array_beside(y, steps, "trapezoid: x or dx")
+    dtype, computed = float_types(*(each for each in (y, steps) if isinstance(each, Array)))
+    dtype = result_type(dtype, steps)
+    y = astype(y, computed, copy=False)
+    if x is not None:
+        places = astype(steps, computed, copy=False)
+        steps = diff(places, axis=-1 if places.ndim == 1 else axis)
+        if places.ndim == 1:
+            steps = reshape(steps, [-1 if d == along else 1 for d in range(y.ndim)])
     around = (slice(None),) * along
     sums = y[(*around, slice(1, None))] + y[(*around, slice(None, -1))]
-    return reduce.sum(steps * sums / 2.0, axis=axis)         # x may have dimensions before y's
+    total = reduce.sum(steps * sums / 2.0, axis=axis)        # x may have dimensions before y's
+    return astype(total, dtype, copy=False)
 
 
 def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
@@ -72,7 +80,7 @@ def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> 
     Parameters
     ----------
     f : Array
-        Integers are taken as float32.
+        Integers give float32, and are computed in float64.
     *varargs : number, Array or sequence of numbers
         How far elements are apart, or where they are, as many as the axis is long: one for all
         axes, or one each. 1 where left out.
@@ -93,7 +101,7 @@ def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> 
     TypeError
         Another number of `varargs`.
     """
-    f = inexact(check_array(f, "gradient: f"))
+    check_array(f, "gradient: f")
     axes = axes_of(axis, f.ndim)
     given = (1.0,) * len(axes) if not varargs else varargs * len(axes) if len(varargs) == 1 \
         else varargs
@@ -111,15 +119,20 @@ def _slopes(f: Array, places: Any, axis: int, edge_order: int) -> Array:
     if n < edge_order + 1:
         raise ValueError(f"gradient: axis {axis}: expected at least {edge_order + 1} elements, "
                          f"got {n}")
-    y, result = moveaxis(f, axis, -1), empty_like(f)
-    slopes = moveaxis(result, axis, -1)
-    if isinstance(places, (list, tuple)):
+    dtype, computed = float_types(f)
+    if isinstance(places, np.generic):
+        places = places.item()          # NumPy's unsigned numbers wrap around
+    if not is_number(places):
         places = array_beside(f, places, "gradient")
+        computed = float_types(f, places)[1]
+        places = astype(places, computed, copy=False)
+    y, result = astype(moveaxis(f, axis, -1), computed, copy=False), empty_like(f, dtype)
+    slopes = moveaxis(result, axis, -1)
     if isinstance(places, Array) and places.ndim:
         if places.shape != (n,):
             raise ValueError(f"gradient: expected {n} places along axis {axis}, got shape "
                              f"{places.shape}")
-        steps = inexact(diff(places))
+        steps = diff(places)
         before, behind = steps[:-1], steps[1:]
         both = before + behind
         # Of even steps the middle takes no part, whatever it is.
@@ -166,14 +179,23 @@ def interp(x: Any, xp: Array, fp: Array, left: Any = None, right: Any = None,
     Returns
     -------
     Array
-        Of x's shape, and of the float type that x, xp and fp promote to.
+        Of x's shape, and of the float type that x, xp and fp promote to, in which, or in float64
+        where integers are among them, it is computed.
     """
     check_array(xp, "interp: xp")
     check_array(fp, "interp: fp")
-    x = array_beside(xp, x, "interp: x")
+    points = [each for each in (x, xp, fp) if isinstance(each, Array)]
+    ends = [each for each in (left, right) if each is not None]
+    dtype, computed = float_types(*points)
+    dtype = result_type(dtype, *ends)
+    x = array_beside(xp, x, "interp: x", "float64")
+    if "c" in (x.dtype.kind, xp.dtype.kind):
+        raise TypeError(f"interp: x, xp: expected real types, got {x.dtype} and {xp.dtype}")
     if xp.ndim != 1 or fp.shape != xp.shape or xp.size == 0:
         raise ValueError("interp: xp, fp: expected as many of one dimension, at least one, got "
                          f"shapes {xp.shape} and {fp.shape}")
+    x, xp = (astype(each, computed.real, copy=False) for each in (x, xp))
+    fp = astype(fp, computed, copy=False)
     if period is not None:
         if period == 0:
             raise ValueError("interp: period: expected a number that is not 0")
@@ -183,11 +205,11 @@ def interp(x: Any, xp: Array, fp: Array, left: Any = None, right: Any = None,
         xp = concat([xp[-1:] - abs(period), xp, xp[:1] + abs(period)])
         fp = concat([fp[-1:], fp, fp[:1]])
         left = right = None
-    x, xp, fp = inexact(x), inexact(xp), inexact(fp)
     result = fp[0] + zeros_like(x) if xp.size == 1 else _on_lines(x, xp, fp)
     result = where(x == xp[-1], fp[-1], result)
     result = where(x < xp[0], fp[0] if left is None else left, result)
-    return where(x > xp[-1], fp[-1] if right is None else right, result)
+    result = where(x > xp[-1], fp[-1] if right is None else right, result)
+    return astype(result, dtype, copy=False)
 
 
 def _on_lines(x: Array, xp: Array, fp: Array) -> Array:

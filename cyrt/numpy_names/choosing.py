@@ -31,14 +31,17 @@ def argwhere(a: Array) -> Array:
     return stack(nonzero(a), axis=1)
 
 
-def extract(condition: Array, arr: Array) -> Array:
+def extract(condition: Any, arr: Array) -> Array:
     """The elements at which a condition is not zero, in C order; it waits for how many.
 
     Parameters
     ----------
-    condition, arr : Array
+    condition : Array, bool or sequence of bool
         Of as many elements.
+    arr : Array
     """
+    condition = array_beside(check_array(arr, "extract: arr"), condition, "extract: condition",
+                             "bool")
     return take(ravel(arr), flatnonzero(condition), axis=0)
 
 
@@ -147,8 +150,9 @@ def piecewise(x: Array, condlist: Any, funclist: Sequence[Any], *args: Any, **kw
     Parameters
     ----------
     x : Array
-    condlist : Array, or sequence of Array
-        Of bool.
+    condlist : Array, bool, or sequence of these
+        The conditions, an array's parts where it has one dimension more than x; a sequence of
+        bools is one condition, but for each its own beside an x of no dimensions.
     funclist : sequence of callable or number
         As many; one more is for where no condition holds, which is 0 else. Each is called once,
         with all of x.
@@ -161,18 +165,28 @@ def piecewise(x: Array, condlist: Any, funclist: Sequence[Any], *args: Any, **kw
         Of x's shape and type.
     """
     check_array(x, "piecewise: x")
-    conditions = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]
+    conditions = [array_beside(x, each, "piecewise: condlist", "bool")
+                  for each in _conditions(x, condlist)]
     if len(funclist) - len(conditions) not in (0, 1):
         raise ValueError(f"piecewise: expected {len(conditions)} functions, or one more, got "
                          f"{len(funclist)}")
     *chosen, default = funclist if len(funclist) > len(conditions) else (*funclist, 0)
-    result = full_like(x, 0)
-    for condition, function in ((True, default), *zip(conditions, chosen, strict=True)):
+    result = None
+    for condition, function in ((None, default), *zip(conditions, chosen, strict=True)):
         value = function(x, *args, **kw) if callable(function) else function
         value = astype(value, x.dtype, copy=False) if isinstance(value, Array) else \
             full_like(x, value)
-        result = value if condition is True else where(condition, value, result)
+        result = value if condition is None else where(condition, value, result)
     return result
+
+
+def _conditions(x: Array, condlist: Any) -> list[Any]:
+    if isinstance(condlist, Array):
+        return list(condlist) if condlist.ndim > x.ndim else [condlist]
+    if not isinstance(condlist, (list, tuple)):
+        return [condlist]
+    one = len(condlist) and x.ndim and isinstance(condlist[0], (bool, np.bool_))
+    return [condlist] if one else list(condlist)
 
 
 def put_along_axis(arr: Array, indices: Array, values: Any, axis: int | None = -1) -> None:

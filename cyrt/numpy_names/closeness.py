@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cyrt.ndarray import Array
-from cyrt.numpy_names.coercion import pair
+from cyrt.numpy_names.coercion import of_numbers, pair
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
 from cyrt.ops.arguments import check_array
@@ -13,6 +13,7 @@ from cyrt.ops.copy import astype
 from cyrt.ops.creation import full
 
 
+@of_numbers(2)
 def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08,
             equal_nan: bool = False) -> Array:
     """Whether abs(a - b) <= atol + rtol * abs(b), or both are the same infinity.
@@ -40,6 +41,7 @@ def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08,
     return near
 
 
+@of_numbers(2)
 def allclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08,
              equal_nan: bool = False) -> Array:
     """Whether all elements are close, see :func:`cyrt.isclose`.

@@ -80,7 +80,7 @@ def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
         views = [a]
         while views[0].ndim > 1:
             views[0] = diagonal(views[0], 0, 0, -1)
-    values = array_beside(a, val, "fill_diagonal: val")
+    values = array_beside(a, val, "fill_diagonal: val", a.dtype)
     if values.size == 0:
         return
     values = resize(values, sum(view.size for view in views))

@@ -104,7 +104,7 @@ def _count(x: Array, axis: Any, keepdims: bool) -> Array:
 
 
 def nanvar(x: Array, /, axis: Any = None, dtype: Any = None, *, ddof: float = 0,
-           keepdims: bool = False) -> Array:
+           correction: float | None = None, keepdims: bool = False) -> Array:
     """The variance over axes of what is not NaN.
 
     Parameters
@@ -117,6 +117,8 @@ def nanvar(x: Array, /, axis: Any = None, dtype: Any = None, *, ddof: float = 0,
         A floating-point type, to which elements are cast before.
     ddof : number
         The sum is divided by the number of elements less this.
+    correction : number, optional
+        The standard's name of ddof; one of the two may be other than 0.
     keepdims : bool
         Whether the result keeps the axes, with size 1.
 
@@ -126,6 +128,7 @@ def nanvar(x: Array, /, axis: Any = None, dtype: Any = None, *, ddof: float = 0,
         NaN where the divisor is 0 or less; integers have none, and theirs is :func:`cyrt.var`.
     """
     x = _typed(x, dtype, "nanvar")
+    ddof = reduce.divisor_less(ddof, correction)
     if x.dtype.kind != "f":
         return reduce.var(x, axis=axis, correction=ddof, keepdims=keepdims)
     wide = astype(x, _holding(x), copy=False)
@@ -136,6 +139,7 @@ def nanvar(x: Array, /, axis: Any = None, dtype: Any = None, *, ddof: float = 0,
 
 
 def nanstd(x: Array, /, axis: Any = None, dtype: Any = None, *, ddof: float = 0,
-           keepdims: bool = False) -> Array:
+           correction: float | None = None, keepdims: bool = False) -> Array:
     """The standard deviation over axes of what is not NaN, the root of :func:`cyrt.nanvar`."""
-    return elementary.sqrt(nanvar(x, axis, dtype, ddof=ddof, keepdims=keepdims))
+    return elementary.sqrt(nanvar(x, axis, dtype, ddof=ddof, correction=correction,
+                                  keepdims=keepdims))

@@ -48,9 +48,9 @@ def copyto(dst: Array, src: Any, casting: str = "same_kind", where: Any = True) 
         kind = np.asarray(src).dtype.kind.replace("i", "u")         # numbers are weak
     if casting == "same_kind" and _KINDS.index(kind) > _KINDS.index(dst.dtype.kind):
         raise TypeError(f"copyto: {src!r} is not cast to {dst.dtype} unless casting='unsafe'")
-    src = broadcast_to(_as(dst, src), dst.shape)
+    src = _as(dst, src)
     assign(dst, src if where is True else chosen(
-        array_beside(dst, where, "copyto: where", "bool"), src, dst))
+        broadcast_to(array_beside(dst, where, "copyto: where", "bool"), dst.shape), src, dst))
 
 
 def _as(a: Array, value: Any) -> Array:
@@ -81,30 +81,31 @@ def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
     Flat(a)[in_range(places, size, mode, "put")] = resize(values, places.shape)
 
 
-def putmask(a: Array, mask: Array, values: Any) -> None:
+def putmask(a: Array, mask: Any, values: Any) -> None:
     """Write where a mask holds, in place: the values that lie there, repeated where they are
     fewer than a's elements. See :func:`cyrt.copyto`."""
-    check_array(a, "putmask: a")
-    if check_array(mask, "putmask: mask").size != a.size:
+    mask = array_beside(check_array(a, "putmask: a"), mask, "putmask: mask", "bool")
+    if mask.size != a.size:
         raise ValueError(f"putmask: mask: expected {a.size} elements, got shape {mask.shape}")
     values = _as(a, values)
     if values.size:
         copyto(a, resize(values, a.shape), where=reshape(mask, a.shape))
 
 
-def place(arr: Array, mask: Array, vals: Any) -> None:
+def place(arr: Array, mask: Any, vals: Any) -> None:
     """Write where a mask holds, in place: the first value at the first such place, and so on,
     repeated where they are fewer.
 
     Parameters
     ----------
-    arr, mask : Array
+    arr : Array
+    mask : Array, bool or sequence of bool
         Of as many elements.
     vals : Array, number or sequence of them
         At least one.
     """
-    check_array(arr, "place: arr")
-    if check_array(mask, "place: mask").size != arr.size:
+    mask = array_beside(check_array(arr, "place: arr"), mask, "place: mask", "bool")
+    if mask.size != arr.size:
         raise ValueError(f"place: mask: expected {arr.size} elements, got shape {mask.shape}")
     vals = ravel(_as(arr, vals))
     if vals.size == 0:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import nan, prod
 from typing import Any
 
 import numpy as np
 
 from cyrt.ndarray import Array
-from cyrt.numpy_names.coercion import array_beside, inexact
+from cyrt.numpy_names.coercion import array_beside, float_types, inexact
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
 from cyrt.ops.arguments import axes_of, check_array
@@ -16,7 +16,6 @@ from cyrt.ops.copy import astype
 from cyrt.ops.creation import full
 from cyrt.ops.manipulation import concat
 from cyrt.ops.matmul import matmul
-from cyrt.ops.promotion import result_type
 from cyrt.ops.shapes import broadcast_to, expand_dims, moveaxis, reshape
 from cyrt.ops.sort import sort
 from cyrt.ops.take import take, take_along_axis
@@ -31,7 +30,7 @@ def average(a: Array, axis: Any = None, weights: Array | None = None, returned: 
     Parameters
     ----------
     a : Array
-        Integers are taken as float32.
+        Integers give float32; with weights they are computed in float64.
     axis : int or tuple of int, optional
         All where left out.
     weights : Array, optional
@@ -42,9 +41,9 @@ def average(a: Array, axis: Any = None, weights: Array | None = None, returned: 
     keepdims : bool
         Whether the result keeps the axes, with size 1.
     """
-    a = inexact(check_array(a, "average: a"))
-    axes = axes_of(axis, a.ndim)
+    axes = axes_of(axis, check_array(a, "average: a").ndim)
     if weights is None:
+        a = inexact(a)
         result = reduce.mean(a, axis=axes, keepdims=keepdims)
         total = full((), prod(a.shape[d] for d in axes), dtype=result.dtype, device=a.device)
     else:
@@ -59,10 +58,11 @@ def average(a: Array, axis: Any = None, weights: Array | None = None, returned: 
             order = sorted(range(len(axes)), key=axes.__getitem__)
             weights = reshape(weights.transpose(order) if order else weights, [
                 size if d in axes else 1 for d, size in enumerate(a.shape)])
-        dtype = result_type(a, weights)
-        weights = broadcast_to(astype(weights, dtype, copy=False), a.shape)
+        dtype, computed = float_types(a, weights)
+        weights = broadcast_to(astype(weights, computed, copy=False), a.shape)
         total = reduce.sum(weights, axis=axes, keepdims=keepdims)
         result = reduce.sum(a * weights, axis=axes, keepdims=keepdims) / total
+        result, total = (astype(each, dtype, copy=False) for each in (result, total))
     if not returned:
         return result
     return result, (broadcast_to(total, result.shape) if total.shape != result.shape else total)
@@ -152,9 +152,10 @@ def nanmedian(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
     if ordered.shape[-1] == 0:
         return median(a, axis, keepdims=keepdims)
     count = _count(ordered)
-    low, high = (take_along_axis(ordered, each, axis=-1)[..., 0]
+    dtype, computed = float_types(ordered)
+    low, high = (astype(take_along_axis(ordered, each, axis=-1)[..., 0], computed, copy=False)
                  for each in (clip((count - 1) // 2, 0), count // 2))
-    found = where(count[..., 0] == 0, low, low + high) / 2
+    found = astype(where(count[..., 0] == 0, low, low + high) / 2, dtype, copy=False)
     return expand_dims(found, axes) if keepdims else found
 
 
@@ -181,25 +182,29 @@ def _quantile(a: Array, q: Any, whole: int, axis: Any, method: str, keepdims: bo
         raise ValueError(f"{name}: method: expected 'linear', got {method!r}")
     ordered, axes = _ordered(a, axis, name)
     n = ordered.shape[-1]
-    if n == 0:
+    if n == 0 and not but_nan:
         raise ValueError(f"{name}: of no elements there is none; the shape is {a.shape}")
     parts = array_beside(ordered, q, f"{name}: q", "float64")
     for each in () if isinstance(q, Array) else np.asarray(q, np.float64).reshape(-1):
         if not 0 <= each <= whole:
             raise ValueError(f"{name}: q: expected numbers from 0 to {whole}, got {each}")
+    if n == 0:
+        ordered = full((*ordered.shape[:-1], 1), nan, dtype=ordered.dtype, device=ordered.device)
     most, pick = n - 1, take
     if but_nan:
         most, pick = clip(_count(ordered) - 1, 0), take_along_axis
     places = clip(reshape(astype(parts, "float64"), (-1,)) / whole, 0, 1) * most
     below = elementary.floor(places)
-    share = astype(places - below, ordered.dtype)
+    dtype, computed = float_types(ordered)
+    share = astype(places - below, computed, copy=False)
     below = astype(below, "int64")
-    low, high = (pick(ordered, each, axis=-1)
+    low, high = (astype(pick(ordered, each, axis=-1), computed, copy=False)
                  for each in (below, elementary.minimum(below + 1, most)))
     apart = high - low
     found = where(share < 0.5, low + apart * share, high - apart * (1 - share))
     # Whatever is next to it, and whatever infinities are apart.
-    found = moveaxis(where((share == 0) | (low == high), low, found), -1, 0)
+    found = where((share == 0) | (low == high), low, found)
+    found = moveaxis(astype(found, dtype, copy=False), -1, 0)
     if not but_nan:
         last = ordered[..., -1]
         found = where(elementary.isnan(last), last, found)
@@ -216,8 +221,8 @@ def cov(m: Array, y: Array | None = None, rowvar: bool = True, bias: bool = Fals
     Parameters
     ----------
     m : Array
-        Of one or two dimensions: a variable a row, an observation a column. Integers are taken as
-        float32.
+        Of one or two dimensions: a variable a row, an observation a column. Integers give float32,
+        and are computed in float64.
     y : Array, optional
         More variables.
     rowvar : bool
@@ -234,10 +239,11 @@ def cov(m: Array, y: Array | None = None, rowvar: bool = True, bias: bool = Fals
     Array
         A row and a column for each variable; 0-dimensional for one.
     """
-    rows = _variables(m, rowvar, "cov: m")
+    variables = [_variables(m, rowvar, "cov: m")]
     if y is not None:
-        rows = concat([rows, _variables(y, rowvar, "cov: y")], axis=0)
-    rows = inexact(rows) if dtype is None else astype(rows, dtype, copy=False)
+        variables.append(_variables(y, rowvar, "cov: y"))
+    dtype, computed = float_types(*variables) if dtype is None else (dtype, dtype)
+    rows = concat([astype(each, computed, copy=False) for each in variables], axis=0)
     less = ddof if ddof is not None else 0 if bias else 1
     if less != int(less):
         raise ValueError(f"cov: ddof: expected an int, got {ddof}")
@@ -245,6 +251,7 @@ def cov(m: Array, y: Array | None = None, rowvar: bool = True, bias: bool = Fals
     divisor = max(0, rows.shape[1] - less)
     found = matmul(rows, elementary.conj(rows.T)) / full((), divisor, dtype=rows.dtype,
                                                          device=rows.device)
+    found = astype(found, dtype, copy=False)
     return reshape(found, ()) if found.shape == (1, 1) else found
 
 

@@ -18,7 +18,7 @@ from cyrt.kernels.families.arange import WIDE
 from cyrt.kernels.space cimport MAX_NDIM
 from cyrt.kernels.entries cimport Operand, op_code
 from cyrt.ndarray cimport (
-    Array, array_over, device_of, dims_of, new_array, set_operand, view_of,
+    Array, array_over, check_size, device_of, dims_of, new_array, set_operand, view_of,
 )
 from cyrt.ops.arguments import check_array
 from cyrt.ops.copy import astype, copy as duplicate, to_device
@@ -153,6 +153,7 @@ cdef Array from_other(obj, bint copy):
         raise TypeError(f"{type(obj).__name__}: its element type (kind {kind!r}, {itemsize} bytes) "
                         "is none of cyrt's")
     ndim = dims_of(shape, dims)
+    check_size(ndim, dims)
     contiguous = itemsize
     for d in range(ndim - 1, -1, -1):
         step = contiguous if strides is None else strides[d]
@@ -374,8 +375,11 @@ def arange(start, stop=None, step=1, dtype=None, *, device=None):
         if not math.isfinite(count):
             raise ValueError(f"arange: from {start} to {stop} by {step} is not a finite number of "
                              "elements")
-        count = math.ceil(count)
+        # A step that is infinite, or beyond all that the quotient can hold, ends after the start.
+        count = int(math.copysign(1, count)) if count == 0 != stop - start else math.ceil(count)
     count = max(0, count)
+    if count == 1:
+        step = 0                # the kernel's product with an infinite one is NaN
     x = make((count,), found.code, device)
     if count and found.kind in "iu":
         start, step = int(start), int(start + step) - int(start)

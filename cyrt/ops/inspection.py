@@ -134,7 +134,7 @@ class NamespaceInfo:
         return Device.current()
 
     def devices(self) -> tuple[Device, ...]:
-        """All devices."""
+        """All devices, a tuple since version 2025.12 of the standard."""
         return tuple(Device(i) for i in range(Device.count()))
 
     def default_dtypes(self, *, device: Device | int | None = None) -> dict[str, DType]:

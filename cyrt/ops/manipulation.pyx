@@ -12,7 +12,7 @@ from cyrt.ops.copy cimport assign_array
 from cyrt.ops.creation import asarray, sequence_beside
 from cyrt.ops.promotion cimport promote
 from cyrt.ops.shapes import atleast_1d, atleast_2d
-from cyrt.ops.shapes cimport array_of, axis_at, narrowed, reshaped, times
+from cyrt.ops.shapes cimport array_of, axis_at, narrowed, plus, reshaped, times
 from cyrt.ops.take import take
 
 
@@ -94,7 +94,7 @@ def concat(arrays, /, axis=0):
             if x.ndim_ != first.ndim_ or d != along and x.dims[d] != dims[d]:
                 raise ValueError(f"concat: shapes {shape_of(first)} and {shape_of(x)} differ "
                                  f"elsewhere than along axis {along}")
-        dims[along] += x.dims[along]
+        dims[along] = plus(dims[along], x.dims[along])
     result = new_array(device_of(first), joint_code(parts), first.ndim_, dims)
     for each in parts:
         x = <Array>each

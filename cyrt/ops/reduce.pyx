@@ -250,13 +250,13 @@ cdef Array place(int op, object x, object axis, object keepdims):
     return reduce_array(op, array, axes, keepdims, &finish)
 
 
-cdef double divisor_less(object ddof, object correction) except? -1:
-    """What is taken from the number of elements."""
-    if ddof is not None:
-        if correction is not None:
-            raise ValueError("expected a correction or ddof, which mean the same, got "
-                             f"{correction} and {ddof}")
-        correction = ddof
+cpdef double divisor_less(object ddof, object correction) except? -1:
+    """The number that is taken from the number of elements; ddof may be 0 beside a correction."""
+    if correction is None:
+        correction = 0 if ddof is None else ddof
+    elif ddof is not None and ddof != 0:
+        raise ValueError("expected a correction or ddof, which mean the same, got "
+                         f"{correction} and {ddof}")
     correction = plain_number(correction)
     if PyBool_Check(correction) or not isinstance(correction, (int, float)):
         raise TypeError("correction: expected an int or a float, got "
@@ -269,7 +269,7 @@ cdef Array variance(str name, object x, object axis, object dtype, object ddof, 
     cdef Finish finish = Finish(1.0, name == "std")
     cdef Array array = floating(given(x), name, dtype)
     cdef unsigned long long axes = axes_mask(array, axis)
-    cdef double less = 0 if ddof is None and correction is None else divisor_less(ddof, correction)
+    cdef double less = divisor_less(ddof, correction)
     mask = mask_of(name, where, array)
     if mask is not None:
         return masked_variance(array, mask, axis, less, keepdims, finish.root)
@@ -430,7 +430,7 @@ def var(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, cor
     out : Array, optional
         Takes the result, which may be cast within its kind.
     ddof : int or float, optional
-        NumPy's name of the correction; one of the two may be given.
+        NumPy's name of the correction; one of the two may be other than 0.
     keepdims : bool
         Whether the result keeps the axes, with size 1.
     correction : int or float, optional

@@ -16,8 +16,9 @@ from cyrt.ops.arguments import axis_of, check_array
 from cyrt.ops.copy cimport assign_array, cast
 from cyrt.ops.creation import full
 from cyrt.ops.elementwise cimport check_out
-from cyrt.ops.promotion cimport is_number
+from cyrt.ops.promotion cimport BOOL, is_number
 from cyrt.ops.rows cimport flat, rows_along, rows_back
+from cyrt.ops.shapes cimport plus
 from cyrt.runtime.stream cimport current_state
 
 cdef int SUM = op_code("cumulative_sum"), PRODUCT = op_code("cumulative_prod")
@@ -143,7 +144,7 @@ cdef Array join_along(list parts, int axis):
     memcpy(dims, first.dims, first.ndim_ * sizeof(long long))
     dims[axis] = 0
     for part in parts:
-        dims[axis] += part.dims[axis]
+        dims[axis] = plus(dims[axis], part.dims[axis])
     result = new_array(device_of(first), first.code, first.ndim_, dims)
     for part in parts:
         result[along(axis, begin, begin + part.dims[axis])] = part
@@ -176,13 +177,13 @@ def diff(x, /, n=1, axis=-1, prepend=None, append=None):
     Parameters
     ----------
     x : Array
-        Of a numeric type.
+        Of bool, differences are whether an element is not the one before it.
     n : int
         How many times differences are taken.
     axis : int
     prepend, append : Array or number, optional
         What is put before x and behind it at first: of x's shape but along the axis; cast to x's
-        type.
+        type. Not looked at where n is 0.
 
     Returns
     -------
@@ -192,18 +193,22 @@ def diff(x, /, n=1, axis=-1, prepend=None, append=None):
     Raises
     ------
     ValueError
-        n is negative, or x is 0-dimensional.
+        n is negative, or more than 0 where x is 0-dimensional.
     """
     cdef Array array = check_array(x, "diff: x")
-    cdef int where = axis_of(axis, array.ndim_)
+    cdef int where
     times = index(n)
     if times < 0:
         raise ValueError(f"diff: n: expected 0 or more, got {times}")
+    if times == 0:
+        return array
+    where = axis_of(axis, array.ndim_)
     parts = [beside(each, name, array, where) if each is not x else array
              for name, each in (("prepend", prepend), ("x", x), ("append", append))
              if each is not None]
     if len(parts) > 1:
         array = join_along(parts, where)
     for _ in range(min(times, array.dims[where])):
-        array = array[along(where, 1, None)] - array[along(where, None, -1)]
+        behind, before = array[along(where, 1, None)], array[along(where, None, -1)]
+        array = behind != before if array.code == BOOL else behind - before
     return array

@@ -11,8 +11,9 @@ from cyrt.ndarray cimport Array, densed, device_of, new_array, set_operand, shap
 from cyrt.ops.arguments import check_array
 from cyrt.ops.compact cimport positions_where
 from cyrt.ops.copy cimport cast
-from cyrt.ops.creation import asarray, sequence_beside
-from cyrt.ops.promotion cimport is_number, promote, promote_number
+from cyrt.ops.creation import asarray, full, sequence_beside
+from cyrt.ops.elementwise cimport side_of
+from cyrt.ops.promotion cimport is_number, kinds, plain, promote, promote_number
 from cyrt.ops.rows cimport flat
 from cyrt.runtime.stream cimport current_state
 
@@ -50,7 +51,8 @@ def searchsorted(x1, /, v, side="left", sorter=None):
     x1 : Array
         Of one dimension and a real type, ascending, NaN last, as :func:`sort` leaves it.
     v : Array, number or sequence of numbers
-        Values, of any shape; both are cast to their common type.
+        Values, of any shape; both are cast to their common type. An int beyond x1's integer type
+        is before or after all of it.
     side : {"left", "right"}
         Before the elements that equal a value, or after them.
     sorter : Array, optional
@@ -69,8 +71,16 @@ def searchsorted(x1, /, v, side="left", sorter=None):
     if side != "left" and side != "right":
         raise ValueError(f"searchsorted: side: expected 'left' or 'right', got {side!r}")
     if isinstance(v, (list, tuple)):
-        v = sequence_beside(keys, v)
+        try:
+            v = sequence_beside(keys, v)
+        except OverflowError:               # ints beyond x1's type
+            v = asarray(v, device=device_of(keys))
     if is_number(v):
+        v = plain(v)
+        beyond = side_of(keys.code, v) if type(v) is int and kinds[keys.code] in b"iu" else 0
+        if beyond:
+            return full((), keys.count if beyond > 0 else 0, dtype="int64",
+                        device=device_of(keys))
         code = promote_number(keys.code, v)
         values = asarray(v, dtype=DTYPES[code], device=device_of(keys))
     else:

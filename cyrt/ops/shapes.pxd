@@ -20,3 +20,5 @@ cdef Array narrowed(Array x, int axis, long long start, long long length)
 cdef void contiguous_steps(int ndim, const long long* dims, long long* steps) noexcept
 # a * b elements; ValueError beyond what memory can hold.
 cdef long long times(long long a, long long b) except -1
+# a + b elements; ValueError beyond what memory can hold.
+cdef long long plus(long long a, long long b) except -1

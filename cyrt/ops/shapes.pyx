@@ -5,7 +5,9 @@ from cpython.number cimport PyIndex_Check
 from libc.string cimport memcpy
 
 from cyrt.kernels.space cimport MAX_NDIM
-from cyrt.ndarray cimport Array, device_of, dims_of, new_array, shape_of, view_of
+from cyrt.ndarray cimport (
+    Array, check_size, densed, device_of, dims_of, new_array, shape_of, view_of,
+)
 from cyrt.ops.arguments import axes_of, axis_of, check_array
 from cyrt.ops.copy cimport assign_array, broadcast_steps
 
@@ -56,6 +58,12 @@ cdef long long times(long long a, long long b) except -1:
     if b and a > (<long long>1 << 58) // b:
         raise ValueError(f"{a} times {b} elements are more than memory can hold")
     return a * b
+
+
+cdef long long plus(long long a, long long b) except -1:
+    if a > (<long long>1 << 58) - b:
+        raise ValueError(f"{a} and {b} elements are more than memory can hold")
+    return a + b
 
 
 cdef int check_ndim(long long ndim) except -1:
@@ -187,8 +195,9 @@ def reshape(x, /, shape, order="C", *, copy=None):
 
 
 def ravel(x, /, order="C"):
-    """The elements in one dimension; a view where strides allow. See :func:`cyrt.reshape`."""
-    return reshape(x, (-1,), order)
+    """The elements in one dimension, one behind the other in memory: a view where they lie so
+    already, else a copy. See :func:`cyrt.reshape`."""
+    return densed(reshape(x, (-1,), order))
 
 
 # -- dimensions in another order -------------------------------------------------------------------
@@ -419,14 +428,11 @@ cdef int join(int ndim, long long* dims, int other_ndim, const long long* other)
 cdef Array spread(Array x, int ndim, const long long* dims):
     """A view broadcast to a shape."""
     cdef long long[MAX_NDIM] steps
-    cdef long long count = 1
-    cdef int d
     if x.ndim_ > ndim:
         raise ValueError(f"shape {shape_of(x)} does not broadcast to {tuple_of(ndim, dims)}: it "
                          "has more dimensions")
     broadcast_steps(x, ndim, dims, steps)
-    for d in range(ndim):
-        count = times(count, dims[d])
+    check_size(ndim, dims)
     return view_of(x, x.code, ndim, dims, steps, 0)
 
 

@@ -4,7 +4,7 @@ from operator import index
 
 from cyrt.dtypes import dtype as _dtype
 from cyrt.kernels.space cimport MAX_NDIM
-from cyrt.ndarray cimport Array, itemsizes, shape_of, view_of
+from cyrt.ndarray cimport Array, check_size, itemsizes, shape_of, view_of
 from cyrt.ops.shapes cimport array_of, axis_at, check_ndim
 
 
@@ -78,6 +78,7 @@ def windows(x, length, /):
         dims[d], steps[d] = array.dims[d], array.steps[d]
     dims[last], dims[last + 1] = array.dims[last] - length + 1, length
     steps[last + 1] = array.steps[last]
+    check_size(array.ndim_ + 1, dims)
     return view_of(array, array.code, array.ndim_ + 1, dims, steps, 0)
 
 
@@ -116,6 +117,7 @@ def viewed(x, dtype, /):
         raise ValueError(f"view: an array of {array.dtype}, shape {shape_of(array)} and strides "
                          f"{array.strides} is no view of {_dtype(dtype)}: another size of elements "
                          "needs a contiguous last dimension of a multiple of it")
+    check_size(array.ndim_, dims)
     return view_of(array, code, array.ndim_, dims, steps, 0)
 
 

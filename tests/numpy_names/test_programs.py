@@ -78,7 +78,7 @@ LINES = {
     "gradient": lambda xp, x, r: xp.gradient(x, r.choice([1.0, 0.5]),
                                              edge_order=r.choice([1, 2])),
     "gradient at places": lambda xp, x, r: xp.gradient(
-        x, xp.asarray([0.0, 1.0, 1.5, 4.0, 4.5], dtype="float32"), axis=-1,
+        x, xp.asarray([0.0, 1.0, 1.5, 4.0, 4.5], dtype="float64"), axis=-1,
         edge_order=r.choice([1, 2])),
     "gradient along one": lambda xp, x, r: xp.gradient(x, axis=r.axis(x, several=True)),
 }

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
-from beside_numpy import EVERY, FLOATS, NUMBERS, WIDE, beside
+from beside_numpy import FLOATS, NUMBERS, WIDE, beside
 
 import cyrt
 
@@ -29,7 +27,6 @@ def test_kinds_of_types(kind):
 
 
 def test_bfloat16_is_floating():
-    pytest.importorskip("ml_dtypes", reason="bfloat16 in NumPy needs ml_dtypes")
     assert cyrt.issubdtype(cyrt.bfloat16, cyrt.floating)
     assert cyrt.issubdtype(cyrt.bfloat16, cyrt.number)
     assert not cyrt.issubdtype(cyrt.bfloat16, cyrt.integer)
@@ -54,42 +51,6 @@ def test_printing():
     assert cyrt.array2string(x, separator=";") == np.array2string(host, separator=";")
     with cyrt.errstate(divide="ignore"):
         assert cyrt.isinf(x / 0).all()
-
-
-# -- files -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dtype", EVERY)
-def test_files(dtype, tmp_path):
-    host = np.arange(6).reshape(2, 3).astype(dtype)
-    x = cyrt.asarray(host).T
-    cyrt.save(tmp_path / "x.npy", x)
-    for found in (cyrt.load(tmp_path / "x.npy"), np.load(tmp_path / "x.npy")):
-        assert found.dtype == dtype
-        np.testing.assert_array_equal(np.asarray(found), host.T)
-    file = io.BytesIO()
-    (cyrt.savez if dtype == "bool" else cyrt.savez_compressed)(file, x, y=x[0], z=3)
-    file.seek(0)
-    found = cyrt.load(file)
-    assert {name: each.tolist() for name, each in found.items()} == {
-        "arr_0": host.T.tolist(), "y": host.T[0].tolist(), "z": 3}
-
-
-def test_text(tmp_path):
-    x = cyrt.asarray(np.array([[1.5, 2], [3, -4]], np.float32))
-    cyrt.savetxt(tmp_path / "x.csv", x, delimiter=",")
-    found = cyrt.loadtxt(tmp_path / "x.csv", delimiter=",")
-    assert found.dtype == cyrt.float32
-    assert found.tolist() == np.loadtxt(tmp_path / "x.csv", delimiter=",").tolist() == x.tolist()
-    assert cyrt.loadtxt(["# no number", "3 4"], int, usecols=1).tolist() == 4
-
-
-def test_bytes_become_an_array():
-    host = np.arange(6, dtype=np.int16)
-    assert cyrt.frombuffer(host.tobytes(), "int16", 2, 4).tolist() == [2, 3]
-    assert cyrt.frombuffer(host.tobytes(), cyrt.uint8).size == 12
-    assert cyrt.asnumpy(cyrt.asarray(host)).tolist() == cyrt.asnumpy(range(6)).tolist()
-    assert type(cyrt.asnumpy(cyrt.zeros(1))) is np.ndarray
 
 
 # -- grids and subscripts --------------------------------------------------------------------------
@@ -287,7 +248,6 @@ def test_nothing_is_counted_between_edges_that_are_not_finite():
 
 
 def test_texts_as_bfloat16():
-    pytest.importorskip("ml_dtypes", reason="bfloat16 in NumPy needs ml_dtypes")
     assert float(cyrt.bfloat16("1.5")) == 1.5
     with pytest.raises(ValueError, match="could not convert"):
         cyrt.bfloat16("C")

@@ -113,6 +113,16 @@ def test_arange_of_nothing():
     assert cyrt.arange(5, 0, math.inf, dtype="int32").shape == (0,)
 
 
+@pytest.mark.parametrize("given", [
+    (0, 10, math.inf), (10, 0, -math.inf), (10, 0, math.inf), (0, 10, -math.inf), (3, 3, math.inf),
+    (0, 1e-200, 1e200), (1.5, 2, 1e308),
+], ids=str)
+def test_arange_by_steps_beyond_the_end(given):
+    found = cyrt.arange(*given)
+    assert found.tolist() == np.arange(*given).tolist()
+    assert cyrt.arange(*given, dtype="int32").tolist() == [int(each) for each in found.tolist()]
+
+
 @quick
 @given(st.integers(-50, 50), st.integers(-50, 50), st.integers(-7, 7).filter(bool),
        st.sampled_from([1, 0.5]), st.sampled_from(["int32", "int64", "float32", "float16"]))

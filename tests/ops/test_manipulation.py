@@ -331,3 +331,121 @@ def test_refused(call, error, text):
     with pytest.raises(error, match=text):
         call(cyrt.zeros((2, 3)))
 
+
+
+# -- as it lies in memory --------------------------------------------------------------------------
+
+STRIDED = {
+    "every second": lambda x: x[::2], "reversed": lambda x: x[::-1], "a column": lambda x: x[:, 1],
+    "broadcast": lambda x: cyrt.broadcast_to(x[:1, :1], (3, 4)), "transposed": lambda x: x.T,
+    "real parts": lambda x: (x + 1j).real, "a diagonal": lambda x: cyrt.diagonal(x),
+}
+
+
+@pytest.mark.parametrize("name", STRIDED)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_ravel_is_contiguous(name, order):
+    x = STRIDED[name](cyrt.asarray(np.arange(12, dtype=np.float32).reshape(3, 4)))
+    for found in (x.ravel(order), cyrt.ravel(x, order), x.flatten(order)):
+        assert found.strides == (found.itemsize,)
+        assert found.flags.c_contiguous
+        np.testing.assert_array_equal(found.numpy(), x.numpy().ravel(order))
+
+
+def test_ravel_of_a_strided_view_as_a_kernel_reads_it():
+    kernel = cyrt.Kernel("""extern "C" __global__ void copy(const float* x, float* y) {
+        y[threadIdx.x] = x[threadIdx.x];
+    }""", "copy")
+    x, y = cyrt.asarray(np.arange(8, dtype=np.float32)), cyrt.zeros(4)
+    kernel[1, 4](x[::2].ravel(), y)
+    assert y.tolist() == [0, 2, 4, 6]
+
+
+def test_views_are_kept_where_numpy_keeps_them():
+    x = cyrt.zeros((3, 4))
+    x.ravel()[5] = 1
+    x[1:].ravel()[0] = 2
+    x[:, ::2].reshape(3, 2)[2, 1] = 3
+    x[::2, 0].reshape(-1)[1] = 4                # a view, of steps, as NumPy's
+    assert x.tolist() == [[0, 0, 0, 0], [2, 1, 0, 0], [4, 0, 3, 0]]
+    x[:, 1].flat[1:] = 7
+    assert x[:, 1].flat[2].item() == 7
+    assert x[:, 1].tolist() == [0, 7, 7]
+
+
+# -- more elements than 64 bits count --------------------------------------------------------------
+
+HALF = 1 << 29
+
+
+def spread_out():
+    """2**58 elements over the memory of one."""
+    return cyrt.broadcast_to(cyrt.ones((1, 1), dtype="uint8"), (HALF, HALF))
+
+
+def test_as_many_elements_as_there_may_be():
+    x = spread_out()
+    assert (x.size, x.nbytes) == (1 << 58, 1 << 58)
+    for view in (x.T, x[::-1], x[None], x.reshape(-1), x[1:, :5], cyrt.flip(x)):
+        assert view.size in (1 << 58, (HALF - 1) * 5)
+    wide = cyrt.broadcast_to(cyrt.ones((), dtype="complex128"), (1 << 58,))
+    assert wide.nbytes == 1 << 62
+    assert wide.real.size == 1 << 58
+
+
+class Foreign:
+    """Another library's view, whose elements share memory."""
+
+    def __init__(self, shape):
+        self.memory = cyrt.ones(1)
+        self.__cuda_array_interface__ = self.memory.__cuda_array_interface__ | {
+            "shape": shape, "strides": (0,) * len(shape)}
+
+
+TOO_MANY = {
+    "broadcast_to": lambda x: cyrt.broadcast_to(x, (2, HALF, HALF)),
+    "broadcast_to, wrapped": lambda x: cyrt.broadcast_to(x[:1, :1], (1 << 32, 1 << 32)),
+    "broadcast_to, wrapped twice": lambda x: cyrt.broadcast_to(x[0, 0], (1 << 57, 64, 2)),
+    "broadcast_arrays": lambda x: cyrt.broadcast_arrays(x, cyrt.ones((2, 1, 1))),
+    "an operator": lambda x: x[:, None] + x[:, :, None],
+    "meshgrid": lambda x: cyrt.meshgrid(*[cyrt.broadcast_to(cyrt.ones(1), (1 << 30,))] * 3),
+    "tile": lambda x: cyrt.tile(x, 2),
+    "tile, wrapped": lambda x: cyrt.tile(x, (1 << 6, 1)),
+    "repeat": lambda x: cyrt.repeat(x, 64, axis=0),
+    "repeat all": lambda x: cyrt.repeat(x, 2),
+    "concat": lambda x: cyrt.concat([x, x]),
+    "concat, wrapped": lambda x: cyrt.concat([x.reshape(-1)] * 64),
+    "concat, flattened": lambda x: cyrt.concat([x] * 64, axis=None),
+    "stack": lambda x: cyrt.stack([x] * 64),
+    "append to diff": lambda x: cyrt.diff(x.reshape(-1), prepend=x.reshape(-1)),
+    "kron": lambda x: cyrt.kron(x, x),
+    "pad": lambda x: cyrt.pad(x, 1),
+    "sliding_window_view": lambda x: cyrt.sliding_window_view(x[0], (1 << 20,) * 4, (0,) * 4),
+    "view": lambda x: cyrt.broadcast_to(cyrt.ones((), dtype="complex64"),
+                                        (1 << 29, 1 << 29, 1))[..., :].view("uint8"),
+    "zeros": lambda x: cyrt.zeros((1 << 32, 1 << 32)),
+    "full": lambda x: cyrt.full((1 << 31, 1 << 31, 4), 1),
+    "empty": lambda x: cyrt.empty((1 << 57, 64, 2)),
+    "empty beside a size of 0": lambda x: cyrt.empty((0, 1 << 40, 1 << 40)),
+    "empty before a size of 0": lambda x: cyrt.empty((1 << 40, 1 << 40, 0)),
+    "eye": lambda x: cyrt.eye(1 << 40),
+    "indices": lambda x: cyrt.indices((1 << 20, 1 << 20, 1 << 20)),
+    "random": lambda x: cyrt.random.uniform(shape=(1 << 32, 1 << 32)),
+    "another library's": lambda x: cyrt.asarray(Foreign((1 << 32, 1 << 32))),
+    "another library's, more than 2**64": lambda x: cyrt.asarray(Foreign((1 << 40,) * 3)),
+    "einsum": lambda x: cyrt.einsum("i,j->ij", x[0], x.reshape(-1)),
+    "add.outer": lambda x: cyrt.add.outer(x, x),
+}
+
+
+@pytest.mark.parametrize("name", TOO_MANY)
+def test_more_elements_than_memory_can_hold(name):
+    with pytest.raises(ValueError, match="memory can hold"):
+        TOO_MANY[name](spread_out())
+
+
+def test_more_memory_than_there_is():
+    for program in (lambda: cyrt.empty(1 << 50), lambda: cyrt.zeros(1 << 57, dtype="complex128"),
+                    lambda: cyrt.astype(spread_out(), "complex128"), lambda: spread_out() + 1):
+        with pytest.raises(cyrt.OutOfMemoryError):
+            program()

@@ -76,3 +76,8 @@ def test_format():
     assert f"{cyrt.asarray(1.5):.3f}" == "1.500"
     assert f"{cyrt.asarray([1, 2])}" == "[1 2]"
     assert f"{cyrt.asarray([1, 2]):>8}" == "   [1 2]"
+    for spec in (".2f", "d", "8.3e", ".2", "x"):
+        with pytest.raises(TypeError, match=r"an array of no dimensions, got shape \(2,\)"):
+            format(cyrt.ones(2), spec)
+    with pytest.raises(ValueError, match="format"):
+        f"{cyrt.asarray(1.5):d}"

@@ -308,6 +308,11 @@ def test_corrections(rng):
         np.testing.assert_allclose(reduce.std(array, correction=correction).numpy(),
                                    np.std(x, ddof=correction), rtol=1e-12)
     assert np.isinf(reduce.var(array, correction=500).item())
+    for function, wanted in ((reduce.var, np.var), (reduce.std, np.std)):
+        for options in ({"ddof": 0, "correction": 1}, {"ddof": 2, "correction": None}):
+            kept = {name: each for name, each in options.items() if each is not None}
+            np.testing.assert_allclose(function(array, **options).numpy(), wanted(x, **kept),
+                                       rtol=1e-12)
     assert math.isnan(reduce.std(cyrt.asarray(np.float32(3)), correction=1).item())
 
 

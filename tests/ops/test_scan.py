@@ -139,9 +139,7 @@ def test_diff_as_numpy(name, shape, n, how, beside, seed):
         if is_given:
             options[each], given[each] = x, array
     found = diff(array, axis=axis, n=n, **given)
-    # The standard's length where n is 0; NumPy leaves out what is beside it.
-    parts = [options[each] for each in ("prepend", "append") if each in options]
-    wanted = np.diff(x, axis=axis, n=n, **options) if n else np.concatenate([x, *parts], axis)
+    wanted = np.diff(x, axis=axis, n=n, **options)
     assert found.dtype == array.dtype
     np.testing.assert_array_equal(found.numpy(), wanted)
 
@@ -161,3 +159,20 @@ def test_refused():
         diff(x, append=cyrt.asarray(np.zeros((3, 3), np.float32)))
     with pytest.raises(np.exceptions.AxisError):
         diff(cyrt.asarray(1.0))
+
+
+def test_no_differences():
+    """NumPy gives the array as it is, whatever is beside it."""
+    x = cyrt.asarray([1.0, 2, 4])
+    assert diff(x, n=0, prepend=1, append=cyrt.ones((7, 7))) is x
+    assert diff(x[0], n=0).item() == 1
+    with pytest.raises(ValueError, match="n: expected 0 or more, got -1"):
+        diff(x, n=-1)
+
+
+def test_differences_of_bool():
+    host = np.array([[True, True, False], [False, True, True]])
+    for n, axis in ((1, -1), (2, -1), (1, 0)):
+        found = diff(cyrt.asarray(host), n=n, axis=axis)
+        assert found.dtype == cyrt.bool
+        assert found.tolist() == np.diff(host, n=n, axis=axis).tolist()

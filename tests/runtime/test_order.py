@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import signal
 import threading
 import time
 from ctypes import c_int, c_size_t, c_ubyte, c_uint, c_uint64, c_void_p
@@ -86,26 +87,22 @@ def test_what_is_recorded_while_another_streams_batch_is_launched(module, replac
     """An operation comes after all that the other stream has recorded when it is appended itself,
     not when it began to look."""
     x, left = ints(), [times]
-    side = cyrt.Stream()
-    with side:
+    with cyrt.CommandEncoder() as side:
+        side.add_kernel(module["increment"], 1, N, (x,))
+
+        def launch(original, executable, stream):
+            code = original(executable, stream)
+            if left[0]:
+                left[0] -= 1
+                side.add_kernel(module["increment"], 1, N, (x,))    # as another thread would
+            return code
+
+        replaced("cuGraphLaunch", [c_void_p] * 2, launch)
         module["increment"][1, N](x)
-
-    def launch(original, executable, stream):
-        code = original(executable, stream)
-        if left[0]:
-            left[0] -= 1
-            with side:
-                module["increment"][1, N](x)        # as its thread would
-        return code
-
-    replaced("cuGraphLaunch", [c_void_p] * 2, launch)
-    module["increment"][1, N](x)
-    encoder = cyrt.current_encoder()
-    assert left == [0]
-    with side:
-        assert cyrt.current_encoder().num_ops == 0
-    assert encoder.num_ops == 1
-    assert (x.numpy() == 2 + times).all()
+        encoder = cyrt.current_encoder()
+        assert left == [0]
+        assert (side.num_ops, encoder.num_ops) == (0, 1)
+        assert (x.numpy() == 2 + times).all()
 
 
 @pytest.mark.parametrize("how", ["array", "buffer", "variable"])
@@ -524,35 +521,22 @@ def test_giving_back_what_no_batch_has_used(python):
     assert done.returncode == 0, done.stderr
 
 
-def test_giving_back_that_is_interrupted(pooled, replaced):
-    def wait(original, stream):
-        if stopped:
-            return original(stream)
-        stopped.append(1)
-        raise_signal()
-        return 600
-
-    import signal
-
-    def raise_signal():
-        signal.raise_signal(signal.SIGUSR1)
-
+@asynchronous
+def test_giving_back_that_is_interrupted(gate, pooled, request):
+    """What was about to be given back is the pool's again."""
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    stopped = []
     x = cyrt.zeros(1 << 20)
     x.numpy()
     del x
-    cyrt.zeros(8).fill(1)
+    gate.wait()
     cached = cyrt.memory_stats()["cached"]
-    before = signal.signal(signal.SIGUSR1, interrupt)
-    try:
-        replaced("cuStreamQuery", [c_void_p], wait)
-        with pytest.raises(KeyboardInterrupt):
-            cyrt.trim_memory()
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-    assert stopped
+    before = signal.signal(signal.SIGALRM, interrupt)
+    request.addfinalizer(lambda: signal.signal(signal.SIGALRM, before))
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    with pytest.raises(KeyboardInterrupt):
+        cyrt.trim_memory()
+    gate.open()
     assert cyrt.memory_stats()["cached"] == cached
     assert cyrt.trim_memory() >= 4 << 20
