@@ -1,7 +1,6 @@
 #include "driver/module.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 
@@ -35,9 +34,7 @@ void check_header(const ptx::Module& module, JitLogs& logs) {
                          version);
         throw DriverError{CUDA_ERROR_UNSUPPORTED_PTX_VERSION};
     }
-    size_t number = module.target.find("sm_");
-    int target = number == std::string::npos ? 0 : std::atoi(module.target.c_str() + number + 3);
-    if (target > kOurTarget) {
+    if (module.target_number > kOurTarget) {
         logs.error.write("ptxas fatal   : SM version specified by .target " + module.target +
                          " is higher than that of the device, sm_90");
         throw DriverError{CUDA_ERROR_INVALID_PTX};

@@ -139,5 +139,7 @@ uint8_t cell_of(ptx::Type type);
 
 // The system function of that name ("vprintf"); false where there is none.
 bool system_call_from(const std::string& name, SystemCall& out);
+// Whether parameters and results have the sizes that the function reads and writes.
+bool is_declared_right(const ptx::Signature& declared, SystemCall call);
 
 }  // namespace cyrt::emu
