@@ -183,7 +183,7 @@ cp.async.wait_group %r1;
 mbarrier.test_wait.shared.b64 %p1, [near], %r1;
 mbarrier.test_wait.parity.shared.b64 %r1, [near], %r1;
 ldmatrix.sync.aligned.m8n8.x1.shared.b16 %r1, [near];
-mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4},{%l1,%r2},{%r3},{%f1,%f2,%f3,%f4};
+mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%d1,%d2},{%d3},{%r4},{%d1,%d2};
 fence.acq_rel.nobody;
 bar.sync.foo 0;
 mov.foo.b32 %r1, %r2;
@@ -238,7 +238,7 @@ mbarrier.arrive.shared.b64 _, [near], 2;
 mbarrier.try_wait.parity.shared.b64 %p1, [near], 1, 100;
 cp.async.cg.shared.global.L2::cache_hint [near], [%l1], 16, 8, %l2;
 cp.async.ca.shared.global [near], [%l1], 4, %p1;
-mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1,%r1,_,%f4},{%r1,%r2},{%r3},{0f00000000,%f2,%f3,%f4};
+mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%d1,_},{%l3},{%d4},{0d0000000000000000,%d2};
 brx.idx %r1, t; t: .branchtargets end;
 call.uni (%r1), increase, (5);
 {.param .b32 a, b; call.uni (b), increase, (a);}

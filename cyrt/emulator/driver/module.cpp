@@ -110,6 +110,9 @@ void Module::place_variables() {
     for (const ptx::Variable& variable : ptx_->variables)
         if (variable.space != ptx::Space::shared)
             initialise(variable, symbols_.at(variable.name).address);
+    for (const ptx::Variable& variable : ptx_->variables)
+        if (variable.space == ptx::Space::constant)
+            context_->device.arena.make_read_only(symbols_.at(variable.name).address);
 }
 
 void Module::initialise(const ptx::Variable& variable, uint64_t address) {

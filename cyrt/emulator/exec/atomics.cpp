@@ -1,7 +1,7 @@
 // atom and red.
 //
 // Blocks of a grid run on several host threads: memory that they share is changed with the host's
-// atomic instructions. A block runs on one thread, so its shared memory needs none.
+// atomic instructions. A cluster runs on one thread, so its blocks' shared memory needs none.
 #include <cmath>
 #include <cstring>
 #include <mutex>

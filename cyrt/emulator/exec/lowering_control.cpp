@@ -110,13 +110,11 @@ void FunctionLowering::lower_barrier(const Instruction& instruction) {
     flush_results();
 }
 
-// A cluster is one block, so its barrier is one of the block, apart from the sixteen of PTX.
-// Arriving alone lets nobody pass: the barrier stands where the threads wait.
 void FunctionLowering::lower_cluster_barrier(const Instruction& instruction) {
-    if (has_modifier(instruction, "arrive")) return;
-    const uint32_t id = builder_.constant(4, kClusterBarrier);
-    builder_.emit_control(ControlKind::barrier, instruction.line, id).target =
-        uint32_t(BarrierOp::sync);
+    builder_.program().uses_cluster_barrier = true;
+    builder_.emit_control(has_modifier(instruction, "arrive") ? ControlKind::cluster_arrive
+                                                              : ControlKind::cluster_wait,
+                          instruction.line);
 }
 
 // --- calls -------------------------------------------------------------------------------------

@@ -78,6 +78,7 @@ bool apply_memory_form(const MemoryForm& form, MemoryOp& op) {
     const uint32_t size = ptx::size_of(form.type);
     if (size == 0 || size * uint32_t(form.count) > 32) return false;
     op.space = form.space;
+    op.in_cluster = form.in_cluster;
     op.count = uint8_t(form.count);
     op.size = uint8_t(size);
     op.acquire = form.acquire;

@@ -101,8 +101,8 @@ const Row kRows[] = {
     {"discard", "", "= a i", "global L2"},
     {"applypriority", "", "= a i", "global L2::evict_normal"},
     {"cvta", "", "t = t&", kSpacesTo}, {"isspacep", "", "p = x", kSpaces},
-    {"mapa", "", "t = t& u", "shared::cluster"},
-    {"getctarank", "", "u = t&", "shared::cluster"},
+    {"mapa", "shared::cluster", "t = t& u", "shared::cluster"}, {"mapa", "", "t = t u", ""},
+    {"getctarank", "shared::cluster", "u = t&", "shared::cluster"}, {"getctarank", "", "u = t", ""},
     {"membar", "", "=", "cta gl sys proxy alias"},
     {"fence", "", "=", "sc acq_rel acquire release cta cluster gpu sys proxy alias async global "
                        "shared shared::cta shared::cluster async::generic mbarrier_init "
