@@ -14,6 +14,7 @@ import argparse
 import concurrent.futures
 import os
 import random
+import re
 import selectors
 import struct
 import subprocess
@@ -27,6 +28,8 @@ ROOT = Path(__file__).resolve().parent.parent
 EMULATOR = ROOT / "cyrt" / "emulator"
 BUILD = ROOT / "build" / "fuzz"
 PATIENCE = 30       # seconds for one text
+# What tells findings apart: where the sanitizer saw it.
+KIND = re.compile(r"[\w/.]+:\d+:\d+: runtime error|SUMMARY: \w+: [^\n(]+")
 
 def cuda_include():
     for entry in map(Path, [*sys.path, "/usr/local/cuda"]):
@@ -119,6 +122,7 @@ def main():
     seeds = own_seeds() + [path.read_text("latin-1") for path in arguments.files]
     findings = BUILD / "findings"
     end = time.monotonic() + arguments.seconds
+    known = set()
     tried = loaded = found = 0
     while time.monotonic() < end:
         seed = chance.choice(seeds)
@@ -126,13 +130,19 @@ def main():
         answer = program.run(text)
         tried += 1
         loaded += answer is not None and answer.startswith("0")
-        if answer is None:
-            found += 1
-            findings.mkdir(exist_ok=True)
-            (findings / f"{found}.ptx").write_text(text, "latin-1")
-            report = (BUILD / "stderr").read_bytes()
-            (findings / f"{found}.txt").write_bytes(report)
-            print(f"finding {found}:", *report.decode("latin-1").splitlines()[:6], sep="\n  ")
+        if answer is not None:
+            continue
+        report = (BUILD / "stderr").read_text("latin-1")
+        kind = KIND.search(report)
+        kind = kind.group() if kind else "no report"
+        known.add(kind)
+        if len(known) == found:
+            continue
+        found = len(known)
+        findings.mkdir(exist_ok=True)
+        (findings / f"{found}.ptx").write_text(text, "latin-1")
+        (findings / f"{found}.txt").write_text(report, "latin-1")
+        print(f"finding {found}: {kind}")
     print(f"{tried} texts, {loaded} of them loaded, {found} findings")
     sys.exit(found > 0)
 

@@ -291,3 +291,12 @@ def test_system_function_declared_otherwise(declared):
     text = MODULE.format(code=code).replace(".func (", f".extern .func {declared};\n.func (", 1)
     with pytest.raises(cyrt.CudaError, match="vprintf is declared with other parameters"):
         cyrt.Module(text.encode())["k"]
+
+
+def test_nameless_parameters_count():
+    """A function that is declared with `_` for a parameter takes it all the same."""
+    text = MODULE.format(code="call.uni ignore, (%r1, 5);").replace(
+        ".visible .entry", ".func ignore(.reg .b32 _, .reg .b32 b) { ret; }\n.visible .entry")
+    cyrt.Module(text.encode())["k"]
+    with pytest.raises(cyrt.CudaError, match="1 arguments, expected 0 and 2"):
+        cyrt.Module(text.replace("(%r1, 5)", "(5)").encode())["k"]

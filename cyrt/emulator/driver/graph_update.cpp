@@ -107,9 +107,9 @@ private:
 
 bool are_equal(const Dim3& a, const Dim3& b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
 
-// What a node will do. As with drivers (measured, 580), a kernel keeps the dimensions of its cluster
-// where another's were asked for, and nobody is told. A grid that is no multiple of them, of which
-// drivers launch a part, is refused.
+// What a node will do. As with drivers (measured, 580), a kernel keeps the dimensions of its
+// cluster where others were asked for, and nobody is told. A grid that is no multiple of them, of
+// which drivers launch a part, is refused.
 WorkPtr updated_work(const Node& mine, const Node& other) {
     const auto* now = std::get_if<KernelWork>(&*mine.work);
     const auto* next = std::get_if<KernelWork>(&*other.work);

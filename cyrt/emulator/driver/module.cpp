@@ -120,7 +120,7 @@ void Module::initialise(const ptx::Variable& variable, uint64_t address) {
     require(context_->device.arena.find(address, region), CUDA_ERROR_UNKNOWN);
     uint64_t size = region.hi - region.lo;
     std::memset(region.host, 0, size);
-    std::memcpy(region.host, variable.init.data(), std::min<uint64_t>(variable.init.size(), size));
+    std::copy_n(variable.init.begin(), std::min<uint64_t>(variable.init.size(), size), region.host);
     for (const ptx::Relocation& relocation : variable.relocations) {
         uint64_t target = address_of(relocation.symbol);
         if (!target) target = function_address(*ptx_, relocation.symbol);

@@ -58,8 +58,8 @@ class Cluster;
 
 class Block {
 public:
-    // spun: every warp waits for what another block does; parked: all wait at barriers; blocked: they
-    // did when run() began.
+    // spun: every warp waits for what another block does; parked: all wait at barriers; blocked:
+    // they did when run() began.
     enum class State { finished, spun, parked, blocked };
 
     // The block with these coordinates, the one of that rank in its cluster. (Numbers, since a Dim3

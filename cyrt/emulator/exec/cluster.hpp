@@ -46,7 +46,7 @@ private:
     Grid* grid_ = nullptr;
     Worker* worker_ = nullptr;
     ProgramStore* store_ = nullptr;
-    std::vector<std::unique_ptr<Block>> blocks_;   // by rank; the first is kept from launch to launch
+    std::vector<std::unique_ptr<Block>> blocks_;   // by rank; the first stays when the others go
     ClusterMemory memory_;
     uint32_t phase_ = 0;
     uint32_t arrived_ = 0;         // threads, in this phase

@@ -52,7 +52,7 @@ enum class BarrierOp : uint8_t { sync, arrive, red_and, red_or, red_popc };
 enum class SystemCall : uint8_t { print, assert_fail, allocate, release };
 
 constexpr uint32_t kBarriers = 16;
-constexpr uint32_t kClusterBarrier = kBarriers;   // stands for the cluster's where a group is parked
+constexpr uint32_t kClusterBarrier = kBarriers;   // the cluster's, where a group is parked at it
 
 struct Control {
     ControlKind kind = ControlKind::join;

@@ -124,7 +124,8 @@ private:
 
 unsigned helpers_for(const Grid& grid) {
     const uint64_t warps =   // many more need not be told apart
-        std::min(grid.blocks, kWorthWaking) * ((grid.launch.block.count() + kWarpSize - 1) / kWarpSize);
+        std::min(grid.blocks, kWorthWaking) *
+        ((grid.launch.block.count() + kWarpSize - 1) / kWarpSize);
     const uint64_t weight = grid.program.has_loops ? kLoopWeight : 1;
     if (grid.cluster_count == 1 || warps * weight * grid.program.code.size() < kWorthWaking)
         return 0;

@@ -1,7 +1,7 @@
 // mbarrier: barriers in shared memory that threads arrive at, and ask whether they may go on.
 //
-// A cluster runs on one thread of the host, so a barrier needs no atomic instruction. Its 64 bits are
-// opaque to PTX: here the arrivals still missing in this phase (20 bits), those of every phase
+// A cluster runs on one thread of the host, so a barrier needs no atomic instruction. Its 64 bits
+// are opaque to PTX: here the arrivals still missing in this phase (20 bits), those of every phase
 // (20), and the number of phases that have ended. A state is what the bits were at the arrival.
 #include <algorithm>
 #include <cstring>

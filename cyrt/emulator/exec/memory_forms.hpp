@@ -22,7 +22,8 @@ struct MemoryForm {
 // "shared::cta" -> Space::shared; false where the text names no state space.
 bool space_from(std::string_view text, ptx::Space& out);
 
-// False where a modifier is unknown, or a second one of its kind: what it asks for would not happen.
+// False where a modifier is unknown, or a second one of its kind: what it asks for would not
+// happen.
 bool read_memory_form(const ptx::Instruction& source, MemoryForm& out);
 
 // Where addresses of that space point.

@@ -132,6 +132,10 @@ bool has_known_modifiers(const ptx::Instruction& instruction, const OperandForm&
     return true;
 }
 
+std::string unexpected(const char* what, size_t index, const std::string& wanted) {
+    return what + (" " + std::to_string(index + 1)) + " is not what was expected: " + wanted;
+}
+
 const char* name_of(Space space) {
     switch (space) {
     case Space::global: return "global";
@@ -181,8 +185,7 @@ std::string OperandCheck::misfit(const Instruction& instruction) const {
     const size_t results = instruction.paired ? 2 : std::min<size_t>(form->results.size(), 1);
     for (size_t i = 0; i < rules->size(); ++i) {
         const std::string wanted = expected(instruction, i, *(*rules)[i], i < results);
-        if (!wanted.empty())
-            return "operand " + std::to_string(i + 1) + " is not what was expected: " + wanted;
+        if (!wanted.empty()) return unexpected("operand", i, wanted);
     }
     return {};
 }
@@ -211,9 +214,9 @@ std::string OperandCheck::expected(const Instruction& instruction, size_t index,
         if (is_register(operand) && type_of(operand) == Type::pred) return {};
         return expected_value(instruction, operand, Type::b32, rule, is_result);
     case OperandKind::address_value: {
-        const bool is_wide = is_register(operand) && ptx::size_of(type_of(operand)) == 8;
         if (!is_register(operand)) return "a register that holds an address";
-        return expected_value(instruction, operand, is_wide ? Type::u64 : Type::u32, rule, is_result);
+        const Type width = ptx::size_of(type_of(operand)) == 8 ? Type::u64 : Type::u32;
+        return expected_value(instruction, operand, width, rule, is_result);
     }
     case OperandKind::scalar_lane:
     case OperandKind::scalar_result:
@@ -269,17 +272,20 @@ std::string OperandCheck::expected_values(const Instruction& instruction, const 
     if (operand.kind != Kind::vector || operand.elements.size() != count) return wanted;
     OperandRule each = rule;
     each.sink = count > 1;   // a part of a result may be dropped
-    for (const Operand& element : operand.elements)
-        if (has_selector(element) || !expected_value(instruction, element, type, each, is_result).empty())
-            return wanted;
-    return {};
+    const bool holds = std::all_of(
+        operand.elements.begin(), operand.elements.end(), [&](const Operand& element) {
+            return !has_selector(element) &&
+                   expected_value(instruction, element, type, each, is_result).empty();
+        });
+    return holds ? "" : wanted;
 }
 
 // One value, or parts in braces that make one on the other side.
 std::string OperandCheck::expected_move(const Instruction& instruction, size_t index, Type type,
                                         const OperandRule& rule, bool is_result) const {
     const Operand& operand = instruction.operands[index];
-    if (operand.kind != Kind::vector) return expected_value(instruction, operand, type, rule, is_result);
+    if (operand.kind != Kind::vector)
+        return expected_value(instruction, operand, type, rule, is_result);
     const size_t count = operand.elements.size();
     const uint32_t size = ptx::size_of(type);
     if (family_of(type) != Family::bits || instruction.operands[1 - index].kind == Kind::vector)
@@ -320,8 +326,9 @@ std::string OperandCheck::expected_address(const Instruction& instruction, size_
         const Type base = type_of(operand);
         const bool is_near = space != Space::generic && space != Space::global &&
                              space != Space::constant;
-        const bool holds = fits(base, Type::b64, false) || (is_near && fits(base, Type::b32, false));
-        if (!holds || family_of(base) == Family::floating)
+        const uint32_t size = ptx::size_of(base);
+        const Family family = family_of(base);
+        if ((size != 8 && !(is_near && size == 4)) || family == Family::floating)
             return is_near ? "an address of 32 or 64 bits" : "an address of 64 bits";
         const bool to_parameters = stores && space == Space::param && function_.is_entry;
         return to_parameters ? "an address that can be written" : "";
@@ -346,10 +353,8 @@ std::string OperandCheck::expected_fragment(const Instruction& instruction, cons
     if (!select_matrix_handler(instruction, ignored, op)) return "a form of matrices";
     const FragmentRegisters registers = fragment_registers(op.matrix, part);
     if (operand.kind != Kind::vector) return "registers in braces";
-    OperandRule rule;
-    rule.kind = OperandKind::vector;
-    return expected_values(instruction, operand, registers.count, registers.is_wide ? Type::b64 : Type::b32,
-                           rule, is_result);
+    return expected_values(instruction, operand, registers.count,
+                           registers.is_wide ? Type::b64 : Type::b32, {}, is_result);
 }
 
 std::string OperandCheck::expected_selector(const Instruction& instruction, size_t index,
@@ -401,14 +406,16 @@ std::string OperandCheck::misfit_of_call(const Instruction& call) const {
                    std::to_string(arguments.size()) + " arguments, expected " +
                    std::to_string(signature->results.size()) + " and " +
                    std::to_string(signature->params.size());
-        for (size_t i = 0; i < results.size(); ++i)
-            if (const auto wanted = expected_argument(call, results[i], signature->results[i], true);
-                !wanted.empty())
-                return "result " + std::to_string(i + 1) + " is not what was expected: " + wanted;
-        for (size_t i = 0; i < arguments.size(); ++i)
-            if (const auto wanted = expected_argument(call, arguments[i], signature->params[i], false);
-                !wanted.empty())
-                return "argument " + std::to_string(i + 1) + " is not what was expected: " + wanted;
+        for (size_t i = 0; i < results.size(); ++i) {
+            const std::string wanted =
+                expected_argument(call, results[i], signature->results[i], true);
+            if (!wanted.empty()) return unexpected("result", i, wanted);
+        }
+        for (size_t i = 0; i < arguments.size(); ++i) {
+            const std::string wanted =
+                expected_argument(call, arguments[i], signature->params[i], false);
+            if (!wanted.empty()) return unexpected("argument", i, wanted);
+        }
     }
     return {};
 }

@@ -23,7 +23,8 @@ struct Row {
 
 constexpr char kArrivals[] = "arrive arrive_drop noComplete shared shared::cta shared::cluster "
                              "release relaxed cta cluster";
-constexpr char kWaits[] = "test_wait try_wait parity shared shared::cta acquire relaxed cta cluster";
+constexpr char kWaits[] =
+    "test_wait try_wait parity shared shared::cta acquire relaxed cta cluster";
 constexpr char kCopies[] = "async ca cg shared shared::cta shared::cluster global L2::64B L2::128B "
                            "L2::256B L2::cache_hint";
 constexpr char kSpaces[] = "global const local param param::entry shared shared::cta "

@@ -72,7 +72,8 @@ bool is_declared_right(const ptx::Signature& declared, SystemCall call) {
                           });
     };
     switch (call) {
-    case SystemCall::print: return has_sizes(declared.params, {8, 8}) && has_sizes(declared.results, {4});
+    case SystemCall::print:
+        return has_sizes(declared.params, {8, 8}) && has_sizes(declared.results, {4});
     case SystemCall::assert_fail:
         return has_sizes(declared.params, {8, 8, 4, 8, 8}) && declared.results.empty();
     case SystemCall::allocate:

@@ -32,8 +32,8 @@ struct KernelInfo {
 };
 KernelInfo kernel_info(const ptx::Module& module, const std::string& entry);
 
-// Throws ptx::Error for the first instruction that nothing here can run, or whose operands do not fit
-// it, named with its line; and for a kernel that needs more than the device has.
+// Throws ptx::Error for the first instruction that nothing here can run, or whose operands do not
+// fit it, named with its line; and for a kernel that needs more than the device has.
 void check_supported(const ptx::Module& module);
 
 // What a pointer to that function holds: for initialisers of variables. 0: no such function.

@@ -147,7 +147,7 @@ void Block::arrive(WarpState& warp, const Inst& inst, BarrierOp op) {
     complete_if_full(id);
 }
 
-// --- the cluster's barrier ------------------------------------------------------------------------
+// --- the cluster's barrier -----------------------------------------------------------------------
 
 void Block::arrive_in_cluster(WarpState& warp, const Inst& inst) {
     const uint32_t mask = warp.warp.active;

@@ -60,8 +60,8 @@ private:
         std::vector<Variable> out;
         for (Parameter& parameter : parse_parameters(lexer_)) {
             Variable& variable = parameter.variable;
-            if (variable.name == "_") {
-                // A prototype's nameless parameter.
+            if (variable.name == "_") {   // nameless
+                out.insert(out.end(), elements_of(parameter), variable);
             } else if (variable.space == Space::reg) {
                 const size_t first = function_.registers.size();
                 add_registers(variable.name, variable.type, parameter.lanes, variable.line);
@@ -69,11 +69,10 @@ private:
                     out.push_back(variable);
                     out.back().name = function_.registers[first + i].name;
                 }
-                continue;
             } else {
                 add_symbol(variable);
+                out.push_back(std::move(variable));
             }
-            out.push_back(std::move(variable));
         }
         return out;
     }
