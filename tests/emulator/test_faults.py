@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import cyrt
@@ -206,3 +207,98 @@ def test_undefined_function_is_named():
     source = "__device__ int elsewhere(int); __global__ void k(int* x) { *x = elsewhere(1); }"
     with pytest.raises(cyrt.CudaError, match="Unresolved extern function '_Z9elsewherei'"):
         cyrt.Module(source, ["k"])["k"]
+
+
+@pytest.mark.parametrize("access", [
+    "*(int*)target = 1;", "atomicAdd((int*)target, 1);", "atomicExch((int*)target, 1);",
+    'asm volatile("st.v2.u32 [%0], {%1, %1};" :: "l"(target), "r"(1));',
+])
+def test_generic_writes_to_constant_memory(fault, access):
+    """A GPU lets them happen, and what the kernels after it read is anybody's guess."""
+    name, text = fault(
+        "__constant__ int fixed[64]; __global__ void faulty(int* out) {"
+        ' size_t target; asm volatile("mov.u64 %0, %1;" : "=l"(target)'
+        ' : "l"(fixed + threadIdx.x * 2));'      # a compiler that knew it would trap
+        f" if (threadIdx.x == 3) {{ {access} }} }}",
+    )
+    assert name == "CUDA_ERROR_ILLEGAL_ADDRESS"
+    assert "kernel faulty, block (0,0,0), thread (3,0,0)" in text
+    assert "24 bytes into the 256-byte allocation" in text
+    assert "which is constant memory" in text
+
+
+def test_constant_memory_is_read_and_written_from_the_host():
+    module = cyrt.Module(
+        "__constant__ int fixed[4]; __global__ void copy(int* out) {"
+        " out[threadIdx.x] = *(volatile int*)(fixed + threadIdx.x); }", ["copy"])
+    out = cyrt.Buffer(16)
+    found = np.empty(4, np.int32)
+    for value in (5, 6):
+        module.get_global("fixed").copy_from(np.full(4, value, np.int32))
+        module["copy"][1, 4](out)
+        out.copy_to(found)
+        assert found.tolist() == [value] * 4
+
+
+@pytest.mark.parametrize(("access", "threads"), [
+    ("st.u32 [%0], %1;", 32), ("st.u32 [%0], %1;", 3), ("st.v2.u32 [%0], {%1, %1};", 32),
+    ("red.add.u32 [%0], %1;", 32),
+])
+def test_generic_writes_to_parameters(fault, access, threads):
+    name, text = fault(
+        "struct Pair { int a, b; };"
+        " __global__ void faulty(int* out, const __grid_constant__ Pair p)"
+        f' {{ asm volatile("{access}" :: "l"(&p), "r"(*out)); }}',
+        f"1, {threads}", "memory, bytes(8)",
+    )
+    assert name == "CUDA_ERROR_ILLEGAL_ADDRESS"
+    assert "kernel faulty, block (0,0,0), thread (0,0,0)" in text
+    assert "of the kernel's parameters" in text
+
+
+LIMITS = """.version {version}
+.target sm_90
+.address_size 64
+{module}
+.visible .entry k({params}) {directive}
+{{
+    {body}
+    ret;
+}}
+"""
+
+
+def limited(module="", params=".param .u64 p", directive="", body="", version="8.0"):
+    return LIMITS.format(module=module, params=params, directive=directive, body=body,
+                         version=version).encode()
+
+
+@pytest.mark.parametrize(("parts", "text"), [
+    ({"body": ".shared .b8 x[49153];"}, r"shared data \(0xc001 bytes, 0xc000 max\)"),
+    ({"body": ".shared .b8 x[81920];"}, "Entry function 'k' uses too much shared data"),
+    ({"body": ".shared .b8 x[40000]; .shared .b8 y[40000];"}, "0x13880 bytes"),
+    ({"body": ".shared .b8 x[4294967297];"}, "0x100000001 bytes"),
+    ({"module": ".shared .b8 x[81920];",
+      "body": ".reg .b32 %r; mov.u32 %r, x;"}, "shared data"),
+    ({"module": ".const .b8 x[65537];"}, "global constant data"),
+    ({"module": ".const .b8 x[40000]; .const .b8 y[40000];"}, r"0x13880 bytes, 0x10000 max"),
+    ({"body": ".local .b8 x[524289];"}, "local data"),
+    ({"params": ".param .b8 x[4353]"}, r"parameter space \(0x1101 bytes, 0x1100 max\)"),
+    ({"params": ".param .b8 x[32765]", "version": "8.1"}, "0x7ffc max"),
+    ({"params": ".param .b8 x[4294967300]"}, "parameter space"),
+    ({"directive": ".maxntid 0"}, "maxntid of 0"), ({"directive": ".reqntid 32, 0"}, "of 0"),
+])
+def test_more_than_the_device_has(parts, text):
+    with pytest.raises(cyrt.CudaError, match=text) as caught:
+        cyrt.Module(limited(**parts))["k"]
+    assert caught.value.name == "CUDA_ERROR_INVALID_PTX"
+
+
+@pytest.mark.parametrize("parts", [
+    {"body": ".shared .b8 x[49152];"}, {"module": ".shared .b8 x[81920];"},
+    {"module": ".const .b8 x[65536];"}, {"body": ".local .b8 x[524288];"},
+    {"params": ".param .b8 x[4352]"}, {"params": ".param .b8 x[32764]", "version": "8.1"},
+    {"directive": ".maxntid 2147483647, 2147483647, 4"},
+])
+def test_as_much_as_the_device_has(parts):
+    cyrt.Module(limited(**parts))["k"]

@@ -14,6 +14,7 @@ from graph_abi import PROGRAMMATIC, Attribute, EdgeData, Graph, UpdateInfo, hand
 pytestmark = pytest.mark.usefixtures("only_emulated")
 
 INVALID_VALUE, LOSSY_QUERY, NOT_SUPPORTED, UPDATE_FAILURE = 1, 402, 801, 910
+INVALID_CLUSTER_SIZE = 912
 COUNT = np.arange(32, dtype=np.int32)
 
 
@@ -279,7 +280,7 @@ def test_kernel_parameters_come_back(driver, packed):
 
 
 @pytest.mark.parametrize(("attribute", "dims", "code"),
-                         [(4, (1, 1, 1), 0), (4, (2, 1, 1), NOT_SUPPORTED), (2, (1,), 0),
+                         [(4, (1, 1, 1), 0), (4, (2, 1, 1), INVALID_CLUSTER_SIZE), (2, (1,), 0),
                           (8, (-3,), 0), (6, (1,), INVALID_VALUE), (99, (0,), INVALID_VALUE)])
 def test_kernel_attributes(driver, attribute, dims, code):
     data = driver.memory(COUNT)

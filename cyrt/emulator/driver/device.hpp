@@ -7,26 +7,11 @@
 
 #include "driver/api.hpp"
 #include "exec/arena.hpp"
+#include "exec/limits.hpp"
 
 namespace cyrt::emu {
 
 class MemoryPool;
-
-// What the emulated multiprocessor is said to hold; attributes, launch and occupancy agree on it.
-namespace limits {
-constexpr uint32_t kWarp = 32;
-constexpr uint32_t kBlockThreads = 1024;
-constexpr uint32_t kBlockX = 1024, kBlockY = 1024, kBlockZ = 64;
-constexpr uint32_t kGridX = 2147483647, kGridY = 65535, kGridZ = 65535;
-constexpr uint32_t kStaticShared = 48 << 10;          // also the dynamic limit without opt-in
-constexpr uint32_t kOptinShared = 227 << 10;
-constexpr uint32_t kMultiprocessorShared = 228 << 10;
-constexpr uint32_t kReservedShared = 1 << 10;         // of each block, by the system
-constexpr uint32_t kRegisters = 65536;
-constexpr uint32_t kMultiprocessorThreads = 2048;
-constexpr uint32_t kMultiprocessorBlocks = 32;
-constexpr uint32_t kMultiprocessors = 8;
-}  // namespace limits
 
 // INVARIANT: devices are made at cuInit and never destroyed; threads may still use them at exit.
 class Device {

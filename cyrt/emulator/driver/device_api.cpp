@@ -15,7 +15,7 @@ struct Attribute {
     int value;
 };
 
-// Those that are not zero. What concerns textures, arrays, clusters, multicast, virtual memory and
+// Those that are not zero. What concerns textures, arrays, multicast, virtual memory and
 // sharing between processes is absent: the emulated device has none.
 constexpr Attribute kAttributes[] = {
     {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, limits::kBlockThreads},
@@ -67,6 +67,7 @@ constexpr Attribute kAttributes[] = {
     {CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR, 1},
     {CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT, 1},
     {CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS, 1},
+    {CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 1},
     {CU_DEVICE_ATTRIBUTE_NUMA_ID, -1},
 };
 

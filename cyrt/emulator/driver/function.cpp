@@ -61,6 +61,13 @@ int Function::attribute(CUfunction_attribute which) const {
         case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
             return static_cast<int>(max_dynamic_shared());
         case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return carveout_.load();
+        case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET: return info.explicit_cluster;
+        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH: return int(required_cluster().x);
+        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT: return int(required_cluster().y);
+        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: return int(required_cluster().z);
+        case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: return large_clusters_.load();
+        case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+            return cluster_scheduling_.load();
         default: break;
     }
     require(which >= 0 && which < CU_FUNC_ATTRIBUTE_MAX);
@@ -78,8 +85,20 @@ void Function::set_attribute(CUfunction_attribute which, int value) {
             require(value >= -1 && value <= 100);
             carveout_.store(value);
             return;
+        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+            require(value >= 0 && info.cluster[0] == 0);
+            cluster_[which - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH].store(uint32_t(value));
+            return;
         case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-            return;     // clusters are refused at the launch
+            large_clusters_.store(value != 0);
+            return;
+        case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+            require(value >= CU_CLUSTER_SCHEDULING_POLICY_DEFAULT &&
+                    value <= CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING);
+            cluster_scheduling_.store(value);
+            return;
         default:
             throw DriverError{CUDA_ERROR_INVALID_VALUE};
     }
@@ -91,6 +110,31 @@ void Function::check_block(Dim3 block) const {
     require(block.count() <= std::min(limits::kBlockThreads, info.max_threads));
     if (required_.x)
         require(block.x == required_.x && block.y == required_.y && block.z == required_.z);
+}
+
+Dim3 Function::required_cluster() const {
+    if (info.cluster[0]) return {info.cluster[0], info.cluster[1], info.cluster[2]};
+    return {cluster_[0].load(), cluster_[1].load(), cluster_[2].load()};
+}
+
+uint32_t Function::most_cluster_blocks() const {
+    const uint32_t most = large_clusters_.load() ? limits::kOptinClusterBlocks
+                                                 : limits::kClusterBlocks;
+    return info.max_cluster_rank ? std::min(most, info.max_cluster_rank) : most;
+}
+
+void Function::check_cluster(Dim3 cluster, Dim3 grid) const {
+    const auto is_set = [](const Dim3& size) { return size.x || size.y || size.z; };
+    const auto demand = [](bool holds) { require(holds, CUDA_ERROR_INVALID_CLUSTER_SIZE); };
+    const Dim3 required = required_cluster();
+    if (is_set(cluster) && is_set(required))
+        demand(cluster.x == required.x && cluster.y == required.y && cluster.z == required.z);
+    const Dim3 size = is_set(cluster) ? cluster : required;
+    if (!is_set(size)) return demand(!info.explicit_cluster);
+    demand(size.x && size.y && size.z);
+    const uint32_t most = most_cluster_blocks();
+    demand(size.x <= most && size.y <= most && size.z <= most && size.count() <= most);
+    demand(grid.x % size.x == 0 && grid.y % size.y == 0 && grid.z % size.z == 0);
 }
 
 HandleTable<Function>& functions() {

@@ -38,14 +38,22 @@ public:
     uint32_t max_threads() const { return info.max_threads; }
     uint32_t registers() const { return registers_; }
 
-    // Throws what the driver answers for a block of that shape.
+    // Blocks in a cluster: what .reqnctapercluster or an attribute says; zeros: nothing does.
+    Dim3 required_cluster() const;
+    uint32_t most_cluster_blocks() const;
+
+    // Throw what the driver answers for a block, or for a cluster, of that shape.
     void check_block(Dim3 block) const;
+    void check_cluster(Dim3 cluster, Dim3 grid) const;
 
 private:
     uint32_t registers_;
     Dim3 required_{0, 0, 0};       // of .reqntid
     std::atomic<uint32_t> max_dynamic_shared_;
     std::atomic<int> carveout_{-1};
+    std::atomic<uint32_t> cluster_[3] = {0, 0, 0};   // set as attributes
+    std::atomic<bool> large_clusters_{false};
+    std::atomic<int> cluster_scheduling_{CU_CLUSTER_SCHEDULING_POLICY_DEFAULT};
     std::mutex preparing_;
     std::atomic<bool> prepared_{false};
     std::shared_ptr<const Program> program_;

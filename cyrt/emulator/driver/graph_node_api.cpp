@@ -116,6 +116,7 @@ void set_attributes(Node& node, const LaunchAttributes& attributes) {
     const KernelWork& now = work_in<KernelWork>(node);
     KernelOperation operation = now.operation;
     operation.cooperative = attributes.cooperative();
+    operation.cluster = attributes.cluster();
     check_launch(*operation.function, operation);
     node.work = captured_kernel(std::move(operation), attributes, now.packed);
     node.shown.clear();

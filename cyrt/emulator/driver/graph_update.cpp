@@ -105,6 +105,29 @@ private:
     std::vector<std::pair<Node*, Node*>> pairs_;
 };
 
+bool are_equal(const Dim3& a, const Dim3& b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
+
+// What a node will do. As with drivers (measured, 580), a kernel keeps the dimensions of its
+// cluster where others were asked for, and nobody is told. A grid that is no multiple of them, of
+// which drivers launch a part, is refused.
+WorkPtr updated_work(const Node& mine, const Node& other) {
+    const auto* now = std::get_if<KernelWork>(&*mine.work);
+    const auto* next = std::get_if<KernelWork>(&*other.work);
+    if (!now || !next || are_equal(now->operation.cluster, next->operation.cluster))
+        return other.work;
+    KernelOperation operation = next->operation;
+    LaunchAttributes attributes = next->attributes;
+    operation.cluster = now->operation.cluster;
+    attributes.set(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                   now->attributes.get(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION));
+    try {
+        check_launch(*operation.function, operation);
+    } catch (const DriverError&) {
+        throw UpdateFailure{kParameters, &other, nullptr};
+    }
+    return captured_kernel(std::move(operation), std::move(attributes), next->packed);
+}
+
 }  // namespace
 
 GraphExec::Changes GraphExec::changes_to(const Graph& image, const Graph& graph) const {
@@ -115,7 +138,7 @@ GraphExec::Changes GraphExec::changes_to(const Graph& image, const Graph& graph)
         CUgraphExecUpdateResult result = std::visit(rules, *mine->work, *other->work);
         if (result != kFine) throw UpdateFailure{result, other, nullptr};
         if (!mine->child) {
-            if (mine->work != other->work) changes.emplace_back(mine, other->work);
+            if (mine->work != other->work) changes.emplace_back(mine, updated_work(*mine, *other));
             continue;
         }
         Changes inner = changes_to(*mine->child, *other->child);

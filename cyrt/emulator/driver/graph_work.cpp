@@ -57,7 +57,7 @@ bool can_be_disabled(const Work& work) {
 WorkPtr kernel_work(const CUDA_KERNEL_NODE_PARAMS_v2& params, const LaunchAttributes& attributes) {
     LaunchShape shape{{params.gridDimX, params.gridDimY, params.gridDimZ},
                       {params.blockDimX, params.blockDimY, params.blockDimZ},
-                      params.sharedMemBytes, attributes.cooperative()};
+                      params.sharedMemBytes, attributes.cooperative(), attributes.cluster()};
     return captured_kernel(
         kernel_operation(function_of(params), shape, params.kernelParams, params.extra),
         attributes, params.extra != nullptr);

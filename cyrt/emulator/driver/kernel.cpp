@@ -65,6 +65,9 @@ void KernelOperation::run(Context& context, const KernelHooks& hooks) const {
     launch.kernel_name = function->name;
     launch.grid = grid;
     launch.block = block;
+    const Dim3 asked = cluster.x ? cluster : function->required_cluster();
+    if (asked.x) launch.cluster = asked;
+    launch.explicit_cluster = asked.x != 0;
     launch.dynamic_shared = dynamic_shared;
     launch.params = params.data();
     launch.cooperative = cooperative;
@@ -78,9 +81,16 @@ void KernelOperation::run(Context& context, const KernelHooks& hooks) const {
     if (auto fault = cyrt::emu::run(launch)) context.fail(*fault);
 }
 
+LaunchShape shape_from(const CUlaunchConfig& config, const LaunchAttributes& attributes) {
+    return {{config.gridDimX, config.gridDimY, config.gridDimZ},
+            {config.blockDimX, config.blockDimY, config.blockDimZ},
+            config.sharedMemBytes, attributes.cooperative(), attributes.cluster()};
+}
+
 void check_launch(const Function& function, const LaunchShape& shape) {
     check_grid(shape.grid);
     function.check_block(shape.block);
+    function.check_cluster(shape.cluster, shape.grid);
     require(shape.dynamic_shared <= function.max_dynamic_shared());
     if (!shape.cooperative) return;
     uint64_t room = uint64_t(limits::kMultiprocessors) *
@@ -127,8 +137,7 @@ CYRT_API CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, 
                                  unsigned bx, unsigned by, unsigned bz, unsigned shared,
                                  CUstream handle, void** params, void** extra) {
     return stream_entry(handle, [&](Stream& stream) {
-        launch(stream, function, {{gx, gy, gz}, {bx, by, bz}, shared, false}, {}, params,
-               extra);
+        launch(stream, function, {{gx, gy, gz}, {bx, by, bz}, shared}, {}, params, extra);
     });
 }
 
@@ -148,14 +157,9 @@ CYRT_API CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, un
 CYRT_API CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function,
                                    void** params, void** extra) {
     return stream_entry(config ? config->hStream : nullptr, [&](Stream& stream) {
-        require(config && (config->attrs || config->numAttrs == 0));
-        LaunchShape shape{{config->gridDimX, config->gridDimY, config->gridDimZ},
-                          {config->blockDimX, config->blockDimY, config->blockDimZ},
-                          config->sharedMemBytes, false};
-        LaunchAttributes attributes;
-        for (unsigned i = 0; i < config->numAttrs; ++i)
-            attributes.set(config->attrs[i].id, config->attrs[i].value);
-        shape.cooperative = attributes.cooperative();
+        require(config != nullptr);
+        const LaunchAttributes attributes = attributes_from(*config);
+        const LaunchShape shape = shape_from(*config, attributes);
         launch(stream, function, shape, attributes, params, extra);
     });
 }

@@ -7,12 +7,14 @@
 #include <memory>
 #include <vector>
 
+#include "driver/api.hpp"
 #include "exec/launch.hpp"
 
 namespace cyrt::emu {
 
 class Context;
 class Function;
+class LaunchAttributes;
 
 // A kernel's parameters, packed. Small ones need no memory of their own.
 class ParamBlock {
@@ -40,6 +42,8 @@ struct LaunchShape {
     Dim3 grid, block;
     uint32_t dynamic_shared = 0;
     bool cooperative = false;
+    Dim3 cluster = kNoCluster;      // in blocks; zeros: what the kernel itself asks for, or one
+    static constexpr Dim3 kNoCluster{0, 0, 0};
 };
 
 // What a graph adds to one launch of a kernel.
@@ -56,6 +60,7 @@ struct KernelOperation : LaunchShape {
     void run(Context& context, const KernelHooks& hooks) const;
 };
 
+LaunchShape shape_from(const CUlaunchConfig& config, const LaunchAttributes& attributes);
 // Throws what the driver answers for a launch that cannot be.
 void check_launch(const Function& function, const LaunchShape& shape);
 // What would be launched: the parameters packed, everything checked as the driver does at the call.

@@ -6,11 +6,6 @@ void LaunchAttributes::set(CUlaunchAttributeID id, const CUlaunchAttributeValue&
     switch (id) {
         case CU_LAUNCH_ATTRIBUTE_IGNORE:
             return;
-        case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-            // Zeros mean unset.
-            require(value.clusterDim.x <= 1 && value.clusterDim.y <= 1 && value.clusterDim.z <= 1,
-                    CUDA_ERROR_NOT_SUPPORTED);
-            break;
         case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
         case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
         case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
@@ -33,6 +28,14 @@ CUlaunchAttributeValue LaunchAttributes::get(CUlaunchAttributeID id) const {
     for (const CUlaunchAttribute& held : values_)
         if (held.id == id) return held.value;
     return {};
+}
+
+LaunchAttributes attributes_from(const CUlaunchConfig& config) {
+    require(config.attrs || config.numAttrs == 0);
+    LaunchAttributes out;
+    for (unsigned i = 0; i < config.numAttrs; ++i)
+        out.set(config.attrs[i].id, config.attrs[i].value);
+    return out;
 }
 
 }  // namespace cyrt::emu

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "driver/api.hpp"
+#include "exec/launch.hpp"
 
 namespace cyrt::emu {
 
@@ -16,6 +17,11 @@ public:
     CUlaunchAttributeValue get(CUlaunchAttributeID id) const;
 
     bool cooperative() const { return get(CU_LAUNCH_ATTRIBUTE_COOPERATIVE).cooperative != 0; }
+    // All zero where it was never set: the kernel's own. Checked where a launch is.
+    Dim3 cluster() const {
+        const CUlaunchAttributeValue value = get(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+        return {value.clusterDim.x, value.clusterDim.y, value.clusterDim.z};
+    }
     int priority() const { return get(CU_LAUNCH_ATTRIBUTE_PRIORITY).priority; }
     // The kernel may start before the one before it in its stream has ended.
     bool programmatic() const {
@@ -26,5 +32,8 @@ public:
 private:
     std::vector<CUlaunchAttribute> values_;     // few
 };
+
+// Those of a launch; throws as set() does.
+LaunchAttributes attributes_from(const CUlaunchConfig& config);
 
 }  // namespace cyrt::emu

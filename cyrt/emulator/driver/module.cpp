@@ -1,7 +1,6 @@
 #include "driver/module.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 
@@ -35,9 +34,7 @@ void check_header(const ptx::Module& module, JitLogs& logs) {
                          version);
         throw DriverError{CUDA_ERROR_UNSUPPORTED_PTX_VERSION};
     }
-    size_t number = module.target.find("sm_");
-    int target = number == std::string::npos ? 0 : std::atoi(module.target.c_str() + number + 3);
-    if (target > kOurTarget) {
+    if (module.target_number > kOurTarget) {
         logs.error.write("ptxas fatal   : SM version specified by .target " + module.target +
                          " is higher than that of the device, sm_90");
         throw DriverError{CUDA_ERROR_INVALID_PTX};
@@ -113,6 +110,9 @@ void Module::place_variables() {
     for (const ptx::Variable& variable : ptx_->variables)
         if (variable.space != ptx::Space::shared)
             initialise(variable, symbols_.at(variable.name).address);
+    for (const ptx::Variable& variable : ptx_->variables)
+        if (variable.space == ptx::Space::constant)
+            context_->device.arena.make_read_only(symbols_.at(variable.name).address);
 }
 
 void Module::initialise(const ptx::Variable& variable, uint64_t address) {
@@ -120,7 +120,7 @@ void Module::initialise(const ptx::Variable& variable, uint64_t address) {
     require(context_->device.arena.find(address, region), CUDA_ERROR_UNKNOWN);
     uint64_t size = region.hi - region.lo;
     std::memset(region.host, 0, size);
-    std::memcpy(region.host, variable.init.data(), std::min<uint64_t>(variable.init.size(), size));
+    std::copy_n(variable.init.begin(), std::min<uint64_t>(variable.init.size(), size), region.host);
     for (const ptx::Relocation& relocation : variable.relocations) {
         uint64_t target = address_of(relocation.symbol);
         if (!target) target = function_address(*ptx_, relocation.symbol);

@@ -5,6 +5,8 @@
 #include "driver/context.hpp"
 #include "driver/device.hpp"
 #include "driver/function.hpp"
+#include "driver/kernel.hpp"
+#include "driver/launch_attributes.hpp"
 
 namespace cyrt::emu {
 
@@ -110,5 +112,33 @@ CYRT_API CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* out, CUfunctio
         uint64_t taken = function->info.static_shared + limits::kReservedShared;
         uint64_t room = share > taken ? share - taken : 0;
         *out = std::min<uint64_t>(room, function->max_dynamic_shared());
+    });
+}
+
+CYRT_API CUresult cuOccupancyMaxPotentialClusterSize(int* out, CUfunction handle,
+                                                     const CUlaunchConfig* config) {
+    return context_entry([&](Context& context) {
+        require(out && config);
+        auto function = function_from(handle, context);
+        const LaunchShape shape = shape_from(*config, attributes_from(*config));
+        function->check_block(shape.block);
+        require(blocks_per_multiprocessor(*function, uint32_t(shape.block.count()),
+                                          shape.dynamic_shared) > 0);
+        *out = static_cast<int>(function->most_cluster_blocks());
+    });
+}
+
+CYRT_API CUresult cuOccupancyMaxActiveClusters(int* out, CUfunction handle,
+                                               const CUlaunchConfig* config) {
+    return context_entry([&](Context& context) {
+        require(out && config);
+        auto function = function_from(handle, context);
+        const LaunchShape shape = shape_from(*config, attributes_from(*config));
+        check_launch(*function, shape);
+        const Dim3 size = shape.cluster.x ? shape.cluster : function->required_cluster();
+        const uint64_t blocks = limits::kMultiprocessors *
+                                blocks_per_multiprocessor(*function, uint32_t(shape.block.count()),
+                                                          shape.dynamic_shared);
+        *out = static_cast<int>(blocks / std::max<uint64_t>(size.count(), 1));
     });
 }

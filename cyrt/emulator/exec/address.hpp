@@ -16,6 +16,9 @@ constexpr uint64_t kSharedWindow = 0x0001000100000000ull;
 constexpr uint64_t kLocalWindow = 0x0001000200000000ull;
 constexpr uint64_t kParamWindow = 0x0001000300000000ull;
 constexpr uint64_t kCodeWindow = 0x0001000400000000ull;    // addresses of functions
+// In the shared window: which block of the cluster, its rank and 1; 0: the thread's own.
+constexpr uint32_t kRankShift = 24;
+constexpr uint64_t kRankMask = 0xffull << kRankShift;
 constexpr uint64_t kDeviceBase = 0x0002000000000000ull;    // device 0's memory
 constexpr uint64_t kDeviceStride = 0x0000010000000000ull;  // 1 TiB from device to device
 

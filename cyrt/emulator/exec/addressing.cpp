@@ -53,7 +53,31 @@ struct LaneAccess {
         return in_device_memory();
     }
 
+    // Memory of a block of the cluster, where the address names one.
+    std::byte* in_block(uint64_t at) const {
+        const uint64_t rank = (at >> kRankShift) - 1, offset = at & ~kRankMask;
+        const ClusterMemory& cluster = *context.cluster;
+        const bool is_reachable =
+            rank == context.rank || op.space == ptx::Space::generic || op.in_cluster;
+        const std::string place = "address " + hex(offset) + " of the shared memory of block " +
+                                  std::to_string(rank) + " of the cluster";
+        if (rank >= cluster.count)
+            fault(FaultKind::illegal_address,
+                  place + ", which has " + std::to_string(cluster.count) + " blocks");
+        const BlockMemory& block = cluster.blocks[rank];
+        if (!is_reachable)
+            fault(FaultKind::illegal_address, place + ", with an instruction that reaches its own");
+        if (block.ended) fault(FaultKind::illegal_address, place + ", which has ended");
+        if (block.bytes < bytes || offset > block.bytes - bytes)
+            fault(FaultKind::illegal_address,
+                  place + ", which has " + std::to_string(block.bytes) + " bytes");
+        if (block.valid) track(block.valid + offset);
+        return block.shared + offset;
+    }
+
     std::byte* in_window(uint64_t window) const {
+        if (window == kSharedWindow && ((address - window) & kRankMask) != 0)
+            return in_block(address - window);
         const Stretch stretch = window == kSharedWindow  ? shared_stretch(context, window)
                                 : window == kLocalWindow ? local_stretch(context, window)
                                                          : param_stretch(context, window);
@@ -76,6 +100,10 @@ struct LaneAccess {
             if (!context.arena->find(address, region) || !region.holds(address, bytes))
                 fault(FaultKind::illegal_address,
                       "address " + hex(address) + " (" + context.arena->describe(address) + ")");
+            if (region.read_only && access != Access::read)
+                fault(FaultKind::illegal_address, "address " + hex(address) + " (" +
+                                                      context.arena->describe(address) +
+                                                      "), which is constant memory");
             // What is remembered may be found without coming here, so a watched launch forgets.
             if (!watch) context.regions[op.cache] = region;
         }

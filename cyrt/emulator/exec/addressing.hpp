@@ -1,7 +1,10 @@
 // From the addresses that the lanes of a warp access to host addresses, checked.
 //
-// INVARIANT: the functions here are local to the file that includes this: some are compiled for two
-// instruction sets (exec/handlers_table.hpp).
+// INVARIANTS
+// - The functions here are local to the file that includes this: some are compiled for two
+//   instruction sets (exec/handlers_table.hpp).
+// - An instruction that writes finds no read-only memory without locate_each(), which faults: its
+//   remembered region is one that it may write, and parameters are no stretch to it.
 #pragma once
 
 #include <cstddef>
@@ -53,20 +56,24 @@ inline Stretch window_stretch(const WarpContext& context, ptx::Space space) {
 }
 
 // Where a warp's generic address most likely points.
-inline Stretch generic_stretch(const WarpContext& context, const Region& cached, uint64_t address) {
+inline Stretch generic_stretch(const WarpContext& context, const Region& cached, uint64_t address,
+                               Access access) {
     switch (address & kWindowMask) {
     case kSharedWindow: return shared_stretch(context, kSharedWindow);
     case kLocalWindow: return local_stretch(context, kLocalWindow);
-    case kParamWindow: return param_stretch(context, kParamWindow);
+    case kParamWindow:
+        if (access == Access::read) return param_stretch(context, kParamWindow);
+        return {};
     default: return {cached.lo, cached.hi, cached.host, cached.valid, 0};
     }
 }
 
 template <AddressKind kind>
-inline Stretch likely_stretch(const WarpContext& context, const MemoryOp& op, uint64_t address) {
+inline Stretch likely_stretch(const WarpContext& context, const MemoryOp& op, uint64_t address,
+                              Access access) {
     if (kind == AddressKind::window) return window_stretch(context, op.space);
     const Region& cached = context.regions[op.cache];
-    if (kind == AddressKind::generic) return generic_stretch(context, cached, address);
+    if (kind == AddressKind::generic) return generic_stretch(context, cached, address, access);
     return {cached.lo, cached.hi, cached.host, cached.valid, 0};
 }
 
@@ -89,7 +96,8 @@ inline bool steps_evenly(const Cell* addresses, Cell step) {
 // What most accesses are, found without a look at each address. A run of which something does not
 // hold is left to locate(), which says what.
 template <AddressKind kind>
-inline AddressRun find_run(const Warp& warp, const Inst& inst, const MemoryOp& op) {
+inline AddressRun find_run(const Warp& warp, const Inst& inst, const MemoryOp& op,
+                           Access access) {
     if (warp.active != kFullMask) return {};
     const uint64_t bytes = uint64_t(op.size) * op.count;
     uint64_t first = uint64_t(op.offset), step = 0;
@@ -106,7 +114,7 @@ inline AddressRun find_run(const Warp& warp, const Inst& inst, const MemoryOp& o
             return {};
     }
     if (kind == AddressKind::window) first &= 0xffffffffull;
-    const Stretch stretch = likely_stretch<kind>(*warp.context, op, first);
+    const Stretch stretch = likely_stretch<kind>(*warp.context, op, first, access);
     const uint64_t length = step * (kWarpSize - 1) + bytes;
     if (stretch.valid || (first & (bytes - 1)) != 0 || first < stretch.lo || first > stretch.hi ||
         stretch.hi - first < length)
@@ -169,7 +177,7 @@ inline bool locate_shared(const Warp& warp, const Inst& inst, const MemoryOp& op
 template <AddressKind kind>
 inline void resolve(const Warp& warp, const MemoryOp& op, Access access, HostAddresses& out) {
     const Stretch stretch =
-        likely_stretch<kind>(*warp.context, op, out.lane[first_lane(warp.active)]);
+        likely_stretch<kind>(*warp.context, op, out.lane[first_lane(warp.active)], access);
     const uint64_t bytes = uint64_t(op.size) * op.count;
     if (stretch.hi - stretch.lo < bytes || stretch.valid)
         return locate_each(warp, op, kind, access, out);

@@ -32,6 +32,7 @@ constexpr int kPoison = 0xcb;
 
 struct Range {
     uint64_t lo, size;
+    bool read_only = false;
     uint64_t hi() const { return lo + size; }
     bool holds(uint64_t address) const { return address >= lo && address < hi(); }
 };
@@ -202,6 +203,13 @@ bool Arena::release(uint64_t address) {
     return true;
 }
 
+void Arena::make_read_only(uint64_t address) {
+    std::unique_lock lock(state_->mutex);
+    const auto found = std::find_if(state_->live.begin(), state_->live.end(),
+                                    [&](const Range& range) { return range.lo == address; });
+    if (found != state_->live.end()) found->read_only = true;
+}
+
 void Arena::attach(void* host, uint64_t size) {
     std::unique_lock lock(state_->mutex);
     insert_sorted(state_->attached, {reinterpret_cast<uint64_t>(host), size});
@@ -231,7 +239,8 @@ bool Arena::find(uint64_t address, Region& out) const {
         const Range* range = at_or_below(s.live, address);
         if (!range || !range->holds(address)) return false;
         uint64_t offset = range->lo - s.base;
-        out = {range->lo, range->hi(), s.memory + offset, s.valid ? s.valid + offset : nullptr};
+        out = {range->lo, range->hi(), s.memory + offset, s.valid ? s.valid + offset : nullptr,
+               range->read_only};
         return true;
     }
     if (const Range* range = at_or_below(s.attached, address); range && range->holds(address)) {

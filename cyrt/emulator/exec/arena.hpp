@@ -13,6 +13,7 @@ struct Region {
     uint64_t lo = 0, hi = 0;       // [lo, hi)
     std::byte* host = nullptr;     // where the byte at `lo` lives
     uint8_t* valid = nullptr;      // one byte for each: 0 = never written; nullptr: not tracked
+    bool read_only = false;        // for kernels: constant memory
 
     bool holds(uint64_t address, uint64_t size) const {
         return address >= lo && address <= hi && hi - address >= size;
@@ -35,6 +36,7 @@ public:
     // 0 where no room is left. Alignment is at least 256, as the driver's.
     uint64_t allocate(uint64_t size);
     bool release(uint64_t address);    // false: not the start of a live allocation
+    void make_read_only(uint64_t address);   // of a live allocation
 
     // Host memory that kernels may use under its own address (pinned, registered, managed).
     void attach(void* host, uint64_t size);

@@ -1,7 +1,7 @@
 // atom and red.
 //
 // Blocks of a grid run on several host threads: memory that they share is changed with the host's
-// atomic instructions. A block runs on one thread, so its shared memory needs none.
+// atomic instructions. A cluster runs on one thread, so its blocks' shared memory needs none.
 #include <cmath>
 #include <cstring>
 #include <mutex>
@@ -268,6 +268,11 @@ Handler swap(const MemoryForm& form) {
 
 Handler find_atomic_handler(const MemoryForm& form) {
     const std::string& name = form.operation;
+    // Vectors are of floating point, in device memory.
+    const bool of_floats = form.type == Type::f32 || form.type == Type::f16 ||
+                           form.type == Type::f16x2 || form.type == Type::bf16 ||
+                           form.type == Type::bf16x2;
+    if (form.count > 1 && (!of_floats || form.space == ptx::Space::shared)) return nullptr;
     if (name == "add") return add(form);
     if (name == "min") return extremum<Min>(form);
     if (name == "max") return extremum<Max>(form);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "exec/cluster.hpp"
 #include "exec/reach.hpp"
 
 namespace cyrt::emu {
@@ -21,16 +22,16 @@ std::string text_of(const Dim3& at) {
 
 }  // namespace
 
-void Block::start(Grid& grid, Worker& worker, ProgramStore& store, uint64_t number) {
-    const Launch& launch = grid.launch;
-    grid_ = &grid;
-    worker_ = &worker;
-    store_ = &store;
-    program_ = &grid.program;
+void Block::start(Cluster& cluster, uint32_t x, uint32_t y, uint32_t z, uint32_t rank) {
+    grid_ = &cluster.grid();
+    worker_ = &cluster.worker();
+    store_ = &cluster.store();
+    const Launch& launch = grid_->launch;
+    program_ = &grid_->program;
     code_ = program_->code.data();
-    number_ = number;
-    index_ = {uint32_t(number % launch.grid.x), uint32_t(number / launch.grid.x % launch.grid.y),
-              uint32_t(number / launch.grid.x / launch.grid.y)};
+    cluster_ = &cluster;
+    index_ = {x, y, z};
+    rank_ = rank;
     live_threads_ = uint32_t(launch.block.count());
     released_dependents_ = false;
     barriers_.fill({});
@@ -65,8 +66,14 @@ void Block::start(Grid& grid, Worker& worker, ProgramStore& store, uint64_t numb
         warp.lanes = warp.live = threads == 32 ? kFullMask : (1u << threads) - 1;
         warp.rotates = false;
         warp.ready_count = warp.parked_count = 0;
+        if (program_->uses_cluster_barrier) warp.arrivals.fill(0);
         make_ready(warp, program_->functions.back().entry, warp.live);
     }
+    BlockMemory& memory = cluster.memory().blocks[rank];
+    memory.shared = shared_.get();
+    memory.valid = shared_valid_.empty() ? nullptr : shared_valid_.data();
+    memory.bytes = shared_bytes_;
+    memory.ended = false;
 }
 
 void Block::start_warp(WarpState& warp) {
@@ -75,7 +82,7 @@ void Block::start_warp(WarpState& warp) {
     std::byte* slots = warp.storage->slots.get();
     warp.warp.slots = slots;
     warp.warp.context = &warp.context;
-    const WarpPlace place{&launch, index_, number_, warp.index, own_shared_bytes_,
+    const WarpPlace place{&launch, index_, rank_, warp.index, own_shared_bytes_,
                           reserved_offset_, grid_->workspace};
     for (const SpecialSlot& special : program_->specials) fill_special(special, place, slots);
     for (const PoisonedSlot& poison : program_->poison)
@@ -96,6 +103,8 @@ void Block::start_warp(WarpState& warp) {
     context.shared = shared_.get();
     context.shared_valid = shared_valid_.empty() ? nullptr : shared_valid_.data();
     context.shared_bytes = shared_bytes_;
+    context.cluster = &cluster_->memory();
+    context.rank = rank_;
     context.local = warp.storage->local.get();
     context.local_stride = store_->local_stride();
     context.stack_limit = program_->frame_bytes + program_->stack_bytes;
@@ -107,7 +116,8 @@ void Block::start_warp(WarpState& warp) {
 
 Block::State Block::run() {
     const int patience = grid_->launch.cooperative ? 1 : kPatience;
-    for (int idle = 0; idle < patience;) {
+    bool ran_before = false;
+    for (int idle = 0; idle < patience; ran_before = true) {
         bool ran = false;
         bool only_spun = true;
         for (size_t i = 0; i < warp_count_; ++i) {
@@ -119,11 +129,11 @@ Block::State Block::run() {
             if (warp.live == 0) store_->give(std::move(warp.storage));
         }
         if (live_threads_ == 0) return State::finished;
-        if (!ran) throw_deadlock();
+        if (!ran) return ran_before ? State::parked : State::blocked;
         if (grid_->stopped()) break;
         idle = only_spun ? idle + 1 : 0;
     }
-    return State::waiting;
+    return State::spun;
 }
 
 void Block::end() {
@@ -150,12 +160,15 @@ Fault Block::fault_of(const WarpState& warp, const Inst& inst, const FaultSignal
                              std::to_string(inst.line) + ": " + signal.text};
 }
 
-void Block::throw_deadlock() const {
+void Block::throw_if_deadlocked() const {
+    if (live_threads_ == 0) return;
     size_t w = 0;
     while (warps_[w]->parked_count == 0) ++w;   // all lanes that are left are parked
     const Parked& parked = warps_[w]->parked[0];
-    const std::string what = parked.at_barrier ? "barrier " + std::to_string(parked.key)
-                                               : "the other lanes of its member mask";
+    const std::string what = !parked.at_barrier            ? "the other lanes of its member mask"
+                             : parked.key == kClusterBarrier ? "the cluster's barrier"
+                                                             : "barrier " +
+                                                                   std::to_string(parked.key);
     throw fault_of(*warps_[w], code_[parked.pc],
                    {FaultKind::deadlock, first_lane(parked.mask),
                     "waits for " + what + "; all " + std::to_string(live_threads_) +

@@ -49,15 +49,28 @@ struct WarpState {
     std::array<Group, kWarpSize> ready;
     std::array<Parked, kWarpSize> parked;
     std::array<Frame*, kWarpSize> frames;   // each lane's innermost activation
+    // Each lane's arrival at the cluster's barrier that it has not waited for: the phase, counted
+    // from 1; 0: none.
+    std::array<uint32_t, kWarpSize> arrivals;
 };
+
+class Cluster;
 
 class Block {
 public:
-    enum class State { finished, waiting };   // waiting: for what another block does
+    // spun: every warp waits for what another block does; parked: all wait at barriers; blocked:
+    // they did when run() began.
+    enum class State { finished, spun, parked, blocked };
 
-    void start(Grid& grid, Worker& worker, ProgramStore& store, uint64_t number);
-    // Runs until the block has ended or every warp of it only spins; throws Fault.
+    // The block with these coordinates, the one of that rank in its cluster. (Numbers, since a Dim3
+    // would go through memory, in other pieces than it came: a stall for each block.)
+    void start(Cluster& cluster, uint32_t x, uint32_t y, uint32_t z, uint32_t rank);
+    // Runs until the block has ended or no warp of it gets on; throws Fault.
     State run();
+    // The whole cluster is blocked: throws Fault where this block has not ended.
+    void throw_if_deadlocked() const;
+    // The phase of the cluster's barrier has ended.
+    void pass_cluster_barrier();
     // Gives back what it holds; the block can be started again.
     void end();
 
@@ -75,7 +88,6 @@ private:
     // block.cpp
     void start_warp(WarpState& warp);
     Fault fault_of(const WarpState& warp, const Inst& inst, const FaultSignal& signal) const;
-    [[noreturn]] void throw_deadlock() const;
     Dim3 thread_of(const WarpState& warp, int lane) const;
 
     // warp_loop.cpp
@@ -96,6 +108,9 @@ private:
     bool waits_like(const Parked& parked, uint32_t members, const Inst& first) const;
     void arrive(WarpState& warp, const Inst& inst, BarrierOp op);
     void complete_if_full(uint32_t id);
+    void arrive_in_cluster(WarpState& warp, const Inst& inst);
+    void wait_in_cluster(WarpState& warp, const Inst& inst);
+    void leave_cluster(WarpState& warp, uint32_t mask);
 
     // calls.cpp
     void call(WarpState& warp, uint32_t function, uint32_t mask, uint32_t return_pc);
@@ -114,10 +129,11 @@ private:
     Grid* grid_ = nullptr;
     Worker* worker_ = nullptr;
     ProgramStore* store_ = nullptr;
+    Cluster* cluster_ = nullptr;
     const Program* program_ = nullptr;
     const Inst* code_ = nullptr;
-    uint64_t number_ = 0;
     Dim3 index_;
+    uint32_t rank_ = 0;            // in the cluster
     uint32_t live_threads_ = 0;
     bool released_dependents_ = false;
     size_t warp_count_ = 0;

@@ -38,6 +38,8 @@ enum class ControlKind : uint8_t {
     member_sync,         // the next instruction runs once the lanes in s[0] have come
     warp_barrier,        // bar.warp.sync of the lanes in s[0]
     barrier,             // id s[0], threads s[1], predicate s[2], result d[0], BarrierOp(target)
+    cluster_arrive,      // barrier.cluster
+    cluster_wait,
     yield,               // nanosleep: others first
     wait_dependencies,
     launch_dependents,
@@ -49,8 +51,8 @@ enum class BarrierOp : uint8_t { sync, arrive, red_and, red_or, red_popc };
 
 enum class SystemCall : uint8_t { print, assert_fail, allocate, release };
 
-constexpr uint32_t kBarriers = 17;          // PTX's sixteen and the cluster's
-constexpr uint32_t kClusterBarrier = 16;
+constexpr uint32_t kBarriers = 16;
+constexpr uint32_t kClusterBarrier = kBarriers;   // the cluster's, where a group is parked at it
 
 struct Control {
     ControlKind kind = ControlKind::join;
@@ -131,6 +133,7 @@ struct Program {
     bool launches_dependents = false;
     bool uses_workspace = false;            // the grid barrier of cooperative groups
     bool uses_reserved_shared = false;      // their scratch memory
+    bool uses_cluster_barrier = false;
     bool has_loops = false;
 };
 
@@ -139,5 +142,7 @@ uint8_t cell_of(ptx::Type type);
 
 // The system function of that name ("vprintf"); false where there is none.
 bool system_call_from(const std::string& name, SystemCall& out);
+// Whether parameters and results have the sizes that the function reads and writes.
+bool is_declared_right(const ptx::Signature& declared, SystemCall call);
 
 }  // namespace cyrt::emu

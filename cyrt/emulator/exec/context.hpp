@@ -1,6 +1,7 @@
 // What a warp's memory, control and system handlers see of the block and the launch.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -10,6 +11,7 @@
 #include "exec/arena.hpp"
 #include "exec/inst.hpp"
 #include "exec/launch.hpp"
+#include "exec/limits.hpp"
 
 namespace cyrt::emu {
 
@@ -27,6 +29,18 @@ struct FrameCopy {
     uint32_t from, to, bytes;
 };
 
+// A block's shared memory, as the other blocks of its cluster see it.
+struct BlockMemory {
+    std::byte* shared;
+    uint8_t* valid;            // checking mode: one byte for each
+    uint32_t bytes;
+    bool ended;                // nobody may access it any more
+};
+struct ClusterMemory {
+    std::array<BlockMemory, limits::kOptinClusterBlocks> blocks;   // by rank
+    uint32_t count = 0;
+};
+
 struct WarpContext {
     const MemoryOp* memory_ops = nullptr;      // of the program; Inst::extra indexes it
     Region* regions = nullptr;                 // per worker: what each memory instruction hit last
@@ -37,6 +51,8 @@ struct WarpContext {
     std::byte* shared = nullptr;               // the block's
     uint8_t* shared_valid = nullptr;           // checking mode: one byte for each
     uint32_t shared_bytes = 0;                 // static + dynamic
+    const ClusterMemory* cluster = nullptr;    // of all blocks of the cluster, this one too
+    uint32_t rank = 0;                         // of the block, in the cluster
     std::byte* local = nullptr;                // lane 0's; the next lane's `local_stride` further
     uint32_t local_stride = 0;
     uint32_t local_bytes = 0;

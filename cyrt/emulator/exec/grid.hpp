@@ -15,16 +15,26 @@ namespace cyrt::emu {
 class Grid {
 public:
     explicit Grid(const Launch& launch)
-        : launch(launch), program(*launch.program), blocks(launch.grid.count()) {}
+        : launch(launch),
+          program(*launch.program),
+          blocks(launch.grid.count()),
+          clusters{launch.grid.x / launch.cluster.x, launch.grid.y / launch.cluster.y,
+                   launch.grid.z / launch.cluster.z},
+          cluster_count(clusters.count()),
+          cluster_blocks(uint32_t(launch.cluster.count())),
+          cluster_threads(cluster_blocks * uint32_t(launch.block.count())) {}
 
     const Launch& launch;
     const Program& program;
     const uint64_t blocks;
+    const Dim3 clusters;
+    const uint64_t cluster_count;
+    const uint32_t cluster_blocks, cluster_threads;
     uint64_t workspace = 0;   // of cooperative groups, where the kernel uses one
 
-    // The next block to start, in order; `blocks` or more when there is none.
+    // The next cluster to start, in order; `cluster_count` or more when there is none.
     uint64_t take() { return next_.fetch_add(1, std::memory_order_relaxed); }
-    bool has_more() const { return next_.load(std::memory_order_relaxed) < blocks; }
+    bool has_more() const { return next_.load(std::memory_order_relaxed) < cluster_count; }
 
     // The first fault wins; the other blocks are abandoned.
     void fail(Fault fault) {

@@ -101,7 +101,8 @@ uint32_t result_selector(std::string_view text) {
 }  // namespace
 
 Handler find_handler(std::string_view name) {
-    static const HandlerMap map = build_map();
+    // Never destroyed: threads may load modules while the process ends.
+    static const HandlerMap& map = *new HandlerMap(build_map());
     const auto found = map.find(canonical(name));
     return found == map.end() ? nullptr : found->second;
 }

@@ -67,7 +67,7 @@ void load_run(Cell* to, const AddressRun& run, uint64_t offset) {
 template <AddressKind kind, typename Stored, typename Cell>
 void load(Warp& warp, const Inst& inst) {
     const MemoryOp& op = warp.context->memory_ops[inst.extra];
-    if (const AddressRun run = find_run<kind>(warp, inst, op); run.host != 0) {
+    if (const AddressRun run = find_run<kind>(warp, inst, op, Access::read); run.host != 0) {
         for (int e = 0; e < op.count; ++e)
             if (op.vector[e] != kNoSlot)
                 load_run<Stored>(cells<Cell>(warp, op.vector[e]), run,
@@ -124,7 +124,8 @@ template <AddressKind kind, typename Stored, typename Cell>
 void store(Warp& warp, const Inst& inst) {
     const MemoryOp& op = warp.context->memory_ops[inst.extra];
     if (op.release) __atomic_thread_fence(__ATOMIC_RELEASE);
-    if (const AddressRun run = find_run<kind>(warp, inst, op); run.host != 0) {
+    if (const AddressRun run = find_run<kind>(warp, inst, op, Access::write);
+        run.host != 0) {
         for (int e = 0; e < op.count; ++e)
             store_run<Stored>(cells<Cell>(warp, op.vector[e]), run, uint64_t(e) * sizeof(Stored));
     } else if (warp.active != 0) {

@@ -1,4 +1,4 @@
-// run(): blocks in order, over this thread and those of the pool.
+// run(): clusters in order, over this thread and those of the pool.
 #include "exec/launch.hpp"
 
 #include <fenv.h>
@@ -9,7 +9,7 @@
 #include <new>
 #include <thread>
 
-#include "exec/block.hpp"
+#include "exec/cluster.hpp"
 #include "exec/grid.hpp"
 #include "exec/pool.hpp"
 #include "exec/worker.hpp"
@@ -18,7 +18,7 @@ namespace cyrt::emu {
 
 namespace {
 
-// Blocks that a worker keeps waiting for others before it starts no more, unless the launch is
+// Clusters that a worker keeps waiting for others before it starts no more, unless the launch is
 // cooperative: then all must make progress.
 constexpr size_t kMostWaiting = 64;
 
@@ -26,47 +26,47 @@ constexpr size_t kMostWaiting = 64;
 constexpr uint64_t kWorthWaking = 4096;
 constexpr uint64_t kLoopWeight = 8;
 
-// Blocks start in the order of their numbers, so a block may wait for one of a lower number: that
+// Clusters start in the order of their numbers, so a block may wait for one of a lower number: that
 // one has ended, or is worked on.
-void work_on_blocks(Grid& grid) {
+void work_on_clusters(Grid& grid) {
     WorkerLease worker;
     ProgramStore& store = worker->store(grid.program);
     store.regions.assign(grid.program.memory_ops.size(), {});
     store.set_params(grid.program, grid.launch.params);
     const size_t most_waiting =
-        grid.launch.cooperative ? size_t(grid.blocks) : kMostWaiting;
-    std::deque<std::unique_ptr<Block>> waiting;
+        grid.launch.cooperative ? size_t(grid.cluster_count) : kMostWaiting;
+    std::deque<std::unique_ptr<Cluster>> waiting;
 
-    const auto end = [&](std::unique_ptr<Block> block) {
-        block->end();
-        worker->give_block(std::move(block));
+    const auto end = [&](std::unique_ptr<Cluster> cluster) {
+        cluster->end();
+        worker->give_cluster(std::move(cluster));
     };
     while (!grid.stopped()) {
-        std::unique_ptr<Block> block;
-        uint64_t number = grid.blocks;
+        std::unique_ptr<Cluster> cluster;
+        uint64_t number = grid.cluster_count;
         if (waiting.size() < most_waiting && grid.has_more()) number = grid.take();
-        if (number < grid.blocks) {
-            block = worker->take_block();
-            block->start(grid, *worker, store, number);
+        if (number < grid.cluster_count) {
+            cluster = worker->take_cluster();
+            cluster->start(grid, *worker, store, number);
         } else if (waiting.empty()) {
             break;
         } else {
-            block = std::move(waiting.front());
+            cluster = std::move(waiting.front());
             waiting.pop_front();
         }
         try {
-            if (block->run() == Block::State::finished) {
-                end(std::move(block));
+            if (cluster->run() == Cluster::State::finished) {
+                end(std::move(cluster));
                 continue;
             }
-            waiting.push_back(std::move(block));
+            waiting.push_back(std::move(cluster));
             if (waiting.size() == 1 && !grid.has_more()) std::this_thread::yield();
         } catch (Fault& fault) {
             grid.fail(std::move(fault));
-            end(std::move(block));
+            end(std::move(cluster));
         }
     }
-    for (auto& block : waiting) end(std::move(block));
+    for (auto& cluster : waiting) end(std::move(cluster));
 }
 
 // Handlers compute in the default floating-point environment: whatever the launching program has
@@ -88,7 +88,7 @@ private:
 void work_on(Grid& grid) {
     const DefaultFloats floats;
     try {
-        work_on_blocks(grid);
+        work_on_clusters(grid);
     } catch (const std::bad_alloc&) {
         grid.fail({FaultKind::trap, "kernel " + grid.launch.kernel_name +
                                         ": the host has no memory for its registers and stacks"});
@@ -123,11 +123,13 @@ private:
 };
 
 unsigned helpers_for(const Grid& grid) {
-    const uint64_t warps =
-        grid.blocks * ((grid.launch.block.count() + kWarpSize - 1) / kWarpSize);
+    const uint64_t warps =   // many more need not be told apart
+        std::min(grid.blocks, kWorthWaking) *
+        ((grid.launch.block.count() + kWarpSize - 1) / kWarpSize);
     const uint64_t weight = grid.program.has_loops ? kLoopWeight : 1;
-    if (grid.blocks == 1 || warps * weight * grid.program.code.size() < kWorthWaking) return 0;
-    return unsigned(std::min<uint64_t>(Pool::instance().threads() - 1, grid.blocks - 1));
+    if (grid.cluster_count == 1 || warps * weight * grid.program.code.size() < kWorthWaking)
+        return 0;
+    return unsigned(std::min<uint64_t>(Pool::instance().threads() - 1, grid.cluster_count - 1));
 }
 
 }  // namespace

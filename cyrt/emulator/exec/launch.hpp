@@ -33,6 +33,8 @@ struct Launch {
     const Program* program = nullptr;
     std::string kernel_name;
     Dim3 grid, block;
+    Dim3 cluster;                               // in blocks; the grid is a multiple of it
+    bool explicit_cluster = false;              // somebody asked for it, if of one block
     uint32_t dynamic_shared = 0;
     const std::byte* params = nullptr;          // laid out as KernelInfo::params says
     bool cooperative = false;                   // every block makes progress (grid-wide barriers)

@@ -5,6 +5,7 @@
 
 #include "exec/handlers.hpp"
 #include "exec/moves.hpp"
+#include "exec/operand_forms.hpp"
 #include "exec/operand_types.hpp"
 #include "exec/support.hpp"
 
@@ -33,10 +34,10 @@ uint8_t cell_of(Type type) {
     return uint8_t(std::max(4u, size));
 }
 
-FrameLayout signature_layout(const ptx::Function& function) {
+FrameLayout signature_layout(const ptx::Signature& signature) {
     FrameLayout out;
-    for (const ptx::Variable& param : function.params) out.params.push_back(place(param, out));
-    for (const ptx::Variable& result : function.results) out.results.push_back(place(result, out));
+    for (const ptx::Variable& param : signature.params) out.params.push_back(place(param, out));
+    for (const ptx::Variable& result : signature.results) out.results.push_back(place(result, out));
     return out;
 }
 
@@ -134,24 +135,19 @@ void FunctionLowering::fail(const Instruction& instruction) const {
 // --- register to register ----------------------------------------------------------------------
 
 void FunctionLowering::lower_plain(const Instruction& instruction) {
-    const OperandTypes types = operand_types(instruction);
-    const size_t results = std::min(size_t(types.results), instruction.operands.size());
-    const size_t sources = instruction.operands.size() - results;
+    const OperandRules rules = form_of(instruction)->rules_for(instruction).value();
+    const auto& operands = instruction.operands;
+    const size_t results = instruction.paired ? 2 : 1;
+    const size_t sources = operands.size() - results;
     Inst inst;
     inst.run = find_handler(full_name(instruction));
-    if (!inst.run || sources > std::size(inst.s)) fail(instruction);
-
     for (size_t i = 0; i < sources; ++i)
-        inst.s[i] = source(instruction.operands[results + i], types.s[i]);
+        inst.s[i] = source(operands[results + i], rules[results + i]->type_in(instruction));
     for (size_t i = 0; i < results; ++i)
-        inst.d[i] = result(instruction.operands[i], types.d[i]);
-    const auto selector = [&](size_t i) {
-        return i < instruction.operands.size() ? instruction.operands[i].name : std::string();
-    };
-    if (instruction.opcode[0] == 'v' && instruction.opcode != "vote")
-        inst.extra = pack_video_selectors(selector(0), selector(1), selector(2));
+        inst.d[i] = result(operands[i], rules[i]->type_in(instruction));
+    if (sources > 0 && selects_parts(*rules[results]))
+        inst.extra = pack_video_selectors(operands[0].name, operands[1].name, operands[2].name);
     if (waits_for_members(instruction)) {
-        if (sources == 0) fail(instruction);
         builder_.emit_control(ControlKind::member_sync, instruction.line, inst.s[sources - 1]);
         inst.extra = builder_.cell(inst.s[0]);   // for lanes that meet from several places
     }
@@ -181,6 +177,8 @@ void FunctionLowering::lower_memory(const Instruction& instruction) {
         for (std::string& modifier : form.modifiers)
             if (modifier == "param" || modifier == "param::func") modifier = "local";
     if (!select_memory_handler(form, inst, op)) fail(instruction);
+    if (op.space == ptx::Space::generic && address != instruction.operands.end())
+        op.offset += int64_t(window_of_name(*address));
     const bool vector_is_result = instruction.opcode != "st" && instruction.opcode != "red";
     builder_.emit_memory(inst, op, vector_is_result, instruction.line);
     flush_results();
@@ -233,7 +231,6 @@ void FunctionLowering::lower_memory_data(const Instruction& instruction, Inst& i
         if (before_address && i == 0) {
             has_result = true;
             if (operand.kind == Kind::vector) {
-                if (operand.elements.size() > std::size(op.vector)) fail(instruction);
                 for (size_t k = 0; k < operand.elements.size(); ++k)
                     op.vector[k] = result(operand.elements[k], keeps_cell ? of_cell : data);
                 if (operand.elements.size() == 1) inst.d[0] = op.vector[0];
@@ -243,9 +240,7 @@ void FunctionLowering::lower_memory_data(const Instruction& instruction, Inst& i
             continue;
         }
         if (has_modifier(instruction, "L2::cache_hint") && i + 1 == operands.size()) break;
-        if (next >= std::size(inst.s)) fail(instruction);
         if (operand.kind == Kind::vector) {
-            if (operand.elements.size() > std::size(op.vector)) fail(instruction);
             uint32_t* slots = has_result ? op.values : op.vector;
             for (size_t k = 0; k < operand.elements.size(); ++k)
                 slots[k] = value(operand.elements[k]);
@@ -263,7 +258,6 @@ void FunctionLowering::lower_address(const Operand& operand, Inst& inst, MemoryO
     if (operand.index >= 0) {
         inst.s[0] = registers_[size_t(operand.index)];
         op.address_cell = builder_.cell(inst.s[0]);
-        if (op.address_cell > 8) fail(*current_);
     } else if (operand.name.empty()) {
         return;
     } else if (find_frame_variable(operand.name, offset)) {
@@ -272,6 +266,14 @@ void FunctionLowering::lower_address(const Operand& operand, Inst& inst, MemoryO
     } else {
         op.offset += int64_t(symbol_address(operand.name));
     }
+}
+
+// A named variable under its generic address, where the instruction names no state space.
+uint64_t FunctionLowering::window_of_name(const Operand& address) const {
+    uint32_t ignored;
+    if (address.index >= 0 || address.name.empty()) return 0;
+    if (find_frame_variable(address.name, ignored)) return kLocalWindow;
+    return find_shared(address.name) ? kSharedWindow : 0;
 }
 
 bool FunctionLowering::find_frame_variable(const std::string& name, uint32_t& offset) const {
@@ -395,11 +397,9 @@ void FunctionLowering::flush_results() {
 
 void FunctionLowering::lower_move(const Instruction& instruction) {
     const Type type = last_type(instruction);
-    if (instruction.operands.size() != 2 || type == Type::none) fail(instruction);
     const Operand& to = instruction.operands[0];
     const Operand& from = instruction.operands[1];
     if (to.kind == Kind::vector && from.kind == Kind::vector) {
-        if (to.elements.size() != from.elements.size()) fail(instruction);
         for (size_t i = 0; i < to.elements.size(); ++i)
             if (to.elements[i].kind != Kind::sink)
                 move_into(to.elements[i], from.elements[i], type);
@@ -407,7 +407,7 @@ void FunctionLowering::lower_move(const Instruction& instruction) {
         unpack(to, from, type);
     } else if (from.kind == Kind::vector) {
         pack(to, from, type);
-    } else if (to.kind != Kind::sink) {
+    } else {
         move_into(to, from, type);
     }
 }
@@ -426,10 +426,9 @@ void FunctionLowering::move_into(const Operand& to, const Operand& from, Type ty
 
 void FunctionLowering::pack(const Operand& to, const Operand& parts, Type type) {
     const uint32_t count = uint32_t(parts.elements.size());
-    const uint32_t width = count ? ptx::size_of(type) / count : 0;
+    const uint32_t width = ptx::size_of(type) / count;
     Inst inst;
     inst.run = pack_handler(count, width);
-    if (!inst.run) fail(*current_);
     const Type part = width == 8 ? Type::b64 : width == 4 ? Type::b32 : width == 2 ? Type::b16
                                                                                    : Type::b8;
     for (uint32_t i = 0; i < count; ++i) inst.s[i] = source(parts.elements[i], part);
@@ -440,8 +439,7 @@ void FunctionLowering::pack(const Operand& to, const Operand& parts, Type type) 
 
 void FunctionLowering::unpack(const Operand& parts, const Operand& from, Type type) {
     const uint32_t count = uint32_t(parts.elements.size());
-    const uint32_t width = count ? ptx::size_of(type) / count : 0;
-    if (!pack_handler(count, width)) fail(*current_);
+    const uint32_t width = ptx::size_of(type) / count;
     const uint32_t whole = source(from, type);
     for (uint32_t i = 0; i < count; ++i) {
         if (parts.elements[i].kind == Kind::sink) continue;
@@ -457,10 +455,8 @@ void FunctionLowering::unpack(const Operand& parts, const Operand& from, Type ty
 void FunctionLowering::lower_stack(const Instruction& instruction) {
     const uint32_t stack = builder_.program().stack_slot;
     const auto& operands = instruction.operands;
-    if (operands.empty()) fail(instruction);
     Inst inst;
     if (instruction.opcode == "alloca") {
-        if (operands.size() < 2) fail(instruction);
         Operand align;
         align.kind = Kind::imm;
         align.bits = 8;

@@ -1,6 +1,8 @@
 // Turns the instructions of one function into code.
 //
-// INVARIANT: nothing is refused silently: a form that is not known throws ptx::Error with its line.
+// INVARIANTS
+// - The operands are those of the instruction's form: check_supported() has seen to it.
+// - Nothing is refused silently: a form that is not known throws ptx::Error with its line.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +28,7 @@ struct LoweringContext {
 
 // The frame of a function: parameters and results first, where a caller can find them by their
 // declarations alone, then its variables.
-FrameLayout signature_layout(const ptx::Function& function);
+FrameLayout signature_layout(const ptx::Signature& signature);
 
 class FunctionLowering {
 public:
@@ -48,6 +50,7 @@ private:
     void lower_memory(const Instruction& instruction);
     void lower_memory_data(const Instruction& instruction, Inst& inst, MemoryOp& op);
     void lower_address(const Operand& operand, Inst& inst, MemoryOp& op);
+    uint64_t window_of_name(const Operand& address) const;
     void lower_move(const Instruction& instruction);
     void lower_stack(const Instruction& instruction);
     void move_into(const Operand& result, const Operand& source, ptx::Type type);
@@ -86,11 +89,10 @@ private:
     void lower_cluster_barrier(const Instruction& instruction);
     void lower_call(const Instruction& instruction);
     void pass_arguments(const Instruction& call, const FrameLayout& layout,
-                        const std::vector<ptx::Variable>* declared);
+                        const std::vector<ptx::Variable>& declared);
     void take_results(const Instruction& call, const FrameLayout& layout,
-                      const std::vector<ptx::Variable>* declared);
+                      const std::vector<ptx::Variable>& declared);
     uint32_t frame_size(const std::string& name, uint32_t otherwise) const;
-    FrameLayout call_layout(const Instruction& call) const;
     void lower_return(int line);
     void load_register_params();
     void frame_access(const char* opcode, ptx::Type type, uint32_t slot, uint32_t base,

@@ -43,7 +43,6 @@ int32_t FunctionLowering::branch_cost(size_t from, size_t to) const {
 }
 
 void FunctionLowering::lower_branch(const Instruction& instruction, size_t index) {
-    if (instruction.operands.size() != 1 || instruction.operands[0].index < 0) fail(instruction);
     const size_t target = size_t(instruction.operands[0].index);
     branches_.push_back({builder_.pc(), target});
     Control* control;
@@ -58,9 +57,7 @@ void FunctionLowering::lower_branch(const Instruction& instruction, size_t index
 }
 
 void FunctionLowering::lower_table(const Instruction& instruction, size_t index) {
-    if (instruction.operands.size() != 2) fail(instruction);
     const auto targets = function_.branch_targets.find(instruction.operands[1].name);
-    if (targets == function_.branch_targets.end() || targets->second.empty()) fail(instruction);
     const uint32_t slot = source(instruction.operands[0], Type::u32);
     const uint32_t table = uint32_t(builder_.program().tables.size());
     builder_.program().tables.emplace_back();
@@ -84,7 +81,6 @@ void FunctionLowering::resolve_branches() {
 void FunctionLowering::lower_barrier(const Instruction& instruction) {
     const auto& operands = instruction.operands;
     if (has_modifier(instruction, "warp")) {
-        if (operands.empty()) fail(instruction);
         builder_.emit_control(ControlKind::warp_barrier, instruction.line,
                               source(operands[0], Type::b32));
         return;
@@ -94,7 +90,6 @@ void FunctionLowering::lower_barrier(const Instruction& instruction) {
     const bool reduces = has_modifier(instruction, "red");
     const size_t first = reduces ? 1 : 0;
     const size_t last = operands.size() - (reduces ? 1 : 0);   // behind the id and the count
-    if (operands.size() < first + 1 || last <= first || last > first + 2) fail(instruction);
     const uint32_t id = source(operands[first], Type::u32);
     const uint32_t count = last == first + 2 ? source(operands[first + 1], Type::u32) : kNoSlot;
     const uint32_t predicate = reduces ? source(operands.back(), Type::pred) : kNoSlot;
@@ -105,7 +100,6 @@ void FunctionLowering::lower_barrier(const Instruction& instruction) {
                          : counts                            ? BarrierOp::red_popc
                          : has_modifier(instruction, "and")  ? BarrierOp::red_and
                                                              : BarrierOp::red_or;
-    if (op == BarrierOp::arrive && count == kNoSlot) fail(instruction);
     const uint32_t into =
         reduces ? result(operands[0], counts ? Type::u32 : Type::pred) : kNoSlot;
     builder_.emit_control(ControlKind::barrier, instruction.line, id).target = uint32_t(op);
@@ -116,13 +110,11 @@ void FunctionLowering::lower_barrier(const Instruction& instruction) {
     flush_results();
 }
 
-// A cluster is one block, so its barrier is one of the block, apart from the sixteen of PTX.
-// Arriving alone lets nobody pass: the barrier stands where the threads wait.
 void FunctionLowering::lower_cluster_barrier(const Instruction& instruction) {
-    if (has_modifier(instruction, "arrive")) return;
-    const uint32_t id = builder_.constant(4, kClusterBarrier);
-    builder_.emit_control(ControlKind::barrier, instruction.line, id).target =
-        uint32_t(BarrierOp::sync);
+    builder_.program().uses_cluster_barrier = true;
+    builder_.emit_control(has_modifier(instruction, "arrive") ? ControlKind::cluster_arrive
+                                                              : ControlKind::cluster_wait,
+                          instruction.line);
 }
 
 // --- calls -------------------------------------------------------------------------------------
@@ -177,30 +169,8 @@ Type FunctionLowering::operand_type(const Operand& operand) const {
     return operand.kind == Kind::symbol ? Type::b64 : Type::b32;
 }
 
-// A call through a pointer: laid out from what it passes, which must be what the callee declares.
-FrameLayout FunctionLowering::call_layout(const Instruction& call) const {
-    ptx::Function declared;
-    const auto declare = [&](const Operand& operand) {
-        ptx::Variable out;
-        if (operand.kind == Kind::symbol)
-            for (const ptx::Variable& variable : function_.variables)
-                if (variable.name == operand.name) return variable;
-        out.space = ptx::Space::reg;
-        out.type = operand_type(operand);
-        out.align = cell_of(out.type);
-        return out;
-    };
-    if (call.operands.size() > 2)
-        for (const Operand& argument : call.operands[2].elements)
-            declared.params.push_back(declare(argument));
-    for (const Operand& result : call.operands[0].elements)
-        declared.results.push_back(declare(result));
-    return signature_layout(declared);
-}
-
 void FunctionLowering::pass_arguments(const Instruction& call, const FrameLayout& layout,
-                                      const std::vector<ptx::Variable>* declared) {
-    if (call.operands.size() < 3) return;
+                                      const std::vector<ptx::Variable>& declared) {
     const uint32_t stack = builder_.program().stack_slot;
     const auto& arguments = call.operands[2].elements;
     for (size_t i = 0; i < arguments.size(); ++i) {
@@ -216,14 +186,14 @@ void FunctionLowering::pass_arguments(const Instruction& call, const FrameLayout
                 {offset, layout.params[i], std::min(room, frame_size(argument.name, room))},
                 call.line);
         } else {
-            const Type type = declared ? (*declared)[i].type : operand_type(argument);
+            const Type type = declared[i].type;
             frame_access("st", type, source(argument, type), stack, layout.params[i], call.line);
         }
     }
 }
 
 void FunctionLowering::take_results(const Instruction& call, const FrameLayout& layout,
-                                    const std::vector<ptx::Variable>* declared) {
+                                    const std::vector<ptx::Variable>& declared) {
     const uint32_t stack = builder_.program().stack_slot;
     const auto& results = call.operands[0].elements;
     for (size_t i = 0; i < results.size(); ++i) {
@@ -237,7 +207,7 @@ void FunctionLowering::take_results(const Instruction& call, const FrameLayout& 
                 {layout.results[i], offset, std::min(room, frame_size(into.name, room))},
                 call.line);
         } else {
-            const Type type = declared ? (*declared)[i].type : operand_type(into);
+            const Type type = declared[i].type;
             const uint32_t slot = result(into, type);
             frame_access("ld", type, slot, stack, layout.results[i], call.line);
         }
@@ -256,18 +226,14 @@ void FunctionLowering::lower_call(const Instruction& call) {
     const Operand& target = call.operands[1];
     const ptx::Function* callee =
         target.kind == Kind::symbol ? find_function(context_.module, target.name) : nullptr;
-    const FrameLayout layout = callee ? signature_layout(*callee) : call_layout(call);
+    const ptx::Signature& signature =
+        *signatures_of(context_.module, function_, call).front();
+    const FrameLayout layout = signature_layout(signature);
     Program& program = builder_.program();
     program.staging_bytes = std::max(program.staging_bytes, layout.bytes);
-    if (callee) {
-        const size_t passed = call.operands.size() > 2 ? call.operands[2].elements.size() : 0;
-        if (passed > layout.params.size() ||
-            call.operands[0].elements.size() > layout.results.size())
-            throw ptx::Error(call.line, "a call of " + target.name + " with too many operands");
-    }
 
     const uint32_t address = callee ? kNoSlot : source(target, Type::u64);
-    pass_arguments(call, layout, callee ? &callee->params : nullptr);
+    pass_arguments(call, layout, signature.params);
     SystemCall system;
     if (!callee) {
         builder_.emit_control(ControlKind::call_indirect, call.line, address);
@@ -279,7 +245,7 @@ void FunctionLowering::lower_call(const Instruction& call) {
     } else {
         fail(call);
     }
-    take_results(call, layout, callee ? &callee->results : nullptr);
+    take_results(call, layout, signature.results);
 }
 
 }  // namespace cyrt::emu

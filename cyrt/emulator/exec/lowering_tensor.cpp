@@ -34,9 +34,7 @@ void FunctionLowering::lower_matrix(const Instruction& instruction) {
     };
     size_t results = 0, values = 0;
     const auto take = [&](const Operand& operand, bool is_result) {
-        const size_t room = is_result || stores ? std::size(op.vector) : std::size(op.values);
         size_t& count = is_result || stores ? results : values;
-        if (count == room) fail(instruction);
         if (is_result) op.vector[count++] = result(operand, type_of(operand));
         else (stores ? op.vector : op.values)[count++] = source(operand, type_of(operand));
     };
@@ -56,7 +54,6 @@ void FunctionLowering::lower_matrix(const Instruction& instruction) {
             take(operand, is_result);
         }
     }
-    if (!has_all_operands(op, results, values)) fail(instruction);
     builder_.emit_control(ControlKind::member_sync, instruction.line,
                           builder_.constant(4, kFullMask));
     builder_.emit_memory(inst, op, !stores, instruction.line);

@@ -275,6 +275,22 @@ bool multiplies(const MatrixForm& form) {
     return false;
 }
 
+// Whether a fragment of that part, type and shape can be loaded, or stored.
+bool moves(const MatrixForm& form, bool stores) {
+    const int shape = form.m * 10000 + form.n * 100 + form.k;
+    const MatrixType type = form.a;
+    if ((form.part == 'd') != stores) return false;
+    if (type == MatrixType::f64) return shape == 80804;
+    if (form.part == 'a' || form.part == 'b') {
+        if (type == MatrixType::tf32) return shape == 161608;
+        return (is_byte(type) || type == MatrixType::f16 || type == MatrixType::bf16) &&
+               is_any_of(shape, {161616, 320816, 83216});
+    }
+    if (type == MatrixType::f32) return is_any_of(shape, {161608, 161616, 320816, 83216});
+    return (type == MatrixType::f16 || type == MatrixType::s32) &&
+           is_any_of(shape, {161616, 320816, 83216});
+}
+
 // False where a modifier is unknown.
 bool read_form(const ptx::Instruction& source, MatrixForm& form, ptx::Space& space,
                std::vector<MatrixType>& types) {
@@ -283,12 +299,14 @@ bool read_form(const ptx::Instruction& source, MatrixForm& form, ptx::Space& spa
     };
     for (const std::string& modifier : source.modifiers) {
         const std::string_view text = modifier;
-        int m, n, k;
+        unsigned m, n, k;
+        int read = 0;
         if (const MatrixType type = matrix_type(text); type != MatrixType::none) {
             types.push_back(type);
         } else if (text == "m8n8") {
             form.m = form.n = 8;
-        } else if (std::sscanf(modifier.c_str(), "m%dn%dk%d", &m, &n, &k) == 3) {
+        } else if (std::sscanf(modifier.c_str(), "m%2un%2uk%2u%n", &m, &n, &k, &read) == 3 &&
+                   size_t(read) == text.size()) {
             form.m = uint8_t(m), form.n = uint8_t(n), form.k = uint8_t(k);
         } else if (is(text, {"x1", "x2", "x4"})) {
             form.count = uint8_t(text[1] - '0');
@@ -363,8 +381,9 @@ bool select_matrix_handler(const ptx::Instruction& source, Inst& inst, MemoryOp&
     }
     const bool loads = has_modifier(source, "load"), stores = has_modifier(source, "store");
     if (loads || stores) {
-        if (types.size() != 1 || form.k == 0) return false;
+        if (types.size() != 1) return false;
         form.a = form.b = form.c = form.d = types[0];
+        if (loads == stores || !moves(form, stores)) return false;
         op.size = uint8_t(size_of(types[0]));
         op.matrix = form;
         inst.run = stores ? fragment_in<true>(op.space) : fragment_in<false>(op.space);
@@ -377,13 +396,10 @@ bool select_matrix_handler(const ptx::Instruction& source, Inst& inst, MemoryOp&
     return true;
 }
 
-bool has_all_operands(const MemoryOp& op, size_t in_vector, size_t in_values) {
-    const MatrixForm& form = op.matrix;
-    if (form.count != 0) return in_vector == form.count && in_values == 0;
-    if (form.k == 0) return in_vector == 1 && in_values == 1;   // movmatrix
-    const auto needs = [&](char part) { return size_t(fragment(form, part).registers()); };
-    if (op.size != 0) return in_vector == needs(form.part) && in_values == 0;
-    return in_vector == needs('d') && in_values == needs('a') + needs('b') + needs('c');
+FragmentRegisters fragment_registers(const MatrixForm& form, char part) {
+    if (form.count != 0) return {form.count, false};
+    const Fragment found = fragment(form, part == 'm' ? form.part : part);
+    return {size_t(found.registers()), cell_of(found.type) == 8};
 }
 
 }  // namespace cyrt::emu

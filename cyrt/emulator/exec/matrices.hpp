@@ -33,7 +33,12 @@ bool is_matrix(const ptx::Instruction& instruction);
 // of wmma s[1] (kNoSlot: none is given).
 bool select_matrix_handler(const ptx::Instruction& source, Inst& inst, MemoryOp& op);
 
-// Whether the instruction has been given as many registers as its form has.
-bool has_all_operands(const MemoryOp& op, size_t in_vector, size_t in_values);
+// The registers that hold a fragment: how many, and whether of 64 bits. `part`: 'a' to 'd', or 'm'
+// for what a load or store moves.
+struct FragmentRegisters {
+    size_t count;
+    bool is_wide;
+};
+FragmentRegisters fragment_registers(const MatrixForm& form, char part);
 
 }  // namespace cyrt::emu

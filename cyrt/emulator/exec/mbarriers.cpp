@@ -1,7 +1,7 @@
 // mbarrier: barriers in shared memory that threads arrive at, and ask whether they may go on.
 //
-// A block runs on one thread of the host, so a barrier needs no atomic instruction. Its 64 bits are
-// opaque to PTX: here the arrivals still missing in this phase (20 bits), those of every phase
+// A cluster runs on one thread of the host, so a barrier needs no atomic instruction. Its 64 bits
+// are opaque to PTX: here the arrivals still missing in this phase (20 bits), those of every phase
 // (20), and the number of phases that have ended. A state is what the bits were at the arrival.
 #include <algorithm>
 #include <cstring>
@@ -115,6 +115,7 @@ Handler find_mbarrier_handler(const ptx::Instruction& source, MemoryOp& op) {
     for (const std::string& modifier : source.modifiers) {
         if (modifier == "shared" || modifier == "shared::cta" || modifier == "shared::cluster")
             op.space = ptx::Space::shared;
+        if (modifier == "shared::cluster") op.in_cluster = true;
         // Bytes that bulk copies bring are not counted: there are none.
         if (modifier == "expect_tx" || modifier == "complete_tx") return nullptr;
     }

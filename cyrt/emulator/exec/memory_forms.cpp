@@ -24,7 +24,9 @@ bool changes_nothing(std::string_view text) {
            starts_with(text, "L1::") || starts_with(text, "L2::");
 }
 
-bool read_space(std::string_view text, ptx::Space& out) {
+}  // namespace
+
+bool space_from(std::string_view text, ptx::Space& out) {
     if (text == "global") out = ptx::Space::global;
     else if (text == "const") out = ptx::Space::constant;
     else if (is_any(text, {"shared", "shared::cta", "shared::cluster"})) out = ptx::Space::shared;
@@ -34,21 +36,25 @@ bool read_space(std::string_view text, ptx::Space& out) {
     return true;
 }
 
-}  // namespace
-
 bool read_memory_form(const ptx::Instruction& source, MemoryForm& out) {
     for (const std::string& modifier : source.modifiers) {
         const std::string_view text = modifier;
-        if (read_space(text, out.space)) continue;
-        if (const ptx::Type type = ptx::type_from(text); type != ptx::Type::none) {
+        if (ptx::Space space; space_from(text, space)) {
+            if (out.space != ptx::Space::generic) return false;
+            out.space = space;
+            out.in_cluster = text == "shared::cluster";
+        } else if (const ptx::Type type = ptx::type_from(text); type != ptx::Type::none) {
+            if (out.type != ptx::Type::none) return false;
             out.type = type;
         } else if (is_any(text, {"v2", "v4", "v8"})) {
+            if (out.count != 1) return false;
             out.count = text[1] - '0';
         } else if (is_any(text, {"acquire", "release", "acq_rel", "sc"})) {
             out.acquire = text != "release";
             out.release = text != "acquire";
         } else if (is_any(text, {"add", "min", "max", "inc", "dec", "and", "or", "xor", "exch",
                                  "cas"})) {
+            if (!out.operation.empty()) return false;
             out.operation = text;
         } else if (!changes_nothing(text)) {
             return false;
@@ -72,6 +78,7 @@ bool apply_memory_form(const MemoryForm& form, MemoryOp& op) {
     const uint32_t size = ptx::size_of(form.type);
     if (size == 0 || size * uint32_t(form.count) > 32) return false;
     op.space = form.space;
+    op.in_cluster = form.in_cluster;
     op.count = uint8_t(form.count);
     op.size = uint8_t(size);
     op.acquire = form.acquire;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "exec/addressing.hpp"
 #include "exec/memory_ops.hpp"
@@ -13,11 +14,16 @@ struct MemoryForm {
     ptx::Space space = ptx::Space::generic;
     ptx::Type type = ptx::Type::none;
     int count = 1;                  // of .v2, .v4, .v8
+    bool in_cluster = false;        // of .shared::cluster: another block's memory too
     bool acquire = false, release = false;
     std::string operation;          // of atom and red: "add", "cas" ...
 };
 
-// False where a modifier is unknown: what it asks for would not happen.
+// "shared::cta" -> Space::shared; false where the text names no state space.
+bool space_from(std::string_view text, ptx::Space& out);
+
+// False where a modifier is unknown, or a second one of its kind: what it asks for would not
+// happen.
 bool read_memory_form(const ptx::Instruction& source, MemoryForm& out);
 
 // Where addresses of that space point.

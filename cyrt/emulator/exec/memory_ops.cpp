@@ -1,5 +1,6 @@
 #include "exec/memory_ops.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <string>
 #include <string_view>
@@ -64,17 +65,48 @@ Handler cvta_handler(const MemoryForm& form, bool to_space) {
     return convert_address<uint64_t, kLow, kParamWindow>;
 }
 
+// --- addresses in a cluster -------------------------------------------------------------------
+
+// The address of the same place in the shared memory of the block of rank s[2].
+template <typename Cell>
+void map_to_rank(Warp& warp, const Inst& inst) {
+    Cell* to = cells<Cell>(warp, inst.d[0]);
+    const Cell* from = cells<Cell>(warp, inst.s[1]);
+    const Cell* rank = cells<Cell>(warp, inst.s[2]);
+    constexpr Cell kMost = Cell(kRankMask >> kRankShift);
+    for (int i = 0; i < kWarpSize; ++i) {
+        const Cell field = std::min(Cell(rank[i] + 1), kMost);   // of no block: an access faults
+        to[i] = warp.lane_on[i] ? Cell((from[i] & ~Cell(kRankMask)) | field << kRankShift) : to[i];
+    }
+}
+
+uint32_t rank_of(uint64_t address, const WarpContext& context) {
+    const uint32_t field = uint32_t((address & kRankMask) >> kRankShift);
+    return field == 0 ? context.rank : field - 1;
+}
+
+template <typename Cell>
+void find_rank(Warp& warp, const Inst& inst) {
+    Cell* to = cells<Cell>(warp, inst.d[0]);
+    const Cell* from = cells<Cell>(warp, inst.s[1]);
+    for (int i = 0; i < kWarpSize; ++i)
+        to[i] = warp.lane_on[i] ? Cell(rank_of(from[i], *warp.context)) : to[i];
+}
+
+// --- isspacep -----------------------------------------------------------------------------------
+
 // Device memory: whatever lies in no window. Constant variables live there too.
 constexpr uint64_t kNoWindow = 0;
 
-template <uint64_t window>
+template <uint64_t window, bool only_own>
 void is_in_space(Warp& warp, const Inst& inst) {
     uint64_t* to = cells<uint64_t>(warp, inst.d[0]);   // of a predicate, 64 bits wide
     const uint64_t* from = cells<uint64_t>(warp, inst.s[1]);
     for (int i = 0; i < kWarpSize; ++i) {
         const uint64_t at = from[i] & kWindowMask;
         const bool in_window = at == kSharedWindow || at == kLocalWindow || at == kParamWindow;
-        const bool holds = window == kNoWindow ? !in_window : at == window;
+        const bool is_own = !only_own || rank_of(from[i], *warp.context) == warp.context->rank;
+        const bool holds = window == kNoWindow ? !in_window : at == window && is_own;
         to[i] = warp.lane_on[i] ? (holds ? 0xffffffffull : 0) : to[i];
     }
 }
@@ -85,12 +117,14 @@ void zero(Warp& warp, const Inst& inst) {
     for (int i = 0; i < kWarpSize; ++i) to[i] = warp.lane_on[i] ? Cell(0) : to[i];
 }
 
-Handler isspacep_handler(Space space) {
-    switch (space) {
-    case Space::shared: return is_in_space<kSharedWindow>;
-    case Space::local: return is_in_space<kLocalWindow>;
-    case Space::param: return is_in_space<kParamWindow>;
-    case Space::global: return is_in_space<kNoWindow>;
+Handler isspacep_handler(const MemoryForm& form) {
+    switch (form.space) {
+    case Space::shared:
+        return form.in_cluster ? is_in_space<kSharedWindow, false>
+                               : is_in_space<kSharedWindow, true>;
+    case Space::local: return is_in_space<kLocalWindow, false>;
+    case Space::param: return is_in_space<kParamWindow, false>;
+    case Space::global: return is_in_space<kNoWindow, false>;
     case Space::constant: return zero<uint64_t>;
     default: return nullptr;
     }
@@ -123,14 +157,11 @@ Handler other_handler(const ptx::Instruction& source) {
     MemoryForm form;
     if (!read_memory_form(plain, form)) return nullptr;
     if (opcode == "cvta") return cvta_handler(form, to_space);
-    if (opcode == "isspacep") return isspacep_handler(form.space);
-    // A cluster is one block here: its shared memory is the block's own, its rank is 0.
+    if (opcode == "isspacep") return isspacep_handler(form);
+    if (form.type != Type::u32 && form.type != Type::u64) return nullptr;
     if (opcode == "mapa")
-        return form.type == Type::u32 ? convert_address<uint32_t, ~0ull, 0>
-                                      : convert_address<uint64_t, ~0ull, 0>;
-    if (opcode == "getctarank")
-        return form.type == Type::u32 ? zero<uint32_t> : zero<uint64_t>;
-    return nullptr;
+        return form.type == Type::u32 ? map_to_rank<uint32_t> : map_to_rank<uint64_t>;
+    return form.type == Type::u32 ? find_rank<uint32_t> : find_rank<uint64_t>;   // getctarank
 }
 
 }  // namespace

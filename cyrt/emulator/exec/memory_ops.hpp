@@ -24,6 +24,7 @@ struct MemoryOp {
 
     // The rest is select_memory_handler's.
     ptx::Space space = ptx::Space::generic;
+    bool in_cluster = false;       // of .shared::cluster: another block's memory too
     uint8_t count = 1;             // elements
     uint8_t size = 4;              // bytes of an element in memory
     bool acquire = false, release = false;

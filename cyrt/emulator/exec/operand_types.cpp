@@ -34,20 +34,6 @@ std::vector<Type> types_of(const ptx::Instruction& instruction) {
     return out;
 }
 
-Type twice(Type type) {
-    switch (type) {
-    case Type::u16: return Type::u32;
-    case Type::s16: return Type::s32;
-    case Type::u32: return Type::u64;
-    case Type::s32: return Type::s64;
-    default: return type;
-    }
-}
-
-bool is_any(std::string_view opcode, std::initializer_list<std::string_view> names) {
-    return std::find(names.begin(), names.end(), opcode) != names.end();
-}
-
 uint32_t half_bits(double value) {
     const int sign = std::signbit(value) ? 0x8000 : 0;
     const double size = std::fabs(value);
@@ -90,7 +76,16 @@ Type last_type(const ptx::Instruction& instruction) {
     return types.empty() ? Type::none : types.back();
 }
 
-bool has_modifier(const ptx::Instruction& instruction, const char* modifier) {
+Type first_type(const ptx::Instruction& instruction) {
+    const std::vector<Type> types = types_of(instruction);
+    return types.empty() ? Type::none : types.front();
+}
+
+bool is_type_name(std::string_view modifier) { return register_type(modifier) != Type::none; }
+
+size_t count_types(const ptx::Instruction& instruction) { return types_of(instruction).size(); }
+
+bool has_modifier(const ptx::Instruction& instruction, std::string_view modifier) {
     const auto& all = instruction.modifiers;
     return std::find(all.begin(), all.end(), modifier) != all.end();
 }
@@ -98,61 +93,6 @@ bool has_modifier(const ptx::Instruction& instruction, const char* modifier) {
 std::string full_name(const ptx::Instruction& instruction) {
     std::string out = instruction.opcode;
     for (const std::string& modifier : instruction.modifiers) out.append(".").append(modifier);
-    return out;
-}
-
-OperandTypes operand_types(const ptx::Instruction& instruction) {
-    const std::vector<Type> types = types_of(instruction);
-    const Type last = types.empty() ? Type::b32 : types.back();
-    const Type first = types.empty() ? Type::b32 : types.front();
-    const std::string_view opcode = instruction.opcode;
-
-    OperandTypes out;
-    out.results = instruction.paired ? 2 : 1;
-    out.d[0] = first;
-    for (Type& type : out.s) type = last;
-
-    if (is_any(opcode, {"setp", "testp"})) {
-        out.d[0] = Type::pred;
-        if (opcode == "setp") out.s[2] = Type::pred;
-    } else if (opcode == "set") {
-        out.s[2] = Type::pred;
-    } else if (opcode == "selp") {
-        out.s[2] = Type::pred;
-    } else if (opcode == "slct") {
-        out.s[0] = out.s[1] = first;
-    } else if (is_any(opcode, {"shl", "shr"})) {
-        out.s[1] = Type::u32;
-    } else if (opcode == "bfe") {
-        out.s[1] = out.s[2] = Type::u32;
-    } else if (opcode == "bfi") {
-        out.s[2] = out.s[3] = Type::u32;
-    } else if (is_any(opcode, {"popc", "clz", "bfind"})) {
-        out.d[0] = Type::u32;
-    } else if (is_any(opcode, {"mul", "mad"}) && has_modifier(instruction, "wide")) {
-        out.d[0] = out.s[2] = twice(last);
-    } else if (opcode == "lop3") {
-        out.s[3] = Type::u32;
-        out.s[4] = Type::pred;
-    } else if (is_any(opcode, {"add", "sub", "fma"}) && types.size() == 2) {
-        // Mixed precision: d and the addend are f32, what comes before it is narrow.
-        out.s[opcode == "fma" ? 2 : 1] = first;
-    } else if (opcode == "vote") {
-        const bool is_ballot = has_modifier(instruction, "ballot");
-        out.d[0] = is_ballot ? Type::b32 : Type::pred;
-        out.s[0] = Type::pred;
-        out.s[1] = Type::b32;
-    } else if (opcode == "match") {
-        out.d[0] = Type::b32;
-        out.s[1] = Type::b32;
-    } else if (opcode == "redux") {
-        out.s[1] = Type::b32;
-    } else if (opcode == "elect") {
-        out.s[0] = Type::b32;
-    } else if (opcode == "cvt" && has_modifier(instruction, "pack")) {
-        out.d[0] = Type::b32;
-        for (Type& type : out.s) type = Type::b32;
-    }
     return out;
 }
 

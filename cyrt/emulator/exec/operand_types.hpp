@@ -1,23 +1,22 @@
-// The type of each operand of a register-to-register instruction, as its table in the PTX ISA says.
+// What an instruction's modifiers say of types, and immediates as values of those.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "ptx/ast.hpp"
 
 namespace cyrt::emu {
 
-struct OperandTypes {
-    int results = 1;
-    ptx::Type d[2] = {ptx::Type::b32, ptx::Type::pred};
-    ptx::Type s[5] = {};
-};
-OperandTypes operand_types(const ptx::Instruction& instruction);
-
 // The last modifier that is a type; packed and narrow formats as the register that holds them.
 ptx::Type last_type(const ptx::Instruction& instruction);
+ptx::Type first_type(const ptx::Instruction& instruction);
+size_t count_types(const ptx::Instruction& instruction);
+bool is_type_name(std::string_view modifier);
 
-bool has_modifier(const ptx::Instruction& instruction, const char* modifier);
+bool has_modifier(const ptx::Instruction& instruction, std::string_view modifier);
 
 // "add.rn.f32"
 std::string full_name(const ptx::Instruction& instruction);

@@ -57,7 +57,7 @@ std::shared_ptr<const Program> prepare(std::shared_ptr<const ptx::Module> module
     auto program = std::make_shared<Program>();
     program->name = entry;
     program->id = ++last_id;
-    program->static_shared = shared.bytes;
+    program->static_shared = uint32_t(shared.bytes);
     program->param_bytes = kernel_info(*module, entry).param_bytes;
     program->functions.resize(reach.functions.size());
 

@@ -5,6 +5,7 @@
 
 #include "exec/address.hpp"
 #include "exec/code.hpp"
+#include "exec/limits.hpp"
 #include "exec/reach.hpp"
 
 namespace cyrt::emu {
@@ -13,8 +14,8 @@ namespace {
 
 uint32_t product(const uint32_t (&sizes)[3]) {
     uint64_t out = 1;
-    for (uint32_t size : sizes) out *= std::max(1u, size);
-    return uint32_t(std::min<uint64_t>(out, 1024));
+    for (uint32_t size : sizes) out = std::min<uint64_t>(out * size, limits::kBlockThreads);
+    return uint32_t(out);
 }
 
 // PTX numbers each value anew; a real allocation needs far fewer registers than that.
@@ -37,7 +38,7 @@ KernelInfo kernel_info(const ptx::Module& module, const std::string& entry) {
         out.params.push_back({out.param_bytes, uint32_t(param.size)});
         out.param_bytes += uint32_t(param.size);
     }
-    out.static_shared = lay_out_shared(module, reach_of(module, *kernel)).bytes;
+    out.static_shared = uint32_t(lay_out_shared(module, reach_of(module, *kernel)).bytes);
     for (const ptx::Variable& variable : kernel->variables)
         if (variable.space == ptx::Space::local)
             out.local_bytes =
@@ -48,8 +49,10 @@ KernelInfo kernel_info(const ptx::Module& module, const std::string& entry) {
     if (kernel->req_ntid[0]) out.max_threads = product(kernel->req_ntid);
     else if (kernel->max_ntid[0]) out.max_threads = product(kernel->max_ntid);
     out.ptx_version = module.version_major * 10 + module.version_minor;
-    const size_t number = module.target.find_first_of("0123456789");
-    if (number != std::string::npos) out.target = std::stoi(module.target.substr(number));
+    out.target = module.target_number;
+    std::copy_n(kernel->req_nctapercluster, 3, out.cluster);
+    out.max_cluster_rank = kernel->max_cluster_rank;
+    out.explicit_cluster = kernel->explicit_cluster || out.cluster[0] != 0;
     return out;
 }
 
@@ -58,6 +61,25 @@ uint64_t function_address(const ptx::Module& module, const std::string& name) {
     if (!function) return 0;
     const auto found = module.functions.find(function->name);
     return kCodeWindow + 16 * uint64_t(1 + std::distance(module.functions.begin(), found));
+}
+
+bool is_declared_right(const ptx::Signature& declared, SystemCall call) {
+    const auto has_sizes = [](const std::vector<ptx::Variable>& variables,
+                              std::initializer_list<uint64_t> sizes) {
+        return std::equal(variables.begin(), variables.end(), sizes.begin(), sizes.end(),
+                          [](const ptx::Variable& variable, uint64_t size) {
+                              return variable.size == size && variable.align == size;
+                          });
+    };
+    switch (call) {
+    case SystemCall::print:
+        return has_sizes(declared.params, {8, 8}) && has_sizes(declared.results, {4});
+    case SystemCall::assert_fail:
+        return has_sizes(declared.params, {8, 8, 4, 8, 8}) && declared.results.empty();
+    case SystemCall::allocate:
+        return has_sizes(declared.params, {8}) && has_sizes(declared.results, {8});
+    default: return has_sizes(declared.params, {8}) && declared.results.empty();
+    }
 }
 
 bool system_call_from(const std::string& name, SystemCall& out) {

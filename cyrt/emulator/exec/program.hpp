@@ -26,10 +26,14 @@ struct KernelInfo {
     uint32_t max_threads = 1024;       // from .maxntid/.reqntid
     int ptx_version = 0;               // 90 for 9.0
     int target = 0;                    // 90 for sm_90
+    uint32_t cluster[3] = {0, 0, 0};   // of .reqnctapercluster; 0: not given
+    uint32_t max_cluster_rank = 0;     // of .maxclusterrank; 0: not given
+    bool explicit_cluster = false;     // runs in a cluster, or not at all
 };
 KernelInfo kernel_info(const ptx::Module& module, const std::string& entry);
 
-// Throws ptx::Error for the first instruction that nothing here can run, named with its line.
+// Throws ptx::Error for the first instruction that nothing here can run, or whose operands do not
+// fit it, named with its line; and for a kernel that needs more than the device has.
 void check_supported(const ptx::Module& module);
 
 // What a pointer to that function holds: for initialisers of variables. 0: no such function.

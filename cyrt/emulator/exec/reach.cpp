@@ -96,6 +96,28 @@ const ptx::Function* find_function(const ptx::Module& module, const std::string&
     return found == module.functions.end() ? nullptr : &found->second;
 }
 
+std::vector<const ptx::Signature*> signatures_of(const ptx::Module& module,
+                                                 const ptx::Function& caller,
+                                                 const ptx::Instruction& call) {
+    std::vector<const ptx::Signature*> out;
+    const auto add = [&](const std::string& name) {
+        const ptx::Function* function = find_function(module, name);
+        if (function && !function->is_entry) out.push_back(function);
+    };
+    if (call.operands[1].kind == ptx::Operand::Kind::symbol) {
+        add(call.operands[1].name);
+    } else if (call.operands.size() > 3) {
+        const std::string& name = call.operands[3].name;
+        if (const auto prototype = caller.prototypes.find(name);
+            prototype != caller.prototypes.end())
+            out.push_back(&prototype->second);
+        if (const auto table = caller.target_tables.find(name);
+            table != caller.target_tables.end())
+            for (const std::string& target : table->second) add(target);
+    }
+    return out;
+}
+
 Reach reach_of(const ptx::Module& module, const ptx::Function& kernel) {
     Reach reach;
     Walk(module, reach).visit(kernel);
@@ -131,13 +153,13 @@ SharedLayout lay_out_shared(const ptx::Module& module, const Reach& reach) {
             dynamic_align = std::max(dynamic_align, variable->align);
             continue;
         }
-        out.bytes = round_up(out.bytes, std::max(1u, variable->align));
-        out.offsets[variable] = out.bytes;
-        out.bytes += uint32_t(variable->size);
+        out.bytes = round_up(out.bytes, uint64_t(std::max(1u, variable->align)));
+        out.offsets[variable] = uint32_t(out.bytes);
+        out.bytes += variable->size;
     }
-    out.bytes = round_up(out.bytes, dynamic_align);
+    out.bytes = round_up(out.bytes, uint64_t(dynamic_align));
     for (const ptx::Variable* variable : variables)
-        if (variable->size == 0) out.offsets[variable] = out.bytes;
+        if (variable->size == 0) out.offsets[variable] = uint32_t(out.bytes);
     return out;
 }
 

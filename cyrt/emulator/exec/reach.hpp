@@ -25,9 +25,15 @@ Reach reach_of(const ptx::Module& module, const ptx::Function& kernel);
 // Through aliases; nullptr where the module has no function of that name.
 const ptx::Function* find_function(const ptx::Module& module, const std::string& name);
 
+// What says how a call passes what it passes: its callee; called through a register, its prototype
+// or all that may be called. Empty where nothing does.
+std::vector<const ptx::Signature*> signatures_of(const ptx::Module& module,
+                                                 const ptx::Function& caller,
+                                                 const ptx::Instruction& call);
+
 struct SharedLayout {
     std::map<const ptx::Variable*, uint32_t> offsets;
-    uint32_t bytes = 0;   // of the static ones; `extern` variables all begin there
+    uint64_t bytes = 0;   // of the static ones; `extern` variables all begin there
 };
 SharedLayout lay_out_shared(const ptx::Module& module, const Reach& reach);
 

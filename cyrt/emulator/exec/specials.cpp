@@ -20,7 +20,6 @@ struct Named {
 constexpr ptx::Type u32 = ptx::Type::u32;
 constexpr ptx::Type u64 = ptx::Type::u64;
 
-// A cluster is always one block here.
 const Named kNamed[] = {
     {"%tid.x", Special::tid_x, u32}, {"%tid.y", Special::tid_y, u32},
     {"%tid.z", Special::tid_z, u32}, {"%tid.w", Special::zero, u32},
@@ -46,16 +45,19 @@ const Named kNamed[] = {
     {"%reserved_smem_offset_1", Special::reserved_begin, u32},
     {"%envreg1", Special::workspace_high, u32},
     {"%envreg2", Special::workspace_low, u32},
-    {"%clusterid.x", Special::ctaid_x, u32}, {"%clusterid.y", Special::ctaid_y, u32},
-    {"%clusterid.z", Special::ctaid_z, u32},
-    {"%nclusterid.x", Special::nctaid_x, u32}, {"%nclusterid.y", Special::nctaid_y, u32},
-    {"%nclusterid.z", Special::nctaid_z, u32},
-    {"%cluster_ctaid.x", Special::zero, u32}, {"%cluster_ctaid.y", Special::zero, u32},
-    {"%cluster_ctaid.z", Special::zero, u32},
-    {"%cluster_nctaid.x", Special::one, u32}, {"%cluster_nctaid.y", Special::one, u32},
-    {"%cluster_nctaid.z", Special::one, u32},
-    {"%cluster_ctarank", Special::zero, u32}, {"%cluster_nctarank", Special::one, u32},
-    {"%is_explicit_cluster", Special::zero, ptx::Type::pred},
+    {"%clusterid.x", Special::clusterid_x, u32}, {"%clusterid.y", Special::clusterid_y, u32},
+    {"%clusterid.z", Special::clusterid_z, u32}, {"%clusterid.w", Special::zero, u32},
+    {"%nclusterid.x", Special::nclusterid_x, u32}, {"%nclusterid.y", Special::nclusterid_y, u32},
+    {"%nclusterid.z", Special::nclusterid_z, u32}, {"%nclusterid.w", Special::one, u32},
+    {"%cluster_ctaid.x", Special::cluster_ctaid_x, u32},
+    {"%cluster_ctaid.y", Special::cluster_ctaid_y, u32},
+    {"%cluster_ctaid.z", Special::cluster_ctaid_z, u32}, {"%cluster_ctaid.w", Special::zero, u32},
+    {"%cluster_nctaid.x", Special::cluster_nctaid_x, u32},
+    {"%cluster_nctaid.y", Special::cluster_nctaid_y, u32},
+    {"%cluster_nctaid.z", Special::cluster_nctaid_z, u32}, {"%cluster_nctaid.w", Special::one, u32},
+    {"%cluster_ctarank", Special::cluster_ctarank, u32},
+    {"%cluster_nctarank", Special::cluster_nctarank, u32},
+    {"%is_explicit_cluster", Special::is_explicit_cluster, ptx::Type::pred},
     {"%current_graph_exec", Special::zero, u64},
     {"%clock", Special::clock, u32}, {"%clock_hi", Special::clock_hi, u32},
     {"%clock64", Special::clock64, u64}, {"%globaltimer", Special::globaltimer, u64},
@@ -122,7 +124,25 @@ uint64_t uniform_value(Special which, const WarpPlace& place) {
     case Special::nctaid_z: return launch.grid.z;
     case Special::warpid: return place.warp;
     case Special::nwarpid: return 64;   // warps that a multiprocessor of capability 9.0 holds
-    case Special::smid: return place.block_number % processors;
+    case Special::smid: {
+        const Dim3& at = place.block_index;
+        return (at.x + launch.grid.x * (at.y + uint64_t(launch.grid.y) * at.z)) % processors;
+    }
+    case Special::clusterid_x: return place.block_index.x / launch.cluster.x;
+    case Special::clusterid_y: return place.block_index.y / launch.cluster.y;
+    case Special::clusterid_z: return place.block_index.z / launch.cluster.z;
+    case Special::nclusterid_x: return launch.grid.x / launch.cluster.x;
+    case Special::nclusterid_y: return launch.grid.y / launch.cluster.y;
+    case Special::nclusterid_z: return launch.grid.z / launch.cluster.z;
+    case Special::cluster_ctaid_x: return place.block_index.x % launch.cluster.x;
+    case Special::cluster_ctaid_y: return place.block_index.y % launch.cluster.y;
+    case Special::cluster_ctaid_z: return place.block_index.z % launch.cluster.z;
+    case Special::cluster_nctaid_x: return launch.cluster.x;
+    case Special::cluster_nctaid_y: return launch.cluster.y;
+    case Special::cluster_nctaid_z: return launch.cluster.z;
+    case Special::cluster_ctarank: return place.rank;
+    case Special::cluster_nctarank: return launch.cluster.count();
+    case Special::is_explicit_cluster: return launch.explicit_cluster ? 0xffffffffu : 0;
     case Special::nsmid: return processors;
     case Special::gridid: return launch.grid_id;
     case Special::dynamic_smem_size: return launch.dynamic_shared;

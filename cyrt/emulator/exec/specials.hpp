@@ -16,6 +16,10 @@ enum class Special : uint8_t {
     laneid, warpid, nwarpid, smid, nsmid, gridid,
     lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt,
     dynamic_smem_size, total_smem_size, zero, one,
+    clusterid_x, clusterid_y, clusterid_z, nclusterid_x, nclusterid_y, nclusterid_z,
+    cluster_ctaid_x, cluster_ctaid_y, cluster_ctaid_z,
+    cluster_nctaid_x, cluster_nctaid_y, cluster_nctaid_z,
+    cluster_ctarank, cluster_nctarank, is_explicit_cluster,
     // Of cooperative groups: where the grid's barrier is, where the runtime's shared memory is.
     workspace_low, workspace_high, reserved_begin, reserved_end,
     // Those below change while a warp runs: read by an instruction, not kept in a slot.
@@ -39,7 +43,7 @@ struct SpecialSlot {
 struct WarpPlace {
     const Launch* launch;
     Dim3 block_index;
-    uint64_t block_number;
+    uint32_t rank;              // of the block, in its cluster
     uint32_t warp;
     uint32_t shared_bytes;      // the kernel's own
     uint32_t reserved_offset;   // of the runtime's part, which follows

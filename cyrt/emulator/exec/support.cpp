@@ -8,7 +8,8 @@
 #include "exec/handlers.hpp"
 #include "exec/matrices.hpp"
 #include "exec/memory_ops.hpp"
-#include "exec/moves.hpp"
+#include "exec/module_limits.hpp"
+#include "exec/operand_check.hpp"
 #include "exec/operand_types.hpp"
 #include "exec/program.hpp"
 #include "exec/reach.hpp"
@@ -65,19 +66,6 @@ bool has_known_specials(const ptx::Operand& operand) {
     return std::all_of(operand.elements.begin(), operand.elements.end(), has_known_specials);
 }
 
-bool is_known_move(const ptx::Instruction& instruction) {
-    if (instruction.operands.size() != 2) return false;
-    const uint32_t size = ptx::size_of(last_type(instruction));
-    const auto& operands = instruction.operands;
-    const bool both = operands[0].kind == Kind::vector && operands[1].kind == Kind::vector;
-    for (const ptx::Operand& operand : operands) {
-        if (operand.kind != Kind::vector || both) continue;
-        const uint32_t count = uint32_t(operand.elements.size());
-        if (count == 0 || size % count || !pack_handler(count, size / count)) return false;
-    }
-    return last_type(instruction) != ptx::Type::none;
-}
-
 bool is_known_memory(ptx::Instruction instruction) {
     // What a function stores to parameters goes to its frame.
     if (instruction.opcode == "st")
@@ -109,12 +97,6 @@ bool is_known_async_copy(const ptx::Instruction& copy) {
            (operands[2].bits == 4 || operands[2].bits == 8 || operands[2].bits == 16);
 }
 
-bool is_known_barrier(const ptx::Instruction& instruction) {
-    for (const char* action : {"sync", "arrive", "red", "warp", "wait"})
-        if (has_modifier(instruction, action)) return true;
-    return false;
-}
-
 class Check {
 public:
     explicit Check(const ptx::Module& module) : module_(module) {}
@@ -122,15 +104,13 @@ public:
     bool is_known(const ptx::Instruction& instruction) {
         for (const ptx::Operand& operand : instruction.operands)
             if (!has_known_specials(operand)) return false;
-        if (instruction.opcode == "mov") return is_known_move(instruction);
         if (instruction.opcode == "call") return is_known_call(instruction);
-        if (is_any(instruction.opcode, {"bar", "barrier"})) return is_known_barrier(instruction);
-        if (is_control(instruction) || is_any(instruction.opcode, {"alloca", "stacksave",
-                                              "stackrestore", "pmevent", "setmaxnreg"}))
-            return true;
+        const OperandForm* form = form_of(instruction);
+        if (!form) return false;
         if (is_matrix(instruction)) return is_known_matrix(instruction);
         if (instruction.opcode == "cp") return is_known_async_copy(instruction);
         if (is_memory(instruction)) return is_known_memory(instruction);
+        if (form->modifiers) return true;   // the form alone tells
         return is_known_name(full_name(instruction));
     }
 
@@ -146,9 +126,11 @@ private:
         if (call.operands.size() < 2) return false;
         if (call.operands[1].kind == Kind::reg) return true;
         const ptx::Function* callee = find_function(module_, call.operands[1].name);
-        SystemCall ignored;
-        if (callee && callee->is_extern && !system_call_from(callee->name, ignored))
+        SystemCall system;
+        if (callee && callee->is_extern && !system_call_from(callee->name, system))
             throw ptx::Error(call.line, "Unresolved extern function '" + callee->name + "'");
+        if (callee && callee->is_extern && !is_declared_right(*callee, system))
+            throw ptx::Error(call.line, callee->name + " is declared with other parameters");
         return callee != nullptr;
     }
 
@@ -193,9 +175,17 @@ ptx::Error unsupported(const ptx::Function& function, const ptx::Instruction& in
 
 void check_supported(const ptx::Module& module) {
     Check check(module);
-    for (const auto& [name, function] : module.functions)
-        for (const ptx::Instruction& instruction : function.body)
+    for (const auto& [name, function] : module.functions) {
+        const OperandCheck operands(module, function);
+        for (const ptx::Instruction& instruction : function.body) {
             if (!check.is_known(instruction)) throw unsupported(function, instruction);
+            const std::string misfit = operands.misfit(instruction);
+            if (!misfit.empty())
+                throw ptx::Error(instruction.line, full_name(instruction) + ": " + misfit + ": " +
+                                                       text_of(function, instruction));
+        }
+    }
+    check_limits(module);
 }
 
 }  // namespace cyrt::emu

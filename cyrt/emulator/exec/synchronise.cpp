@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "exec/block.hpp"
+#include "exec/cluster.hpp"
 
 namespace cyrt::emu {
 
@@ -144,6 +145,63 @@ void Block::arrive(WarpState& warp, const Inst& inst, BarrierOp op) {
     if (op == BarrierOp::arrive) make_ready(warp, pc + 1, mask);
     else warp.parked[warp.parked_count++] = {pc, mask, id, true};
     complete_if_full(id);
+}
+
+// --- the cluster's barrier -----------------------------------------------------------------------
+
+void Block::arrive_in_cluster(WarpState& warp, const Inst& inst) {
+    const uint32_t mask = warp.warp.active;
+    for_lanes(mask, [&](int lane) {
+        if (warp.arrivals[size_t(lane)] != 0)
+            throw FaultSignal{FaultKind::illegal_instruction, lane,
+                              "barrier.cluster.arrive again, with no wait after the last one"};
+        warp.arrivals[size_t(lane)] = cluster_->phase() + 1;
+    });
+    make_ready(warp, pc_of(&inst) + 1, mask);
+    cluster_->arrive(uint32_t(count_lanes(mask)), warp.context.waited);
+}
+
+void Block::wait_in_cluster(WarpState& warp, const Inst& inst) {
+    uint32_t passing = 0;
+    for_lanes(warp.warp.active, [&](int lane) {
+        uint32_t& arrival = warp.arrivals[size_t(lane)];
+        if (arrival == 0)
+            throw FaultSignal{FaultKind::illegal_instruction, lane,
+                              "barrier.cluster.wait, with no arrive before it"};
+        if (arrival == cluster_->phase() + 1) return;   // it has not ended
+        arrival = 0;
+        passing |= 1u << lane;
+    });
+    const uint32_t pc = pc_of(&inst);
+    const uint32_t staying = warp.warp.active & ~passing;
+    if (staying) warp.parked[warp.parked_count++] = {pc, staying, kClusterBarrier, true};
+    if (passing) make_ready(warp, pc + 1, passing);
+}
+
+void Block::leave_cluster(WarpState& warp, uint32_t mask) {
+    uint32_t arrived = 0;
+    for_lanes(mask, [&](int lane) {
+        arrived += warp.arrivals[size_t(lane)] == cluster_->phase() + 1;
+    });
+    cluster_->leave(uint32_t(count_lanes(mask)), arrived);
+}
+
+void Block::pass_cluster_barrier() {
+    for (size_t w = 0; w < warp_count_; ++w) {
+        WarpState& warp = *warps_[w];
+        warp.context.waited |= cluster_->waited();
+        int kept = 0;
+        for (int i = 0; i < warp.parked_count; ++i) {
+            const Parked parked = warp.parked[i];
+            if (!parked.at_barrier || parked.key != kClusterBarrier) {
+                warp.parked[kept++] = parked;
+                continue;
+            }
+            for_lanes(parked.mask, [&](int lane) { warp.arrivals[size_t(lane)] = 0; });
+            make_ready(warp, parked.pc + 1, parked.mask);
+        }
+        warp.parked_count = kept;
+    }
 }
 
 void Block::complete_if_full(uint32_t id) {

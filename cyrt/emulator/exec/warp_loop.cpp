@@ -151,6 +151,8 @@ void Block::run_control(WarpState& warp, const Inst& inst, const Control& contro
     case ControlKind::ret: return return_lanes(warp, mask);
     case ControlKind::exit: return exit_lanes(warp, mask);
     case ControlKind::barrier: return arrive(warp, inst, BarrierOp(control.target));
+    case ControlKind::cluster_arrive: return arrive_in_cluster(warp, inst);
+    case ControlKind::cluster_wait: return wait_in_cluster(warp, inst);
     case ControlKind::system:
         call_system(warp, SystemCall(control.target));
         break;
@@ -189,6 +191,7 @@ void Block::branch_by_table(WarpState& warp, const Inst& inst, const Control& co
 
 void Block::exit_lanes(WarpState& warp, uint32_t mask) {
     if (program_->uses_stack) leave_frames(warp, mask);
+    if (program_->uses_cluster_barrier) leave_cluster(warp, mask);
     warp.live &= ~mask;
     live_threads_ -= uint32_t(count_lanes(mask));
     if (warp.parked_count) release_members(warp);

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "exec/block.hpp"
+#include "exec/cluster.hpp"
 #include "exec/reach.hpp"
 
 namespace cyrt::emu {
@@ -122,6 +123,17 @@ std::unique_ptr<Block> Worker::take_block() {
 
 void Worker::give_block(std::unique_ptr<Block> block) {
     if (free_blocks_.size() < kKeptBlocks) free_blocks_.push_back(std::move(block));
+}
+
+std::unique_ptr<Cluster> Worker::take_cluster() {
+    if (free_clusters_.empty()) return std::make_unique<Cluster>();
+    auto out = std::move(free_clusters_.back());
+    free_clusters_.pop_back();
+    return out;
+}
+
+void Worker::give_cluster(std::unique_ptr<Cluster> cluster) {
+    if (free_clusters_.size() < kKeptBlocks) free_clusters_.push_back(std::move(cluster));
 }
 
 Frame* Worker::take_frame() {

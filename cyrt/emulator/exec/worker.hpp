@@ -12,6 +12,7 @@
 namespace cyrt::emu {
 
 class Block;
+class Cluster;
 
 struct Freed {
     void operator()(std::byte* at) const { std::free(at); }
@@ -73,12 +74,15 @@ public:
     ProgramStore& store(const Program& program);
     std::unique_ptr<Block> take_block();
     void give_block(std::unique_ptr<Block> block);
+    std::unique_ptr<Cluster> take_cluster();
+    void give_cluster(std::unique_ptr<Cluster> cluster);
     Frame* take_frame();
     void give_frame(Frame* frame) { free_frames_.push_back(frame); }
 
 private:
     std::vector<std::unique_ptr<ProgramStore>> stores_;
     std::vector<std::unique_ptr<Block>> free_blocks_;
+    std::vector<std::unique_ptr<Cluster>> free_clusters_;
     std::vector<std::unique_ptr<Frame>> frames_;
     std::vector<Frame*> free_frames_;
     uint64_t uses_ = 0;

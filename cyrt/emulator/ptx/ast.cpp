@@ -40,6 +40,12 @@ Type type_from(std::string_view text) {
     return Type::none;
 }
 
+std::string_view name_of(Type type) {
+    for (const TypeInfo& info : kTypes)
+        if (info.type == type) return info.name;
+    return {};
+}
+
 Error::Error(int at_line, const std::string& what)
     : std::runtime_error("line " + std::to_string(at_line) + ": " + what), line(at_line) {}
 

@@ -26,6 +26,7 @@ uint32_t size_of(Type type);
 bool is_signed(Type type);
 // "s32" -> Type::s32; Type::none where the text names no type.
 Type type_from(std::string_view text);
+std::string_view name_of(Type type);
 
 enum class Space : uint8_t { reg, generic, param, global, constant, shared, local };
 
@@ -100,30 +101,37 @@ struct Register {
     Type type;
 };
 
-struct Function {
+// What a call passes and takes back: space param or reg.
+struct Signature {
+    std::vector<Variable> results;
+    std::vector<Variable> params;
+};
+
+struct Function : Signature {
     std::string name;
     bool is_entry = false;
     bool is_extern = false;             // declared only: vprintf, __assertfail, malloc, free ...
-    std::vector<Variable> results;      // space param or reg
-    std::vector<Variable> params;
     std::vector<Register> registers;    // every scope's, renamed apart
     std::vector<Variable> variables;    // shared, local and param (call frames) of every scope,
                                         // their `name` made unique; operands use that name
     std::vector<Instruction> body;
     std::map<std::string, std::vector<std::string>> target_tables; // .branchtargets, .calltargets
     std::map<std::string, std::vector<int32_t>> branch_targets;    // the same, resolved
-    std::map<std::string, std::string> prototypes;                 // .callprototype, text kept
+    std::map<std::string, Signature> prototypes;                   // .callprototype
     uint32_t max_ntid[3] = {0, 0, 0};   // 0: not given
     uint32_t req_ntid[3] = {0, 0, 0};
     uint32_t min_nctapersm = 0;
     uint32_t max_nreg = 0;
-    bool needs_cluster = false;         // .reqnctapercluster or .explicitcluster
+    uint32_t req_nctapercluster[3] = {0, 0, 0};
+    uint32_t max_cluster_rank = 0;      // 0: not given
+    bool explicit_cluster = false;      // a launch has to say the cluster's dimensions
     int line = 0;
 };
 
 struct Module {
     int version_major = 0, version_minor = 0;   // .version
-    std::string target;                         // "sm_90"
+    std::string target;                         // "sm_90a"
+    int target_number = 0;                      // 90
     std::vector<Variable> variables;            // module scope: global, constant, shared
     std::map<std::string, Function> functions;
     std::map<std::string, std::string> aliases; // .alias

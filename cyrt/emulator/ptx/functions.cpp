@@ -60,22 +60,19 @@ private:
         std::vector<Variable> out;
         for (Parameter& parameter : parse_parameters(lexer_)) {
             Variable& variable = parameter.variable;
-            if (variable.name == "_") {
-                // A prototype's nameless parameter.
+            if (variable.name == "_") {   // nameless
+                out.insert(out.end(), elements_of(parameter), variable);
             } else if (variable.space == Space::reg) {
                 const size_t first = function_.registers.size();
                 add_registers(variable.name, variable.type, parameter.lanes, variable.line);
-                // A vector is passed as its elements.
-                if (parameter.lanes > 1) variable.align = size_of(variable.type);
-                for (size_t i = first + 1; i < function_.registers.size(); ++i) {
-                    variable.name = function_.registers[i - 1].name;
+                for (size_t i = 0, count = elements_of(parameter); i < count; ++i) {
                     out.push_back(variable);
+                    out.back().name = function_.registers[first + i].name;
                 }
-                variable.name = function_.registers.back().name;
             } else {
                 add_symbol(variable);
+                out.push_back(std::move(variable));
             }
-            out.push_back(std::move(variable));
         }
         return out;
     }
@@ -92,23 +89,29 @@ private:
 
     uint32_t number() { return uint32_t(parse_count(lexer_, 0x7fffffff)); }
 
+    // Sizes of a block or of a cluster, none of them 0.
+    void sizes(uint32_t (&out)[3], const Token& directive) {
+        triple(out);
+        for (uint32_t size : out)
+            if (size == 0)
+                throw Error(directive.line, std::string(directive.text) + " of 0");
+    }
+
     void directives() {
-        uint32_t ignored[3];
         while (lexer_.at(Token::Kind::dot_word)) {
             const Token token = lexer_.next();
             const std::string_view name = token.text;
-            if (name == ".maxntid") triple(function_.max_ntid);
-            else if (name == ".reqntid") triple(function_.req_ntid);
+            if (name == ".maxntid") sizes(function_.max_ntid, token);
+            else if (name == ".reqntid") sizes(function_.req_ntid, token);
             else if (name == ".minnctapersm") function_.min_nctapersm = number();
             else if (name == ".maxnreg") function_.max_nreg = number();
-            else if (name == ".maxnctapersm" || name == ".maxclusterrank" ||
-                     name == ".abi_preserve" || name == ".abi_preserve_control") number();
-            else if (name == ".reqnctapercluster") {
-                triple(ignored);
-                function_.needs_cluster = true;
-            } else if (name == ".explicitcluster") function_.needs_cluster = true;
+            else if (name == ".maxnctapersm" || name == ".abi_preserve" ||
+                     name == ".abi_preserve_control") number();
+            else if (name == ".reqnctapercluster") sizes(function_.req_nctapercluster, token);
+            else if (name == ".maxclusterrank") function_.max_cluster_rank = number();
+            else if (name == ".explicitcluster") function_.explicit_cluster = true;
             else if (name == ".pragma") pragma();
-            else if (name != ".noreturn" && name != ".blocksareclusters")
+            else if (name != ".noreturn")
                 throw Error(token.line, "unknown directive of a function: " + std::string(name));
         }
     }
@@ -222,17 +225,39 @@ private:
             } while (lexer_.accept(","));
             lexer_.expect(";");
         } else if (lexer_.at(".callprototype")) {
-            const std::string prototype = add_table(name);
-            const char* begin = lexer_.next().text.data();
-            while (!lexer_.at(";")) {
-                if (lexer_.at(Token::Kind::end)) lexer_.fail_expected("';'");
-                lexer_.next();
-            }
-            const char* end = lexer_.next().text.data();
-            function_.prototypes[prototype] = std::string(begin, size_t(end - begin));
+            lexer_.next();
+            const std::string table = add_table(name);
+            function_.prototypes[table] = prototype();
         } else if (!scopes_.add_label(name.text, int32_t(function_.body.size()))) {
             throw Error(name.line, "label " + std::string(name.text) + " stands twice");
         }
+    }
+
+    // [(result)] _ [(parameters)] directives;
+    Signature prototype() {
+        Signature out;
+        if (lexer_.at("(")) out.results = nameless();
+        lexer_.expect("_");
+        if (lexer_.at("(")) out.params = nameless();
+        while (lexer_.at(Token::Kind::dot_word)) {
+            if (lexer_.next().text != ".noreturn") number();   // .abi_preserve and its like
+        }
+        lexer_.expect(";");
+        return out;
+    }
+
+    std::vector<Variable> nameless() {
+        std::vector<Variable> out;
+        for (Parameter& parameter : parse_parameters(lexer_))
+            out.insert(out.end(), elements_of(parameter), parameter.variable);
+        return out;
+    }
+
+    // A vector in registers is passed as its elements.
+    static size_t elements_of(Parameter& parameter) {
+        if (parameter.variable.space != Space::reg || parameter.lanes == 1) return 1;
+        parameter.variable.align = size_of(parameter.variable.type);
+        return parameter.lanes;
     }
 
     std::string add_table(const Token& name) {
@@ -271,7 +296,7 @@ private:
                 if (operand.kind == Operand::Kind::symbol && (out.opcode == "ld" ||
                                                               out.opcode == "st"))
                     operand.kind = Operand::Kind::address;
-                if (lexer_.accept("|")) {
+                if (out.operands.size() == 1 && lexer_.accept("|")) {
                     out.paired = true;
                     out.operands.push_back(operands_.parse());
                 }

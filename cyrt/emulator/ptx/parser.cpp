@@ -66,8 +66,24 @@ private:
     }
 
     void target() {
-        builder_.module.target = lexer_.expect(Token::Kind::word, "a target").text;
+        const Token name = lexer_.expect(Token::Kind::word, "a target");
+        builder_.module.target = name.text;
+        builder_.module.target_number = target_number(name);
         while (lexer_.accept(",")) lexer_.expect(Token::Kind::word, "a target");
+    }
+
+    // 90 of "sm_90a".
+    static int target_number(const Token& name) {
+        constexpr std::string_view kPrefix = "sm_";
+        int out = 0;
+        size_t at = kPrefix.size();
+        if (name.text.substr(0, at) == kPrefix)
+            while (at < name.text.size() && name.text[at] >= '0' && name.text[at] <= '9' &&
+                   out < 1000)
+                out = out * 10 + (name.text[at++] - '0');
+        if (out < 10 || out > 999 || name.text.size() - at > 1)
+            throw Error(name.line, "unknown target: " + std::string(name.text));
+        return out;
     }
 
     void address_size() {

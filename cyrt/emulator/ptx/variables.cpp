@@ -72,6 +72,7 @@ private:
     }
 
     void element(uint64_t index) {
+        reserve(index);   // an element has a byte at least: the products below stay small
         const uint64_t offset = index * element_;
         const Token token = lexer_.peek();
         if (token.kind == Token::Kind::word && token.text != "WARP_SZ") {
@@ -238,10 +239,10 @@ Variable parse_declarator(Lexer& lexer, const DeclarationHead& head, bool is_ext
     if (head.lanes > 1) dimensions.push_back(head.lanes);
 
     out.size = size_of(head.type);
-    for (const uint64_t dimension : dimensions) {
-        if (dimension != 0 && out.size > kMaxVariable / dimension)
+    for (auto dimension = dimensions.rbegin(); dimension != dimensions.rend(); ++dimension) {
+        if (*dimension != 0 && out.size > kMaxVariable / *dimension)
             throw Error(out.line, out.name + " is too large");
-        out.size *= dimension;
+        out.size *= *dimension;   // an open one is the first, and comes last here
     }
     if (lexer.accept("=")) {
         if (head.space != Space::global && head.space != Space::constant)
