@@ -100,7 +100,7 @@ inline AddressRun find_run(const Warp& warp, const Inst& inst, const MemoryOp& o
                            Access access) {
     if (warp.active != kFullMask) return {};
     const uint64_t bytes = uint64_t(op.size) * op.count;
-    uint64_t first = uint64_t(op.offset), step = 0;
+    uint64_t first = op.offset, step = 0;
     if (inst.s[0] != kNoSlot && op.address_cell == 8) {
         const uint64_t* from = cells<uint64_t>(warp, inst.s[0]);
         first += from[0];
@@ -131,7 +131,7 @@ template <AddressKind kind>
 inline void collect_addresses(const Warp& warp, const Inst& inst, const MemoryOp& op,
                               HostAddresses& out) {
     const uint64_t keep = kind == AddressKind::window ? 0xffffffffull : ~0ull;
-    const uint64_t offset = uint64_t(op.offset);
+    const uint64_t offset = op.offset;
     if (inst.s[0] == kNoSlot) {
         for (uint64_t& address : out.lane) address = offset & keep;
     } else if (op.address_cell == 8) {

@@ -178,7 +178,7 @@ void FunctionLowering::lower_memory(const Instruction& instruction) {
             if (modifier == "param" || modifier == "param::func") modifier = "local";
     if (!select_memory_handler(form, inst, op)) fail(instruction);
     if (op.space == ptx::Space::generic && address != instruction.operands.end())
-        op.offset += int64_t(window_of_name(*address));
+        op.offset += window_of_name(*address);
     const bool vector_is_result = instruction.opcode != "st" && instruction.opcode != "red";
     builder_.emit_memory(inst, op, vector_is_result, instruction.line);
     flush_results();
@@ -253,7 +253,7 @@ void FunctionLowering::lower_memory_data(const Instruction& instruction, Inst& i
 }
 
 void FunctionLowering::lower_address(const Operand& operand, Inst& inst, MemoryOp& op) {
-    op.offset = operand.value;
+    op.offset = uint64_t(operand.value);
     uint32_t offset;
     if (operand.index >= 0) {
         inst.s[0] = registers_[size_t(operand.index)];
@@ -264,7 +264,7 @@ void FunctionLowering::lower_address(const Operand& operand, Inst& inst, MemoryO
         inst.s[0] = code_.base_slot;
         op.offset += offset;
     } else {
-        op.offset += int64_t(symbol_address(operand.name));
+        op.offset += symbol_address(operand.name);
     }
 }
 

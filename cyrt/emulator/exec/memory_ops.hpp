@@ -17,7 +17,7 @@ namespace cyrt::emu {
 // A memory instruction's own data, reached by Inst::extra. Who prepares the instruction fills in
 // the slots: Inst::d, Inst::s (s[0] = address, s[1..] = values) and the first part here.
 struct MemoryOp {
-    int64_t offset = 0;            // added to the address in Inst::s[0]; s[0] may be kNoSlot
+    uint64_t offset = 0;           // added to the address in Inst::s[0]; s[0] may be kNoSlot
     uint8_t address_cell = 8;      // bytes of a cell of s[0]: 4 or 8
     uint8_t cell = 4;              // bytes of a cell of the data: 4, 8, 16
     uint32_t cache = 0;            // index of this instruction's entry in WarpContext::regions

@@ -175,7 +175,8 @@ Operand OperandParser::named() {
                               : global != builder_.variables.end()
                                   ? size_of(builder_.module.variables[global->second].type)
                                   : 0;
-        out.value += int64_t(parse_count(lexer_, 1ull << 40) * size);
+        const uint64_t index = parse_count(lexer_, 1ull << 40);
+        out.value = int64_t(uint64_t(out.value) + index * size);
         lexer_.expect("]");
     }
     return out;
