@@ -22,6 +22,18 @@ _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", __array_api_version__)
 _BEYOND_STANDARD = ("float16", "bfloat16")
 
 
+class Devices(tuple):
+    """A tuple of devices that a list can be added to."""
+
+    __slots__ = ()
+
+    def __add__(self, other):
+        return list(self) + other if isinstance(other, list) else super().__add__(other)
+
+    def __radd__(self, other):
+        return other + list(self)
+
+
 @dataclass(frozen=True)
 class FInfo:
     """Limits of a floating-point type.
@@ -134,8 +146,9 @@ class NamespaceInfo:
         return Device.current()
 
     def devices(self) -> tuple[Device, ...]:
-        """All devices, a tuple since version 2025.12 of the standard."""
-        return tuple(Device(i) for i in range(Device.count()))
+        """All devices: a tuple since version 2025.12 of the standard, to which lists may be added
+        as to the list that it was before."""
+        return Devices(Device(i) for i in range(Device.count()))
 
     def default_dtypes(self, *, device: Device | int | None = None) -> dict[str, DType]:
         """The element types where none is given; the same on every device."""

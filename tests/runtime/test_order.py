@@ -478,6 +478,9 @@ def test_allocating_while_another_thread_captures(python):
 
 @asynchronous
 def test_what_is_freed_while_memory_is_given_back_stays(gate, pooled):
+    warm = cyrt.zeros(8)                # a GPU loads no code while a kernel waits
+    warm += warm + 1
+    warm.numpy()
     gate.wait()                         # the thread's stream is busy: giving back waits for it
     cyrt.commit()
     ready, trimmed, failures = threading.Event(), threading.Event(), []
