@@ -92,7 +92,7 @@ cdef CUresult describe(CUgraph graph, list found) except *:
     if nodes == NULL:
         raise MemoryError()
     try:
-        if result == CUDA_SUCCESS:
+        if result == CUDA_SUCCESS and count:
             result = cu.cuGraphGetNodes(graph, nodes, &count)
         found.append(count)
         for i in range(count):

@@ -1,11 +1,11 @@
 # What a recorder keeps between two commits, and how a commit launches it.
 #
 # INVARIANTS
-# - A commit is entered once and finished. First, with the recording still attached, it lets other
-#   streams' work be launched that comes before, waits for room, and finds the plan: signals,
-#   finalizers and other threads run there, and it begins again where they changed anything. Then, in
-#   the stream's turn, it swaps the recording for an empty one and launches it: no Python code runs
-#   until the turn has ended.
+# - A commit is entered once and finished. First, with the recording still attached, other streams'
+#   work that comes before is launched, room is waited for, and the plan is found: signals,
+#   finalizers and other threads run there, and where they changed anything it begins again. Then,
+#   in the stream's turn, the recording is exchanged for an empty one and launched: no Python code
+#   runs until the turn has ended.
 # - So a recording is launched exactly once, by whoever comes first. A commit returns when what was
 #   recorded before it was called has been launched, by this thread or by another.
 # - A refused operation loses nothing but what depends on it: see graph/loss.
@@ -42,8 +42,9 @@ cdef class Recorder:
     cdef unsigned long long batches, ended  # launched; seen to have ended
     cdef list launched              # the Plan of each batch in flight, or its operations' names
     cdef str where                  # with CYRT_LAUNCH_BLOCKING: who recorded the last operation
-    cdef list foreign               # Buffers that the recording uses and others may use, too;
-                                    # None among them: any memory that was handed out
+    # Buffers that the recording uses and others may use, too; None among them: any memory that was
+    # handed out.
+    cdef list foreign
     cdef Ranges ranges              # their memory, by address
     cdef bint joined                # the next operation comes after all others
     cdef list kept                  # objects that live until the batch has run

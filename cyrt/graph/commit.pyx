@@ -15,12 +15,12 @@ from cyrt.graph.recording cimport Recording
 from cyrt.runtime cimport poison as poisons
 from cyrt.runtime.device cimport contexts, enter, enter_quietly, leave, leave_quietly, verify
 from cyrt.runtime.memory cimport Memory
-from cyrt.runtime.order cimport order_outside
-from cyrt.runtime cimport pool as pools, stream as streams
+from cyrt.runtime.order cimport flush_outside, order_outside
+from cyrt.runtime cimport stream as streams
 from cyrt.runtime.pool cimport return_rested, settle_freed
 from cyrt.runtime.state cimport Block, StreamState
 from cyrt.runtime.stream cimport (
-    flush, legacy_state, link, mark_work, wait, wait_state,
+    flush, is_others_thread, legacy_state, link, mark_work, wait, wait_state,
 )
 from cyrt.runtime.submission cimport (
     end_submission, nap, try_submission, wait_for_submission, wait_for_turn,
@@ -54,7 +54,7 @@ def _suspects(int ordinal):
     """The operations of a device's batches that were launched and not seen to end."""
     cdef Recorder encoder
     cdef dict counts = {}
-    for each in encoders.values():
+    for each in list(encoders.values()):
         encoder = each if isinstance(each, Recorder) else each()
         if encoder is None or encoder.state.ordinal != ordinal \
                 or encoder.state.epoch != contexts[ordinal].epoch:
@@ -93,6 +93,8 @@ cdef int make_room(Recorder self) except -1:
 
 cdef int look_back(Recorder self) except -1:
     """See which batches have ended, and drop what was kept for them."""
+    if self.in_flight is None:      # it was detached meanwhile
+        return 0
     if self.batches - self.ended > IN_FLIGHT:
         self.ended = self.batches - IN_FLIGHT
     while self.ended < self.batches and cu.cuEventQuery(
@@ -105,14 +107,19 @@ cdef int look_back(Recorder self) except -1:
 
 cdef int flush_homes(Recorder self) except -1:
     """Before the turn begins: two that are under way never wait for each other."""
-    cdef unsigned long outer = self.flusher
+    cdef list foreign = list(self.foreign)
+    cdef StreamState* home
     self.flusher = PyThread_get_thread_ident()      # homes may lead back here
     try:
-        for home in {<size_t>home_of(self, buffer) for buffer in self.foreign}:
-            if <size_t>home != <size_t>self.state:
-                flush(<StreamState*><size_t>home)
+        while flush_outside(self.state) == 0:
+            pass
+        for buffer in foreign:
+            home = home_of(self, buffer)
+            if home != self.state:
+                flush(home)
     finally:
-        self.flusher = outer
+        if self.flusher == PyThread_get_thread_ident():
+            self.flusher = 0
     return 0
 
 
@@ -139,7 +146,7 @@ cdef int commit(Recorder self) except -1:
     cdef unsigned int naps = 0
     if state.capturing:
         return 0                # what is kept, and the handlers, are the next batch's
-    if state.thread != 0 and state.thread != PyThread_get_thread_ident():
+    if is_others_thread(state):
         while state.recording_epoch == wanted and self.recording.num_nodes:
             nap(state, &naps)
         return 0
@@ -154,7 +161,8 @@ cdef int abandon(Recorder self) except -1:
     """Drop the recording; its handlers are called, as after a batch that failed."""
     cdef StreamState* state = self.state
     cdef Recording dropped = self.recording
-    cdef list foreign = self.foreign, kept = self.kept, handlers = self.handlers
+    cdef list handlers = self.handlers
+    cdef tuple held = (self.foreign, self.kept)     # dropped when all is consistent
     cdef unsigned long long epoch = state.recording_epoch
     memset(&self.recording, 0, sizeof(Recording))
     recordings.clear(&self.recording)
@@ -162,11 +170,12 @@ cdef int abandon(Recorder self) except -1:
         self.recording.group = 0
     self.foreign = self.kept = self.handlers = None
     state.recording_epoch = new_epoch()
-    state.pending = False
+    state.pending = state.outside = False
     self.bytes = 0
     self.ranges.count = 0
     return_rested(state, epoch)
     recordings.destroy(&dropped)
+    del held
     if handlers is not None:
         completion.call_after(state, handlers)
     return 0
@@ -184,6 +193,7 @@ cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
         if process == READY:        # the device failed, or was reset: it can never be launched
             abandon(self)
         raise
+    legacy_state(state.ordinal)     # made before the turn, which makes no object
     if self.foreign is not None and self.flusher != PyThread_get_thread_ident():
         flush_homes(self)
     make_room(self)
@@ -195,16 +205,19 @@ cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
     try:
         if nodes and self.graphs:
             plan = plans.find(state, &self.recording, &self.stats_)
+            if plan is None:
+                return 0
         elif nodes:
             names = plans.node_names(&self.recording)
         # Finalizers may have run: the collector can, wherever an object is made.
-        if state.recording_epoch == wanted and self.recording.num_nodes == nodes:
+        if state.recording_epoch == wanted and self.recording.num_nodes == nodes \
+                and state.epoch == contexts[state.ordinal].epoch:
             if try_submission(state):
                 return launch_batch(self, plan, names)
             wait_for_turn(state)
     finally:
         if plan is not None:
-            plan.busy = False
+            plan.busy -= 1
         if nvtx is not None:
             nvtx.pop_range(domain="cyrt")
     return 0
@@ -217,11 +230,14 @@ cdef int launch_batch(Recorder self, Plan plan, list names) except -1:
     cdef unsigned long long batch = self.batches
     cdef unsigned int error
     cdef list foreign = self.foreign, kept = self.kept, handlers = self.handlers
+    cdef str where = self.where
     cdef object expired = self.launched[<int>(batch % IN_FLIGHT)]
     # The stream's turn: what is taken here is dropped after it.
     self.launched[<int>(batch % IN_FLIGHT)] = plan if plan is not None else names
     self.foreign = self.kept = self.handlers = None
-    error = launch(self, plan, foreign, &outcome)
+    error = launch(self, plan, foreign, NULL if where is None else <void*>where, &outcome)
+    if error:
+        poisons.hold_error(error)
     finished = self.launching
     memset(&self.launching, 0, sizeof(Recording))
     recordings.clear(&self.launching)
@@ -229,7 +245,10 @@ cdef int launch_batch(Recorder self, Plan plan, list names) except -1:
 
     if kept is not None or foreign is not None:
         self.in_flight.append((batch, kept, foreign))
+    if handlers is not None:
+        completion.call_after(state, handlers)
     recordings.clear(&finished)
+    del expired
     if self.launching.nodes == NULL:        # no other commit has begun meanwhile
         self.launching = finished
     else:
@@ -239,16 +258,16 @@ cdef int launch_batch(Recorder self, Plan plan, list names) except -1:
             chain.keep_owners(plan.chains, plan.owners)
             plan.chains = None
         self.plan = plan
-        plan.busy = False
         plans.evict(&self.stats_)
-    if handlers is not None:
-        completion.call_after(state, handlers)
     if error:
         exception = poisons.error_of(error)
+        poisons.drop_error(error)
         loss.reclaim()
         raise exception
     if outcome.result != CUDA_SUCCESS:
         verify(state.ordinal, state.epoch, outcome.call)
+        if not is_sticky(outcome.result):
+            wait_state(state)       # the batch may have no mark that tells of its end
         check(outcome.result, outcome.call, state.ordinal)
     look_back(self)
     if self.blocking:
@@ -256,12 +275,12 @@ cdef int launch_batch(Recorder self, Plan plan, list names) except -1:
     return 0
 
 
-cdef unsigned int launch(Recorder self, Plan plan, list foreign, Outcome* outcome) noexcept:
+cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
+                         Outcome* outcome) noexcept:
     """Inside the turn. Returns the number of the first operation's error that was refused."""
     cdef StreamState* state = self.state
     cdef Recording* recording = &self.launching
     cdef unsigned long long epoch = state.recording_epoch
-    cdef void* where = NULL if self.where is None else <void*>self.where
     cdef CUevent mark = self.marks[<int>(self.batches % IN_FLIGHT)]
     cdef unsigned int error = 0
     cdef int entered = -1
@@ -269,7 +288,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, Outcome* outcom
     if recording.group >= 0:
         self.recording.group = 0
     state.recording_epoch = new_epoch()
-    state.pending = False
+    state.pending = state.outside = False
     self.bytes = 0
     self.ranges.count = 0
     outcome.result, outcome.call, outcome.launched = CUDA_SUCCESS, b"cuStreamWaitEvent", 0
@@ -326,17 +345,6 @@ cdef int look_back_state(StreamState* state) except -1:
     return look_back(<Recorder>state.encoder)
 
 
-cdef void forget_block(const Block* block) noexcept:
-    """A block is destroyed whose memory is no part of the pool."""
-    cdef Recorder encoder
-    for each in encoders.values():
-        encoder = each if isinstance(each, Recorder) else each()
-        if encoder is not None:
-            recordings.forget_block(&encoder.recording, block)
-            recordings.forget_block(&encoder.launching, block)
-
-
 streams.commit_stream = commit_state
 streams.look_back = look_back_state
-pools.forget_block = forget_block
 _table.suspects = _suspects

@@ -71,8 +71,9 @@ cdef int call_after(StreamState* stream, list handlers) except -1:
     with _wake:
         _queues.setdefault(<size_t>stream, deque()).append(mark)
         if _thread is None:
-            _thread = threading.Thread(target=_run, name="cyrt completion", daemon=True)
-            _thread.start()
+            thread = threading.Thread(target=_run, name="cyrt completion", daemon=True)
+            thread.start()
+            _thread = thread
         _wake.notify()
     return 0
 

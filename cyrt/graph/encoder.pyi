@@ -3,8 +3,8 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Self, SupportsIndex
 
-from cyrt.graph.plan import Plan
 from cyrt.graph.commit import Recorder
+from cyrt.graph.plan import Plan
 from cyrt.kernels.kernel import Kernel
 from cyrt.runtime.event import Event
 from cyrt.runtime.memory import Buffer

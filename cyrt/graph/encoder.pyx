@@ -78,8 +78,6 @@ cdef class CommandEncoder(Recorder):
             most_ops = positive(max_ops, "max_ops")
         if max_mb is not None:
             self.max_bytes = <size_t>positive(max_mb, "max_mb") << 20
-        if target.state.encoder != NULL:
-            recorders.detach(<Recorder>target.state.encoder)    # this one takes its place
         recorders.attach(self, target.state, graphs)
         self.stream_ = target
         self.deferred = 1           # its user commits

@@ -1,12 +1,12 @@
 # Operations that the driver refused when they were launched.
 #
 # INVARIANTS
-# - The rest of the batch runs, in order. What a refused operation would have written is lost, and so
-#   is what depends on that; see runtime/poison.
-# - An error is a number until somebody is told of it: numbers are given out during a stream's turn,
+# - The rest of the batch runs, in order. What a refused operation would have written is lost, and
+#   so is what depends on that; see runtime/poison.
+# - An error is a number until somebody is told of it: numbers are taken during a stream's turn,
 #   where no Python object is made.
-# - Which operations depend on a lost one is read off the recording's uses: memory that was freed and
-#   allocated again inside the batch has another owner there.
+# - Which operations depend on a lost one is read off the recording's uses: memory that was freed
+#   and allocated again inside the batch has another owner there.
 
 from cyrt.driver.cuda cimport CUresult
 from cyrt.graph.recording cimport Recording

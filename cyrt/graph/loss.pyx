@@ -61,7 +61,7 @@ cdef unsigned int inherited_loss(const Recording* recording, int node,
     cdef int u
     for u in range(recording.nodes[node].first_use, use_end(recording, node)):
         use = &recording.uses[u]
-        if use.block != NULL and use.access != OVERWRITE:
+        if use.access != OVERWRITE:
             number = last_writer_loss(recording, node, use, lost)
             if number:
                 return number
@@ -115,7 +115,7 @@ cdef void mark_losses(const Recording* recording, int first, const unsigned int*
     for node in range(first, recording.num_nodes):
         for u in range(recording.nodes[node].first_use, use_end(recording, node)):
             use = &recording.uses[u]
-            if use.block == NULL or use.access == READ:
+            if use.access == READ:
                 continue
             if lost[node]:
                 poison(use.block, lost[node], use.generation)
@@ -151,8 +151,8 @@ cdef void reclaim() noexcept:
 
 cdef object error_of(unsigned int number):
     """A new exception for it."""
-    cdef Refusal* refusal = &refusals[number - 1]
-    cdef Geometry* geometry = &refusal.geometry
+    cdef Refusal refusal = refusals[number - 1]     # other threads may add some meanwhile
+    cdef Geometry geometry = refusal.geometry
     name, text = describe(<int>refusal.result)
     if refusal.function != NULL:
         detail = (f"The operation refused is the kernel {(<LoadedFunction>refusal.function).name}, "
@@ -160,7 +160,8 @@ cdef object error_of(unsigned int number):
                   f"({geometry.block[0]}, {geometry.block[1]}, {geometry.block[2]}), "
                   f"{geometry.smem:,} bytes of dynamic shared memory")
         if refusal.flags & CLUSTER:
-            detail += f", cluster ({refusal.cluster[0]}, {refusal.cluster[1]}, {refusal.cluster[2]})"
+            detail += (f", cluster ({refusal.cluster[0]}, {refusal.cluster[1]}, "
+                       f"{refusal.cluster[2]})")
     else:
         detail = f"The operation refused is a {_KINDS[refusal.kind]}"
     if refusal.where != NULL:

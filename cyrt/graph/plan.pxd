@@ -39,7 +39,7 @@ cdef class Plan:
     cdef int num_variants
     cdef bint patching          # the last launch patched
     cdef History geometries, contents
-    cdef bint busy              # being launched, or about to be
+    cdef int busy               # commits that launch it, or are about to
     cdef Chains chains          # what runs it the first time; None: an exec of its own does
     cdef readonly unsigned long long launches
 
@@ -55,8 +55,8 @@ cdef struct PlanStats:
     unsigned long long launches
     unsigned long long evictions
 
-# The plan of the recording's topology: found, or new and empty. It is `busy` until the caller says
-# otherwise.
+# The plan of the recording's topology: found, or new and empty. It is `busy` by one more, which the
+# caller takes back. None where finalizers launched the recording meanwhile.
 cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats)
 # Launches what equals the recording. Runs no Python code.
 cdef void launch_plan(Plan plan, Recording* recording, PlanStats* stats, Outcome* outcome) noexcept

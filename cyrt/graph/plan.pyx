@@ -91,9 +91,10 @@ cdef int evict(PlanStats* stats) except -1:
         if plan is not newest and not plan.busy:
             unlink(plan)
             del _plans[plan.key]
-            plan.drop()
             stats.evictions += 1
             note_evicted(plan.key, most_plans)
+            plan.drop()         # it may unload modules, and let other threads run
+            newer = oldest
         plan = newer
     return 0
 
@@ -129,44 +130,54 @@ def _reset(int ordinal):
         if (<Plan>plan).stream.ordinal == ordinal:
             unlink(<Plan>plan)
             del _plans[key]
-            if not (<Plan>plan).busy:
+            if (<Plan>plan).busy == 0:
                 (<Plan>plan).drop()
+
+
+cdef bint has_topology(Plan plan, const Recording* recording) noexcept:
+    return (plan.topology_words == recording.topology_words
+            and plan.blob_bytes == recording.blob_bytes
+            and memcmp(plan.topology, recording.topology,
+                       recording.topology_words * sizeof(unsigned int)) == 0)
 
 
 cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats):
     cdef tuple key = (<size_t>stream, recording.hash[0], recording.hash[1], recording.num_nodes)
-    cdef Plan plan = _plans.get(key)
+    cdef Plan plan, made
     if strategy is None:
         read_settings()
-    if plan is not None:
-        if (plan.topology_words == recording.topology_words
-                and plan.blob_bytes == recording.blob_bytes
-                and memcmp(plan.topology, recording.topology,
-                           recording.topology_words * sizeof(unsigned int)) == 0):
-            if plan is not newest:
-                unlink(plan)
-                link(plan)
-            stats.hits += 1
-            plan.busy = True
-            return plan
-        unlink(plan)            # two topologies of one hash: the later one takes the place
-        del _plans[key]
-        plan.drop()
+    plan = _plans.get(key)
+    if plan is None or not has_topology(plan, recording):
+        if _evicted:
+            note_return(key)
+        made = new_plan(stream, recording)
+        made.key = key
+        if chains and chain.can_run(recording):
+            made.chains = chain.chains_of(stream)
+        # Finalizers may have run until here, and have launched the recording, or made the plan.
+        if recording.num_nodes != key[3] or not has_topology(made, recording):
+            return None
+        plan = _plans.get(key)
+    if plan is not None and has_topology(plan, recording):
+        if plan is not newest:
+            unlink(plan)
+            link(plan)
+        stats.hits += 1
+        plan.busy += 1
+        return plan
     stats.misses += 1
-    if _evicted:
-        note_return(key)
-    plan = new_plan(stream, recording)
-    plan.key = key
-    plan.busy = True
-    if chains and chain.can_run(recording):
-        plan.chains = chain.chains_of(stream)
-    _plans[key] = plan
-    link(plan)
+    if plan is not None:        # two topologies of one hash: the later one takes the place
+        unlink(plan)
+    _plans[key] = made
+    link(made)
+    made.busy = 1
     evict(stats)
-    return plan
+    return made
 
 
 cdef Plan new_plan(StreamState* stream, Recording* recording):
+    """What is copied is checked by the caller: finalizers may run while objects are made."""
+    cdef list owners = [None] * recording.num_nodes
     cdef Plan plan = Plan.__new__(Plan)
     cdef size_t topology_bytes = recording.topology_words * sizeof(unsigned int)
     cdef size_t geometry_bytes = recording.num_nodes * sizeof(Geometry)
@@ -176,6 +187,7 @@ cdef Plan new_plan(StreamState* stream, Recording* recording):
     plan.topology_words = recording.topology_words
     plan.blob_bytes = recording.blob_bytes
     plan.num_nodes = recording.num_nodes
+    plan.owners = owners
     plan.topology = <unsigned int*>malloc(topology_bytes)
     plan.geometry = <Geometry*>malloc(geometry_bytes)
     plan.patched_ = <char*>calloc(recording.num_nodes, 1)
@@ -183,10 +195,10 @@ cdef Plan new_plan(StreamState* stream, Recording* recording):
         raise MemoryError()
     memcpy(plan.topology, recording.topology, topology_bytes)
     memcpy(plan.geometry, recording.geometry, geometry_bytes)
-    plan.owners = []
-    for i in range(recording.num_nodes):
+    for i in range(min(recording.num_nodes, <int>len(owners))):
         owner = recording.nodes[i].owner
-        plan.owners.append(<object>owner if owner != NULL else None)
+        if owner != NULL:
+            owners[i] = <object>owner
     return plan
 
 

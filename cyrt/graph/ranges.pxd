@@ -9,6 +9,7 @@ from cyrt.runtime.state cimport Block
 cdef struct Range:
     unsigned long long start, end
     Block* block
+    unsigned int generation     # of the block: where it differs, the block was freed since
 
 cdef struct Ranges:
     Range* items

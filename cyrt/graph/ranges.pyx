@@ -13,7 +13,8 @@ cdef Block* resolve(Ranges* ranges, Block* block, bint* joined) except NULL:
     cdef int i, kept = 0, room
     for i in range(ranges.count):
         item = &ranges.items[i]
-        if item.start <= start and end <= item.end:
+        if item.start <= start and end <= item.end \
+                and item.generation == item.block.generation:
             return item.block
     if ranges.count == ranges.room:
         room = 2 * ranges.room + 8
@@ -26,12 +27,14 @@ cdef Block* resolve(Ranges* ranges, Block* block, bint* joined) except NULL:
         if item.start < end and start < item.end:
             joined[0] = True
             start, end = min(start, item.start), max(end, item.end)
-            found = item.block
+            if item.generation == item.block.generation:
+                found = item.block
         else:
             ranges.items[kept] = item[0]
             kept += 1
     ranges.items[kept].start = start
     ranges.items[kept].end = end
     ranges.items[kept].block = found if found != NULL else block
+    ranges.items[kept].generation = ranges.items[kept].block.generation
     ranges.count = kept + 1
     return ranges.items[kept].block

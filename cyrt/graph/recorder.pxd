@@ -2,9 +2,9 @@
 #
 # INVARIANTS
 # - All or nothing: an operation that raises leaves the recording as it was.
-# - An operation is cut off from the last batch and ordered after other streams' work first, and again
-#   where other threads could run meanwhile. Then it is appended, with the GIL held and no Python
-#   object made or dropped from the last look to the end.
+# - An operation is cut off from the last batch and ordered after other streams' work first, and
+#   again where other threads could run meanwhile. Then it is appended, with the GIL held and no
+#   Python object made or dropped from the last look to the end.
 # - Whatever puts work on the stream directly, or hands memory or the stream out, commits first
 #   (runtime's `flush`, whose hook this room fills).
 # - An operation that uses what is lost is not recorded: what it would have written is lost, too.
@@ -16,7 +16,7 @@ from cyrt.runtime.state cimport StreamState
 
 # The encoder of a stream; made at first use.
 cdef Recorder encoder_of(StreamState* state)
-# Records an operation. `foreign`: Buffers among its uses that are outside (pool.is_outside), or
+# Records an operation. `foreign`: Buffers among its uses that are outside (order.is_outside), or
 # None. `opaque`: it may touch memory that `uses` does not name, and comes after everything.
 cdef int record(Recorder self, const Operation* operation, Use* uses, int num_uses,
                 list foreign, bint opaque) except -1

@@ -5,7 +5,6 @@ import threading
 from collections import deque
 
 from cpython.exc cimport PyErr_SetInterrupt
-from libc.stdlib cimport free
 
 from cyrt import settings
 from cyrt.driver.cuda cimport *
@@ -23,7 +22,7 @@ from cyrt.runtime.device cimport (
 from cyrt.runtime cimport memory as memories
 from cyrt.runtime.order cimport (
     ask_favour, end_direct, end_favour, favoured, handed_out, is_outside, order_behind,
-    order_undeclared, use, yield_to_favoured,
+    order_undeclared, refuse_freed, use, yield_to_favoured,
 )
 from cyrt.runtime.poison cimport heal, poison, poisoned
 from cyrt.runtime.state cimport (
@@ -44,12 +43,22 @@ cdef Recorder encoder_of(StreamState* state):
     if state.encoder != NULL:
         return <Recorder>state.encoder
     encoder = encoder_class.__new__(encoder_class)
-    attach(encoder, state, None)
-    encoders[<size_t>state] = encoder
-    return encoder
+    prepare(encoder, state, None)
+    if state.encoder == NULL:       # no finalizer made one meanwhile
+        take_place(encoder, state)
+        encoders[<size_t>state] = encoder
+    return <Recorder>state.encoder
 
 
 cdef int attach(Recorder self, StreamState* state, graphs) except -1:
+    prepare(self, state, graphs)
+    while state.encoder != NULL:        # this one takes its place
+        detach(<Recorder>state.encoder)
+    take_place(self, state)
+    return 0
+
+
+cdef int prepare(Recorder self, StreamState* state, graphs) except -1:
     self.graphs = settings.get("CYRT_GRAPHS") if graphs is None else graphs
     self.blocking = settings.get("CYRT_LAUNCH_BLOCKING")
     boundaries.set_limit(&self.boundary, 1 if self.blocking or not self.graphs or state.thread
@@ -65,10 +74,14 @@ cdef int attach(Recorder self, StreamState* state, graphs) except -1:
     self.thread = threading.get_ident()
     recordings.clear(&self.recording)
     recordings.clear(&self.launching)
+    return 0
+
+
+cdef void take_place(Recorder self, StreamState* state) noexcept:
+    """From here on it records for the stream."""
     state.recording_epoch = new_epoch()
     state.encoder = <void*>self
     self.state = state
-    return 0
 
 
 cdef void detach(Recorder self) noexcept:
@@ -78,12 +91,15 @@ cdef void detach(Recorder self) noexcept:
         self.closed = True
         return
     try:
-        if state.pending:
+        # Other threads may record while this one waits: until nothing is left.
+        while state.pending or state.submitting or self.in_flight:
             commit(self)
-        if self.in_flight:
-            wait_state(state)       # what was kept for the batches lives until they ended
+            if self.in_flight:
+                wait_state(state)   # what was kept for the batches lives until they ended
     except KeyboardInterrupt:
         PyErr_SetInterrupt()        # whoever runs next is interrupted instead
+        encoders[<size_t>state] = self      # it stays the stream's, and nothing is lost
+        return
     except BaseException as error:
         # After a fault whoever uses the device next is told; a reset loses what it loses.
         if not faulted[state.ordinal] and contexts[state.ordinal].epoch == state.epoch:
@@ -92,7 +108,9 @@ cdef void detach(Recorder self) noexcept:
     for i in range(IN_FLIGHT):
         if self.marks[i] != NULL and entered >= 0:
             cu.cuEventDestroy(self.marks[i])
+        self.marks[i] = NULL
     leave_quietly(entered)
+    self.ended = self.batches
     encoders.pop(<size_t>state, None)
     state.encoder = NULL
     state.pending = False
@@ -114,14 +132,14 @@ cdef int join_group(Recorder self) except -1:
 
 
 cdef int cut(Recorder self, const Operation* operation) except -1:
-    """Commit where the batch ends before the operation."""
+    """Commit where the batch ends before the operation. Asked at a batch's first operation, and
+    from one before the minimum on."""
     cdef int nodes = self.recording.num_nodes
     cdef bint full = self.bytes >= self.max_bytes
     cdef unsigned long long patched = self.stats_.patched, equal = self.stats_.equal
     if nodes == 0:
         boundaries.begin(&self.boundary, operation)
-    elif (full or nodes >= self.boundary.min_ops - 1) and (
-            boundaries.ends_before(&self.boundary, nodes, full, operation)):
+    elif boundaries.ends_before(&self.boundary, nodes, full, operation):
         commit(self)
         boundaries.learn(&self.boundary, self.stats_.equal > equal, self.stats_.patched > patched)
         boundaries.begin(&self.boundary, operation)
@@ -136,6 +154,7 @@ cdef int add_foreign(Recorder self, list foreign, Use* uses, int num_uses) excep
     """
     cdef Block* block
     cdef int i
+    self.state.outside = True
     if self.foreign is None:
         self.foreign = foreign
     else:
@@ -152,7 +171,7 @@ cdef int add_foreign(Recorder self, list foreign, Use* uses, int num_uses) excep
     return 0
 
 
-cdef int order(Recorder self, const Use* uses, int num_uses, list foreign, bint opaque) except -1:
+cdef int order(Recorder self, const Use* uses, int num_uses, bint opaque) except -1:
     """One look at what the operation comes after. 1: all of that is launched, and the stream is
     ordered after it; 0: look again."""
     cdef StreamState* state = self.state
@@ -168,19 +187,29 @@ cdef int order(Recorder self, const Use* uses, int num_uses, list foreign, bint 
     return 1
 
 
-cdef int order_again(Recorder self, const Use* uses, int num_uses, list foreign,
-                     bint opaque) except -1:
+cdef int order_again(Recorder self, const Use* uses, int num_uses, bint opaque) except -1:
     """Until nothing had to be launched. Another thread that keeps using the memory lets this one
     through after a while."""
     cdef int looks = 0
     try:
-        while order(self, uses, num_uses, foreign, opaque) == 0:
+        while order(self, uses, num_uses, opaque) == 0:
             looks += 1
             if looks > 1:
                 ask_favour()
     finally:
         if looks > 1:
             end_favour()
+    return 0
+
+
+cdef int check_owners(Recorder self, const Use* uses, int num_uses) except -1:
+    """After other threads could run: the operation is not recorded on what they freed or closed."""
+    cdef int i
+    if self.state.encoder != <void*>self:
+        raise RuntimeError("the CommandEncoder was closed while the operation was recorded")
+    for i in range(num_uses):
+        if uses[i].generation != uses[i].block.generation:
+            refuse_freed()
     return 0
 
 
@@ -205,29 +234,46 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
                 list foreign, bint opaque) except -1:
     cdef Recording* recording = &self.recording
     cdef StreamState* state = self.state
+    cdef Block* block
+    cdef bint ordered = not (state.behind or opaque)
+    cdef bint changed = False       # other threads could run
     cdef int i, edges, node
     verify(state.ordinal, state.epoch, b"cuLaunchKernel")
     if state.capturing:
         refuse_captured(state)
+    for i in range(num_uses):
+        uses[i].generation = uses[i].block.generation
     if favoured:
         yield_to_favoured(state)
+        changed = True
     if opaque and foreign is None and handed_out[state.ordinal]:
         foreign = [None]        # it may use memory that others use, too
     if foreign is not None and not self.deferred:
         commit(self)            # others' memory may be what earlier nodes use: stream order
-    else:
+        changed = True
+    elif recording.num_nodes == 0 or recording.num_nodes >= self.boundary.min_ops - 1 \
+            or self.bytes >= self.max_bytes:
         cut(self, operation)
-    if state.behind or opaque or order(self, uses, num_uses, foreign, opaque) == 0:
-        order_again(self, uses, num_uses, foreign, opaque)
+        changed = True
+    for i in range(num_uses):
+        block = uses[i].block
+        ordered = ordered and block.home == state and block.num_readers == 0
+    if not ordered:
+        order_again(self, uses, num_uses, opaque)
+        changed = True
+    if changed:
+        check_owners(self, uses, num_uses)
     # From here on nothing can commit, neither another thread nor a finalizer.
     if state.capturing:
         refuse_captured(state)
     if poisoned and lose(uses, num_uses):
         return 0
+    recordings.reserve_uses(recording, num_uses)
     for i in range(num_uses):
-        if uses[i].block.hazard.epoch != state.recording_epoch:
-            self.bytes += uses[i].block.size
-    recordings.keep_uses(recording, uses, num_uses)
+        block = uses[i].block
+        if block.hazard.epoch != state.recording_epoch:
+            self.bytes += block.size
+        recordings.keep_use(recording, i, &uses[i])
     if foreign is not None:
         add_foreign(self, foreign, uses, num_uses)
     if recording.group >= 0 and (opaque or self.joined):
@@ -254,17 +300,21 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
 
 
 cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry* geometry,
-                         const char* params, const Use* uses, int num_uses, bint opaque) except -1:
+                         const char* params, Use* uses, int num_uses, bint opaque) except -1:
     """A kernel alone, with no graph."""
     cdef StreamState* state = self.state
     cdef CUresult result
+    cdef int i
+    for i in range(num_uses):
+        uses[i].generation = uses[i].block.generation
     while True:
         verify(state.ordinal, state.epoch, b"cuLaunchKernel")
         refuse_captured(state)
         if favoured:
             yield_to_favoured(state)
-        if order(self, uses, num_uses, None, opaque) == 0:
-            order_again(self, uses, num_uses, None, opaque)
+        if order(self, uses, num_uses, opaque) == 0:
+            order_again(self, uses, num_uses, opaque)
+        check_owners(self, uses, num_uses)
         if state.pending:
             commit(self)
         elif try_submission(state):
@@ -328,7 +378,7 @@ cdef int record_copy(StreamState* state, Block* target, Access access, CUdevicep
 def _recorded():
     """The recordings that are not launched: how far each is, by its stream's state."""
     found = {}
-    for address, each in list(encoders.items()):
+    for address, each in encoders.copy().items():       # finalizers may add or end some
         encoder = each if isinstance(each, Recorder) else each()
         if encoder is not None and (<Recorder>encoder).state.pending:
             found[address] = extent(<Recorder>encoder)

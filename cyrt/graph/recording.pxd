@@ -9,8 +9,8 @@
 # - At most LANES chains cover the nodes, by edges added while recording: a wider graph is slow to
 #   launch and gains nothing.
 # - No edge follows from others: each node knows the last node of every lane that comes before it.
-# - What each node uses is kept until the launch: where the driver refuses a node, what it would have
-#   written is lost, and what depends on that.
+# - What each node uses is kept until the launch: where the driver refuses a node, what it would
+#   have written is lost, and what depends on that.
 
 from cyrt.driver.cuda cimport CUdeviceptr, CUfunction, CUgraph
 from cyrt.runtime.module cimport LoadedFunction, Layout
@@ -37,7 +37,7 @@ cdef struct Geometry:
 
 # What an operation does with a block, and which owner of the block it is.
 cdef struct Use:
-    Block* block                # NULL: it was destroyed since
+    Block* block
     Access access
     unsigned int generation
 
@@ -105,12 +105,23 @@ cdef void clear(Recording* recording) noexcept
 cdef void destroy(Recording* recording) noexcept
 # Makes room for one more node, so that appending cannot fail half-way.
 cdef int reserve(Recording* recording, size_t param_bytes, int edges) except -1
-# Copies the uses of the node that `append` adds next.
-cdef int keep_uses(Recording* recording, const Use* uses, int count) except -1
-# A block is destroyed.
-cdef void forget_block(Recording* recording, const Block* block) noexcept
+# Makes room for the uses of one more node.
+cdef inline int reserve_uses(Recording* recording, int count) except -1:
+    if recording.num_uses + count > recording.use_room:
+        return grow_uses(recording, count)
+    return 0
+cdef int grow_uses(Recording* recording, int count) except -1
+# Keeps a use of the node that `append` adds next, its i-th.
+cdef inline void keep_use(Recording* recording, int i, const Use* use) noexcept:
+    cdef Use* kept = &recording.uses[recording.num_uses + i]
+    kept.block = use.block
+    kept.access = use.access
+    kept.generation = use.generation
 # An edge into the node that `append` adds next; needless ones are dropped.
-cdef void add_edge(Recording* recording, int source) noexcept
+cdef inline void add_edge(Recording* recording, int source) noexcept:
+    if source >= 0 and source >= recording.barrier:     # else the barrier comes after it already
+        add_new_edge(recording, source)
+cdef void add_new_edge(Recording* recording, int source) noexcept
 # Every node so far comes before the one that `append` adds next, and it before all later ones.
 cdef void add_barrier(Recording* recording) noexcept
 # Index of the new node, with that many of the uses that were kept. Takes a reference to the owner.

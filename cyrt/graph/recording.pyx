@@ -4,8 +4,6 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
-from cyrt.runtime.state cimport Block
-
 cdef extern from *:
     """
     static inline unsigned long long cyrt_fold(unsigned long long h, unsigned long long word,
@@ -92,32 +90,15 @@ cdef int reserve(Recording* recording, size_t param_bytes, int edges) except -1:
     return 0
 
 
-cdef int keep_uses(Recording* recording, const Use* uses, int count) except -1:
-    cdef Use* kept
-    cdef int i
-    if recording.num_uses + count > recording.use_room:
-        i = 2 * recording.use_room + count + 128
-        recording.uses = <Use*>grown(recording.uses, i * sizeof(Use))
-        recording.use_room = i
-    kept = recording.uses + recording.num_uses
-    for i in range(count):
-        kept[i].block = uses[i].block
-        kept[i].access = uses[i].access
-        kept[i].generation = uses[i].block.generation
+cdef int grow_uses(Recording* recording, int count) except -1:
+    cdef int room = 2 * recording.use_room + count + 128
+    recording.uses = <Use*>grown(recording.uses, room * sizeof(Use))
+    recording.use_room = room
     return 0
 
 
-cdef void forget_block(Recording* recording, const Block* block) noexcept:
+cdef void add_new_edge(Recording* recording, int source) noexcept:
     cdef int i
-    for i in range(recording.num_uses):
-        if recording.uses[i].block == block:
-            recording.uses[i].block = NULL
-
-
-cdef void add_edge(Recording* recording, int source) noexcept:
-    cdef int i
-    if source < 0 or source < recording.barrier:    # the barrier comes after it already
-        return
     for i in range(recording.open_edge, recording.num_edges):
         if recording.edges[i].source == source:
             return
@@ -139,6 +120,17 @@ cdef inline void fold(Recording* recording, unsigned int word) noexcept:
     recording.topology_words += 1
     recording.hash[0] = cyrt_fold(recording.hash[0], word, PRIME_0)
     recording.hash[1] = cyrt_fold(recording.hash[1], word, PRIME_1)
+
+
+cdef inline void fold_head(Recording* recording, unsigned int head,
+                           unsigned long long serial) noexcept:
+    """Three words, folded at once: a head has far fewer bits than a word."""
+    cdef unsigned int* words = recording.topology + recording.topology_words
+    cdef unsigned long long both = serial ^ <unsigned long long>head << 40
+    words[0], words[1], words[2] = head, <unsigned int>serial, <unsigned int>(serial >> 32)
+    recording.topology_words += 3
+    recording.hash[0] = cyrt_fold(recording.hash[0], both, PRIME_0)
+    recording.hash[1] = cyrt_fold(recording.hash[1], both, PRIME_1)
 
 
 cdef inline void come_after(Recording* recording, int* before, int source) noexcept:
@@ -231,10 +223,8 @@ cdef int append(Recording* recording, const Operation* operation, int num_uses) 
     node.owner = operation.owner
     if node.owner != NULL:
         Py_INCREF(<object>node.owner)
-    fold(recording, <unsigned int>node.kind | flags << 4
-         | <unsigned int>(recording.num_edges - recording.open_edge) << 12)
-    fold(recording, <unsigned int>operation.serial)
-    fold(recording, <unsigned int>(operation.serial >> 32))
+    fold_head(recording, <unsigned int>node.kind | flags << 4
+              | <unsigned int>(recording.num_edges - recording.open_edge) << 12, operation.serial)
     if flags & CLUSTER:
         for i in range(3):
             node.cluster[i] = operation.cluster[i]

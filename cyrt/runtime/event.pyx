@@ -106,6 +106,7 @@ cdef class Event:
         cdef int entered
         self.live()
         flush(later.live())
+        later.state.idle = later.state.waited = False
         leave_quietly(enter(self.ordinal, self.epoch, b"cuStreamWaitEvent"))
         entered = enter(later.state.ordinal, later.state.epoch, b"cuStreamWaitEvent")
         leave(later.state.ordinal, entered,

@@ -16,7 +16,8 @@ from cyrt.runtime.device cimport (
 )
 from cyrt.runtime.ending cimport reuse_pinned, sweep
 from cyrt.runtime.order cimport (
-    begin_direct, end_direct, flush_block, handed_out, is_outside, order_consumer, use,
+    begin_direct, end_direct, flush_block, handed_out, is_outside, order_behind,
+    order_consumer, use,
 )
 from cyrt.runtime.poison cimport refuse_poisoned
 from cyrt.runtime.pool cimport allocate, new_block, out_of_memory, pool_enabled, release
@@ -298,9 +299,10 @@ cdef CUdeviceptr export_address(Memory memory) except? 0:
     flush_block(block)
     refuse_poisoned(block)
     if not block.shared and block.kind != FOREIGN_MEMORY:
-        block.shared = handed_out[block.ordinal] = True
         if not faulted[block.ordinal]:
             order_consumer(legacy_state(block.ordinal), block)
+        live_block(memory)          # another thread may have freed it meanwhile
+        block.shared = handed_out[block.ordinal] = True
     return memory.address
 
 
@@ -587,8 +589,11 @@ cdef class ManagedBuffer(Buffer):
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         cdef StreamState* state = current_state(live_block(self).ordinal)
-        while use(live_block(self), state, WRITE) == 0:
+        while (state.behind and order_behind(state) == 0) \
+                or use(live_block(self), state, WRITE) == 0:
             pass
+        if live_block(self).shared:
+            order_launched(state, legacy_state(state.ordinal))
         wait_state(state)
         refuse_poisoned(live_block(self))
         PyBuffer_FillInfo(view, self, <void*>self.address, self.size, 0, flags)

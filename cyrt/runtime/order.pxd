@@ -6,8 +6,8 @@
 #   the block next finds every earlier use of it behind `home` and `readers`.
 # - A use is noted, and what it orders is put on the streams, while the GIL is held: launching what
 #   another stream has recorded, or waiting for its turn, comes before, and then everything is
-#   looked at again. An operation is put on its stream, or recorded, with no release of the GIL after
-#   the pass in which all of its uses were found in order.
+#   looked at again. An operation is put on its stream, or recorded, with no release of the GIL
+#   after the pass in which all of its uses were found in order.
 # - A kernel that nobody declared comes after all work on the device, and all later work after it:
 #   the other streams are `behind` until they have been ordered.
 # - A release of memory waits for nothing and launches nothing.
@@ -31,6 +31,10 @@ cdef int order_use(Block* block, StreamState* stream, Access access) except -1
 cdef int order_behind(StreamState* stream) except -1
 # The same for an operation that may use any memory.
 cdef int order_undeclared(StreamState* stream) except -1
+# Launches the recordings of other streams that use memory that is outside. 1: there was none.
+cdef int flush_outside(StreamState* stream) except -1
+# Raises: the memory of a block was freed while the GIL was released.
+cdef int refuse_freed() except -1
 # Orders the stream after cyrt's last operation on memory that is outside, on whatever stream: such
 # memory is told apart by address, and only inside one recording. Keeps the GIL.
 cdef CUresult order_outside(StreamState* stream) noexcept

@@ -7,12 +7,13 @@ cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident()
 
 from cyrt.driver.cuda cimport *
-from cyrt.driver.table cimport MAX_DEVICES, check
+from cyrt.driver.table cimport MAX_DEVICES, check, faulted
 from cyrt.runtime.device cimport contexts, verify
 from cyrt.runtime.poison cimport heal, refuse_poisoned
 from cyrt.runtime.state cimport FOREIGN_MEMORY, OVERWRITE, READ, Access, Block, StreamState
 from cyrt.runtime.stream cimport (
-    flush, is_done, last_undeclared, legacy_state, link, mark_work, order_launched, refuse_captured, states,
+    flush, is_done, last_undeclared, legacy_state, link, mark_work, order_launched,
+    refuse_captured, states,
 )
 from cyrt.runtime.submission cimport (
     end_submission, nap, try_submission, wait_for_submission, wait_for_turn,
@@ -29,8 +30,10 @@ cdef bint is_recorded(const Block* block, const StreamState* stream) noexcept:
     cdef int i
     if not stream.pending:
         return False
-    if is_outside(block) or block.hazard.epoch == stream.recording_epoch:
-        return True             # outside memory is told apart by its address: another block keeps it
+    if block.hazard.epoch == stream.recording_epoch:
+        return True
+    if is_outside(block) and stream.outside:    # by its address: another block keeps its hazards
+        return True
     for i in range(block.num_others):
         if block.others[i].epoch == stream.recording_epoch:
             return True
@@ -194,7 +197,7 @@ cdef StreamState* settling_stream(const Block* block) noexcept:
     """The stream whose order is to cover the block's uses; NULL: there is none."""
     cdef StreamState* stream = block.home
     if stream.owned and stream.ordinal == block.ordinal and not (
-            stream.capturing and block.num_readers):
+            stream.capturing and (block.num_readers or block.shared)):
         return stream
     stream = states[block.ordinal]
     while stream != NULL and (not stream.owned or stream.capturing):
@@ -205,6 +208,8 @@ cdef StreamState* settling_stream(const Block* block) noexcept:
 cdef bint settle(Block* block) noexcept:
     cdef StreamState* stream = settling_stream(block)
     cdef int i
+    if faulted[block.ordinal]:          # its memory is out of reach
+        return False
     if stream == NULL or (stream != block.home and not is_launched(block, block.home)):
         return False
     for i in range(block.num_readers):
@@ -222,6 +227,16 @@ cdef bint settle(Block* block) noexcept:
     return True
 
 
+cdef int flush_outside(StreamState* stream) except -1:
+    cdef StreamState* other = states[stream.ordinal]
+    while other != NULL:
+        if other.outside and other != stream and not other.capturing:
+            flush(other)
+            return 0
+        other = other.next
+    return 1
+
+
 cdef CUresult order_outside(StreamState* stream) noexcept:
     cdef StreamState* last = last_outside[stream.ordinal]
     last_outside[stream.ordinal] = stream
@@ -235,13 +250,17 @@ cdef int begin_block(StreamState* stream, Block* block, Access access) except -1
     if use(block, stream, access) == 0:
         return 0
     if is_outside(block):
+        if flush_outside(stream) == 0:
+            return 0
         order_launched(stream, legacy_state(stream.ordinal) if block.shared else block.home)
         check(order_outside(stream), b"cuStreamWaitEvent", stream.ordinal)
-    if access == OVERWRITE:
-        heal(block)
-    else:
+    if access != OVERWRITE:
         refuse_poisoned(block)
     return 1
+
+
+cdef int refuse_freed() except -1:
+    raise ValueError("the memory was freed by another thread while it was about to be used")
 
 
 cdef int look(StreamState* stream, Block* first, Access first_access, Block* second,
@@ -264,13 +283,22 @@ cdef int look(StreamState* stream, Block* first, Access first_access, Block* sec
 cdef int begin_direct(StreamState* stream, Block* first, Access first_access, Block* second,
                       Access second_access) except -1:
     cdef int looks = 0
+    cdef unsigned int first_owner = first.generation
+    cdef unsigned int second_owner = second.generation if second != NULL else 0
     legacy_state(stream.ordinal)        # made before the look that keeps the GIL
     try:
         while True:
             if look(stream, first, first_access, second, second_access):
                 if try_submission(stream):
+                    if first_access == OVERWRITE:
+                        heal(first)
+                    if second_access == OVERWRITE:
+                        heal(second)
                     return 0
                 wait_for_turn(stream)
+            if first.generation != first_owner \
+                    or (second != NULL and second.generation != second_owner):
+                refuse_freed()
             looks += 1
             if looks > 1:
                 ask_favour()

@@ -4,9 +4,11 @@
 # - A free block lies in a bin of its home stream: whatever that stream does next may use it, with
 #   no wait. Another stream takes it only where the home stream is idle.
 # - A block's state is its own, not a Python object's: it survives free and reuse, views share it.
-# - Freeing launches and waits for nothing, and never raises. Where several streams used the block, or
-#   its address was handed out, one stream is made to wait for the others; where that is not possible
-#   yet, the block is settled later.
+# - Freeing launches and waits for nothing, and never raises. Where several streams used the block,
+#   or its address was handed out, one stream is made to wait for the others; where that is not
+#   possible yet, the block is settled later.
+# - A Block is never freed, only its memory: whoever holds a pointer to it over a release of the GIL
+#   tells by its generation whether it has another owner.
 # - A slab goes back to the driver only when all of its blocks lie in bins.
 # - Sizes are rounded to classes: 512 bytes apart up to 4 KB, then 4 a doubling up to 1 MB, 8 above.
 
@@ -30,5 +32,3 @@ cdef void return_rested(StreamState* stream, unsigned long long epoch) noexcept
 # Returns the blocks to the pool that were freed before another stream's use of them was launched,
 # where it is launched by now. Keeps the GIL.
 cdef void settle_freed(int ordinal) noexcept
-# A block is destroyed that a recording may name; graph/commit puts itself here.
-cdef void (*forget_block)(const Block* block) noexcept

@@ -1,6 +1,7 @@
 """The pool of device memory."""
 
 from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memset
 
 from cyrt import settings
 from cyrt.driver import errors
@@ -14,8 +15,8 @@ from cyrt.runtime.ending cimport end_block, sweep
 from cyrt.runtime.order cimport is_recorded, settle
 from cyrt.runtime.poison cimport heal
 from cyrt.runtime.state cimport (
-    FREE, LIVE, RESTING, UNSETTLED, Block, BlockKind, DEVICE_MEMORY, FOREIGN_MEMORY, NUM_BINS,
-    PINNED_MEMORY, StreamState,
+    FREE, LIVE, RESTING, UNSETTLED, Block, BlockKind, DEVICE_MEMORY, FOREIGN_MEMORY, Hazard,
+    NUM_BINS, PINNED_MEMORY, StreamState,
 )
 from cyrt.runtime.stream cimport flush, states, wait_all
 from cyrt.runtime.submission cimport nap
@@ -29,6 +30,9 @@ cdef extern from *:
     """
     int cyrt_log2(unsigned long long n) noexcept nogil
     void cyrt_prefetch(const void* bytes, size_t size) noexcept nogil
+
+cdef extern from "pythread.h":
+    unsigned long PyThread_get_thread_ident()
 
 cdef enum:
     FINE = 4096                 # up to here classes are GRAIN apart
@@ -47,7 +51,7 @@ cdef struct Pool:
     Slab* slabs
     Block* unsettled            # freed, and used by streams whose use is not launched yet
     unsigned int trims          # how often memory was given back
-    bint trimming
+    unsigned long trimmer       # the thread that gives it back just now; 0: none
     size_t in_use               # bytes in blocks handed out
     size_t peak
     size_t cached               # bytes in free blocks and uncut slabs
@@ -55,6 +59,7 @@ cdef struct Pool:
     unsigned long long driver_allocations
 
 cdef Pool pools[MAX_DEVICES]
+cdef Block* spare_blocks        # of memory that is gone
 cdef int pooling = -1           # CYRT_POOL, read at first use
 
 
@@ -86,9 +91,18 @@ cdef int size_class(size_t nbytes, size_t* size) noexcept nogil:
 
 cdef Block* new_block(CUdeviceptr address, size_t size, int ordinal, BlockKind kind,
                       StreamState* home) except NULL:
-    cdef Block* block = <Block*>calloc(1, sizeof(Block))
-    if block == NULL:
-        raise MemoryError()
+    global spare_blocks
+    cdef Block* block = spare_blocks
+    cdef unsigned int generation = 0
+    if block != NULL:
+        spare_blocks = block.next
+        generation = block.generation
+        memset(block, 0, sizeof(Block))
+    else:
+        block = <Block*>calloc(1, sizeof(Block))
+        if block == NULL:
+            raise MemoryError()
+    block.generation = generation
     block.address = address
     block.size = size
     block.ordinal = ordinal
@@ -232,9 +246,6 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
         else:
             block = find_block(stream, size, bin)
         block.next = NULL
-        block.generation += 1
-        if block.poison:
-            heal(block)
         block.home = stream
         block.state = LIVE
         block.shared = False
@@ -250,16 +261,20 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
 
 
 cdef void destroy_block(Block* block) noexcept:
+    global spare_blocks
     cdef int i
-    if block.bin < 0 and block.hazard.stream != NULL and forget_block != NULL:
-        forget_block(block)
     heal(block)
     for i in range(block.num_others):
         free(block.others[i].readers)
     free(block.others)
     free(block.hazard.readers)
     free(block.readers)
-    free(block)
+    block.generation += 1
+    block.others, block.num_others = NULL, 0
+    block.readers, block.num_readers = NULL, 0
+    memset(&block.hazard, 0, sizeof(Hazard))
+    block.next = spare_blocks
+    spare_blocks = block
 
 
 cdef void release(Block* block) noexcept:
@@ -268,6 +283,9 @@ cdef void release(Block* block) noexcept:
     if block.kind == FOREIGN_MEMORY:
         destroy_block(block)
         return
+    block.generation += 1
+    if block.poison:
+        heal(block)
     if block.kind == DEVICE_MEMORY:
         if not alive:
             destroy_block(block)
@@ -506,8 +524,8 @@ cdef Slab* detach_free_slabs(Pool* pool) noexcept:
     return detached
 
 
-cdef void free_now(int ordinal, CUdeviceptr address) noexcept:
-    cdef int entered = enter_quietly(ordinal, contexts[ordinal].epoch)
+cdef void free_now(int ordinal, unsigned int epoch, CUdeviceptr address) noexcept:
+    cdef int entered = enter_quietly(ordinal, epoch)
     if entered >= 0:
         with nogil:
             cu.cuMemFree(address)
@@ -522,13 +540,14 @@ cdef int trim(int ordinal) except -1:
     """
     cdef Pool* pool = &pools[ordinal]
     cdef unsigned int naps = 0, trims = pool.trims, epoch = contexts[ordinal].epoch
+    cdef unsigned long outer, thread = PyThread_get_thread_ident()
     cdef Block* blocks
     cdef Block* block
     cdef Slab* slabs
     cdef Slab* slab
-    while pool.trimming and pool.trims == trims:        # another thread's gives it all back
+    while pool.trimmer not in (0, thread) and pool.trims == trims:      # it gives all back
         nap(states[ordinal], &naps)
-    if pool.trimming or pool.trims != trims:
+    if pool.trims != trims:
         return 0
     flush_recorded(ordinal)             # what rests in recordings is free after that
     settle_freed(ordinal)
@@ -536,12 +555,12 @@ cdef int trim(int ordinal) except -1:
     blocks = detach_free_blocks(ordinal)
     slabs = detach_free_slabs(pool)
     hold_captured_slabs(ordinal, -1)
-    pool.trimming = True
+    outer, pool.trimmer = pool.trimmer, thread     # a signal handler's is inside another one
     try:
         wait_all(ordinal)
         verify(ordinal, epoch, b"cuMemFree")        # a reset frees it all by itself
     except BaseException:
-        pool.trimming = False
+        end_trim(pool, thread, outer)
         if epoch == contexts[ordinal].epoch:
             attach_blocks(blocks)
             while slabs != NULL:
@@ -553,21 +572,27 @@ cdef int trim(int ordinal) except -1:
     while blocks != NULL:
         block = blocks
         blocks = block.next
-        if block.slab == NULL:
+        if block.slab == NULL and epoch == contexts[ordinal].epoch:
             pool.cached -= block.size
             pool.reserved -= block.size
-            free_now(ordinal, block.address)
+            free_now(ordinal, epoch, block.address)
         destroy_block(block)
     while slabs != NULL:
         slab = slabs
         slabs = slab.next
-        pool.cached -= SLAB
-        pool.reserved -= SLAB
-        free_now(ordinal, slab.address)
+        if epoch == contexts[ordinal].epoch:
+            pool.cached -= SLAB
+            pool.reserved -= SLAB
+            free_now(ordinal, epoch, slab.address)
         free(slab)
-    pool.trimming = False
+    end_trim(pool, thread, outer)
     pool.trims += 1
     return 0
+
+
+cdef void end_trim(Pool* pool, unsigned long thread, unsigned long outer) noexcept:
+    if pool.trimmer == thread:          # else another thread's began meanwhile, and ends by itself
+        pool.trimmer = outer if outer == thread else 0
 
 
 cdef int flush_recorded(int ordinal) except -1:
@@ -587,7 +612,8 @@ def _reset(int ordinal):
         slab = pools[ordinal].slabs
         pools[ordinal].slabs = slab.next
         free(slab)
-    pools[ordinal] = Pool(NULL, NULL, pools[ordinal].trims, False, 0, 0, 0, 0, taken)
+    pools[ordinal] = Pool(NULL, NULL, pools[ordinal].trims, pools[ordinal].trimmer,
+                          0, 0, 0, 0, taken)
 
 
 def memory_stats(device=None):

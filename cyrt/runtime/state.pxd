@@ -45,7 +45,7 @@ cdef struct Block:
     BlockState state
     bint shared             # its address was handed out: others may use it on streams of theirs
     unsigned long long taken    # epoch of the recording during which it was handed out
-    unsigned int generation     # how often it was allocated: tells one owner from the next
+    unsigned int generation     # how often it was freed: tells one owner from the next
     unsigned int poison         # number of the error that its contents were lost by; 0: none
     Block* next_unsettled       # among those freed while another stream's use was not launched
     # Ordering: the stream that wrote last (or that the block was freed on), and those that have
@@ -73,11 +73,13 @@ cdef struct StreamState:
     bint grouping           # its operations are recorded with no order among them
     bint submitting         # a thread puts work on it, with the GIL released
     int waiting             # threads that wait for their turn to do so
-    unsigned long submitter # the thread whose turn it is, or was last
-    unsigned long thread    # the only thread that may put work on it; 0: any
+    unsigned long submitter  # the thread whose turn it is, or was last
+    unsigned long thread    # number of the only thread that may put work on it; 0: any
     unsigned long long submissions  # turns so far
     bint capturing          # what is put on it becomes a graph
+    bint outside            # its recording uses memory that is outside
     bint behind             # it is not ordered yet after the device's last undeclared kernel
+    bint waited             # somebody waits for it, and nothing was put on it since
     bint idle               # it was waited for, and nothing was put on it since
     bint handed_out         # others have its handle: it may never be idle
     unsigned long long recording_epoch

@@ -59,6 +59,8 @@ cdef int order_after(StreamState* later, StreamState* earlier) except -1
 cdef int order_launched(StreamState* later, StreamState* earlier) except -1
 # The same, with the driver's answer.
 cdef CUresult link(StreamState* later, StreamState* earlier) noexcept
+# Whether it is the per-thread default stream of another thread.
+cdef bint is_others_thread(const StreamState* stream) noexcept
 # Whether nothing is recorded for the stream, or on it, that has not ended. Keeps the GIL.
 cdef bint is_done(StreamState* stream) noexcept
 # Inside a turn on a wrapped stream: notes where cyrt's work on it ends.

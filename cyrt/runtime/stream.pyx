@@ -32,15 +32,20 @@ cdef extern from *:
         nanosleep(&t, 0);
     }
     static inline void cyrt_yield(void) { sched_yield(); }
+    /* Numbers of threads: an ident may be used again, such a number is not. Under the GIL. */
+    static _Thread_local unsigned long cyrt_number;
+    static unsigned long cyrt_last_number;
+    static inline unsigned long cyrt_thread_number(void) {
+        if (cyrt_number == 0) cyrt_number = ++cyrt_last_number;
+        return cyrt_number;
+    }
     """
     void* cyrt_get_stream(int ordinal) noexcept nogil
     void cyrt_set_stream(int ordinal, void* stream) noexcept nogil
     double cyrt_now() noexcept nogil
     void cyrt_nap(long nanoseconds) noexcept nogil
     void cyrt_yield() noexcept nogil
-
-cdef extern from "pythread.h":
-    unsigned long PyThread_get_thread_ident()
+    unsigned long cyrt_thread_number() noexcept
 
 cdef enum:
     MOST_BUSY = 32          # ended Streams whose work goes on; a further Stream waits for one
@@ -124,7 +129,7 @@ cdef StreamState* new_state(int ordinal, CUstream handle, int priority, bint own
 
 
 cdef StreamState* take_state(int ordinal, int priority) except NULL:
-    """An idle state of that priority that an ended Stream left, or a new one."""
+    """A state for the caller's Stream: an idle one of that priority, or a new one."""
     cdef unsigned int epoch = context_of(ordinal).epoch
     cdef CUstream handle = NULL
     cdef CUresult result
@@ -140,6 +145,7 @@ cdef StreamState* take_state(int ordinal, int priority) except NULL:
                     and not state.pending and not state.submitting):
                 if cu.cuStreamQuery(state.handle) == CUDA_SUCCESS:
                     leave_quietly(entered)
+                    state.users += 1            # from here on nobody else takes it
                     if state.encoder != NULL:
                         end_encoder(state)
                     return state
@@ -151,7 +157,9 @@ cdef StreamState* take_state(int ordinal, int priority) except NULL:
     entered = enter(ordinal, epoch, b"cuStreamCreateWithPriority")
     result = cu.cuStreamCreateWithPriority(&handle, CU_STREAM_NON_BLOCKING, priority)
     leave(ordinal, entered, result, b"cuStreamCreateWithPriority")
-    return new_state(ordinal, handle, priority, True)
+    state = new_state(ordinal, handle, priority, True)
+    state.users += 1
+    return state
 
 
 cdef StreamState* foreign_state(int ordinal, CUstream handle) except NULL:
@@ -172,7 +180,7 @@ cdef StreamState* foreign_state(int ordinal, CUstream handle) except NULL:
         return state
     state = new_state(ordinal, handle, priority, False)
     if <size_t>handle == PER_THREAD:
-        state.thread = PyThread_get_thread_ident()
+        state.thread = cyrt_thread_number()
     _foreign[ordinal, epoch, identity] = <size_t>state
     return state
 
@@ -220,8 +228,7 @@ cdef bint is_done(StreamState* stream) noexcept:
 
 
 cdef bint is_others_thread(const StreamState* stream) noexcept:
-    """Whether it is the per-thread default stream of another thread."""
-    return stream.thread != 0 and stream.thread != PyThread_get_thread_ident()
+    return stream.thread != 0 and stream.thread != cyrt_thread_number()
 
 
 cdef int flush_pending(StreamState* stream) except -1:
@@ -272,7 +279,7 @@ cdef CUresult link(StreamState* later, StreamState* earlier) noexcept:
         return result
     if is_others_thread(later):
         return CUDA_ERROR_NOT_PERMITTED
-    later.idle = False
+    later.idle = later.waited = False
     entered = enter_quietly(later.ordinal, later.epoch)
     if entered < 0:
         return CUDA_ERROR_UNKNOWN
@@ -344,17 +351,54 @@ cdef int wait_event(StreamState* state, CUevent event) except -1:
     return wait(state.ordinal, state.epoch, query_event, event, b"cuEventSynchronize")
 
 
+cdef struct WaitEvent:
+    CUevent event
+    unsigned int epoch
+    WaitEvent* next
+
+cdef WaitEvent* wait_events[MAX_DEVICES]    # that nobody waits for
+
+
+cdef int wait_now(StreamState* state) except -1:
+    """Wait for what is on the stream now, by an event: a query of the stream would invalidate a
+    capture that another thread begins meanwhile."""
+    cdef WaitEvent* taken = wait_events[state.ordinal]
+    cdef CUresult result
+    cdef int entered
+    if taken != NULL:
+        wait_events[state.ordinal] = taken.next
+    else:
+        taken = <WaitEvent*>calloc(1, sizeof(WaitEvent))
+        if taken == NULL:
+            raise MemoryError()
+    try:
+        entered = enter(state.ordinal, state.epoch, b"cuEventRecord")
+        if taken.epoch != state.epoch:      # it went with its context
+            taken.event, taken.epoch = NULL, state.epoch
+        result = record_event(&taken.event, state.handle)
+        leave(state.ordinal, entered, result, b"cuEventRecord")
+        wait(state.ordinal, state.epoch, query_event, taken.event, b"cuStreamSynchronize")
+    finally:
+        taken.next = wait_events[state.ordinal]
+        wait_events[state.ordinal] = taken
+    if printing and not state.capturing:
+        with nogil:
+            result = query_stream(state.handle)     # it hands the text out
+    return 0
+
+
 cdef int wait_state(StreamState* state) except -1:
     cdef unsigned long long submissions
     refuse_captured(state)
     flush(state)
     submissions = state.submissions
+    state.waited = True
     if is_others_thread(state):
         wait_event(state, state.last_work)
     else:
-        wait(state.ordinal, state.epoch, query_stream, state.handle, b"cuStreamSynchronize")
+        wait_now(state)
         # Another thread may have put work on it meanwhile, or may be about to.
-        if submissions == state.submissions and not (
+        if state.waited and submissions == state.submissions and not (
                 state.pending or state.submitting or state.handed_out):
             state.idle = True
     if state.encoder != NULL:
@@ -463,9 +507,9 @@ cdef class Stream:
               b"cuCtxGetStreamPriorityRange")
         state = take_state(ordinal, max(greatest, min(least, priority)))
         if self.state != NULL:      # by another thread, while this one waited
+            state.users -= 1
             raise RuntimeError("a Stream is initialised once")
         self.state = state
-        self.state.users += 1
 
     @staticmethod
     def wrap(stream, device=None):
@@ -701,7 +745,10 @@ def drain(double seconds):
             state = states[ordinal]
             while state != NULL:
                 try:
-                    flush(state)
+                    if end_by(state, end):      # else its queue may be full: no wait without limit
+                        flush(state)
+                    else:
+                        idle = False
                 except Exception as error:
                     errors.append(error)
                 state = state.next

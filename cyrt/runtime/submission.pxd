@@ -1,10 +1,10 @@
 # Turns: one thread at a time puts work on a stream.
 #
 # INVARIANTS
-# - Work is put on a stream during a turn. The driver's calls in it may release the GIL: whoever looks
-#   at the stream meanwhile finds `submitting` set, and waits for the turn's end.
-# - No Python code runs during a turn: nothing is allocated that the collector tracks, no reference is
-#   dropped, no signal is looked for. So a thread never waits for a turn of its own.
+# - Work is put on a stream during a turn. The driver's calls in it may release the GIL: whoever
+#   looks at the stream meanwhile finds `submitting` set, and waits for the turn's end.
+# - No Python code runs during a turn: nothing is allocated that the collector tracks, no reference
+#   is dropped, no signal is looked for. So a thread never waits for a turn of its own.
 # - A thread that had the last turn lets the threads that wait go first.
 
 from cyrt.runtime.state cimport StreamState

@@ -15,6 +15,7 @@ cdef extern from "pythread.h":
 cdef enum:
     NAP = 20                # microseconds
     NAPS = 500              # between two looks for a signal
+    PATIENCE = 2500         # naps that others are let go first
 
 
 cdef bint try_submission(StreamState* stream) noexcept:
@@ -58,6 +59,8 @@ cdef int wait_for_turn(StreamState* stream) except -1:
     try:
         while stream.submitting or (stream.waiting > 1 and stream.submitter == thread):
             nap(stream, &naps)
+            if naps > PATIENCE and not stream.submitting:
+                stream.submitter = 0    # who waits may be this thread, further down its stack
     finally:
         stream.waiting -= 1
     return 0

@@ -12,7 +12,7 @@ from cyrt.runtime.device cimport (
 from cyrt.runtime.device import reset_hooks
 from cyrt.runtime.order cimport begin_direct, end_direct
 from cyrt.runtime.pool cimport out_of_memory
-from cyrt.runtime.state cimport READ, WRITE, Access, Block, StreamState
+from cyrt.runtime.state cimport READ, Access, Block, StreamState
 from cyrt.runtime.stream cimport wait
 
 cdef enum:
@@ -158,7 +158,7 @@ cdef int send(StreamState* stream, Block* block, Access access, Staging* staging
         part = min(<size_t>CHUNK, nbytes - done)
         chunk = staging.chunk[index]
         touch(stream, chunk, source + done, part)
-        begin_direct(stream, block, access if done == 0 else WRITE, NULL, READ)
+        begin_direct(stream, block, access, NULL, READ)
         entered = enter_quietly(stream.ordinal, stream.epoch)
         with nogil:
             result = cu.cuMemcpyHtoDAsync(target + done, chunk, part, stream.handle)

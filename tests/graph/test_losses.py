@@ -183,7 +183,8 @@ def test_memory_that_is_allocated_again_is_whole(module, refuse, pooled):
 
 @pytest.mark.parametrize("ask", [
     lambda x: x.ptr, lambda x: x.__dlpack__(), lambda x: x.__cuda_array_interface__,
-    lambda x: float(x[0]), lambda x: x.tolist()], ids=["ptr", "dlpack", "interface", "item", "list"])
+    lambda x: float(x[0]), lambda x: x.tolist(),
+], ids=["ptr", "dlpack", "interface", "item", "list"])
 def test_it_is_not_handed_out(module, refuse, ask):
     x = ints()
     refuse(0)

@@ -46,8 +46,9 @@ def test_namespace_info():
     assert info.capabilities() == {
         "boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
     assert info.devices() == tuple(cyrt.Device(i) for i in range(cyrt.Device.count()))
-    assert info.devices() + [None] == [*info.devices(), None]       # as SciPy's tests do
-    assert [None] + info.devices() == [None, *info.devices()]
+    more = [None]
+    assert info.devices() + more == [*info.devices(), None]         # as SciPy's tests do
+    assert more + info.devices() == [None, *info.devices()]
     assert info.default_device() == cyrt.Device.current() == cyrt.zeros(1).device
     defaults = info.default_dtypes(device=info.devices()[0])
     assert defaults == {"real floating": cyrt.float32, "complex floating": cyrt.complex64,

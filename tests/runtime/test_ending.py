@@ -97,8 +97,8 @@ def test_dropped_pinned_memory_waits_for_its_kernel(stream, busy, ended, uncheck
 
 @pytest.mark.parametrize("stream", [lambda: None, cyrt.Stream], ids=["legacy", "own"])
 def test_a_dropped_module_waits_for_its_kernel(stream, busy, ended):
+    module = cyrt.Module('extern "C" __global__ void k() {}')    # a GPU waits to load one
     kernel = busy(stream())
-    module = cyrt.Module('extern "C" __global__ void k() {}')
     loaded = len(ended)
     del module
     gc.collect()
@@ -158,10 +158,10 @@ def test_pinned_memory_of_a_reader_is_not_used_again(busy, pooled, unchecked):
 
 def test_pinned_memory_of_a_recording_is_not_used_again(busy, pooled, batched, unchecked):
     """It is recorded and not launched; a kernel elsewhere keeps the device from being idle."""
+    put = cyrt.Kernel('extern "C" __global__ void put(int* x) { *x = 9; }', "put")
     kernel = busy(cyrt.Stream())
     pinned, stream = cyrt.PinnedBuffer(SIZE), cyrt.Stream()
     address = address_of(pinned)
-    put = cyrt.Kernel('extern "C" __global__ void put(int* x) { *x = 9; }', "put")
     encoder = cyrt.CommandEncoder(stream)
     encoder.add_kernel(put, 1, 1, [pinned])
     del pinned

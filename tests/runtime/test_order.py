@@ -197,7 +197,7 @@ def test_a_wait_for_all_waits_for_a_stream_that_another_thread_waits_for(gate):
 
 @pytest.mark.parametrize("call", ["fill", "copy", "kernel"])
 def test_a_wait_for_a_stream_on_which_another_thread_is_putting_work(module, replaced, call):
-    """The driver's call has not returned: the stream is not idle, whatever the driver says of it."""
+    """The driver's call has not returned: the stream is not idle, whatever the driver says."""
     stream, out = cyrt.Stream(), cyrt.PinnedBuffer(4 * N)
     encoder = cyrt.CommandEncoder(stream, graphs=False)
     name, types = {"fill": ("cuMemsetD8Async", [c_uint64, c_ubyte, c_size_t, c_void_p]),
