@@ -81,7 +81,8 @@ def set_up() -> None:
         old.unlink()
     # Without isolation a second run builds only what changed.
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    run(*pip, "install", *project["build-system"]["requires"], "ninja")
+    # The pip that comes with older Pythons does not know -C.
+    run(*pip, "install", "pip>=23.1", *project["build-system"]["requires"], "ninja")
     run(*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", WHEELS,
         f"-Cbuild-dir={ROOT / 'build' / f'cp{sys.version_info[0]}{sys.version_info[1]}'}",
         f"-Csetup-args=-Darchs={architectures()}", ROOT)
