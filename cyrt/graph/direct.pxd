@@ -9,7 +9,7 @@ from cyrt.graph.recording cimport Geometry, Recording
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.state cimport StreamState
 
-# One kernel with no attributes.
+# One kernel with no attributes; on a wrapped stream its context is current.
 cdef CUresult launch_now(StreamState* stream, LoadedFunction function, const Geometry* geometry,
                          const char* params) noexcept
 # The recording's nodes from `first` on, one by one in their order, but those that are lost. Where

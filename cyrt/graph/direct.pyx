@@ -24,21 +24,18 @@ cdef CUresult launch_now(StreamState* stream, LoadedFunction function, const Geo
     cdef void* stack[STACK_PARAMS]
     cdef void** pointers = stack
     cdef CUresult result
-    cdef int i, entered = -1
+    cdef int i
     if function.layout.count > STACK_PARAMS:
         pointers = <void**>malloc(function.layout.count * sizeof(void*))
         if pointers == NULL:
             return CUDA_ERROR_OUT_OF_MEMORY
     for i in range(function.layout.count):
         pointers[i] = <void*>(params + function.layout.offsets[i])
-    if not stream.owned:
-        entered = enter_quietly(stream.ordinal, stream.epoch)
     with nogil:
         result = cu.cuLaunchKernel(
             function.handle, geometry.grid[0], geometry.grid[1], geometry.grid[2],
             geometry.block[0], geometry.block[1], geometry.block[2], geometry.smem,
             stream.handle, pointers, NULL)
-    leave_quietly(entered)
     if pointers != stack:
         free(pointers)
     return result

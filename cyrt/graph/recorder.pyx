@@ -132,14 +132,14 @@ cdef int join_group(Recorder self) except -1:
 
 
 cdef int cut(Recorder self, const Operation* operation) except -1:
-    """Commit where the batch ends before the operation. Asked at a batch's first operation, and
-    from one before the minimum on."""
+    """Commit where the batch ends before the operation."""
     cdef int nodes = self.recording.num_nodes
     cdef bint full = self.bytes >= self.max_bytes
     cdef unsigned long long patched = self.stats_.patched, equal = self.stats_.equal
     if nodes == 0:
         boundaries.begin(&self.boundary, operation)
-    elif boundaries.ends_before(&self.boundary, nodes, full, operation):
+    elif (full or nodes >= self.boundary.min_ops - 1) and (
+            boundaries.ends_before(&self.boundary, nodes, full, operation)):
         commit(self)
         boundaries.learn(&self.boundary, self.stats_.equal > equal, self.stats_.patched > patched)
         boundaries.begin(&self.boundary, operation)
@@ -230,39 +230,44 @@ cdef bint lose(const Use* uses, int num_uses) noexcept:
     return number != 0
 
 
+cdef list make_ready(Recorder self, const Operation* operation, const Use* uses, int num_uses,
+                     list foreign, bint opaque):
+    """End the batch before the operation where it ends, and order what is not ordered yet. Other
+    threads may run. Returns `foreign`."""
+    cdef StreamState* state = self.state
+    if favoured:
+        yield_to_favoured(state)
+    if opaque and foreign is None and handed_out[state.ordinal]:
+        foreign = [None]        # it may use memory that others use, too
+    if foreign is not None and not self.deferred:
+        commit(self)            # others' memory may be what earlier nodes use: stream order
+    else:
+        cut(self, operation)
+    order_again(self, uses, num_uses, opaque)
+    check_owners(self, uses, num_uses)
+    return foreign
+
+
 cdef int record(Recorder self, const Operation* operation, Use* uses, int num_uses,
                 list foreign, bint opaque) except -1:
     cdef Recording* recording = &self.recording
     cdef StreamState* state = self.state
     cdef Block* block
-    cdef bint ordered = not (state.behind or opaque)
-    cdef bint changed = False       # other threads could run
+    # Most operations change nothing but their own recording.
+    cdef bint ready = not (opaque or favoured or state.behind or foreign is not None
+                           or recording.num_nodes == 0
+                           or recording.num_nodes >= self.boundary.min_ops - 1
+                           or self.bytes >= self.max_bytes)
     cdef int i, edges, node
     verify(state.ordinal, state.epoch, b"cuLaunchKernel")
     if state.capturing:
         refuse_captured(state)
     for i in range(num_uses):
-        uses[i].generation = uses[i].block.generation
-    if favoured:
-        yield_to_favoured(state)
-        changed = True
-    if opaque and foreign is None and handed_out[state.ordinal]:
-        foreign = [None]        # it may use memory that others use, too
-    if foreign is not None and not self.deferred:
-        commit(self)            # others' memory may be what earlier nodes use: stream order
-        changed = True
-    elif recording.num_nodes == 0 or recording.num_nodes >= self.boundary.min_ops - 1 \
-            or self.bytes >= self.max_bytes:
-        cut(self, operation)
-        changed = True
-    for i in range(num_uses):
         block = uses[i].block
-        ordered = ordered and block.home == state and block.num_readers == 0
-    if not ordered:
-        order_again(self, uses, num_uses, opaque)
-        changed = True
-    if changed:
-        check_owners(self, uses, num_uses)
+        uses[i].generation = block.generation
+        ready = ready and block.home == state and block.num_readers == 0
+    if not ready:
+        foreign = make_ready(self, operation, uses, num_uses, foreign, opaque)
     # From here on nothing can commit, neither another thread nor a finalizer.
     if state.capturing:
         refuse_captured(state)
@@ -304,7 +309,7 @@ cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry*
     """A kernel alone, with no graph."""
     cdef StreamState* state = self.state
     cdef CUresult result
-    cdef int i
+    cdef int i, entered
     for i in range(num_uses):
         uses[i].generation = uses[i].block.generation
     while True:
@@ -324,8 +329,10 @@ cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry*
     if poisoned and lose(uses, num_uses):
         end_submission(state)
         return 0
+    entered = -1 if state.owned else enter_quietly(state.ordinal, state.epoch)
     result = directly.launch_now(state, function, geometry, params)
     end_direct(state)
+    leave_quietly(entered)
     self.operations += 1
     return check(result, b"cuLaunchKernel", state.ordinal)
 

@@ -217,8 +217,10 @@ cdef bint is_done(StreamState* stream) noexcept:
     cdef int entered
     if stream.idle:
         return True
-    if stream.pending or stream.submitting or stream.capturing or not stream.owned:
+    if stream.pending or stream.submitting or stream.capturing:
         return False
+    if not stream.owned:
+        return stream.last_work == NULL or cu.cuEventQuery(stream.last_work) == CUDA_SUCCESS
     entered = enter_quietly(stream.ordinal, stream.epoch)
     if entered < 0:
         return False
