@@ -1,0 +1,29 @@
+"""Random programs of several threads, with signals, finalizers, handlers and two devices.
+
+``CYRT_TEST_PROGRAMS`` sets how many programs of each kind run, ``CYRT_TEST_SEED`` the first one.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(__file__).parents[1] / "thread_programs.py"
+
+
+@pytest.mark.parametrize("kind", ["plain", "devices"])
+def test_random_threads(kind, emulated):
+    """In a process of its own: a deadlock, or a crash, is told with each thread's stack."""
+    count = int(os.environ.get("CYRT_TEST_PROGRAMS", "20"))
+    first = os.environ.get("CYRT_TEST_SEED", "0")
+    devices = {"CYRT_EMULATED_DEVICES": "2"} if emulated and kind == "devices" else {}
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", PROGRAMS, "--kind", kind, "--first", first,
+         "--count", str(count)],
+        env={**os.environ, **devices}, capture_output=True, text=True, timeout=120 + 10 * count,
+        check=False)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-6000:]
