@@ -55,7 +55,7 @@ cdef void run(Chains chains, Recording* recording, Outcome* outcome) noexcept:
     cdef Executable* link
     cdef int length, left = recording.num_nodes
     outcome.call = b"cuGraphLaunch"
-    # What can fail for want of memory comes before the first launch.
+    # The calls that may lack memory come before the first launch.
     for length in range(LENGTHS - 1, -1, -1):
         link = &chains.links[length]
         if left >> length and link.exec == NULL and not instantiate(

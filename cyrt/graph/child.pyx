@@ -17,7 +17,7 @@ _shapes = {}
 cdef enum:
     MOST_SHAPES = 4096
 
-# What a kernel node has beside its parameters (cuda.h, CUlaunchAttributeID).
+# The attributes of a kernel node (cuda.h, CUlaunchAttributeID).
 cdef CUkernelNodeAttrID[8] ATTRIBUTES = [
     CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
     CU_LAUNCH_ATTRIBUTE_PRIORITY, CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
@@ -83,7 +83,7 @@ cdef CUresult describe_edges(CUgraph graph, dict places, list found) except *:
 
 
 cdef CUresult describe(CUgraph graph, list found) except *:
-    """What an update of a graph does not carry, appended to a list."""
+    """Append the properties of a graph that an update does not carry to a list."""
     cdef CUgraphNode* nodes
     cdef size_t i, count = 0
     cdef dict places = {}

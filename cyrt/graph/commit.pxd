@@ -1,4 +1,4 @@
-# What a recorder keeps between two commits, and how a commit launches it.
+# The state of a recorder, and the commit, which launches its recording.
 #
 # INVARIANTS
 # - A commit is entered once and finished. First, with the recording still attached, other streams'

@@ -1,4 +1,4 @@
-"""What a recorder keeps between two commits, and its launch."""
+"""The state of a recorder, and the commit, which launches its recording."""
 
 from libc.stdlib cimport free
 from libc.string cimport memset

@@ -24,7 +24,7 @@ cdef struct Executable:
     size_t blob_bytes
     unsigned long long used     # the cache's clock at its last launch
 
-# What came of a launch.
+# The result of a launch.
 cdef struct Outcome:
     CUresult result             # the driver's first refusal, or CUDA_SUCCESS
     const char* call

@@ -3,7 +3,7 @@
 # INVARIANTS
 # - The rest of the batch runs, in order. What a refused operation would have written is lost, and
 #   so is what depends on that; see runtime/poison.
-# - An error is a number until somebody is told of it: numbers are taken during a stream's turn,
+# - An error is a number until its exception is raised: numbers are assigned during a stream's turn,
 #   where no Python object is made.
 # - Which operations depend on a lost one is read off the recording's uses: memory that was freed
 #   and allocated again inside the batch has another owner there.
@@ -22,7 +22,7 @@ cdef unsigned int refuse(const Recording* recording, int node, CUresult result, 
 # All operations are lost by one error: their stream could not be ordered.
 cdef unsigned int lose_all(const Recording* recording, CUresult result, const char* call,
                            void* where) noexcept
-# What the operations from `first` on would have written is lost, or whole again.
+# Marks the memory that the operations from `first` on write: lost, or whole again.
 cdef void mark_losses(const Recording* recording, int first, const unsigned int* lost) noexcept
 # Numbers that no memory is lost by any more may be used again.
 cdef void reclaim() noexcept

@@ -1,5 +1,5 @@
 # C-level functions only: see loss.pxd.
-"""What the driver refused, and what was lost by it."""
+"""Operations that the driver refused, and the memory that was lost by them."""
 
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.object cimport PyObject
@@ -41,7 +41,7 @@ cdef unsigned int* new_losses(const Recording* recording) noexcept:
 
 cdef unsigned int last_writer_loss(const Recording* recording, int node, const Use* use,
                                    const unsigned int* lost) noexcept:
-    """What the batch's last writer of the memory before the node makes of it."""
+    """The loss of the batch's last writer of the memory before the node; 0: it was not lost."""
     cdef const Use* earlier
     cdef int u
     for u in range(recording.nodes[node].first_use - 1, -1, -1):

@@ -176,7 +176,8 @@ cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats):
 
 
 cdef Plan new_plan(StreamState* stream, Recording* recording):
-    """What is copied is checked by the caller: finalizers may run while objects are made."""
+    """The caller checks the copy: finalizers may run while objects are made, and change the
+    recording."""
     cdef list owners = [None] * recording.num_nodes
     cdef Plan plan = Plan.__new__(Plan)
     cdef size_t topology_bytes = recording.topology_words * sizeof(unsigned int)

@@ -101,7 +101,7 @@ cdef void detach(Recorder self) noexcept:
         encoders[<size_t>state] = self      # it stays the stream's, and nothing is lost
         return
     except BaseException as error:
-        # After a fault whoever uses the device next is told; a reset loses what it loses.
+        # After a fault the next use of the device raises it; a reset ends all work by itself.
         if not faulted[state.ordinal] and contexts[state.ordinal].epoch == state.epoch:
             tell_unraisable(error)
     entered = enter_quietly(state.ordinal, state.epoch)

@@ -35,7 +35,7 @@ cdef struct Geometry:
     unsigned int block[3]
     unsigned int smem
 
-# What an operation does with a block, and which owner of the block it is.
+# The access of an operation to a block, and the generation of the block's owner.
 cdef struct Use:
     Block* block
     Access access
