@@ -1,4 +1,4 @@
-"""The interpreter's exit: work in flight ends, within a limit, and what failed is told."""
+"""The interpreter's exit: wait for work in flight, up to a limit, and report failures."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import sys
 from cyrt import settings
 from cyrt.driver import exit_status, table
 from cyrt.graph import completion
-from cyrt.runtime import stream
+from cyrt.runtime import waiting
 
 
 def leave() -> None:
-    """Wait for work in flight, refuse what comes later, tell of a fault that nobody was told of.
+    """Wait for work in flight, close the driver, and report failures that nobody waited for.
 
-    Such a fault goes to stderr, and a status of 0 becomes 1.
+    They are printed on stderr, and an exit status of 0 becomes 1.
     """
     seconds = settings.get("CYRT_EXIT_TIMEOUT")
-    _, errors = stream.drain(seconds)
+    _, errors = waiting.drain(seconds)
     completion.drain(seconds)
     table.close()
     for error in errors:

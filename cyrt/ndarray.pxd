@@ -1,20 +1,19 @@
-# The n-d array: shape, strides and element type over memory.
+# The n-d array: shape, strides and element type of a block of memory.
 #
 # INVARIANTS
-# - An array never changes what it is a view of, nor its shape and strides: operations make new
-#   ones.
-# - Every element lies within the block: views are made from arrays by steps that stay inside.
-# - An array has 2**58 elements at most, also a view whose elements share memory: its bytes, up to
-#   16 an element, and its offsets stay within 64 bits. The product leaves sizes of 0 out, so that
-#   every order of the same dimensions is an array, or none is. New arrays are checked; views that
-#   may have more elements than what they are made from call check_size.
-# - What assignment does is cyrt/ops': it puts itself into the pointer below on import.
+# - The memory that an array views, its shape and its strides never change: operations return new
+#   arrays.
+# - Every element is within the block: views are derived from arrays by steps that stay inside.
+# - An array has at most 2**58 elements, also a view whose elements share memory: its bytes, up to
+#   16 per element, and its offsets stay within 64 bits. Sizes of 0 are left out of the product, so
+#   that the limit does not depend on the order of the dimensions. New arrays are checked;
+#   functions whose views may have more elements than their source call check_size.
+# - cyrt/ops implements assignment: it sets the pointer below on import.
 
 cimport cython
 from cpython.object cimport PyObject
 
-from cyrt.kernels.space cimport MAX_NDIM
-from cyrt.kernels.entries cimport Operand
+from cyrt.builtin.operand cimport Operand
 from cyrt.operators cimport Operators
 from cyrt.runtime.memory cimport Memory
 from cyrt.runtime.state cimport StreamState
@@ -24,7 +23,7 @@ cdef enum:
 
 
 @cython.no_gc
-cdef class Array(Operators):    # `address` is that of the element whose indices are all 0
+cdef class Array(Operators):    # `address` is that of the element with index 0
     cdef int code               # element type: index in cyrt.dtypes.DTYPES
     cdef int ndim_
     cdef bint dense             # contiguous in C order
@@ -36,27 +35,24 @@ cdef class Array(Operators):    # `address` is that of the element whose indices
 # Bytes of an element, by code.
 cdef int[32] itemsizes
 
-# Uninitialised and dense; memory of the device's current stream, or of that stream.
+# Allocate an uninitialised dense array in memory of the device's current stream, or of that
+# stream.
 cdef Array new_array(int ordinal, int code, int ndim, const long long* dims)
 cdef Array new_array_on(StreamState* stream, int code, int ndim, const long long* dims)
-# A view; `offset` in elements of `code` from x's first.
+# Return a view; `offset` is in elements of `code` from x's first element.
 cdef Array view_of(Array x, int code, int ndim, const long long* dims, const long long* steps,
                    long long offset)
-# An array over memory, or a part of it, that something else owns.
+# Return an array over memory, or a part of it, that another object owns.
 cdef Array array_over(Memory memory, int code, int ndim, const long long* dims,
                       const long long* steps, long long offset)
-# ValueError for a shape of more elements than an array may have.
-cdef int check_size(int ndim, const long long* dims) except -1
-# The device whose memory it is.
+# Return the device of the memory.
 cdef int device_of(Array x) except -1
-cdef int set_operand(Operand* operand, Array x) except -1
-# Whether they may share bytes.
+cdef inline void set_operand(Operand* operand, Array x) noexcept:
+    operand.buffer = <PyObject*>x
+    operand.address = x.address
+    operand.strides = NULL if x.dense else x.steps
+# Return whether two arrays may share bytes.
 cdef bint overlaps(Array a, Array b) noexcept
 cdef tuple shape_of(Array x)
-# x itself where it is dense, else a dense copy.
-cdef Array densed(Array x)
-# Sizes given as an int or a sequence; ValueError names `what`. Returns how many.
-cdef int dims_of(object shape, long long* dims) except -1
-
-# Writes what is given, broadcast and cast, into all of the target.
-cdef int (*assign)(Array target, object value) except -1
+# Return x itself if it is dense, otherwise a dense copy.
+cdef Array as_contiguous(Array x)

@@ -1,18 +1,16 @@
-"""The n-d array: shape, strides and element type over a device's memory."""
+"""The n-d array: shape, strides and element type of a device's memory."""
 
 cimport cython
-from cpython.object cimport PyObject
-from cpython.number cimport PyIndex_Check, PyNumber_Index
-from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
+from cpython.object cimport PyTypeObject
 from libc.stdlib cimport malloc
 
 import numpy as np
 
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
-from cyrt.kernels.space cimport MAX_NDIM
-from cyrt.kernels.entries cimport Operand
-from cyrt.operators cimport Operators
+from cyrt.indexing cimport BY_ARRAYS, index_at, read_key, view_ndim
+from cyrt.builtin.space cimport MAX_NDIM
+from cyrt.operators cimport Operators, ops
 from cyrt.operators import functions
 from cyrt.runtime.device cimport Device, context_of
 from cyrt.runtime.exchange cimport capsule_of, interface_of
@@ -22,13 +20,7 @@ from cyrt.runtime.memory cimport (
 from cyrt.runtime.pool cimport allocate
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
-
-cdef extern from *:
-    """
-    #define CYRT_MOST_ELEMENTS (1LL << 58)
-    """
-    const long long MOST "CYRT_MOST_ELEMENTS"
-    bint __builtin_mul_overflow(long long a, long long b, long long* product) noexcept
+from cyrt.shape cimport multiply, refuse_size
 
 max_ndim = MAX_NDIM
 cdef tuple dtypes = DTYPES
@@ -39,7 +31,9 @@ for _each in DTYPES:
 # -- making arrays ---------------------------------------------------------------------------------
 
 
-cdef inline int make_room(Array x, int ndim) except -1:
+cdef inline Array empty_array(int ndim):
+    """Allocate an Array with room for shape and strides, and no memory yet."""
+    cdef Array x = Array.__new__(Array)
     x.ndim_ = ndim
     x.dims = x.room
     if ndim > INLINE:
@@ -48,34 +42,14 @@ cdef inline int make_room(Array x, int ndim) except -1:
             raise MemoryError()
         x.dims = <long long*>x.heap
     x.steps = x.dims + ndim
-    return 0
-
-
-cdef int refuse_size(int ndim, const long long* dims) except -1:
-    shape = tuple([dims[i] for i in range(ndim)])
-    raise ValueError(f"shape {shape} has more elements than memory can hold")
-
-
-cdef inline bint multiply(long long* count, long long size) noexcept:
-    """Whether so many elements times a size that is not 0 are few enough."""
-    return not __builtin_mul_overflow(count[0], size, count) and count[0] <= MOST
-
-
-cdef int check_size(int ndim, const long long* dims) except -1:
-    cdef long long count = 1
-    cdef int d
-    for d in range(ndim):
-        if dims[d] and not multiply(&count, dims[d]):
-            refuse_size(ndim, dims)
-    return 0
+    return x
 
 
 cdef Array new_array_on(StreamState* stream, int code, int ndim, const long long* dims):
-    cdef Array x = Array.__new__(Array)
+    cdef Array x = empty_array(ndim)
     cdef long long count = 1
     cdef bint empty = False
     cdef int d
-    make_room(x, ndim)
     for d in range(ndim - 1, -1, -1):
         x.dims[d] = dims[d]
         x.steps[d] = count
@@ -98,21 +72,17 @@ cdef Array new_array(int ordinal, int code, int ndim, const long long* dims):
     return new_array_on(current_state(ordinal), code, ndim, dims)
 
 
-cdef Array array_over(Memory memory, int code, int ndim, const long long* dims,
-                      const long long* steps, long long offset):
-    cdef Array x = Array.__new__(Array)
+cdef Array attach_view(Array x, Memory memory, int code, long long offset):
+    """Attach an array, whose shape and strides are set, to the memory that it views."""
     cdef long long contiguous = 1
     cdef unsigned int traits = 0
     cdef int d
-    make_room(x, ndim)
-    for d in range(ndim - 1, -1, -1):
-        x.dims[d] = dims[d]
-        x.steps[d] = steps[d]
-        if dims[d] != 1 and steps[d] != contiguous:
+    for d in range(x.ndim_ - 1, -1, -1):
+        if x.dims[d] != 1 and x.steps[d] != contiguous:
             traits |= SCATTERED
-            if steps[d] == 0:
+            if x.steps[d] == 0:
                 traits |= REPEATED
-        contiguous *= dims[d]
+        contiguous *= x.dims[d]
     if contiguous == 0:
         traits = 0
     x.dense = traits == 0
@@ -127,6 +97,16 @@ cdef Array array_over(Memory memory, int code, int ndim, const long long* dims,
     return x
 
 
+cdef Array array_over(Memory memory, int code, int ndim, const long long* dims,
+                      const long long* steps, long long offset):
+    cdef Array x = empty_array(ndim)
+    cdef int d
+    for d in range(ndim):
+        x.dims[d] = dims[d]
+        x.steps[d] = steps[d]
+    return attach_view(x, memory, code, offset)
+
+
 cdef Array view_of(Array x, int code, int ndim, const long long* dims, const long long* steps,
                    long long offset):
     return array_over(x, code, ndim, dims, steps, offset)
@@ -136,15 +116,8 @@ cdef int device_of(Array x) except -1:
     return live_block(x).ordinal
 
 
-cdef int set_operand(Operand* operand, Array x) except -1:
-    operand.buffer = <PyObject*>x
-    operand.address = x.address
-    operand.strides = NULL if x.dense else x.steps
-    return 0
-
-
 cdef (long long, long long) extent_of(Array x) noexcept:
-    """The first byte, and the one after the last, relative to `address`."""
+    """Return the first byte, and the one after the last, relative to `address`."""
     cdef long long low = 0, high = 0, reach
     cdef int d
     if x.count == 0:
@@ -171,41 +144,17 @@ cdef tuple shape_of(Array x):
     return tuple([x.dims[d] for d in range(x.ndim_)])
 
 
-cdef Array densed(Array x):
+cdef Array as_contiguous(Array x):
     cdef Array y
     if x.dense:
         return x
     y = new_array(device_of(x), x.code, x.ndim_, x.dims)
-    assign(y, x)
+    ops.assign(y, x)
     return y
 
 
-cdef int dims_of(object shape, long long* dims) except -1:
-    cdef int ndim = 0
-    if PyIndex_Check(shape) and not getattr(shape, "ndim", 0):
-        shape = (shape,)
-    try:
-        shape = tuple(shape)
-    except TypeError:
-        raise TypeError(f"shape: expected an int or a tuple of ints, got "
-                        f"{type(shape).__name__}") from None
-    if len(shape) > MAX_NDIM:
-        raise ValueError(f"shape: expected at most {MAX_NDIM} dimensions, got {len(shape)}")
-    for each in shape:
-        if not PyIndex_Check(each):
-            raise TypeError(f"shape: expected ints, got {type(each).__name__} in {shape}")
-        size = PyNumber_Index(each)
-        if size < 0:
-            raise ValueError(f"shape: expected sizes of 0 or more, got {shape}")
-        if size > MOST:
-            raise ValueError(f"shape {shape} has more elements than memory can hold")
-        dims[ndim] = size
-        ndim += 1
-    return ndim
-
-
 cdef Array part(Array x, int which):
-    """The real or imaginary parts of a complex array, as a view; x itself of a real one."""
+    """Return a view of the real or imaginary parts of a complex array; x itself if it is real."""
     cdef long long[MAX_NDIM] steps
     cdef int d
     dtype = dtypes[x.code]
@@ -219,82 +168,20 @@ cdef Array part(Array x, int which):
 # -- indexing --------------------------------------------------------------------------------------
 
 
-cdef bint is_basic(object key):
-    """Whether it holds only ints, slices, None and Ellipsis."""
-    if type(key) is tuple:
-        for each in <tuple>key:
-            if not (isinstance(each, slice) or each is None or each is Ellipsis
-                    or (PyIndex_Check(each) and not isinstance(each, bool)
-                        and not isinstance(each, (Array, np.ndarray)))):
-                return False
-        return True
-    return is_basic((key,))
-
-
-cdef long long whole_index(object each, int axis, long long size) except? -1:
-    cdef long long i
-    try:
-        i = PyNumber_Index(each)
-    except OverflowError:
-        i = size
-    if i < -size or i >= size:
-        raise IndexError(f"index {each} is out of bounds for axis {axis} with size {size}")
-    return i + size if i < 0 else i
-
-
 cdef Array view_at(Array x, object key):
-    """A view by ints, slices, None and Ellipsis."""
-    cdef long long[MAX_NDIM] dims
-    cdef long long[MAX_NDIM] steps
-    cdef long long offset = 0
-    cdef Py_ssize_t start, stop, step, length
-    cdef int ndim = 0, axis = 0, named = 0, ellipses = 0, more = 0
-    cdef tuple parts = key if type(key) is tuple else (key,)
-    for each in parts:
-        if each is Ellipsis:
-            ellipses += 1
-        elif each is None:
-            more += 1
-        else:
-            named += 1
-            more -= not isinstance(each, slice)
-    if ellipses > 1:
-        raise IndexError("an index can only have a single ellipsis ('...')")
-    if named > x.ndim_:
-        raise IndexError(f"too many indices for array: array is {x.ndim_}-dimensional, but {named} "
-                         "were indexed")
-    if ellipses == 0 and named < x.ndim_:
-        parts = parts + (Ellipsis,)
-    if x.ndim_ + more > MAX_NDIM:
-        raise IndexError(f"the result would have more than {MAX_NDIM} dimensions")
-    for each in parts:
-        if each is None:
-            dims[ndim] = 1
-            steps[ndim] = 0
-            ndim += 1
-        elif each is Ellipsis:
-            for _ in range(x.ndim_ - named):
-                dims[ndim] = x.dims[axis]
-                steps[ndim] = x.steps[axis]
-                ndim += 1
-                axis += 1
-        elif isinstance(each, slice):
-            PySlice_Unpack(each, &start, &stop, &step)
-            length = PySlice_AdjustIndices(x.dims[axis], &start, &stop, step)
-            if length:
-                offset += start * x.steps[axis]
-            dims[ndim] = length
-            steps[ndim] = step * x.steps[axis] if length > 1 else x.steps[axis]
-            ndim += 1
-            axis += 1
-        else:
-            offset += whole_index(each, axis, x.dims[axis]) * x.steps[axis]
-            axis += 1
-    return view_of(x, x.code, ndim, dims, steps, offset)
+    """Return a view by ints, slices, None and Ellipsis; None if the key holds another item."""
+    cdef int ndim = view_ndim(key, x.ndim_)
+    cdef long long offset
+    cdef Array view
+    if ndim == BY_ARRAYS:
+        return None
+    view = empty_array(ndim)
+    offset = read_key(key, x.ndim_, x.dims, x.steps, view.dims, view.steps)
+    return attach_view(view, x, x.code, offset)
 
 
 def _parts(Array x):
-    """The views at each index of the first dimension."""
+    """Iterate over the views at each index of the first dimension."""
     for i in range(x.dims[0]):
         yield view_at(x, i)
 
@@ -303,10 +190,10 @@ def _parts(Array x):
 
 
 cdef object host_copy(Array x):
-    """A NumPy array of the same shape and type."""
+    """Copy the values to a NumPy array of the same shape and type."""
     result = np.empty(shape_of(x), dtypes[x.code].numpy)
     if x.count:
-        x = densed(x)
+        x = as_contiguous(x)
         copy_memory(x, result.reshape(-1).view(np.uint8), None, True)
     else:
         live_block(x)
@@ -314,7 +201,7 @@ cdef object host_copy(Array x):
 
 
 cdef object single(Array x, str what):
-    """The one element as a Python number."""
+    """Return the one element as a Python number."""
     if x.count != 1:
         raise TypeError(f"only an array of one element is {what}, got shape {shape_of(x)}")
     return host_copy(x).item()
@@ -327,14 +214,14 @@ cdef object single(Array x, str what):
 cdef class Array(Operators):
     """An n-dimensional array on a device.
 
-    Made by :func:`cyrt.asarray`, :func:`cyrt.zeros` and others, never by calling the class.
-    Operators and functions return at once: they record work, which runs in order on the device;
-    what needs a value on the host (``numpy()``, ``item()``, printing, ``bool()``) waits for it.
-    Names and semantics are those of the Python array API standard (data-apis.org/array-api,
-    2025.12) where it speaks, and NumPy's otherwise.
+    Arrays are created by :func:`cyrt.asarray`, :func:`cyrt.zeros` and other functions, never by a
+    call of the class. Operators and functions return at once: they record work, which runs in order
+    on the device; methods that need a value on the host (``numpy()``, ``item()``, printing,
+    ``bool()``) wait for it. Names and semantics are those of the Python array API standard
+    (data-apis.org/array-api, 2025.12), and NumPy's for everything that it does not define.
     """
 
-    # NumPy leaves operators with an Array to it.
+    # NumPy defers operators with an Array to the Array.
     __array_ufunc__ = None
     __array_priority__ = 1000.0
 
@@ -345,12 +232,12 @@ cdef class Array(Operators):
 
     @property
     def shape(self):
-        """Sizes of the dimensions, a tuple of int."""
+        """The sizes of the dimensions, a tuple of int."""
         return shape_of(self)
 
     @property
     def strides(self):
-        """Bytes from one element to the next along each dimension, a tuple of int."""
+        """The bytes from one element to the next along each dimension, a tuple of int."""
         cdef int d
         return tuple([self.steps[d] * itemsizes[self.code] for d in range(self.ndim_)])
 
@@ -361,32 +248,32 @@ cdef class Array(Operators):
 
     @property
     def ndim(self):
-        """How many dimensions it has."""
+        """The number of dimensions."""
         return self.ndim_
 
     @property
     def size(self):
-        """How many elements it has."""
+        """The number of elements."""
         return self.count
 
     @property
     def itemsize(self):
-        """Bytes of an element."""
+        """The size of an element in bytes."""
         return itemsizes[self.code]
 
     @property
     def nbytes(self):
-        """Bytes of all elements."""
+        """The size of all elements in bytes."""
         return self.count * itemsizes[self.code]
 
     @property
     def device(self):
-        """The device whose memory it is."""
+        """The device of the memory."""
         return Device(device_of(self))
 
     @property
     def ptr(self):
-        """Device address of the first element, an int; handed out as :attr:`Buffer.ptr` is."""
+        """The device address of the first element, an int; exported as :attr:`Buffer.ptr` is."""
         return export_address(self)
 
     @property
@@ -412,7 +299,7 @@ cdef class Array(Operators):
 
     @real.setter
     def real(self, value):
-        assign(part(self, 0), value)
+        ops.assign(part(self, 0), value)
 
     @property
     def imag(self):
@@ -423,16 +310,16 @@ cdef class Array(Operators):
     def imag(self, value):
         if dtypes[self.code].kind != "c":
             raise TypeError(f"imag: {dtypes[self.code]} has no imaginary parts to write")
-        assign(part(self, 1), value)
+        ops.assign(part(self, 1), value)
 
     @property
     def flags(self):
-        """How it lies in memory, as NumPy's flags: ``flags.c_contiguous``, ``flags["OWNDATA"]``."""
+        """The memory layout, as NumPy's flags: ``flags.c_contiguous``, ``flags["OWNDATA"]``."""
         return functions.Flags(self)
 
     @property
     def flat(self):
-        """Its elements in C order: ``x.flat[i]``, ``x.flat[a:b] = value``; iteration waits."""
+        """The elements in C order: ``x.flat[i]``, ``x.flat[a:b] = value``; iteration waits."""
         return functions.Flat(self)
 
     @flat.setter
@@ -442,27 +329,27 @@ cdef class Array(Operators):
     # -- to the host and to others --
 
     def numpy(self):
-        """A NumPy array with the values; waits for them.
+        """Copy the values to a NumPy array; waits for them.
 
         Returns
         -------
         numpy.ndarray
-            C-contiguous, a copy; bfloat16 is that of ml_dtypes.
+            A C-contiguous copy; bfloat16 is the type of ml_dtypes.
         """
         return host_copy(self)
 
     def item(self, *index):
-        """One element as a Python number; waits for it.
+        """Return one element as a Python number; waits for it.
 
         Parameters
         ----------
         *index : int
-            One a dimension, or one into the flattened array; none where there is one element.
+            One index per dimension, or one of the flattened array. Default: the only element.
 
         Raises
         ------
         ValueError
-            None given, and not exactly one element.
+            There is no index, and not exactly one element.
         """
         if not index:
             if self.count != 1:
@@ -472,17 +359,17 @@ cdef class Array(Operators):
         if len(index) == 1 and isinstance(index[0], tuple):
             index = index[0]
         if len(index) == 1 and self.ndim_ != 1:
-            index = np.unravel_index(whole_index(index[0], 0, self.count), shape_of(self))
+            index = np.unravel_index(index_at(index[0], 0, self.count), shape_of(self))
         if len(index) != self.ndim_:
             raise IndexError(f"item(): expected {self.ndim_} indices, got {len(index)}")
         return host_copy(view_at(self, tuple(index))).item()
 
     def tolist(self):
-        """Nested lists of Python numbers, or one number; waits for them."""
+        """Return nested lists of Python numbers, or one number; waits for them."""
         return host_copy(self).tolist()
 
     def tobytes(self):
-        """The bytes of the elements, in C order; waits for them."""
+        """Return the bytes of the elements, in C order; waits for them."""
         return host_copy(self).tobytes()
 
     def __array__(self, dtype=None, *, copy=None):
@@ -492,24 +379,25 @@ cdef class Array(Operators):
         return result if dtype is None else result.astype(dtype, copy=False)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        """A DLPack capsule (dmlc.github.io/dlpack, 1.1); the consumer's stream is made to wait.
+        """Return a DLPack capsule (dmlc.github.io/dlpack, 1.1); the consumer's stream waits for the
+        data.
 
         Parameters
         ----------
         stream : int, optional
-            The consumer's: None or 1 the legacy stream, 2 the per-thread one, -1 no waiting, else
-            a ``cudaStream_t``.
+            The consumer's stream: None or 1 is the legacy stream, 2 the per-thread one, -1 does not
+            wait; other numbers are a ``cudaStream_t``.
         max_version : tuple of int, optional
-            The highest that the consumer knows.
+            The highest version that the consumer supports.
         dl_device : tuple of int, optional
-            Where the data are wanted: this device, or ``(1, 0)``, the host.
+            The requested device: this one, or ``(1, 0)``, the host.
         copy : bool, optional
-            True: of a copy; False: never.
+            True exports a copy; False never copies.
 
         Raises
         ------
         BufferError
-            The device, or no copy, is not possible.
+            The device is not supported, or ``copy=False`` and a copy is needed.
         """
         cdef Array x = self
         here = self.__dlpack_device__()
@@ -522,7 +410,7 @@ cdef class Array(Operators):
             return host_copy(self).__dlpack__(max_version=max_version)
         if copy:
             x = new_array(device_of(self), self.code, self.ndim_, self.dims)
-            assign(x, self)
+            ops.assign(x, self)
         dtype = dtypes[x.code]
         return capsule_of(x, x.ndim_, x.dims, x.steps, dtype.kind, dtype.name == "bfloat16",
                           dtype.itemsize, stream, max_version, bool(copy))
@@ -539,7 +427,7 @@ cdef class Array(Operators):
                             dtype.numpy.str)
 
     def __array_namespace__(self, /, *, api_version=None):
-        """The module with the standard's functions: :mod:`cyrt`."""
+        """Return the module with the standard's functions: :mod:`cyrt`."""
         return functions.namespace(api_version)
 
     def __reduce__(self):
@@ -587,9 +475,9 @@ cdef class Array(Operators):
         text = str(self)
         try:
             found = format(text, spec)
-        except ValueError:              # a number's
+        except ValueError:              # a format of numbers
             found = ""
-        if text not in found:           # a precision cuts text off
+        if text not in found:           # a precision cuts off text
             raise TypeError(f"format {spec!r}: expected an array of no dimensions, got shape "
                             f"{shape_of(self)}")
         return found
@@ -607,14 +495,21 @@ cdef class Array(Operators):
         return _parts(self)
 
     def __getitem__(self, key):
-        return view_at(self, key) if is_basic(key) else functions.get_by_arrays(self, key)
+        view = view_at(self, key)
+        return functions.get_by_arrays(self, key) if view is None else view
 
     def __setitem__(self, key, value):
-        if is_basic(key):
-            assign(view_at(self, key), value)
-        else:
+        view = view_at(self, key)
+        if view is None:
             functions.set_by_arrays(self, key, value)
+        else:
+            ops.assign(view, value)
 
     def __contains__(self, value):
         found = self == value
         return bool(functions.any(found)) if isinstance(found, Array) else found
+
+
+# An Array holds no objects except Memory's: its deallocation is Memory's, past the classes
+# between.
+(<PyTypeObject*>Array).tp_dealloc = (<PyTypeObject*>Memory).tp_dealloc

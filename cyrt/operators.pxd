@@ -1,8 +1,8 @@
-# What an array's operators and methods call.
+# The operators and methods of arrays, and the functions that they call.
 #
 # INVARIANTS
-# - What they do is cyrt/ops': it puts itself into the pointers and the namespace here when it is
-#   imported.
+# - The functions are in higher layers: cyrt/ops sets the two pointers when it is imported, and
+#   cyrt/methods.py binds each attribute of `functions` once, with bind().
 
 cimport cython
 
@@ -13,7 +13,12 @@ from cyrt.runtime.memory cimport Memory
 cdef class Operators(Memory):
     pass
 
-# A binary operation of the catalogue; NotImplemented where an operand is not for arrays. With
-# `target`, which is the first operand, in place.
-cdef object (*apply_binary)(int op, object a, object b, object target)
-cdef object (*apply_unary)(int op, object x)
+cdef struct ArrayCalls:
+    # Record a binary operation of the catalogue; NotImplemented if an operand is not supported.
+    # With `target`, which is the first operand, the operation is in place.
+    object (*binary)(int op, object a, object b, object target)
+    object (*unary)(int op, object x)
+    # Write a value, broadcast and cast, into all of an Array.
+    int (*assign)(object target, object value) except -1
+
+cdef ArrayCalls ops

@@ -1,14 +1,55 @@
-"""The operators and methods of arrays, as the class that Array is derived from."""
+"""The operators and methods of arrays, as the base class of Array."""
 
 cimport cython
 from cpython.number cimport PyIndex_Check
-from types import SimpleNamespace
 
-from cyrt.kernels.entries cimport op_code
+from cyrt.builtin.entry cimport op_code
 from cyrt.runtime.memory cimport Memory
 
-# The functions that methods call, by name.
-functions = SimpleNamespace()
+
+class _Functions:
+    """The functions that methods call, as attributes."""
+
+    __slots__ = (
+        # Attributes of arrays.
+        "Flags", "Flat", "get_by_arrays", "set_by_arrays",
+        # Conversions.
+        "asarray", "assign", "astype", "copy", "namespace", "repr_of", "weak_array", "text_of",
+        "to_device", "view_as", "zeros_like",
+        # Elementwise functions.
+        "clip", "conj", "round", "sqrt",
+        # Reductions and scans.
+        "all", "any", "argmax", "argmin", "cumprod", "cumsum", "max", "mean", "min", "prod", "std",
+        "sum", "trace", "var",
+        # Products.
+        "dot", "matmul",
+        # Shapes.
+        "diagonal", "matrix_transpose", "permute_dims", "ravel", "repeat", "reshape", "squeeze",
+        "swapaxes",
+        # Sorting, searching and indexing.
+        "argpartition", "argsort", "choose", "compress", "nonzero", "partition", "put",
+        "searchsorted", "sort", "take",
+    )
+
+
+functions = _Functions()
+
+
+def bind(**bound):
+    """Set the functions that methods call.
+
+    Raises
+    ------
+    TypeError
+        A function is missing, or there is no attribute for it.
+    """
+    expected = set(_Functions.__slots__)
+    if bound.keys() != expected:
+        raise TypeError(f"bind: missing {sorted(expected - bound.keys())}, unknown "
+                        f"{sorted(bound.keys() - expected)}")
+    for name, function in bound.items():
+        setattr(functions, name, function)
+
 
 cdef int ADD = op_code("add"), SUBTRACT = op_code("subtract"), MULTIPLY = op_code("multiply")
 cdef int DIVIDE = op_code("divide"), FLOOR_DIVIDE = op_code("floor_divide")
@@ -29,58 +70,58 @@ cdef class Operators(Memory):
     __hash__ = None
 
     def __add__(self, other):
-        return apply_binary(ADD, self, other, None)
+        return ops.binary(ADD, self, other, None)
 
     def __radd__(self, other):
-        return apply_binary(ADD, other, self, None)
+        return ops.binary(ADD, other, self, None)
 
     def __iadd__(self, other):
-        return apply_binary(ADD, self, other, self)
+        return ops.binary(ADD, self, other, self)
 
     def __sub__(self, other):
-        return apply_binary(SUBTRACT, self, other, None)
+        return ops.binary(SUBTRACT, self, other, None)
 
     def __rsub__(self, other):
-        return apply_binary(SUBTRACT, other, self, None)
+        return ops.binary(SUBTRACT, other, self, None)
 
     def __isub__(self, other):
-        return apply_binary(SUBTRACT, self, other, self)
+        return ops.binary(SUBTRACT, self, other, self)
 
     def __mul__(self, other):
-        return apply_binary(MULTIPLY, self, other, None)
+        return ops.binary(MULTIPLY, self, other, None)
 
     def __rmul__(self, other):
-        return apply_binary(MULTIPLY, other, self, None)
+        return ops.binary(MULTIPLY, other, self, None)
 
     def __imul__(self, other):
-        return apply_binary(MULTIPLY, self, other, self)
+        return ops.binary(MULTIPLY, self, other, self)
 
     def __truediv__(self, other):
-        return apply_binary(DIVIDE, self, other, None)
+        return ops.binary(DIVIDE, self, other, None)
 
     def __rtruediv__(self, other):
-        return apply_binary(DIVIDE, other, self, None)
+        return ops.binary(DIVIDE, other, self, None)
 
     def __itruediv__(self, other):
-        return apply_binary(DIVIDE, self, other, self)
+        return ops.binary(DIVIDE, self, other, self)
 
     def __floordiv__(self, other):
-        return apply_binary(FLOOR_DIVIDE, self, other, None)
+        return ops.binary(FLOOR_DIVIDE, self, other, None)
 
     def __rfloordiv__(self, other):
-        return apply_binary(FLOOR_DIVIDE, other, self, None)
+        return ops.binary(FLOOR_DIVIDE, other, self, None)
 
     def __ifloordiv__(self, other):
-        return apply_binary(FLOOR_DIVIDE, self, other, self)
+        return ops.binary(FLOOR_DIVIDE, self, other, self)
 
     def __mod__(self, other):
-        return apply_binary(REMAINDER, self, other, None)
+        return ops.binary(REMAINDER, self, other, None)
 
     def __rmod__(self, other):
-        return apply_binary(REMAINDER, other, self, None)
+        return ops.binary(REMAINDER, other, self, None)
 
     def __imod__(self, other):
-        return apply_binary(REMAINDER, self, other, self)
+        return ops.binary(REMAINDER, self, other, self)
 
     def __divmod__(self, other):
         return self // other, self % other
@@ -89,58 +130,58 @@ cdef class Operators(Memory):
         return other // self, other % self
 
     def __pow__(self, other, modulus):
-        return NotImplemented if modulus is not None else apply_binary(POW, self, other, None)
+        return NotImplemented if modulus is not None else ops.binary(POW, self, other, None)
 
     def __rpow__(self, other, modulus):
-        return NotImplemented if modulus is not None else apply_binary(POW, other, self, None)
+        return NotImplemented if modulus is not None else ops.binary(POW, other, self, None)
 
     def __ipow__(self, other):
-        return apply_binary(POW, self, other, self)
+        return ops.binary(POW, self, other, self)
 
     def __and__(self, other):
-        return apply_binary(AND, self, other, None)
+        return ops.binary(AND, self, other, None)
 
     def __rand__(self, other):
-        return apply_binary(AND, other, self, None)
+        return ops.binary(AND, other, self, None)
 
     def __iand__(self, other):
-        return apply_binary(AND, self, other, self)
+        return ops.binary(AND, self, other, self)
 
     def __or__(self, other):
-        return apply_binary(OR, self, other, None)
+        return ops.binary(OR, self, other, None)
 
     def __ror__(self, other):
-        return apply_binary(OR, other, self, None)
+        return ops.binary(OR, other, self, None)
 
     def __ior__(self, other):
-        return apply_binary(OR, self, other, self)
+        return ops.binary(OR, self, other, self)
 
     def __xor__(self, other):
-        return apply_binary(XOR, self, other, None)
+        return ops.binary(XOR, self, other, None)
 
     def __rxor__(self, other):
-        return apply_binary(XOR, other, self, None)
+        return ops.binary(XOR, other, self, None)
 
     def __ixor__(self, other):
-        return apply_binary(XOR, self, other, self)
+        return ops.binary(XOR, self, other, self)
 
     def __lshift__(self, other):
-        return apply_binary(LEFT, self, other, None)
+        return ops.binary(LEFT, self, other, None)
 
     def __rlshift__(self, other):
-        return apply_binary(LEFT, other, self, None)
+        return ops.binary(LEFT, other, self, None)
 
     def __ilshift__(self, other):
-        return apply_binary(LEFT, self, other, self)
+        return ops.binary(LEFT, self, other, self)
 
     def __rshift__(self, other):
-        return apply_binary(RIGHT, self, other, None)
+        return ops.binary(RIGHT, self, other, None)
 
     def __rrshift__(self, other):
-        return apply_binary(RIGHT, other, self, None)
+        return ops.binary(RIGHT, other, self, None)
 
     def __irshift__(self, other):
-        return apply_binary(RIGHT, self, other, self)
+        return ops.binary(RIGHT, self, other, self)
 
     def __matmul__(self, other):
         if isinstance(other, Operators) or hasattr(other, "__array__"):
@@ -152,34 +193,34 @@ cdef class Operators(Memory):
         return self
 
     def __eq__(self, other):
-        return apply_binary(EQUAL, self, other, None)
+        return ops.binary(EQUAL, self, other, None)
 
     def __ne__(self, other):
-        return apply_binary(NOT_EQUAL, self, other, None)
+        return ops.binary(NOT_EQUAL, self, other, None)
 
     def __lt__(self, other):
-        return apply_binary(LESS, self, other, None)
+        return ops.binary(LESS, self, other, None)
 
     def __le__(self, other):
-        return apply_binary(LESS_EQUAL, self, other, None)
+        return ops.binary(LESS_EQUAL, self, other, None)
 
     def __gt__(self, other):
-        return apply_binary(GREATER, self, other, None)
+        return ops.binary(GREATER, self, other, None)
 
     def __ge__(self, other):
-        return apply_binary(GREATER_EQUAL, self, other, None)
+        return ops.binary(GREATER_EQUAL, self, other, None)
 
     def __neg__(self):
-        return apply_unary(NEGATIVE, self)
+        return ops.unary(NEGATIVE, self)
 
     def __pos__(self):
-        return apply_unary(POSITIVE, self)
+        return ops.unary(POSITIVE, self)
 
     def __abs__(self):
-        return apply_unary(ABS, self)
+        return ops.unary(ABS, self)
 
     def __invert__(self):
-        return apply_unary(INVERT, self)
+        return ops.unary(INVERT, self)
 
     def all(self, axis=None, out=None, keepdims=False, *, where=None):
         """See :func:`cyrt.all`."""
@@ -270,11 +311,11 @@ cdef class Operators(Memory):
         return functions.conj(self)
 
     def copy(self):
-        """A dense copy, in C order."""
+        """Return a dense copy, in C order."""
         return functions.copy(self)
 
     def diagonal(self, offset=0, axis1=0, axis2=1):
-        """A view; see :func:`cyrt.diagonal`."""
+        """Return a view of diagonals; see :func:`cyrt.diagonal`."""
         return functions.diagonal(self, offset, axis1, axis2)
 
     def fill(self, value):
@@ -282,11 +323,11 @@ cdef class Operators(Memory):
         functions.assign(self, value)
 
     def get(self):
-        """CuPy's name of :meth:`Array.numpy`."""
+        """Return a NumPy array: CuPy's name of :meth:`Array.numpy`."""
         return self.numpy()
 
     def flatten(self, order="C"):
-        """A one-dimensional copy; see :func:`cyrt.reshape`."""
+        """Return a one-dimensional copy; see :func:`cyrt.reshape`."""
         return functions.reshape(self, (-1,), order, copy=True)
 
     def nonzero(self):
@@ -294,7 +335,7 @@ cdef class Operators(Memory):
         return functions.nonzero(self)
 
     def partition(self, kth, axis=-1):
-        """Puts the k-th element into its place, in place; see :func:`cyrt.partition`."""
+        """Partition the elements around the k-th one, in place; see :func:`cyrt.partition`."""
         functions.assign(self, functions.partition(self, kth, axis))
 
     def put(self, indices, values, mode="raise"):
@@ -310,11 +351,11 @@ cdef class Operators(Memory):
         return functions.repeat(self, repeats, axis)
 
     def reshape(self, *shape, order="C", copy=None):
-        """See :func:`cyrt.reshape`; the shape as a tuple or as several ints."""
+        """See :func:`cyrt.reshape`; the shape is a tuple or several ints."""
         return functions.reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
 
     def round(self, decimals=0):
-        """See :func:`cyrt.round`: to so many decimals, halves to the even number."""
+        """See :func:`cyrt.round`: round to decimal places, halves to the even number."""
         return functions.round(self, decimals)
 
     def searchsorted(self, values, side="left", sorter=None):
@@ -330,16 +371,16 @@ cdef class Operators(Memory):
         return functions.argsort(self, axis, kind, descending=descending, stable=stable)
 
     def sort(self, axis=-1, kind=None, *, descending=False, stable=True):
-        """Puts the elements in order along an axis, in place; see :func:`cyrt.sort`."""
+        """Sort the elements along an axis, in place; see :func:`cyrt.sort`."""
         functions.assign(self, functions.sort(self, axis, kind, descending=descending,
                                               stable=stable))
 
     def squeeze(self, axis=None):
-        """See :func:`cyrt.squeeze`; every axis of size 1 where left out."""
+        """See :func:`cyrt.squeeze`; default: every axis of size 1."""
         return functions.squeeze(self, axis)
 
     def swapaxes(self, axis1, axis2):
-        """A view; see :func:`cyrt.swapaxes`."""
+        """Return a view with two axes exchanged; see :func:`cyrt.swapaxes`."""
         return functions.swapaxes(self, axis1, axis2)
 
     def take(self, indices, axis=None):
@@ -347,16 +388,17 @@ cdef class Operators(Memory):
         return functions.take(self, indices, axis)
 
     def to_device(self, device, /, *, stream=None):
-        """The array on a device (itself where it is there), or ``"cpu"``: a NumPy array."""
+        """Return the array on a device (itself if it is there), or a NumPy array for ``"cpu"``."""
         return functions.to_device(self, device, stream=stream)
 
     def transpose(self, *axes):
-        """A view with the dimensions in the order of the axes; reversed where left out."""
+        """Return a view with the dimensions in the order of the axes; default: reversed."""
         if len(axes) == 1 and not PyIndex_Check(axes[0]):
             axes = axes[0]
         return functions.permute_dims(self, tuple(axes)) if axes else self.T
 
     def view(self, dtype=None):
-        """A view; its bytes as elements of another type, where one is given: see
-        :func:`cyrt.ops.views.viewed`."""
-        return functions.viewed(self, self.dtype if dtype is None or dtype is type(self) else dtype)
+        """Return a view, with `dtype` of its bytes as elements of another type: see
+        :func:`cyrt.ops.views.view_as`."""
+        same = dtype is None or dtype is type(self)
+        return functions.view_as(self, self.dtype if same else dtype)

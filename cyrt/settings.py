@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import platformdirs
+
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -148,7 +150,5 @@ def cache_dir() -> str:
     """The folder for compiled kernels: ``CYRT_CACHE_DIR`` or the user's cache folder."""
     folder = get("CYRT_CACHE_DIR")
     if folder is None:
-        import platformdirs
-
         folder = platformdirs.user_cache_dir("cyrt", appauthor=False)
     return folder

@@ -4,14 +4,9 @@
 #include "complex_math.cuh"
 #include "dependency.cuh"
 #include "memory.cuh"
+#include "params/arange.h"
 
 namespace cyrt {
-
-struct alignas(16) Arange {
-    Source start, step;
-    void* out;
-    int64 n;
-};
 
 __device__ inline int64 progress(int64 start, int64 step, int64 i) { return start + i * step; }
 __device__ inline double progress(double start, double step, int64 i) {
@@ -26,7 +21,7 @@ template<class T, class Wide> __device__ inline void arange(const Arange& args) 
     wait_for_dependencies(args);
     launch_dependents();
     int64 begin = int64(blockIdx.x) * blockDim.x * N + threadIdx.x;
-    Wide start = args.start.value<Wide>(), step = args.step.value<Wide>();
+    Wide start = value_of<Wide>(args.start), step = value_of<Wide>(args.step);
     T* out = static_cast<T*>(args.out);
     __builtin_assume(__isGlobal(out));
 #pragma unroll

@@ -10,20 +10,9 @@
 #include "dependency.cuh"
 #include "memory.cuh"
 #include "prefix.cuh"
+#include "params/compact.h"
 
 namespace cyrt {
-
-constexpr int COMPACT_BLOCK = 256;
-constexpr int COMPACT_TILE = 8192;      // elements: two vectors of 16 a thread
-
-struct alignas(16) Compact {
-    const void* mask;           // bytes; any but 0 is true
-    const void* in;             // the elements to choose from
-    void* out;                  // or the positions, or the counts of the tiles
-    const int64* sums;          // true ones before each tile
-    int64 n;
-    int64 vector;               // flag: the mask is aligned to vectors
-};
 
 // A thread's 16 bytes of the mask, the first at `at`: bit k is set where byte k is not 0.
 __device__ inline uint32 mask_bits(const Compact& args, int64 at) {
@@ -80,7 +69,7 @@ template<class T> __device__ inline void select_true(const Compact& args) {
     wait_for_dependencies(args);
     launch_dependents();
     int64 sum = args.sums ? args.sums[blockIdx.x] : 0;
-    const T* in = static_cast<const T*>(args.in) + tile_begin();
+    const T* in = static_cast<const T*>(args.input) + tile_begin();
     T* out = static_cast<T*>(args.out) + sum;
     __builtin_assume(__isGlobal(in));
     __builtin_assume(__isGlobal(out));

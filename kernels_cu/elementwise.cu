@@ -15,41 +15,38 @@
 #include "memory.cuh"
 #include "real_math.cuh"
 #include "strided.cuh"
+#include "params/elementwise.h"
 
 namespace cyrt {
 
-constexpr uint32 VECTOR = 1;                        // aligned: vectors may be used
-// One element in memory for all; the number itself.
-__device__ constexpr uint32 BROADCAST(int input) { return 2u << 2 * input; }
-__device__ constexpr uint32 VALUE(int input) { return 4u << 2 * input; }
+// Flags of an input.
+__device__ constexpr uint32 broadcast_flag(int input) {
+    return uint32(ELEMENTWISE_BROADCAST) << 2 * input;
+}
+__device__ constexpr uint32 value_flag(int input) {
+    return uint32(ELEMENTWISE_VALUE) << 2 * input;
+}
 
 // The upper bound wins where the bounds cross, as in NumPy.
 template<class T> __device__ inline T clip(T a, T low, T high) {
     return minimum(maximum(a, low), high);
 }
 
-template<int INPUTS> struct alignas(16) Dense {
-    Source in[INPUTS];
-    void* out;
-    int64 n;
-    uint32 flags;
-    uint32 steps;                                   // how often a thread takes its items
-};
-
-template<int INPUTS> struct alignas(16) Aligned {
-    uint64 in[INPUTS];                              // addresses, or a number of at most 8 bytes
-    void* out;
-    uint32 vectors, flags;
-};
-
-template<int INPUTS> struct alignas(16) Strided {
-    Source in[INPUTS];
-    void* out;
-    int64 inner_strides[1 + INPUTS];                // the output's first, here and below
-    Outer<1 + INPUTS> outer;
-    uint32 num_outer, rows, inner, flags;
-    Divider chunks;                                 // blocks that share a row
-};
+// The structs of parameters by the number of inputs.
+#define CYRT_PARAMETERS_OF(N)        \
+    template<> struct Parameters<N> { \
+        using Dense = Dense##N;      \
+        using Aligned = Aligned##N;  \
+        using Strided = Strided##N;  \
+    };
+template<int INPUTS> struct Parameters;
+CYRT_PARAMETERS_OF(1)
+CYRT_PARAMETERS_OF(2)
+CYRT_PARAMETERS_OF(3)
+#undef CYRT_PARAMETERS_OF
+template<int INPUTS> using Dense = typename Parameters<INPUTS>::Dense;
+template<int INPUTS> using Aligned = typename Parameters<INPUTS>::Aligned;
+template<int INPUTS> using Strided = typename Parameters<INPUTS>::Strided;
 
 // What a thread has loaded of each input: in words, as narrow elements taken apart would have to
 // be waited for at once.
@@ -65,9 +62,9 @@ __device__ inline void load_all(Loaded<N>&, const Source*, uint32, const int64*,
 template<int INPUT, int N, class A, class... Rest>
 __device__ inline void load_all(Loaded<N, A, Rest...>& loaded, const Source* in, uint32 flags,
                                 const int64* offsets, const int64* strides, const Span& span) {
-    Items<A, N> items = flags & VALUE(INPUT)
-        ? splat<N>(in->value<A>())
-        : load_items<N>(in->pointer<A>() + *offsets, *strides, span);
+    Items<A, N> items = flags & value_flag(INPUT)
+        ? splat<N>(value_of<A>(*in))
+        : load_items<N>(pointer_of<A>(*in) + *offsets, *strides, span);
     memcpy(&loaded.word, &items, sizeof(items));
     load_all<INPUT + 1>(loaded.rest, in + 1, flags, offsets + 1, strides + 1, span);
 }
@@ -78,8 +75,8 @@ __device__ inline void load_next(Loaded<N>&, const Source*, uint32, int64) {}
 template<int INPUT, int N, class A, class... Rest>
 __device__ inline void load_next(Loaded<N, A, Rest...>& loaded, const Source* in, uint32 flags,
                                  int64 first) {
-    if (!(flags & (VALUE(INPUT) | BROADCAST(INPUT)))) {
-        Items<A, N> items = load_vector<N>(in->pointer<A>() + first);
+    if (!(flags & (value_flag(INPUT) | broadcast_flag(INPUT)))) {
+        Items<A, N> items = load_vector<N>(pointer_of<A>(*in) + first);
         memcpy(&loaded.word, &items, sizeof(items));
     }
     load_next<INPUT + 1>(loaded.rest, in + 1, flags, first);
@@ -109,10 +106,10 @@ __device__ inline void store_all(const Loaded<N, A...>& loaded, R* out, int64 st
 // The items of this thread among those of a block that begin at `begin`.
 template<int N> __device__ inline Span span_of(uint32 begin, uint32 limit, uint32 flags) {
     Span span;
-    span.first = begin + threadIdx.x * (flags & VECTOR ? N : 1);
-    span.spacing = flags & VECTOR ? 1 : blockDim.x;
+    span.first = begin + threadIdx.x * (flags & ELEMENTWISE_VECTOR ? N : 1);
+    span.spacing = flags & ELEMENTWISE_VECTOR ? 1 : blockDim.x;
     span.limit = limit;
-    span.vector = (flags & VECTOR) && span.first + N <= limit;
+    span.vector = (flags & ELEMENTWISE_VECTOR) && span.first + N <= limit;
     return span;
 }
 
@@ -128,7 +125,7 @@ __device__ inline void dense(const Dense<sizeof...(A)>& args) {
     int64 offsets[INPUTS], strides[INPUTS];
 #pragma unroll
     for (int i = 0; i < INPUTS; ++i) {
-        strides[i] = args.flags & BROADCAST(i) ? 0 : 1;
+        strides[i] = args.flags & broadcast_flag(i) ? 0 : 1;
         offsets[i] = strides[i] * begin;
     }
     R* out = static_cast<R*>(args.out) + begin;
@@ -138,14 +135,14 @@ __device__ inline void dense(const Dense<sizeof...(A)>& args) {
     for (uint32 left = args.steps;;) {
         // Addresses are made of it in every step: kept, one for each item, they fill the registers.
         asm("" : "+r"(span.first));
-        if (!ready) load_all<0>(loaded, args.in, args.flags, offsets, strides, span);
+        if (!ready) load_all<0>(loaded, args.inputs, args.flags, offsets, strides, span);
         Span next = span;
         next.first += step;
         next.vector = span.vector && next.first + N <= next.limit;
         bool more = --left && next.first < next.limit;
         Loaded<N, A...> ahead = loaded;
         ready = more && next.vector;                    // loads run one step ahead
-        if (ready) load_next<0>(ahead, args.in, args.flags, begin + next.first);
+        if (ready) load_next<0>(ahead, args.inputs, args.flags, begin + next.first);
         store_all<Op>(loaded, out, 1, span);
         if (!more) return;
         loaded = ahead;
@@ -158,7 +155,7 @@ __device__ inline void load_aligned(Loaded<N>&, const uint64*, uint32) {}
 template<uint32 FLAGS, int INPUT, int N, class A, class... Rest>
 __device__ inline void load_aligned(Loaded<N, A, Rest...>& loaded, const uint64* in,
                                     uint32 vector) {
-    if (FLAGS & VALUE(INPUT)) {
+    if (FLAGS & value_flag(INPUT)) {
         A value;
         memcpy(&value, in, sizeof(A) <= 8 ? sizeof(A) : 0);
         Items<A, N> items = splat<N>(value);
@@ -180,7 +177,7 @@ __device__ inline void aligned_of(const Aligned<sizeof...(A)>& args) {
     launch_dependents();
     if (vector >= args.vectors) return;
     Loaded<N, A...> loaded;
-    load_aligned<FLAGS, 0>(loaded, args.in, vector);
+    load_aligned<FLAGS, 0>(loaded, args.inputs, vector);
     R* out = static_cast<R*>(args.out) + int64(vector) * N;
     __builtin_assume(__isGlobal(out));
     Items<R, N> result;
@@ -192,10 +189,10 @@ __device__ inline void aligned_of(const Aligned<sizeof...(A)>& args) {
 // What can be decided before the wait is: afterwards it would cost time.
 template<class Op, class R, class... A>
 __device__ inline void aligned(const Aligned<sizeof...(A)>& args) {
-    if (sizeof...(A) == 2 && args.flags == VALUE(0)) {
-        aligned_of<VALUE(0), Op, R, A...>(args);
-    } else if (sizeof...(A) == 2 && args.flags == VALUE(1)) {
-        aligned_of<VALUE(1), Op, R, A...>(args);
+    if (sizeof...(A) == 2 && args.flags == value_flag(0)) {
+        aligned_of<value_flag(0), Op, R, A...>(args);
+    } else if (sizeof...(A) == 2 && args.flags == value_flag(1)) {
+        aligned_of<value_flag(1), Op, R, A...>(args);
     } else {
         aligned_of<0, Op, R, A...>(args);
     }
@@ -208,15 +205,15 @@ __device__ inline void strided(const Strided<sizeof...(A)>& args) {
     constexpr int N = items_of<R, A...>, INPUTS = sizeof...(A);
     wait_for_dependencies(args);
     launch_dependents();
-    uint32 row_block = args.chunks.divide(blockIdx.x);
+    uint32 row_block = divide(blockIdx.x, args.chunks);
     uint32 chunk = blockIdx.x - row_block * args.chunks.size;
     uint32 row = row_block * blockDim.y + threadIdx.y;
     Span span = span_of<N>(chunk * blockDim.x * N, args.inner, args.flags);
     if (row >= args.rows || span.first >= span.limit) return;
     int64 offsets[1 + INPUTS];
-    args.outer.offsets(row, args.num_outer, offsets);
+    locate_row(args.outer, row, args.num_outer, offsets);
     Loaded<N, A...> loaded;
-    load_all<0>(loaded, args.in, args.flags, offsets + 1, args.inner_strides + 1, span);
+    load_all<0>(loaded, args.inputs, args.flags, offsets + 1, args.inner_strides + 1, span);
     store_all<Op>(loaded, static_cast<R*>(args.out) + offsets[0], args.inner_strides[0], span);
 }
 

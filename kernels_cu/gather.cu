@@ -13,76 +13,61 @@
 #include "dependency.cuh"
 #include "memory.cuh"
 #include "strided.cuh"
+#include "params/gather.h"
 
 namespace cyrt {
-
-constexpr int MAX_INDICES = 6;
-constexpr uint32 VALUE = 1;         // here is one word, passed by value
 
 template<class T> __device__ inline int64 widened(T i) { return i; }
 // One that int64 does not hold is beyond any size.
 __device__ inline int64 widened(uint64 i) { return i >> 63 ? int64(~0ull >> 1) : int64(i); }
 
-struct Index {
-    const void* from;
-    int64 size;                     // of the dimension that it indexes
-    int64 stride;                   // of that dimension, in words
-
-    // Adds where its elements `at` point to: negative ones count from the end; what lies outside is
-    // taken for the nearest inside. kind: log2 of the bytes, plus 4 where it has no sign.
-    template<int N>
-    __device__ void add(const int64 (&at)[N], uint32 kind, int64 (&there)[N]) const {
-        int64 index[N];
-        switch (kind) {
-            case 0: load<int8>(at, index); break;
-            case 1: load<int16>(at, index); break;
-            case 2: load<int32>(at, index); break;
-            case 3: load<int64>(at, index); break;
-            case 4: load<uint8>(at, index); break;
-            case 5: load<uint16>(at, index); break;
-            case 6: load<uint32>(at, index); break;
-            default: load<uint64>(at, index);
-        }
+// All are on their way before the first is looked at.
+template<class T, int N>
+__device__ inline void load_indices(const void* from, const int64 (&at)[N], int64 (&index)[N]) {
+    const T* indices = static_cast<const T*>(from);
+    __builtin_assume(__isGlobal(indices));
+    T loaded[N];
 #pragma unroll
-        for (int k = 0; k < N; ++k) {
-            int64 i = index[k] < 0 ? index[k] + size : index[k];
-            there[k] += (i < 0 ? 0 : i < size ? i : size - 1) * stride;
-        }
+    for (int k = 0; k < N; ++k) loaded[k] = indices[at[k]];
+#pragma unroll
+    for (int k = 0; k < N; ++k) index[k] = widened(loaded[k]);
+}
+
+// Adds where the index's elements `at` point to: negative ones count from the end; what lies outside
+// is taken for the nearest inside. kind: log2 of the bytes, plus 4 where it has no sign.
+template<int N>
+__device__ inline void add_index(const Index& args, const int64 (&at)[N], uint32 kind,
+                                 int64 (&there)[N]) {
+    int64 index[N];
+    switch (kind) {
+        case 0: load_indices<int8>(args.indices, at, index); break;
+        case 1: load_indices<int16>(args.indices, at, index); break;
+        case 2: load_indices<int32>(args.indices, at, index); break;
+        case 3: load_indices<int64>(args.indices, at, index); break;
+        case 4: load_indices<uint8>(args.indices, at, index); break;
+        case 5: load_indices<uint16>(args.indices, at, index); break;
+        case 6: load_indices<uint32>(args.indices, at, index); break;
+        default: load_indices<uint64>(args.indices, at, index);
     }
-
-    // All are on their way before the first is looked at.
-    template<class T, int N>
-    __device__ void load(const int64 (&at)[N], int64 (&index)[N]) const {
-        const T* indices = static_cast<const T*>(from);
-        __builtin_assume(__isGlobal(indices));
-        T loaded[N];
 #pragma unroll
-        for (int k = 0; k < N; ++k) loaded[k] = indices[at[k]];
-#pragma unroll
-        for (int k = 0; k < N; ++k) index[k] = widened(loaded[k]);
+    for (int k = 0; k < N; ++k) {
+        int64 i = index[k] < 0 ? index[k] + args.size : index[k];
+        there[k] += (i < 0 ? 0 : i < args.size ? i : args.size - 1) * args.stride;
     }
-};
+}
 
-// Of many arrays, called: the code would be long.
+// A call for each of many arrays: the code would be long.
 __device__ __noinline__ int64 called_offset(Index index, int64 at, uint32 kind) {
     int64 from[1] = {at}, there[1] = {0};
-    index.add(from, kind, there);
+    add_index(index, from, kind, there);
     return there[0];
 }
 
-template<int N> struct alignas(16) Picks {
-    Source here;
-    void* there;
-    Index index[N];
-    int64 inner_strides[2 + N];     // of here, there and the indices
-    Outer<2 + N> outer;
-    Divider inner;
-    uint32 num_outer, num_indices, flags;
-    uint32 kinds;                   // 4 bits each
-    uint32 count;                   // of words
-};
+template<int N> struct Parameters;
+template<> struct Parameters<1> { using type = Gather1; };
+template<> struct Parameters<MAX_INDICES> { using type = Gather6; };
 
-template<class T, int N, bool PUT> __device__ inline void pick(const Picks<N>& args) {
+template<class T, int N, bool PUT> __device__ inline void pick(const typename Parameters<N>::type& args) {
     constexpr int ITEMS = N == 1 ? 4 : 2;
     wait_for_dependencies(args);
     launch_dependents();
@@ -93,10 +78,10 @@ template<class T, int N, bool PUT> __device__ inline void pick(const Picks<N>& a
     for (int k = 0; k < ITEMS; ++k) {
         uint32 i = begin + k * blockDim.x;
         if (i >= args.count) i = begin;         // done twice, stored once
-        uint32 row = args.inner.divide(i);
+        uint32 row = divide(i, args.inner);
         int64 column = i - row * args.inner.size;
         int64 offsets[2 + N];
-        args.outer.offsets(row, args.num_outer, offsets);
+        locate_row(args.outer, row, args.num_outer, offsets);
 #pragma unroll
         for (int j = 0; j < 2 + N; ++j) offsets[j] += column * args.inner_strides[j];
         here[k] = offsets[0];
@@ -109,7 +94,7 @@ template<class T, int N, bool PUT> __device__ inline void pick(const Picks<N>& a
             there[k] += called_offset(args.index[j], offsets[2 + j], args.kinds >> 4 * j & 15);
         }
     }
-    if (N == 1) args.index[0].add(at, args.kinds, there);
+    if (N == 1) add_index(args.index[0], at, args.kinds, there);
     T* inside = static_cast<T*>(args.there);
     __builtin_assume(__isGlobal(inside));
     T word[ITEMS];
@@ -118,8 +103,8 @@ template<class T, int N, bool PUT> __device__ inline void pick(const Picks<N>& a
         if (!PUT) {
             word[k] = inside[there[k]];
         } else {
-            word[k] = args.flags & VALUE ? args.here.template value<T>()
-                                         : args.here.template pointer<T>()[here[k]];
+            word[k] = args.flags & GATHER_VALUE ? value_of<T>(args.here)
+                                         : pointer_of<T>(args.here)[here[k]];
         }
     }
 #pragma unroll
@@ -138,7 +123,7 @@ template<class T, int N, bool PUT> __device__ inline void pick(const Picks<N>& a
 }  // namespace cyrt
 
 #define CYRT_PICK(NAME, BYTES, N, PUT)                                                       \
-    extern "C" __global__ void NAME(const __grid_constant__ cyrt::Picks<N> args) {           \
+    extern "C" __global__ void NAME(const __grid_constant__ cyrt::Parameters<N>::type args) { \
         cyrt::pick<cyrt::Word<BYTES>::type, N, PUT>(args);                                   \
     }
 #define CYRT_TAKE(NAME, BYTES)                                                               \

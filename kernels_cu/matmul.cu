@@ -9,19 +9,6 @@
 
 namespace cyrt {
 
-// Flags, and PARTS of dot.cuh.
-constexpr uint32 VECTOR_A = 8, VECTOR_B = 16, VECTOR_OUT = 32;
-constexpr uint32 ALONG_A = 64, ALONG_B = 128;   // lanes run along the summed dimension
-
-struct alignas(16) Product {
-    const void *a, *b;
-    void* out;                                  // contiguous: batch, m, n
-    int64 a_stride, a_summed, b_stride, b_summed;
-    Outer<2> batch;                             // a's stride first
-    Divider tiles_m, tiles_n, parts;
-    uint32 m, n, k, depth, num_batch, flags;    // depth: of a part, a multiple of every DEPTH
-};
-
 // Threads are SIDE by SIDE, each with R by R sums; DEPTH elements of k lie in shared memory twice.
 template<class T, int SIDE_, int R_, int DEPTH_> struct Tile {
     using C = compute_of<T>;
@@ -134,7 +121,7 @@ __device__ inline void store_sums(To* out, const Product& args, uint32 first_m, 
             Items<To, WORD> word;
 #pragma unroll
             for (int v = 0; v < WORD; ++v) word.item[v] = cast<To>(sums[i][j + v]);
-            if (args.flags & VECTOR_OUT) {
+            if (args.flags & PRODUCT_VECTOR_OUT) {
                 if (n < args.n) store_vector<WORD>(to, word);
             } else {
 #pragma unroll
@@ -152,19 +139,19 @@ template<class T, class Shape> __device__ inline void product(const Product& arg
     __shared__ typename Shape::Shared tile_a[2], tile_b[2];
     wait_for_dependencies(args);
     launch_dependents();
-    uint32 rest = args.tiles_n.divide(blockIdx.x);
+    uint32 rest = divide(blockIdx.x, args.tiles_n);
     uint32 first_n = (blockIdx.x - rest * args.tiles_n.size) * Shape::SIZE;
-    uint32 above = args.tiles_m.divide(rest);
+    uint32 above = divide(rest, args.tiles_m);
     uint32 first_m = (rest - above * args.tiles_m.size) * Shape::SIZE;
-    uint32 batch = args.parts.divide(above), part = above - batch * args.parts.size;
+    uint32 batch = divide(above, args.parts), part = above - batch * args.parts.size;
     uint32 begin = part * args.depth;
     uint32 left = args.k - begin < args.depth ? args.k - begin : args.depth;
     int64 offsets[2];
-    args.batch.offsets(batch, args.num_batch, offsets);
+    locate_row(args.batch, batch, args.num_batch, offsets);
     Share<Shape, T> a(static_cast<const T*>(args.a) + offsets[0], args.a_stride, args.a_summed,
-                      first_m, args.m, begin, args.flags & ALONG_A, args.flags & VECTOR_A);
+                      first_m, args.m, begin, args.flags & PRODUCT_ALONG_A, args.flags & PRODUCT_VECTOR_A);
     Share<Shape, T> b(static_cast<const T*>(args.b) + offsets[1], args.b_stride, args.b_summed,
-                      first_n, args.n, begin, args.flags & ALONG_B, args.flags & VECTOR_B);
+                      first_n, args.n, begin, args.flags & PRODUCT_ALONG_B, args.flags & PRODUCT_VECTOR_B);
 
     // A warp is 8 threads of the tile wide and 4 high.
     uint32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -209,7 +196,7 @@ template<class T, class Shape> __device__ inline void product(const Product& arg
     }
 
     int64 size = int64(args.m) * args.n;
-    if (args.flags & PARTS) {
+    if (args.flags & MATMUL_PARTS) {
         int64 batches = gridDim.x / (args.tiles_m.size * args.tiles_n.size * args.parts.size);
         store_sums<Shape>(static_cast<C*>(args.out) + (part * batches + batch) * size, args,
                           first_m, first_n, x, y, sums);

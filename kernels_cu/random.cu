@@ -10,18 +10,13 @@
 #include "memory.cuh"
 #include "philox.cuh"
 #include "prefix.cuh"
+#include "params/random.h"
 
 namespace cyrt {
 
-struct alignas(16) Random {
-    uint64 key;
-    void* out;
-    int64 n;
-    uint64 word[5];             // of the distribution: integers or doubles
-    uint32 steps;               // how often a thread takes its items
-
-    __device__ double real(int i) const { return __longlong_as_double(word[i]); }
-};
+__device__ inline double real_word(const Random& args, int i) {
+    return __longlong_as_double(args.word[i]);
+}
 
 // The random bits of a value in the compute type: 32 for float, 64 for double.
 template<class T> struct BitsOf;
@@ -41,7 +36,7 @@ template<class T, class Wide> struct Uniform {
     Wide low, step, limit;
 
     __device__ Uniform(const Random& args)
-        : low(args.real(0)), step(Wide(args.real(1)) * UNIT<Wide>), limit(args.real(2)) {}
+        : low(real_word(args, 0)), step(Wide(real_word(args, 1)) * UNIT<Wide>), limit(real_word(args, 2)) {}
     __device__ void draw(const Bits& bits, uint64, uint64, T* out) const {
 #pragma unroll
         for (int i = 0; i < values; ++i) {
@@ -56,7 +51,7 @@ template<class T, class Wide> struct Normal {
     static constexpr int values = BitsOf<Wide>::values;
     Wide loc, scale;
 
-    __device__ Normal(const Random& args) : loc(args.real(0)), scale(args.real(1)) {}
+    __device__ Normal(const Random& args) : loc(real_word(args, 0)), scale(real_word(args, 1)) {}
     __device__ void draw(const Bits& bits, uint64, uint64, T* out) const {
 #pragma unroll
         for (int i = 0; i < values; i += 2) {
@@ -76,8 +71,8 @@ template<class T> struct TruncatedNormal {
     double below, between, sign, lower, upper;
 
     __device__ TruncatedNormal(const Random& args)
-        : below(args.real(0)), between(args.real(1)), sign(args.real(2)), lower(args.real(3)),
-          upper(args.real(4)) {}
+        : below(real_word(args, 0)), between(real_word(args, 1)), sign(real_word(args, 2)), lower(real_word(args, 3)),
+          upper(real_word(args, 4)) {}
     __device__ void draw(const Bits& bits, uint64, uint64, T* out) const {
 #pragma unroll 1
         for (int i = 0; i < values; ++i) {

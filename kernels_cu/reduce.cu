@@ -15,51 +15,22 @@
 #include "reduce.cuh"
 #include "reductions.cuh"
 #include "strided.cuh"
+#include "params/reduce.h"
 
 namespace cyrt {
 
-constexpr int ROW_THREADS = 512, COLUMN_THREADS = 256;      // of a block, at most
 // Threads that are resident at least: told, the compiler keeps registers for all loads in flight.
 constexpr int RESIDENT = 1024;
 
-// Flags.
-constexpr uint32 VECTORS = 1;           // the input is read in vectors
-constexpr uint32 VECTORS_OUT = 2;       // the output may be written in vectors
-constexpr uint32 ROOT = 4;
-
-// The reduced dimensions are rows of units side by side, and a grid's part is some rows of some
-// units each. A unit is an element, or a vector of them.
-struct alignas(16) Reduce {
-    const void* in;
-    void* out;                          // states where there are several parts
-    int64 kept_inner, kept_strides[2];  // columns: the innermost kept dimension, which `kept` is
-                                        // without; strides of the input and the output
-    int64 units, row_strides[2];        // along the innermost reduced one: of the input, and of
-                                        // logical indices
-    int64 tail;                         // elements after the units
-    int64 place;                        // logical index where the input begins
-    int64 rows, part_rows, part_units;
-    int64 outputs;
-    double divisor;
-    Outer<2> kept;                      // strides of the input and the output
-    Outer<2> reduced;                   // strides of the input and of logical indices
-    uint32 num_kept, num_reduced;
-    uint32 lanes;                       // threads along a row; a power of two
-    uint32 flags;
-    Divider parts;                      // blocks that share results,
-    Divider unit_parts;                 // of them, those of the same rows
-    Divider chunks;                     // columns: blocks along the innermost kept dimension
-};
-
-// As Outer::offsets, but one dimension alone, or the last one, may be of any size.
-__device__ inline void locate(const Outer<2>& outer, uint32 num_dims, int64 number,
+// As locate_row, but one dimension alone, or the last one, may be of any size.
+__device__ inline void locate(const Outer2& outer, uint32 num_dims, int64 number,
                               int64 (&offsets)[2]) {
     offsets[0] = offsets[1] = 0;
     if (num_dims == 0) return;
     uint32 last = num_dims - 1;
 #pragma unroll 1
     for (uint32 d = 0; d < last; ++d) {
-        uint32 next = outer.dims[d].divide(number);
+        uint32 next = divide(number, outer.dims[d]);
         int64 index = number - int64(next) * outer.dims[d].size;
         number = next;
 #pragma unroll
@@ -98,7 +69,7 @@ struct Share {
 
     // Of thread `thread` of `threads` that share a result.
     __device__ Share(const Reduce& args, uint32 part, uint32 thread, uint32 threads) {
-        uint32 row_part = args.unit_parts.divide(part);
+        uint32 row_part = divide(part, args.unit_parts);
         uint32 unit_part = part - row_part * args.unit_parts.size;
         uint32 lane = thread & (args.lanes - 1);
         row_step = threads / args.lanes;
@@ -201,16 +172,16 @@ template<class Op, class T, class R> __device__ inline void reduce_rows(const Re
     using State = typename Op::State;
     wait_for_dependencies(args);
     launch_dependents();
-    uint32 group = args.parts.divide(blockIdx.x);
+    uint32 group = divide(blockIdx.x, args.parts);
     uint32 part = blockIdx.x - group * args.parts.size;
     int64 output = int64(group) * blockDim.y + threadIdx.y;
     State state = Op::identity();
     int64 offsets[2];
     locate(args.kept, args.num_kept, output, offsets);
     if (output < args.outputs) {
-        const T* in = global<T>(args.in) + offsets[0];
+        const T* in = global<T>(args.input) + offsets[0];
         Share share(args, part, threadIdx.x, blockDim.x);
-        state = args.flags & VECTORS ? along_rows<Op, T, N>(args, in, share)
+        state = args.flags & REDUCE_VECTORS ? along_rows<Op, T, N>(args, in, share)
                                      : along_rows<Op, T, 1>(args, in, share);
         if (part == 0) {
 #pragma unroll 1
@@ -228,7 +199,7 @@ template<class Op, class T, class R> __device__ inline void reduce_rows(const Re
     if (args.parts.size > 1) {
         store_state(args.out, part * args.outputs + output, state);
     } else {
-        global<R>(args.out)[offsets[1]] = Op::finish(state, args.divisor, args.flags & ROOT);
+        global<R>(args.out)[offsets[1]] = Op::finish(state, args.divisor, args.flags & REDUCE_ROOT);
     }
 }
 
@@ -260,14 +231,14 @@ template<class Op, class T, class R, int N>
 __device__ inline void down_columns(const Reduce& args, typename Op::State* shared) {
     constexpr int LOADS = loads_of<N>;
     using State = typename Op::State;
-    uint32 rest = args.parts.divide(blockIdx.x);
+    uint32 rest = divide(blockIdx.x, args.parts);
     uint32 part = blockIdx.x - rest * args.parts.size;
-    uint32 outer = args.chunks.divide(rest);
+    uint32 outer = divide(rest, args.chunks);
     uint32 chunk = rest - outer * args.chunks.size;
     int64 first = (int64(chunk) * blockDim.x + threadIdx.x) * N;
     int64 offsets[2];
     locate(args.kept, args.num_kept, outer, offsets);
-    const T* in = global<T>(args.in) + offsets[0] + first * args.kept_strides[0];
+    const T* in = global<T>(args.input) + offsets[0] + first * args.kept_strides[0];
     Share share(args, part, threadIdx.y, blockDim.y);
     if (first >= args.kept_inner) share.rows = 0;
     State states[N];
@@ -303,11 +274,11 @@ __device__ inline void down_columns(const Reduce& args, typename Op::State* shar
     Items<R, N> results;
 #pragma unroll
     for (int k = 0; k < N; ++k) {
-        results.item[k] = Op::finish(states[k], args.divisor, args.flags & ROOT);
+        results.item[k] = Op::finish(states[k], args.divisor, args.flags & REDUCE_ROOT);
     }
     R* out = global<R>(args.out) + offsets[1] + first * args.kept_strides[1];
     if constexpr (N > 1 && N * sizeof(R) <= VECTOR_BYTES) {
-        if (args.flags & VECTORS_OUT) {
+        if (args.flags & REDUCE_VECTORS_OUT) {
             store_vector<N>(out, results);
             return;
         }
@@ -323,7 +294,7 @@ template<class Op, class T, class R> __device__ inline void reduce_columns(const
     State* shared = reinterpret_cast<State*>(bytes);
     wait_for_dependencies(args);
     launch_dependents();
-    if (args.flags & VECTORS) {
+    if (args.flags & REDUCE_VECTORS) {
         down_columns<Op, T, R, N>(args, shared);
     } else {
         down_columns<Op, T, R, 1>(args, shared);

@@ -14,26 +14,9 @@
 #include "dependency.cuh"
 #include "memory.cuh"
 #include "prefix.cuh"
+#include "params/scan.h"
 
 namespace cyrt {
-
-constexpr int SCAN_BLOCK = 256, SCAN_VECTORS = 8;
-
-struct alignas(16) Scan {
-    const void* in;
-    void* out;
-    int64 n;                    // elements of a row
-    int64 out_row;              // elements of a row of the output: n, or n + 1 with the initial one
-    uint32 rows, tiles;         // tiles of a row
-    uint32 initial;             // 1: the initial one is written
-    uint32 vector;              // flags: rows of the input, of the output are aligned to vectors
-    uint32* next;               // of many tiles: the turns, and of columns the flags; 0 at first
-    void* sums;                 // of tiles, groups and runs; of rows they are 0 at first
-    int64 inner;                // columns
-    uint32 strips;              // of columns, each as wide as a warp's vectors
-};
-
-constexpr uint32 VECTOR_IN = 1, VECTOR_OUT = 2;
 
 struct Sum {
     template<class A> __device__ A operator()(A a, A b) const { return a + b; }
@@ -124,7 +107,7 @@ template<class T, class R, class A, class Op> __device__ inline void scan_rows(c
     int warp = threadIdx.x / 32;
     int64 row = int64(blockIdx.x) * blockDim.y + threadIdx.y, first = int64(warp) * Mine::WARP;
     int64 n = row < args.rows ? args.n : 0;
-    const T* in = static_cast<const T*>(args.in) + row * args.n;
+    const T* in = static_cast<const T*>(args.input) + row * args.n;
     R* out = static_cast<R*>(args.out) + row * args.out_row + args.initial;
     __builtin_assume(__isGlobal(in));
     __builtin_assume(__isGlobal(out));
@@ -132,7 +115,7 @@ template<class T, class R, class A, class Op> __device__ inline void scan_rows(c
         out[-1] = cast<R>(Op::template identity<A>());
     }
     Mine mine;
-    mine.load(in + first, n - first, args.vector & VECTOR_IN);
+    mine.load(in + first, n - first, args.vector & SCAN_VECTOR_IN);
     A sum = mine.scan(n - first), before = sum;
     if (blockDim.x > 32) {
         if (threadIdx.x % 32 == 0) sums[warp] = sum;
@@ -140,7 +123,7 @@ template<class T, class R, class A, class Op> __device__ inline void scan_rows(c
         before = sums[0];
         for (int w = 1; w < warp; ++w) before = op(before, sums[w]);
     }
-    mine.store(out + first, n - first, args.vector & VECTOR_OUT, warp > 0, before);
+    mine.store(out + first, n - first, args.vector & SCAN_VECTOR_OUT, warp > 0, before);
 }
 
 // -- rows of many tiles ---------------------------------------------------------------------------
@@ -205,7 +188,6 @@ template<class A, class Op> struct Earlier {
 
 // A thread holds so many bytes of a tile, and a tile is held back for so many turns.
 constexpr int HELD_BYTES = 64, HELD_TURNS = 2;
-constexpr int RESIDENT_BLOCKS = 4;      // of a multiprocessor
 
 // Where a turn's tile is, and where what others need of it.
 template<class A> struct Place {
@@ -281,9 +263,9 @@ template<class T, class R, class A, class Op> __device__ inline void scan_tiles(
     };
     auto load = [&](uint32 turn) {
         Place<A> at(args, turn);
-        const T* in = static_cast<const T*>(args.in) + at.row * args.n + first_of(at);
+        const T* in = static_cast<const T*>(args.input) + at.row * args.n + first_of(at);
         __builtin_assume(__isGlobal(in));
-        mine.load(in, args.n - first_of(at), args.vector & VECTOR_IN);
+        mine.load(in, args.n - first_of(at), args.vector & SCAN_VECTOR_IN);
     };
     if (turns[0] < end) load(turns[0]);
     for (uint32 step = 0;; ++step) {
@@ -325,7 +307,7 @@ template<class T, class R, class A, class Op> __device__ inline void scan_tiles(
             const A* own = partial + (step - HELD_TURNS) % SLOTS * warps;
             A below = at.tile ? *before : own[0];
             for (int w = at.tile ? 0 : 1; w < warp; ++w) below = op(below, own[w]);
-            done.store(out + first_of(at), args.n - first_of(at), args.vector & VECTOR_OUT,
+            done.store(out + first_of(at), args.n - first_of(at), args.vector & SCAN_VECTOR_OUT,
                        at.tile > 0 || warp > 0, below);
         }
 #pragma unroll
@@ -407,7 +389,7 @@ __device__ inline void scan_columns(const Scan& args) {
     uint32 strip = turn - block * args.strips, outer = block / args.tiles;
     uint32 tile = block - outer * args.tiles;
     int64 column = (int64(strip) * 32 + lane) * N, first = (int64(tile) * warps + warp) * ROWS;
-    const T* in = static_cast<const T*>(args.in) + outer * args.n * args.inner;
+    const T* in = static_cast<const T*>(args.input) + outer * args.n * args.inner;
     R* out = static_cast<R*>(args.out) + (outer * args.out_row + args.initial) * args.inner;
     __builtin_assume(__isGlobal(in));
     __builtin_assume(__isGlobal(out));
@@ -419,7 +401,7 @@ __device__ inline void scan_columns(const Scan& args) {
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
         if (first + r < args.n && column < args.inner) {
-            items[r] = load_items<N>(in + (first + r) * args.inner + column, 1, span(VECTOR_IN));
+            items[r] = load_items<N>(in + (first + r) * args.inner + column, 1, span(SCAN_VECTOR_IN));
         }
     }
     A sums[ROWS][N];
@@ -462,7 +444,7 @@ __device__ inline void scan_columns(const Scan& args) {
             A item = r < 0 ? Op::template identity<A>() : sums[r < 0 ? 0 : r][k];
             results.item[k] = cast<R>(r >= 0 && (tile || warp) ? op(before[k], item) : item);
         }
-        store_items<N>(out + (first + r) * args.inner + column, 1, span(VECTOR_OUT), results);
+        store_items<N>(out + (first + r) * args.inner + column, 1, span(SCAN_VECTOR_OUT), results);
     }
 }
 
@@ -474,7 +456,7 @@ __device__ inline void scan_columns(const Scan& args) {
         cyrt::scan_rows<TYPE, OUTPUT, COMPUTE, cyrt::OP>(args);                              \
     }                                                                                        \
     extern "C" __global__ void                                                               \
-    __launch_bounds__(cyrt::SCAN_BLOCK, cyrt::RESIDENT_BLOCKS)          \
+    __launch_bounds__(cyrt::SCAN_BLOCK, cyrt::SCAN_RESIDENT_BLOCKS)          \
     NAME##_tiles(const __grid_constant__ cyrt::Scan args) {                                  \
         cyrt::scan_tiles<TYPE, OUTPUT, COMPUTE, cyrt::OP>(args);                             \
     }                                                                                        \

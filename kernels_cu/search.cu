@@ -8,19 +8,9 @@
 #include "dependency.cuh"
 #include "memory.cuh"
 #include "sort_key.cuh"
+#include "params/search.h"
 
 namespace cyrt {
-
-struct alignas(16) Search {
-    const void* sorted;
-    const int64* sorter;        // its elements' places in order; 0: as they lie
-    const void* values;
-    void* out;
-    int64 n, count;             // elements; values
-    uint32 right;               // flag
-    uint32 invert;              // flag: whether a value is not there
-    KeyOrder order;
-};
 
 // The place of an element in order; one that is out of range counts as the nearest.
 __device__ inline int64 place_of(const Search& args, int64 i) {

@@ -13,27 +13,13 @@
 #include "memory.cuh"
 #include "prefix.cuh"
 #include "sort_key.cuh"
+#include "params/sort.h"
 
 namespace cyrt {
 
-constexpr int SORT_BLOCK = 512, DIGITS = 256;
 // Of a thread of a sweep; fewer of the widest, for they must lie in shared memory.
 template<class U> constexpr int sort_items = sizeof(U) == 8 ? 8 : 16;
 template<class U> constexpr int sort_tile = SORT_BLOCK * sort_items<U>;
-
-struct alignas(16) Sort {
-    const void* in;
-    void* out;                  // sorted elements; the last pass of an argsort writes none
-    const uint32* from;         // sweeps of an argsort: where elements come from; 0: from here
-    void* to;                   // places: uint32, int64 of the last pass
-    int64 n;                    // elements of a row
-    uint32 rows, tiles;         // tiles of a row
-    uint32 pass, last;          // which digit; flag
-    uint64* totals;             // by row, pass and digit; 0 at first
-    uint64* counts;             // by row, tile and digit: a state and a number
-    uint32* turns;              // by pass; 0 at first
-    KeyOrder order;
-};
 
 // -- rows of some dozen elements ------------------------------------------------------------------
 
@@ -46,7 +32,7 @@ template<class U, bool ARG> __device__ inline void sort_counting(const Sort& arg
     uint32 i = threadIdx.x, n = args.n;
     int64 row = int64(blockIdx.x) * blockDim.y + threadIdx.y;
     bool mine = i < n && row < args.rows;
-    const U* in = static_cast<const U*>(args.in) + row * n;
+    const U* in = static_cast<const U*>(args.input) + row * n;
     __builtin_assume(__isGlobal(in));
     U bits = mine ? in[i] : 0, key = order.of(bits);
     U* others = keys + threadIdx.y * blockDim.x;
@@ -83,7 +69,7 @@ template<int ITEMS> struct Bytes {
 };
 
 struct Scratch {
-    uint16 counts[SORT_BLOCK / 32][DIGITS];     // of a warp; then where its elements begin
+    uint16 counts[SORT_BLOCK / 32][SORT_DIGITS];     // of a warp; then where its elements begin
     uint32 partial[SORT_BLOCK / 32];
 };
 
@@ -107,7 +93,7 @@ __device__ inline Ranks<ITEMS> rank_digits(Scratch& scratch, int items, Digit di
     uint16* mine = scratch.counts[threadIdx.x / 32];
     uint32 below = lanes_below();
     Bytes<ITEMS> digits = {};
-    for (int d = threadIdx.x % 32; d < DIGITS / 2; d += 32) reinterpret_cast<uint32*>(mine)[d] = 0;
+    for (int d = threadIdx.x % 32; d < SORT_DIGITS / 2; d += 32) reinterpret_cast<uint32*>(mine)[d] = 0;
     __syncwarp();
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) {
@@ -122,8 +108,8 @@ __device__ inline Ranks<ITEMS> rank_digits(Scratch& scratch, int items, Digit di
     __syncthreads();
 
     // Each thread has some digits side by side, or none; the block is a power of two.
-    int share = blockDim.x < DIGITS ? DIGITS >> (31 - __clz(blockDim.x)) : 1;
-    int begin = threadIdx.x * share, end = begin < DIGITS ? begin + share : begin;
+    int share = blockDim.x < SORT_DIGITS ? SORT_DIGITS >> (31 - __clz(blockDim.x)) : 1;
+    int begin = threadIdx.x * share, end = begin < SORT_DIGITS ? begin + share : begin;
     uint32 sum = 0;
     for (int d = begin; d < end; ++d) {
         for (int w = 0; w < warps; ++w) sum += scratch.counts[w][d];
@@ -163,7 +149,7 @@ __device__ inline void exchange(V (&item)[ITEMS], const Ranks<ITEMS>& ranks, voi
 }
 
 template<class U> __device__ inline uint32 digit_of(U key, uint32 pass) {
-    return uint32(key >> 8 * pass) & (DIGITS - 1);
+    return uint32(key >> 8 * pass) & (SORT_DIGITS - 1);
 }
 
 // What is beyond the row is last and has the last digit, so it stays last.
@@ -177,7 +163,7 @@ template<class U, bool ARG> __device__ inline void sort_block(const Sort& args) 
     int n = args.n, items = (n + blockDim.x - 1) / blockDim.x;
     int first = threadIdx.x / 32 * items * 32 + threadIdx.x % 32;
     int64 row = int64(blockIdx.x) * n;
-    const U* in = static_cast<const U*>(args.in) + row;
+    const U* in = static_cast<const U*>(args.input) + row;
     __builtin_assume(__isGlobal(in));
     auto place = [&](int k) { return first + k * 32; };
     U item[ITEMS];
@@ -190,7 +176,7 @@ template<class U, bool ARG> __device__ inline void sort_block(const Sort& args) 
 #pragma unroll 1
     for (uint32 pass = 0; pass < sizeof(U); ++pass) {
         Ranks<ITEMS> ranks = rank_digits<ITEMS>(scratch, items, [&](int k) {
-            return place(k) < n ? digit_of(order.of(item[k]), pass) : DIGITS - 1;
+            return place(k) < n ? digit_of(order.of(item[k]), pass) : SORT_DIGITS - 1;
         }, [](int, uint32, uint32) {});
         exchange(item, ranks, shared, items, place);
         if (ARG) {
@@ -214,11 +200,11 @@ template<class U, bool ARG> __device__ inline void sort_block(const Sort& args) 
 // blockIdx counts the parts of rows, `last` of a row. The counts of the sweeps become 0, too.
 template<class U> __device__ inline void sort_histogram(const Sort& args) {
     constexpr int PASSES = sizeof(U), COPIES = PASSES < 8 ? 4 : 2;
-    __shared__ uint32 bins[COPIES][PASSES][DIGITS];
+    __shared__ uint32 bins[COPIES][PASSES][SORT_DIGITS];
     wait_for_dependencies(args);
     launch_dependents();
-    for (int i = threadIdx.x; i < COPIES * PASSES * DIGITS; i += blockDim.x) bins[0][0][i] = 0;
-    int64 words = int64(args.rows) * args.tiles * DIGITS;
+    for (int i = threadIdx.x; i < COPIES * PASSES * SORT_DIGITS; i += blockDim.x) bins[0][0][i] = 0;
+    int64 words = int64(args.rows) * args.tiles * SORT_DIGITS;
     for (int64 i = int64(blockIdx.x) * blockDim.x + threadIdx.x; i < words;
          i += int64(gridDim.x) * blockDim.x) {
         args.counts[i] = 0;
@@ -228,7 +214,7 @@ template<class U> __device__ inline void sort_histogram(const Sort& args) {
     uint32 row = blockIdx.x / args.last, part = blockIdx.x - row * args.last;
     int64 share = (args.n + args.last - 1) / args.last;
     int64 begin = part * share, end = begin + share < args.n ? begin + share : args.n;
-    const U* in = static_cast<const U*>(args.in) + row * args.n;
+    const U* in = static_cast<const U*>(args.input) + row * args.n;
     __builtin_assume(__isGlobal(in));
     auto count = [&](U bits) {
         U key = order.of(bits);
@@ -248,10 +234,10 @@ template<class U> __device__ inline void sort_histogram(const Sort& args) {
     }
     for (; i < end; i += blockDim.x) count(in[i]);
     __syncthreads();
-    for (int i = threadIdx.x; i < PASSES * DIGITS; i += blockDim.x) {
+    for (int i = threadIdx.x; i < PASSES * SORT_DIGITS; i += blockDim.x) {
         uint32 sum = 0;
         for (int copy = 0; copy < COPIES; ++copy) sum += bins[copy][0][i];
-        if (sum) atomicAdd(args.totals + int64(row) * PASSES * DIGITS + i, sum);
+        if (sum) atomicAdd(args.totals + int64(row) * PASSES * SORT_DIGITS + i, sum);
     }
 }
 
@@ -270,7 +256,7 @@ __device__ inline uint64 look_back(const uint64* mine, uint32 tile, uint32 pass)
         uint64 words[AHEAD];
 #pragma unroll
         for (int k = 0; k < AHEAD; ++k) {
-            words[k] = uint32(k) < tile ? published(mine - (k + 1) * DIGITS) : 0;
+            words[k] = uint32(k) < tile ? published(mine - (k + 1) * SORT_DIGITS) : 0;
         }
         int known = 0;
 #pragma unroll
@@ -283,7 +269,7 @@ __device__ inline uint64 look_back(const uint64* mine, uint32 tile, uint32 pass)
             }
         }
         tile -= known;
-        mine -= known * DIGITS;
+        mine -= known * SORT_DIGITS;
     }
 }
 
@@ -292,32 +278,32 @@ template<class U, bool ARG> __device__ inline void sort_sweep(const Sort& args) 
     constexpr int WIDTH = larger(sizeof(U), ARG ? sizeof(uint32) : 1);
     __shared__ Scratch scratch;
     __shared__ alignas(8) unsigned char shared[TILE * WIDTH];
-    __shared__ int64 starts[DIGITS];    // where the tile's first of a digit goes, less its place
+    __shared__ int64 starts[SORT_DIGITS];    // where the tile's first of a digit goes, less its place
     wait_for_dependencies(args);
     launch_dependents();
     SortKey<U> order(args.order);
-    uint32 pass = args.pass, d = threadIdx.x;
+    uint32 pass = args.digit, d = threadIdx.x;
     uint32 turn = take_turn(args.turns + pass), row = turn / args.tiles;
     uint32 tile = turn - row * args.tiles;
     int64 begin = row * args.n + int64(tile) * TILE;
     int64 beyond = args.n - int64(tile) * TILE;
     int left = beyond < TILE ? beyond : TILE, first = threadIdx.x / 32 * ITEMS * 32 + d % 32;
     auto place = [&](int k) { return first + k * 32; };
-    const U* in = static_cast<const U*>(args.in) + begin;
+    const U* in = static_cast<const U*>(args.input) + begin;
     __builtin_assume(__isGlobal(in));
     U item[ITEMS];
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) item[k] = place(k) < left ? in[place(k)] : 0;
-    uint64* mine = args.counts + int64(turn) * DIGITS + d;
+    uint64* mine = args.counts + int64(turn) * SORT_DIGITS + d;
     uint64 before = 0;
     if (tile == 0) {
-        uint64* totals = args.totals + (int64(row) * sizeof(U) + pass) * DIGITS;
-        before = block_sum_below(d < DIGITS ? totals[d] : 0, reinterpret_cast<uint64*>(shared));
+        uint64* totals = args.totals + (int64(row) * sizeof(U) + pass) * SORT_DIGITS;
+        before = block_sum_below(d < SORT_DIGITS ? totals[d] : 0, reinterpret_cast<uint64*>(shared));
     }
     uint32 count, start;
     Ranks<ITEMS> ranks = rank_digits<ITEMS>(scratch, ITEMS, [&](int k) {
         uint32 digit = digit_of(order.of(item[k]), pass);
-        return place(k) < left ? digit : DIGITS - 1;
+        return place(k) < left ? digit : SORT_DIGITS - 1;
     }, [&](uint32, uint32 its_count, uint32 its_start) {
         count = its_count;
         start = its_start;
@@ -330,9 +316,9 @@ template<class U, bool ARG> __device__ inline void sort_sweep(const Sort& args) 
 #pragma unroll
     for (int k = 0; ARG && k < ITEMS; ++k) {
         from[k] = tile * TILE + place(k);
-        if (args.from && place(k) < left) from[k] = args.from[begin + place(k)];
+        if (args.origins && place(k) < left) from[k] = args.origins[begin + place(k)];
     }
-    if (d < DIGITS) {
+    if (d < SORT_DIGITS) {
         if (tile != 0) {
             before = look_back(mine, tile, pass);
             publish(mine, prefix_state(pass) + before + count);

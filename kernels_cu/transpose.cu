@@ -5,20 +5,9 @@
 #include "dependency.cuh"
 #include "memory.cuh"
 #include "strided.cuh"
+#include "params/transpose.h"
 
 namespace cyrt {
-
-constexpr int TILE_ROWS = 8;            // blockDim is (32, TILE_ROWS)
-
-struct alignas(16) Transpose {
-    Source in;
-    void* out;
-    int64 in_stride, out_stride;        // of the dimension that is contiguous in the other
-    Outer<2> batch;                     // the output's stride first
-    Divider tiles_in, tiles_out;
-    uint32 size_in, size_out;           // of the dimension contiguous in the input, the output
-    uint32 num_batch;
-};
 
 // A block's tile: the batch's memory, and where the tile begins in it.
 template<class T> struct Place {
@@ -28,11 +17,11 @@ template<class T> struct Place {
 };
 
 template<class T> __device__ inline Place<T> locate(const Transpose& args, uint32 side) {
-    uint32 rest = args.tiles_in.divide(blockIdx.x);
-    uint32 batch = args.tiles_out.divide(rest);
+    uint32 rest = divide(blockIdx.x, args.tiles_in);
+    uint32 batch = divide(rest, args.tiles_out);
     int64 offsets[2];
-    args.batch.offsets(batch, args.num_batch, offsets);
-    return {args.in.pointer<T>() + offsets[1], static_cast<T*>(args.out) + offsets[0],
+    locate_row(args.batch, batch, args.num_batch, offsets);
+    return {pointer_of<T>(args.input) + offsets[1], static_cast<T*>(args.out) + offsets[0],
             (blockIdx.x - rest * args.tiles_in.size) * side,
             (rest - batch * args.tiles_out.size) * side};
 }
@@ -41,7 +30,7 @@ template<class T> __device__ inline Place<T> locate(const Transpose& args, uint3
 // elements. A side is 64 elements of up to 4 bytes, or a warp's row where that is longer.
 template<class T, int V> __device__ inline void transpose(const Transpose& args) {
     constexpr int ROW = 32 * V, SIDE = sizeof(T) <= 4 && ROW < 64 ? 64 : ROW;
-    constexpr int COLUMNS = SIDE / ROW, WORDS = SIDE / TILE_ROWS * COLUMNS;
+    constexpr int COLUMNS = SIDE / ROW, WORDS = SIDE / TRANSPOSE_ROWS * COLUMNS;
     __shared__ T tile[SIDE][SIDE + 1];
     wait_for_dependencies(args);
     launch_dependents();
@@ -51,7 +40,7 @@ template<class T, int V> __device__ inline void transpose(const Transpose& args)
     Items<T, V> items[WORDS];
 #pragma unroll
     for (int k = 0; k < WORDS; ++k) {
-        uint32 row = threadIdx.y + k / COLUMNS * TILE_ROWS;
+        uint32 row = threadIdx.y + k / COLUMNS * TRANSPOSE_ROWS;
         uint32 o = first_out + row, i = first_in + threadIdx.x * V + k % COLUMNS * ROW;
         const T* from = in + int64(o) * args.in_stride + i;
         if (o < args.size_out && i + V <= args.size_in) {
@@ -65,7 +54,7 @@ template<class T, int V> __device__ inline void transpose(const Transpose& args)
     }
 #pragma unroll
     for (int k = 0; k < WORDS; ++k) {
-        uint32 row = threadIdx.y + k / COLUMNS * TILE_ROWS;
+        uint32 row = threadIdx.y + k / COLUMNS * TRANSPOSE_ROWS;
         uint32 column = threadIdx.x * V + k % COLUMNS * ROW;
 #pragma unroll
         for (int v = 0; v < V; ++v) tile[row][column + v] = items[k].item[v];
@@ -73,7 +62,7 @@ template<class T, int V> __device__ inline void transpose(const Transpose& args)
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < WORDS; ++k) {
-        uint32 row = threadIdx.y + k / COLUMNS * TILE_ROWS;
+        uint32 row = threadIdx.y + k / COLUMNS * TRANSPOSE_ROWS;
         uint32 first = threadIdx.x * V + k % COLUMNS * ROW;
         uint32 i = first_in + row, o = first_out + first;
         Items<T, V> column;
@@ -105,7 +94,7 @@ template<class T> __device__ inline uint32 load_pair(const T* from, uint32 i, ui
 
 template<class T> __device__ inline void transpose_pairs(const Transpose& args) {
     static_assert(sizeof(T) == 2, "two make a word");
-    constexpr int SIDE = 64, PAIRS = SIDE / 2 / TILE_ROWS;
+    constexpr int SIDE = 64, PAIRS = SIDE / 2 / TRANSPOSE_ROWS;
     __shared__ uint32 tile[2][32][33];      // of the output's even rows, and of its odd ones
     wait_for_dependencies(args);
     launch_dependents();
@@ -115,7 +104,7 @@ template<class T> __device__ inline void transpose_pairs(const Transpose& args) 
     uint32 words[PAIRS][2];
 #pragma unroll
     for (int k = 0; k < PAIRS; ++k) {
-        uint32 o = first_out + 2 * (threadIdx.y + k * TILE_ROWS), i = first_in + 2 * threadIdx.x;
+        uint32 o = first_out + 2 * (threadIdx.y + k * TRANSPOSE_ROWS), i = first_in + 2 * threadIdx.x;
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
             words[k][h] = load_pair(in + int64(o + h) * args.in_stride + i, i,
@@ -124,14 +113,14 @@ template<class T> __device__ inline void transpose_pairs(const Transpose& args) 
     }
 #pragma unroll
     for (int k = 0; k < PAIRS; ++k) {
-        uint32 pair = threadIdx.y + k * TILE_ROWS;
+        uint32 pair = threadIdx.y + k * TRANSPOSE_ROWS;
         tile[0][threadIdx.x][pair] = (words[k][0] & 0xffff) | words[k][1] << 16;
         tile[1][threadIdx.x][pair] = words[k][0] >> 16 | (words[k][1] & 0xffff0000);
     }
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < 2 * PAIRS; ++k) {
-        uint32 row = threadIdx.y + k * TILE_ROWS;
+        uint32 row = threadIdx.y + k * TRANSPOSE_ROWS;
         uint32 i = first_in + row, o = first_out + 2 * threadIdx.x;
         uint32 word = tile[row & 1][row >> 1][threadIdx.x];
         T* to = out + int64(i) * args.out_stride + o;

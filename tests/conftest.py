@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import gc
 import os
 import shutil
 import subprocess
@@ -36,6 +37,17 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "gpu" in item.keywords:
             item.add_marker(skip)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call():
+    """With ``CYRT_TEST_GC=N`` the collector runs in tests after every N allocations."""
+    before = gc.get_threshold()
+    gc.set_threshold(int(os.environ.get("CYRT_TEST_GC", before[0])), *before[1:])
+    try:
+        return (yield)
+    finally:
+        gc.set_threshold(*before)
 
 
 @pytest.fixture(scope="session")
@@ -119,3 +131,33 @@ def python():
         )
 
     return run
+
+
+@pytest.fixture
+def setting(monkeypatch):
+    """Set ``CYRT_`` variables for the test."""
+    from cyrt import settings
+    from cyrt.jit import cache
+
+    def forget():
+        settings.get.cache_clear()
+        cache.current.cache_clear()
+
+    def set(**variables):
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        forget()
+
+    yield set
+    monkeypatch.undo()
+    forget()
+
+
+@pytest.fixture
+def folder(setting, monkeypatch, tmp_path):
+    """The folder of a disk cache of the test's own."""
+    from cyrt.jit import toolchain
+
+    monkeypatch.setattr(toolchain, "_library", None)
+    setting(CYRT_CACHE="1", CYRT_CACHE_DIR=str(tmp_path / "cache"))
+    return tmp_path / "cache"

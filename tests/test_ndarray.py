@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
+import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -54,6 +57,82 @@ def test_views_by_ints_and_slices(case):
     x[key] = -1
     host[key] = -1
     np.testing.assert_array_equal(x.numpy(), host)
+
+
+class Place:
+    """An int by its __index__ alone."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __index__(self):
+        return self.value
+
+
+BOUNDS = st.one_of(
+    st.none(), st.integers(-9, 9), st.sampled_from([2**31, -(2**31), 2**62, 2**63, -(2**70)]),
+    st.integers(-9, 9).map(np.int64), st.integers(-9, 9).map(Place), st.booleans())
+
+
+@quick
+@given(st.integers(0, 6), st.builds(slice, BOUNDS, BOUNDS, BOUNDS))
+def test_slices_by_any_bounds(size, key):
+    host = np.arange(1, size + 1)
+    x = cyrt.asarray(host)
+    wanted, found = outcome(host.__getitem__, key), outcome(x.__getitem__, key)
+    if isinstance(wanted, type):
+        assert found is wanted
+    else:
+        np.testing.assert_array_equal(found.numpy(), wanted)
+
+
+@pytest.mark.parametrize("key", [(0, Place(1)), (np.int8(-1), ..., Place(-2)), Place(0)])
+def test_what_stands_for_an_int_is_one(key):
+    host = numbered((2, 3, 4))
+    np.testing.assert_array_equal(cyrt.asarray(host)[key].numpy(), host[key])
+
+
+@pytest.mark.parametrize(("key", "told"), [
+    ((0, 5), "index 5 is out of bounds for axis 1 with size 3"),
+    (-3, "index -3 is out of bounds for axis 0 with size 2"),
+    (2**70, f"index {2**70} is out of bounds for axis 0 with size 2"),
+    ((0, 0, 0, 0), "array is 3-dimensional, but 4 were indexed"),
+    ((..., 0, ...), "a single ellipsis"),
+    ((None,) * 62, "more than 64 dimensions"),
+])
+def test_a_refused_index_is_named(key, told):
+    x = cyrt.zeros((2, 3, 4))
+    with pytest.raises(IndexError, match=re.escape(told)):
+        x[key]
+
+
+def test_an_error_of_an_index_is_told():
+    class Failing:
+        def __index__(self):
+            raise ZeroDivisionError
+
+    x = cyrt.zeros(4)
+    for key in (Failing(), slice(Failing()), slice(None, None, Failing()), (..., Failing())):
+        with pytest.raises(ZeroDivisionError):
+            x[key]
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (2,) * 9])
+def test_dropped_views_leave_nothing(shape):
+    x = cyrt.ones(shape)
+    weak = []
+    before = sys.getrefcount(x)
+    for _ in range(300):
+        view = x[1:, ..., :1][..., None].T
+        weak.append(weakref.ref(view))
+        with pytest.raises(IndexError):
+            x[1:, 7]
+    assert sys.getrefcount(x) == before + 1             # what the last view is of
+    assert all(each() is None for each in weak[:-1])
+    assert weak[-1]() is view
+    del view
+    assert sys.getrefcount(x) == before
+    assert weak[-1]() is None
 
 
 @pytest.mark.parametrize("key", [

@@ -437,14 +437,15 @@ class Worker:
 
     def fresh(self, array=None) -> Pair:
         host = np.array([self.rng.randrange(1 << 32) for _ in range(SIZE)], np.uint32)
-        if array or self.rng.random() < 0.7:
-            return self.append(host, cyrt.asarray(host))
-        own = cyrt.Buffer(host.nbytes)
+        is_array = array or self.rng.random() < 0.7
         for _ in range(TRIES):
             with told():
+                if is_array:
+                    return self.append(host, cyrt.asarray(host))
+                own = cyrt.Buffer(host.nbytes)
                 own.copy_from(host)
-                break
-        return self.append(host, own)
+                return self.append(host, own)
+        raise AssertionError(f"each of {TRIES} copies was refused")
 
     def chain(self) -> None:
         """Temporaries are freed with their operations recorded."""

@@ -1,9 +1,9 @@
 """Compile the catalogue's prebuilt kernels: cubins for GPUs, and PTX for newer ones and the
 emulated device.
 
-``python tools/build_kernels.py FOLDER`` needs NVRTC 12.9 from its wheel, so that drivers of CUDA 12
-and 13 both load what it makes; no GPU, no nvcc. Only what changed is compiled again.
-``--check FOLDER`` says whether a folder holds what the sources here would give.
+``python tools/build_kernels.py FOLDER`` requires NVRTC 12.9 from its wheel, so that drivers of CUDA
+12 and 13 both load the result; it requires no GPU and no nvcc. Only changed kernels are compiled
+again. ``--check FOLDER`` reports whether a folder matches the current sources.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ MANIFEST = "manifest.json"
 
 
 def load_catalogue() -> types.ModuleType:
-    """cyrt.kernels.catalogue, of a package that is not built yet."""
-    for name in ("cyrt", "cyrt.kernels"):
+    """Import cyrt.builtin.catalogue from a package that is not built yet."""
+    for name in ("cyrt", "cyrt.builtin"):
         package = types.ModuleType(name)
         package.__path__ = [str(ROOT.joinpath(*name.split(".")))]
         sys.modules[name] = package
-    from cyrt.kernels import catalogue
+    from cyrt.builtin import catalogue
 
     return catalogue
 
@@ -49,7 +49,7 @@ catalogue = load_catalogue()
 
 
 class Nvrtc:
-    """What of NVRTC the build calls."""
+    """The NVRTC functions that the build calls."""
 
     def __init__(self) -> None:
         try:
@@ -100,26 +100,26 @@ class Nvrtc:
 
 @functools.cache
 def nvrtc() -> Nvrtc:
-    """One for each process."""
+    """One instance per process."""
     return Nvrtc()
 
 
 def target_of(arch: str) -> str:
-    """``"sm_90"`` of ``"9.0"``."""
+    """Return ``"sm_90"`` for ``"9.0"``."""
     if arch not in ARCHS:
         sys.exit(f"archs: {arch!r} is none of {', '.join(ARCHS)}")
     return f"sm_{arch.replace('.', '')}"
 
 
 def sources() -> dict[str, str]:
-    """The text of every module with prebuilt kernels."""
+    """The source text of every module with prebuilt kernels."""
     prebuilt = {name: [row for row in rows if row.prebuilt]
                 for name, rows in catalogue.modules().items()}
     return {name: catalogue.source(rows) for name, rows in prebuilt.items() if rows}
 
 
 def included(text: str, found: dict[str, str]) -> dict[str, str]:
-    """The files of kernels_cu that a text includes, and those that they do, by name."""
+    """The files of kernels_cu that a text includes, directly or indirectly, by name."""
     for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', text, re.MULTILINE):
         if name not in found:
             path = KERNELS / name
@@ -129,14 +129,14 @@ def included(text: str, found: dict[str, str]) -> dict[str, str]:
 
 
 def digest(text: str) -> str:
-    """What the code depends on but for the compiler."""
+    """The inputs that decide the compiled code, except for the compiler."""
     files = included(text, {})
     parts = [text, *OPTIONS[:1], *(files[name] for name in sorted(files))]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def read_manifest(folder: Path) -> dict[str, str]:
-    """The digest of each file that was made, by its path in the folder."""
+    """The digest of each compiled file, by its path in the folder."""
     try:
         found = json.loads((folder / MANIFEST).read_text())
     except (OSError, ValueError):
@@ -154,13 +154,13 @@ def make(job: tuple[str, str, str, Path]) -> str:
 
 
 def targets_of(archs: list[str]) -> list[tuple[str, str]]:
-    """Each target and its files' ending; PTX is always one."""
+    """Each target and the suffix of its files; PTX is always included."""
     targets = [(target_of(arch), "cubin") for arch in dict.fromkeys(archs)]
     return [*targets, (f"compute_{PTX_ARCH.replace('.', '')}", "ptx")]
 
 
 def build(folder: Path, archs: list[str], workers: int) -> None:
-    """Make what is missing or was made of other sources, and drop what is no longer wanted."""
+    """Compile missing and outdated files, and delete files that are no longer needed."""
     begin = time.monotonic()
     nvrtc()
     targets = targets_of(archs)
@@ -193,7 +193,7 @@ def build(folder: Path, archs: list[str], workers: int) -> None:
 
 
 def check(folder: Path) -> None:
-    """End with an error where the folder was made of other sources than those here."""
+    """Exit with an error if the folder was compiled from other sources."""
     found = read_manifest(folder)
     if not found:
         sys.exit(f"{folder} is no folder made by tools/build_kernels.py: it has no {MANIFEST}")

@@ -1,4 +1,4 @@
-"""Write docs/catalogue.md: which built-in operation has a kernel for which element type."""
+"""Write docs/catalogue.md: the element types with a kernel, for each built-in operation."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ This file is written by `python tools/catalogue_table.py`.
 
 
 def table() -> str:
-    """The file's text."""
+    """Return the file's text."""
     types = [each.name for each in DTYPES]
     lines = [HEAD]
-    families = {row.family: None for row in catalogue.ROWS if row.family != "cast"}
-    for family in families:
-        rows = [row for row in catalogue.ROWS if row.family == family]
-        lines += [f"## {family}", "", f"| operation | expression | {' | '.join(types)} |",
+    templates = {row.template: None for row in catalogue.ROWS if row.template != "cast"}
+    for template in templates:
+        rows = [row for row in catalogue.ROWS if row.template == template]
+        lines += [f"## {template}", "", f"| operation | expression | {' | '.join(types)} |",
                   f"|---|---|{'---|' * len(types)}"]
         for op in dict.fromkeys(row.op for row in rows):
             found = {row.dtype: row for row in rows if row.op == op}

@@ -1,4 +1,4 @@
-"""Run the public array API test suite on cyrt, and print the rate of tests that pass.
+"""Run the public array API test suite on cyrt, and print the percentage of passed tests.
 
 ``python tools/conformance.py FOLDER``, FOLDER a checkout of github.com/data-apis/array-api-tests
 with its submodule; without an argument the environment variable ``ARRAY_API_TESTS`` names it. The
@@ -6,9 +6,9 @@ suite is run as it is, for version 2025.12 of the standard without the extension
 the emulated device unless ``CYRT_DEVICE`` says otherwise. Its requirements must be installed:
 ``pip install pytest-json-report pytest-xdist hypothesis ndindex``.
 
-What is known to fail stands in tools/conformance.txt, a test and the reason a line. The rate is
-passed / (passed + failed + expected failures + errors). The status is 1 where a test fails that
-does not stand there.
+Known failures are listed in tools/conformance.txt, one test and its reason per line. The rate is
+passed / (passed + failed + expected failures + errors). The exit status is 1 if a test fails that
+is not in the list.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ def read_expected(text: str) -> dict[str, str]:
 
 
 def outcomes(report: dict) -> dict[str, str]:
-    """What became of each test; an expected failure that passes has passed."""
+    """The outcome of each test; an expected failure that passes counts as passed."""
     return {each["nodeid"]: {"xpassed": "passed"}.get(each["outcome"], each["outcome"])
             for each in report["tests"]}
 
 
 def rate(found: dict[str, str]) -> float:
-    """Of the tests that ran, how many passed, in percent."""
+    """Percentage of passed tests."""
     counts = Counter(found.values())
     return 100 * counts["passed"] / max(1, sum(counts[each] for each in COUNTED))
 
@@ -63,14 +63,14 @@ def first_line(test: dict) -> str:
 
 
 def run(folder: Path, expected: dict[str, str], options: argparse.Namespace) -> dict:
-    """Run pytest in the suite's folder and give its report; nothing is written there."""
+    """Run pytest in the suite's folder and return its report; nothing is written there."""
     with tempfile.TemporaryDirectory() as place:
         report, known = Path(place, "report.json"), Path(place, "expected.txt")
         known.write_text("\n".join(expected))
-        # Their names are asked for whether or not they are disabled.
+        # The suite reads the names of the extensions even if they are disabled.
         extensions = [f"--deselect=array_api_tests/test_has_names.py::test_has_names[{each}-"
                       for each in EXTENSIONS]
-        # -P: the installed package, not what lies in a current folder.
+        # -P: import the installed package, not a package in the current folder.
         subprocess.run(
             [sys.executable, "-P", "-m", "pytest", "array_api_tests", "-p", "no:cacheprovider",
              "--disable-extension", *EXTENSIONS, *extensions, "--derandomize",

@@ -1,7 +1,7 @@
-"""Print the folder of the CUDA headers that this Python's wheels hold, for the build.
+"""Print the folder of the CUDA headers in this Python's wheels, for the build.
 
-13.x wheels (nvidia-cuda-runtime) and 12.x ones (nvidia-cuda-runtime-cu12) lay their folders out
-differently; the newer one is taken where both are installed.
+13.x wheels (nvidia-cuda-runtime) and 12.x wheels (nvidia-cuda-runtime-cu12) have different folder
+layouts; if both are installed, the newer one is printed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write the names and values of CUdevice_attribute, as cuda.h has them, into a Python module."""
+"""Write the names and values of cuda.h's CUdevice_attribute into a Python module."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def attributes(header: str) -> dict[str, int]:
-    """Name (without the common prefix) to value, in the header's order."""
+    """Map each name (without the common prefix) to its value, in the header's order."""
     body = re.search(r"typedef enum CUdevice_attribute_enum \{(.*?)\}", header, re.DOTALL)
     found = {}
     for name, value in re.findall(r"CU_DEVICE_ATTRIBUTE_(\w+)\s*=\s*(\w+)", body[1]):

@@ -1,8 +1,8 @@
-// Loads PTX on the emulated device and runs what it holds: the program that tools/fuzz_ptx.py
-// builds with sanitizers and feeds.
+// Loads PTX on the emulated device and runs its kernels. tools/fuzz_ptx.py builds this program with
+// sanitizers and sends it texts.
 //
-// Standard input: a text's length in 4 bytes, then the text; again and again. Standard output: a
-// line for each, the codes of its load and of its launches.
+// Standard input: repeatedly, a text's length in 4 bytes and the text. Standard output: a line per
+// text, with the codes of its load and of its launches.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -15,9 +15,9 @@
 
 namespace {
 
-constexpr auto kPatience = std::chrono::milliseconds(300);   // with a kernel that may not end
+constexpr auto kPatience = std::chrono::milliseconds(300);   // timeout of a kernel that may not end
 constexpr size_t kBuffer = 1 << 16;
-constexpr unsigned kMostKernels = 4;                         // of a module
+constexpr unsigned kMostKernels = 4;                         // per module
 
 CUdeviceptr buffer;
 
@@ -35,7 +35,7 @@ void open_context() {
     demand(cuMemsetD8_v2(buffer, 1, kBuffer), "cuMemsetD8");
 }
 
-// False where the context is lost: by a fault, or because the work was given up.
+// False if the context is lost: by a fault, or because the work was abandoned.
 bool wait() {
     const auto end = std::chrono::steady_clock::now() + kPatience;
     CUresult code;
@@ -46,7 +46,7 @@ bool wait() {
     return code == CUDA_SUCCESS;
 }
 
-// Pointers to the buffer, and small numbers for what is no pointer.
+// Pointers to the buffer for pointer parameters, small numbers for all others.
 CUresult launch(CUfunction function, unsigned cluster) {
     std::vector<std::vector<char>> values;
     for (size_t index = 0;; ++index) {
@@ -65,7 +65,7 @@ CUresult launch(CUfunction function, unsigned cluster) {
     CUlaunchConfig config{};
     config.gridDimX = 4;
     config.gridDimY = config.gridDimZ = 1;
-    config.blockDimX = 40;   // a whole warp and a part of one
+    config.blockDimX = 40;   // a whole warp and a partial one
     config.blockDimY = config.blockDimZ = 1;
     config.sharedMemBytes = 256;
     config.attrs = &attribute;

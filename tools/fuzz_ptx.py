@@ -1,11 +1,11 @@
-"""Load mutated PTX on the emulated device and run it, under the sanitizers of the compiler.
+"""Load mutated PTX on the emulated device and run it, under the compiler's sanitizers.
 
     python tools/fuzz_ptx.py --seconds 600 [FILE.ptx ...]
 
 Builds the device and tools/fuzz_ptx.cpp with the address and the undefined-behaviour sanitizer in
-build/fuzz, and feeds the program mutations of the files and of small modules of its own. A text
-that ends the program, or that it does not finish with, is written to build/fuzz/findings; the exit
-status is 1 then.
+build/fuzz, and sends the program mutations of the files and of small built-in modules. A text that
+crashes the program or exceeds the time limit is written to build/fuzz/findings; the exit status is
+then 1.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 EMULATOR = ROOT / "cyrt" / "emulator"
 BUILD = ROOT / "build" / "fuzz"
 PATIENCE = 30       # seconds for one text
-# What tells findings apart: where the sanitizer saw it.
+# Findings are distinguished by the location that the sanitizer reports.
 KIND = re.compile(r"[\w/.]+:\d+:\d+: runtime error|SUMMARY: \w+: [^\n(]+")
 
 def cuda_include():
@@ -40,7 +40,7 @@ def cuda_include():
 
 
 def build():
-    """The program, up to date: what is younger than an object, of what it was made of, counts."""
+    """Build the program; an object older than one of its sources is compiled again."""
     BUILD.mkdir(parents=True, exist_ok=True)
     flags = ["-std=c++17", "-O1", "-g", "-fsanitize=address,undefined", "-fno-omit-frame-pointer",
              "-fno-sanitize-recover=undefined", "-ffp-contract=off", "-fno-sanitize=vptr",
@@ -75,7 +75,7 @@ def build():
 
 
 class Program:
-    """The device in a process of its own, which ends with the first thing that is wrong."""
+    """The device in a separate process, which ends at the first error."""
 
     def __init__(self, command):
         self.command = command
@@ -90,7 +90,7 @@ class Program:
             stderr=(BUILD / "stderr").open("wb"), env=environment)
 
     def run(self, text):
-        """Its answer, or None where the process ended or did not answer."""
+        """The process's answer, or None if the process ended or did not answer."""
         if self.process is None:
             self.start()
         data = text.encode("latin-1").replace(b"\0", b" ")

@@ -1,10 +1,10 @@
-"""PTX that is nearly right: small modules of every kind of instruction, and changes to a text."""
+"""Almost valid PTX: small modules with every kind of instruction, and mutations of a text."""
 
 from __future__ import annotations
 
 import re
 
-LONGEST = 60_000    # characters of a seed: a catalogue's module is cut to some of its kernels
+LONGEST = 60_000    # characters of a seed: a catalogue's module is reduced to some of its kernels
 
 # --- seeds --------------------------------------------------------------------------------------
 
@@ -56,7 +56,7 @@ done:
     ret;
 }}
 """
-# Instructions of every kind, a kernel to each paragraph.
+# Instructions of every kind; each paragraph is a kernel.
 CODE = """
 ld.global.v2.u64 {%l3, _}, [%l2];
 st.global.v4.f32 [%l1], {0f00000000, %f1, %r1, 1.5};
@@ -200,7 +200,7 @@ def own_seeds():
 
 
 def cut(text, chance):
-    """Of a long module, what stands before its kernels and some of them."""
+    """Reduce a long module to the text before its kernels and some of the kernels."""
     parts = re.split(r"(?=^\.visible \.entry)", text, flags=re.MULTILINE)
     kernels = [part for part in parts[1:] if len(part) < LONGEST]
     if len(text) < LONGEST or not kernels:

@@ -1,17 +1,22 @@
-"""The project's two commands, each with all its own set-up, in a virtual environment ``.venv``.
+"""The project's commands, each with its complete set-up, in a virtual environment ``.venv``.
 
 ``python3 tools/run.py demo``  builds and installs the package, then compiles a real kernel,
-launches it on data, checks it against NumPy and prints what a launch costs.
+launches it on data, compares the result with NumPy and prints the cost of a launch.
 
 ``python3 tools/run.py test``  builds and installs the package as a wheel, lints, and runs the
 tests; further arguments go to pytest.
+
+``python3 tools/run.py build``  builds the changes since then and copies them into the installed
+package, which takes seconds.
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -22,6 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 WHEELS = ROOT / "build" / "wheels"
+BUILD = ROOT / "build" / f"cp{sys.version_info[0]}{sys.version_info[1]}"
 
 
 def run(*command: object, **environment: str) -> None:
@@ -37,7 +43,7 @@ def run(*command: object, **environment: str) -> None:
 
 
 def toolkit() -> str:
-    """The extra that fits the driver: ``cuda12`` below CUDA 13, else ``cuda13``."""
+    """The extra for the driver: ``cuda12`` below CUDA 13, else ``cuda13``."""
     version = ctypes.c_int()
     try:
         ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
@@ -47,7 +53,7 @@ def toolkit() -> str:
 
 
 def architectures() -> str:
-    """Of the GPUs here, with commas: what kernels are compiled for beside PTX."""
+    """The installed GPUs' architectures, separated by commas: targets of the kernels, with PTX."""
     found = set()
     count, device = ctypes.c_int(), ctypes.c_int()
     try:
@@ -69,7 +75,7 @@ def architectures() -> str:
 
 
 def set_up() -> None:
-    """A virtual environment with the package, built as a wheel, and what its tests need."""
+    """A virtual environment with the package, built as a wheel, and its test dependencies."""
     begin = time.monotonic()
     if not PYTHON.exists():
         print(f"$ {sys.executable} -m venv {VENV}", flush=True)
@@ -81,15 +87,44 @@ def set_up() -> None:
         old.unlink()
     # Without isolation a second run builds only what changed.
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    # The pip that comes with older Pythons does not know -C.
+    # The pip of older Python versions does not know -C.
     run(*pip, "install", "pip>=23.1", *project["build-system"]["requires"], "ninja")
     run(*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", WHEELS,
-        f"-Cbuild-dir={ROOT / 'build' / f'cp{sys.version_info[0]}{sys.version_info[1]}'}",
-        f"-Csetup-args=-Darchs={architectures()}", ROOT)
+        f"-Cbuild-dir={BUILD}", f"-Csetup-args=-Darchs={architectures()}", ROOT)
     (wheel,) = WHEELS.glob("cyrt-*.whl")
-    run(*pip, "install", f"{wheel}[{toolkit()},test]")
+    # Only imported modules get bytecode: compiling all of them takes longer than the installation.
+    run(*pip, "install", "--no-compile", f"{wheel}[{toolkit()},test]")
     run(*pip, "install", "--force-reinstall", "--no-deps", wheel)
     print(f"set up in {time.monotonic() - begin:.0f} s", flush=True)
+
+
+def installed_folder() -> Path:
+    """The ``site-packages`` of the virtual environment."""
+    return Path(subprocess.run(
+        [PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('platlib'))"],
+        check=True, capture_output=True, text=True).stdout.strip())
+
+
+def build() -> None:
+    """Build the changes, and copy them into the installed package."""
+    if not (PYTHON.exists() and BUILD.exists()):
+        set_up()
+        return
+    run(PYTHON.parent / "ninja", "-C", BUILD, "--quiet")
+    folder, copied = installed_folder(), 0
+    plan = json.loads((BUILD / "meson-info" / "intro-install_plan.json").read_text())
+    files = {Path(source): folder / entry["destination"].removeprefix("{py_platlib}/")
+             for section in plan.values() for source, entry in section.items()}
+    for source in [each for each in files if each.is_dir()]:
+        target = files.pop(source)
+        files.update((each, target / each.relative_to(source))
+                     for each in source.rglob("*") if each.is_file())
+    for source, target in files.items():
+        if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+            copied += 1
+    print(f"{copied} files copied to {folder}", flush=True)
 
 
 def demo() -> None:
@@ -102,6 +137,7 @@ def test(arguments: list[str]) -> None:
     begin = time.monotonic()
     run(PYTHON, "-m", "ruff", "check", ".")
     run(VENV / "bin" / "cython-lint", "cyrt")
+    run(PYTHON, "-m", "mypy")
     device = os.environ.get("CYRT_DEVICE", "emulated")
     workers = [] if device == "cuda" else ["-n", str(len(os.sched_getaffinity(0)))]
     run(VENV / "bin" / "pytest", *workers, *arguments, CYRT_DEVICE=device)
@@ -109,8 +145,11 @@ def test(arguments: list[str]) -> None:
 
 
 def main() -> None:
-    if len(sys.argv) < 2 or sys.argv[1] not in ("demo", "test"):
+    if len(sys.argv) < 2 or sys.argv[1] not in ("demo", "test", "build"):
         sys.exit(__doc__)
+    if sys.argv[1] == "build":
+        build()
+        return
     set_up()
     if sys.argv[1] == "demo":
         demo()

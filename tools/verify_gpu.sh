@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Everything that only a GPU can say: build, the suite, the memory checkers, the benchmarks.
-# Needs no network: build requirements and test packages are installed before.
+# Every check that requires a GPU: build, the suite, the memory checkers, the benchmarks. Build
+# requirements and test packages must be installed; no network is needed.
 # usage: tools/verify_gpu.sh [FOLDER for logs [FOLDER of kernels made by tools/build_kernels.py]]
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -35,9 +35,15 @@ step memory python3 -m pytest -p no:cacheprovider -q "$root/tests/graph/test_fla
 CYRT_GRAPHS=0 step suite_without_graphs "${pytest[@]}" "$root/tests"
 LINES_SHOWN=70 step bench python3 -m cyrt bench --peers --json "$out/bench.json" \
     --plot "$out/bench.svg"
+for script in "$root"/tools/benchmarks/*.py; do
+    name=$(basename "$script" .py)
+    [ "$name" = common ] || LINES_SHOWN=70 step "benchmark_$name" python3 "$script" \
+        --json "$out/$name.json"
+done
 for tool in memcheck racecheck initcheck; do
     quiet=()
-    # The driver tells the number of a kernel's parameters by refusing the one after the last.
+    # The driver reports the number of a kernel's parameters by an error for the index after the
+    # last.
     [ $tool = memcheck ] && quiet=(--report-api-errors no)
     CYRT_POOL=0 step "$tool" compute-sanitizer --tool "$tool" --error-exitcode 9 "${quiet[@]}" \
         python3 -m pytest -p no:cacheprovider -q "$root/tests/kernels" "$root/tests/graph" \

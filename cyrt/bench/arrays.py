@@ -1,15 +1,15 @@
-"""The programs of arrays: operators on 1,024 floats, each result waiting for the one before."""
+"""Programs of array operators on 1,024 floats, each of which depends on the one before."""
 
 from __future__ import annotations
 
 import numpy as np
 
 import cyrt
-from cyrt.bench.programs import CHAIN, CHAINS, N, Program, WrongResult
+from cyrt.bench.program import CHAIN, CHAINS, N, Program, WrongResult
 
 
 class ArrayChain(Program):
-    """``x = x + b``: a new array each time; sent every 100 operations."""
+    """``x = x + b``, a new array each time; committed every 100 operations."""
 
     def __init__(self) -> None:
         self.x: cyrt.Array | None = cyrt.zeros(N)
@@ -18,7 +18,7 @@ class ArrayChain(Program):
 
     def work(self) -> int:
         x, b = self.x, self.ones
-        self.x = None           # nothing else holds it
+        self.x = None           # there is no other reference
         for _ in range(CHAINS):
             for _ in range(CHAIN):
                 x = x + b

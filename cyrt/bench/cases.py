@@ -1,7 +1,4 @@
-"""The cases by name: how each program is measured, and the floors that it stands beside.
-
-Host time is what recording and launching take the CPU; wall time includes the wait for the GPU.
-"""
+"""The cases by name: the programs of each, and the floors that it is compared with."""
 
 from __future__ import annotations
 
@@ -9,160 +6,34 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import cyrt
 from cyrt import settings
-from cyrt.bench import (
-    arrays,
-    emulated,
-    generating,
-    imports,
-    indexing,
-    kernels,
-    products,
-    reductions,
-    sorting,
-)
+from cyrt.bench import arrays, dispatch, emulated, imports, settling, views
+from cyrt.bench.floor_cases import NO_PROGRAMMATIC
 from cyrt.bench.floors import Chain as Floor
-from cyrt.bench.programs import (
-    CHAIN,
-    CHAINS,
+from cyrt.bench.launches import (
     Chain,
     ColdBranches,
     ColdChain,
     ForkJoin,
-    Kernels,
     Loop,
-    N,
-    Program,
     Repoint,
     Reshape,
     Wide,
-    buffer,
-    expect,
 )
-from cyrt.bench.report import Row
-
-DIRECT = "no graphs, as with CYRT_GRAPHS=0: each launched directly"
-NO_PROGRAMMATIC = ("no programmatic edges here: they need compute capability 9.0, CUDA 12.3 and "
-                   "CYRT_PDL=1")
+from cyrt.bench.measurement import Bench
+from cyrt.bench.program import CHAIN, CHAINS, N, Program, buffer, expect
+from cyrt.bench.row import Row
 
 
-class Bench:
-    """What the cases share: the kernels, how many rounds, whether a GPU's time can be told."""
-
-    def __init__(self, rounds: int) -> None:
-        self.rounds = rounds
-        self.kernels = Kernels()
-        self.emulated = cyrt.Device().emulated
-        self.graphs = settings.get("CYRT_GRAPHS")
-        self.streams: list[cyrt.Stream] = []
-
-    def stream(self) -> cyrt.Stream:
-        """A new one for each program: no case leaves the next one a cache or a habit."""
-        self.streams.append(cyrt.Stream())      # kept: an ended stream's state is used again
-        return self.streams[-1]
-
-    @cached_property
-    def programmatic(self) -> bool:
-        """Whether edges can be programmatic here."""
-        return Floor(self.kernels.early_add, 4, 256, buffer(), buffer(), N).programmatic
-
-    def floor(self, name: str) -> Row:
-        """The row of one of FLOORS, measured and checked."""
-        kernel = self.kernels.add
-        if name == "C replay, programmatic":
-            if not self.programmatic:
-                return Row("floor", name, "a ready graph of 100 nodes", note=NO_PROGRAMMATIC)
-            kernel = self.kernels.early_add
-        x = buffer()
-        other = self.kernels.plus if name == "C replay, two kernels" else None
-        row, count = FLOORS[name](Floor(kernel, 4, 256, x, buffer(1), N, other), self.rounds)
-        expect(x, count, name)
-        row.name = name
-        if self.emulated:
-            row.wall = None
-        return row
-
-    def row(self, name: str, what: str, program: Program, host: float, wall: float | None,
-            before: dict[str, int], note: str = "", graphs: bool = True) -> Row:
-        """The row of a program that was measured, once its results were checked."""
-        counts = None
-        graphs = graphs and self.graphs
-        if graphs:
-            after = cyrt.current_encoder().stats()
-            counts = {key: after[key] - before[key] for key in
-                      ("operations", "commits", "hits", "misses", "patched", "instantiations")}
-        program.check()
-        return Row("case", name, what, 1e6 * host,
-                   None if self.emulated or wall is None else 1e6 * wall,
-                   note if graphs else DIRECT, counts)
-
-    def measure(self, name: str, what: str, program: Program, *, warm: int = 2,
-                wall: bool = True, commit: bool = True, rounds: int = 1, note: str = "",
-                graphs: bool = True) -> Row:
-        """Medians over the rounds; each ends with a wait, and its host time with the commit."""
-        hosts, walls = [], []
-        for _ in range(warm):
-            program.prepare()
-            program.work()
-            cyrt.synchronize()
-        if warm:
-            program.check()
-        before = cyrt.current_encoder().stats()
-        for _ in range(rounds * self.rounds):
-            program.prepare()
-            cyrt.synchronize()
-            begin = time.perf_counter()
-            count = program.work()
-            if commit:
-                cyrt.commit()
-            middle = time.perf_counter()
-            cyrt.synchronize()
-            hosts.append((middle - begin) / count)
-            walls.append((time.perf_counter() - begin) / count)
-        return self.row(name, what, program, statistics.median(hosts),
-                        statistics.median(walls) if wall else None, before, note, graphs)
-
-
-def _launch(chain: Floor, rounds: int) -> tuple[Row, int]:
-    count = CHAIN * CHAINS
-    times = [chain.launch(count) for _ in range(rounds + 1)][1:]
-    host, wall = (1e6 * statistics.median(column) / count for column in zip(*times, strict=True))
-    return Row("floor", "", "cuLaunchKernel", host, wall), count * (rounds + 1)
-
-
-def _replay(chain: Floor, rounds: int) -> tuple[Row, int]:
-    times = [chain.replay(CHAIN, CHAINS) for _ in range(rounds)]
-    host, wall = (1e6 * statistics.median(column) / (CHAIN * CHAINS)
-                  for column in zip(*times, strict=True))
-    return (Row("floor", "", "a ready graph of 100 nodes", host, wall),
-            CHAIN * (CHAINS + 1) * rounds)
-
-
-def _cold(chain: Floor, rounds: int) -> tuple[Row, int]:
-    times = [chain.cold(CHAIN) for _ in range(rounds + 1)][1:]
-    host = 1e6 * statistics.median(map(sum, times)) / CHAIN
-    names = ("nodes", "edges", "instantiation", "first launch")
-    parts = {name: 1e6 * statistics.median(column) / CHAIN
-             for name, column in zip(names, zip(*times, strict=True), strict=True)}
-    return (Row("floor", "", "a fresh graph of 100 nodes", host, parts=parts),
-            CHAIN * (rounds + 1))
-
-
-FLOORS: dict[str, Callable[[Floor, int], tuple[Row, int]]] = {
-    "C loop": _launch,
-    "C replay": _replay,
-    "C replay, programmatic": _replay,
-    "C replay, two kernels": _replay,
-    "C cold": _cold,
-}
+def _uncommitted() -> int:
+    """The number of operations that can be recorded before a batch is committed by a limit."""
+    return min(CHAIN, (settings.get("CYRT_MAX_OPS_PER_GRAPH") + 1) // 2)
 
 
 def _record(bench: Bench) -> Iterator[Row]:
-    # As many as are recorded before anything commits by itself.
-    count = min(CHAIN, (settings.get("CYRT_MAX_OPS_PER_GRAPH") + 1) // 2)
+    count = _uncommitted()
     with bench.stream():
         yield bench.measure("record", f"a chain of {count}", Chain([bench.kernels.add] * count),
                             wall=False, commit=False, note="committed when its time is taken")
@@ -224,11 +95,11 @@ def _cold_case(bench: Bench) -> Iterator[Row]:
 
 
 def _loop(bench: Bench) -> Iterator[Row]:
-    """Host time of a round at a time, which no queue holds up; the rest without an end."""
+    """Yield the host time of single rounds, without a full queue, and the wall time of many."""
     with bench.stream():
         program = Loop(bench.kernels.add, bench.kernels.plus)
         burst = bench.measure("loop", "", program)
-        for _ in range(30):         # every topology of the loop was seen twice
+        for _ in range(30):         # until every topology of the loop was seen twice
             program.work()
         cyrt.synchronize()
         before = cyrt.current_encoder().stats()
@@ -252,8 +123,19 @@ def _arrays(bench: Bench) -> Iterator[Row]:
             yield bench.measure("arrays", what, program())
 
 
+def _views(bench: Bench) -> Iterator[Row]:
+    for what, program in views.PROGRAMS.items():
+        with bench.stream():
+            yield bench.measure("views", what, program(_uncommitted()), wall=False, commit=False,
+                                note="committed when its time is taken")
+
+
+def _programs(bench: Bench) -> Iterator[Row]:
+    return settling.run(bench.stream, bench.rounds, emulated=bench.emulated)
+
+
 def _direct(bench: Bench) -> Iterator[Row]:
-    """What Python costs beyond the C loop."""
+    """Yield the time of direct launches; the difference to the C loop is Python's."""
     encoder = cyrt.CommandEncoder(graphs=False)
     with cyrt.stream(encoder.stream):
         yield bench.measure("direct", "k[grid, block](...)",
@@ -261,7 +143,7 @@ def _direct(bench: Bench) -> Iterator[Row]:
 
 
 def _update(bench: Bench) -> Iterator[Row]:
-    """The two ways to make a ready graph equal to a batch of which every node differs, in C."""
+    """Yield, for C loops, the two ways to update a ready graph of which every node differs."""
     x, rounds = buffer(), bench.rounds // 4 + 1
     chain = Floor(bench.kernels.add, 4, 256, x, buffer(1), N)
     sizes = 10, 100, 1000
@@ -276,7 +158,7 @@ def _update(bench: Bench) -> Iterator[Row]:
 
 @dataclass(frozen=True)
 class Case:
-    """How a case's rows are made, and the names of the floors they are compared with."""
+    """The function that yields a case's rows, and the names of its floors."""
 
     run: Callable[[Bench], Iterator[Row]]
     floors: tuple[str, ...] = ("C loop",)
@@ -295,14 +177,11 @@ CASES: dict[str, Case] = {
     "loop": Case(_loop, ("C loop", "C replay", "C replay, two kernels")),
     "sync": Case(_sync),
     "arrays": Case(_arrays, _REPLAYS),
+    "views": Case(_views),
+    "programs": Case(_programs),
     "direct": Case(_direct),
     "update": Case(_update),
+    "dispatch": Case(lambda bench: dispatch.run(), ()),
     "emulated": Case(lambda bench: emulated.run(bench.rounds), ()),
-    "kernels": Case(lambda bench: iter(kernels.run(bench.rounds)), ()),
-    "reductions": Case(lambda bench: iter(reductions.run(bench.rounds)), ()),
-    "products": Case(lambda bench: iter(products.run(bench.rounds)), ()),
-    "sorting": Case(lambda bench: iter(sorting.run(bench.rounds)), ()),
-    "indexing": Case(lambda bench: iter(indexing.run(bench.rounds)), ()),
-    "random": Case(lambda bench: iter(generating.run(bench.rounds)), ()),
     "import": Case(lambda bench: imports.run(bench.rounds), ()),
 }

@@ -1,7 +1,7 @@
-"""What the emulated device needs for a few whole operations; on a GPU their wall time.
+"""Times of a few kernels and an empty launch, waits included.
 
-The emulated device's kernels run on the host, and their times are the host's: they say how long
-tests take, nothing of a GPU.
+The emulated device's kernels run on the host: their times say how long tests take, and nothing
+about a GPU.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import cyrt
-from cyrt.bench.report import Row
+from cyrt.bench.row import Row
 
 SOURCE = """
 extern "C" __global__ void add(const float* x, const float* y, float* z, int n) {

@@ -1,7 +1,7 @@
 """Floors: a chain of one kernel as the tightest program in C runs it.
 
-Everything a program in C has ready lies ready here: the context is current, the arguments are
-packed, the CUfunction is loaded.
+Everything that a program in C prepares is prepared: the context is current, the arguments are
+packed, and the CUfunction is loaded.
 """
 
 from libc.string cimport memset
@@ -11,7 +11,8 @@ from cyrt.driver.table cimport cu
 from cyrt.kernels.kernel cimport Kernel
 from cyrt.runtime.device cimport current_ordinal, enter, leave
 from cyrt.runtime.module cimport LoadedFunction
-from cyrt.runtime.stream cimport current_state, flush
+from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.stream_state cimport flush
 
 cdef extern from *:
     """
@@ -38,11 +39,11 @@ cdef class Chain:
     grid, block : int
         One dimension each.
     x, b : Buffer
-        Used by nothing else while this lives: handing their addresses out may change how
-        operations on them are recorded.
+        Nothing else may use them during this object's life: the export of their addresses may
+        change how operations on them are recorded.
     n : int
     other : Kernel, optional
-        With the same parameters and result: every second node of a graph runs it.
+        A kernel with the same parameters and result, which every second node of a graph runs.
     """
 
     cdef LoadedFunction function, other
@@ -204,7 +205,7 @@ cdef class Chain:
 
     cdef CUresult run_once(self, CUgraph* graph, CUgraphNode* handles, CUgraphExec* executable,
                            int nodes) noexcept:
-        """A graph, ready and launched once."""
+        """Make a ready graph, and launch it once."""
         cdef CUresult result = self.add_nodes(graph, handles, nodes)
         if result == CUDA_SUCCESS:
             result = self.add_edges(graph[0], handles, nodes)
@@ -228,7 +229,7 @@ cdef class Chain:
         return result
 
     cdef CUresult add_edges(self, CUgraph graph, CUgraphNode* handles, int nodes) noexcept:
-        """From each node to the next, by one call."""
+        """Add the edges from each node to the next by one call."""
         cdef CUgraphEdgeData[MOST_NODES] data
         cdef int i
         if not self.function.programmatic:

@@ -1,4 +1,4 @@
-"""What ``import cyrt`` costs beyond ``import numpy``, in fresh interpreters."""
+"""The time of ``import cyrt`` after ``import numpy``, in new interpreters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from cyrt.bench.report import Row
+from cyrt.bench.row import Row
 
 PROGRAM = """
 import time
@@ -19,7 +19,7 @@ print(time.perf_counter() - begin)
 
 
 def run(rounds: int) -> Iterator[Row]:
-    """The median of some, after one that warms the disk."""
+    """Yield the median of several imports, after one that fills the disk cache."""
     times = [
         float(subprocess.run([sys.executable, "-P", "-c", PROGRAM], capture_output=True, text=True,
                              check=True).stdout)

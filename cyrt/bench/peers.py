@@ -1,8 +1,8 @@
 """The peers: 100 dependent float32 additions on 1,024 elements in other libraries.
 
-Each runs in a process of its own, which is this file: what it changes in its process or breaks
-stays there. So nothing of cyrt is imported here. A peer is a function that yields the ways in which
-its library runs the chain.
+Each peer runs in its own process, which runs this file, so that it can change or break nothing
+else. For that reason the file imports nothing of cyrt. A peer is a function that yields the ways in
+which its library runs the chain.
 """
 
 import ctypes
@@ -126,7 +126,7 @@ def _cuda_core() -> Iterator[Chain]:
 
 
 def _call(result: tuple) -> Any:
-    """What a function of cuda.bindings returned behind its error code."""
+    """The values that a function of cuda.bindings returned after its error code."""
     error, *values = result
     if error:
         raise RuntimeError(str(error))
@@ -161,11 +161,12 @@ def _cuda_bindings() -> Iterator[Chain]:
         x = int(_call(driver.cuMemAlloc(4 * N)))
         zeros = np.zeros(N, np.float32)
         _call(driver.cuMemcpyHtoD(x, zeros.ctypes.data, zeros.nbytes))
-        given = arguments(x)
+        kernel_arguments = arguments(x)
 
         def run() -> None:
             for _ in range(CHAIN):
-                error, = launch(kernel, 4, 1, 1, 256, 1, 1, 0, stream, given, 0)
+                error, = launch(kernel, 4, 1, 1, 256, 1, 1, 0, stream,
+                                kernel_arguments, 0)
                 if error:
                     raise RuntimeError(str(error))
 
@@ -197,7 +198,7 @@ def _cuda_bindings() -> Iterator[Chain]:
 def _triton() -> Iterator[Chain]:
     import torch
 
-    # Where Triton looks for the names that a kernel uses.
+    # Triton looks for a kernel's names in the module.
     global triton, tl
     import triton
     import triton.language as tl
@@ -279,7 +280,7 @@ def _mlx() -> Iterator[Chain]:
 
 
 def _warp() -> Iterator[Chain]:
-    # Where Warp looks for the names that a kernel uses.
+    # Warp looks for a kernel's names in the module.
     global wp
     import warp as wp
 
@@ -351,7 +352,7 @@ def _has_gpu() -> bool:
 
 
 def _time(chain: Chain, rounds: int) -> dict[str, Any]:
-    """Median host and wall µs an operation, of results that were right before and after."""
+    """Median host and wall µs an operation; the results are checked before and after."""
     def check(chains: int) -> None:
         chain.wait()
         found = chain.read()
@@ -382,7 +383,7 @@ def _one_line(error: BaseException) -> str:
 
 
 def _run(name: str, rounds: int, file: Path) -> None:
-    """The process of one peer: a line of JSON for each of its ways."""
+    """Run one peer in this process; writes a line of JSON for each of its ways."""
     peer = PEERS[name]
     with file.open("w") as out:
         try:
@@ -393,7 +394,7 @@ def _run(name: str, rounds: int, file: Path) -> None:
 
 
 def measure(name: str, rounds: int) -> list[dict[str, Any]]:
-    """The rows of a peer: `what`, and `host` and `wall` or a `note` that says why not."""
+    """Measure a peer; each row has `what`, and `host` and `wall` or a `note` that says why not."""
     peer = PEERS[name]
     missing = [module for module in peer.modules if not _installed(module)]
     if missing:

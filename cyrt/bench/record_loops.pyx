@@ -1,13 +1,15 @@
-"""What choosing a built-in kernel and packing its arguments costs the host, in a loop of C."""
+"""Loops in C that record a built-in kernel, chosen each time or ready."""
 
 from libc.string cimport memset
 
 from cpython.object cimport PyObject
 
-from cyrt.graph.recorder cimport Recorder, record_kernel
+from cyrt.graph.commit cimport Recorder
+from cyrt.graph.recorder cimport record_kernel
 from cyrt.graph.recording cimport Geometry, Use
-from cyrt.kernels.dispatch cimport record_elementwise
-from cyrt.kernels.entries cimport Operand, dtype_code, op_code
+from cyrt.builtin.elementwise cimport record_elementwise
+from cyrt.builtin.entry cimport dtype_code, op_code
+from cyrt.builtin.operand cimport Operand
 from cyrt.kernels.kernel cimport Kernel
 from cyrt.runtime.memory cimport Buffer, live_block
 from cyrt.runtime.state cimport READ, WRITE

@@ -1,1 +1,1 @@
-"""The CUDA driver's C ABI: found, opened, and kept in one table of function pointers."""
+"""The CUDA driver's C ABI: located, opened, and stored in one table of function pointers."""

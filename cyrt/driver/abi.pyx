@@ -1,4 +1,4 @@
-"""Enum values and struct sizes as the C compiler saw them: what the ABI test compares."""
+"""Enum values and struct sizes as the C compiler has them, for comparison in the ABI test."""
 
 from cyrt.driver.cuda cimport *
 

@@ -1,7 +1,7 @@
 # The CUDA driver's C ABI as cuda.h and cudaTypedefs.h declare it: extern declarations only.
 #
 # INVARIANT: only versioned PFN types are named here. A versioned type keeps its meaning in every
-# release of the headers, the unversioned macros do not, so one build serves 12.x and 13.x drivers.
+# release of the headers, the unversioned macros do not, so one build works with 12.x and 13.x.
 
 cdef extern from "cuda.h" nogil:
     int CUDA_VERSION
@@ -155,7 +155,7 @@ cdef extern from "cuda.h" nogil:
         CU_GRAPH_NODE_TYPE_KERNEL
         CU_GRAPH_NODE_TYPE_GRAPH
 
-    ctypedef struct ClusterDim:         # of CUlaunchAttributeValue, where it has no name
+    ctypedef struct ClusterDim:         # unnamed in CUlaunchAttributeValue
         unsigned int x
         unsigned int y
         unsigned int z
@@ -221,125 +221,3 @@ cdef extern from "cudaTypedefs.h" nogil:
     ctypedef CUresult (*PFN_cuGetProcAddress_v12000)(
         const char*, void**, int, unsigned long long,
         CUdriverProcAddressQueryResult*) noexcept nogil
-    ctypedef CUresult (*PFN_cuInit_v2000)(unsigned int) noexcept nogil
-    ctypedef CUresult (*PFN_cuDriverGetVersion_v2020)(int*) noexcept nogil
-    ctypedef CUresult (*PFN_cuGetErrorName_v6000)(CUresult, const char**) noexcept nogil
-    ctypedef CUresult (*PFN_cuGetErrorString_v6000)(CUresult, const char**) noexcept nogil
-    ctypedef CUresult (*PFN_cuDeviceGet_v2000)(CUdevice*, int) noexcept nogil
-    ctypedef CUresult (*PFN_cuDeviceGetCount_v2000)(int*) noexcept nogil
-    ctypedef CUresult (*PFN_cuDeviceGetName_v2000)(char*, int, CUdevice) noexcept nogil
-    ctypedef CUresult (*PFN_cuDeviceGetUuid_v11040)(CUuuid*, CUdevice) noexcept nogil
-    ctypedef CUresult (*PFN_cuDeviceGetAttribute_v2000)(
-        int*, CUdevice_attribute, CUdevice) noexcept nogil
-    ctypedef CUresult (*PFN_cuDevicePrimaryCtxRetain_v7000)(CUcontext*, CUdevice) noexcept nogil
-    ctypedef CUresult (*PFN_cuDevicePrimaryCtxReset_v11000)(CUdevice) noexcept nogil
-    ctypedef CUresult (*PFN_cuCtxGetCurrent_v4000)(CUcontext*) noexcept nogil
-    ctypedef CUresult (*PFN_cuCtxPushCurrent_v4000)(CUcontext) noexcept nogil
-    ctypedef CUresult (*PFN_cuCtxPopCurrent_v4000)(CUcontext*) noexcept nogil
-    ctypedef CUresult (*PFN_cuCtxGetDevice_v2000)(CUdevice*) noexcept nogil
-    ctypedef CUresult (*PFN_cuCtxGetStreamPriorityRange_v5050)(int*, int*) noexcept nogil
-    ctypedef CUresult (*PFN_cuMemGetInfo_v3020)(size_t*, size_t*) noexcept nogil
-    ctypedef CUresult (*PFN_cuMemAlloc_v3020)(CUdeviceptr*, size_t) noexcept nogil
-    ctypedef CUresult (*PFN_cuMemFree_v3020)(CUdeviceptr) noexcept nogil
-    ctypedef CUresult (*PFN_cuMemAllocManaged_v6000)(
-        CUdeviceptr*, size_t, unsigned int) noexcept nogil
-    ctypedef CUresult (*PFN_cuMemHostAlloc_v2020)(void**, size_t, unsigned int) noexcept nogil
-    ctypedef CUresult (*PFN_cuMemFreeHost_v2000)(void*) noexcept nogil
-    ctypedef CUresult (*PFN_cuMemcpyAsync_v4000)(
-        CUdeviceptr, CUdeviceptr, size_t, CUstream) noexcept nogil
-    ctypedef CUresult (*PFN_cuMemcpyHtoDAsync_v3020)(
-        CUdeviceptr, const void*, size_t, CUstream) noexcept nogil
-    ctypedef CUresult (*PFN_cuMemcpyDtoHAsync_v3020)(
-        void*, CUdeviceptr, size_t, CUstream) noexcept nogil
-    ctypedef CUresult (*PFN_cuMemsetD8Async_v3020)(
-        CUdeviceptr, unsigned char, size_t, CUstream) noexcept nogil
-    ctypedef CUresult (*PFN_cuMemsetD16Async_v3020)(
-        CUdeviceptr, unsigned short, size_t, CUstream) noexcept nogil
-    ctypedef CUresult (*PFN_cuMemsetD32Async_v3020)(
-        CUdeviceptr, unsigned int, size_t, CUstream) noexcept nogil
-    ctypedef CUresult (*PFN_cuPointerGetAttribute_v4000)(
-        void*, CUpointer_attribute, CUdeviceptr) noexcept nogil
-    ctypedef CUresult (*PFN_cuStreamCreateWithPriority_v5050)(
-        CUstream*, unsigned int, int) noexcept nogil
-    ctypedef CUresult (*PFN_cuStreamSynchronize_v2000)(CUstream) noexcept nogil
-    ctypedef CUresult (*PFN_cuStreamQuery_v2000)(CUstream) noexcept nogil
-    ctypedef CUresult (*PFN_cuStreamWaitEvent_v3020)(CUstream, CUevent, unsigned int) noexcept nogil
-    ctypedef CUresult (*PFN_cuStreamGetPriority_v5050)(CUstream, int*) noexcept nogil
-    ctypedef CUresult (*PFN_cuStreamGetCtx_v9020)(CUstream, CUcontext*) noexcept nogil
-    ctypedef CUresult (*PFN_cuStreamGetId_v12000)(CUstream, unsigned long long*) noexcept nogil
-    ctypedef CUresult (*PFN_cuEventCreate_v2000)(CUevent*, unsigned int) noexcept nogil
-    ctypedef CUresult (*PFN_cuEventDestroy_v4000)(CUevent) noexcept nogil
-    ctypedef CUresult (*PFN_cuEventRecord_v2000)(CUevent, CUstream) noexcept nogil
-    ctypedef CUresult (*PFN_cuEventQuery_v2000)(CUevent) noexcept nogil
-    ctypedef CUresult (*PFN_cuEventElapsedTime_v2000)(float*, CUevent, CUevent) noexcept nogil
-    ctypedef CUresult (*PFN_cuModuleLoadDataEx_v2010)(
-        CUmodule*, const void*, unsigned int, CUjit_option*, void**) noexcept nogil
-    ctypedef CUresult (*PFN_cuModuleUnload_v2000)(CUmodule) noexcept nogil
-    ctypedef CUresult (*PFN_cuModuleGetFunction_v2000)(
-        CUfunction*, CUmodule, const char*) noexcept nogil
-    ctypedef CUresult (*PFN_cuModuleGetGlobal_v3020)(
-        CUdeviceptr*, size_t*, CUmodule, const char*) noexcept nogil
-    ctypedef CUresult (*PFN_cuModuleGetFunctionCount_v12040)(unsigned int*, CUmodule) noexcept nogil
-    ctypedef CUresult (*PFN_cuModuleEnumerateFunctions_v12040)(
-        CUfunction*, unsigned int, CUmodule) noexcept nogil
-    ctypedef CUresult (*PFN_cuFuncGetName_v12030)(const char**, CUfunction) noexcept nogil
-    ctypedef CUresult (*PFN_cuFuncGetAttribute_v2020)(
-        int*, CUfunction_attribute, CUfunction) noexcept nogil
-    ctypedef CUresult (*PFN_cuFuncSetAttribute_v9000)(
-        CUfunction, CUfunction_attribute, int) noexcept nogil
-    ctypedef CUresult (*PFN_cuFuncGetParamInfo_v12040)(
-        CUfunction, size_t, size_t*, size_t*) noexcept nogil
-    ctypedef CUresult (*PFN_cuOccupancyMaxActiveBlocksPerMultiprocessor_v6050)(
-        int*, CUfunction, int, size_t) noexcept nogil
-    ctypedef CUresult (*PFN_cuOccupancyMaxPotentialBlockSize_v6050)(
-        int*, int*, CUfunction, CUoccupancyB2DSize, size_t, int) noexcept nogil
-    ctypedef CUresult (*PFN_cuLaunchKernel_v4000)(
-        CUfunction, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
-        unsigned int, unsigned int, CUstream, void**, void**) noexcept nogil
-    ctypedef CUresult (*PFN_cuGraphCreate_v10000)(CUgraph*, unsigned int) noexcept nogil
-    ctypedef CUresult (*PFN_cuGraphDestroy_v10000)(CUgraph) noexcept nogil
-    ctypedef CUresult (*PFN_cuGraphAddKernelNode_v12000)(
-        CUgraphNode*, CUgraph, const CUgraphNode*, size_t, const
-        CUDA_KERNEL_NODE_PARAMS_v2*) noexcept nogil
-    ctypedef CUresult (*PFN_cuGraphAddMemcpyNode_v10000)(
-        CUgraphNode*, CUgraph, const CUgraphNode*, size_t, const CUDA_MEMCPY3D_v2*,
-        CUcontext) noexcept nogil
-    ctypedef CUresult (*PFN_cuGraphAddEmptyNode_v10000)(
-        CUgraphNode*, CUgraph, const CUgraphNode*, size_t) noexcept nogil
-    ctypedef CUresult (*PFN_cuGraphClone_v10000)(CUgraph*, CUgraph) noexcept nogil
-    ctypedef CUresult (*PFN_cuGraphGetNodes_v10000)(
-        CUgraph, CUgraphNode*, size_t*) noexcept nogil
-    ctypedef CUresult (*PFN_cuStreamBeginCapture_v10010)(
-        CUstream, CUstreamCaptureMode) noexcept nogil
-    ctypedef CUresult (*PFN_cuStreamEndCapture_v10000)(CUstream, CUgraph*) noexcept nogil
-    ctypedef CUresult (*PFN_cuGraphAddChildGraphNode_v10000)(
-        CUgraphNode*, CUgraph, const CUgraphNode*, size_t, CUgraph) noexcept nogil
-    ctypedef CUresult (*PFN_cuGraphAddDependencies_v10000)(
-        CUgraph, const CUgraphNode*, const CUgraphNode*, size_t) noexcept nogil
-    ctypedef CUresult (*PFN_cuGraphKernelNodeSetAttribute_v11000)(
-        CUgraphNode, CUkernelNodeAttrID, const CUkernelNodeAttrValue*) noexcept nogil
-    ctypedef CUresult (*PFN_cuGraphKernelNodeGetAttribute_v11000)(
-        CUgraphNode, CUkernelNodeAttrID, CUkernelNodeAttrValue*) noexcept nogil
-    ctypedef CUresult (*PFN_cuGraphNodeGetType_v10000)(
-        CUgraphNode, CUgraphNodeType*) noexcept nogil
-    ctypedef CUresult (*PFN_cuGraphChildGraphNodeGetGraph_v10000)(
-        CUgraphNode, CUgraph*) noexcept nogil
-    ctypedef CUresult (*PFN_cuGraphGetEdges_v12030)(
-        CUgraph, CUgraphNode*, CUgraphNode*, CUgraphEdgeData*, size_t*) noexcept nogil
-    ctypedef CUresult (*PFN_cuGraphInstantiateWithFlags_v11040)(
-        CUgraphExec*, CUgraph, unsigned long long) noexcept nogil
-    ctypedef CUresult (*PFN_cuGraphExecDestroy_v10000)(CUgraphExec) noexcept nogil
-    ctypedef CUresult (*PFN_cuGraphLaunch_v10000)(CUgraphExec, CUstream) noexcept nogil
-    ctypedef CUresult (*PFN_cuGraphExecKernelNodeSetParams_v12000)(
-        CUgraphExec, CUgraphNode, const CUDA_KERNEL_NODE_PARAMS_v2*) noexcept nogil
-    ctypedef CUresult (*PFN_cuGraphExecMemcpyNodeSetParams_v10020)(
-        CUgraphExec, CUgraphNode, const CUDA_MEMCPY3D_v2*, CUcontext) noexcept nogil
-    ctypedef CUresult (*PFN_cuGraphExecChildGraphNodeSetParams_v11010)(
-        CUgraphExec, CUgraphNode, CUgraph) noexcept nogil
-    ctypedef CUresult (*PFN_cuGraphExecUpdate_v12000)(
-        CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo*) noexcept nogil
-    ctypedef CUresult (*PFN_cuLaunchKernelEx_v11060)(
-        const CUlaunchConfig*, CUfunction, void**, void**) noexcept nogil
-    ctypedef CUresult (*PFN_cuGraphAddDependencies_v12030)(
-        CUgraph, const CUgraphNode*, const CUgraphNode*, const CUgraphEdgeData*,
-        size_t) noexcept nogil

@@ -1,4 +1,4 @@
-"""The exceptions of the driver layer, and the advice that goes with a driver's code."""
+"""The exceptions of the driver layer, and the advice added to a driver's error code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_ADDRESS_SPACE = (
     "to less."
 )
 
-# After these the context answers nothing but the same code again (cuda.h, CUresult).
+# After these errors the context returns the same code for every call (cuda.h, CUresult).
 STICKY = frozenset((700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999))
 
 
@@ -37,7 +37,7 @@ class CudaError(RuntimeError):
     Attributes
     ----------
     call : str
-        The function that answered, ``"cuMemAlloc"``.
+        The function that failed, ``"cuMemAlloc"``.
     name : str
         The driver's name for the code, ``"CUDA_ERROR_OUT_OF_MEMORY"``.
     code : int
@@ -65,18 +65,18 @@ class CudaError(RuntimeError):
 
 
 class OutOfMemoryError(CudaError, MemoryError):
-    """No device memory was left, also after the pool gave back what it kept."""
+    """The device is out of memory, even after the pool returned its free memory."""
 
     __module__ = "cyrt"
 
 
 class CompileError(CudaError):
-    """A source or an image could not be turned into code for the device.
+    """A source or an image could not be compiled to code for the device.
 
     Attributes
     ----------
     log : str
-        The compiler's own words.
+        The compiler's output.
     """
 
     __module__ = "cyrt"

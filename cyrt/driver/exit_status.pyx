@@ -1,4 +1,4 @@
-"""The process's exit status, where work failed that nobody waited for."""
+"""The process's exit status, set if asynchronous work failed and no call reported it."""
 
 cdef extern from *:
     """
@@ -19,11 +19,11 @@ cdef extern from *:
     int cyrt_register_exit() noexcept
     void cyrt_set_failed() noexcept
 
-# Python gives the status of what it ran, whatever its exit functions find: the C library's, which
-# come last, may still change it.
+# Python sets the status of the main program, regardless of its exit functions. The C library's exit
+# functions run last, and may still change the status.
 cyrt_register_exit()
 
 
 def fail():
-    """Let the process end with status 1, if it ends with 0."""
+    """Make the process end with status 1 if it would end with 0."""
     cyrt_set_failed()

@@ -1,4 +1,4 @@
-"""Finding and opening the driver's library: the real one, or the emulated device's."""
+"""Finding and opening the driver's library: the real driver, or the emulated device."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from cyrt import settings
 from cyrt.driver.errors import CudaError
 
-# cuGetProcAddress in its second form, cuStreamGetId and graph node types start at 12.0.
+# cuGetProcAddress's second version, cuStreamGetId and graph node types require 12.0.
 MINIMUM_VERSION = 12000
 
 EMULATOR = Path(__file__).resolve().parent.parent / "emulator" / "libcyrt_emu.so"
@@ -23,7 +23,7 @@ def driver_name() -> str:
 
 
 def _device_count(library: ctypes.CDLL) -> tuple[int, int]:
-    """(result, count): of ``cuInit`` where that failed, else of ``cuDeviceGetCount``."""
+    """(result, count): the result of ``cuInit`` if that failed, else of ``cuDeviceGetCount``."""
     result = library.cuInit(0)
     if result:
         return result, 0
@@ -39,7 +39,7 @@ def _error_name(library: ctypes.CDLL, result: int) -> str:
 
 
 def version(library: ctypes.CDLL) -> int:
-    """The CUDA version that an opened driver serves, 13000 for 13.0."""
+    """The CUDA version that an opened driver supports, 13000 for 13.0."""
     number = ctypes.c_int()
     result = library.cuDriverGetVersion(ctypes.byref(number))
     if result:
@@ -48,7 +48,7 @@ def version(library: ctypes.CDLL) -> int:
 
 
 def _open_driver() -> ctypes.CDLL:
-    """The NVIDIA driver with at least one device, or a CudaError that says what is missing."""
+    """The NVIDIA driver with at least one device, or a CudaError that names what is missing."""
     name = driver_name()
     try:
         library = ctypes.CDLL(name)
@@ -74,7 +74,7 @@ def _open_driver() -> ctypes.CDLL:
 
 
 def _open_emulator() -> ctypes.CDLL:
-    # The library reads plain numbers from the environment: "2G" and "yes" are translated.
+    # The library reads integers from the environment: "2G" and "yes" are translated.
     for name in ("CYRT_CHECK", "CYRT_EMULATED_DEVICES", "CYRT_EMULATED_MEMORY"):
         os.environ[name] = str(int(settings.get(name)))
     try:
@@ -92,7 +92,7 @@ def _dotted(number: int) -> str:
 
 
 def open_library() -> tuple[ctypes.CDLL, bool]:
-    """Open what ``CYRT_DEVICE`` asks for.
+    """Open the library that ``CYRT_DEVICE`` selects.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def open_library() -> tuple[ctypes.CDLL, bool]:
 
 
 def _outside_stacklevel() -> int:
-    """How far up the first caller outside this package is, as ``warnings.warn`` counts."""
+    """Stack level of the first caller outside this package, as ``warnings.warn`` counts."""
     level = 1
     frame = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cyrt":

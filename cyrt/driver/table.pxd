@@ -1,122 +1,148 @@
-# The table of driver functions: one C struct, filled once.
+# The table of driver functions: one C struct, filled once. functions.h lists them; this file
+# declares their signatures to Cython, and the C compiler checks them.
 #
 # INVARIANTS
 # - Filled through cuGetProcAddress, by base name and version; a missing optional function is NULL,
-#   and the feature that needs it says so.
+#   and the feature that needs it raises an error.
 # - The hot path calls through the struct with the GIL held. Calls that can block release it.
 
 from cyrt.driver.cuda cimport *
 
-cdef struct Driver:
-    PFN_cuInit_v2000 cuInit
-    PFN_cuDriverGetVersion_v2020 cuDriverGetVersion
-    PFN_cuGetErrorName_v6000 cuGetErrorName
-    PFN_cuGetErrorString_v6000 cuGetErrorString
-    PFN_cuDeviceGet_v2000 cuDeviceGet
-    PFN_cuDeviceGetCount_v2000 cuDeviceGetCount
-    PFN_cuDeviceGetName_v2000 cuDeviceGetName
-    PFN_cuDeviceGetUuid_v11040 cuDeviceGetUuid
-    PFN_cuDeviceGetAttribute_v2000 cuDeviceGetAttribute
-    PFN_cuDevicePrimaryCtxRetain_v7000 cuDevicePrimaryCtxRetain
-    PFN_cuDevicePrimaryCtxReset_v11000 cuDevicePrimaryCtxReset
-    PFN_cuCtxGetCurrent_v4000 cuCtxGetCurrent
-    PFN_cuCtxPushCurrent_v4000 cuCtxPushCurrent
-    PFN_cuCtxPopCurrent_v4000 cuCtxPopCurrent
-    PFN_cuCtxGetDevice_v2000 cuCtxGetDevice
-    PFN_cuCtxGetStreamPriorityRange_v5050 cuCtxGetStreamPriorityRange
-    PFN_cuMemGetInfo_v3020 cuMemGetInfo
-    PFN_cuMemAlloc_v3020 cuMemAlloc
-    PFN_cuMemFree_v3020 cuMemFree
-    PFN_cuMemAllocManaged_v6000 cuMemAllocManaged
-    PFN_cuMemHostAlloc_v2020 cuMemHostAlloc
-    PFN_cuMemFreeHost_v2000 cuMemFreeHost
-    PFN_cuMemcpyAsync_v4000 cuMemcpyAsync
-    PFN_cuMemcpyHtoDAsync_v3020 cuMemcpyHtoDAsync
-    PFN_cuMemcpyDtoHAsync_v3020 cuMemcpyDtoHAsync
-    PFN_cuMemsetD8Async_v3020 cuMemsetD8Async
-    PFN_cuMemsetD16Async_v3020 cuMemsetD16Async
-    PFN_cuMemsetD32Async_v3020 cuMemsetD32Async
-    PFN_cuPointerGetAttribute_v4000 cuPointerGetAttribute
-    PFN_cuStreamCreateWithPriority_v5050 cuStreamCreateWithPriority
-    PFN_cuStreamSynchronize_v2000 cuStreamSynchronize
-    PFN_cuStreamQuery_v2000 cuStreamQuery
-    PFN_cuStreamWaitEvent_v3020 cuStreamWaitEvent
-    PFN_cuStreamGetPriority_v5050 cuStreamGetPriority
-    PFN_cuStreamGetCtx_v9020 cuStreamGetCtx
-    PFN_cuStreamGetId_v12000 cuStreamGetId
-    PFN_cuEventCreate_v2000 cuEventCreate
-    PFN_cuEventDestroy_v4000 cuEventDestroy
-    PFN_cuEventRecord_v2000 cuEventRecord
-    PFN_cuEventQuery_v2000 cuEventQuery
-    PFN_cuEventElapsedTime_v2000 cuEventElapsedTime
-    PFN_cuModuleLoadDataEx_v2010 cuModuleLoadDataEx
-    PFN_cuModuleUnload_v2000 cuModuleUnload
-    PFN_cuModuleGetFunction_v2000 cuModuleGetFunction
-    PFN_cuModuleGetGlobal_v3020 cuModuleGetGlobal
-    PFN_cuModuleGetFunctionCount_v12040 cuModuleGetFunctionCount
-    PFN_cuModuleEnumerateFunctions_v12040 cuModuleEnumerateFunctions
-    PFN_cuFuncGetName_v12030 cuFuncGetName
-    PFN_cuFuncGetAttribute_v2020 cuFuncGetAttribute
-    PFN_cuFuncSetAttribute_v9000 cuFuncSetAttribute
-    PFN_cuFuncGetParamInfo_v12040 cuFuncGetParamInfo
-    PFN_cuOccupancyMaxActiveBlocksPerMultiprocessor_v6050 \
-        cuOccupancyMaxActiveBlocksPerMultiprocessor
-    PFN_cuOccupancyMaxPotentialBlockSize_v6050 cuOccupancyMaxPotentialBlockSize
-    PFN_cuLaunchKernel_v4000 cuLaunchKernel
-    PFN_cuGraphCreate_v10000 cuGraphCreate
-    PFN_cuGraphDestroy_v10000 cuGraphDestroy
-    PFN_cuGraphAddKernelNode_v12000 cuGraphAddKernelNode
-    PFN_cuGraphAddMemcpyNode_v10000 cuGraphAddMemcpyNode
-    PFN_cuGraphAddEmptyNode_v10000 cuGraphAddEmptyNode
-    PFN_cuGraphAddChildGraphNode_v10000 cuGraphAddChildGraphNode
-    PFN_cuGraphClone_v10000 cuGraphClone
-    PFN_cuGraphGetNodes_v10000 cuGraphGetNodes
-    PFN_cuStreamBeginCapture_v10010 cuStreamBeginCapture
-    PFN_cuStreamEndCapture_v10000 cuStreamEndCapture
-    PFN_cuGraphAddDependencies_v10000 cuGraphAddDependencies
-    PFN_cuGraphKernelNodeSetAttribute_v11000 cuGraphKernelNodeSetAttribute
-    PFN_cuGraphKernelNodeGetAttribute_v11000 cuGraphKernelNodeGetAttribute
-    PFN_cuGraphNodeGetType_v10000 cuGraphNodeGetType
-    PFN_cuGraphChildGraphNodeGetGraph_v10000 cuGraphChildGraphNodeGetGraph
-    PFN_cuGraphGetEdges_v12030 cuGraphGetTypedEdges
-    PFN_cuGraphInstantiateWithFlags_v11040 cuGraphInstantiateWithFlags
-    PFN_cuGraphExecDestroy_v10000 cuGraphExecDestroy
-    PFN_cuGraphLaunch_v10000 cuGraphLaunch
-    PFN_cuGraphExecKernelNodeSetParams_v12000 cuGraphExecKernelNodeSetParams
-    PFN_cuGraphExecMemcpyNodeSetParams_v10020 cuGraphExecMemcpyNodeSetParams
-    PFN_cuGraphExecChildGraphNodeSetParams_v11010 cuGraphExecChildGraphNodeSetParams
-    PFN_cuGraphExecUpdate_v12000 cuGraphExecUpdate
-    PFN_cuLaunchKernelEx_v11060 cuLaunchKernelEx
-    PFN_cuGraphAddDependencies_v12030 cuGraphAddTypedDependencies
-
-    CUresult (*cyrtEmuLastFault)(CUdevice, char*, size_t) noexcept nogil
+cdef extern from "functions.h":
+    ctypedef struct Driver "CyrtDriver":
+        CUresult (*cuInit)(unsigned int) noexcept nogil
+        CUresult (*cuDriverGetVersion)(int*) noexcept nogil
+        CUresult (*cuGetErrorName)(CUresult, const char**) noexcept nogil
+        CUresult (*cuGetErrorString)(CUresult, const char**) noexcept nogil
+        CUresult (*cuDeviceGet)(CUdevice*, int) noexcept nogil
+        CUresult (*cuDeviceGetCount)(int*) noexcept nogil
+        CUresult (*cuDeviceGetName)(char*, int, CUdevice) noexcept nogil
+        CUresult (*cuDeviceGetUuid)(CUuuid*, CUdevice) noexcept nogil
+        CUresult (*cuDeviceGetAttribute)(int*, CUdevice_attribute, CUdevice) noexcept nogil
+        CUresult (*cuDevicePrimaryCtxRetain)(CUcontext*, CUdevice) noexcept nogil
+        CUresult (*cuDevicePrimaryCtxReset)(CUdevice) noexcept nogil
+        CUresult (*cuCtxGetCurrent)(CUcontext*) noexcept nogil
+        CUresult (*cuCtxPushCurrent)(CUcontext) noexcept nogil
+        CUresult (*cuCtxPopCurrent)(CUcontext*) noexcept nogil
+        CUresult (*cuCtxGetDevice)(CUdevice*) noexcept nogil
+        CUresult (*cuCtxGetStreamPriorityRange)(int*, int*) noexcept nogil
+        CUresult (*cuMemGetInfo)(size_t*, size_t*) noexcept nogil
+        CUresult (*cuMemAlloc)(CUdeviceptr*, size_t) noexcept nogil
+        CUresult (*cuMemFree)(CUdeviceptr) noexcept nogil
+        CUresult (*cuMemAllocManaged)(CUdeviceptr*, size_t, unsigned int) noexcept nogil
+        CUresult (*cuMemHostAlloc)(void**, size_t, unsigned int) noexcept nogil
+        CUresult (*cuMemFreeHost)(void*) noexcept nogil
+        CUresult (*cuMemcpyAsync)(CUdeviceptr, CUdeviceptr, size_t, CUstream) noexcept nogil
+        CUresult (*cuMemcpyHtoDAsync)(CUdeviceptr, const void*, size_t, CUstream) noexcept nogil
+        CUresult (*cuMemcpyDtoHAsync)(void*, CUdeviceptr, size_t, CUstream) noexcept nogil
+        CUresult (*cuMemsetD8Async)(CUdeviceptr, unsigned char, size_t, CUstream) noexcept nogil
+        CUresult (*cuMemsetD16Async)(CUdeviceptr, unsigned short, size_t, CUstream) noexcept nogil
+        CUresult (*cuMemsetD32Async)(CUdeviceptr, unsigned int, size_t, CUstream) noexcept nogil
+        CUresult (*cuPointerGetAttribute)(void*, CUpointer_attribute, CUdeviceptr) noexcept nogil
+        CUresult (*cuStreamCreateWithPriority)(CUstream*, unsigned int, int) noexcept nogil
+        CUresult (*cuStreamSynchronize)(CUstream) noexcept nogil
+        CUresult (*cuStreamQuery)(CUstream) noexcept nogil
+        CUresult (*cuStreamWaitEvent)(CUstream, CUevent, unsigned int) noexcept nogil
+        CUresult (*cuStreamGetPriority)(CUstream, int*) noexcept nogil
+        CUresult (*cuStreamGetCtx)(CUstream, CUcontext*) noexcept nogil
+        CUresult (*cuStreamGetId)(CUstream, unsigned long long*) noexcept nogil
+        CUresult (*cuEventCreate)(CUevent*, unsigned int) noexcept nogil
+        CUresult (*cuEventDestroy)(CUevent) noexcept nogil
+        CUresult (*cuEventRecord)(CUevent, CUstream) noexcept nogil
+        CUresult (*cuEventQuery)(CUevent) noexcept nogil
+        CUresult (*cuEventElapsedTime)(float*, CUevent, CUevent) noexcept nogil
+        CUresult (*cuModuleLoadDataEx)(
+            CUmodule*, const void*, unsigned int, CUjit_option*, void**) noexcept nogil
+        CUresult (*cuModuleUnload)(CUmodule) noexcept nogil
+        CUresult (*cuModuleGetFunction)(CUfunction*, CUmodule, const char*) noexcept nogil
+        CUresult (*cuModuleGetGlobal)(CUdeviceptr*, size_t*, CUmodule, const char*) noexcept nogil
+        CUresult (*cuModuleGetFunctionCount)(unsigned int*, CUmodule) noexcept nogil
+        CUresult (*cuModuleEnumerateFunctions)(CUfunction*, unsigned int, CUmodule) noexcept nogil
+        CUresult (*cuFuncGetName)(const char**, CUfunction) noexcept nogil
+        CUresult (*cuFuncGetAttribute)(int*, CUfunction_attribute, CUfunction) noexcept nogil
+        CUresult (*cuFuncSetAttribute)(CUfunction, CUfunction_attribute, int) noexcept nogil
+        CUresult (*cuFuncGetParamInfo)(CUfunction, size_t, size_t*, size_t*) noexcept nogil
+        CUresult (*cuOccupancyMaxActiveBlocksPerMultiprocessor)(
+            int*, CUfunction, int, size_t) noexcept nogil
+        CUresult (*cuOccupancyMaxPotentialBlockSize)(
+            int*, int*, CUfunction, CUoccupancyB2DSize, size_t, int) noexcept nogil
+        CUresult (*cuLaunchKernel)(
+            CUfunction, unsigned int, unsigned int, unsigned int, unsigned int,
+            unsigned int, unsigned int, unsigned int, CUstream, void**, void**) noexcept nogil
+        CUresult (*cuGraphCreate)(CUgraph*, unsigned int) noexcept nogil
+        CUresult (*cuGraphDestroy)(CUgraph) noexcept nogil
+        CUresult (*cuGraphAddKernelNode)(
+            CUgraphNode*, CUgraph, const CUgraphNode*, size_t, const
+            CUDA_KERNEL_NODE_PARAMS_v2*) noexcept nogil
+        CUresult (*cuGraphAddMemcpyNode)(
+            CUgraphNode*, CUgraph, const CUgraphNode*, size_t, const
+            CUDA_MEMCPY3D_v2*, CUcontext) noexcept nogil
+        CUresult (*cuGraphAddEmptyNode)(
+            CUgraphNode*, CUgraph, const CUgraphNode*, size_t) noexcept nogil
+        CUresult (*cuGraphAddChildGraphNode)(
+            CUgraphNode*, CUgraph, const CUgraphNode*, size_t, CUgraph) noexcept nogil
+        CUresult (*cuGraphClone)(CUgraph*, CUgraph) noexcept nogil
+        CUresult (*cuGraphGetNodes)(CUgraph, CUgraphNode*, size_t*) noexcept nogil
+        CUresult (*cuStreamBeginCapture)(CUstream, CUstreamCaptureMode) noexcept nogil
+        CUresult (*cuStreamEndCapture)(CUstream, CUgraph*) noexcept nogil
+        CUresult (*cuGraphAddDependencies)(
+            CUgraph, const CUgraphNode*, const CUgraphNode*, size_t) noexcept nogil
+        CUresult (*cuGraphKernelNodeSetAttribute)(
+            CUgraphNode, CUkernelNodeAttrID, const CUkernelNodeAttrValue*) noexcept nogil
+        CUresult (*cuGraphKernelNodeGetAttribute)(
+            CUgraphNode, CUkernelNodeAttrID, CUkernelNodeAttrValue*) noexcept nogil
+        CUresult (*cuGraphNodeGetType)(CUgraphNode, CUgraphNodeType*) noexcept nogil
+        CUresult (*cuGraphChildGraphNodeGetGraph)(CUgraphNode, CUgraph*) noexcept nogil
+        CUresult (*cuGraphGetTypedEdges)(
+            CUgraph, CUgraphNode*, CUgraphNode*, CUgraphEdgeData*, size_t*) noexcept nogil
+        CUresult (*cuGraphInstantiateWithFlags)(
+            CUgraphExec*, CUgraph, unsigned long long) noexcept nogil
+        CUresult (*cuGraphExecDestroy)(CUgraphExec) noexcept nogil
+        CUresult (*cuGraphLaunch)(CUgraphExec, CUstream) noexcept nogil
+        CUresult (*cuGraphExecKernelNodeSetParams)(
+            CUgraphExec, CUgraphNode, const CUDA_KERNEL_NODE_PARAMS_v2*) noexcept nogil
+        CUresult (*cuGraphExecMemcpyNodeSetParams)(
+            CUgraphExec, CUgraphNode, const CUDA_MEMCPY3D_v2*, CUcontext) noexcept nogil
+        CUresult (*cuGraphExecChildGraphNodeSetParams)(
+            CUgraphExec, CUgraphNode, CUgraph) noexcept nogil
+        CUresult (*cuGraphExecUpdate)(
+            CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo*) noexcept nogil
+        CUresult (*cuLaunchKernelEx)(
+            const CUlaunchConfig*, CUfunction, void**, void**) noexcept nogil
+        CUresult (*cuGraphAddTypedDependencies)(
+            CUgraph, const CUgraphNode*, const CUgraphNode*, const CUgraphEdgeData*,
+            size_t) noexcept nogil
+        CUresult (*cyrtEmuLastFault)(CUdevice, char*, size_t) noexcept nogil
 
 cdef Driver cu
 
-# What every driver object of this process depends on.
+# The states of the process that decide whether driver objects can be used.
 cdef enum ProcessState:
     UNOPENED
     READY
     FORKED      # a child of the process that opened the driver
-    CLOSING     # the interpreter is going down
+    CLOSING     # the interpreter is being finalised
 
 cdef ProcessState process
 
 cdef enum:
     MAX_DEVICES = 64
 
-# Non-zero once a device answers nothing but its first error.
+# Non-zero once a device returns its first error for every call.
 cdef unsigned char faulted[MAX_DEVICES]
 
-# Opens the driver if that has not happened; raises where it cannot be used any more.
+# Names the operations that were in flight on a device; graph/seam sets it.
+cdef str (*suspects)(int ordinal)
+
+# Opens the driver if it is not open yet; raises if it cannot be used any more.
 cdef int ensure_open() except -1
-# The emulated device is in use; opens the driver.
+# True if the emulated device is in use; opens the driver.
 cdef bint is_emulated() except -1
-# Raises the error of a call on a device that failed before, its cause the first error.
+# Raises the error of a call on a device that failed before; its cause is the first error.
 cdef int refuse(const char* call, int ordinal) except -1
-# Whether a device that answered it answers nothing else from then on.
+# True if a device that returned this code returns an error for every later call.
 cdef bint is_sticky(CUresult result) noexcept nogil
-# Raises CudaError unless the result is CUDA_SUCCESS. `ordinal`: the device that answered, or -1.
+# Raises CudaError unless the result is CUDA_SUCCESS. `ordinal`: the device, or -1.
 cdef int fail(CUresult result, const char* call, int ordinal) except -1
 
 cdef inline int check(CUresult result, const char* call, int ordinal=-1) except -1:

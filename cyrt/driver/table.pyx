@@ -1,23 +1,28 @@
-"""The table of driver functions, and the check of what they answer."""
+"""The table of driver functions, and the check of their results."""
 
 import ctypes
 import os
 
 from cyrt.driver import errors, library
 
-# The first error after which a device answers nothing else: ordinal -> CudaError.
+cdef extern from "functions.h":
+    ctypedef struct Function "CyrtFunction":
+        const char* name
+        int version, optional
+        size_t offset
+    const Function functions "cyrt_functions"[]
+    enum: NUM_FUNCTIONS "CYRT_NUM_FUNCTIONS"
+
+# The first error after which every call on a device fails: ordinal -> CudaError.
 faults = {}
 
-# Names the operations that were in flight on a device; graph/recorder puts itself here.
-suspects = None
-
-_slots = {}      # (name, version) -> where the table holds the function
+_slots = {}      # (name, version) -> the address of the table's entry
 _opened = None
 _emulated = False
 
 
 cdef int bind(PFN_cuGetProcAddress_v12000 resolve, const char* name, int version, void** slot,
-              bint optional=False) except -1:
+              bint optional) except -1:
     cdef CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
     cdef CUresult result = resolve(name, slot, version, 0, &status)
     _slots[name.decode(), version] = <size_t>slot
@@ -33,106 +38,21 @@ cdef int bind(PFN_cuGetProcAddress_v12000 resolve, const char* name, int version
 
 
 cdef int fill(PFN_cuGetProcAddress_v12000 resolve) except -1:
-    bind(resolve, b"cuInit", 2000, <void**>&cu.cuInit)
-    bind(resolve, b"cuDriverGetVersion", 2020, <void**>&cu.cuDriverGetVersion)
-    bind(resolve, b"cuGetErrorName", 6000, <void**>&cu.cuGetErrorName)
-    bind(resolve, b"cuGetErrorString", 6000, <void**>&cu.cuGetErrorString)
-    bind(resolve, b"cuDeviceGet", 2000, <void**>&cu.cuDeviceGet)
-    bind(resolve, b"cuDeviceGetCount", 2000, <void**>&cu.cuDeviceGetCount)
-    bind(resolve, b"cuDeviceGetName", 2000, <void**>&cu.cuDeviceGetName)
-    bind(resolve, b"cuDeviceGetUuid", 11040, <void**>&cu.cuDeviceGetUuid)
-    bind(resolve, b"cuDeviceGetAttribute", 2000, <void**>&cu.cuDeviceGetAttribute)
-    bind(resolve, b"cuDevicePrimaryCtxRetain", 7000, <void**>&cu.cuDevicePrimaryCtxRetain)
-    bind(resolve, b"cuDevicePrimaryCtxReset", 11000, <void**>&cu.cuDevicePrimaryCtxReset)
-    bind(resolve, b"cuCtxGetCurrent", 4000, <void**>&cu.cuCtxGetCurrent)
-    bind(resolve, b"cuCtxPushCurrent", 4000, <void**>&cu.cuCtxPushCurrent)
-    bind(resolve, b"cuCtxPopCurrent", 4000, <void**>&cu.cuCtxPopCurrent)
-    bind(resolve, b"cuCtxGetDevice", 2000, <void**>&cu.cuCtxGetDevice)
-    bind(resolve, b"cuCtxGetStreamPriorityRange", 5050, <void**>&cu.cuCtxGetStreamPriorityRange)
-    bind(resolve, b"cuMemGetInfo", 3020, <void**>&cu.cuMemGetInfo)
-    bind(resolve, b"cuMemAlloc", 3020, <void**>&cu.cuMemAlloc)
-    bind(resolve, b"cuMemFree", 3020, <void**>&cu.cuMemFree)
-    bind(resolve, b"cuMemAllocManaged", 6000, <void**>&cu.cuMemAllocManaged)
-    bind(resolve, b"cuMemHostAlloc", 2020, <void**>&cu.cuMemHostAlloc)
-    bind(resolve, b"cuMemFreeHost", 2000, <void**>&cu.cuMemFreeHost)
-    bind(resolve, b"cuMemcpyAsync", 4000, <void**>&cu.cuMemcpyAsync)
-    bind(resolve, b"cuMemcpyHtoDAsync", 3020, <void**>&cu.cuMemcpyHtoDAsync)
-    bind(resolve, b"cuMemcpyDtoHAsync", 3020, <void**>&cu.cuMemcpyDtoHAsync)
-    bind(resolve, b"cuMemsetD8Async", 3020, <void**>&cu.cuMemsetD8Async)
-    bind(resolve, b"cuMemsetD16Async", 3020, <void**>&cu.cuMemsetD16Async)
-    bind(resolve, b"cuMemsetD32Async", 3020, <void**>&cu.cuMemsetD32Async)
-    bind(resolve, b"cuPointerGetAttribute", 4000, <void**>&cu.cuPointerGetAttribute)
-    bind(resolve, b"cuStreamCreateWithPriority", 5050, <void**>&cu.cuStreamCreateWithPriority)
-    bind(resolve, b"cuStreamSynchronize", 2000, <void**>&cu.cuStreamSynchronize)
-    bind(resolve, b"cuStreamQuery", 2000, <void**>&cu.cuStreamQuery)
-    bind(resolve, b"cuStreamWaitEvent", 3020, <void**>&cu.cuStreamWaitEvent)
-    bind(resolve, b"cuStreamGetPriority", 5050, <void**>&cu.cuStreamGetPriority)
-    bind(resolve, b"cuStreamGetCtx", 9020, <void**>&cu.cuStreamGetCtx)
-    bind(resolve, b"cuStreamGetId", 12000, <void**>&cu.cuStreamGetId)
-    bind(resolve, b"cuEventCreate", 2000, <void**>&cu.cuEventCreate)
-    bind(resolve, b"cuEventDestroy", 4000, <void**>&cu.cuEventDestroy)
-    bind(resolve, b"cuEventRecord", 2000, <void**>&cu.cuEventRecord)
-    bind(resolve, b"cuEventQuery", 2000, <void**>&cu.cuEventQuery)
-    bind(resolve, b"cuEventElapsedTime", 2000, <void**>&cu.cuEventElapsedTime)
-    bind(resolve, b"cuModuleLoadDataEx", 2010, <void**>&cu.cuModuleLoadDataEx)
-    bind(resolve, b"cuModuleUnload", 2000, <void**>&cu.cuModuleUnload)
-    bind(resolve, b"cuModuleGetFunction", 2000, <void**>&cu.cuModuleGetFunction)
-    bind(resolve, b"cuModuleGetGlobal", 3020, <void**>&cu.cuModuleGetGlobal)
-    bind(resolve, b"cuModuleGetFunctionCount", 12040,
-         <void**>&cu.cuModuleGetFunctionCount, optional=True)
-    bind(resolve, b"cuModuleEnumerateFunctions", 12040,
-         <void**>&cu.cuModuleEnumerateFunctions, optional=True)
-    bind(resolve, b"cuFuncGetName", 12030, <void**>&cu.cuFuncGetName, optional=True)
-    bind(resolve, b"cuFuncGetAttribute", 2020, <void**>&cu.cuFuncGetAttribute)
-    bind(resolve, b"cuFuncSetAttribute", 9000, <void**>&cu.cuFuncSetAttribute)
-    bind(resolve, b"cuFuncGetParamInfo", 12040, <void**>&cu.cuFuncGetParamInfo, optional=True)
-    bind(resolve, b"cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050,
-         <void**>&cu.cuOccupancyMaxActiveBlocksPerMultiprocessor)
-    bind(resolve, b"cuOccupancyMaxPotentialBlockSize", 6050,
-         <void**>&cu.cuOccupancyMaxPotentialBlockSize)
-    bind(resolve, b"cuLaunchKernel", 4000, <void**>&cu.cuLaunchKernel)
-    bind(resolve, b"cuGraphCreate", 10000, <void**>&cu.cuGraphCreate)
-    bind(resolve, b"cuGraphDestroy", 10000, <void**>&cu.cuGraphDestroy)
-    bind(resolve, b"cuGraphAddKernelNode", 12000, <void**>&cu.cuGraphAddKernelNode)
-    bind(resolve, b"cuGraphAddMemcpyNode", 10000, <void**>&cu.cuGraphAddMemcpyNode)
-    bind(resolve, b"cuGraphAddEmptyNode", 10000, <void**>&cu.cuGraphAddEmptyNode)
-    bind(resolve, b"cuGraphAddChildGraphNode", 10000, <void**>&cu.cuGraphAddChildGraphNode)
-    bind(resolve, b"cuGraphClone", 10000, <void**>&cu.cuGraphClone)
-    bind(resolve, b"cuGraphGetNodes", 10000, <void**>&cu.cuGraphGetNodes)
-    bind(resolve, b"cuStreamBeginCapture", 10010, <void**>&cu.cuStreamBeginCapture)
-    bind(resolve, b"cuStreamEndCapture", 10000, <void**>&cu.cuStreamEndCapture)
-    bind(resolve, b"cuGraphAddDependencies", 10000, <void**>&cu.cuGraphAddDependencies)
-    bind(resolve, b"cuGraphKernelNodeSetAttribute", 11000,
-         <void**>&cu.cuGraphKernelNodeSetAttribute)
-    bind(resolve, b"cuGraphKernelNodeGetAttribute", 11000,
-         <void**>&cu.cuGraphKernelNodeGetAttribute)
-    bind(resolve, b"cuGraphNodeGetType", 10000, <void**>&cu.cuGraphNodeGetType)
-    bind(resolve, b"cuGraphChildGraphNodeGetGraph", 10000,
-         <void**>&cu.cuGraphChildGraphNodeGetGraph)
-    bind(resolve, b"cuGraphGetEdges", 12030, <void**>&cu.cuGraphGetTypedEdges, optional=True)
-    bind(resolve, b"cuGraphInstantiateWithFlags", 11040, <void**>&cu.cuGraphInstantiateWithFlags)
-    bind(resolve, b"cuGraphExecDestroy", 10000, <void**>&cu.cuGraphExecDestroy)
-    bind(resolve, b"cuGraphLaunch", 10000, <void**>&cu.cuGraphLaunch)
-    bind(resolve, b"cuGraphExecKernelNodeSetParams", 12000,
-         <void**>&cu.cuGraphExecKernelNodeSetParams)
-    bind(resolve, b"cuGraphExecMemcpyNodeSetParams", 10020,
-         <void**>&cu.cuGraphExecMemcpyNodeSetParams)
-    bind(resolve, b"cuGraphExecChildGraphNodeSetParams", 11010,
-         <void**>&cu.cuGraphExecChildGraphNodeSetParams)
-    bind(resolve, b"cuGraphExecUpdate", 12000, <void**>&cu.cuGraphExecUpdate)
-    bind(resolve, b"cuLaunchKernelEx", 11060, <void**>&cu.cuLaunchKernelEx)
-    bind(resolve, b"cuGraphAddDependencies", 12030,
-         <void**>&cu.cuGraphAddTypedDependencies, optional=True)
-    bind(resolve, b"cyrtEmuLastFault", 12000, <void**>&cu.cyrtEmuLastFault, optional=True)
+    cdef const Function* function
+    for i in range(NUM_FUNCTIONS):
+        function = &functions[i]
+        bind(resolve, function.name, function.version, <void**>(<char*>&cu + function.offset),
+             function.optional)
+    return 0
 
 
 def open_driver():
-    """Open the driver and fill the table; nothing where that has happened already.
+    """Open the driver and fill the table; do nothing if that has already happened.
 
     Raises
     ------
     CudaError
-        No driver, none that is new enough, or no device.
+        There is no driver, the driver is too old, or there is no device.
     """
     global _opened, _emulated, process
     cdef CUresult result
@@ -157,7 +77,7 @@ def _forked():
 
 
 def close():
-    """Refuse every further call: the interpreter is going down."""
+    """Reject every further call: the interpreter is being finalised."""
     global process
     if process == READY:
         process = CLOSING
@@ -182,7 +102,7 @@ cdef bint is_emulated() except -1:
 
 
 def driver_info():
-    """What was opened: ``(path, emulated, version)``; the version is 13000 for CUDA 13.0."""
+    """The opened library: ``(path, emulated, version)``; the version is 13000 for CUDA 13.0."""
     cdef int version = 0
     ensure_open()
     check(cu.cuDriverGetVersion(&version), b"cuDriverGetVersion")
@@ -190,7 +110,7 @@ def driver_info():
 
 
 cdef str fault_text(int ordinal):
-    """The emulated device's own account of a fault."""
+    """The emulated device's description of a fault."""
     cdef char text[4096]
     if cu.cyrtEmuLastFault == NULL or ordinal < 0:
         return ""
@@ -199,29 +119,34 @@ cdef str fault_text(int ordinal):
     return text.decode("utf-8", "replace")
 
 
+def operations_in_flight(int ordinal):
+    """The launched operations of a device that may not have ended, as text; "" for none."""
+    return "" if suspects == NULL else suspects(ordinal)
+
+
 def replace(str name not None, size_t address, int version=0):
-    """Put another function into the table, for tests and tools.
+    """Replace a function in the table, for tests and tools.
 
     Parameters
     ----------
     name : str
-        The driver function, by its base name: ``"cuGraphLaunch"``.
+        Base name of the driver function: ``"cuGraphLaunch"``.
     address : int
-        A C function of the same type, that stays alive; a ``ctypes`` callback will do, which takes
-        the GIL for itself where the caller released it. 0: a driver that has no such function.
+        A C function of the same type, which must stay alive. A ``ctypes`` callback is suitable: it
+        acquires the GIL if the caller released it. 0 emulates a driver without the function.
     version : int
-        The CUDA version it is bound at, where the table holds several: 12030 for the edges with
-        data of ``cuGraphAddDependencies``. 0: the oldest.
+        The CUDA version of the entry, if the table holds several: 12030 for the version of
+        ``cuGraphAddDependencies`` that takes edge data. 0 means the oldest.
 
     Returns
     -------
     int
-        The address that was there before.
+        The previous address.
 
     Raises
     ------
     KeyError
-        The table holds no such function.
+        The table has no such function.
     """
     cdef size_t* slot
     cdef size_t before
@@ -236,7 +161,7 @@ def replace(str name not None, size_t address, int version=0):
 
 
 def describe(int code):
-    """The driver's ``(name, text)`` for a code."""
+    """The driver's ``(name, text)`` for a result code."""
     cdef const char* name = NULL
     cdef const char* text = NULL
     cu.cuGetErrorName(<CUresult>code, &name)
@@ -245,7 +170,7 @@ def describe(int code):
             (<bytes>text).decode() if text != NULL else "")
 
 
-cdef unsigned char[1024] sticky       # by code
+cdef unsigned char[1024] sticky       # indexed by result code
 for _code in errors.STICKY:
     sticky[<int>_code] = 1
 
@@ -266,7 +191,7 @@ cdef int fail(CUresult result, const char* call, int ordinal) except -1:
         detail = fault_text(ordinal)
     else:
         detail = "The device can be used no more in this process: restart it."
-    if suspects is not None:
+    if suspects != NULL:
         detail = "\n".join(filter(None, (detail, suspects(ordinal))))
     error = errors.CudaError(call.decode(), code, name, text, detail)
     if 0 <= ordinal < MAX_DEVICES:
@@ -285,13 +210,13 @@ cdef int refuse(const char* call, int ordinal) except -1:
 
 
 def begin_reset(int ordinal):
-    """Calls on the device are refused until `forget_fault`."""
+    """Reject calls on the device until `forget_fault`."""
     faults.setdefault(ordinal, errors.CudaError(
         "Device.reset", <int>CUDA_ERROR_CONTEXT_IS_DESTROYED, "CUDA_ERROR_CONTEXT_IS_DESTROYED"))
     faulted[ordinal] = 1
 
 
 def forget_fault(int ordinal):
-    """A device that was reset answers again."""
+    """Accept calls again, on a device that was reset."""
     faulted[ordinal] = 0
     faults.pop(ordinal, None)

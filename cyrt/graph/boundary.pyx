@@ -1,46 +1,51 @@
-"""Where a batch ends: at its limit, or where a loop comes round."""
+# C-level functions only: see boundary.pxd.
+"""A batch ends at its limit, or where the program's round or a loop inside it begins."""
 
-from libc.string cimport memcpy
-
-from cyrt.graph.recording cimport Operation
+from cyrt.graph.recording cimport Operation, Recording
+from cyrt.graph.rounds cimport find_period, free_trace, mix, new_trace, trace_batch
 
 cdef enum:
-    EVIDENCE = 8            # commits in a row: more than a plan has execs to learn addresses by
-    MOST_PATIENCE = 4096
+    EVIDENCE = 8            # batches in a row
+    FEW = 50                # a batch patches few of its nodes: one in so many
+    SOME = 8                # or one in so many, where the search found no better round
+    SEARCH = 32768          # operations
+    TRIAL = 1024            # operations that a round has to settle in, before a longer one is tried
+    MOST_DIFFERING = 8      # operations, until a round is no longer believed in
+
+cdef unsigned int last_round = 0
 
 
 cdef void set_limit(Boundary* boundary, int max_ops) noexcept:
     boundary.max_ops = max_ops
-    set_minimum(boundary)
-    if boundary.patience == 0:
-        boundary.patience = EVIDENCE
-        boundary.detail = BY_GEOMETRY
+    plan_batch(boundary)
 
 
-cdef void set_minimum(Boundary* boundary) noexcept:
-    """Long batches cost least; where operations seldom return, more room to meet one."""
+cdef void plan_batch(Boundary* boundary) noexcept:
+    """Set the fewest operations of the batch that begins, and its number within the round."""
     cdef int half = (boundary.max_ops + 1) // 2
-    boundary.min_ops = half if boundary.detail == BY_PARAMETERS or boundary.seldom \
-        else half + half // 2
+    cdef unsigned long long offset = boundary.position - boundary.origin
+    cdef int at, length, parts
+    if boundary.period == 0:        # where operations seldom return, more room to meet one
+        boundary.min_ops = half if boundary.seldom else half + half // 2
+    elif boundary.period <= boundary.max_ops:
+        length = boundary.max_ops // boundary.period * boundary.period
+        boundary.min_ops = length - <int>(offset % length)
+        boundary.key = boundary.batches if boundary.batches <= boundary.most_batches else 0
+    else:
+        parts = (boundary.period + boundary.max_ops - 1) // boundary.max_ops
+        length = (boundary.period + parts - 1) // parts
+        at = <int>(offset % boundary.period)
+        boundary.min_ops = min(length - at % length, boundary.period - at)
+        boundary.key = at
 
 
-cdef unsigned long long mix(unsigned long long h, unsigned long long word) noexcept:
-    h = (h ^ word) * 0x9e3779b97f4a7c15u
-    return h ^ (h >> 29)
-
-
-cdef unsigned long long operation_hash(Boundary* boundary, const Operation* operation) noexcept:
+cdef unsigned long long operation_hash(const Operation* operation) noexcept:
     cdef unsigned long long h = mix(<unsigned long long>operation.kind, operation.serial)
-    cdef unsigned long long word
-    cdef size_t i
-    if operation.geometry != NULL and boundary.detail >= BY_GEOMETRY:
+    cdef int i
+    if operation.geometry != NULL:
         for i in range(3):
             h = mix(h, operation.geometry.grid[i] | <unsigned long long>operation.geometry.block[i]
                     << 32)
-    if boundary.detail == BY_PARAMETERS:
-        for i in range(operation.param_bytes // 8):
-            memcpy(&word, <const char*>operation.params + 8 * i, 8)
-            h = mix(h, word)
     return h
 
 
@@ -53,8 +58,12 @@ cdef bint remembered(Boundary* boundary, unsigned long long h) noexcept:
 
 
 cdef bint ends_before(Boundary* boundary, int nodes, bint full, const Operation* next) noexcept:
-    cdef unsigned long long h = operation_hash(boundary, next)
-    cdef bint repeats = h == boundary.previous      # in a run of equal operations none is special
+    cdef unsigned long long h
+    cdef bint repeats
+    if boundary.period:
+        return full or nodes >= boundary.min_ops
+    h = operation_hash(next)
+    repeats = h == boundary.previous        # in a run of equal operations none is special
     boundary.previous = h
     if nodes < boundary.min_ops and not full:
         return False
@@ -65,33 +74,89 @@ cdef bint ends_before(Boundary* boundary, int nodes, bint full, const Operation*
     return boundary.found
 
 
-cdef void begin(Boundary* boundary, const Operation* first) noexcept:
+cdef void remember(Boundary* boundary, const Operation* first) noexcept:
     # One batch that ran into the limit tells of a change, and where it ended nothing; two do.
     if boundary.num_beginnings == 0 or boundary.lost > 1:
-        boundary.beginnings[boundary.num_beginnings % BEGINNINGS] = operation_hash(boundary, first)
+        boundary.beginnings[boundary.num_beginnings % BEGINNINGS] = operation_hash(first)
         boundary.num_beginnings += 1
         if boundary.num_beginnings == 2 * BEGINNINGS:
             boundary.num_beginnings = BEGINNINGS
 
 
-cdef void compare(Boundary* boundary, Detail detail) noexcept:
-    boundary.detail = detail
-    boundary.num_beginnings = boundary.patched = boundary.lost = 0
+cdef void note_commit(Boundary* boundary) noexcept:
+    """A commit that the program asked for. Where such come regularly, once a round or less often,
+    rounds begin there; a single one, as before a result is read, moves nothing."""
+    cdef unsigned long long since = boundary.position - boundary.commit
+    if boundary.period and boundary.batches == boundary.most_batches \
+            and since >= <unsigned long long>(boundary.period - boundary.period // 8):
+        boundary.origin = boundary.position
+    boundary.most_batches = boundary.batches
+    boundary.batches = 0
+    boundary.commit = boundary.position
+
+
+cdef void look_for_round(Boundary* boundary) noexcept:
+    global last_round
+    cdef int period = find_period(boundary.trace)
+    if period <= boundary.period:           # a longer one may show only later
+        return
+    last_round += 1
+    boundary.round = last_round
+    boundary.period = boundary.trace.period = period
+    boundary.trace.differing = 0
+    boundary.trace.next_look = boundary.trace.count + TRIAL
+    boundary.origin = boundary.commit \
+        if boundary.position - boundary.commit < <unsigned long long>period else boundary.position
+
+
+cdef void begin(Boundary* boundary, const Operation* first, bint cut_off) noexcept:
+    if cut_off:
+        boundary.batches += 1
+        boundary.lost = 0 if boundary.found else boundary.lost + 1
+        if boundary.lost == EVIDENCE:
+            boundary.seldom = True
+    else:
+        note_commit(boundary)
+    if boundary.trace != NULL and boundary.calm == 0:
+        look_for_round(boundary)
+    if boundary.period == 0:
+        remember(boundary, first)
+    plan_batch(boundary)
+
+
+cdef void lose_round(Boundary* boundary) noexcept:
+    boundary.round = 0
+    boundary.period = boundary.lost = boundary.num_beginnings = 0
     boundary.seldom = False
 
 
-cdef void learn(Boundary* boundary, bint equal, bint patched) noexcept:
-    if patched:
-        boundary.patched += 1
-    elif equal:
-        boundary.patched = 0
-    boundary.lost = 0 if boundary.found else boundary.lost + 1
-    if boundary.detail == BY_PARAMETERS:
-        if boundary.lost == EVIDENCE:       # try again much later
-            boundary.patience = min(4 * boundary.patience, <int>MOST_PATIENCE)
-            compare(boundary, BY_KERNEL)
-    elif boundary.patched >= boundary.patience:
-        compare(boundary, BY_PARAMETERS)
-    elif boundary.lost == EVIDENCE:
-        boundary.seldom = True
-    set_minimum(boundary)
+cdef void learn(Boundary* boundary, const Recording* recording,
+                unsigned long long patched) noexcept:
+    cdef unsigned long long nodes = recording.num_nodes
+    if boundary.max_ops == 1:
+        return
+    if boundary.period == 0 and boundary.lost >= EVIDENCE:
+        patched = nodes                 # topologies do not come round, either
+    if patched * (SOME if boundary.searched else FEW) > nodes:
+        boundary.calm = 0
+        if boundary.trace == NULL:
+            boundary.searched = False
+            boundary.trace = new_trace()
+            if boundary.trace != NULL:
+                boundary.trace.period = boundary.period
+    elif boundary.trace != NULL:
+        boundary.calm += nodes
+        if boundary.calm > <unsigned long long>(2 * max(boundary.period, <int>TRIAL)):
+            forget(boundary)
+    if boundary.trace != NULL:
+        boundary.searched = boundary.trace.count > SEARCH
+        trace_batch(boundary.trace, recording, boundary.position)
+        if boundary.period and boundary.trace.differing > MOST_DIFFERING:
+            boundary.trace.period = 0
+            lose_round(boundary)
+    boundary.position += nodes
+
+
+cdef void forget(Boundary* boundary) noexcept:
+    free_trace(boundary.trace)
+    boundary.trace = NULL

@@ -26,3 +26,5 @@ cdef Chains chains_of(StreamState* stream)
 cdef void run(Chains chains, Recording* recording, Outcome* outcome) noexcept
 # Keeps the functions of the nodes that ran: the chains' nodes name them until they are set anew.
 cdef int keep_owners(Chains chains, list owners) except -1
+# Drops those of a device that was reset.
+cdef int forget_chains(int ordinal) except -1

@@ -5,7 +5,6 @@ from libc.string cimport memset
 from cyrt.driver.cuda cimport CUDA_SUCCESS
 from cyrt.graph.executable cimport Executable, Outcome, destroy, instantiate, launch, replace
 from cyrt.graph.recording cimport CLUSTER, COOPERATIVE, KERNEL, Recording
-from cyrt.runtime.device import reset_hooks
 from cyrt.runtime.state cimport StreamState
 
 # By the address of the stream's state.
@@ -26,11 +25,11 @@ cdef class Chains:
                 destroy(&self.links[i])
 
 
-@reset_hooks.append
-def _reset(int ordinal):
+cdef int forget_chains(int ordinal) except -1:
     for key, chains in list(_chains.items()):
         if (<Chains>chains).stream.ordinal == ordinal:
             del _chains[key]
+    return 0
 
 
 cdef Chains chains_of(StreamState* stream):

@@ -7,7 +7,7 @@ from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu
 from cyrt.runtime.device cimport enter, enter_quietly, leave, leave_quietly
 from cyrt.runtime.state cimport StreamState
-from cyrt.runtime.stream cimport mark
+from cyrt.runtime.stream_state cimport mark
 
 cdef unsigned long long last_serial = 0
 cdef unsigned long long last_shape = 0
@@ -125,15 +125,16 @@ cdef ChildGraph copy_graph(int ordinal, unsigned int epoch, CUgraph graph):
     cdef const char* call = b"cuGraphClone"
     cdef int entered = enter(ordinal, epoch, call)
     child.ordinal, child.epoch = ordinal, epoch
-    result = cu.cuGraphClone(&child.graph, graph)
-    if result == CUDA_SUCCESS:
-        result = cu.cuGraphGetNodes(child.graph, NULL, &child.num_nodes)
-    if result == CUDA_SUCCESS:          # told here, not at the commit, where it can be no child
-        call = b"cuGraphAddChildGraphNode"
-        result = cu.cuGraphCreate(&parent, 0)
-    if result == CUDA_SUCCESS:
-        result = cu.cuGraphAddChildGraphNode(&node, parent, NULL, 0, child.graph)
-        cu.cuGraphDestroy(parent)
+    with nogil:             # copying a kernel's node may load its code
+        result = cu.cuGraphClone(&child.graph, graph)
+        if result == CUDA_SUCCESS:
+            result = cu.cuGraphGetNodes(child.graph, NULL, &child.num_nodes)
+        if result == CUDA_SUCCESS:      # told here, not at the commit, where it can be no child
+            call = b"cuGraphAddChildGraphNode"
+            result = cu.cuGraphCreate(&parent, 0)
+        if result == CUDA_SUCCESS:
+            result = cu.cuGraphAddChildGraphNode(&node, parent, NULL, 0, child.graph)
+            cu.cuGraphDestroy(parent)
     if result == CUDA_SUCCESS:
         call = b"cuGraphGetNodes"
         try:

@@ -6,22 +6,22 @@ from libc.string cimport memset
 cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident()
 
-from cyrt.driver import table as _table
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport READY, check, cu, is_sticky, process
-from cyrt.graph cimport chain, completion, direct, loss, plan as plans, recording as recordings
+from cyrt.graph cimport (
+    boundary as boundaries, chain, completion, direct, loss, plan as plans, recording as recordings,
+)
 from cyrt.graph.executable cimport Outcome
 from cyrt.graph.recording cimport Recording
 from cyrt.runtime cimport poison as poisons
 from cyrt.runtime.device cimport contexts, enter, enter_quietly, leave, leave_quietly, verify
 from cyrt.runtime.memory cimport Memory
-from cyrt.runtime.order cimport flush_outside, order_outside
-from cyrt.runtime cimport stream as streams
-from cyrt.runtime.pool cimport return_rested, settle_freed
+from cyrt.runtime.order cimport flush_outside, launching_outside, order_outside
+from cyrt.runtime.freed cimport return_rested, settle_freed
+from cyrt.runtime.pacing cimport pace_turn, wait_for_room
 from cyrt.runtime.state cimport Block, StreamState
-from cyrt.runtime.stream cimport (
-    flush, is_others_thread, legacy_state, link, mark_work, wait, wait_state,
-)
+from cyrt.runtime.stream_state cimport flush, is_others_thread, legacy_state, link, mark_work
+from cyrt.runtime.waiting cimport query_event, wait, wait_state
 from cyrt.runtime.submission cimport (
     end_submission, nap, try_submission, wait_for_submission, wait_for_turn,
 )
@@ -45,12 +45,13 @@ cdef class Recorder:
         if self.state != NULL and self.state.encoder == <void*>self:
             self.state.encoder = NULL       # the interpreter goes down: the state stays
             self.state.pending = False
+        boundaries.forget(&self.boundary)
         recordings.destroy(&self.recording)
         recordings.destroy(&self.launching)
         free(self.ranges.items)
 
 
-def _suspects(int ordinal):
+cdef str suspects(int ordinal):
     """The operations of a device's batches that were launched and not seen to end."""
     cdef Recorder encoder
     cdef dict counts = {}
@@ -70,10 +71,6 @@ def _suspects(int ordinal):
     operations = ", ".join(f"{name} x {n}" if n > 1 else name for name, n in counts.items())
     return (f"Operations in flight: {operations}. CYRT_LAUNCH_BLOCKING=1 names the one that "
             "failed.")
-
-
-cdef CUresult query_event(void* handle) noexcept nogil:
-    return cu.cuEventQuery(<CUevent>handle)
 
 
 cdef int make_room(Recorder self) except -1:
@@ -107,33 +104,61 @@ cdef int look_back(Recorder self) except -1:
 
 cdef int flush_homes(Recorder self) except -1:
     """Before the turn begins: two that are under way never wait for each other."""
-    cdef list foreign = list(self.foreign)
+    cdef list foreign = self.foreign        # finalizers may launch, and drop it, meanwhile
     cdef StreamState* home
     self.flusher = PyThread_get_thread_ident()      # homes may lead back here
     try:
-        while flush_outside(self.state) == 0:
-            pass
-        for buffer in foreign:
+        for buffer in list(foreign):
+            while flush_outside(self.state, device_of(self, buffer)) == 0:
+                pass
             home = home_of(self, buffer)
             if home != self.state:
                 flush(home)
+                wait_for_room(home)
     finally:
         if self.flusher == PyThread_get_thread_ident():
             self.flusher = 0
     return 0
 
 
+cdef inline Block* block_of(object buffer) noexcept:
+    """The block of a Buffer. NULL: the Buffer was freed, or None stands for all exported memory."""
+    cdef Memory memory
+    if buffer is None:
+        return NULL
+    memory = <Memory>buffer
+    return memory.block if memory.base is None else memory.base.block
+
+
+cdef int device_of(Recorder self, object buffer) noexcept:
+    """Whose memory it is: pinned memory may be another device's."""
+    cdef Block* block = block_of(buffer)
+    return self.state.ordinal if block == NULL else block.ordinal
+
+
 cdef StreamState* home_of(Recorder self, object buffer) noexcept:
     """The stream whose work on the memory comes first: the one that its producer named, the legacy
     one for what was handed out."""
-    cdef Memory memory
-    cdef Block* block
-    if buffer is not None:
-        memory = <Memory>buffer
-        block = memory.block if memory.base is None else memory.base.block
-        if block != NULL and not block.shared:
-            return block.home
-    return legacy_state(self.state.ordinal)
+    cdef Block* block = block_of(buffer)
+    if block != NULL and not block.shared:
+        return block.home
+    return legacy_state(device_of(self, buffer))
+
+
+cdef StreamState* launching_earlier(Recorder self) noexcept:
+    """A stream that others' memory is used on before, and that another thread puts work on just
+    now: only once that is done the stream can be ordered after it. NULL: there is none."""
+    cdef StreamState* other
+    if self.foreign is None:
+        return NULL
+    for buffer in self.foreign:
+        other = home_of(self, buffer)
+        if other != self.state and other.submitting:
+            return other
+        other = launching_outside(self.state, device_of(self, buffer))
+        if other != NULL:
+            return other
+    return NULL
 
 
 cdef bint has_work(Recorder self) noexcept:
@@ -163,7 +188,6 @@ cdef int abandon(Recorder self) except -1:
     cdef Recording dropped = self.recording
     cdef list handlers = self.handlers
     cdef tuple held = (self.foreign, self.kept)     # dropped when all is consistent
-    cdef unsigned long long epoch = state.recording_epoch
     memset(&self.recording, 0, sizeof(Recording))
     recordings.clear(&self.recording)
     if dropped.group >= 0:
@@ -173,7 +197,7 @@ cdef int abandon(Recorder self) except -1:
     state.pending = state.outside = False
     self.bytes = 0
     self.ranges.count = 0
-    return_rested(state, epoch)
+    return_rested(state)
     recordings.destroy(&dropped)
     del held
     if handlers is not None:
@@ -186,6 +210,7 @@ cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
     cdef StreamState* state = self.state
     cdef Plan plan = None
     cdef list names = None
+    cdef StreamState* earlier
     cdef int nodes
     try:
         verify(state.ordinal, state.epoch, b"cuGraphLaunch")
@@ -197,24 +222,29 @@ cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
     if self.foreign is not None and self.flusher != PyThread_get_thread_ident():
         flush_homes(self)
     make_room(self)
+    wait_for_room(state)
     if state.recording_epoch != wanted:
         return 0
     nodes = self.recording.num_nodes
     if nvtx is not None:
         nvtx.push_range(f"cyrt: {nodes} operations", domain="cyrt")
     try:
-        if nodes and self.graphs:
+        if nodes and self.graphs and self.recording.losses == NULL:
             plan = plans.find(state, &self.recording, &self.stats_)
             if plan is None:
                 return 0
         elif nodes:
             names = plans.node_names(&self.recording)
+        earlier = launching_earlier(self)
         # Finalizers may have run: the collector can, wherever an object is made.
         if state.recording_epoch == wanted and self.recording.num_nodes == nodes \
                 and state.epoch == contexts[state.ordinal].epoch:
-            if try_submission(state):
+            if earlier != NULL:
+                wait_for_submission(earlier)
+            elif try_submission(state):
                 return launch_batch(self, plan, names)
-            wait_for_turn(state)
+            else:
+                wait_for_turn(state)
     finally:
         if plan is not None:
             plan.busy -= 1
@@ -260,7 +290,7 @@ cdef int launch_batch(Recorder self, Plan plan, list names) except -1:
         self.plan = plan
         plans.evict(&self.stats_)
     if error:
-        exception = poisons.error_of(error)
+        exception = loss.error_of(error)
         poisons.drop_error(error)
         loss.reclaim()
         raise exception
@@ -280,7 +310,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     """Inside the turn. Returns the number of the first operation's error that was refused."""
     cdef StreamState* state = self.state
     cdef Recording* recording = &self.launching
-    cdef unsigned long long epoch = state.recording_epoch
+    cdef unsigned long long chained = self.stats_.chained, patched = self.stats_.patched
     cdef CUevent mark = self.marks[<int>(self.batches % IN_FLIGHT)]
     cdef unsigned int error = 0
     cdef int entered = -1
@@ -291,6 +321,8 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     state.pending = state.outside = False
     self.bytes = 0
     self.ranges.count = 0
+    # Before the launch releases the GIL: memory freed after that belongs to the next recording.
+    return_rested(state)
     outcome.result, outcome.call, outcome.launched = CUDA_SUCCESS, b"cuStreamWaitEvent", 0
     if not state.owned:
         entered = enter_quietly(state.ordinal, state.epoch)
@@ -299,21 +331,33 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     if outcome.result != CUDA_SUCCESS:
         error = loss.lose_all(recording, outcome.result, outcome.call, where)
     elif recording.num_nodes:
-        if plan is not None:
+        if plan is not None and recording.losses == NULL:
             plans.launch_plan(plan, recording, &self.stats_, outcome)
-        if plan is None or (outcome.result != CUDA_SUCCESS and not is_sticky(outcome.result)):
+            # A topology that is new tells nothing of addresses; where most are, no boundary locks.
+            if self.stats_.chained != chained and self.boundary.trace == NULL \
+                    and self.stats_.misses < self.commits // 4 + 16:
+                patched = self.stats_.patched
+            boundaries.learn(&self.boundary, recording, self.stats_.patched - patched)
+            if outcome.result != CUDA_SUCCESS:      # the rest runs with no graph
+                self.stats_.patched += recording.num_nodes - outcome.launched
+        if plan is None or recording.losses != NULL or (
+                outcome.result != CUDA_SUCCESS and not is_sticky(outcome.result)):
             error = direct.launch_nodes(state, recording, outcome.launched, where, outcome)
+        elif poisons.poisoned:
+            loss.mark_losses(recording)
+    if recording.losses != NULL:
+        loss.carry(recording, &self.recording)
     if outcome.result == CUDA_SUCCESS:
         outcome.call = b"cuEventRecord"
         with nogil:         # it blocks where the driver's queue is full
             outcome.result = cu.cuEventRecord(mark, state.handle)
+        state.put += 1
     if outcome.result == CUDA_SUCCESS and foreign is not None:
         outcome.result = order_foreign(self, foreign, False)
     mark_work(state)
     leave_quietly(entered)
     self.batches += 1
     self.commits += 1
-    return_rested(state, epoch)
     settle_freed(state.ordinal)
     return error
 
@@ -325,26 +369,17 @@ cdef CUresult order_foreign(Recorder self, list foreign, bint before) noexcept:
     cdef StreamState* last = NULL
     cdef StreamState* legacy = legacy_state(state.ordinal)
     cdef CUresult result = CUDA_SUCCESS
-    if before:
-        result = order_outside(state)
+    # Keeps the GIL: from here on whoever uses such memory waits for the turn's end.
+    for buffer in foreign:
+        if before and result == CUDA_SUCCESS:
+            result = order_outside(state, device_of(self, buffer))
     for buffer in foreign:
         home = home_of(self, buffer)
+        pace_turn(state)
+        pace_turn(home)
         if result == CUDA_SUCCESS and home != last and (before or not home.owned):
             result = link(state, home) if before else link(home, state)
         last = home
     if result == CUDA_SUCCESS and not before and last != legacy:
         result = link(legacy, state)
     return result
-
-
-cdef int commit_state(StreamState* state) except -1:
-    return commit(<Recorder>state.encoder)
-
-
-cdef int look_back_state(StreamState* state) except -1:
-    return look_back(<Recorder>state.encoder)
-
-
-streams.commit_stream = commit_state
-streams.look_back = look_back_state
-_table.suspects = _suspects

@@ -67,6 +67,7 @@ cdef int call_after(StreamState* stream, list handlers) except -1:
     if entered >= 0 and cu.cuEventCreate(&mark.event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS:
         with nogil:             # it blocks where the driver's queue is full
             cu.cuEventRecord(mark.event, stream.handle)
+        stream.put += 1
     leave_quietly(entered)
     with _wake:
         _queues.setdefault(<size_t>stream, deque()).append(mark)

@@ -7,12 +7,13 @@ from libc.string cimport memset
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu, is_sticky
 from cyrt.graph.executable cimport Outcome
-from cyrt.graph.loss cimport inherited_loss, mark_losses, new_losses, refuse
+from cyrt.graph.loss cimport inherit, lose, make_losses, mark_losses, refuse
 from cyrt.graph.recording cimport (
     CLUSTER, COOPERATIVE, COPY, EMPTY, KERNEL, Geometry, Node, Recording, most_params,
 )
 from cyrt.runtime.device cimport enter_quietly, leave_quietly
 from cyrt.runtime.module cimport LoadedFunction
+from cyrt.runtime.pacing cimport pace_turn
 from cyrt.runtime.state cimport StreamState
 
 cdef enum:
@@ -36,6 +37,7 @@ cdef CUresult launch_now(StreamState* stream, LoadedFunction function, const Geo
             function.handle, geometry.grid[0], geometry.grid[1], geometry.grid[2],
             geometry.block[0], geometry.block[1], geometry.block[2], geometry.smem,
             stream.handle, pointers, NULL)
+    stream.put += 1
     if pointers != stack:
         free(pointers)
     return result
@@ -101,32 +103,32 @@ cdef CUresult launch_node(StreamState* stream, Recording* recording, int i, void
 cdef unsigned int launch_nodes(StreamState* stream, Recording* recording, int first, void* where,
                                Outcome* outcome) noexcept:
     cdef void** pointers = <void**>malloc(most_params(recording) * sizeof(void*))
-    cdef unsigned int* lost = new_losses(recording)
-    cdef unsigned int first_error = 0
+    cdef unsigned int number, first_error = 0
     cdef CUresult result
     cdef int i, entered = enter_quietly(stream.ordinal, stream.epoch)
-    if pointers == NULL or lost == NULL or entered < 0:
+    if pointers == NULL or not make_losses(recording) or entered < 0:
         outcome.call = b"cuLaunchKernel"
         outcome.result = CUDA_ERROR_OUT_OF_MEMORY if entered >= 0 \
             else CUDA_ERROR_CONTEXT_IS_DESTROYED
     else:
         outcome.result = CUDA_SUCCESS
         for i in range(first, recording.num_nodes):
-            lost[i] = inherited_loss(recording, i, lost)
-            if lost[i]:
+            inherit(recording, i, NULL)
+            if recording.losses[i]:
                 continue
+            pace_turn(stream)
             result = launch_node(stream, recording, i, pointers, &outcome.call)
+            stream.put += 1
             if result == CUDA_SUCCESS:
                 continue
             if is_sticky(result):
                 outcome.result = result
                 break
-            lost[i] = refuse(recording, i, result, outcome.call, where)
+            number = refuse(recording, i, result, outcome.call, where)
+            lose(recording, i, number)
             if first_error == 0:
-                first_error = lost[i]
-        if first_error:
-            mark_losses(recording, first, lost)
+                first_error = number
+        mark_losses(recording)
     leave_quietly(entered)
     free(pointers)
-    free(lost)
     return first_error

@@ -19,15 +19,16 @@ from cyrt.graph.commit cimport Recorder, commit
 from cyrt.graph.commit import encoders
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.graph.recording cimport CHILD, Operation, Use
+from cyrt.graph.seam cimport kernels
 from cyrt.runtime.device cimport current_ordinal
 from cyrt.runtime.event cimport Event
 from cyrt.runtime.interop cimport as_buffer
 from cyrt.runtime.memory cimport Memory, copy_memory, fill_memory, live_block
-from cyrt.runtime.order cimport is_outside
+from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.state cimport READ, WRITE
-from cyrt.runtime.stream cimport (
-    Stream, current_state, refuse_captured, stream_of, stream_over, wait_state,
-)
+from cyrt.runtime.stream cimport Stream, current_state, stream_of, stream_over
+from cyrt.runtime.stream_state cimport refuse_captured
+from cyrt.runtime.waiting cimport wait_state
 
 
 cdef int positive(value, str what) except -1:
@@ -139,7 +140,8 @@ cdef class CommandEncoder(Recorder):
             no multiple of, or on a device that has none.
         """
         self.own()
-        add_kernel(self, kernel, grid, block, args, smem, cluster, cooperative, reads, writes)
+        kernels.add_kernel(self, kernel, grid, block, args, smem, cluster, cooperative, reads,
+                           writes)
 
     def add_memcpy(self, dst, src):
         """Record a copy of all bytes; host memory is read, or filled, when the call returns.

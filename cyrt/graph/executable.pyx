@@ -3,6 +3,29 @@
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
+cdef extern from *:
+    """
+    #define CYRT_MIX(h, word) (((h) ^ (word)) * 0x9e3779b97f4a7c15ull)
+    #define CYRT_TURN(h) (((h) << 29) | ((h) >> 35))
+
+    /* Four words at a time: a batch has thousands of bytes. */
+    static unsigned long long cyrt_hash(const char* bytes, size_t count) {
+        unsigned long long h[4] = {count, 1, 2, 3}, words[4];
+        size_t i;
+        for (i = 0; i + 32 <= count; i += 32) {
+            memcpy(words, bytes + i, 32);
+            for (int lane = 0; lane < 4; ++lane)
+                h[lane] = CYRT_MIX(CYRT_TURN(h[lane]), words[lane]);
+        }
+        memset(words, 0, sizeof(words));
+        memcpy(words, bytes + i, count - i);
+        for (int lane = 0; lane < 4; ++lane) h[lane] = CYRT_MIX(CYRT_TURN(h[lane]), words[lane]);
+        for (int lane = 1; lane < 4; ++lane) h[0] = CYRT_MIX(CYRT_TURN(h[0]), h[lane]);
+        return h[0] ^ (h[0] >> 29);
+    }
+    """
+    unsigned long long cyrt_hash(const char* bytes, size_t count) noexcept
+
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu
 from cyrt.graph.recording cimport (
@@ -13,7 +36,10 @@ from cyrt.runtime.state cimport StreamState
 
 cdef enum:
     NODE_BYTES = 10_000         # of host and device memory that a node of an exec takes (measured)
-    SAMPLES = 8                 # nodes that an estimate looks at
+
+
+cdef size_t bytes_of(int num_nodes) noexcept:
+    return num_nodes * <size_t>NODE_BYTES
 
 
 cdef void destroy(Executable* target) noexcept:
@@ -28,7 +54,7 @@ cdef void destroy(Executable* target) noexcept:
                 cu.cuGraphDestroy(target.graph)
         leave_quietly(entered)
     if target.exec != NULL:
-        held_bytes -= target.num_nodes * NODE_BYTES
+        held_bytes -= bytes_of(target.num_nodes)
     free(target.nodes)
     free(target.geometry)
     free(target.blob)
@@ -36,7 +62,7 @@ cdef void destroy(Executable* target) noexcept:
 
 
 cdef void fill_kernel(CUDA_KERNEL_NODE_PARAMS_v2* params, Node* node, const Geometry* geometry,
-                      char* blob, void** pointers) noexcept:
+                      char* blob, void** pointers) noexcept nogil:
     cdef int i
     memset(params, 0, sizeof(CUDA_KERNEL_NODE_PARAMS_v2))
     params.func = node.function
@@ -50,7 +76,7 @@ cdef void fill_kernel(CUDA_KERNEL_NODE_PARAMS_v2* params, Node* node, const Geom
     params.kernelParams = pointers
 
 
-cdef void fill_copy(CUDA_MEMCPY3D_v2* params, const char* blob) noexcept:
+cdef void fill_copy(CUDA_MEMCPY3D_v2* params, const char* blob) noexcept nogil:
     cdef const unsigned long long* words = <const unsigned long long*>blob
     memset(params, 0, sizeof(CUDA_MEMCPY3D_v2))
     params.dstMemoryType = params.srcMemoryType = CU_MEMORYTYPE_UNIFIED
@@ -59,13 +85,13 @@ cdef void fill_copy(CUDA_MEMCPY3D_v2* params, const char* blob) noexcept:
     params.Height = params.Depth = 1
 
 
-cdef void** pointer_room(Recording* recording) noexcept:
+cdef void** pointer_room(Recording* recording) noexcept nogil:
     """Room for the parameter pointers of any one node."""
     return <void**>malloc(most_params(recording) * sizeof(void*))
 
 
 cdef CUresult add_node(CUgraphNode* added, CUgraph graph, Recording* recording, int i,
-                       void** pointers, CUcontext context) noexcept:
+                       void** pointers, CUcontext context) noexcept nogil:
     cdef Node* node = &recording.nodes[i]
     cdef CUDA_KERNEL_NODE_PARAMS_v2 kernel
     cdef CUDA_MEMCPY3D_v2 copy
@@ -96,7 +122,7 @@ cdef CUresult add_node(CUgraphNode* added, CUgraph graph, Recording* recording, 
     return cu.cuGraphAddEmptyNode(added, graph, NULL, 0)
 
 
-cdef CUresult add_edges(Executable* target, Recording* recording) noexcept:
+cdef CUresult add_edges(Executable* target, Recording* recording) noexcept nogil:
     """One call for each type: a driver gives all edges of a call the first one's (measured)."""
     cdef int count = recording.num_edges
     cdef CUgraphNode* ends
@@ -134,7 +160,7 @@ cdef CUresult add_edges(Executable* target, Recording* recording) noexcept:
 
 
 cdef CUresult build(Executable* target, StreamState* stream, Recording* recording, int first,
-                    int count, bint chained, const char** call) noexcept:
+                    int count, bint chained, CUcontext context, const char** call) noexcept nogil:
     """The CUgraph, not instantiated; the context is current."""
     cdef void** pointers = pointer_room(recording)
     cdef CUresult result
@@ -152,7 +178,7 @@ cdef CUresult build(Executable* target, StreamState* stream, Recording* recordin
         if result == CUDA_SUCCESS:
             call[0] = b"cuGraphAddNode"
             result = add_node(&target.nodes[i], target.graph, recording, first + i, pointers,
-                              contexts[stream.ordinal].handle)
+                              context)
     free(pointers)
     if result == CUDA_SUCCESS:
         call[0] = b"cuGraphAddDependencies"
@@ -167,11 +193,15 @@ cdef CUresult build(Executable* target, StreamState* stream, Recording* recordin
 cdef bint instantiate(Executable* target, StreamState* stream, Recording* recording, int first,
                       int count, bint chained, Outcome* outcome) noexcept:
     global held_bytes
+    cdef CUcontext context
     cdef int entered = enter_quietly(stream.ordinal, stream.epoch)
     if entered < 0:
         outcome.result, outcome.call = CUDA_ERROR_CONTEXT_IS_DESTROYED, b"cuGraphInstantiate"
         return False
-    outcome.result = build(target, stream, recording, first, count, chained, &outcome.call)
+    context = contexts[stream.ordinal].handle
+    with nogil:
+        outcome.result = build(target, stream, recording, first, count, chained, context,
+                               &outcome.call)
     if outcome.result == CUDA_SUCCESS and not chained:
         target.blob_bytes = recording.blob_bytes
         target.geometry = <Geometry*>malloc(count * sizeof(Geometry))
@@ -182,9 +212,10 @@ cdef bint instantiate(Executable* target, StreamState* stream, Recording* record
             hold(target, recording)
     if outcome.result == CUDA_SUCCESS:
         outcome.call = b"cuGraphInstantiate"
-        outcome.result = cu.cuGraphInstantiateWithFlags(&target.exec, target.graph, 0)
+        with nogil:
+            outcome.result = cu.cuGraphInstantiateWithFlags(&target.exec, target.graph, 0)
         if outcome.result == CUDA_SUCCESS:
-            held_bytes += count * NODE_BYTES
+            held_bytes += bytes_of(count)
         else:
             target.exec = NULL
     leave_quietly(entered)
@@ -200,37 +231,22 @@ cdef void hold(Executable* target, Recording* recording) noexcept:
     memcpy(target.blob, recording.blob, target.blob_bytes)
 
 
-cdef unsigned long long fold(const char* bytes, size_t count) noexcept:
-    cdef unsigned long long h = 0
-    cdef unsigned int word
-    cdef size_t i
-    for i in range(0, count, 4):            # geometry is words, parameters are padded to 16 bytes
-        memcpy(&word, bytes + i, 4)
-        h = (h ^ word) * 0x9e3779b97f4a7c15u
-        h ^= h >> 29
-    return h
-
-
-cdef unsigned long long params_hash(const Recording* recording) noexcept:
-    return fold(recording.blob, recording.blob_bytes)
-
-
 cdef unsigned long long geometry_hash(const Recording* recording) noexcept:
-    return fold(<const char*>recording.geometry, recording.num_nodes * sizeof(Geometry))
+    return cyrt_hash(<const char*>recording.geometry, recording.num_nodes * sizeof(Geometry))
+
+
+cdef void summarise(const Recording* recording, Contents* contents) noexcept:
+    cdef const Node* node
+    cdef int i
+    contents.hash = geometry_hash(recording) ^ cyrt_hash(recording.blob, recording.blob_bytes)
+    for i in range(SAMPLES):
+        node = &recording.nodes[i * recording.num_nodes // SAMPLES]
+        contents.samples[i] = <unsigned int>cyrt_hash(recording.blob + node.params,
+                                                      node.param_bytes)
 
 
 cdef bint equal_params(Executable* target, Recording* recording) noexcept:
     return memcmp(target.blob, recording.blob, target.blob_bytes) == 0
-
-
-cdef int likeness(const Executable* target, const Recording* recording) noexcept:
-    cdef const Node* node
-    cdef int i, equal = 0
-    for i in range(SAMPLES):
-        node = &recording.nodes[i * recording.num_nodes // SAMPLES]
-        equal += memcmp(target.blob + node.params, recording.blob + node.params,
-                        node.param_bytes) == 0
-    return equal
 
 
 cdef bint equal_geometry(Executable* target, Recording* recording) noexcept:
@@ -238,7 +254,7 @@ cdef bint equal_geometry(Executable* target, Recording* recording) noexcept:
 
 
 cdef CUresult set_node(Executable* target, int i, Recording* recording, int from_node,
-                       void** pointers, CUcontext context) noexcept:
+                       void** pointers, CUcontext context) noexcept nogil:
     cdef CUDA_KERNEL_NODE_PARAMS_v2 kernel
     cdef CUDA_MEMCPY3D_v2 copy
     cdef Node* node = &recording.nodes[from_node]
@@ -287,16 +303,17 @@ cdef bint holds_node(const Executable* target, const Recording* recording, int i
 cdef CUresult replace(Executable* target, Recording* recording, int first) noexcept:
     cdef void** pointers = pointer_room(recording)
     cdef StreamState* stream = target.stream
+    cdef CUcontext context = contexts[stream.ordinal].handle
     cdef CUresult result = CUDA_SUCCESS
     cdef int i, entered
     if pointers == NULL:
         return CUDA_ERROR_OUT_OF_MEMORY
     entered = enter_quietly(stream.ordinal, stream.epoch)
-    for i in range(target.num_nodes):
-        result = set_node(target, i, recording, first + i, pointers,
-                          contexts[stream.ordinal].handle)
-        if result != CUDA_SUCCESS:
-            break
+    with nogil:
+        for i in range(target.num_nodes):
+            result = set_node(target, i, recording, first + i, pointers, context)
+            if result != CUDA_SUCCESS:
+                break
     leave_quietly(entered)
     free(pointers)
     return result
@@ -306,11 +323,14 @@ cdef CUresult update(Executable* target, Recording* recording) noexcept:
     cdef Executable fresh
     cdef CUgraphExecUpdateResultInfo info
     cdef const char* call
+    cdef CUcontext context = contexts[target.stream.ordinal].handle
     cdef CUresult result
     cdef int entered = enter_quietly(target.stream.ordinal, target.stream.epoch)
-    result = build(&fresh, target.stream, recording, 0, target.num_nodes, False, &call)
-    if result == CUDA_SUCCESS:
-        result = cu.cuGraphExecUpdate(target.exec, fresh.graph, &info)
+    with nogil:
+        result = build(&fresh, target.stream, recording, 0, target.num_nodes, False, context,
+                       &call)
+        if result == CUDA_SUCCESS:
+            result = cu.cuGraphExecUpdate(target.exec, fresh.graph, &info)
     if result == CUDA_SUCCESS:
         hold(target, recording)
     destroy(&fresh)
@@ -322,4 +342,5 @@ cdef CUresult launch(Executable* target) noexcept:
     cdef CUresult result
     with nogil:
         result = cu.cuGraphLaunch(target.exec, target.stream.handle)
+    target.stream.put += 1
     return result

@@ -11,9 +11,9 @@
 from cyrt.graph.recording cimport Recording, Use
 from cyrt.runtime.state cimport StreamState
 
-# Gives each block a state of the stream's recording, with room for one more reader; returns how
-# many edges `connect` adds at most.
-cdef int prepare(const Use* uses, int count, StreamState* stream) except -1
+# Gives each block a state of the stream's recording, with room for one more reader, and adds the
+# bytes of those that had none; returns how many edges `depend` adds at most.
+cdef int prepare(const Use* uses, int count, StreamState* stream, size_t* bytes) except -1
 # Adds the edges that the uses ask of the open node. Cannot fail after `prepare`.
 cdef void depend(Recording* recording, const Use* uses, int count) noexcept
 # Notes a node as reader and writer. Cannot fail after `prepare`.

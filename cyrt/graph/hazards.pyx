@@ -47,7 +47,7 @@ cdef int make_current(Block* block, unsigned long long epoch) except -1:
     return 0
 
 
-cdef int prepare(const Use* uses, int count, StreamState* stream) except -1:
+cdef int prepare(const Use* uses, int count, StreamState* stream, size_t* bytes) except -1:
     cdef int i, room, edges = 0
     cdef Block* block
     cdef int* grown
@@ -56,6 +56,7 @@ cdef int prepare(const Use* uses, int count, StreamState* stream) except -1:
         if block.hazard.epoch != stream.recording_epoch:
             make_current(block, stream.recording_epoch)
             block.hazard.stream = stream
+            bytes[0] += block.size
         if block.hazard.num_readers + 2 > block.hazard.max_readers:
             room = 2 * block.hazard.max_readers + 4
             grown = <int*>realloc(block.hazard.readers, room * sizeof(int))

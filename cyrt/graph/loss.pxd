@@ -11,18 +11,27 @@
 from cyrt.driver.cuda cimport CUresult
 from cyrt.graph.recording cimport Recording
 
-# The operations of a recording that are lost, by the number of the error; all 0 to begin with.
-cdef unsigned int* new_losses(const Recording* recording) noexcept
-# The number of the error that the operation is lost by, since it uses what is lost; 0: it is not.
-cdef unsigned int inherited_loss(const Recording* recording, int node,
-                                 const unsigned int* lost) noexcept
-# The number of a new error: the driver refused the operation.
+# Room for the losses of all nodes; False: there is no memory.
+cdef bint make_losses(Recording* recording) noexcept
+# A node is lost by an error, where it was not lost before; there is room for it.
+cdef void lose(Recording* recording, int node, unsigned int number) noexcept
+# A node is lost where it uses what is lost. `before`: the recording that is being launched, whose
+# marks are not set yet; NULL: there is none.
+cdef void inherit(Recording* recording, int node, const Recording* before) noexcept
+# The same for all nodes of the stream's next recording, which other threads began while this one
+# was launched: memory that they have freed since has no mark.
+cdef void carry(const Recording* recording, Recording* later) noexcept
+# The number of a new error: the driver refused the operation. It lasts while something holds it.
 cdef unsigned int refuse(const Recording* recording, int node, CUresult result, const char* call,
                          void* where) noexcept
 # All operations are lost by one error: their stream could not be ordered.
-cdef unsigned int lose_all(const Recording* recording, CUresult result, const char* call,
+cdef unsigned int lose_all(Recording* recording, CUresult result, const char* call,
                            void* where) noexcept
-# Marks the memory that the operations from `first` on write: lost, or whole again.
-cdef void mark_losses(const Recording* recording, int first, const unsigned int* lost) noexcept
-# Numbers that no memory is lost by any more may be used again.
+# Marks the memory that the nodes write: lost, or whole again.
+cdef void mark_losses(const Recording* recording) noexcept
+# Numbers that nothing is lost by any more may be used again.
 cdef void reclaim() noexcept
+# A new exception for an error's number.
+cdef object error_of(unsigned int number)
+# The number is used by so many more.
+cdef void count_holders(unsigned int number, int change) noexcept

@@ -3,7 +3,7 @@
 
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.object cimport PyObject
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport realloc
 from libc.string cimport memset
 
 from cyrt.driver import errors
@@ -12,9 +12,9 @@ from cyrt.driver.table import describe
 from cyrt.graph.recording cimport (
     CLUSTER, KERNEL, Geometry, Recording, Use, use_end,
 )
-from cyrt.runtime cimport poison as poisons
 from cyrt.runtime.module cimport LoadedFunction
-from cyrt.runtime.poison cimport heal, poison
+from cyrt.runtime.outside cimport is_outside, overlap
+from cyrt.runtime.poison cimport heal, hold_error, poison
 from cyrt.runtime.state cimport OVERWRITE, READ
 
 _KINDS = ("kernel", "copy", "empty node", "graph")
@@ -28,44 +28,89 @@ cdef struct Refusal:
     unsigned int[3] cluster
     PyObject* function          # a LoadedFunction, or NULL
     PyObject* where             # who recorded it, a str; or NULL
-    int blocks                  # that are lost by it
+    int holders                 # blocks and operations that are lost by it
     bint used
 
 cdef Refusal* refusals = NULL   # by number, less 1
 cdef unsigned int num_refusals = 0
 
 
-cdef unsigned int* new_losses(const Recording* recording) noexcept:
-    return <unsigned int*>calloc(recording.num_nodes + 1, sizeof(unsigned int))
+cdef bint make_losses(Recording* recording) noexcept:
+    cdef unsigned int* grown
+    if recording.loss_room < recording.num_nodes:
+        grown = <unsigned int*>realloc(recording.losses,
+                                       recording.node_room * sizeof(unsigned int))
+        if grown == NULL:
+            return False
+        memset(grown + recording.loss_room, 0,
+               (recording.node_room - recording.loss_room) * sizeof(unsigned int))
+        recording.losses, recording.loss_room = grown, recording.node_room
+    return True
 
 
-cdef unsigned int last_writer_loss(const Recording* recording, int node, const Use* use,
-                                   const unsigned int* lost) noexcept:
-    """The loss of the batch's last writer of the memory before the node; 0: it was not lost."""
+cdef void lose(Recording* recording, int node, unsigned int number) noexcept:
+    if recording.losses[node] == 0 and number:
+        hold_error(number)
+        recording.losses[node] = number
+
+
+cdef bint same_memory(const Use* earlier, const Use* use) noexcept:
+    if earlier.block == use.block:
+        return earlier.generation == use.generation
+    return is_outside(earlier.block) and is_outside(use.block) \
+        and overlap(earlier.block, use.block)
+
+
+cdef bint find_writer(const Recording* recording, int node, const Use* use,
+                      unsigned int* number) noexcept:
+    """Whether a node before this one wrote the memory, or lost it by the number."""
     cdef const Use* earlier
-    cdef int u
-    for u in range(recording.nodes[node].first_use - 1, -1, -1):
+    cdef int u = recording.nodes[node].first_use if node < recording.num_nodes \
+        else recording.num_uses
+    while u > 0:
+        u -= 1
         earlier = &recording.uses[u]
-        if earlier.block == use.block and earlier.generation == use.generation \
-                and earlier.access != READ:
-            while recording.nodes[node].first_use > u:
-                node -= 1
-            return lost[node]
-    return use.block.poison if use.block.generation == use.generation else 0
+        if earlier.access == READ or not same_memory(earlier, use):
+            continue
+        node = min(node, recording.num_nodes - 1)
+        while recording.nodes[node].first_use > u:
+            node -= 1
+        number[0] = recording.losses[node] if node < recording.loss_room else 0
+        if number[0] or earlier.block == use.block:
+            return True
+    return False
 
 
 cdef unsigned int inherited_loss(const Recording* recording, int node,
-                                 const unsigned int* lost) noexcept:
+                                 const Recording* before) noexcept:
+    """The number of the error that the node is lost by, since it uses what is lost; 0: it is not.
+    """
     cdef const Use* use
     cdef unsigned int number
     cdef int u
     for u in range(recording.nodes[node].first_use, use_end(recording, node)):
         use = &recording.uses[u]
-        if use.access != OVERWRITE:
-            number = last_writer_loss(recording, node, use, lost)
-            if number:
-                return number
+        if use.access == OVERWRITE:
+            continue
+        number = 0
+        if not find_writer(recording, node, use, &number) and not (
+                before != NULL and find_writer(before, before.num_nodes, use, &number)):
+            number = use.block.poison if use.block.generation == use.generation else 0
+        if number:
+            return number
     return 0
+
+
+cdef void inherit(Recording* recording, int node, const Recording* before) noexcept:
+    cdef unsigned int number = inherited_loss(recording, node, before)
+    if number and make_losses(recording):
+        lose(recording, node, number)
+
+
+cdef void carry(const Recording* recording, Recording* later) noexcept:
+    cdef int i
+    for i in range(later.num_nodes):
+        inherit(later, i, recording)
 
 
 cdef unsigned int free_number() noexcept:
@@ -109,31 +154,29 @@ cdef unsigned int refuse(const Recording* recording, int node, CUresult result, 
     return number
 
 
-cdef void mark_losses(const Recording* recording, int first, const unsigned int* lost) noexcept:
+cdef void mark_losses(const Recording* recording) noexcept:
     cdef const Use* use
+    cdef unsigned int number
     cdef int node, u
-    for node in range(first, recording.num_nodes):
+    for node in range(recording.num_nodes):
+        number = recording.losses[node] if node < recording.loss_room else 0
         for u in range(recording.nodes[node].first_use, use_end(recording, node)):
             use = &recording.uses[u]
-            if use.access == READ:
-                continue
-            if lost[node]:
-                poison(use.block, lost[node], use.generation)
+            if use.access != READ and number:
+                poison(use.block, number, use.generation)
             elif use.access == OVERWRITE and use.block.generation == use.generation:
                 heal(use.block)
 
 
-cdef unsigned int lose_all(const Recording* recording, CUresult result, const char* call,
+cdef unsigned int lose_all(Recording* recording, CUresult result, const char* call,
                            void* where) noexcept:
-    cdef unsigned int* lost = new_losses(recording)
     cdef unsigned int number = 0
     cdef int i
-    if lost != NULL and recording.num_nodes:
+    if recording.num_nodes and make_losses(recording):
         number = refuse(recording, 0, result, call, where)
         for i in range(recording.num_nodes):
-            lost[i] = number
-        mark_losses(recording, 0, lost)
-    free(lost)
+            lose(recording, i, number)
+        mark_losses(recording)
     return number
 
 
@@ -142,7 +185,7 @@ cdef void reclaim() noexcept:
     cdef unsigned int i
     for i in range(num_refusals):
         refusal = &refusals[i]
-        if refusal.used and refusal.blocks == 0:
+        if refusal.used and refusal.holders == 0:
             refusal.used = False
             Py_XDECREF(refusal.function)
             Py_XDECREF(refusals[i].where)
@@ -172,14 +215,5 @@ cdef object error_of(unsigned int number):
                 "other operations of its batch ran.")
 
 
-cdef void hold_error(unsigned int number) noexcept:
-    refusals[number - 1].blocks += 1
-
-
-cdef void drop_error(unsigned int number) noexcept:
-    refusals[number - 1].blocks -= 1
-
-
-poisons.error_of = error_of
-poisons.hold_error = hold_error
-poisons.drop_error = drop_error
+cdef void count_holders(unsigned int number, int change) noexcept:
+    refusals[number - 1].holders += change

@@ -3,6 +3,12 @@
 # INVARIANTS
 # - Laid means equal: what is launched equals what was recorded, node for node. A patch that the
 #   driver refuses drops the exec, and a new one is built.
+# - An exec is found by a hash of its parameters. Parameters that were never launched are patched
+#   into the exec that is most like them; those that come again have one of their own, as long as
+#   the cache is at most half full. Where most nodes of every exec would have to be patched, it is
+#   enough that such a batch, alike in most nodes, was launched before: what changes every time
+#   is patched alone.
+# - A topology that was never seen runs as a chain: see chain. Nodes that do count as patched.
 # - A patched parameter costs 0.16 us, a patched grid or block 1.2 to 1.8 with the launch after it
 #   (measured): an exec of equal geometry is patched before any other.
 # - A hit is exact: equal hashes are followed by a comparison of the integers.
@@ -10,17 +16,18 @@
 # - A plan that is being launched is not evicted.
 
 from cyrt.graph.chain cimport Chains
-from cyrt.graph.executable cimport Executable, Outcome
+from cyrt.graph.executable cimport Contents, Executable, Outcome
 from cyrt.graph.recording cimport Geometry, Recording
 from cyrt.runtime.state cimport StreamState
 
 cdef enum:
-    MAX_VARIANTS = 8
-    HISTORY = 16            # launches, remembered
+    VARIANTS = 8            # execs that a plan may have, however little room the cache has
+    HISTORY = 256           # launches, remembered
+    GEOMETRIES = 16
 
-# Hashes of what was launched last.
-cdef struct History:
-    unsigned long long[HISTORY] hashes
+# Hashes of the geometries that were launched last.
+cdef struct Geometries:
+    unsigned long long[GEOMETRIES] hashes
     unsigned int count
 
 cdef class Plan:
@@ -34,11 +41,13 @@ cdef class Plan:
     cdef list owners            # per node: its function, what a child graph belongs to, or None
     cdef Geometry* geometry     # of the first recording; later ones' is in the variants
     cdef char* patched_         # per node: whether the last launch patched it
-    cdef Executable[MAX_VARIANTS] variants
+    cdef Executable** variants
     cdef Executable* last       # launched last; NULL: none was, it ran as a chain
-    cdef int num_variants
+    cdef int num_variants, variant_room
     cdef bint patching          # the last launch patched
-    cdef History geometries, contents
+    cdef Geometries geometries
+    cdef Contents* history      # of the last launches that no exec equalled, a ring
+    cdef unsigned int remembered
     cdef int busy               # commits that launch it, or are about to
     cdef Chains chains          # what runs it the first time; None: an exec of its own does
     cdef readonly unsigned long long launches
@@ -64,3 +73,5 @@ cdef void launch_plan(Plan plan, Recording* recording, PlanStats* stats, Outcome
 cdef int evict(PlanStats* stats) except -1
 # What each node runs, for errors and pictures.
 cdef list node_names(Recording* recording)
+# Drops those of a device that was reset.
+cdef int forget_plans(int ordinal) except -1

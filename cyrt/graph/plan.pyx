@@ -2,17 +2,16 @@
 
 import warnings
 
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 
 from cyrt import settings
 from cyrt.driver.cuda cimport *
 from cyrt.graph cimport chain, executable as executables
-from cyrt.graph.executable cimport Executable, Outcome, held_bytes
+from cyrt.graph.executable cimport Contents, Executable, Outcome, SAMPLES, held_bytes
 from cyrt.graph.recording cimport (
     CLUSTER, COOPERATIVE, KERNEL, Geometry, Recording,
 )
-from cyrt.runtime.device import reset_hooks
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.state cimport StreamState
 
@@ -124,14 +123,14 @@ cdef void note_return(tuple key) noexcept:
             "CYRT_GRAPH_CACHE_BYTES keep more.", RuntimeWarning, stacklevel=1)
 
 
-@reset_hooks.append
-def _reset(int ordinal):
+cdef int forget_plans(int ordinal) except -1:
     for key, plan in list(_plans.items()):
         if (<Plan>plan).stream.ordinal == ordinal:
             unlink(<Plan>plan)
             del _plans[key]
             if (<Plan>plan).busy == 0:
                 (<Plan>plan).drop()
+    return 0
 
 
 cdef bint has_topology(Plan plan, const Recording* recording) noexcept:
@@ -178,7 +177,8 @@ cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats):
 cdef Plan new_plan(StreamState* stream, Recording* recording):
     """The caller checks the copy: finalizers may run while objects are made, and change the
     recording."""
-    cdef list owners = [None] * recording.num_nodes
+    cdef Py_ssize_t count = recording.num_nodes         # before finalizers change it
+    cdef list owners = [None] * count
     cdef Plan plan = Plan.__new__(Plan)
     cdef size_t topology_bytes = recording.topology_words * sizeof(unsigned int)
     cdef size_t geometry_bytes = recording.num_nodes * sizeof(Geometry)
@@ -225,11 +225,14 @@ cdef class Plan:
         free(self.topology)
         free(self.geometry)
         free(self.patched_)
+        free(self.variants)
+        free(self.history)
 
     cdef void drop(self) noexcept:
         cdef int i
         for i in range(self.num_variants):
-            executables.destroy(&self.variants[i])
+            executables.destroy(self.variants[i])
+            free(self.variants[i])
         self.num_variants = 0
         self.last = NULL
 
@@ -252,7 +255,7 @@ cdef class Plan:
         from cyrt.graph.drawing import PlanNode
 
         cdef const unsigned int* word = self.topology
-        cdef const Geometry* geometry = self.geometry if self.last == NULL else self.last.geometry
+        cdef Geometry geometry
         cdef unsigned int kind, flags, edges
         cdef int i
         found = []
@@ -264,11 +267,13 @@ cdef class Plan:
                 cluster = word[0], word[1], word[2]
                 word += 3
             word += edges
+            # Copied first: other threads may launch the plan while objects are made.
+            geometry = self.geometry[i] if self.last == NULL else self.last.geometry[i]
             found.append(PlanNode(
                 name=node_name(kind, self.owners[i]), kind=_KINDS[kind],
-                grid=(geometry[i].grid[0], geometry[i].grid[1], geometry[i].grid[2]),
-                block=(geometry[i].block[0], geometry[i].block[1], geometry[i].block[2]),
-                smem=geometry[i].smem, cluster=cluster, cooperative=bool(flags & COOPERATIVE),
+                grid=(geometry.grid[0], geometry.grid[1], geometry.grid[2]),
+                block=(geometry.block[0], geometry.block[1], geometry.block[2]),
+                smem=geometry.smem, cluster=cluster, cooperative=bool(flags & COOPERATIVE),
                 patched=bool(self.patched_[i])))
         return found
 
@@ -312,13 +317,32 @@ cdef class Plan:
                 f"{self.num_variants} executable graphs>")
 
 
+cdef Executable* new_variant(Plan plan) noexcept:
+    """Room for one exec more; NULL: there is no memory."""
+    cdef Executable** grown
+    cdef int room
+    if plan.num_variants == plan.variant_room:
+        room = 2 * plan.variant_room + 2
+        grown = <Executable**>realloc(plan.variants, room * sizeof(Executable*))
+        if grown == NULL:
+            return NULL
+        plan.variants = grown
+        plan.variant_room = room
+    return <Executable*>calloc(1, sizeof(Executable))
+
+
 cdef Executable* add_variant(Plan plan, Recording* recording, PlanStats* stats,
                              Outcome* outcome) noexcept:
     """NULL where the driver refuses it."""
-    cdef Executable* target = &plan.variants[plan.num_variants]
+    cdef Executable* target = new_variant(plan)
+    if target == NULL:
+        outcome.result, outcome.call = CUDA_ERROR_OUT_OF_MEMORY, b"cuGraphInstantiate"
+        return NULL
     if not executables.instantiate(target, plan.stream, recording, 0, recording.num_nodes, False,
                                    outcome):
+        free(target)
         return NULL
+    plan.variants[plan.num_variants] = target
     plan.num_variants += 1
     stats.instantiations += 1
     memset(plan.patched_, 0, plan.num_nodes)
@@ -327,93 +351,174 @@ cdef Executable* add_variant(Plan plan, Recording* recording, PlanStats* stats,
 
 
 cdef void drop_variant(Plan plan, Executable* target) noexcept:
-    executables.destroy(target)
-    plan.num_variants -= 1
-    target[0] = plan.variants[plan.num_variants]
-    memset(&plan.variants[plan.num_variants], 0, sizeof(Executable))
+    cdef int i, kept = 0
+    for i in range(plan.num_variants):
+        if plan.variants[i] != target:
+            plan.variants[kept] = plan.variants[i]
+            if plan.variants[kept].following == target:
+                plan.variants[kept].following = NULL
+            kept += 1
+    plan.num_variants = kept
     plan.last = NULL
+    executables.destroy(target)
+    free(target)
 
 
-cdef bint remember(History* history, unsigned long long h) noexcept:
+cdef bint remember_geometry(Plan plan, unsigned long long h) noexcept:
     """Whether it was launched lately; it is now."""
+    cdef Geometries* known = &plan.geometries
     cdef unsigned int i
     cdef bint found = False
-    for i in range(min(history.count, <unsigned int>HISTORY)):
-        found = found or history.hashes[i] == h
-    history.hashes[history.count % HISTORY] = h
-    history.count += 1
-    if history.count == 2 * HISTORY:
-        history.count = HISTORY
+    for i in range(min(known.count, <unsigned int>GEOMETRIES)):
+        found = found or known.hashes[i] == h
+    known.hashes[known.count % GEOMETRIES] = h
+    known.count += 1
+    if known.count == 2 * GEOMETRIES:
+        known.count = GEOMETRIES
     return found
 
 
-cdef bint comes_again(Plan plan, Recording* recording, bint new_geometry) noexcept:
-    """Whether an exec of its own would be used again."""
-    cdef unsigned long long geometry = executables.geometry_hash(recording)
-    cdef bint known = remember(&plan.geometries, geometry)
-    return remember(&plan.contents, geometry ^ executables.params_hash(recording)) \
-        or (known and new_geometry)
+cdef bint remember(Plan plan, const Contents* contents, bint alike) noexcept:
+    """Whether these contents were launched lately, or, with `alike`, such that most nodes are
+    equal; they are now."""
+    cdef unsigned int i
+    cdef bint found = False
+    if plan.history == NULL:
+        plan.history = <Contents*>malloc(HISTORY * sizeof(Contents))
+        if plan.history == NULL:
+            return False
+    for i in range(min(plan.remembered, <unsigned int>HISTORY)):
+        if plan.history[i].hash == contents.hash or (
+                alike and 2 * executables.likeness(&plan.history[i], contents) >= SAMPLES):
+            found = True
+            break
+    plan.history[plan.remembered % HISTORY] = contents[0]
+    plan.remembered += 1
+    if plan.remembered == 2 * HISTORY:
+        plan.remembered = HISTORY
+    return found
+
+
+cdef bint equals(Executable* target, Recording* recording) noexcept:
+    return executables.equal_params(target, recording) \
+        and executables.equal_geometry(target, recording)
+
+
+cdef Executable* find_equal(Plan plan, Recording* recording, Contents* contents) noexcept:
+    """The exec that runs the recording; NULL: none does, and the contents are summarised."""
+    cdef Executable* target = plan.last.following if plan.last != NULL else NULL
+    cdef int i
+    if target != NULL and equals(target, recording):    # as in the round before
+        return target
+    executables.summarise(recording, contents)
+    for i in range(plan.num_variants):
+        target = plan.variants[i]
+        if target.contents.hash == contents.hash and equals(target, recording):
+            return target
+    return NULL
+
+
+cdef Executable* most_alike(Plan plan, Recording* recording, const Contents* contents,
+                            int* most) noexcept:
+    """The exec of equal geometry with least to patch; NULL: none has that geometry."""
+    cdef Executable* target
+    cdef Executable* alike = NULL
+    cdef int i, nodes
+    for i in range(plan.num_variants):
+        target = plan.variants[i]
+        if executables.equal_geometry(target, recording):
+            nodes = executables.likeness(&target.contents, contents)
+            if alike == NULL or nodes > most[0] or (nodes == most[0] and target.used < alike.used):
+                alike = target
+                most[0] = nodes
+    return alike
+
+
+cdef Executable* longest_ago(Plan plan) noexcept:
+    cdef Executable* target = NULL
+    cdef int i
+    for i in range(plan.num_variants):
+        if target == NULL or plan.variants[i].used < target.used:
+            target = plan.variants[i]
+    return target
+
+
+cdef bint has_room(Plan plan) noexcept:
+    """Whether the plan may have one exec more: plans used longest ago make room for it."""
+    return plan.num_variants < VARIANTS \
+        or (plan.num_variants + 1) * executables.bytes_of(plan.num_nodes) <= most_bytes // 2
+
+
+cdef Executable* patched_variant(Plan plan, Executable* target, Recording* recording,
+                                 PlanStats* stats, Outcome* outcome) noexcept:
+    """The exec made equal to the recording, or a new one where the driver refuses that."""
+    cdef bint laid = False
+    cdef int i
+    if by_update:
+        laid = executables.update(target, recording) == CUDA_SUCCESS
+        memset(plan.patched_, laid, plan.num_nodes)
+    elif by_node:
+        laid = executables.patch(target, recording, plan.patched_) == CUDA_SUCCESS
+    if not laid:
+        drop_variant(plan, target)
+        return add_variant(plan, recording, stats, outcome)
+    plan.patching = True
+    for i in range(plan.num_nodes):
+        stats.patched += plan.patched_[i]
+    return target
 
 
 cdef Executable* lay(Plan plan, Recording* recording, PlanStats* stats, Outcome* outcome) noexcept:
     """Make one exec equal to the recording; NULL where the driver refuses it."""
     global clock
-    cdef Executable* target
-    cdef Executable* longest_ago = NULL
-    cdef Executable* alike = NULL       # of equal geometry, with least to patch
-    cdef bint again, laid = False
-    cdef int i, nodes, most = 0
+    cdef Contents contents
+    cdef Executable* target = find_equal(plan, recording, &contents)
+    cdef Executable* alike
+    cdef bint geometry_known, again
+    cdef int likeness = 0
     clock += 1
-    for i in range(plan.num_variants):
-        target = &plan.variants[i]
-        if executables.equal_geometry(target, recording):
-            if executables.equal_params(target, recording):
-                target.used = clock
-                stats.equal += 1
-                if plan.patching:
-                    memset(plan.patched_, 0, plan.num_nodes)
-                    plan.patching = False
-                return target
-            nodes = executables.likeness(target, recording)
-            if alike == NULL or nodes > most or (nodes == most and target.used < alike.used):
-                alike = target
-                most = nodes
-        if longest_ago == NULL or target.used < longest_ago.used:
-            longest_ago = target
-    again = comes_again(plan, recording, alike == NULL)
-    # A loop that alternates between sets of addresses, or between sizes, gets an exec for each.
-    if longest_ago == NULL or (again and by_node and plan.num_variants < MAX_VARIANTS):
+    if target != NULL:
+        target.used = clock
+        stats.equal += 1
+        if plan.patching:
+            memset(plan.patched_, 0, plan.num_nodes)
+            plan.patching = False
+        return target
+    alike = most_alike(plan, recording, &contents, &likeness)
+    geometry_known = remember_geometry(plan, executables.geometry_hash(recording))
+    again = remember(plan, &contents, alike != NULL and 2 * likeness < SAMPLES) \
+        or (geometry_known and alike == NULL)
+    if plan.num_variants == 0 or (again and by_node and has_room(plan)):
         target = add_variant(plan, recording, stats, outcome)
     else:
-        target = longest_ago if alike == NULL else alike
-        if by_update:
-            laid = executables.update(target, recording) == CUDA_SUCCESS
-            memset(plan.patched_, laid, plan.num_nodes)
-        elif by_node:
-            laid = executables.patch(target, recording, plan.patched_) == CUDA_SUCCESS
-        if not laid:                # refused: a new exec takes its place
-            drop_variant(plan, target)
-            target = add_variant(plan, recording, stats, outcome)
-        else:
-            plan.patching = True
-            for i in range(plan.num_nodes):
-                stats.patched += plan.patched_[i]
+        target = patched_variant(plan, alike if alike != NULL else longest_ago(plan), recording,
+                                 stats, outcome)
     if target != NULL:
+        target.contents = contents
         target.used = clock
     return target
 
 
 cdef void launch_plan(Plan plan, Recording* recording, PlanStats* stats,
                       Outcome* outcome) noexcept:
+    cdef Contents contents
+    cdef Executable* before = plan.last
     cdef Executable* target
     if plan.launches == 0 and plan.chains is not None:
         stats.chained += 1
-        comes_again(plan, recording, True)
+        executables.summarise(recording, &contents)
+        remember_geometry(plan, executables.geometry_hash(recording))
+        remember(plan, &contents, False)
         chain.run(plan.chains, recording, outcome)
+        stats.patched += outcome.launched
+        memset(plan.patched_, 0, plan.num_nodes)        # a graph of its own was not
+        plan.patching = True
     else:
         target = lay(plan, recording, stats, outcome)
         if target == NULL:
             return
+        if before != NULL and plan.last == before:      # it was not dropped
+            before.following = target
         outcome.call = b"cuGraphLaunch"
         outcome.result = executables.launch(target)
         plan.last = target

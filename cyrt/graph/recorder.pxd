@@ -9,14 +9,15 @@
 #   (runtime's `flush`, whose hook this room fills).
 # - An operation that uses what is lost is not recorded: what it would have written is lost, too.
 
-from cyrt.graph.commit cimport Recorder, commit, look_back
+from cyrt.driver.cuda cimport CUdeviceptr
+from cyrt.graph.commit cimport Recorder
 from cyrt.graph.recording cimport Geometry, Operation, Use
 from cyrt.runtime.module cimport LoadedFunction
-from cyrt.runtime.state cimport StreamState
+from cyrt.runtime.state cimport Access, Block, StreamState
 
 # The encoder of a stream; made at first use.
 cdef Recorder encoder_of(StreamState* state)
-# Records an operation. `foreign`: Buffers among its uses that are outside (order.is_outside), or
+# Records an operation. `foreign`: Buffers among its uses that are outside (outside.is_outside), or
 # None. `opaque`: it may touch memory that `uses` does not name, and comes after everything.
 cdef int record(Recorder self, const Operation* operation, Use* uses, int num_uses,
                 list foreign, bint opaque) except -1
@@ -28,3 +29,8 @@ cdef int attach(Recorder self, StreamState* state, graphs) except -1
 cdef void detach(Recorder self) noexcept
 # What follows comes after every operation of the open group.
 cdef int join_group(Recorder self) except -1
+# The encoder of the stream is detached.
+cdef void end_encoder(StreamState* state) noexcept
+# Records a copy within the device.
+cdef int record_copy(StreamState* state, Block* target, Access access, CUdeviceptr to,
+                     Block* source, CUdeviceptr start, size_t nbytes) except -1

@@ -14,24 +14,26 @@ from cyrt.graph cimport hazards, recording as recordings
 from cyrt.graph import commit as _commit, completion as _completion
 from cyrt.graph.commit cimport IN_FLIGHT, commit, new_epoch
 from cyrt.graph.commit import encoders
+from cyrt.graph.loss cimport inherit
 from cyrt.graph.ranges cimport resolve
 from cyrt.graph.recording cimport COPY, EMPTY, KERNEL, Recording
 from cyrt.runtime.device cimport (
     contexts, current_ordinal, enter_quietly, leave_quietly, verify,
 )
-from cyrt.runtime cimport memory as memories
 from cyrt.runtime.order cimport (
-    ask_favour, end_direct, end_favour, favoured, handed_out, is_outside, order_behind,
+    ask_favour, end_direct, end_favour, favoured, handed_out, order_behind,
     order_undeclared, refuse_freed, use, yield_to_favoured,
 )
+from cyrt.runtime.outside cimport is_outside
+from cyrt.runtime.pacing cimport wait_for_room
+from cyrt.runtime.places cimport begin_places
 from cyrt.runtime.poison cimport heal, poison, poisoned
 from cyrt.runtime.state cimport (
     FOREIGN_MEMORY, OVERWRITE, READ, Access, Block, StreamState,
 )
-from cyrt.runtime cimport stream as streams
-from cyrt.runtime.stream cimport (
-    flush, flush_current, refuse_captured, tell_unraisable, wait_state,
-)
+from cyrt.runtime.stream cimport flush_current, tell_unraisable
+from cyrt.runtime.stream_state cimport flush, refuse_captured
+from cyrt.runtime.waiting cimport wait_state
 from cyrt.runtime.submission cimport end_submission, try_submission, wait_for_turn
 
 # CommandEncoder, which builds on this file.
@@ -135,15 +137,19 @@ cdef int cut(Recorder self, const Operation* operation) except -1:
     """Commit where the batch ends before the operation."""
     cdef int nodes = self.recording.num_nodes
     cdef bint full = self.bytes >= self.max_bytes
-    cdef unsigned long long patched = self.stats_.patched, equal = self.stats_.equal
     if nodes == 0:
-        boundaries.begin(&self.boundary, operation)
+        begin(self, operation, False)
     elif (full or nodes >= self.boundary.min_ops - 1) and (
             boundaries.ends_before(&self.boundary, nodes, full, operation)):
         commit(self)
-        boundaries.learn(&self.boundary, self.stats_.equal > equal, self.stats_.patched > patched)
-        boundaries.begin(&self.boundary, operation)
+        begin(self, operation, True)
     return 0
+
+
+cdef int begin(Recorder self, const Operation* operation, bint cut_off) except -1:
+    """The operation begins a batch."""
+    boundaries.begin(&self.boundary, operation, cut_off)
+    return begin_places(self.state, self.boundary.round, self.boundary.key)
 
 
 cdef int add_foreign(Recorder self, list foreign, Use* uses, int num_uses) except -1:
@@ -165,9 +171,6 @@ cdef int add_foreign(Recorder self, list foreign, Use* uses, int num_uses) excep
             self.joined = True
         elif is_outside(block):
             uses[i].block = resolve(&self.ranges, block, &self.joined)
-            if uses[i].block != block \
-                    and uses[i].block.hazard.epoch == self.state.recording_epoch:
-                self.bytes -= min(self.bytes, block.size)       # counted before
     return 0
 
 
@@ -214,8 +217,8 @@ cdef int check_owners(Recorder self, const Use* uses, int num_uses) except -1:
 
 
 cdef bint lose(const Use* uses, int num_uses) noexcept:
-    """Whether an operation uses what is lost: it is not recorded then, and what it would have
-    written is lost, too."""
+    """Whether a kernel uses what is lost: it is not launched then, and what it would have written
+    is lost, too."""
     cdef unsigned int number = 0
     cdef int i
     for i in range(num_uses):
@@ -268,28 +271,25 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
         ready = ready and block.home == state and block.num_readers == 0
     if not ready:
         foreign = make_ready(self, operation, uses, num_uses, foreign, opaque)
+        if state.capturing:
+            refuse_captured(state)
     # From here on nothing can commit, neither another thread nor a finalizer.
-    if state.capturing:
-        refuse_captured(state)
-    if poisoned and lose(uses, num_uses):
-        return 0
     recordings.reserve_uses(recording, num_uses)
     for i in range(num_uses):
-        block = uses[i].block
-        if block.hazard.epoch != state.recording_epoch:
-            self.bytes += block.size
-        recordings.keep_use(recording, i, &uses[i])
+        recording.uses[recording.num_uses + i] = uses[i]
     if foreign is not None:
         add_foreign(self, foreign, uses, num_uses)
     if recording.group >= 0 and (opaque or self.joined):
         join_group(self)
-    edges = hazards.prepare(uses, num_uses, state)
+    edges = hazards.prepare(uses, num_uses, state, &self.bytes)
     recordings.reserve(recording, operation.param_bytes, edges)
     hazards.depend(recording, uses, num_uses)
     if opaque or self.joined:
         recordings.add_barrier(recording)
         self.joined = False
     node = recordings.append(recording, operation, num_uses)
+    if poisoned:
+        inherit(recording, node, &self.launching)
     # Kernels of a group do not see each other; operations of arrays, and copies, do.
     if recording.group < 0 or operation.kind == COPY or (
             operation.kind == KERNEL and (<LoadedFunction>operation.owner).ordered):
@@ -322,6 +322,8 @@ cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry*
         check_owners(self, uses, num_uses)
         if state.pending:
             commit(self)
+        elif wait_for_room(state) == 0:
+            continue
         elif try_submission(state):
             break
         else:
@@ -415,7 +417,5 @@ def commit_current():
     flush_current(current_ordinal())
 
 
-streams.end_encoder = end_encoder
-memories.record_copy = record_copy
 _completion.recorded = _recorded
 _completion.launch_added = _launch_added

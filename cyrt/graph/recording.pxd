@@ -11,9 +11,10 @@
 # - No edge follows from others: each node knows the last node of every lane that comes before it.
 # - What each node uses is kept until the launch: where the driver refuses a node, what it would
 #   have written is lost, and what depends on that.
+# - A node that uses what is lost is recorded, and not launched: losses come in the stream's order.
 
-from cyrt.driver.cuda cimport CUdeviceptr, CUfunction, CUgraph
-from cyrt.runtime.module cimport LoadedFunction, Layout
+from cyrt.driver.cuda cimport CUfunction
+from cyrt.runtime.module cimport Layout
 from cyrt.runtime.state cimport Access, Block
 
 cdef enum:
@@ -77,12 +78,13 @@ cdef struct Recording:
     Geometry* geometry
     Edge* edges
     Use* uses
+    unsigned int* losses        # numbers of the errors that nodes are lost by; NULL: none is
     char* blob
     unsigned int* topology
     int num_nodes, num_edges
     int open_edge               # where the edges of the next node begin
     int num_uses
-    int node_room, edge_room, use_room
+    int node_room, edge_room, use_room, loss_room
     size_t blob_bytes, blob_room
     size_t topology_words, topology_room
     unsigned long long hash[2]
@@ -92,7 +94,7 @@ cdef struct Recording:
     int group                   # nodes from here on are not ordered among themselves; -1: none
 
 # Where the edges into a node end.
-cdef inline int edge_end(const Recording* recording, int node) noexcept:
+cdef inline int edge_end(const Recording* recording, int node) noexcept nogil:
     return recording.nodes[node + 1].first_edge if node + 1 < recording.num_nodes \
         else recording.num_edges
 # Where the uses of a node end.
@@ -100,7 +102,7 @@ cdef inline int use_end(const Recording* recording, int node) noexcept:
     return recording.nodes[node + 1].first_use if node + 1 < recording.num_nodes \
         else recording.num_uses
 # Parameters of the node that has the most; at least 1.
-cdef int most_params(const Recording* recording) noexcept
+cdef int most_params(const Recording* recording) noexcept nogil
 cdef void clear(Recording* recording) noexcept
 cdef void destroy(Recording* recording) noexcept
 # Makes room for one more node, so that appending cannot fail half-way.
@@ -111,12 +113,6 @@ cdef inline int reserve_uses(Recording* recording, int count) except -1:
         return grow_uses(recording, count)
     return 0
 cdef int grow_uses(Recording* recording, int count) except -1
-# Keeps a use of the node that `append` adds next, its i-th.
-cdef inline void keep_use(Recording* recording, int i, const Use* use) noexcept:
-    cdef Use* kept = &recording.uses[recording.num_uses + i]
-    kept.block = use.block
-    kept.access = use.access
-    kept.generation = use.generation
 # An edge into the node that `append` adds next; needless ones are dropped.
 cdef inline void add_edge(Recording* recording, int source) noexcept:
     if source >= 0 and source >= recording.barrier:     # else the barrier comes after it already

@@ -4,6 +4,8 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
+from cyrt.runtime.poison cimport drop_error
+
 cdef extern from *:
     """
     static inline unsigned long long cyrt_fold(unsigned long long h, unsigned long long word,
@@ -24,6 +26,13 @@ cdef void clear(Recording* recording) noexcept:
     for i in range(recording.num_nodes):
         if recording.nodes[i].owner != NULL:
             Py_DECREF(<object>recording.nodes[i].owner)
+    if recording.losses != NULL:
+        for i in range(min(recording.num_nodes, recording.loss_room)):
+            if recording.losses[i]:
+                drop_error(recording.losses[i])
+        free(recording.losses)
+        recording.losses = NULL
+        recording.loss_room = 0
     recording.num_nodes = 0
     recording.num_edges = 0
     recording.num_uses = 0
@@ -50,7 +59,7 @@ cdef void destroy(Recording* recording) noexcept:
     memset(recording, 0, sizeof(Recording))
 
 
-cdef int most_params(const Recording* recording) noexcept:
+cdef int most_params(const Recording* recording) noexcept nogil:
     cdef int i, most = 1
     for i in range(recording.num_nodes):
         if recording.nodes[i].layout != NULL and recording.nodes[i].layout.count > most:
@@ -145,6 +154,11 @@ cdef void reduce_edges(Recording* recording, int* before) noexcept:
     """Drop the edges of the open node that follow from others; what comes before it then."""
     cdef int i, j, source, kept = recording.open_edge
     cdef int barrier = recording.barrier if recording.barrier < recording.num_nodes else -1
+    if recording.num_edges == kept + 1 and recording.edges[kept].source > barrier:
+        source = recording.edges[kept].source       # the usual case: its own and what it knows
+        memcpy(before, recording.nodes[source].before, LANES * sizeof(int))
+        before[recording.nodes[source].lane] = source
+        return
     for i in range(LANES):
         before[i] = barrier
     for i in range(recording.open_edge, recording.num_edges):

@@ -1,13 +1,5 @@
-"""Source to code for a device: NVRTC, and what a kernel's parameters are.
+"""Compilation of source for a device with NVRTC, and kernels' parameters."""
 
-Its modules are imported at their first use: a program that compiles nothing pays for nothing.
-"""
+from cyrt.jit import compiler, signature
 
-from importlib import import_module
-from types import ModuleType
-
-
-def __getattr__(name: str) -> ModuleType:
-    if name in ("compiler", "signature"):
-        return import_module(f"cyrt.jit.{name}")
-    raise AttributeError(f"module 'cyrt.jit' has no attribute {name!r}")
+__all__ = ["compiler", "signature"]

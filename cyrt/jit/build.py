@@ -1,9 +1,9 @@
-"""One source to one image by NVRTC: learning parameters, and saying what went wrong.
+"""Compile one source to one image with NVRTC: learn parameters, and explain errors.
 
 INVARIANTS
-- The user's source reaches the compiler byte for byte; whatever else is compiled with it stands
-  in headers included before it, so every line keeps its number.
-- What cyrt adds never decides the outcome: if a probe fails, the source is compiled without.
+- The user's source reaches the compiler byte for byte; added code is in headers included before it,
+  so every line keeps its number.
+- Added code never decides the outcome: if a probe fails, the source is compiled without it.
 - Probes leave nothing in the code.
 """
 
@@ -41,7 +41,7 @@ template<class... __T> struct cyrt_probe_of<void (*)(__T...)> {
 template<class> __global__ void cyrt_probe();
 """
 
-# Not by -D: NVRTC's own headers, read before this one, have plain names like T.
+# A header, not -D: NVRTC's own headers precede it, and use unreserved names like T.
 _MACROS_HEADER = "cyrt_macros.h"
 
 _PLACE = re.compile(r"^(?P<file>.*)\((?P<line>\d+)\): (?:catastrophic error|error|warning|note)\b")
@@ -82,11 +82,12 @@ def build(job: Job) -> Image:
         if more:
             implied += more
         elif failed or (probes and "cyrt_probe" in result.log):
-            # Often another fault of the source made the probe fail: its own errors come now.
+            # Often another error in the source made the probe fail: this run reports that error.
             probes = {p: k for p, k in probes.items() if p not in failed} if failed else {}
         elif "-default-device" in result.log and as_written is None:
-            # nvcc lets host functions and variables stand unmarked beside the kernels; NVRTC
-            # takes them for the device's if told to. What is wrong is told of the source as it is.
+            # nvcc accepts unmarked host functions and variables in the same source; NVRTC compiles
+            # them for the device only with an option. Errors are reported for the source without
+            # that option.
             as_written = result
             further.append("-default-device")
         else:
@@ -95,7 +96,7 @@ def build(job: Job) -> Image:
 
 
 def _probes(names: Sequence[str], declared: list[DeclaredKernel]) -> dict[str, str]:
-    """Return name expressions that tell parameters, each with the kernel it tells them of."""
+    """Return name expressions that reveal parameters, each with its kernel."""
     wanted = [name for name in names if not name.startswith(("&", "_Z", "("))]
     wanted += [k.name for k in declared if k.extern_c and not k.template]
     return {
@@ -114,7 +115,7 @@ def _run(
     return nvrtc.run(
         job.source,
         job.filename,
-        # Headers that the user's options include come between, and see the macros.
+        # Headers included by the user's options follow, and see the macros.
         [*map(_including, before), *job.options, *further, *map(_including, after)],
         {**STANDARD_HEADERS, **job.headers, **own},
         [*job.expressions, *probes],
@@ -126,7 +127,7 @@ def _including(header: str) -> str:
     return f"-include={header}"
 
 
-# -- what came out ---------------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------------------
 
 
 def _image(
@@ -162,7 +163,7 @@ def _image(
 def _signature(
     symbol: str, ptx: Signature, probed: Signature | None, declared: list[DeclaredKernel]
 ) -> Signature:
-    """Return the best that is known of a compiled kernel, completed from its PTX."""
+    """Return the most complete signature of a compiled kernel, completed from its PTX."""
     mangled = probed or from_mangled(symbol)
     name = re.sub("<.*", "", mangled.name) if mangled else symbol
     texts = [k for k in declared if k.name == name or (k.extern_c and k.symbol == symbol)]
@@ -180,7 +181,7 @@ def _signature(
     return ptx
 
 
-# -- what went wrong -------------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------------------
 
 
 def _fail(job: Job, result: nvrtc.Result, declared: list[DeclaredKernel]) -> NoReturn:
@@ -222,7 +223,7 @@ def _raise(result: nvrtc.Result, text: str, log: str) -> NoReturn:
 
 
 def _annotated(log: str, job: Job) -> str:
-    """Return the log with the source's lines numbered where it quotes them."""
+    """Return the log with line numbers added to the source lines that it quotes."""
     source, lines, out = job.source.split("\n"), log.split("\n"), []
     shift = 0
     for i, line in enumerate(lines):

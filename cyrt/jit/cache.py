@@ -1,17 +1,17 @@
-"""The disk cache: entries of plain facts and bytes under a key, safe among many processes.
+"""The disk cache: entries of JSON facts and bytes under a key, safe for concurrent processes.
 
 INVARIANTS
 - An entry is written whole to a file of its own and renamed to its name: a reader, or a writer
   that is killed, sees the old one, the new one or none.
 - An entry is a regular file of the user's own, opened without following a link or waiting, of the
-  size that its header says. Every byte is checked before any is used, its key among them; reading
-  runs no code. One that fails is as good as absent.
-- Who could have put code into the folder is asked of the opened folder, at each use, and its files
-  are opened by that handle: nobody exchanges it in between. Only the root may be a link.
-- A file that another process is writing is never removed. What vanishes meanwhile was removed by
-  another process: no fault, and written again by whoever was about to write.
-- The cache never decides whether something works: what it cannot read is made anew, and what it
-  cannot write is told once and forgotten.
+  size in its header. Every byte, including the key, is checked before any is used; reading runs no
+  code. An entry that fails a check counts as absent.
+- The ownership and mode of the folder are checked on the opened folder, at each use, and its files
+  are opened through that handle: nobody can exchange it in between. Only the root may be a link.
+- A file that another process is writing is never removed. A file that vanishes was removed by
+  another process: this is no error, and a writer writes it again.
+- The cache never decides whether something works: an unreadable entry is made anew, and a failed
+  write gives one warning.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 from cyrt import settings
 
-#: Raised with every change of what an entry holds: each format has a folder of its own.
+#: Increased with every change of an entry's contents: each format has a separate folder.
 FORMAT = 2
 
 # Magic, lengths of the facts and of the bytes; SHA-256 over the rest of the header and both.
@@ -40,19 +40,20 @@ _HEADER = struct.Struct("<8sQQ32s")
 _MAGIC = b"cyrt-jit"
 _SUFFIX = ".entry"
 _PARTIAL = ".partial"
-# A writer takes milliseconds: what is older was left by one that was killed.
+# A writer takes milliseconds: an older file was left by a process that was killed.
 _ABANDONED_SECONDS = 3600
-# How often a folder that vanishes is made again: another process may clear the cache in a loop.
+# Number of attempts to create a folder that vanishes: another process may clear the cache in a
+# loop.
 _ATTEMPTS = 100
-# A link in its place is not followed.
+# The open does not follow a link at this path.
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# A FIFO in its place is not waited for, nor a terminal taken.
+# The open does not wait for a FIFO at this path, nor acquire a terminal.
 _ENTRY_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _PARTIAL_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class DamagedEntry(ValueError):
-    """An entry that is not as it was written."""
+    """The entry differs from what was written."""
 
 
 class _Untrusted(OSError):
@@ -66,7 +67,7 @@ def _checksum(key: str, sizes: tuple[int, int], rest: bytes | memoryview) -> byt
 
 
 def packed(key: str, facts: dict[str, Any], body: bytes) -> bytes:
-    """Return an entry as its file holds it."""
+    """Return an entry as the bytes of its file."""
     text = json.dumps(facts, separators=(",", ":")).encode()
     sizes = len(text), len(body)
     return _HEADER.pack(_MAGIC, *sizes, _checksum(key, sizes, text + body)) + text + body
@@ -78,7 +79,7 @@ def unpacked(key: str, data: bytes) -> tuple[dict[str, Any], bytes]:
     Raises
     ------
     DamagedEntry
-        If it is not whole, was altered, or is another key's; the message says which.
+        If it is incomplete, was altered, or has another key; the message names the reason.
     """
     length, size = _sizes(data, len(data))
     rest = memoryview(data)[_HEADER.size :]
@@ -94,7 +95,7 @@ def unpacked(key: str, data: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def _sizes(header: bytes, nbytes: int) -> tuple[int, int]:
-    """The lengths of the facts and of the bytes, by the header of a file of `nbytes`."""
+    """The lengths of the facts and of the bytes, from the header of a file of `nbytes`."""
     if len(header) < _HEADER.size:
         raise DamagedEntry(f"truncated: {len(header)} bytes")
     magic, length, size, _ = _HEADER.unpack_from(header)
@@ -116,7 +117,7 @@ class Entry(NamedTuple):
     nbytes : int
         Size of the file.
     used : float
-        When it was last read or written, in seconds since the epoch.
+        Time of the last read or write, in seconds since the epoch.
     path : str
     """
 
@@ -132,9 +133,9 @@ class Cache:
     Parameters
     ----------
     folder : path
-        Made, for its owner alone, when the first entry is written.
+        Created, accessible to its owner only, when the first entry is written.
     limit : int
-        Bytes on disk, at most; the entries not used for longest are removed first.
+        Most bytes on disk; the least recently used entries are removed first.
     """
 
     def __init__(self, folder: str | os.PathLike[str], limit: int) -> None:
@@ -144,11 +145,11 @@ class Cache:
         self._told = False
 
     def path(self, key: str) -> str:
-        """Where the entry of a key is, or would be."""
+        """The path of a key's entry, present or not."""
         return os.path.join(self.folder, key + _SUFFIX)
 
     def get(self, key: str) -> tuple[dict[str, Any], bytes] | None:
-        """Return an entry's facts and bytes; None where there is no sound one."""
+        """Return an entry's facts and bytes; None if there is no valid one."""
         try:
             with _opened(self.folder) as folder:
                 _check_trust(folder)
@@ -156,12 +157,12 @@ class Cache:
         except _Untrusted as error:
             self._tell("trusted", error)
         except (OSError, ValueError, MemoryError):
-            # What stands in the way of reading is replaced, or told of, when it is written.
+            # A file that prevents reading is replaced, or reported, when the entry is written.
             pass
         return None
 
     def put(self, key: str, facts: dict[str, Any], body: bytes = b"") -> bool:
-        """Write an entry, and remove old ones above the limit; returns whether it is kept."""
+        """Write an entry, and remove old ones above the limit; return True if it is stored."""
         data = packed(key, facts, body)
         if len(data) > self.limit:
             return False
@@ -181,7 +182,7 @@ class Cache:
         return False
 
     def _put(self, name: str, data: bytes) -> None:
-        # Parents as the system makes them; what is cyrt's own is its owner's alone.
+        # Parents get the system's default mode; only the owner can access cyrt's own folder.
         os.makedirs(os.path.dirname(self.root), exist_ok=True)
         for path in (self.root, self.folder):
             with contextlib.suppress(FileExistsError):
@@ -202,12 +203,12 @@ class Cache:
                 with contextlib.suppress(OSError):
                     os.unlink(partial, dir_fd=folder)
                 raise
-            # It is kept, whatever becomes of the others.
+            # The entry is stored, even if removing the others fails.
             with contextlib.suppress(OSError):
                 self._evict(folder)
 
     def _read(self, folder: int, key: str, used: bool) -> bytes:
-        """An entry's file, of which nothing is believed but its kind, owner and size."""
+        """Open an entry's file and check its type, owner and size; its contents are unchecked."""
         try:
             handle = os.open(key + _SUFFIX, _ENTRY_FLAGS, dir_fd=folder)
         except OSError as error:
@@ -225,8 +226,8 @@ class Cache:
             header = os.read(handle, _HEADER.size)
             data = header + os.read(handle, sum(_sizes(header, facts.st_size)))
             if used:
-                # Last use is the file's time; where it cannot be set, the entry is only older
-                # than it is.
+                # The file's time is the time of last use; if it cannot be set, the entry only looks
+                # older.
                 with contextlib.suppress(OSError):
                     os.utime(handle)
             return data
@@ -244,10 +245,11 @@ class Cache:
                 stacklevel=2,
             )
 
-    # -- all of it ---------------------------------------------------------------------------------
+    # -- the whole cache
+    # -------------------------------------------------------------------------------
 
     def entries(self) -> list[Entry]:
-        """Return all entries, sound or not, the last used first."""
+        """Return all entries, valid or not, the most recently used first."""
         try:
             with _opened(self.folder) as folder:
                 return self._entries(folder)
@@ -260,16 +262,16 @@ class Cache:
         Raises
         ------
         DamagedEntry, OSError
-            If it is not as it was written, or cannot be read; a `FileNotFoundError` where another
+            If it differs from what was written, or cannot be read; a `FileNotFoundError` if another
             process has removed it.
         """
         with _opened(self.folder) as folder:
             return unpacked(entry.key, self._read(folder, entry.key, used=False))
 
     def clear(self) -> tuple[int, int]:
-        """Remove all entries, also those of other formats; returns how many, and their bytes.
+        """Remove all entries, including those of other formats; return their number and bytes.
 
-        What is being written just now stays.
+        Files that are being written are kept.
         """
         count = nbytes = 0
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
@@ -282,7 +284,8 @@ class Cache:
                             if _remove(folder, entry.key + _SUFFIX):
                                 count += 1
                                 nbytes += entry.nbytes
-                    # Not where others keep files in it, or are about to.
+                    # A folder in which other processes keep files, or are about to write some, is
+                    # kept.
                     with contextlib.suppress(OSError):
                         os.rmdir(path)
         return count, nbytes
@@ -295,10 +298,10 @@ class Cache:
         return sorted(found, key=lambda entry: -entry.used)
 
     def _evict(self, folder: int) -> None:
-        """Remove what was used longest ago above the limit, and what killed writers left."""
+        """Remove the least recently used entries above the limit, and files of killed writers."""
         _remove_abandoned(folder)
         kept = self._entries(folder)
-        # One larger than all may be together was not written here, and goes first.
+        # An entry larger than the limit was not written by this process, and is removed first.
         kept.sort(key=lambda entry: entry.nbytes > self.limit)
         nbytes = sum(entry.nbytes for entry in kept)
         while nbytes > self.limit:
@@ -324,7 +327,7 @@ class _opened:
 
 
 def _is_ours(facts: os.stat_result) -> bool:
-    """Whether nobody else could have written a file, or into a folder."""
+    """True if no other user could have written a file, or into a folder."""
     return facts.st_uid in (0, os.geteuid()) and not facts.st_mode & 0o022
 
 
@@ -334,7 +337,7 @@ def _check_trust(folder: int) -> None:
 
 
 def _files(folder: int, suffix: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the names of a folder that end so, without that end, and the facts of each."""
+    """Yield each name in a folder with this suffix, without the suffix, and the file's status."""
     for name in os.listdir(folder):
         if name.endswith(suffix):
             # Another process may have removed it.
@@ -350,7 +353,7 @@ def _remove_abandoned(folder: int) -> None:
 
 
 def _remove(folder: int, name: str) -> bool:
-    """Remove a file, a link or an empty folder; returns whether it was there and is no more."""
+    """Remove a file, a link or an empty folder; return True if this call removed it."""
     try:
         os.unlink(name, dir_fd=folder)
     except IsADirectoryError:
@@ -366,7 +369,7 @@ def _remove(folder: int, name: str) -> bool:
 
 @functools.cache
 def current() -> Cache | None:
-    """The cache that the settings ask for; None with ``CYRT_CACHE=0``."""
+    """The cache that the settings select; None with ``CYRT_CACHE=0``."""
     if not settings.get("CYRT_CACHE"):
         return None
     return Cache(settings.cache_dir(), settings.get("CYRT_CACHE_SIZE"))

@@ -1,6 +1,8 @@
 """CUDA C++ to code for a device, from the disk cache or by NVRTC.
 
-Where the cache has what is asked for, NVRTC is neither loaded nor its bindings imported.
+If the cache has the image, neither NVRTC is loaded nor its bindings are imported. All other modules
+are imported with the package: a signal handler that compiles could otherwise find a module that is
+only partly imported.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from cyrt import settings
 from cyrt.driver import table
 from cyrt.driver.errors import CompileError
 from cyrt.jit import cache, toolchain
+from cyrt.jit.build import build
 from cyrt.jit.image import Image, from_facts
 from cyrt.jit.job import Job
 from cyrt.jit.nvrtc import library_path, nvrtc_version, supported_archs
@@ -34,9 +37,9 @@ def architecture(compute_capability: tuple[int, int], emulated: bool = False) ->
     Parameters
     ----------
     compute_capability : (int, int)
-        The device's, e.g. ``(9, 0)``.
+        Compute capability of the device, e.g. ``(9, 0)``.
     emulated : bool
-        The emulated device runs PTX, that of its own compute capability or less.
+        True for the emulated device, which runs PTX of its compute capability or less.
 
     Returns
     -------
@@ -48,7 +51,7 @@ def architecture(compute_capability: tuple[int, int], emulated: bool = False) ->
     Raises
     ------
     CompileError
-        If the GPU is older than all that NVRTC compiles for, the driver's major version is below
+        If the GPU is older than all architectures of NVRTC, the driver's major version is below
         NVRTC's, or there is no NVRTC.
     """
     library = toolchain.library()
@@ -88,27 +91,27 @@ def compile(
     define: Mapping[str, object] | None = None,
     filename: str | None = None,
 ) -> Image:
-    """Compile CUDA C++, or take what it compiled to before from the disk cache.
+    """Compile CUDA C++, or read the result of an earlier compilation from the disk cache.
 
     Parameters
     ----------
     source : str
-        CUDA C++. The C and C++ standard headers' part for device code may be included, and
-        NVIDIA's headers where their wheels or a toolkit are installed.
+        CUDA C++. It may include the parts of the C and C++ standard headers that suit device code,
+        and NVIDIA's headers if their wheels or a toolkit are installed.
     names : sequence of str
         Kernels and variables wanted: ``"saxpy"``, ``"ns::axpy<float>"`` (which instantiates it),
-        ``"&counter"``, or a mangled symbol. ``extern "C"`` kernels and the non-templates are
-        compiled unasked.
+        ``"&counter"``, or a mangled symbol. ``extern "C"`` kernels and non-template kernels are
+        always compiled.
     arch : str
         ``"sm_90"`` or ``"sm_90a"`` for a cubin, ``"compute_90"`` for PTX.
     options : sequence of str
-        For NVRTC, such as ``"-use_fast_math"``, in their order. C++17 unless one says otherwise.
+        Options of NVRTC, such as ``"-use_fast_math"``, in order. C++17 is the default standard.
     headers : mapping of str to str
         Further headers: the name in ``#include`` to its text.
     define : mapping of str to object
         Macros: ``{"BLOCK": 128, "T": "float"}``. None and True define 1, as ``-DNAME`` does.
     filename : str
-        What errors call the source; ``#include "…"`` looks in its folder first.
+        Name of the source in errors; ``#include "…"`` searches its folder first.
 
     Returns
     -------
@@ -122,10 +125,10 @@ def compile(
         If an argument is not as described.
     """
     job = Job(source, names, arch, options, headers, define, filename)
-    # Who wants to see what is compiled wants it compiled.
+    # A dump requires a compilation.
     store = None if settings.get("CYRT_JIT_DUMP") else cache.current()
     if store is None:
-        return _build(job)
+        return build(job)
     library = toolchain.library()
     key = job.key(library)
     image = _kept(store, key)
@@ -134,8 +137,8 @@ def compile(
         key = job.key(library)
         image = _kept(store, key)
     if image is None:
-        image = _build(job)
-        # A header may have been changed while it was compiled, or the compiler been exchanged.
+        image = build(job)
+        # A header may have changed during the compilation, or the compiler may have been replaced.
         if key is not None and key == job.key(library) and toolchain.is_current():
             store.put(key, _facts(job, library, image), image.code)
     return image
@@ -154,16 +157,16 @@ def compile_many(
 ) -> list[Image]:
     """Compile a source once for each group of names, several at a time.
 
-    NVRTC works on one instantiation after the other, and releases the GIL.
+    NVRTC compiles one instantiation after the other, and releases the GIL.
 
     Parameters
     ----------
     source, arch, options, headers, define, filename
         As for `compile`.
     groups : sequence of sequence of str
-        The names that each image is to have.
+        The names for each image.
     threads : int, optional
-        How many at a time; as many as there are processors where left out.
+        Number of simultaneous compilations; by default the number of processors.
 
     Returns
     -------
@@ -173,7 +176,7 @@ def compile_many(
     Raises
     ------
     CompileError, ValueError, TypeError
-        As `compile` does, of the first group that fails; those not yet begun are left out.
+        The errors of `compile`, from the first group that fails; later groups are not started.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -192,12 +195,6 @@ def compile_many(
         except BaseException:
             executor.shutdown(cancel_futures=True)
             raise
-
-
-def _build(job: Job) -> Image:
-    from cyrt.jit.build import build
-
-    return build(job)
 
 
 def _kept(store: cache.Cache, key: str | None) -> Image | None:

@@ -1,6 +1,7 @@
-"""Reading a kernel's signature from its declaration in C++, as a user writes it.
+"""Reading a kernel's signature from its C++ declaration.
 
-Not a C++ parser: it knows what may stand in a kernel's parameter list, and says where it stopped.
+This is not a C++ parser: it knows what a kernel's parameter list may contain, and reports where it
+stopped.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _TOKEN = re.compile(
 )
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
-#: Words of built-in types, in the order in which their canonical spelling has them.
+#: Words of built-in types, in the order of their canonical spelling.
 _ARITHMETIC = (
     "signed", "unsigned", "short", "long", "bool", "char", "int", "float", "double",
     "__int128", "__int64", "void",
@@ -29,7 +30,7 @@ _IGNORED = {
     "__restrict__", "__restrict", "restrict", "__grid_constant__", "register", "typename",
     "struct", "class", "enum", "union", "__shared__", "__device__", "__constant__", "constexpr",
 }  # fmt: skip
-#: Words before a kernel's name that carry a group in parentheses of their own.
+#: Words before a kernel's name that are followed by a group in parentheses.
 _WITH_GROUP = {
     "__launch_bounds__", "__cluster_dims__", "__block_size__", "__maxnreg__", "__attribute__",
     "__attribute", "__declspec", "__align__", "alignas", "requires", "noexcept", "explicit",
@@ -51,7 +52,7 @@ def from_declaration(text: str) -> Signature:
     text : str
         ``extern "C" __global__ void saxpy(float a, const float *x, float *y, int n)``, with or
         without qualifiers, names, default arguments and a body; ``(float, const float*)`` is
-        enough. A pointer's target is read if it is ``const``, else read and written.
+        enough. The target of a pointer is read if it is ``const``, otherwise read and written.
 
     Returns
     -------
@@ -62,7 +63,7 @@ def from_declaration(text: str) -> Signature:
     ------
     ValueError
         If it is not such a declaration, or has a parameter that no kernel can take; the message
-        shows the text and the place.
+        shows the text and the position.
     """
     if not isinstance(text, str):
         raise TypeError(f"a declaration is a str, got {type(text).__name__}")
@@ -136,7 +137,7 @@ class _Reader:
             elif token in _ARITHMETIC:
                 self.fail(f"a kernel returns void, not '{token}'", at)
             elif token[0].isalpha() or token[0] in "_$:":
-                # A macro may stand before the name: the last word is it.
+                # A macro may precede the name: the last word is the name.
                 name, i = self.qualified(i, end)
             else:
                 self.fail(f"unexpected '{token}'", at)
@@ -200,11 +201,11 @@ class _Reader:
 
 
 class _ParameterReader:
-    """One parameter, tokens `start` to `end` of a reader: a type, then what is made of it."""
+    """One parameter, tokens `start` to `end` of a reader: a type and a declarator."""
 
     def __init__(self, reader: _Reader, start: int, end: int) -> None:
         self.r, self.i, self.end = reader, start, end
-        # A default argument says nothing about the type.
+        # A default argument does not affect the type.
         for i in range(start, end):
             if reader.word(i) == "=":
                 self.end = i
@@ -260,7 +261,8 @@ class _ParameterReader:
         return self.declarator(named, const)
 
     def declarator(self, named: str, const: bool) -> Parameter:
-        # `spelled` is the type so far, `const` whether its outermost level is, `depth` its stars.
+        # `spelled`: the type so far. `const`: True if its outermost level is const. `depth`: its
+        # stars.
         spelled, depth, name = f"const {named}" if const else named, 0, ""
         target = const
         while True:

@@ -1,4 +1,4 @@
-"""``CYRT_JIT_DUMP``: what each compilation was given and gave, as files to read."""
+"""``CYRT_JIT_DUMP``: the inputs and outputs of each compilation, as files."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from cyrt.jit.nvrtc import Result
 
 
 def dump(job: Job, result: Result) -> None:
-    """Write a compilation's source, PTX, cubin and log, where the setting names a folder.
+    """Write a compilation's source, PTX, cubin and log to the folder of the setting, if it is set.
 
     Raises
     ------
     ValueError
-        If they cannot be written there.
+        If the files cannot be written.
     """
     folder = settings.get("CYRT_JIT_DUMP")
     if not folder:

@@ -1,4 +1,4 @@
-"""Which arrays fit a pointer: the element types, size and alignment that its C++ type tells.
+"""The arrays that fit a pointer: element types, size and alignment, from its C++ type.
 
 The vector types are those of `vector_types.h`, `cuda_fp16.h` and `cuda_bf16.h`.
 """
@@ -16,7 +16,7 @@ _EVERY = frozenset(dtype.name for dtype in DTYPES)
 _BYTES = frozenset({"bool", "int8", "uint8"})
 _POINTERS = frozenset({"int64", "uint64"})
 
-# By code of the scalar. A byte may be part of anything; complex numbers are pairs.
+# Keys are codes of scalars. A byte may be part of any type; complex numbers are pairs.
 _SCALARS: dict[str, Set[str]] = {
     "bool": _BYTES,
     "i8": _EVERY, "i16": {"int16"}, "i32": {"int32"}, "i64": {"int64"},
@@ -38,10 +38,9 @@ class Elements:
 
     Attributes
     ----------
-    types : frozenset of str
-        Names of `cyrt.dtypes`; all of them where the pointee is bytes or a struct of unknown make.
+    Names of `cyrt.dtypes`; all of them if the pointee is bytes or an unknown struct.
     size, align : int
-        Bytes of what is pointed to; 1 where every type fits.
+        Bytes of the pointee; 1 if every type fits.
     """
 
     types: frozenset[str]
@@ -55,12 +54,12 @@ def elements(parameter: Parameter) -> Elements | None:
     Parameters
     ----------
     parameter : Parameter
-        As a declaration, a mangled name or the compiler tells it.
+        A parameter from a declaration, a mangled name or the compiler.
 
     Returns
     -------
     Elements or None
-        None where it is no pointer, or PTX alone says that it is one.
+        None if it is no pointer, or if only PTX declares it as one.
     """
     if parameter.code != "pointer" or "*" not in parameter.type:
         return None
@@ -73,7 +72,7 @@ def elements(parameter: Parameter) -> Elements | None:
 
 
 def _pointee(type: str) -> str:
-    """The type without its last star, without qualifiers; of a pointer to an array its elements."""
+    """The unqualified type without its last star; for a pointer to an array, its element type."""
     name, group, rest = type.partition(" (")
     if group and not rest.startswith("*)"):
         return "*"

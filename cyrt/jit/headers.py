@@ -1,4 +1,4 @@
-"""Where the headers of a CUDA source are found, and what to install where they are not."""
+"""The folders of a CUDA source's headers, and the packages that install missing ones."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from cyrt.jit.includes import included_names
 from cyrt.jit.standard import GLOBAL_NAMES, STD_NAMES
 
-# Folders by the library that `cuda.pathfinder` knows them by; "nvcc" holds crt/.
+# `cuda.pathfinder`'s names of the libraries whose folders are searched; "nvcc" has crt/.
 _LIBRARIES = ("cudart", "cccl", "nvcc", "curand")
 
-# First match wins: what a header's path looks like, its wheel for CUDA 13 and for CUDA 12.
+# Pattern of a header's path, its wheel for CUDA 13 and for CUDA 12; the first match is used.
 _WHEELS = (
     (r"(cub|thrust|cuda|nv)/", "nvidia-cuda-cccl", "nvidia-cuda-cccl-cu12"),
     (r"crt/", "nvidia-cuda-crt", "nvidia-cuda-nvcc-cu12"),
@@ -60,9 +60,9 @@ def include_directories() -> tuple[str, ...]:
 
 
 def lacking_names(folders: Sequence[str]) -> tuple[str, ...]:
-    """Return the names that the headers in these folders ask for and none of them has, ascending.
+    """Return the names that the headers in these folders include and none of them has, ascending.
 
-    Names that macros make are left out.
+    Names produced by macros are ignored.
     """
     lacking: set[str] = set()
     for top in folders:
@@ -82,13 +82,13 @@ def lacking_names(folders: Sequence[str]) -> tuple[str, ...]:
 
 
 def wanted_headers(log: str) -> tuple[str, ...]:
-    """Return the standard headers that have what a compiler's log finds undefined.
+    """Return the standard headers that declare the names a compiler's log reports as undefined.
 
-    nvcc includes much of the C library in every source, NVRTC nothing.
+    nvcc includes much of the C library in every source, NVRTC includes nothing.
     """
     found = [GLOBAL_NAMES.get(name) for name in _UNDEFINED.findall(log)]
     found += [STD_NAMES.get(name) for name in _NO_MEMBER.findall(log)]
-    # The standard has sin(int), and nvcc with it; NVRTC cannot choose between its own.
+    # The standard library, and so nvcc, declares sin(int); for NVRTC the overloads are ambiguous.
     found += [
         "math.h" if STD_NAMES.get(name) == "cmath" else None for name in _AMBIGUOUS.findall(log)
     ]
@@ -96,7 +96,7 @@ def wanted_headers(log: str) -> tuple[str, ...]:
 
 
 def header_advice(header: str, cuda_major: int) -> str:
-    """Say what to do about a header that NVRTC did not find."""
+    """Return advice for a header that NVRTC did not find."""
     for pattern, current, older in _WHEELS:
         if re.match(pattern, header):
             wheel = current if cuda_major >= 13 else older

@@ -1,4 +1,4 @@
-"""What a compilation gives, and its form as plain data, which is what the disk keeps of it."""
+"""The result of a compilation, and its form as JSON facts and bytes for the disk cache."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cyrt.jit.parameters import Parameter, Signature
 
 @dataclass(frozen=True)
 class Image:
-    """Code for a device, and what its kernels are called and take.
+    """Code for a device, and its kernels' symbols and signatures.
 
     Attributes
     ----------
@@ -19,12 +19,12 @@ class Image:
     format : str
         ``"ptx"`` or ``"cubin"``.
     lowered : dict of str to str
-        The symbol of each name asked for; every kernel's symbol is there too, as itself.
+        The symbol of each requested name; every kernel's symbol is also a key, for itself.
     signatures : dict of str to Signature
-        The parameters of each kernel, under the same keys as in `lowered`, all sizes known.
-        Names of variables have none.
+        The parameters of each kernel, under the same keys as in `lowered`, with all sizes known.
+        Variables have no entry.
     log : str
-        What the compiler said: warnings, or nothing.
+        The compiler's messages: warnings, or an empty string.
     """
 
     code: bytes
@@ -34,7 +34,7 @@ class Image:
     log: str = ""
 
     def facts(self) -> dict[str, Any]:
-        """All but the code, as JSON has it; `from_facts` reads it."""
+        """All fields except the code, as JSON types; `from_facts` reads them."""
         return {
             "format": self.format,
             "lowered": self.lowered,
@@ -47,12 +47,12 @@ class Image:
 
 
 def from_facts(facts: dict[str, Any], code: bytes) -> Image:
-    """Return the image that `Image.facts` and its code were taken from.
+    """Return the image with these facts (from `Image.facts`) and this code.
 
     Raises
     ------
     ValueError
-        If they are not an image's.
+        If the facts are not an image's.
     """
     try:
         return Image(

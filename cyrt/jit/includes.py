@@ -1,14 +1,14 @@
-"""What files on disk a compilation can read: a scan of its `#include`s.
+"""The files on disk that a compilation can read, from a scan of its `#include`s.
 
 INVARIANTS
-- A file that can change the code is found; one that cannot may be found too. So conditions are not
-  evaluated, comments are searched as well, and of every name all the files are taken that any
-  order of search could choose, or could choose once they exist.
-- One rule for all that a scan cannot decide: each place where the compiler may ask for a file or
-  for the time stands in the user's own texts word by word, or nothing is claimed. So `Untold` is
-  raised for names that macros make, words that could be pasted together, and trigraphs.
-- NVIDIA's own headers are known by their folder and packages, and not read here; what they ask
-  for and do not bring is looked for in the user's folders.
+- Every file that can change the code is found; other files may be found too. So conditions are not
+  evaluated, comments are searched as well, and each name stands for all files that any search order
+  could choose, now or after they are created.
+- One rule covers everything that a scan cannot decide: each place where the compiler may ask for a
+  file or for the time appears literally in the user's own texts, or the scan gives up. So `Untold`
+  is raised for names produced by macros, words that could be pasted together, and trigraphs.
+- NVIDIA's own headers are identified by their folder and packages, and not read here; headers that
+  they include and do not contain are searched in the user's folders.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-# Words that ask for a file or the time and that a macro may make; a directive it cannot make.
+# Words that ask for a file or the time and that a macro may produce; a macro cannot produce a
+# directive.
 _ASKING = (
     "__DATE__", "__TIME__", "__TIMESTAMP__", "__has_include", "__has_include_next", "__has_embed",
 )  # fmt: skip
 
-# Patterns are compiled at their first use. Identifiers of the preprocessor are ASCII.
-# Between the parts of a directive may be comments, which may be several lines long.
+# Patterns are compiled at their first use. Preprocessor identifiers are ASCII.
+# Comments of several lines may separate the parts of a directive.
 _GAP = r"(?>[ \t\r\v\f]|/\*(?s:.*?)\*/)*+"
 _MARK = r"(?:#|%:)"
 _WORDS = ("include", "embed")
@@ -34,9 +35,9 @@ _NAME = (
     rf'(?a)(?:include(?:_next)?|embed)\b{_GAP}(\(?){_GAP}(?:"([^"\n]+)"|<([^>\n]+)>)?'
 )
 _NAMELESS_DIRECTIVE = rf'(?a){_MARK}(?={_GAP}(?:include(?:_next)?|embed)\b{_GAP}(?!["<]))'
-# What such a word may begin with; a few words more are found.
+# Possible first characters of such a word; a few other words match too.
 _BEGINNING = r"(?a)_(?<!\w_)(?:_[hDT]\w*|_?(?!\w))"
-# Directives that name __has_include and do not call it.
+# Directives that name __has_include without calling it.
 _NAMING = rf"[ \t\r\v\f]*{_MARK}[ \t\r\v\f]*(?:(?:el)?ifn?def|define|undef)[ \t\r\v\f]+"
 _CONDITION = rf"(?a)[ \t\r\v\f]*{_MARK}[ \t\r\v\f]*(?:el)?if\b"
 _DEFINED = r"(?a)\bdefined[ \t]*\(?[ \t]*"
@@ -45,20 +46,20 @@ _COMMENT_OR_TEXT = (
     r"""|(?P<unclear>["']|/\*)"""
 )
 
-# The compiler finds no file there either, or may not read it.
+# The compiler finds no file either, or may not read it.
 _ABSENT = (
     errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG,
 )  # fmt: skip
-# Text is smaller by far.
+# Source texts are much smaller.
 _LARGEST_FILE = 64 << 20
 
 
 class Untold(Exception):
-    """What a compilation reads cannot be told from its text."""
+    """The files that a compilation reads cannot be determined from its text."""
 
 
 def includes_anything(text: str) -> bool:
-    """Whether a text may include a file."""
+    """True if a text may include a file."""
     return "include" in text or _spliced(text) is not text or "??/" in text
 
 
@@ -72,25 +73,25 @@ def dependencies(
     lacking: Callable[[], Sequence[str]],
     outside: str,
 ) -> list[tuple[str, str]]:
-    """Return the files that a source includes, each with what tells its content.
+    """Return the files that a source includes, each with a hash of its content.
 
     Parameters
     ----------
     source, filename : str
-        The filename's folder is where ``#include "…"`` looks first.
+        ``#include "…"`` searches the folder of the filename first.
     headers : mapping of str to str
         Headers in memory.
     preincluded : sequence of str
         Names included before the source.
     folders : sequence of str
-        Where headers are looked for, in order.
+        Folders to search for headers, in order.
     known : sequence of str
-        Folders of headers that are not to be read, looked in last.
+        Folders of headers that are not read; searched last.
     lacking : function
-        Gives the names that the headers in `known` ask for and that are not there; called where
-        the user has folders of his own.
+        Function that returns the names that the headers in `known` include and do not contain;
+        called only if the user has header folders.
     outside : str
-        What else the compiler is told: options, macros.
+        Other text that the compiler receives: options, macros.
 
     Returns
     -------
@@ -100,7 +101,7 @@ def dependencies(
     Raises
     ------
     Untold
-        If it cannot be told.
+        If the files cannot be determined.
     """
     cwd = os.getcwd()
     here = os.path.join(cwd, os.path.dirname(filename))
@@ -111,7 +112,7 @@ def dependencies(
     for name, text in headers.items():
         reading.add(text, os.path.join(cwd, os.path.dirname(name)))
     for folder in own:
-        # NVIDIA's headers too look in the user's folders before their own.
+        # NVIDIA's headers also search the user's folders before their own.
         for other in known:
             for path in _common(folder, other):
                 reading.take(*os.path.split(path))
@@ -125,28 +126,28 @@ def dependencies(
         for name in _names(text):
             for place in dict.fromkeys((folder, here, *own)):
                 reading.take(place, name)
-    # NVIDIA's headers may have a macro that pastes its arguments.
+    # A macro in NVIDIA's headers may paste its arguments.
     if known or any(mark in text for text in reading.texts for mark in ("##", "%:%:")):
         _check_no_word_is_pasted(reading.texts)
     return list(reading.found.items())
 
 
 def included_names(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield each name that a text asks for literally, and whether it stands in quotes."""
+    """Yield each name that a text includes literally, and True if it is in quotes."""
     for match in _occurrences(_spliced(text)):
         if match[2] or match[3]:
             yield match[2] or match[3], bool(match[2])
 
 
 class _Reading:
-    """Files read, and those whose own includes are still to be looked at.
+    """The files that were read, and those whose includes have not been scanned.
 
     Attributes
     ----------
     found : dict of str to str
-        What tells the content, by path.
+        Hash of the content, by path.
     texts : list of str
-        All that was read, lines spliced.
+        All texts that were read, with lines joined.
     waiting : list of (str, str)
         Text, and the folder of its file.
     """
@@ -158,15 +159,15 @@ class _Reading:
         self._real: dict[str, str] = {}
 
     def add(self, text: str, folder: str) -> None:
-        """Have a text looked at, which is of a file in `folder`."""
+        """Add a text to be scanned, from a file in `folder`."""
         text = _spliced(text)
         self.texts.append(text)
         self.waiting.append((text, folder))
 
     def take(self, place: str, name: str) -> None:
         """Read the file that a folder has under a name, if there is one."""
-        # Where ".." leads, behind a link, is the system's to say; and a folder has one name here,
-        # or headers that include each other would go on forever.
+        # The system resolves ".." behind a link. A folder has one canonical name here; otherwise
+        # headers that include each other would be read for ever.
         given, base = os.path.split(os.path.join(place, name))
         folder = self._real.get(given)
         if folder is None:
@@ -177,16 +178,16 @@ class _Reading:
         content = _content(path)
         if content is not None:
             self.found[path] = hashlib.sha256(content).hexdigest()
-            # Bytes that are no UTF-8 stay what they are in the names of files.
+            # Bytes that are not UTF-8 are preserved in the names of files.
             self.add(content.decode("utf-8", "surrogateescape"), folder)
 
 
 def _content(path: str) -> bytes | None:
-    """A file's bytes; None where the compiler finds no file either."""
+    """A file's bytes; None if the compiler finds no file either."""
     if "\0" in path:
         raise Untold(f"a file's name with a NUL character: {path!r}")
     try:
-        # A FIFO would be waited for, and a terminal become the process's own.
+        # Opening a FIFO would block, and a terminal would become the controlling terminal.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
         if error.errno in _ABSENT:
@@ -198,7 +199,7 @@ def _content(path: str) -> bytes | None:
             return None
         if not stat.S_ISREG(facts.st_mode) or facts.st_size > _LARGEST_FILE:
             raise Untold(f"{path} is not a file of text")
-        # One byte more tells of a file that grows, or whose size the system does not know.
+        # One additional byte detects a file that grows, or whose size the system does not know.
         content = os.read(handle, facts.st_size + 1)
     except OSError as error:
         raise Untold(f"{path} cannot be read: {error}") from None
@@ -224,7 +225,7 @@ def _names(text: str) -> list[str]:
         raise Untold("trigraphs, which are directives and splices in some dialects")
     asking = list(_occurrences(text))
     if _is_undecided(text, asking):
-        # Perhaps only a comment speaks of it.
+        # The word may be in a comment only.
         text = _without_comments(text, asking)
         if _is_undecided(text, _occurrences(text)):
             raise Untold("a file's name that a macro makes")
@@ -234,8 +235,8 @@ def _names(text: str) -> list[str]:
 def _occurrences(text: str) -> Iterator[re.Match[str]]:
     """Yield each word that may ask for a file; groups 2 and 3 are the name in quotes or <>."""
     for word in _WORDS:
-        # Faster by far than a search for the pattern. What stands behind a word in a comment may
-        # hold the next.
+        # This is much faster than a search for the pattern. The text after a word in a comment may
+        # contain the next word.
         begin = text.find(word)
         while begin >= 0:
             match = re.compile(_NAME).match(text, begin)
@@ -245,7 +246,7 @@ def _occurrences(text: str) -> Iterator[re.Match[str]]:
 
 
 def _is_undecided(text: str, asking: Iterable[re.Match[str]]) -> bool:
-    """Whether a file may be asked for by a name that does not stand there."""
+    """True if a file may be included by a name that is not literal there."""
     nameless = False
     for match in asking:
         if text.endswith("__has_", 0, match.start()):
@@ -257,28 +258,28 @@ def _is_undecided(text: str, asking: Iterable[re.Match[str]]) -> bool:
 
 
 def _is_literal_question(text: str, match: re.Match[str]) -> bool:
-    """Whether a ``__has_include`` is called with the name that follows it, or not at all."""
+    """True if a ``__has_include`` is called with the name that follows it, or not at all."""
     if match[1] and match[2]:
-        # No macro replaces what stands in quotes.
+        # Macros do not replace text in quotes.
         return True
     line = text[text.rfind("\n", 0, match.start()) + 1 : match.start() - len("__has_")]
     if re.fullmatch(_NAMING, line):
         return True
     condition = re.match(_CONDITION, line)
-    # The line may be the end of a comment or of a raw string.
+    # The line may end a comment or a raw string.
     if not condition or any(mark in line for mark in ("*/", "'", '"')):
         return False
     before = line[condition.end() :]
     if re.search(rf"{_DEFINED}\Z", before):
         return True
-    # As an argument of a macro <name> is no name but words, which other macros replace.
+    # As an argument of a macro, <name> is a sequence of words that other macros replace.
     while (shorter := re.sub(r"\([^()]*\)", " ", before)) != before:
         before = shorter
     return bool(match[1] and match[3]) and not re.search(r"\w\s*\(", before)
 
 
 def _without_comments(text: str, asking: Iterable[re.Match[str]]) -> str:
-    """Return a text without its comments; `Untold` where it is not clear what is one."""
+    """Return a text without its comments; raise `Untold` if their limits are ambiguous."""
     if 'R"' in text or any(
         mark in (match[3] or "") for match in asking for mark in ("//", "/*", "'", '"')
     ):
@@ -293,10 +294,10 @@ def _without_comments(text: str, asking: Iterable[re.Match[str]]) -> str:
 
 
 def _check_no_word_is_pasted(texts: Sequence[str]) -> None:
-    """Raise `Untold` where words of the texts could be the first and the last part of one."""
+    """Raise `Untold` if words of the texts could be the first and the last part of a keyword."""
     begun = {word for text in texts for word in re.findall(_BEGINNING, text)}
     parts = [(word, begin) for word in _ASKING for begin in begun if word.startswith(begin)]
-    # A whole word is looked at where it stands.
+    # A complete word is checked at its own position.
     parts = [(word, begin) for word, begin in parts if begin not in _ASKING]
     if not parts:
         return
@@ -307,7 +308,7 @@ def _check_no_word_is_pasted(texts: Sequence[str]) -> None:
 
 
 def _without(folders: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Return the folders that are none of the others, by whatever name."""
+    """Return the folders that differ from the others, links resolved."""
     there = {_identity(folder) for folder in others} if folders else set()
     return [folder for folder in folders if _identity(folder) not in there]
 
@@ -321,7 +322,7 @@ def _identity(folder: str) -> tuple[int, int] | str:
 
 
 def _reachable(folder: str, names: Iterable[str]) -> Iterator[str]:
-    """Yield the names that begin with what a folder holds."""
+    """Yield the names whose first component a folder contains."""
     try:
         present = {*os.listdir(folder), ".", ".."}
     except OSError:

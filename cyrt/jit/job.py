@@ -1,4 +1,4 @@
-"""What is to be compiled: the checked arguments, and the key of all that can change the code."""
+"""A compilation's checked arguments, and the key of everything that can change the code."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _OWN_OPTION = r"(-arch|--gpu-architecture)\b"
 _STD_OPTION = r"(-std|--std)\b"
 _FOLDER_OPTION = r"(?:-I|--include-path\b)((?s:.*))"
 _HEADER_OPTION = r"(?:-include|--pre-include)\b((?s:.*))"
-# They read or write files of their own, or tell what differs each time.
+# These options read or write additional files, or produce output that differs each time.
 _TRANSIENT_OPTION = (
     r"--?(pch|create-pch|use-pch|pch-dir|pch-messages|instantiate-templates-in-pch|time"
     r"|fdevice-time-trace|no-cache)\b"
-    # Of ptxas, inside an option that passes it on.
+    # ptxas options, inside an option that forwards them.
     r"|(?s:.*)-(options-file|optf)\b"
 )
 _PLACED_OPTION = r"(-lineinfo|--generate-line-info|-G|--device-debug)\b"
@@ -56,7 +56,7 @@ class Job:
                 _check_text(f"{kind}: {text!r}", text, f"one of a sequence of str for {kind}")
         if not all(name.strip() for name in names):
             raise ValueError(f"names holds an empty one: {names!r}")
-        # NVRTC takes no notice of spaces around an option.
+        # NVRTC ignores spaces around an option.
         self.given = tuple(option.strip() for option in options)
         for option in self.given:
             if not option:
@@ -81,27 +81,27 @@ class Job:
 
     @property
     def cubin(self) -> bool:
-        """Whether code for a GPU itself is wanted, rather than PTX."""
+        """True if code for a GPU itself is requested, rather than PTX."""
         return self.arch.startswith("sm_")
 
     @property
     def expressions(self) -> list[str]:
-        """The names that NVRTC is to look up; a symbol is not one."""
+        """The names that NVRTC looks up; symbols are excluded."""
         return [name for name in self.names if not name.startswith("_Z")]
 
     @functools.cached_property
     def options(self) -> tuple[str, ...]:
-        """The options of NVRTC, without what a build adds by itself."""
+        """The options of NVRTC, without those that a build adds."""
         std = [] if _any(_STD_OPTION, self.given) else ["-std=c++17"]
         lines = settings.get("CYRT_LINEINFO") and not _any(_PLACED_OPTION, self.given)
-        # nvcc has __int128 unasked.
+        # nvcc supports __int128 by default.
         own = [f"-arch={self.arch}", "-device-int128", *std, *(["-lineinfo"] if lines else [])]
-        # The user's folders are looked in before NVIDIA's.
+        # The user's folders are searched before NVIDIA's.
         folders = [f"-I{f.path}" for f in toolchain.header_folders()] if self.includes else []
         return (*own, *self.given, *folders)
 
     def key(self, library: toolchain.Library) -> str | None:
-        """Return a hash of all that can change what comes out; None where that cannot be told."""
+        """Return a hash of everything that can change the result; None if that is unknown."""
         if not library.files or _any(_TRANSIENT_OPTION, self.given):
             return None
         folders = _values(self.given, _FOLDER_OPTION)
@@ -120,7 +120,7 @@ class Job:
             )
         except (Untold, OSError):
             return None
-        # Line tables name the folder that a relative file name is in.
+        # Line tables contain the folder of a relative file name.
         placed = _any(_PLACED_OPTION, self.options)
         facts = (
             *(_recipe(), library.files, library.version),
@@ -183,7 +183,7 @@ def _values(options: Sequence[str], wanted: str) -> list[str]:
 
 @functools.cache
 def _recipe() -> str:
-    """A hash of the code that compiles: this room's."""
+    """A hash of the modules that compile: this package's."""
     found = hashlib.sha256()
     for path in sorted(Path(__file__).parent.iterdir()):
         if path.is_file():

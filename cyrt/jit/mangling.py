@@ -5,8 +5,8 @@ Source of the grammar: "Itanium C++ ABI", section 5.1 "External Names (a.k.a. Ma
 INVARIANTS
 - `_Reader.seen` holds the substitution candidates in the ABI's order: every prefix and every
   compound type once, none of the built-in types and none of the substitutions themselves.
-- What cannot be known for sure gives None, never a guess: a type that is a *member* of something
-  that depends on a template argument may be any type at all.
+- A type that cannot be known for sure gives None, never a guess: a type that is a *member* of
+  something that depends on a template argument may be any type at all.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ABBREVIATED = {
 
 
 class _UnsureError(Exception):
-    """The symbol is not one that can be read for sure."""
+    """The symbol cannot be decoded with certainty."""
 
 
 def _unsure() -> NoReturn:
@@ -56,7 +56,7 @@ class _Node:
     parts: tuple[_Node, ...] = ()
 
     def depends(self) -> bool:
-        """Whether a template argument of the kernel occurs in it."""
+        """True if it contains a template argument of the kernel."""
         return self.kind == "argument" or any(part.depends() for part in self.parts)
 
 
@@ -127,7 +127,7 @@ class _Reader:
             self.remember(node)
         if node is None or not self.seen or self.seen[-1] is not node:
             _unsure()
-        # The whole is a candidate only where it is a type, and that is for the caller to say.
+        # The whole name is a candidate only if it is a type, which the caller decides.
         self.seen.pop()
         return node
 
@@ -168,7 +168,7 @@ class _Reader:
 
     def literal(self) -> _Node:
         if self.at("_Z") or self.at("Z"):
-            # The address of a function or variable: it has an encoding of its own.
+            # The address of a function or variable: it has a separate encoding.
             _unsure()
         type = self.type()
         value = self.match(r"n?[0-9a-f]*").replace("n", "-")
@@ -251,7 +251,7 @@ class _Reader:
                 parts.append(self.type())
             return _Node("function", "", tuple(parts))
         if self.take("U"):
-            # A vendor's qualifier, such as an address space, changes no layout that is known.
+            # A vendor's qualifier, such as an address space, does not change a known layout.
             _unsure()
         if letter == "T":
             if not re.match("[0-9_]", self.s[self.i + 1 : self.i + 2]):
@@ -270,13 +270,13 @@ def from_mangled(symbol: str) -> Signature | None:
     Parameters
     ----------
     symbol : str
-        As found in PTX or a cubin: ``_Z4axpyIfEvT_PKS0_PS0_i``.
+        A symbol in PTX or a cubin: ``_Z4axpyIfEvT_PKS0_PS0_i``.
 
     Returns
     -------
     Signature or None
-        None where the symbol is not mangled, or its types cannot be known for sure. Parameters
-        have no names; structs and enumerations have size 0, to be completed.
+        None if the symbol is not mangled, or its types cannot be known for sure. Parameters have no
+        names; structs and enumerations have size 0, to be completed.
     """
     if not symbol.startswith("_Z"):
         return None
@@ -286,7 +286,7 @@ def from_mangled(symbol: str) -> Signature | None:
         name, types = reader.encoding()
         arguments: tuple[_Node, ...] = ()
         if name.kind == "instance":
-            # A template's symbol begins with the result, which of a kernel is void.
+            # A template's symbol begins with the result type, which is void for a kernel.
             arguments = name.parts[1:]
             types.pop(0)
         if not types:
@@ -299,7 +299,7 @@ def from_mangled(symbol: str) -> Signature | None:
 
 
 def variable_name(symbol: str) -> str:
-    """Return a variable's qualified C++ name, ``ns::table<float>``; an unknown symbol as it is."""
+    """Return a variable's qualified C++ name, ``ns::table<float>``, or an undecodable symbol."""
     if not symbol.startswith("_Z"):
         return symbol
     try:
@@ -312,7 +312,7 @@ def variable_name(symbol: str) -> str:
 
 
 def from_probe(symbol: str) -> tuple[Parameter, ...] | None:
-    """Return the parameters of the function type that a template's instance is mangled with.
+    """Return the parameters of the function type in the symbol of a template's instance.
 
     Parameters
     ----------
@@ -367,7 +367,7 @@ def _parameter(type: _Node) -> Parameter:
 
 
 def _expanded(type: _Node, arguments: tuple[_Node, ...]) -> list[_Node]:
-    """Return the type with template arguments put in: several types for a pack expansion."""
+    """Return the type with template arguments substituted: several types for a pack expansion."""
     if type.kind != "expansion":
         return [_resolved(type, arguments)]
     lengths = {len(pack.parts) for pack in _packs(type, arguments)}
@@ -396,11 +396,11 @@ def _resolved(type: _Node, arguments: tuple[_Node, ...], index: int | None = Non
     if type.kind == "member" and type.parts[0].depends():
         _unsure()
     if type.kind == "instance" and type.parts[0].kind == "argument":
-        # A template given as an argument may be an alias of anything.
+        # A template used as an argument may be an alias of any type.
         _unsure()
     parts = _flattened(type.parts, arguments, index)
     if type.kind == "qualified" and parts[0].kind == "qualified":
-        # `const T` where T is const already.
+        # `const T` with a T that is already const.
         words = sorted({*type.text.split(), *parts[0].text.split()})
         return _Node("qualified", " ".join(words), parts[0].parts)
     if type.kind == "qualified" and parts[0].kind in ("reference", "function"):
@@ -411,7 +411,7 @@ def _resolved(type: _Node, arguments: tuple[_Node, ...], index: int | None = Non
 def _flattened(
     types: tuple[_Node, ...], arguments: tuple[_Node, ...], index: int | None
 ) -> list[_Node]:
-    """Return the types resolved, packs and their expansions replaced by what they hold."""
+    """Return the resolved types, with packs and their expansions replaced by their elements."""
     found: list[_Node] = []
     for type in types:
         if type.kind == "expansion":
@@ -430,7 +430,7 @@ def _spelled(type: _Node, arguments: tuple[_Node, ...]) -> str:
 def _text(type: _Node) -> str:
     kind, parts = type.kind, type.parts
     if kind == "member" and parts[0].text.startswith("_INTERNAL_"):
-        # NVRTC's scope of what is static.
+        # NVRTC's scope of static names.
         return _text(parts[1])
     if kind == "member":
         return f"{_text(parts[0])}::{_text(parts[1])}"

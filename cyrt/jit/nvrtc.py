@@ -1,4 +1,4 @@
-"""NVRTC itself: loading it, at its first use, and one run of it."""
+"""The NVRTC library: loaded at its first use; one function per compilation."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def supported_archs() -> list[int]:
 
 
 class Result(NamedTuple):
-    """What one run gave.
+    """The result of one compilation.
 
     Attributes
     ----------
@@ -63,10 +63,10 @@ class Result(NamedTuple):
         The status's name.
     log : str
     lowered : dict of str to str
-        The symbol of each name expression; this and what follows is empty after an error.
+        The symbol of each name expression; this and the later fields are empty after an error.
     ptx : str
     cubin : bytes
-        Empty for a virtual architecture too.
+        Empty for a virtual architecture.
     """
 
     status: int
@@ -86,7 +86,7 @@ def run(
     *,
     cubin: bool,
 ) -> Result:
-    """Compile once; a `CompileError` only where NVRTC itself cannot go on."""
+    """Compile once; raise `CompileError` only if NVRTC itself fails."""
     nvrtc = _nvrtc()
     status, program = nvrtc.nvrtcCreateProgram(
         source.encode(),
@@ -99,7 +99,7 @@ def run(
     try:
         for name in expressions:
             _check("nvrtcAddNameExpression", *nvrtc.nvrtcAddNameExpression(program, name.encode()))
-        # The GIL is released here.
+        # This call releases the GIL.
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])
         log = _bytes(nvrtc, "ProgramLog", program).rstrip(b"\0\n ").decode(errors="replace")
         if status:

@@ -1,8 +1,8 @@
-"""What a kernel takes: its parameters, their kinds, sizes and places.
+"""Kernel parameters: their kinds, sizes and offsets.
 
 Sizes and alignments of the built-in types are those of CUDA C++ ("Built-in Vector Types" in the
-CUDA C++ Programming Guide, and `vector_types.h`); `long` is as wide as the host's, which NVRTC
-follows.
+CUDA C++ Programming Guide, and `vector_types.h`); `long` has the width of the host's `long`, as in
+NVRTC.
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ _TYPES |= {
     "CUtensorMap": ("bytes", 128, 64),
 }
 
-#: Namespaces whose names are also the plain types above.
+#: Namespaces whose types have the same names as the unqualified types above.
 _STANDARD = ("::", "std::", "cuda::std::")
-#: Inline namespaces that a library's version adds; no user writes them.
+#: Inline namespaces that a library's version adds; users do not write them.
 _VERSIONED = re.compile(r"\b(?:__\d+|_V\d+|__cxx11|(?:THRUST|CUB|CCCL)_\w+_NS)::")
 
 
@@ -125,7 +125,7 @@ def type_layout(name: str) -> tuple[str, int, int]:
     for space in ("", *_STANDARD):
         if name.startswith(space):
             found = _TYPES.get(name[len(space) :])
-            # Only scalars have the standard's names: std::float2 would be somebody else's.
+            # Only scalars have standard names: std::float2 would be another type.
             if found and (not space or space == "::" or found[0] != "bytes"):
                 return found
     return "bytes", 0, 1
@@ -138,19 +138,19 @@ class Parameter:
     Attributes
     ----------
     type : str
-        The C++ type as a reader writes it, e.g. ``const float*``.
+        The C++ type in its usual spelling, e.g. ``const float*``.
     code : str
         ``"pointer"``; ``"reference"``, which no kernel takes; ``"bool"``;
         ``"i8" … "i64"``, ``"u8" … "u64"``; ``"f16"``, ``"bf16"``,
         ``"f32"``, ``"f64"``; ``"c64"``, ``"c128"`` (two floats or doubles); ``"bytes"``, a struct
         or an enumeration by value; ``"word8" … "word64"``, from PTX alone: an integer of unknown
-        sign, and of 64 bits also perhaps a pointer.
+        sign; a ``"word64"`` may also be a pointer.
     size, align : int
         In bytes; size 0 is unknown and to be completed.
     writes : bool
-        Whether the kernel may write through it: ``T*``, not ``const T*``.
+        True if the kernel may write through it: ``T*``, not ``const T*``.
     name : str
-        Empty where the source of the facts had none.
+        Empty if the source of the signature has no names.
     """
 
     type: str
@@ -162,7 +162,7 @@ class Parameter:
 
     @property
     def indirect(self) -> bool:
-        """Whether it points to pointers, so that it reaches memory not named by an argument."""
+        """True if it points to pointers, so that the kernel accesses memory without an argument."""
         return self.code == "pointer" and self.type.count("*") > 1
 
     def __str__(self) -> str:
@@ -174,7 +174,7 @@ class Parameter:
 
 
 def by_value(type: str, name: str = "") -> Parameter:
-    """Return the parameter of a non-pointer type, its layout looked up by `type_layout`."""
+    """Return the parameter of a non-pointer type, with the layout from `type_layout`."""
     return Parameter(type, *type_layout(type), writes=False, name=name)
 
 
@@ -187,7 +187,7 @@ def pointer(pointee: str, *, const: bool, name: str = "") -> Parameter:
 class Signature:
     """A kernel's name and parameters, in order.
 
-    Laid out as a C struct: each parameter at the next multiple of its alignment.
+    The layout is a C struct's: each parameter at the next multiple of its alignment.
     """
 
     name: str
@@ -198,7 +198,7 @@ class Signature:
 
     @property
     def complete(self) -> bool:
-        """Whether every size is known."""
+        """True if every size is known."""
         return all(p.size for p in self.parameters)
 
     @property
@@ -234,12 +234,12 @@ class Signature:
         Parameters
         ----------
         sizes : sequence of (offset, size)
-            Bytes, one pair a parameter, as ``cuFuncGetParamInfo`` gives them.
+            Bytes, one pair per parameter, from ``cuFuncGetParamInfo``.
 
         Raises
         ------
         ValueError
-            If the number, a size or an offset differs from what this signature says.
+            If the number of parameters, a size or an offset differs from this signature.
         """
         if len(sizes) != len(self.parameters):
             raise ValueError(
@@ -260,9 +260,9 @@ class Signature:
         return Signature(self.name, tuple(filled))
 
     def refined(self, compiled: Signature) -> Signature:
-        """Return this signature completed from the one that the compiled code declares.
+        """Return this signature, completed from the one that the compiled code declares.
 
-        Where this one knows only a type's name and PTX passes it in a register's type, it is an
+        If this one has only a type's name and PTX passes it in a register type, it is an
         enumeration: an integer of unknown sign.
         """
         if len(compiled.parameters) == len(self.parameters):
@@ -287,8 +287,8 @@ class Signature:
 
 
 def _alignment(end: int, offset: int, size: int) -> int:
-    # The largest power of two that both places the parameter there and divides its size.
-    # One that only wide alignment explains (an over-aligned struct) is found too.
+    # The largest power of two that is consistent with the parameter's offset and divides its size.
+    # Offsets that only a wide alignment explains (an over-aligned struct) are covered too.
     for align in (128, 64, 32, 16, 8, 4, 2, 1):
         if offset % align == 0 and size % align == 0 and -(-end // align) * align == offset:
             return align

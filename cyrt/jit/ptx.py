@@ -1,4 +1,4 @@
-"""Reading what PTX says of its entries: names, and each parameter's size and place.
+"""Reading the entries of PTX: names, and each parameter's size and offset.
 
 Source of the syntax: "PTX ISA", sections "Kernel Function Directives" and "Parameter State Space".
 """
@@ -26,12 +26,12 @@ def entries(text: str) -> list[str]:
 
 
 def all_from_ptx(text: str) -> dict[str, Signature]:
-    """Return what `from_ptx` says of every entry."""
+    """Return the result of `from_ptx` for every entry."""
     return {name: _signature(name, declared) for name, declared in _declared(text).items()}
 
 
 def from_ptx(text: str, entry: str) -> Signature:
-    """Read what PTX declares of an entry's parameters.
+    """Read the parameters that PTX declares for an entry.
 
     PTX has no signs, and seldom marks pointers: an integer is ``"word8" … "word64"``, and the
     last may be a pointer, through which the kernel may write.
@@ -46,8 +46,8 @@ def from_ptx(text: str, entry: str) -> Signature:
     Raises
     ------
     ValueError
-        If there is no such entry (the message names those there are), or its parameters are
-        not as the PTX ISA has them.
+        If there is no such entry (the message names the existing ones), or its parameters do not
+        follow the PTX ISA.
     """
     declared = _declared(text)
     if entry not in declared:
@@ -57,7 +57,7 @@ def from_ptx(text: str, entry: str) -> Signature:
 
 
 def _declared(text: str) -> dict[str, str]:
-    # Entry name: what stands between its parentheses.
+    # Entry name: the text between its parentheses.
     return {m[1]: (m[2] or "").strip() for m in _ENTRY.finditer(_COMMENT.sub(" ", text))}
 
 

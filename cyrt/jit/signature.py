@@ -1,8 +1,8 @@
-"""A kernel's signature, from wherever it can be had.
+"""A kernel's signature, from every available source.
 
-From the compiler's own symbols (`from_mangled`, `from_probe`), from a C++ declaration
-(`from_declaration`), or, knowing sizes but neither signs nor pointers, from PTX (`from_ptx`).
-Which arrays fit its pointers: `elements`.
+The sources are the compiler's own symbols (`from_mangled`, `from_probe`), a C++ declaration
+(`from_declaration`), and PTX (`from_ptx`), which has sizes but neither signs nor pointers.
+`elements` gives the arrays that fit a pointer.
 """
 
 from __future__ import annotations

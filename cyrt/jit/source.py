@@ -1,7 +1,7 @@
 """Finding the kernels that a CUDA source declares, before it is compiled.
 
-A tolerant scan, not a parser: what macros make is not seen, and what is found need not exist. The
-compiler has the last word on both.
+A tolerant scan, not a parser: kernels made by macros are not found, and a result need not exist.
+The compiler decides both.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _EXTERN_C = 'extern "C"'
 
 @dataclass(frozen=True, slots=True)
 class DeclaredKernel:
-    """A kernel as its source has it.
+    """A kernel as its source declares it.
 
     Attributes
     ----------
     name : str
         With its namespaces, as a name expression: ``ns::axpy``.
     text : str
-        The declaration, without what stands before ``__global__`` and without the body.
+        The declaration, from ``__global__`` on and without the body.
     extern_c : bool
-        Whether its symbol is its bare name.
+        True if its symbol is its bare name.
     template : bool
-        Whether it is a template, so that only its instances are code.
+        True if it is a template, so that only its instances are code.
     """
 
     name: str
@@ -55,14 +55,14 @@ class DeclaredKernel:
         return self.name.rpartition("::")[2]
 
     def signature(self) -> Signature | None:
-        """What its text says of its parameters; None where that cannot be read."""
+        """The parameters that its text declares; None if the text cannot be read."""
         try:
             return from_declaration(self.text)
         except ValueError:
             return None
 
     def parameter_names(self) -> tuple[str, ...]:
-        """The parameters' names; none where they cannot be read."""
+        """The parameters' names; none if they cannot be read."""
         signature = self.signature()
         return tuple(p.name for p in signature.parameters) if signature else ()
 
@@ -71,7 +71,7 @@ def declared_kernels(source: str) -> list[DeclaredKernel]:
     """Return the kernels that a CUDA C++ source declares, in its order."""
     text = _without_directives(_SKIPPED.sub(_blank, source))
     found: list[DeclaredKernel] = []
-    # One entry an open brace: a namespace's name, 'extern "C"', or neither.
+    # One entry per open brace: a namespace's name, 'extern "C"', or neither.
     scopes: list[str | None] = []
     opening: str | None = None
     begin, until = 0, -1
@@ -98,12 +98,12 @@ def declared_kernels(source: str) -> list[DeclaredKernel]:
 
 
 def _blank(m: re.Match[str]) -> str:
-    # Places and lines stay; "C" stays too, for extern "C".
+    # Offsets and lines are preserved; "C" is kept too, for extern "C".
     return m.group() if m.group() == '"C"' else re.sub(r"[^\n]", " ", m.group())
 
 
 def _without_directives(text: str) -> str:
-    """Blank the preprocessor's lines, and what stands under ``#if 0``."""
+    """Blank preprocessor lines, and text under ``#if 0``."""
     parts, place, off, depth = [], 0, 0, 0
     for m in _DIRECTIVE.finditer(text):
         between = text[place : m.start()]
@@ -125,7 +125,7 @@ def _without_directives(text: str) -> str:
 
 
 def _declaration_end(text: str, start: int) -> int:
-    """Return where the declaration around `start` ends: at its body or semicolon."""
+    """Return the end of the declaration around `start`: its body or semicolon."""
     depth = 0
     for m in re.compile(r"[(){};]").finditer(text, start):
         if m.group() == "(":
@@ -138,7 +138,7 @@ def _declaration_end(text: str, start: int) -> int:
 
 
 def _kernel(before: str, text: str, scopes: list[str | None]) -> DeclaredKernel | None:
-    """Return the kernel declared by `text`, from ``__global__`` on; None where it has no name."""
+    """Return the kernel declared by `text`, from ``__global__`` on; None if it has no name."""
     try:
         name = from_declaration(text).name
     except ValueError:

@@ -1,9 +1,9 @@
-"""The parts of the C and C++ standard headers that device code uses and NVRTC has not, as text.
+"""The parts of the C and C++ standard headers that device code uses and NVRTC lacks, as text.
 
-NVRTC knows no standard header, and defines none of their macros and types except `size_t`; nvcc
-takes them from the host's compiler, and includes many in every source. These are handed to NVRTC
-as headers in memory, so that a kernel written for nvcc compiles as it is. Functions that nvcc
-refuses in device code (`exit`, `strlen`, `std::sort`) are not here either.
+NVRTC has no standard headers, and defines none of their macros and types except `size_t`; nvcc uses
+the host compiler's, and includes many in every source. NVRTC receives these texts as headers in
+memory, so that a kernel written for nvcc compiles unchanged. Functions that nvcc rejects in device
+code (`exit`, `strlen`, `std::sort`) are absent here too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def _macros(name: str) -> list[str]:
     return re.findall(r"#define (?!__)(\w+)", STANDARD_HEADERS[name])
 
 
-#: The header that has a name which NVRTC finds undefined, of those that nvcc includes unasked.
+#: The header that declares a name which NVRTC reports as undefined, for the headers that nvcc
+#: includes by default.
 GLOBAL_NAMES: dict[str, str] = {
     **{name: "stdint.h" for name in STDINT_TYPES},
     **{name: "sys/types.h" for name in ("u_char", "ushort", "uint", "ulong")},

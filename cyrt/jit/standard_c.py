@@ -12,7 +12,7 @@ _UNARY = (
 _BINARY = (
     "atan2", "copysign", "fdim", "fmax", "fmin", "fmod", "hypot", "nextafter", "pow", "remainder",
 )  # fmt: skip
-# Of these there is one for floats too, its name ending in f.
+# These functions also have a float version, whose name ends in f.
 _WITH_FLOAT = (
     "fabs", "fma", "frexp", "ilogb", "ldexp", "llrint", "llround", "lrint", "lround", "modf",
     "remquo", "scalbln", "scalbn",
@@ -46,7 +46,7 @@ STDINT_TYPES = [
 
 
 def _stdint() -> str:
-    # As CCCL has them under NVRTC, so that either may be included first.
+    # The same spelling as CCCL's under NVRTC, so that either may be included first.
     lines = [
         "#include <limits.h>",
         "typedef long long int64_t; typedef unsigned long long uint64_t;",
@@ -112,7 +112,7 @@ template<class A> struct __cyrt_differ<A, A> { enum { value = 0 }; };
     for name in ("float", "double", *_WHOLE):
         text += f"template<> struct __cyrt_number<{name}> "
         text += f"{{ enum {{ any = 1, whole = {int(name in _WHOLE)} }}; }};\n"
-    # Of an integer the standard's functions are those of a double; NVRTC finds them ambiguous.
+    # For an integer the standard's functions are those of double; NVRTC finds them ambiguous.
     head = "__host__ __device__ inline typename __cyrt_double"
     for name in _UNARY:
         text += (

@@ -1,7 +1,7 @@
-"""Which NVRTC and which of NVIDIA's headers there are, known without loading or searching.
+"""The installed NVRTC and NVIDIA headers, known without loading or searching.
 
-Finding them costs more than reading a compiled kernel, so the disk cache remembers where they were
-found, for as long as what the search depends on stays as it was.
+Finding them costs more than reading a compiled kernel, so the disk cache stores their locations,
+for as long as the inputs of the search stay the same.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from glob import glob
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cyrt.jit import cache
+from cyrt.jit import cache, headers, nvrtc
 
-#: Where the search for libraries and headers looks beside Python's path.
+#: Inputs of the search for libraries and headers, in addition to Python's path.
 _VARIABLES = ("CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX", "LD_LIBRARY_PATH")
 _SYSTEM = ("/etc/ld.so.cache", "/usr/local")
 
@@ -30,11 +30,11 @@ class Library(NamedTuple):
     Attributes
     ----------
     files : tuple of (str, int, int)
-        Path, size in bytes and time of change in ns of the library and of what it loads; none
-        where its place is unknown.
+        Path, size in bytes and modification time in ns of the library and of the libraries that it
+        loads; empty if its location is unknown.
     version : (int, int)
     archs : tuple of int
-        What it compiles for, ascending: 90 is ``sm_90``.
+        The architectures that it compiles for, ascending: 90 is ``sm_90``.
     """
 
     files: tuple[tuple[str, int, int], ...]
@@ -51,7 +51,7 @@ class Folder(NamedTuple):
     changed : int
         Time of its last change in ns.
     packages : tuple of str
-        NVIDIA's packages beside it, with their versions; none for a toolkit.
+        NVIDIA's packages in the same site folder, with their versions; none for a toolkit.
     """
 
     path: str
@@ -59,7 +59,7 @@ class Folder(NamedTuple):
     packages: tuple[str, ...]
 
 
-# What this process works with; None until it is wanted.
+# The NVRTC and headers of this process; None until first used.
 _library: Library | None = None
 _folders: tuple[Folder, ...] | None = None
 
@@ -78,7 +78,7 @@ def library() -> Library:
 def confirmed_library() -> Library:
     """Return the NVRTC that is loaded, and load it.
 
-    Another package may have loaded one from elsewhere, which then serves cyrt too.
+    Another package may have loaded one from another location; cyrt then uses that one.
     """
     global _library
     loaded = _loaded_library()
@@ -94,25 +94,24 @@ def header_folders() -> tuple[Folder, ...]:
     if _folders is None:
         _folders = _remembered_folders()
         if _folders is None:
-            from cyrt.jit.headers import include_directories
-
             _folders = tuple(
-                Folder(path, _changed(path), _packages(path)) for path in include_directories()
+                Folder(path, _changed(path), _packages(path))
+                for path in headers.include_directories()
             )
             _remember()
     return _folders
 
 
 def is_current() -> bool:
-    """Whether what this process works with is still what is installed."""
+    """True if this process's NVRTC and headers are still the installed ones."""
     return (_library is None or _unchanged(_library)) and _are_unchanged(_folders or ())
 
 
 def toolkit_folders(named: Sequence[str]) -> tuple[Folder, ...]:
     """Return those of the named folders that are an installed toolkit's headers.
 
-    A toolkit is where ``CUDA_PATH`` and ``CUDA_HOME`` say, or where its installer puts it: a folder
-    of the user's own is none, whatever it holds.
+    A toolkit is in the folder of ``CUDA_PATH`` or ``CUDA_HOME``, or in its installer's default
+    folder. A folder of the user's own is not a toolkit, regardless of its contents.
     """
     there = _toolkit_places() if named else frozenset()
     return tuple(
@@ -124,18 +123,16 @@ def toolkit_folders(named: Sequence[str]) -> tuple[Folder, ...]:
 
 @functools.cache
 def lacking_names(folders: tuple[Folder, ...]) -> tuple[str, ...]:
-    """Return the names that NVIDIA's headers ask for and do not bring, ascending.
+    """Return the names that NVIDIA's headers include and do not contain, ascending.
 
-    A user's folder may have them. Finding them reads all those headers, once for an installation.
+    A user's folder may have them. Finding them reads all those headers, once per installation.
     """
     store = cache.current()
     key = hashlib.sha256(json.dumps(["lacking names", folders]).encode()).hexdigest()
     known = store.get(key) if store else None
     if known is not None and isinstance(known[0].get("lacking"), list):
         return tuple(known[0]["lacking"])
-    from cyrt.jit.headers import lacking_names as search
-
-    found = search([folder.path for folder in folders])
+    found = headers.lacking_names([folder.path for folder in folders])
     if store:
         store.put(key, {"kind": "toolchain", "lacking": found})
     return found
@@ -146,8 +143,6 @@ def lacking_names(folders: tuple[Folder, ...]) -> tuple[str, ...]:
 
 @functools.cache
 def _loaded_library() -> Library:
-    from cyrt.jit import nvrtc
-
     version, archs = nvrtc.nvrtc_version(), tuple(nvrtc.supported_archs())
     path = nvrtc.library_path()
     files: list[str] = []
@@ -189,7 +184,7 @@ def _toolkit_places() -> frozenset[tuple[int, int]]:
 
 
 def _place(folder: str) -> tuple[int, int] | None:
-    """What is the same for all names of a folder; None where there is none."""
+    """The device and inode of a folder, the same for all its names; None if it is absent."""
     try:
         found = os.stat(folder)
     except OSError:
@@ -198,7 +193,7 @@ def _place(folder: str) -> tuple[int, int] | None:
 
 
 def _has_cuda_alone(folder: str) -> bool:
-    """Whether CUDA's headers are there, and not among all others as in a system's folder."""
+    """True if CUDA's headers are there, and not mixed with all others as in a system's folder."""
     if os.path.basename(os.path.realpath(folder)) == "cccl":
         folder = os.path.join(folder, os.pardir)
     has_cuda, has_others = (
@@ -215,12 +210,12 @@ def _packages(path: str) -> tuple[str, ...]:
     return ()
 
 
-# -- remembering them ------------------------------------------------------------------------------
+# -- storing them ----------------------------------------------------------------------------------
 
 
 @functools.cache
 def _memory_key() -> str:
-    """A hash of all that decides what a search would find."""
+    """A hash of everything that decides the result of a search."""
     sites = [
         (path, _changed(path))
         for path in sys.path
@@ -239,7 +234,7 @@ def _remembered() -> dict[str, Any]:
 
 
 def _remembered_library() -> Library | None:
-    """What an earlier process loaded, where it is there unchanged."""
+    """The NVRTC that an earlier process loaded, if it is unchanged."""
     try:
         known = _remembered()["library"]
         files = tuple((path, size, time) for path, size, time in known["files"])
@@ -250,7 +245,7 @@ def _remembered_library() -> Library | None:
 
 
 def _remembered_folders() -> tuple[Folder, ...] | None:
-    """What an earlier process found, where it is there unchanged."""
+    """The headers that an earlier process found, if they are unchanged."""
     try:
         known = _remembered()["folders"]
         found = tuple(Folder(f["path"], f["changed"], tuple(f["packages"])) for f in known)

@@ -1,7 +1,7 @@
-"""Kernels: one's own, from CUDA C++, PTX, cubin or fatbin, and the built-in ones."""
+"""Kernels from CUDA C++, PTX, cubin or fatbin, and the built-in kernels."""
 
-from cyrt.kernels import fills as _fills  # noqa: F401
-from cyrt.kernels.builtin import Explanation, explain
+from cyrt.builtin.explain import Explanation, explain
+from cyrt.kernels import seam as _seam  # noqa: F401
 from cyrt.kernels.kernel import Kernel
 from cyrt.kernels.module import Module
 

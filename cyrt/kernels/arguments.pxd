@@ -1,27 +1,27 @@
-# Memory that a kernel uses: its pointer arguments, and what is declared beside them.
+# Memory that a kernel uses: its pointer arguments, and the memory declared in `reads=`, `writes=`.
 
 from cyrt.graph.recording cimport Use
 from cyrt.kernels.packing cimport Param
 from cyrt.runtime.memory cimport Memory
 from cyrt.runtime.state cimport Block
 
-# Of 8 bytes that may be a pointer or a number: whether a pointer is meant.
+# True if a value for an 8-byte parameter of unknown kind (pointer or integer) is a pointer.
 cdef bint is_memory(object value)
-# Sets which arrays a pointer takes; `fit`: jit.signature.Elements, or None for all.
+# Sets which arrays a pointer accepts. `fit` is a jit.signature.Elements, or None for all arrays.
 cdef int set_checks(Param* param, object fit, bint strided) except -1
-# Whether memory may not fit, and check_array has to look.
+# True if the memory may not fit, so that check_array has to be called.
 cdef inline bint is_doubtful(const Param* param, Memory memory) noexcept:
     return ((memory.traits & param.refused) | ((memory.address | memory.size) & param.coarse)) != 0
-# TypeError or ValueError where an array does not fit. `description`: dtype, shape and strides
-# of another library's; None: an Array's own are asked.
+# Raises TypeError or ValueError if an array does not fit. `description` is the dtype, shape and
+# strides of another library's array; with None they are read from the Array.
 cdef int check_array(const Param* param, Memory memory, tuple description) except -1
-# The checked memory of what is given for a pointer and is no Array or Buffer of cyrt's.
+# The checked memory of a pointer argument that is neither an Array nor a Buffer of cyrt.
 cdef Memory pointer_argument(object value, const Param* param)
-# Memory of one device in a kernel's hands on another.
+# Raises the error for memory of one device that is passed to a kernel on another device.
 cdef object wrong_device(const Block* block, int ordinal)
-# [(Buffer, whether it is written)] of `reads=` and `writes=`; None where neither is given.
+# [(Buffer, True if it is written)] from `reads=` and `writes=`; None if both are absent.
 cdef list declared_memory(str name, reads, writes)
-# Adds them to a launch's foreign Buffers (or None) and uses; returns both, the uses by their count.
+# Adds them to a launch's foreign Buffers (or None) and uses. Returns both; the uses as a count.
 cdef tuple use_declared(str name, list declared, int ordinal, list foreign, Use* uses, int count)
-# The Buffers that a launch writes, as far as its arguments and `writes=` tell.
+# The Buffers that a launch writes, as far as its arguments and `writes=` show.
 cdef list written_memory(str name, const Param* params, tuple args, reads, writes)

@@ -1,4 +1,4 @@
-"""Memory that a kernel uses: its pointer arguments, and what is declared beside them."""
+"""Memory that a kernel uses: its pointer arguments, and the memory declared for a launch."""
 
 import numpy as np
 
@@ -9,13 +9,13 @@ from cyrt.runtime.interop cimport as_buffer
 from cyrt.runtime.memory cimport (
     ELEMENT_TYPES, OTHER_TYPE, REPEATED, SCATTERED, Memory, live_block,
 )
-from cyrt.runtime.pool cimport is_outside
+from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.state cimport MANAGED_MEMORY, PINNED_MEMORY, READ, WRITE, Block
 
 cdef enum:
     MOST = 0xffffffff
 
-# By kind and itemsize, as runtime/interop tells them.
+# Indexed by the kind and the itemsize that runtime/interop reports.
 cdef dict type_traits = {
     ("E" if each.name == "bfloat16" else each.kind, each.itemsize): 1 << each.code
     for each in DTYPES}
@@ -42,7 +42,7 @@ cdef int set_checks(Param* param, object fit, bint strided) except -1:
         param.refused |= SCATTERED
     if param.writes:
         param.refused |= REPEATED
-    # A unit of three elements is no power of two: check_array reckons.
+    # The size of three elements is no power of two: check_array has to compute it.
     param.coarse = (param.unit | param.align) - 1 if param.unit & param.unit - 1 == 0 else MOST
     return 0
 
@@ -99,7 +99,7 @@ cdef Memory pointer_argument(object value, const Param* param):
     shape, strides, first, kind, itemsize = layout
     memory.address += <long long>first
     memory.traits = layout_traits(shape, strides, itemsize)
-    # Memory without a dtype of its own is told as bytes, for a protocol has to tell something.
+    # Memory without a dtype is described as bytes, because a protocol requires some element type.
     if kind != "V" and (itemsize > 1 or hasattr(value, "dtype")):
         memory.traits |= type_traits.get((kind, itemsize), OTHER_TYPE)
     if is_doubtful(param, memory):
@@ -161,7 +161,7 @@ cdef list written_memory(str name, const Param* params, tuple args, reads, write
         try:
             memory = value if isinstance(value, Memory) else as_buffer(value, True, [])
         except (TypeError, ValueError):
-            continue        # a launch says what is wrong with it
-        # Elements that lie apart go with what lies between them.
+            continue        # the launch raises the error
+        # The bytes between the elements of a strided array are included.
         found.append(memory.base if memory.traits & SCATTERED else memory)
     return found

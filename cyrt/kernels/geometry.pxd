@@ -3,18 +3,19 @@
 from cyrt.graph.recording cimport Geometry
 from cyrt.runtime.module cimport Limits, LoadedFunction
 
-# One to three numbers of at least 1, x first; the rest are 1. Whether the value can never change.
+# One to three numbers of at least 1, x first; missing ones are 1. Returns True if the value is
+# immutable.
 cdef bint dimension(value, str what, unsigned int* target) except -1
 # Bytes of dynamic shared memory.
 cdef unsigned int dynamic_smem(value) except? 0xffffffff
 cdef tuple triple(const unsigned int* sizes)
-# Names the part of the geometry that the kernel or the device does not allow.
+# Raises the error that names the part of the geometry that the kernel or the device does not allow.
 cdef int refuse_geometry(str name, LoadedFunction function, const Geometry* geometry) except -1
-# ValueError where the grid cannot be divided into such clusters.
+# Raises ValueError if the grid cannot be divided into such clusters.
 cdef int divide_grid(str name, const Geometry* geometry, const unsigned int* cluster) except -1
 
 cdef inline bint fits(const Geometry* geometry, LoadedFunction function) noexcept:
-    """Whether grid and block are within the kernel's and the device's limits."""
+    """True if grid and block are within the limits of the kernel and of the device."""
     cdef const Limits* most = function.limits
     # Sizes within the limits have a product that does not overflow.
     return (geometry.grid[0] <= most.grid[0] and geometry.grid[1] <= most.grid[1]
@@ -23,15 +24,15 @@ cdef inline bint fits(const Geometry* geometry, LoadedFunction function) noexcep
             and <long long>geometry.block[0] * geometry.block[1] * geometry.block[2]
             <= function.max_threads)
 
-# n as an int of 0 or more.
+# n as an int that is not negative.
 cdef object element_count(str name, n)
-# (grid, block) of one thread an element; ValueError over what a grid allows.
+# (grid, block) with one thread per element; ValueError if n exceeds what a grid allows.
 cdef tuple cover(str name, n, block)
-# A smaller block where n would leave multiprocessors without one.
+# A smaller block if n would leave multiprocessors without a block.
 cdef object spread(block, n, int ordinal)
 
-# ValueError where the device cannot run the grid in such clusters, or all at once. `resident`: how
-# many blocks of a kernel run at once, by (device, threads, smem); filled here.
+# Raises ValueError if the device cannot run the grid in such clusters, or not all blocks at once.
+# `resident` caches how many blocks of a kernel run at once, by (device, threads, smem).
 cdef int check_cluster(str name, LoadedFunction function, const Geometry* geometry,
                        const unsigned int* cluster) except -1
 cdef int check_cooperative(str name, LoadedFunction function, const Geometry* geometry,

@@ -1,4 +1,4 @@
-"""Grid and block: read from Python, and refused with the reason."""
+"""Grid and block: parsed from Python values, and rejected with the reason."""
 
 from cyrt.graph.recording cimport Geometry
 from cyrt.runtime.device cimport Device
@@ -110,7 +110,7 @@ cdef int check_cluster(str name, LoadedFunction function, const Geometry* geomet
                        const unsigned int* cluster) except -1:
     sizes, compiled = triple(cluster), triple(function.cluster)
     blocks = sizes[0] * sizes[1] * sizes[2]
-    # A cluster of one block asks nothing of the device but that it knows the word.
+    # A cluster of one block only requires that the device knows the launch attribute.
     if not function.limits.clusters and (
             blocks > 1 or Device(function.module.ordinal).compute_capability < (9, 0)):
         raise ValueError(f"{name}: cluster {sizes}: device {function.module.ordinal} has no "

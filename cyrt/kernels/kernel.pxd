@@ -1,8 +1,8 @@
 # Kernels and their launch.
 
-from cyrt.driver.cuda cimport CUfunction
-from cyrt.driver.table cimport MAX_DEVICES
-from cyrt.graph.recording cimport Geometry
+from cpython.object cimport PyObject
+
+from cyrt.graph.recording cimport Geometry, Use
 from cyrt.kernels.packing cimport Param
 from cyrt.kernels.vectorcall cimport Vectorcall
 from cyrt.runtime.module cimport LoadedFunction
@@ -19,8 +19,8 @@ cdef class Kernel:
     cdef bint pdl
     cdef bint opaque                    # may reach memory that no argument names
     cdef dict resident                  # blocks that run at once, by (device, threads, smem)
-    cdef dict blocks                    # for_each's, by (device, bits of n, smem)
-    cdef tuple config                   # [grid, block, smem], given last, and what was read of it
+    cdef dict blocks                    # for_each's block sizes, by (device, bits of n, smem)
+    cdef tuple config  # the last [grid, block, smem], and the values parsed from it
     cdef Geometry geometry
     cdef object __weakref__
 
@@ -31,3 +31,20 @@ cdef class Launch:
     cdef Vectorcall vectorcall
     cdef Kernel kernel
     cdef Geometry geometry
+
+# Memory for the packed parameters and the uses.
+cdef struct Arguments:
+    char* blob
+    Use* uses
+    int num_uses
+    void* heap              # NULL if the memory is on the stack
+
+# Allocates that memory on the heap, for `count` arguments and `declared` Buffers.
+cdef int make_room(Kernel kernel, Py_ssize_t count, Py_ssize_t declared,
+                   Arguments* packed) except -1
+# Raises for a geometry that the kernel cannot be launched with. This may call the driver, and other
+# threads may run: it precedes the check of the arguments' memory.
+cdef int check_launch(Kernel kernel, LoadedFunction function, const Geometry* geometry) except -1
+# Writes the parameters' bytes and uses. Returns the Buffers of foreign memory, or None.
+cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** args,
+               Arguments* packed)

@@ -10,19 +10,17 @@ from libc.string cimport memcpy, memset
 
 from cyrt import settings
 from cyrt.driver.table cimport MAX_DEVICES, cu
-from cyrt.graph cimport encoder as encoders
-from cyrt.graph.encoder cimport CommandEncoder
 from cyrt.graph.recorder cimport encoder_of, record_kernel
 from cyrt.graph.recording cimport Use
-from cyrt.graph.recording cimport CLUSTER, COOPERATIVE
 from cyrt.jit.signature import elements
+from cyrt.kernels import tuning
 from cyrt.kernels.arguments cimport (
     check_array, declared_memory, is_doubtful, is_memory, pointer_argument, set_checks,
     use_declared, written_memory, wrong_device,
 )
 from cyrt.kernels.geometry cimport (
-    check_cluster, check_cooperative, cover, dimension, divide_grid, dynamic_smem, element_count,
-    fits, refuse_geometry, spread, triple,
+    cover, dimension, divide_grid, dynamic_smem, element_count, fits, refuse_geometry, spread,
+    triple,
 )
 from cyrt.kernels.packing cimport POINTER, WORD64, Param, code_of, pack_value
 from cyrt.kernels.vectorcall cimport (
@@ -31,7 +29,7 @@ from cyrt.kernels.vectorcall cimport (
 from cyrt.runtime.device cimport Device, contexts, current_ordinal
 from cyrt.runtime.memory cimport Memory, live_block
 from cyrt.runtime.module cimport LoadedFunction, allow_smem, set_layout
-from cyrt.runtime.pool cimport is_outside
+from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.state cimport (
     MANAGED_MEMORY, PINNED_MEMORY, READ, WRITE, Block, StreamState,
 )
@@ -41,13 +39,6 @@ cdef enum:
     STACK_BYTES = 1024          # parameters that need no allocation
     STACK_PARAMS = 64
 
-# Room for the packed parameters and what they use.
-cdef struct Arguments:
-    char* blob
-    Use* uses
-    int num_uses
-    void* heap              # NULL: it lies on the stack
-
 # CUDA's vector types: structs that hold no pointer.
 POINTER_FREE = frozenset(
     f"{base}{count}" for count in (1, 2, 3, 4) for base in (
@@ -56,7 +47,7 @@ POINTER_FREE = frozenset(
 
 
 @cython.final
-@cython.no_gc       # nothing it holds leads back to it
+@cython.no_gc       # no member refers back to the object
 @cython.freelist(16)
 cdef class Launch:
     """A kernel with its grid and block; calling it launches."""
@@ -75,9 +66,9 @@ cdef class Launch:
             pointer); bytes, NumPy structured scalars or arrays, or ctypes structures of exactly
             its size for structs.
         reads, writes : list or tuple of Buffers and arrays, optional
-            What the kernel reaches without an argument, through pointers inside structs and
-            behind ``T**``. Without them such a kernel is ordered against everything; with one of
-            them, against its pointer arguments and what is listed.
+            Memory that the kernel accesses without an argument: through pointers inside structs and
+            behind ``T**``. Without both, such a kernel is ordered with all other work; with one of
+            them, it is ordered by its pointer arguments and by the memory listed.
 
         Raises
         ------
@@ -100,7 +91,7 @@ cdef class Launch:
 
 
 cdef object call(object self, PyObject** args, size_t count, PyObject* keywords):
-    """A Launch's call from the interpreter."""
+    """The vectorcall function of a Launch."""
     cdef Py_ssize_t i, positional = PyVectorcall_NARGS(count)
     if keywords == NULL:
         launch(<Launch>self, args, positional, None)
@@ -123,56 +114,58 @@ cdef class Kernel:
         CUDA C++ source; or PTX, or the bytes of a cubin or a fatbin; or a `pathlib.Path` to a
         file of one of these.
     name : str
-        The function: its plain name, a name expression for a template (``"axpy<float>"``), or the
-        mangled symbol.
+        The function: its unqualified name, a name expression for a template (``"axpy<float>"``), or
+        the mangled symbol.
     signature : str, optional
-        A C++ declaration, for code whose parameters cannot be read (``extern "C"`` kernels given
+        A C++ declaration, for code whose parameters cannot be read (``extern "C"`` kernels passed
         as bytes): ``"void saxpy(float a, const float* x, float* y, int n)"``.
     options, headers, define
-        Of the compiler, as :class:`Module` takes them; for source only.
+        Options of the compiler, as for :class:`Module`; for source only.
     pdl : bool
         Programmatic dependent launch: the kernel may start while the one it depends on still
         runs. It executes ``griddepcontrol.wait`` (``cudaGridDependencySynchronize()``) in every
-        thread before it touches global memory. Needs compute capability 9.0; has no effect below,
-        and with ``CYRT_PDL=0``. A branch on a parameter before it has the parameters fetched while
-        the kernel waits: 0.07 of 0.70 µs on an H200.
+        thread before it touches global memory. Requires compute capability 9.0; has no effect
+        below, and with ``CYRT_PDL=0``. If the kernel branches on a parameter before that, the
+        parameters are fetched while the kernel waits: 0.07 of 0.70 µs on an H200.
     strided : bool
-        The kernel reckons with strides: it takes arrays that are not C-contiguous, a pointer to
-        the element whose indices are all 0, and is told the strides by arguments of its own.
+        The kernel computes addresses from strides: it accepts arrays that are not C-contiguous, a
+        pointer to the element whose indices are all 0, and receives the strides as separate
+        arguments.
 
     Notes
     -----
-    A launch checks the arrays that it is given, of cyrt and of other libraries, by what the
-    kernel's C++ declaration says:
+    A launch checks its arrays, both cyrt's and other libraries', against the kernel's C++
+    declaration:
 
     ====================================  ==========================================================
-    Parameter                             Arrays that it takes
+    Parameter                             Arrays that it accepts
     ====================================  ==========================================================
-    ``float*``, ``unsigned*``, ...        of the same kind and size; ``long`` is ``long long``
-    ``__half*``, ``__nv_bfloat16*``       of float16, of bfloat16
-    ``bool*``                             of bool, int8 and uint8
-    ``float2*``, ``half2*``, ...          of the element type, or of complex numbers where floats
-                                          are paired; aligned, a whole number of vectors
-    ``cuda::std::complex<float>*``, ...   of complex numbers or of their parts, likewise
-    ``T**``                               of 64-bit integers
-    ``void*``, ``char*``, one byte        of every type
-    structs and enumerations              of every type
+    ``float*``, ``unsigned*``, ...        same kind and size; ``long`` is ``long long``
+    ``__half*``, ``__nv_bfloat16*``       float16; bfloat16
+    ``bool*``                             bool, int8 and uint8
+    ``float2*``, ``half2*``, ...          the element type, or complex numbers for pairs of floats;
+                                          aligned, a whole number of vectors
+    ``cuda::std::complex<float>*``, ...   complex numbers or their parts, with the same rule
+    ``T**``                               64-bit integers
+    ``void*``, ``char*``, one byte        every type
+    structs and enumerations              every type
     ====================================  ==========================================================
 
-    They are C-contiguous, or the kernel is made with ``strided=True``. A broadcast view (a stride
-    of 0 in a dimension of more than one element) goes only where the pointer is ``const``. What a
-    Buffer holds is not known and not checked, nor what is given to kernels whose code does not
-    tell its parameters' types (PTX and cubins of ``extern "C"`` kernels, without `signature`).
+    Arrays are C-contiguous, unless the kernel is made with ``strided=True``. A broadcast view (a
+    stride of 0 in a dimension of more than one element) is accepted only if the pointer is
+    ``const``. The element type of a Buffer is not known and not checked. Arguments are not checked
+    either if the code does not declare its parameters' types (PTX and cubins of ``extern "C"``
+    kernels, without `signature`).
 
     Raises
     ------
     CompileError
         The source does not compile, or the driver refuses the code.
     KeyError
-        There is no such kernel in it.
+        The code has no such kernel.
     ValueError
-        ``pdl=True`` for a kernel without the instruction, or for code that is no source or PTX;
-        `options`, `headers` or `define` for code that is compiled already.
+        ``pdl=True`` for a kernel without the instruction, or for code that is neither source nor
+        PTX; `options`, `headers` or `define` for code that is already compiled.
     """
 
     def __init__(self, code, str name not None, *, signature=None, options=(), headers=None,
@@ -199,7 +192,7 @@ cdef class Kernel:
 
     @property
     def signature(self):
-        """Its C++ declaration."""
+        """The kernel's C++ declaration."""
         return str(self.signature_)
 
     def __getitem__(self, config):
@@ -226,48 +219,48 @@ cdef class Kernel:
 
     @property
     def registers(self):
-        """32-bit registers a thread, on the current device."""
+        """Number of 32-bit registers per thread, on the current device."""
         return self.load(current_ordinal()).registers
 
     @property
     def shared_bytes(self):
-        """Bytes of static shared memory a block."""
+        """Bytes of static shared memory per block."""
         return self.load(current_ordinal()).static_smem
 
     @property
     def local_bytes(self):
-        """Bytes of local memory a thread: spilled registers and arrays."""
+        """Bytes of local memory per thread: spilled registers and arrays."""
         return self.load(current_ordinal()).local_bytes
 
     @property
     def max_threads(self):
-        """Most threads a block, as its registers allow on the current device."""
+        """Largest number of threads per block that its registers allow on the current device."""
         return self.load(current_ordinal()).max_threads
 
     def suggested_block(self, smem=0):
-        """``(block, grid)``: threads a block for the highest occupancy, and the fewest blocks that
-        fill the current device."""
+        """``(block, grid)``: threads per block for the highest occupancy, and the fewest blocks
+        that fill the current device."""
         return self.load(current_ordinal()).suggested_block(dynamic_smem(smem))
 
     def blocks_per_multiprocessor(self, block, smem=0):
-        """How many blocks of so many threads run on a multiprocessor at once."""
+        """Number of blocks of this many threads that run on a multiprocessor at once."""
         return self.load(current_ordinal()).blocks_per_multiprocessor(block, dynamic_smem(smem))
 
     def suggest(self, n, smem=0):
-        """A grid and a block for n elements, one thread each.
+        """Return a grid and a block for n elements, one thread per element.
 
         Parameters
         ----------
         n : int
-            Elements; 0 gives a grid of 0, which is not to be launched.
+            Number of elements; 0 gives a grid of 0, which cannot be launched.
         smem : int, optional
-            Bytes of dynamic shared memory a block.
+            Bytes of dynamic shared memory per block.
 
         Returns
         -------
         tuple of int
-            ``(grid, block)``: the block that :meth:`tune` chose for such an n, else that of the
-            highest occupancy, smaller where n would leave multiprocessors idle.
+            ``(grid, block)``: the block that :meth:`tune` chose for such an n, otherwise the block
+            of the highest occupancy, smaller if n would leave multiprocessors idle.
 
         Raises
         ------
@@ -278,23 +271,23 @@ cdef class Kernel:
         return cover(self.name, n, self.block_for(n, dynamic_smem(smem)))
 
     def for_each(self, n, *args, smem=0, reads=None, writes=None):
-        """Launch the kernel over n elements, one thread each; nothing for 0.
+        """Launch the kernel over n elements, one thread per element; do nothing for 0.
 
-        Grid and block are :meth:`suggest`'s. The kernel is what compares its index with n.
+        Grid and block are those of :meth:`suggest`. The kernel has to compare its index with n.
 
         Parameters
         ----------
         n : int
-            Elements.
+            Number of elements.
         *args, reads, writes
             As in ``kernel[grid, block](*args, reads=..., writes=...)``.
         smem : int, optional
-            Bytes of dynamic shared memory a block.
+            Bytes of dynamic shared memory per block.
 
         Raises
         ------
         TypeError, ValueError
-            As from a launch, or more elements than one grid has threads for.
+            The errors of a launch, or more elements than one grid has threads for.
         """
         grid, block = self.suggest(n, smem)
         if grid:
@@ -303,37 +296,35 @@ cdef class Kernel:
 
     def tune(self, n, args, blocks=(32, 64, 128, 256, 512, 1024), *, smem=0, reads=None,
              writes=None):
-        """Find the fastest block for n elements; :meth:`for_each` uses it from then on.
+        """Find the fastest block for n elements; :meth:`for_each` uses it in later calls.
 
-        Runs the kernel on these very arguments, some hundred times, and times it by events on the
-        current stream. What it writes through its pointer arguments and `writes` is copied aside
-        and put back before this returns; what it writes elsewhere (a variable of the module,
-        memory not declared) is not.
+        Runs the kernel on these arguments, about a hundred times, and measures it with events on
+        the current stream. The memory that it writes through its pointer arguments and `writes` is
+        saved and restored before this returns; other memory that it writes (a variable of the
+        module, memory not declared) is not.
 
         Parameters
         ----------
         n : int
-            Elements, at least 1. The choice holds for all sizes with as many bits.
+            Number of elements, at least 1. The choice holds for all sizes with as many bits.
         args : sequence
             The kernel's arguments.
         blocks : iterable of int
-            What to try; those over ``max_threads`` are left out.
+            Block sizes to try; those over ``max_threads`` are skipped.
         smem, reads, writes
             As in :meth:`for_each`.
 
         Returns
         -------
         int
-            The block. It is kept for this code and this model of device in the cache folder
-            (``CYRT_CACHE_DIR``), for later processes too.
+            The fastest block. It is stored for this code and this model of device in the cache
+            folder (``CYRT_CACHE_DIR``), also for later processes.
 
         Raises
         ------
         TypeError, ValueError
-            As from :meth:`for_each`, no block that the kernel allows, or n of 0.
+            The errors of :meth:`for_each`; no block that the kernel allows; n is 0.
         """
-        from cyrt.kernels import tuning
-
         values, n = tuple(args), element_count(self.name, n)
         written = written_memory(self.name, self.params, values[:self.num_params], reads, writes)
         block = tuning.choose(self, n, blocks, dynamic_smem(smem), written, values,
@@ -347,8 +338,6 @@ cdef class Kernel:
         key = ordinal, n.bit_length(), smem
         block = self.blocks.get(key)
         if block is None:
-            from cyrt.kernels import tuning
-
             block = tuning.remembered(self, n, smem) if n else None
             if block is None:
                 block, _ = self.load(ordinal).suggested_block(smem)
@@ -369,7 +358,7 @@ offer_vectorcall(unbound, &unbound.vectorcall)
 
 
 cdef int read_geometry(Kernel self, config) except -1:
-    """Keep the last one that cannot change: in a loop with constants it is one object."""
+    """Keep the last immutable one: in a loop with constants it is one object."""
     cdef Geometry geometry
     cdef bint constant
     if not isinstance(config, tuple) or not 2 <= len(<tuple>config) <= 3:
@@ -419,7 +408,7 @@ cdef int adopt(Kernel self, module, str name) except -1:
 
 
 cdef bint may_be_programmatic(LoadedFunction function) except *:
-    """It is the loaded image that qualifies: compiled for 9.0 or above, on such a device."""
+    """The loaded image decides: it has to be compiled for 9.0 or above, on such a device."""
     return (settings.get("CYRT_PDL") and function.binary_version >= 90
             and Device(function.module.ordinal).compute_capability >= (9, 0)
             and cu.cuGraphAddTypedDependencies != NULL)
@@ -452,7 +441,10 @@ cdef int launch(Launch self, PyObject** args, Py_ssize_t count, list declared) e
             or kernel.num_params >= STACK_PARAMS or declared is not None:
         make_room(kernel, count, len(declared or ()), &packed)
     try:
-        foreign = pack(kernel, function, stream.ordinal, args, &self.geometry, &packed)
+        if not fits(&self.geometry, function) or function.cluster[0] != 0 \
+                or <long>self.geometry.smem > function.dynamic_smem:
+            check_launch(kernel, function, &self.geometry)
+        foreign = pack(kernel, function, stream.ordinal, args, &packed)
         if declared is not None:
             foreign, packed.num_uses = use_declared(kernel.name, declared, stream.ordinal, foreign,
                                                     packed.uses, packed.num_uses)
@@ -465,7 +457,7 @@ cdef int launch(Launch self, PyObject** args, Py_ssize_t count, list declared) e
 
 cdef int make_room(Kernel kernel, Py_ssize_t count, Py_ssize_t declared,
                    Arguments* packed) except -1:
-    """Heap memory for more than lies on the stack; the module's variables are one use more."""
+    """Heap memory if the stack is too small; the module's variables are one additional use."""
     cdef Py_ssize_t uses = kernel.num_params + 1 + declared
     if count != kernel.num_params:
         raise TypeError(f"{kernel.name}: expected {kernel.num_params} "
@@ -487,11 +479,21 @@ cdef int check_live(PyObject** args, int count) except -1:
     return 0
 
 
-cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** args,
-               const Geometry* geometry, Arguments* packed):
-    """The parameters' bytes and uses; returns the Buffers that are outside, or None.
+cdef int check_launch(Kernel kernel, LoadedFunction function, const Geometry* geometry) except -1:
+    if not fits(geometry, function):
+        refuse_geometry(kernel.name, function, geometry)
+    if function.cluster[0] != 0:
+        divide_grid(kernel.name, geometry, function.cluster)
+    if <long>geometry.smem > function.dynamic_smem:
+        allow_smem(function, geometry.smem)
+    return 0
 
-    Nothing is ordered or recorded before every argument was found good.
+
+cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** args,
+               Arguments* packed):
+    """Write the parameters' bytes and uses; return the Buffers of foreign memory, or None.
+
+    Nothing is ordered or recorded before every argument has been validated.
     """
     cdef Param* param = kernel.params
     cdef Use* use = packed.uses
@@ -499,7 +501,7 @@ cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** a
     cdef Memory buffer
     cdef Block* block
     cdef list foreign = None
-    cdef bint foreign_code = False      # an argument's own: it may have freed another
+    cdef bint foreign_code = False  # an argument's own code ran: it may have freed another argument
     cdef int i
     memset(packed.blob, 0, kernel.param_bytes)
     try:
@@ -543,68 +545,4 @@ cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** a
                 else foreign + [function.module.memory]
         use += 1
     packed.num_uses = <int>(use - packed.uses)
-    if not fits(geometry, function):
-        refuse_geometry(kernel.name, function, geometry)
-    if function.cluster[0] != 0:
-        divide_grid(kernel.name, geometry, function.cluster)
-    if <long>geometry.smem > function.dynamic_smem:
-        allow_smem(function, geometry.smem)
     return foreign
-
-
-cdef list replace_uses(Kernel kernel, LoadedFunction function, list declared, reads, writes,
-                       list foreign, Arguments* packed):
-    """The lists take the place of what the signature says; a module's variables stay."""
-    cdef int i, count = 0
-    for i in range(packed.num_uses):
-        if (writes if packed.uses[i].access else reads) is None \
-                or packed.uses[i].block == function.module.globals:
-            packed.uses[count] = packed.uses[i]
-            count += 1
-    foreign, packed.num_uses = use_declared(kernel.name, declared, function.module.ordinal,
-                                            foreign, packed.uses, count)
-    return foreign
-
-
-cdef int add_kernel(CommandEncoder encoder, kernel, grid, block, args, smem, cluster,
-                    bint cooperative, reads, writes) except -1:
-    """``encoder.add_kernel``."""
-    cdef unsigned int flags = 0
-    cdef unsigned int[3] sizes
-    cdef Geometry geometry
-    cdef Arguments packed
-    cdef LoadedFunction function
-    cdef Kernel self
-    cdef tuple values
-    cdef list declared, foreign
-    if not isinstance(kernel, Kernel):
-        raise TypeError(f"add_kernel: expected a Kernel, got {type(kernel).__name__}")
-    self = <Kernel>kernel
-    function = self.load(encoder.state.ordinal)
-    dimension(grid, "grid", geometry.grid)
-    dimension(block, "block", geometry.block)
-    geometry.smem = dynamic_smem(smem)
-    values = tuple(args)
-    declared = declared_memory(self.name, reads, writes)
-    if cluster is not None:
-        dimension(cluster, "cluster", sizes)
-    make_room(self, len(values), len(declared or ()), &packed)
-    try:
-        foreign = pack(self, function, encoder.state.ordinal, PySequence_Fast_ITEMS(values),
-                       &geometry, &packed)
-        if declared is not None:
-            foreign = replace_uses(self, function, declared, reads, writes, foreign, &packed)
-        if cluster is not None:
-            check_cluster(self.name, function, &geometry, sizes)
-            flags |= CLUSTER
-        if cooperative:
-            check_cooperative(self.name, function, &geometry, self.resident)
-            flags |= COOPERATIVE
-        record_kernel(encoder, function, &geometry, packed.blob, packed.uses, packed.num_uses,
-                      foreign, self.opaque and declared is None, flags, sizes)
-    finally:
-        PyMem_Free(packed.heap)
-    return 0
-
-
-encoders.add_kernel = add_kernel

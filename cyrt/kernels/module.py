@@ -24,7 +24,7 @@ _SUFFIXES = (".cu", ".cuh", ".ptx", ".cubin", ".fatbin")
 
 
 def _read(path: Path) -> str | bytes:
-    """A file's code, its kind told by its content."""
+    """Read a file's code; its kind follows from its content."""
     content = path.read_bytes()
     if images.kind(content):
         return content
@@ -37,13 +37,13 @@ def _read(path: Path) -> str | bytes:
 
 
 def _named(name: str, full: Mapping[str, str]) -> list[str]:
-    """The symbols of a C++ name, given by symbol: those of all of it, else of its end."""
+    """The symbols of a C++ name: those with that full name, otherwise those that end in it."""
     return [s for s, f in full.items() if f == name] \
         or [s for s, f in full.items() if f.endswith(f"::{name}")]
 
 
 def _by_size(name: str, sizes: Sequence[tuple[int, int]]) -> Signature:
-    """All that a cubin without mangled names tells: 8 bytes may be a pointer that is written."""
+    """The parameters of a cubin without mangled names: 8 bytes may be a pointer that is written."""
     return jit.signature.Signature(name, tuple(
         jit.signature.Parameter("pointer or 64-bit integer", "word64", 8, 8, True) if size == 8
         else jit.signature.Parameter(f"{size} bytes", "bytes", size, 1, False)
@@ -54,29 +54,30 @@ def _by_size(name: str, sizes: Sequence[tuple[int, int]]) -> Signature:
 class Module:
     """Device code, and the kernels in it: ``module["axpy<float>"]``.
 
-    Source is compiled for the device it is used on, at first use there. ``extern "C"`` kernels
-    are always there; others, and instances of templates, as ``names`` asks for them.
+    Source is compiled for a device at its first use on that device. ``extern "C"`` kernels are
+    always available; others, and instances of templates, must be listed in ``names``.
 
     Parameters
     ----------
     code : str, bytes or path
         CUDA C++ source; or PTX, or the bytes of a cubin or a fatbin; or a `pathlib.Path` (any
-        `os.PathLike`) to a file of one of these, told by its content. A source file's folder is
-        searched for what it includes.
+        `os.PathLike`) to a file of one of these, recognised by its content. ``#include`` searches
+        the folder of a source file.
     names : sequence of str
         Name expressions: ``"axpy<float>"``, ``"space::kernel"``, and ``"&table<float>"`` for a
         variable.
     signatures : mapping, optional
         C++ declarations by name, for kernels whose parameters cannot be read from the code.
     options : sequence of str
-        For NVRTC, such as ``"-use_fast_math"``. These three go with source only.
+        Options of NVRTC, such as ``"-use_fast_math"``. `options`, `headers` and `define` are for
+        source only.
     headers : mapping of str to str, optional
         Further headers: the name in ``#include`` to its text.
     define : mapping of str to object, optional
         Macros: ``{"BLOCK": 128, "FAST": True, "T": "float"}``. None and True define 1, as
         ``-DNAME`` does; ``""`` defines an empty one.
     strided : bool
-        Its kernels take arrays that are not C-contiguous, as :class:`Kernel` says.
+        Its kernels accept arrays that are not C-contiguous, as :class:`Kernel` describes.
 
     Raises
     ------
@@ -85,9 +86,9 @@ class Module:
     OSError
         The file cannot be read.
     KeyError
-        `signatures` names a kernel that is not there.
+        `signatures` names a kernel that the code does not have.
     ValueError
-        `options`, `headers` or `define` with code that is compiled already.
+        `options`, `headers` or `define` with code that is already compiled.
     """
 
     __module__ = "cyrt"
@@ -117,7 +118,8 @@ class Module:
             path = Path(code)
             code = _read(path)
             if isinstance(code, str):
-                # NVRTC looks beside the file by itself; who reads the options has to know.
+                # NVRTC searches the file's folder by itself; code that reads the options has to
+                # know it.
                 self._how["options"] += (f"-I{path.absolute().parent}",)
                 self._how["filename"] = os.fspath(path)
         if not isinstance(code, (str, bytes, bytearray, memoryview)):
@@ -148,7 +150,7 @@ class Module:
 
     @property
     def names(self) -> list[str]:
-        """The kernels that can be asked for."""
+        """The names of the available kernels."""
         image = self._image(Device.current().index)
         if image is not None:
             symbols = set(image.lowered.values())
@@ -170,7 +172,7 @@ class Module:
         Parameters
         ----------
         name : str
-            Its name, with or without its namespaces, or its (mangled) symbol.
+            The variable's name, with or without its namespaces, or its (mangled) symbol.
 
         Returns
         -------
@@ -181,7 +183,7 @@ class Module:
         Raises
         ------
         KeyError
-            The module has none of that name, or several.
+            The module has no variable of that name, or several.
         """
         loaded = self._load(Device.current().index)
         image = self._image(loaded.ordinal)
@@ -206,11 +208,11 @@ class Module:
 
     @property
     def _digest(self) -> str:
-        """Names the code: what was given, hashed."""
+        """The identity of the code: a hash of the constructor's arguments."""
         return hashlib.sha256(repr((self._code, self._names, self._how)).encode()).hexdigest()
 
     def _image(self, ordinal: int) -> Image | None:
-        """The compiled source for a device; None for code that came as bytes."""
+        """The compiled source for a device; None for code that was passed as bytes."""
         if isinstance(self._code, bytes):
             return None
         device = Device(ordinal)
@@ -223,20 +225,20 @@ class Module:
         return jit.compiler.compile(self._code, self._names, arch=arch, **self._how)
 
     def _entries(self) -> list[str]:
-        """The kernels' symbols in code that came as bytes."""
+        """The kernels' symbols in code that was passed as bytes."""
         if self._is_ptx:
             return jit.signature.entries(self._code.decode())
         return self._load(Device.current().index).function_names() or []
 
     def _load(self, ordinal: int) -> LoadedModule:
-        """The code on a device, loaded once: each copy would have variables of its own."""
+        """The code on a device, loaded once: each copy would have separate variables."""
         if ordinal not in self._loaded:
             device = Device(ordinal)
-            image = self._image(ordinal)        # compiled by several threads at once, perhaps
+            image = self._image(ordinal)        # several threads may compile it at once
             code: Any = self._code if image is None else image.code
             with loading:
                 if ordinal not in self._loaded:
-                    # A signal handler that ran in the load may have been first.
+                    # A signal handler that ran during the load may have stored one first.
                     self._loaded.setdefault(ordinal, self._new_module(code, device))
         return self._loaded[ordinal]
 
@@ -260,7 +262,7 @@ class Module:
             ) from None
 
     def _symbol(self, name: str) -> str:
-        """The mangled name; the name itself where the code does not tell."""
+        """The mangled name; the name itself if the code does not have mangled names."""
         image = self._image(Device.current().index)
         if image is not None:
             return image.lowered.get(name, name)
@@ -274,7 +276,7 @@ class Module:
         return found[0] if found else name
 
     def _signature(self, name: str, function: LoadedFunction) -> Signature:
-        """The parameters: declared, told by the compiler, by the symbol, or by PTX's sizes."""
+        """The parameters, from the declaration, the compiler, the symbol, or PTX's sizes."""
         sizes = function.parameters()
         found = self._declared.get(name) or self._told(name, function.name)
         if found is None:
@@ -295,7 +297,7 @@ class Module:
         return found if sizes is None else found.completed(sizes)
 
     def _check_programmatic(self, name: str) -> None:
-        """Raise where the kernel does not execute ``griddepcontrol.wait``."""
+        """Raise if the kernel does not execute ``griddepcontrol.wait``."""
         symbol = self._symbol(name)
         if isinstance(self._code, str):
             image = self._compile("compute_90")

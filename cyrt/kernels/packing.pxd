@@ -5,7 +5,7 @@ cdef enum ParamCode:
     WORD8           # integers of unknown sign
     WORD16
     WORD32
-    WORD64          # perhaps a pointer
+    WORD64          # may be a pointer
     BOOL
     I8
     U8
@@ -28,12 +28,13 @@ cdef struct Param:
     unsigned int offset
     unsigned int size
     bint writes
-    # The arrays that a pointer takes; `arguments` sets and reads them.
+    # The arrays that a pointer accepts; `arguments` sets and reads these fields.
     unsigned int refused        # an array's traits that do not fit
     unsigned int unit, align    # bytes of what it points to
-    unsigned int coarse         # bits that no good address or size has; more may be good
+    # bits that are zero in every valid address or size; a necessary condition only
+    unsigned int coarse
 
-# Code of a signature's parameter ("f32"); ValueError for one that is none.
+# Code of a signature's parameter ("f32"); ValueError for an unknown one.
 cdef ParamCode code_of(str name) except *
-# Stores one scalar or struct; raises the error that a caller completes with the argument's place.
+# Stores one scalar or struct; raises the error, to which a caller adds the argument's position.
 cdef int pack_value(Param* param, object value, char* target) except -1

@@ -36,7 +36,7 @@ cdef ParamCode code_of(str name) except *:
 
 
 cdef long long as_integer(object value) except? -1:
-    """An int or what stands for one; floats do not."""
+    """An int or an object with ``__index__``; floats are rejected."""
     cdef int overflow = 0
     cdef long long number
     if not PyLong_CheckExact(value):
@@ -159,7 +159,7 @@ cdef as_integer_object(value):
 
 
 cdef int pack_bytes(object value, unsigned int size, char* target) except -1:
-    """A struct or array by value: bytes, or what has them, of exactly its size."""
+    """A struct or array by value: bytes, or an object that exports them, of exactly its size."""
     cdef bytes raw
     cdef str advice = ""
     if isinstance(value, (np.generic, np.ndarray)):
@@ -172,7 +172,7 @@ cdef int pack_bytes(object value, unsigned int size, char* target) except -1:
     elif PyObject_CheckBuffer(value):       # bytes, a memoryview, a ctypes structure
         raw = bytes(value)
     elif PyIndex_Check(value) and size in (1, 2, 4, 8) \
-            and not hasattr(type(value), "__dlpack__"):     # an enumeration
+            and not hasattr(type(value), "__dlpack__"):     # an enumeration exports a buffer too
         return pack_word(size, value, target)
     else:
         raise TypeError(f"expected {size} bytes: a bytes object, a NumPy structured scalar or a "

@@ -1,4 +1,4 @@
-"""Which block a kernel over n elements is fastest with: measured on request, and remembered.
+"""The fastest block for a kernel over n elements: measured on request, and stored.
 
 A choice is an entry of the disk cache, keyed by the code, the kernel, the device's name and the
 size class of n (its number of bits).
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from cyrt.kernels.kernel import Kernel
 
 _SAMPLES = 7
-_REPEATS = 16           # launches in a sample, at most
-_SAMPLE_SECONDS = 1e-3  # that a sample should last
+_REPEATS = 16           # most launches in a sample
+_SAMPLE_SECONDS = 1e-3  # intended duration of a sample
 
 
 def choose(
@@ -36,14 +36,14 @@ def choose(
     args: tuple[Any, ...],
     declared: dict[str, Any],
 ) -> int:
-    """The fastest of the blocks, remembered; what the kernel writes is put back.
+    """Return the fastest of the blocks and store it; the memory that the kernel writes is restored.
 
     Parameters
     ----------
     written : sequence of Buffers and Arrays
-        What it writes.
+        Memory that the kernel writes.
     args, declared
-        Its arguments, and ``reads=`` and ``writes=``.
+        The kernel's arguments, and its ``reads=`` and ``writes=``.
     """
     if n == 0:
         raise ValueError(f"{kernel.name}: n: expected at least 1 element to tune with")
@@ -57,7 +57,7 @@ def choose(
 
 
 def _allowed(kernel: Kernel, blocks: Iterable[SupportsIndex]) -> list[int]:
-    """The blocks that the kernel allows; an error where there is none."""
+    """The blocks that the kernel allows; an error if there is none."""
     given = list(blocks)
     for block in given:
         if isinstance(block, bool) or not hasattr(block, "__index__"):
@@ -92,11 +92,11 @@ def _fastest(launches: dict[int, Callable[[], None]], written: Sequence[Buffer])
         return begin.elapsed_time(end) / 1e3 / repeats
 
     try:
-        # The first round warms up, and tells how many launches make a sample: as many for all,
-        # since a sample has a cost of its own.
+        # The first round warms up, and determines how many launches make a sample: the same number
+        # for all blocks, since a sample has a fixed cost.
         shortest = min(sample(launch, 1) for launch in launches.values())
         repeats = min(_REPEATS, 1 + int(_SAMPLE_SECONDS / max(shortest, 1e-9)))
-        # Round by round: a clock that drifts moves all alike.
+        # Blocks alternate, so that a clock that drifts affects all of them alike.
         times: dict[int, list[float]] = {block: [] for block in launches}
         for _ in range(_SAMPLES):
             for block, launch in launches.items():
@@ -122,7 +122,7 @@ def _key(facts: dict[str, object]) -> str:
 
 
 def _remember(kernel: Kernel, n: int, smem: int, block: int) -> None:
-    """Keep the choice for later processes; a cache that cannot be written warns."""
+    """Store the choice for later processes; a cache that cannot be written gives a warning."""
     store = cache.current()
     if store:
         facts = _facts(kernel, n, smem)
@@ -130,7 +130,7 @@ def _remember(kernel: Kernel, n: int, smem: int, block: int) -> None:
 
 
 def remembered(kernel: Kernel, n: int, smem: int) -> int | None:
-    """The block that an earlier tuning chose; None where there was none."""
+    """The block that an earlier tuning chose; None if there was none."""
     store = cache.current()
     found = store.get(_key(_facts(kernel, n, smem))) if store else None
     return found[0]["block"] if found else None

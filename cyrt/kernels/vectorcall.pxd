@@ -1,5 +1,5 @@
-# PEP 590: calls of an extension type's objects that make no tuple of the arguments. Cython offers
-# it for functions only.
+# PEP 590: calls of an extension type's objects without a tuple of the arguments. Cython supports it
+# for functions only.
 
 from cpython.object cimport PyObject
 
@@ -10,13 +10,14 @@ cdef extern from "Python.h":
     PyTypeObject* Py_TYPE(object instance) noexcept
     unsigned long Py_TPFLAGS_HAVE_VECTORCALL
     Py_ssize_t PyVectorcall_NARGS(size_t count) noexcept
-    PyObject** PySequence_Fast_ITEMS(object sequence) noexcept      # of a tuple: where they lie
+    PyObject** PySequence_Fast_ITEMS(object sequence) noexcept      # the address of a tuple's items
 
-# What the interpreter calls: the object, its arguments, the values of keywords behind them; their
-# number with a flag; a tuple of the keywords' names, or NULL.
+# The function that the interpreter calls: the object, its arguments followed by the values of
+# keywords; their number with a flag; a tuple of the keywords' names, or NULL.
 ctypedef object (*Vectorcall)(object, PyObject**, size_t, PyObject*)
 
-# The objects of the instance's type hold a Vectorcall where it does. Once, right after the type.
+# Declares that every object of the type holds a Vectorcall at that offset. Called once, directly
+# after the type's definition.
 cdef inline void offer_vectorcall(object instance, Vectorcall* held) noexcept:
     cdef PyTypeObject* cls = Py_TYPE(instance)
     cls.tp_vectorcall_offset = <char*>held - <char*><PyObject*>instance

@@ -1,5 +1,6 @@
-"""The array API standard's functions, one file a family, and those that kernels are for."""
+"""The functions of the array API standard, and others that have a kernel, one file per family."""
 
+from cyrt.ops import seam as _seam  # noqa: F401
 from cyrt.ops.copy import astype, copy, to_device
 from cyrt.ops.creation import (
     arange,
@@ -106,6 +107,7 @@ from cyrt.ops.functions import (
     true_divide,
     trunc,
 )
+from cyrt.ops.gather import take, take_along_axis
 from cyrt.ops.grids import eye, meshgrid, tril, triu
 from cyrt.ops.inspection import __array_api_version__, __array_namespace_info__, finfo, iinfo
 from cyrt.ops.manipulation import concat, concatenate, hstack, repeat, roll, stack, tile, vstack
@@ -150,7 +152,6 @@ from cyrt.ops.shapes import (
     unstack,
 )
 from cyrt.ops.sort import argsort, sort
-from cyrt.ops.take import take, take_along_axis
 from cyrt.ops.ternary import clip, where
 from cyrt.ops.views import diagonal
 

@@ -1,4 +1,4 @@
-"""Arguments that many functions take: axes, arrays."""
+"""Checks of arguments that many functions take: axes and arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cyrt.ndarray import Array
 
 
 def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:
-    """An axis counted from 0; numpy.exceptions.AxisError where there is none of that number."""
+    """Return an axis counted from 0; numpy.exceptions.AxisError if there is no such axis."""
     try:
         found = index(axis)
     except TypeError:
@@ -22,7 +22,8 @@ def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:
 
 
 def axes_of(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
-    """Axes counted from 0: all for None, else an int's or a tuple's; ValueError for one twice."""
+    """Return axes counted from 0: all for None, or those of an int or a tuple; ValueError for
+    duplicates."""
     if axis is None:
         return tuple(range(ndim))
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
@@ -33,7 +34,7 @@ def axes_of(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
 
 
 def check_array(x: Any, name: str) -> Array:
-    """An Array; TypeError names what was given instead."""
+    """Return x if it is an Array; otherwise raise a TypeError that names its type."""
     if isinstance(x, Array):
         return x
     advice = "; cyrt.asarray() copies it to the device" if (

@@ -1,13 +1,16 @@
-"""What masks select. How much it is, is read on the host: a wait for what is recorded."""
+"""Selection by masks. The number of selected elements is read on the host, which waits for it."""
 
 from libc.string cimport memset
 
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
-from cyrt.graph.recorder cimport Recorder, encoder_of
-from cyrt.kernels.scanning cimport MASK_TILE, record_counts, record_scan, record_select
-from cyrt.kernels.entries cimport Operand, op_code
-from cyrt.ndarray cimport Array, densed, device_of, new_array, set_operand, shape_of, view_of
+from cyrt.graph.commit cimport Recorder
+from cyrt.graph.recorder cimport encoder_of
+from cyrt.builtin.compact cimport COMPACT_TILE, record_counts, record_select
+from cyrt.builtin.scan cimport record_scan
+from cyrt.builtin.entry cimport op_code
+from cyrt.builtin.operand cimport Operand
+from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of, view_of
 from cyrt.ops.arguments import check_array
 from cyrt.runtime.stream cimport current_state
 
@@ -15,13 +18,13 @@ cdef int BOOL = _dtype("bool").code, INT64 = _dtype("int64").code
 cdef int CUMULATIVE_SUM = op_code("cumulative_sum")
 
 
-cdef Array chosen(Array x, Array mask):
-    """Of x, or of the positions where it is None."""
+cdef Array compact(Array x, Array mask):
+    """Select the elements of x, or their positions if x is None, at which a mask is true."""
     cdef Operand[4] operands
     cdef Array counts, sums = None, result
     cdef int ordinal = device_of(mask), code = INT64 if x is None else x.code
     cdef Recorder encoder = encoder_of(current_state(ordinal))
-    cdef long long tiles = (mask.count + MASK_TILE - 1) // MASK_TILE, length = 0, one = 1
+    cdef long long tiles = (mask.count + COMPACT_TILE - 1) // COMPACT_TILE, length = 0, one = 1
     memset(operands, 0, sizeof(operands))
     if tiles:
         counts = new_array(ordinal, INT64, 1, &tiles)
@@ -48,11 +51,11 @@ cdef Array chosen(Array x, Array mask):
 
 
 cdef Array positions_where(Array mask):
-    return chosen(None, densed(mask))
+    return compact(None, as_contiguous(mask))
 
 
 cdef Array select_where(Array x, Array mask):
-    return chosen(densed(x), densed(mask))
+    return compact(as_contiguous(x), as_contiguous(mask))
 
 
 cdef int check_mask(Array mask) except -1:
@@ -62,12 +65,12 @@ cdef int check_mask(Array mask) except -1:
 
 
 def positions(mask):
-    """Where a mask is true.
+    """Find the positions at which a mask is true.
 
     Parameters
     ----------
     mask : Array
-        bool, of any shape.
+        bool, any shape.
 
     Returns
     -------
@@ -79,7 +82,7 @@ def positions(mask):
 
 
 def select(x, mask):
-    """The elements at which a mask is true.
+    """Select the elements at which a mask is true.
 
     Parameters
     ----------
@@ -90,7 +93,7 @@ def select(x, mask):
     Returns
     -------
     Array
-        Of x's type, one dimension, in C order.
+        A one-dimensional array of x's type, in C order.
     """
     check_mask(check_array(mask, "mask"))
     if shape_of(check_array(x, "x")) != shape_of(mask):

@@ -2,20 +2,20 @@
 
 from libc.string cimport memset
 
-from cyrt cimport ndarray as arrays
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
-from cyrt.kernels.dispatch cimport record_elementwise
-from cyrt.kernels.space cimport MAX_NDIM
-from cyrt.kernels.entries cimport Operand, op_code
+from cyrt.builtin.elementwise cimport record_elementwise
+from cyrt.builtin.space cimport MAX_NDIM
+from cyrt.builtin.entry cimport op_code
+from cyrt.builtin.operand cimport Operand
 from cyrt.ndarray cimport (
-    Array, densed, device_of, itemsizes, new_array, overlaps, set_operand, shape_of,
+    Array, as_contiguous, device_of, itemsizes, new_array, overlaps, set_operand, shape_of,
 )
 from cyrt.ops.arguments import check_array
 from cyrt.ops.promotion cimport NUM_DTYPES, is_number, put_number
 from cyrt.runtime.device cimport ordinal_of
-from cyrt.runtime.memory cimport copy_memory
+from cyrt.runtime.memory cimport copy_memory, live_block
 from cyrt.runtime.stream cimport current_state
 
 cdef int COPY = op_code("copy")
@@ -56,8 +56,8 @@ cdef int check_writable(Array target) except -1:
     return 0
 
 
-cdef bint laid_alike(Array target, Array source, const long long* steps) noexcept:
-    """Whether each element is read where it is written."""
+cdef bint has_same_layout(Array target, Array source, const long long* steps) noexcept:
+    """Return whether each element is read at the address at which it is written."""
     cdef int d
     if target.address != source.address:
         return False
@@ -70,19 +70,18 @@ cdef bint laid_alike(Array target, Array source, const long long* steps) noexcep
 cdef int assign_array(Array target, Array source) except -1:
     cdef long long[MAX_NDIM] steps
     cdef Operand[2] operands
-    cdef int ordinal = device_of(target)
+    cdef int ordinal = live_block(target).ordinal
     check_writable(target)
-    if device_of(source) != ordinal:
+    if live_block(source).ordinal != ordinal:
         raise ValueError(f"the source is on device {device_of(source)}, the target on device "
                          f"{ordinal}; to_device() moves arrays")
     broadcast_steps(source, target.ndim_, target.dims, steps)
-    if target.code == source.code and laid_alike(target, source, steps):
+    if target.code == source.code and has_same_layout(target, source, steps):
         return 0
     if overlaps(target, source) and not (itemsizes[target.code] == itemsizes[source.code]
-                                         and laid_alike(target, source, steps)):
+                                         and has_same_layout(target, source, steps)):
         source = duplicate(source)
         broadcast_steps(source, target.ndim_, target.dims, steps)
-    memset(operands, 0, sizeof(operands))
     set_operand(&operands[0], target)
     set_operand(&operands[1], source)
     operands[0].strides = target.steps
@@ -104,16 +103,17 @@ cdef int fill(Array target, object value) except -1:
     return 0
 
 
-cdef int assign_value(Array target, object value) except -1:
+cdef int assign_value(object target, object value) except -1:
     if isinstance(value, Array):
-        return assign_array(target, <Array>value)
+        return assign_array(<Array?>target, <Array>value)
     if is_number(value):
-        return fill(target, value)
-    return assign_array(target, from_host(target, value))
+        return fill(<Array?>target, value)
+    return assign_array(<Array?>target, from_host(target, value))
 
 
 cdef Array from_host(Array target, object value):
-    """What is no Array, to be written into one; Python's numbers have no type of their own."""
+    """Convert a value that is not an Array for writing into one; Python numbers take the target's
+    type."""
     from cyrt.ops.creation import asarray
 
     dtype = None if hasattr(value, "dtype") else DTYPES[target.code]
@@ -145,29 +145,35 @@ def copy(x, /):
     Returns
     -------
     Array
-        Of the same shape and type, in memory of its own.
+        An array of the same shape and type, in its own memory.
     """
     return duplicate(check_array(x, "copy: x"))
 
 
 def astype(x, dtype, /, *, copy=True, device=None):
-    """The array with its elements cast.
+    """Cast the elements of an array.
 
     Parameters
     ----------
     x : Array
     dtype : DType
-        A float beyond an integer type's range gives any value; complex to real drops the imaginary
-        part.
+        Element type of the result. The result of a float beyond an integer type's range is
+        undefined; a cast from complex to real drops the imaginary part.
     copy : bool
-        False: x itself where it is of that type.
+        Whether to copy an array that has the type already. False returns x itself.
     device : Device, optional
-        Where the result lies.
+        Device of the result. Default: x's device.
 
     Returns
     -------
     Array
-        Of x's shape.
+        An array of x's shape.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.astype(cyrt.asarray([1.7, -1.7]), cyrt.int32)
+    Array([ 1, -1], dtype=int32)
     """
     cdef Array array = x if isinstance(x, Array) else check_array(x, "astype: x")
     cdef int code = _dtype(dtype).code
@@ -179,20 +185,20 @@ def astype(x, dtype, /, *, copy=True, device=None):
 
 
 def to_device(x, device, /, *, stream=None):
-    """The array on a device.
+    """Copy an array to a device.
 
     Parameters
     ----------
     x : Array
     device : Device, int or str
-        ``"cpu"``: the host.
+        The target device; ``"cpu"`` is the host.
     stream : Stream, optional
-        Where the copy is put; the current one where left out.
+        The stream that the copy is recorded on. Default: the current stream.
 
     Returns
     -------
     Array or numpy.ndarray
-        x itself where it lies there; a NumPy array on the host.
+        x itself if it is on the device already; a NumPy array for the host.
     """
     cdef Array array = check_array(x, "to_device: x"), target
     if isinstance(device, str):
@@ -202,7 +208,7 @@ def to_device(x, device, /, *, stream=None):
     cdef int ordinal = ordinal_of(device)
     if ordinal == device_of(array):
         return array
-    array = densed(array)
+    array = as_contiguous(array)
     target = new_array(ordinal, array.code, array.ndim_, array.dims)
     copy_memory(array, target, stream, True)
     return target
@@ -214,9 +220,6 @@ def assign(target, value, /):
     Parameters
     ----------
     target : Array
-    value : Array, number, or what :func:`cyrt.asarray` takes
+    value : Array, number, or another argument of :func:`cyrt.asarray`
     """
     assign_value(target, value)
-
-
-arrays.assign = assign_value

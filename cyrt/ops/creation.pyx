@@ -1,4 +1,4 @@
-"""Making arrays."""
+"""Creation of arrays."""
 
 import cmath
 import math
@@ -13,33 +13,33 @@ import numpy as np
 from cyrt.dtypes import DEFAULTS, DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
-from cyrt.kernels.dispatch cimport record_arange
-from cyrt.kernels.families.arange import WIDE
-from cyrt.kernels.space cimport MAX_NDIM
-from cyrt.kernels.entries cimport Operand, op_code
-from cyrt.ndarray cimport (
-    Array, array_over, check_size, device_of, dims_of, new_array, set_operand, view_of,
-)
+from cyrt.builtin.arange cimport record_arange
+from cyrt.builtin.rows.arange import WIDE
+from cyrt.builtin.space cimport MAX_NDIM
+from cyrt.builtin.entry cimport op_code
+from cyrt.builtin.operand cimport Operand
+from cyrt.ndarray cimport Array, array_over, device_of, new_array, set_operand, view_of
 from cyrt.ops.arguments import check_array
 from cyrt.ops.copy import astype, copy as duplicate, to_device
 from cyrt.ops.copy cimport cast, fill
 from cyrt.ops.elementwise cimport binary, unary
 from cyrt.ops.promotion cimport (
-    FLOAT64, INT64, NUM_DTYPES, code_of_number, is_number, plain, promote, promote_number,
+    FLOAT64, INT64, NUM_DTYPES, code_of_number, is_number, python_number, promote, promote_number,
     put_number,
 )
 from cyrt.runtime.device cimport current_ordinal, ordinal_of
 from cyrt.runtime.interop cimport tensor_of
 from cyrt.runtime.memory cimport Memory, copy_memory
 from cyrt.runtime.stream cimport current_state
+from cyrt.shape cimport check_size, dims_of
 
-# By kind: bool, int, float, complex.
+# Default element types by kind: bool, int, float, complex.
 cdef tuple NUMBERS = (False, 0, 0.0, 0j)
-# NumPy makes bfloat16 of its own numbers only.
+# NumPy converts only its own numbers to bfloat16.
 cdef dict FROM = {"bfloat16": np.float64}
 cdef int ADD = op_code("add"), FLOOR = op_code("floor")
 cdef long long SMALL = 1 << 61
-# In which arange's kernel computes, by element type.
+# The type that arange's kernel computes in, by element type.
 cdef int[NUM_DTYPES] wide_codes
 for _each in DTYPES:
     wide_codes[<int>_each.code] = _dtype(WIDE[_each.kind]).code if _each.kind in WIDE else -1
@@ -49,14 +49,15 @@ cdef int code_of(object dtype, object default) except -1:
     return (default if dtype is None else _dtype(dtype)).code
 
 
-cdef int survey(object values, int depth, int* code, int* kind) except -1:
-    """The joint type of the arrays among nested sequences, and the highest kind of the numbers."""
+cdef int join_types(object values, int depth, int* code, int* kind) except -1:
+    """Find the joint type of the arrays in nested sequences, and the highest kind of the
+    numbers."""
     cdef int found = 0
     if isinstance(values, (list, tuple, range)):
         if depth == MAX_NDIM:
             raise ValueError(f"asarray: sequences are nested more than {MAX_NDIM} deep")
         for each in values:
-            survey(each, depth + 1, code, kind)
+            join_types(each, depth + 1, code, kind)
         return 0
     if PyFloat_CheckExact(values):
         found = 2
@@ -68,7 +69,7 @@ cdef int survey(object values, int depth, int* code, int* kind) except -1:
         return 0
     elif is_number(values):
         number = values if not hasattr(values, "dtype") else \
-            {"f": 0.0, "i": 0, "u": 0}.get(_dtype(values.dtype).kind, plain(values))
+            {"f": 0.0, "i": 0, "u": 0}.get(_dtype(values.dtype).kind, python_number(values))
         while not isinstance(number, type(NUMBERS[found])):
             found += 1
     else:
@@ -77,10 +78,11 @@ cdef int survey(object values, int depth, int* code, int* kind) except -1:
     return 0
 
 
-def sequence_beside(Array other not None, values):
-    """A sequence as an operand beside an array: its numbers are weak, as a lone one is."""
+def weak_array(Array other not None, values):
+    """Convert a sequence to an operand next to an array: its numbers are weak, as a single one
+    is."""
     cdef int code = -1, kind = -1
-    survey(values, 0, &code, &kind)
+    join_types(values, 0, &code, &kind)
     code = other.code if code < 0 else code
     if kind >= 0:
         code = promote_number(code, NUMBERS[kind])
@@ -88,9 +90,9 @@ def sequence_beside(Array other not None, values):
 
 
 cdef object from_numbers(object values, object target):
-    """A NumPy array of numbers in nested sequences; arrays may be among them."""
+    """A NumPy array of the numbers in nested sequences, which may contain arrays."""
     cdef int code = -1, kind = -1
-    survey(values, 0, &code, &kind)
+    join_types(values, 0, &code, &kind)
     if target is None:
         if kind >= 0:
             code = code_of_number(NUMBERS[kind]) if code < 0 else \
@@ -109,7 +111,7 @@ cdef object from_numbers(object values, object target):
 
 
 cdef Array from_host(object values, object dtype, int ordinal):
-    """A copy of what NumPy understands."""
+    """Copy an object that NumPy understands to a device."""
     cdef long long[MAX_NDIM] dims
     cdef Array x
     target = None if dtype is None else _dtype(dtype)
@@ -140,7 +142,7 @@ cdef Array from_host(object values, object dtype, int ordinal):
 
 
 cdef Array from_other(obj, bint copy):
-    """Another library's array on a device, as a view of its memory."""
+    """View the memory of another library's array on a device."""
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
     cdef Memory memory
@@ -169,29 +171,39 @@ cdef Array from_other(obj, bint copy):
 
 
 def asarray(obj, /, dtype=None, *, device=None, copy=None):
-    """An array of what is given.
+    """Convert an object to an array.
 
     Parameters
     ----------
     obj : Array, number, nested sequence, or array of another library
-        NumPy's are copied to the device; arrays on a device, with ``__dlpack__`` or
-        ``__cuda_array_interface__``, are views of their memory.
+        Host arrays are copied to the device; arrays on a device, with ``__dlpack__`` or
+        ``__cuda_array_interface__``, are viewed in place.
     dtype : DType, optional
-        Of the result. Left out: an array keeps its own; Python numbers become bool, int64, float32
-        or complex64.
+        Element type of the result. Default: an array's own type; Python numbers become bool, int64,
+        float32 or complex64.
     device : Device or int, optional
-        Left out: the array's own, else the current device.
+        Device of the result. Default: the array's own device, or the current device for other
+        objects.
     copy : bool, optional
-        True: always a copy. False: ValueError where one is needed.
+        True always copies. False raises a ValueError if a copy is needed. Default: copy if needed.
 
     Raises
     ------
     ValueError
-        Rows of different lengths; ``copy=False`` and a copy is needed.
+        Rows have different lengths, or a copy is needed and ``copy=False``.
     TypeError
-        Elements that are no numbers.
+        Elements are not numbers.
     OverflowError
-        An int out of range.
+        An int is out of the type's range.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.asarray([[1, 2], [3, 4]])
+    Array([[1, 2],
+           [3, 4]], dtype=int64)
+    >>> cyrt.asarray([1.5, 2.5])
+    Array([1.5, 2.5], dtype=float32)
     """
     cdef bint fresh = False
     if isinstance(obj, Array):
@@ -227,21 +239,21 @@ cdef bint on_device(obj):
 
 
 def from_dlpack(x, /, *, device=None, copy=None):
-    """An array over another library's memory, by DLPack.
+    """Import an array of another library by DLPack.
 
     Parameters
     ----------
     x : object
-        Has ``__dlpack__`` and ``__dlpack_device__``.
+        An object with ``__dlpack__`` and ``__dlpack_device__``.
     device : Device or int, optional
-        Where the result lies; x's own where left out.
+        Device of the result. Default: x's device.
     copy : bool, optional
-        True: always a copy. False: never, BufferError where one is needed.
+        True always copies. False raises a BufferError if a copy is needed.
 
     Returns
     -------
     Array
-        A view of the memory where it lies on the device; a copy of host memory.
+        A view of device memory; a copy of host memory.
     """
     if not hasattr(x, "__dlpack__"):
         raise AttributeError(f"from_dlpack: {type(x).__name__} has no __dlpack__")
@@ -280,32 +292,102 @@ cdef Array filled(Array x, value):
 
 
 def empty(shape, dtype=None, *, device=None):
-    """An array that holds anything.
+    """Allocate an array with undefined values.
 
     Parameters
     ----------
     shape : int or tuple of int
     dtype : DType, optional
-        float32 where left out.
+        Default: float32.
     device : Device or int, optional
-        The current device where left out.
+        Default: the current device.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.empty((2, 3), dtype=cyrt.float64)
+    >>> x.shape, x.dtype
+    ((2, 3), cyrt.float64)
     """
     return make(shape, code_of(dtype, DEFAULTS["f"]), device)
 
 
 def zeros(shape, dtype=None, *, device=None):
-    """An array of zeros; see :func:`cyrt.empty`."""
+    """Create an array of zeros.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+    dtype : DType, optional
+        Default: float32.
+    device : Device or int, optional
+        Default: the current device.
+
+    Returns
+    -------
+    Array
+        An array of the shape and type.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.zeros((2, 3))
+    Array([[0., 0., 0.],
+           [0., 0., 0.]], dtype=float32)
+    """
     return filled(make(shape, code_of(dtype, DEFAULTS["f"]), device), 0)
 
 
 def ones(shape, dtype=None, *, device=None):
-    """An array of ones; see :func:`cyrt.empty`."""
+    """Create an array of ones.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+    dtype : DType, optional
+        Default: float32.
+    device : Device or int, optional
+        Default: the current device.
+
+    Returns
+    -------
+    Array
+        An array of the shape and type.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.ones(3, dtype=cyrt.int32)
+    Array([1, 1, 1], dtype=int32)
+    """
     return filled(make(shape, code_of(dtype, DEFAULTS["f"]), device), 1)
 
 
 def full(shape, fill_value, dtype=None, *, device=None):
-    """An array of one number; where dtype is left out its default type (bool, int64, float32,
-    complex64), an Array's own; see :func:`cyrt.empty`."""
+    """Create an array of one number.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+    fill_value : number or Array
+        The value of all elements; an Array has no dimensions.
+    dtype : DType, optional
+        Default: the Array's type, or bool, int64, float32 or complex64 for a Python number.
+    device : Device or int, optional
+        Default: the current device.
+
+    Returns
+    -------
+    Array
+        An array of the shape and type.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.full((2, 2), 7)
+    Array([[7, 7],
+           [7, 7]], dtype=int64)
+    """
     cdef int code
     value = number_of(fill_value, "full", "fill_value")
     if dtype is not None:
@@ -316,48 +398,56 @@ def full(shape, fill_value, dtype=None, *, device=None):
 
 
 def empty_like(x, /, dtype=None, *, device=None):
-    """An array of x's shape, type and device that holds anything."""
+    """Allocate an array of x's shape, type and device with undefined values."""
     return make_like(x, dtype, device)
 
 
 def zeros_like(x, /, dtype=None, *, device=None):
-    """Zeros of x's shape, type and device."""
+    """Create an array of zeros of x's shape, type and device."""
     return filled(make_like(x, dtype, device), 0)
 
 
 def ones_like(x, /, dtype=None, *, device=None):
-    """Ones of x's shape, type and device."""
+    """Create an array of ones of x's shape, type and device."""
     return filled(make_like(x, dtype, device), 1)
 
 
 def full_like(x, /, fill_value, dtype=None, *, device=None):
-    """One number in x's shape, type and on its device."""
+    """Create an array of one number of x's shape, type and device."""
     value = number_of(fill_value, "full_like", "fill_value")
     return filled(make_like(x, dtype, device), value)
 
 
 def arange(start, stop=None, step=1, dtype=None, *, device=None):
-    """Evenly spaced numbers, from start up to and without stop.
+    """Create evenly spaced numbers in [start, stop).
 
     Parameters
     ----------
     start, stop, step : number
-        With one number it is the stop, and the start is 0.
+        The bounds and the spacing. A single number is the stop, and the start is 0.
     dtype : DType, optional
-        Left out: int64 where all three are ints, else float32.
+        Element type. Default: int64 if all three are ints, otherwise float32.
     device : Device or int, optional
-        The current device where left out.
+        Default: the current device.
 
     Returns
     -------
     Array
-        Of ``ceil((stop - start) / step)`` elements.
+        A one-dimensional array of ``ceil((stop - start) / step)`` elements.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.arange(5)
+    Array([0, 1, 2, 3, 4], dtype=int64)
+    >>> cyrt.arange(1, 2, 0.25)
+    Array([1.  , 1.25, 1.5 , 1.75], dtype=float32)
     """
     cdef Array x
     if stop is None:
         start, stop = 0, start
     if dtype is None and is_small(start) and is_small(stop) and is_small(step) and step != 0:
-        return whole_range(start, stop, step, device)
+        return int_range(start, stop, step, device)
     start, stop, step = [number_of(each, "arange", name) for each, name in (
         (start, "start"), (stop, "stop"), (step, "step"))]
     if isinstance(start, complex) or isinstance(stop, complex) or isinstance(step, complex):
@@ -375,21 +465,21 @@ def arange(start, stop=None, step=1, dtype=None, *, device=None):
         if not math.isfinite(count):
             raise ValueError(f"arange: from {start} to {stop} by {step} is not a finite number of "
                              "elements")
-        # A step that is infinite, or beyond all that the quotient can hold, ends after the start.
+        # A step that is infinite, or too large for the quotient, ends after the start.
         count = int(math.copysign(1, count)) if count == 0 != stop - start else math.ceil(count)
     count = max(0, count)
     if count == 1:
-        step = 0                # the kernel's product with an infinite one is NaN
+        step = 0                # The kernel's product with an infinite step would be NaN.
     x = make((count,), found.code, device)
     if count and found.kind in "iu":
         start, step = int(start), int(start + step) - int(start)
-        within(found, start, count, step)
-    advance(x, start, step)
+        check_range_of(found, start, count, step)
+    write_range(x, start, step)
     return x
 
 
 cdef inline bint is_small(object number):
-    """Whether it is an int whose distance to another such one is one of 64 bits."""
+    """Return whether a number is an int so small that 64 bits hold the distance of two."""
     cdef int overflow = 0
     cdef long long value
     if not PyLong_CheckExact(number):
@@ -398,8 +488,8 @@ cdef inline bint is_small(object number):
     return overflow == 0 and -SMALL < value < SMALL
 
 
-cdef Array whole_range(long long start, long long stop, long long step, object device):
-    """arange of ints in the default type."""
+cdef Array int_range(long long start, long long stop, long long step, object device):
+    """Create a range of ints in the default type."""
     cdef long long count
     if step > 0:
         count = (stop - start + step - 1) // step if stop > start else 0
@@ -416,14 +506,14 @@ cdef Array whole_range(long long start, long long stop, long long step, object d
 
 
 cdef int record_range(Array x, Operand* operands) except -1:
-    """Of the start and the step, which are there."""
+    """Record the kernel on the operands of the start and the step."""
     set_operand(&operands[0], x)
     record_arange(encoder_of(current_state(device_of(x))), x.code, operands, x.count)
     return 0
 
 
-cdef int within(object dtype, object start, object count, object step) except -1:
-    """OverflowError where the first or the last number is none of the integer type."""
+cdef int check_range_of(object dtype, object start, object count, object step) except -1:
+    """Raise an OverflowError if the first or the last number is out of the integer type's range."""
     span = 1 << 8 * dtype.itemsize
     least = -span // 2 if dtype.kind == "i" else 0
     for each in (start, start + (count - 1) * step):
@@ -432,47 +522,49 @@ cdef int within(object dtype, object start, object count, object step) except -1
     return 0
 
 
-cdef object wrapped(object number, object dtype):
-    """Integers of 64 bits are one to the kernel, with and without a sign."""
+cdef object wrap_number(object number, object dtype):
+    """Wrap an integer to 64 bits: the kernel treats signed and unsigned ones alike."""
     if dtype.kind not in "iu":
         return number
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-cdef int advance(Array x, start, step) except -1:
-    """start + i * step into the elements of a dense array."""
+cdef int write_range(Array x, start, step) except -1:
+    """Write start + i * step into the elements of a dense array."""
     cdef Operand[3] operands
     cdef int wide = wide_codes[x.code]
     if x.count == 0:
         return 0
     dtype = DTYPES[x.code]
     memset(operands, 0, sizeof(operands))
-    put_number(wide, wrapped(start, dtype), operands[1].value)
-    put_number(wide, wrapped(step, dtype), operands[2].value)
+    put_number(wide, wrap_number(start, dtype), operands[1].value)
+    put_number(wide, wrap_number(step, dtype), operands[2].value)
     return record_range(x, operands)
 
 
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, *, device=None):
-    """Evenly spaced numbers over an interval, both ends exact.
+    """Create evenly spaced numbers over an interval, with exact ends.
 
     Parameters
     ----------
     start, stop : number
     num : int
-        How many.
+        The number of elements.
     dtype : DType, optional
-        Left out: float32, complex64 where an end is complex. Integers are rounded down.
+        Element type. Default: float32, or complex64 if an end is complex. Integers are rounded
+        down.
     device : Device or int, optional
-        The current device where left out.
+        Default: the current device.
     endpoint : bool
-        Whether stop is the last of them; else it would be the next.
+        Whether stop is the last number; otherwise it would be the next one.
     retstep : bool
-        Whether the distance between two of them is wanted, too.
+        Whether to return the spacing, too.
 
     Returns
     -------
     Array
-        Of shape ``(num,)``; with `retstep` a tuple of it and the distance, NaN where there is none.
+        An array of shape ``(num,)``; with `retstep` a tuple of it and the spacing, which is NaN if
+        there is none.
     """
     cdef Array x, result
     cdef long long count
@@ -485,16 +577,16 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, *, d
     found = _dtype(dtype) if dtype is not None else DEFAULTS["c" if complex_ else "f"]
     if complex_ and found.kind != "c":
         raise TypeError(f"linspace: complex ends for {found}")
-    # Integers are taken from floats.
+    # Integers are converted from floats.
     result = x = make((num,), found.code if found.kind in "fc" else FLOAT64, device)
     count = x.count
     intervals = max(1, count - 1 if endpoint else count)
     step = (ends[1] - ends[0]) / intervals
-    if not cmath.isfinite(step) and all(map(cmath.isfinite, ends)):   # their distance is too much
+    if not cmath.isfinite(step) and all(map(cmath.isfinite, ends)):   # The distance overflows.
         step = ends[1] / intervals - ends[0] / intervals
-    advance(x, 0 if found.kind in "iu" else ends[0], step)
+    write_range(x, 0 if found.kind in "iu" else ends[0], step)
     if found.kind in "iu":
-        # Rounded before the sum, whole steps come out whole.
+        # Whole steps stay exact because the step is rounded before the sum.
         binary(ADD, x, ends[0], x)
         result = cast(unary(FLOOR, x, None), found.code)
         ends = [math.floor(each) for each in ends]
@@ -510,10 +602,10 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, *, d
 
 
 cdef object number_of(object value, str name, str argument):
-    """A Python number, of an Array of no dimensions too."""
+    """Return a Python number, also for an Array of no dimensions."""
     if isinstance(value, Array) and (<Array>value).ndim_ == 0:
         return value.item()
-    number = plain(value)
+    number = python_number(value)
     if not isinstance(number, (int, float, complex)):
         raise TypeError(f"{name}: {argument}: expected a number, got {type(value).__name__}")
     return number

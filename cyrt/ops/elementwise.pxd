@@ -1,23 +1,32 @@
-# Operations element by element: broadcasting, promotion, `out=`.
+# Elementwise operations: broadcasting, promotion, `out=`.
 #
 # INVARIANTS
-# - No operation writes an operand that it was not told to write.
-# - Everything is checked, and memory taken, before anything is recorded.
+# - No operation writes an operand other than `out`.
+# - Arguments are checked, and memory is allocated, before anything is recorded.
+
+from cpython.object cimport PyObject
 
 from cyrt.ndarray cimport Array
 
 cdef Array unary(int op, Array x, Array out)
-# NotImplemented where an operand is neither an array nor a number.
+# Return NotImplemented if an operand is neither an array nor a number.
 cdef object binary(int op, object a, object b, Array out)
-# Any number of operands, cast to `types`, computed in `code`; `result` is the type that it gives.
-cdef Array perform(int op, int code, int result, list operands, list types, Array out)
-# Element type that an operation gives of a type; -1: there is no kernel.
+# Record an operation on arrays and numbers, at least one array, cast to `types` and computed in
+# `code`; `result` is the type of its result. The operands are borrowed.
+cdef Array record_broadcast(int op, int code, int result, int count, PyObject** operands,
+                            const int* types, Array out)
+# Choose x1 if the condition is true, otherwise x2.
+cdef Array choose_where(object condition, object x1, object x2, int code, Array out)
+# The element type of an operation's result for an operand type; -1: there is no kernel.
 cdef int result_code(int op, int code) noexcept
-# Of an int: 0 in the range of an integer type, -1 below it, 1 above.
+# 0 for an int in the range of an integer type, -1 for one below it, 1 for one above.
 cdef int side_of(int code, object number) except -2
-# `out`, where a result of that type and shape may be written into it; TypeError, ValueError.
+# Return `out` if it can receive a result of that type and shape; TypeError, ValueError.
 cdef Array check_out(str name, object out, int code, int ndim, const long long* dims)
 cdef int check_out_type(str name, object out) except -1
 cdef int refuse_type(int op, int code) except -1
 cdef int refuse_operand(str name, object value) except -1
 cdef int refuse_argument(str name, object value) except -1
+# The operators of arrays.
+cdef object apply_unary(int op, object x)
+cdef object apply_binary(int op, object a, object b, object target)

@@ -1,4 +1,4 @@
-"""Operations element by element: broadcasting, promotion, ``out=``."""
+"""Elementwise operations: broadcasting, promotion, ``out=``."""
 
 cimport cython
 from cpython.bool cimport PyBool_Check
@@ -9,16 +9,16 @@ from libc.string cimport memset
 
 import numpy as np
 
-from cyrt cimport operators
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
-from cyrt.kernels import catalogue
-from cyrt.kernels.dispatch cimport (
+from cyrt.builtin import catalogue
+from cyrt.builtin.elementwise cimport (
     record_contiguous, record_elementwise, record_with_number,
 )
-from cyrt.kernels.space cimport MAX_NDIM
-from cyrt.kernels.entries cimport Operand, op_code
+from cyrt.builtin.space cimport MAX_NDIM, MAX_OPERANDS
+from cyrt.builtin.entry cimport op_code
+from cyrt.builtin.operand cimport Operand
 from cyrt.kernels.vectorcall cimport PyVectorcall_NARGS, Vectorcall, offer_vectorcall
 from cyrt.operators import functions
 from cyrt.ndarray cimport (
@@ -26,7 +26,7 @@ from cyrt.ndarray cimport (
 )
 from cyrt.ops.copy cimport assign_array, broadcast_steps, cast, check_writable, fill
 from cyrt.ops.promotion cimport (
-    BOOL, FLOAT32, NUM_DTYPES, is_number, kinds, plain, promote, promote_number,
+    BOOL, FLOAT32, NUM_DTYPES, is_number, kinds, python_number, promote, promote_number,
     put_number, same_kind,
 )
 from cyrt.runtime.memory cimport live_block
@@ -35,12 +35,14 @@ from cyrt.runtime.stream cimport current_state
 
 cdef enum:
     MAX_OPS = 256
+    MAX_INPUTS = MAX_OPERANDS - 1
 
-# Element type of the result of an operation on a type; -1: there is no kernel.
+# The element type of an operation's result for an operand type; -1: there is no kernel.
 cdef signed char[MAX_OPS][NUM_DTYPES] outputs
 cdef int WHERE = op_code("where")
 cdef int num_ops = len(catalogue.OPS)
-# Comparisons: the result against a number on the right below all of the type, and above; else -1.
+# Results of comparisons with a number on the right that is below all of the type, and above it;
+# otherwise -1.
 cdef signed char[MAX_OPS][2] beyond
 memset(beyond, -1, sizeof(beyond))
 for _name, _low, _high in (("equal", 0, 0), ("not_equal", 1, 1), ("less", 0, 1),
@@ -56,7 +58,7 @@ def _fill_outputs():
     codes = {name: code for code, name in enumerate(catalogue.OPS)}
     types = {each.name: each.code for each in DTYPES}
     for row in catalogue.ROWS:
-        if row.family in ("unary", "binary", "ternary"):
+        if row.template in ("unary", "binary", "ternary"):
             outputs[<int>codes[row.op]][<int>types[row.dtype]] = types[row.output]
 
 
@@ -74,7 +76,8 @@ cdef int result_code(int op, int code) noexcept:
 
 
 cdef inline int compute_type(int op, int code) except -1:
-    """The type that an operation computes in: integers become floats where it has no integers."""
+    """The type that an operation computes in: float32 for integers without a kernel of their
+    own."""
     if outputs[op][code] >= 0:
         return code
     if (kinds[code] == c"i" or kinds[code] == c"u" or kinds[code] == c"b") \
@@ -97,31 +100,31 @@ cdef int refuse_devices(int op, int a, int b) except -1:
                      "to_device() moves arrays")
 
 
-cdef int refuse_broadcast(int op, list operands) except -1:
-    shapes = " and ".join(str(shape_of(<Array>each)) for each in operands if
-                          isinstance(each, Array))
+cdef int refuse_broadcast(int op, int count, const Operand* operands) except -1:
+    shapes = " and ".join([str(shape_of(<Array>operands[i].buffer)) for i in range(count)
+                           if operands[i].buffer != NULL])
     raise ValueError(f"{catalogue.OPS[op]}: shapes {shapes} do not broadcast")
 
 
-cdef int join_shapes(int op, list operands, long long* dims) except -1:
-    """The shape that all broadcast to."""
-    cdef Array x
-    cdef int ndim = 0, d, own
-    for each in operands:
-        if isinstance(each, Array):
-            ndim = max(ndim, (<Array>each).ndim_)
+cdef int join_shapes(int op, int count, const Operand* operands, long long* dims) except -1:
+    """Broadcast the shapes of all arrays together."""
+    cdef long long size
+    cdef int ndim = 0, i, d, first
+    for i in range(count):
+        if operands[i].buffer != NULL:
+            ndim = max(ndim, (<Array>operands[i].buffer).ndim_)
     for d in range(ndim):
         dims[d] = 1
-    for each in operands:
-        if not isinstance(each, Array):
+    for i in range(count):
+        if operands[i].buffer == NULL:
             continue
-        x = <Array>each
-        for own in range(x.ndim_):
-            d = own + ndim - x.ndim_
+        first = ndim - (<Array>operands[i].buffer).ndim_
+        for d in range(first, ndim):
+            size = (<Array>operands[i].buffer).dims[d - first]
             if dims[d] == 1:
-                dims[d] = x.dims[own]
-            elif x.dims[own] != 1 and x.dims[own] != dims[d]:
-                refuse_broadcast(op, operands)
+                dims[d] = size
+            elif size != 1 and size != dims[d]:
+                refuse_broadcast(op, count, operands)
     return ndim
 
 
@@ -146,8 +149,9 @@ cdef Array check_out(str name, object out, int code, int ndim, const long long* 
                      f"into shape {shape_of(target)}")
 
 
-cdef bint reads_elsewhere(Array out, Array x, const long long* steps) noexcept:
-    """Whether an element of x may be written before it is read, for another element."""
+cdef bint overwrites_input(Array out, Array x, const long long* steps) noexcept:
+    """Return whether an element of x may be overwritten before another element's result reads
+    it."""
     cdef int d
     if not overlaps(out, x):
         return False
@@ -159,40 +163,56 @@ cdef bint reads_elsewhere(Array out, Array x, const long long* steps) noexcept:
     return False
 
 
-cdef Array perform(int op, int code, int result, list operands, list types, Array out):
-    """Any operation: operands are Arrays and numbers, `types` their element types."""
-    cdef long long[MAX_NDIM] dims
-    cdef long long[3][MAX_NDIM] steps
-    cdef Operand[4] raw
+cdef Array record_broadcast(int op, int code, int result, int count, PyObject** operands,
+                            const int* types, Array out):
+    cdef long long[MAX_NDIM] joint
+    cdef long long[MAX_INPUTS][MAX_NDIM] broadcast
+    cdef Operand[MAX_INPUTS + 1] raw
+    cdef const long long* dims = NULL       # of the result: those of the arrays if all are equal
+    cdef const long long* steps
     cdef Array x, target
+    cdef list casts = None                  # keeps the casts alive until they are recorded
     cdef StreamState* stream
-    cdef int i, ndim, ordinal = -1
-    cdef bint aside = False
-    memset(raw, 0, sizeof(raw))
-    ndim = join_shapes(op, operands, dims)
-    for i, each in enumerate(operands):
-        if isinstance(each, Array):
-            x = <Array>each
-            if ordinal < 0:
-                ordinal = device_of(x)
-            elif device_of(x) != ordinal:
-                refuse_devices(op, ordinal, device_of(x))
+    cdef int i, ndim = 0, ordinal = -1
+    cdef bint alike = True, ready = out is None, aside = False
+    for i in range(count):
+        if isinstance(<object>operands[i], Array):
+            x = <Array>operands[i]
+            if dims == NULL:
+                dims = x.dims
+                ndim = x.ndim_
+                ordinal = live_block(x).ordinal
+            else:
+                alike = alike and has_shape(x, ndim, dims)
+                if live_block(x).ordinal != ordinal:
+                    refuse_devices(op, ordinal, live_block(x).ordinal)
+            set_operand(&raw[i + 1], x)
+            ready = ready and x.code == types[i]
         else:
-            put_number(types[i], each, raw[i + 1].value)
+            raw[i + 1].buffer = NULL
+            raw[i + 1].strides = NULL
+            put_number(types[i], <object>operands[i], raw[i + 1].value)
+    if not alike:
+        ndim = join_shapes(op, count, raw + 1, joint)
+        dims = joint
     if out is not None:
         out = check_out(catalogue.OPS[op], out, result, ndim, dims)
         if device_of(out) != ordinal:
             refuse_devices(op, ordinal, device_of(out))
-    for i, each in enumerate(operands):
-        if isinstance(each, Array):
-            x = cast(<Array>each, types[i])
-            operands[i] = x
-            broadcast_steps(x, ndim, dims, steps[i])
-            set_operand(&raw[i + 1], x)
-            if not (x.dense and x.ndim_ == ndim and same_dims(x, dims)):
-                raw[i + 1].strides = steps[i]
+    for i in range(0 if alike and ready else count):
+        if raw[i + 1].buffer != NULL:
+            x = <Array>raw[i + 1].buffer
+            if x.code != types[i]:
+                x = cast(x, types[i])
+                casts = casts or []
+                casts.append(x)
+                set_operand(&raw[i + 1], x)
+            steps = x.steps
+            if not has_shape(x, ndim, dims):
+                broadcast_steps(x, ndim, dims, broadcast[i])
+                raw[i + 1].strides = steps = broadcast[i]
             if out is not None:
-                aside = aside or reads_elsewhere(out, x, steps[i])
+                aside = aside or overwrites_input(out, x, steps)
     stream = current_state(ordinal)
     target = out
     if out is None or out.code != result or aside:
@@ -213,13 +233,19 @@ cdef inline bint same_dims(Array x, const long long* dims) noexcept:
     return True
 
 
+cdef inline bint has_shape(Array x, int ndim, const long long* dims) noexcept:
+    return x.ndim_ == ndim and same_dims(x, dims)
+
+
 cdef Array unary(int op, Array x, Array out):
     cdef StreamState* stream
     cdef Array target
     cdef Block* block
+    cdef PyObject* operand
     cdef int code = compute_type(op, x.code)
     if not x.dense or code != x.code or out is not None:
-        return perform(op, code, outputs[op][code], [x], [code], out)
+        operand = <PyObject*>x
+        return record_broadcast(op, code, outputs[op][code], 1, &operand, &code, out)
     block = live_block(x)
     stream = current_state(block.ordinal)
     target = new_array_on(stream, outputs[op][code], x.ndim_, x.dims)
@@ -228,12 +254,11 @@ cdef Array unary(int op, Array x, Array out):
 
 
 cdef inline bint alike(Array x, Array y) noexcept:
-    return x.code == y.code and x.dense and y.dense and x.ndim_ == y.ndim_ \
-        and same_dims(x, y.dims)
+    return x.code == y.code and has_shape(x, y.ndim_, y.dims)
 
 
 cdef int side_of(int code, object number) except -2:
-    """Of an int: 0 in the range of an integer type, -1 below it, 1 above."""
+    """Return 0 for an int in the range of an integer type, -1 for one below it, 1 for one above."""
     cdef int overflow, bits = 8 * itemsizes[code]
     cdef long long value = PyLong_AsLongLongAndOverflow(number, &overflow)
     if kinds[code] == c"u":
@@ -247,7 +272,7 @@ cdef int side_of(int code, object number) except -2:
 
 
 cdef Array out_of_range(int op, Array x, object number, bint left, Array out):
-    """What a comparison of integers with an int out of their range gives; None within it."""
+    """Compare integers with an int out of their range; None if the int is in range."""
     cdef int side
     if beyond[op][0] < 0 or (kinds[x.code] != c"i" and kinds[x.code] != c"u") \
             or not PyLong_Check(number) or PyBool_Check(number):
@@ -264,19 +289,26 @@ cdef Array out_of_range(int op, Array x, object number, bint left, Array out):
 
 
 cdef inline bint takes_number(int op, Array x, int code, Array out) noexcept:
-    """Whether an array and a number beside it need nothing but the operation."""
-    return x.dense and code == x.code and outputs[op][code] >= 0 and (
-        out is None or (out is x and outputs[op][code] == code))
+    """Return whether an operation on an array and a number needs no cast and no check of `out`."""
+    return code == x.code and outputs[op][code] >= 0 and (
+        out is None or (out is x and x.dense and outputs[op][code] == code))
 
 
 cdef Array with_number(int op, Array x, object number, bint left, Array out):
     cdef Block* block = live_block(x)
     cdef StreamState* stream = current_state(block.ordinal)
     cdef unsigned long long[2] value
+    cdef Operand[3] raw
     put_number(x.code, number, value)
     if out is None:
         out = new_array_on(stream, outputs[op][x.code], x.ndim_, x.dims)
-    record_with_number(stream, op, x.code, out, x, block, value, left, x.count)
+    if x.dense:
+        record_with_number(stream, op, x.code, out, x, block, value, left, x.count)
+    else:
+        set_operand(&raw[0], out)
+        set_operand(&raw[1 + left], x)
+        raw[2 - left] = Operand(NULL, 0, NULL, [value[0], value[1]])
+        record_elementwise(encoder_of(stream), op, x.code, raw, x.ndim_, x.dims)
     return out
 
 
@@ -285,13 +317,17 @@ cdef object binary(int op, object a, object b, Array out):
     cdef Array x, y, target
     cdef Block* x_block
     cdef Block* y_block
+    cdef Operand[3] raw
+    cdef PyObject* operands[2]
+    cdef int[2] types
     cdef int code, ordinal
     if type(a) is Array:
         x = <Array>a
         if type(b) is Array:
             y = <Array>b
             if alike(x, y) and outputs[op][x.code] >= 0 and (out is None or (
-                    alike(out, x) and outputs[op][x.code] == x.code
+                    x.dense and y.dense and out.dense
+                    and alike(out, x) and outputs[op][x.code] == x.code
                     and (out is x or not overlaps(out, x))
                     and (out is y or not overlaps(out, y)))):
                 x_block = live_block(x)
@@ -305,14 +341,20 @@ cdef object binary(int op, object a, object b, Array out):
                     target = new_array_on(stream, outputs[op][x.code], x.ndim_, x.dims)
                 elif device_of(out) != ordinal:
                     refuse_devices(op, ordinal, device_of(out))
-                record_contiguous(stream, op, x.code, target, x, x_block, <PyObject*>y, y_block,
-                                  x.count)
+                if x.dense and y.dense:
+                    record_contiguous(stream, op, x.code, target, x, x_block, <PyObject*>y,
+                                      y_block, x.count)
+                else:
+                    set_operand(&raw[0], target)
+                    set_operand(&raw[1], x)
+                    set_operand(&raw[2], y)
+                    record_elementwise(encoder_of(stream), op, x.code, raw, x.ndim_, x.dims)
                 return target
             code = promote(x.code, y.code)
         elif is_number(b):
             code = x.code
             if not (PyFloat_CheckExact(b) and kinds[code] == c"f"):
-                b = plain(b)
+                b = python_number(b)
                 code = promote_number(code, b)
                 settled = out_of_range(op, x, b, False, out)
                 if settled is not None:
@@ -320,11 +362,11 @@ cdef object binary(int op, object a, object b, Array out):
             if takes_number(op, x, code, out):
                 return with_number(op, x, b, False, out)
         elif isinstance(b, (list, tuple)):
-            return binary(op, x, functions.sequence_beside(x, b), out)
+            return binary(op, x, functions.weak_array(x, b), out)
         else:
             return foreign_operand(op, b)
     elif is_number(a):
-        a = plain(a)
+        a = python_number(a)
         code = promote_number((<Array>b).code, a)
         settled = out_of_range(op, <Array>b, a, True, out)
         if settled is not None:
@@ -332,15 +374,16 @@ cdef object binary(int op, object a, object b, Array out):
         if takes_number(op, <Array>b, code, out):
             return with_number(op, <Array>b, a, True, out)
     elif isinstance(a, (list, tuple)):
-        return binary(op, functions.sequence_beside(<Array>b, a), b, out)
+        return binary(op, functions.weak_array(<Array>b, a), b, out)
     else:
         return foreign_operand(op, a)
-    code = compute_type(op, code)
-    return perform(op, code, outputs[op][code], [a, b], [code, code], out)
+    types[0] = types[1] = code = compute_type(op, code)
+    operands[0], operands[1] = <PyObject*>a, <PyObject*>b
+    return record_broadcast(op, code, outputs[op][code], 2, operands, types, out)
 
 
 cdef object foreign_operand(int op, object value):
-    """Another type may know what to do with an Array; NumPy's does not."""
+    """Return NotImplemented, as another type may implement the operation; refuse a NumPy array."""
     if isinstance(value, np.ndarray):
         refuse_operand(catalogue.OPS[op], value)
     return NotImplemented
@@ -354,28 +397,24 @@ cdef object apply_binary(int op, object a, object b, object target):
     return binary(op, a, b, <Array>target)
 
 
-operators.apply_unary = apply_unary
-operators.apply_binary = apply_binary
-
-
 @cython.final
 @cython.no_gc
 cdef class Elementwise:
-    """A function of arrays, element by element; one for each operation of the catalogue.
+    """An elementwise function of arrays; one for each operation of the catalogue.
 
-    Of numbers alone the result is a number: what NumPy's function of that name gives. A list or a
-    tuple beside an array is an array of weak numbers. `out`, `where` and `dtype` are NumPy's.
+    The result for numbers alone is a number: the result of NumPy's function of that name. A list or
+    a tuple next to an array is an array of weak numbers. `out`, `where` and `dtype` have NumPy's
+    meaning.
 
-    Operands broadcast, and are cast to the type that :func:`cyrt.result_type` gives of them;
-    Python and NumPy numbers are weak. An integer type that the operation has no kernel for is
-    computed in float32.
+    Operands broadcast, and are cast to the type of :func:`cyrt.result_type`; Python and NumPy
+    numbers are weak. An integer type for which the operation has no kernel is computed in float32.
 
     Parameters
     ----------
     name : str
-        Of the operation, and of the public function.
+        The name of the operation and of the public function.
     operands : tuple of str
-        Their names.
+        The names of the operands.
     doc : str
         The function's docstring.
     """
@@ -384,7 +423,7 @@ cdef class Elementwise:
     cdef int op, count
     cdef tuple operands
     cdef str name
-    cdef dict __dict__          # what makes it look like a function
+    cdef dict __dict__          # the attributes of a Python function
 
     def __init__(self, str name not None, tuple operands not None, str doc not None):
         self.vectorcall = call
@@ -418,26 +457,26 @@ cdef class Elementwise:
         return self.name
 
 
-cdef object call(object callee, PyObject** given, size_t flagged, PyObject* keywords):
-    """A function's call from the interpreter."""
+cdef object call(object callee, PyObject** values, size_t flagged, PyObject* keywords):
+    """Parse a function's call from the interpreter."""
     cdef Elementwise self = <Elementwise>callee
     cdef Py_ssize_t count = PyVectorcall_NARGS(flagged)
     cdef object out = None, where = None, dtype = None
     if keywords != NULL:
         for i, name in enumerate(<tuple>keywords):
             if name == "out":
-                out = <object>given[count + i]
+                out = <object>values[count + i]
             elif name == "where":
-                where = <object>given[count + i]
+                where = <object>values[count + i]
             elif name == "dtype":
-                dtype = <object>given[count + i]
+                dtype = <object>values[count + i]
             else:
                 raise TypeError(f"{self.name}() got an unexpected keyword argument {name!r}")
     if count == self.count + 1 and out is None:
-        out = <object>given[self.count]
+        out = <object>values[self.count]
     elif count != self.count:
         refuse_count(self, count)
-    return evaluate(self, <object>given[0], <object>given[self.count - 1], out, where,
+    return evaluate(self, <object>values[0], <object>values[self.count - 1], out, where,
                     dtype)
 
 
@@ -458,7 +497,7 @@ cdef int check_out_type(str name, object out) except -1:
 
 cdef object evaluate(Elementwise self, object a, object b, object out, object where,
                      object dtype):
-    """`b` is the last operand, which may be the first, too."""
+    """`b` is the last operand, and may also be the first."""
     if dtype is not None:
         return put_where(self.name, where, in_type(self, a, b, dtype), out)
     if where is not None:
@@ -477,7 +516,7 @@ cdef object evaluate(Elementwise self, object a, object b, object out, object wh
 
 
 cdef object in_type(Elementwise self, object a, object b, object dtype):
-    """The result in a type that is asked for: that of the operands, but for comparisons."""
+    """The result in a requested type; the operands are cast to it unless the operation compares."""
     cdef int code = _dtype(dtype).code
     if not isinstance(a, Array) and not isinstance(b, Array):
         return of_numbers(self.name, (a,) if self.count == 1 else (a, b), None, DTYPES[code])
@@ -500,7 +539,7 @@ cdef object in_kind(str name, object operand, int code, bint compared):
 
 
 cdef object put_where(str name, object where, object result, object out):
-    """`out` with the result where a mask holds; without one all of it, elsewhere is anything."""
+    """Write the result into `out` at a mask; without `out`, the other elements are undefined."""
     cdef Array x
     whole = isinstance(where, (bool, np.bool_)) or where is None
     if not whole and (not isinstance(where, Array) or (<Array>where).code != BOOL):
@@ -512,20 +551,26 @@ cdef object put_where(str name, object where, object result, object out):
         refuse_argument(name, result)
     x = result
     if out is None:
-        if whole or (<Array>where).ndim_ == x.ndim_ and same_dims(<Array>where, x.dims):
+        if whole or has_shape(<Array>where, x.ndim_, x.dims):
             return x
-        return perform(WHERE, x.code, x.code, [where, x, x], [BOOL, x.code, x.code], None)
+        return choose_where(where, x, x, x.code, None)
     check_out(name, out, x.code, x.ndim_, x.dims)
     if whole:
         if where is None or where:
             assign_array(<Array>out, x)
         return out
     code = (<Array>out).code
-    return perform(WHERE, code, code, [where, x, out], [BOOL, code, code], out)
+    return choose_where(where, x, out, code, out)
+
+
+cdef Array choose_where(object condition, object x1, object x2, int code, Array out):
+    cdef PyObject** operands = [<PyObject*>condition, <PyObject*>x1, <PyObject*>x2]
+    cdef int[3] types = [BOOL, code, code]
+    return record_broadcast(WHERE, code, code, 3, operands, types, out)
 
 
 cdef object of_numbers(str name, tuple operands, object out, object dtype):
-    """What NumPy's function of the name gives of numbers."""
+    """Return the result of NumPy's function of that name for numbers."""
     for each in operands:
         if not is_number(each):
             refuse_operand(name, each)

@@ -1,11 +1,11 @@
-"""The public functions of arrays, element by element: a line or two for each.
+"""The public elementwise functions, in one or two lines each.
 
-First the standard's, then those that NumPy, SciPy or others have besides, then NumPy's older names.
+The standard's functions come first, then others of NumPy and SciPy, then NumPy's older names.
 """
 
 from __future__ import annotations
 
-from cyrt.kernels.families.elementwise import BINARY, TO_BOOL, TO_REAL, UNARY
+from cyrt.builtin.rows.elementwise import BINARY, TO_BOOL, TO_REAL, UNARY
 from cyrt.ops.elementwise import Elementwise
 
 _KINDS = {
@@ -19,25 +19,26 @@ _TEXT = """{summary}
 Parameters
 ----------
 {operands}
-    Of {kinds}. Of numbers alone the result is NumPy's number.
+    Arrays of {kinds}. The result for numbers alone is a NumPy number.
 out : Array, optional
-    Takes the result, which may be cast within its kind; may be an operand.
+    The array that receives the result, which is cast to its type within its kind; may be an
+    operand.
 where : Array or bool, optional
-    Of bool: where `out` takes the result; it keeps its values elsewhere.
+    bool: which elements of `out` receive the result. The others keep their values. Default: all.
 dtype : DType, optional
-    Of the result, to which operands are cast before, within their kind.
+    Type of the result, to which operands are cast first, within their kind.
 
 Returns
 -------
 Array
-    Of {shape} and of {type}; ``out`` where given.
+    An array of {shape} and of {type}, or `out`.
 
 Raises
 ------
 TypeError
-    A type that it does not take, types that do not promote, a NumPy array.
+    An operand has an unsupported type or is a NumPy array, or the types do not promote.
 ValueError
-    Shapes that do not broadcast, arrays of two devices, an `out` of another shape.
+    The shapes do not broadcast, the arrays are on two devices, or `out` has another shape.
 
 Notes
 -----

@@ -1,4 +1,4 @@
-"""Making matrices and grids: identities, triangles, coordinates."""
+"""Creation of matrices and grids: identities, triangles, coordinates."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from cyrt.ops.ternary import where
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *,
         device: Any = None) -> Array:
-    """A matrix of ones on one diagonal and zeros elsewhere.
+    """Create a matrix of ones on one diagonal and zeros elsewhere.
 
     Parameters
     ----------
     N, M : int
-        Rows and columns; as many columns as rows where left out.
+        The numbers of rows and columns. Default: as many columns as rows.
     k : int
-        Which diagonal: 0 the main one, above it positive, below negative.
+        The diagonal: 0 is the main one, positive numbers are above it, negative ones below.
     dtype : DType, optional
-        float32 where left out.
+        Default: float32.
     device : Device or int, optional
-        The current device where left out.
+        Default: the current device.
     """
     rows, k = index(N), index(k)
     columns = rows if M is None else index(M)
@@ -38,33 +38,33 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *,
 
 
 def tril(x: Array, /, k: int = 0) -> Array:
-    """The lower triangle of matrices: elements above a diagonal are zero.
+    """Copy the lower triangle of matrices; elements above a diagonal are zero.
 
     Parameters
     ----------
     x : Array
-        At least two dimensions, of which the last two are the matrices'.
+        An array of at least two dimensions; the last two are the matrices.
     k : int
-        The last diagonal that is kept, see :func:`cyrt.eye`.
+        The last diagonal that is kept; see :func:`cyrt.eye`.
     """
     return where(_on_or_above(x, "tril", index(k) + 1), False, x)
 
 
 def triu(x: Array, /, k: int = 0) -> Array:
-    """The upper triangle of matrices: elements below a diagonal are zero.
+    """Copy the upper triangle of matrices; elements below a diagonal are zero.
 
     Parameters
     ----------
     x : Array
-        At least two dimensions, of which the last two are the matrices'.
+        An array of at least two dimensions; the last two are the matrices.
     k : int
-        The first diagonal that is kept, see :func:`cyrt.eye`.
+        The first diagonal that is kept; see :func:`cyrt.eye`.
     """
     return where(_on_or_above(x, "triu", index(k)), x, False)
 
 
 def _on_or_above(x: Array, name: str, k: int) -> Array:
-    """Where a matrix's elements are on diagonal k or above it."""
+    """A bool mask of the elements on diagonal k or above it."""
     if check_array(x, "x").ndim < 2:
         raise ValueError(f"{name}: expected at least two dimensions, got shape {x.shape}")
     rows, columns = x.shape[-2:]
@@ -73,22 +73,22 @@ def _on_or_above(x: Array, name: str, k: int) -> Array:
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy", sparse: bool = False) -> tuple[Array, ...]:
-    """The coordinates of a grid's points, one array an axis.
+    """Create the coordinates of a grid's points, one array per axis.
 
     Parameters
     ----------
     *arrays : Array or sequence of numbers
-        Of one dimension each: the coordinates along an axis.
+        One-dimensional coordinates along each axis.
     indexing : str
-        ``"ij"``: the result's axes are in the order of the arrays; ``"xy"``: the first two
-        are exchanged.
+        ``"ij"`` keeps the order of the arrays for the result's axes; ``"xy"`` exchanges the first
+        two.
     sparse : bool
-        Along the other axes the results have size 1: they broadcast to the grid.
+        Whether the results have size 1 along the other axes, so that they broadcast to the grid.
 
     Returns
     -------
     tuple of Array
-        Views, that cannot be written: their elements share memory.
+        Read-only views: their elements share memory.
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing: expected 'xy' or 'ij', got {indexing!r}")

@@ -1,4 +1,4 @@
-"""What there is: the limits of element types, the standard's namespace and what it holds."""
+"""Inspection: limits of element types, the standard's namespace and its capabilities."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cyrt.ndarray import Array, max_ndim
 from cyrt.ops.promotion import isdtype
 from cyrt.runtime.device import Device
 
-# Of the Python array API standard.
+# The element types of the Python array API standard.
 __array_api_version__ = "2025.12"
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", __array_api_version__)
 _BEYOND_STANDARD = ("float16", "bfloat16")
@@ -41,9 +41,9 @@ class FInfo:
     Attributes
     ----------
     bits : int
-        Of an element; of a real part where the type is complex.
+        The size in bits of an element, or of the real part of a complex one.
     eps : float
-        From 1 to the next larger number.
+        The distance from 1 to the next larger number.
     max, min : float
         The largest and the smallest number.
     smallest_normal : float
@@ -67,7 +67,7 @@ class IInfo:
     Attributes
     ----------
     bits : int
-        Of an element.
+        The size in bits of an element.
     max, min : int
         The largest and the smallest number.
     dtype : DType
@@ -80,7 +80,7 @@ class IInfo:
 
 
 def finfo(type: Any, /) -> FInfo:
-    """Limits of a real or complex floating-point type.
+    """Return the limits of a real or complex floating-point type.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def finfo(type: Any, /) -> FInfo:
     Raises
     ------
     TypeError
-        Another kind of type.
+        The type is not a floating-point type.
     """
     found = _type_of(type)
     if found.kind not in "fc":
@@ -111,7 +111,7 @@ def _finfo(dtype: DType) -> FInfo:
 
 
 def iinfo(type: Any, /) -> IInfo:
-    """Limits of an integer type.
+    """Return the limits of an integer type.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def iinfo(type: Any, /) -> IInfo:
     Raises
     ------
     TypeError
-        Another kind of type.
+        The type is not an integer type.
     """
     found = _type_of(type)
     if found.kind not in "iu":
@@ -134,30 +134,31 @@ def _type_of(given: Any) -> DType:
 
 
 class NamespaceInfo:
-    """What the namespace has, as the standard's inspection functions tell it."""
+    """The capabilities of the namespace, as the standard's inspection functions report them."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Which optional parts of the standard there are."""
+        """Return which optional parts of the standard are supported."""
         return {"boolean indexing": True, "data-dependent shapes": True,
                 "max dimensions": max_ndim}
 
     def default_device(self) -> Device:
-        """The current device: of this thread, see :class:`cyrt.Device`."""
+        """Return the current device of this thread; see :class:`cyrt.Device`."""
         return Device.current()
 
     def devices(self) -> tuple[Device, ...]:
-        """All devices: a tuple since version 2025.12 of the standard, to which lists may be added
-        as to the list that it was before."""
+        """Return all devices: a tuple since version 2025.12 of the standard, to which a list can be
+        added as to the list of earlier versions."""
         return Devices(Device(i) for i in range(Device.count()))
 
     def default_dtypes(self, *, device: Device | int | None = None) -> dict[str, DType]:
-        """The element types where none is given; the same on every device."""
+        """Return the default element types; they are the same on every device."""
         return {"real floating": DEFAULTS["f"], "complex floating": DEFAULTS["c"],
                 "integral": DEFAULTS["i"], "indexing": DEFAULTS["i"]}
 
     def dtypes(self, *, device: Device | int | None = None,
                kind: str | tuple[str, ...] | None = None) -> dict[str, DType]:
-        """The standard's element types by name, of a kind (see :func:`cyrt.isdtype`) or all."""
+        """Return the standard's element types by name, all or those of a kind (see
+        :func:`cyrt.isdtype`)."""
         return {each.name: each for each in DTYPES if each.name not in _BEYOND_STANDARD
                 and (kind is None or isdtype(each, kind))}
 
@@ -166,12 +167,13 @@ class NamespaceInfo:
 
 
 def __array_namespace_info__() -> NamespaceInfo:
-    """What the namespace has: capabilities, devices, element types."""
+    """Return the namespace's capabilities, devices and element types."""
     return NamespaceInfo()
 
 
 def namespace(api_version: str | None = None) -> ModuleType:
-    """The module with the standard's functions, :mod:`cyrt`; ValueError for another version."""
+    """Return the module with the standard's functions, :mod:`cyrt`; ValueError for another
+    version."""
     if api_version is not None and api_version not in _VERSIONS:
         raise ValueError(f"__array_namespace__: expected a version of {', '.join(_VERSIONS)}, got "
                          f"{api_version!r}")

@@ -1,33 +1,34 @@
-"""Elements in another arrangement, in memory of their own: joined, rolled, repeated."""
+"""Functions that rearrange elements in new memory: join, roll, repeat."""
 
 from cpython.number cimport PyIndex_Check
 from libc.string cimport memcpy
 
 import numpy as np
 
-from cyrt.kernels.space cimport MAX_NDIM
+from cyrt.builtin.space cimport MAX_NDIM
 from cyrt.ndarray cimport Array, device_of, new_array, shape_of, view_of
 from cyrt.ops.arguments import check_array
 from cyrt.ops.copy cimport assign_array
-from cyrt.ops.creation import asarray, sequence_beside
+from cyrt.ops.creation import asarray, weak_array
 from cyrt.ops.promotion cimport promote
 from cyrt.ops.shapes import atleast_1d, atleast_2d
 from cyrt.ops.shapes cimport array_of, axis_at, narrowed, plus, reshaped, times
-from cyrt.ops.take import take
+from cyrt.ops.gather import take
 
 
 # -- joining ---------------------------------------------------------------------------------------
 
 
-cdef list coerced(list found, str name):
-    """Sequences among the arrays made arrays of weak numbers, on the device of the first array."""
+cdef list coerce_sequences(list found, str name):
+    """Convert sequences next to arrays to arrays of weak numbers, on the device of the first
+    array."""
     first = next((each for each in found if isinstance(each, Array)), None)
     return [check_array(each, name) if not isinstance(each, (list, tuple)) else
-            asarray(each) if first is None else sequence_beside(first, each) for each in found]
+            asarray(each) if first is None else weak_array(first, each) for each in found]
 
 
 cdef list arrays_of(object arrays, str name):
-    """At least one array, all of one device."""
+    """Return the arrays of an argument: at least one, all on one device."""
     cdef list found
     try:
         found = list(arrays)
@@ -38,7 +39,7 @@ cdef list arrays_of(object arrays, str name):
         raise ValueError(f"{name}: expected at least one array")
     for each in found:
         if not isinstance(each, Array):
-            found = coerced(found, name)
+            found = coerce_sequences(found, name)
             break
     ordinal = device_of(<Array>found[0])
     for each in found:
@@ -57,24 +58,30 @@ cdef int joint_code(list arrays) except -1:
 
 
 def concat(arrays, /, axis=0):
-    """Arrays one after the other along an axis.
+    """Join arrays along an axis.
 
     Parameters
     ----------
     arrays : sequence of Array or sequence of numbers
-        Of equal shapes but along the axis.
+        Arrays whose shapes are equal except along the axis.
     axis : int, optional
-        None: the arrays are flattened first.
+        The axis to join along. None flattens the arrays first.
 
     Returns
     -------
     Array
-        Of the type that theirs promote to.
+        An array of the type that the types of the arrays promote to.
 
     Raises
     ------
     ValueError
-        No arrays; shapes that differ elsewhere; arrays of two devices.
+        There are no arrays, the shapes differ elsewhere, or the arrays are on two devices.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.concat([cyrt.arange(2), cyrt.arange(3)])
+    Array([0, 1, 0, 1, 2], dtype=int64)
     """
     cdef long long[MAX_NDIM] dims
     cdef list parts = arrays_of(arrays, "concat")
@@ -104,19 +111,26 @@ def concat(arrays, /, axis=0):
 
 
 def stack(arrays, axis=0):
-    """Arrays one after the other along a new axis.
+    """Join arrays along a new axis.
 
     Parameters
     ----------
     arrays : sequence of Array or sequence of numbers
-        Of one shape.
+        Arrays of one shape.
     axis : int
-        Where the result has the new one.
+        The new axis in the result.
 
     Returns
     -------
     Array
-        Of the type that theirs promote to.
+        An array of the type that the types of the arrays promote to.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.stack([cyrt.arange(3), cyrt.arange(3, 6)])
+    Array([[0, 1, 2],
+           [3, 4, 5]], dtype=int64)
     """
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
@@ -145,18 +159,18 @@ def stack(arrays, axis=0):
 
 
 def concatenate(arrays, /, axis=0):
-    """NumPy's name of :func:`cyrt.concat`."""
+    """Join arrays along an axis: NumPy's name of :func:`cyrt.concat`."""
     return concat(arrays, axis=axis)
 
 
 def hstack(arrays, /):
-    """Arrays side by side: along the second axis, the first of arrays of one dimension."""
+    """Join arrays along the second axis, or along the first if they have one dimension."""
     parts = [atleast_1d(each) for each in arrays_of(arrays, "hstack")]
     return concat(parts, axis=0 if parts[0].ndim == 1 else 1)
 
 
 def vstack(arrays, /):
-    """Arrays below each other, as rows where they have one dimension."""
+    """Join arrays along the first axis; one-dimensional arrays become rows."""
     return concat([atleast_2d(each) for each in arrays_of(arrays, "vstack")])
 
 
@@ -165,7 +179,7 @@ def vstack(arrays, /):
 
 cdef int paste_rolled(Array target, Array source, const int* axes, const long long* shifts,
                       int count) except -1:
-    """Both parts along each of the axes, to where they go."""
+    """Copy both parts along each of the axes to their new positions."""
     cdef int axis
     cdef long long shift, size
     if count == 0:
@@ -180,8 +194,8 @@ cdef int paste_rolled(Array target, Array source, const int* axes, const long lo
     return 0
 
 
-cdef Array rolled(Array x, const int* axes, const long long* shifts, int count):
-    """Two axes at a time: four parts."""
+cdef Array roll_axes(Array x, const int* axes, const long long* shifts, int count):
+    """Roll two axes at a time, in four parts."""
     cdef Array result = new_array(device_of(x), x.code, x.ndim_, x.dims)
     if x.count == 0:
         return result
@@ -189,19 +203,19 @@ cdef Array rolled(Array x, const int* axes, const long long* shifts, int count):
         paste_rolled(result, x, axes, shifts, count)
         return result
     paste_rolled(result, x, axes, shifts, 2)
-    return rolled(result, axes + 2, shifts + 2, count - 2)
+    return roll_axes(result, axes + 2, shifts + 2, count - 2)
 
 
 def roll(x, /, shift, axis=None):
-    """The elements moved along axes; those moved over the end come in at the beginning.
+    """Shift elements along axes; those shifted beyond the end reappear at the beginning.
 
     Parameters
     ----------
     x : Array
     shift : int or tuple of int
-        By how many places; one for all axes, or one an axis.
+        The number of positions: one for all axes, or one per axis.
     axis : int or tuple of int, optional
-        Left out: the array is rolled as if it had one dimension.
+        The axes to shift along. Default: the array is rolled as if it had one dimension.
 
     Returns
     -------
@@ -219,7 +233,7 @@ def roll(x, /, shift, axis=None):
         flat = reshaped(array, 1, &array.count, False)
         shifts[0] = whole_number(shift) % flat.count if flat.count else 0
         moved[0] = 0
-        return reshaped(rolled(flat, moved, shifts, 1), array.ndim_, array.dims, False)
+        return reshaped(roll_axes(flat, moved, shifts, 1), array.ndim_, array.dims, False)
     given = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     by = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,)
     if len(by) != len(given) and len(by) != 1 and len(given) != 1:
@@ -235,7 +249,7 @@ def roll(x, /, shift, axis=None):
             moved[count] = d
             shifts[count] = sums[d]
             count += 1
-    return rolled(array, moved, shifts, count)
+    return roll_axes(array, moved, shifts, count)
 
 
 cdef object whole_number(object value):
@@ -256,13 +270,13 @@ cdef long long how_often(object value, str what) except -1:
 
 
 def tile(x, /, reps):
-    """The array over and over along its axes.
+    """Repeat an array along its axes.
 
     Parameters
     ----------
     x : Array
     reps : int, or sequence or Array of ints
-        How often along each of the last axes; more of them make new axes before.
+        The repetitions along each of the last axes; additional numbers create new leading axes.
 
     Returns
     -------
@@ -293,7 +307,7 @@ def tile(x, /, reps):
     result = new_array(device_of(array), array.code, ndim, sizes)
     if result.count == 0:
         return result
-    for d in range(ndim):                   # dimensions of 1 are left out
+    for d in range(ndim):                   # Dimensions of size 1 are skipped.
         own = d + array.ndim_ - ndim
         if times_each[d] > 1:
             dims[split] = times_each[d]
@@ -311,26 +325,26 @@ def tile(x, /, reps):
 
 
 def repeat(x, /, repeats, axis=None):
-    """Each element several times.
+    """Repeat each element of an array.
 
     Parameters
     ----------
     x : Array
     repeats : int, Array of int, or sequence of int
-        How often: one for all, or one each along the axis. Those of an Array are waited for: the
-        result's shape depends on them.
+        The repetitions: one for all elements, or one each along the axis. The host waits for those
+        of an Array, because the result's shape depends on them.
     axis : int, optional
-        Left out: x is flattened first.
+        The axis to repeat along. Default: x is flattened first.
 
     Returns
     -------
     Array
-        A copy, of x's shape but along the axis.
+        A copy of x's shape except along the axis.
 
     Raises
     ------
     ValueError
-        A negative number, or not as many as the axis is long.
+        A number is negative, or there are not as many numbers as the axis has elements.
     """
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
@@ -353,7 +367,7 @@ def repeat(x, /, repeats, axis=None):
     memcpy(dims, array.dims, array.ndim_ * sizeof(long long))
     dims[along] = times(dims[along], often)
     result = new_array(device_of(array), array.code, array.ndim_, dims)
-    # As if each element had an axis of its own.
+    # Each element is treated as if it had an axis of its own.
     for d in range(array.ndim_ + 1):
         dims[d] = often if d == along + 1 else array.dims[d if d <= along else d - 1]
         steps[d] = 0 if d == along + 1 else array.steps[d if d <= along else d - 1]
@@ -363,7 +377,7 @@ def repeat(x, /, repeats, axis=None):
 
 
 cdef object counts_of(object repeats, long long size):
-    """How often each is repeated, on the host: one, or one each."""
+    """Read the repetitions on the host: one for all, or one for each."""
     counts = repeats.numpy() if isinstance(repeats, Array) else np.asarray(repeats)
     if counts.dtype.kind not in "iu" and counts.size:
         raise TypeError(f"repeat: repeats: expected ints, got {counts.dtype}")

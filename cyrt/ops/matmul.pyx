@@ -2,11 +2,12 @@
 
 from cyrt.dtypes import DTYPES
 from cyrt.graph.recorder cimport encoder_of
-from cyrt.kernels.product cimport record_product
-from cyrt.kernels.space cimport MAX_NDIM
-from cyrt.kernels.entries cimport Operand, op_code
+from cyrt.builtin.matmul cimport record_product
+from cyrt.builtin.space cimport MAX_NDIM
+from cyrt.builtin.entry cimport op_code
+from cyrt.builtin.operand cimport Operand
 from cyrt.ndarray cimport (
-    Array, densed, device_of, new_array_on, overlaps, set_operand, shape_of, view_of,
+    Array, as_contiguous, device_of, new_array_on, overlaps, set_operand, shape_of, view_of,
 )
 from cyrt.ops.arguments import axes_of, check_array
 from cyrt.ops.copy cimport assign_array, cast
@@ -17,18 +18,18 @@ from cyrt.runtime.stream cimport current_state
 
 cdef int MULTIPLY = op_code("multiply")
 
-# What is multiplied: out[..., i, j] = the sum of a[..., i, :] * b[..., :, j].
+# A product: out[..., i, j] = the sum of a[..., i, :] * b[..., :, j].
 cdef struct Factors:
     int ndim
     long long[MAX_NDIM] shape       # ..., m, n
     long long[MAX_NDIM] a           # steps: ..., m, summed
     long long[MAX_NDIM] b           # steps: ..., summed, n
-    long long length                # of what is summed
-    bint conjugate                  # a
+    long long length                # size of the summed dimension
+    bint conjugate                  # whether a is conjugated
 
 
 cdef int joint_type(str name, object x1, object x2) except -1:
-    """The type of both; TypeError for what is no Array of numbers."""
+    """Return the promoted type of both; TypeError if one is not an Array of numbers."""
     cdef int a, b
     if not isinstance(x1, Array) or not isinstance(x2, Array):
         check_array(x1, f"{name}: x1")
@@ -45,7 +46,7 @@ cdef int refuse_shapes(str name, Array a, Array b, str why) except -1:
 
 cdef Array multiply(str name, Array a, Array b, const Factors* factors, int ndim,
                     const long long* dims, Array out):
-    """Records the product; `dims` is the shape of the result as it is returned."""
+    """Record the product; `dims` is the shape of the returned result."""
     cdef Operand[3] operands
     cdef Array target = out
     cdef int ordinal = device_of(a)
@@ -63,8 +64,8 @@ cdef Array multiply(str name, Array a, Array b, const Factors* factors, int ndim
     set_operand(&operands[2], b)
     operands[1].strides = factors.a
     operands[2].strides = factors.b
-    record_product(encoder_of(stream), ordinal, a.code, operands, factors.ndim, factors.shape,
-                   factors.length, factors.conjugate, None)
+    record_product(encoder_of(stream), a.code, operands, factors.ndim, factors.shape,
+                   factors.length, factors.conjugate)
     if out is not None and target is not out:
         assign_array(out, target)
         return out
@@ -73,7 +74,7 @@ cdef Array multiply(str name, Array a, Array b, const Factors* factors, int ndim
 
 cdef int join_batch(str name, Array a, Array b, int skipped_a, int skipped_b, Factors* factors,
                     int ndim) except -1:
-    """The dimensions that are neither summed nor a matrix's: all but the last ones."""
+    """Set the batch dimensions: all except the last ones, which are summed or a matrix's."""
     cdef int d, own_a, own_b
     cdef long long size_a, size_b
     for d in range(ndim):
@@ -90,30 +91,39 @@ cdef int join_batch(str name, Array a, Array b, int skipped_a, int skipped_b, Fa
 
 
 def matmul(x1, x2, /, out=None):
-    """The product of matrices; ``x1 @ x2``.
+    """Multiply matrices; ``x1 @ x2``.
 
     Parameters
     ----------
     x1 : Array
-        Of a numeric type and shape (..., M, K), or (K,): a row, whose dimension M the result lacks.
+        An array of a numeric type and shape (..., M, K), or (K,): a row; the result then has no
+        dimension M.
     x2 : Array
-        Of shape (..., K, N), or (K,): a column, whose dimension N the result lacks. The leading
-        dimensions broadcast.
+        An array of shape (..., K, N), or (K,): a column; the result then has no dimension N. The
+        leading dimensions broadcast.
     out : Array, optional
-        Takes the result; of its shape, and of a type that its kind may be written into.
+        The array that receives the result: of its shape, and of a type that it can be cast to
+        within its kind.
 
     Returns
     -------
     Array
-        Of shape (..., M, N), and of the type that :func:`cyrt.result_type` gives. Integers wrap;
+        An array of shape (..., M, N) and of the type of :func:`cyrt.result_type`. Integers wrap;
         16-bit floats are summed in float32.
 
     Raises
     ------
     ValueError
-        Shapes that do not multiply, arrays of two devices; the message names them.
+        The shapes do not multiply, or the arrays are on two devices; the message names them.
     TypeError
-        Two arrays of bool, types that do not promote, a NumPy array.
+        Both arrays are bool, the types do not promote, or an operand is a NumPy array.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> a = cyrt.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> cyrt.matmul(a, cyrt.asarray([1.0, 1.0]))
+    Array([3., 7.], dtype=float32)
     """
     cdef Factors factors
     cdef long long[MAX_NDIM] dims
@@ -155,8 +165,8 @@ def matmul(x1, x2, /, out=None):
     return multiply("matmul", a, b, &factors, ndim, dims, <Array>out)
 
 
-cdef Array moved_last(Array x, int axis):
-    """A view with that axis, counted from the end, behind the others."""
+cdef Array move_axis_last(Array x, int axis):
+    """Return a view with that axis, counted from the end, as the last one."""
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
     cdef int d, kept = 0
@@ -174,26 +184,29 @@ cdef Array moved_last(Array x, int axis):
 
 
 def vecdot(x1, x2, /, *, axis=-1):
-    """Dot products of vectors along an axis: the sum of ``conj(x1) * x2``.
+    """Compute dot products of vectors along an axis: the sum of ``conj(x1) * x2``.
 
     Parameters
     ----------
     x1, x2 : Array
-        Of numeric types. They have one size along the axis; their other dimensions broadcast.
+        Arrays of numeric types. Their sizes along the axis are equal; their other dimensions
+        broadcast.
     axis : int
-        Counted from the end of both: -1 is the last.
+        The axis, counted from the end of both shapes: -1 is the last.
 
     Returns
     -------
     Array
-        Of the joint shape without the axis, and of the type that :func:`cyrt.result_type` gives.
+        An array of the broadcast shape without the axis, and of the type of
+        :func:`cyrt.result_type`.
 
     Raises
     ------
     ValueError
-        Sizes that differ along the axis, shapes that do not broadcast, arrays of two devices.
+        The sizes differ along the axis, the shapes do not broadcast, or the arrays are on two
+        devices.
     numpy.exceptions.AxisError
-        An axis that one of them lacks, or that is not counted from the end.
+        An array lacks the axis, or the axis is not counted from the end.
     """
     cdef Factors factors
     cdef Array a, b
@@ -206,7 +219,7 @@ def vecdot(x1, x2, /, *, axis=-1):
 
         raise AxisError(f"vecdot: axis: expected -{min(a.ndim_, b.ndim_)} to -1 for shapes "
                         f"{shape_of(a)} and {shape_of(b)}, got {axis}")
-    a, b = moved_last(cast(a, code), axis), moved_last(cast(b, code), axis)
+    a, b = move_axis_last(cast(a, code), axis), move_axis_last(cast(b, code), axis)
     ndim = max(a.ndim_, b.ndim_) - 1
     factors.length = a.dims[a.ndim_ - 1]
     if factors.length != b.dims[b.ndim_ - 1]:
@@ -222,7 +235,8 @@ def vecdot(x1, x2, /, *, axis=-1):
 
 
 cdef bint merge(Array x, int first, int last, long long* size, long long* step) noexcept:
-    """Whether dimensions first to last are one of a single step, as in what is dense or empty."""
+    """Return whether dimensions first to last can be one of a single step, as in a dense or empty
+    array."""
     cdef int d
     size[0] = step[0] = 1
     for d in range(last - 1, first - 1, -1):
@@ -237,7 +251,8 @@ cdef bint merge(Array x, int first, int last, long long* size, long long* step) 
 
 
 cdef Array as_matrix(Array x, list order, int rows, long long* sizes, long long* steps):
-    """x with its axes in that order, the first ones as one dimension and the rest as another."""
+    """View x as a matrix with its axes in that order: the first ones are the rows, the rest the
+    columns."""
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] own
     cdef int d
@@ -247,14 +262,14 @@ cdef Array as_matrix(Array x, list order, int rows, long long* sizes, long long*
     x = view_of(x, x.code, x.ndim_, dims, own, 0)
     if not (merge(x, 0, rows, &sizes[0], &steps[0])
             and merge(x, rows, x.ndim_, &sizes[1], &steps[1])):
-        x = densed(x)
+        x = as_contiguous(x)
         merge(x, 0, rows, &sizes[0], &steps[0])
         merge(x, rows, x.ndim_, &sizes[1], &steps[1])
     return x
 
 
 cdef Array contract(str name, Array a, Array b, list summed_a, list summed_b):
-    """The sum over axes of a, each with its axis of b; the others of a come before those of b."""
+    """Sum over axes of a, each with its axis of b; the others of a come before those of b."""
     cdef Factors factors
     cdef long long[MAX_NDIM] dims
     cdef long long[2] sizes_a
@@ -281,28 +296,29 @@ cdef Array contract(str name, Array a, Array b, list summed_a, list summed_b):
 
 
 def tensordot(x1, x2, /, axes=2):
-    """The sum of products over some axes of two arrays.
+    """Sum products over some axes of two arrays.
 
     Parameters
     ----------
     x1, x2 : Array
-        Of numeric types.
+        Arrays of numeric types.
     axes : int or tuple of two ints or sequences of int
-        So many last axes of x1 with as many first ones of x2; or axes of x1, and for each the axis
-        of x2 that it is summed with, which is of the same size.
+        An int n sums the last n axes of x1 with the first n of x2. A pair has axes of x1, and for
+        each the axis of x2 that it is summed with, which has the same size.
 
     Returns
     -------
     Array
-        Its dimensions are the other ones of x1, then those of x2; of the type that
-        :func:`cyrt.result_type` gives.
+        An array whose dimensions are the other ones of x1, then those of x2; of the type of
+        :func:`cyrt.result_type`.
 
     Raises
     ------
     ValueError
-        Sizes that differ, other numbers of axes, an axis twice, arrays of two devices.
+        The sizes or the numbers of axes differ, an axis is repeated, or the arrays are on two
+        devices.
     numpy.exceptions.AxisError
-        An axis that an array lacks.
+        An array lacks an axis.
     """
     cdef Array a, b
     cdef int code = joint_type("tensordot", x1, x2)
@@ -319,7 +335,7 @@ def tensordot(x1, x2, /, axes=2):
                              for each in axes]
             pairs = axes_of(first, a.ndim_, "axes"), axes_of(second, b.ndim_, "axes")
         except (TypeError, ValueError) as error:
-            if isinstance(error, IndexError):       # AxisError is both
+            if isinstance(error, IndexError):  # AxisError is both an IndexError and a ValueError
                 raise
             raise type(error)("tensordot: axes: expected an int or two sequences of int, got "
                               f"{axes!r}: {error}") from None
@@ -332,24 +348,25 @@ def tensordot(x1, x2, /, axes=2):
 
 
 def dot(x1, x2, /, out=None):
-    """NumPy's dot: the sum over the last axis of x1 and the last but one of x2.
+    """Sum products over the last axis of x1 and the last but one of x2, as NumPy's dot.
 
     Parameters
     ----------
     x1, x2 : Array
-        Of numeric types. The only axis of a vector x2 is summed; a 0-d array multiplies.
+        Arrays of numeric types. The only axis of a vector x2 is summed; a 0-d array multiplies.
     out : Array, optional
-        Takes the result; of its shape, and of a type that its kind may be written into.
+        The array that receives the result: of its shape, and of a type that it can be cast to
+        within its kind.
 
     Returns
     -------
     Array
-        Its dimensions are the other ones of x1, then those of x2.
+        An array whose dimensions are the other ones of x1, then those of x2.
 
     Raises
     ------
     ValueError
-        Sizes that differ, arrays of two devices.
+        The sizes differ, or the arrays are on two devices.
     """
     cdef Array result = sum_axes("dot", x1, x2, -2)
     if out is None:
@@ -360,28 +377,28 @@ def dot(x1, x2, /, out=None):
 
 
 def inner(x1, x2, /):
-    """NumPy's inner: the sum over the last axes of both.
+    """Sum products over the last axes of both arrays, as NumPy's inner.
 
     Parameters
     ----------
     x1, x2 : Array
-        Of numeric types; a 0-d array multiplies.
+        Arrays of numeric types; a 0-d array multiplies.
 
     Returns
     -------
     Array
-        Its dimensions are the other ones of x1, then those of x2.
+        An array whose dimensions are the other ones of x1, then those of x2.
 
     Raises
     ------
     ValueError
-        Sizes that differ, arrays of two devices.
+        The sizes differ, or the arrays are on two devices.
     """
     return sum_axes("inner", x1, x2, -1)
 
 
 cdef object sum_axes(str name, object x1, object x2, int axis):
-    """The last axis of x1 with that of x2."""
+    """Sum products over the last axis of x1 and that axis of x2."""
     cdef Array a, b
     cdef int code = joint_type(name, x1, x2)
     a, b = <Array>x1, <Array>x2
@@ -395,19 +412,20 @@ cdef object sum_axes(str name, object x1, object x2, int axis):
 
 
 def outer(x1, x2, /):
-    """The products of every element of x1 with every one of x2.
+    """Multiply every element of x1 by every one of x2.
 
     Parameters
     ----------
     x1, x2 : Array
-        Taken as vectors, in C order.
+        Arrays, flattened in C order.
 
     Returns
     -------
     Array
-        Of shape (x1.size, x2.size), and of the type that :func:`cyrt.result_type` gives.
+        An array of shape (x1.size, x2.size) and of the type of :func:`cyrt.result_type`.
     """
-    cdef Array a = densed(check_array(x1, "outer: x1")), b = densed(check_array(x2, "outer: x2"))
+    cdef Array a = as_contiguous(check_array(x1, "outer: x1"))
+    cdef Array b = as_contiguous(check_array(x2, "outer: x2"))
     cdef long long[2] dims
     cdef long long[2] steps
     dims[0], dims[1] = a.count, 1
@@ -417,17 +435,17 @@ def outer(x1, x2, /):
 
 
 def matrix_transpose(x, /):
-    """A view with the last two dimensions exchanged; ``x.mT``.
+    """Return a view with the last two dimensions exchanged; ``x.mT``.
 
     Parameters
     ----------
     x : Array
-        Of shape (..., M, N).
+        An array of shape (..., M, N).
 
     Returns
     -------
     Array
-        Of shape (..., N, M); it shares x's memory.
+        A view of shape (..., N, M) of x's memory.
 
     Raises
     ------

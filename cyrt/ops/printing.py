@@ -1,4 +1,4 @@
-"""Arrays as text, as NumPy prints its own."""
+"""Arrays as text, in NumPy's format."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from cyrt.ops.manipulation import concat
 
 
 def text_of(x: Array) -> str:
-    """The values; of a large array its corners, which alone are copied to the host."""
-    return _text(x, " ", "", "") if x.ndim else str(_shown(x)[()])
+    """Format the values; only the corners of a large array are copied to the host."""
+    return _text(x, " ", "", "") if x.ndim else str(_host_values(x)[()])
 
 
 def repr_of(x: Array) -> str:
-    """As one would type it: values, type, and the shape where the values do not tell it."""
+    """Format as source code: values, type, and the shape if the values do not show it."""
     text = _text(x, ", ", "Array(", ")")
     told = (x.size and x.size <= _option("threshold")) or x.shape == (0,)
     rest = f"dtype={x.dtype})" if told else f"shape={x.shape}, dtype={x.dtype})"
@@ -28,7 +28,7 @@ def repr_of(x: Array) -> str:
 
 def array_str(a: Array, max_line_width: int | None = None, precision: int | None = None,
               suppress_small: bool | None = None) -> str:
-    """The values as text, as :func:`str` gives them but for the options given; see
+    """Format the values as :func:`str` does, except for the options; see
     :func:`numpy.set_printoptions`."""
     with _options(max_line_width, precision, suppress_small):
         return text_of(check_array(a, "array_str: a"))
@@ -36,7 +36,7 @@ def array_str(a: Array, max_line_width: int | None = None, precision: int | None
 
 def array_repr(arr: Array, max_line_width: int | None = None, precision: int | None = None,
                suppress_small: bool | None = None) -> str:
-    """What :func:`repr` gives but for the options given; see :func:`cyrt.array_str`."""
+    """Format an array as :func:`repr` does, except for the options; see :func:`cyrt.array_str`."""
     with _options(max_line_width, precision, suppress_small):
         return repr_of(check_array(arr, "array_repr: arr"))
 
@@ -47,7 +47,7 @@ def _options(linewidth: int | None, precision: int | None, suppress: bool | None
 
 
 def array2string(a: Array, *args: Any, **options: Any) -> str:
-    """The values as text, see :func:`numpy.array2string`; all of them are copied to the host."""
+    """Format all values, see :func:`numpy.array2string`; all of them are copied to the host."""
     return np.array2string(check_array(a, "array2string: a").numpy(), *args, **options)
 
 
@@ -57,16 +57,16 @@ def _option(name: str) -> Any:
 
 def _text(x: Array, separator: str, prefix: str, suffix: str) -> str:
     threshold = _option("threshold") if x.size <= _option("threshold") else 0
-    return np.array2string(_shown(x), separator=separator, prefix=prefix, suffix=suffix,
+    return np.array2string(_host_values(x), separator=separator, prefix=prefix, suffix=suffix,
                            threshold=threshold)
 
 
-def _shown(x: Array) -> np.ndarray:
-    """The values on the host; of a large array one more along each axis than is shown."""
+def _host_values(x: Array) -> np.ndarray:
+    """Copy the values to the host; of a large array one more along each axis than is shown."""
     if x.size > _option("threshold"):
         x = _corners(x, _option("edgeitems"), 0)
     host = x.numpy()
-    # NumPy aligns floats, not types of others.
+    # NumPy aligns its own floats, but not those of other libraries' types.
     return host.astype(np.float32) if x.dtype.name == "bfloat16" else host
 
 

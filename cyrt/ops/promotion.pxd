@@ -1,7 +1,7 @@
-# Which element type an operation computes in, and numbers in it.
+# Type promotion: which element type an operation computes in, and numbers in that type.
 #
 # INVARIANTS
-# - Arrays decide; a Python or NumPy number is weak: only its kind counts, where it is a higher one.
+# - Arrays decide; a Python or NumPy number is weak: only its kind counts, if it is a higher one.
 
 cdef enum:
     NUM_DTYPES = 15
@@ -13,16 +13,16 @@ cdef enum:
 cdef char[NUM_DTYPES] kinds             # "b", "i", "u", "f", "c"
 cdef int[NUM_DTYPES][NUM_DTYPES] promoted   # -1: the two do not promote
 
-# The type of both; TypeError names them.
+# Return the promoted type of two types; TypeError names them.
 cdef int promote(int a, int b) except -1
-# The type of an array's type and a weak number.
+# Return the promoted type of an array's type and a weak number.
 cdef int promote_number(int code, object value) except -1
 # The default type of a number.
 cdef int code_of_number(object value) except -1
-# Whether values of a type may be written into the other without a change of kind.
+# Return whether values of a type may be written into the other without a change of kind.
 cdef bint same_kind(int code, int target) noexcept
 cdef bint is_number(object value)
-# A Python number for a NumPy one.
-cdef object plain(object value)
-# The number as an element lies in memory, in 16 bytes. OverflowError: an int out of range.
+# Convert a NumPy number to a Python number.
+cdef object python_number(object value)
+# Write the number as an element in memory, in 16 bytes. OverflowError: an int out of range.
 cdef int put_number(int code, object value, unsigned long long* bits) except -1

@@ -1,4 +1,4 @@
-"""Which element type an operation computes in, and numbers in it."""
+"""Type promotion: which element type an operation computes in, and numbers in that type."""
 
 from cpython.bool cimport PyBool_Check
 from cpython.complex cimport PyComplex_AsCComplex, PyComplex_Check
@@ -26,7 +26,7 @@ cdef int DEFAULT_COMPLEX = DEFAULTS["c"].code
 
 
 cdef int pair(a, b):
-    """The standard's table; beyond it, an integer with a float is that float."""
+    """Look up the standard's table; in addition, an integer with a float gives that float."""
     if a.kind == b.kind:
         if {a.name, b.name} == {"float16", "bfloat16"}:
             return FLOAT32
@@ -60,7 +60,7 @@ cdef bint is_number(object value):
         or isinstance(value, (bool, int, float, complex, np.generic))
 
 
-cdef object plain(object value):
+cdef object python_number(object value):
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -103,7 +103,7 @@ cdef int put_real(int code, double number, char* target) except -1:
     if code == FLOAT64 or code == COMPLEX128:
         memcpy(target, &number, 8)
         return 0
-    single = <float>number          # out of range: an infinity
+    single = <float>number          # a number out of range becomes an infinity
     if code == FLOAT16:
         if isnan(number) or isinf(number) or -65520 < number < 65520:
             PyFloat_Pack2(number, target, 1)
@@ -114,7 +114,7 @@ cdef int put_real(int code, double number, char* target) except -1:
         memcpy(&word, &single, 4)
         if isnan(number):
             half = <unsigned short>(word >> 16 | 0x40)
-        else:                       # to the nearest, ties to even
+        else:                       # rounded to the nearest, ties to even
             half = <unsigned short>((word + 0x7fff + (word >> 16 & 1)) >> 16)
         memcpy(target, &half, 2)
     else:
@@ -144,7 +144,7 @@ cdef int put_number(int code, object value, unsigned long long* bits) except -1:
     bits[0] = bits[1] = 0
     if PyFloat_CheckExact(value) and kinds[code] == c"f":
         return put_real(code, <double>value, <char*>bits)
-    value = plain(value)
+    value = python_number(value)
     if not (PyLong_Check(value) or PyFloat_Check(value) or PyComplex_Check(value)):
         raise TypeError(f"expected a number, got {type(value).__name__}")
     if kinds[code] == c"b":
@@ -165,7 +165,7 @@ cdef int put_number(int code, object value, unsigned long long* bits) except -1:
 
 
 cdef double real(object value) except? -1:
-    """Of an int beyond a double: an infinity."""
+    """Convert a number to double; an int beyond its range becomes an infinity."""
     try:
         return <double>value
     except OverflowError:
@@ -173,23 +173,23 @@ cdef double real(object value) except? -1:
 
 
 def result_type(*arrays_and_dtypes):
-    """The element type that an operation on all of them computes in.
+    """Return the element type that an operation on all arguments computes in.
 
     Parameters
     ----------
-    *arrays_and_dtypes : Array, DType, what :func:`cyrt.dtypes.dtype` takes, or Python number
-        At least one that is no number.
+    *arrays_and_dtypes : Array, DType, argument of :func:`cyrt.dtypes.dtype`, or Python number
+        At least one is not a number.
 
     Returns
     -------
     DType
-        By the standard's promotion table (data-apis.org/array-api, Type Promotion Rules). Beyond
-        it: an integer with a float gives that float, bool gives the other.
+        The type by the standard's promotion table (data-apis.org/array-api, Type Promotion Rules).
+        In addition, an integer with a float gives that float, and bool gives the other type.
 
     Raises
     ------
     TypeError
-        Two have no common type, such as int64 and uint64.
+        Two types have no common type, such as int64 and uint64.
     """
     cdef int code = -1
     numbers = []
@@ -197,7 +197,7 @@ def result_type(*arrays_and_dtypes):
         if isinstance(each, Array):
             other = (<Array>each).code
         elif is_number(each):
-            numbers.append(plain(each))
+            numbers.append(python_number(each))
             continue
         else:
             other = _dtype(each).code
@@ -211,7 +211,7 @@ def result_type(*arrays_and_dtypes):
 
 
 def can_cast(from_, to, /):
-    """Whether every value of a type is one of the other.
+    """Return whether every value of a type is a value of the other.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def can_cast(from_, to, /):
 
 
 def isdtype(dtype, kind):
-    """Whether an element type is of a kind.
+    """Return whether an element type is of a kind.
 
     Parameters
     ----------

@@ -12,11 +12,12 @@ import numpy as np
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
-from cyrt.kernels import catalogue
-from cyrt.kernels.reduction cimport record_reduction
-from cyrt.kernels.reduction_choice cimport Finish
-from cyrt.kernels.space cimport MAX_NDIM
-from cyrt.kernels.entries cimport Operand, op_code
+from cyrt.builtin import catalogue
+from cyrt.builtin.reduce cimport record_reduction
+from cyrt.builtin.reduce_choice cimport Finish
+from cyrt.builtin.space cimport MAX_NDIM
+from cyrt.builtin.entry cimport op_code
+from cyrt.builtin.operand cimport Operand
 from cyrt.ndarray cimport Array, new_array_on, set_operand, shape_of
 from cyrt.operators import functions
 from cyrt.ops.arguments import axes_of, axis_of, check_array
@@ -25,9 +26,9 @@ from cyrt.ops.copy import copy as duplicate
 from cyrt.ops.creation import asarray, full
 from cyrt.ops.elementwise cimport binary, check_out
 from cyrt.ops.promotion cimport BOOL, FLOAT32, FLOAT64, NUM_DTYPES, is_number, kinds
-from cyrt.ops.promotion cimport plain as plain_number
+from cyrt.ops.promotion cimport python_number
 from cyrt.ops.shapes import broadcast_to
-from cyrt.ops.ternary import where as choose
+from cyrt.ops.ternary import where as where_
 from cyrt.runtime.memory cimport live_block
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
@@ -40,17 +41,18 @@ cdef int MAX = op_code("max"), MIN = op_code("min")
 cdef int ARGMAX = op_code("argmax"), ARGMIN = op_code("argmin")
 cdef int ANY = op_code("any"), ALL = op_code("all"), COUNT_NONZERO = op_code("count_nonzero")
 cdef int VAR = op_code("var"), LOGSUMEXP = op_code("logsumexp")
-# Of two operands, element by element.
+# Elementwise operations on two operands.
 cdef int ADD = op_code("add"), MULTIPLY = op_code("multiply")
 cdef int MAXIMUM = op_code("maximum"), MINIMUM = op_code("minimum")
-# Element type of the result, by operation (from the first on) and type; -1: there is no kernel.
+# The element type of the result, by operation (from the first one) and type; -1: there is no
+# kernel.
 cdef signed char[MAX_OPS][NUM_DTYPES] outputs
 cdef int first_op
 
 
 def _fill_outputs():
     global first_op
-    rows = [row for row in catalogue.ROWS if row.family == "reduce"]
+    rows = [row for row in catalogue.ROWS if row.template == "reduce"]
     codes = {row.op: op_code(row.op) for row in rows}
     first_op = builtins.min(codes.values())
     if builtins.max(codes.values()) - first_op >= MAX_OPS:
@@ -71,9 +73,8 @@ cdef int refuse_type(int op, int code) except -1:
 
 
 cdef int refuse_empty(str name, Array x, unsigned long long axes) except -1:
-    of = tuple([d for d in range(x.ndim_) if axes >> d & 1])
-    raise ValueError(f"{name}: of no elements there is none; the shape is {shape_of(x)}, the axes "
-                     f"are {of}")
+    reduced = tuple([d for d in range(x.ndim_) if axes >> d & 1])
+    raise ValueError(f"{name}: no elements to take it of: shape {shape_of(x)}, axes {reduced}")
 
 
 cdef unsigned long long axes_mask(Array x, object axis) except? 0:
@@ -98,8 +99,8 @@ cdef inline long long count_along(Array x, unsigned long long axes) noexcept:
     return count
 
 
-cdef int reduced_dims(Array x, unsigned long long axes, bint keepdims, long long* dims) noexcept:
-    """The sizes of what a reduction gives; returns how many there are."""
+cdef int reduced_shape(Array x, unsigned long long axes, bint keepdims, long long* dims) noexcept:
+    """Set the shape of a reduction's result; return its number of dimensions."""
     cdef int d, ndim = 0
     for d in range(x.ndim_):
         if not axes >> d & 1:
@@ -120,7 +121,7 @@ cdef Array reduce_array(int op, Array x, unsigned long long axes, bint keepdims,
     cdef int ndim, code = outputs[op - first_op][x.code]
     if code < 0:
         refuse_type(op, x.code)
-    ndim = reduced_dims(x, axes, keepdims, dims)
+    ndim = reduced_shape(x, axes, keepdims, dims)
     stream = current_state(live_block(x).ordinal)
     target = new_array_on(stream, code, ndim, dims)
     set_operand(&operands[0], target)
@@ -129,12 +130,12 @@ cdef Array reduce_array(int op, Array x, unsigned long long axes, bint keepdims,
     return target
 
 
-cdef inline Array given(object x):
+cdef inline Array array_of(object x):
     return <Array>x if type(x) is Array else check_array(x, "x")
 
 
-cdef inline Array handed(str name, Array result, object out):
-    """The result, written into `out` where one is given."""
+cdef inline Array write_result(str name, Array result, object out):
+    """Return the result, or `out` with the result written into it."""
     if out is None:
         return result
     check_out(name, out, result.code, result.ndim_, result.dims)
@@ -143,7 +144,7 @@ cdef inline Array handed(str name, Array result, object out):
 
 
 cdef Array mask_of(str name, object where, Array x):
-    """An Array of bool of x's shape; None where all elements count."""
+    """Check a mask and broadcast it to x's shape; None if all elements count."""
     if where is None or isinstance(where, (bool, np.bool_)) and where:
         return None
     if isinstance(where, (bool, np.bool_, list, tuple)):
@@ -154,40 +155,31 @@ cdef Array mask_of(str name, object where, Array x):
     return broadcast_to(where, shape_of(x))
 
 
-cdef Array among(str name, object x, object where, object neutral):
-    """x where a mask holds; elsewhere a number that does not change the result."""
-    cdef Array array = given(x)
-    mask = mask_of(name, where, array)
-    return array if mask is None else choose(mask, array, neutral)
+cdef Array replace_masked(str name, Array x, object where, object neutral):
+    """Replace the elements at which the mask is false by a number that does not change the
+    result."""
+    mask = mask_of(name, where, x)
+    return x if mask is None else where_(mask, x, neutral)
 
 
-cdef Array beginning(str name, object initial, Array x):
-    """What a reduction begins with, in the type of its result."""
+cdef Array initial_value(str name, object initial, Array x):
+    """The initial value of a reduction, as a 0-d array of its result's type."""
     if isinstance(initial, Array) and (<Array>initial).ndim_ == 0:
         initial = initial.item()
     if not is_number(initial):
         raise TypeError(f"{name}: initial: expected a number, got {type(initial).__name__}")
-    if kinds[x.code] != c"c" and isinstance(plain_number(initial), complex):
+    if kinds[x.code] != c"c" and isinstance(python_number(initial), complex):
         raise TypeError(f"{name}: initial: {initial} is none of {DTYPES[x.code]}")
     return full((), initial, dtype=DTYPES[x.code], device=x.device)
 
 
-cdef Array joined(int op, str name, Array result, object initial):
-    """With the number that a reduction begins with."""
-    if initial is None:
-        return result
-    return binary(op, result, beginning(name, initial, result), None)
-
-
-cdef Array plain(int op, object x, object axis, object keepdims):
-    """Of no further arguments."""
+cdef Array reduce_axes(int op, Array x, object axis, object keepdims):
     cdef Finish finish = Finish(1.0, False)
-    cdef Array array = given(x)
-    return reduce_array(op, array, axes_mask(array, axis), keepdims, &finish)
+    return reduce_array(op, x, axes_mask(x, axis), keepdims, &finish)
 
 
-cdef Array floating(Array x, str name=None, object dtype=None):
-    """Integers as the default type of real numbers; all as a type that is asked for."""
+cdef Array cast_to_float(Array x, str name=None, object dtype=None):
+    """Cast integers to the default type of real numbers, or any array to `dtype`."""
     cdef int code
     if dtype is None:
         return cast(x, FLOAT32) if kinds[x.code] in b"biu" else x
@@ -197,9 +189,9 @@ cdef Array floating(Array x, str name=None, object dtype=None):
     return cast(x, code)
 
 
-cdef Array accumulated(int op, object x, object axis, object dtype, object keepdims):
+cdef Array accumulate(int op, Array array, object axis, object dtype, object keepdims):
+    """Compute a sum or a product of elements that are cast to `dtype` first."""
     cdef Finish finish = Finish(1.0, False)
-    cdef Array array = given(x)
     cdef unsigned long long axes = axes_mask(array, axis)
     cdef int code
     if dtype is None:
@@ -207,40 +199,41 @@ cdef Array accumulated(int op, object x, object axis, object dtype, object keepd
     code = _dtype(dtype).code
     if kinds[code] == c"b":
         raise TypeError(f"{catalogue.OPS[op]}: dtype: expected a numeric type, got bool")
-    # Of integers the widest type's sum, cut, is that of any: both are modulo a power of two.
+    # The sum of integers of the widest type, cut to fewer bits, is the sum in any other type: both
+    # are modulo a power of two.
     if kinds[code] not in b"iu" or kinds[array.code] not in b"biu":
         array = cast(array, code)
     return cast(reduce_array(op, array, axes, keepdims, &finish), code)
 
 
-cdef Array extreme(int op, int pairwise, object x, object axis, object keepdims, object initial,
-                   object where):
+cdef Array reduce_extreme(int op, int pairwise, object x, object axis, object keepdims,
+                          object initial, object where):
     cdef Finish finish = Finish(1.0, False)
     cdef long long[MAX_NDIM] dims
-    cdef Array array = given(x), begun = None
+    cdef Array array = array_of(x), begun = None
     cdef unsigned long long axes = axes_mask(array, axis)
     cdef unsigned long long all_axes = axes_mask(array, None)
     cdef str name = catalogue.OPS[op]
     if initial is not None:
-        begun = beginning(name, initial, array)
+        begun = initial_value(name, initial, array)
     mask = mask_of(name, where, array)
     if mask is not None:
         if begun is None:
             raise ValueError(f"{name}: where: expected an initial value beside it")
-        array = choose(mask, array, begun)
+        array = where_(mask, array, begun)
     if array.count == 0 and count_along(array, axes) == 0 \
             and count_along(array, all_axes & ~axes) != 0:
         if begun is None:
             refuse_empty(name, array, axes)
-        ndim = reduced_dims(array, axes, keepdims, dims)
+        ndim = reduced_shape(array, axes, keepdims, dims)
         return duplicate(broadcast_to(begun, tuple([dims[d] for d in range(ndim)])))
     result = reduce_array(op, array, axes, keepdims, &finish)
     return result if begun is None else binary(pairwise, result, begun, None)
 
 
-cdef Array place(int op, object x, object axis, object keepdims):
+cdef Array reduce_index(int op, object x, object axis, object keepdims):
     cdef Finish finish = Finish(1.0, False)
-    cdef Array array = given(x)
+    cdef Array array = array_of(x)
     cdef unsigned long long axes
     if axis is not None and not PyLong_CheckExact(axis):
         axis = axis_of(axis, array.ndim_)
@@ -250,56 +243,56 @@ cdef Array place(int op, object x, object axis, object keepdims):
     return reduce_array(op, array, axes, keepdims, &finish)
 
 
-cpdef double divisor_less(object ddof, object correction) except? -1:
-    """The number that is taken from the number of elements; ddof may be 0 beside a correction."""
+cpdef double correction_of(object ddof, object correction) except? -1:
+    """The number subtracted from the number of elements; `ddof` may be 0 next to a correction."""
     if correction is None:
         correction = 0 if ddof is None else ddof
     elif ddof is not None and ddof != 0:
         raise ValueError("expected a correction or ddof, which mean the same, got "
                          f"{correction} and {ddof}")
-    correction = plain_number(correction)
+    correction = python_number(correction)
     if PyBool_Check(correction) or not isinstance(correction, (int, float)):
         raise TypeError("correction: expected an int or a float, got "
                         f"{type(correction).__name__}")
     return correction
 
 
-cdef Array variance(str name, object x, object axis, object dtype, object ddof, object correction,
-                    object keepdims, object where):
+cdef Array reduce_variance(str name, object x, object axis, object dtype, object ddof,
+                           object correction, object keepdims, object where):
     cdef Finish finish = Finish(1.0, name == "std")
-    cdef Array array = floating(given(x), name, dtype)
+    cdef Array array = cast_to_float(array_of(x), name, dtype)
     cdef unsigned long long axes = axes_mask(array, axis)
-    cdef double less = divisor_less(ddof, correction)
+    cdef double less = correction_of(ddof, correction)
     mask = mask_of(name, where, array)
     if mask is not None:
-        return masked_variance(array, mask, axis, less, keepdims, finish.root)
+        return variance_where(array, mask, axis, less, keepdims, finish.root)
     finish.divisor = count_along(array, axes) - less
     if finish.divisor < 0:
         finish.divisor = 0
     return reduce_array(VAR, array, axes, keepdims, &finish)
 
 
-cdef Array masked_mean(Array x, object mask, object axis, object keepdims):
-    """In float32 at least."""
-    x = wide(x)
+cdef Array mean_where(Array x, object mask, object axis, object keepdims):
+    """The mean of the elements that a mask selects, computed in float32 at least."""
+    x = widen(x)
     count = sum(mask, axis, keepdims=keepdims)
     return sum(x, axis, keepdims=keepdims, where=mask) / cast(count, real_of(x))
 
 
-cdef Array masked_variance(Array x, object mask, object axis, double less, object keepdims,
+cdef Array variance_where(Array x, object mask, object axis, double less, object keepdims,
                            bint root):
-    cdef Array away = wide(x)
+    cdef Array away = widen(x)
     if outputs[VAR - first_op][x.code] < 0:
         refuse_type(VAR, x.code)
     count = cast(sum(mask, axis, keepdims=True), away.code)
-    for _ in range(2):              # again by what the first mean was rounded
+    for _ in range(2):              # the second pass removes the rounding error of the first mean
         away = away - sum(away, axis, keepdims=True, where=mask) / count
     result = sum(away * away, axis, keepdims=keepdims, where=mask)
     result = result / functions.clip(functions.reshape(count, result.shape) - less, 0)
     return cast(functions.sqrt(result) if root else result, x.code)
 
 
-cdef inline Array wide(Array x):
+cdef inline Array widen(Array x):
     return cast(x, FLOAT32) if x.itemsize == 2 else x
 
 
@@ -308,236 +301,278 @@ cdef inline int real_of(Array x):
 
 
 def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
-    """The sum over axes; 0 of no elements.
+    """Compute the sum over axes; 0 if there are no elements.
 
     Parameters
     ----------
     x : Array
     axis : int or tuple of int, optional
-        All where left out; () for none.
+        Default: all axes; ``()`` reduces none.
     dtype : DType, optional
-        Of the result, to which elements are cast before. Left out: int64 of bool and signed
-        integers, uint64 of unsigned ones, else x's.
+        Type of the result, to which elements are cast first. Default: int64 for bool and signed
+        integers, uint64 for unsigned ones, otherwise x's type.
     out : Array, optional
-        Takes the result, which may be cast within its kind.
+        The array that receives the result, which is cast to its type within its kind.
     keepdims : bool
-        Whether the result keeps the axes, with size 1.
+        Whether the result keeps the reduced axes, with size 1.
     initial : number, optional
-        What the elements are added to.
+        A number that is added to the sum. Default: 0.
     where : Array, bool or sequence of bool, optional
-        Of bool, broadcast to x's shape: which elements count. All where left out.
+        bool, broadcast to x's shape: which elements count. Default: all.
 
     Returns
     -------
     Array
-        16-bit floats are added in float32; partial sums form a tree, the same one each time.
+        An array of the shape without the axes. 16-bit floats are added in float32; the order of
+        additions is fixed, so that equal inputs give equal results.
 
     Raises
     ------
     numpy.exceptions.AxisError
-        There is no such axis.
+        x has no such axis.
     ValueError
-        An axis is named twice; `where` does not broadcast to x's shape.
+        An axis is repeated, or `where` does not broadcast to x's shape.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.asarray([[1, 2], [3, 4]])
+    >>> cyrt.sum(x)
+    Array(10, dtype=int64)
+    >>> cyrt.sum(x, axis=0)
+    Array([4, 6], dtype=int64)
     """
+    cdef Array array = array_of(x)
     if where is not None:
-        x = among("sum", x, where, 0)
-    return handed("sum", joined(ADD, "sum", accumulated(SUM, x, axis, dtype, keepdims), initial),
-                  out)
+        array = replace_masked("sum", array, where, 0)
+    result = accumulate(SUM, array, axis, dtype, keepdims)
+    if initial is not None:
+        result = binary(ADD, result, initial_value("sum", initial, result), None)
+    return write_result("sum", result, out)
 
 
 def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
-    """The product over axes; 1 of no elements. See :func:`cyrt.sum`."""
+    """Compute the product over axes; 1 if there are no elements. See :func:`cyrt.sum`."""
+    cdef Array array = array_of(x)
     if where is not None:
-        x = among("prod", x, where, 1)
-    return handed("prod", joined(MULTIPLY, "prod", accumulated(PROD, x, axis, dtype, keepdims),
-                                 initial), out)
+        array = replace_masked("prod", array, where, 1)
+    result = accumulate(PROD, array, axis, dtype, keepdims)
+    if initial is not None:
+        result = binary(MULTIPLY, result, initial_value("prod", initial, result), None)
+    return write_result("prod", result, out)
 
 
 def max(x, /, axis=None, out=None, keepdims=False, initial=None, where=None):
-    """The largest element over axes; NaN where one is among them.
+    """Find the largest element over axes; NaN if an element is NaN.
 
     Parameters
     ----------
     x : Array
-        Of a type with an order.
+        An array of bool or of a real type.
     axis : int or tuple of int, optional
-        All where left out; () for none.
+        Default: all axes; ``()`` reduces none.
     out : Array, optional
-        Takes the result, which may be cast within its kind.
+        The array that receives the result, which is cast to its type within its kind.
     keepdims : bool
-        Whether the result keeps the axes, with size 1.
+        Whether the result keeps the reduced axes, with size 1.
     initial : number, optional
-        The least result, also of no elements.
+        The smallest possible result, also if there are no elements.
     where : Array, bool or sequence of bool, optional
-        Of bool, broadcast to x's shape: which elements count; `initial` stands beside it.
+        bool, broadcast to x's shape: which elements count; needs `initial`. Default: all.
 
     Raises
     ------
     TypeError
-        Complex numbers have no order.
+        x is complex: complex numbers have no order.
     ValueError
-        There are no elements along the axes; `where` without `initial`.
+        There are no elements along the axes, or `where` is used without `initial`.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.asarray([[1, 4], [3, 2]])
+    >>> cyrt.max(x, axis=0)
+    Array([3, 4], dtype=int64)
     """
-    return handed("max", extreme(MAX, MAXIMUM, x, axis, keepdims, initial, where), out)
+    return write_result("max", reduce_extreme(MAX, MAXIMUM, x, axis, keepdims, initial, where), out)
 
 
 def min(x, /, axis=None, out=None, keepdims=False, initial=None, where=None):
-    """The smallest element over axes; NaN where one is among them. See :func:`cyrt.max`."""
-    return handed("min", extreme(MIN, MINIMUM, x, axis, keepdims, initial, where), out)
+    """Find the smallest element over axes; NaN if an element is NaN. See :func:`cyrt.max`."""
+    return write_result("min", reduce_extreme(MIN, MINIMUM, x, axis, keepdims, initial, where), out)
 
 
 def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
-    """The arithmetic mean over axes; NaN of no elements.
+    """Compute the arithmetic mean over axes; NaN if there are no elements.
 
     Parameters
     ----------
     x : Array
-        Integers are taken as float32.
+        An array; integers are computed as float32.
     axis : int or tuple of int, optional
-        All where left out; () for none.
+        Default: all axes; ``()`` reduces none.
     dtype : DType, optional
-        A floating-point type, to which elements are cast before.
+        A floating-point type, to which elements are cast first. Default: x's type.
     out : Array, optional
-        Takes the result, which may be cast within its kind.
+        The array that receives the result, which is cast to its type within its kind.
     keepdims : bool
-        Whether the result keeps the axes, with size 1.
+        Whether the result keeps the reduced axes, with size 1.
     where : Array, bool or sequence of bool, optional
-        Of bool, broadcast to x's shape: which elements count; NaN where none does.
+        bool, broadcast to x's shape: which elements count; NaN if none does. Default: all.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> cyrt.mean(x, axis=1)
+    Array([1.5, 3.5], dtype=float32)
     """
     cdef Finish finish = Finish(1.0, False)
-    cdef Array array = floating(given(x), "mean", dtype)
+    cdef Array array = cast_to_float(array_of(x), "mean", dtype)
     cdef unsigned long long axes = axes_mask(array, axis)
     cdef long long count = count_along(array, axes)
     mask = mask_of("mean", where, array)
     if mask is not None:
-        return handed("mean", cast(masked_mean(array, mask, axis, keepdims), array.code), out)
+        return write_result("mean", cast(mean_where(array, mask, axis, keepdims), array.code), out)
     finish.divisor = count if count else NAN
-    return handed("mean", reduce_array(SUM, array, axes, keepdims, &finish), out)
+    return write_result("mean", reduce_array(SUM, array, axes, keepdims, &finish), out)
 
 
 def var(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, correction=None,
         where=None):
-    """The variance over axes: the mean of squared distances from the mean.
+    """Compute the variance over axes: the mean of squared distances from the mean.
 
     Parameters
     ----------
     x : Array
-        Real; integers are taken as float32.
+        A real array; integers are computed as float32.
     axis : int or tuple of int, optional
-        All where left out; () for none.
+        Default: all axes; ``()`` reduces none.
     dtype : DType, optional
-        A floating-point type, to which elements are cast before.
+        A floating-point type, to which elements are cast first. Default: x's type.
     out : Array, optional
-        Takes the result, which may be cast within its kind.
+        The array that receives the result, which is cast to its type within its kind.
     ddof : int or float, optional
-        NumPy's name of the correction; one of the two may be other than 0.
+        NumPy's name of the correction; 0 or absent if `correction` is present.
     keepdims : bool
-        Whether the result keeps the axes, with size 1.
+        Whether the result keeps the reduced axes, with size 1.
     correction : int or float, optional
-        The sum is divided by the number of elements less this: 1 for a sample's estimate. Where
-        that is 0 or less, by 0. Left out: 0.
+        The sum is divided by the number of elements minus this: 1 for a sample's estimate. If the
+        difference is negative, the divisor is 0. Default: 0.
     where : Array, bool or sequence of bool, optional
-        Of bool, broadcast to x's shape: which elements count; NaN where none does.
+        bool, broadcast to x's shape: which elements count; NaN if none does. Default: all.
 
     Returns
     -------
     Array
-        Accurate also where the mean is large beside the distances; NaN of no elements.
+        An array that is accurate also if the mean is large compared with the distances; NaN if
+        there are no elements.
     """
-    return handed("var", variance("var", x, axis, dtype, ddof, correction, keepdims, where), out)
+    result = reduce_variance("var", x, axis, dtype, ddof, correction, keepdims, where)
+    return write_result("var", result, out)
 
 
 def std(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, correction=None,
         where=None):
-    """The standard deviation over axes, the root of :func:`cyrt.var`."""
-    return handed("std", variance("std", x, axis, dtype, ddof, correction, keepdims, where), out)
+    """Compute the standard deviation over axes: the square root of :func:`cyrt.var`."""
+    result = reduce_variance("std", x, axis, dtype, ddof, correction, keepdims, where)
+    return write_result("std", result, out)
 
 
 def any(x, /, axis=None, out=None, keepdims=False, *, where=None):
-    """Whether an element over axes is not zero; NaN is not. False of no elements.
+    """Test whether an element over axes is not zero; NaN is not. False if there are no elements.
 
     Parameters
     ----------
     x : Array
     axis : int or tuple of int, optional
-        All where left out; () for none.
+        Default: all axes; ``()`` reduces none.
     out : Array, optional
-        Takes the result, which may be cast within its kind.
+        The array that receives the result, which is cast to its type within its kind.
     keepdims : bool
-        Whether the result keeps the axes, with size 1.
+        Whether the result keeps the reduced axes, with size 1.
     where : Array, bool or sequence of bool, optional
-        Of bool, broadcast to x's shape: which elements count.
+        bool, broadcast to x's shape: which elements count. Default: all.
 
     Returns
     -------
     Array
-        Of bool.
+        An array of bool.
     """
+    cdef Array array = array_of(x)
     if where is not None:
-        x = among("any", x, where, 0)
-    return handed("any", plain(ANY, x, axis, keepdims), out)
+        array = replace_masked("any", array, where, 0)
+    return write_result("any", reduce_axes(ANY, array, axis, keepdims), out)
 
 
 def all(x, /, axis=None, out=None, keepdims=False, *, where=None):
-    """Whether no element over axes is zero. True of no elements. See :func:`cyrt.any`."""
+    """Test whether no element over axes is zero. True if there are no elements. See
+    :func:`cyrt.any`."""
+    cdef Array array = array_of(x)
     if where is not None:
-        x = among("all", x, where, 1)
-    return handed("all", plain(ALL, x, axis, keepdims), out)
+        array = replace_masked("all", array, where, 1)
+    return write_result("all", reduce_axes(ALL, array, axis, keepdims), out)
 
 
 def argmax(x, /, axis=None, out=None, *, keepdims=False):
-    """Where the largest element is along an axis: the first of equal ones, or the first NaN.
+    """Find the index of the largest element along an axis: the first of equal ones, or the first
+    NaN.
 
     Parameters
     ----------
     x : Array
-        Of a type with an order.
+        An array of bool or of a real type.
     axis : int, optional
-        Left out: in the flattened array.
+        The axis to search along. Default: the flattened array.
     out : Array, optional
-        Takes the result, which may be cast within its kind.
+        The array that receives the result, which is cast to its type within its kind.
     keepdims : bool
-        Whether the result keeps the axes, with size 1.
+        Whether the result keeps the reduced axes, with size 1.
 
     Returns
     -------
     Array
-        Of int64.
+        An array of int64.
 
     Raises
     ------
     ValueError
         There are no elements along the axis.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.argmax(cyrt.asarray([1.0, 5.0, 3.0]))
+    Array(1, dtype=int64)
     """
-    return handed("argmax", place(ARGMAX, x, axis, keepdims), out)
+    return write_result("argmax", reduce_index(ARGMAX, x, axis, keepdims), out)
 
 
 def argmin(x, /, axis=None, out=None, *, keepdims=False):
-    """Where the smallest element is along an axis. See :func:`cyrt.argmax`."""
-    return handed("argmin", place(ARGMIN, x, axis, keepdims), out)
+    """Find the index of the smallest element along an axis. See :func:`cyrt.argmax`."""
+    return write_result("argmin", reduce_index(ARGMIN, x, axis, keepdims), out)
 
 
 def count_nonzero(x, /, axis=None, *, keepdims=False):
-    """How many elements over axes are not zero, as int64. See :func:`cyrt.any`."""
-    return plain(COUNT_NONZERO, x, axis, keepdims)
+    """Count the elements over axes that are not zero, as int64. See :func:`cyrt.any`."""
+    return reduce_axes(COUNT_NONZERO, array_of(x), axis, keepdims)
 
 
 def logsumexp(x, /, axis=None, *, keepdims=False):
-    """The logarithm of the sum of exp over axes; -infinity of no elements.
+    """Compute the logarithm of the sum of exp over axes; -infinity if there are no elements.
 
     Parameters
     ----------
     x : Array
-        Real; integers are taken as float32.
+        A real array; integers are computed as float32.
     axis : int or tuple of int, optional
-        All where left out; () for none.
+        Default: all axes; ``()`` reduces none.
     keepdims : bool
-        Whether the result keeps the axes, with size 1.
+        Whether the result keeps the reduced axes, with size 1.
 
     Returns
     -------
     Array
-        Nothing overflows on the way.
+        An array; intermediate results do not overflow.
     """
-    cdef Array array = floating(given(x))
-    return plain(LOGSUMEXP, array, axis, keepdims)
+    return reduce_axes(LOGSUMEXP, cast_to_float(array_of(x)), axis, keepdims)

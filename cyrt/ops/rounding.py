@@ -1,4 +1,4 @@
-"""The nearest number of so many decimals."""
+"""Rounding to decimal places."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from cyrt.ops.copy import astype
 
 
 def round(x: Array | complex, /, decimals: int = 0, out: Array | None = None) -> Any:
-    """The nearest numbers of so many decimals, halves to the even one.
+    """Round to a number of decimal places, halves to the even number.
 
     Parameters
     ----------
     x : Array or number
-        Of a numeric type. Of a number the result is NumPy's number.
+        An array of a numeric type. The result for a number is a NumPy number.
     decimals : int
-        Digits that are kept behind the point; negative, so many before it become 0.
+        The number of digits kept after the point; a negative one rounds to a power of ten.
     out : Array, optional
-        Takes the result, which may be cast within its kind; may be x.
+        The array that receives the result, which is cast to its type within its kind; may be x.
 
     Returns
     -------
     Array
-        Of x's shape and type.
+        An array of x's shape and type.
     """
     places = index(decimals)
     if places == 0 or (isinstance(x, Array) and x.dtype.kind in "iu" and places > 0):

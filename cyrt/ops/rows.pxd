@@ -2,9 +2,9 @@
 
 from cyrt.ndarray cimport Array
 
-# x, dense, with its axis moved to the last place.
-cdef Array rows_along(Array x, int axis)
-# A view of such rows with the last axis moved back.
-cdef Array rows_back(Array rows, int axis)
-# A dense array as one row.
+# Return x, dense, with its axis moved to the last place.
+cdef Array axis_last(Array x, int axis)
+# Return a view of such rows with the last axis moved back.
+cdef Array axis_back(Array rows, int axis)
+# Return a dense array as one row.
 cdef Array flat(Array x)

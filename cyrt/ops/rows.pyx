@@ -1,10 +1,10 @@
 """Operations along an axis, for kernels that take contiguous rows."""
 
-from cyrt.kernels.space cimport MAX_NDIM
-from cyrt.ndarray cimport Array, densed, view_of
+from cyrt.builtin.space cimport MAX_NDIM
+from cyrt.ndarray cimport Array, as_contiguous, view_of
 
 
-cdef Array moved(Array x, int axis, int to):
+cdef Array move_axis(Array x, int axis, int to):
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
     cdef int d, own
@@ -21,15 +21,15 @@ cdef Array moved(Array x, int axis, int to):
     return view_of(x, x.code, x.ndim_, dims, steps, 0)
 
 
-cdef Array rows_along(Array x, int axis):
-    return densed(x if axis == x.ndim_ - 1 else moved(x, axis, x.ndim_ - 1))
+cdef Array axis_last(Array x, int axis):
+    return as_contiguous(x if axis == x.ndim_ - 1 else move_axis(x, axis, x.ndim_ - 1))
 
 
-cdef Array rows_back(Array rows, int axis):
-    return rows if axis == rows.ndim_ - 1 else moved(rows, rows.ndim_ - 1, axis)
+cdef Array axis_back(Array rows, int axis):
+    return rows if axis == rows.ndim_ - 1 else move_axis(rows, rows.ndim_ - 1, axis)
 
 
 cdef Array flat(Array x):
     cdef long long one = 1
-    x = densed(x)
+    x = as_contiguous(x)
     return x if x.ndim_ == 1 else view_of(x, x.code, 1, &x.count, &one, 0)

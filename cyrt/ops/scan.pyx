@@ -7,17 +7,18 @@ from operator import index
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
-from cyrt.kernels.families.scan import result as _result
-from cyrt.kernels.scanning cimport record_scan
-from cyrt.kernels.space cimport MAX_NDIM
-from cyrt.kernels.entries cimport Operand, op_code
-from cyrt.ndarray cimport Array, densed, device_of, new_array, set_operand, shape_of
+from cyrt.builtin.rows.scan import result as _result
+from cyrt.builtin.scan cimport record_scan
+from cyrt.builtin.space cimport MAX_NDIM
+from cyrt.builtin.entry cimport op_code
+from cyrt.builtin.operand cimport Operand
+from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
 from cyrt.ops.arguments import axis_of, check_array
 from cyrt.ops.copy cimport assign_array, cast
 from cyrt.ops.creation import full
 from cyrt.ops.elementwise cimport check_out
 from cyrt.ops.promotion cimport BOOL, is_number
-from cyrt.ops.rows cimport flat, rows_along, rows_back
+from cyrt.ops.rows cimport flat, axis_last, axis_back
 from cyrt.ops.shapes cimport plus
 from cyrt.runtime.stream cimport current_state
 
@@ -26,11 +27,11 @@ cdef list results = [_dtype(_result(each)).code for each in DTYPES]     # by typ
 
 
 cdef enum:
-    NARROW = 16                 # columns: fewer are laid out as rows
+    NARROW = 16                 # the most columns that are copied to rows first
 
 
 cdef Array scan_along(int op, Array x, int axis, object dtype, bint initial):
-    """Cast first, as the standard has it, but to no narrower an integer than is summed up."""
+    """Cast first, as the standard demands, but never to a narrower integer than the sum's type."""
     cdef Operand[2] operands
     cdef long long[MAX_NDIM] dims
     cdef Array result
@@ -42,10 +43,10 @@ cdef Array scan_along(int op, Array x, int axis, object dtype, bint initial):
     for d in range(axis + 1, x.ndim_):
         inner *= x.dims[d]
     if inner < NARROW:
-        x = rows_along(x, axis)
+        x = axis_last(x, axis)
         along = last
         inner = 1
-    x = densed(x)
+    x = as_contiguous(x)
     memcpy(dims, x.dims, x.ndim_ * sizeof(long long))
     for d in range(along):
         rows *= dims[d]
@@ -56,7 +57,7 @@ cdef Array scan_along(int op, Array x, int axis, object dtype, bint initial):
     set_operand(&operands[1], x)
     record_scan(encoder_of(current_state(ordinal)), op, x.code, operands, rows, n, inner, initial)
     result = cast(result, code)
-    return result if along == axis else rows_back(result, axis)
+    return result if along == axis else axis_back(result, axis)
 
 
 cdef Array cumulative(int op, str name, object x, object axis, object dtype, bint initial):
@@ -69,47 +70,53 @@ cdef Array cumulative(int op, str name, object x, object axis, object dtype, bin
 
 
 def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
-    """Sums of the elements up to each, along an axis.
+    """Compute the sums of the elements up to each one along an axis.
 
-    16-bit floats are summed up in float32. The result does not depend on timing.
+    16-bit floats are added in float32. The result does not depend on timing.
 
     Parameters
     ----------
     x : Array
     axis : int, optional
-        Needed where x has more than one dimension.
+        The axis to sum along; required if x has more than one dimension.
     dtype : DType, optional
-        Of the result; elements are cast to it first. x's own where left out, for integers the
-        widest of their kind.
+        Element type of the result; elements are cast to it first. Default: the widest type of its
+        kind for an integer, otherwise x's type.
     include_initial : bool
-        The result begins with 0 and is one longer.
+        Whether the result begins with 0 and is one element longer.
 
     Returns
     -------
     Array
-        Of x's shape, but for the one element.
+        An array of x's shape, one longer along the axis with `include_initial`.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.cumulative_sum(cyrt.asarray([1, 2, 3]))
+    Array([1, 3, 6], dtype=int64)
     """
     return cumulative(SUM, "cumulative_sum", x, axis, dtype, include_initial)
 
 
 def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
-    """Products of the elements up to each, along an axis.
+    """Compute the products of the elements up to each one along an axis.
 
     Parameters
     ----------
     x : Array
     axis : int, optional
-        Needed where x has more than one dimension.
+        The axis to multiply along; required if x has more than one dimension.
     dtype : DType, optional
-        Of the result; elements are cast to it first. x's own where left out, for integers the
-        widest of their kind.
+        Element type of the result; elements are cast to it first. Default: the widest type of its
+        kind for an integer, otherwise x's type.
     include_initial : bool
-        The result begins with 1 and is one longer.
+        Whether the result begins with 1 and is one element longer.
 
     Returns
     -------
     Array
-        Of x's shape, but for the one element.
+        An array of x's shape, one longer along the axis with `include_initial`.
     """
     return cumulative(PRODUCT, "cumulative_prod", x, axis, dtype, include_initial)
 
@@ -127,17 +134,18 @@ cdef Array numpy_cumulative(int op, str name, object x, object axis, object dtyp
 
 
 def cumsum(x, axis=None, dtype=None, out=None):
-    """NumPy's form of :func:`cumulative_sum`: of all elements, in C order, without an axis."""
+    """Compute :func:`cumulative_sum` in NumPy's form: without an axis x is flattened in C order."""
     return numpy_cumulative(SUM, "cumsum", x, axis, dtype, out)
 
 
 def cumprod(x, axis=None, dtype=None, out=None):
-    """NumPy's form of :func:`cumulative_prod`: of all elements, in C order, without an axis."""
+    """Compute :func:`cumulative_prod` in NumPy's form: without an axis x is flattened in C
+    order."""
     return numpy_cumulative(PRODUCT, "cumprod", x, axis, dtype, out)
 
 
 cdef Array join_along(list parts, int axis):
-    """Arrays of one type, alike but along the axis, one behind the other."""
+    """Join arrays of one type, equal except along the axis."""
     cdef long long[MAX_NDIM] dims
     cdef Array first = parts[0], result, part
     cdef long long begin = 0
@@ -156,8 +164,8 @@ cdef tuple along(int axis, begin, end):
     return (slice(None),) * axis + (slice(begin, end),)
 
 
-cdef Array beside(object other, str name, Array x, int axis):
-    """What is put before x or behind it, in x's type."""
+cdef Array convert_joined(object other, str name, Array x, int axis):
+    """Convert an array to prepend or to append to x's type."""
     cdef Array array
     if is_number(other):
         return full([1 if d == axis else x.dims[d] for d in range(x.ndim_)], other,
@@ -172,28 +180,28 @@ cdef Array beside(object other, str name, Array x, int axis):
 
 
 def diff(x, /, n=1, axis=-1, prepend=None, append=None):
-    """Each element less the one before it, along an axis.
+    """Compute the differences of neighbouring elements along an axis.
 
     Parameters
     ----------
     x : Array
-        Of bool, differences are whether an element is not the one before it.
+        An array; for bool a difference is whether two neighbours are not equal.
     n : int
-        How many times differences are taken.
+        The number of times that differences are computed.
     axis : int
     prepend, append : Array or number, optional
-        What is put before x and behind it at first: of x's shape but along the axis; cast to x's
-        type. Not looked at where n is 0.
+        Arrays that are joined to x first: of x's shape except along the axis; cast to x's type.
+        Ignored if n is 0.
 
     Returns
     -------
     Array
-        Of x's type and shape, but n shorter than what there was along the axis.
+        An array of x's type and shape, n shorter along the axis than the joined array.
 
     Raises
     ------
     ValueError
-        n is negative, or more than 0 where x is 0-dimensional.
+        n is negative, or is more than 0 and x is 0-dimensional.
     """
     cdef Array array = check_array(x, "diff: x")
     cdef int where
@@ -203,7 +211,7 @@ def diff(x, /, n=1, axis=-1, prepend=None, append=None):
     if times == 0:
         return array
     where = axis_of(axis, array.ndim_)
-    parts = [beside(each, name, array, where) if each is not x else array
+    parts = [convert_joined(each, name, array, where) if each is not x else array
              for name, each in (("prepend", prepend), ("x", x), ("append", append))
              if each is not None]
     if len(parts) > 1:

@@ -1,19 +1,19 @@
-"""Where elements are: in a sorted array, and among zeros."""
+"""Searches: positions in a sorted array, and of nonzero elements."""
 
 from libc.string cimport memset
 
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
-from cyrt.kernels.searching cimport record_contains, record_search
-from cyrt.kernels.entries cimport Operand
-from cyrt.ndarray cimport Array, densed, device_of, new_array, set_operand, shape_of
+from cyrt.builtin.search cimport record_contains, record_search
+from cyrt.builtin.operand cimport Operand
+from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
 from cyrt.ops.arguments import check_array
 from cyrt.ops.compact cimport positions_where
 from cyrt.ops.copy cimport cast
-from cyrt.ops.creation import asarray, full, sequence_beside
+from cyrt.ops.creation import asarray, full, weak_array
 from cyrt.ops.elementwise cimport side_of
-from cyrt.ops.promotion cimport is_number, kinds, plain, promote, promote_number
+from cyrt.ops.promotion cimport is_number, kinds, python_number, promote, promote_number
 from cyrt.ops.rows cimport flat
 from cyrt.runtime.stream cimport current_state
 
@@ -31,12 +31,12 @@ cdef Array places(Array x1, Array sorter, bint right, Array x2):
     cdef Operand[4] operands
     cdef Array result = new_array(device_of(x1), INT64, x2.ndim_, x2.dims)
     memset(operands, 0, sizeof(operands))
-    x1, x2 = densed(x1), densed(x2)
+    x1, x2 = as_contiguous(x1), as_contiguous(x2)
     set_operand(&operands[0], result)
     set_operand(&operands[1], x1)
     set_operand(&operands[2], x2)
     if sorter is not None:
-        sorter = densed(cast(sorter, INT64))
+        sorter = as_contiguous(cast(sorter, INT64))
         set_operand(&operands[3], sorter)
     record_search(encoder_of(current_state(device_of(x1))), x1.code, operands, x1.count, x2.count,
                   right)
@@ -44,25 +44,25 @@ cdef Array places(Array x1, Array sorter, bint right, Array x2):
 
 
 def searchsorted(x1, /, v, side="left", sorter=None):
-    """Where values belong in a sorted array.
+    """Find the positions at which values would be inserted into a sorted array.
 
     Parameters
     ----------
     x1 : Array
-        Of one dimension and a real type, ascending, NaN last, as :func:`sort` leaves it.
+        An array of one dimension and a real type, ascending, NaN last, as :func:`sort` returns it.
     v : Array, number or sequence of numbers
-        Values, of any shape; both are cast to their common type. An int beyond x1's integer type
-        is before or after all of it.
+        Values of any shape; both are cast to their common type. An int beyond x1's integer type is
+        before or after all elements.
     side : {"left", "right"}
-        Before the elements that equal a value, or after them.
+        Whether a value comes before the elements that equal it, or after them.
     sorter : Array, optional
-        Integers that put x1 in order, such as :func:`argsort` gives. One out of range counts as the
-        nearest.
+        Integers that sort x1, as from :func:`argsort`. An index out of range is clipped to the
+        range.
 
     Returns
     -------
     Array
-        int64, of v's shape: how many elements of x1 are before each value.
+        int64, of v's shape: the number of elements of x1 before each value.
     """
     cdef Array keys = check_array(x1, "searchsorted: x1"), values, order = None
     cdef int code
@@ -72,11 +72,11 @@ def searchsorted(x1, /, v, side="left", sorter=None):
         raise ValueError(f"searchsorted: side: expected 'left' or 'right', got {side!r}")
     if isinstance(v, (list, tuple)):
         try:
-            v = sequence_beside(keys, v)
+            v = weak_array(keys, v)
         except OverflowError:               # ints beyond x1's type
             v = asarray(v, device=device_of(keys))
     if is_number(v):
-        v = plain(v)
+        v = python_number(v)
         beyond = side_of(keys.code, v) if type(v) is int and kinds[keys.code] in b"iu" else 0
         if beyond:
             return full((), keys.count if beyond > 0 else 0, dtype="int64",
@@ -97,9 +97,10 @@ def searchsorted(x1, /, v, side="left", sorter=None):
 
 
 def contains(x1, x2, invert):
-    """Which of x2's elements equal one of x1's, which are sorted, or with `invert` none."""
+    """Test which of x2's elements equal one of x1's, which are sorted; with `invert`, which equal
+    none."""
     cdef Operand[4] operands
-    cdef Array keys = x1, values = densed(x2)
+    cdef Array keys = x1, values = as_contiguous(x2)
     cdef Array result = new_array(device_of(values), BOOL, values.ndim_, values.dims)
     memset(operands, 0, sizeof(operands))
     set_operand(&operands[0], result)
@@ -111,17 +112,17 @@ def contains(x1, x2, invert):
 
 
 def nonzero(x, /):
-    """The indices of the elements that are not zero. It waits for how many there are.
+    """Find the indices of the elements that are not zero; waits for their number.
 
     Parameters
     ----------
     x : Array
-        Of one dimension or more; NaN is not zero.
+        An array of one dimension or more; NaN is not zero.
 
     Returns
     -------
     tuple of Array
-        For each dimension the indices along it, int64, in C order of the elements.
+        The indices along each dimension, int64, in C order of the elements.
 
     Raises
     ------
@@ -143,5 +144,5 @@ def nonzero(x, /):
 
 
 def flatnonzero(x):
-    """The positions, in C order, of the elements that are not zero: int64, one dimension."""
+    """Find the positions, in C order, of the elements that are not zero: int64, one dimension."""
     return positions_where(cast(flat(check_array(x, "flatnonzero: x")), BOOL))

@@ -1,33 +1,34 @@
-# What a key with arrays of indices and masks selects.
+# Selection by a key with arrays of indices and masks.
 
 from cyrt.ndarray cimport Array
 from cyrt.ops.promotion cimport NUM_DTYPES
 
-# Of arrays of indices, by the code of their type: see kernels/gathering.pxd; -1: no integers.
+# Kinds of arrays of indices, by the code of their type: see builtin/gather.pxd; -1: no integers.
 cdef int[NUM_DTYPES] kinds
 
-# A key made plain: a view, and arrays of integers for some of its dimensions.
+# A parsed key: a view, and arrays of integers for some of its dimensions.
 cdef class Selection:
     cdef Array view
     cdef list arrays
-    cdef list dims              # of the view, the first that each is for
-    cdef list spans             # and for how many it is: more than one, of a mask's flat positions
-    cdef int place              # in the result, of what the arrays are broadcast to
+    cdef list dims              # the first dimension of the view that each array indexes
+    # the number of dimensions that each indexes: several for a mask's flat positions
+    cdef list spans
+    cdef int place              # the first dimension of the broadcast indices in the result
 
     cdef void add(self, object array, int dim, int span)
 
 cdef bint is_indices(object part)
-# Whether a key is arrays of integers and nothing else.
+# Return whether a key is arrays of integers and nothing else.
 cdef bint all_indices(object key)
-# The items of a key; with an Ellipsis, for every dimension.
-cdef list plain_parts(object key, int ndim)
-# The mask that is all of a key, but for dimensions taken whole after it; else None.
-cdef object lone_mask(list parts)
-# IndexError where the sizes of a mask are not the array's from an axis on.
+# Return the items of a key; with an Ellipsis, for every dimension.
+cdef list parse_items(object key, int ndim)
+# Return the mask of a key that is one mask, followed by whole dimensions at most; otherwise None.
+cdef object only_mask(list parts)
+# Raise an IndexError if the sizes of a mask differ from the array's from an axis on.
 cdef int check_mask(object mask, Array x, int axis) except -1
-# IndexError where indices are out of range: on the host, and in checking mode of all.
+# Raise an IndexError if indices on the host are out of range; in checking mode, any indices.
 cdef int check_range(object index, int axis, long long size) except -1
-# What the items of a key select of an array; what an array of integers selects along an axis, and
-# those of a tuple along that and the next ones.
+# Return the selection of a key's items from an array; the selection of an array of integers along
+# an axis, or of a tuple of them along that axis and the next ones.
 cdef Selection select(Array x, list parts)
 cdef Selection along(Array x, object indices, int axis)

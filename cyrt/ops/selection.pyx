@@ -1,8 +1,8 @@
-"""What a key with arrays of indices and masks selects.
+"""Selection by a key with arrays of indices and masks.
 
-Which dimensions the result has is NumPy's rule: those of all arrays of indices, broadcast together,
-stand where the arrays do, or first where a slice, None or an Ellipsis is between them; an int
-beside arrays counts as one of them.
+The dimensions of the result follow NumPy's rule: those of all arrays of indices, broadcast
+together, replace the indexed dimensions, or come first if a slice, None or an Ellipsis separates
+the arrays; an int next to arrays counts as an array.
 """
 
 from cpython.number cimport PyIndex_Check
@@ -11,8 +11,8 @@ import numpy as np
 
 from cyrt import settings
 from cyrt.dtypes import DTYPES
-from cyrt.kernels.gathering cimport MAX_INDICES
-from cyrt.kernels.space cimport MAX_NDIM
+from cyrt.builtin.gather cimport MAX_INDICES
+from cyrt.builtin.space cimport MAX_NDIM
 from cyrt.ndarray cimport Array, view_of
 from cyrt.ops.compact cimport positions_where
 from cyrt.ops.creation import asarray
@@ -24,8 +24,8 @@ for _each in DTYPES:
         kinds[<int>_each.code] = _each.itemsize.bit_length() - 1 + (4 if _each.kind == "u" else 0)
 
 
-cdef object plain_part(object part):
-    """One item of a key: an array of integers or booleans, a bool, or what a view is made by."""
+cdef object parse_item(object part):
+    """Parse one item of a key: an array of integers or booleans, a bool, or an item of a view."""
     if part is None or part is Ellipsis or isinstance(part, (slice, bool)):
         return part
     if isinstance(part, np.bool_):
@@ -76,8 +76,8 @@ cdef inline bint is_mask(object part):
     return isinstance(part, np.ndarray) and part.dtype.kind == "b"
 
 
-cdef inline int consumed(object part):
-    """How many dimensions an item of a key is for."""
+cdef inline int count_indexed(object part):
+    """Return how many dimensions an item of a key indexes."""
     if part is None or part is Ellipsis or isinstance(part, bool):
         return 0
     return part.ndim if is_mask(part) else 1
@@ -96,15 +96,15 @@ cdef int check_few(Py_ssize_t count) except -1:
     return 0
 
 
-cdef list plain_parts(object key, int ndim):
-    """The items of a key; with an Ellipsis, for every dimension."""
+cdef list parse_items(object key, int ndim):
+    """Return the items of a key; with an Ellipsis, for every dimension."""
     cdef list parts
     cdef int named = 0
     if isinstance(key, Array) and (<Array>key).code == BOOL and 0 < (<Array>key).ndim_ <= ndim:
-        return [key, Ellipsis]          # the most frequent one
-    parts = [plain_part(each) for each in (key if type(key) is tuple else (key,))]
+        return [key, Ellipsis]          # the most frequent case
+    parts = [parse_item(each) for each in (key if type(key) is tuple else (key,))]
     for each in parts:
-        named += consumed(each)
+        named += count_indexed(each)
     check_named(named, ndim)
     for each in parts:
         if each is Ellipsis:
@@ -118,7 +118,7 @@ cdef int check_mask(object mask, Array x, int axis) except -1:
     cdef int d
     for d in range(<int>mask.ndim):
         size = (<Array>mask).dims[d] if isinstance(mask, Array) else mask.shape[d]
-        if size != x.dims[axis + d] and size != 0:      # one of size 0 selects nothing, of any
+        if size != x.dims[axis + d] and size != 0:  # a mask of size 0 selects nothing from any size
             raise IndexError(
                 f"boolean index did not match indexed array along axis {axis + d}; size of axis is "
                 f"{x.dims[axis + d]} but size of corresponding boolean axis is {size}")
@@ -126,7 +126,7 @@ cdef int check_mask(object mask, Array x, int axis) except -1:
 
 
 cdef int check_range(object index, int axis, long long size) except -1:
-    """Of indices on the host, and in checking mode of all."""
+    """Check indices on the host; in checking mode, all indices."""
     if isinstance(index, Array):
         if not settings.get("CYRT_CHECK"):
             return 0
@@ -140,7 +140,7 @@ cdef int check_range(object index, int axis, long long size) except -1:
 
 
 cdef class Selection:
-    """A key with arrays, made plain: a view, and arrays of integers for some of its dimensions."""
+    """A parsed key with arrays: a view, and arrays of integers for some of its dimensions."""
 
     def __cinit__(self):
         self.arrays = []
@@ -154,15 +154,15 @@ cdef class Selection:
 
 
 cdef Selection select(Array x, list parts):
-    """What the items of a key select of an array."""
+    """Compute the selection of a key's items from an array."""
     cdef Selection found = Selection()
     cdef list basic = []
     cdef int axis = 0, dim = 0, place = -1, named = 0, kept = 0, taken
     cdef bint left = False, apart = False
     for part in parts:
-        named += consumed(part)
+        named += count_indexed(part)
     for part in parts:
-        taken = x.ndim_ - named if part is Ellipsis else consumed(part)
+        taken = x.ndim_ - named if part is Ellipsis else count_indexed(part)
         if is_array(part) or isinstance(part, bool) or (PyIndex_Check(part) and part is not None):
             apart = apart or left
             if place < 0:
@@ -199,12 +199,12 @@ cdef Selection select(Array x, list parts):
 
 
 cdef object positions_of(object mask):
-    """Where a mask is true, in C order."""
+    """Find the positions in C order at which a mask is true."""
     return positions_where(mask) if isinstance(mask, Array) else np.flatnonzero(mask)
 
 
 cdef int merge_dimensions(Selection found) except -1:
-    """For a mask of several dimensions, one where strides allow; else an array for each."""
+    """Merge the dimensions of a mask if strides allow; otherwise use an index array for each."""
     cdef Array view
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
@@ -241,7 +241,8 @@ cdef int merge_dimensions(Selection found) except -1:
 
 
 cdef Selection along(Array x, object indices, int axis):
-    """One array of integers, or a tuple of them, for one axis and those after it."""
+    """Select by one array of integers for an axis, or a tuple of them for that axis and the next
+    ones."""
     cdef Selection found = Selection()
     cdef tuple several = <tuple>indices if type(indices) is tuple else (indices,)
     check_named(len(several), x.ndim_ - axis)
@@ -254,8 +255,9 @@ cdef Selection along(Array x, object indices, int axis):
     return found
 
 
-cdef object lone_mask(list parts):
-    """The mask that is all of a key, but for dimensions taken whole after it; else None."""
+cdef object only_mask(list parts):
+    """Return the mask of a key that is one mask, followed by whole dimensions at most; otherwise
+    None."""
     if not is_mask(parts[0]):
         return None
     for part in parts[1:]:

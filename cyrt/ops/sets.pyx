@@ -1,4 +1,4 @@
-"""Unique elements and membership: by sorting, then comparing neighbours."""
+"""Unique elements and membership, by sorting and by comparison of neighbours."""
 
 from collections import namedtuple
 
@@ -13,7 +13,7 @@ from cyrt.ops.rows cimport flat
 from cyrt.ops.scan import cumulative_sum, diff
 from cyrt.ops.search import contains
 from cyrt.ops.sort import argsort, sort
-from cyrt.ops.take import take
+from cyrt.ops.gather import take
 
 UniqueAll = namedtuple("UniqueAll", ["values", "indices", "inverse_indices", "counts"])
 UniqueCounts = namedtuple("UniqueCounts", ["values", "counts"])
@@ -23,25 +23,26 @@ for _each in (UniqueAll, UniqueCounts, UniqueInverse):
 
 
 cdef object order_of(Array x):
-    """The places of the elements in order; complex numbers by real, then by imaginary parts."""
+    """Return the indices that sort the elements; complex numbers by real, then by imaginary
+    parts."""
     if DTYPES[x.code].kind != "c":
         return argsort(x)
     places = argsort(x.imag)
     return take(places, argsort(take(x.real, places)))
 
 
-cdef tuple in_order(Array x):
-    """The elements in order, and the places that they come from."""
+cdef tuple sort_with_indices(Array x):
+    """Return the sorted elements, and their indices before sorting."""
     places = order_of(x)
     return take(x, places), places
 
 
 cdef Array sorted_of(Array x):
-    return in_order(x)[0] if DTYPES[x.code].kind == "c" else sort(x)
+    return sort_with_indices(x)[0] if DTYPES[x.code].kind == "c" else sort(x)
 
 
-cdef Array firsts(Array ordered):
-    """Which elements are not as the one before: a NaN is as nothing else."""
+cdef Array mark_first(Array ordered):
+    """Mark the elements that differ from the one before; a NaN differs from everything."""
     flags = ones(ordered.count, dtype="bool", device=device_of(ordered))
     if ordered.count > 1:
         flags[1:] = ordered[1:] != ordered[:ordered.count - 1]
@@ -54,7 +55,7 @@ cdef object lengths(object starts, Array ordered):
 
 
 cdef Array inverse_of(Array x, object places, Array flags):
-    """For each element of x, how many unique ones are before its own."""
+    """Return for each element of x the index of its value in the unique elements."""
     inverse = empty(x.shape, dtype="int64", device=device_of(x))
     if x.count:
         flat(inverse)[places] = cumulative_sum(flags) - 1
@@ -62,10 +63,11 @@ cdef Array inverse_of(Array x, object places, Array flags):
 
 
 def unique_all(x, /):
-    """The unique elements, ascending; where they are first, where each element of x is among them,
-    and how often they are there.
+    """Find the unique elements, ascending, with the index of the first of each, the index of each
+    element of x in them, and their counts.
 
-    Each NaN is unique; -0.0 and 0.0 are one. It waits for how many there are.
+    Each NaN is unique; -0.0 and 0.0 are equal. The function waits for the number of unique
+    elements.
 
     Parameters
     ----------
@@ -74,24 +76,24 @@ def unique_all(x, /):
     Returns
     -------
     values : Array
-        Of x's type, one dimension.
+        A one-dimensional array of x's type.
     indices : Array
-        int64: the first place of each in x, flattened.
+        int64: the index of the first of each in x, flattened.
     inverse_indices : Array
         int64, of x's shape.
     counts : Array
-        int64.
+        An array of int64.
     """
     cdef Array array = check_array(x, "unique_all: x")
-    ordered, places = in_order(flat(array))
-    flags = firsts(ordered)
+    ordered, places = sort_with_indices(flat(array))
+    flags = mark_first(ordered)
     starts = positions_where(flags)
     return UniqueAll(take(ordered, starts), take(places, starts), inverse_of(array, places, flags),
                      lengths(starts, ordered))
 
 
 def unique_counts(x, /):
-    """The unique elements, ascending, and how often they are there; see :func:`unique_all`.
+    """Find the unique elements, ascending, and their counts; see :func:`unique_all`.
 
     Parameters
     ----------
@@ -100,17 +102,17 @@ def unique_counts(x, /):
     Returns
     -------
     values : Array
-        Of x's type, one dimension.
+        A one-dimensional array of x's type.
     counts : Array
-        int64.
+        An array of int64.
     """
     ordered = sorted_of(flat(check_array(x, "unique_counts: x")))
-    starts = positions_where(firsts(ordered))
+    starts = positions_where(mark_first(ordered))
     return UniqueCounts(take(ordered, starts), lengths(starts, ordered))
 
 
 def unique_inverse(x, /):
-    """The unique elements, ascending, and where each element of x is among them; see
+    """Find the unique elements, ascending, and the index of each element of x in them; see
     :func:`unique_all`.
 
     Parameters
@@ -120,18 +122,18 @@ def unique_inverse(x, /):
     Returns
     -------
     values : Array
-        Of x's type, one dimension.
+        A one-dimensional array of x's type.
     inverse_indices : Array
         int64, of x's shape.
     """
     cdef Array array = check_array(x, "unique_inverse: x")
-    ordered, places = in_order(flat(array))
-    flags = firsts(ordered)
+    ordered, places = sort_with_indices(flat(array))
+    flags = mark_first(ordered)
     return UniqueInverse(select_where(ordered, flags), inverse_of(array, places, flags))
 
 
 def unique_values(x, /):
-    """The unique elements, ascending; see :func:`unique_all`.
+    """Find the unique elements, ascending; see :func:`unique_all`.
 
     Parameters
     ----------
@@ -140,21 +142,21 @@ def unique_values(x, /):
     Returns
     -------
     Array
-        Of x's type, one dimension.
+        A one-dimensional array of x's type.
     """
     ordered = sorted_of(flat(check_array(x, "unique_values: x")))
-    return select_where(ordered, firsts(ordered))
+    return select_where(ordered, mark_first(ordered))
 
 
 def isin(x1, /, test_elements, *, invert=False):
-    """Which elements equal one of another array's. A NaN equals nothing.
+    """Test which elements equal an element of another array. A NaN equals nothing.
 
     Parameters
     ----------
     x1, test_elements : Array, number or sequence of these
-        At least one an Array; both are cast to their common type.
+        At least one is an Array; both are cast to their common type.
     invert : bool
-        Which equal none.
+        Whether to mark the elements that equal none instead.
 
     Returns
     -------
@@ -164,7 +166,7 @@ def isin(x1, /, test_elements, *, invert=False):
     Raises
     ------
     TypeError
-        Neither is an Array, or their types have none in common.
+        Neither is an Array, or their types have no common type.
     """
     cdef int code
     if isinstance(test_elements, (list, tuple, range)):
@@ -189,7 +191,7 @@ def isin(x1, /, test_elements, *, invert=False):
 
 
 cdef object is_in_complex(Array x, Array others, bint invert):
-    """By their places among the unique ones of both."""
+    """Compare the indices of the elements in the unique elements of both arrays."""
     both = empty(x.count + others.count, dtype=x.dtype, device=device_of(x))
     both[:x.count] = flat(x)
     both[x.count:] = others

@@ -1,15 +1,14 @@
-"""Other shapes over the same memory: views wherever strides allow."""
+"""Other shapes of the same memory: views if strides allow."""
 
 from cpython.long cimport PyLong_CheckExact
 from cpython.number cimport PyIndex_Check
 from libc.string cimport memcpy
 
-from cyrt.kernels.space cimport MAX_NDIM
-from cyrt.ndarray cimport (
-    Array, check_size, densed, device_of, dims_of, new_array, shape_of, view_of,
-)
+from cyrt.builtin.space cimport MAX_NDIM
+from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, shape_of, view_of
 from cyrt.ops.arguments import axes_of, axis_of, check_array
 from cyrt.ops.copy cimport assign_array, broadcast_steps
+from cyrt.shape cimport check_size, dims_of
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
@@ -47,7 +46,7 @@ cdef int axes_at(object axis, int ndim, int* axes) except -1:
     for each in axis:
         i = axis_at(each, ndim)
         if named[i]:
-            axes_of(axis, ndim)         # says which
+            axes_of(axis, ndim)         # the error names the axis
         named[i] = True
         axes[count] = i
         count += 1
@@ -88,8 +87,8 @@ cdef void contiguous_steps(int ndim, const long long* dims, long long* steps) no
 # -- reshape ---------------------------------------------------------------------------------------
 
 
-cdef int wanted_shape(Array x, object shape, long long* dims) except -1:
-    """The shape of x's size that is asked for; -1 once for what is left."""
+cdef int read_shape(Array x, object shape, long long* dims) except -1:
+    """Read a requested shape of x's size; one size may be -1 and is computed."""
     cdef long long known = 1
     cdef int ndim, d, unknown = -1
     sizes = list(shape) if isinstance(shape, (tuple, list)) else [shape]
@@ -104,7 +103,7 @@ cdef int wanted_shape(Array x, object shape, long long* dims) except -1:
         if dims[d] == 0:
             known = 0
             break
-        # More than there are is enough to know.
+        # A size beyond x's is an error already.
         known = x.count + 1 if known > x.count // dims[d] else known * dims[d]
     if unknown >= 0 and known and x.count % known == 0:
         dims[unknown] = x.count // known
@@ -115,7 +114,7 @@ cdef int wanted_shape(Array x, object shape, long long* dims) except -1:
 
 
 cdef bint restride(Array x, int ndim, const long long* dims, long long* steps) noexcept:
-    """Steps of x in another shape of as many elements, where there are any."""
+    """Compute x's steps in another shape of as many elements; return whether they exist."""
     cdef long long[MAX_NDIM] sizes      # runs of elements at one distance, innermost first
     cdef long long[MAX_NDIM] distances
     cdef long long left = 1, step = 1
@@ -158,31 +157,40 @@ cdef Array reshaped(Array x, int ndim, const long long* dims, bint copy):
 
 
 def reshape(x, /, shape, order="C", *, copy=None):
-    """The elements in another shape.
+    """Change the shape of an array, in the order of its elements.
 
     Parameters
     ----------
     x : Array
     shape : int or tuple of int
-        One size may be -1: what is left.
+        One size may be -1 and is computed from the others.
     order : {"C", "F"}
-        Which index changes from one element to the next: the last one, or the first.
+        The order of the elements: the last index ("C") or the first ("F") changes fastest.
     copy : bool, optional
-        Left out: a view where strides allow, else a copy. True: always a copy. False: never.
+        True always copies. False raises a ValueError if a copy is needed. Default: a view if
+        strides allow, otherwise a copy.
 
     Returns
     -------
     Array
+        An array of x's type and the new shape.
 
     Raises
     ------
     ValueError
-        Another number of elements; ``copy=False`` and strides allow no view.
+        The number of elements differs, or ``copy=False`` and strides allow no view.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.reshape(cyrt.arange(6), (2, -1))
+    Array([[0, 1, 2],
+           [3, 4, 5]], dtype=int64)
     """
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
     cdef Array array = array_of(x)
-    cdef int ndim = wanted_shape(array, shape, dims)
+    cdef int ndim = read_shape(array, shape, dims)
     if order == "F":
         return reshape(array.T, tuple_of(ndim, dims)[::-1], copy=copy).T
     if order != "C":
@@ -195,9 +203,9 @@ def reshape(x, /, shape, order="C", *, copy=None):
 
 
 def ravel(x, /, order="C"):
-    """The elements in one dimension, one behind the other in memory: a view where they lie so
-    already, else a copy. See :func:`cyrt.reshape`."""
-    return densed(reshape(x, (-1,), order))
+    """Flatten an array to one dimension: a view if its elements are contiguous in that order,
+    otherwise a copy. See :func:`cyrt.reshape`."""
+    return as_contiguous(reshape(x, (-1,), order))
 
 
 # -- dimensions in another order -------------------------------------------------------------------
@@ -214,18 +222,18 @@ cdef Array permuted(Array x, const int* order):
 
 
 def permute_dims(x, /, axes):
-    """A view with the dimensions in another order.
+    """Return a view with the dimensions in another order.
 
     Parameters
     ----------
     x : Array
     axes : tuple of int
-        For each dimension of the result, which of x's it is.
+        The dimension of x for each dimension of the result.
 
     Raises
     ------
     ValueError
-        Not every axis once.
+        An axis is missing or repeated.
     """
     cdef int[MAX_NDIM] order
     cdef Array array = array_of(x)
@@ -238,13 +246,13 @@ def permute_dims(x, /, axes):
 
 
 def moveaxis(x, /, source, destination):
-    """A view with some axes moved to other places, the rest in their order.
+    """Return a view with some axes moved to other positions; the rest keep their order.
 
     Parameters
     ----------
     x : Array
     source, destination : int or tuple of int
-        As many of the one as of the other.
+        The axes and their positions in the result, of equal number.
     """
     cdef int[MAX_NDIM] sources
     cdef int[MAX_NDIM] places
@@ -275,7 +283,7 @@ def moveaxis(x, /, source, destination):
 
 
 def swapaxes(x, /, axis1, axis2):
-    """A view with two axes exchanged."""
+    """Return a view with two axes exchanged."""
     cdef int[MAX_NDIM] order
     cdef Array array = array_of(x)
     cdef int a = axis_at(axis1, array.ndim_), b = axis_at(axis2, array.ndim_)
@@ -285,13 +293,13 @@ def swapaxes(x, /, axis1, axis2):
 
 
 def flip(x, /, axis=None):
-    """A view with the elements in reverse order along axes.
+    """Return a view with the elements in reverse order along axes.
 
     Parameters
     ----------
     x : Array
     axis : int or tuple of int, optional
-        All where left out.
+        The axes to reverse. Default: all.
     """
     cdef int[MAX_NDIM] axes
     cdef long long[MAX_NDIM] steps
@@ -311,18 +319,18 @@ def flip(x, /, axis=None):
 
 
 def expand_dims(x, /, axis):
-    """A view with new axes of size 1.
+    """Return a view with new axes of size 1.
 
     Parameters
     ----------
     x : Array
     axis : int or tuple of int
-        Where the result has them.
+        The positions of the new axes in the result.
 
     Raises
     ------
     numpy.exceptions.AxisError
-        An IndexError and ValueError: the result has no such axis.
+        The result has no such axis; an IndexError and a ValueError.
     """
     cdef int[MAX_NDIM] axes
     cdef long long[MAX_NDIM] dims
@@ -349,18 +357,18 @@ def expand_dims(x, /, axis):
 
 
 def squeeze(x, /, axis=None):
-    """A view without axes of size 1.
+    """Return a view without axes of size 1.
 
     Parameters
     ----------
     x : Array
     axis : int or tuple of int, optional
-        All axes of size 1 where left out.
+        The axes to remove. Default: all axes of size 1.
 
     Raises
     ------
     ValueError
-        An axis is of another size.
+        An axis has another size.
     """
     cdef int[MAX_NDIM] axes
     cdef bint[MAX_NDIM] dropped
@@ -385,18 +393,19 @@ def squeeze(x, /, axis=None):
 
 
 def atleast_1d(*arrays):
-    """Views of at least one dimension: one for one array, else a tuple."""
+    """Return views of at least one dimension: one for one array, otherwise a tuple."""
     return each_of(arrays, {0: (0,)})
 
 
 def atleast_2d(*arrays):
-    """Views of at least two dimensions, new ones first: one for one array, else a tuple."""
+    """Return views of at least two dimensions, new ones first: one for one array, otherwise a
+    tuple."""
     return each_of(arrays, {0: (0, 1), 1: (0,)})
 
 
 def atleast_3d(*arrays):
-    """Views of at least three dimensions: ``(n,)`` becomes ``(1, n, 1)`` and ``(m, n)`` becomes
-    ``(m, n, 1)``; one for one array, else a tuple."""
+    """Return views of at least three dimensions: ``(n,)`` becomes ``(1, n, 1)`` and ``(m, n)``
+    becomes ``(m, n, 1)``; one for one array, otherwise a tuple."""
     return each_of(arrays, {0: (0, 1, 2), 1: (0, 2), 2: (2,)})
 
 
@@ -409,7 +418,8 @@ cdef object each_of(tuple arrays, dict new_axes):
 
 
 cdef int join(int ndim, long long* dims, int other_ndim, const long long* other) noexcept:
-    """Joins a shape into another; its number of dimensions, -1 where they do not broadcast."""
+    """Broadcast a shape into another; return its number of dimensions, -1 if they do not
+    broadcast."""
     cdef int d, grow = other_ndim - ndim
     if grow > 0:
         for d in range(ndim - 1, -1, -1):
@@ -426,7 +436,7 @@ cdef int join(int ndim, long long* dims, int other_ndim, const long long* other)
 
 
 cdef Array spread(Array x, int ndim, const long long* dims):
-    """A view broadcast to a shape."""
+    """Return a view broadcast to a shape."""
     cdef long long[MAX_NDIM] steps
     if x.ndim_ > ndim:
         raise ValueError(f"shape {shape_of(x)} does not broadcast to {tuple_of(ndim, dims)}: it "
@@ -437,7 +447,7 @@ cdef Array spread(Array x, int ndim, const long long* dims):
 
 
 def broadcast_to(x, /, shape):
-    """A view of another shape, with elements repeated along axes of size 1 and new ones.
+    """Return a view of another shape, with elements repeated along axes of size 1 and new axes.
 
     Parameters
     ----------
@@ -447,7 +457,7 @@ def broadcast_to(x, /, shape):
     Returns
     -------
     Array
-        Its elements share memory: it cannot be written.
+        A read-only view: its elements share memory.
 
     Raises
     ------
@@ -460,7 +470,7 @@ def broadcast_to(x, /, shape):
 
 
 def broadcast_arrays(*arrays):
-    """Views of arrays in the shape that they broadcast to together, a tuple."""
+    """Return read-only views of arrays in their common broadcast shape, a tuple."""
     cdef long long[MAX_NDIM] dims
     cdef list given = [array_of(each) for each in arrays]
     cdef int ndim = 0
@@ -473,12 +483,12 @@ def broadcast_arrays(*arrays):
 
 
 def broadcast_shapes(*shapes):
-    """The shape that arrays of these shapes broadcast to together, a tuple of int.
+    """Return the broadcast shape of several shapes, a tuple of int.
 
     Raises
     ------
     ValueError
-        They do not.
+        The shapes do not broadcast.
     """
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] other
@@ -502,7 +512,7 @@ cdef Array narrowed(Array x, int axis, long long start, long long length):
 
 
 def unstack(x, /, axis=0):
-    """Views of the parts at each index of an axis, a tuple.
+    """Return views of the slices at each index of an axis, a tuple.
 
     Parameters
     ----------
@@ -525,13 +535,14 @@ def unstack(x, /, axis=0):
 
 
 def split(x, /, indices_or_sections, axis=0):
-    """Views of parts along an axis, a list.
+    """Return views of consecutive parts along an axis, a list.
 
     Parameters
     ----------
     x : Array
     indices_or_sections : int, or sequence or Array of ints
-        How many equal parts, or the indices where a new one begins; an Array is waited for.
+        The number of equal parts, or the indices at which new parts begin; the host waits for an
+        Array.
     axis : int
 
     Raises

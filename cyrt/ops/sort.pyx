@@ -1,14 +1,14 @@
-"""Sorting along an axis: stable, whatever is asked for."""
+"""Stable sorting along an axis."""
 
 from libc.string cimport memset
 
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
-from cyrt.kernels.sorting cimport record_sort
-from cyrt.kernels.entries cimport Operand
+from cyrt.builtin.sort cimport record_sort
+from cyrt.builtin.operand cimport Operand
 from cyrt.ndarray cimport Array, device_of, new_array, set_operand
 from cyrt.ops.arguments import axis_of, check_array
-from cyrt.ops.rows cimport flat, rows_along, rows_back
+from cyrt.ops.rows cimport flat, axis_last, axis_back
 from cyrt.runtime.stream cimport current_state
 
 cdef int INT64 = _dtype("int64").code
@@ -17,7 +17,7 @@ cdef tuple KINDS = ("quicksort", "mergesort", "heapsort", "stable")
 
 cdef Array sorted_along(Array x, int axis, bint places, bint descending):
     cdef Operand[2] operands
-    cdef Array rows = rows_along(x, axis), result
+    cdef Array rows = axis_last(x, axis), result
     cdef int ordinal = device_of(x)
     cdef long long n = rows.dims[rows.ndim_ - 1]
     result = new_array(ordinal, INT64 if places else x.code, rows.ndim_, rows.dims)
@@ -26,11 +26,11 @@ cdef Array sorted_along(Array x, int axis, bint places, bint descending):
     set_operand(&operands[1], rows)
     record_sort(encoder_of(current_state(ordinal)), x.code, operands, rows.count // n if n else 0,
                 n, places, descending)
-    return rows_back(result, axis)
+    return axis_back(result, axis)
 
 
-cdef tuple given(object x, object axis, object kind, str name):
-    """The array, as one row without an axis, and the axis."""
+cdef tuple check_arguments(object x, object axis, object kind, str name):
+    """Check the arguments; return the array, flattened if there is no axis, and the axis."""
     if kind is not None and kind not in KINDS:
         raise ValueError(f"{name}: kind: expected one of {', '.join(KINDS)}, got {kind!r}")
     if not isinstance(x, Array):
@@ -39,50 +39,59 @@ cdef tuple given(object x, object axis, object kind, str name):
 
 
 def sort(x, /, axis=-1, kind=None, *, descending=False, stable=True):
-    """The elements in order along an axis.
+    """Sort the elements along an axis.
 
-    NaN counts as greater than every number: last, and first with `descending`. -0.0 equals 0.0.
+    NaN is greater than every number: last, or first with `descending`. -0.0 equals 0.0.
 
     Parameters
     ----------
     x : Array
-        Of a real type or bool.
+        An array of a real type or bool.
     axis : int, optional
-        None: x is flattened first.
+        The axis to sort along. None flattens x first.
     kind : str, optional
-        NumPy's name of an algorithm, such as "stable"; one that is stable serves for all.
+        NumPy's name of an algorithm. Every name selects the same stable sort.
     descending : bool
     stable : bool
-        Elements that are equal keep their order in either case.
+        Ignored: equal elements always keep their order.
 
     Returns
     -------
     Array
-        Of x's shape and type; a copy.
+        A sorted copy of x's shape and type.
 
     Raises
     ------
-    TypeError
+    x is complex: complex numbers have no order.
         Complex numbers have no order.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.asarray([3, 1, 2])
+    >>> cyrt.sort(x)
+    Array([1, 2, 3], dtype=int64)
+    >>> cyrt.sort(x, descending=True)
+    Array([3, 2, 1], dtype=int64)
     """
-    x, axis = given(x, axis, kind, "sort")
+    x, axis = check_arguments(x, axis, kind, "sort")
     return sorted_along(x, axis, False, descending)
 
 
 def argsort(x, /, axis=-1, kind=None, *, descending=False, stable=True):
-    """The indices that put the elements in order along an axis.
+    """Find the indices that sort the elements along an axis.
 
     Parameters
     ----------
     x : Array
-        Of a real type or bool; see :func:`sort` for NaN and signed zeros.
+        An array of a real type or bool; see :func:`sort` for NaN and signed zeros.
     axis : int, optional
-        None: x is flattened first.
+        The axis to sort along. None flattens x first.
     kind : str, optional
-        NumPy's name of an algorithm, such as "stable"; one that is stable serves for all.
+        NumPy's name of an algorithm. Every name selects the same stable sort.
     descending : bool
     stable : bool
-        Elements that are equal keep their order in either case.
+        Ignored: equal elements always keep their order.
 
     Returns
     -------
@@ -91,8 +100,8 @@ def argsort(x, /, axis=-1, kind=None, *, descending=False, stable=True):
 
     Raises
     ------
-    TypeError
+    x is complex: complex numbers have no order.
         Complex numbers have no order.
     """
-    x, axis = given(x, axis, kind, "argsort")
+    x, axis = check_arguments(x, axis, kind, "argsort")
     return sorted_along(x, axis, True, descending)

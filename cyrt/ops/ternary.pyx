@@ -1,42 +1,50 @@
-"""Operations of three operands: a choice between two, numbers between bounds."""
+"""Operations of three operands: selection by a condition, and bounds."""
 
 from cpython.bool cimport PyBool_Check
 from cpython.long cimport PyLong_Check
+from cpython.object cimport PyObject
 
 import numpy as np
 
 from cyrt.dtypes import DTYPES
-from cyrt.kernels.entries cimport op_code
+from cyrt.builtin.entry cimport op_code
 from cyrt.ndarray cimport Array
 from cyrt.operators import functions
 from cyrt.ops.elementwise cimport (
-    check_out_type, perform, refuse_argument, refuse_operand, refuse_type, result_code, side_of,
-    unary,
+    check_out_type, choose_where, record_broadcast, refuse_argument, refuse_operand, refuse_type,
+    result_code, side_of, unary,
 )
 from cyrt.ops.promotion cimport (
-    BOOL, code_of_number, is_number, kinds, plain, promote, promote_number,
+    code_of_number, is_number, kinds, promote, promote_number, python_number,
 )
 
-cdef int WHERE = op_code("where"), CLIP = op_code("clip"), POSITIVE = op_code("positive")
+cdef int CLIP = op_code("clip"), POSITIVE = op_code("positive")
 cdef int MAXIMUM = op_code("maximum"), MINIMUM = op_code("minimum")
 
 
 def where(condition, x1=None, x2=None, /):
-    """Elements of x1 where the condition holds, of x2 elsewhere.
+    """Choose elements of x1 if the condition is true, and of x2 otherwise.
 
-    With the condition alone the indices at which it is not zero: see :func:`cyrt.nonzero`.
+    With the condition alone, the result is that of :func:`cyrt.nonzero`.
 
     Parameters
     ----------
     condition : Array, number or sequence of numbers
-        Holds where it is not zero.
+        The condition; an element that is not zero is true.
     x1, x2 : Array, number or sequence of numbers
-        Both left out: the result is that of :func:`cyrt.nonzero`.
+        The elements to choose from; both or neither.
 
     Returns
     -------
     Array
-        Of the joint shape, and of the type that x1 and x2 promote to.
+        An array of the broadcast shape, and of the type that x1 and x2 promote to.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.asarray([-1.0, 2.0, -3.0])
+    >>> cyrt.where(x > 0, x, 0.0)
+    Array([0., 2., 0.], dtype=float32)
     """
     cdef int code
     if x1 is None and x2 is None:
@@ -47,36 +55,36 @@ def where(condition, x1=None, x2=None, /):
                                                or isinstance(condition, (list, tuple))):
             refuse_operand("where: condition", condition)
         condition = functions.asarray(condition, dtype="bool", device=like.device)
-    x1, x2 = beside("where", x1, x2, condition), beside("where", x2, x1, condition)
+    x1, x2 = convert_choice("where", x1, x2, condition), convert_choice("where", x2, x1, condition)
     code = joint_code(x1, x2)
-    return perform(WHERE, code, code, [condition, x1, x2], [BOOL, code, code], None)
+    return choose_where(condition, x1, x2, code, None)
 
 
-cdef object beside(str name, object x, object other, Array like):
-    """An Array or a number; of a sequence an Array on a device, its numbers are weak beside
-    another."""
+cdef object convert_choice(str name, object x, object other, Array like):
+    """Return an Array or a number; a sequence becomes an Array of weak numbers on a device."""
     if isinstance(x, Array) or is_number(x):
         return x
     if not isinstance(x, (list, tuple)):
         refuse_operand(name, x)
     if isinstance(other, Array):
-        return functions.sequence_beside(other, x)
+        return functions.weak_array(other, x)
     return functions.asarray(x, device=like.device)
 
 
 cdef int is_beyond(int code, object value) except -2:
-    """Of an int -1 below all of an integer type, 1 above; 0 within it, and of all else."""
+    """Return -1 for an int below all of an integer type, 1 for one above; 0 for all other
+    values."""
     if (kinds[code] != c"i" and kinds[code] != c"u") or not is_number(value):
         return 0
-    value = plain(value)
+    value = python_number(value)
     if not PyLong_Check(value) or PyBool_Check(value):
         return 0
     return side_of(code, value)
 
 
-cdef object within(int code, object bound):
-    """A bound of another integer type held within that of the result: cast alone it would wrap
-    around."""
+cdef object clip_bound(int code, object bound):
+    """Clip a bound of another integer type to the range of the result's type: a cast alone would
+    wrap."""
     cdef Array array
     if not isinstance(bound, Array) or kinds[code] not in b"iu" or (<Array>bound).code == code:
         return bound
@@ -91,14 +99,14 @@ cdef int joint_code(object a, object b) except -1:
     if isinstance(a, Array):
         if isinstance(b, Array):
             return promote((<Array>a).code, (<Array>b).code)
-        return promote_number((<Array>a).code, plain(b))
+        return promote_number((<Array>a).code, python_number(b))
     if isinstance(b, Array):
-        return promote_number((<Array>b).code, plain(a))
-    return promote_number(code_of_number(plain(a)), plain(b))
+        return promote_number((<Array>b).code, python_number(a))
+    return promote_number(code_of_number(python_number(a)), python_number(b))
 
 
 cdef object clip_number(object x, object min, object max, object out):
-    """NumPy's number."""
+    """Clip a number; the result is a NumPy number."""
     for each in (x, min, max):
         if each is not None and not is_number(each):
             refuse_operand("clip", each)
@@ -109,28 +117,37 @@ cdef object clip_number(object x, object min, object max, object out):
 
 
 def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
-    """Elements held between two bounds; the upper one wins where they cross.
+    """Limit elements to the range between two bounds; the upper one wins if they cross.
 
     Parameters
     ----------
     x : Array or number
-        Of a real type. Of numbers alone the result is NumPy's number.
+        An array of a real type. The result for numbers alone is a NumPy number.
     min, max : Array, number or sequence of numbers, optional
-        No bound where left out, nor where an int is below or above all of x's integer type. An
-        Array's integers beyond that type count as the nearest of it.
+        The bounds; an int below or above all of x's integer type is no bound, and an Array's
+        integers beyond that type are clipped to its range. Default: no bound.
     out : Array, optional
-        Takes the result, which may be cast within its kind; may be x.
+        The array that receives the result, which is cast to its type within its kind; may be x.
     a_min, a_max : as min and max
         NumPy's older names of the bounds.
 
     Returns
     -------
     Array
-        Of the joint shape; of x's type, integers with a real bound of the type both promote to.
+        An array of the broadcast shape and of x's type; for integers with a real bound, of the type
+        that both promote to.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.clip(cyrt.asarray([-2, 0, 5]), 0, 3)
+    Array([0, 0, 3], dtype=int64)
     """
+    cdef PyObject* operands[3]
+    cdef int[3] types
     cdef Array array
+    cdef int code, i
     check_out_type("clip", out)
-    cdef int code
     if min is not None and a_min is not None or max is not None and a_max is not None:
         raise ValueError("clip: a_min and a_max are other names of min and max: expected one of "
                          "them")
@@ -140,10 +157,10 @@ def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
         like = min if isinstance(min, Array) else max
         if not is_number(x) or not isinstance(like, Array):
             return clip_number(x, min, max, out)
-        x = functions.sequence_beside(like, x)
+        x = functions.weak_array(like, x)
     array = x
-    min = None if min is None else beside("clip", min, array, array)
-    max = None if max is None else beside("clip", max, array, array)
+    min = None if min is None else convert_choice("clip", min, array, array)
+    max = None if max is None else convert_choice("clip", max, array, array)
     code = array.code
     if result_code(CLIP, code) < 0:
         refuse_type(CLIP, code)
@@ -154,13 +171,17 @@ def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
         if isinstance(each, Array) and kinds[(<Array>each).code] == c"c":
             refuse_type(CLIP, (<Array>each).code)
         if kinds[code] != c"f" and (kinds[(<Array>each).code] == c"f" if isinstance(each, Array)
-                                    else isinstance(plain(each), float)):
+                                    else isinstance(python_number(each), float)):
             code = joint_code(array, each)
-    bounds = [within(code, each) for each in bounds]
+    bounds = [clip_bound(code, each) for each in bounds]
     if len(bounds) == 2:
         op = CLIP
     elif bounds:
         op = MAXIMUM if max is None else MINIMUM
     else:
         return unary(POSITIVE, array, out)
-    return perform(op, code, code, [x, *bounds], [code] * (1 + len(bounds)), out)
+    operands[0] = <PyObject*>x
+    for i, each in enumerate(bounds):       # the list owns the references
+        operands[1 + i] = <PyObject*>each
+    types[0] = types[1] = types[2] = code
+    return record_broadcast(op, code, code, 1 + len(bounds), operands, types, out)

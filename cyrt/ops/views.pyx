@@ -1,34 +1,35 @@
-"""Views that go along several dimensions at once: diagonals, windows; views of other types."""
+"""Views along several dimensions at once: diagonals, windows; views of other types."""
 
 from operator import index
 
 from cyrt.dtypes import dtype as _dtype
-from cyrt.kernels.space cimport MAX_NDIM
-from cyrt.ndarray cimport Array, check_size, itemsizes, shape_of, view_of
+from cyrt.builtin.space cimport MAX_NDIM
+from cyrt.ndarray cimport Array, itemsizes, shape_of, view_of
 from cyrt.ops.shapes cimport array_of, axis_at, check_ndim
+from cyrt.shape cimport check_size
 
 
 def diagonal(x, /, offset=0, axis1=0, axis2=1):
-    """The diagonals of the matrices that two axes make: a view, which may be written.
+    """Return the diagonals of the matrices along two axes as a writable view.
 
     Parameters
     ----------
     x : Array
-        At least two dimensions.
+        An array of at least two dimensions.
     offset : int
-        Which diagonal: 0 the main one, above it positive, below negative.
+        The diagonal: 0 is the main one, positive numbers are above it, negative ones below.
     axis1, axis2 : int
-        The matrices' rows and columns.
+        The axes of the matrices' rows and columns.
 
     Returns
     -------
     Array
-        x's other dimensions, then the diagonal.
+        A view with x's other dimensions, then the diagonal.
 
     Raises
     ------
     ValueError
-        x has fewer than two dimensions, or the axes are one.
+        x has fewer than two dimensions, or the axes are equal.
     numpy.exceptions.AxisError
         x has no such axis.
     """
@@ -56,18 +57,18 @@ def diagonal(x, /, offset=0, axis1=0, axis2=1):
 
 
 def windows(x, length, /):
-    """All runs of so many neighbours along the last axis, as a view that cannot be written.
+    """Return all windows of `length` neighbours along the last axis as a read-only view.
 
     Parameters
     ----------
     x : Array
-        At least as long as the windows.
+        An array that is at least as long as the windows.
     length : int
 
     Returns
     -------
     Array
-        Of shape ``(..., n - length + 1, length)``.
+        A view of shape ``(..., n - length + 1, length)``.
     """
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
@@ -82,15 +83,15 @@ def windows(x, length, /):
     return view_of(array, array.code, array.ndim_ + 1, dims, steps, 0)
 
 
-def viewed(x, dtype, /):
-    """The bytes of an array as elements of another type: a view.
+def view_as(x, dtype, /):
+    """View the bytes of an array as elements of another type.
 
     Parameters
     ----------
     x : Array
     dtype : DType
-        Of another size than x's elements, the last dimension becomes longer or shorter: it has to
-        be contiguous, and a multiple of the new elements' size.
+        The new element type. If its size differs, the last dimension becomes longer or shorter: it
+        must be contiguous, and a multiple of the new elements' size.
 
     Raises
     ------
@@ -122,12 +123,13 @@ def viewed(x, dtype, /):
 
 
 def layout(x, /):
-    """How an array lies in memory.
+    """Return how an array is stored in memory.
 
     Returns
     -------
     tuple of bool
-        Contiguous in C order, in Fortran's; may be written; is the memory's own array, no view.
+        Whether it is contiguous in C order, contiguous in Fortran order, writable, and the owner of
+        its memory.
     """
     cdef Array array = array_of(x)
     cdef Array reversed_ = array.T
@@ -139,5 +141,6 @@ def layout(x, /):
 
 
 def origin(x, /):
-    """The address of the first element, to compare: it is not handed out as `Array.ptr` is."""
+    """Return the address of the first element for comparison, without exporting it as `Array.ptr`
+    does."""
     return array_of(x).address

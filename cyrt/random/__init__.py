@@ -1,16 +1,14 @@
-"""Random numbers that are a function of a key and of their place, on every device the same.
+"""Random numbers that are a function of a key and their index, the same on every device.
 
 Philox4x32-10 (Salmon et al., SC 2011), a counter-based generator: number i of a call depends on the
 key, the distribution and i alone, not on the device, the grid, or what else runs. A call without a
-key takes the next of the process's own sequence of keys, which :func:`seed` begins anew.
+key takes the next key of the process's own sequence, which :func:`seed` restarts.
 
     key, other = cyrt.random.split(cyrt.random.key(7))
     x = cyrt.random.normal(shape=(3, 4), key=key)
 """
 
-from cyrt.random.distributions import bernoulli, normal, randint, truncated_normal, uniform
-from cyrt.random.keys import Key, key, seed, split
-from cyrt.random.numpy_names import (
+from cyrt.numpy_compat.random import (
     Generator,
     choice,
     default_rng,
@@ -21,6 +19,8 @@ from cyrt.random.numpy_names import (
     shuffle,
     standard_normal,
 )
+from cyrt.random.distributions import bernoulli, normal, randint, truncated_normal, uniform
+from cyrt.random.keys import Key, key, seed, split
 from cyrt.random.sampling import categorical, permutation
 
 __all__ = ["Generator", "Key", "bernoulli", "categorical", "choice", "default_rng", "exponential",

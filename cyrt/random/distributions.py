@@ -1,4 +1,4 @@
-"""Random numbers of a distribution, each a function of the key and its own place."""
+"""Random numbers of several distributions; each is a function of the key and its index."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def _number(value: Any, name: str, what: str, *, finite: bool = True) -> float:
 
 
 def parameter(value: Any, name: str, what: str) -> Real:
-    """An Array, or a number that is finite."""
+    """Check a parameter: an Array, or a finite number."""
     return value if isinstance(value, Array) else _number(value, name, what)
 
 
 def _common_shape(name: str, shape: Shape, *parameters: Any) -> tuple[int, ...]:
-    """What a shape and the parameters that are arrays are broadcast to."""
-    given = tuple(shape) if isinstance(shape, Iterable) else (shape,)
-    shapes = [given, *(each.shape for each in parameters if isinstance(each, Array))]
+    """Broadcast the caller's shape and the parameters that are arrays."""
+    shapes = [tuple(shape) if isinstance(shape, Iterable) else (shape,),
+              *(each.shape for each in parameters if isinstance(each, Array))]
     try:
         return np.broadcast_shapes(*shapes)
     except TypeError:
@@ -61,14 +61,14 @@ def _common_shape(name: str, shape: Shape, *parameters: Any) -> tuple[int, ...]:
 
 
 def common_device(device: _Device, *parameters: Any) -> _Device:
-    """The device that is asked for, else that of a parameter that is an array."""
+    """Return the caller's device, otherwise that of a parameter that is an array."""
     if device is not None:
         return device
     return next((each.device for each in parameters if isinstance(each, Array)), None)
 
 
-def _scaled(x: Array, loc: Real, scale: Real) -> Array:
-    """loc + scale * x, in x's place and type."""
+def _scale_and_shift(x: Array, loc: Real, scale: Real) -> Array:
+    """Compute loc + scale * x in place, in x's type."""
     for each in (loc, scale):
         if isinstance(each, Array) and each.dtype.kind == "c":
             raise TypeError(f"expected real parameters, got an array of {each.dtype}")
@@ -84,7 +84,7 @@ def uniform(
     low: Real = 0.0, high: Real = 1.0, shape: Shape = (), *, dtype: Any = None,
     device: _Device = None, key: Key | None = None, size: Shape | None = None,
 ) -> Array:
-    """Numbers evenly spread over [low, high).
+    """Uniformly distributed numbers in [low, high).
 
     Parameters
     ----------
@@ -92,23 +92,23 @@ def uniform(
         Bounds; arrays are broadcast with the shape.
     shape : int or tuple of int
     dtype : DType, optional
-        A real floating type; float32 where left out.
+        A real floating-point type, by default float32.
     device : Device, optional
-        Left out: that of a bound that is an array, else the current one.
+        By default that of a bound that is an array, otherwise the current device.
     key : Key, optional
-        What the numbers are a function of; the next one of the process where left out.
+        The numbers are a function of it; by default the process's next key.
     size : int or tuple of int, optional
         NumPy's name of the shape.
 
     Returns
     -------
     Array
-        Below `high`; where bounds are arrays, rounding may give `high`.
+        An array of numbers less than `high`; if bounds are arrays, rounding may give `high`.
 
     Raises
     ------
     ValueError
-        low is above high, or the type cannot hold high - low.
+        low is greater than high, or the type cannot represent high - low.
     """
     name, each = "uniform", _real_type(dtype, "uniform")
     shape = shape if size is None else size
@@ -117,14 +117,15 @@ def uniform(
     if isinstance(low, Array) or isinstance(high, Array):
         u = draw(name, bits, _range(0.0, 1.0, each.name), _common_shape(name, shape, low, high),
                  each, common_device(device, low, high))
-        return _scaled(u, low, high - low)
+        return _scale_and_shift(u, low, high - low)
     return draw(name, bits, _range(low, high, each.name), shape, each, device)
 
 
 @functools.lru_cache(maxsize=256)
 def _range(low: float, high: float, name: str) -> tuple[float, float, float]:
-    """The lower bound, the width, and the largest number of the type below the upper bound."""
-    dtype = _dtype(name)        # a name's hash is known
+    """Return the lower bound, the width, and the largest number of the type below the upper
+    bound."""
+    dtype = _dtype(name)        # the hash of a name is cached
     if low > high:
         raise ValueError(f"uniform: expected low <= high, got {low} and {high}")
     compute = np.float64 if dtype.itemsize == 8 else np.float32
@@ -148,12 +149,12 @@ def normal(
     loc, scale : float or Array
         Mean and standard deviation; arrays are broadcast with the shape.
     shape, dtype, device, key, size
-        As for :func:`uniform`.
+        See :func:`uniform`.
 
     Returns
     -------
     Array
-        Of at most 6.8 standard deviations, 9.5 for float64.
+        An array of numbers within 6.8 standard deviations, or 9.5 for float64.
 
     Raises
     ------
@@ -169,7 +170,7 @@ def normal(
     if isinstance(loc, Array) or isinstance(scale, Array):
         z = draw(name, bits, (0.0, 1.0), _common_shape(name, shape, loc, scale), each,
                  common_device(device, loc, scale))
-        return _scaled(z, loc, scale)
+        return _scale_and_shift(z, loc, scale)
     return draw(name, bits, (loc, scale), shape, each, device)
 
 
@@ -177,25 +178,25 @@ def truncated_normal(
     lower: float, upper: float, shape: Shape = (), *, dtype: Any = None, device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Numbers of the standard normal distribution's part between two bounds.
+    """Random numbers of the standard normal distribution between two bounds.
 
     Parameters
     ----------
     lower, upper : float
-        Bounds, in standard deviations; infinite ones too.
+        Bounds in standard deviations; they may be infinite.
     shape, dtype, device, key
-        As for :func:`uniform`.
+        See :func:`uniform`.
 
     Returns
     -------
     Array
-        From `lower` to `upper`.
+        An array of numbers from `lower` to `upper`.
 
     Raises
     ------
     ValueError
-        lower is not below upper, or both are so far out (38 and more) that float64 cannot tell
-        the probability between them.
+        lower is not less than upper, or both are so far out (38 and more) that the probability
+        between them underflows float64.
     """
     name, each = "truncated_normal", _real_type(dtype, "truncated_normal")
     bits = bits_of(key, name)
@@ -203,7 +204,7 @@ def truncated_normal(
     high = _number(upper, name, "upper", finite=False)
     if not low < high:
         raise ValueError(f"{name}: expected lower < upper, got {low} and {high}")
-    # From the side where the distribution function is small, and so precise.
+    # The distribution function is accurate on the side on which it is small.
     sign = -1.0 if low + high > 0 else 1.0
     ends = sorted((sign * low, sign * high))
     below, up_to = (0.5 * math.erfc(-x / math.sqrt(2)) for x in ends)
@@ -215,25 +216,25 @@ def truncated_normal(
 def bernoulli(
     p: Real = 0.5, shape: Shape = (), *, device: _Device = None, key: Key | None = None,
 ) -> Array:
-    """True with a given probability.
+    """Bools that are true with a probability.
 
     Parameters
     ----------
     p : float or Array
-        Probability; an array is broadcast with the shape. It counts to 32 bits, of a float32 array
-        to 24.
+        The probability, with a precision of 32 bits; an array is broadcast with the shape, and has
+        a precision of 24 bits if it is float32.
     shape, device, key
-        As for :func:`uniform`.
+        See :func:`uniform`.
 
     Returns
     -------
     Array
-        Of bool.
+        An array of bool.
 
     Raises
     ------
     ValueError
-        p is a number outside of [0, 1].
+        p is a number outside [0, 1].
     """
     name = "bernoulli"
     bits = bits_of(key, name)
@@ -252,25 +253,26 @@ def randint(
     low: SupportsIndex, high: SupportsIndex | None = None, shape: Shape = (), *, dtype: Any = None,
     device: _Device = None, key: Key | None = None, size: Shape | None = None,
 ) -> Array:
-    """Integers from low up to, not including, high, each as likely as any other.
+    """Uniformly distributed integers in [low, high).
 
     Parameters
     ----------
     low, high : int
-        Bounds; without the second one the numbers are from 0 up to the first.
+        Bounds; without `high` they are 0 and `low`.
     shape, device, key, size
-        As for :func:`uniform`.
+        See :func:`uniform`.
     dtype : DType, optional
-        An integer type; int64 where left out.
+        An integer type, by default int64.
 
     Returns
     -------
     Array
+        An array of integers.
 
     Raises
     ------
     ValueError
-        low is not below high, or the type does not hold them.
+        low is not less than high, or the type cannot represent the integers.
     """
     name = "randint"
     shape = shape if size is None else size

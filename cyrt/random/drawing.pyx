@@ -1,14 +1,16 @@
-"""Arrays of random numbers: memory, and the kernel that fills it."""
+"""Recording the kernels that fill new arrays with random numbers."""
 
 from libc.string cimport memcpy, memset
 
 from cyrt.graph.recorder cimport encoder_of
-from cyrt.kernels.generating cimport WORDS, record_random
-from cyrt.kernels.space cimport MAX_NDIM
-from cyrt.kernels.entries cimport Operand, dtype_code, op_code
-from cyrt.ndarray cimport Array, dims_of, new_array, set_operand
+from cyrt.builtin.random cimport RANDOM_WORDS, record_random
+from cyrt.builtin.space cimport MAX_NDIM
+from cyrt.builtin.entry cimport dtype_code, op_code
+from cyrt.builtin.operand cimport Operand
+from cyrt.ndarray cimport Array, new_array, set_operand
 from cyrt.runtime.device cimport ordinal_of
 from cyrt.runtime.stream cimport current_state
+from cyrt.shape cimport dims_of
 
 
 def draw(str op, unsigned long long key, words, shape, dtype, device, *, str kernel=None,
@@ -18,26 +20,26 @@ def draw(str op, unsigned long long key, words, shape, dtype, device, *, str ker
     Parameters
     ----------
     op : str
-        Of the catalogue.
+        The operation's name in the catalogue.
     key : int
         64 bits.
     words : sequence of int or float
-        What its distribution takes; see kernels_cu/random.cu.
+        The distribution's parameters; see kernels_cu/random.cu.
     shape : int or sequence of int
     dtype : DType
-        Of the array.
+        The array's element type.
     device : Device or int, optional
-        The current one where left out.
+        By default the current one.
     kernel : str, optional
-        Element type of the row, where it is another than the array's.
+        The element type of the kernel's row, if it differs from the array's.
     variant : int
-        Which of the row's kernels.
+        The index of the row's kernel.
 
     Returns
     -------
     Array
     """
-    cdef unsigned long long[WORDS] bits
+    cdef unsigned long long[RANDOM_WORDS] bits
     cdef long long[MAX_NDIM] dims
     cdef Operand operand
     cdef Array out
@@ -54,6 +56,6 @@ def draw(str op, unsigned long long key, words, shape, dtype, device, *, str ker
         i += 1
     out = new_array(ordinal, dtype.code, ndim, dims)
     set_operand(&operand, out)
-    record_random(encoder_of(current_state(ordinal)), ordinal, op_code(op),
-                  dtype_code(kernel or dtype.name), variant, key, bits, &operand, out.count, None)
+    record_random(encoder_of(current_state(ordinal)), op_code(op),
+                  dtype_code(kernel or dtype.name), variant, key, bits, &operand, out.count)
     return out

@@ -1,4 +1,4 @@
-"""Keys: what random numbers are a function of."""
+"""Keys, of which random numbers are a function."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from itertools import count
 from operator import index
 from typing import SupportsIndex
 
-from cyrt.kernels.generating import philox
+from cyrt.builtin.random import philox
 
 _BITS = 1 << 64
-# The last word of a counter: what comes of a key beside numbers; see kernels_cu/include/philox.cuh.
+# The last word of a counter for keys that are derived; see kernels_cu/include/philox.cuh.
 _SPLIT, _CALL = 2, 3
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What random numbers are a function of; made by `key` and `split`.
+    """A key, of which random numbers are a function; made by `key` and `split`.
 
-    Immutable, on the host, small; equal keys give equal numbers, on every device.
+    It is immutable and on the host. Equal keys give equal numbers on every device.
 
     Attributes
     ----------
@@ -48,39 +48,39 @@ def _derived(parent: int, number: int, purpose: int) -> int:
     return high << 32 | low
 
 
-# What calls without a key take theirs from: a key's bits, and how many calls there were.
+# The source of keys for calls without one: a key's bits, and the number of the next call.
 _default: tuple[int, Iterator[int]] = (int.from_bytes(os.urandom(8), "little"), count())
 
 
 def key(seed: SupportsIndex) -> Key:
-    """The key of a seed.
+    """Make a key from a seed.
 
     Parameters
     ----------
     seed : int
-        Of 64 bits, with or without a sign.
+        64 bits, signed or unsigned.
 
     Raises
     ------
     TypeError, ValueError
-        It is no int, or has more bits.
+        It is not an int, or has more bits.
     """
     return _seeded(seed)
 
 
 def split(key: Key, n: SupportsIndex = 2) -> tuple[Key, ...]:
-    """Keys of which the numbers have nothing to do with each other, nor with the given key's.
+    """Derive keys whose numbers are independent of each other's and of the key's.
 
     Parameters
     ----------
     key : Key
     n : int
-        How many.
+        The number of keys.
 
     Returns
     -------
     tuple of Key
-        The first ones are the same whatever n is.
+        Fewer keys are a prefix of more keys.
     """
     parent = _check_key(key, "split")
     if isinstance(n, bool) or not hasattr(n, "__index__"):
@@ -91,28 +91,27 @@ def split(key: Key, n: SupportsIndex = 2) -> tuple[Key, ...]:
 
 
 def seed(seed: SupportsIndex) -> None:
-    """Begin anew with what calls without a key give.
+    """Restart the sequence of keys for calls without a key.
 
-    Each such call takes the next of a sequence of keys, which all threads share: with several
-    threads, which of them gets which depends on their timing. Until this is called the sequence
-    is another one in each process.
+    All threads share the sequence: the key that a thread gets depends on their timing. Until this
+    function is called the sequence is different in each process.
 
     Parameters
     ----------
     seed : int
-        As for `key`.
+        An int of 64 bits, signed or unsigned, as for `key`.
     """
     global _default
     _default = _seeded(seed).bits, count()
 
 
 def of_call(parent: Key, number: int) -> Key:
-    """The key of the call of that number, of those that a key serves."""
+    """Derive the key of a call from the call's number."""
     return Key(_derived(parent.bits, number, _CALL))
 
 
 def bits_of(key: Key | None, name: str) -> int:
-    """The key's bits, or those of the process's next key where it is None."""
+    """Return the key's bits; for None, those of the process's next key."""
     if key is None:
         parent, calls = _default
         return _derived(parent, next(calls), _CALL)

@@ -8,6 +8,7 @@ from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport (
     MAX_DEVICES, READY, check, cu, ensure_open, faulted, is_emulated, process, refuse,
 )
+from cyrt.runtime.seam cimport graph
 
 cdef extern from *:
     """
@@ -341,6 +342,7 @@ cdef int reset(int ordinal) except -1:
     context.epoch += 1
     for hook in reset_hooks:
         hook(ordinal)
+    graph.forget_device(ordinal)
     with nogil:
         result = cu.cuDevicePrimaryCtxReset(context.device)
         if result == CUDA_SUCCESS:

@@ -6,10 +6,11 @@ from libc.string cimport memset
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, READY, cu, process
-from cyrt.runtime cimport stream as _stream
+from cyrt.runtime cimport waiting as _waiting
 from cyrt.runtime.device cimport contexts, enter_quietly, leave_quietly
+from cyrt.runtime.pacing cimport has_spare_room
 from cyrt.runtime.state cimport Block, PINNED_MEMORY, StreamState
-from cyrt.runtime.stream cimport foreign_state
+from cyrt.runtime.stream_state cimport foreign_state, states
 
 cdef enum:
     SLACK = 8               # page-locked memory serves requests smaller by one part in so many
@@ -46,7 +47,7 @@ cdef bint is_over(Mark* mark) noexcept:
             cu.cuEventDestroy(mark.event)
         return result == CUDA_SUCCESS
     # A query, or an event, would become part of a capture.
-    if state.capturing or state.submitting \
+    if state.capturing or state.submitting or not has_spare_room(state) \
             or (state.pending and state.recording_epoch == mark.recording):
         return False
     if state.ended:
@@ -58,10 +59,11 @@ cdef bint is_over(Mark* mark) noexcept:
         return False
     result = cu.cuStreamQuery(state.handle)
     if result == CUDA_ERROR_NOT_READY \
-            and cu.cuEventCreate(&mark.event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS \
-            and cu.cuEventRecord(mark.event, state.handle) != CUDA_SUCCESS:
-        cu.cuEventDestroy(mark.event)
-        mark.event = NULL
+            and cu.cuEventCreate(&mark.event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS:
+        state.put += 1
+        if cu.cuEventRecord(mark.event, state.handle) != CUDA_SUCCESS:
+            cu.cuEventDestroy(mark.event)
+            mark.event = NULL
     leave_quietly(entered)
     return result == CUDA_SUCCESS
 
@@ -84,7 +86,7 @@ cdef bint is_unused(Ending* entry) noexcept:
 
 cdef bint is_quiet(int ordinal) noexcept:
     """Whether nothing runs on the device, as far as cyrt knows its streams."""
-    cdef StreamState* state = _stream.states[ordinal]
+    cdef StreamState* state = states[ordinal]
     cdef CUresult result = CUDA_SUCCESS
     cdef int entered
     if state == NULL:
@@ -200,7 +202,7 @@ cdef int add_marks(Ending* entry, const Block* block) except -1:
         return 0
     foreign_state(block.ordinal, NULL)
     for i in range(MAX_DEVICES):
-        state = _stream.states[i]
+        state = states[i]
         while state != NULL:
             if state.owned or state.users > 0 or state.ended or <size_t>state.handle <= 2:
                 add_mark(entry, state)
@@ -249,4 +251,4 @@ cdef void* reuse_pinned(int ordinal, size_t* size) noexcept:
     return NULL
 
 
-_stream.on_idle = sweep
+_waiting.on_idle = sweep

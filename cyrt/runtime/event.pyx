@@ -5,11 +5,10 @@ from cyrt.driver.table cimport cu
 from cyrt.runtime.device cimport (
     Device, context_of, enter, enter_quietly, leave, leave_quietly, ordinal_of,
 )
-from cyrt.runtime.stream cimport Stream, flush, stream_of, wait
-
-
-cdef CUresult query_event(void* handle) noexcept nogil:
-    return cu.cuEventQuery(<CUevent>handle)
+from cyrt.runtime.pacing cimport wait_for_room
+from cyrt.runtime.stream cimport Stream, stream_of
+from cyrt.runtime.stream_state cimport flush
+from cyrt.runtime.waiting cimport query_event, wait
 
 
 cdef class Event:
@@ -84,9 +83,11 @@ cdef class Event:
             raise ValueError(f"the event is of device {self.ordinal}, the stream of device "
                              f"{target.state.ordinal}")
         flush(target.state)
+        wait_for_room(target.state)
         entered = enter(self.ordinal, self.epoch, b"cuEventRecord")
         with nogil:             # it blocks where the driver's queue is full
             result = cu.cuEventRecord(self.handle, target.state.handle)
+        target.state.put += 1
         leave(self.ordinal, entered, result, b"cuEventRecord")
         self.recorded = True
         return self
@@ -106,7 +107,10 @@ cdef class Event:
         cdef int entered
         self.live()
         flush(later.live())
-        later.state.idle = later.state.waited = False
+        wait_for_room(later.state)
+        later.state.idle = False
+        later.state.links += 1
+        later.state.put += 1
         leave_quietly(enter(self.ordinal, self.epoch, b"cuStreamWaitEvent"))
         entered = enter(later.state.ordinal, later.state.epoch, b"cuStreamWaitEvent")
         leave(later.state.ordinal, entered,

@@ -14,7 +14,7 @@ from cyrt.runtime.dlpack cimport (
 from cyrt.runtime.memory cimport Memory, export_address, live_block
 from cyrt.runtime.state cimport Block
 from cyrt.runtime.order cimport order_consumer as order_uses
-from cyrt.runtime.stream cimport foreign_state
+from cyrt.runtime.stream_state cimport foreign_state
 
 cdef extern from "Python.h":
     bint Py_IsInitialized() nogil

@@ -15,8 +15,10 @@ from cyrt.runtime.dlpack cimport (
 )
 from cyrt.runtime import memory as _memory
 from cyrt.runtime.memory cimport Memory, foreign_buffer
+from cyrt.runtime.order cimport order_after
 from cyrt.runtime.state cimport StreamState
-from cyrt.runtime.stream cimport current_state, foreign_state, order_after
+from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.stream_state cimport foreign_state
 
 MOST_ELEMENTS = 1 << 58         # as of our own arrays
 MOST_BYTES = 1 << 62

@@ -48,13 +48,6 @@ cdef inline void track(Memory memory) noexcept:
         memory.tracked = True
         PyObject_GC_Track(memory)
 
-# Records a copy within the device; graph/recorder puts itself here.
-cdef int (*record_copy)(StreamState* stream, Block* target, Access access, CUdeviceptr to,
-                        Block* source, CUdeviceptr start, size_t nbytes) except -1
-# Records a fill with a pattern of 1, 2 or 4 bytes; False where it cannot. cyrt/kernels puts itself
-# here.
-cdef bint (*record_fill)(StreamState* stream, Memory target, unsigned int pattern,
-                         size_t width) except -1
 # The block of a living Buffer; ValueError once it was freed, RuntimeError after a reset.
 cdef inline Block* live_block(Memory buffer) except NULL:
     cdef Block* block = buffer.block if buffer.base is None else buffer.base.block
@@ -72,6 +65,11 @@ cdef Buffer variable_buffer(Buffer all, CUdeviceptr address, size_t nbytes, obje
 cdef inline Access overwriting(Memory memory) noexcept:
     return WRITE if memory.traits & SCATTERED or (
         memory.base is not None and memory.size != memory.base.size) else OVERWRITE
+# Gives a Buffer its memory, once. `refuse_initialised` raises where it has got some.
+cdef int refuse_initialised(Buffer self) except -1
+cdef int initialise(Buffer self, Block* block, size_t size) except -1
+# A number of bytes; `what` names it in errors.
+cdef size_t byte_count(nbytes, str what) except? 0
 # After an operation was put on the stream directly: memory of others is never late.
 cdef int end_use(Block* block, StreamState* stream) except -1
 # Copies all bytes between memory of a device and host memory or another's; `outward`: from the

@@ -1,9 +1,8 @@
-"""Buffers: memory of a device, pinned host memory, managed memory."""
+"""Buffers: memory of a device."""
 
 cimport cython
 from cpython.buffer cimport (
-    PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_FillInfo,
-    PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
+    PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
 )
 
 from cpython.object cimport PyTypeObject
@@ -11,28 +10,26 @@ from libc.stdlib cimport free
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, cu, faulted
-from cyrt.runtime.device cimport (
-    Device, context_of, enter, enter_quietly, leave, ordinal_of, verify,
-)
-from cyrt.runtime.ending cimport reuse_pinned, sweep
+from cyrt.runtime.device cimport Device, context_of, enter_quietly, leave, ordinal_of
 from cyrt.runtime.order cimport (
-    begin_direct, end_direct, flush_block, handed_out, is_outside, order_behind,
-    order_consumer, use,
+    begin_direct, end_direct, flush_block, handed_out, order_consumer,
 )
-from cyrt.runtime.poison cimport refuse_poisoned
-from cyrt.runtime.pool cimport allocate, new_block, out_of_memory, pool_enabled, release
+from cyrt.runtime.outside cimport add_outside, is_outside
+from cyrt.runtime.poison cimport inherit_loss, refuse_poisoned
+from cyrt.runtime.pool cimport allocate, new_block, release
+from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport (
-    Block, DEVICE_MEMORY, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY, READ, StreamState, WRITE,
+    DEVICE_MEMORY, FOREIGN_MEMORY, PINNED_MEMORY, READ, Block, StreamState,
 )
-from cyrt.runtime.stream cimport (
-    Stream, current_state, flush, foreign_state, legacy_state, order_launched, states, stream_of,
-    wait_state,
-)
+from cyrt.runtime.stream cimport Stream, current_state, stream_of
+from cyrt.runtime.stream_state cimport flush, foreign_state, legacy_state, order_launched, states
 from cyrt.runtime.transfer cimport to_device, to_host
 from cyrt.runtime.untracked cimport PyObject_GC_IsTracked, cyrt_bear_untracked
+from cyrt.runtime.waiting cimport wait_state
 
 
 resolve_foreign = None      # interop.as_buffer, which builds on this file, puts itself here
+host_classes = ()           # PinnedBuffer and ManagedBuffer; host_memory puts them here
 
 
 cdef Block* refuse_buffer(Memory buffer, Block* block) except NULL:
@@ -76,6 +73,8 @@ cdef Buffer foreign_buffer(CUdeviceptr address, size_t nbytes, int ordinal, Stre
     buffer.address = address
     buffer.size = nbytes
     buffer.owner = owner
+    add_outside(buffer.block)
+    inherit_loss(buffer.block)
     track(buffer)
     return buffer
 
@@ -156,7 +155,7 @@ cdef class Buffer(Memory):
     def __init__(self, nbytes, device=None):
         cdef size_t size = byte_count(nbytes, "nbytes")
         cdef int ordinal = ordinal_of(device)
-        if type(self) is not Buffer and isinstance(self, (PinnedBuffer, ManagedBuffer)):
+        if type(self) is not Buffer and isinstance(self, host_classes):
             raise TypeError(f"a {type(self).__name__} is initialised by its own class, not by "
                             "Buffer.__init__: its memory is the host's, too")
         refuse_initialised(self)
@@ -297,11 +296,12 @@ cdef class Buffer(Memory):
 cdef CUdeviceptr export_address(Memory memory) except? 0:
     cdef Block* block = live_block(memory)
     flush_block(block)
+    if not block.shared and block.kind != FOREIGN_MEMORY and not faulted[block.ordinal]:
+        order_consumer(legacy_state(block.ordinal), block)
+    live_block(memory)              # another thread may have freed it meanwhile
     refuse_poisoned(block)
     if not block.shared and block.kind != FOREIGN_MEMORY:
-        if not faulted[block.ordinal]:
-            order_consumer(legacy_state(block.ordinal), block)
-        live_block(memory)          # another thread may have freed it meanwhile
+        add_outside(block)
         block.shared = handed_out[block.ordinal] = True
     return memory.address
 
@@ -332,8 +332,8 @@ cdef int fill_memory(Memory memory, value, stream) except -1:
         live_block(memory)
         return 0
     block = live_block(memory)
-    if record_fill != NULL and block.kind == DEVICE_MEMORY and block.size \
-            and record_fill(state, memory, pattern, width):
+    if block.kind == DEVICE_MEMORY and block.size \
+            and graph.record_fill(state, memory, pattern, width):
         return 0
     begin_direct(state, block, overwriting(memory), NULL, READ)
     entered = enter_quietly(state.ordinal, state.epoch)
@@ -473,7 +473,7 @@ cdef int copy_within(Memory target, Memory source, StreamState* state) except -1
     if (to_block.ordinal == from_block.ordinal and to_block.kind == DEVICE_MEMORY
             and from_block.kind == DEVICE_MEMORY and not to_block.shared
             and not from_block.shared):
-        return record_copy(state, to_block, overwriting(target), target.address, from_block,
+        return graph.record_copy(state, to_block, overwriting(target), target.address, from_block,
                            source.address, target.size)
     begin_direct(state, from_block, READ, to_block, overwriting(target))
     entered = enter_quietly(state.ordinal, state.epoch)
@@ -484,123 +484,6 @@ cdef int copy_within(Memory target, Memory source, StreamState* state) except -1
     end_use(from_block, state)
     end_use(to_block, state)
     return 0
-
-
-cdef Block* pinned_block(int ordinal, size_t size) except NULL:
-    """Memory that a dropped one left, once the work that used it is done; else the driver's."""
-    cdef StreamState* home = current_state(ordinal)
-    cdef size_t held = size
-    cdef void* address = reuse_pinned(ordinal, &held) if pool_enabled() else NULL
-    cdef CUresult result
-    cdef int entered
-    if address == NULL:
-        sweep()
-        entered = enter(ordinal, home.epoch, b"cuMemHostAlloc")
-        with nogil:
-            result = cu.cuMemHostAlloc(&address, size, CU_MEMHOSTALLOC_PORTABLE)
-        leave_allocation(ordinal, home.epoch, entered, result, size, b"cuMemHostAlloc")
-    return new_block(<CUdeviceptr>address, held, ordinal, PINNED_MEMORY, home)
-
-
-cdef Block* managed_block(int ordinal, size_t size) except NULL:
-    cdef StreamState* home = current_state(ordinal)
-    cdef CUdeviceptr address = 0
-    cdef CUresult result
-    cdef int entered = enter(ordinal, home.epoch, b"cuMemAllocManaged")
-    with nogil:
-        result = cu.cuMemAllocManaged(&address, size, CU_MEM_ATTACH_GLOBAL)
-    leave_allocation(ordinal, home.epoch, entered, result, size, b"cuMemAllocManaged")
-    return new_block(address, size, ordinal, MANAGED_MEMORY, home)
-
-
-cdef int leave_allocation(int ordinal, unsigned int epoch, int entered, CUresult result,
-                          size_t size, const char* call) except -1:
-    if result == CUDA_ERROR_OUT_OF_MEMORY:
-        leave(ordinal, entered, CUDA_SUCCESS, call)
-        out_of_memory(ordinal, size, call)
-    leave(ordinal, entered, result, call)
-    verify(ordinal, epoch, call)        # another thread may have reset the device meanwhile
-    return 0
-
-
-cdef class PinnedBuffer(Buffer):
-    """Page-locked host memory: kernels use it by its address, copies need no staging.
-
-    Offers the buffer protocol: ``numpy.frombuffer(pinned, dtype)`` is a view. The host must not
-    touch it while work in flight uses it. Memory that is dropped serves a later PinnedBuffer of
-    about its size once the work that used it is done, so fresh memory holds anything; it goes back
-    to the driver when the devices are idle, since the driver would wait for that.
-
-    Parameters
-    ----------
-    nbytes : int
-        Size in bytes, at least 1.
-    device : Device or int, optional
-        The current device where left out.
-    """
-
-    def __init__(self, nbytes, device=None):
-        cdef size_t size = byte_count(nbytes, "nbytes")
-        cdef int ordinal = ordinal_of(device)
-        if size == 0:
-            raise ValueError("pinned memory: expected at least 1 byte, got 0")
-        refuse_initialised(self)
-        initialise(self, pinned_block(ordinal, size), size)
-
-    def __getbuffer__(self, Py_buffer* view, int flags):
-        live_block(self)
-        PyBuffer_FillInfo(view, self, <void*>self.address, self.size, 0, flags)
-        self.exports += 1
-
-    def __releasebuffer__(self, Py_buffer* view):
-        self.exports -= 1
-
-
-cdef class ManagedBuffer(Buffer):
-    """Memory that host and device share under one address; pages move to where they are used.
-
-    Offers the buffer protocol; asking for it waits for the work that uses the memory.
-
-    Parameters
-    ----------
-    nbytes : int
-        Size in bytes, at least 1.
-    device : Device or int, optional
-        The current device where left out.
-
-    Raises
-    ------
-    RuntimeError
-        Host and device cannot use managed memory at the same time there
-        (``device.concurrent_managed_access``).
-    """
-
-    def __init__(self, nbytes, device=None):
-        cdef size_t size = byte_count(nbytes, "nbytes")
-        cdef int ordinal = ordinal_of(device)
-        if size == 0:
-            raise ValueError("managed memory: expected at least 1 byte, got 0")
-        if not Device(ordinal).concurrent_managed_access:
-            raise RuntimeError(
-                f"managed memory: device {ordinal} does not let host and device use it at the "
-                "same time (concurrent_managed_access is 0); use Buffer or PinnedBuffer")
-        refuse_initialised(self)
-        initialise(self, managed_block(ordinal, size), size)
-
-    def __getbuffer__(self, Py_buffer* view, int flags):
-        cdef StreamState* state = current_state(live_block(self).ordinal)
-        while (state.behind and order_behind(state) == 0) \
-                or use(live_block(self), state, WRITE) == 0:
-            pass
-        if live_block(self).shared:
-            order_launched(state, legacy_state(state.ordinal))
-        wait_state(state)
-        refuse_poisoned(live_block(self))
-        PyBuffer_FillInfo(view, self, <void*>self.address, self.size, 0, flags)
-        self.exports += 1
-
-    def __releasebuffer__(self, Py_buffer* view):
-        self.exports -= 1
 
 
 def pointer(address, nbytes, device=None, *, owner=None):
@@ -632,5 +515,3 @@ def pointer(address, nbytes, device=None, *, owner=None):
 
 cyrt_bear_untracked(<PyTypeObject*>Memory)
 cyrt_bear_untracked(<PyTypeObject*>Buffer)
-cyrt_bear_untracked(<PyTypeObject*>PinnedBuffer)
-cyrt_bear_untracked(<PyTypeObject*>ManagedBuffer)

@@ -13,12 +13,13 @@ from cyrt.runtime.device cimport (
 from cyrt.runtime import image as images
 from cyrt.runtime.ending cimport end_when_idle, sweep
 from cyrt.runtime.memory cimport Buffer, live_block, variable_block, variable_buffer
-from cyrt.runtime cimport stream as streams
-from cyrt.runtime.stream cimport wait_all
+from cyrt.runtime cimport waiting
+from cyrt.runtime.waiting cimport wait_all
 
 cdef enum:
     LOG_BYTES = 16384
     PLAIN_SMEM = 48 << 10       # dynamic shared memory that needs no opting in
+    MOST_NAMES = 1024           # kernels of a module that function_names() lists, at most
 
 
 # Held while code is loaded that several threads may ask for. One lock, so that no two threads wait
@@ -109,7 +110,7 @@ cdef class LoadedModule:
             raise RuntimeError("a LoadedModule is initialised once")
         self.handle, self.ordinal, self.epoch = handle, ordinal, epoch
         if b"vprintf" in code:
-            streams.printing = True
+            waiting.printing = True
         self.variables = images.variables(code)
         if self.variables is None or self.variables:
             order_variables(self, self.variables is None or not all(self.variables.values()))
@@ -132,12 +133,14 @@ cdef class LoadedModule:
             The module has none.
         """
         cdef LoadedFunction function = LoadedFunction.__new__(LoadedFunction)
-        cdef bytes symbol = name.encode()
+        cdef bytes encoded = name.encode()
+        cdef const char* symbol = encoded
         cdef CUresult result
         cdef int entered
         self.live()
         entered = enter(self.ordinal, self.epoch, b"cuModuleGetFunction")
-        result = cu.cuModuleGetFunction(&function.handle, self.handle, symbol)
+        with nogil:
+            result = cu.cuModuleGetFunction(&function.handle, self.handle, symbol)
         if result == CUDA_ERROR_NOT_FOUND:
             leave_quietly(entered)
             raise KeyError(name)
@@ -159,8 +162,9 @@ cdef class LoadedModule:
     def function_names(self):
         """Names of the kernels, or None where the driver (before 12.4) cannot tell."""
         cdef unsigned int count = 0
-        cdef const char* text = NULL
-        cdef CUfunction handles[1024]
+        cdef const char* texts[MOST_NAMES]
+        cdef CUfunction handles[MOST_NAMES]
+        cdef unsigned int i
         cdef CUresult result
         cdef int entered
         self.live()
@@ -168,17 +172,17 @@ cdef class LoadedModule:
                 or cu.cuModuleGetFunctionCount == NULL):
             return None
         entered = enter(self.ordinal, self.epoch, b"cuModuleEnumerateFunctions")
-        result = cu.cuModuleGetFunctionCount(&count, self.handle)
-        if result == CUDA_SUCCESS:
-            count = min(count, 1024)
-            result = cu.cuModuleEnumerateFunctions(handles, count, self.handle)
-        names = []
-        if result == CUDA_SUCCESS:
-            for i in range(count):
-                if cu.cuFuncGetName(&text, handles[i]) == CUDA_SUCCESS:
-                    names.append(text.decode())
+        with nogil:
+            result = cu.cuModuleGetFunctionCount(&count, self.handle)
+            if result == CUDA_SUCCESS:
+                count = min(count, <unsigned int>MOST_NAMES)
+                result = cu.cuModuleEnumerateFunctions(handles, count, self.handle)
+            if result == CUDA_SUCCESS:
+                for i in range(count):
+                    if cu.cuFuncGetName(&texts[i], handles[i]) != CUDA_SUCCESS:
+                        texts[i] = NULL
         leave(self.ordinal, entered, result, b"cuModuleEnumerateFunctions")
-        return names
+        return [texts[i].decode() for i in range(count) if texts[i] != NULL]
 
     def variable(self, str name not None):
         """A ``__device__`` or ``__constant__`` variable of that (mangled) name.
@@ -195,12 +199,14 @@ cdef class LoadedModule:
         """
         cdef CUdeviceptr address = 0
         cdef size_t size = 0
-        cdef bytes symbol = name.encode()
+        cdef bytes encoded = name.encode()
+        cdef const char* symbol = encoded
         cdef CUresult result
         cdef int entered
         self.live()
         entered = enter(self.ordinal, self.epoch, b"cuModuleGetGlobal")
-        result = cu.cuModuleGetGlobal(&address, &size, self.handle, symbol)
+        with nogil:
+            result = cu.cuModuleGetGlobal(&address, &size, self.handle, symbol)
         if result == CUDA_ERROR_NOT_FOUND:
             leave_quietly(entered)
             raise KeyError(name)
@@ -237,11 +243,13 @@ cdef class LoadedFunction:
 
     cdef int attribute(self, CUfunction_attribute which) except? -1:
         cdef int value = 0
+        cdef CUresult result
         cdef int entered
         self.live()
         entered = enter(self.module.ordinal, self.module.epoch, b"cuFuncGetAttribute")
-        leave(self.module.ordinal, entered, cu.cuFuncGetAttribute(&value, which, self.handle),
-              b"cuFuncGetAttribute")
+        with nogil:
+            result = cu.cuFuncGetAttribute(&value, which, self.handle)
+        leave(self.module.ordinal, entered, result, b"cuFuncGetAttribute")
         return value
 
     @property
@@ -261,7 +269,7 @@ cdef class LoadedFunction:
 
     def parameters(self):
         """``[(offset, size), ...]`` in bytes, or None from drivers before 12.4."""
-        cdef size_t offset = 0, size = 0
+        cdef size_t index, offset = 0, size = 0
         cdef CUresult result
         cdef int entered
         self.live()
@@ -270,7 +278,9 @@ cdef class LoadedFunction:
         found = []
         entered = enter(self.module.ordinal, self.module.epoch, b"cuFuncGetParamInfo")
         while True:
-            result = cu.cuFuncGetParamInfo(self.handle, len(found), &offset, &size)
+            index = len(found)
+            with nogil:
+                result = cu.cuFuncGetParamInfo(self.handle, index, &offset, &size)
             if result == CUDA_ERROR_INVALID_VALUE:      # past the last one
                 leave_quietly(entered)
                 return found
@@ -287,7 +297,9 @@ cdef class LoadedFunction:
         allow_smem(self, smem)
         entered = enter(self.module.ordinal, self.module.epoch,
                         b"cuOccupancyMaxActiveBlocksPerMultiprocessor")
-        result = cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, self.handle, block, smem)
+        with nogil:
+            result = cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, self.handle, block,
+                                                                    smem)
         leave(self.module.ordinal, entered, result, b"cuOccupancyMaxActiveBlocksPerMultiprocessor")
         return blocks
 
@@ -300,7 +312,9 @@ cdef class LoadedFunction:
         allow_smem(self, smem)
         entered = enter(self.module.ordinal, self.module.epoch,
                         b"cuOccupancyMaxPotentialBlockSize")
-        result = cu.cuOccupancyMaxPotentialBlockSize(&grid, &block, self.handle, NULL, smem, 0)
+        with nogil:
+            result = cu.cuOccupancyMaxPotentialBlockSize(&grid, &block, self.handle, NULL, smem,
+                                                         0)
         leave(self.module.ordinal, entered, result, b"cuOccupancyMaxPotentialBlockSize")
         return block, grid
 
@@ -324,16 +338,20 @@ cdef int allow_smem(LoadedFunction function, size_t nbytes) except -1:
     cdef int ordinal = function.module.ordinal
     cdef int entered
     cdef CUresult result
-    cdef long most = <long>function.limits.smem - function.static_smem
+    cdef long allowed, most = <long>function.limits.smem - function.static_smem
     if nbytes <= <size_t>max(function.dynamic_smem, 0) and function.dynamic_smem >= 0:
         return 0
     if most < 0 or nbytes > <size_t>most:
         raise ValueError(
             f"{function.name}: {nbytes:,} bytes of dynamic and {function.static_smem:,} of static "
             f"shared memory; device {ordinal} has {function.limits.smem:,} for a block")
-    entered = enter(ordinal, function.module.epoch, b"cuFuncSetAttribute")
-    result = cu.cuFuncSetAttribute(
-        function.handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, <int>nbytes)
-    leave(ordinal, entered, result, b"cuFuncSetAttribute")
-    function.dynamic_smem = <long>nbytes
+    with loading:           # nobody takes back what another thread, or another object, allowed
+        allowed = function.attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+        allowed = min(max(<long>nbytes, allowed), most)
+        entered = enter(ordinal, function.module.epoch, b"cuFuncSetAttribute")
+        with nogil:
+            result = cu.cuFuncSetAttribute(
+                function.handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, <int>allowed)
+        leave(ordinal, entered, result, b"cuFuncSetAttribute")
+        function.dynamic_smem = allowed
     return 0

@@ -14,14 +14,10 @@
 
 from cyrt.driver.cuda cimport CUresult
 from cyrt.driver.table cimport MAX_DEVICES
-from cyrt.runtime.state cimport FOREIGN_MEMORY, Access, Block, StreamState
-
-# Whether streams that cyrt does not know of may use the memory.
-cdef inline bint is_outside(const Block* block) noexcept:
-    return block.shared or block.kind == FOREIGN_MEMORY
+from cyrt.runtime.state cimport Access, Block, StreamState
 
 # Orders the stream's next operation after what other streams did with the block, and notes the use.
-# 1: done, with the GIL held throughout; 0: something else was launched or waited for, ask again.
+# 1: done, with the GIL held throughout; 0: something was launched or waited for, ask again.
 cdef inline int use(Block* block, StreamState* stream, Access access) except -1:
     if block.home == stream and block.num_readers == 0:
         return 1
@@ -31,15 +27,22 @@ cdef int order_use(Block* block, StreamState* stream, Access access) except -1
 cdef int order_behind(StreamState* stream) except -1
 # The same for an operation that may use any memory.
 cdef int order_undeclared(StreamState* stream) except -1
-# Launches the recordings of other streams that use memory that is outside. 1: there was none.
-cdef int flush_outside(StreamState* stream) except -1
+# The stream that another thread is putting work on just now, on a device's memory that is outside;
+# NULL: none. An event that is recorded before that is done does not cover the work.
+cdef StreamState* launching_outside(const StreamState* stream, int ordinal) noexcept
+# Launches the recordings of a device's other streams that use memory that is outside. 1: there was
+# none.
+cdef int flush_outside(StreamState* stream, int ordinal) except -1
 # Raises: the memory of a block was freed while the GIL was released.
 cdef int refuse_freed() except -1
-# Orders the stream after cyrt's last operation on memory that is outside, on whatever stream: such
-# memory is told apart by address, and only inside one recording. Keeps the GIL.
-cdef CUresult order_outside(StreamState* stream) noexcept
+# Orders the stream after cyrt's last operation on a device's memory that is outside, on whatever
+# stream: operations on such memory are compared by address only inside one recording. Keeps the
+# GIL.
+cdef CUresult order_outside(StreamState* stream, int ordinal) noexcept
 # Memory of a device was handed out: an undeclared kernel may use memory that others use.
 cdef bint[MAX_DEVICES] handed_out
+# Work put on `later` from now on waits for what is on `earlier` now, what is recorded included.
+cdef int order_after(StreamState* later, StreamState* earlier) except -1
 # Orders a consumer's stream after every use of the block.
 cdef int order_consumer(StreamState* consumer, Block* block) except -1
 # Whether a recording that is not launched yet uses the block.

@@ -9,12 +9,14 @@ cdef extern from "pythread.h":
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, check, faulted
 from cyrt.runtime.device cimport contexts, verify
+from cyrt.runtime.outside cimport is_outside
+from cyrt.runtime.pacing cimport has_spare_room, wait_for_room
 from cyrt.runtime.poison cimport heal, refuse_poisoned
 from cyrt.runtime.state cimport FOREIGN_MEMORY, OVERWRITE, READ, Access, Block, StreamState
-from cyrt.runtime.stream cimport (
-    flush, is_done, last_undeclared, legacy_state, link, mark_work, order_launched,
-    refuse_captured, states,
+from cyrt.runtime.stream_state cimport (
+    flush, last_undeclared, legacy_state, link, mark_work, order_launched, refuse_captured, states,
 )
+from cyrt.runtime.waiting cimport is_done
 from cyrt.runtime.submission cimport (
     end_submission, nap, try_submission, wait_for_submission, wait_for_turn,
 )
@@ -55,7 +57,7 @@ cdef bint is_over(const StreamState* stream) noexcept:
 
 cdef int launch_earlier(const Block* block, StreamState* other) except -1:
     """Let what another stream does with the block be launched. 1: it was, with the GIL held
-    throughout."""
+    throughout, and there is room for a mark behind it."""
     if is_over(other) or other.ended:
         return 1
     if is_recorded(block, other):
@@ -64,16 +66,19 @@ cdef int launch_earlier(const Block* block, StreamState* other) except -1:
     if other.submitting:
         wait_for_submission(other)
         return 0
-    return 1
+    return wait_for_room(other)
 
 
 cdef int order_use(Block* block, StreamState* stream, Access access) except -1:
-    cdef bint ordered = block.home == stream or reads(block, stream)
+    # A reader comes after what `home` wrote, and not after what it has read since.
+    cdef bint ordered = block.home == stream or (access == READ and reads(block, stream))
     cdef int i
     if block.kind == FOREIGN_MEMORY:        # `home` is its producer's stream
         return 1 if block.home == stream else launch_earlier(block, block.home)
     if ordered and access == READ:
         return 1
+    if wait_for_room(stream) == 0:
+        return 0
     if not ordered and launch_earlier(block, block.home) == 0:
         return 0
     if access != READ:
@@ -115,6 +120,8 @@ cdef int order_behind(StreamState* stream) except -1:
         if other.submitting:
             wait_for_submission(other)
             return 0
+        if wait_for_room(other) == 0 or wait_for_room(stream) == 0:
+            return 0
         order_launched(stream, other)
     stream.behind = False
     return 1
@@ -130,6 +137,8 @@ cdef int order_undeclared(StreamState* stream) except -1:
             if other.submitting:
                 wait_for_submission(other)
                 return 0
+        if (other.owned or other.last_work != NULL) and wait_for_room(other) == 0:
+            return 0
         other = other.next
     other = states[stream.ordinal]
     while other != NULL:
@@ -145,11 +154,23 @@ cdef int order_undeclared(StreamState* stream) except -1:
     return 1
 
 
+cdef int order_after(StreamState* later, StreamState* earlier) except -1:
+    if later == earlier:
+        return 0
+    if not earlier.ended and not is_over(earlier):
+        flush(earlier)
+    wait_for_room(later)
+    wait_for_room(earlier)
+    return order_launched(later, earlier)
+
+
 cdef int order_consumer(StreamState* consumer, Block* block) except -1:
     cdef int i, launched = 0
     cdef StreamState* undeclared
     while not launched:
-        launched = launch_earlier(block, block.home)
+        launched = wait_for_room(consumer)
+        if launched:
+            launched = launch_earlier(block, block.home)
         for i in range(block.num_readers):
             if launched:
                 launched = launch_earlier(block, block.readers[i])
@@ -157,6 +178,8 @@ cdef int order_consumer(StreamState* consumer, Block* block) except -1:
         if launched and undeclared != NULL and undeclared.pending:
             flush(undeclared)
             launched = 0
+        if launched and undeclared != NULL:
+            launched = wait_for_room(undeclared)
     if undeclared != NULL and not is_done(undeclared):
         order_launched(consumer, undeclared)
     if not block.home.idle:
@@ -193,6 +216,16 @@ cdef bint is_launched(const Block* block, const StreamState* stream) noexcept:
     return is_over(stream) or stream.ended or not (is_recorded(block, stream) or stream.submitting)
 
 
+cdef bint have_spare_room(const Block* block, StreamState* stream) noexcept:
+    """Whether that stream can be ordered after all of the block's uses now."""
+    cdef int i
+    for i in range(block.num_readers):
+        if not has_spare_room(block.readers[i]):
+            return False
+    return has_spare_room(stream) and has_spare_room(block.home) \
+        and not (block.shared and not has_spare_room(legacy_state(block.ordinal)))
+
+
 cdef StreamState* settling_stream(const Block* block) noexcept:
     """The stream whose order is to cover the block's uses; NULL: there is none."""
     cdef StreamState* stream = block.home
@@ -215,6 +248,8 @@ cdef bint settle(Block* block) noexcept:
     for i in range(block.num_readers):
         if not is_launched(block, block.readers[i]):
             return False
+    if not have_spare_room(block, stream):
+        return False
     if link(stream, block.home) != CUDA_SUCCESS:
         return False
     for i in range(block.num_readers):
@@ -227,19 +262,29 @@ cdef bint settle(Block* block) noexcept:
     return True
 
 
-cdef int flush_outside(StreamState* stream) except -1:
-    cdef StreamState* other = states[stream.ordinal]
+cdef StreamState* launching_outside(const StreamState* stream, int ordinal) noexcept:
+    cdef StreamState* last = last_outside[ordinal]
+    return last if last != NULL and last != stream and last.submitting else NULL
+
+
+cdef int flush_outside(StreamState* stream, int ordinal) except -1:
+    cdef StreamState* other = launching_outside(stream, ordinal)
+    if other != NULL:
+        wait_for_submission(other)
+        return 0
+    other = states[ordinal]
     while other != NULL:
         if other.outside and other != stream and not other.capturing:
             flush(other)
             return 0
         other = other.next
-    return 1
+    other = last_outside[ordinal]
+    return 1 if other == NULL else wait_for_room(other)
 
 
-cdef CUresult order_outside(StreamState* stream) noexcept:
-    cdef StreamState* last = last_outside[stream.ordinal]
-    last_outside[stream.ordinal] = stream
+cdef CUresult order_outside(StreamState* stream, int ordinal) noexcept:
+    cdef StreamState* last = last_outside[ordinal]
+    last_outside[ordinal] = stream
     if last == NULL or last == stream or is_over(last) or is_done(last):
         return CUDA_SUCCESS
     return link(stream, last)
@@ -247,13 +292,15 @@ cdef CUresult order_outside(StreamState* stream) noexcept:
 
 cdef int begin_block(StreamState* stream, Block* block, Access access) except -1:
     """One block of `begin_direct`; 0: look again."""
+    cdef StreamState* other
     if use(block, stream, access) == 0:
         return 0
     if is_outside(block):
-        if flush_outside(stream) == 0:
+        other = legacy_state(block.ordinal) if block.shared else block.home
+        if flush_outside(stream, block.ordinal) == 0 or wait_for_room(other) == 0:
             return 0
-        order_launched(stream, legacy_state(stream.ordinal) if block.shared else block.home)
-        check(order_outside(stream), b"cuStreamWaitEvent", stream.ordinal)
+        order_launched(stream, other)
+        check(order_outside(stream, block.ordinal), b"cuStreamWaitEvent", stream.ordinal)
     if access != OVERWRITE:
         refuse_poisoned(block)
     return 1
@@ -273,6 +320,8 @@ cdef int look(StreamState* stream, Block* first, Access first_access, Block* sec
     if stream.pending:
         flush(stream)
         return 0
+    if wait_for_room(stream) == 0:
+        return 0
     if stream.behind and order_behind(stream) == 0:
         return 0
     if begin_block(stream, first, first_access) == 0:
@@ -290,6 +339,7 @@ cdef int begin_direct(StreamState* stream, Block* first, Access first_access, Bl
         while True:
             if look(stream, first, first_access, second, second_access):
                 if try_submission(stream):
+                    stream.put += 1
                     if first_access == OVERWRITE:
                         heal(first)
                     if second_access == OVERWRITE:

@@ -1,6 +1,1 @@
-from typing import SupportsIndex
-
-from cyrt.runtime.device import Device
-
-def memory_stats(device: Device | SupportsIndex | None = None) -> dict[str, int | None]: ...
-def trim_memory(device: Device | SupportsIndex | None = None) -> int: ...
+# C-level functions only: see pool.pxd.

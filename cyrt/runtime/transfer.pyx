@@ -13,7 +13,7 @@ from cyrt.runtime.device import reset_hooks
 from cyrt.runtime.order cimport begin_direct, end_direct
 from cyrt.runtime.pool cimport out_of_memory
 from cyrt.runtime.state cimport READ, Access, Block, StreamState
-from cyrt.runtime.stream cimport wait
+from cyrt.runtime.waiting cimport note_end, printing, put_so_far, query_event, wait
 
 cdef enum:
     CHUNKS = 4
@@ -41,10 +41,6 @@ def _reset(int ordinal):
             usleep(20)
 
 
-cdef CUresult query_event(void* handle) noexcept nogil:
-    return cu.cuEventQuery(<CUevent>handle)
-
-
 cdef Staging* take_staging(StreamState* stream) except NULL:
     cdef Staging* staging
     while idle[stream.ordinal] != NULL:
@@ -65,8 +61,9 @@ cdef Staging* new_staging(StreamState* stream) except NULL:
         staging.epoch = stream.epoch
         for i in range(CHUNKS):
             if result == CUDA_SUCCESS:
-                result = cu.cuMemHostAlloc(<void**>&staging.chunk[i], CHUNK,
-                                           CU_MEMHOSTALLOC_PORTABLE)
+                with nogil:         # it may wait for what is in flight
+                    result = cu.cuMemHostAlloc(<void**>&staging.chunk[i], CHUNK,
+                                               CU_MEMHOSTALLOC_PORTABLE)
             if result == CUDA_SUCCESS:
                 result = cu.cuEventCreate(&staging.passed[i], CU_EVENT_DISABLE_TIMING)
         if result != CUDA_SUCCESS:
@@ -84,7 +81,8 @@ cdef void end_staging(Staging* staging) noexcept:
         if staging.passed[i] != NULL:
             cu.cuEventDestroy(staging.passed[i])
         if staging.chunk[i] != NULL:
-            cu.cuMemFreeHost(staging.chunk[i])
+            with nogil:
+                cu.cuMemFreeHost(staging.chunk[i])
     free(staging)
 
 
@@ -106,6 +104,7 @@ cdef int end_chunk(StreamState* stream, Staging* staging, int index, int entered
     """Ends the turn in which a chunk's copy was put on the stream."""
     if result == CUDA_SUCCESS:
         result = cu.cuEventRecord(staging.passed[index], stream.handle)
+        stream.put += 1
     end_direct(stream)
     return leave(stream.ordinal, entered, result, call)
 
@@ -183,6 +182,7 @@ cdef int receive(StreamState* stream, Block* block, Staging* staging, char* targ
     cdef int[CHUNKS] pending
     cdef int index, entered
     cdef int first = 0, count = 0
+    cdef unsigned long long before = 0
     cdef CUresult result
     cdef char* chunk
     while done < nbytes:
@@ -194,6 +194,7 @@ cdef int receive(StreamState* stream, Block* block, Staging* staging, char* targ
             entered = enter_quietly(stream.ordinal, stream.epoch)
             with nogil:
                 result = cu.cuMemcpyDtoHAsync(chunk, source + asked, part, stream.handle)
+            before = put_so_far(stream)
             end_chunk(stream, staging, index, entered, result, b"cuMemcpyDtoHAsync")
             pending[(first + count) % CHUNKS] = index
             count += 1
@@ -203,6 +204,8 @@ cdef int receive(StreamState* stream, Block* block, Staging* staging, char* targ
         count -= 1
         wait(stream.ordinal, stream.epoch, query_event, staging.passed[index],
              b"cuMemcpyDtoHAsync")
+        if asked == nbytes and count == 0 and not printing:     # a wait shows printf's text
+            note_end(stream, before)
         part = min(<size_t>CHUNK, nbytes - done)
         touch(stream, target + done, staging.chunk[index], part)
         done += part

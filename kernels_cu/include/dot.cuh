@@ -12,32 +12,11 @@
 #include "memory.cuh"
 #include "reduce.cuh"
 #include "strided.cuh"
+#include "params/matmul.h"
 
 namespace cyrt {
 
-constexpr uint32 VECTOR = 1;        // of both operands: aligned, side by side, in whole vectors
-constexpr uint32 CONJUGATE = 2;     // the first operand
-constexpr uint32 PARTS = 4;         // a part's sums go to memory, unrounded
-
 template<class T> using compute_of = decltype(widen(T()));
-
-struct alignas(16) Dot {
-    const void *a, *b;
-    void* out;                      // contiguous
-    int64 a_stride, b_stride;       // along the summed dimension
-    int64 a_column, b_column;       // columns: along the result's innermost dimension
-    int64 length, depth;            // summed in all, by a part
-    Outer<2> outer;                 // the result's other dimensions (rows: all), a's stride first
-    Divider chunks, parts;          // blocks that share a row (columns), a result
-    uint32 rows, columns, num_outer, flags;
-};
-
-struct alignas(16) Parts {
-    const void* in;                 // part by part
-    void* out;
-    int64 n;                        // of a part
-    uint32 count;
-};
 
 template<class C> __device__ inline void multiply_add(C& sum, C a, C b) { sum += a * b; }
 template<class T>
@@ -50,7 +29,7 @@ __device__ inline void multiply_add(complex<T>& sum, complex<T> a, complex<T> b)
 
 template<class C> __device__ inline C conjugate(C a, uint32) { return a; }
 template<class T> __device__ inline complex<T> conjugate(complex<T> a, uint32 flags) {
-    return flags & CONJUGATE ? conj(a) : a;
+    return flags & DOT_CONJUGATE ? conj(a) : a;
 }
 
 template<class C, int N> __device__ inline C sum_items(Items<C, N> items) {
@@ -82,7 +61,7 @@ __device__ inline void multiply_all(Items<compute_of<T>, N>& sums, const Items<T
 
 template<class T>
 __device__ inline void store_sum(const Dot& args, int64 place, int64 part, compute_of<T> sum) {
-    if (args.flags & PARTS) {
+    if (args.flags & MATMUL_PARTS) {
         static_cast<compute_of<T>*>(args.out)[part * args.rows * args.columns + place] = sum;
     } else {
         static_cast<T*>(args.out)[place] = cast<T>(sum);
@@ -120,19 +99,19 @@ template<class T> __device__ inline void rows(const Dot& args) {
     C* of_warp = reinterpret_cast<C*>(bytes);
     wait_for_dependencies(args);
     launch_dependents();
-    uint32 row_block = args.parts.divide(blockIdx.x);
+    uint32 row_block = divide(blockIdx.x, args.parts);
     uint32 part = blockIdx.x - row_block * args.parts.size;
     uint32 row = row_block * blockDim.y + threadIdx.y;
     int64 begin = part * args.depth, limit = begin + args.depth;
     if (limit > args.length) limit = args.length;
     int64 offsets[2];
-    args.outer.offsets(row < args.rows ? row : 0, args.num_outer, offsets);
+    locate_row(args.outer, row < args.rows ? row : 0, args.num_outer, offsets);
     const T *a = static_cast<const T*>(args.a) + offsets[0];
     const T *b = static_cast<const T*>(args.b) + offsets[1];
     __builtin_assume(__isGlobal(a));
     __builtin_assume(__isGlobal(b));
 
-    C sum = args.flags & VECTOR ? sum_row<T, items_of<T>>(args, a, b, begin, limit)
+    C sum = args.flags & DOT_VECTOR ? sum_row<T, items_of<T>>(args, a, b, begin, limit)
                                 : sum_row<T, 1>(args, a, b, begin, limit);
 #pragma unroll 1
     for (uint32 lanes = (blockDim.x < 32 ? blockDim.x : 32) / 2; lanes; lanes /= 2) {
@@ -218,15 +197,15 @@ __device__ inline void sum_products(const Dot& args, const T* a, const T* b, uin
 template<class T> __device__ inline void columns(const Dot& args) {
     wait_for_dependencies(args);
     launch_dependents();
-    uint32 rest = args.parts.divide(blockIdx.x), row = args.chunks.divide(rest);
+    uint32 rest = divide(blockIdx.x, args.parts), row = divide(rest, args.chunks);
     uint32 part = blockIdx.x - rest * args.parts.size, chunk = rest - row * args.chunks.size;
     int64 offsets[2];
-    args.outer.offsets(row, args.num_outer, offsets);
+    locate_row(args.outer, row, args.num_outer, offsets);
     const T *a = static_cast<const T*>(args.a) + offsets[0];
     const T *b = static_cast<const T*>(args.b) + offsets[1];
     __builtin_assume(__isGlobal(a));
     __builtin_assume(__isGlobal(b));
-    if (args.flags & VECTOR) {
+    if (args.flags & DOT_VECTOR) {
         sum_products<T, items_of<T>>(args, a, b, row, chunk, part);
     } else {
         sum_products<T, 1>(args, a, b, row, chunk, part);
@@ -239,7 +218,7 @@ template<class T> __device__ inline void sum_parts(const Parts& args) {
     wait_for_dependencies(args);
     launch_dependents();
     int64 place = int64(blockIdx.x) * blockDim.x + threadIdx.x;
-    const C* in = static_cast<const C*>(args.in) + place;
+    const C* in = static_cast<const C*>(args.input) + place;
     __builtin_assume(__isGlobal(in));
     Items<C, 1> sum = {};
     if (place < args.n) {

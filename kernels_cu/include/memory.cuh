@@ -1,6 +1,7 @@
 // Loads and stores of several elements at once.
 #pragma once
 
+#include "params/space.h"
 #include "types.cuh"
 
 namespace cyrt {
@@ -49,21 +50,17 @@ template<int N, class T> __device__ inline Items<T, N> splat(T value) {
     return items;
 }
 
-// A kernel's input: an address, or the number itself in its bytes.
-struct alignas(16) Source {
-    uint64 word[2];
+template<class T> __device__ inline const T* pointer_of(const Source& source) {
+    const T* p = reinterpret_cast<const T*>(source.word[0]);
+    __builtin_assume(__isGlobal(p));
+    return p;
+}
 
-    template<class T> __device__ const T* pointer() const {
-        const T* p = reinterpret_cast<const T*>(word[0]);
-        __builtin_assume(__isGlobal(p));
-        return p;
-    }
-    template<class T> __device__ T value() const {
-        T value;
-        memcpy(&value, word, sizeof(T));
-        return value;
-    }
-};
+template<class T> __device__ inline T value_of(const Source& source) {
+    T value;
+    memcpy(&value, source.word, sizeof(T));
+    return value;
+}
 
 // Which elements along a row a thread takes: first, first + spacing, ... below the limit.
 struct Span {

@@ -1,19 +1,12 @@
 // The order of elements, given their bits: one transformation for every real type.
 #pragma once
 
+#include "params/sort_key.h"
 #include "types.cuh"
 
 namespace cyrt {
 
-// A NaN counts as the greatest, -0.0 as 0.0, and any `boolean` but 0 as true. As words of 64 bits,
-// of which the key takes its lower ones.
-struct KeyOrder {
-    uint64 if_negative, if_positive;    // bits to invert where the top bit is set, where it is not
-    uint64 magnitude;                   // mask of what is compared with:
-    uint64 largest;                     // above it, one is as great as the other
-    uint64 reverse;                     // all ones: descending
-};
-
+// A NaN counts as the greatest, -0.0 as 0.0, and any `boolean` but 0 as true.
 template<class U> struct SortKey {
     U if_negative, if_positive, magnitude, largest, reverse;
 

@@ -1,37 +1,29 @@
-// Index spaces of many dimensions, passed by value.
+// Index spaces of many dimensions.
 #pragma once
 
+#include "params/space.h"
 #include "types.cuh"
 
 namespace cyrt {
 
-constexpr int MAX_OUTER = 8;
+__device__ inline uint32 divide(uint32 n, const Divider& divider) {
+    return (__umulhi(n, divider.multiplier) + n) >> divider.shift;
+}
 
-// Division by a number known on the host, of numerators below 2^31.
-struct Divider {
-    uint32 size, multiplier, shift;
-
-    __device__ uint32 divide(uint32 n) const { return (__umulhi(n, multiplier) + n) >> shift; }
-};
-
-// The dimensions but the innermost: the last one varies slowest. Strides are in elements.
-template<int OPERANDS> struct Outer {
-    Divider dims[MAX_OUTER];
-    int64 strides[MAX_OUTER][OPERANDS];
-
-    // Where row number `row` of each operand begins.
-    __device__ void offsets(uint32 row, uint32 num_dims, int64 (&offset)[OPERANDS]) const {
+// Where row number `row` of each operand begins, in elements.
+template<class Outer, int OPERANDS>
+__device__ inline void locate_row(const Outer& outer, uint32 row, uint32 num_dims,
+                                  int64 (&offset)[OPERANDS]) {
 #pragma unroll
-        for (int i = 0; i < OPERANDS; ++i) offset[i] = 0;
+    for (int i = 0; i < OPERANDS; ++i) offset[i] = 0;
 #pragma unroll 1
-        for (uint32 d = 0; d < num_dims; ++d) {
-            uint32 next = dims[d].divide(row);
-            int64 index = row - next * dims[d].size;
-            row = next;
+    for (uint32 d = 0; d < num_dims; ++d) {
+        uint32 next = divide(row, outer.dims[d]);
+        int64 index = row - next * outer.dims[d].size;
+        row = next;
 #pragma unroll
-            for (int i = 0; i < OPERANDS; ++i) offset[i] += index * strides[d][i];
-        }
+        for (int i = 0; i < OPERANDS; ++i) offset[i] += index * outer.strides[d][i];
     }
-};
+}
 
 }  // namespace cyrt

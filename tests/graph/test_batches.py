@@ -109,8 +109,9 @@ def test_a_loop_over_many_buffers_patches_nothing(module):
 
 
 @by_node
-def test_a_plan_has_a_graph_for_each_of_eight_sets_of_addresses(module):
-    cells = Cells(cyrt.CommandEncoder(), module["next"], 9)
+def test_a_plan_has_a_graph_for_each_set_of_addresses(module):
+    """Addresses that were never launched are patched; those that come again have a graph."""
+    cells = Cells(cyrt.CommandEncoder(), module["next"], 41)
     encoder = cells.encoder
 
     def batch(i):
@@ -121,18 +122,50 @@ def test_a_plan_has_a_graph_for_each_of_eight_sets_of_addresses(module):
         return encoder.last_plan()
 
     for _ in range(3):
-        for i in range(8):
+        for i in range(40):
             batch(i)
-    found = cells.changes(lambda: [batch(i) for i in (2, 0, 1, 3, 4, 5, 6, 7)])
-    assert found["hits"] == 8
+    found = cells.changes(lambda: [batch(i) for i in (2, 0, 1, *range(3, 40))])
+    assert found["hits"] == 40
     assert found["patched"] == found["instantiations"] == 0
-    assert len(encoder.last_plan().graphs) == 8
-    assert batch(8).patched == [0, 1, 2]                # over the one used longest ago, 2's
-    assert all(batch(i).patched == [] for i in (0, 1, 3, 4, 5, 6, 7, 8))
-    assert batch(2).patched == [0, 1, 2]                # over 0's
-    assert batch(1).patched == []
-    assert len(encoder.last_plan().graphs) == 8
+    assert len(encoder.last_plan().graphs) == 40
+    assert batch(40).patched == [0, 1, 2]               # over the one used longest ago, 2's
+    assert all(batch(i).patched == [] for i in (0, 1, *range(3, 41)))
+    found = cells.changes(lambda: batch(2))             # it comes again
+    assert (found["patched"], found["instantiations"]) == (0, 1)
+    assert len(encoder.last_plan().graphs) == 41
     cells.check()
+
+
+@by_node
+def test_a_small_cache_has_room_for_eight_graphs_of_a_plan(python):
+    """More than that, and less than half of the cache."""
+    done = python("""
+        import cyrt
+        kernel = cyrt.Kernel('extern "C" __global__ void next(int* x) { *x += 1; }', "next")
+        encoder = cyrt.CommandEncoder()
+        cells = [cyrt.Buffer(4) for _ in range(12)]
+        for cell in cells:
+            cell.fill(0)
+        cyrt.synchronize()
+
+        def rounds(count):
+            before = encoder.stats()["patched"]
+            for _ in range(count):
+                for cell in cells:
+                    for _ in range(5):
+                        encoder.add_kernel(kernel, 1, 1, (cell,))
+                    encoder.commit()
+            return encoder.stats()["patched"] - before
+
+        rounds(4)
+        assert len(encoder.last_plan().graphs) == 8, encoder.last_plan()
+        assert rounds(2) > 0
+        for cell in cells:
+            held = bytearray(4)
+            cell.copy_to(held)
+            assert int.from_bytes(held, "little") == 30
+        """, CYRT_GRAPH_CACHE_BYTES="800K")
+    assert done.returncode == 0, done.stderr
 
 
 @by_node

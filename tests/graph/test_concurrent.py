@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from ctypes import c_void_p
 
 import numpy as np
 import pytest
@@ -25,6 +26,34 @@ def encoder():
 def parts(buffer, count):
     step = buffer.nbytes // count
     return [buffer[i * step:(i + 1) * step] for i in range(count)]
+
+
+@only_batches
+@pytest.mark.usefixtures("pooled")
+def test_memory_freed_inside_while_the_batch_before_is_launched(module, replaced):
+    """It rests until its own batch is launched."""
+    encoder, source, addresses = cyrt.current_encoder(), zeros(), []
+    group = encoder.concurrent()
+
+    def add():
+        scratch = cyrt.Buffer(1 << 20)
+        encoder.add_kernel(module["add"], 1, N, (source, source, scratch, N))
+        addresses.append(repr(scratch))
+
+    def launch(original, *arguments):
+        if not addresses:
+            group.__enter__()
+            add()
+        return original(*arguments)
+
+    encoder.commit()
+    replaced("cuGraphLaunch", [c_void_p, c_void_p], launch)
+    encoder.add_kernel(module["axpb"], 1, N, (source, 1.0, 1.0, N))
+    encoder.commit()
+    add()
+    group.__exit__(None, None, None)
+    assert len(set(addresses)) == 2
+    encoder.synchronize()
 
 
 @only_batches

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 
 import numpy as np
 import pytest
+from outside import only_batches
 
 import cyrt
 
@@ -248,6 +250,22 @@ def test_large_memory_freed_inside_concurrent_rests(module, encoder):
         module["add"][1, N](scratch, source, sums[-1], N)
         scratch = None
     assert [host(each)[0] for each in sums] == [0, 3, 6]
+
+
+@only_batches
+@pytest.mark.usefixtures("pooled")
+def test_a_pool_that_grows_commits_nothing_inside_concurrent(module, encoder):
+    """Giving memory back launches what is recorded: what rests inside would be used again there."""
+    source = device(np.ones(N, np.float32))
+    gc.collect()
+    cyrt.trim_memory()                  # more than a block of that size is more than the peak
+    with encoder.concurrent():
+        for _ in range(3):
+            scratch = cyrt.Buffer(1 << 26)
+            module["add"][1, N](source, source, scratch, N)
+            scratch = None
+        assert encoder.num_ops == 3
+    assert cyrt.memory_stats()["reserved"] >= 3 << 26
 
 
 def test_a_stream_that_is_used_again_has_no_encoder(module):

@@ -7,6 +7,7 @@ import gc
 import os
 import subprocess
 import sys
+import textwrap
 import weakref
 from ctypes import c_int, c_size_t, c_ubyte, c_uint64, c_void_p
 from itertools import pairwise
@@ -418,14 +419,19 @@ def test_what_is_recorded_inside_a_commit_comes_after_it(kernel, encoder, replac
         if meanwhile:
             x.array = np.float32(2) * x.array + y.array     # the batch under way
             x.set(kernel, meanwhile.pop(), 3)
-            encoder.commit()
+            try:
+                encoder.commit()
+            except RuntimeError as error:
+                refused.append(str(error))
         return original(*arguments)
 
-    x, y, meanwhile = Vector(1), Vector(2), [Vector(3)]
+    x, y, meanwhile, refused = Vector(1), Vector(2), [Vector(3)], []
     kernel[N // 32, 32](x.buffer, y.buffer, np.float32(2), N)
     replaced(*LAUNCH, launch)
     encoder.commit()
     assert encoder.num_ops == 1
+    assert len(refused) == 1
+    assert "from inside a call of the driver's" in refused[0]
     x.check()
 
 
@@ -516,3 +522,56 @@ def test_a_commit_at_every_collection(python):
         CYRT_GRAPH_UPDATE="exec",       # no chains, which need no edges
     )
     assert done.returncode == 0, (done.returncode, done.stderr)
+
+
+# A batch is copied into lists: the collector runs as any object is made.
+COPYING = r"""
+    import gc
+    import numpy as np, cyrt
+
+    add = cyrt.Kernel('extern "C" __global__ void add(int* x, int value) { *x += value; }', "add")
+    x, encoder = cyrt.Buffer(4), cyrt.current_encoder()
+    x.fill(np.int32(0))
+    expected, hoard = 0, []
+    if outside:
+        address = x.ptr
+
+    def record(count):
+        global expected
+        for _ in range(count):
+            add[1, 1](cyrt.pointer(address, 4) if outside else x, 1)
+            expected += 1
+
+    class Ends:
+        def __init__(self, left):
+            self.itself, self.left = self, left
+
+        def __del__(self):
+            if self.left:
+                act()
+                if self.left % 2:       # no list is left over: one that is made is a new object
+                    hoard.extend([] for _ in range(100))
+                Ends(self.left - 1)     # the next object's making runs this again
+
+    cyrt.synchronize()
+    for act in encoder.synchronize, lambda: record(30):
+        for i in range(40):
+            with cyrt.batch():
+                gc.disable()
+                record(3 + i)
+                Ends(i)
+                gc.set_threshold(1)
+                gc.enable()
+            gc.disable()
+            encoder.commit()
+            gc.collect()
+    found = np.zeros(1, np.int32)
+    x.copy_to(found)
+    print(int(found[0]) == expected)
+"""
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_a_batch_that_changes_while_it_is_copied(python, outside):
+    done = python(f"outside = {outside}\n" + textwrap.dedent(COPYING), PYTHONMALLOC="debug")
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from ctypes import c_void_p
 
@@ -50,6 +51,7 @@ def refuse(replaced):
     replaced("cuLaunchKernelEx", [c_void_p] * 4, launch_kernel)
 
     def set_up(*kernels):
+        cyrt.synchronize()          # what other streams recorded counts no kernels
         state.update(graphs=True, kernels=kernels, count=iter(range(10_000)))
 
     yield set_up
@@ -194,6 +196,119 @@ def test_it_is_not_handed_out(module, refuse, ask):
         ask(x)
 
 
+class TestOtherNamesOfTheMemory:
+    """Memory by its address: each of its names is lost with the others."""
+
+    @pytest.fixture
+    def x(self):
+        return ints(7)
+
+    def refused(self, module, refuse, target):
+        refuse(0)
+        with pytest.raises(cyrt.CudaError, match="CUDA_ERROR_NOT_SUPPORTED"):
+            self.write(module, target)
+
+    def write(self, module, target):
+        module["put"][1, N](target, 1)
+        cyrt.commit()           # memory by its address was launched already
+
+    def read(self, buffer):
+        found = np.zeros(buffer.nbytes // 4, np.int32)
+        buffer.copy_to(found)
+        return found
+
+    def test_its_owner_is_told(self, module, refuse, x):
+        name = cyrt.pointer(x.ptr, x.nbytes)
+        self.refused(module, refuse, name)
+        del name
+        lost(x)
+        lost(x + 1)
+
+    def test_those_that_overlap_are_told(self, module, refuse):
+        y = cyrt.zeros(2 * N, dtype=cyrt.int32)
+        first, inside, second = (cyrt.pointer(y.ptr + start, nbytes) for start, nbytes in (
+            (0, 4 * N), (64, 64), (4 * N, 4 * N)))
+        self.refused(module, refuse, first)
+        lost(y)
+        with pytest.raises(cyrt.CudaError):
+            self.read(inside)
+        assert (self.read(second) == 0).all()
+
+    def test_a_name_that_is_made_later_is_told(self, module, refuse, x):
+        address = x.ptr
+        self.refused(module, refuse, x)
+        name = cyrt.pointer(address, x.nbytes)
+        with pytest.raises(cyrt.CudaError):
+            self.read(name)
+
+    def test_the_owner_makes_them_whole_again(self, module, refuse, x):
+        name = cyrt.pointer(x.ptr, x.nbytes)
+        self.refused(module, refuse, name)
+        x[...] = 5
+        assert (self.read(name) == 5).all()
+        assert (x.numpy() == 5).all()
+
+    def test_a_part_is_not_the_whole(self, module, refuse, x):
+        name = cyrt.pointer(x.ptr, x.nbytes)
+        part = cyrt.pointer(x.ptr, 64)
+        self.refused(module, refuse, name)
+        part.fill(0)
+        assert (self.read(part) == 0).all()
+        lost(x)
+
+    def test_inside_one_batch(self, module, refuse, x):
+        y, z = ints(), ints()
+        address = x.ptr
+        refuse(0)
+
+        def batch():
+            with cyrt.batch():
+                module["put"][1, N](cyrt.pointer(address, x.nbytes), 1)         # refused
+                module["add"][1, N](cyrt.pointer(address, x.nbytes), y)
+                module["put"][1, N](z, 3)
+
+        with pytest.raises(cyrt.CudaError, match="CUDA_ERROR_NOT_SUPPORTED"):
+            batch()
+        lost(x)
+        lost(y)
+        assert (z.numpy() == 3).all()
+
+
+def test_what_is_recorded_while_the_batch_is_launched(module, replaced, stream):
+    """By another thread, before the driver has refused anything."""
+    x, y, z = ints(), ints(), ints()
+    begun, go_on, told = threading.Event(), threading.Event(), []
+
+    def launch_kernel(original, *arguments):
+        if threading.current_thread() is worker and not begun.is_set():
+            begun.set()
+            go_on.wait(30)
+            return NOT_SUPPORTED
+        return original(*arguments)
+
+    def commit():
+        with stream:
+            told.append(commit_fails())
+
+    worker = threading.Thread(target=commit)
+    replaced("cuGraphLaunch", [c_void_p] * 2, lambda original, *arguments: NOT_SUPPORTED)
+    replaced("cuLaunchKernelEx", [c_void_p] * 4, launch_kernel)
+    module["add"][1, N](x, y)               # refused
+    module["add"][1, N](y, z)
+    worker.start()
+    assert begun.wait(30)
+    u = y + 1
+    del y                                   # its loss is known by then to its recording only
+    v = x + 1
+    z[...] = 5
+    go_on.set()
+    worker.join(30)
+    assert told
+    lost(u)
+    assert (v.numpy() == 1).all()
+    assert (z.numpy() == 5).all()
+
+
 def test_another_stream_is_told(module, refuse):
     x = ints()
     refuse(0)
@@ -210,8 +325,7 @@ def test_a_copy_that_is_refused(replaced):
     x.fill(1)
     y.fill(2)
     cyrt.synchronize()
-    replaced("cuGraphInstantiateWithFlags", [c_void_p] * 3,
-             lambda original, *arguments: NOT_SUPPORTED)
+    replaced("cuGraphLaunch", [c_void_p] * 2, lambda original, *arguments: NOT_SUPPORTED)
     replaced("cuMemcpyAsync", [c_void_p] * 4, lambda original, *arguments: NOT_SUPPORTED)
     y.copy_from(x)
     with pytest.raises(cyrt.CudaError, match="a copy"):

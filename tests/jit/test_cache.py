@@ -67,7 +67,7 @@ def test_a_warm_process_loads_no_compiler(folder, python):
     for source in ({SAXPY!r}, "#include <cuda_fp16.h>\\n#include <stdint.h>\\n" + {SAXPY!r}):
         kernel = cyrt.Module(source)["saxpy"]
         print(kernel.signature)
-    loaded = [m for m in sys.modules if m.startswith(("cuda.", "cyrt.jit.build"))]
+    loaded = [m for m in sys.modules if m.startswith("cuda.")]
     print("nvrtc" in open("/proc/self/maps").read(), loaded)
     """
     cold = python(program, CYRT_DEVICE="emulated")

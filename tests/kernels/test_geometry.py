@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from ctypes import c_int, c_size_t, c_void_p
+
 import numpy as np
 import pytest
 
@@ -234,3 +237,69 @@ def test_cooperative_grids_fit(module, y):
             with pytest.raises(ValueError, match=rf"count: a cooperative grid .*{most:,} of"):
                 encoder.add_kernel(kernel, grid, 64, (y,), cooperative=True)
     assert y.item() == 2 * 64 * most
+
+
+# What the driver is asked with, before a launch.
+ASKED = {
+    "cuFuncSetAttribute": ([c_void_p, c_int, c_int], {"smem": 60_000}),
+    "cuOccupancyMaxActiveBlocksPerMultiprocessor":
+        ([c_void_p, c_void_p, c_int, c_size_t], {"cooperative": True}),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_memory_freed_while_the_driver_is_asked(replaced, name):
+    """Other threads run meanwhile."""
+    types, how = ASKED[name]
+    kernel = cyrt.Kernel('extern "C" __global__ void k(int* y) { *y = 1; }', "k")
+    y, encoder = cyrt.Buffer(4), cyrt.current_encoder()
+    encoder.commit()
+
+    def ask(original, *arguments):
+        if threading.current_thread() is threading.main_thread():
+            thread = threading.Thread(target=y.free)
+            thread.start()
+            thread.join()
+        return original(*arguments)
+
+    replaced(name, types, ask)
+    with pytest.raises(ValueError, match="freed already"):
+        encoder.add_kernel(kernel, 1, 1, (y,), **how)
+    assert encoder.num_ops == 0
+
+
+def test_shared_memory_that_two_objects_of_one_kernel_ask_for(y):
+    """The driver keeps one limit a kernel: the smaller one does not take the larger one back."""
+    module = cyrt.Module('__global__ void k(int* y) { atomicAdd(y, 1); }', ["k"])
+    one, other = module["k"], module["_Z1kPi"]
+    one[1, 1, 100_000](y)
+    other[1, 1, 60_000](y)
+    cyrt.synchronize()
+    one[1, 1, 100_000](y)
+    assert y.item() == 3
+
+
+def test_shared_memory_that_two_threads_ask_for(replaced, y):
+    """The driver comes to the smaller request last, and its thread goes on first."""
+    kernel = cyrt.Kernel('extern "C" __global__ void k(int* y) { atomicAdd(y, 1); }', "k")
+    larger = threading.Thread(target=lambda: kernel[1, 1, 100_000](y))
+    allowed, launched = threading.Event(), threading.Event()
+
+    def allow(original, function, attribute, value):
+        if threading.current_thread() is larger:
+            result = original(function, attribute, value)
+            allowed.set()
+            launched.wait(0.5)
+            return result
+        if not allowed.is_set():
+            larger.start()
+            allowed.wait(0.5)
+        return original(function, attribute, value)
+
+    replaced("cuFuncSetAttribute", ASKED["cuFuncSetAttribute"][0], allow)
+    kernel[1, 1, 60_000](y)
+    launched.set()
+    larger.join()
+    cyrt.synchronize()
+    kernel[1, 1, 100_000](y)
+    assert y.item() == 3

@@ -6,6 +6,7 @@ Values of every kernel have a test of their own, tests/kernels/test_catalogue.py
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 import operator
 import pickle
@@ -373,3 +374,26 @@ def test_where_and_numbers():
     assert where(mask, 0.5, x).dtype == cyrt.float32
     assert where(mask, 1, 2).dtype == cyrt.int64
     assert where(mask, cyrt.asarray([[1], [2]]), x).tolist() == [[1, 2], [2, 2]]
+
+
+# Views of one 8 x 8 matrix, all of shape 4 x 4.
+VIEWS = {
+    "contiguous": lambda x: x.reshape(4, 4, 4)[1],
+    "inner": lambda x: x[2:6, 1:5],
+    "stepped": lambda x: x[::2, ::-2],
+    "turned": lambda x: x.T[3:7, :4],
+    "one row": lambda x: x[:1, 4:],
+    "one column": lambda x: x[4:, 7:],
+}
+
+
+@pytest.mark.parametrize(("first", "second"), [
+    *itertools.product(VIEWS, [*VIEWS, 2.0]), *itertools.product([3.0], VIEWS)])
+def test_operands_keep_their_sides(first, second):
+    host = np.arange(1, 65, dtype=np.float32).reshape(8, 8)
+    x = cyrt.asarray(host)
+    for array, results in ((host, wanted := []), (x, found := [])):
+        a, b = (VIEWS[each](array) if isinstance(each, str) else each for each in (first, second))
+        results += [a - b, b / a, a < b]
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import cyrt
-from cyrt.ops.take import get_by_arrays, set_by_arrays, take, take_along_axis
+from cyrt.ops.gather import get_by_arrays, set_by_arrays, take, take_along_axis
 
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 TYPES = ["bool", "uint8", "int16", "float16", "float32", "int64", "complex64", "complex128"]
@@ -367,7 +367,7 @@ def test_host_indices_out_of_range(index):
 
 OUT_OF_RANGE = """
     import numpy as np, cyrt
-    from cyrt.ops.take import take, take_along_axis
+    from cyrt.ops.gather import take, take_along_axis
     x = cyrt.asarray(np.arange(5, dtype=np.float32))
     index = cyrt.asarray(np.array([7, -9, 2, -1]))
     def attempt(what):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cyrt import random
-from cyrt.kernels.generating import philox
+from cyrt.builtin.random import philox
 
 # Random123's kat_vectors, philox4x32 10: counter, key, answer.
 KNOWN = [

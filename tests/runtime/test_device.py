@@ -178,9 +178,9 @@ def test_after_a_reset_older_operations_are_not_in_flight(python):
         flag.fill(0)
         endless[1, 1](flag)
         cyrt.commit()
-        assert "old" in table.suspects(0)
+        assert "old" in table.operations_in_flight(0)
         cyrt.Device(0).reset()
-        assert table.suspects(0) == ""
+        assert table.operations_in_flight(0) == ""
         bad = cyrt.Kernel('extern "C" __global__ void bad(int* x) { *x = 1; }', "bad")
         bad[1, 1](None)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import signal
+import textwrap
 import threading
 import time
 from ctypes import c_int, c_size_t, c_ubyte, c_uint, c_uint64, c_void_p
@@ -545,3 +546,186 @@ def test_giving_back_that_is_interrupted(gate, pooled, request):
     gate.open()
     assert cyrt.memory_stats()["cached"] == cached
     assert cyrt.trim_memory() >= 4 << 20
+
+
+@asynchronous
+def test_a_reader_that_writes_comes_after_later_reads(gate):
+    """Its read came after the other stream's write, but not after what that has read since."""
+    x, y, z = ints(), ints(), ints()
+    with cyrt.Stream() as first:
+        x += 1
+    with cyrt.Stream() as second:
+        cyrt.add(x, 1, out=y)
+        cyrt.synchronize()
+    with first:
+        gate.copy(x, z, N)
+    with second:
+        cyrt.add(x, 5, out=x)
+        cyrt.commit()
+    with first:
+        cyrt.commit()
+    time.sleep(0.1)
+    gate.open()
+    assert (z.numpy() == 1).all()
+    assert (x.numpy() == 6).all()
+
+
+@asynchronous
+@graphs
+def test_memory_outside_while_another_thread_launches(replaced):
+    """An event that is recorded before the other launch is done does not cover it."""
+    module = cyrt.Module(r"""
+    extern "C" __global__ void increment_late(const volatile int* go, int* x) {
+        int value = x[threadIdx.x];
+        while (!*go) {}
+        x[threadIdx.x] = value + 1;
+    }""")
+    gate, x = Gate(), ints()
+    streams = [cyrt.Stream(), cyrt.Stream()]
+    names = [cyrt.pointer(x.ptr, x.nbytes) for _ in streams]
+    gate.open()
+    for stream, name in zip(streams, names, strict=True):       # whatever is loaded first
+        with stream:
+            module["increment_late"][1, N](gate.memory, name)
+    cyrt.synchronize()
+    gate.flag[0] = 0
+    begun = threading.Event()
+
+    def launch(original, *arguments):
+        if threading.current_thread() is worker and not begun.is_set():
+            begun.set()
+            time.sleep(0.2)         # the other thread records, and would launch
+        return original(*arguments)
+
+    def increment(stream, name):
+        with stream:
+            module["increment_late"][1, N](gate.memory, name)
+            cyrt.commit()
+
+    worker = threading.Thread(target=increment, args=(streams[0], names[0]))
+    replaced("cuGraphLaunch", [c_void_p] * 2, launch)
+    worker.start()
+    assert begun.wait(30)
+    increment(streams[1], names[1])
+    worker.join(30)
+    time.sleep(0.1)
+    gate.open()
+    cyrt.synchronize()
+    assert (x.numpy() == 4).all()
+
+
+def test_values_that_were_read_are_a_wait_for_their_stream(python):
+    """Nothing is left to wait for; a stream that waits for another one has something again."""
+    done = python(
+        """
+        import ctypes, cyrt
+        from cyrt.driver import table
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+        handles = []
+
+        def record(event, handle):
+            handles.append(handle)
+            return original(event, handle)
+
+        def waits_for():
+            handles.clear()
+            cyrt.synchronize()
+            return list(handles)
+
+        callback = prototype(record)
+        address = ctypes.cast(callback, ctypes.c_void_p).value
+        original = prototype(table.replace("cuEventRecord", address))
+        with cyrt.Stream() as stream:
+            x = cyrt.zeros(64)
+            cyrt.synchronize()
+            handles.clear()
+            x += 1
+            x.numpy()
+            own = handles[-1]
+            assert own not in waits_for()
+            x += 1
+            x.numpy()
+            event = cyrt.Event()
+            event.record(cyrt.Stream())
+            event.wait(stream)
+            assert own in waits_for()
+        """)
+    assert done.returncode == 0, done.stderr
+
+
+# Two devices, and memory of the first one as two objects that know nothing of each other.
+DEVICES = """
+import threading
+import time
+
+import numpy as np
+import cyrt
+from gates import Gate
+
+class OnlyDlpack:
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+    def __dlpack__(self, **_):
+        return self.array.__dlpack__(stream=-1)
+
+copy = cyrt.Kernel('''extern "C" __global__ void copy(const int* x, int* y, int n) {
+    for (int i = 0; i < n; ++i) y[i] = x[i];
+}''', "copy")
+n = 64
+x, y = cyrt.zeros(n, dtype=cyrt.int32), cyrt.zeros(n, dtype=cyrt.int32)
+with cyrt.Device(1):
+    seven = cyrt.Buffer(4 * n)
+    seven.fill(np.int32(7))
+    theirs = cyrt.Buffer(4 * n)
+    theirs.fill(0)
+    gate = Gate()
+    cyrt.synchronize()
+one, other = OnlyDlpack(x), OnlyDlpack(x)
+address = x.ptr
+cyrt.synchronize()
+"""
+USES = {
+    # What another device recorded on the memory is launched first.
+    "recorded": """
+        with cyrt.batch():
+            copy[1, 1](cyrt.full(n, 7, dtype=cyrt.int32), cyrt.pointer(address, 4 * n), n)
+            theirs.copy_from(cyrt.pointer(address, 4 * n, 0))
+        values = np.zeros(n, np.int32)
+        theirs.copy_to(values)
+        """,
+    # What another device's stream does with the memory is waited for.
+    "launched": """
+        with cyrt.Device(1), cyrt.Stream(1):
+            gate.wait()
+            cyrt.commit()
+            seven.copy_to(one)
+        threading.Timer(0.3, gate.open).start()
+        with cyrt.Stream(0):
+            copy[1, 1](other, y, n)
+            values = y.numpy()
+        """,
+    "copied": """
+        with cyrt.Device(1), cyrt.Stream(1):
+            gate.wait()
+            cyrt.commit()
+            seven.copy_to(one)
+        threading.Timer(0.3, gate.open).start()
+        with cyrt.Stream(0) as stream:
+            whole = cyrt.Buffer(4 * n)
+            whole.copy_from(other)
+            values = np.zeros(n, np.int32)
+            whole.copy_to(values)
+        """,
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_memory_outside_that_another_device_uses(python, use):
+    ended = python(DEVICES + textwrap.dedent(USES[use]) + "print(set(values.tolist()))\n",
+                   PYTHONPATH=str(Path(__file__).resolve().parent.parent),
+                   CYRT_DEVICE="emulated", CYRT_EMULATED_DEVICES="2")
+    assert ended.stdout == "{7}\n", ended.stderr

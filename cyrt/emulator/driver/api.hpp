@@ -1,4 +1,4 @@
-// cuda.h, and what every entry point of the ABI begins and ends with.
+// cuda.h, and the code that every entry point of the ABI begins and ends with.
 //
 // INVARIANTS
 // - Functions are written under their real names ("cuMemAlloc_v2"): cuda.h's renaming macros are
@@ -17,9 +17,9 @@ namespace cyrt::emu {
 
 class Context;
 
-constexpr int kDriverVersion = 13000;      // that the emulated driver claims to be
+constexpr int kDriverVersion = 13000;      // the version that the emulated driver reports
 
-// Thrown anywhere below an entry point; becomes its result.
+// Thrown by any function below an entry point; the entry point returns its code.
 struct DriverError {
     CUresult code;
 };
@@ -28,12 +28,12 @@ inline void require(bool condition, CUresult otherwise = CUDA_ERROR_INVALID_VALU
     if (__builtin_expect(!condition, 0)) throw DriverError{otherwise};
 }
 
-// CUDA_SUCCESS where this thread may call the driver at all: initialised, not in a forked child,
-// not within a host function.
+// CUDA_SUCCESS if this thread may call the driver: initialised, not in a forked child, not within a
+// host function.
 CUresult readiness();
-// The code for the exception in flight.
+// The code for the current exception.
 CUresult code_of_exception();
-// The calling thread's current context; throws where there is none, or it is broken.
+// The calling thread's current context; throws if there is none, or if it has a fault.
 Context& usable_context();
 
 template <class Body>

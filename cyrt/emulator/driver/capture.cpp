@@ -14,7 +14,7 @@ namespace cyrt::emu {
 namespace {
 
 thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-std::atomic<int> capturing{0};          // how many captures there are
+std::atomic<int> capturing{0};          // number of captures
 
 // Never destroyed: detached threads may still use it while the process ends.
 std::vector<std::shared_ptr<Capture>>& captures() {
@@ -55,7 +55,7 @@ void end(const std::shared_ptr<Capture>& capture) {
     capturing.fetch_sub(1);
 }
 
-// Every node that a stream of the capture ended with comes before the origin's end.
+// Every last node of a stream of the capture precedes the origin's end.
 bool is_joined(const Capture& capture) {
     std::unordered_set<const Node*> reached;
     std::vector<const Node*> open;
@@ -76,7 +76,7 @@ bool is_joined(const Capture& capture) {
     });
 }
 
-// By the rules of the mode that this thread is in.
+// Applies the rules of this thread's capture mode.
 bool forbids_unsafe_calls(const Capture& capture) {
     if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return false;
     if (capture.thread == std::this_thread::get_id())
@@ -91,7 +91,7 @@ Capture& usable_capture(Stream& stream) {
     return capture;
 }
 
-// Invalidates those captures that match; throws `code` where one did.
+// Invalidates the matching captures; throws `code` if there is one.
 template <class Matches>
 void refuse_where(Matches matches, CUresult code) {
     if (capturing.load() == 0) return;
@@ -215,7 +215,7 @@ void drop_from_capture(Stream& stream) {
     if (!capture) return;
     capture->invalid = true;
     if (capture->origin != &stream) return;
-    end(capture);       // nobody is left who could
+    end(capture);       // no other thread could end it
     if (!capture->into_existing) capture->graph->forget();
 }
 
@@ -240,7 +240,7 @@ bool capture_wait(Stream& stream, Event& event, bool external) {
     if (!point) {
         require(mine != nullptr, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
         usable_capture(stream);
-        mine->invalid = true;       // it would depend on what no graph knows
+        mine->invalid = true;       // it would depend on work outside the graph
         throw DriverError{CUDA_ERROR_STREAM_CAPTURE_ISOLATION};
     }
     const std::shared_ptr<Capture>& other = point->capture;

@@ -22,9 +22,9 @@ struct Dependency;
 // INVARIANTS
 // - A fault is sticky: once state() is a fault's code it stays so until the context is destroyed,
 //   and queued work is skipped.
-// - After tear_down() no operation of the context runs, nothing it owned is found any more, and
-//   state() is CUDA_ERROR_CONTEXT_IS_DESTROYED. The object itself lives as long as a thread has it
-//   current.
+// - After tear_down() no operation of the context runs, none of its objects can be found any more,
+//   and state() is CUDA_ERROR_CONTEXT_IS_DESTROYED. The object itself lives as long as it is
+//   current in a thread.
 class Context : public std::enable_shared_from_this<Context> {
 public:
     static std::shared_ptr<Context> create(Device& device, unsigned flags, bool primary);
@@ -47,13 +47,13 @@ public:
     std::shared_ptr<Stream> legacy_stream();
     std::shared_ptr<Stream> thread_stream();        // the calling thread's default stream
     std::shared_ptr<Stream> open_stream(unsigned flags, int priority);
-    void forget(const Stream& stream);              // its last operation has run
+    void forget(const Stream& stream);              // its last operation has ended
 
-    // What an operation submitted to `stream` now must wait for in other streams, by the rules of
-    // the legacy default stream; appended to `out`.
+    // Appends to `out` the operations in other streams that an operation submitted to `stream` now
+    // must wait for, by the rules of the legacy default stream.
     void order_after(const Stream& stream, std::vector<Dependency>& out);
 
-    void synchronize();                             // all that was submitted so far has run
+    void synchronize();                             // waits for all work submitted so far
     bool blocking_streams_idle();
     void synchronize_blocking_streams();
     void tear_down();
@@ -86,7 +86,8 @@ private:
 };
 
 HandleTable<Context>& contexts();
-// Throws INVALID_CONTEXT for what never was a context, CONTEXT_IS_DESTROYED for what was.
+// Throws INVALID_CONTEXT for a handle that was never a context, CONTEXT_IS_DESTROYED for a
+// destroyed one.
 std::shared_ptr<Context> context_from(CUcontext handle);
 
 // The calling thread's stack of contexts.

@@ -18,7 +18,7 @@ void check_flags(unsigned flags) {
     require((schedule & (schedule - 1)) == 0);      // at most one way of waiting
 }
 
-// The context named, or the current one for nullptr.
+// The named context, or the current one for nullptr.
 std::shared_ptr<Context> named_or_current(CUcontext handle) {
     return handle ? context_from(handle) : usable_context().shared_from_this();
 }
@@ -142,7 +142,7 @@ CYRT_API CUresult cuCtxPopCurrent_v2(CUcontext* out) {
     });
 }
 
-// Answers for a broken context too.
+// Succeeds for a context with a fault too.
 CYRT_API CUresult cuCtxGetDevice(CUdevice* out) {
     return entry([&] {
         require(out);
@@ -255,7 +255,7 @@ CYRT_API CUresult cuCtxDisablePeerAccess(CUcontext handle) {
     return context_entry([&](Context& context) { context.disable_peer(*context_from(handle)); });
 }
 
-// Profilers see nothing of an emulated device.
+// Profilers record nothing on an emulated device.
 CYRT_API CUresult cuProfilerStart() {
     return context_entry([](Context&) {});
 }

@@ -16,7 +16,7 @@ uint64_t offset_of(const CopySide& side, uint64_t y, uint64_t z) {
     return z * side.slice + y * side.pitch;
 }
 
-// Keeps the record of what was written; false where the host would get bytes that nobody wrote.
+// Updates the record of written bytes; false if the host would read bytes that were never written.
 bool track_row(const MemoryView& dst, uint64_t to, const MemoryView& src, uint64_t from,
                uint64_t width) {
     if (dst.valid) {

@@ -1,4 +1,4 @@
-// Copies between any two places, of one to three dimensions.
+// Copies between any two memories, of one to three dimensions.
 #pragma once
 
 #include <cstddef>
@@ -11,41 +11,42 @@ namespace cyrt::emu {
 
 struct CopySide {
     uint64_t address = 0;
-    uint64_t pitch = 0;      // from row to row
-    uint64_t slice = 0;      // from slice to slice
+    uint64_t pitch = 0;      // bytes from row to row
+    uint64_t slice = 0;      // bytes from slice to slice
 };
 
 struct CopyOperation {
     CopySide dst, src;
-    uint64_t width = 0;      // bytes of a row
+    uint64_t width = 0;      // bytes per row
     uint64_t height = 1;
     uint64_t depth = 1;
-    std::vector<std::byte> staged;    // the source, where it had to be read at once
+    std::vector<std::byte> staged;    // the source, if it had to be read at the call
     static constexpr bool runs_after_fault = false;
     void run(Context& context) const;
 
-    // Bytes from the first to the last touched; throws where that overflows.
+    // Bytes from the first to the last one accessed; throws if the sum overflows.
     uint64_t span(const CopySide& side) const;
     bool empty() const { return width == 0 || height == 0 || depth == 0; }
 };
 
 enum class MemoryPlace : uint8_t {
-    pageable,    // the host's own: the device cannot see it
-    mapped,      // the host's, pinned or managed
+    pageable,    // host memory that the device cannot access
+    mapped,      // host memory, pinned or managed
     device,
 };
 
-// Where those bytes lie; throws CUDA_ERROR_INVALID_VALUE for device addresses that no single live
-// allocation holds.
+// The kind of memory at those addresses; throws CUDA_ERROR_INVALID_VALUE for device addresses
+// outside of one live allocation.
 MemoryPlace place_of(uint64_t address, uint64_t span);
 
-// The host's view of memory that lies within one live allocation (or is the host's own).
+// The host's view of memory within one live allocation (or of pageable host memory).
 struct MemoryView {
     std::byte* bytes = nullptr;
-    uint8_t* valid = nullptr;          // as Region's
+    uint8_t* valid = nullptr;          // same as Region's
 };
 
-// Breaks the context with an illegal address where the allocation is gone; `bytes` is nullptr then.
+// Sets an illegal-address fault in the context if the allocation was freed; `bytes` is nullptr
+// then.
 MemoryView view_of(Context& context, uint64_t address, uint64_t span, const char* what);
 
 }  // namespace cyrt::emu

@@ -9,13 +9,13 @@ using namespace cyrt::emu;
 
 namespace {
 
-// A pageable source of up to this many bytes is read at the call, so that the call need not wait.
+// A pageable source of up to this many bytes is copied at the call, so that the call need not wait.
 constexpr uint64_t kMostStaged = 1 << 20;
 
 enum class Mode { sync, async };
 
-// What the driver promises of returning: device to device never waits; a copy with pageable memory
-// has read or written it; a pinned one waits only where it was not asked to be asynchronous.
+// The driver's guarantee on return: device to device never waits; a copy with pageable memory has
+// read or written it; a copy with pinned memory waits only if it is not asynchronous.
 void submit(Stream& stream, CopyOperation copy, Mode mode, CopySides sides) {
     if (copy.empty()) return;
     MemoryPlace to = place_of(copy.dst.address, copy.span(copy.dst));
@@ -56,7 +56,7 @@ CUresult copy_bytes(uint64_t dst, uint64_t src, size_t size, CUstream handle, Mo
 
 uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
-// Any of the ABI's structures.
+// For any of the ABI's structures.
 template <class Params>
 CUresult copy_shaped(const Params* params, CUstream handle, Mode mode) {
     return stream_entry(handle, [&](Stream& stream) {

@@ -1,23 +1,23 @@
-// Copies between what the ABI's structures say and what runs.
+// Conversion between the ABI's copy structures and the copies that run.
 #pragma once
 
 #include "driver/copy.hpp"
 
 namespace cyrt::emu {
 
-// Which sides must be memory that the device can see.
+// The sides that must be memory that the device can access.
 enum class CopySides { any, device_dst, device_src, device_both };
 
 CopySides copy_sides(CUmemorytype dst, CUmemorytype src);
 
-// One of bytes in a row.
+// A copy of bytes in one row.
 CopyOperation flat_copy(uint64_t dst, uint64_t src, uint64_t size);
-// Throw CUDA_ERROR_NOT_SUPPORTED for arrays.
+// These throw CUDA_ERROR_NOT_SUPPORTED for arrays.
 CopyOperation copy_from(const CUDA_MEMCPY2D& params);
 CopyOperation copy_from(const CUDA_MEMCPY3D& params);
 CopyOperation copy_from(const CUDA_MEMCPY3D_PEER& params);
 
-// A structure that says the same, its offsets folded into the addresses.
+// An equivalent structure, its offsets added to the addresses.
 CUDA_MEMCPY3D params_of(const CopyOperation& copy, CUmemorytype dst, CUmemorytype src);
 
 }  // namespace cyrt::emu

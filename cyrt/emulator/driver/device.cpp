@@ -18,13 +18,13 @@ namespace cyrt::emu {
 
 namespace {
 
-// Leaked: worker threads may outlive the destructors of static objects.
+// Leaked on purpose: worker threads may outlive the destructors of static objects.
 std::vector<std::unique_ptr<Device>>* devices = nullptr;
 std::atomic<bool> initialised{false};
 std::atomic<bool> forked{false};
 std::mutex initialising;
 
-// The threads that run streams do not exist in a child, and locks may be held for ever.
+// The threads that run streams do not exist in a child, and locks may never be released.
 void note_fork() { forked.store(true); }
 
 void initialise() {
@@ -167,8 +167,8 @@ CYRT_API CUresult cuDriverGetVersion(int* version) {
     });
 }
 
-// Copies the text of the device's first fault ("" where there was none), as much as there is room
-// for. Answers whatever state contexts are in.
+// Copies the text of the device's first fault ("" without one), truncated to the size of the
+// buffer. Succeeds in every state of the contexts.
 CYRT_API CUresult cyrtEmuLastFault(CUdevice device, char* text, size_t size) {
     return entry([&] {
         require(text && size > 0);

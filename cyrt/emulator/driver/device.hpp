@@ -28,7 +28,7 @@ public:
     void set_primary_flags(unsigned flags);
     void primary_state(unsigned& flags, bool& active);
 
-    // The first fault since the start, or since its primary context was reset.
+    // The first fault since the start, or since the last reset of its primary context.
     void record_fault(const std::string& text);
     std::string fault_text();
 
@@ -48,7 +48,7 @@ private:
 int device_count();
 Device& device_at(CUdevice ordinal);    // throws CUDA_ERROR_INVALID_DEVICE
 
-// The device whose memory holds this address, or nullptr; says nothing of allocations.
+// The device whose memory range contains this address, or nullptr; allocations are not examined.
 Device* device_of(uint64_t address);
 
 }  // namespace cyrt::emu

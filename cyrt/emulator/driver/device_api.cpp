@@ -15,8 +15,8 @@ struct Attribute {
     int value;
 };
 
-// Those that are not zero. What concerns textures, arrays, multicast, virtual memory and
-// sharing between processes is absent: the emulated device has none.
+// The attributes that are not zero. Textures, arrays, multicast, virtual memory and sharing between
+// processes have none: the emulated device does not support them.
 constexpr Attribute kAttributes[] = {
     {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, limits::kBlockThreads},
     {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, limits::kBlockX},

@@ -14,7 +14,7 @@ struct ErrorText {
     const char* text;
 };
 
-// Sorted by code. Numbers, since older headers lack the newest codes.
+// Sorted by code. Numbers, because older headers lack the newest codes.
 constexpr ErrorText kErrors[] = {
     {0, "CUDA_SUCCESS", "no error"},
     {1, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},

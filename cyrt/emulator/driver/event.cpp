@@ -11,7 +11,7 @@ Event::Event(std::shared_ptr<Context> context, unsigned event_flags)
 
 void Event::record(Stream& stream) {
     uint64_t serial = begin_record();
-    // Not under the lock: submit() may wait for the stream, and the stream's thread stamps.
+    // Not under the lock: submit() may wait for the stream, whose thread calls stamp().
     uint64_t ticket = stream.submit(RecordOperation{shared_from_this(), serial});
     set_mark(serial, {stream.shared_from_this(), ticket});
 }
@@ -77,7 +77,7 @@ using namespace cyrt::emu;
 
 namespace {
 
-// Done, not yet, or the fault of the context it was recorded in.
+// Complete, not ready, or the fault of the context in which it was recorded.
 CUresult query(const Event::Mark& mark) {
     if (!mark.stream) return CUDA_SUCCESS;
     if (!mark.stream->done(mark.ticket)) return CUDA_ERROR_NOT_READY;
@@ -93,7 +93,7 @@ void record(CUevent handle, Stream& stream) {
         event->record(stream);
 }
 
-// An event that can be asked: what is captured never happens.
+// An event that can be queried: a captured record never completes.
 std::shared_ptr<Event> happening_event(CUevent handle) {
     std::shared_ptr<Event> event = event_from(handle);
     event->context().check();

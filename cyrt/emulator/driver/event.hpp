@@ -14,8 +14,8 @@ class Stream;
 struct CapturePoint;
 
 // INVARIANTS
-// - An event means its latest record: a (stream, ticket) that is done once the stream has run it.
-// - The time belongs to the record of the highest serial that has run.
+// - An event stands for its latest record: a (stream, ticket), complete once the stream has run it.
+// - The time is that of the completed record with the highest serial.
 class Event : public std::enable_shared_from_this<Event> {
 public:
     using Clock = std::chrono::steady_clock;
@@ -31,15 +31,15 @@ public:
     uintptr_t handle = 0;
 
     void record(Stream& stream);
-    // The same for one that is part of a larger operation: what begins before the operation has its
-    // ticket is marked afterwards.
+    // The same for a record that is part of a larger operation: it is marked after operations that
+    // begin before that operation has its ticket.
     uint64_t begin_record();
     void set_mark(uint64_t serial, Mark mark);
     Mark mark() const;
-    void stamp(uint64_t serial);           // the stream has come to this record
+    void stamp(uint64_t serial);           // the stream has reached this record
     Clock::time_point time() const;
 
-    // Where its latest record was captured, not run; nullptr: it was run.
+    // The node of its latest record if that was captured; nullptr if it was run.
     std::shared_ptr<const CapturePoint> captured() const;
     void set_captured(std::shared_ptr<const CapturePoint> point);
 
@@ -59,7 +59,7 @@ struct RecordOperation {
     void run(Context& context);
 };
 
-// Passes once another stream has run a ticket.
+// Waits until another stream has run a ticket.
 struct WaitOperation {
     Event::Mark mark;
     static constexpr bool runs_after_fault = true;

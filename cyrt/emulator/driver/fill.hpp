@@ -17,7 +17,7 @@ struct FillOperation {
     static constexpr bool runs_after_fault = false;
     void run(Context& context) const;
 
-    // Throws what the driver answers for one that cannot be.
+    // Throws the driver's error for an invalid fill.
     void check() const;
     bool empty() const { return width == 0 || height == 0; }
     uint64_t span() const { return (height - 1) * pitch + width * element; }

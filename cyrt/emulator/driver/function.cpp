@@ -12,7 +12,7 @@ namespace cyrt::emu {
 
 namespace {
 
-// What an assembler would be held to: a kernel always gets enough for its largest block.
+// The limit that an assembler would have: a kernel can always run with its largest block.
 uint32_t registers_for(const KernelInfo& info) {
     uint32_t most = std::min(255u, limits::kRegisters / std::max(info.max_threads, 1u));
     return std::clamp(info.registers, 8u, most);

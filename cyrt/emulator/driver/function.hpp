@@ -15,7 +15,7 @@ namespace cyrt::emu {
 
 class Module;
 
-// INVARIANT: a function is part of its module: whoever holds one holds the module.
+// INVARIANT: a function is part of its module: a reference to it keeps the module alive.
 class Function {
 public:
     Function(Module& module, const std::string& name);
@@ -26,9 +26,9 @@ public:
     uintptr_t handle = 0;
 
     Context& context() const;
-    // Made ready at the first call.
+    // Prepared at the first call.
     const Program& program();
-    // Whether it lets its dependents start before it ends.
+    // True if it lets its dependents start before it ends.
     bool launches_dependents();
     bool prepared() const { return prepared_.load(std::memory_order_acquire); }
 
@@ -38,20 +38,20 @@ public:
     uint32_t max_threads() const { return info.max_threads; }
     uint32_t registers() const { return registers_; }
 
-    // Blocks in a cluster: what .reqnctapercluster or an attribute says; zeros: nothing does.
+    // Blocks in a cluster, from .reqnctapercluster or an attribute; zeros if neither is set.
     Dim3 required_cluster() const;
     uint32_t most_cluster_blocks() const;
 
-    // Throw what the driver answers for a block, or for a cluster, of that shape.
+    // These throw the driver's error for a block, or a cluster, of that shape.
     void check_block(Dim3 block) const;
     void check_cluster(Dim3 cluster, Dim3 grid) const;
 
 private:
     uint32_t registers_;
-    Dim3 required_{0, 0, 0};       // of .reqntid
+    Dim3 required_{0, 0, 0};       // from .reqntid
     std::atomic<uint32_t> max_dynamic_shared_;
     std::atomic<int> carveout_{-1};
-    std::atomic<uint32_t> cluster_[3] = {0, 0, 0};   // set as attributes
+    std::atomic<uint32_t> cluster_[3] = {0, 0, 0};   // from attributes
     std::atomic<bool> large_clusters_{false};
     std::atomic<int> cluster_scheduling_{CU_CLUSTER_SCHEDULING_POLICY_DEFAULT};
     std::mutex preparing_;
@@ -60,7 +60,7 @@ private:
 };
 
 HandleTable<Function>& functions();
-// A CUfunction, or a CUkernel in its place, for use in `context`; throws INVALID_HANDLE.
+// A CUfunction, or a CUkernel cast to one, for use in `context`; throws INVALID_HANDLE.
 std::shared_ptr<Function> function_from(CUfunction handle, Context& context);
 
 }  // namespace cyrt::emu

@@ -19,7 +19,7 @@ std::vector<Edge>::iterator find_edge(std::vector<Edge>& edges, const Node& node
                         [&](const Edge& edge) { return edge.node == &node; });
 }
 
-// What ports and types an edge may have, whatever its nodes.
+// The ports and types that an edge may have, regardless of its nodes.
 void check_data(const CUgraphEdgeData& data) {
     require(data.to_port == 0);
     for (unsigned char byte : data.reserved) require(byte == 0);
@@ -50,7 +50,7 @@ void Graph::check_edge(const Node& from, const Node& to, const CUgraphEdgeData& 
 
 void Graph::add_edge(Node& from, Node& to, const CUgraphEdgeData& data) {
     check_edge(from, to, data);
-    // Both ends know the edge; the one with fewer is quicker to ask.
+    // Both ends store the edge; the shorter list is searched.
     if (to.dependencies.size() <= from.dependents.size())
         require(find_edge(to.dependencies, from) == to.dependencies.end());
     else
@@ -115,7 +115,7 @@ std::shared_ptr<Graph> Graph::clone(bool visible) const {
         counterpart.emplace(node.get(), &twin);
         if (twin.child && visible) graphs().add(twin.child);
     }
-    // Edge for edge: the order of both ends' lists is part of what is copied.
+    // Edge by edge: the order of both ends' lists has to be copied too.
     auto translate = [&](const std::vector<Edge>& from, std::vector<Edge>& to) {
         to.reserve(from.size());
         for (const Edge& edge : from) to.push_back({counterpart.at(edge.node), edge.data});

@@ -15,25 +15,27 @@ namespace cyrt::emu {
 class Graph;
 
 struct Node {
-    uintptr_t handle = 0;               // 0 in an executable graph's own copy
-    uintptr_t original = 0;             // of the node it was copied from
-    Graph* graph = nullptr;             // that it belongs to
+    uintptr_t handle = 0;               // 0 in an executable graph's private copy
+    uintptr_t original = 0;             // handle of the node it was copied from
+    Graph* graph = nullptr;             // the graph that owns it
     WorkPtr work;
-    std::shared_ptr<Graph> child;       // of ChildWork
+    std::shared_ptr<Graph> child;       // for ChildWork
     std::vector<Edge> dependencies;     // in the order in which they were added
     std::vector<Edge> dependents;
-    uint32_t step = 0;                  // in an executable graph: where it runs
-    bool enabled = true;                // as above
-    std::vector<void*> shown;           // what the last query of its parameters points to
+    uint32_t step = 0;                  // in an executable graph: the index of its step
+    bool enabled = true;                // in an executable graph
+    std::vector<void*> shown;           // the arrays that the last query of its parameters returned
     size_t shown_size = 0;
 
     bool is_kernel() const { return std::holds_alternative<KernelWork>(*work); }
 };
 
 // INVARIANTS
-// - An edge stands in both of its nodes, which belong to the same graph; no edge stands twice.
-// - A node's handle is known as long as the node is in its graph and the graph is visible.
-// - As with the driver, who changes a graph sees to it that nobody else uses it meanwhile.
+// - An edge is stored in both of its nodes, which belong to the same graph; no edge is stored
+//   twice.
+// - A node's handle is valid as long as the node is in its graph and the graph is visible.
+// - As with the driver, a caller that changes a graph ensures that no other thread uses it
+//   meanwhile.
 class Graph : public std::enable_shared_from_this<Graph> {
 public:
     // `visible`: its nodes get handles.
@@ -49,28 +51,28 @@ public:
 
     const std::vector<std::shared_ptr<Node>>& nodes() const { return nodes_; }
 
-    // Throws, and adds nothing, where an edge cannot be.
+    // Throws, and adds nothing, if an edge is invalid.
     Node& add(WorkPtr work, const std::vector<Edge>& dependencies,
               std::shared_ptr<Graph> child = nullptr);
     void add_edge(Node& from, Node& to, const CUgraphEdgeData& data);
-    // False where there is no such edge with that data.
+    // False if there is no such edge with that data.
     bool remove_edge(Node& from, Node& to, const CUgraphEdgeData& data);
     void remove(Node& node);
 
     std::shared_ptr<Graph> clone(bool visible) const;
-    // Its handle and those of its nodes, and of its children, go.
+    // Removes its handle and those of its nodes and of its children.
     void forget();
 
 private:
     void check_edge(const Node& from, const Node& to, const CUgraphEdgeData& data) const;
 
     const bool visible_;
-    std::vector<std::shared_ptr<Node>> nodes_;      // by age
+    std::vector<std::shared_ptr<Node>> nodes_;      // oldest first
 };
 
 HandleTable<Graph>& graphs();
 HandleTable<Node>& graph_nodes();
-// Throw CUDA_ERROR_INVALID_VALUE.
+// These throw CUDA_ERROR_INVALID_VALUE.
 std::shared_ptr<Graph> graph_from(CUgraph handle);
 std::shared_ptr<Node> node_from(CUgraphNode handle);
 inline CUgraphNode handle_of(const Node& node) { return as_handle<CUgraphNode>(node.handle); }

@@ -1,4 +1,4 @@
-// The entry points of graphs: their life, their edges, what stands in them.
+// The entry points of graphs: creation, destruction, edges, and queries.
 #include <cstdio>
 
 #include "driver/graph.hpp"
@@ -8,7 +8,7 @@ using namespace cyrt::emu;
 
 namespace {
 
-// Adds or removes edges one after the other; none of them where one is refused.
+// Adds or removes all edges; none of them if one is refused.
 template <class Do, class Undo>
 void for_each_edge(const CUgraphNode* from, const CUgraphNode* to, size_t count, Do act,
                    Undo undo) {
@@ -26,7 +26,7 @@ CUresult add_edges(CUgraph handle, const CUgraphNode* from, const CUgraphNode* t
                    const CUgraphEdgeData* data, size_t count) {
     return entry([&] {
         std::shared_ptr<Graph> graph = graph_from(handle);
-        // As drivers do: all edges of one call are of the first one's kind.
+        // As in the driver: all edges of one call have the first one's kind.
         const CUgraphEdgeData kind = data && count ? data[0] : CUgraphEdgeData{};
         for_each_edge(
             from, to, count,
@@ -50,7 +50,7 @@ CUresult remove_edges(CUgraph handle, const CUgraphNode* from, const CUgraphNode
     });
 }
 
-// As many of `count` values as there is room for; what is left of the room is cleared.
+// Copies as many of `count` values as fit; the rest of the buffer is cleared.
 template <class T, class Value>
 void write_list(T* out, size_t room, size_t count, Value value) {
     for (size_t i = 0; i < room; ++i) out[i] = i < count ? value(i) : T{};

@@ -39,7 +39,7 @@ uint64_t conflicts(const Page& a, const Page& b, uint64_t word) {
            (other_wrote & (read | updated)) | (updated & other_read) | (other_updated & read);
 }
 
-// Which bytes were touched, and how.
+// The accessed bytes, and their kinds of access.
 class AccessMap {
 public:
     void mark(Access access, uint64_t address, uint64_t bytes) {
@@ -53,7 +53,7 @@ public:
         });
     }
 
-    // The first byte on which the two conflict; 0: none.
+    // The first byte on which the two conflict; 0 if there is none.
     uint64_t conflict_with(const AccessMap& other) const {
         if (other.pages_.size() < pages_.size()) return other.conflict_with(*this);
         uint64_t first = 0;
@@ -105,7 +105,7 @@ public:
         std::string name;
     };
 
-    // `may_run`: what may still be running until griddepcontrol.wait returns.
+    // `may_run`: the steps that may still run until griddepcontrol.wait returns.
     explicit StepAccesses(std::vector<Unfinished> may_run) : may_run_(std::move(may_run)) {}
 
     AccessMap map;

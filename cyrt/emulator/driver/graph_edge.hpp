@@ -1,4 +1,4 @@
-// An edge as one of its nodes knows it.
+// An edge as stored in one of its nodes.
 #pragma once
 
 #include "driver/api.hpp"
@@ -8,7 +8,7 @@ namespace cyrt::emu {
 struct Node;
 
 struct Edge {
-    Node* node;                 // at the other end
+    Node* node;                 // the other end
     CUgraphEdgeData data;
 };
 

@@ -8,7 +8,7 @@ namespace cyrt::emu {
 
 namespace {
 
-// Executable graphs differ in which order their first launch takes.
+// Executable graphs differ in the order of their first launch.
 uint64_t first_number() {
     static std::atomic<uint64_t> next{1};
     return next.fetch_add(1);
@@ -35,14 +35,14 @@ void GraphExec::know(Graph& graph) {
 }
 
 Node& GraphExec::counterpart(CUgraphNode original) {
-    node_from(original);        // it must still be in its graph
+    node_from(original);        // throws unless it is still in its graph
     auto found = by_original_.find(reinterpret_cast<uintptr_t>(original));
     require(found != by_original_.end());
     return *found->second;
 }
 
 void GraphExec::launch(Stream& stream) {
-    // Held until the last launch is known, so that launches follow each other in that order.
+    // Locked until the last launch is known, so that launches are ordered as their calls.
     std::lock_guard in_turn(launch_mutex_);
     GraphOperation operation;
     {
@@ -72,7 +72,7 @@ void GraphExec::launch(Stream& stream) {
 
 Plan& GraphExec::writable_plan() {
     if (plan_.use_count() > 1) plan_ = std::make_shared<Plan>(*plan_);
-    // A launch that has just let go of the plan has also read it.
+    // A launch that has just released the plan has also read it.
     std::atomic_thread_fence(std::memory_order_acquire);
     return *plan_;
 }

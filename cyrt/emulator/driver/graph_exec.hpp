@@ -1,4 +1,4 @@
-// An executable graph: what an instantiation made, and what may be changed in it.
+// An executable graph: the result of an instantiation, and its updates.
 #pragma once
 
 #include <memory>
@@ -18,18 +18,18 @@ class Stream;
 
 struct UpdateFailure {
     CUgraphExecUpdateResult result;
-    const Node* node = nullptr;         // of the graph that brought the change
+    const Node* node = nullptr;         // in the graph that contains the update
     const Node* from = nullptr;
 };
 
 // INVARIANTS
-// - A launch sees the executable graph as it was at the call: changes go to a copy of the plan
-//   while launches of it are in flight.
-// - One launch runs at a time, in whichever streams they are.
-// - Its nodes are a copy of the graph's, known by the handles of those they were copied from.
+// - A launch uses the executable graph as it was at the call: updates modify a copy of the plan
+//   while launches are in flight.
+// - One launch runs at a time, regardless of their streams.
+// - Its nodes are a copy of the graph's, identified by the handles of the originals.
 class GraphExec {
 public:
-    // Throws CUDA_ERROR_INVALID_VALUE, and sets `offender`, where the graph has a cycle.
+    // Throws CUDA_ERROR_INVALID_VALUE, and sets `offender`, if the graph has a cycle.
     GraphExec(const Graph& graph, uint64_t flags, const Node** offender);
 
     uintptr_t handle = 0;
@@ -37,16 +37,16 @@ public:
 
     void launch(Stream& stream);
 
-    // Its own node for one of the graph it was made of; throws CUDA_ERROR_INVALID_VALUE.
+    // Its copy of a node of the original graph; throws CUDA_ERROR_INVALID_VALUE.
     Node& counterpart(CUgraphNode original);
-    // Throws CUDA_ERROR_INVALID_VALUE where the node cannot become that.
+    // Throws CUDA_ERROR_INVALID_VALUE if the node cannot be updated to that work.
     void set_work(Node& node, WorkPtr work);
     void set_enabled(Node& node, bool enabled);
-    // All of it, or nothing; throws UpdateFailure.
+    // Updates all nodes or none; throws UpdateFailure.
     void update(const Graph& graph);
     void update_child(Node& node, const Graph& graph);
 
-    // A graph that would run as this does now.
+    // A graph with the same steps as this one has now.
     std::shared_ptr<Graph> as_graph() const { return image_->clone(true); }
 
 private:

@@ -12,7 +12,7 @@ constexpr cuuint64_t kKnownFlags = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUN
                                    CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
                                    CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
 
-// `offender` receives a node of a cycle.
+// `offender` receives a node of the cycle.
 CUgraphExec instantiate(CUgraph handle, cuuint64_t flags, CUgraphNode& offender) {
     require(!(flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH), CUDA_ERROR_NOT_SUPPORTED);
     require(!(flags & ~kKnownFlags));
@@ -41,7 +41,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph graph, cuuint64_t flags, CUgraphN
     });
 }
 
-// `make(node)` is what the executable graph's node shall do from now on.
+// `make(node)` returns the new work of the executable graph's node.
 template <class T, class Make>
 CUresult change(CUgraphExec handle, CUgraphNode node_handle, const void* params, Make make) {
     return entry([&] {
@@ -81,9 +81,10 @@ void update_child(GraphExec& exec, Node& node, CUgraph graph) {
 
 }  // namespace
 
-// --- their life ----------------------------------------------------------------------------------
+// --- creation and launch
+// --------------------------------------------------------------------------
 
-// The first two versions had no flags, but room for a text.
+// The first two versions have no flags, but a buffer for a text.
 CYRT_API CUresult cuGraphInstantiate(CUgraphExec* out, CUgraph graph, CUgraphNode* offender,
                                      char* log, size_t size) {
     if (log && size) *log = '\0';
@@ -122,7 +123,7 @@ CYRT_API CUresult cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t* flags) {
     });
 }
 
-// Nothing has to be brought to an emulated device.
+// An upload does nothing on an emulated device.
 CYRT_API CUresult cuGraphUpload(CUgraphExec exec, CUstream stream) {
     return stream_entry(stream, [&](Stream&) { graph_exec_from(exec); });
 }
@@ -137,7 +138,8 @@ CYRT_API CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
     });
 }
 
-// --- changes to single nodes ---------------------------------------------------------------------
+// --- updates of single nodes
+// ----------------------------------------------------------------------
 
 CYRT_API CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                                  const CUDA_KERNEL_NODE_PARAMS_v1* params) {
@@ -227,7 +229,8 @@ CYRT_API CUresult cuGraphNodeGetEnabled(CUgraphExec handle, CUgraphNode node_han
     });
 }
 
-// --- changes to all of it ------------------------------------------------------------------------
+// --- updates of the whole graph
+// -------------------------------------------------------------------
 
 CYRT_API CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* offender,
                                     CUgraphExecUpdateResult* result) {

@@ -1,9 +1,9 @@
 // Running a graph's steps.
 //
-// Dependents by a programmatic edge start early in every second launch: the dependent kernel runs
-// first, and its griddepcontrol.wait runs what it waits for. So what it does before that wait meets
-// memory as it was before. A kernel that never lets dependents start does so when it ends: after
-// such a one nothing starts early.
+// In every second launch, dependents by a programmatic edge start early: the dependent kernel runs
+// first, and its griddepcontrol.wait runs its dependencies. So its accesses before that wait read
+// memory as it was earlier. A kernel that never lets dependents start releases them when it ends:
+// its dependents do not start early.
 #include "driver/graph_launch.hpp"
 
 #include <mutex>
@@ -70,7 +70,7 @@ private:
         if (mark.stream) mark.stream->wait(mark.ticket);
     }
 
-    // A fault in any context of the graph is one of the stream's.
+    // A fault in any context of the graph is a fault of the stream.
     template <class Body>
     void in(Context& context, Body body) const {
         if (!usable(context_) || !usable(context)) return;
@@ -125,7 +125,7 @@ private:
         std::mutex mutex;
         bool ran = false;
         auto run_upstream = [&] {
-            std::lock_guard lock(mutex);        // all who wait, wait for the end of it
+            std::lock_guard lock(mutex);        // all waiters wait for its end
             if (ran) return;
             ran = true;
             for (const Predecessor& earlier : layout_.before[step])

@@ -1,4 +1,4 @@
-// A launch of an executable graph as a stream runs it.
+// A launch of an executable graph, as an operation of a stream.
 #pragma once
 
 #include <memory>
@@ -9,20 +9,20 @@
 
 namespace cyrt::emu {
 
-// What an event node does in one launch, settled when that launch got its place in the stream.
+// The action of an event node in one launch, fixed when that launch got its ticket.
 struct EventTurn {
     uint32_t step;
-    uint64_t serial = 0;        // of the record
-    Event::Mark mark;           // to wait for
+    uint64_t serial = 0;        // serial of the record
+    Event::Mark mark;           // the mark to wait for
 };
 
-// INVARIANT: holds the plan as it was at the launch; who changes the executable graph changes a
+// INVARIANT: it owns the plan as it was at the launch; an update of the executable graph modifies a
 // copy.
 struct GraphOperation {
     std::shared_ptr<const Plan> plan;
-    uint64_t number = 0;                    // says which of the possible orders to take
+    uint64_t number = 0;                    // selects one of the possible orders
     std::vector<EventTurn> events;
-    static constexpr bool runs_after_fault = true;      // its events happen all the same
+    static constexpr bool runs_after_fault = true;      // its events are recorded even then
     void run(Context& context) const;
 };
 

@@ -1,4 +1,4 @@
-// The entry points of nodes: adding them, asking for what they do, changing it.
+// The entry points of nodes: adding them, querying and setting their parameters.
 #include "driver/context.hpp"
 #include "driver/function.hpp"
 #include "driver/graph.hpp"
@@ -17,7 +17,7 @@ std::vector<Edge> edges_from(const CUgraphNode* nodes, const CUgraphEdgeData* da
     return edges;
 }
 
-// `make(child)` is the new node's work.
+// `make(child)` returns the new node's work.
 template <class Make>
 CUresult add_node(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies,
                   const CUgraphEdgeData* data, size_t count, Make make) {
@@ -38,7 +38,7 @@ CUresult add_node(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependenci
                     [&](std::shared_ptr<Graph>&) { return make(); });
 }
 
-// The node's work, which must be of that kind.
+// The node's work, which must have that kind.
 template <class T>
 const T& work_in(const Node& node) {
     const T* work = std::get_if<T>(&*node.work);
@@ -46,7 +46,7 @@ const T& work_in(const Node& node) {
     return *work;
 }
 
-// `read(work, node)` answers.
+// `read(work, node)` writes the outputs.
 template <class T, class Read>
 CUresult ask_node(CUgraphNode handle, const void* out, Read read) {
     return entry([&] {
@@ -67,7 +67,8 @@ CUresult change_node(CUgraphNode handle, const void* params, Make make) {
     });
 }
 
-// What both versions of the structure have. The pointers are the node's until it changes.
+// The common fields of both versions of the structure. The pointers are the node's, until it
+// changes.
 template <class Params>
 void write_kernel(const KernelWork& work, Node& node, Params& out) {
     const KernelOperation& operation = work.operation;
@@ -111,7 +112,7 @@ void check_attribute(CUkernelNodeAttrID id) {
     throw DriverError{CUDA_ERROR_INVALID_VALUE};
 }
 
-// The node's kernel with those attributes, its launch checked again.
+// The node's kernel with those attributes; its launch is validated again.
 void set_attributes(Node& node, const LaunchAttributes& attributes) {
     const KernelWork& now = work_in<KernelWork>(node);
     KernelOperation operation = now.operation;

@@ -19,7 +19,7 @@ FillOperation fill_of(const Params& params) {
             params.height};
 }
 
-// The structure for kernels has grown at its end only.
+// Versions of the structure for kernels only append fields.
 template <class Params>
 CUDA_KERNEL_NODE_PARAMS_v2 common_params(const Params& params) {
     CUDA_KERNEL_NODE_PARAMS_v2 result{};
@@ -88,7 +88,8 @@ WorkPtr changed_event(const Node& node, CUevent event) {
 std::shared_ptr<Graph> child_from(CUgraph handle) {
     std::shared_ptr<Graph> graph = graph_from(handle);
     require(!graph->being_captured);
-    require(!graph->parent, CUDA_ERROR_NOT_SUPPORTED);      // it is a child already (measured, 580)
+    // it is a child already (as measured on driver 580)
+    require(!graph->parent, CUDA_ERROR_NOT_SUPPORTED);
     std::shared_ptr<Graph> child = graph->clone(true);
     graphs().add(child);
     return child;

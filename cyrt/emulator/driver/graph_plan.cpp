@@ -58,7 +58,7 @@ private:
                 add_edge(last.at(edge.node), node->step, ordering_of(edge.data));
     }
 
-    // Between the node's own step and the one returned.
+    // The steps between the node's own step and the returned one.
     uint32_t add_child(Node& node) {
         Graph& child = *node.child;
         const uint32_t first = uint32_t(plan_->steps.size());
@@ -97,7 +97,7 @@ private:
 
     std::shared_ptr<Layout> layout_;
     std::shared_ptr<Plan> plan_;
-    std::vector<const Node*> nodes_;    // of each step
+    std::vector<const Node*> nodes_;    // the node of each step
 };
 
 }  // namespace

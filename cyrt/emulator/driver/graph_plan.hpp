@@ -1,4 +1,4 @@
-// An executable graph as it runs: steps, and the orders they may be run in.
+// An executable graph in executable form: steps, and the orders in which they may run.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace cyrt::emu {
 
-// When, after its predecessor, a step may start, and whether its griddepcontrol.wait waits for that
-// predecessor's end.
+// The moment after its predecessor at which a step may start, and whether its griddepcontrol.wait
+// waits for that predecessor's end.
 enum class Ordering : uint8_t {
     complete,           // at its end
     triggered,          // once it lets dependents start; waits for its end
@@ -23,13 +23,13 @@ struct Predecessor {
     Ordering ordering;
 };
 
-// INVARIANT: immutable; the steps of child graphs stand between two empty ones that begin and end
-// them, so that there is one level only.
+// INVARIANT: immutable; the steps of a child graph are enclosed by two empty steps, so that there
+// is one level only.
 struct Layout {
     std::vector<std::vector<Predecessor>> before;
     std::vector<std::vector<uint32_t>> after;
-    // Two orders that keep to the edges: of all that could run next, the oldest, or the newest. A
-    // missing edge shows in one of them.
+    // Two orders that follow the edges: of all steps that could run next, the oldest, or the
+    // newest. A missing edge becomes visible in one of them.
     std::vector<uint32_t> orders[2];
     bool has_early_starts = false;      // an edge that is not Ordering::complete
     std::vector<uint32_t> event_steps;
@@ -46,7 +46,7 @@ struct Plan {
     std::vector<Step> steps;
 };
 
-// Numbers the steps in the nodes. `cyclic` receives a node of a cycle where there is one, and
+// Numbers the steps in the nodes. If there is a cycle, `cyclic` receives one of its nodes and
 // nullptr is returned.
 std::shared_ptr<Plan> make_plan(Graph& graph, const Node** cyclic);
 

@@ -1,4 +1,4 @@
-// What may be changed in an executable graph.
+// The updates that an executable graph allows.
 #include <unordered_map>
 
 #include "driver/context.hpp"
@@ -12,7 +12,7 @@ namespace {
 constexpr CUgraphExecUpdateResult kFine = CU_GRAPH_EXEC_UPDATE_SUCCESS;
 constexpr CUgraphExecUpdateResult kParameters = CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
 
-// Whether a node may go from one work to another of its kind.
+// Whether a node may change from one work to another of its kind.
 struct Rules {
     bool keeps_priority;        // priorities were settled when it was instantiated
 
@@ -41,7 +41,7 @@ struct Rules {
     }
     template <class Same>
     CUgraphExecUpdateResult operator()(const Same&, const Same&) const {
-        return kFine;       // another function, another event: any
+        return kFine;       // any other function or event is allowed
     }
     template <class Now, class Next>
     CUgraphExecUpdateResult operator()(const Now&, const Next&) const {
@@ -55,7 +55,7 @@ bool is_flat(const Work& work) {
     return true;
 }
 
-// Which node stands for which, found from the exits on, along the edges in the order they have.
+// Maps nodes to nodes, from the exits backwards, along the edges in their order.
 class Pairing {
 public:
     Pairing(const Graph& image, const Graph& graph) {
@@ -83,7 +83,7 @@ private:
         return result;
     }
 
-    // `of`: the node whose dependency this is.
+    // `of`: the node that has this dependency.
     void pair(Node& image, Node& node, const Node* of) {
         auto [known, fresh] = partner_.emplace(&node, &image);
         require_topology(known->second == &image, of, &node);
@@ -107,9 +107,9 @@ private:
 
 bool are_equal(const Dim3& a, const Dim3& b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
 
-// What a node will do. As with drivers (measured, 580), a kernel keeps the dimensions of its
-// cluster where others were asked for, and nobody is told. A grid that is no multiple of them, of
-// which drivers launch a part, is refused.
+// The new work of a node. As in drivers (measured on 580), a kernel silently keeps the dimensions
+// of its cluster if others are requested. A grid that is no multiple of them, of which drivers
+// launch a part, is refused.
 WorkPtr updated_work(const Node& mine, const Node& other) {
     const auto* now = std::get_if<KernelWork>(&*mine.work);
     const auto* next = std::get_if<KernelWork>(&*other.work);

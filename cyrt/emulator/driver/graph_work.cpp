@@ -21,7 +21,7 @@ OperandPlace operand_place(uint64_t address, uint64_t span) {
     return result;
 }
 
-// A kernel is named by a function, or by a library's kernel and a context.
+// A kernel is identified by a function, or by a library's kernel and a context.
 std::shared_ptr<Function> function_of(const CUDA_KERNEL_NODE_PARAMS_v2& params) {
     require((params.func != nullptr) != (params.kern != nullptr));
     if (params.func)

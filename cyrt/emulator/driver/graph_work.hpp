@@ -1,4 +1,4 @@
-// What a node of a graph does.
+// The work of a graph's node.
 #pragma once
 
 #include <memory>
@@ -23,10 +23,10 @@ struct EmptyWork {};
 struct KernelWork {
     KernelOperation operation;
     LaunchAttributes attributes;
-    bool packed = false;            // the parameters were given as one buffer
+    bool packed = false;            // the parameters were passed as one buffer
 };
 
-// Where an operand lies: an executable graph keeps to it.
+// The memory of an operand: an update of an executable graph cannot change it.
 struct OperandPlace {
     MemoryPlace place = MemoryPlace::pageable;
     Device* device = nullptr;
@@ -55,7 +55,7 @@ struct HostWork {
     HostOperation operation;
 };
 
-struct ChildWork {};                // the node holds the graph
+struct ChildWork {};                // the node owns the graph
 
 struct RecordWork {
     std::shared_ptr<Event> event;
@@ -65,8 +65,8 @@ struct WaitWork {
     std::shared_ptr<Event> event;
 };
 
-// INVARIANT: immutable once made, so that a graph, its clones, executable graphs and launches in
-// flight share it. To change what a node does is to give it another.
+// INVARIANT: immutable once constructed, so that a graph, its clones, executable graphs and
+// launches in flight share it. An update replaces it.
 using Work = std::variant<EmptyWork, KernelWork, CopyWork, FillWork, HostWork, ChildWork,
                           RecordWork, WaitWork>;
 using WorkPtr = std::shared_ptr<const Work>;
@@ -79,13 +79,13 @@ WorkPtr make_work(T work) {
 CUgraphNodeType type_of(const Work& work);
 bool can_be_disabled(const Work& work);
 
-// What the ABI's structures ask for; throw what the driver answers.
+// Conversions from the ABI's structures; they throw the driver's errors.
 WorkPtr kernel_work(const CUDA_KERNEL_NODE_PARAMS_v2& params, const LaunchAttributes& attributes);
 WorkPtr copy_work(const CUDA_MEMCPY3D& params, std::shared_ptr<Context> context);
 WorkPtr fill_work(const FillOperation& fill, std::shared_ptr<Context> context);
 WorkPtr host_work(CUhostFn function, void* data);
 
-// What a captured kernel or copy would be as a node.
+// A captured kernel or copy as a node's work.
 WorkPtr captured_kernel(KernelOperation operation, LaunchAttributes attributes, bool packed);
 WorkPtr captured_copy(const CopyOperation& copy, std::shared_ptr<Context> context);
 

@@ -1,9 +1,9 @@
-// Opaque handles and the objects they stand for.
+// Opaque handles and their objects.
 //
 // INVARIANTS
-// - A handle is a number, never an address: looking one up dereferences nothing, so garbage is
+// - A handle is a number, never an address: a look-up dereferences nothing, so an invalid handle is
 //   merely not found.
-// - A number is never given out twice: a stale handle cannot name a newer object.
+// - A number is never reused: a stale handle cannot refer to a newer object.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ public:
         return found == live_.end() ? nullptr : found->second;
     }
 
-    // Whether the handle was one of this kind, alive or not.
+    // True if the handle was one of this kind, alive or not.
     bool given_out(const void* handle) const {
         std::shared_lock lock(mutex_);
         uintptr_t value = reinterpret_cast<uintptr_t>(handle);
@@ -56,7 +56,7 @@ public:
         return object;
     }
 
-    // The removed objects live on in the result: their destructors run outside the lock.
+    // The caller receives the removed objects: their destructors run outside the lock.
     template <class Predicate>
     std::vector<std::shared_ptr<T>> remove_if(Predicate matches) {
         std::vector<std::shared_ptr<T>> removed;

@@ -1,4 +1,4 @@
-// Functions of the host that a stream runs in its turn.
+// Host functions that run in stream order.
 #pragma once
 
 #include "driver/api.hpp"
@@ -15,7 +15,7 @@ struct HostOperation {
     void run(Context& context) const;
 };
 
-// cuStreamAddCallback's: told of the context's state, and run in any.
+// cuStreamAddCallback's function: it receives the context's state, and runs in any state.
 struct CallbackOperation {
     CUstreamCallback function;
     CUstream stream;

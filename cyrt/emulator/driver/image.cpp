@@ -11,7 +11,8 @@ namespace cyrt::emu {
 
 namespace {
 
-constexpr uint32_t kWrapperMagic = 0x466243b1;     // what nvcc leaves in a program: points further
+// written into programs by nvcc: it points to the fat binary
+constexpr uint32_t kWrapperMagic = 0x466243b1;
 constexpr uint32_t kFatMagic = 0xba55ed50;
 constexpr uint16_t kFatPtx = 1;
 constexpr uint64_t kFatLz4 = 0x2000;
@@ -43,7 +44,7 @@ struct FatEntry {
     uint64_t uncompressed_size;
 };
 
-// Whether text begins as PTX must: comments, then ".version".
+// True if a text begins like PTX: comments, then ".version".
 bool is_ptx(const char* text) {
     for (;;) {
         while (std::isspace(static_cast<unsigned char>(*text))) ++text;

@@ -1,4 +1,4 @@
-// What programs hand the driver as a module: PTX text, bare or in a fat binary.
+// The images that programs load as modules: PTX text, bare or in a fat binary.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace cyrt::emu {
 
-// The PTX of an image, the best for this device where a fat binary holds several. Throws
-// CUDA_ERROR_NO_BINARY_FOR_GPU for machine code, CUDA_ERROR_INVALID_IMAGE for what is neither.
+// The PTX of an image, the best for this device if a fat binary has several. Throws
+// CUDA_ERROR_NO_BINARY_FOR_GPU for machine code, CUDA_ERROR_INVALID_IMAGE for unknown formats.
 std::string ptx_of(const void* image);
 
 // A file's bytes; throws CUDA_ERROR_FILE_NOT_FOUND.

@@ -1,4 +1,4 @@
-// The options of a load: buffers that the log is written to. Others do not matter here.
+// The options of a load: buffers for the log. Other options are ignored.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace cyrt::emu {
 
-// One log buffer; the option that gave its size receives what was written.
+// One log buffer; the option with its size receives the number of bytes written.
 class JitLog {
 public:
     void set_buffer(void* buffer) { buffer_ = static_cast<char*>(buffer); }

@@ -18,7 +18,7 @@ namespace {
 
 std::atomic<uint64_t> last_grid{0};
 
-// Device printf: at once, so that nothing is lost when the process ends badly.
+// Device printf: written at once, so that no output is lost if the process crashes.
 void print(const char* text, size_t size) {
     std::fwrite(text, 1, size, stdout);
     std::fflush(stdout);
@@ -29,7 +29,7 @@ void check_grid(Dim3 grid) {
     require(grid.x <= limits::kGridX && grid.y <= limits::kGridY && grid.z <= limits::kGridZ);
 }
 
-// The parameters where `params` holds a pointer to each.
+// The parameters if `params` holds a pointer to each.
 void pack(const KernelInfo& info, void** params, ParamBlock& out) {
     std::byte* block = out.reset(info.param_bytes);
     require(params || info.params.empty());
@@ -39,7 +39,7 @@ void pack(const KernelInfo& info, void** params, ParamBlock& out) {
     }
 }
 
-// The parameters where `extra` names a buffer that holds them all.
+// The parameters if `extra` holds one buffer with all of them.
 void pack_extra(const KernelInfo& info, void** extra, ParamBlock& out) {
     const void* buffer = nullptr;
     const size_t* size = nullptr;
@@ -108,7 +108,7 @@ KernelOperation kernel_operation(std::shared_ptr<Function> function, const Launc
         pack_extra(function->info, extra, operation.params);
     else
         pack(function->info, params, operation.params);
-    function->program();                // errors of preparing it are the caller's
+    function->program();                // errors of its preparation are reported to the caller
     operation.function = std::move(function);
     return operation;
 }

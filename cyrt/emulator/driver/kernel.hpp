@@ -1,4 +1,4 @@
-// A launch of a kernel as a stream runs it.
+// A launch of a kernel, as an operation of a stream.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,10 @@ class Context;
 class Function;
 class LaunchAttributes;
 
-// A kernel's parameters, packed. Small ones need no memory of their own.
+// A kernel's parameters, packed. Small ones need no heap memory.
 class ParamBlock {
 public:
-    // Room for `size` bytes, all zero.
+    // Allocates `size` bytes, all zero.
     std::byte* reset(size_t size) {
         size_ = size;
         if (size <= sizeof inline_) {
@@ -42,13 +42,13 @@ struct LaunchShape {
     Dim3 grid, block;
     uint32_t dynamic_shared = 0;
     bool cooperative = false;
-    Dim3 cluster = kNoCluster;      // in blocks; zeros: what the kernel itself asks for, or one
+    Dim3 cluster = kNoCluster;      // in blocks; zeros: the kernel's own, or 1
     static constexpr Dim3 kNoCluster{0, 0, 0};
 };
 
-// What a graph adds to one launch of a kernel.
+// A graph's additions to one launch of a kernel.
 struct KernelHooks {
-    std::function<void()> wait_dependencies;    // of griddepcontrol.wait; empty: nothing
+    std::function<void()> wait_dependencies;    // for griddepcontrol.wait; may be empty
     AccessWatch* watch = nullptr;
 };
 
@@ -61,9 +61,9 @@ struct KernelOperation : LaunchShape {
 };
 
 LaunchShape shape_from(const CUlaunchConfig& config, const LaunchAttributes& attributes);
-// Throws what the driver answers for a launch that cannot be.
+// Throws the driver's error for an invalid launch.
 void check_launch(const Function& function, const LaunchShape& shape);
-// What would be launched: the parameters packed, everything checked as the driver does at the call.
+// The launch with its parameters packed, validated as the driver does at the call.
 KernelOperation kernel_operation(std::shared_ptr<Function> function, const LaunchShape& shape,
                                  void** params, void** extra);
 

@@ -78,7 +78,7 @@ CUkernel kernel_handle(const std::shared_ptr<Library>& library, const std::strin
     return as_handle<CUkernel>(kernel->handle);
 }
 
-// Reads the code once, for its errors and its kernels' names.
+// Parses the code once, for its errors and its kernels' names.
 CUresult load(CUlibrary* out, const void* image, JitLogs& logs) {
     std::string text = ptx_of(image);
     auto library = std::make_shared<Library>(text);
@@ -94,7 +94,7 @@ void check_library_options(unsigned count, const CUlibraryOption* options) {
         require(options[i] >= 0 && options[i] < CU_LIBRARY_NUM_OPTIONS);
 }
 
-// The function of that kernel on a device: in its primary context or the current one.
+// That kernel's function on a device: in its primary context or the current one.
 std::shared_ptr<Function> function_on(CUkernel kernel, CUdevice ordinal) {
     Device& device = device_at(ordinal);
     Context& current = usable_context();

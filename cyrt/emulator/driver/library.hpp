@@ -1,4 +1,4 @@
-// Libraries: code loaded without a context, made a module in each that uses it.
+// Libraries: code loaded without a context, and loaded as a module in each context that uses it.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace cyrt::emu {
 class Library;
 class Module;
 
-// A kernel of a library, whatever the context. Attributes set on it reach every context's function.
+// A kernel of a library, in every context. Attributes set on it apply to all contexts' functions.
 class Kernel {
 public:
     Kernel(Library& owner, std::string kernel_name)
@@ -44,7 +44,7 @@ public:
 private:
     const std::string image_;              // PTX
     std::mutex mutex_;
-    std::map<uintptr_t, uintptr_t> modules_;      // handle of a context -> of a module
+    std::map<uintptr_t, uintptr_t> modules_;      // handle of a context -> handle of a module
     std::map<std::string, Kernel> kernels_;
 };
 

@@ -13,7 +13,7 @@ struct Input {
 
     size_t left() const { return static_cast<size_t>(end - at); }
 
-    // A length of four bits, continued in bytes where they are all ones.
+    // A length of four bits, continued in the next bytes if all four bits are ones.
     bool extend(size_t& length) {
         if (length != 15) return true;
         uint8_t more;

@@ -1,7 +1,7 @@
 // INVARIANTS
-// - Every live allocation stands in `table`, and in the arena of its device (of every device, where
-//   it is the host's).
-// - Host memory leaves the arenas before it goes back to the system.
+// - Every live allocation is in `table`, and in the arena of its device (of every device, for host
+//   memory).
+// - Host memory is removed from the arenas before it is returned to the system.
 #include "driver/memory.hpp"
 
 #include <sys/mman.h>
@@ -38,7 +38,7 @@ void enter(Allocation allocation) {
     table().by_address.emplace(allocation.address, std::move(allocation));
 }
 
-// The entry that holds `address`; the caller has the lock.
+// The entry that contains `address`; the caller holds the lock.
 Allocation* holder(uint64_t address) {
     auto& map = table().by_address;
     auto next = map.upper_bound(address);
@@ -54,8 +54,8 @@ void attach_everywhere(const Allocation& allocation) {
         device_at(i).arena.attach(as_host(allocation), allocation.size);
 }
 
-// Gives back what stands behind an entry already taken from the table.
-// `keep_mapped`: the device forgets host memory, and the host may still look at it.
+// Releases the memory of an entry already removed from the table. `keep_mapped`: the device forgets
+// host memory, and the host may still access it.
 void dispose(const Allocation& allocation, bool keep_mapped = false) {
     if (allocation.on_device()) {
         allocation.device->arena.release(allocation.address);
@@ -67,7 +67,7 @@ void dispose(const Allocation& allocation, bool keep_mapped = false) {
         munmap(as_host(allocation), allocation.size);
 }
 
-// Releases the allocation that begins at `address` if it is one of the wanted kinds.
+// Releases the allocation that begins at `address` if it has one of the requested kinds.
 template <class Wanted>
 bool take_and_dispose(uint64_t address, Wanted wanted) {
     Allocation taken;

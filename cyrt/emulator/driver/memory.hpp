@@ -1,4 +1,4 @@
-// What memory programs hold: who allocated it, where, and how.
+// The memory of programs: context, kind and flags of each allocation.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ struct Allocation {
     MemoryKind kind = MemoryKind::device;
     Device* device = nullptr;
     uintptr_t context = 0;                  // handle
-    unsigned flags = 0;                     // of cuMemHostAlloc, cuMemHostRegister
-    uint64_t id = 0;                        // never used twice
+    unsigned flags = 0;                     // from cuMemHostAlloc, cuMemHostRegister
+    uint64_t id = 0;                        // never reused
     std::shared_ptr<MemoryPool> pool;
-    bool freeing = false;                   // a stream will release it
+    bool freeing = false;                   // an operation in a stream will release it
 
     bool on_device() const { return kind == MemoryKind::device || kind == MemoryKind::variable; }
 };
@@ -31,18 +31,18 @@ struct Allocation {
 // Device memory; throws CUDA_ERROR_OUT_OF_MEMORY.
 uint64_t allocate(Context& context, uint64_t size, MemoryKind kind = MemoryKind::device,
                   std::shared_ptr<MemoryPool> pool = nullptr);
-// Memory of the host under its own address, visible to every device.
+// Host memory under its host address, visible to every device.
 void* allocate_host(Context& context, uint64_t size, MemoryKind kind, unsigned flags);
 
-// The live allocation that holds `address`.
+// The live allocation that contains `address`.
 std::optional<Allocation> allocation_at(uint64_t address);
 
-// Releases at once; false where no allocation begins there.
+// Releases at once; false if no allocation begins there.
 bool release(uint64_t address);
 void release_allocations(const Context& context);
 
-// Marks device memory as about to be released by a stream; throws CUDA_ERROR_INVALID_VALUE where it
-// is not the start of such an allocation or is marked already.
+// Marks device memory that an operation in a stream will release; throws CUDA_ERROR_INVALID_VALUE
+// if it is not the start of such an allocation or is marked already.
 void claim_for_free(uint64_t address);
 
 struct FreeOperation {

@@ -82,7 +82,7 @@ CUdeviceptr allocate_in(Stream& stream, size_t size, std::shared_ptr<MemoryPool>
     try {
         return allocate(context, size, MemoryKind::device, pool);
     } catch (const DriverError&) {
-        stream.synchronize();       // frees that wait in the stream come first
+        stream.synchronize();       // earlier frees in the stream release memory
         return allocate(context, size, MemoryKind::device, std::move(pool));
     }
 }

@@ -1,4 +1,4 @@
-// Stream-ordered allocation: pools, and allocating and freeing in a stream's turn.
+// Stream-ordered allocation: pools, and allocation and release in stream order.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace cyrt::emu {
 
 class Device;
 
-// A pool holds nothing back: freed memory goes to the device's arena. It counts, and remembers
-// what it was told.
+// A pool keeps no memory: freed memory returns to the device's arena. It counts, and stores its
+// attributes.
 class MemoryPool {
 public:
     explicit MemoryPool(Device& owner) : device(owner) {}
@@ -23,7 +23,7 @@ public:
 
     void taken(uint64_t size);
     void returned(uint64_t size);
-    // `value` points at an int or a uint64_t, by attribute.
+    // `value` points to an int or a uint64_t, depending on the attribute.
     void get(CUmemPool_attribute which, void* value) const;
     void set(CUmemPool_attribute which, const void* value);
 

@@ -19,13 +19,13 @@ constexpr int kNewestPtx = 9;           // .version's major number
 constexpr int kOurTarget = 90;          // compute capability 9.0
 
 std::string log_line(int line, std::string what) {
-    std::string place = "line " + std::to_string(line) + ": ";      // said once is enough
+    std::string place = "line " + std::to_string(line) + ": ";      // the line is named once
     if (what.compare(0, place.size(), place) == 0) what.erase(0, place.size());
     return "ptxas application ptx input, line " + std::to_string(line) + "; error   : " + what +
            "\nptxas fatal   : Ptx assembly aborted due to errors";
 }
 
-// Throws where this device cannot take the module, whatever its instructions.
+// Throws if this device cannot load the module, regardless of its instructions.
 void check_header(const ptx::Module& module, JitLogs& logs) {
     std::string version =
         std::to_string(module.version_major) + "." + std::to_string(module.version_minor);
@@ -52,7 +52,7 @@ void warn_of_externs(const ptx::Module& module, JitLogs& logs) {
     if (!warnings.empty()) logs.info.write(warnings);
 }
 
-// Functions that a launch can name.
+// Functions that a launch can use.
 bool is_kernel(const ptx::Function& function) { return function.is_entry && !function.is_extern; }
 
 }  // namespace
@@ -165,7 +165,7 @@ CUfunction function_handle(const std::shared_ptr<Module>& module, const std::str
     Function* function = module->function(name);
     require(function != nullptr, CUDA_ERROR_NOT_FOUND);
     std::lock_guard lock(mutex);
-    // Shares the module's count: the table, and work in flight, keep the module.
+    // Shares the module's reference count: the table, and work in flight, keep the module alive.
     if (!function->handle) functions().add(std::shared_ptr<Function>(module, function));
     return as_handle<CUfunction>(function->handle);
 }

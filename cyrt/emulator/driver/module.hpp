@@ -14,7 +14,7 @@
 
 namespace cyrt::emu {
 
-// Parses the image's PTX and checks that all of it can run. Throws after writing to the error log.
+// Parses the image's PTX and checks that all of it can run. Throws after writing the error log.
 std::shared_ptr<const ptx::Module> read_module(const void* image, JitLogs& logs);
 // The names of its kernels.
 std::vector<std::string> entry_names(const ptx::Module& module);
@@ -26,7 +26,7 @@ public:
         uint64_t size = 0;
     };
 
-    // Reads the image and lays out its variables.
+    // Parses the image and allocates its variables.
     static std::shared_ptr<Module> load(Context& context, const void* image, JitLogs& logs);
     Module(std::shared_ptr<Context> context, std::shared_ptr<const ptx::Module> ptx);
     ~Module();
@@ -36,8 +36,8 @@ public:
     uintptr_t handle = 0;
 
     Symbol symbol(const std::string& name) const;       // throws CUDA_ERROR_NOT_FOUND
-    uint64_t address_of(const std::string& name) const; // 0 where there is none
-    Function* function(const std::string& name);        // nullptr where there is none
+    uint64_t address_of(const std::string& name) const; // 0 if there is none
+    Function* function(const std::string& name);        // nullptr if there is none
     std::map<std::string, Function>& all_functions() { return functions_; }
 
 private:
@@ -55,7 +55,7 @@ std::shared_ptr<Module> module_from(CUmodule handle);   // throws CUDA_ERROR_INV
 
 // The handle of a module's kernel; throws CUDA_ERROR_NOT_FOUND.
 CUfunction function_handle(const std::shared_ptr<Module>& module, const std::string& name);
-// Every handle of the functions of a module or context goes.
+// Removes every handle of the functions of a module or context.
 void forget_functions(const Module& module);
 void forget_functions(const Context& context);
 

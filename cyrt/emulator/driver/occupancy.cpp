@@ -12,7 +12,7 @@ namespace cyrt::emu {
 
 namespace {
 
-constexpr uint32_t kRegisterUnit = 256;      // registers are given to warps in these
+constexpr uint32_t kRegisterUnit = 256;      // allocation unit of registers per warp
 constexpr uint32_t kSharedUnit = 128;
 
 uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -50,7 +50,7 @@ CUresult active_blocks(int* out, CUfunction handle, int threads, size_t shared, 
     });
 }
 
-// The block size that keeps the most threads busy, the largest of equals.
+// The block size with the most active threads; of several, the largest.
 CUresult potential_block(int* least_grid, int* block, CUfunction handle,
                          CUoccupancyB2DSize shared_of_block, size_t shared, int limit,
                          unsigned flags) {

@@ -1,4 +1,4 @@
-// How many blocks of a kernel a multiprocessor holds at once.
+// The number of blocks of a kernel that a multiprocessor holds at once.
 #pragma once
 
 #include <cstdint>

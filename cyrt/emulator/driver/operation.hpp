@@ -1,7 +1,7 @@
-// One piece of work: what a stream queues.
+// One piece of work in a stream's queue.
 //
-// A kind of operation is a struct with `run(context)`, in the file of its own role. Values, so that
-// they may be kept, copied and run again.
+// A kind of operation is a struct with `run(context)`, in the file of its own role. Operations are
+// values, so that they can be stored, copied and run again.
 #pragma once
 
 #include <variant>
@@ -22,8 +22,8 @@ using Operation = std::variant<std::monostate, KernelOperation, CopyOperation, F
                                WaitOperation, WriteValueOperation, WaitValueOperation,
                                GraphOperation>;
 
-// Runs it, or passes over it where the context has a fault and the operation is not one that must
-// happen all the same. A fault it meets becomes the context's.
+// Runs it, or skips it if the context has a fault and the operation does not have to run after one.
+// A fault in it becomes the context's fault.
 void execute(Operation& operation, Context& context);
 
 }  // namespace cyrt::emu

@@ -11,7 +11,7 @@ constexpr uint64_t kMostDevices = 64;
 constexpr uint64_t kLeastMemory = 1ull << 20;
 constexpr uint64_t kMostMemory = 512ull << 30;
 
-// The variable's value, kept within bounds; `fallback` where it is unset or no number.
+// The variable's value, clamped to the bounds; `fallback` if it is unset or no number.
 uint64_t number(const char* name, uint64_t fallback, uint64_t least, uint64_t most) {
     const char* text = std::getenv(name);
     if (!text || !*text) return fallback;

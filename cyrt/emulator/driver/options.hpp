@@ -1,4 +1,4 @@
-// What the environment says of the emulated devices; read once.
+// The environment variables of the emulated devices; read once.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the driver tells of a pointer, and the hints that it takes for managed memory.
+// The attributes of pointers, and the hints for managed memory.
 #include <cstring>
 
 #include "driver/context.hpp"
@@ -18,8 +18,8 @@ void put(void* out, T value) {
 
 bool is_pooled(const Allocation& found) { return found.pool != nullptr; }
 
-// Writes the attribute as its own type. Throws for attributes that do not exist or that memory of
-// this kind has not.
+// Writes the attribute as its own type. Throws for attributes that do not exist or that this kind
+// of memory does not have.
 void answer(const Allocation& found, uint64_t address, CUpointer_attribute which, void* out) {
     bool on_device = found.on_device(), managed = found.kind == MemoryKind::managed;
     switch (which) {
@@ -58,7 +58,7 @@ void answer(const Allocation& found, uint64_t address, CUpointer_attribute which
     }
 }
 
-// For memory that the driver does not know: zero of the attribute's size.
+// For memory unknown to the driver: zero of the attribute's size.
 void answer_unknown(CUpointer_attribute which, void* out) {
     switch (which) {
         case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -109,7 +109,7 @@ void check_managed(CUdeviceptr address, size_t count) {
     require(count <= found->size - (address - found->address));
 }
 
-// Managed memory is the host's own and everywhere at once: hints are checked, nothing moves.
+// Managed memory is host memory, visible everywhere: hints are validated, nothing moves.
 CUresult prefetch(CUdeviceptr address, size_t count, CUmemLocation to, CUstream handle) {
     return stream_entry(handle, [&](Stream&) {
         check_managed(address, count);

@@ -3,7 +3,7 @@
 
 #include "driver/api.hpp"
 
-// What not every cuda.h declares.
+// Declarations that some versions of cuda.h lack.
 CYRT_API CUresult cuCtxGetDevice_v2(CUdevice* out, CUcontext context);
 CYRT_API CUresult cuCtxSynchronize_v2(CUcontext context);
 CYRT_API CUresult cuProfilerStart();
@@ -21,7 +21,7 @@ void* as_pointer(Function* function) {
 
 struct Entry {
     const char* name;      // without a version
-    int since;             // the driver version from which on the name means this function
+    int since;             // the first driver version in which the name refers to this function
     void* function;
 };
 
@@ -302,7 +302,7 @@ const Entry kEntries[] = {
     {"cyrtEmuLastFault", 0, as_pointer(cyrtEmuLastFault)},
 };
 
-// The newest function of that name that `version` knows.
+// The newest function of that name up to `version`.
 CUresult look_up(const char* name, void** out, int version, cuuint64_t flags,
                  CUdriverProcAddressQueryResult* status) {
     *out = nullptr;
@@ -334,14 +334,14 @@ CYRT_API CUresult cuGetProcAddress_v2(const char* name, void** out, int version,
     return look_up(name, out, version, flags, status);
 }
 
-// The first version has no status: what is not found is an error.
+// The first version has no status: a missing function is an error.
 CYRT_API CUresult cuGetProcAddress(const char* name, void** out, int version, cuuint64_t flags) {
     if (!name || !out) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = look_up(name, out, version, flags, nullptr);
     return result == CUDA_SUCCESS && !*out ? CUDA_ERROR_NOT_FOUND : result;
 }
 
-// The driver's private tables: there are none, and those who ask can do without.
+// The driver's private tables do not exist; their users work without them.
 CYRT_API CUresult cuGetExportTable(const void** table, const CUuuid*) {
     if (!table) return CUDA_ERROR_INVALID_VALUE;
     *table = nullptr;

@@ -1,4 +1,4 @@
-// Waiting a moment without sleeping: waking a thread costs more than most operations take.
+// A short wait without sleeping: waking a thread costs more than most operations take.
 #pragma once
 
 #include <chrono>
@@ -6,8 +6,8 @@
 
 namespace cyrt::emu {
 
-// True once `done()` holds; false where it did not within about 20 microseconds. Yields on the
-// way: the thread waited for may want this very processor.
+// True once `done()` holds; false if it does not within about 20 microseconds. Yields meanwhile:
+// the other thread may need this processor.
 template <class Done>
 bool spin_until(Done done) {
     if (done()) return true;

@@ -12,7 +12,7 @@ namespace cyrt::emu {
 
 namespace {
 
-// The program's own threads take its signals.
+// Signals are delivered to the program's own threads.
 struct SignalsBlocked {
     SignalsBlocked() {
         sigset_t all;
@@ -72,7 +72,7 @@ void Stream::work() {
         for (Dependency& other : node->after) other.stream->wait(other.ticket);
         node->after.clear();
         execute(node->operation, *context_);
-        node->operation = std::monostate();     // drops what it kept alive
+        node->operation = std::monostate();     // releases the objects that it refers to
         complete();
     }
     context_->forget(*this);
@@ -98,7 +98,8 @@ Stream::Node* Stream::next(Node* finished) {
 
 void Stream::complete() {
     completed_.fetch_add(1);
-    // Sequentially consistent with wait(): either it sees the count, or this sees the waiter.
+    // Sequentially consistent with wait(): either the waiter sees the count, or this thread sees
+    // the waiter.
     if (waiters_.load() > 0) {
         std::lock_guard lock(wait_mutex_);
         completed_changed_.notify_all();
@@ -137,7 +138,7 @@ std::shared_ptr<Stream> stream_from(CUstream handle) {
     if (handle == CU_STREAM_PER_THREAD) return usable_context().thread_stream();
     std::shared_ptr<Stream> stream = streams().find(handle);
     if (!stream) {
-        usable_context();       // one that was destroyed says so
+        usable_context();       // throws for a destroyed one
         throw DriverError{CUDA_ERROR_INVALID_HANDLE};
     }
     stream->context().check();

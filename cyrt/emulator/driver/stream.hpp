@@ -15,7 +15,7 @@
 
 namespace cyrt::emu {
 
-// Wait for `ticket` in `stream`.
+// A wait for `ticket` in `stream`.
 struct Dependency {
     std::shared_ptr<Stream> stream;
     uint64_t ticket;
@@ -23,8 +23,8 @@ struct Dependency {
 
 // INVARIANTS
 // - Operations run one at a time, in the order of their tickets: 1, 2, 3 ...
-// - An operation depends only on operations that had their tickets before it got its own: no cycle
-//   of streams can form.
+// - An operation depends only on operations that had their tickets earlier: streams cannot form a
+//   cycle.
 // - At most kMostPending operations wait; submit() blocks beyond that.
 // - The thread starts with the first operation and keeps the stream alive until it ends.
 class Stream : public std::enable_shared_from_this<Stream> {
@@ -51,7 +51,7 @@ public:
     void wait(uint64_t ticket);
     void synchronize() { wait(submitted()); }
 
-    // No more operations will come: the thread ends once those queued have run.
+    // No operations follow: the thread ends once the queued ones have run.
     void close();
 
 private:
@@ -86,13 +86,13 @@ private:
 };
 
 HandleTable<Stream>& streams();
-// 0, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD are those of the current context; any other handle
-// says for itself whose it is. Throws CUDA_ERROR_INVALID_HANDLE, and what breaks the context.
+// 0, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD are streams of the current context; any other handle
+// determines its context. Throws CUDA_ERROR_INVALID_HANDLE, or the context's fault.
 std::shared_ptr<Stream> stream_from(CUstream handle);
-// To work with: the legacy stream may be barred by a capture, which its use would break.
+// For submitting work: fails for the legacy stream if that would break a capture.
 std::shared_ptr<Stream> stream_to_use(CUstream handle);
 
-// An entry point that works on a stream: in the stream's context, whether or not it is current.
+// An entry point that works on a stream: in the stream's context, current or not.
 template <class Body>
 CUresult stream_entry(CUstream handle, Body&& body) noexcept {
     return entry([&]() -> std::invoke_result_t<Body, Stream&> {
@@ -100,7 +100,7 @@ CUresult stream_entry(CUstream handle, Body&& body) noexcept {
     });
 }
 
-// The same for what no graph can hold.
+// The same for calls that a graph cannot contain.
 template <class Body>
 CUresult uncaptured_stream_entry(CUstream handle, Body&& body) noexcept {
     return stream_entry(handle, [&](Stream& stream) -> std::invoke_result_t<Body, Stream&> {

@@ -10,7 +10,7 @@ using namespace cyrt::emu;
 
 namespace {
 
-constexpr int kHighestPriority = -5;     // as on current devices: lower is sooner
+constexpr int kHighestPriority = -5;     // as on current devices: a lower number has precedence
 constexpr int kLowestPriority = 0;
 
 CUresult create(CUstream* out, unsigned flags, int priority) {
@@ -26,7 +26,7 @@ bool is_legacy(const Stream& stream) {
     return &stream == stream.context().legacy_stream().get();
 }
 
-// `read(stream)` is the answer.
+// `read(stream)` is the result.
 template <class Out, class Read>
 CUresult ask(Out* out, CUstream handle, Read read) {
     return entry([&] {

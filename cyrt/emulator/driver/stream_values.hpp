@@ -1,4 +1,4 @@
-// Writing a word of memory, and waiting for one, in a stream's turn.
+// Writing a word of memory, and waiting for one, in stream order.
 #pragma once
 
 #include <cstdint>

@@ -53,7 +53,7 @@ struct LaneAccess {
         return in_device_memory();
     }
 
-    // Memory of a block of the cluster, where the address names one.
+    // Memory of a block of the cluster, if the address names one.
     std::byte* in_block(uint64_t at) const {
         const uint64_t rank = (at >> kRankShift) - 1, offset = at & ~kRankMask;
         const ClusterMemory& cluster = *context.cluster;
@@ -104,7 +104,7 @@ struct LaneAccess {
                 fault(FaultKind::illegal_address, "address " + hex(address) + " (" +
                                                       context.arena->describe(address) +
                                                       "), which is constant memory");
-            // What is remembered may be found without coming here, so a watched launch forgets.
+            // A remembered region would bypass this function, so a watched launch forgets it.
             if (!watch) context.regions[op.cache] = region;
         }
         if (watch) {

@@ -1,10 +1,10 @@
-// From the addresses that the lanes of a warp access to host addresses, checked.
+// Conversion of the addresses that the lanes of a warp access to host addresses, with checks.
 //
 // INVARIANTS
-// - The functions here are local to the file that includes this: some are compiled for two
+// - The functions here are local to the file that includes this: some files are compiled for two
 //   instruction sets (exec/handlers_table.hpp).
-// - An instruction that writes finds no read-only memory without locate_each(), which faults: its
-//   remembered region is one that it may write, and parameters are no stretch to it.
+// - An instruction that writes reaches read-only memory only through locate_each(), which faults:
+//   its remembered region is writable, and parameters are never remembered for it.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,17 @@
 
 namespace cyrt::emu {
 
-// What an address means. `window`: an offset into shared, local or param memory (MemoryOp::space).
+// The meaning of an address. `window`: an offset into shared, local or param memory
+// (MemoryOp::space).
 enum class AddressKind : uint8_t { window, device, generic };
 
-// Host addresses of the bytes that lanes access. Those of inactive lanes can be read too.
+// Host addresses of the bytes that lanes access. Those of inactive lanes are readable too.
 struct HostAddresses {
     alignas(64) uint64_t lane[kWarpSize];
 };
 
-// A stretch of addresses and where it lives; each lane's copy `lane_stride` after the last one's.
+// A range of addresses and its host memory; each lane's copy is `lane_stride` after the previous
+// one.
 struct Stretch {
     uint64_t lo, hi;
     std::byte* host;
@@ -33,8 +35,8 @@ struct Stretch {
     uint64_t lane_stride;
 };
 
-// Lane by lane, with everything checked. `addresses.lane` holds the active lanes' addresses, of
-// which there must be one, and receives the host's. Throws FaultSignal.
+// Resolves each lane with all checks. `addresses.lane` contains the active lanes' addresses (at
+// least one), and receives host addresses. Throws FaultSignal.
 void locate_each(const Warp& warp, const MemoryOp& op, AddressKind kind, Access access,
                  HostAddresses& addresses);
 
@@ -55,7 +57,7 @@ inline Stretch window_stretch(const WarpContext& context, ptx::Space space) {
     return param_stretch(context, 0);
 }
 
-// Where a warp's generic address most likely points.
+// The most likely target of a warp's generic address.
 inline Stretch generic_stretch(const WarpContext& context, const Region& cached, uint64_t address,
                                Access access) {
     switch (address & kWindowMask) {
@@ -77,24 +79,24 @@ inline Stretch likely_stretch(const WarpContext& context, const MemoryOp& op, ui
     return {cached.lo, cached.hi, cached.host, cached.valid, 0};
 }
 
-// Accesses of all 32 lanes whose host addresses lie `step` bytes apart: they make one stretch, go
-// to one address (0), or are one variable of local memory, of which each lane has its own.
+// Accesses of all 32 lanes whose host addresses are `step` bytes apart: they form one range, have
+// one address (0), or are one variable of local memory, of which each lane has a copy.
 struct AddressRun {
-    uint64_t host = 0;     // the first lane's; 0: no such run
+    uint64_t host = 0;     // the first lane's; 0 if there is no such run
     uint64_t step = 0;
 };
 
 template <typename Cell>
 inline bool steps_evenly(const Cell* addresses, Cell step) {
-    // Most that do not are told by their ends.
+    // The ends exclude most warps without one.
     Cell differs = (addresses[kWarpSize - 1] - addresses[0]) ^ (step * (kWarpSize - 1));
     if (differs != 0) return false;
     for (int i = 1; i < kWarpSize; ++i) differs |= (addresses[i] - addresses[i - 1]) ^ step;
     return differs == 0;
 }
 
-// What most accesses are, found without a look at each address. A run of which something does not
-// hold is left to locate(), which says what.
+// The most common accesses, found without a test of each address. A run that fails a test is left
+// to locate(), which determines the reason.
 template <AddressKind kind>
 inline AddressRun find_run(const Warp& warp, const Inst& inst, const MemoryOp& op,
                            Access access) {
@@ -143,14 +145,14 @@ inline void collect_addresses(const Warp& warp, const Inst& inst, const MemoryOp
     }
 }
 
-// Offsets of all lanes' accesses from one host address. Those of inactive lanes can be read too.
+// Offsets of all lanes' accesses from one host address. Those of inactive lanes are readable too.
 struct SharedAddresses {
     std::byte* host;
     alignas(64) uint32_t at[kWarpSize];
 };
 
-// The shorter way into shared memory: 32 bits are enough. False where something does not hold; that
-// is left to locate().
+// The fast path into shared memory: 32 bits are sufficient. False if a test fails; locate() then
+// takes over.
 inline bool locate_shared(const Warp& warp, const Inst& inst, const MemoryOp& op,
                           SharedAddresses& out) {
     const WarpContext& context = *warp.context;
@@ -172,8 +174,8 @@ inline bool locate_shared(const Warp& warp, const Inst& inst, const MemoryOp& op
     return outside >> 31 == 0 && (all & (bytes - 1)) == 0;
 }
 
-// From the addresses in `out` to host addresses, for the accesses of all active lanes (of which
-// there must be one).
+// Converts the addresses in `out` to host addresses, for the accesses of all active lanes (at least
+// one).
 template <AddressKind kind>
 inline void resolve(const Warp& warp, const MemoryOp& op, Access access, HostAddresses& out) {
     const Stretch stretch =
@@ -182,9 +184,9 @@ inline void resolve(const Warp& warp, const MemoryOp& op, Access access, HostAdd
     if (stretch.hi - stretch.lo < bytes || stretch.valid)
         return locate_each(warp, op, kind, access, out);
 
-    // All lanes at once: the top bit of `outside` ends up set when an address lies below the
-    // stretch or too close to its end (no stretch is 2^63 bytes long). An inactive lane stands for
-    // the stretch's first bytes.
+    // All lanes at once: the top bit of `outside` is set at the end if an address is below the
+    // range or too close to its end (no range is 2^63 bytes long). An inactive lane counts as the
+    // range's first bytes.
     const uint64_t last = stretch.hi - stretch.lo - bytes;
     alignas(64) uint64_t at[kWarpSize];
     uint64_t outside = 0, all = 0;

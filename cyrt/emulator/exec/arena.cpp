@@ -1,8 +1,8 @@
 // INVARIANTS
-// - A live allocation has at least kGuard bytes that belong to nobody behind it, so an overrun
-//   never lands in a neighbour.
-// - A released range rests in quarantine until kQuarantine bytes were released after it, or until
-//   nothing else is left: a stale pointer meets no new owner meanwhile.
+// - A live allocation is followed by at least kGuard unallocated bytes, so an overrun never reaches
+//   another allocation.
+// - A released range stays in quarantine until kQuarantine bytes were released after it, or until
+//   no other memory is left: meanwhile a stale pointer cannot refer to a new allocation.
 // - `live` and `attached` are sorted by address and do not overlap.
 #include "exec/arena.hpp"
 
@@ -39,7 +39,7 @@ struct Range {
 
 uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
-// What an allocation of `size` bytes takes from the arena.
+// The bytes of the arena that an allocation of `size` bytes occupies.
 uint64_t span_of(uint64_t size) { return round_up(size + kGuard, kAlign); }
 
 std::byte* reserve(uint64_t size) {
@@ -62,7 +62,7 @@ void insert_sorted(std::vector<Range>& ranges, Range range) {
     ranges.insert(place, range);
 }
 
-// Removes the range that starts at `lo`; its size, or 0 where there is none.
+// Removes the range that starts at `lo`; returns its size, or 0 if there is none.
 uint64_t erase_sorted(std::vector<Range>& ranges, uint64_t lo) {
     const Range* found = at_or_below(ranges, lo);
     if (!found || found->lo != lo) return 0;
@@ -130,7 +130,7 @@ struct Arena::State {
         }
     }
 
-    // First fit; 0 where nothing is wide enough.
+    // First fit; 0 if no range is wide enough.
     uint64_t take(uint64_t span) {
         for (auto it = vacant.begin(); it != vacant.end(); ++it) {
             if (it->second < span) continue;
@@ -174,7 +174,7 @@ uint64_t Arena::allocate(uint64_t size) {
         insert_sorted(s.live, {address, size});
         s.used += span;
     }
-    // Nobody knows the address yet: the lock is not needed for this.
+    // No other thread knows the address yet: the lock is not needed.
     uint64_t offset = address - s.base;
     if (size < kLarge || s.check) std::memset(s.memory + offset, kPoison, size);
     if (s.valid) std::memset(s.valid + offset, 0, size);
@@ -188,7 +188,7 @@ bool Arena::release(uint64_t address) {
     if (!size) return false;
     Range span{address, span_of(size)};
     if (size >= kLarge) {
-        // Whole pages only: the ends may share theirs with neighbours.
+        // Whole pages only: neighbours may share the first and the last page.
         uint64_t first = round_up(address - s.base, kPage);
         uint64_t last = (address - s.base + size) / kPage * kPage;
         madvise(s.memory + first, last - first, MADV_DONTNEED);

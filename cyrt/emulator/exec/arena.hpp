@@ -1,4 +1,4 @@
-// Device memory: live allocations, found by address, with what checking needs.
+// Device memory: live allocations, looked up by address, with the data for checks.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace cyrt::emu {
 // One live allocation, or the part of the host's memory that the device may touch.
 struct Region {
     uint64_t lo = 0, hi = 0;       // [lo, hi)
-    std::byte* host = nullptr;     // where the byte at `lo` lives
+    std::byte* host = nullptr;     // host address of the byte at `lo`
     uint8_t* valid = nullptr;      // one byte for each: 0 = never written; nullptr: not tracked
     bool read_only = false;        // for kernels: constant memory
 
@@ -33,7 +33,7 @@ public:
     Arena(const Arena&) = delete;
     Arena& operator=(const Arena&) = delete;
 
-    // 0 where no room is left. Alignment is at least 256, as the driver's.
+    // 0 if no memory is left. Alignment is at least 256, as in the driver.
     uint64_t allocate(uint64_t size);
     bool release(uint64_t address);    // false: not the start of a live allocation
     void make_read_only(uint64_t address);   // of a live allocation
@@ -47,7 +47,8 @@ public:
     void remove_peer(const Arena& peer);
 
     bool find(uint64_t address, Region& out) const;
-    // "4 bytes past the end of the 4096-byte allocation at 0x…", "inside the freed …": for faults.
+    // A description for faults: "4 bytes past the end of the 4096-byte allocation at 0x…", "inside
+    // the freed …".
     std::string describe(uint64_t address) const;
 
     uint64_t capacity() const;

@@ -5,7 +5,7 @@
 
 namespace cyrt::emu {
 
-// Of 4, 8 or 16 bytes into d[0]: as many as s[1] says come from the address s[0], the rest is zero.
+// Loads 4, 8 or 16 bytes into d[0]: the first s[1] bytes from the address s[0], zeros for the rest.
 Handler partial_load(int bytes);
 
 }  // namespace cyrt::emu

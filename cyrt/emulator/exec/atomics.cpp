@@ -1,6 +1,6 @@
 // atom and red.
 //
-// Blocks of a grid run on several host threads: memory that they share is changed with the host's
+// Blocks of a grid run on several host threads, so shared device memory is changed with the host's
 // atomic instructions. A cluster runs on one thread, so its blocks' shared memory needs none.
 #include <cmath>
 #include <cstring>
@@ -16,7 +16,7 @@ namespace {
 
 using ptx::Type;
 
-// --- how a value lies in memory ---------------------------------------------------------------
+// --- the layout of a value in memory ----------------------------------------------------------
 
 template <typename Narrow>
 struct Pair {   // f16x2, bf16x2
@@ -101,7 +101,7 @@ float flush(float value) {
 
 // --- changing memory --------------------------------------------------------------------------
 
-// No 16-byte atomic instruction can be relied on: addresses share these locks.
+// 16-byte atomic instructions are not available everywhere: addresses share these locks.
 std::mutex& wide_lock(uint64_t host) {
     static std::mutex locks[64];
     return locks[host / sizeof(Wide) % 64];
@@ -126,7 +126,7 @@ Bits change_memory(uint64_t host, const Change& change) {
     }
 }
 
-// What one lane makes of a value in memory.
+// The new value of one lane in memory.
 template <bool by_threads, typename Op, typename Value, typename Bits>
 Bits next(const Bits& old, const Bits& b, const Bits& c) {
     if constexpr (std::is_same_v<Op, CompareAndSwap>) {
@@ -160,7 +160,7 @@ bool all_at_one_place(const Warp& warp, const HostAddresses& at) {
     return differs == 0;
 }
 
-// All lanes change one value, as they do with a sum or a counter: memory is changed once.
+// All lanes change one value, as in a sum or a counter: memory is changed once.
 template <bool by_threads, typename Op, typename Value, typename Bits, typename Cell>
 void update_together(const Warp& warp, uint64_t host, const Cell* b, const Cell* c, Cell* d) {
     Cell seen[kWarpSize];
@@ -174,7 +174,7 @@ void update_together(const Warp& warp, uint64_t host, const Cell* b, const Cell*
     if (d) for_lanes(warp.active, [&](int lane) { d[lane] = seen[lane]; });
 }
 
-// Lanes follow each other in lane order; a vector's elements are separate accesses.
+// Lanes are processed in lane order; a vector's elements are separate accesses.
 template <AddressKind kind, typename Op, typename Value>
 void atomic(Warp& warp, const Inst& inst) {
     if (warp.active == 0) return;
@@ -268,7 +268,7 @@ Handler swap(const MemoryForm& form) {
 
 Handler find_atomic_handler(const MemoryForm& form) {
     const std::string& name = form.operation;
-    // Vectors are of floating point, in device memory.
+    // Vectors are floating-point values in device memory.
     const bool of_floats = form.type == Type::f32 || form.type == Type::f16 ||
                            form.type == Type::f16x2 || form.type == Type::bf16 ||
                            form.type == Type::bf16x2;

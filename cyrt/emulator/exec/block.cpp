@@ -11,8 +11,8 @@ namespace cyrt::emu {
 namespace {
 
 constexpr int kPoison = 0xcb;
-// Rounds in which all warps only spin before other blocks have a turn. In a cooperative launch
-// that is what they wait for; elsewhere it may be a loop of atomics that gets on by itself.
+// Rounds in which all warps only spin before other blocks run. In a cooperative launch they wait
+// for other blocks; elsewhere it may be a loop of atomics that ends without help.
 constexpr int kPatience = 16;
 
 std::string text_of(const Dim3& at) {
@@ -51,7 +51,7 @@ void Block::start(Cluster& cluster, uint32_t x, uint32_t y, uint32_t z, uint32_t
     } else {
         shared_valid_.clear();
     }
-    if (program_->uses_reserved_shared) {   // a driver clears it
+    if (program_->uses_reserved_shared) {   // the driver clears it
         std::memset(shared_.get() + reserved_offset_, 0, kReservedShared);
         if (!shared_valid_.empty())
             std::memset(shared_valid_.data() + reserved_offset_, 1, kReservedShared);
@@ -163,7 +163,7 @@ Fault Block::fault_of(const WarpState& warp, const Inst& inst, const FaultSignal
 void Block::throw_if_deadlocked() const {
     if (live_threads_ == 0) return;
     size_t w = 0;
-    while (warps_[w]->parked_count == 0) ++w;   // all lanes that are left are parked
+    while (warps_[w]->parked_count == 0) ++w;   // all remaining lanes are parked
     const Parked& parked = warps_[w]->parked[0];
     const std::string what = !parked.at_barrier            ? "the other lanes of its member mask"
                              : parked.key == kClusterBarrier ? "the cluster's barrier"

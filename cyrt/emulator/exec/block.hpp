@@ -1,12 +1,12 @@
-// One thread block: its warps, and whose turn it is.
+// One thread block: its warps, and their scheduling.
 //
 // INVARIANTS
-// - The lanes of a warp that have not exited are spread, without overlap, over the running group,
-//   `ready` and `parked`.
+// - The lanes of a warp that have not exited are distributed, without overlap, over the running
+//   group, `ready` and `parked`.
 // - The running group has the lowest pc of the warp unless the warp rotates (its branch budget ran
 //   out), so groups meet at joins. `threshold` is the pc at which to look for another group.
-// - A parked group becomes ready when what it waits for has happened, and only then; if no warp has
-//   a ready group and lanes are left, nothing can ever happen: a deadlock.
+// - A parked group becomes ready when its condition is met, and only then; if no warp has a ready
+//   group and lanes are left, nothing can ever happen: a deadlock.
 #pragma once
 
 #include <array>
@@ -37,8 +37,8 @@ struct WarpState {
     WarpContext context;
     std::unique_ptr<WarpStorage> storage;   // from its first turn to its last
     uint32_t index = 0;
-    uint32_t lanes = 0;                     // that the block's size gives it
-    uint32_t live = 0;                      // that have not exited
+    uint32_t lanes = 0;                     // lanes within the block's size
+    uint32_t live = 0;                      // lanes that have not exited
     uint32_t pc = 0;
     uint32_t threshold = 0;
     int32_t budget = 0;
@@ -49,8 +49,8 @@ struct WarpState {
     std::array<Group, kWarpSize> ready;
     std::array<Parked, kWarpSize> parked;
     std::array<Frame*, kWarpSize> frames;   // each lane's innermost activation
-    // Each lane's arrival at the cluster's barrier that it has not waited for: the phase, counted
-    // from 1; 0: none.
+    // Each lane's unawaited arrival at the cluster's barrier: the phase, counted from 1; 0 if there
+    // is none.
     std::array<uint32_t, kWarpSize> arrivals;
 };
 
@@ -58,20 +58,20 @@ class Cluster;
 
 class Block {
 public:
-    // spun: every warp waits for what another block does; parked: all wait at barriers; blocked:
-    // they did when run() began.
+    // spun: every warp waits for another block; parked: all wait at barriers; blocked: all waited
+    // when run() began.
     enum class State { finished, spun, parked, blocked };
 
-    // The block with these coordinates, the one of that rank in its cluster. (Numbers, since a Dim3
-    // would go through memory, in other pieces than it came: a stall for each block.)
+    // The block with these coordinates and this rank in its cluster. (Numbers, because a Dim3 would
+    // pass through memory with stores and loads of different sizes: a stall for each block.)
     void start(Cluster& cluster, uint32_t x, uint32_t y, uint32_t z, uint32_t rank);
-    // Runs until the block has ended or no warp of it gets on; throws Fault.
+    // Runs until the block has ended or none of its warps makes progress; throws Fault.
     State run();
-    // The whole cluster is blocked: throws Fault where this block has not ended.
+    // The whole cluster is blocked: throws Fault unless this block has ended.
     void throw_if_deadlocked() const;
     // The phase of the cluster's barrier has ended.
     void pass_cluster_barrier();
-    // Gives back what it holds; the block can be started again.
+    // Releases its resources; the block can be started again.
     void end();
 
 private:
@@ -81,8 +81,8 @@ private:
         uint32_t arrived = 0;       // threads
         uint32_t needed = 0;        // 0: all that have not exited
         bool all = true, any = false;
-        uint32_t holding = 0;       // threads whose predicate holds
-        bool waited = false;        // some came from griddepcontrol.wait
+        uint32_t holding = 0;       // threads whose predicate is true
+        bool waited = false;        // a thread came from griddepcontrol.wait
     };
 
     // block.cpp
@@ -137,13 +137,14 @@ private:
     uint32_t live_threads_ = 0;
     bool released_dependents_ = false;
     size_t warp_count_ = 0;
-    std::vector<std::unique_ptr<WarpState>> warps_;   // never shrinks: the first warp_count_ count
+    // never shrinks: the first warp_count_ are in use
+    std::vector<std::unique_ptr<WarpState>> warps_;
     std::array<Barrier, kBarriers> barriers_;
     AlignedBytes shared_;
     uint64_t shared_capacity_ = 0;
     uint32_t own_shared_bytes_ = 0;
-    uint32_t reserved_offset_ = 0;     // the runtime's part, behind the kernel's own
-    uint32_t shared_bytes_ = 0;        // both
+    uint32_t reserved_offset_ = 0;     // the runtime's part, after the kernel's own
+    uint32_t shared_bytes_ = 0;        // both parts
     std::vector<uint8_t> shared_valid_;
 };
 

@@ -1,8 +1,8 @@
 // Calls and returns.
 //
 // INVARIANT: the cells of a function's slots belong to each lane's innermost activation of it. A
-// call of a function that can recur saves them all; the return brings back those of the lanes that
-// return. So lanes at different depths run together.
+// call of a function that can recur saves all of them; the return restores those of the returning
+// lanes. So lanes at different depths run together.
 #include <algorithm>
 #include <cstring>
 
@@ -80,7 +80,7 @@ void Block::return_lanes(WarpState& warp, uint32_t mask) {
     }
 }
 
-// Lanes that end inside functions: nothing returns from those.
+// Lanes that end inside functions do not return from them.
 void Block::leave_frames(WarpState& warp, uint32_t mask) {
     for_lanes(mask, [&](int lane) {
         for (Frame* frame = warp.frames[size_t(lane)]; frame;) {

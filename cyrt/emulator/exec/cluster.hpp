@@ -1,8 +1,9 @@
-// The blocks of one cluster. Every block is of one: where a launch has no clusters, of its own.
+// The blocks of one cluster. Every block is in a cluster: in a launch without clusters, in one of
+// one block.
 //
 // INVARIANTS
-// - They run in turn on one thread of the host, so nothing that they share needs atomic
-//   instructions; all begin together, and their shared memory lives until all have ended.
+// - They run in turn on one host thread, so their common data needs no atomic instructions; all
+//   begin together, and their shared memory exists until all have ended.
 // - A thread arrives at the cluster's barrier and then waits there, once in each phase. The phase
 //   ends when all that have not exited have arrived.
 #pragma once
@@ -20,15 +21,15 @@ namespace cyrt::emu {
 
 class Cluster {
 public:
-    enum class State { finished, waiting };   // waiting: for what another cluster does
+    enum class State { finished, waiting };   // waiting: for another cluster
 
     void start(Grid& grid, Worker& worker, ProgramStore& store, uint64_t number);
     // Runs until all blocks have ended or some only spin; throws Fault.
     State run();
-    // Gives back what it holds; the cluster can be started again.
+    // Releases its resources; the cluster can be started again.
     void end();
 
-    // --- for its blocks ---------------------------------------------------------------------
+    // --- called by its blocks ---------------------------------------------------------------
     Grid& grid() const { return *grid_; }
     Worker& worker() const { return *worker_; }
     ProgramStore& store() const { return *store_; }
@@ -37,7 +38,7 @@ public:
     bool waited() const { return waited_; }
     // `waited`: some of the threads came from griddepcontrol.wait.
     void arrive(uint32_t threads, bool waited);
-    // Threads have exited, of which so many had arrived in this phase.
+    // Threads have exited; `arrived` is the number that had arrived in this phase.
     void leave(uint32_t threads, uint32_t arrived);
 
 private:
@@ -46,12 +47,13 @@ private:
     Grid* grid_ = nullptr;
     Worker* worker_ = nullptr;
     ProgramStore* store_ = nullptr;
-    std::vector<std::unique_ptr<Block>> blocks_;   // by rank; the first stays when the others go
+    // by rank; the first one is kept when the others are destroyed
+    std::vector<std::unique_ptr<Block>> blocks_;
     ClusterMemory memory_;
     uint32_t phase_ = 0;
     uint32_t arrived_ = 0;         // threads, in this phase
     uint32_t live_threads_ = 0;
-    bool waited_ = false;          // some that have arrived came from griddepcontrol.wait
+    bool waited_ = false;          // an arrived thread came from griddepcontrol.wait
 };
 
 }  // namespace cyrt::emu

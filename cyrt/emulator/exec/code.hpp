@@ -1,13 +1,13 @@
 // A prepared kernel: the flat code of the kernel and of every function that it can reach.
 //
 // INVARIANTS
-// - `code` holds plain instructions (run != nullptr) and control instructions (run == nullptr,
+// - `code` holds handler instructions (run != nullptr) and control instructions (run == nullptr,
 //   `extra` indexes `controls`). Inst::d and Inst::s hold slots only, never other numbers.
-// - A group of lanes waits only where control can bring another group to meet it: at a join, after
-//   a branch or call, after a barrier. So the scheduler looks for others at control instructions.
-// - Callees lie before their callers: lowest pc first then runs a callee to its end before the
-//   lanes that did not call it go on, and they meet again after the call.
-// - Slots of a function are its own: a lane has at most one activation of a function that does
+// - A group of lanes waits only at a point that another group can reach: at a join, after a branch
+//   or call, after a barrier. So the scheduler considers other groups at control instructions.
+// - Callees precede their callers: by the rule of the lowest pc, a callee then runs to its end
+//   before the lanes that did not call it continue, and they meet again after the call.
+// - Every function has separate slots: a lane has at most one activation of a function that does
 //   not recur, and one that recurs is saved at the call and restored at the return.
 #pragma once
 
@@ -25,22 +25,22 @@
 namespace cyrt::emu {
 
 enum class ControlKind : uint8_t {
-    join,                // a label: groups that wait here merge
-    guard,               // the next `count` instructions run for the lanes whose s[0] holds
+    join,                // a label: groups that meet here merge
+    guard,               // the next `count` instructions run for the lanes whose s[0] is true
     jump,                // to `target`
-    branch,              // to `target` where s[0] holds
+    branch,              // to `target` if s[0] is true
     table,               // to tables[target][s[0]]
     call,                // functions[target]
     call_indirect,       // the function whose address is in s[0]
     system,              // SystemCall(target)
     ret,
     exit,
-    member_sync,         // the next instruction runs once the lanes in s[0] have come
+    member_sync,         // the next instruction runs once the lanes in s[0] have arrived
     warp_barrier,        // bar.warp.sync of the lanes in s[0]
     barrier,             // id s[0], threads s[1], predicate s[2], result d[0], BarrierOp(target)
     cluster_arrive,      // barrier.cluster
     cluster_wait,
-    yield,               // nanosleep: others first
+    yield,               // nanosleep: other groups run first
     wait_dependencies,
     launch_dependents,
     trap,
@@ -52,22 +52,23 @@ enum class BarrierOp : uint8_t { sync, arrive, red_and, red_or, red_popc };
 enum class SystemCall : uint8_t { print, assert_fail, allocate, release };
 
 constexpr uint32_t kBarriers = 16;
-constexpr uint32_t kClusterBarrier = kBarriers;   // the cluster's, where a group is parked at it
+// the id of a group parked at the cluster's barrier
+constexpr uint32_t kClusterBarrier = kBarriers;
 
 struct Control {
     ControlKind kind = ControlKind::join;
     bool negated = false;       // of the predicate in s[0]
-    uint8_t count = 0;          // of a guard
+    uint8_t count = 0;          // for a guard
     uint32_t target = 0;
-    int32_t cost = 0;           // of a backward branch, out of the budget of kBranchBudget
+    int32_t cost = 0;           // of a backward branch, charged to kBranchBudget
 };
 
-// Branches backward that a warp may take before others have their turn. A loop that looks as if it
-// waits for another thread pays more for each.
+// Backward branches that a warp may take before other warps run. A loop that seems to wait for
+// another thread is charged more for each.
 constexpr int32_t kBranchBudget = 1 << 14;
 constexpr int32_t kSpinCost = kBranchBudget / 64;
 
-// Where things lie in a function's frame, relative to its base in the lane's local memory.
+// The layout of a function's frame, relative to its base in the lane's local memory.
 struct FrameLayout {
     std::vector<uint32_t> params, results;
     uint32_t bytes = 0;         // so far; a whole frame's size is rounded up to the frame alignment
@@ -77,9 +78,9 @@ struct FunctionCode {
     std::string name;
     FrameLayout frame;
     uint32_t entry = 0;                     // pc
-    uint32_t base_slot = kNoSlot;           // each lane's frame base; none for the kernel: 0
-    bool recursive = false;                 // can be active more than once in a lane
-    uint32_t first_slot = 0, end_slot = 0;  // its part of the register file, to save when it is
+    uint32_t base_slot = kNoSlot;  // each lane's frame base; none for the kernel, whose base is 0
+    bool recursive = false;                 // several activations per lane are possible
+    uint32_t first_slot = 0, end_slot = 0;  // its part of the register file, saved if it recurs
     std::vector<uint8_t> cells;             // of the slots in that part, in order
 };
 
@@ -89,7 +90,7 @@ struct ConstantSlot {
     uint32_t slot;
 };
 
-// A parameter's value, extended as a load of `type` does.
+// A parameter's value, extended like a load of `type`.
 struct ParamSlot {
     ptx::Type type;
     uint8_t cell;
@@ -100,13 +101,13 @@ struct ParamSlot {
 // A register that may be read before it is written.
 struct PoisonedSlot {
     uint32_t slot, bytes;
-    bool is_predicate;      // false then: a predicate is all or nothing
+    bool is_predicate;      // a predicate starts as false: all bits are equal
 };
 
 struct Program {
     std::shared_ptr<const ptx::Module> module;
     std::string name;
-    uint64_t id = 0;                        // never used twice: workers key what they keep by it
+    uint64_t id = 0;                        // never reused: workers use it as a key
 
     std::vector<Inst> code;
     std::vector<Control> controls;
@@ -116,19 +117,19 @@ struct Program {
     std::vector<FunctionCode> functions;    // the kernel is the last
     std::unordered_map<uint64_t, uint32_t> by_address;   // functions that can be called by pointer
 
-    uint32_t file_bytes = 0;                // of a warp's register file
+    uint32_t file_bytes = 0;                // size of a warp's register file
     std::vector<ConstantSlot> constants;
     std::vector<SpecialSlot> specials;
     std::vector<ParamSlot> params;
     std::vector<PoisonedSlot> poison;
-    uint32_t scratch_slot = 0;              // of 16-byte cells, as many as an Inst has operands
+    uint32_t scratch_slot = 0;              // as many 16-byte cells as an Inst has operands
     uint32_t stack_slot = kNoSlot;          // each lane's first free byte of local memory
 
     uint32_t param_bytes = 0;
     uint32_t static_shared = 0;
     uint32_t frame_bytes = 0;               // the kernel's own frame
     uint32_t stack_bytes = 0;               // for the frames of callees and for alloca
-    uint32_t staging_bytes = 0;             // beyond the stack: arguments of a call that overflows
+    uint32_t staging_bytes = 0;             // after the stack: arguments of a call that overflows
     bool uses_stack = false;                // calls, or alloca
     bool launches_dependents = false;
     bool uses_workspace = false;            // the grid barrier of cooperative groups
@@ -140,9 +141,9 @@ struct Program {
 // Bytes of a register's cell for a value of that type.
 uint8_t cell_of(ptx::Type type);
 
-// The system function of that name ("vprintf"); false where there is none.
+// The system function of that name ("vprintf"); false if there is none.
 bool system_call_from(const std::string& name, SystemCall& out);
-// Whether parameters and results have the sizes that the function reads and writes.
+// True if parameters and results have the sizes that the function reads and writes.
 bool is_declared_right(const ptx::Signature& declared, SystemCall call);
 
 }  // namespace cyrt::emu

@@ -1,4 +1,4 @@
-// What a warp's memory, control and system handlers see of the block and the launch.
+// The view of the block and the launch for a warp's memory, control and system handlers.
 #pragma once
 
 #include <array>
@@ -29,12 +29,12 @@ struct FrameCopy {
     uint32_t from, to, bytes;
 };
 
-// A block's shared memory, as the other blocks of its cluster see it.
+// A block's shared memory, for access by the other blocks of its cluster.
 struct BlockMemory {
     std::byte* shared;
     uint8_t* valid;            // checking mode: one byte for each
     uint32_t bytes;
-    bool ended;                // nobody may access it any more
+    bool ended;                // no thread may access it any more
 };
 struct ClusterMemory {
     std::array<BlockMemory, limits::kOptinClusterBlocks> blocks;   // by rank
@@ -43,17 +43,18 @@ struct ClusterMemory {
 
 struct WarpContext {
     const MemoryOp* memory_ops = nullptr;      // of the program; Inst::extra indexes it
-    Region* regions = nullptr;                 // per worker: what each memory instruction hit last
+    Region* regions = nullptr;  // per worker: the last region of each memory instruction
     const Arena* arena = nullptr;
     bool checking = false;
-    bool waited = false;                       // griddepcontrol.wait, or met one that has
+    // the thread is past griddepcontrol.wait, or synchronised with one that is
+    bool waited = false;
 
     std::byte* shared = nullptr;               // the block's
     uint8_t* shared_valid = nullptr;           // checking mode: one byte for each
     uint32_t shared_bytes = 0;                 // static + dynamic
-    const ClusterMemory* cluster = nullptr;    // of all blocks of the cluster, this one too
-    uint32_t rank = 0;                         // of the block, in the cluster
-    std::byte* local = nullptr;                // lane 0's; the next lane's `local_stride` further
+    const ClusterMemory* cluster = nullptr;    // all blocks of the cluster, including this one
+    uint32_t rank = 0;                         // rank of the block in the cluster
+    std::byte* local = nullptr;                // lane 0's; the next lane's is `local_stride` later
     uint32_t local_stride = 0;
     uint32_t local_bytes = 0;
     std::byte* params = nullptr;               // the kernel's parameters (read only)

@@ -40,13 +40,14 @@ private:
         return out;
     }
 
-    // A width or precision: digits, or `*` for an argument. Kept small: it is the kernel's text.
+    // A width or precision: digits, or `*` for an argument. Limited, because the kernel supplies
+    // it.
     void take_number(std::string& spec) {
         int value = 0;
         if (peek() == '*') {
             ++at_;
             value = int(uint32_t(take(4)));
-            if (value < 0 && spec.back() == '.') {   // as if no precision stood there
+            if (value < 0 && spec.back() == '.') {   // ignored, as if there were no precision
                 spec.pop_back();
                 return;
             }
@@ -85,7 +86,7 @@ private:
         while (is_one_of(peek(), "hlLqjzt")) {
             const char size = format_[at_++];
             if (size == 'h') spec += size;
-            else is_long = true;   // long is 64 bits on the device, as size_t and the like
+            else is_long = true;   // long is 64 bits on the device, as are size_t and similar types
         }
         const char kind = peek();
         if (kind) ++at_;
@@ -111,7 +112,7 @@ private:
             append(spec + kind, (address ? arguments_.text(address) : "(null)").c_str());
         } else if (kind == 'p') {
             append(spec + kind, reinterpret_cast<void*>(take(8)));
-        } else {   // no conversion: printed as it stands
+        } else {   // no conversion: printed unchanged
             out_.append(format_, begin, at_ - begin);
             return;
         }

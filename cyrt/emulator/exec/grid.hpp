@@ -1,4 +1,4 @@
-// What the threads that work on one launch share.
+// Data shared by the threads that run one launch.
 #pragma once
 
 #include <atomic>
@@ -30,13 +30,13 @@ public:
     const Dim3 clusters;
     const uint64_t cluster_count;
     const uint32_t cluster_blocks, cluster_threads;
-    uint64_t workspace = 0;   // of cooperative groups, where the kernel uses one
+    uint64_t workspace = 0;   // for cooperative groups, if the kernel uses one
 
-    // The next cluster to start, in order; `cluster_count` or more when there is none.
+    // The next cluster to start, in order; `cluster_count` or more if all have started.
     uint64_t take() { return next_.fetch_add(1, std::memory_order_relaxed); }
     bool has_more() const { return next_.load(std::memory_order_relaxed) < cluster_count; }
 
-    // The first fault wins; the other blocks are abandoned.
+    // The first fault is kept; the other blocks are abandoned.
     void fail(Fault fault) {
         std::lock_guard lock(mutex_);
         if (!fault_) fault_ = std::move(fault);
@@ -48,13 +48,13 @@ public:
     }
     std::optional<Fault> take_fault() { return std::move(fault_); }
 
-    // Text of one thread, in one piece.
+    // Prints one thread's text without interleaving.
     void print(const std::string& text) {
         std::lock_guard lock(mutex_);
         if (launch.print) launch.print(text.data(), text.size());
     }
 
-    // A block lets dependents start, or has ended: they do when the last one has.
+    // A block lets dependents start, or has ended: dependents start after the last one has.
     void release_dependents() {
         if (dependents_.fetch_add(1, std::memory_order_acq_rel) + 1 == blocks &&
             launch.launch_dependents)

@@ -1,6 +1,6 @@
-// Elementary functions of f32 by polynomials over lanes, each at least as exact as PTX asks of the
-// .approx instructions: ex2, lg2 and tanh within about 2 ulp, sin and cos within 1e-7.
-// The coefficients are fits at Chebyshev points over the reduced range of each function.
+// Elementary functions of f32 by polynomials over lanes, each at least as accurate as PTX requires
+// for the .approx instructions: ex2, lg2 and tanh within about 2 ulp, sin and cos within 1e-7. The
+// coefficients are fits at Chebyshev points over the reduced range of each function.
 #pragma once
 
 #include "exec/handler_floats.hpp"
@@ -24,7 +24,7 @@ struct Ex2 {
         p = mul_add(p, f, 0.240226512f);
         p = mul_add(p, f, 0.693147207f);
         p = mul_add(p, f, 1.0f);
-        // In two steps: the scale of a subnormal result is no normal number.
+        // In two steps: the scale of a subnormal result is not a normal number.
         const s32 n = s32(whole);
         const float scaled = p * power_of_two(n >> 1) * power_of_two(n - (n >> 1));
         return is_nan(x) ? x : scaled;

@@ -1,6 +1,6 @@
-// Floating point as PTX wants it: flushing, saturation, canonical NaN, fused multiply-add, directed
-// rounding. Compiled without contraction and without traps (-ffp-contract=off
-// -fno-trapping-math -fno-math-errno), so that selections vectorise.
+// PTX floating point: flushing, saturation, canonical NaN, fused multiply-add, directed rounding.
+// Compiled without contraction and without traps (-ffp-contract=off -fno-trapping-math
+// -fno-math-errno), so that selections vectorise.
 #pragma once
 
 #include <fenv.h>
@@ -23,7 +23,7 @@ CYRT_INLINE double flush(double a) {
     const u64 bits = bits_as<u64>(a);
     return bits_as<double>(bits & 0x7ff0000000000000u ? bits : bits & 0x8000000000000000u);
 }
-// [0, 1]; NaN and -0 give +0.
+// Clamps to [0, 1]; NaN and -0 become +0.
 template <bool Sat, class T> CYRT_INLINE T saturate(T a) {
     if (!Sat) return a;
     return a > T(0) ? (a < T(1) ? a : T(1)) : T(0);
@@ -53,7 +53,7 @@ struct Mul {
 
 template <class T> using Bits = std::conditional_t<sizeof(T) == 4, u32, u64>;
 
-// -0 is below +0: where neither is less, the sign bits decide. A NaN gives way to a number.
+// -0 is below +0: if neither is less, the sign bits decide. A number has precedence over a NaN.
 struct Min {
     template <class T> static CYRT_INLINE T of(T a, T b) {
         const T equal = bits_as<T>(Bits<T>(bits_as<Bits<T>>(a) | bits_as<Bits<T>>(b)));
@@ -68,7 +68,7 @@ struct Max {
         return is_nan(b) ? a : chosen;
     }
 };
-// .NaN: a NaN wins. .xorsign.abs: of the magnitudes, with the product's sign.
+// .NaN: a NaN has precedence. .xorsign.abs: compares magnitudes, with the product's sign.
 template <class Op> struct NanWins {
     static CYRT_INLINE float of(float a, float b) {
         return is_nan(a) || is_nan(b) ? a + b : Op::of(a, b);
@@ -80,7 +80,7 @@ template <class Op> struct XorSign {
         return bits_as<float>(bits_as<u32>(Op::of(magnitude(a), magnitude(b))) ^ sign);
     }
 };
-// The double nearest to a sum, its last bit set where bits were lost: rounding it once more to at
+// The double nearest to a sum, with its last bit set if bits were lost: rounding it once more to at
 // most 51 bits gives the exact sum rounded once.
 CYRT_INLINE double sum_to_odd(double a, double b) {
     const double sum = a + b;
@@ -108,7 +108,7 @@ struct DirectedFma {
     static CYRT_INLINE float of(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
     static CYRT_INLINE double of(double a, double b, double c) { return __builtin_fma(a, b, c); }
 };
-// For polynomials: whichever is faster.
+// Multiply-add for polynomials, fused or not: the faster one.
 CYRT_INLINE float mul_add(float a, float b, float c) {
 #ifdef __FMA__
     return __builtin_fmaf(a, b, c);
@@ -117,8 +117,8 @@ CYRT_INLINE float mul_add(float a, float b, float c) {
 #endif
 }
 
-// Sets the rounding mode of the thread and restores it. Operands and results lie in memory that the
-// calls could touch, so no arithmetic moves across them.
+// Sets the rounding mode of the thread and restores it. Operands and results are in memory that the
+// calls could access, so no arithmetic moves across them.
 template <int Mode, Handler Run> void directed(Warp& warp, const Inst& inst) {
     const int before = fegetround();
     fesetround(Mode);
@@ -126,7 +126,7 @@ template <int Mode, Handler Run> void directed(Warp& warp, const Inst& inst) {
     fesetround(before);
 }
 
-// head + rounding + tail for the four roundings; without one it is to nearest.
+// Table entries named head + rounding + tail; the default rounding is to nearest.
 #define CYRT_DIRECTED(head, tail, ...) \
     {head ".rz" tail, directed<FE_TOWARDZERO, __VA_ARGS__>}, \
     {head ".rm" tail, directed<FE_DOWNWARD, __VA_ARGS__>}, \

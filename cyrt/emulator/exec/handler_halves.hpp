@@ -13,7 +13,7 @@ namespace {
 using FloatLanes = float[kWarpSize];
 using WordLanes = u32[kWarpSize];
 
-// What may be done to a result: .sat gives [0, 1], .relu zero for what is negative.
+// Modifiers of a result: .sat clamps to [0, 1], .relu replaces negative values by zero.
 enum class Clamp { none, sat, relu };
 template <Clamp C, class T> CYRT_INLINE T clamp(T a) {
     if (C == Clamp::sat) return saturate<true>(a);
@@ -21,7 +21,7 @@ template <Clamp C, class T> CYRT_INLINE T clamp(T a) {
     return a;
 }
 
-// The f32 that keeps what rounding to f32 would lose in its last bit (see sum_to_odd).
+// An f32 whose last bit is set if rounding to f32 loses bits (see sum_to_odd).
 CYRT_INLINE float to_odd(float rounded, bool inexact, bool above) {
     const u32 bits = bits_as<u32>(rounded);
     const bool toward_zero = above == (s32(bits) < 0);   // the exact value's side

@@ -1,5 +1,5 @@
-// Running an operation over the lanes of a warp: what the register-to-register handlers are
-// written with. Everything here is local to the file that includes it (exec/handlers_table.hpp).
+// Loops over the lanes of a warp, used by the register-to-register handlers. Everything here is
+// local to the file that includes it (exec/handlers_table.hpp).
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 #define CYRT_INLINE inline __attribute__((always_inline))
 #define CYRT_NOINLINE __attribute__((noinline))
 
-// Lanes are independent: a result's slot is a source's or does not overlap it.
+// Lanes are independent: a result's slot equals a source's or does not overlap it.
 #if defined(__clang__)
 #define CYRT_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -33,7 +33,7 @@ using s16 = int16_t;
 using s32 = int32_t;
 using s64 = int64_t;
 
-// How a value of type T lies in its cell: 8- and 16-bit integers in a 32-bit one.
+// The layout of a value of type T in its cell: 8- and 16-bit integers in a 32-bit one.
 template <class T, size_t = sizeof(T)> struct CellOf { using type = T; };
 template <class T> struct CellOf<T, 1> { using type = u32; };
 template <class T> struct CellOf<T, 2> { using type = u32; };
@@ -74,7 +74,7 @@ template <class Op, class D, class... S> void apply(Warp& warp, const Inst& inst
     Each<Op, D, S...>::decode(warp, inst, std::index_sequence_for<S...>());
 }
 
-// Stores what was computed for all lanes into the cells of the active ones.
+// Stores the results computed for all lanes into the cells of the active lanes.
 template <class T> CYRT_INLINE void commit(const Warp& warp, u32 slot, const T* values) {
     T* d = cells<T>(warp, slot);
     if (warp.active == kFullMask) {

@@ -19,7 +19,8 @@ bool all_digits(std::string_view text) {
            std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c); });
 }
 
-// Types, whose order tells results from sources: u8 s16 b32 f64 f16x2 bf16x2 tf32 e4m3x2 pred.
+// Types, whose order distinguishes results from sources: u8 s16 b32 f64 f16x2 bf16x2 tf32 e4m3x2
+// pred.
 bool is_type(std::string_view word) {
     if (word == "pred" || word == "tf32") return true;
     if (word.size() > 2 && word[word.size() - 2] == 'x') word.remove_suffix(2);
@@ -50,7 +51,7 @@ std::string canonical(std::string_view name) {
 }
 
 #if defined(__x86_64__)
-// All that -march=x86-64-v3 lets the compiler use, the system's support of AVX included.
+// True if the processor and the system support everything in -march=x86-64-v3, including AVX.
 bool has_v3() {
     unsigned eax, ebx, ecx, edx;
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&

@@ -84,7 +84,7 @@ struct Clz {
     static CYRT_INLINE u32 of(u32 a) { return a ? u32(__builtin_clz(a)) : 32; }
     static CYRT_INLINE u32 of(u64 a) { return a ? u32(__builtin_clzll(a)) : 64; }
 };
-// The highest bit that differs from the sign; ~0 where there is none.
+// The highest bit that differs from the sign; ~0 if there is none.
 template <bool ShiftAmount> struct BFind {
     static CYRT_INLINE u32 of(u32 a) { return result(a != 0, 31, Clz::of(a)); }
     static CYRT_INLINE u32 of(u64 a) { return result(a != 0, 63, Clz::of(a)); }
@@ -115,7 +115,7 @@ struct Bfe {
         const Unsigned mask = ones<Unsigned>(length);
         const Unsigned field = Unsigned(Shr::of(a, position)) & mask;
         if (T(-1) > T(0)) return T(field);
-        // The sign is the field's highest bit that lies within the source.
+        // The sign is the field's highest bit within the source.
         const u32 last = position + length - 1, top = width_v<T> - 1;
         const bool negative = length != 0 && (Shr::of(Unsigned(a), last < top ? last : top) & 1);
         return T(negative ? field | ~mask : field);
@@ -165,7 +165,7 @@ struct Prmt {
         return out;
     }
 };
-// The control is nearly always a constant, the same for all lanes: each byte is plain shifts then.
+// The control is nearly always a constant, the same for all lanes: each byte is then two shifts.
 struct BytePick {
     const u32* from;
     u32 up, down;   // brings the byte to the top, and back with zeros or its sign

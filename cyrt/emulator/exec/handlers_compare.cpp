@@ -1,7 +1,7 @@
 // Comparisons and choices: setp, set, selp, slct.
 //
-// A comparison is done once for each operator and type, into a mask for each lane; what the
-// instruction makes of the masks is shared.
+// A comparison is done once for each operator and type, into a mask for each lane; the use of the
+// masks is shared code.
 #include "exec/handler_halves.hpp"
 #include "exec/handlers_table.hpp"
 
@@ -11,7 +11,7 @@ namespace {
 struct Eq {
     template <class T> static CYRT_INLINE bool of(T a, T b) { return a == b; }
 };
-struct Ne {   // of numbers only: a NaN is not unequal
+struct Ne {   // ordered: false for a NaN
     template <class T> static CYRT_INLINE bool of(T a, T b) { return a < b || a > b; }
 };
 struct Lt {
@@ -34,7 +34,7 @@ template <class Op> struct No {
     template <class T> static CYRT_INLINE bool of(T a, T b) { return !Op::of(a, b); }
 };
 
-// How operands are read: integers and doubles as they are, f32 with flushing, halves by part.
+// The reading of operands: integers and doubles unchanged, f32 with flushing, halves by part.
 template <class T> struct Plain {
     template <class Op> static CYRT_NOINLINE void compare(Warp& warp, const Inst& inst, u32* mask) {
         const Cell<T> *a = cells<T>(warp, inst.s[0]), *b = cells<T>(warp, inst.s[1]);
@@ -59,7 +59,7 @@ template <class Format, int Part, bool Ftz> struct HalfPart {
     }
 };
 
-// What the third source does to the truth t of a comparison.
+// The third source's combination with the truth t of a comparison.
 struct Alone {
     static CYRT_INLINE u32 of(u32 t, u32) { return t; }
 };
@@ -90,7 +90,7 @@ CYRT_NOINLINE void store_predicates(Warp& warp, const Inst& inst, u32* mask) {
     if (inst.d[1] != kNoSlot) commit(warp, inst.d[1], inverse);
 }
 template <class Source, class Op, class Combine> void setp(Warp& warp, const Inst& inst) {
-    // The common form writes its masks where they belong.
+    // The common form writes its masks directly to the result.
     if (std::is_same_v<Combine, Alone> && warp.active == kFullMask && inst.d[0] != kNoSlot &&
         inst.d[1] == kNoSlot)
         return Source::template compare<Op>(warp, inst, cells<u32>(warp, inst.d[0]));
@@ -99,7 +99,7 @@ template <class Source, class Op, class Combine> void setp(Warp& warp, const Ins
     store_predicates<Combine>(warp, inst, mask);
 }
 
-// set: `truth` (all ones, or the type's 1) where the comparison holds.
+// set: `truth` (all ones, or the type's 1) if the comparison is true.
 template <class Combine>
 CYRT_NOINLINE void store_words(Warp& warp, const Inst& inst, u32* mask, u32 truth) {
     if constexpr (!std::is_same_v<Combine, Alone>) combine<Combine>(warp, inst, mask);
@@ -113,7 +113,7 @@ void set(Warp& warp, const Inst& inst) {
     store_words<Combine>(warp, inst, mask, Truth);
 }
 
-// Of pairs: the low halves' result is p or the low half of the word, the high halves' the other.
+// For pairs: the low halves' result is p or the low half of the word, the high halves' the other.
 template <class Combine>
 CYRT_NOINLINE void store_pair(Warp& warp, const Inst& inst, u32* low, u32* high, u32 truth) {
     if constexpr (!std::is_same_v<Combine, Alone>) {
@@ -151,7 +151,7 @@ template <bool Ftz> struct SelectByFloat {
     form("", Alone, __VA_ARGS__), form(".and", And, __VA_ARGS__), form(".or", Or, __VA_ARGS__), \
     form(".xor", Xor, __VA_ARGS__)
 
-// One operator on one source type: setp and the sets.
+// One operator on one source type: setp and set.
 #define WORDS(combine, Combine, op, Op, ftz, type, Source) \
     {"setp." op combine ftz type, setp<Source, Op, Combine>}, \
     {"set." op combine ftz ".u32" type, set<Source, Op, Combine, 0xffffffffu>}, \

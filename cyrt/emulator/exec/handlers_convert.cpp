@@ -1,4 +1,4 @@
-// cvt among integers, f32 and f64, from halves to wider types, and to integers in place (.rni ...).
+// cvt between integers, f32 and f64, from halves to wider types, and to integral floats (.rni ...).
 #include "exec/handler_halves.hpp"
 #include "exec/handlers_table.hpp"
 
@@ -58,7 +58,7 @@ struct Same {
     template <class T> static CYRT_INLINE T of(T a) { return a; }
 };
 
-// How a source is read.
+// The reading of a source.
 struct F64 {
     using Cell = double;
     static CYRT_INLINE double of(double a) { return a; }
@@ -72,7 +72,7 @@ template <class Format> struct F16 {
     static CYRT_INLINE float of(u32 a) { return Format::widen(a); }
 };
 
-// Float to integer: clamped; a NaN is 0, or the top bit alone from f64 or to 64 bits.
+// Float to integer: clamped; a NaN gives 0, or only the top bit from f64 or to 64 bits.
 template <class Source, class Round, class D> struct ToInteger {
     static constexpr bool kWide = sizeof(D) == 8;
     static constexpr D kNan = std::is_same_v<Source, F64> || kWide
@@ -106,7 +106,7 @@ template <class Source, class Round, class D, bool Ftz, bool Sat> struct ToFloat
     static CYRT_INLINE double out(double a) { return a; }
 };
 
-// The commonest of all: halves widened by the processor's own instruction.
+// The most common conversion: the processor's own instruction widens halves.
 template <class Format, bool Sat> void widen(Warp& warp, const Inst& inst) {
     alignas(64) FloatLanes wide;
     Format::widen_all(cells<u32>(warp, inst.s[0]), 0, wide);

@@ -20,7 +20,7 @@ template <class Format> CYRT_INLINE float flush_wide(float a) {
     return magnitude(a) < smallest ? bits_as<float>(bits_as<u32>(a) & 0x80000000u) : a;
 }
 
-// Op over the halves of `Parts` positions (1, or 2 for a pair).
+// Applies Op to the halves of `Parts` positions (1, or 2 for a pair).
 template <class Format, int Parts, class Op, bool Ftz, Clamp C, size_t... I>
 CYRT_INLINE void run_halves(Warp& warp, const Inst& inst, std::index_sequence<I...>) {
     alignas(64) FloatLanes s[sizeof...(I)], wide;

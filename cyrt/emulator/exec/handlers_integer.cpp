@@ -155,7 +155,7 @@ template <class Op, class Half> struct Pair {
 #define BINARY(name, Op, T) {name, apply<Op, T, T, T>}
 #define TERNARY(name, Op, T) {name, apply<Op, T, T, T, T>}
 #define PAIR(name, Op, Half) {name, apply<Pair<Op, Half>, u32, u32, u32>}
-// Where signs do not matter both types share the unsigned code.
+// If signs do not matter, both types share the unsigned code.
 #define EITHER(form, head, Op) \
     form(head ".u16", Op, u16), form(head ".s16", Op, u16), form(head ".u32", Op, u32), \
     form(head ".s32", Op, u32), form(head ".u64", Op, u64), form(head ".s64", Op, u64)

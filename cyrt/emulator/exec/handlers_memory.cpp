@@ -1,4 +1,4 @@
-// ld and st, by where the address points, how an element lies in memory and in what cells: chosen
+// ld and st, by the target of the address, the element's type in memory and the cells' type: chosen
 // by select_memory_handler, which knows the forms of PTX.
 #include <cstring>
 
@@ -26,7 +26,7 @@ void write_at(uint64_t host, T value) {
 
 // --- ld -------------------------------------------------------------------------------------
 
-// One element of every lane: `Stored` in memory, extended to `Cell` as its sign says.
+// One element of every lane: `Stored` in memory, sign- or zero-extended to `Cell`.
 template <typename Stored, typename Cell, typename AddressOf>
 void load_element(const Warp& warp, Cell* to, AddressOf address_of) {
     if (warp.active == kFullMask) {
@@ -89,7 +89,7 @@ void load(Warp& warp, const Inst& inst) {
 
 // --- st -------------------------------------------------------------------------------------
 
-// Lanes write in lane order: of several that write to one address the last one's value stays.
+// Lanes write in lane order: of several writes to one address the last one remains.
 template <typename Stored, typename Cell>
 void store_run(const Cell* from, const AddressRun& run, uint64_t offset) {
     const uint64_t host = run.host + offset;

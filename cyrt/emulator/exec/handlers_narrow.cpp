@@ -8,7 +8,7 @@ namespace {
 
 using DoubleLanes = double[kWarpSize];
 
-// Every source becomes a double; of a long integer the last bit tells of lost ones (sum_to_odd).
+// Every source becomes a double; the last bit of a long integer's records lost bits (sum_to_odd).
 CYRT_INLINE double whole(u64 a) {
     const u64 cut = a >> 11 | u64((a & 0x7ff) != 0);
     return a >> 53 ? double(s64(cut)) * 2048.0 : double(s64(a));
@@ -113,7 +113,7 @@ template <class Codec, Clamp C, bool Finite> void nearest_pair(Warp& warp, const
     CYRT_LANES low[i] |= high[i] << 16;
     commit(warp, inst.d[0], low);
 }
-// ... from anything else by an f32 that keeps what it loses in its last bit.
+// ... from other types through an f32 whose last bit records lost bits.
 template <class Source, class Codec, Clamp C> void nearest_wide(Warp& warp, const Inst& inst) {
     alignas(64) DoubleLanes values;
     alignas(64) FloatLanes odd;
@@ -155,7 +155,7 @@ template <bool E4M3, bool Relu> struct FromBytes {
     }
 };
 
-// cvt.pack.sat: two integers clamped side by side, the first above the second, and above both the
+// cvt.pack.sat: two clamped integers in one word, the first above the second, and above both the
 // low bits of a third operand.
 template <int Bits, bool Signed> CYRT_INLINE u32 clamp_field(s32 a) {
     constexpr s32 low = Signed ? -(1 << (Bits - 1)) : 0;

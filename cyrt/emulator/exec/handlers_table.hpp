@@ -1,4 +1,4 @@
-// What a family of handlers gives to the lookup.
+// The handlers that a family provides for look-up.
 //
 // INVARIANT: a family's file is compiled twice, for two instruction sets, and its table accessor is
 // its only function with external linkage; headers it includes keep theirs in an anonymous
@@ -31,7 +31,7 @@ struct HandlerTable {
 CYRT_EMU_FAMILIES(CYRT_EMU_DECLARE)
 #undef CYRT_EMU_DECLARE
 
-// CYRT_EMU_ISA is `base` or `v3`, given by the build.
+// The build defines CYRT_EMU_ISA as `base` or `v3`.
 #define CYRT_EMU_JOIN2(family, isa) family##_handlers_##isa
 #define CYRT_EMU_JOIN(family, isa) CYRT_EMU_JOIN2(family, isa)
 #define CYRT_EMU_EXPORT(family, entries)                                          \

@@ -1,7 +1,7 @@
 // The video instructions: scalar ones on a byte, half or word of each operand (vadd ... vset), and
 // those on 2 halves or 4 bytes at once (vadd2 ... vset4).
 //
-// They are rare and their forms are many: one interpreter runs what a form's code says.
+// They are rare and have many forms: one interpreter runs the code of a form.
 #include "exec/handler_lanes.hpp"
 #include "exec/handlers_table.hpp"
 
@@ -12,7 +12,7 @@ enum Operation : u32 {
     kAdd, kSub, kAbsDiff, kMin, kMax, kAverage, kShl, kShr, kMad,
     kEq, kNe, kLt, kLe, kGt, kGe,
 };
-// What follows on the result: with the third operand, or merged into it.
+// The second operation on the result: with the third operand, or merged into it.
 enum Second : u32 { kNone, kAddC, kMinC, kMaxC };
 
 // A form as one template argument: the operation, and flags above it.
@@ -27,10 +27,10 @@ enum Flags : u32 {
     kPairs = 1 << 14, kQuads = 1 << 15,    // SIMD
 };
 
-// Inst::extra, as pack_video_selectors makes it.
+// Inst::extra, as produced by pack_video_selectors.
 struct Selectors {
-    u32 d;        // bit n: element n, and bit 4 for halves, bit 5 for bytes; 0: not given
-    u32 a, b;     // 1 to 4: byte, 5 and 6: half, bit 12: an element in each 3 bits; 0: not given
+    u32 d;        // bit n: element n, and bit 4 for halves, bit 5 for bytes; 0: absent
+    u32 a, b;     // 1 to 4: byte, 5 and 6: half, bit 12: an element in each 3 bits; 0: absent
 };
 CYRT_INLINE Selectors unpack(u32 extra) { return {extra & 63, extra >> 6 & 0x1fff, extra >> 19}; }
 

@@ -1,8 +1,8 @@
-// Between the lanes of a warp: shfl, vote, match, redux, activemask, elect.
+// Communication between the lanes of a warp: shfl, vote, match, redux, activemask, elect.
 //
 // The scheduler runs a .sync instruction when its members have arrived; lanes of several member
-// masks may run it together, so each lane's own mask counts. What a lane gets from one that does
-// not take part is unspecified in PTX: here the register's last value.
+// masks may run it together, so each lane's own mask counts. A value read from a lane that does not
+// take part is unspecified in PTX: here it is the register's last value.
 #include "exec/handler_floats.hpp"
 #include "exec/handlers_table.hpp"
 
@@ -16,7 +16,7 @@ CYRT_INLINE u32 ballot(const u32* predicate) {
     return bits;
 }
 
-// Members of each lane: those of its mask that run, or all that run where there is no mask.
+// Members of each lane: the running lanes of its mask, or all running lanes without a mask.
 CYRT_INLINE void load_members(const Warp& warp, u32 slot, u32* members) {
     if (slot == kNoSlot) {
         CYRT_LANES members[i] = warp.active;
@@ -60,7 +60,7 @@ template <Vote Mode> void vote(Warp& warp, const Inst& inst) {
     commit(warp, inst.d[0], out);
 }
 
-// The lanes that hold lane `of`'s value.
+// The lanes with the same value as lane `of`.
 template <class T> CYRT_INLINE u32 lanes_equal(const T* values, int of) {
     u32 bits = 0;
     CYRT_LANES bits |= (values[i] == values[of] ? 1u : 0u) << i;
@@ -81,7 +81,7 @@ template <class T> void match_any(Warp& warp, const Inst& inst) {
     commit(warp, inst.d[0], out);
 }
 
-// Calls f(members, lanes) for each set of lanes that gave the same mask.
+// Calls f(members, lanes) for each set of lanes with the same mask.
 template <class F> CYRT_INLINE void each_group(const Warp& warp, const u32* members, F f) {
     for (u32 pending = warp.active; pending != 0;) {
         const int leader = __builtin_ctz(pending);
@@ -137,7 +137,7 @@ template <class Op> void redux(Warp& warp, const Inst& inst) {
     load_members(warp, inst.s[1], members);
     const u32* values = cells<u32>(warp, inst.s[0]);
     each_group(warp, members, [&](u32 group, u32 lanes) __attribute__((always_inline)) {
-        // All these operations but add and xor may meet a value twice; those begin with 0.
+        // All these operations except add and xor may use a value twice; add and xor begin with 0.
         const bool sums = std::is_same_v<Op, AddUp> || std::is_same_v<Op, Xor>;
         u32 total = sums ? 0 : values[group != 0 ? __builtin_ctz(group) : 0];
         for (u32 left = group; left != 0; left &= left - 1)

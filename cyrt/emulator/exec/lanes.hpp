@@ -25,7 +25,7 @@ alignas(64) constexpr uint32_t kLaneBit[kWarpSize] = {
     1u << 24, 1u << 25, 1u << 26, 1u << 27, 1u << 28, 1u << 29, 1u << 30, 1u << 31,
 };
 
-// The lanes whose predicate holds, of all 32. Written to be vectorised: no shift by a variable.
+// The lanes of all 32 whose predicate is true. Written to be vectorised: no variable shift.
 inline uint32_t lanes_that_hold(const Warp& warp, uint32_t slot) {
     const auto* predicate = cells<const uint32_t>(warp, slot);
     uint32_t mask = 0;

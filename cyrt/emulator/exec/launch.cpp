@@ -1,4 +1,4 @@
-// run(): clusters in order, over this thread and those of the pool.
+// run(): clusters in order, on this thread and the pool's.
 #include "exec/launch.hpp"
 
 #include <fenv.h>
@@ -18,16 +18,16 @@ namespace cyrt::emu {
 
 namespace {
 
-// Clusters that a worker keeps waiting for others before it starts no more, unless the launch is
-// cooperative: then all must make progress.
+// Number of waiting clusters at which a worker starts no more, unless the launch is cooperative:
+// then all must make progress.
 constexpr size_t kMostWaiting = 64;
 
-// Below so many instructions of warps, waking a thread costs more than it helps.
+// Below this number of warp instructions, waking a thread costs more than it saves.
 constexpr uint64_t kWorthWaking = 4096;
 constexpr uint64_t kLoopWeight = 8;
 
 // Clusters start in the order of their numbers, so a block may wait for one of a lower number: that
-// one has ended, or is worked on.
+// one has ended, or is running.
 void work_on_clusters(Grid& grid) {
     WorkerLease worker;
     ProgramStore& store = worker->store(grid.program);
@@ -69,8 +69,8 @@ void work_on_clusters(Grid& grid) {
     for (auto& cluster : waiting) end(std::move(cluster));
 }
 
-// Handlers compute in the default floating-point environment: whatever the launching program has
-// set (a rounding direction, flushing of denormal numbers) is its own.
+// Handlers require the default floating-point environment; the launching program may have set
+// another one (a rounding direction, flushing of denormal numbers).
 class DefaultFloats {
 public:
     DefaultFloats() {
@@ -95,7 +95,7 @@ void work_on(Grid& grid) {
     }
 }
 
-// The barrier that cooperative groups keep in memory of the driver's: a size, then the state.
+// The barrier of cooperative groups in the driver's memory: a size, then the state.
 class Workspace {
 public:
     explicit Workspace(Grid& grid) : arena_(grid.launch.arena), watch_(grid.launch.watch) {
@@ -123,7 +123,7 @@ private:
 };
 
 unsigned helpers_for(const Grid& grid) {
-    const uint64_t warps =   // many more need not be told apart
+    const uint64_t warps =   // larger numbers make no difference
         std::min(grid.blocks, kWorthWaking) *
         ((grid.launch.block.count() + kWarpSize - 1) / kWarpSize);
     const uint64_t weight = grid.program.has_loops ? kLoopWeight : 1;

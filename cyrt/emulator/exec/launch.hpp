@@ -34,25 +34,26 @@ struct Launch {
     std::string kernel_name;
     Dim3 grid, block;
     Dim3 cluster;                               // in blocks; the grid is a multiple of it
-    bool explicit_cluster = false;              // somebody asked for it, if of one block
+    bool explicit_cluster = false;              // requested explicitly, possibly with one block
     uint32_t dynamic_shared = 0;
-    const std::byte* params = nullptr;          // laid out as KernelInfo::params says
+    const std::byte* params = nullptr;          // laid out by KernelInfo::params
     bool cooperative = false;                   // every block makes progress (grid-wide barriers)
     Arena* arena = nullptr;
     uint64_t grid_id = 0;
     uint32_t multiprocessors = 1;
     const std::atomic<bool>* cancel = nullptr;  // polled on backward branches
-    std::function<void()> wait_dependencies;      // griddepcontrol.wait; empty: nothing to wait for
+    // griddepcontrol.wait; empty if there is nothing to wait for
+    std::function<void()> wait_dependencies;
     std::function<void()> launch_dependents;      // griddepcontrol.launch_dependents
     std::function<void(const char*, size_t)> print;   // device printf's text
     AccessWatch* watch = nullptr;               // sees each access to device memory
 };
 
-// Runs the grid over the process's thread pool, the calling thread included, and returns when it
-// has ended; the first fault where there was one (the remaining blocks are abandoned).
+// Runs the grid on the process's thread pool and the calling thread, and returns when it has ended;
+// the result is the first fault, if any (the remaining blocks are abandoned).
 std::optional<Fault> run(const Launch& launch);
 
-// Threads that work on a grid at once; at first the number of processors this process may use.
+// Threads that run a grid at once; initially the number of processors available to this process.
 void set_thread_count(unsigned count);
 
 }  // namespace cyrt::emu

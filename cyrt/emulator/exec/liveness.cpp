@@ -18,7 +18,7 @@ bool ends_block(const Program& program, const Inst& inst) {
     }
 }
 
-// Calls visit(slot, is_result) for every slot of an instruction, what it reads first.
+// Calls visit(slot, is_result) for every slot of an instruction, sources first.
 template <typename Visit>
 void visit_slots(const Program& program, const SlotUses& uses, uint32_t pc, const Visit& visit) {
     const Inst& inst = program.code[pc];
@@ -58,7 +58,7 @@ public:
 private:
     struct BasicBlock {
         uint32_t begin, end;
-        std::vector<uint32_t> before;   // blocks from which control comes
+        std::vector<uint32_t> before;   // predecessor blocks
     };
 
     const Control& control_of(const Inst& inst) const { return program_.controls[inst.extra]; }
@@ -92,9 +92,9 @@ private:
         std::prev(to)->before.push_back(from);
     }
 
-    // What a block reads before it writes it, and what it writes for every lane that comes.
+    // The slots that a block reads before it writes them, and those that it writes for every lane.
     void scan(uint32_t block) {
-        uint32_t guarded = 0;   // instructions that a guard still covers: not all lanes run them
+        uint32_t guarded = 0;   // instructions still under a guard: not all lanes run them
         for (uint32_t pc = blocks_[block].begin; pc < blocks_[block].end; ++pc) {
             const Inst& inst = program_.code[pc];
             const bool is_guarded = guarded > 0;
@@ -112,7 +112,7 @@ private:
         }
     }
 
-    // A slot that `block` needs is alive in all blocks on the way from where it is written.
+    // A slot that `block` needs is live in all blocks on the paths from its writers.
     void carry_up(uint32_t slot, uint32_t block) {
         if (seen_[block] == slot) return;
         seen_[block] = slot;

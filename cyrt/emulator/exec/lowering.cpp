@@ -20,7 +20,7 @@ namespace {
 uint32_t place(const ptx::Variable& variable, FrameLayout& layout) {
     layout.bytes = round_up(layout.bytes, std::max(1u, variable.align));
     const uint32_t offset = layout.bytes;
-    // A register parameter travels in memory too, as wide as its cell.
+    // A register parameter is passed in memory too, with the size of its cell.
     const uint32_t size = variable.space == ptx::Space::reg ? cell_of(variable.type)
                                                             : uint32_t(variable.size);
     layout.bytes += size;
@@ -169,7 +169,7 @@ void FunctionLowering::lower_memory(const Instruction& instruction) {
     if (address != instruction.operands.end()) lower_address(*address, inst, op);
     lower_memory_data(instruction, inst, op);
 
-    // Parameters of functions and of calls live in frames, so in local memory.
+    // Parameters of functions and of calls are in frames, and so in local memory.
     uint32_t ignored;
     const bool in_frame = address != instruction.operands.end() &&
                           (!function_.is_entry || find_frame_variable(address->name, ignored));
@@ -188,11 +188,11 @@ void FunctionLowering::lower_memory_data(const Instruction& instruction, Inst& i
                                          MemoryOp& op) {
     const auto& operands = instruction.operands;
     const std::string& opcode = instruction.opcode;
-    // isspacep names no type: it takes an address.
+    // isspacep has no type: its operand is an address.
     const Type type = opcode == "isspacep" ? Type::b64 : last_type(instruction);
     const bool keeps_cell = opcode == "ld" || opcode == "ldu" || opcode == "st";
 
-    // A load or store takes the register as it is; every other instruction has its type's cell.
+    // A load or store uses the register unchanged; every other instruction has its type's cell.
     Type data = type == Type::none ? Type::b32 : type;
     op.cell = cell_of(data);
     if (keeps_cell) {
@@ -212,7 +212,8 @@ void FunctionLowering::lower_memory_data(const Instruction& instruction, Inst& i
     const Type of_cell = op.cell == 16 ? Type::b128 : op.cell == 8 ? Type::b64 : Type::b32;
     const auto value = [&](const Operand& operand) {
         if (!keeps_cell || operand.kind != Kind::reg) {
-            // An immediate is converted to the instruction's type, then stands in a cell of data.
+            // An immediate is converted to the instruction's type, and then stored in a cell of the
+            // data's size.
             return resized(source(operand, data == of_cell || keeps_cell ? type : data), op.cell,
                            false);
         }
@@ -220,7 +221,7 @@ void FunctionLowering::lower_memory_data(const Instruction& instruction, Inst& i
     };
 
     bool before_address = opcode != "st" && opcode != "red";
-    size_t next = 1;   // values stand behind the address, even where there is none
+    size_t next = 1;   // values follow the address operand, even if it is absent
     bool has_result = false;
     for (size_t i = 0; i < operands.size(); ++i) {
         const Operand& operand = operands[i];
@@ -268,7 +269,7 @@ void FunctionLowering::lower_address(const Operand& operand, Inst& inst, MemoryO
     }
 }
 
-// A named variable under its generic address, where the instruction names no state space.
+// The generic address of a named variable, for an instruction without a state space.
 uint64_t FunctionLowering::window_of_name(const Operand& address) const {
     uint32_t ignored;
     if (address.index >= 0 || address.name.empty()) return 0;
@@ -343,11 +344,12 @@ uint32_t FunctionLowering::symbol_source(const Operand& operand, uint8_t cell) {
     return resized(inst.d[0], cell, false);
 }
 
-// Where a symbol lies in its own space; for one in a frame, from the frame's base.
+// A symbol's address in its own space; for one in a frame, relative to the frame's base.
 uint64_t FunctionLowering::symbol_address(const std::string& name) const {
     uint32_t offset = 0;
     if (find_frame_variable(name, offset)) return offset;
-    for (const ptx::Variable& param : function_.params) {   // of a kernel: the rest is in frame_
+    // of a kernel; all other symbols are in frame_
+    for (const ptx::Variable& param : function_.params) {
         offset = round_up(offset, std::max(1u, param.align));
         if (param.name == name) return offset;
         offset += uint32_t(param.size);

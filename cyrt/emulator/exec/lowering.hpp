@@ -1,8 +1,8 @@
-// Turns the instructions of one function into code.
+// Lowering of one function's instructions to code.
 //
 // INVARIANTS
-// - The operands are those of the instruction's form: check_supported() has seen to it.
-// - Nothing is refused silently: a form that is not known throws ptx::Error with its line.
+// - The operands match the instruction's form: check_supported() has verified it.
+// - Nothing is ignored silently: an unknown form throws ptx::Error with its line.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace cyrt::emu {
 
-// What the functions of a program share while they are lowered.
+// Data shared by the functions of a program during lowering.
 struct LoweringContext {
     const ptx::Module& module;
     const SymbolAddress& address_of;
@@ -26,8 +26,8 @@ struct LoweringContext {
     std::map<std::string, const ptx::Variable*> module_shared;
 };
 
-// The frame of a function: parameters and results first, where a caller can find them by their
-// declarations alone, then its variables.
+// The frame of a function: parameters and results first, so that a caller can locate them from
+// their declarations alone, then its variables.
 FrameLayout signature_layout(const ptx::Signature& signature);
 
 class FunctionLowering {
@@ -119,13 +119,13 @@ private:
     std::vector<uint32_t> registers_;                 // virtual slot of each register
     std::map<std::string, uint32_t> frame_;           // offsets of parameters and variables
     std::vector<uint32_t> writes_;                    // instructions that write each register
-    std::vector<bool> folded_;                        // by instruction: nothing is left to run
-    std::vector<bool> is_label_;                      // by instruction, one more for the end
+    std::vector<bool> folded_;                        // by instruction: no code is needed for it
+    std::vector<bool> is_label_;                      // by instruction, and one entry for the end
     std::vector<uint32_t> waits_before_;              // instructions before it that may wait
-    std::vector<uint32_t> pc_of_;                     // by instruction, one more for the end
+    std::vector<uint32_t> pc_of_;                     // by instruction, and one entry for the end
     std::vector<Branch> branches_;
     std::vector<std::pair<uint32_t, std::vector<int32_t>>> tables_;   // table, targets in the body
-    std::vector<Widening> widenings_;                 // results still to be widened
+    std::vector<Widening> widenings_;                 // results that still have to be widened
     const Instruction* current_ = nullptr;
 };
 

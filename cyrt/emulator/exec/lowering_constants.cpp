@@ -1,8 +1,8 @@
-// Instructions that a launch makes superfluous: what they give is the same for the whole launch,
-// or for the whole life of a warp, so it stands in a slot before the warp runs.
+// Instructions that need not run: their result is the same for the whole launch, or for the whole
+// life of a warp, so it is in a slot before the warp runs.
 //
-// INVARIANT: a register is such a slot's other name only if one instruction alone writes it, and
-// that one is under no guard. It is never written then: program slots are filled, not computed.
+// INVARIANT: a register is an alias of such a slot only if exactly one instruction writes it, and
+// that one has no guard. The slot is never written then: program slots are filled, not computed.
 #include <algorithm>
 
 #include "exec/lowering.hpp"
@@ -21,7 +21,7 @@ void FunctionLowering::count_writes() {
             if (operand.kind == Kind::vector && element.kind == Kind::reg)
                 ++writes_[size_t(element.index)];
     };
-    // Results come first; a source that stands there counts too, which loses nothing but speed.
+    // Results come first; a source at that position counts too, which only costs speed.
     for (const Instruction& instruction : function_.body) {
         const size_t results =
             std::min<size_t>(instruction.paired ? 2 : 1, instruction.operands.size());
@@ -43,7 +43,7 @@ void FunctionLowering::fold_constants() {
     }
 }
 
-// Whether `operand` is a register of that cell which nothing else writes.
+// True if `operand` is a register with that cell size that no other instruction writes.
 bool FunctionLowering::can_rename(const Operand& operand, uint8_t cell) const {
     return operand.kind == Kind::reg && writes_[size_t(operand.index)] == 1 &&
            builder_.cell(registers_[size_t(operand.index)]) == cell;
@@ -88,7 +88,7 @@ bool FunctionLowering::fold_param(const Instruction& load) {
     return true;
 }
 
-// cvta where a generic address is the same number, of what is constant itself.
+// cvta of a constant, if the generic address is the same number.
 bool FunctionLowering::fold_address(const Instruction& convert) {
     if (convert.opcode != "cvta" || convert.operands.size() != 2 ||
         last_type(convert) != Type::u64 ||

@@ -89,7 +89,7 @@ void FunctionLowering::lower_barrier(const Instruction& instruction) {
 
     const bool reduces = has_modifier(instruction, "red");
     const size_t first = reduces ? 1 : 0;
-    const size_t last = operands.size() - (reduces ? 1 : 0);   // behind the id and the count
+    const size_t last = operands.size() - (reduces ? 1 : 0);   // after the id and the count
     const uint32_t id = source(operands[first], Type::u32);
     const uint32_t count = last == first + 2 ? source(operands[first + 1], Type::u32) : kNoSlot;
     const uint32_t predicate = reduces ? source(operands.back(), Type::pred) : kNoSlot;

@@ -23,7 +23,7 @@ MemoryOp empty_op() {
 
 }  // namespace
 
-// All lanes of the warp run it together, so it waits for those that are elsewhere.
+// All lanes of the warp run it together, so it waits for the others.
 void FunctionLowering::lower_matrix(const Instruction& instruction) {
     Inst inst;
     MemoryOp op = empty_op();
@@ -60,12 +60,12 @@ void FunctionLowering::lower_matrix(const Instruction& instruction) {
     flush_results();
 }
 
-// cp.async may be done at any time until it is waited for: it is done at once.
+// cp.async may run at any time until it is awaited: it runs at once.
 void FunctionLowering::lower_async_copy(const Instruction& copy) {
     for (const char* sync : {"commit_group", "wait_group", "wait_all"})
         if (has_modifier(copy, sync)) return;
     if (has_modifier(copy, "mbarrier")) {
-        // Without .noinc it takes back the arrival that it adds.
+        // Without .noinc it cancels the arrival that it adds.
         if (!has_modifier(copy, "noinc")) return;
         Instruction arrive = copy;
         arrive.opcode = "mbarrier";

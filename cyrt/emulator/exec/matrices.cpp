@@ -59,7 +59,8 @@ void encode(MatrixType type, double value, std::byte* at) {
     }
 }
 
-// --- where elements lie -------------------------------------------------------------------------
+// --- the layout of elements
+// -----------------------------------------------------------------------
 
 struct Place {
     int row, column;
@@ -72,7 +73,7 @@ struct Fragment {
     bool opaque;
 
     int per_register() const { return int(cell_of(type) / size_of(type)); }
-    // Of one lane. The f16 fragments of wmma have room for each element twice.
+    // Registers of one lane. The f16 fragments of wmma have space for each element twice.
     int elements() const {
         const bool twice = opaque && type == MatrixType::f16 && part != 'c' && part != 'd';
         return twice ? 16 : rows * columns / kWarpSize;
@@ -87,7 +88,7 @@ struct Fragment {
         }
         const int group = lane / 4, member = lane % 4;
         if (part == 'c' || part == 'd') return {group + 8 * (i / 2), 2 * member + i % 2};
-        // Along k, a lane holds runs of one register; of `a`, every second is eight rows down.
+        // Along k, a lane has runs of one register; for `a`, every second run is eight rows below.
         const int width = per_register(), run = i / width;
         const int inner = member * width + i % width;
         if (part == 'b') return {inner + 4 * width * run, group};
@@ -128,8 +129,8 @@ void gather(const Warp& warp, const Fragment& of, const uint32_t* slots, Matrix&
         }
 }
 
-// Products are exact in double precision but those of f64, and so are sums of integers; what an
-// f32 or f16 accumulator rounds away on the way is left open by PTX.
+// Products are exact in double precision except those of f64, and so are sums of integers; PTX does
+// not specify the intermediate rounding of an f32 or f16 accumulator.
 void multiply(const MatrixForm& form, Matrix& a, Matrix& b, Matrix& c) {
     for (int row = 0; row < form.m; ++row)
         for (int k = 0; k < form.k; ++k) {
@@ -193,8 +194,8 @@ void move_fragment(Warp& warp, const Inst& inst) {
 
 // --- 8 x 8 matrices of 16-bit elements ----------------------------------------------------------
 
-// The elements 2i and 2i + 1 of a row lie in lane 4 * row + i. Rows are found by the addresses of
-// lanes 0 to 7 for the first matrix, 8 to 15 for the second ...
+// The elements 2i and 2i + 1 of a row are in lane 4 * row + i. The rows' addresses come from lanes
+// 0 to 7 for the first matrix, 8 to 15 for the second ...
 template <AddressKind kind, bool stores>
 void move_rows(Warp& warp, const Inst& inst) {
     const MemoryOp& op = warp.context->memory_ops[inst.extra];
@@ -251,7 +252,7 @@ bool is_any_of(int shape, std::initializer_list<int> shapes) {
     return std::find(shapes.begin(), shapes.end(), shape) != shapes.end();
 }
 
-// Whether the multiplication exists: the shapes of PTX ISA 9.7.15 that this file lays out.
+// True if the multiplication exists: the shapes of PTX ISA 9.7.15 with a layout in this file.
 bool multiplies(const MatrixForm& form) {
     const int shape = form.m * 10000 + form.n * 100 + form.k;
     const bool halves = form.a == MatrixType::f16 || form.a == MatrixType::bf16;
@@ -275,7 +276,7 @@ bool multiplies(const MatrixForm& form) {
     return false;
 }
 
-// Whether a fragment of that part, type and shape can be loaded, or stored.
+// True if a fragment of that part, type and shape can be loaded, or stored.
 bool moves(const MatrixForm& form, bool stores) {
     const int shape = form.m * 10000 + form.n * 100 + form.k;
     const MatrixType type = form.a;
@@ -291,7 +292,7 @@ bool moves(const MatrixForm& form, bool stores) {
            is_any_of(shape, {161616, 320816, 83216});
 }
 
-// False where a modifier is unknown.
+// False if a modifier is unknown.
 bool read_form(const ptx::Instruction& source, MatrixForm& form, ptx::Space& space,
                std::vector<MatrixType>& types) {
     const auto is = [](std::string_view text, std::initializer_list<std::string_view> names) {
@@ -328,7 +329,7 @@ bool read_form(const ptx::Instruction& source, MatrixForm& form, ptx::Space& spa
 }
 
 bool set_types(const std::vector<MatrixType>& types, MatrixForm& form) {
-    if (types.size() == 2) {   // of wmma with f16: only the accumulators' are written
+    if (types.size() == 2) {   // for wmma with f16, only the accumulators' types are written
         form.d = types[0], form.c = types[1];
         form.a = form.b = MatrixType::f16;
         return form.opaque;
@@ -391,7 +392,7 @@ bool select_matrix_handler(const ptx::Instruction& source, Inst& inst, MemoryOp&
     }
     if (!set_types(types, form) || !multiplies(form)) return false;
     op.matrix = form;
-    op.size = 0;   // touches no memory
+    op.size = 0;   // no memory access
     inst.run = mma;
     return true;
 }

@@ -1,8 +1,8 @@
-// mbarrier: barriers in shared memory that threads arrive at, and ask whether they may go on.
+// mbarrier: barriers in shared memory; threads arrive at them and test whether a phase has ended.
 //
-// A cluster runs on one thread of the host, so a barrier needs no atomic instruction. Its 64 bits
-// are opaque to PTX: here the arrivals still missing in this phase (20 bits), those of every phase
-// (20), and the number of phases that have ended. A state is what the bits were at the arrival.
+// A cluster runs on one host thread, so a barrier needs no atomic instruction. Its 64 bits are
+// opaque to PTX: here the arrivals still missing in this phase (20 bits), those of every phase
+// (20), and the number of phases that have ended. A state is the value of the bits at the arrival.
 #include <algorithm>
 #include <cstring>
 #include <string_view>
@@ -33,7 +33,7 @@ struct Barrier {
     }
 };
 
-// Each gives the new bits, and in `result` what the instruction returns.
+// Each computes the new bits, and the instruction's result in `result`.
 struct Initialise {
     static constexpr Access access = Access::write;
     static uint64_t of(uint64_t, uint64_t count, uint64_t&) {
@@ -70,7 +70,7 @@ struct TestState {
         return old;
     }
 };
-struct TestParity {   // whether the phase of that parity, the current one or the last, has ended
+struct TestParity {   // true if the phase of that parity, the current one or the last, has ended
     static constexpr Access access = Access::read;
     static uint64_t of(uint64_t old, uint64_t parity, uint64_t& result) {
         result = (Barrier::from(old).phase & 1) != (parity & 1) ? 0xffffffffu : 0;
@@ -116,7 +116,7 @@ Handler find_mbarrier_handler(const ptx::Instruction& source, MemoryOp& op) {
         if (modifier == "shared" || modifier == "shared::cta" || modifier == "shared::cluster")
             op.space = ptx::Space::shared;
         if (modifier == "shared::cluster") op.in_cluster = true;
-        // Bytes that bulk copies bring are not counted: there are none.
+        // Bytes of bulk copies are not counted: bulk copies are not supported.
         if (modifier == "expect_tx" || modifier == "complete_tx") return nullptr;
     }
     const bool parity = has_modifier(source, "parity");

@@ -16,8 +16,8 @@ bool starts_with(std::string_view text, std::string_view beginning) {
     return text.substr(0, beginning.size()) == beginning;
 }
 
-// Caching, scope and flushing change nothing here: one cache, one order for everybody, and
-// `noftz` is what the narrow formats always do.
+// Caching, scope and flushing have no effect here: there is one cache and one order of accesses,
+// and the narrow formats always behave like `noftz`.
 bool changes_nothing(std::string_view text) {
     return is_any(text, {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "weak", "relaxed",
                          "volatile", "mmio", "cta", "cluster", "gpu", "sys", "noftz"}) ||

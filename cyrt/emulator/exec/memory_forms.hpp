@@ -1,4 +1,4 @@
-// What the modifiers of a memory instruction say, in whatever order they stand.
+// The modifiers of a memory instruction, parsed in any order.
 #pragma once
 
 #include <string>
@@ -13,33 +13,32 @@ namespace cyrt::emu {
 struct MemoryForm {
     ptx::Space space = ptx::Space::generic;
     ptx::Type type = ptx::Type::none;
-    int count = 1;                  // of .v2, .v4, .v8
-    bool in_cluster = false;        // of .shared::cluster: another block's memory too
+    int count = 1;                  // from .v2, .v4, .v8
+    bool in_cluster = false;        // .shared::cluster: another block's memory too
     bool acquire = false, release = false;
-    std::string operation;          // of atom and red: "add", "cas" ...
+    std::string operation;          // for atom and red: "add", "cas" ...
 };
 
-// "shared::cta" -> Space::shared; false where the text names no state space.
+// "shared::cta" -> Space::shared; false if the text names no state space.
 bool space_from(std::string_view text, ptx::Space& out);
 
-// False where a modifier is unknown, or a second one of its kind: what it asks for would not
-// happen.
+// False if a modifier is unknown, or a second one of its kind: its effect would be missing.
 bool read_memory_form(const ptx::Instruction& source, MemoryForm& out);
 
-// Where addresses of that space point.
+// The target of addresses in that space.
 AddressKind address_kind(ptx::Space space);
 
 struct Wide {   // .b128
     uint64_t low, high;
 };
 
-// Copies what handlers need of the form into `op`; false where no access is that large.
+// Copies the form's fields for handlers into `op`; false if no access has that size.
 bool apply_memory_form(const MemoryForm& form, MemoryOp& op);
 
-// The handler of mbarrier, and what it needs in `op`; nullptr where the form is not known.
+// The handler of mbarrier, and its fields in `op`; nullptr if the form is unknown.
 Handler find_mbarrier_handler(const ptx::Instruction& source, MemoryOp& op);
 
-// The handler of atom and red, or nullptr where the form is not known.
+// The handler of atom and red, or nullptr if the form is unknown.
 Handler find_atomic_handler(const MemoryForm& form);
 
 }  // namespace cyrt::emu

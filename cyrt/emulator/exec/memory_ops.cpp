@@ -18,7 +18,7 @@ using ptx::Type;
 
 // --- ld and st ----------------------------------------------------------------------------------
 
-// The handler's name says where to, how an element lies in memory and in what cells the lanes' are.
+// The handler's name contains the target, the element's type in memory and the lanes' cell type.
 Handler access_handler(const char* opcode, Type type, Space space, int cell) {
     const uint32_t size = ptx::size_of(type);
     const bool extends_sign = ptx::is_signed(type) && int(size) < cell && opcode[0] == 'l';
@@ -67,7 +67,7 @@ Handler cvta_handler(const MemoryForm& form, bool to_space) {
 
 // --- addresses in a cluster -------------------------------------------------------------------
 
-// The address of the same place in the shared memory of the block of rank s[2].
+// The address of the same location in the shared memory of the block of rank s[2].
 template <typename Cell>
 void map_to_rank(Warp& warp, const Inst& inst) {
     Cell* to = cells<Cell>(warp, inst.d[0]);
@@ -75,7 +75,8 @@ void map_to_rank(Warp& warp, const Inst& inst) {
     const Cell* rank = cells<Cell>(warp, inst.s[2]);
     constexpr Cell kMost = Cell(kRankMask >> kRankShift);
     for (int i = 0; i < kWarpSize; ++i) {
-        const Cell field = std::min(Cell(rank[i] + 1), kMost);   // of no block: an access faults
+        // no block has this rank: an access faults
+        const Cell field = std::min(Cell(rank[i] + 1), kMost);
         to[i] = warp.lane_on[i] ? Cell((from[i] & ~Cell(kRankMask)) | field << kRankShift) : to[i];
     }
 }
@@ -95,12 +96,12 @@ void find_rank(Warp& warp, const Inst& inst) {
 
 // --- isspacep -----------------------------------------------------------------------------------
 
-// Device memory: whatever lies in no window. Constant variables live there too.
+// Device memory: every address outside of the windows. Constant variables are in it too.
 constexpr uint64_t kNoWindow = 0;
 
 template <uint64_t window, bool only_own>
 void is_in_space(Warp& warp, const Inst& inst) {
-    uint64_t* to = cells<uint64_t>(warp, inst.d[0]);   // of a predicate, 64 bits wide
+    uint64_t* to = cells<uint64_t>(warp, inst.d[0]);   // the result is a predicate, 64 bits wide
     const uint64_t* from = cells<uint64_t>(warp, inst.s[1]);
     for (int i = 0; i < kWarpSize; ++i) {
         const uint64_t at = from[i] & kWindowMask;
@@ -130,7 +131,7 @@ Handler isspacep_handler(const MemoryForm& form) {
     }
 }
 
-// --- what only orders or hints ------------------------------------------------------------------
+// --- fences and hints ---------------------------------------------------------------------------
 
 void fence(Warp&, const Inst&) { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
@@ -148,7 +149,7 @@ Handler other_handler(const ptx::Instruction& source) {
     if (opcode == "prefetch" || opcode == "prefetchu" || opcode == "discard" ||
         opcode == "applypriority")
         return has(source, "tensormap") ? nullptr : nothing;
-    if (opcode == "createpolicy") return zero<uint64_t>;   // hints are ignored, so is their policy
+    if (opcode == "createpolicy") return zero<uint64_t>;   // hints and their policies are ignored
 
     ptx::Instruction plain = source;
     const bool to_space = opcode == "cvta" && !plain.modifiers.empty() &&

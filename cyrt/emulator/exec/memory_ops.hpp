@@ -1,4 +1,4 @@
-// The instructions that touch memory: ld, st, atom, red, prefetch, cvta, isspacep, fences,
+// The instructions that access memory: ld, st, atom, red, prefetch, cvta, isspacep, fences,
 // mbarrier; and those of matrices, which have more operands than an Inst.
 #pragma once
 
@@ -14,17 +14,18 @@
 
 namespace cyrt::emu {
 
-// A memory instruction's own data, reached by Inst::extra. Who prepares the instruction fills in
-// the slots: Inst::d, Inst::s (s[0] = address, s[1..] = values) and the first part here.
+// A memory instruction's additional data, indexed by Inst::extra. The code that prepares the
+// instruction fills in the slots: Inst::d, Inst::s (s[0] = address, s[1..] = values) and the first
+// part here.
 struct MemoryOp {
     uint64_t offset = 0;           // added to the address in Inst::s[0]; s[0] may be kNoSlot
     uint8_t address_cell = 8;      // bytes of a cell of s[0]: 4 or 8
     uint8_t cell = 4;              // bytes of a cell of the data: 4, 8, 16
     uint32_t cache = 0;            // index of this instruction's entry in WarpContext::regions
 
-    // The rest is select_memory_handler's.
+    // select_memory_handler fills in the rest.
     ptx::Space space = ptx::Space::generic;
-    bool in_cluster = false;       // of .shared::cluster: another block's memory too
+    bool in_cluster = false;       // .shared::cluster: another block's memory too
     uint8_t count = 1;             // elements
     uint8_t size = 4;              // bytes of an element in memory
     bool acquire = false, release = false;
@@ -32,15 +33,15 @@ struct MemoryOp {
     uint32_t vector[8];            // with .v2 .v4 .v8: slots of the result or, where there is none,
                                    // of the value
     uint32_t values[24];           // atom with a vector: slots of the value; the fragments of mma
-    MatrixForm matrix;             // of a matrix instruction
+    MatrixForm matrix;             // for a matrix instruction
 };
 
-// Fills in `inst.run` and the second part of `op`. False where the form is not known.
+// Fills in `inst.run` and the second part of `op`. False if the form is unknown.
 //
-// An address is a byte address of its space: device memory, .const included, has generic
-// addresses; shared, local and (kernel) param ones count from the space's start, and bits above
-// the 32nd are ignored, so that generic ones serve as well. What cvta, isspacep and mapa take is a
-// value, s[1]; all operands of isspacep stand in 64-bit cells, its result too.
+// An address is a byte address of its space: device memory, including .const, has generic
+// addresses; shared, local and (kernel) param ones are relative to the space's start, and bits
+// above the 32nd are ignored, so that generic ones are valid as well. The operand of cvta, isspacep
+// and mapa is a value, s[1]; all operands of isspacep are in 64-bit cells, its result too.
 bool select_memory_handler(const ptx::Instruction& source, Inst& inst, MemoryOp& op);
 
 }  // namespace cyrt::emu

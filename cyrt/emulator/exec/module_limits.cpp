@@ -20,7 +20,7 @@ void require_room(int line, const std::string& who, const char* what, uint64_t b
     throw ptx::Error(line, who + " uses too much " + what + sizes);
 }
 
-// A variable's size is checked when it is parsed: no sum of theirs overflows.
+// The parser limits the size of a variable: no sum of sizes overflows.
 uint64_t laid_out(const std::vector<ptx::Variable>& variables, uint64_t bytes = 0) {
     for (const ptx::Variable& variable : variables)
         bytes = round_up(bytes, uint64_t(std::max(1u, variable.align))) + variable.size;

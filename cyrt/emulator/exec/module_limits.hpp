@@ -1,11 +1,11 @@
-// Whether a module needs more than the device has.
+// The check of a module against the device's memory limits.
 #pragma once
 
 #include "ptx/ast.hpp"
 
 namespace cyrt::emu {
 
-// Throws ptx::Error as an assembler does. The module's instructions have been checked.
+// Throws ptx::Error like an assembler. The module's instructions must have been checked.
 void check_limits(const ptx::Module& module);
 
 }  // namespace cyrt::emu

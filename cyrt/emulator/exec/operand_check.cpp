@@ -38,7 +38,8 @@ Family family_of(Type type) {
     }
 }
 
-// PTX ISA 9.2 and 9.4.1: bits take any type of their size, integers of a size each other.
+// PTX ISA 9.2 and 9.4.1: bit types accept any type of their size, integers accept integers of their
+// size.
 bool fits(Type has, Type wanted, bool may_be_wider) {
     const Family own = family_of(has), other = family_of(wanted);
     if (own == Family::predicate || other == Family::predicate) return own == other;
@@ -70,7 +71,7 @@ size_t lanes_of(const ptx::Instruction& instruction) {
     return 1;
 }
 
-// A video instruction's name ends in how many parts a word has; a scalar one has none.
+// A video instruction's name ends in the number of parts of a word; a scalar one has no number.
 size_t parts_of(const ptx::Instruction& instruction) {
     return instruction.opcode.back() == '2' ? 2 : instruction.opcode.back() == '4' ? 4 : 0;
 }
@@ -82,7 +83,7 @@ bool is_selector(std::string_view text, const ptx::Instruction& instruction, boo
                (text[0] == 'b' ? text[1] <= '3' : text[0] == 'h' && text[1] <= '1');
     if (text.empty() || text[0] != (parts == 2 ? 'h' : 'b')) return false;
     const std::string_view digits = text.substr(1);
-    if (!is_result)   // each part is one of both operands'
+    if (!is_result)   // each part is a part of one of the operands
         return digits.size() == parts && std::all_of(digits.begin(), digits.end(), [&](char c) {
                    return size_t(c - '0') < 2 * parts;
                });
@@ -104,7 +105,7 @@ bool uses_type(const OperandForm& form) {
            std::any_of(form.sources.begin(), form.sources.end(), uses);
 }
 
-// The state spaces among the modifiers: that of each address, in their order.
+// The state spaces in the modifiers: one for each address, in order.
 std::vector<Space> spaces_of(const ptx::Instruction& instruction) {
     std::vector<Space> out;
     for (const std::string& modifier : instruction.modifiers) {
@@ -114,7 +115,7 @@ std::vector<Space> spaces_of(const ptx::Instruction& instruction) {
     return out;
 }
 
-// Whether every modifier is a type or one that the form lists; one type at most, and one where an
+// True if every modifier is a type or in the form's list; at most one type, and exactly one if an
 // operand has it.
 bool has_known_modifiers(const ptx::Instruction& instruction, const OperandForm& form) {
     if (!form.modifiers) return true;
@@ -249,7 +250,7 @@ std::string OperandCheck::expected_value(const Instruction& instruction, const O
     case Kind::special: {
         Special which;
         Type own;
-        // The low half of a special register may be read as well.
+        // The low half of a special register is readable as well.
         holds = rule.special && special_from(operand.name, which, own) &&
                 fits(own, type, ptx::size_of(type) == 2);
         break;
@@ -280,7 +281,7 @@ std::string OperandCheck::expected_values(const Instruction& instruction, const 
     return holds ? "" : wanted;
 }
 
-// One value, or parts in braces that make one on the other side.
+// One value, or parts in braces that form one on the other side.
 std::string OperandCheck::expected_move(const Instruction& instruction, size_t index, Type type,
                                         const OperandRule& rule, bool is_result) const {
     const Operand& operand = instruction.operands[index];
@@ -296,7 +297,7 @@ std::string OperandCheck::expected_move(const Instruction& instruction, size_t i
     return expected_values(instruction, operand, count, parts[size / count], {}, is_result);
 }
 
-// A variable's address as a value: of 32 bits only where its space is that small.
+// A variable's address as a value: of 32 bits only if its space is that small.
 std::string OperandCheck::expected_symbol(const Instruction& instruction, const Operand& operand,
                                           Type type) const {
     const ptx::Variable* variable = find_variable(operand.name);
@@ -390,7 +391,7 @@ std::string OperandCheck::expected_argument(const Instruction& instruction,
 std::string OperandCheck::misfit_of_call(const Instruction& call) const {
     for (const std::string& modifier : call.modifiers)
         if (modifier != "uni") return "there is no such form of it";
-    const auto& operands = call.operands;   // results, callee, arguments, and maybe a prototype
+    const auto& operands = call.operands;   // results, callee, arguments, and possibly a prototype
     if (is_register(operands[1]) &&
         (ptx::size_of(type_of(operands[1])) != 8 ||
          family_of(type_of(operands[1])) == Family::floating))

@@ -1,4 +1,4 @@
-// Whether the operands of an instruction are those of its form.
+// The check of an instruction's operands against its form.
 #pragma once
 
 #include <string>
@@ -14,14 +14,14 @@ class OperandCheck {
 public:
     OperandCheck(const ptx::Module& module, const ptx::Function& function);
 
-    // What is wrong with the instruction, or empty. Its opcode and modifiers are known.
+    // The error in the instruction, or empty. Its opcode and modifiers are known.
     std::string misfit(const ptx::Instruction& instruction) const;
 
 private:
     using Operand = ptx::Operand;
     using Instruction = ptx::Instruction;
 
-    // Each gives what was expected, or empty where the operand is that.
+    // Each returns a description of the expected operand, or empty if the operand is valid.
     std::string expected(const Instruction& instruction, size_t index, const OperandRule& rule,
                          bool is_result) const;
     std::string expected_value(const Instruction& instruction, const Operand& operand,

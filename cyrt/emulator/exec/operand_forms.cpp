@@ -11,8 +11,8 @@ namespace cyrt::emu {
 
 namespace {
 
-// `when`: all these words stand among the modifiers; "a|b" one of them, "!a" not. The first row
-// that holds counts.
+// `when`: all these words are in the modifiers; "a|b": one of them is, "!a": it is not. The first
+// matching row is used.
 // `operands`: results = sources, with the letters and marks of operand_forms.hpp.
 struct Row {
     const char* opcode;

@@ -12,7 +12,7 @@ using ptx::Type;
 
 namespace {
 
-// Formats that no register has as its type, and the one that holds them.
+// Formats that no register type has, and the register type that holds them.
 Type register_type(std::string_view text) {
     const Type type = ptx::type_from(text);
     if (type != Type::none) return type;

@@ -1,4 +1,4 @@
-// What an instruction's modifiers say of types, and immediates as values of those.
+// The types in an instruction's modifiers, and immediates as values of those types.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace cyrt::emu {
 
-// The last modifier that is a type; packed and narrow formats as the register that holds them.
+// The last modifier that is a type; the register type for packed and narrow formats.
 ptx::Type last_type(const ptx::Instruction& instruction);
 ptx::Type first_type(const ptx::Instruction& instruction);
 size_t count_types(const ptx::Instruction& instruction);

@@ -25,7 +25,7 @@ unsigned processors_allowed() {
 struct Pool::State {
     std::mutex mutex;
     std::condition_variable come, gone;
-    std::vector<PoolJob*> open;      // that want helpers
+    std::vector<PoolJob*> open;      // jobs that need helpers
     unsigned started = 0;            // threads of the pool
     unsigned idle = 0;
     std::atomic<unsigned> limit{processors_allowed()};

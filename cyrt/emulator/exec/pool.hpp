@@ -8,12 +8,12 @@ namespace cyrt::emu {
 // Work that several threads can do at once; the pool's threads call `work` once each.
 struct PoolJob {
     std::function<void()> work;
-    unsigned wanted = 0;    // helpers still to come
+    unsigned wanted = 0;    // helpers that have not started
     unsigned working = 0;   // helpers inside `work`
 };
 
-// INVARIANT: between help() and finish() the job stays where it is; after finish() no thread of
-// the pool knows of it.
+// INVARIANT: between help() and finish() the job is not moved; after finish() no thread of the pool
+// refers to it.
 class Pool {
 public:
     // Never destroyed: its threads are detached and may run while the process ends.

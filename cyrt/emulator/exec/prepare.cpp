@@ -1,4 +1,4 @@
-// prepare(): from a parsed kernel to a program.
+// prepare(): lowers a parsed kernel to a program.
 #include <algorithm>
 #include <atomic>
 
@@ -13,8 +13,8 @@ namespace cyrt::emu {
 
 namespace {
 
-// Frames of callees that nothing bounds share a stack of this size, as on a device whose limit
-// has been raised; only pages that are touched take memory.
+// Unbounded frames of callees share a stack of this size, as on a device with a raised limit; only
+// accessed pages use memory.
 constexpr uint32_t kOpenStackBytes = 64 << 10;
 constexpr uint32_t kFrameAlign = 16;
 
@@ -23,7 +23,7 @@ void size_frames(Program& program, const Reach& reach) {
     for (const ptx::Function* function : reach.functions)
         for (const ptx::Variable& variable : function->variables)
             if (variable.space == ptx::Space::local) align = std::max(align, variable.align);
-    // Every activation takes room, so that a recursion without variables ends as well.
+    // Every activation uses memory, so that a recursion without variables ends as well.
     for (FunctionCode& function : program.functions)
         function.frame.bytes = round_up(std::max(function.frame.bytes, 1u), align);
     program.frame_bytes = program.functions.back().frame.bytes;
@@ -39,7 +39,7 @@ void size_frames(Program& program, const Reach& reach) {
         for (const ptx::Function* callee : reach.callees.at(reach.functions[i]))
             deepest = std::max(deepest, needed.at(callee));
         needed[reach.functions[i]] = deepest + program.functions[i].frame.bytes;
-        program.stack_bytes = deepest;   // in the end the kernel's
+        program.stack_bytes = deepest;   // the last value is the kernel's
     }
 }
 

@@ -18,7 +18,7 @@ uint32_t product(const uint32_t (&sizes)[3]) {
     return uint32_t(out);
 }
 
-// PTX numbers each value anew; a real allocation needs far fewer registers than that.
+// PTX numbers each value separately; a real allocation needs far fewer registers.
 uint32_t estimated_registers(const ptx::Function& kernel) {
     uint32_t words = 0;
     for (const ptx::Register& reg : kernel.registers) words += (ptx::size_of(reg.type) + 3) / 4;

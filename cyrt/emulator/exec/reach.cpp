@@ -22,7 +22,7 @@ void visit_names(const ptx::Operand& operand, const Visit& visit) {
     for (const ptx::Operand& element : operand.elements) visit_names(element, visit);
 }
 
-// Functions whose address the module takes, in an instruction or an initialiser.
+// Functions whose address is used in the module, in an instruction or an initialiser.
 Functions taken_functions(const ptx::Module& module) {
     Functions out;
     const auto take = [&](const std::string& name) {

@@ -11,7 +11,7 @@ namespace cyrt::emu {
 
 namespace {
 
-// Places of one kind of slot in one function.
+// The offsets of one kind of slot in one function.
 struct Kind {
     uint8_t cell;
     bool is_predicate;
@@ -37,7 +37,7 @@ public:
     void run() {
         for (size_t i = 0; i < uses_.slots.size(); ++i)
             if (uses_.slots[i].function < 0) places_[i] = extend(uses_.slots[i].cell);
-        // Functions lie in the code in their order.
+        // Functions are in the code in their order.
         for (size_t i = 0; i < program_.functions.size(); ++i) {
             const uint32_t end = i + 1 < program_.functions.size()
                                      ? program_.functions[i + 1].entry
@@ -66,7 +66,7 @@ private:
             function.cells.push_back(cell);
             return extend(cell);
         };
-        if (function.base_slot != kNoSlot)   // a return reads it unseen
+        if (function.base_slot != kNoSlot)   // a return reads it without naming it
             places_[function.base_slot] = place_new(8);
 
         std::vector<uint32_t> order;

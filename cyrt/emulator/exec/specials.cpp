@@ -90,7 +90,7 @@ void fill(std::byte* at, Value value_of) {
     for (uint32_t lane = 0; lane < kWarpSize; ++lane) out[lane] = Cell(value_of(lane));
 }
 
-// A lane's coordinates in the block, counted on from lane to lane instead of divided each time.
+// A lane's coordinates in the block, incremented from lane to lane, without a division each.
 template <typename Cell>
 void fill_tid(std::byte* at, int axis, const WarpPlace& place) {
     const Dim3& size = place.launch->block;
@@ -160,7 +160,7 @@ template <typename Cell>
 void fill_cells(Special which, const WarpPlace& place, std::byte* at) {
     switch (which) {
     case Special::tid_x:
-        if (place.launch->block.x % kWarpSize == 0) {   // the warp lies in one row
+        if (place.launch->block.x % kWarpSize == 0) {   // the warp is within one row
             const uint32_t x = place.warp * kWarpSize % place.launch->block.x;
             return fill<Cell>(at, [x](uint32_t lane) { return x + lane; });
         }
@@ -189,7 +189,7 @@ bool special_from(const std::string& name, Special& out, ptx::Type& type) {
     const auto* found = std::find_if(std::begin(kNamed), std::end(kNamed),
                                      [&](const Named& named) { return name == named.name; });
     if (found == std::end(kNamed)) {
-        // The driver's registers and the profiler's counters: what they hold is left open.
+        // The driver's registers and the profiler's counters: their values are unspecified.
         if (name.compare(0, 7, "%envreg") != 0 && name.compare(0, 3, "%pm") != 0) return false;
         out = Special::zero;
         type = u32;

@@ -1,4 +1,4 @@
-// Special registers: which there are, and the slots that hold them.
+// Special registers: their list, and the slots that hold them.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,10 @@ enum class Special : uint8_t {
     cluster_ctaid_x, cluster_ctaid_y, cluster_ctaid_z,
     cluster_nctaid_x, cluster_nctaid_y, cluster_nctaid_z,
     cluster_ctarank, cluster_nctarank, is_explicit_cluster,
-    // Of cooperative groups: where the grid's barrier is, where the runtime's shared memory is.
+    // For cooperative groups: the addresses of the grid's barrier and of the runtime's shared
+    // memory.
     workspace_low, workspace_high, reserved_begin, reserved_end,
-    // Those below change while a warp runs: read by an instruction, not kept in a slot.
+    // The following ones change while a warp runs: an instruction reads them, they have no slot.
     clock, clock_hi, clock64, globaltimer, globaltimer_lo, globaltimer_hi,
 };
 
@@ -30,7 +31,7 @@ constexpr uint32_t kReservedShared = 1024;   // bytes, as on hardware since capa
 
 constexpr bool changes(Special special) { return special >= Special::clock; }
 
-// The register's own type, by its name as in PTX ("%tid.x"); false where there is none.
+// The register's own type, by its name as in PTX ("%tid.x"); false if there is none.
 bool special_from(const std::string& name, Special& out, ptx::Type& type);
 
 struct SpecialSlot {
@@ -39,15 +40,15 @@ struct SpecialSlot {
     uint32_t slot;
 };
 
-// What the special registers of a warp follow from.
+// The inputs that determine the special registers of a warp.
 struct WarpPlace {
     const Launch* launch;
     Dim3 block_index;
-    uint32_t rank;              // of the block, in its cluster
+    uint32_t rank;              // rank of the block in its cluster
     uint32_t warp;
     uint32_t shared_bytes;      // the kernel's own
-    uint32_t reserved_offset;   // of the runtime's part, which follows
-    uint64_t workspace;         // 0 where the launch is not cooperative
+    uint32_t reserved_offset;   // offset of the runtime's part, which follows
+    uint64_t workspace;         // 0 unless the launch is cooperative
 };
 
 void fill_special(const SpecialSlot& special, const WarpPlace& place, std::byte* slots);

@@ -67,7 +67,7 @@ bool has_known_specials(const ptx::Operand& operand) {
 }
 
 bool is_known_memory(ptx::Instruction instruction) {
-    // What a function stores to parameters goes to its frame.
+    // Stores of a function to its parameters go to its frame.
     if (instruction.opcode == "st")
         for (std::string& modifier : instruction.modifiers)
             if (modifier == "param" || modifier == "param::func") modifier = "local";
@@ -110,7 +110,7 @@ public:
         if (is_matrix(instruction)) return is_known_matrix(instruction);
         if (instruction.opcode == "cp") return is_known_async_copy(instruction);
         if (is_memory(instruction)) return is_known_memory(instruction);
-        if (form->modifiers) return true;   // the form alone tells
+        if (form->modifiers) return true;   // the form is sufficient
         return is_known_name(full_name(instruction));
     }
 

@@ -1,4 +1,4 @@
-// Which instructions run here, told from the instruction alone.
+// The supported instructions, determined from the instruction alone.
 #pragma once
 
 #include "ptx/ast.hpp"
@@ -7,9 +7,9 @@ namespace cyrt::emu {
 
 bool is_control(const ptx::Instruction& instruction);
 bool is_memory(const ptx::Instruction& instruction);
-// shfl.sync and its like: runs once all lanes of its member mask have come.
+// shfl.sync and similar ones: each runs once all lanes of its member mask have arrived.
 bool waits_for_members(const ptx::Instruction& instruction);
-// What a loop that waits for another thread does again and again.
+// True for an instruction that a loop which waits for another thread repeats.
 bool may_wait(const ptx::Instruction& instruction);
 
 // "mma.sync… is not supported by the emulated device: <the instruction as text>"

@@ -1,4 +1,4 @@
-// Where lanes wait for each other: member masks within a warp, barriers of the block.
+// Synchronisation of lanes: member masks within a warp, barriers of the block.
 #include <cstring>
 #include <iterator>
 
@@ -7,8 +7,8 @@
 
 namespace cyrt::emu {
 
-// The common case of a *.sync instruction: nobody that any active lane names is elsewhere. Lanes
-// may name different members, and even, as hardware bears it, leave themselves out.
+// The common case of a *.sync instruction: all members of all active lanes are in this group. Lanes
+// may name different members, and may, as on hardware, omit themselves.
 bool Block::members_are_here(const WarpState& warp, uint32_t slot) const {
     const Warp& lanes = warp.warp;
     const auto* members = cells<const uint32_t>(lanes, slot);
@@ -17,7 +17,7 @@ bool Block::members_are_here(const WarpState& warp, uint32_t slot) const {
     return (named & warp.live & ~lanes.active) == 0;
 }
 
-// Parks the running group, apart by member mask, and lets those go on that are complete.
+// Parks the running group, one part per member mask, and releases the complete parts.
 void Block::wait_for_members(WarpState& warp, const Inst& inst) {
     const auto* members = cells<uint32_t>(warp.warp, inst.s[0]);
     const uint32_t pc = pc_of(&inst);
@@ -36,8 +36,8 @@ void Block::wait_for_members(WarpState& warp, const Inst& inst) {
     release_members(warp);
 }
 
-// Lanes at different instructions may wait for each other: a compiler duplicates code. They must
-// be of the same kind.
+// Lanes at different instructions may wait for each other: a compiler duplicates code. The
+// instructions must be of the same kind.
 bool Block::waits_like(const Parked& parked, uint32_t members, const Inst& first) const {
     if (parked.at_barrier || parked.key != members) return false;
     const Inst& other = code_[parked.pc];
@@ -60,8 +60,8 @@ void Block::release_members(WarpState& warp) {
     }
 }
 
-// Runs the instruction for all who wait at one like it. Where they stand at several, its operands
-// are brought together in scratch slots and its results taken back.
+// Runs the instruction for all lanes that wait at a similar one. If they wait at several, its
+// operands are collected in scratch slots and its results distributed.
 void Block::run_together(WarpState& warp, uint32_t members, const Inst& first) {
     Warp& lanes = warp.warp;
     const bool runs = program_->controls[first.extra].kind == ControlKind::member_sync;
@@ -100,7 +100,7 @@ void Block::run_together(WarpState& warp, uint32_t members, const Inst& first) {
                             lanes.slots + from + uint32_t(lane) * size, size);
             });
         };
-        // `extra` tells the cell of s[0] (match has b64 there); all else is 32 bits.
+        // `extra` has the cell size of s[0] (match has b64 there); the others are 32 bits.
         for (int i = 0; i < count; ++i) {
             const Inst& party = code_[parties[i].pc + 1];
             for (size_t k = 0; k < std::size(party.s); ++k)
@@ -132,7 +132,7 @@ void Block::arrive(WarpState& warp, const Inst& inst, BarrierOp op) {
         throw FaultSignal{FaultKind::illegal_instruction, lane,
                           "a barrier of " + std::to_string(barrier.needed) +
                               " threads, no multiple of 32"};
-    // A barrier with a count counts whole warps, also those that the block does not fill.
+    // A barrier with a count counts whole warps, including partly filled ones.
     barrier.arrived += barrier.needed && mask == warp.live ? kWarpSize : count_lanes(mask);
     if (inst.s[2] != kNoSlot) {
         const uint32_t holds = lanes_that_hold(lanes, inst.s[2]) & mask;

@@ -1,5 +1,5 @@
-// The functions that the CUDA runtime gives to device code: printf, assert, malloc and free.
-// Their arguments stand above the caller's frame, as for every call.
+// The functions that the CUDA runtime provides to device code: printf, assert, malloc and free.
+// Their arguments are above the caller's frame, as for every call.
 #include <cstring>
 
 #include "exec/block.hpp"
@@ -9,7 +9,7 @@ namespace cyrt::emu {
 
 namespace {
 
-constexpr size_t kLongestText = 1 << 16;   // of a format or a string: a missing NUL ends there
+constexpr size_t kLongestText = 1 << 16;   // of a format or a string: the limit if a NUL is missing
 
 std::string hex(uint64_t value) {
     char text[24];
@@ -17,7 +17,7 @@ std::string hex(uint64_t value) {
     return text;
 }
 
-// A lane's memory under generic addresses.
+// A lane's memory, accessed by generic addresses.
 class LaneMemory {
 public:
     LaneMemory(const WarpContext& context, int lane) : context_(context), lane_(lane) {}
@@ -71,7 +71,7 @@ private:
     Region region_;
 };
 
-// The values that a call has been given, and its result.
+// The arguments of a call, and its result.
 class CallArea {
 public:
     CallArea(const WarpState& warp, const Program& program, int lane)

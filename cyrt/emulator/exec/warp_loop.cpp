@@ -1,4 +1,5 @@
-// The inner loop: a warp runs, group by group, until all its groups wait or its budget is used up.
+// The inner loop: a warp runs, group by group, until all its groups wait or its budget is
+// exhausted.
 #include <algorithm>
 
 #include "exec/block.hpp"
@@ -20,8 +21,8 @@ void Block::make_ready(WarpState& warp, uint32_t pc, uint32_t mask) {
     warp.ready[warp.ready_count++] = {pc, mask, ++warp.time};
 }
 
-// Makes a ready group the running one: the lowest pc, so that those behind can catch up with it;
-// after a used-up budget the one that has not run for longest, so that nobody starves.
+// Makes a ready group the running one: the group with the lowest pc, so that groups behind can
+// reach it; after an exhausted budget the least recently run one, so that no group starves.
 bool Block::pick(WarpState& warp) {
     if (warp.ready_count == 0) return false;
     int best = 0;
@@ -102,7 +103,7 @@ Block::Turn Block::run_warp(WarpState& warp) {
                 if (taken == mask) break;
                 make_ready(warp, pc_of(inst) + 1, mask & ~taken);
                 mask = taken;
-                warp.threshold = 0;   // look who goes first
+                warp.threshold = 0;   // select a group again
                 break;
             }
             default:
@@ -140,7 +141,7 @@ const Inst* Block::run_guarded(WarpState& warp, const Inst* guard, const Control
     return end;
 }
 
-// The running group is gone afterwards: made ready, parked, or ended.
+// Afterwards there is no running group: it is ready, parked, or ended.
 void Block::run_control(WarpState& warp, const Inst& inst, const Control& control) {
     const uint32_t mask = warp.warp.active;
     const uint32_t next = pc_of(&inst) + 1;
@@ -171,7 +172,7 @@ void Block::run_control(WarpState& warp, const Inst& inst, const Control& contro
         throw FaultSignal{FaultKind::trap, first_lane(mask), "trap"};
     case ControlKind::breakpoint:
         throw FaultSignal{FaultKind::trap, first_lane(mask), "brkpt, and no debugger is there"};
-    default: break;   // those that run_warp knows
+    default: break;   // run_warp handles the others
     }
     make_ready(warp, next, mask);
 }

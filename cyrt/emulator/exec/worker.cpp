@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kKeptPrograms = 16;
 constexpr size_t kKeptBlocks = 64;
-constexpr int kPoison = 0xcb;          // as the arena's
+constexpr int kPoison = 0xcb;          // the arena's value
 
 struct Workers {
     std::mutex mutex;
@@ -59,7 +59,7 @@ AlignedBytes aligned_bytes(uint64_t size) {
 
 ProgramStore::ProgramStore(const Program& program) : id_(program.id) {
     const uint32_t bytes = program.frame_bytes + program.stack_bytes + program.staging_bytes;
-    // An odd number of cache lines: the lanes' frames do not fall into the same set.
+    // An odd number of cache lines: the lanes' frames do not map to the same cache set.
     local_stride_ = round_up(bytes, 64u) | 64u;
 }
 

@@ -1,4 +1,4 @@
-// What a thread keeps from launch to launch so that a small one allocates nothing.
+// Resources that a thread keeps between launches, so that a small launch allocates nothing.
 #pragma once
 
 #include <cstdint>
@@ -20,27 +20,27 @@ struct Freed {
 using AlignedBytes = std::unique_ptr<std::byte[], Freed>;
 AlignedBytes aligned_bytes(uint64_t size);
 
-// A warp's registers and its lanes' local memory. Constants stand in their slots already, and so do
-// the parameters of the launch that they were last filled for.
+// A warp's registers and its lanes' local memory. Its slots already contain the constants, and the
+// parameters of the launch for which they were last filled.
 struct WarpStorage {
     AlignedBytes slots;
     AlignedBytes local;
-    uint64_t params = 0;               // ProgramStore::params_version_ then
+    uint64_t params = 0;               // ProgramStore::params_version_ at that time
 };
 
 // An activation of a function, shared by the lanes that made the call together.
 struct Frame {
     uint32_t return_pc = 0;
     uint32_t function = 0;
-    int lanes = 0;                     // that have not returned
+    int lanes = 0;                     // lanes that have not returned
     Frame* parent[kWarpSize];
-    std::vector<std::byte> saved;      // the function's slots, where it recurs
+    std::vector<std::byte> saved;      // the function's slots, if it recurs
 };
 
-// What a worker keeps for a program.
+// A worker's resources for one program.
 //
-// INVARIANT: the last one given back is the first one handed out: it lies in the cache, and the
-// warps of a block without barriers all run on one.
+// INVARIANT: the last one returned is the first one reused: it is in the cache, and the warps of a
+// block without barriers all run with one.
 class ProgramStore {
 public:
     explicit ProgramStore(const Program& program);
@@ -48,12 +48,12 @@ public:
     uint64_t id() const { return id_; }
     uint32_t local_stride() const { return local_stride_; }
 
-    // What is handed out from now on is for launches with these parameters.
+    // Storage acquired later is for launches with these parameters.
     void set_params(const Program& program, const std::byte* params);
     std::unique_ptr<WarpStorage> take(const Program& program);
     void give(std::unique_ptr<WarpStorage> storage) { free_.push_back(std::move(storage)); }
 
-    std::vector<Region> regions;       // each memory instruction's last; of one launch
+    std::vector<Region> regions;       // each memory instruction's last region; for one launch
     uint64_t last_use = 0;
 
 private:
@@ -88,7 +88,7 @@ private:
     uint64_t uses_ = 0;
 };
 
-// A worker for the time of one launch on this thread.
+// A worker, borrowed for one launch on this thread.
 class WorkerLease {
 public:
     WorkerLease();

@@ -1,4 +1,4 @@
-// What the parser makes of a PTX module (PTX ISA, sections 4 to 7 and 11): declarations and
+// The parser's result for a PTX module (PTX ISA, sections 4 to 7 and 11): declarations and
 // instructions with every name resolved, nothing executed or lowered.
 #pragma once
 
@@ -24,23 +24,24 @@ enum class Type : uint8_t {
 // Size of one value in bytes; 0 for `none` and `pred`.
 uint32_t size_of(Type type);
 bool is_signed(Type type);
-// "s32" -> Type::s32; Type::none where the text names no type.
+// "s32" -> Type::s32; Type::none if the text names no type.
 Type type_from(std::string_view text);
 std::string_view name_of(Type type);
 
 enum class Space : uint8_t { reg, generic, param, global, constant, shared, local };
 
 struct Error : std::runtime_error {
-    Error(int at_line, const std::string& what);   // what() says the line too
+    Error(int at_line, const std::string& what);   // what() includes the line
     int line;
 };
 
 // A piece of an initialiser: bytes of a literal, or the address of a symbol.
 struct Relocation {
-    uint64_t offset;      // where in the variable
+    uint64_t offset;      // in the variable
     std::string symbol;   // variable or function whose address is stored
     int64_t addend;
-    uint8_t size;         // of the address, its low bytes: 4 or 8; fewer from mask(symbol) forms
+    // bytes of the address that are stored, the low ones: 4 or 8; fewer in mask(symbol) forms
+    uint8_t size;
     bool generic;         // generic(symbol)
 };
 
@@ -62,7 +63,7 @@ struct Operand {
     enum class Kind : uint8_t {
         reg,       // index: the register; name: the selector of a video instruction's operand
                    // (%r1.b0: "b0"), else empty
-        imm,       // bits; is_float tells a 0f/0d literal (bits then hold the literal's own width)
+        imm,       // bits; is_float for a 0f/0d literal (bits then have the literal's own width)
         symbol,    // name (+ value): variable, parameter or function used as a value
         special,   // name: "%tid.x", "%laneid", "%dynamic_smem_size" ...
         address,   // [reg + value], [name + value] or [value]
@@ -79,7 +80,7 @@ struct Operand {
     uint64_t bits = 0;
     int64_t value = 0;                  // offset added to an address or symbol
     std::string name;
-    std::vector<Operand> elements;      // of a vector; what follows a comma inside [a, ...]
+    std::vector<Operand> elements;      // of a vector; the operands after a comma inside [a, ...]
 };
 
 struct Instruction {
@@ -93,7 +94,7 @@ struct Instruction {
 
     // call (ret), callee, (args), prototype: results in operands[0].elements (vector, maybe empty),
     // callee in operands[1], arguments in operands[2].elements, prototype or call targets (label
-    // name) in operands[3] where given.
+    // name) in operands[3] if present.
 };
 
 struct Register {
@@ -101,7 +102,7 @@ struct Register {
     Type type;
 };
 
-// What a call passes and takes back: space param or reg.
+// A parameter or result of a call: in param space or a register.
 struct Signature {
     std::vector<Variable> results;
     std::vector<Variable> params;
@@ -111,20 +112,20 @@ struct Function : Signature {
     std::string name;
     bool is_entry = false;
     bool is_extern = false;             // declared only: vprintf, __assertfail, malloc, free ...
-    std::vector<Register> registers;    // every scope's, renamed apart
+    std::vector<Register> registers;    // every scope's, with unique numbers
     std::vector<Variable> variables;    // shared, local and param (call frames) of every scope,
                                         // their `name` made unique; operands use that name
     std::vector<Instruction> body;
     std::map<std::string, std::vector<std::string>> target_tables; // .branchtargets, .calltargets
     std::map<std::string, std::vector<int32_t>> branch_targets;    // the same, resolved
     std::map<std::string, Signature> prototypes;                   // .callprototype
-    uint32_t max_ntid[3] = {0, 0, 0};   // 0: not given
+    uint32_t max_ntid[3] = {0, 0, 0};   // 0: absent
     uint32_t req_ntid[3] = {0, 0, 0};
     uint32_t min_nctapersm = 0;
     uint32_t max_nreg = 0;
     uint32_t req_nctapercluster[3] = {0, 0, 0};
-    uint32_t max_cluster_rank = 0;      // 0: not given
-    bool explicit_cluster = false;      // a launch has to say the cluster's dimensions
+    uint32_t max_cluster_rank = 0;      // 0: absent
+    bool explicit_cluster = false;      // a launch has to specify the cluster's dimensions
     int line = 0;
 };
 

@@ -98,7 +98,7 @@ Constant parse_unary(Lexer& lexer, int depth) {
 
 struct Operator {
     std::string_view text;
-    int level;   // a higher one binds tighter
+    int level;   // higher precedence binds tighter
 };
 constexpr Operator kOperators[] = {
     {"||", 1}, {"&&", 2}, {"|", 3},  {"^", 4},  {"&", 5},  {"==", 6}, {"!=", 6}, {"<", 7},

@@ -10,8 +10,8 @@ namespace cyrt::ptx {
 
 namespace {
 
-constexpr size_t kMaxRegisters = 1 << 20;   // in a function: a damaged count stays harmless
-constexpr int kMaxNesting = 1000;           // of { } scopes: a look-up walks them
+constexpr size_t kMaxRegisters = 1 << 20;   // per function: a damaged count is harmless
+constexpr int kMaxNesting = 1000;           // depth of { } scopes: a look-up walks them
 
 class FunctionParser {
 public:
@@ -89,7 +89,7 @@ private:
 
     uint32_t number() { return uint32_t(parse_count(lexer_, 0x7fffffff)); }
 
-    // Sizes of a block or of a cluster, none of them 0.
+    // Dimensions of a block or of a cluster, none of them 0.
     void sizes(uint32_t (&out)[3], const Token& directive) {
         triple(out);
         for (uint32_t size : out)
@@ -132,7 +132,7 @@ private:
             throw Error(variable.line, source_name + " is declared twice");
     }
 
-    // A register, or the .x .y .z .w of a vector one; the bare name then means all of them.
+    // A register, or the .x .y .z .w of a vector register; the bare name then means all of them.
     void add_registers(const std::string& name, Type type, uint32_t lanes, int line) {
         const size_t first = function_.registers.size();
         if (first + lanes > kMaxRegisters) throw Error(line, "too many registers");
@@ -291,7 +291,7 @@ private:
             do {
                 out.operands.push_back(out.operands.size() == label_at ? label_operand(out)
                                                                        : operands_.parse());
-                // `ld.u32 %r1, x[3]` needs no brackets around.
+                // `ld.u32 %r1, x[3]` needs no brackets around the operand.
                 Operand& operand = out.operands.back();
                 if (operand.kind == Operand::Kind::symbol && (out.opcode == "ld" ||
                                                               out.opcode == "st"))
@@ -316,7 +316,7 @@ private:
         return out;
     }
 
-    // Results or arguments, a vector's elements in its place.
+    // Results or arguments, with a vector replaced by its elements.
     Operand call_list() {
         Operand written = operands_.parse_list("(", ")");
         Operand out;

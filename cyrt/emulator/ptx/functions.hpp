@@ -11,7 +11,7 @@
 
 namespace cyrt::ptx {
 
-// A module as it grows.
+// A module under construction.
 struct ModuleBuilder {
     Module module;
     std::unordered_map<std::string, size_t> variables;   // name to index in module.variables
@@ -21,7 +21,7 @@ struct ModuleBuilder {
     bool knows(const std::string& name) const;   // a variable or a function
 };
 
-// Parses what follows .entry or .func and adds it to the module.
+// Parses the text after .entry or .func and adds the function to the module.
 void parse_function(Lexer& lexer, ModuleBuilder& builder, bool is_entry, bool is_weak);
 
 }  // namespace cyrt::ptx

@@ -14,7 +14,7 @@ bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n' |
 constexpr std::string_view kPairs[] = {"<<", ">>", "<=", ">=", "==", "!=", "&&", "||"};
 constexpr std::string_view kSingles = "{}[]()<>,;:=+-*/%!~&|^?@#";
 
-// A token as an error shows it: binary garbage does not reach a log.
+// A token as text for an error: binary bytes are not printed.
 std::string shown(std::string_view text) {
     std::string out;
     for (char c : text.substr(0, 40)) out += c >= ' ' && c <= '~' ? c : '?';
@@ -88,7 +88,7 @@ void Lexer::skip_blanks() {
             line_ += int(std::count(text_.begin() + at_, text_.begin() + close, '\n'));
             at_ = close + 2;
         } else if (c == '\0' && text_.find_first_not_of('\0', at_) == std::string_view::npos) {
-            at_ = text_.size();   // callers count the terminator of a C string in
+            at_ = text_.size();   // callers include the terminator of a C string in the size
         } else {
             return;
         }

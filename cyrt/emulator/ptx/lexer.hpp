@@ -1,4 +1,4 @@
-// PTX text to tokens, one at a time.
+// Conversion of PTX text to tokens, one at a time.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ struct Token {
     int line = 1;
 };
 
-// A cursor over the tokens of a text that outlives it.
+// A cursor over the tokens of a text; the text has to outlive it.
 class Lexer {
 public:
     explicit Lexer(std::string_view text) : text_(text) {}
@@ -36,9 +36,9 @@ public:
     void expect(std::string_view text);
     Token expect(Token::Kind kind, const char* wanted);
 
-    // Skips the tokens left on a line: .loc, .file and @@dwarf end where their line does.
+    // Skips the remaining tokens of a line: .loc, .file and @@dwarf end at the end of their line.
     void skip_line(int line);
-    // Skips an opening bracket and all up to the one that closes it.
+    // Skips an opening bracket and all tokens up to its closing bracket.
     void skip_brackets(std::string_view open, std::string_view close);
 
     // "expected <wanted>, found <the next token>"

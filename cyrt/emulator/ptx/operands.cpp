@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMaxDepth = 16;   // of brackets in an operand
 
-// Names of PTX ISA 10; %envreg, %pm and %reserved_smem_offset families by their beginning.
+// Names of PTX ISA 10; the %envreg, %pm and %reserved_smem_offset families by their prefix.
 constexpr std::string_view kSpecials[] = {
     "%tid", "%ntid", "%laneid", "%warpid", "%nwarpid", "%ctaid", "%nctaid", "%smid", "%nsmid",
     "%gridid", "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid",
@@ -37,7 +37,7 @@ int component(std::string_view word) {
 
 std::string OperandParser::unique_name(const std::string& name) {
     std::string out = scopes_.unique(name);
-    // A module's variable of that name stays reachable under it.
+    // A module's variable of that name remains accessible by it.
     while (builder_.knows(out)) out = scopes_.unique(name);
     return out;
 }

@@ -16,11 +16,11 @@ public:
         : lexer_(lexer), builder_(builder), scopes_(scopes) {}
 
     Operand parse() { return parse(0); }
-    // A vector operand between the given brackets.
+    // A vector operand between these brackets.
     Operand parse_list(std::string_view open, std::string_view close) {
         return list(open, close, 0);
     }
-    // A variable's name in the function: that of the source unless something has it already.
+    // A variable's unique name in the function: the source's name unless it is in use.
     std::string unique_name(const std::string& name);
 
 private:

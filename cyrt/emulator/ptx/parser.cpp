@@ -25,7 +25,7 @@ public:
 private:
     struct Linkage {
         bool is_extern = false;
-        bool is_weak = false;    // .common merges in the same way
+        bool is_weak = false;    // .common is merged in the same way
     };
 
     void version() {

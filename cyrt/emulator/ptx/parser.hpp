@@ -1,4 +1,4 @@
-// Text to Module. Errors carry the line and what stood there.
+// Parsing of a text to a Module. Errors contain the line and the unexpected text.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace cyrt::ptx {
 
-// Throws Error on text that is no PTX or that uses a directive nothing here can honour.
+// Throws Error on text that is not PTX or that uses an unsupported directive.
 Module parse(std::string_view text);
 
 }  // namespace cyrt::ptx

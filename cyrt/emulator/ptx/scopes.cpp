@@ -11,7 +11,7 @@ void Scopes::open() {
 
 std::string Scopes::unique(std::string_view name) {
     std::string out(name);
-    // No identifier holds an @. The scope's number makes the first try succeed nearly always.
+    // No identifier contains an @. With the scope's number the first try nearly always succeeds.
     for (int n = current_; !used_.insert(out).second; ++n)
         out = std::string(name) + "@" + std::to_string(n);
     return out;

@@ -12,8 +12,8 @@
 
 namespace cyrt::ptx {
 
-// INVARIANT: a name is looked up in the scope where it stands, then in those around it. A branch
-// may stand before its label, so scopes live until the function ends.
+// INVARIANT: a name is looked up in its own scope, then in the enclosing ones. A branch may precede
+// its label, so scopes live until the function ends.
 class Scopes {
 public:
     struct Symbol {
@@ -31,14 +31,14 @@ public:
     int current() const { return current_; }
     bool is_outermost() const { return current_ == 0; }
 
-    // `name` itself where it is free in this function, else a variation that no PTX can spell.
+    // `name` itself if it is unused in this function, else a variation that PTX cannot spell.
     std::string unique(std::string_view name);
-    // False where the scope has this name already.
+    // False if the scope has this name already.
     bool add(std::string_view name, Symbol symbol);
     bool add_label(std::string_view name, int32_t instruction);
     bool add_table(std::string_view name, std::string unique_name);
 
-    // nullptr or -1 where nothing has that name. Symbols: from the current scope outwards.
+    // nullptr or -1 if the name is unknown. Symbols: from the current scope outwards.
     const Symbol* find(std::string_view name) const;
     int32_t find_label(int scope, const std::string& name) const;
     const std::string* find_table(int scope, const std::string& name) const;

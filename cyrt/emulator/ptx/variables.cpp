@@ -11,7 +11,7 @@ namespace cyrt::ptx {
 namespace {
 
 constexpr uint64_t kMaxVariable = 1ull << 40;
-constexpr uint64_t kMaxInitialised = 1ull << 28;   // an initialiser is held in memory whole
+constexpr uint64_t kMaxInitialised = 1ull << 28;   // an initialiser is completely in memory
 constexpr size_t kMaxDimensions = 16;
 
 std::optional<Space> space_from(std::string_view text) {
@@ -50,14 +50,14 @@ public:
     }
 
 private:
-    // Elements that one step of dimension `level` spans.
+    // Number of elements in one step of dimension `level`.
     uint64_t span(size_t level) const {
         uint64_t out = 1;
         for (size_t i = level + 1; i < dimensions_.size(); ++i) out *= dimensions_[i];
         return out;
     }
 
-    // `index`: of the first element that these braces fill. A flat list may fill inner dimensions.
+    // `index`: the first element in these braces. A flat list may fill inner dimensions.
     void braces(size_t level, uint64_t index) {
         lexer_.expect("{");
         while (!lexer_.accept("}")) {
@@ -72,7 +72,7 @@ private:
     }
 
     void element(uint64_t index) {
-        reserve(index);   // an element has a byte at least: the products below stay small
+        reserve(index);   // an element has at least one byte: the products below stay small
         const uint64_t offset = index * element_;
         const Token token = lexer_.peek();
         if (token.kind == Token::Kind::word && token.text != "WARP_SZ") {
@@ -200,7 +200,7 @@ DeclarationHead parse_declaration_head(Lexer& lexer) {
                 if (!lexer.at(")")) lexer.expect(",");
             }
         } else if (token.text == ".ptr") {
-            // What a parameter points at tells a compiler more than it tells us.
+            // The attributes of a parameter's pointee have no effect here.
             while (space_from(lexer.peek().text)) lexer.next();
             if (lexer.accept(".align")) parse_count(lexer, 1 << 20);
         } else if (const Type type = type_from(token.text.substr(1)); type != Type::none) {
@@ -242,7 +242,7 @@ Variable parse_declarator(Lexer& lexer, const DeclarationHead& head, bool is_ext
     for (auto dimension = dimensions.rbegin(); dimension != dimensions.rend(); ++dimension) {
         if (*dimension != 0 && out.size > kMaxVariable / *dimension)
             throw Error(out.line, out.name + " is too large");
-        out.size *= *dimension;   // an open one is the first, and comes last here
+        out.size *= *dimension;   // an open dimension is the first, and is multiplied last
     }
     if (lexer.accept("=")) {
         if (head.space != Space::global && head.space != Space::constant)

@@ -8,7 +8,7 @@
 
 namespace cyrt::ptx {
 
-// What stands before the names of a declaration: `.shared .align 16 .v4 .f32`.
+// The part of a declaration before its names: `.shared .align 16 .v4 .f32`.
 struct DeclarationHead {
     Space space = Space::reg;
     Type type = Type::none;
@@ -18,12 +18,12 @@ struct DeclarationHead {
     int line = 0;
 };
 
-// True where the next token names a state space that variables live in.
+// True if the next token names a state space for variables.
 bool at_declaration(Lexer& lexer);
 DeclarationHead parse_declaration_head(Lexer& lexer);
 
-// One name with its dimensions and initialiser. What follows (a comma, a semicolon, a bracket) is
-// left to the caller.
+// One name with its dimensions and initialiser. The caller parses the next token (a comma, a
+// semicolon, a bracket).
 Variable parse_declarator(Lexer& lexer, const DeclarationHead& head, bool is_extern);
 
 // "(" declarations ")" of a function's parameters or results.

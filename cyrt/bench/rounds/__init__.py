@@ -1,0 +1,1 @@
+"""Programs of whole arrays, round by round, as users write them."""

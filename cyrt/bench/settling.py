@@ -1,0 +1,115 @@
+"""Programs of rounds: after how many rounds nothing is patched, and the times of a round then.
+
+Each runs twice, with a commit after every round and without.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Iterator
+
+import cyrt
+from cyrt.bench.rounds.adam import Adam
+from cyrt.bench.rounds.k_means import KMeans
+from cyrt.bench.rounds.keeping import Keeping
+from cyrt.bench.rounds.mlp import Training
+from cyrt.bench.rounds.program import Rounds
+from cyrt.bench.rounds.stencil import Stencil
+from cyrt.bench.rounds.transformer import Decoding
+from cyrt.bench.row import Row
+from cyrt.graph import plan
+
+SETTLING = 20           # rounds before anything is measured
+PATCHED = 0.02          # share of a round's operations below which it has settled
+
+PROGRAMS: dict[str, Callable[[], Rounds]] = {
+    "Adam, 50 tensors": lambda: Adam(50, kept=True),
+    "Adam, 50 tensors, state thrown away": lambda: Adam(50, kept=False),
+    "Adam, 200 tensors": lambda: Adam(200, kept=True),
+    "Adam, 200 tensors, state thrown away": lambda: Adam(200, kept=False),
+    "stencil by slices, 256²": lambda: Stencil(256),
+    "stencil by slices, 2,048²": lambda: Stencil(2048),
+    "training of a perceptron": Training,
+    "one result in ten kept": Keeping,
+    "k-means": KMeans,
+    "transformer, growing cache": Decoding,
+}
+
+
+def _patched(before: dict[str, int], after: dict[str, int]) -> float:
+    """The share of operations that were patched."""
+    return (after["patched"] - before["patched"]) / max(
+        1, after["operations"] - before["operations"])
+
+
+def _execs() -> int:
+    return sum(len(each.graphs) for each in plan.cached())
+
+
+def settle(program: Rounds, *, commit: bool) -> tuple[int, float]:
+    """Run 20 rounds; returns after how many the program had settled, and the last one's share."""
+    encoder = cyrt.current_encoder()
+    settled, share = 0, 0.0
+    for number in range(1, SETTLING + 1):
+        before = encoder.stats()
+        program.run()
+        if commit:
+            cyrt.commit()
+        share = _patched(before, encoder.stats())
+        if share > PATCHED:
+            settled = number
+    return settled, share
+
+
+def _measure(program: Rounds, rounds: int, *, commit: bool) -> tuple[float, float, float]:
+    """Host and wall seconds of a round, and the share of operations that were patched."""
+    encoder = cyrt.current_encoder()
+    cyrt.synchronize()
+    hosts = []
+    before = encoder.stats()
+    begin = time.perf_counter()
+    for _ in range(rounds):
+        start = time.perf_counter()
+        program.run()
+        if commit:
+            cyrt.commit()
+        hosts.append(time.perf_counter() - start)
+    cyrt.synchronize()
+    wall = (time.perf_counter() - begin) / rounds
+    # A full queue delays the host: the shorter rounds were not delayed.
+    return statistics.quantiles(hosts, n=10)[0], wall, _patched(before, encoder.stats())
+
+
+def measure(name: str, what: str, make: Callable[[], Rounds], rounds: int, *, commit: bool,
+            emulated: bool) -> Row:
+    """Measure a program, check its results, and return its row."""
+    gc.collect()
+    cyrt.trim_memory()
+    program = make()
+    encoder = cyrt.current_encoder()
+    execs, start = _execs(), encoder.stats()
+    settled, _ = settle(program, commit=commit)
+    count = (encoder.stats()["operations"] - start["operations"]) / SETTLING
+    before = encoder.stats()
+    host, wall, patched = _measure(program, rounds, commit=commit)
+    after = encoder.stats()
+    memory = cyrt.memory_stats()
+    held = _execs() - execs
+    program.check()
+    return Row("case", name, what + (", a commit a round" if commit else ""),
+               1e6 * host / count, None if emulated else 1e6 * wall / count,
+               counts={key: after[key] - before[key] for key in before if key in after},
+               figures={"patched after 20": f"{100 * patched:.1f} %", "execs": f"{held:,}",
+                        "rounds to settle": f"{settled}",
+                        "bytes beside": f"{memory['cached']:,}"})
+
+
+def run(stream: Callable[[], cyrt.Stream], rounds: int, *, emulated: bool) -> Iterator[Row]:
+    """Yield a row for every program, each on its own stream."""
+    for what, make in PROGRAMS.items():
+        for commit in (False, True):
+            with stream():
+                yield measure("programs", what, make, max(2, rounds // 4), commit=commit,
+                              emulated=emulated)

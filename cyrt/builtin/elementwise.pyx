@@ -1,0 +1,237 @@
+# cython: cdivision=True
+"""Elementwise operations, casts, copies and fills: the launches of elementwise.cu."""
+
+from cpython.object cimport PyObject
+from libc.string cimport memset
+
+from cyrt.builtin import catalogue
+from cyrt.builtin.elementwise_choice cimport (
+    ALIGNED, ELEMENTWISE_VALUE, Aligned1, Aligned2, Dense1, Dense2, Dense3, Parameters, Strided1,
+    Strided2, Strided3, choose_aligned, choose_dense, choose_strided, takes_aligned,
+)
+from cyrt.builtin.entry cimport Entry, entry_of
+from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
+from cyrt.builtin.operand cimport Operand
+from cyrt.builtin.row import BY_SIZE
+from cyrt.builtin.space cimport MAX_NDIM, MAX_OPERANDS, MAX_OUTER, Space, simplify
+from cyrt.builtin.transpose cimport record_transpose
+from cyrt.dtypes import dtype as _dtype
+from cyrt.graph.commit cimport Recorder
+from cyrt.graph.recorder cimport encoder_of, record_kernel
+from cyrt.graph.recording cimport Use
+from cyrt.runtime.memory cimport Memory, live_block, overwriting
+from cyrt.runtime.module cimport LoadedFunction
+from cyrt.runtime.state cimport DEVICE_MEMORY, READ, Block, StreamState
+
+cdef enum:
+    TRANSPOSED = 8          # the shortest dimension that is exchanged through tiles
+
+cdef long long[MAX_NDIM] zero_strides    # strides of a number: 0
+cdef long long[4] no_offsets
+cdef int COPY = catalogue.OPS.index("copy")
+cdef int WORDS = _dtype("complex128").code      # the type of 16-byte words for copies
+
+
+def param_bytes(row):
+    """Return the size in bytes of the parameter of each kernel of a row."""
+    dense = (sizeof(Dense1), sizeof(Dense2), sizeof(Dense3))
+    strided = (sizeof(Strided1), sizeof(Strided2), sizeof(Strided3))
+    aligned = (sizeof(Aligned1), sizeof(Aligned2))
+    i = len(row.inputs) - 1
+    return (dense[i], strided[i], *aligned[i:i + 1])[:len(row.kernels)]
+
+
+cdef inline int record(Recorder encoder, const Launch* launch, const Parameters* params,
+                       const Operand* operands) except -1:
+    return record_launch(encoder, launch, params, operands, launch.entry.num_inputs + 1, 1 | WHOLE)
+
+
+cdef int record_elementwise(Recorder encoder, int op, int dtype, const Operand* operands,
+                            int ndim, const long long* shape) except -1:
+    cdef Launch launch
+    cdef Space space
+    cdef const long long* strides[MAX_OPERANDS]
+    cdef long long n = 1
+    cdef bint contiguous = True
+    cdef int i
+    launch.entry = entry_of(encoder.state.ordinal, op, dtype)
+    for i in range(ndim):
+        n *= shape[i]
+    if n == 0:
+        return 0
+    for i in range(launch.entry.num_inputs + 1):
+        strides[i] = operands[i].strides
+        if operands[i].buffer == NULL:
+            strides[i] = &zero_strides[0]
+        elif strides[i] != NULL:
+            contiguous = False
+    if contiguous:
+        return record_dense(encoder, &launch, op, operands, no_offsets, n, 0)
+    simplify(&space, launch.entry.num_inputs + 1, ndim, shape, strides)
+    return record_space(encoder, &launch, op, operands, &space)
+
+
+cdef inline bint is_own(const Block* block, int ordinal) noexcept:
+    return block.kind == DEVICE_MEMORY and not block.shared and block.ordinal == ordinal
+
+
+cdef int record_contiguous(StreamState* stream, int op, int dtype, Memory out, Memory a,
+                           Block* a_block, PyObject* b, Block* b_block, long long n) except -1:
+    cdef Entry* entry = entry_of(stream.ordinal, op, dtype)
+    cdef Use[3] uses
+    cdef Launch launch
+    cdef Parameters params
+    cdef unsigned long long misaligned
+    cdef int inputs = 1 if b == NULL else 2
+    uses[0].block = a_block
+    if b != NULL:
+        uses[1].block = b_block
+    uses[inputs].block = live_block(out)
+    if n == 0:
+        return 0
+    misaligned = (a.address & (entry.items * entry.itemsizes[1] - 1)) \
+        | (out.address & (entry.items * entry.itemsizes[0] - 1))
+    if b == NULL:
+        memset(&params.aligned1, 0, sizeof(Aligned1))       # with the padding
+        params.aligned1.inputs[0] = a.address
+        params.aligned1.out = out.address
+        params.aligned1.vectors = <unsigned int>(n >> entry.shift)
+    else:
+        params.aligned2.inputs[0] = a.address
+        params.aligned2.inputs[1] = (<Memory>b).address
+        params.aligned2.out = out.address
+        params.aligned2.vectors = <unsigned int>(n >> entry.shift)
+        params.aligned2.flags = 0
+        misaligned |= (<Memory>b).address & (entry.items * entry.itemsizes[2] - 1)
+    if misaligned or not takes_aligned(entry, n) \
+            or not (is_own(uses[0].block, stream.ordinal)
+                    and is_own(uses[inputs - 1].block, stream.ordinal)
+                    and is_own(uses[inputs].block, stream.ordinal)):
+        return record_slowly(stream, op, dtype, out, a, b, n)
+    launch.entry = entry
+    choose_aligned(&launch, n)
+    uses[0].access = uses[inputs - 1].access = READ
+    uses[inputs].access = overwriting(out)
+    return record_kernel(encoder_of(stream), <LoadedFunction>entry.functions[<int>ALIGNED],
+                         &launch.geometry, <const char*>&params, uses, inputs + 1, None, False, 0,
+                         NULL)
+
+
+cdef int record_with_number(StreamState* stream, int op, int dtype, Memory out, Memory a,
+                            Block* a_block, const unsigned long long* number, bint left,
+                            long long n) except -1:
+    cdef Entry* entry = entry_of(stream.ordinal, op, dtype)
+    cdef Use[2] uses
+    cdef Launch launch
+    cdef Parameters params
+    cdef Operand[3] operands
+    if n == 0:
+        return 0
+    uses[0].block = a_block
+    uses[1].block = live_block(out)
+    if entry.itemsizes[1] > 8 or not takes_aligned(entry, n) \
+            or a.address & (entry.items * entry.itemsizes[1] - 1) \
+            or out.address & (entry.items * entry.itemsizes[0] - 1) \
+            or not (is_own(uses[0].block, stream.ordinal)
+                    and is_own(uses[1].block, stream.ordinal)):
+        operands[0] = Operand(<PyObject*>out, out.address, NULL, [0, 0])
+        operands[2 if left else 1] = Operand(<PyObject*>a, a.address, NULL, [0, 0])
+        operands[1 if left else 2] = Operand(NULL, 0, NULL, [number[0], number[1]])
+        return record_elementwise(encoder_of(stream), op, dtype, operands, 1, &n)
+    params.aligned2.inputs[left] = a.address
+    params.aligned2.inputs[not left] = number[0]
+    params.aligned2.out = out.address
+    params.aligned2.vectors = <unsigned int>(n >> entry.shift)
+    params.aligned2.flags = ELEMENTWISE_VALUE if left else ELEMENTWISE_VALUE << 2
+    launch.entry = entry
+    choose_aligned(&launch, n)
+    uses[0].access = READ
+    uses[1].access = overwriting(out)
+    return record_kernel(encoder_of(stream), <LoadedFunction>entry.functions[<int>ALIGNED],
+                         &launch.geometry, <const char*>&params, uses, 2, None, False, 0, NULL)
+
+
+cdef int record_slowly(StreamState* stream, int op, int dtype, Memory out, Memory a, PyObject* b,
+                       long long n) except -1:
+    cdef Operand[3] operands
+    operands[0] = Operand(<PyObject*>out, out.address, NULL, [0, 0])
+    operands[1] = Operand(<PyObject*>a, a.address, NULL, [0, 0])
+    if b != NULL:
+        operands[2] = Operand(b, (<Memory>b).address, NULL, [0, 0])
+    return record_elementwise(encoder_of(stream), op, dtype, operands, 1, &n)
+
+
+cdef int record_dense(Recorder encoder, Launch* launch, int op, const Operand* operands,
+                      const long long* offsets, long long n, unsigned int broadcast) except -1:
+    cdef Parameters params
+    cdef Launch words
+    cdef long long[2] starts
+    cdef int size = launch.entry.itemsizes[0]
+    if op == COPY and size < 16 and broadcast == 0 and operands[1].buffer != NULL \
+            and n * size % 16 == 0 and (operands[0].address + offsets[0] * size) % 16 == 0 \
+            and (operands[1].address + offsets[1] * size) % 16 == 0 \
+            and offsets[0] * size % 16 == 0 and offsets[1] * size % 16 == 0:
+        words.entry = entry_of(encoder.state.ordinal, COPY, WORDS)
+        starts[0] = offsets[0] * size // 16
+        starts[1] = offsets[1] * size // 16
+        return record_dense(encoder, &words, op, operands, starts, n * size // 16, 0)
+    if not choose_dense(launch, &params, operands, offsets, n, broadcast):
+        raise ValueError(f"{catalogue.OPS[op]}: {n:,} elements are more than a grid covers")
+    return record(encoder, launch, &params, operands)
+
+
+cdef int record_space(Recorder encoder, Launch* launch, int op, const Operand* operands,
+                      const Space* space) except -1:
+    """Record one launch, or several if the space exceeds one launch."""
+    cdef Parameters params
+    cdef unsigned int broadcast = 0
+    cdef bint dense = space.ndim <= 1
+    cdef int i, along
+    if space.ndim == 1:
+        dense = space.strides[0][0] == 1
+        for i in range(1, space.operands):
+            if space.strides[0][i] == 0 and operands[i].buffer != NULL:
+                broadcast |= 1u << i
+            dense = dense and (space.strides[0][i] == 1 or space.strides[0][i] == 0)
+    if dense:
+        return record_dense(encoder, launch, op, operands, space.offsets,
+                            space.shape[0] if space.ndim else 1, broadcast)
+    if op == COPY and space.strides[0][0] == 1 and space.shape[0] >= TRANSPOSED:
+        for along in range(1, space.ndim):
+            if space.strides[along][1] == 1 and space.shape[along] >= TRANSPOSED \
+                    and record_transpose(encoder, dtype_of_size(launch.entry.itemsizes[0]),
+                                         operands, space, along):
+                return 0
+    if choose_strided(launch, &params, operands, space):
+        return record(encoder, launch, &params, operands)
+    return record_parts(encoder, launch, op, operands, space)
+
+
+cdef int record_parts(Recorder encoder, Launch* launch, int op, const Operand* operands,
+                      const Space* whole) except -1:
+    """Record a launch for each index of the outermost dimension if there are too many dimensions;
+    otherwise two halves."""
+    cdef Space part = whole[0]
+    cdef int d, i, last = whole.ndim - 1
+    cdef long long _index
+    if last > MAX_OUTER:
+        part.ndim = last
+        for _index in range(whole.shape[last]):
+            record_space(encoder, launch, op, operands, &part)
+            for i in range(part.operands):
+                part.offsets[i] += whole.strides[last][i]
+        return 0
+    d = last
+    for i in range(last):
+        if whole.shape[i] > whole.shape[d]:
+            d = i
+    part.shape[d] = whole.shape[d] // 2
+    record_space(encoder, launch, op, operands, &part)
+    for i in range(part.operands):
+        part.offsets[i] += part.shape[d] * whole.strides[d][i]
+    part.shape[d] = whole.shape[d] - part.shape[d]
+    return record_space(encoder, launch, op, operands, &part)
+
+
+cdef int dtype_of_size(int itemsize) except -1:
+    return _dtype(BY_SIZE[itemsize]).code

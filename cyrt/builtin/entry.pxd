@@ -1,0 +1,28 @@
+# The table of loaded kernels.
+#
+# INVARIANTS
+# - A table at [operation, element type] holds a kernel's data for launches: one indexed load.
+# - A kernel is loaded, and its parameters are checked, before its first launch is recorded.
+
+from cpython.object cimport PyObject
+
+from cyrt.builtin.space cimport MAX_OPERANDS
+
+cdef enum:
+    VARIANTS = 16           # the most kernels of a row
+
+# The launch data of an operation on an element type.
+cdef struct Entry:
+    PyObject* functions[VARIANTS]   # LoadedFunction, in the order of Row.kernels
+    unsigned int epoch              # of the device's context, plus 1
+    int num_inputs
+    int items, shift                # elements in a vector of the widest type: 1 << shift
+    int[MAX_OPERANDS] itemsizes     # bytes of an element; the output's come first
+
+# Return the code of an operation of the catalogue, or of an element type; ValueError, TypeError.
+cdef int op_code(str name) except -1
+cdef int dtype_code(str name) except -1
+# Return the kernels of an operation on a type on a device; they are loaded at first use.
+cdef Entry* entry_of(int ordinal, int op, int dtype) except NULL
+# Return the origin of their code.
+cdef str origin_of(int ordinal, int op, int dtype)

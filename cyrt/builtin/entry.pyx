@@ -1,0 +1,112 @@
+# C-level functions only: see entry.pxd.
+"""The table of loaded kernels."""
+
+import importlib
+
+from cpython.object cimport PyObject
+from libc.stdlib cimport calloc
+
+from cyrt import settings
+from cyrt.driver.table cimport MAX_DEVICES, cu
+from cyrt.dtypes import DTYPES
+from cyrt.dtypes import dtype as _dtype
+from cyrt.builtin import catalogue
+from cyrt.builtin.loading import load
+from cyrt.runtime.device cimport Device, context_of, contexts
+from cyrt.runtime.module cimport LoadedFunction, set_layout
+
+cdef Entry* tables[MAX_DEVICES]
+cdef int num_dtypes = len(DTYPES)
+
+# The functions, which the tables point at, and their origin, by device, operation and type.
+_loaded = {}
+_op_codes = {name: code for code, name in enumerate(catalogue.OPS)}
+
+
+cdef int op_code(str name) except -1:
+    code = _op_codes.get(name)
+    if code is None:
+        raise ValueError(f"{name!r} is no built-in operation; there are {', '.join(_op_codes)}")
+    return code
+
+
+cdef int dtype_code(str name) except -1:
+    return _dtype(name).code
+
+
+cdef Entry* entry_of(int ordinal, int op, int dtype) except NULL:
+    cdef Entry* entry
+    if tables[ordinal] != NULL:
+        entry = &tables[ordinal][op * num_dtypes + dtype]
+        if entry.epoch == contexts[ordinal].epoch + 1:
+            return entry
+    return load_entry(ordinal, op, dtype)
+
+
+cdef Entry* load_entry(int ordinal, int op, int dtype) except NULL:
+    """Load an operation on a type at its first use in this context of the device."""
+    cdef unsigned int epoch = context_of(ordinal).epoch
+    row = catalogue.row(catalogue.OPS[op], DTYPES[dtype].name)
+    functions, origin = load(row, ordinal, epoch)
+    prepare(row, functions, ordinal)
+    return publish(ordinal, epoch, op, dtype, row, functions, origin)
+
+
+cdef int prepare(row, list functions, int ordinal) except -1:
+    """Check the kernels of a row, and set their parameter sizes."""
+    cdef LoadedFunction function
+    if len(functions) > VARIANTS or len(row.inputs) >= MAX_OPERANDS:
+        raise RuntimeError(f"{row.op}: {len(functions)} kernels of {len(row.inputs)} inputs, at "
+                           f"most {VARIANTS} of {MAX_OPERANDS - 1} are provided for")
+    programmatic = (settings.get("CYRT_PDL") and cu.cuGraphAddTypedDependencies != NULL
+                    and Device(ordinal).compute_capability >= (9, 0))
+    # The module that launches the kernels returns the size of each one's parameter, a struct.
+    sizes = importlib.import_module(f"cyrt.builtin.{catalogue.family(row)}").param_bytes(row)
+    for each, nbytes in zip(functions, sizes, strict=True):
+        function = each
+        told = function.parameters()
+        if told is not None and told != [(0, nbytes)]:
+            raise RuntimeError(f"{function.name}: its parameters are {told}, expected {nbytes} "
+                               "bytes; install cyrt again")
+        set_layout(function, [(0, nbytes)])
+        # The loaded image decides: it must be compiled for 9.0 or above.
+        function.programmatic = programmatic and function.binary_version >= 90
+        function.ordered = True         # an operation may use several kernels
+    return 0
+
+
+cdef Entry* publish(int ordinal, unsigned int epoch, int op, int dtype, row, list functions,
+                    str origin) except NULL:
+    """Put the kernels into the table; the first of several threads does it."""
+    cdef Entry* entry
+    cdef int[MAX_OPERANDS] itemsizes
+    cdef int i, widest = 2
+    cdef tuple key = (ordinal, op, dtype), loaded = (functions, origin)
+    for i, name in enumerate((row.output, *row.inputs)):
+        itemsizes[i] = _dtype(name).itemsize
+        widest = max(widest, itemsizes[i])
+    if tables[ordinal] == NULL:
+        tables[ordinal] = <Entry*>calloc(len(catalogue.OPS) * num_dtypes, sizeof(Entry))
+        if tables[ordinal] == NULL:
+            raise MemoryError()
+    entry = &tables[ordinal][op * num_dtypes + dtype]
+    # No object is created or dropped after the check, so no other code runs: no thread sees an
+    # incomplete entry, or functions that are released.
+    if entry.epoch == epoch + 1:
+        return entry
+    _replaced = _loaded.get(key)        # from a context that was reset; dropped on return
+    _loaded[key] = loaded
+    for i in range(len(functions)):
+        entry.functions[i] = <PyObject*>functions[i]
+    entry.num_inputs = len(row.inputs)
+    for i in range(entry.num_inputs + 1):
+        entry.itemsizes[i] = itemsizes[i]
+    entry.items = 16 // widest          # equal to the definition in kernels_cu/include/memory.cuh
+    entry.shift = entry.items.bit_length() - 1
+    entry.epoch = epoch + 1             # 0: nothing is loaded
+    return entry
+
+
+cdef str origin_of(int ordinal, int op, int dtype):
+    entry_of(ordinal, op, dtype)
+    return _loaded[ordinal, op, dtype][1]

@@ -1,0 +1,32 @@
+# Reads and writes of elements at arrays of indices: the launches of gather.cu.
+
+from cyrt.builtin.operand cimport Operand
+from cyrt.builtin.space cimport MAX_NDIM
+from cyrt.graph.commit cimport Recorder
+
+cdef extern from "params/gather.h" nogil:
+    enum: MAX_INDICES           # the most arrays of indices
+
+# An array of indices within the space.
+cdef struct Indices:
+    long long size              # of the indexed dimension, at least 1
+    long long stride            # of the indexed dimension, in elements
+    int kind                    # log2 of the bytes of an index, plus 4 if it is unsigned
+    long long[MAX_NDIM] strides  # of the array of indices, in elements; 0 for broadcast dimensions
+
+# An index space; the last dimension varies fastest. `here` is an array of the space's shape, and
+# `there` is the indexed array. Strides are in elements.
+cdef struct GatherSpace:
+    int ndim, count             # dimensions; arrays of indices
+    long long[MAX_NDIM] shape
+    long long[MAX_NDIM] here
+    # of the dimensions that are not indexed; 0 along the dimensions of the indices
+    long long[MAX_NDIM] there
+    Indices[6] indices          # MAX_INDICES
+
+# Record here = there[indices], or with `put` there[indices] = here. Operands: `here`, which may be
+# a number with `put`; `there`; the arrays of indices. `itemsize` is the size of an element. The
+# space is simplified in place. Negative indices count from the end; an index out of range is
+# clipped to the range.
+cdef int record_gather(Recorder encoder, bint put, int itemsize, Operand* operands,
+                       GatherSpace* space) except -1

@@ -1,0 +1,26 @@
+# The launch of a built-in kernel: recorded, or listed by an Explainer.
+
+from cyrt.builtin.entry cimport Entry
+from cyrt.builtin.operand cimport Operand
+from cyrt.graph.commit cimport Recorder
+from cyrt.graph.recording cimport Geometry
+
+cdef enum:
+    MAX_USES = 8            # the most operands of a launch
+    WHOLE = 1 << 16         # a bit of `writes`: every element of operand 0 is written
+
+cdef struct Launch:
+    const Entry* entry
+    int variant             # index of the kernel in the entry
+    Geometry geometry
+
+# A recorder that lists its launches instead of recording them.
+cdef class Explainer(Recorder):
+    cdef readonly list launches     # (kernel, grid, block)
+
+# Return an Explainer for a device.
+cdef Explainer explainer_of(int ordinal)
+# Record a launch. `params` is the kernel's parameter struct, `operands` is the memory that it
+# uses; bit i of `writes` is set if operand i is written.
+cdef int record_launch(Recorder encoder, const Launch* launch, const void* params,
+                       const Operand* operands, int count, unsigned int writes) except -1

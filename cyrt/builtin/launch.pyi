@@ -1,0 +1,2 @@
+class Explainer:
+    launches: list[tuple[str, int, tuple[int, int]]]

@@ -1,0 +1,60 @@
+"""The launch of a built-in kernel: recorded, or listed by an Explainer."""
+
+from cyrt.graph.recorder cimport record_kernel
+from cyrt.graph.recording cimport Use
+from cyrt.runtime.memory cimport Memory, live_block, overwriting
+from cyrt.runtime.module cimport LoadedFunction
+from cyrt.runtime.outside cimport is_outside
+from cyrt.runtime.state cimport MANAGED_MEMORY, PINNED_MEMORY, READ, WRITE, Block
+from cyrt.runtime.stream cimport current_state
+
+
+cdef class Explainer(Recorder):
+    """A recorder that lists its launches instead of recording them.
+
+    Attributes
+    ----------
+    launches : list of tuple
+        The kernel, grid and block of each launch.
+    """
+
+    def __cinit__(self):
+        self.launches = []
+
+
+cdef Explainer explainer_of(int ordinal):
+    cdef Explainer explainer = Explainer()
+    explainer.state = current_state(ordinal)
+    return explainer
+
+
+cdef int record_launch(Recorder encoder, const Launch* launch, const void* params,
+                       const Operand* operands, int count, unsigned int writes) except -1:
+    cdef LoadedFunction function = <LoadedFunction>launch.entry.functions[launch.variant]
+    cdef Use[MAX_USES] uses
+    cdef list foreign = None
+    cdef Block* block
+    cdef int i, ordinal = encoder.state.ordinal, num_uses = 0
+    if type(encoder) is Explainer:
+        (<Explainer>encoder).launches.append((
+            function.name, launch.geometry.grid[0],
+            (launch.geometry.block[0], launch.geometry.block[1])))
+        return 0
+    for i in range(count - 1, -1, -1):          # written memory comes last
+        if operands[i].buffer == NULL:
+            continue
+        block = live_block(<Memory>operands[i].buffer)
+        if block.ordinal != ordinal and block.kind != PINNED_MEMORY \
+                and block.kind != MANAGED_MEMORY:
+            raise ValueError(f"a Buffer is of device {block.ordinal}, the operation runs on "
+                             f"device {ordinal}; to_device() moves arrays")
+        if is_outside(block):
+            foreign = foreign or []
+            foreign.append(<Memory>operands[i].buffer)
+        uses[num_uses].block = block
+        uses[num_uses].access = READ if not writes >> i & 1 \
+            else overwriting(<Memory>operands[i].buffer) if i == 0 and writes & WHOLE \
+            else WRITE
+        num_uses += 1
+    return record_kernel(encoder, function, &launch.geometry, <const char*>params, uses, num_uses,
+                         foreign, False, 0, NULL)

@@ -1,0 +1,104 @@
+"""The code of a row: prebuilt for the device, prebuilt PTX, or compiled at first use.
+
+The order is: the cubin for the device's architecture, the one for the highest lower minor of the
+same major, PTX (newer GPUs, the emulated device), the compiler. Code that the driver refuses is
+skipped. Prebuilt code is loaded one module (a family and an element type) at a time, compiled code
+one row at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from cyrt import jit
+from cyrt.builtin import catalogue
+from cyrt.driver.errors import CompileError
+from cyrt.runtime.device import Device
+from cyrt.runtime.module import LoadedFunction, LoadedModule, loading
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+PREBUILT = _PACKAGE / "builtin" / "prebuilt"
+TEMPLATES = _PACKAGE / "kernels_cu"
+PTX_ARCH = 90
+
+_Loaded = tuple[LoadedModule, str]      # the code and its origin
+# Loaded code by device, context and name of the module or kernel.
+_modules: dict[tuple[int, int, str], _Loaded] = {}
+
+
+def _images(name: str, device: Device) -> Iterator[tuple[Path, str]]:
+    """Yield the prebuilt files that may run on a device, best first, and their origin."""
+    major, minor = device.compute_capability
+    if not device.emulated:
+        for lower in range(minor, -1, -1):
+            yield (PREBUILT / f"sm_{major}{lower}" / f"{name}.cubin",
+                   f"prebuilt cubin sm_{major}{lower}")
+    if 10 * major + minor >= PTX_ARCH:
+        yield PREBUILT / f"compute_{PTX_ARCH}" / f"{name}.ptx", f"prebuilt PTX compute_{PTX_ARCH}"
+
+
+def _prebuilt(path: Path, origin: str, device: Device) -> _Loaded:
+    return LoadedModule(path.read_bytes(), device), origin
+
+
+def compile_rows(rows: Sequence[catalogue.Row], device: Device) -> _Loaded:
+    """Compile rows for a device in one module; return the code and its origin."""
+    arch = jit.compiler.architecture(device.compute_capability, device.emulated)
+    image = jit.compiler.compile(
+        catalogue.source(rows), arch=arch,
+        options=(f"-I{TEMPLATES}", f"-I{TEMPLATES / 'include'}"),
+        filename=f"{rows[0].kernels[0]}.cu")
+    return LoadedModule(image.code, device), f"JIT {arch}"
+
+
+def _load_once(key: tuple[int, int, str], load: Callable[[], _Loaded]) -> _Loaded:
+    """Return the code of that name, loaded by one thread; if it fails, the next thread tries."""
+    if key not in _modules:
+        with loading:
+            if key not in _modules:
+                # A signal handler that ran during the load may have loaded it first.
+                _modules.setdefault(key, load())
+    return _modules[key]
+
+
+def load(row: catalogue.Row, ordinal: int, epoch: int) -> tuple[list[LoadedFunction], str]:
+    """Return the kernels of a row on a device, one per variant, and their origin.
+
+    Parameters
+    ----------
+    row : catalogue.Row
+    ordinal : int
+        The device.
+    epoch : int
+        The epoch of the device's context: code loaded before a reset is gone.
+
+    Raises
+    ------
+    CompileError
+        No prebuilt code runs on the device and there is no compiler; the notes list the attempts.
+    """
+    device = Device(ordinal)
+    refused = []
+    for key in [key for key in list(_modules) if key[0] == ordinal and key[1] != epoch]:
+        _modules.pop(key, None)     # from a context that was reset
+    for path, origin in _images(row.module, device):
+        key = ordinal, epoch, row.module
+        try:
+            module, origin = _load_once(key, partial(_prebuilt, path, origin, device))
+            return [module.function(name) for name in row.kernels], origin
+        except FileNotFoundError:
+            continue
+        except KeyError:            # the module holds only the prebuilt rows
+            break
+        except CompileError as error:
+            refused.append(f"{origin}: {str(error).splitlines()[0]}")
+    key = ordinal, epoch, row.kernels[0]
+    try:
+        module, origin = _load_once(key, partial(compile_rows, [row], device))
+    except CompileError as error:
+        for line in refused:
+            error.add_note(line)
+        raise
+    return [module.function(name) for name in row.kernels], origin

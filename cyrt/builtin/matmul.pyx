@@ -1,0 +1,407 @@
+# cython: cdivision=True
+"""Products of matrices and vectors: the launches of matmul.cu."""
+
+from cpython.object cimport PyObject
+from libc.string cimport memset
+
+from cyrt.builtin.elementwise cimport record_elementwise
+from cyrt.builtin.entry cimport Entry, dtype_code, entry_of, op_code
+from cyrt.builtin.grid cimport (
+    MAX_BLOCKS, ceiling, multiprocessors_of, power_of_two, set_geometry,
+)
+from cyrt.builtin.launch cimport Launch, record_launch
+from cyrt.builtin.operand cimport Operand
+from cyrt.builtin.rows.matmul import SERVED
+from cyrt.builtin.space cimport MAX_NDIM, MAX_OUTER, Divider, Outer2, Space, divider, simplify
+from cyrt.builtin.workspace cimport allocate_workspace
+from cyrt.dtypes import DTYPES
+from cyrt.graph.commit cimport Recorder
+from cyrt.graph.recording cimport Geometry
+from cyrt.runtime.memory cimport Memory
+
+cdef extern from "params/matmul.h" nogil:
+    enum: DOT_VECTOR
+    enum: DOT_CONJUGATE
+    enum: MATMUL_PARTS
+    enum: PRODUCT_VECTOR_A
+    enum: PRODUCT_VECTOR_OUT
+    enum: PRODUCT_ALONG_A
+    cdef struct Dot:
+        unsigned long long a, b, out
+        long long a_stride, b_stride, a_column, b_column, length, depth
+        Outer2 outer
+        Divider chunks, parts
+        unsigned int rows, columns, num_outer, flags
+    cdef struct Product:
+        unsigned long long a, b, out
+        long long a_stride, a_summed, b_stride, b_summed
+        Outer2 batch
+        Divider tiles_m, tiles_n, parts
+        unsigned int m, n, k, depth, num_batch, flags
+    cdef struct Parts:
+        unsigned long long input, out
+        long long n
+        unsigned int count
+
+# The common data of matrix products and dot products.
+ctypedef fused Params:
+    Dot
+    Product
+
+cdef enum:
+    WARP = 32
+    BLOCK = 256             # threads
+    LARGEST_BLOCK = 1024    # threads of a block of columns
+    FILLING = 1024          # threads of a multiprocessor that saturate its loads
+    AHEAD = 4               # vectors that a thread loads at once
+    DEEP = 16               # the fewest vectors of a thread in a part
+    WAVES = 4               # blocks per multiprocessor if sums are split into parts
+    SPLIT_COLUMNS = 4096    # longer columns are split; shorter ones use narrow blocks
+    SECTOR = 32             # bytes of a memory transaction
+    VECTOR_BYTES = 16
+    SMALL_SIDE = 32         # rows and columns of a small tile
+    SMALL_BLOCK = 64        # threads of a small tile, and of blocks of rows in small grids
+    PART_UNIT = 32          # a multiple of every tile's depth
+    PART_DEPTH = 256        # the least depth of a tile's part
+
+# Kernels, in the order of Row.kernels.
+cdef enum Variant:
+    LARGE = 0
+    SMALL
+    ROWS
+    COLUMNS
+    PARTS
+
+# out[..., i, j] = the sum of a[..., i, :] * b[..., :, j].
+cdef struct Problem:
+    const Entry* entry
+    Operand[3] operands         # out, a and b, with the strides:
+    Space batch                 # the leading dimensions; strides of out in products of m * n
+    long long m, n, k
+    long long a_m, a_k, b_k, b_n
+    bint conjugate              # whether a is conjugated
+    int multiprocessors         # of the device
+    int itemsize, sum_size      # bytes of an element, and of an element of the sum
+
+cdef int MATMUL = op_code("matmul")
+cdef int COPY = op_code("copy")
+cdef int[64] kernel_types             # by element type, the type whose kernels compute it; -1: none
+
+for _each in DTYPES:
+    kernel_types[<int>_each.code] = dtype_code(SERVED[_each.name]) if _each.name in SERVED else -1
+
+
+def param_bytes(row):
+    """Return the size in bytes of the parameter of each kernel of a row."""
+    return sizeof(Product), sizeof(Product), sizeof(Dot), sizeof(Dot), sizeof(Parts)
+
+
+cdef int record_product(Recorder encoder, int dtype, const Operand* operands, int ndim,
+                        const long long* shape, long long length, bint conjugate) except -1:
+    cdef Problem p
+    cdef Operand[2] fill
+    cdef const long long* strides[3]
+    cdef const long long* a = operands[1].strides + ndim - 2
+    cdef const long long* b = operands[2].strides + ndim - 2
+    cdef long long count = 1
+    cdef int d
+    if kernel_types[dtype] < 0:
+        raise TypeError(f"matmul: expected a numeric type, got {DTYPES[dtype]}")
+    for d in range(ndim):
+        count *= shape[d]
+    if count == 0:
+        return 0
+    if length == 0:
+        memset(fill, 0, sizeof(fill))
+        fill[0].buffer = operands[0].buffer
+        fill[0].address = operands[0].address
+        return record_elementwise(encoder, COPY, dtype, fill, 1, &count)
+    p.entry = entry_of(encoder.state.ordinal, MATMUL, kernel_types[dtype])
+    p.multiprocessors = multiprocessors_of(encoder.state.ordinal)
+    p.itemsize = p.entry.itemsizes[0]
+    p.sum_size = max(4, p.itemsize)
+    for d in range(3):
+        p.operands[d] = operands[d]
+        strides[d] = operands[d].strides
+    strides[0] = NULL
+    simplify(&p.batch, 3, ndim - 2, shape, strides)
+    p.m, p.n, p.k = shape[ndim - 2], shape[ndim - 1], length
+    p.a_m, p.a_k, p.b_k, p.b_n = a[0], a[1], b[0], b[1]
+    p.conjugate = conjugate
+    if p.batch.ndim == 1 and not conjugate:
+        if p.n == 1 and p.batch.strides[0][1] == 0:
+            # One matrix times many vectors is a product of matrices if the vectors are rows.
+            transpose(&p)
+        if p.batch.strides[0][2] == 0 and (p.m == 1 or p.batch.strides[0][1] == p.m * p.a_m):
+            if p.m == 1:
+                p.a_m = p.batch.strides[0][1]
+            p.m *= p.batch.shape[0]
+            p.batch.ndim = 0
+    if p.m == 1 and p.n > 1:
+        transpose(&p)
+    return record(encoder, &p)
+
+
+cdef void transpose(Problem* p) noexcept:
+    """Exchange the operands. The layout of the result is the same, as m or n is 1."""
+    cdef int d
+    p.operands[1], p.operands[2] = p.operands[2], p.operands[1]
+    p.m, p.n = p.n, p.m
+    p.a_m, p.b_n = p.b_n, p.a_m
+    p.a_k, p.b_k = p.b_k, p.a_k
+    for d in range(p.batch.ndim):
+        p.batch.strides[d][1], p.batch.strides[d][2] = (p.batch.strides[d][2],
+                                                        p.batch.strides[d][1])
+
+
+cdef int record(Recorder encoder, Problem* p) except -1:
+    cdef long long most = MAX_BLOCKS, blocks = 1
+    cdef bint fits = p.batch.ndim < MAX_OUTER and p.m <= most
+    cdef int d
+    if p.n > 1:
+        if p.n > most or p.k > most:
+            raise ValueError(f"matmul: ({p.m:,}, {p.k:,}) by ({p.k:,}, {p.n:,}): sizes of more "
+                             f"than {most:,} are not provided for")
+        blocks = ceiling(p.n, SMALL_SIDE)
+    for d in range(p.batch.ndim):
+        blocks *= p.batch.shape[d]
+        fits = fits and blocks <= most
+    # Sums are split only if the product has few blocks per multiprocessor.
+    if not fits or blocks > most // (p.m if p.n == 1 else ceiling(p.m, SMALL_SIDE)):
+        return record_halves(encoder, p)
+    return record_dots(encoder, p) if p.n == 1 else record_tiles(encoder, p)
+
+
+cdef int record_halves(Recorder encoder, const Problem* whole) except -1:
+    """Record two halves of the outermost dimension whose size is more than 1."""
+    cdef Problem part
+    cdef Space* batch = &part.batch
+    cdef int d = whole.batch.ndim - 1
+    cdef long long size = whole.batch.shape[d] if d >= 0 else whole.m
+    cdef long long half = size // 2, first, count
+    cdef long long unit = whole.n       # elements of the result per index
+    if d >= 0:
+        unit *= whole.m * whole.batch.strides[d][0]
+    for first, count in ((0, half), (half, size - half)):
+        part = whole[0]
+        if d < 0:
+            part.m = count
+            part.operands[1].address += first * part.a_m * part.itemsize
+        else:
+            batch.shape[d] = count
+            batch.ndim = d if count == 1 else d + 1
+            part.operands[1].address += first * batch.strides[d][1] * part.itemsize
+            part.operands[2].address += first * batch.strides[d][2] * part.itemsize
+        part.operands[0].address += first * unit * part.itemsize
+        record(encoder, &part)
+    return 0
+
+
+# -- tiles -----------------------------------------------------------------------------------------
+
+
+cdef int record_tiles(Recorder encoder, Problem* p) except -1:
+    cdef Product args
+    cdef Launch launch
+    cdef long long batches = 1, side = 128 if p.sum_size == 4 else 64, tiles, parts
+    cdef int d
+    launch.entry, launch.variant = p.entry, LARGE
+    for d in range(p.batch.ndim):
+        batches *= p.batch.shape[d]
+    if min(p.m, p.n) <= side // 2 or batches * ceiling(p.m, side) * ceiling(p.n, side) < (
+            p.multiprocessors * 3 // 4):
+        launch.variant, side = SMALL, SMALL_SIDE
+    memset(&args, 0, sizeof(args))
+    args.a, args.b, args.out = (p.operands[1].address, p.operands[2].address,
+                                p.operands[0].address)
+    args.a_stride, args.a_summed, args.b_stride, args.b_summed = p.a_m, p.a_k, p.b_n, p.b_k
+    args.m, args.n, args.k = <unsigned int>p.m, <unsigned int>p.n, <unsigned int>p.k
+    args.num_batch = set_outer(&args.batch, &p.batch, 0)
+    args.flags = flags_of(p, 1, p.a_m, p.a_k, p.m) | flags_of(p, 2, p.b_n, p.b_k, p.n)
+    if p.n % 4 == 0 and args.out % VECTOR_BYTES == 0:
+        args.flags |= PRODUCT_VECTOR_OUT
+    args.tiles_m = divider(<unsigned int>ceiling(p.m, side))
+    args.tiles_n = divider(<unsigned int>ceiling(p.n, side))
+    tiles = batches * args.tiles_m.size * args.tiles_n.size
+    parts = min(WAVES * p.multiprocessors // tiles, p.k // PART_DEPTH)
+    if parts < 2 or launch.variant == LARGE:
+        parts = 1
+    args.depth = <unsigned int>(ceiling(ceiling(p.k, parts), PART_UNIT) * PART_UNIT)
+    parts = ceiling(p.k, args.depth)
+    args.parts = divider(<unsigned int>parts)
+    set_geometry(&launch.geometry, tiles * parts,
+                 BLOCK if launch.variant == LARGE else SMALL_BLOCK, 1)
+    return record_parts(encoder, p, &launch, &args, batches * p.m * p.n, parts)
+
+
+cdef inline unsigned int flags_of(const Problem* p, int operand, long long stride,
+                                  long long summed, long long size) noexcept:
+    """Set how lanes traverse one operand, and whether they read vectors."""
+    cdef bint along = abs(summed) <= abs(stride)
+    cdef long long fast = summed if along else stride, slow = stride if along else summed
+    cdef unsigned int flags = (PRODUCT_ALONG_A if along else 0)
+    if fast == 1 and (p.k if along else size) * p.itemsize % VECTOR_BYTES == 0 and is_aligned(
+            p, operand, &p.batch, 0, slow):
+        flags |= PRODUCT_VECTOR_A
+    return flags << (operand - 1)
+
+
+# -- sums of products ------------------------------------------------------------------------------
+
+
+cdef int record_dots(Recorder encoder, Problem* p) except -1:
+    """Record one sum for every batch and m; n is 1."""
+    cdef Dot args
+    cdef Launch launch
+    cdef Space space
+    cdef long long[MAX_NDIM] shape
+    cdef long long[2][MAX_NDIM] strides
+    cdef const long long* pointers[3]
+    cdef long long count = 1, parts
+    cdef int d, last = p.batch.ndim
+    for d in range(last):
+        shape[d] = p.batch.shape[last - 1 - d]
+        strides[0][d] = p.batch.strides[last - 1 - d][1]
+        strides[1][d] = p.batch.strides[last - 1 - d][2]
+    shape[last] = p.m
+    strides[0][last] = p.a_m
+    strides[1][last] = 0
+    pointers[0], pointers[1], pointers[2] = NULL, strides[0], strides[1]
+    simplify(&space, 3, last + 1, shape, pointers)
+    for d in range(space.ndim):
+        count *= space.shape[d]
+    memset(&args, 0, sizeof(args))
+    args.a, args.b, args.out = (p.operands[1].address, p.operands[2].address,
+                                p.operands[0].address)
+    args.a_stride, args.b_stride, args.length = p.a_k, p.b_k, p.k
+    args.flags = DOT_CONJUGATE if p.conjugate else 0
+    if space.ndim and abs(space.strides[0][1]) + abs(space.strides[0][2]) < (
+            abs(p.a_k) + abs(p.b_k)):
+        launch.variant = COLUMNS
+        parts = choose_columns(p, &space, &args, &launch.geometry)
+    else:
+        launch.variant = ROWS
+        parts = choose_rows(p, &space, count, &args, &launch.geometry)
+    launch.entry = p.entry
+    args.parts = divider(<unsigned int>parts)
+    launch.geometry.grid[0] *= <unsigned int>parts
+    return record_parts(encoder, p, &launch, &args, count, parts)
+
+
+cdef long long choose_rows(const Problem* p, const Space* space, long long rows, Dot* args,
+                           Geometry* geometry) noexcept:
+    """Arrange neighbouring threads along a row; return the number of parts."""
+    cdef long long items = 1, vectors, filling = FILLING * p.multiprocessors
+    cdef unsigned int x, y
+    if p.a_k == 1 and p.b_k == 1 and p.k % p.entry.items == 0 \
+            and is_aligned(p, 1, space, 0, 0) and is_aligned(p, 2, space, 0, 0):
+        items = p.entry.items
+        args.flags |= DOT_VECTOR
+    vectors = ceiling(p.k, items)
+    x = power_of_two(ceiling(vectors, AHEAD), 1, WARP)
+    while x * AHEAD < vectors and x < BLOCK and rows * x < filling:
+        x *= 2
+    y = max(power_of_two(rows, 1, BLOCK // x), WARP // x)
+    while x * y > SMALL_BLOCK and ceiling(rows, y) < p.multiprocessors and y > 1:
+        y //= 2
+    args.num_outer = set_outer(&args.outer, space, 0)
+    args.rows, args.columns = <unsigned int>rows, 1
+    set_geometry(geometry, ceiling(rows, y), x, y)
+    return split(p, args, geometry, x * DEEP * items, items)
+
+
+cdef long long choose_columns(const Problem* p, const Space* space, Dot* args,
+                              Geometry* geometry) noexcept:
+    """Assign neighbouring results to neighbouring threads; return the number of parts."""
+    cdef long long items = 1, columns = space.shape[0], rows = 1, vectors
+    cdef long long b_column = space.strides[0][2]
+    cdef unsigned int x, y
+    cdef int d
+    for d in range(1, space.ndim):
+        rows *= space.shape[d]
+    if space.strides[0][1] == 1 and columns % p.entry.items == 0 \
+            and is_aligned(p, 1, space, 1, p.a_k) \
+            and (b_column == 0 or b_column == 1 and is_aligned(p, 2, space, 1, p.b_k)):
+        items = p.entry.items
+        args.flags |= DOT_VECTOR
+    vectors = ceiling(columns, items)
+    x = power_of_two(vectors, 1, WARP)
+    y = BLOCK // x
+    if p.k < SPLIT_COLUMNS:
+        while rows * ceiling(vectors, x) < p.multiprocessors \
+                and x * items * p.itemsize > SECTOR:
+            x //= 2
+        y = BLOCK // x
+        if rows * ceiling(vectors, x) < p.multiprocessors:
+            y = LARGEST_BLOCK // x
+    y = max(power_of_two(ceiling(p.k, AHEAD), 1, y), WARP // x, items)     # one thread per column
+    args.a_column, args.b_column = space.strides[0][1], b_column
+    args.num_outer = set_outer(&args.outer, space, 1)
+    args.rows, args.columns = <unsigned int>rows, <unsigned int>columns
+    args.chunks = divider(<unsigned int>ceiling(vectors, x))
+    set_geometry(geometry, rows * args.chunks.size, x, y)
+    return split(p, args, geometry, y * DEEP, 1)
+
+
+cdef long long split(const Problem* p, Dot* args, const Geometry* geometry, long long least,
+                     long long unit) noexcept:
+    """Split sums into parts of at least so many elements, in whole units, if there are few
+    blocks."""
+    cdef long long parts = min(WAVES * p.multiprocessors // geometry.grid[0],
+                               p.k // least)
+    args.depth = p.k if parts < 2 else ceiling(ceiling(p.k, parts), unit) * unit
+    return ceiling(p.k, args.depth)
+
+
+# -- parts of a sum --------------------------------------------------------------------------------
+
+
+cdef int record_parts(Recorder encoder, const Problem* p, Launch* launch, Params* params,
+                      long long count, long long parts) except -1:
+    """Record one launch; or one into a workspace, and one that adds the parts of each sum."""
+    cdef Operand[3] operands
+    cdef Parts summing
+    cdef Memory workspace
+    cdef unsigned int x
+    if parts == 1:
+        return record_launch(encoder, launch, params, p.operands, 3, 1)
+    workspace = allocate_workspace(encoder, parts * count * p.sum_size)
+    operands[0] = Operand(<PyObject*>workspace, workspace.address, NULL, [0, 0])
+    operands[1], operands[2] = p.operands[1], p.operands[2]
+    params.out = workspace.address
+    params.flags |= MATMUL_PARTS
+    record_launch(encoder, launch, params, operands, 3, 1)
+    memset(&summing, 0, sizeof(summing))
+    summing.input, summing.out = workspace.address, p.operands[0].address
+    summing.n, summing.count = count, <unsigned int>parts
+    x = power_of_two(count, 1, WARP)
+    launch.variant = PARTS
+    set_geometry(&launch.geometry, ceiling(count, x), x,
+                 max(power_of_two(ceiling(parts, AHEAD), 1, BLOCK // x), WARP // x))
+    operands[1] = operands[0]
+    operands[0] = p.operands[0]
+    return record_launch(encoder, launch, &summing, operands, 2, 1)
+
+
+# -- alignment and strides -------------------------------------------------------------------------
+
+
+cdef inline bint is_aligned(const Problem* p, int operand, const Space* space, int first,
+                            long long stride) noexcept:
+    """Return whether vectors are aligned at any multiple of the strides of dimensions from `first`
+    on."""
+    cdef unsigned long long places = stride
+    cdef int d
+    for d in range(first, space.ndim):
+        places |= space.strides[d][operand]
+    return (places * p.itemsize | p.operands[operand].address) % VECTOR_BYTES == 0
+
+
+cdef inline int set_outer(Outer2* outer, const Space* space, int first) noexcept:
+    """Set the dimensions from `first` on; return their number."""
+    cdef int d
+    for d in range(first, space.ndim):
+        outer.dims[d - first] = divider(<unsigned int>space.shape[d])
+        outer.strides[d - first][0] = space.strides[d][1]
+        outer.strides[d - first][1] = space.strides[d][2]
+    return space.ndim - first

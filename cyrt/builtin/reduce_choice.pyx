@@ -1,0 +1,236 @@
+# C-level functions only: see reduce_choice.pxd.
+# cython: cdivision=True
+"""The choice of a reduction's launch: variant, grid, block and parameters."""
+
+from libc.string cimport memset
+
+from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, power_of_two, set_geometry
+from cyrt.builtin.operand cimport Operand
+from cyrt.builtin.space cimport MAX_NUMERATOR, MAX_OUTER, Outer2, Space, divider
+
+cdef extern from "params/reduce.h" nogil:
+    enum: ROW_THREADS
+    enum: COLUMN_THREADS
+    enum: REDUCE_VECTORS
+    enum: REDUCE_VECTORS_OUT
+    enum: REDUCE_ROOT
+
+cdef enum:
+    VECTOR_BYTES = 16
+    WARP = 32
+    LOADS = 4               # units that a thread loads at once
+    SHARE = 8               # units of a thread before other threads share its result,
+    ALONE = 2               # or of a thread on an idle device
+    RESIDENT = 132 * 2048   # threads that an H200 runs at once
+    WAVES = 4               # grids of this many times RESIDENT threads end together
+    FILL = 3                # one wave of this many parts fills at least 3/4 of the device
+    WORTH = 2               # the factor that pays for a second launch; also the fewest parts
+    SECTOR = 32             # bytes of a memory transaction
+
+
+cdef bint put_dims(Outer2* outer, unsigned int* count, const Space* space, int first) noexcept:
+    cdef int d, ndim = space.ndim - first
+    cdef long long numbers = 1
+    if ndim <= 0:
+        return True
+    if ndim > MAX_OUTER:
+        return False
+    for d in range(ndim):
+        numbers *= space.shape[first + d]
+        if ndim > 1 and numbers > MAX_NUMERATOR:
+            return False
+        if d < ndim - 1:            # no kernel divides by the last one
+            outer.dims[d] = divider(<unsigned int>space.shape[first + d])
+        outer.strides[d][0] = space.strides[first + d][0]
+        outer.strides[d][1] = space.strides[first + d][1]
+    count[0] = ndim
+    return True
+
+
+cdef inline long long size_of(const Space* space, int first) noexcept:
+    """Return the number of elements of the dimensions from `first` on."""
+    cdef int d
+    cdef long long size = 1
+    for d in range(first, space.ndim):
+        size *= space.shape[d]
+    return size
+
+
+cdef inline bint vectors(const ReduceLaunch* self, const Space* along,
+                         const Space* others) noexcept:
+    """Return whether the input can be read in vectors along the first dimension of `along`."""
+    cdef int d, items = self.items
+    cdef long long all = 0
+    if items == 1 or along.ndim == 0 or along.strides[0][0] != 1:
+        return False
+    for d in range(1, along.ndim):
+        all |= along.strides[d][0]
+    for d in range(others.ndim):
+        all |= others.strides[d][0]
+    return all & (items - 1) == 0 and self.params.input & (items * self.itemsize - 1) == 0
+
+
+cdef inline long long lanes_of(long long units, long long rows, long long threads) noexcept:
+    """Return the threads along a row, out of those that share a result."""
+    cdef long long lanes = power_of_two(ceiling(units, LOADS), 1, threads)
+    while lanes < threads and lanes * rows < threads:
+        lanes *= 2
+    return lanes
+
+
+cdef inline long long parts_of(long long blocks, long long x, long long y, long long units,
+                               bint one_wave) noexcept:
+    """Return the number of parts of each result in a grid; `units` are those of a thread in one
+    part; `one_wave` limits the parts to one wave if that nearly fills the device."""
+    cdef long long wanted = 1
+    if blocks < RESIDENT and units >= WORTH * SHARE:
+        wanted = RESIDENT // 2 // (blocks * x * y)
+        if not one_wave or wanted < FILL:
+            wanted = WAVES * RESIDENT // (blocks * x * y)
+        wanted = min(wanted, units // LOADS)
+    return wanted if wanted >= WORTH else 1
+
+
+cdef inline void divide(ReduceLaunch* self, long long wanted, long long threads) noexcept:
+    """Split rows and units between the threads that share a result."""
+    cdef Reduce* params = &self.params
+    cdef long long groups = threads // params.lanes, row_parts = 1, unit_parts = 1
+    if wanted > 1:
+        row_parts = min(wanted, ceiling(params.rows, groups))
+        unit_parts = wanted // row_parts
+    params.part_rows = ceiling(ceiling(params.rows, row_parts), groups) * groups
+    params.part_units = params.units
+    if unit_parts > 1:
+        params.part_units = ceiling(ceiling(params.units, unit_parts),
+                                     params.lanes * LOADS) * params.lanes * LOADS
+        unit_parts = ceiling(params.units, params.part_units)
+    row_parts = ceiling(params.rows, params.part_rows) if params.rows else 1
+    self.num_parts = <unsigned int>(row_parts * unit_parts)
+    params.parts = divider(self.num_parts)
+    params.unit_parts = divider(<unsigned int>unit_parts)
+
+
+cdef inline bint set_grid(ReduceLaunch* self, long long blocks, long long x, long long y) noexcept:
+    blocks *= self.num_parts
+    set_geometry(&self.launch.geometry, blocks, <unsigned int>x, <unsigned int>y)
+    return blocks <= MAX_BLOCKS
+
+
+cdef inline void put_reduced(ReduceLaunch* self, const Reduction* reduction) noexcept:
+    """Set the reduced dimensions: rows of units, each of which is an element."""
+    cdef Reduce* params = &self.params
+    cdef const Space* reduced = reduction.reduced
+    params.units = reduced.shape[0] if reduced.ndim else 1
+    params.rows = 0 if reduction.empty else size_of(reduced, 1)
+    if reduced.ndim:
+        params.row_strides[0] = reduced.strides[0][0]
+        params.row_strides[1] = reduced.strides[0][1]
+
+
+cdef bint choose_rows(ReduceLaunch* self, const Reduction* reduction) noexcept:
+    """Let neighbouring threads share a result. Return False if it does not fit."""
+    cdef Reduce* params = &self.params
+    cdef long long total, threads, x, y, blocks
+    cdef bint alone = reduction.reduced.ndim == 1
+    self.launch.variant = ROWS
+    put_reduced(self, reduction)
+    if not (put_dims(&params.kept, &params.num_kept, reduction.kept, 0)
+            and put_dims(&params.reduced, &params.num_reduced, reduction.reduced, 1)):
+        return False
+    if vectors(self, reduction.reduced, reduction.kept) and (
+            alone or params.units % self.items == 0):
+        params.flags |= REDUCE_VECTORS
+        params.tail = params.units % self.items
+        params.units //= self.items
+    total = params.units * params.rows
+    threads = power_of_two(ceiling(total, SHARE), 1, ROW_THREADS)
+    while threads < ROW_THREADS and threads * params.outputs < RESIDENT // 2 \
+            and threads * ALONE < total:
+        threads *= 2
+    x, y = threads, 1
+    if x <= WARP:
+        y = power_of_two(params.outputs, WARP // x, COLUMN_THREADS // x)
+    params.lanes = <unsigned int>lanes_of(params.units, params.rows, x)
+    blocks = ceiling(params.outputs, y)
+    divide(self, parts_of(blocks, x, y, total // x, False), x)
+    return set_grid(self, blocks, x, y)
+
+
+cdef bint choose_columns(ReduceLaunch* self, const Reduction* reduction, bint whole) noexcept:
+    """Give neighbouring threads results of their own. `whole` computes each in one part."""
+    cdef Reduce* params = &self.params
+    cdef const Space* kept = reduction.kept
+    cdef long long total, width, x, y, chunks, blocks, all = 0
+    cdef int d, out_bytes = self.items * reduction.entry.itemsizes[0]
+    self.launch.variant = COLUMNS
+    put_reduced(self, reduction)
+    if not (put_dims(&params.kept, &params.num_kept, kept, 1)
+            and put_dims(&params.reduced, &params.num_reduced, reduction.reduced, 1)):
+        return False
+    width = params.kept_inner = kept.shape[0] if kept.ndim else 1
+    if kept.ndim:
+        params.kept_strides[0] = kept.strides[0][0]
+        params.kept_strides[1] = kept.strides[0][1]
+    if vectors(self, kept, reduction.reduced) and width % self.items == 0:
+        params.flags |= REDUCE_VECTORS
+        width //= self.items
+        for d in range(1, kept.ndim):
+            all |= kept.strides[d][1]
+        if kept.strides[0][1] == 1 and all & (self.items - 1) == 0 \
+                and out_bytes <= 16 and params.out & (out_bytes - 1) == 0:
+            params.flags |= REDUCE_VECTORS_OUT
+    total = params.units * params.rows
+    x = power_of_two(width, 1, WARP)
+    y = power_of_two(ceiling(total, LOADS), 1, COLUMN_THREADS // x)
+    x = power_of_two(width, x, COLUMN_THREADS // y)
+    params.lanes = <unsigned int>lanes_of(params.units, params.rows, y)
+    chunks = ceiling(width, x)
+    blocks = size_of(kept, 1)
+    if chunks > MAX_NUMERATOR or blocks > MAX_NUMERATOR // chunks:
+        return False
+    blocks *= chunks
+    params.chunks = divider(<unsigned int>chunks)
+    divide(self, 1 if whole else parts_of(blocks, x, y, total // y, True), y)
+    return set_grid(self, blocks, x, y)
+
+
+cdef inline bint along_rows(const Space* kept, const Space* reduced, int itemsize) noexcept:
+    """Return whether neighbouring threads should share a result, so that they read adjacent
+    memory."""
+    if reduced.ndim == 0:
+        return False
+    if kept.ndim == 0:
+        return True
+    if reduced.ndim > 1 and reduced.shape[0] * itemsize < SECTOR \
+            and kept.strides[0][0] < reduced.strides[1][0]:
+        return False
+    return reduced.strides[0][0] < kept.strides[0][0]
+
+
+cdef bint choose(ReduceLaunch* self, const Reduction* reduction) noexcept:
+    if along_rows(reduction.kept, reduction.reduced, self.itemsize):
+        return choose_rows(self, reduction)
+    return choose_columns(self, reduction, False)
+
+
+cdef bint choose_parts(ReduceLaunch* self, const Reduction* reduction) noexcept:
+    cdef bint fits = choose_columns(self, reduction, True)
+    self.launch.variant = PARTS
+    return fits
+
+
+cdef void begin(ReduceLaunch* self, const Reduction* reduction, const Operand* operands,
+                bint states) noexcept:
+    cdef const Space* kept = reduction.kept
+    cdef const Space* reduced = reduction.reduced
+    cdef Reduce* params = &self.params
+    memset(self, 0, sizeof(ReduceLaunch))
+    self.launch.entry = reduction.entry
+    self.itemsize = reduction.state_size if states else reduction.entry.itemsizes[1]
+    self.items = 1 if states else VECTOR_BYTES // max(2, self.itemsize)
+    params.input = operands[1].address + (kept.offsets[0] + reduced.offsets[0]) * self.itemsize
+    params.out = operands[0].address + kept.offsets[1] * reduction.entry.itemsizes[0]
+    params.place = reduced.offsets[1]
+    params.outputs = size_of(kept, 0)
+    params.divisor = reduction.finish.divisor
+    params.flags = REDUCE_ROOT if reduction.finish.root else 0

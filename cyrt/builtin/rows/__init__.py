@@ -1,0 +1,1 @@
+"""The rows of the catalogue, one file for each family of kernels."""

@@ -1,0 +1,23 @@
+"""Reads and writes of elements at arrays of indices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cyrt.builtin.row import BY_SIZE, Row
+from cyrt.dtypes import dtype
+
+TEMPLATES = ("gather",)
+OPS = {"take": "x[indices]", "put": "x[indices] = a"}
+MAX_INDICES = 6
+
+
+def rows() -> Iterator[Row]:
+    for op, expression in OPS.items():
+        for name in BY_SIZE.values():
+            # The wheel holds them: they are few, and every type needs them.
+            yield Row(op, "gather", (name,), name, expression, True, ("", "_many"))
+
+
+def instance(row: Row) -> str:
+    return f"CYRT_{row.op.upper()}({row.kernels[0]}, {dtype(row.output).itemsize})"

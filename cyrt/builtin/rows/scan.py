@@ -1,0 +1,33 @@
+"""Cumulative sums and products along rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cyrt.builtin.row import Row, is_prebuilt
+from cyrt.dtypes import DTYPES, DType, dtype
+
+TEMPLATES = ("scan",)
+VARIANTS = ("", "_tiles", "_columns")
+OPERATIONS = {"cumulative_sum": "Sum", "cumulative_prod": "Product"}
+# Integers are added in the widest type of their kind.
+_WIDEST = {"b": "int64", "i": "int64", "u": "uint64"}
+
+
+def result(each: DType) -> str:
+    """Return the element type of a type's sums and products."""
+    return _WIDEST.get(each.kind, each.name)
+
+
+def rows() -> Iterator[Row]:
+    for op, operation in OPERATIONS.items():
+        for each in DTYPES:
+            output = result(each)
+            yield Row(op, "scan", (each.name,), output, f"{operation.lower()} of all up to a",
+                      op == "cumulative_sum" and is_prebuilt(each.name, output), VARIANTS)
+
+
+def instance(row: Row) -> str:
+    source, target = dtype(row.inputs[0]), dtype(row.output)
+    return (f"CYRT_SCAN({row.kernels[0]}, {source.cpp}, {target.cpp}, {target.compute}, "
+            f"{OPERATIONS[row.op]})")

@@ -1,0 +1,124 @@
+"""``python -m cyrt bench``: arguments, progress, and the report's files."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+import cyrt
+from cyrt import settings
+from cyrt.bench.cases import CASES
+from cyrt.bench.floor_cases import FLOORS, measure_floor
+from cyrt.bench.measurement import Bench
+from cyrt.bench.peers import PEERS
+from cyrt.bench.peers import measure as measure_peer
+from cyrt.bench.row import Row
+from cyrt.cli.bench_report import PICTURES, Report
+
+MOST_ROUNDS = 2000      # programs count in float32, which is exact up to 2**24
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.description = "Measure what launches cost; each case checks its results first."
+    parser.epilog = (
+        f"cases: {', '.join(CASES)}\n"
+        f"peers: {', '.join(PEERS)}\n\n"
+        "Products, sorting, reductions, indexing, random numbers and elementwise kernels are\n"
+        "measured by the scripts in tools/benchmarks/ of cyrt's source.")
+    parser.add_argument("--case", action="append", metavar="NAME",
+                        help="only this case; repeatable")
+    parser.add_argument("--peers", nargs="?", const="all", metavar="NAMES",
+                        help="beside other libraries: all, or names with commas between")
+    parser.add_argument("--rounds", type=int, default=60, metavar="N",
+                        help="measurements of each; the median counts (default: 60)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw them: .svg, .png or .pdf")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure, print the table, and write the files.
+
+    Raises
+    ------
+    SystemExit
+        An option is invalid; nothing was measured.
+    WrongResult
+        A program's results are wrong; nothing was printed or written.
+    """
+    names = list(dict.fromkeys(options.case or CASES))
+    for name in names:
+        if name not in CASES:
+            raise SystemExit(f"no case is named {name!r}; there are {', '.join(CASES)}")
+    peers = _peer_names(options.peers)
+    if not 1 <= options.rounds <= MOST_ROUNDS:
+        raise SystemExit(
+            f"rounds: expected a number from 1 to {MOST_ROUNDS}, got {options.rounds}")
+    _check_files(options.json, options.plot)
+
+    device = cyrt.Device()
+    report = Report(device.name, device.emulated, device.compute_capability,
+                    {name: os.environ[name] for name, setting in settings.SETTINGS.items()
+                     if settings.get(name) != setting.default}, [])
+    _measure(report, names, peers, options.rounds)
+    report.show()
+    if options.json is not None:
+        report.write(options.json)
+    if options.plot is not None:
+        report.draw(options.plot)
+    return 0
+
+
+def _peer_names(text: str | None) -> list[str]:
+    if text is None:
+        return []
+    names = list(PEERS) if text == "all" else [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in PEERS:
+            raise SystemExit(f"no peer is named {name!r}; there are {', '.join(PEERS)}")
+    return list(dict.fromkeys(names))
+
+
+def _check_files(json_file: Path | None, picture: Path | None) -> None:
+    for file in (json_file, picture):
+        if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
+            raise SystemExit(f"{file} cannot be written: "
+                             + ("it is a folder" if file.is_dir() else "there is no such folder"))
+    if picture is not None:
+        if picture.suffix not in PICTURES:
+            raise SystemExit(f"{picture}: expected a name that ends in {' or '.join(PICTURES)}")
+        if importlib.util.find_spec("matplotlib") is None:
+            raise SystemExit("--plot needs matplotlib, which is not installed: "
+                             "pip install 'cyrt[bench]'")
+
+
+def _measure(report: Report, names: list[str], peers: list[str], rounds: int) -> None:
+    """Add the rows of the floors that the cases are compared with, the cases, and the peers."""
+    bench = Bench(rounds)
+    floors = [floor for floor in FLOORS
+              if any(floor in CASES[name].floors for name in names)
+              or (peers and floor == "C loop")]
+    console = Console(stderr=True)
+    # On stderr, and erased at the end: a pipe gets the table only.
+    with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+                  console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=len(floors) + len(names) + len(peers))
+
+        def step(name: str, rows: Iterable[Row]) -> None:
+            progress.update(task, description=f"measuring {name}")
+            report.rows.extend(rows)
+            progress.advance(task)
+
+        for name in floors:
+            step(name, [measure_floor(bench, name)])
+        for name in names:
+            step(name, CASES[name].run(bench))
+        for name in peers:
+            step(name, (Row("peer", name, **found) for found in measure_peer(name, rounds)))

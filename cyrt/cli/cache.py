@@ -1,0 +1,168 @@
+"""``python -m cyrt cache``: the entries of the disk cache."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from cyrt import settings
+from cyrt.cli.output import console as output_console
+from cyrt.jit.cache import Cache, Entry
+from cyrt.jit.image import from_facts
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's actions."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    actions.add_parser("list", help="kernels, architecture, size and age of each entry")
+    show = actions.add_parser("show", help="one entry in full")
+    show.add_argument("key", metavar="KEY", help="as `list` shows it, or how it begins")
+    actions.add_parser("clear", help="remove all entries")
+    actions.add_parser("verify", help="check every entry's checksum")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run an action; returns 1 if an entry is damaged, or no entry has the key."""
+    console = output_console()
+    try:
+        cache = Cache(settings.cache_dir(), settings.get("CYRT_CACHE_SIZE"))
+        if not settings.get("CYRT_CACHE"):
+            console.print("CYRT_CACHE=0: nothing is read from the cache, and nothing written.")
+        if options.action == "show":
+            return _show(cache, options.key, console)
+        return {"list": _list, "clear": _clear, "verify": _verify}[options.action](cache, console)
+    except (OSError, ValueError) as error:
+        console.print(str(error), style="red")
+        return 1
+
+
+_Found = tuple[dict[str, Any], bytes]
+
+
+def _size(nbytes: float) -> str:
+    for unit in ("bytes", "KiB", "MiB"):
+        if nbytes < 1024:
+            return f"{nbytes:.0f} {unit}" if unit == "bytes" else f"{nbytes:.1f} {unit}"
+        nbytes /= 1024
+    return f"{nbytes:.1f} GiB"
+
+
+def _age(used: float) -> str:
+    seconds = max(0.0, time.time() - used)
+    for unit, many in (("s", 60), ("min", 60), ("h", 24)):
+        if seconds < many:
+            return f"{seconds:.0f} {unit}"
+        seconds /= many
+    return f"{seconds:.0f} d"
+
+
+def _read(cache: Cache, entries: list[Entry]) -> Iterator[tuple[Entry, _Found | str]]:
+    """Yield each entry with its facts and bytes, or with the message that says why it is damaged.
+
+    Entries that another process has removed meanwhile are skipped.
+    """
+    for entry in entries:
+        found: _Found | str
+        try:
+            found = cache.load(entry)
+            if found[0].get("kind") == "kernel":
+                from_facts(*found)
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as error:
+            found = str(error)
+        yield entry, found
+
+
+def _kernels(facts: dict[str, Any]) -> list[str]:
+    """The distinct signatures of an image's kernels."""
+    image = from_facts(facts, b"")
+    return list(dict.fromkeys(str(s) for s in image.signatures.values()))
+
+
+def _list(cache: Cache, console: Console) -> int:
+    rows = Table(box=None, pad_edge=False)
+    for heading in ("key", "kernels", "arch", "file", "size", "last used"):
+        rows.add_column(heading, overflow="fold" if heading == "kernels" else "ellipsis")
+    count = total = damaged = 0
+    for entry, found in _read(cache, cache.entries()):
+        count += 1
+        total += entry.nbytes
+        size, age = _size(entry.nbytes), _age(entry.used)
+        if isinstance(found, str):
+            damaged += 1
+            rows.add_row(entry.key[:12], f"damaged: {found}", "", "", size, age)
+        elif found[0].get("kind") == "kernel":
+            facts = found[0]
+            names = list(dict.fromkeys(s[0] for s in facts["signatures"].values()))
+            rows.add_row(
+                entry.key[:12], ", ".join(names) or "none", facts["arch"], facts["file"], size, age
+            )
+    if rows.row_count:
+        console.print(rows)
+    console.print(
+        f"{cache.folder}: {count} entries, {_size(total)} of {_size(cache.limit)}"
+        + (f", {damaged} damaged (compiled anew when wanted)" if damaged else "")
+    )
+    return 0
+
+
+def _show(cache: Cache, key: str, console: Console) -> int:
+    matching = [entry for entry in cache.entries() if key and entry.key.startswith(key)]
+    read = list(_read(cache, matching)) if len(matching) == 1 else []
+    if not read:
+        what = f"{len(matching)} entries begin" if len(matching) > 1 else "no entry begins"
+        console.print(f"{what} with {key!r} in {cache.folder}")
+        return 1
+    entry, found = read[0]
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(no_wrap=True)
+    facts.add_column(overflow="fold")
+    facts.add_row("key", entry.key)
+    facts.add_row("path", entry.path)
+    facts.add_row("size", f"{_size(entry.nbytes)}, last used {_age(entry.used)} ago")
+    if isinstance(found, str):
+        facts.add_row("damaged", found)
+    else:
+        known, code = found
+        for name in ("kind", "file", "arch", "format"):
+            if name in known:
+                facts.add_row(name, known[name])
+        if known.get("kind") == "kernel":
+            facts.add_row("code", _size(len(code)))
+            facts.add_row("kernels", "\n".join(_kernels(known)))
+            facts.add_row("names", "\n".join(f"{n}: {s}" for n, s in known["lowered"].items()))
+            facts.add_row("options", " ".join(known["options"]))
+            facts.add_row("macros", "\n".join(known["macros"]) or "none")
+            facts.add_row("NVRTC", ", ".join(known["nvrtc"]))
+            facts.add_row("log", known["log"] or "nothing")
+        else:
+            for name in known.keys() - {"kind"}:
+                facts.add_row(name, str(known[name]))
+    console.print(facts)
+    return int(isinstance(found, str))
+
+
+def _clear(cache: Cache, console: Console) -> int:
+    count, nbytes = cache.clear()
+    console.print(f"{cache.root}: {count} entries removed, {_size(nbytes)}")
+    return 0
+
+
+def _verify(cache: Cache, console: Console) -> int:
+    count = damaged = 0
+    for entry, found in _read(cache, cache.entries()):
+        count += 1
+        if isinstance(found, str):
+            damaged += 1
+            console.print(f"{entry.path}: {found}")
+    console.print(
+        f"{cache.folder}: {count} entries, {damaged} damaged"
+        + (" (compiled anew when wanted)" if damaged else "")
+    )
+    return int(bool(damaged))

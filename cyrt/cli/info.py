@@ -1,0 +1,116 @@
+"""``python -m cyrt info``: driver, devices, compiler and libraries, and those that are missing."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import warnings
+from pathlib import Path
+
+from cuda import pathfinder
+from rich.table import Table
+
+import cyrt
+from cyrt import settings
+from cyrt.cli.output import console as output_console
+from cyrt.driver import library, table
+from cyrt.jit import compiler
+from cyrt.jit.headers import include_directories
+
+# For each library: its name in cuda.pathfinder, its use, and the extra that installs it.
+_LIBRARIES = {
+    "cuBLASLt": ("cublasLt", "matrix products", "libs"),
+    "cuDNN": ("cudnn", "convolutions", "libs"),
+}
+
+
+def _dotted(version: int) -> str:
+    return f"{version // 1000}.{version % 1000 // 10}"
+
+
+def _find(name: str) -> str | None:
+    """The path of a library, or None. Pathfinder also loads the library."""
+    try:
+        return pathfinder.load_nvidia_dynamic_lib(name).abs_path
+    except pathfinder.DynamicLibNotFoundError:
+        return None
+
+
+def _devices() -> Table:
+    rows = Table(title="devices", title_justify="left")
+    for heading in ("#", "name", "compute", "SMs", "memory free / total", "managed access", "uuid"):
+        rows.add_column(heading)
+    for index in range(cyrt.Device.count()):
+        device = cyrt.Device(index)
+        free, total = device.memory_info()
+        rows.add_row(
+            str(index), device.name, ".".join(map(str, device.compute_capability)),
+            str(device.multiprocessors), f"{free / 2**30:.1f} / {total / 2**30:.1f} GiB",
+            "concurrent" if device.concurrent_managed_access else "no", device.uuid,
+        )
+    return rows
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add nothing: the command has no arguments."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the tables; returns 1 if kernels cannot be compiled or no device opens."""
+    console = output_console()
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(no_wrap=True)
+    facts.add_column(overflow="fold")
+    missing: list[tuple[str, str]] = []
+    facts.add_row("cyrt", importlib.metadata.version("cyrt"))
+    emulated, version = True, 0
+    opened = True
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            path, emulated, version = table.driver_info()
+        origin = "emulated device" if emulated else "NVIDIA driver"
+        facts.add_row("driver", f"{origin}, CUDA {_dotted(version)}, {path}")
+        for warning in caught:
+            facts.add_row("", str(warning.message))
+        if emulated:
+            missing.append((f"the NVIDIA driver ({library.driver_name()})",
+                            "install it from nvidia.com or the distribution; the emulated device "
+                            "needs none"))
+    except (cyrt.CudaError, ValueError) as error:       # ValueError: a bad CYRT_ variable
+        opened = False
+        facts.add_row("driver", f"none: {error}")
+    generation = "12" if version and version < 13000 else "13"
+    nvrtc = compiler.library_path()
+    if nvrtc is None:
+        facts.add_row("NVRTC", "not found")
+        missing.append(("NVRTC, to compile kernels from source",
+                        f"pip install 'cyrt[cuda{generation}]'"))
+    else:
+        major, minor = compiler.nvrtc_version()
+        facts.add_row("NVRTC", f"{major}.{minor}, {nvrtc}")
+        generation = str(major)
+    headers = include_directories()
+    facts.add_row("CUDA headers", ", ".join(map(str, headers)) or "not found")
+    if not headers:
+        missing.append(("CUDA's headers (cuda_fp16.h ...)",
+                        f"pip install 'cyrt[cuda{generation}]'"))
+    for title, (name, use, extra) in _LIBRARIES.items():
+        found = _find(name)
+        facts.add_row(title, found or "not found")
+        if found is None:
+            missing.append((f"{title}, for {use} on a GPU",
+                            f"pip install 'cyrt[{extra}{generation}]'"))
+    cache = Path(settings.cache_dir())
+    facts.add_row("cache folder", f"{cache}{'' if cache.exists() else ' (not made yet)'}")
+    console.print(facts)
+    if opened:
+        console.print(_devices())
+    if missing:
+        rows = Table(title="missing", title_justify="left")
+        rows.add_column("what")
+        rows.add_column("what to do", overflow="fold")
+        for row in missing:
+            rows.add_row(*row)
+        console.print(rows)
+    return 0 if opened and nvrtc is not None else 1

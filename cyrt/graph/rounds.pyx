@@ -1,0 +1,133 @@
+# C-level functions only: see rounds.pxd.
+"""The round of a program: after how many operations it begins again."""
+
+from libc.stdlib cimport calloc, free
+
+from cyrt.graph.recording cimport Node, Recording, Use, use_end
+from cyrt.runtime.state cimport OVERWRITE, READ, Block
+
+cdef enum:
+    LENGTH = 16384              # operations remembered, a power of two
+    LONGEST = 8192              # round
+    EQUAL = 128                 # operations, at least, that equal those a period before
+    FIRST_LOOK = 320            # after so many operations
+    LONGEST_KEPT = 1024         # round that kept results alone tell of
+
+
+cdef Trace* new_trace() noexcept:
+    cdef Trace* trace = <Trace*>calloc(1, sizeof(Trace))
+    if trace != NULL:
+        trace.steps = <Step*>calloc(LENGTH, sizeof(Step))
+        if trace.steps == NULL:
+            free(trace)
+            return NULL
+    return trace
+
+
+cdef void free_trace(Trace* trace) noexcept:
+    if trace != NULL:
+        free(trace.steps)
+        free(trace)
+
+
+cdef inline Step* step_at(const Trace* trace, unsigned long long number) noexcept:
+    return &trace.steps[number % LENGTH]
+
+
+cdef void judge(Trace* trace) noexcept:
+    """Tell which results of the batch before are alive still."""
+    cdef Step* step
+    while trace.judged < trace.count:
+        step = step_at(trace, trace.judged)
+        step.kept = step.result != NULL and step.result.generation == step.generation
+        trace.judged += 1
+
+
+cdef void trace_batch(Trace* trace, const Recording* recording, unsigned long long first) noexcept:
+    cdef const Node* node
+    cdef const Use* use
+    cdef Step* step
+    cdef Block* block
+    cdef unsigned long long now, since
+    cdef int i, u
+    judge(trace)
+    for i in range(recording.num_nodes):
+        node = &recording.nodes[i]
+        step = step_at(trace, trace.count)
+        step.hash = mix(<unsigned long long>node.kind, <size_t>node.function)
+        step.result = NULL
+        step.longest = 0
+        now = first + i + 1
+        for u in range(node.first_use, use_end(recording, i)):
+            use = &recording.uses[u]
+            block = use.block
+            if use.access != READ:
+                step.result = block
+                step.generation = use.generation
+            if use.access != OVERWRITE:
+                # Memory that is new, or that another stream used last, has no such time.
+                since = now - block.last_use if 0 < block.last_use <= now else 0
+                if since > LONGEST:
+                    since = LONGEST + 1
+                elif since > step.longest:
+                    step.longest = <unsigned int>since
+                step.hash = mix(step.hash, since << 2 | <unsigned long long>use.access)
+            block.last_use = now
+        trace.count += 1
+        # The first round's operands were used before the trace began.
+        if trace.period and trace.count > 2 * <unsigned long long>trace.period \
+                and step.hash != step_at(trace, trace.count - 1 - trace.period).hash:
+            trace.differing += 1
+
+
+cdef bint come_round(const Trace* trace, int period, int length) noexcept:
+    """Whether each of the last operations equals the one a period before."""
+    cdef int i
+    for i in range(1, length + 1):
+        if step_at(trace, trace.count - i).hash != step_at(trace, trace.count - i - period).hash:
+            return False
+    return True
+
+
+cdef bint kept_come_round(const Trace* trace, int period, int length) noexcept:
+    cdef int i
+    for i in range(1, length + 1):
+        if step_at(trace, trace.judged - i).kept != step_at(trace, trace.judged - i - period).kept:
+            return False
+    return True
+
+
+cdef int shortest_period(const Trace* trace) noexcept:
+    cdef unsigned long long h = step_at(trace, trace.count - 1).hash
+    cdef int period, length
+    cdef int known = <int>min(trace.count, <unsigned long long>LENGTH)
+    for period in range(1, min(<int>LONGEST, known - EQUAL) + 1):
+        if step_at(trace, trace.count - 1 - period).hash == h:
+            length = max(period, <int>EQUAL)
+            if length + period <= known and come_round(trace, period, length):
+                return period
+    return 0
+
+
+cdef int find_period(Trace* trace) noexcept:
+    cdef int period, multiple, length, i
+    cdef int known = <int>min(trace.judged, <unsigned long long>LENGTH - EQUAL)
+    cdef unsigned int longest = 1
+    if trace.count < trace.next_look or trace.count < FIRST_LOOK:
+        return 0
+    trace.next_look = trace.count + min(trace.count // 8, <unsigned long long>LENGTH // 4)
+    period = shortest_period(trace)
+    if period == 0:
+        return 0
+    for i in range(1, max(period, <int>EQUAL) + 1):
+        longest = max(longest, step_at(trace, trace.count - i).longest)
+    period *= (<int>longest + period - 1) // period
+    multiple = period
+    while multiple <= LONGEST_KEPT:
+        length = max(multiple, 2 * <int>EQUAL)
+        if length + multiple > known:
+            break
+        if kept_come_round(trace, multiple, length):
+            return multiple
+        multiple += period
+    return period

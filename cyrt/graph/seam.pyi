@@ -1,0 +1,1 @@
+# C-level declarations only: see seam.pxd.

@@ -1,0 +1,40 @@
+# C-level functions only: see seam.pxd.
+"""The functions of `graph` that the runtime calls."""
+
+from cyrt.driver cimport table
+from cyrt.graph.chain cimport forget_chains
+from cyrt.graph.commit cimport Recorder, commit, look_back, suspects
+from cyrt.graph.loss cimport count_holders, error_of
+from cyrt.graph.plan cimport forget_plans
+from cyrt.graph.recorder cimport end_encoder, record_copy
+from cyrt.runtime cimport seam
+from cyrt.runtime.state cimport StreamState
+
+
+cdef int commit_stream(StreamState* stream) except -1:
+    return commit(<Recorder>stream.encoder)
+
+
+cdef int look_back_stream(StreamState* stream) except -1:
+    return look_back(<Recorder>stream.encoder)
+
+
+cdef int forget_device(int ordinal) except -1:
+    forget_plans(ordinal)
+    return forget_chains(ordinal)
+
+
+cdef bint record_fill(StreamState* stream, object target, unsigned int pattern,
+                      size_t width) except -1:
+    return kernels.record_fill != NULL and kernels.record_fill(stream, target, pattern, width)
+
+
+seam.graph.commit = commit_stream
+seam.graph.look_back = look_back_stream
+seam.graph.end_encoder = end_encoder
+seam.graph.forget_device = forget_device
+seam.graph.record_copy = record_copy
+seam.graph.record_fill = record_fill
+seam.graph.error_of = error_of
+seam.graph.count_holders = count_holders
+table.suspects = suspects

@@ -1,1 +1,0 @@
-# Imported for its effect: Buffer.fill records a kernel from then on.

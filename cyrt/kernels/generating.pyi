@@ -1,3 +1,0 @@
-from collections.abc import Sequence
-
-def philox(words: Sequence[int], key: int) -> tuple[int, int, int, int]: ...

@@ -1,0 +1,8 @@
+"""The functions of `kernels` and `builtin` that `graph` calls."""
+
+from cyrt.builtin.fill cimport record_fill
+from cyrt.graph cimport seam
+from cyrt.kernels.encoding cimport add_kernel
+
+seam.kernels.record_fill = record_fill
+seam.kernels.add_kernel = add_kernel

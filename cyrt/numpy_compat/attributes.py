@@ -1,0 +1,74 @@
+"""The attributes ``flat`` and ``flags`` of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from cyrt.ndarray import Array
+from cyrt.ops.shapes import reshape
+from cyrt.ops.views import layout
+
+
+class Flat:
+    """The elements of an array in C order, as ``x.flat`` gives them.
+
+    The indices are those of an array of one dimension. Iteration waits, and yields NumPy's numbers.
+    """
+
+    def __init__(self, base: Array):
+        self.base = base
+
+    def __len__(self) -> int:
+        return self.base.size
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.base.numpy().flat)
+
+    def __array__(self, dtype: Any = None, *, copy: bool | None = None) -> np.ndarray:
+        return self.base.__array__(dtype, copy=copy).reshape(-1)
+
+    def __getitem__(self, key: Any) -> Array:
+        return reshape(self.base, (-1,))[key].copy()
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        try:
+            reshape(self.base, (-1,), copy=False)[key] = value
+        except ValueError:      # no view is possible, or the value does not fit, which raises again
+            line = self.base.flatten()
+            line[key] = value
+            self.base[...] = reshape(line, self.base.shape)
+
+    def copy(self) -> Array:
+        """An array of one dimension."""
+        return self.base.flatten()
+
+
+class Flags:
+    """An array's memory layout by NumPy's names, ``flags.c_contiguous``, ``flags["C_CONTIGUOUS"]``.
+
+    Attributes
+    ----------
+    c_contiguous, f_contiguous : bool
+        Whether the elements are contiguous, in C order or in Fortran order.
+    writeable : bool
+        Whether the array may be written: no two elements share memory.
+    owndata : bool
+        Whether the array is not a view.
+    """
+
+    def __init__(self, x: Array):
+        self.c_contiguous, self.f_contiguous, self.writeable, self.owndata = layout(x)
+        self.contiguous = self.c_contiguous
+
+    def __getitem__(self, name: str) -> bool:
+        try:
+            return vars(self)[name.lower()]
+        except KeyError:
+            raise KeyError(f"flags: there are {', '.join(vars(self)).upper()}, not "
+                           f"{name}") from None
+
+    def __repr__(self) -> str:
+        return "\n".join(f"  {name.upper()} : {value}" for name, value in vars(self).items())

@@ -1,0 +1,92 @@
+"""Conversion of operands: numbers and sequences to arrays, integers to floats."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from cyrt.dtypes import DType
+from cyrt.ndarray import Array
+from cyrt.ops.arguments import check_array
+from cyrt.ops.copy import astype
+from cyrt.ops.creation import asarray, weak_array
+from cyrt.ops.promotion import result_type
+
+
+def as_array_like(other: Array, value: Any, name: str, dtype: Any = None) -> Array:
+    """Convert a number or a sequence of numbers to an Array on another Array's device.
+
+    Without a dtype numbers get their default type, except that floats get the other Array's type
+    if it has double precision: they are not rounded to float32.
+    """
+    if isinstance(value, Array) or (hasattr(value, "__array__") and hasattr(value, "__len__")):
+        return check_array(value, name)
+    found = asarray(value, dtype=dtype, device=other.device)
+    if dtype is None and found.dtype in ("float32", "complex64") and other.dtype in (
+            "float64", "complex128"):
+        return weak_array(other, value)
+    return found
+
+
+def to_inexact(x: Array) -> Array:
+    """Convert integers and bool to float32, the default type of real numbers."""
+    return x if x.dtype.kind in "fc" else astype(x, "float32")
+
+
+def float_types(*arrays: Array) -> tuple[DType, DType]:
+    """The floating-point type of a result, and the type in which it is computed.
+
+    Integers and bool give float32, but are computed in float64. 16-bit floats keep their type, but
+    are computed in float32. So differences and sums are rounded once, at the end, and those of
+    unsigned integers do not wrap around.
+    """
+    exact = [each.dtype.kind in "biu" for each in arrays]
+    result = result_type(*("float32" if whole else each.dtype
+                           for whole, each in zip(exact, arrays, strict=True)))
+    computed = result_type("float32", *("float64" if whole else each.dtype
+                                        for whole, each in zip(exact, arrays, strict=True)))
+    return result, computed
+
+
+def is_number(x: Any) -> bool:
+    """Whether x is a number of Python or NumPy."""
+    return isinstance(x, (bool, int, float, complex, np.generic))
+
+
+def accept_numbers(count: int) -> Callable[..., Any]:
+    """Decorate a function to return NumPy's result if its first `count` operands are numbers."""
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        names = list(inspect.signature(function).parameters)[:count]
+
+        @wraps(function)
+        def called(*args: Any, **options: Any) -> Any:
+            operands = [*args[:count], *(options[name] for name in names if name in options)]
+            if len(operands) == count and all(map(is_number, operands)):
+                with np.errstate(all="ignore"):
+                    return getattr(np, function.__name__)(*args, **options)
+            return function(*args, **options)
+
+        return called
+
+    return decorate
+
+
+def promote_pair(x1: Any, x2: Any, name: str) -> tuple[Array, Array]:
+    """Convert two operands to Arrays of their promoted type; at least one must be an Array.
+
+    The other may be a number or a sequence of numbers, which are weak in promotion.
+    """
+    first = x1 if isinstance(x1, Array) else check_array(x2, f"{name}: x1 or x2")
+    for each in (x1, x2):
+        if hasattr(each, "__array__") and hasattr(each, "__len__"):
+            check_array(each, name)
+    x1, x2 = (weak_array(first, each) if isinstance(each, (list, tuple)) else each
+              for each in (x1, x2))
+    dtype = result_type(x1, x2)
+    x1, x2 = (astype(each, dtype, copy=False) if isinstance(each, Array)
+              else asarray(each, dtype=dtype, device=first.device) for each in (x1, x2))
+    return x1, x2

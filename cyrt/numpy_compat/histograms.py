@@ -1,0 +1,233 @@
+"""Histograms: values counted by bins."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from operator import gt, index, lt
+from typing import Any
+
+from cyrt.ndarray import Array
+from cyrt.numpy_compat.coercion import as_array_like, float_types
+from cyrt.ops import functions as elementary
+from cyrt.ops import reduce
+from cyrt.ops.arguments import check_array
+from cyrt.ops.copy import astype
+from cyrt.ops.creation import arange, linspace
+from cyrt.ops.gather import take
+from cyrt.ops.manipulation import stack
+from cyrt.ops.scan import cumulative_sum, diff
+from cyrt.ops.search import searchsorted
+from cyrt.ops.shapes import ravel
+from cyrt.ops.sort import argsort, sort
+from cyrt.ops.ternary import where
+
+__all__ = ["bincount", "digitize", "histogram", "histogram_bin_edges"]
+
+
+def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> Array:
+    """Count the occurrences of the integers 0, 1, 2 ...; it waits for the greatest integer.
+
+    Parameters
+    ----------
+    x : Array
+        Integers of 0 or more, one-dimensional.
+    weights : Array, optional
+        x's shape, and a real type; each integer is counted by its weight.
+    minlength : int
+        The least length of the result.
+
+    Returns
+    -------
+    Array
+        Type int64; with weights float64 if the weights have that type, otherwise float32. The sums
+        are computed in float64, with rounding errors relative to the sum of all weights.
+
+    Raises
+    ------
+    ValueError
+        An integer is negative, x is not one-dimensional, or the weights have another shape.
+    """
+    if check_array(x, "bincount: x").ndim != 1:
+        raise ValueError(f"bincount: x: expected one dimension, got shape {x.shape}")
+    if x.dtype.kind not in "biu":
+        raise TypeError(f"bincount: x: expected integers, got {x.dtype}")
+    if index(minlength) < 0:
+        raise ValueError(f"bincount: minlength: expected 0 or more, got {minlength}")
+    length = 0
+    if x.size:
+        least, greatest = stack([reduce.min(x), reduce.max(x)]).tolist()
+        if least < 0:
+            raise ValueError(f"bincount: x: expected integers of 0 or more, got {least}")
+        length = int(greatest) + 1
+    x = astype(x, "int64", copy=False)
+    edges = arange(max(length, index(minlength)) + 1, device=x.device)
+    if weights is None:
+        return diff(searchsorted(sort(x), edges))
+    return sum_weights(x, weights, edges, "bincount")
+
+
+def sum_weights(x: Array, weights: Array, edges: Array, name: str, closed: bool = False) -> Array:
+    """Sum the weights of x's elements between neighbouring edges.
+
+    With `closed` the last bin includes its right edge.
+    """
+    if check_array(weights, f"{name}: weights").shape != x.shape:
+        raise ValueError(f"{name}: weights: expected shape {x.shape}, got {weights.shape}")
+    if weights.dtype.kind == "c":
+        raise TypeError(f"{name}: weights: expected a real type, got {weights.dtype}")
+    order = argsort(x)
+    bounds = _bounds(take(x, order), edges, closed)
+    weights = take(weights, order)
+    dtype = weights.dtype if weights.dtype == "float64" else "float32"
+    finite = elementary.isfinite(weights)
+
+    def sums(values: Array) -> Array:
+        return diff(take(cumulative_sum(values, include_initial=True), bounds))
+
+    result = sums(where(finite, astype(weights, "float64"), 0))
+    # An infinity or a NaN affects its own bin only.
+    for value, there in ((float("inf"), weights == float("inf")),
+                         (float("-inf"), weights == float("-inf")),
+                         (float("nan"), weights != weights)):
+        result = where(sums(astype(there, "int64")) > 0, result + value, result)
+    return astype(result, dtype, copy=False)
+
+
+def _bounds(ordered: Array, edges: Array, closed: bool) -> Array:
+    """Count the elements before each edge; with `closed` those on the last edge too."""
+    found = searchsorted(ordered, edges)
+    if closed:
+        found[-1:] = searchsorted(ordered, edges[-1:], side="right")
+    return found
+
+
+def histogram(a: Array, bins: Any = 10, range: tuple[float, float] | None = None,
+              density: bool | None = None, weights: Array | None = None) -> tuple[Array, Array]:
+    """Count the elements in each bin.
+
+    Parameters
+    ----------
+    a : Array
+        A real type, any shape.
+    bins : int, Array or sequence of numbers
+        The number of bins of equal width, or the edges, ascending.
+    range : tuple of two floats, optional
+        The first and last edge if `bins` is a number; by default the least and greatest element.
+    density : bool, optional
+        Whether each count is divided by the total and by the bin's width.
+    weights : Array, optional
+        a's shape; each element is counted by its weight, see :func:`cyrt.bincount`.
+
+    Returns
+    -------
+    hist : Array
+        Type int64, or a float type with weights or `density`. A bin includes its left edge; the
+        last bin includes both.
+    edges : Array
+        One more than the bins; a's type if that is floating-point, otherwise float32. Without
+        `range` the edges are not finite if an element is not; then nothing is counted.
+    """
+    values = ravel(check_array(a, "histogram: a"))
+    if values.dtype.kind == "c":
+        raise TypeError(f"histogram: expected a real type, got {a.dtype}")
+    even = hasattr(bins, "__index__") and not isinstance(bins, Array)
+    edges = _uniform_edges(values, index(bins), range) if even else \
+        _edges(values, bins, "histogram")
+    result = float_types(values)[0] if even else edges.dtype
+    values, edges = _to_common_type(values, edges)
+    if weights is None:
+        found = diff(_bounds(sort(values), edges, True))
+    else:
+        if check_array(weights, "histogram: weights").shape != a.shape:
+            raise ValueError(f"histogram: weights: expected shape {a.shape}, got {weights.shape}")
+        found = sum_weights(values, ravel(weights), edges, "histogram", True)
+    if even:
+        found = where(elementary.isfinite(edges[0]) & elementary.isfinite(edges[-1]), found, 0)
+    if density:
+        dtype, computed = float_types(found, astype(edges[:0], result))
+        found = astype(astype(found, computed) / diff(astype(edges, computed)) / reduce.sum(found),
+                       dtype, copy=False)
+    return found, astype(edges, result, copy=False)
+
+
+def _edges(values: Array, bins: Any, name: str, descending: bool = False) -> Array:
+    """Convert and check the caller's edges; only those on the host are checked for order."""
+    edges = as_array_like(values, bins, f"{name}: bins")
+    if edges.ndim != 1:
+        raise ValueError(f"{name}: bins: expected one dimension, got shape {edges.shape}")
+    if not isinstance(bins, Array):
+        rises, falls = (any(function(*each) for each in pairwise(bins)) for function in (lt, gt))
+        if falls and (rises or not descending):
+            raise ValueError(f"{name}: bins: expected ascending "
+                             f"{'or descending ' if descending else ''}numbers, got {bins}")
+    return edges
+
+
+def _to_common_type(values: Array, edges: Array) -> tuple[Array, Array]:
+    """Convert values and edges to types that compare exactly enough.
+
+    Integers and floats, and uint64 and signed integers, are compared as float64.
+    """
+    kinds = {values.dtype.kind, edges.dtype.kind}
+    if len(kinds) == 1 or ("f" not in kinds and "uint64" not in (values.dtype, edges.dtype)):
+        return values, edges
+    return _to_float64(values), _to_float64(edges)
+
+
+def _to_float64(x: Array) -> Array:
+    return x if x.dtype.kind == "f" else astype(x, "float64")
+
+
+def _uniform_edges(values: Array, count: int, limits: tuple[float, float] | None) -> Array:
+    if count < 1:
+        raise ValueError(f"histogram: bins: expected 1 or more, got {count}")
+    dtype = values.dtype if values.dtype.kind == "f" else "float64"
+    if limits is not None or values.size == 0:
+        low, high = (0.0, 1.0) if limits is None else map(float, limits)
+        if not (float("-inf") < low <= high < float("inf")):
+            raise ValueError("histogram: range: expected two finite numbers, ascending, got "
+                             f"{limits}")
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        return linspace(low, high, count + 1, dtype=dtype, device=values.device)
+    low, high = (astype(each, "float64") for each in (reduce.min(values), reduce.max(values)))
+    alike = low == high
+    low, high = where(alike, low - 0.5, low), where(alike, high + 0.5, high)
+    steps = arange(count + 1, dtype="float64", device=values.device)
+    edges = low + steps * ((high - low) / count)
+    edges[-1:] = high
+    return astype(edges, dtype)
+
+
+def histogram_bin_edges(a: Array, bins: Any = 10,
+                        range: tuple[float, float] | None = None) -> Array:
+    """The edges of :func:`cyrt.histogram`'s bins."""
+    return histogram(a, bins, range)[1]
+
+
+def digitize(x: Array, bins: Any, right: bool = False) -> Array:
+    """The index of each element's bin: the number of edges at or below the element.
+
+    Parameters
+    ----------
+    x : Array
+        A real type.
+    bins : Array or sequence of numbers
+        The edges, ascending or descending, one-dimensional; NaN is greater than all numbers.
+    right : bool
+        Whether bins include their right edge instead of the left one.
+
+    Returns
+    -------
+    Array
+        Type int64, x's shape; 0 before the first edge.
+    """
+    edges = _edges(check_array(x, "digitize: x"), bins, "digitize", descending=True)
+    x, edges = _to_common_type(x, edges)
+    side = "left" if right else "right"
+    ascending = searchsorted(edges, x, side=side)
+    if edges.size < 2:
+        return ascending
+    descending = edges.size - searchsorted(edges[::-1], x, side=side)
+    first, last = edges[0], edges[-1]
+    return where((first <= last) | (last != last), ascending, descending)

@@ -1,0 +1,213 @@
+"""NumPy's names of random functions, and its generator; public as ``cyrt.random.<name>``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from math import prod
+from operator import index
+from typing import Any, SupportsIndex
+
+from cyrt.dtypes import DEFAULTS
+from cyrt.ndarray import Array
+from cyrt.ops.arguments import check_array
+from cyrt.ops.copy import assign, astype
+from cyrt.ops.creation import asarray
+from cyrt.ops.functions import log1p
+from cyrt.ops.gather import take
+from cyrt.ops.scan import cumulative_sum
+from cyrt.ops.search import searchsorted
+from cyrt.random import keys
+from cyrt.random.distributions import (
+    Real,
+    Shape,
+    common_device,
+    normal,
+    parameter,
+    randint,
+    uniform,
+)
+from cyrt.random.keys import Key
+from cyrt.random.sampling import permutation
+
+
+def rand(*shape: SupportsIndex) -> Array:
+    """Uniformly distributed numbers in [0, 1); see :func:`cyrt.random.uniform`."""
+    return uniform(shape=shape)
+
+
+def randn(*shape: SupportsIndex) -> Array:
+    """Numbers of the standard normal distribution; see :func:`cyrt.random.normal`."""
+    return normal(shape=shape)
+
+
+def random(size: Shape | None = None, *, dtype: Any = None, key: Key | None = None) -> Array:
+    """Uniformly distributed numbers in [0, 1); 0-dimensional without a size."""
+    return uniform(size=size, dtype=dtype, key=key)
+
+
+def standard_normal(
+    size: Shape | None = None, dtype: Any = None, *, key: Key | None = None,
+) -> Array:
+    """Numbers of the standard normal distribution; 0-dimensional without a size."""
+    return normal(size=size, dtype=dtype, key=key)
+
+
+def exponential(
+    scale: Real = 1.0, size: Shape | None = None, *, dtype: Any = None, key: Key | None = None,
+) -> Array:
+    """Exponentially distributed numbers.
+
+    Parameters
+    ----------
+    scale : float or Array
+        The mean; an array is broadcast with the size.
+    size : int or tuple of int, optional
+        The shape; by default the scale's.
+    dtype, key
+        As for :func:`cyrt.random.uniform`.
+
+    Raises
+    ------
+    ValueError
+        The scale is negative or not finite.
+    """
+    scale = parameter(scale, "exponential", "scale")
+    if not isinstance(scale, Array) and scale < 0:
+        raise ValueError(f"exponential: scale: expected 0 or more, got {scale}")
+    if size is None:
+        size = scale.shape if isinstance(scale, Array) else ()
+    return -scale * log1p(-uniform(shape=size, dtype=dtype, key=key,
+                                   device=common_device(None, scale)))
+
+
+def choice(
+    a: Array | Sequence[float] | SupportsIndex, size: Shape | None = None, replace: bool = True,
+    p: Array | Sequence[float] | None = None, *, key: Key | None = None,
+) -> Array:
+    """Choose elements at random.
+
+    Parameters
+    ----------
+    a : Array, sequence or int
+        The elements, along the first axis; or the number of integers to choose from.
+    size : int or tuple of int, optional
+        The result's shape; by default one element is chosen.
+    replace : bool
+        Whether an element may be chosen more than once.
+    p : Array or sequence of float, optional
+        The probabilities of the elements, one-dimensional; by default they are equal.
+    key : Key, optional
+        As for :func:`cyrt.random.uniform`.
+
+    Raises
+    ------
+    ValueError
+        There are no elements, or fewer than are chosen with ``replace=False``; the number of
+        probabilities is not that of the elements; or there are any with ``replace=False``.
+    """
+    device = common_device(None, a, p)
+    a, p = (asarray(each, device=device) if isinstance(each, (list, tuple)) else each
+            for each in (a, p))
+    if hasattr(a, "__len__"):
+        check_array(a, "choice: a")
+    n = a.shape[0] if isinstance(a, Array) and a.ndim else index(a)
+    shape = () if size is None else tuple(size) if isinstance(size, (tuple, list)) else (size,)
+    if n < 1:
+        raise ValueError(f"choice: a: expected 1 or more to choose from, got {n}")
+    if p is not None and (check_array(p, "choice: p").shape != (n,) or not replace):
+        raise ValueError(f"choice: p: expected shape ({n},) and replace=True, got shape "
+                         f"{p.shape} and replace={replace}")
+    if not replace:
+        if any(index(each) < 0 for each in shape):
+            raise ValueError(f"choice: size: expected 0 or more, got {size}")
+        wanted = prod(map(index, shape))
+        if wanted > n:
+            raise ValueError(f"choice: {wanted} of {n} elements cannot be chosen with "
+                             "replace=False")
+        positions = permutation(n, device=device, key=key)[:wanted].reshape(shape)
+    elif p is None:
+        positions = randint(0, n, shape, device=device, key=key)
+    else:
+        rising = cumulative_sum(p if p.dtype == "float64" else astype(p, DEFAULTS["f"]))
+        drawn = uniform(shape=shape, dtype=rising.dtype, device=device, key=key) * rising[-1]
+        positions = searchsorted(rising[:-1], drawn, side="right")
+    return take(a, positions, axis=0) if isinstance(a, Array) and a.ndim else positions
+
+
+def shuffle(x: Array, axis: SupportsIndex = 0, *, key: Key | None = None) -> None:
+    """Permute an array's elements, or slices along an axis, randomly in place."""
+    assign(x, permutation(check_array(x, "shuffle"), axis=axis, key=key))
+
+
+class Generator:
+    """NumPy's generator: each call uses the next key of a sequence. Threads may share it.
+
+    Parameters
+    ----------
+    key : Key
+        All numbers are a function of it; :func:`default_rng` makes it.
+    """
+
+    def __init__(self, key: Key) -> None:
+        self._key, self._calls = key, count()
+
+    def _next(self) -> Key:
+        return keys.of_call(self._key, next(self._calls))
+
+    def random(self, size: Shape | None = None, dtype: Any = None) -> Array:
+        """See :func:`cyrt.random.random`."""
+        return random(size, dtype=dtype, key=self._next())
+
+    def uniform(self, low: Real = 0.0, high: Real = 1.0, size: Shape | None = None) -> Array:
+        """See :func:`cyrt.random.uniform`."""
+        return uniform(low, high, size=size, key=self._next())
+
+    def normal(self, loc: Real = 0.0, scale: Real = 1.0, size: Shape | None = None) -> Array:
+        """See :func:`cyrt.random.normal`."""
+        return normal(loc, scale, size=size, key=self._next())
+
+    def standard_normal(self, size: Shape | None = None, dtype: Any = None) -> Array:
+        """See :func:`cyrt.random.standard_normal`."""
+        return standard_normal(size, dtype, key=self._next())
+
+    def exponential(self, scale: Real = 1.0, size: Shape | None = None) -> Array:
+        """See :func:`cyrt.random.exponential`."""
+        return exponential(scale, size, key=self._next())
+
+    def integers(
+        self, low: SupportsIndex, high: SupportsIndex | None = None, size: Shape | None = None,
+        dtype: Any = None, endpoint: bool = False,
+    ) -> Array:
+        """See :func:`cyrt.random.randint`; with `endpoint` the upper bound is included."""
+        low, high = (0, low) if high is None else (low, high)
+        return randint(low, index(high) + bool(endpoint), size=size, dtype=dtype,
+                       key=self._next())
+
+    def choice(
+        self, a: Array | Sequence[float] | SupportsIndex, size: Shape | None = None,
+        replace: bool = True, p: Array | Sequence[float] | None = None,
+    ) -> Array:
+        """See :func:`cyrt.random.choice`."""
+        return choice(a, size, replace, p, key=self._next())
+
+    def permutation(self, x: Array | SupportsIndex, axis: int = 0) -> Array:
+        """See :func:`cyrt.random.permutation`."""
+        return permutation(x, axis=axis, key=self._next())
+
+    def shuffle(self, x: Array, axis: int = 0) -> None:
+        """See :func:`cyrt.random.shuffle`."""
+        shuffle(x, axis, key=self._next())
+
+
+def default_rng(seed: SupportsIndex | None = None) -> Generator:
+    """Make a generator whose numbers are a function of a seed.
+
+    Parameters
+    ----------
+    seed : int, optional
+        As for :func:`cyrt.random.key`; by default a different one each time.
+    """
+    if seed is None:
+        return Generator(keys.Key(keys.bits_of(None, "default_rng")))
+    return Generator(keys.key(seed))

@@ -1,0 +1,77 @@
+# Sets of small integers as bitmaps in three levels: the lowest or highest member takes one look at
+# each, however many there are. (The highest level is searched in order: a word of it stands for
+# 262,144 numbers.)
+
+cdef extern from *:
+    """
+    #include <stdlib.h>
+    #include <string.h>
+
+    typedef struct {
+        unsigned long long* levels[3];  /* a bit of a level: the word of the one below is not 0 */
+        int tops;                       /* words of the highest level */
+    } cyrt_bits;
+
+    #define CYRT_BIT(i) (1ull << ((i) & 63))
+
+    static inline void cyrt_bits_add(cyrt_bits* bits, int i) {
+        bits->levels[0][i >> 6] |= CYRT_BIT(i);
+        bits->levels[1][i >> 12] |= CYRT_BIT(i >> 6);
+        bits->levels[2][i >> 18] |= CYRT_BIT(i >> 12);
+    }
+    static inline void cyrt_bits_drop(cyrt_bits* bits, int i) {
+        if (bits->levels[0][i >> 6] &= ~CYRT_BIT(i)) return;
+        if (bits->levels[1][i >> 12] &= ~CYRT_BIT(i >> 6)) return;
+        bits->levels[2][i >> 18] &= ~CYRT_BIT(i >> 12);
+    }
+    static inline int cyrt_bits_lowest(const cyrt_bits* bits) {
+        for (int i = 0; i < bits->tops; ++i) {
+            if (bits->levels[2][i] == 0) continue;
+            i = i * 64 + __builtin_ctzll(bits->levels[2][i]);
+            i = i * 64 + __builtin_ctzll(bits->levels[1][i]);
+            return i * 64 + __builtin_ctzll(bits->levels[0][i]);
+        }
+        return -1;
+    }
+    static inline int cyrt_bits_highest(const cyrt_bits* bits) {
+        for (int i = bits->tops - 1; i >= 0; --i) {
+            if (bits->levels[2][i] == 0) continue;
+            i = i * 64 + 63 - __builtin_clzll(bits->levels[2][i]);
+            i = i * 64 + 63 - __builtin_clzll(bits->levels[1][i]);
+            return i * 64 + 63 - __builtin_clzll(bits->levels[0][i]);
+        }
+        return -1;
+    }
+    /* Room for numbers below `room`; 0: there is no memory, and nothing has changed. */
+    static int cyrt_bits_grow(cyrt_bits* bits, int room) {
+        size_t old[3] = {bits->levels[0] ? bits->levels[1] - bits->levels[0] : 0,
+                         bits->levels[0] ? bits->levels[2] - bits->levels[1] : 0,
+                         (size_t)bits->tops};
+        size_t words[3];
+        words[0] = ((size_t)room + 63) / 64;
+        words[1] = (words[0] + 63) / 64;
+        words[2] = (words[1] + 63) / 64;
+        unsigned long long* memory = (unsigned long long*)calloc(
+            words[0] + words[1] + words[2], sizeof(unsigned long long));
+        if (memory == NULL) return 0;
+        unsigned long long* first = bits->levels[0];
+        for (int level = 0; level < 3; ++level) {
+            if (old[level])
+                memcpy(memory, bits->levels[level], old[level] * sizeof(unsigned long long));
+            bits->levels[level] = memory;
+            memory += words[level];
+        }
+        bits->tops = (int)words[2];
+        free(first);
+        return 1;
+    }
+    """
+    ctypedef struct Bits "cyrt_bits":
+        int tops
+    # A set has room for what is added to it, or asked for: see `grow_bits`.
+    void add_bit "cyrt_bits_add"(Bits* bits, int i) noexcept nogil
+    void drop_bit "cyrt_bits_drop"(Bits* bits, int i) noexcept nogil
+    # -1: the set is empty.
+    int lowest_bit "cyrt_bits_lowest"(const Bits* bits) noexcept nogil
+    int highest_bit "cyrt_bits_highest"(const Bits* bits) noexcept nogil
+    bint grow_bits "cyrt_bits_grow"(Bits* bits, int room) noexcept nogil

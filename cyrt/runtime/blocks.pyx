@@ -1,0 +1,135 @@
+# C-level functions only: see blocks.pxd.
+"""Blocks of memory, and the bins that free ones lie in."""
+
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memset
+
+from cyrt.driver.cuda cimport *
+from cyrt.runtime.bitset cimport add_bit, drop_bit, grow_bits, lowest_bit
+from cyrt.runtime.device cimport contexts
+from cyrt.runtime.poison cimport forget_loss
+from cyrt.runtime.state cimport FREE, LIVE, Bin, Block, BlockKind, Hazard, StreamState
+
+cdef Block* spare_blocks        # of memory that is gone
+
+
+cdef Block* new_block(CUdeviceptr address, size_t size, int ordinal, BlockKind kind,
+                      StreamState* home) except NULL:
+    global spare_blocks
+    cdef Block* block = spare_blocks
+    cdef unsigned int generation = 0
+    if block != NULL:
+        spare_blocks = block.next
+        generation = block.generation
+        memset(block, 0, sizeof(Block))
+    else:
+        block = <Block*>calloc(1, sizeof(Block))
+        if block == NULL:
+            raise MemoryError()
+    block.generation = generation
+    block.address = address
+    block.size = size
+    block.ordinal = ordinal
+    block.epoch = contexts[ordinal].epoch
+    block.kind = kind
+    block.bin = -1
+    block.home = home
+    return block
+
+
+cdef void destroy_block(Block* block) noexcept:
+    global spare_blocks
+    cdef int i
+    forget_loss(block)
+    if block.keeper:
+        stop_keeping(block)
+    if block.holder != NULL:
+        leave_bin(block)
+    for i in range(block.num_others):
+        free(block.others[i].readers)
+    free(block.others)
+    free(block.hazard.readers)
+    free(block.readers)
+    block.generation += 1
+    block.state = LIVE              # in no bin
+    block.others, block.num_others = NULL, 0
+    block.readers, block.num_readers = NULL, 0
+    memset(&block.hazard, 0, sizeof(Hazard))
+    block.next = spare_blocks
+    spare_blocks = block
+
+
+cdef bint make_room(Bin* bin) noexcept:
+    cdef Block** grown
+    cdef int room
+    if bin.used < bin.room or lowest_bit(&bin.vacant) >= 0:
+        return True
+    room = 2 * bin.room if bin.room else 64
+    grown = <Block**>realloc(bin.blocks, room * sizeof(Block*))
+    if grown == NULL:
+        return False
+    bin.blocks = grown
+    if not (grow_bits(&bin.free, room) and grow_bits(&bin.kept, room)
+            and grow_bits(&bin.vacant, room)):
+        return False
+    bin.room = room
+    return True
+
+
+cdef bint join_bin(StreamState* stream, Block* block) noexcept:
+    cdef Bin* bin = &stream.bins[block.bin]
+    cdef int slot
+    if not make_room(bin):
+        return False
+    slot = lowest_bit(&bin.vacant)
+    if slot >= 0:
+        drop_bit(&bin.vacant, slot)
+    else:
+        slot = bin.used
+        bin.used += 1
+    if block.keeper:
+        stop_keeping(block)
+    if block.holder != NULL:
+        leave_bin(block)
+    bin.blocks[slot] = block
+    block.holder = stream
+    block.slot = slot
+    return True
+
+
+cdef void leave_bin(Block* block) noexcept:
+    cdef Bin* bin = &block.holder.bins[block.bin]
+    bin.blocks[block.slot] = NULL
+    add_bit(&bin.vacant, block.slot)
+    block.holder = NULL
+
+
+cdef bint put(Block* block) noexcept:
+    cdef StreamState* home = block.home
+    cdef Bin* bin = &home.bins[block.bin]
+    if block.holder != home and not join_bin(home, block):
+        return False
+    if block.taken and block.taken == home.turn:
+        home.places.items[block.place].died = True
+    block.state = FREE
+    add_bit(&bin.kept if block.keeper else &bin.free, block.slot)
+    counts[block.ordinal][block.bin].out -= 1
+    if block.slab != NULL:
+        (<Slab*>block.slab).live -= 1
+    return True
+
+
+cdef void keep(Block* block, unsigned int place) noexcept:
+    kept_bytes[block.ordinal] += block.size
+    block.keeper = place
+
+
+cdef void stop_keeping(Block* block) noexcept:
+    cdef Bin* bin
+    if block.epoch == contexts[block.ordinal].epoch:    # else all were forgotten
+        kept_bytes[block.ordinal] -= block.size
+    block.keeper = 0
+    if block.state == FREE:
+        bin = &block.holder.bins[block.bin]
+        drop_bit(&bin.kept, block.slot)
+        add_bit(&bin.free, block.slot)

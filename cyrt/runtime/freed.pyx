@@ -1,0 +1,88 @@
+# C-level functions only: see freed.pxd.
+"""Memory on its way back to its home stream's bins."""
+
+from cyrt.runtime.blocks cimport put
+from cyrt.runtime.device cimport contexts
+from cyrt.runtime.order cimport is_recorded, settle
+from cyrt.runtime.state cimport LARGE, RESTING, UNSETTLED, Block, StreamState
+from cyrt.runtime.stream_state cimport flush
+
+
+cdef bint is_settled(const Block* block) noexcept:
+    """Whether its home stream's order covers all uses of it."""
+    return (block.num_readers == 0 and not block.shared and block.home.owned
+            and block.home.ordinal == block.ordinal)
+
+
+cdef void give_back(Block* block) noexcept:
+    if is_settled(block) or settle(block):
+        put_away(block)
+    else:
+        settle_later(block)
+
+
+cdef void settle_later(Block* block) noexcept:
+    block.state = UNSETTLED
+    block.next_unsettled = unsettled[block.ordinal]
+    unsettled[block.ordinal] = block
+
+
+cdef void put_away(Block* block) noexcept:
+    """Return it to its home stream: where that stream's recording uses it, at the commit."""
+    if (block.size < LARGE or block.home.grouping) and is_recorded(block, block.home):
+        rest(block)
+    elif not put(block):
+        settle_later(block)
+
+
+cdef void rest(Block* block) noexcept:
+    cdef StreamState* stream = block.home
+    block.state = RESTING
+    block.next_resting = NULL
+    if stream.resting == NULL:
+        stream.resting = block
+    else:
+        stream.last_resting.next_resting = block
+    stream.last_resting = block
+
+
+cdef void return_rested(StreamState* stream) noexcept:
+    cdef Block* block = stream.resting
+    cdef Block* following
+    stream.resting = stream.last_resting = NULL
+    if stream.epoch != contexts[stream.ordinal].epoch:
+        return                      # the memory went with its context
+    while block != NULL:
+        following = block.next_resting
+        if not put(block):
+            settle_later(block)
+        block = following
+
+
+cdef void settle_freed(int ordinal) noexcept:
+    cdef Block* block = unsettled[ordinal]
+    cdef Block* following
+    unsettled[ordinal] = NULL
+    while block != NULL:
+        following = block.next_unsettled
+        give_back(block)            # into the list again, where it is too early
+        block = following
+
+
+cdef int launch_unsettled(int ordinal, int bin) except -1:
+    """A loop that drops large blocks would take ever more."""
+    cdef Block* block = unsettled[ordinal]
+    cdef int i
+    while block != NULL and block.bin != bin:
+        block = block.next_unsettled
+    if block == NULL:
+        return 0
+    for i in range(block.num_readers):
+        if block.readers[i].pending and not block.readers[i].capturing:
+            flush(block.readers[i])         # other threads run: the list may have changed
+            break
+    else:
+        if block.home.pending:
+            flush(block.home)
+    settle_freed(ordinal)
+    return 0

@@ -1,0 +1,65 @@
+# C-level functions only: see pacing.pxd.
+"""Room in the driver's queues of streams."""
+
+from cyrt.driver.cuda cimport *
+from cyrt.driver.table cimport cu
+from cyrt.runtime.device cimport enter_quietly, leave_quietly
+from cyrt.runtime.state cimport PACE_EVENTS, StreamState
+from cyrt.runtime.stream_state cimport is_others_thread, record_event
+from cyrt.runtime.submission cimport nap
+
+cdef extern from "unistd.h" nogil:
+    int usleep(unsigned int)
+
+cdef enum:
+    NAP = 20                # microseconds
+
+
+cdef void see_ended(StreamState* stream) noexcept:
+    """Take the events that were reached off the ring."""
+    cdef int slot
+    while stream.pace_count:
+        slot = stream.pace_first
+        # A device that answers with an error runs nothing any more: the next call tells.
+        if cu.cuEventQuery(stream.pace_events[slot]) == CUDA_ERROR_NOT_READY:
+            break
+        stream.run = stream.pace_puts[slot]
+        stream.pace_first = (slot + 1) % PACE_EVENTS
+        stream.pace_count -= 1
+
+
+cdef void add_event(StreamState* stream) noexcept:
+    cdef int slot = (stream.pace_first + stream.pace_count) % PACE_EVENTS
+    stream.paced = stream.put
+    if record_event(&stream.pace_events[slot], stream.handle) == CUDA_SUCCESS:
+        stream.pace_puts[slot] = stream.put
+        stream.pace_count += 1
+        stream.put += 1
+
+
+cdef bint look(StreamState* stream) noexcept:
+    cdef int entered
+    if stream.capturing or stream.ended or is_others_thread(stream):
+        return True
+    entered = enter_quietly(stream.ordinal, stream.epoch)
+    if entered < 0:                 # the next use of the context raises the error
+        return True
+    see_ended(stream)
+    if stream.put - stream.paced >= STEP and stream.pace_count < PACE_EVENTS:
+        add_event(stream)
+    leave_quietly(entered)
+    stream.next_look = min(stream.paced + STEP, stream.run + MOST)
+    return stream.put - stream.run < MOST or stream.pace_count == 0
+
+
+cdef int wait_longer(StreamState* stream) except -1:
+    cdef unsigned int naps = 0
+    while not has_room(stream):
+        nap(stream, &naps)
+    return 0
+
+
+cdef void wait_in_turn(StreamState* stream) noexcept:
+    while not has_room(stream):
+        with nogil:
+            usleep(NAP)

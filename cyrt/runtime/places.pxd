@@ -1,0 +1,20 @@
+# Places: what each allocation of a round's batches is given.
+#
+# INVARIANTS
+# - A batch of the program's round asks, allocation by allocation, for the blocks that it had in the
+#   round before. What it is given then depends neither on other batches, nor on results that
+#   somebody keeps: operations find the addresses that an executable graph holds already.
+# - Results that die with their batch are given low blocks, which all batches share. A result that
+#   outlives its batch has blocks of its own: two, where the next round's replaces it.
+# - All of that is a preference. A place that cannot have its block is given another one; what it
+#   keeps is lent to another place where the class would grow too large (see pool).
+# - Up to MOST_KEPT_BYTES of a device's memory are kept.
+
+from cyrt.runtime.state cimport Block, Places, StreamState
+
+# The batch that begins is the one of that key in a round of that number; 0: there is no round.
+cdef int begin_places(StreamState* stream, unsigned int round, unsigned long long key) except -1
+# A free block of the class for the next place, which is `index`. NULL: a new one is best.
+cdef Block* ask(StreamState* stream, int bin, int* index) noexcept
+# The place was given the block.
+cdef void note_place(StreamState* stream, int index, Block* block) noexcept

@@ -1,0 +1,202 @@
+# C-level functions only: see places.pxd.
+"""Places: what each allocation of a round's batches is given."""
+
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memset
+
+from cyrt.runtime.blocks cimport (
+    highest_free, keep, kept_bytes, lowest_free, stop_keeping,
+)
+from cyrt.runtime.state cimport (
+    FREE, MOST_KEPT, Block, Kept, Place, Places, StreamState,
+)
+
+cdef enum:
+    MOST_BATCHES = 256              # of a round
+    MOST_PLACES = 2048              # of a batch
+    MOST_KEPT_BYTES = 64 << 20      # of a device
+
+cdef unsigned int last_number = 0
+cdef unsigned long long last_turn = 0
+
+
+cdef inline bint is_kept(const Place* place, const Block* block) noexcept:
+    return block.keeper == place.number
+
+
+cdef void drop_kept(Place* place) noexcept:
+    cdef int i
+    for i in range(place.kept.count):
+        if is_kept(place, place.kept.blocks[i]):
+            stop_keeping(place.kept.blocks[i])
+    free(place.kept)
+    place.kept = NULL
+
+
+cdef void add_kept(Place* place, Block* block) noexcept:
+    cdef Kept* kept = place.kept
+    cdef int i
+    for i in range(kept.count):
+        if kept.blocks[i] == block:
+            return
+    if block.keeper == 0 and kept_bytes[block.ordinal] + block.size > MOST_KEPT_BYTES:
+        return
+    if kept.count == MOST_KEPT:
+        if is_kept(place, kept.blocks[0]):
+            stop_keeping(kept.blocks[0])
+        kept.count -= 1
+        for i in range(kept.count):
+            kept.blocks[i] = kept.blocks[i + 1]
+    kept.blocks[kept.count] = block
+    kept.count += 1
+    if block.keeper == 0:           # else it is lent
+        keep(block, place.number)
+
+
+cdef void end_places(StreamState* stream) noexcept:
+    """Learn which results outlive their batch. One that is not launched yet has not died."""
+    cdef Place* place
+    cdef int i
+    for i in range(stream.place):
+        place = &stream.places.items[i]
+        if place.died:
+            if place.kept != NULL:
+                drop_kept(place)
+        elif place.kept == NULL and place.last != NULL and place.last.taken == stream.turn \
+                and place.last.state != FREE:       # another stream may have freed it already
+            place.kept = <Kept*>calloc(1, sizeof(Kept))
+            if place.kept != NULL:
+                add_kept(place, place.last)
+    stream.turn = 0
+    stream.places = NULL
+    stream.place = 0
+
+
+cdef void free_places(Places* places) noexcept:
+    cdef int i
+    for i in range(places.count):
+        if places.items[i].kept != NULL:
+            drop_kept(&places.items[i])
+    free(places.items)
+    free(places)
+
+
+cdef void forget_places(StreamState* stream) noexcept:
+    cdef Places* places
+    while stream.rounds != NULL:
+        places = stream.rounds
+        stream.rounds = places.next
+        free_places(places)
+
+
+cdef Places* find_places(StreamState* stream, unsigned long long key) noexcept:
+    """Those of a batch, put in front of the others; NULL: there are none."""
+    cdef Places** link = &stream.rounds
+    cdef Places* places
+    cdef int count = 1
+    while link[0] != NULL:
+        places = link[0]
+        if places.key == key:
+            link[0] = places.next
+            places.next = stream.rounds
+            stream.rounds = places
+            return places
+        if count == MOST_BATCHES:       # the one used longest ago makes room
+            link[0] = places.next
+            free_places(places)
+            return NULL
+        count += 1
+        link = &places.next
+    return NULL
+
+
+cdef int begin_places(StreamState* stream, unsigned int round, unsigned long long key) except -1:
+    global last_turn
+    cdef Places* places
+    if stream.places != NULL:
+        end_places(stream)
+    if stream.round != round:
+        forget_places(stream)
+        stream.round = round
+    if round == 0:
+        return 0
+    places = find_places(stream, key)
+    if places == NULL:
+        places = <Places*>calloc(1, sizeof(Places))
+        if places == NULL:
+            raise MemoryError()
+        places.key = key
+        places.next = stream.rounds
+        stream.rounds = places
+    last_turn += 1
+    stream.turn = last_turn
+    stream.places = places
+    return 0
+
+
+cdef bint add_place(Places* places, int bin) noexcept:
+    global last_number
+    cdef Place* grown
+    cdef int room
+    if places.count == MOST_PLACES:
+        return False
+    if places.count == places.room:
+        room = 2 * places.room + 64
+        grown = <Place*>realloc(places.items, room * sizeof(Place))
+        if grown == NULL:
+            return False
+        places.items = grown
+        places.room = room
+    memset(&places.items[places.count], 0, sizeof(Place))
+    last_number += 1
+    places.items[places.count].number = last_number
+    places.items[places.count].bin = bin
+    places.count += 1
+    return True
+
+
+cdef inline bint is_free(const StreamState* stream, int bin, const Block* block) noexcept:
+    """Whether a block that the place had may be its again: its memory may have gone meanwhile."""
+    return block.state == FREE and block.holder == stream and block.bin == bin
+
+
+cdef Block* ask(StreamState* stream, int bin, int* index) noexcept:
+    cdef Places* places = stream.places
+    cdef int i, number = stream.place
+    cdef Place* place
+    cdef Block* block
+    if number == places.count and not add_place(places, bin):
+        index[0] = -1
+        return lowest_free(&stream.bins[bin])
+    index[0] = number
+    stream.place = number + 1
+    place = &places.items[number]
+    if place.bin != bin:            # another program
+        if place.kept != NULL:
+            drop_kept(place)
+        place.last = NULL
+        place.bin = bin
+    if place.kept != NULL:
+        for i in range(place.kept.count):
+            block = place.kept.blocks[i]
+            if is_free(stream, bin, block):
+                return block
+        if kept_bytes[stream.ordinal] < <size_t>MOST_KEPT_BYTES:
+            return NULL
+        return highest_free(&stream.bins[bin])
+    block = place.last
+    if block == NULL:
+        return lowest_free(&stream.bins[bin])
+    if is_free(stream, bin, block) and block.keeper == 0:
+        return block
+    return highest_free(&stream.bins[bin])      # the lower ones are what other places ask for
+
+
+cdef void note_place(StreamState* stream, int index, Block* block) noexcept:
+    cdef Place* place = &stream.places.items[index]
+    place.last = block
+    place.died = False
+    if place.kept != NULL:
+        add_kept(place, block)
+    block.taken = stream.turn
+    block.place = index

@@ -1,0 +1,170 @@
+# C-level functions only: see stream_state.pxd.
+"""The states of streams: made and found, launched, and ordered among themselves."""
+
+from libc.stdlib cimport calloc
+
+from cyrt.driver.cuda cimport *
+from cyrt.driver.table cimport MAX_DEVICES, check, cu
+from cyrt.runtime.device cimport (
+    contexts, context_of, enter, enter_quietly, leave, leave_quietly, verify,
+)
+from cyrt.runtime.device import reset_hooks
+from cyrt.runtime.seam cimport graph
+from cyrt.runtime.state cimport StreamState
+from cyrt.runtime.submission cimport wait_for_submission
+
+cdef extern from *:
+    """
+    /* Numbers of threads: an ident may be used again, such a number is not. Under the GIL. */
+    static _Thread_local unsigned long cyrt_number;
+    static unsigned long cyrt_last_number;
+    static inline unsigned long cyrt_thread_number(void) {
+        if (cyrt_number == 0) cyrt_number = ++cyrt_last_number;
+        return cyrt_number;
+    }
+    """
+    unsigned long cyrt_thread_number() noexcept
+
+# Somebody else's streams by (ordinal, cuStreamGetId): ids are never used twice.
+_foreign = {}
+cdef StreamState* legacy[MAX_DEVICES]
+cdef size_t PER_THREAD = 2      # the handle that means another stream on each thread (cuda.h)
+
+
+cdef StreamState* new_state(int ordinal, CUstream handle, int priority, bint owned) except NULL:
+    cdef StreamState* state = <StreamState*>calloc(1, sizeof(StreamState))
+    if state == NULL:
+        raise MemoryError()
+    state.handle = handle
+    state.ordinal = ordinal
+    state.epoch = contexts[ordinal].epoch
+    state.priority = priority
+    state.owned = owned
+    state.behind = last_undeclared[ordinal] != NULL
+    state.next = states[ordinal]
+    states[ordinal] = state
+    return state
+
+
+cdef StreamState* foreign_state(int ordinal, CUstream handle) except NULL:
+    cdef unsigned long long identity = 0
+    cdef unsigned int epoch = context_of(ordinal).epoch
+    cdef StreamState* state
+    cdef int priority = 0
+    cdef CUresult result
+    cdef int entered = enter(ordinal, epoch, b"cuStreamGetId")
+    result = cu.cuStreamGetId(handle, &identity)
+    if result == CUDA_SUCCESS:
+        cu.cuStreamGetPriority(handle, &priority)
+    leave(ordinal, entered, result, b"cuStreamGetId")
+    known = _foreign.get((ordinal, epoch, identity))
+    if known is not None:
+        state = <StreamState*><size_t>known
+        state.ended = False
+        return state
+    state = new_state(ordinal, handle, priority, False)
+    if <size_t>handle == PER_THREAD:
+        state.thread = cyrt_thread_number()
+    _foreign[ordinal, epoch, identity] = <size_t>state
+    return state
+
+
+cdef StreamState* legacy_state(int ordinal) except NULL:
+    if legacy[ordinal] == NULL or legacy[ordinal].epoch != contexts[ordinal].epoch:
+        legacy[ordinal] = foreign_state(ordinal, NULL)
+    return legacy[ordinal]
+
+
+@reset_hooks.append
+def _reset(int ordinal):
+    states[ordinal] = NULL      # the states of the dead context stay allocated, and refused
+    last_undeclared[ordinal] = NULL
+
+
+cdef CUresult record_event(CUevent* event, CUstream stream) noexcept:
+    cdef CUresult result = CUDA_SUCCESS
+    if event[0] == NULL:
+        result = cu.cuEventCreate(event, CU_EVENT_DISABLE_TIMING)
+    return result if result != CUDA_SUCCESS else cu.cuEventRecord(event[0], stream)
+
+
+cdef CUresult mark(StreamState* stream) noexcept:
+    stream.put += 1
+    return record_event(&stream.marker, stream.handle)
+
+
+cdef CUresult mark_work(StreamState* stream) noexcept:
+    if stream.owned:
+        return CUDA_SUCCESS
+    stream.put += 1
+    return record_event(&stream.last_work, stream.handle)
+
+
+cdef bint is_others_thread(const StreamState* stream) noexcept:
+    return stream.thread != 0 and stream.thread != cyrt_thread_number()
+
+
+cdef int flush_pending(StreamState* stream) except -1:
+    if stream.encoder != NULL:
+        return graph.commit(stream)
+    return wait_for_submission(stream)
+
+
+cdef int refuse_captured(StreamState* state) except -1:
+    if state.capturing:
+        raise RuntimeError("a capture is open on the stream: what is put on it becomes a graph, "
+                           "and is neither launched nor waited for before the capture's block ends")
+    return 0
+
+
+cdef CUevent end_of(StreamState* stream, CUresult* result) noexcept:
+    """An event behind what was launched on the stream; NULL: nothing was."""
+    cdef int entered
+    if is_others_thread(stream):
+        return stream.last_work
+    # A captured stream got its marker when the capture began, and no work since.
+    if not stream.ended and not stream.capturing:
+        entered = enter_quietly(stream.ordinal, stream.epoch)
+        if entered < 0:
+            result[0] = CUDA_ERROR_UNKNOWN
+            return NULL
+        result[0] = mark(stream)
+        leave_quietly(entered)
+    return stream.marker
+
+
+cdef CUresult link(StreamState* later, StreamState* earlier) noexcept:
+    cdef CUresult result = CUDA_SUCCESS
+    cdef CUevent event
+    cdef int entered
+    if later == earlier or earlier.epoch != contexts[earlier.ordinal].epoch:
+        return CUDA_SUCCESS     # work of a context that was reset is over
+    event = end_of(earlier, &result)
+    if result != CUDA_SUCCESS or event == NULL:
+        return result
+    if is_others_thread(later):
+        return CUDA_ERROR_NOT_PERMITTED
+    later.idle = False
+    later.links += 1
+    later.put += 1
+    entered = enter_quietly(later.ordinal, later.epoch)
+    if entered < 0:
+        return CUDA_ERROR_UNKNOWN
+    result = cu.cuStreamWaitEvent(later.handle, event, 0)
+    leave_quietly(entered)
+    return result
+
+
+cdef int order_launched(StreamState* later, StreamState* earlier) except -1:
+    cdef CUresult result
+    if later == earlier or earlier.epoch != contexts[earlier.ordinal].epoch:
+        return 0
+    refuse_captured(later)
+    verify(earlier.ordinal, earlier.epoch, b"cuEventRecord")
+    verify(later.ordinal, later.epoch, b"cuStreamWaitEvent")
+    result = link(later, earlier)
+    if result == CUDA_ERROR_NOT_PERMITTED and is_others_thread(later):
+        raise RuntimeError("the per-thread default stream of another thread cannot be made to "
+                           "wait: use the memory on that thread, or on a stream with a handle of "
+                           "its own")
+    return check(result, b"cuStreamWaitEvent", later.ordinal)

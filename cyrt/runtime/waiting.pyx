@@ -1,0 +1,252 @@
+"""Waiting for streams, and asking whether their work has ended."""
+
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdlib cimport calloc
+
+from cyrt.driver.cuda cimport *
+from cyrt.driver.table cimport MAX_DEVICES, READY, cu, faulted, process
+from cyrt.runtime.device cimport (
+    context_of, current_ordinal, enter, enter_quietly, leave, leave_quietly,
+)
+from cyrt.runtime.pacing cimport wait_for_room
+from cyrt.runtime.seam cimport graph
+from cyrt.runtime.state cimport StreamState
+from cyrt.runtime.stream_state cimport (
+    flush, is_others_thread, record_event, refuse_captured, states,
+)
+
+cdef extern from *:
+    """
+    #include <sched.h>
+    #include <time.h>
+    static inline double cyrt_now(void) {
+        struct timespec t;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return t.tv_sec + t.tv_nsec * 1e-9;
+    }
+    static inline void cyrt_nap(long nanoseconds) {
+        struct timespec t = {0, nanoseconds};
+        nanosleep(&t, 0);
+    }
+    static inline void cyrt_yield(void) { sched_yield(); }
+    """
+    double cyrt_now() noexcept nogil
+    void cyrt_nap(long nanoseconds) noexcept nogil
+    void cyrt_yield() noexcept nogil
+
+cdef double SPIN = 0.002        # seconds of polling before a wait begins to sleep
+cdef double SLICE = 0.02        # seconds between looks for a signal
+
+
+cdef int wait(int ordinal, unsigned int epoch, Query query, void* handle,
+              const char* call) except -1:
+    cdef CUresult result
+    cdef double begin, now, end
+    cdef int entered = enter(ordinal, epoch, call)
+    result = query(handle)
+    if result == CUDA_ERROR_NOT_READY:
+        begin = cyrt_now()
+        while True:
+            with nogil:
+                now = cyrt_now()
+                end = now + SLICE
+                while now < end:
+                    result = query(handle)
+                    if result != CUDA_ERROR_NOT_READY:
+                        break
+                    now = cyrt_now()
+                    if now - begin > SPIN:
+                        cyrt_nap(50_000)
+                    else:
+                        cyrt_yield()
+            if result != CUDA_ERROR_NOT_READY:
+                break
+            try:
+                PyErr_CheckSignals()
+            except BaseException:
+                leave_quietly(entered)
+                raise
+    return leave(ordinal, entered, result, call)
+
+
+cdef CUresult query_stream(void* handle) noexcept nogil:
+    cdef CUresult result = cu.cuStreamQuery(<CUstream>handle)
+    if printing and result == CUDA_SUCCESS:
+        result = cu.cuStreamSynchronize(<CUstream>handle)
+    return result
+
+
+cdef CUresult query_event(void* handle) noexcept nogil:
+    return cu.cuEventQuery(<CUevent>handle)
+
+
+cdef int wait_event(StreamState* state, CUevent event) except -1:
+    if event == NULL:
+        return 0
+    return wait(state.ordinal, state.epoch, query_event, event, b"cuEventSynchronize")
+
+
+cdef struct WaitEvent:
+    CUevent event
+    unsigned int epoch
+    WaitEvent* next
+
+cdef WaitEvent* wait_events[MAX_DEVICES]    # that nobody waits for
+
+
+cdef int wait_now(StreamState* state) except -1:
+    """Wait for what is on the stream now, by an event: a query of the stream would invalidate a
+    capture that another thread begins meanwhile."""
+    cdef WaitEvent* taken
+    cdef CUresult result
+    cdef int entered
+    wait_for_room(state)
+    taken = wait_events[state.ordinal]
+    if taken != NULL:
+        wait_events[state.ordinal] = taken.next
+    else:
+        taken = <WaitEvent*>calloc(1, sizeof(WaitEvent))
+        if taken == NULL:
+            raise MemoryError()
+    try:
+        entered = enter(state.ordinal, state.epoch, b"cuEventRecord")
+        if taken.epoch != state.epoch:      # it went with its context
+            taken.event, taken.epoch = NULL, state.epoch
+        result = record_event(&taken.event, state.handle)
+        state.put += 1
+        leave(state.ordinal, entered, result, b"cuEventRecord")
+        wait(state.ordinal, state.epoch, query_event, taken.event, b"cuStreamSynchronize")
+    finally:
+        taken.next = wait_events[state.ordinal]
+        wait_events[state.ordinal] = taken
+    if printing and not state.capturing:
+        with nogil:
+            result = query_stream(state.handle)     # it hands the text out
+    return 0
+
+
+cdef int wait_state(StreamState* state) except -1:
+    cdef unsigned long long before
+    refuse_captured(state)
+    flush(state)
+    before = put_so_far(state)
+    if is_others_thread(state):
+        wait_event(state, state.last_work)
+    else:
+        wait_now(state)
+        note_end(state, before)
+    if state.encoder != NULL:
+        graph.look_back(state)
+    return 0
+
+
+cdef bint is_done(StreamState* stream) noexcept:
+    cdef CUresult result
+    cdef int entered
+    if stream.idle:
+        return True
+    if stream.pending or stream.submitting or stream.capturing:
+        return False
+    if not stream.owned:
+        return stream.last_work == NULL or cu.cuEventQuery(stream.last_work) == CUDA_SUCCESS
+    entered = enter_quietly(stream.ordinal, stream.epoch)
+    if entered < 0:
+        return False
+    result = cu.cuStreamQuery(stream.handle)
+    leave_quietly(entered)
+    return result == CUDA_SUCCESS
+
+
+def synchronize():
+    """Wait for all that cyrt put on any stream of the current device; Ctrl-C ends the wait.
+
+    What every thread recorded or launched before the call has ended when it returns. On somebody
+    else's stream cyrt's own work is waited for, not its owner's.
+
+    Raises
+    ------
+    CudaError
+        Something on the device failed.
+    """
+    wait_all(current_ordinal())
+
+
+cdef int wait_work(StreamState* state) except -1:
+    """Wait for all that cyrt put on the stream."""
+    if state.capturing:         # what it is captured into has not run; what came before has a mark
+        return wait_event(state, state.marker)
+    if state.owned:
+        return 0 if state.idle else wait_state(state)
+    flush(state)                # somebody else's stream: its owner's work is not waited for
+    return wait_event(state, state.last_work)
+
+
+cdef int wait_all(int ordinal) except -1:
+    cdef StreamState* state
+    context_of(ordinal)
+    state = states[ordinal]
+    while state != NULL:
+        wait_work(state)
+        state = state.next
+    if on_idle != NULL:
+        on_idle()
+    return 0
+
+
+def drain(double seconds):
+    """Launch what is recorded and wait until nothing is in flight, `seconds` at most.
+
+    Returns
+    -------
+    tuple
+        Whether nothing is in flight, and the errors that nobody was told of yet.
+    """
+    cdef double end = cyrt_now() + seconds
+    cdef StreamState* state
+    cdef list errors = []
+    cdef bint idle = True
+    if process != READY:            # nothing was ever opened, or this is a forked child
+        return idle, errors
+    for ordinal in range(MAX_DEVICES):
+        if states[ordinal] != NULL and not faulted[ordinal]:
+            state = states[ordinal]
+            while state != NULL:
+                try:
+                    if end_by(state, end):      # else its queue may be full: no wait without limit
+                        flush(state)
+                    else:
+                        idle = False
+                except Exception as error:
+                    errors.append(error)
+                state = state.next
+    for ordinal in range(MAX_DEVICES):
+        state = states[ordinal]
+        while state != NULL and not faulted[ordinal]:
+            try:
+                idle = end_by(state, end) and idle
+            except Exception as error:
+                errors.append(error)
+            state = state.next
+    return idle, errors
+
+
+cdef bint end_by(StreamState* state, double end) except -1:
+    """Whether cyrt's work on the stream has ended before a time."""
+    cdef CUresult result = CUDA_ERROR_NOT_READY
+    cdef int entered
+    if not state.owned or state.capturing:
+        return True
+    entered = enter_quietly(state.ordinal, state.epoch)
+    if entered < 0:
+        return True
+    with nogil:
+        while True:
+            result = query_stream(state.handle)
+            if result != CUDA_ERROR_NOT_READY or cyrt_now() >= end:
+                break
+            cyrt_nap(100_000)
+    if result == CUDA_ERROR_NOT_READY:
+        leave_quietly(entered)
+        return False
+    leave(state.ordinal, entered, result, b"cuStreamSynchronize")
+    return True

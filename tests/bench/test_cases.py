@@ -1,0 +1,68 @@
+"""The benchmark's cases: no time is yielded of a wrong result."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cyrt
+from cyrt.bench import kernels, program
+from cyrt.bench.cases import CASES
+from cyrt.bench.floors import Chain as Floor
+from cyrt.bench.measurement import Bench
+
+
+def test_views_cost_little():
+    # Each case's best of several tries: other work of the machine makes any one of them slow.
+    host = {}
+    for _ in range(7):
+        for row in CASES["views"].run(Bench(20)):
+            host[row.what] = min(row.host, host.get(row.what, row.host))
+    contiguous = host["x + b, contiguous"]
+    assert host["x[1:-1]"] < 0.65 * contiguous
+    assert host["x[1:-1, :-2]"] < 1.1 * contiguous
+    assert host["x + b, b a slice"] < 1.8 * contiguous
+
+
+# A kernel that is right until after the warm-up, and wrong within the measured work.
+@pytest.mark.parametrize(("name", "limit"), [
+    ("record", 150), ("chain", 2500), ("fork-join", 700), ("wide", 122), ("repoint", 2500),
+    ("reshape", 2500), ("cold", 50), ("loop", 15000), ("sync", 40)])
+def test_a_wrong_result_has_no_time(name, limit, monkeypatch):
+    wrong = f" + (x[i] >= {limit}.0f ? 1.0f : 0.0f)"
+    source = (kernels.SOURCE.replace("x[i] + b[i]", "x[i] + b[i]" + wrong)
+              .replace("b[i] + x[i]", "b[i] + x[i]" + wrong))
+    monkeypatch.setattr(kernels, "SOURCE", source)
+    with pytest.raises(program.WrongResult, match=r"element \d+ is .*, expected"):
+        list(CASES[name].run(Bench(1)))
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_floors_do_the_work(early):
+    compiled = kernels.Kernels()
+    x = program.buffer()
+    chain = Floor(compiled.early_add if early else compiled.add, 4, 256, x, program.buffer(1), 1024)
+    assert not chain.programmatic or early
+    for times in (chain.launch(7), chain.replay(3, 2), chain.cold(5)):
+        assert all(each >= 0 for each in times)
+    program.expect(x, 7 + 3 * 3 + 5, "floors")
+    for nodes in (1, 1001):
+        with pytest.raises(ValueError, match=f"nodes: expected 2 to 1000, got {nodes}"):
+            chain.cold(nodes)
+        with pytest.raises(ValueError, match=f"nodes: expected 2 to 1000, got {nodes}"):
+            chain.replay(nodes, 1)
+    program.expect(x, 7 + 3 * 3 + 5, "floors")
+
+
+def test_an_expected_result_is_compared_element_by_element():
+    held = cyrt.Buffer(4 * program.N)
+    values = np.arange(program.N, dtype=np.float32)
+    held.copy_from(values)
+    program.expect(held, values, "arange")
+    with pytest.raises(program.WrongResult, match=r"here: element 1 is 1\.0, expected 0 \(1023 "):
+        program.expect(held, 0, "here")
+
+
+def test_dispatch_is_less_than_the_whole():
+    (row,) = CASES["dispatch"].run(Bench(1))
+    assert row.host < float(row.note.split()[0])

@@ -1,0 +1,244 @@
+"""Where a built-in kernel's code comes from, and what is done where it cannot be used."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import re
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from cyrt import jit
+from cyrt.builtin import catalogue, loading
+from cyrt.driver.errors import CompileError
+
+EPOCHS = itertools.count(1_000_000)     # of no context: nothing is found loaded
+NEGATIVE = catalogue.row("negative", "float32")
+EXP = catalogue.row("exp", "float32")
+
+
+@pytest.fixture
+def load():
+    return lambda row: loading.load(row, 0, next(EPOCHS))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(loading, "PREBUILT", tmp_path)
+    (tmp_path / "compute_90").mkdir()
+    return tmp_path / "compute_90"
+
+
+def ptx(*rows):
+    options = (f"-I{loading.TEMPLATES}", f"-I{loading.TEMPLATES / 'include'}")
+    return jit.compiler.compile(catalogue.source(rows), arch="compute_75", options=options).code
+
+
+@pytest.mark.parametrize(("capability", "emulated", "wanted"), [
+    ((8, 9), False, ["sm_89", "sm_88", "sm_87", "sm_86"]),
+    ((9, 0), False, ["sm_90", "compute_90"]),
+    ((10, 3), False, ["sm_103", "sm_102", "sm_101", "sm_100", "compute_90"]),
+    ((7, 5), False, ["sm_75", "sm_74", "sm_73", "sm_72", "sm_71", "sm_70"]),
+    ((9, 0), True, ["compute_90"]),
+])
+def test_what_is_tried_first(capability, emulated, wanted):
+    device = SimpleNamespace(compute_capability=capability, emulated=emulated)
+    found = [path.parent.name for path, _ in loading._images("unary_float32", device)]
+    assert found[:len(wanted)] == wanted
+    assert ("compute_90" in found) == (capability >= (9, 0))
+
+
+def test_prebuilt_before_the_compiler(folder, load, monkeypatch, only_emulated):
+    (folder / "unary_float32.ptx").write_bytes(ptx(NEGATIVE, EXP))
+    monkeypatch.setattr(loading, "compile_rows", None)
+    functions, origin = load(EXP)
+    assert origin == "prebuilt PTX compute_90"
+    assert [f.name for f in functions] == list(EXP.kernels)
+
+
+@pytest.mark.parametrize("damaged", [None, b"", b".version 8.8\n.target sm_90\n", b"\x7fELF" * 9])
+def test_what_cannot_be_used_is_compiled(folder, load, damaged):
+    if damaged is not None:
+        (folder / "unary_float32.ptx").write_bytes(damaged)
+    assert load(EXP)[1].startswith("JIT ")
+
+
+def test_a_module_without_the_kernel(folder, load):
+    (folder / "unary_float32.ptx").write_bytes(ptx(NEGATIVE))
+    assert load(EXP)[1].startswith("JIT ")
+
+
+def test_neither_code_nor_compiler(folder, load, monkeypatch, only_emulated):
+    def missing(rows, device):
+        raise CompileError("nvrtcVersion", -1, "NVRTC_NOT_FOUND", "no NVRTC", "pip install cyrt")
+
+    (folder / "unary_float32.ptx").write_bytes(b".version 99.9\n.target sm_90\n")
+    monkeypatch.setattr(loading, "compile_rows", missing)
+    with pytest.raises(CompileError, match="pip install cyrt") as caught:
+        load(EXP)
+    assert "prebuilt PTX compute_90: " in caught.value.__notes__[0]
+
+
+@pytest.fixture
+def prebuilt():
+    if not (loading.PREBUILT / "manifest.json").exists():
+        pytest.skip("the package was built with -Dprebuilt=off")
+    return loading.PREBUILT
+
+
+def test_prebuilt_operations_need_no_compiler(prebuilt, python):
+    done = python("""
+        import sys
+        sys.modules["cuda.bindings"] = sys.modules["cuda.pathfinder"] = None
+        import numpy as np
+        import cyrt
+        from cyrt.builtin.explain import apply
+        out, found = cyrt.Buffer(40), np.zeros(10, np.float32)
+        apply("arange", [1, 2], out, "float32", 10)
+        apply("add", [out, out], out, "float32", 10)
+        out.copy_to(found)
+        assert (found == 2 * (1 + 2 * np.arange(10))).all()
+        print(cyrt.kernels.explain("add", "float32", 10).origin)
+        try:
+            apply("add", [out, out], out, "uint32", 10)
+        except cyrt.CompileError as error:
+            print(error)
+    """, CYRT_CACHE="0")
+    assert done.returncode == 0, done.stderr
+    assert "prebuilt" in done.stdout
+    assert "pip install 'cyrt[cuda13]'" in done.stdout
+
+
+def test_after_a_reset(python):
+    done = python("""
+        import numpy as np
+        import cyrt
+        from cyrt.builtin.explain import apply
+        for _ in range(2):
+            out, found = cyrt.Buffer(40), np.zeros(10, np.float32)
+            apply("copy", [3], out, "float32", 10)
+            out.copy_to(found)
+            assert (found == 3).all()
+            del out
+            cyrt.Device().reset()
+    """, CYRT_DEVICE="emulated")
+    assert done.returncode == 0, done.stderr
+
+
+def before_wait(body):
+    """Statements of PTX that may run before griddepcontrol.wait, by whatever way."""
+    statements = [each.strip() for each in re.split(r"[;{}\n]", body) if each.strip()]
+    labels = {each[:-1]: i for i, each in enumerate(statements) if each.endswith(":")}
+    ways, seen, found = [0], set(), False
+    while ways:
+        at = ways.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        statement = statements[at]
+        if "griddepcontrol.wait" in statement:
+            found = True
+            if statement.startswith("@"):           # and where it does not hold, the next one does
+                assert statements[at + 1] == statement.replace("@", "@!"), statement
+            continue
+        yield statement
+        jump = re.match(r"(@!?%\w+ )?bra(?:\.uni)? (\S+)", statement)
+        if jump:
+            ways.append(labels[jump[2]])
+        if not jump or jump[1]:
+            ways.append(at + 1)
+    assert found
+
+
+def test_every_thread_waits_first(prebuilt):
+    """Before any access to global memory and any return; and nothing may be loaded earlier."""
+    access = re.compile(r"\b(ret|exit|call|(ld|st|atom|red)(?!\.param)[.\w]*)\b")
+    for path in (prebuilt / "compute_90").glob("*.ptx"):
+        text = path.read_text()
+        entries = text.split(".entry ")[1:]
+        assert entries, path
+        for entry in entries:
+            body = entry.partition("\n}")[0]
+            name = entry.partition("(")[0]
+            for statement in before_wait(body.partition("{")[2]):
+                assert not access.search(statement), (name, statement)
+            # Only tables of CUDA's own functions are read through the read-only cache.
+            assert "ld.global.nc" not in body or "__cudart" in body, name
+    for source in loading.TEMPLATES.rglob("*.cu*"):
+        assert not re.search(r"__ldg\(|[^_ ]__restrict__", source.read_text()), source
+
+
+def test_what_threads_load_at_once_is_published_once(python):
+    """The second thread's functions would take the place of those that the table points at."""
+    done = python("""
+        import ctypes, threading
+        import cyrt
+        from cyrt.builtin import entry
+        from cyrt.driver import table
+
+        x = cyrt.ones(4)
+        x.numpy()
+        before, published = set(entry._loaded), []
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t,
+                                     ctypes.c_void_p, ctypes.c_void_p)
+
+        @prototype
+        def told(*arguments):
+            if not published:
+                published.append(None)
+                thread = threading.Thread(target=lambda: x + x)
+                thread.start()
+                thread.join()
+                key, = set(entry._loaded) - before
+                published[:] = [key, entry._loaded[key][0]]
+            return original(*arguments)
+
+        original = prototype(table.replace(
+            "cuFuncGetParamInfo", ctypes.cast(told, ctypes.c_void_p).value))
+        assert (x + x).numpy().tolist() == [2] * 4
+        key, functions = published
+        assert entry._loaded[key][0] is functions
+    """)
+    assert done.returncode == 0, done.stderr
+
+
+def test_threads_load_the_code_of_a_row_once(replaced):
+    """The second thread waits for the first one's load."""
+    row, epoch, found, counts = EXP, next(EPOCHS), [], []
+
+    def use():
+        found.append(loading.load(row, 0, epoch)[0])
+
+    def loaded(original, *arguments):
+        counts.append(None)
+        if len(counts) == 1:
+            threads.append(threading.Thread(target=use))
+            threads[0].start()
+            threads[0].join(0.5)
+        return original(*arguments)
+
+    threads = []
+    replaced("cuModuleLoadDataEx", [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint,
+                                    ctypes.c_void_p, ctypes.c_void_p], loaded)
+    use()
+    threads[0].join()
+    assert len(counts) == 1
+    assert found[0][0].module is found[1][0].module
+
+
+def test_code_of_an_older_context_is_forgotten_by_two_at_once():
+    """Each finds the other's work done."""
+    class Modules(dict):
+        def __iter__(self):
+            keys = list(super().__iter__())
+            self.clear()            # by another thread
+            return iter(keys)
+
+    modules = Modules({(0, -1, "none"): None})
+    before, loading._modules = loading._modules, modules
+    try:
+        loading.load(NEGATIVE, 0, next(EPOCHS))
+    finally:
+        loading._modules = before

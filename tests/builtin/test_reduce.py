@@ -1,0 +1,120 @@
+"""Which kernels a reduction gets, and every row of the family."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+import pytest
+
+import cyrt
+from cyrt.builtin import catalogue, loading
+from cyrt.builtin.explain import explain_reduction
+from cyrt.dtypes import DTYPES, dtype
+from cyrt.ops import reduce
+
+LIMIT = 2**31
+# These are to others what int8 is to int16.
+SAME = ("int16", "uint8", "uint32")
+
+
+def kernels(*arguments):
+    return [name.rsplit("_", 1)[1] for name, _, _ in explain_reduction(*arguments)]
+
+
+def test_small_reductions_are_one_launch():
+    for shape, axes in (((1_000,), (0,)), ((10_000,), (0,)), ((100, 100), (0,)), ((64, 64), (1,)),
+                        ((), ()), ((5, 1, 3), (1,)), ((32, 10), (0, 1)), ((0, 3), (0,))):
+        assert len(explain_reduction("sum", "float32", shape, axes)) == 1, (shape, axes)
+    assert explain_reduction("sum", "float32", (4, 0), (0,)) == []
+
+
+@pytest.mark.parametrize(("shape", "axes", "strides", "expected"), [
+    ((8192, 8192), (1,), None, ["rows"]),
+    ((8192, 8192), (0,), None, ["columns", "parts"]),
+    ((8192, 8192), (0, 1), None, ["rows", "parts"]),
+    ((8192, 8192), (0,), (1, 8192), ["rows"]),              # the order in memory decides
+    ((8192, 8192), (1,), (1, 8192), ["columns", "parts"]),
+    ((32, 64, 56, 56), (0, 2, 3), None, ["rows", "parts"]),
+    ((32, 56, 56, 64), (0, 1, 2), None, ["columns", "parts"]),
+    ((1_000_000, 3), (1,), None, ["rows"]),
+    ((1_000_000, 3), (0,), None, ["columns", "parts"]),
+    ((1_000, 1_000, 2), (0, 2), None, ["columns", "parts"]),  # pairs are too short for rows
+    ((64, 1_000_000), (0,), None, ["columns"]),
+    ((1_000_000, 64), (), None, ["columns"]),
+])
+def test_kernels_by_shape(shape, axes, strides, expected):
+    assert kernels("sum", "float32", shape, axes, strides) == expected
+
+
+def test_grids_fill_a_device():
+    """Enough blocks where there is work, and no more than there is."""
+    for shape, axes in (((8192, 8192), (0,)), ((8192, 8192), (0, 1)), ((4, 10_000_000), (1,)),
+                        ((10_000_000, 4), (0,)), ((16, 3, 1_000_000), (0, 2))):
+        _, grid, block = explain_reduction("sum", "bfloat16", shape, axes)[0]
+        assert 1 << 17 <= grid * math.prod(block) <= 1 << 21, (shape, axes)
+    for name in "float32", "bfloat16":      # columns: once, more parts only cost
+        _, grid, block = explain_reduction("sum", name, (8192, 8192), (0,))[0]
+        assert grid * math.prod(block) == 132 * 1024 // (32 * 256) * (32 * 256)
+    _, grid, block = explain_reduction("sum", "float32", (1_000,), (0,))[0]
+    assert grid == 1
+    assert block[0] <= 256
+
+
+def test_more_results_than_a_grid_covers():
+    many = explain_reduction("sum", "int8", (3, LIMIT * 1024, 2), (2,))
+    assert len(many) > 1
+    assert all(grid < LIMIT for _, grid, _ in many)
+    tall = explain_reduction("sum", "int8", (LIMIT * 4, 2), (0,))
+    assert [name for name, _, _ in tall] == ["cyrt_sum_int8_columns", "cyrt_sum_int8_parts"]
+
+
+def test_too_many_reduced_dimensions_are_copied_first():
+    shape = (2,) * 20
+    *copies, (last, _, _) = explain_reduction("max", "float32", shape, tuple(range(0, 20, 2)))
+    assert last == "cyrt_max_float32_rows"
+    assert {name for name, _, _ in copies} == {"cyrt_copy_uint32_strided"}
+    merged = explain_reduction("max", "float32", shape, tuple(range(10)))
+    assert all(name.startswith("cyrt_max") for name, _, _ in merged)
+
+
+@pytest.fixture(scope="module")
+def compiled_at_once():
+    """What the wheel does not hold, compiled a module at a time: it takes half the time."""
+    compiled = loading.compile_rows
+
+    @functools.cache
+    def whole(name):
+        return compiled([row for row in catalogue.modules()[name] if not row.prebuilt],
+                        cyrt.Device())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loading, "compile_rows", lambda rows, device: (
+            whole(rows[0].module) if rows[0].template == "reduce" else compiled(rows, device)))
+        yield
+
+
+@pytest.mark.usefixtures("compiled_at_once")
+@pytest.mark.parametrize("name", [each.name for each in DTYPES if each.name not in SAME])
+def test_every_row(name, rng):
+    """By rows, by columns and in parts, of small whole numbers."""
+    for row in catalogue.modules()[f"reduce_{name}"]:
+        shapes = ((37, 70), 1), ((37, 70), 0), ((6_007, 8), 0)
+        for shape, axis in shapes:
+            x = rng.integers(0, 3, shape)
+            if row.op == "prod":
+                x = np.where(rng.random(shape) < 0.001, 2, 1)
+            host = x.astype(dtype(name).numpy)
+            x = host.astype(np.complex128 if dtype(name).kind == "c" else np.float64)
+            if row.op == "logsumexp":
+                wanted = np.log(np.exp(x).sum(axis))
+            else:
+                wanted = getattr(np, row.op)(x, axis=axis)
+            if row.op == "prod" and dtype(row.output).kind in "iu":
+                wanted = host.prod(axis, dtype=row.output)      # modulo 2 to the 64th
+            found = getattr(reduce, row.op)(cyrt.asarray(host), axis=axis).numpy()
+            assert found.dtype == dtype(row.output).numpy
+            tolerance = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-5}.get(row.output, 1e-12)
+            np.testing.assert_allclose(found.astype(wanted.dtype), wanted, rtol=tolerance,
+                                       err_msg=row.kernels[0])

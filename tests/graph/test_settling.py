@@ -1,0 +1,203 @@
+"""Programs that repeat a round: they come to launch what their graphs hold, and patch nothing."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import cyrt
+from cyrt import settings
+from cyrt.bench.rounds.adam import Adam
+from cyrt.bench.rounds.k_means import KMeans
+from cyrt.bench.rounds.keeping import Keeping
+from cyrt.bench.rounds.mlp import Training
+from cyrt.bench.rounds.program import Rounds
+from cyrt.bench.rounds.stencil import Stencil
+from cyrt.bench.rounds.transformer import Decoding
+from cyrt.bench.settling import settle
+
+pytestmark = [
+    pytest.mark.usefixtures("pooled", "batched"),
+    pytest.mark.skipif(settings.get("CYRT_GRAPH_UPDATE") != "node",
+                       reason="counts what is patched, node by node"),
+]
+both = pytest.mark.parametrize("commit", [True, False], ids=["a commit a round", "no commit"])
+
+
+def changes(work):
+    encoder = cyrt.current_encoder()
+    before = encoder.stats()
+    work()
+    after = encoder.stats()
+    return {key: after[key] - before[key] for key in before}
+
+
+def run(program, rounds, commit):
+    for _ in range(rounds):
+        program.run()
+        if commit:
+            cyrt.commit()
+
+
+def share_patched(program, rounds, commit):
+    found = changes(lambda: run(program, rounds, commit))
+    return found["patched"] / found["operations"]
+
+
+@both
+@pytest.mark.parametrize("make", [
+    lambda: Adam(50, kept=True), lambda: Adam(50, kept=False), lambda: Stencil(32), Training,
+    Keeping, KMeans,
+], ids=["Adam", "Adam thrown away", "stencil", "training", "keeping", "k-means"])
+def test_a_program_settles(make, commit):
+    with cyrt.Stream():
+        program = make()
+        settle(program, commit=commit)
+        assert share_patched(program, 4, commit) <= 0.02
+        program.check()
+
+
+@both
+def test_a_cache_that_grows_is_patched_alone(commit):
+    """A layer writes two rows, and reads both caches up to the new length: twelve operations of
+    the products and of the softmax have another size every round."""
+    with cyrt.Stream():
+        program = Decoding()
+        settle(program, commit=commit)
+        assert share_patched(program, 8, commit) <= 0.35
+        program.check()
+
+
+class Script(Rounds):
+    """Operations in no order on results that live for any time, the same every round."""
+
+    def __init__(self, seed, length):
+        super().__init__()
+        rng = random.Random(seed)
+        self.kept, self.young = rng.randint(2, 12), rng.randint(2, 20)
+        self.start = [np.full(rng.choice((16, 300, 2000)), i, np.float32)
+                      for i in range(self.kept)]
+        self.state = [cyrt.array(x) for x in self.start]
+        self.script = [(rng.randrange(4), rng.random(), rng.choice((8, 64, 500, 1500)),
+                        rng.randrange(self.kept) if rng.random() < 0.12 else None)
+                       for _ in range(length)]
+
+    def step(self):
+        self.run_script(cyrt, self.state)
+
+    def run_script(self, xp, state):
+        young = []
+        for kind, choice, size, target in self.script:
+            pool = state + young
+            x = pool[int(choice * len(pool))]
+            x = x[:size]
+            y = (x + 1, x * 0.5, xp.maximum(x, 1), -x)[kind]
+            if target is not None:
+                state[target] = y
+            else:
+                young = [*young, y][-self.young:]
+
+    def results(self):
+        return self.state
+
+    def expected(self):
+        state = list(self.start)
+        for _ in range(self.rounds):
+            self.run_script(np, state)
+        return state
+
+
+@both
+@pytest.mark.parametrize(("seed", "length"), list(enumerate([90, 200, 300, 451, 700, 1000])))
+def test_a_random_program_settles(seed, length, commit):
+    with cyrt.Stream():
+        program = Script(seed, length)
+        settle(program, commit=commit)
+        assert share_patched(program, 4, commit) <= 0.02
+        program.check()
+
+
+@both
+def test_a_round_is_cut_at_the_same_operations(commit):
+    """700 operations of 14 kinds: by their kinds alone they would come round after 14."""
+    with cyrt.Stream():
+        program = Adam(50, kept=True)
+        settle(program, commit=commit)
+        encoder = cyrt.current_encoder()
+        found = set()
+        for _ in range(4):
+            ended = encoder.stats()["commits"]
+            run(program, 1, commit)
+            found.add((encoder.stats()["commits"] - ended, encoder.num_ops))
+        assert len(found) == 1
+        assert found.pop()[0] == 6              # as few as can be
+
+
+@both
+def test_results_that_are_kept_for_ever_move_no_other_address(commit):
+    """Each round keeps one: its writer is patched, and nothing else."""
+    with cyrt.Stream():
+        x, b, kept = cyrt.zeros(1024), cyrt.ones(1024), []
+
+        def rounds(count):
+            nonlocal x
+            for _ in range(count):
+                for i in range(100):
+                    x = x * 0.5 + b
+                    if i == 40:
+                        kept.append(x)
+                if commit:
+                    cyrt.commit()
+
+        rounds(20)
+        found = changes(lambda: rounds(8))
+        assert found["patched"] <= 0.03 * found["operations"]
+        assert len({y.ptr for y in kept}) == 28
+
+
+def test_a_size_that_changes_every_time_is_patched_alone():
+    """The other nodes keep the addresses of two sets, and an exec each."""
+    kernel = cyrt.Kernel(
+        'extern "C" __global__ void next(float* y, const float* x, float a)'
+        '{ y[threadIdx.x] = x[threadIdx.x] + a; }', "next")
+    with cyrt.Stream():
+        x, y = cyrt.zeros(32), cyrt.zeros(32)
+        encoder = cyrt.current_encoder()
+
+        def rounds(first, last):
+            nonlocal x, y
+            for i in range(first, last):
+                for k in range(20):
+                    kernel[1, 32](y, x, float(i if k == 7 else 0))
+                    x, y = y, x
+                kernel[1, 32](y, x, 0.0)
+                x, y = y, x
+                cyrt.commit()
+
+        rounds(0, 20)
+        found = changes(lambda: rounds(20, 40))
+        assert found["patched"] == 20
+        assert found["instantiations"] == 0
+        assert len(encoder.last_plan().graphs) == 2
+        assert x.tolist() == [sum(range(40))] * 32
+
+
+def test_chains_and_direct_launches_count_as_patched():
+    kernel = cyrt.Kernel('extern "C" __global__ void once(float* x) { x[threadIdx.x] += 1; }',
+                         "once")
+    with cyrt.Stream():
+        x = cyrt.zeros(32)
+
+        def batch():
+            for _ in range(5):
+                kernel[1, 32](x)
+            cyrt.commit()
+
+        cyrt.commit()
+        assert changes(batch)["patched"] == 5           # the first time, as a chain
+        assert cyrt.current_encoder().last_plan().patched == []     # its own graph was not
+        found = changes(batch)
+        assert (found["patched"], found["instantiations"]) == (0, 1)
+        assert x.tolist() == [10] * 32

@@ -1,0 +1,89 @@
+"""The scripts of tools/benchmarks, at small sizes."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).resolve().parent.parent.parent / "tools" / "benchmarks"
+CASES = {
+    "elementwise": ("add", "float32, 1 MB moved"),
+    "indexing": ("take_along_axis, 256 rows of 1,024 float32", "cyrt: 4 MB moved"),
+    "products": ("16 rows by matrix", "cyrt: bfloat16, (16, 96) by (96, 96)"),
+    "random_numbers": ("truncated normal float32", "cyrt: 16,384"),
+    "reductions": ("logsumexp by columns", "cyrt: 96 × 128 bfloat16"),
+    "sorting": ("select", "cyrt: float32, 16,384, 5 % true"),
+}
+
+
+def test_every_script_is_run():
+    assert {path.stem for path in SCRIPTS.glob("*.py")} == {*CASES, "common"}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_checked(name, tmp_path):
+    file = tmp_path / "rows.json"
+    done = subprocess.run(
+        [sys.executable, SCRIPTS / f"{name}.py", "--small", "--json", file],
+        capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(file.read_text(encoding="utf-8"))
+    assert CASES[name] in [(row["case"], row["what"]) for row in rows]
+    untimed = [row for row in rows if row["device"] is None and row["host"] is None]
+    assert done.stdout.count("checked, not timed") == len(untimed)
+    assert len(rows) - len(untimed) == (name == "reductions")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_help(name):
+    done = subprocess.run([sys.executable, SCRIPTS / f"{name}.py", "--help"], capture_output=True,
+                          text=True, timeout=60, check=False, env={**os.environ, "COLUMNS": "100"})
+    assert done.returncode == 0, done.stderr
+    assert "--small" in done.stdout
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """Imports a script by its name."""
+    monkeypatch.syspath_prepend(SCRIPTS)
+    before = set(sys.modules)
+    yield importlib.import_module
+    for name in ("common", *CASES):
+        if name not in before:
+            sys.modules.pop(name, None)
+
+
+# A function that is wrong in one element.
+@pytest.mark.parametrize(("name", "function"), [
+    ("elementwise", "exp"), ("indexing", "take"), ("products", "vecdot"), ("reductions", "max"),
+    ("sorting", "argsort")])
+def test_a_wrong_result_has_no_row(name, function, script, monkeypatch):
+    import cyrt
+
+    right = getattr(cyrt, function)
+
+    def wrong(*args, **kwargs):
+        result = right(*args, **kwargs)
+        result.flat[-1] = result.flat[-1] + 1
+        return result
+
+    module, common = script(name), script("common")
+    monkeypatch.setattr(cyrt, function, wrong)
+    with pytest.raises(AssertionError, match="Mismatched elements|Items are not equal"):
+        list(module.measure(common.Session(small=True)))
+
+
+def test_wrong_moments_have_no_row(script, monkeypatch):
+    from cyrt import random
+
+    module, common = script("random_numbers"), script("common")
+    normal = random.normal
+    monkeypatch.setattr(random, "normal", lambda **options: normal(**options) + 0.1)
+    with pytest.raises(AssertionError, match=r"normal float32: expected mean 0\.0000"):
+        list(module.measure(common.Session(small=True)))

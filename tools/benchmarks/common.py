@@ -1,0 +1,247 @@
+"""Common parts of the benchmark scripts: array libraries, clocks, reference rates, the table.
+
+Device times are medians between two events. On the emulated device, whose times are unrelated to a
+GPU's, and with ``--small``, results are checked at small sizes and nothing is timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import cyrt
+
+ROUNDS = 12
+
+
+@dataclass(frozen=True)
+class Library:
+    """An array library.
+
+    Attributes
+    ----------
+    name : str
+    to_device, to_host : callable
+        Convert from and to NumPy arrays.
+    record_event : callable
+        Records an event and returns it.
+    elapsed : callable
+        Waits for two events, and returns the milliseconds between them.
+    synchronize : callable
+    """
+
+    name: str
+    to_device: Callable[[np.ndarray], Any]
+    to_host: Callable[[Any], np.ndarray]
+    record_event: Callable[[], Any]
+    elapsed: Callable[[Any, Any], float]
+    synchronize: Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A case in one library: times in µs per call, None if not timed."""
+
+    case: str
+    what: str
+    device: float | None = None
+    host: float | None = None
+    note: str = ""
+
+
+class Session:
+    """One execution of a script.
+
+    Attributes
+    ----------
+    small : bool
+        True if results are only checked, at small sizes.
+    libraries : list of Library
+        cyrt first, then PyTorch and CuPy if they are installed; only cyrt if `small`.
+    """
+
+    def __init__(self, small: bool) -> None:
+        self.small = small
+        self.libraries = [_cyrt()]
+        for other in () if small else (_torch, _cupy):
+            try:
+                self.libraries.append(other())
+            except ImportError:
+                continue
+
+    def device_time(self, library: Library, work: Callable[[int], Any],
+                    sets: int = 1) -> float | None:
+        """Median µs per call on the device.
+
+        Parameters
+        ----------
+        library : Library
+        work : callable
+            Function of the index of the set of inputs. Sets rotate, so that no cache keeps inputs
+            from one call to the next.
+        sets : int
+        """
+        if self.small:
+            return None
+        times = []
+        for _ in range(ROUNDS):
+            begin = library.record_event()
+            for i in range(sets):
+                work(i)
+            times.append(1e3 * library.elapsed(begin, library.record_event()) / sets)
+        return statistics.median(times)
+
+    def host_time(self, library: Library, work: Callable[[int], Any],
+                  sets: int = 1) -> float | None:
+        """Median µs per call that waits for its result; see :meth:`device_time`."""
+        if self.small:
+            return None
+        times = []
+        for round_number in range(ROUNDS):
+            library.synchronize()
+            begin = time.perf_counter()
+            work(round_number % sets)
+            library.synchronize()
+            times.append(1e6 * (time.perf_counter() - begin))
+        return statistics.median(times)
+
+    def copy_note(self, took: float | None, nbytes: int) -> str:
+        """The rate of a call, and its fraction of a device copy's rate.
+
+        Parameters
+        ----------
+        took : float, optional
+            µs of the call.
+        nbytes : int
+            Bytes that it reads and writes, each once.
+        """
+        if took is None:
+            return ""
+        half = nbytes // 2
+        pairs = [(cyrt.Buffer(half), cyrt.Buffer(half)) for _ in range(2)]
+        for source, _ in pairs:
+            source.fill(1)
+        copy = self.device_time(self.libraries[0],
+                                lambda i: pairs[i][1].copy_from(pairs[i][0]), 2)
+        return _rate_note(took, nbytes, copy, "a copy")
+
+    def fill_note(self, took: float | None, nbytes: int) -> str:
+        """The rate of a call that writes this many bytes, and its fraction of a fill's rate."""
+        if took is None:
+            return ""
+        targets = [cyrt.Buffer(nbytes) for _ in range(2)]
+        fill = self.device_time(self.libraries[0], lambda i: targets[i].fill(1), 2)
+        return _rate_note(took, nbytes, fill, "a fill")
+
+
+def _rate_note(took: float, nbytes: int, reference: float, name: str) -> str:
+    rate, most = nbytes / took / 1e3, nbytes / reference / 1e3
+    return f"{rate:,.0f} GB/s; {100 * rate / most:.0f} % of {name}'s {most:,.0f}"
+
+
+def _cyrt() -> Library:
+    def record_event() -> cyrt.Event:
+        event = cyrt.Event()
+        event.record()
+        return event
+
+    def elapsed(begin: cyrt.Event, end: cyrt.Event) -> float:
+        end.synchronize()
+        return begin.elapsed_time(end)
+
+    return Library("cyrt", cyrt.asarray, lambda x: x.numpy(), record_event, elapsed,
+                   cyrt.synchronize)
+
+
+def _torch() -> Library:
+    import torch
+
+    if not torch.cuda.is_available():
+        raise ImportError("this PyTorch has no CUDA")
+
+    def to_device(host: np.ndarray) -> Any:
+        if host.dtype.name == "bfloat16":           # PyTorch does not support ml_dtypes.bfloat16
+            return torch.from_numpy(host.astype(np.float32)).to("cuda", torch.bfloat16)
+        return torch.from_numpy(host).cuda()
+
+    def to_host(x: Any) -> np.ndarray:
+        return (x.float() if x.dtype == torch.bfloat16 else x).cpu().numpy()
+
+    def record_event() -> Any:
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def elapsed(begin: Any, end: Any) -> float:
+        end.synchronize()
+        return begin.elapsed_time(end)
+
+    return Library("PyTorch", to_device, to_host, record_event, elapsed, torch.cuda.synchronize)
+
+
+def _cupy() -> Library:
+    import cupy
+
+    def record_event() -> Any:
+        event = cupy.cuda.Event()
+        event.record()
+        return event
+
+    def elapsed(begin: Any, end: Any) -> float:
+        end.synchronize()
+        return cupy.cuda.get_elapsed_time(begin, end)
+
+    return Library("CuPy", cupy.asarray, cupy.asnumpy, record_event, elapsed,
+                   cupy.cuda.get_current_stream().synchronize)
+
+
+def main(description: str, measure: Callable[[Session], Iterable[Row]]) -> int:
+    """Run a script: parse its options, measure, print the table.
+
+    Parameters
+    ----------
+    description : str
+        The script's docstring.
+    measure : callable
+        Yields the rows; raises AssertionError if a result is wrong.
+    """
+    parser = argparse.ArgumentParser(description=description,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--small", action="store_true",
+                        help="check results at small sizes, without times")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
+    options = parser.parse_args()
+    device = cyrt.Device()
+    rows = list(measure(Session(options.small or device.emulated)))
+    _print_table(f"{device.name}: µs a call", rows)
+    if options.json is not None:
+        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1,
+                                           ensure_ascii=False) + "\n", encoding="utf-8")
+    return 0
+
+
+def _print_table(title: str, rows: list[Row]) -> None:
+    table = Table(title=title, title_justify="left")
+    for heading in ("case", "what"):
+        table.add_column(heading)
+    for heading in ("host", "device"):
+        table.add_column(heading, justify="right")
+    table.add_column("")
+    for row in rows:
+        timed = row.host is not None or row.device is not None
+        table.add_row(row.case, row.what,
+                      *("" if each is None else f"{each:,.2f}" for each in (row.host, row.device)),
+                      row.note if timed else "checked, not timed")
+    Console(highlight=False, markup=False, emoji=False,
+            width=None if sys.stdout.isatty() else 1000).print(table)
