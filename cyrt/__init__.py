@@ -35,7 +35,7 @@ __version__ = "0.1.0"
 
 bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64 = _DTYPES[:9]
 float16, bfloat16, float32, float64, complex64, complex128 = _DTYPES[9:]
-ndarray = Array     # NumPy's name of the class; it replaces the submodule of that name
+ndarray = Array  # NumPy's name of the class; it replaces the submodule of that name
 
 __all__ = [
     "Array",

@@ -65,7 +65,7 @@ class DType:
         if hasattr(value, "__array_namespace__"):
             return value.astype(self)
         if self.name == "bfloat16" and isinstance(value, (str, bytes)):
-            value = float(value)        # ml_dtypes 0.6 ends the process on some texts
+            value = float(value)  # ml_dtypes 0.6 ends the process on some texts
         return self.type(value)
 
     def __eq__(self, other: object) -> bool:
@@ -120,8 +120,12 @@ def _all() -> tuple[DType, ...]:
 DTYPES = _all()
 _BY_NAME = {dtype.name: dtype for dtype in DTYPES}
 # The types that Python's numbers become where nothing else decides.
-DEFAULTS = {"b": _BY_NAME["bool"], "i": _BY_NAME["int64"], "f": _BY_NAME["float32"],
-            "c": _BY_NAME["complex64"]}
+DEFAULTS = {
+    "b": _BY_NAME["bool"],
+    "i": _BY_NAME["int64"],
+    "f": _BY_NAME["float32"],
+    "c": _BY_NAME["complex64"],
+}
 _PYTHON = {bool: DEFAULTS["b"], int: DEFAULTS["i"], float: DEFAULTS["f"], complex: DEFAULTS["c"]}
 
 
@@ -157,6 +161,6 @@ def _numpy_name(name: Any) -> str | None:
 
     try:
         found = np.dtype(name)
-    except (TypeError, ValueError, SyntaxError):     # what NumPy raises for any text or tuple
+    except (TypeError, ValueError, SyntaxError):  # what NumPy raises for any text or tuple
         return None
     return found.name if found.isnative else None

@@ -51,8 +51,12 @@ class Array(Operators):
     def tobytes(self) -> bytes: ...
     def __array__(self, dtype: Any = None, *, copy: bool | None = None) -> np.ndarray: ...
     def __dlpack__(
-        self, *, stream: int | None = None, max_version: tuple[int, int] | None = None,
-        dl_device: tuple[int, int] | None = None, copy: bool | None = None,
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
     ) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
     @property

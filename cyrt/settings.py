@@ -69,60 +69,66 @@ class Setting:
 
 SETTINGS: dict[str, Setting] = {
     "CYRT_DEVICE": Setting(
-        _choice("auto", "cuda", "emulated"), "auto",
+        _choice("auto", "cuda", "emulated"),
+        "auto",
         "cuda: the NVIDIA driver; emulated: the device that ships in the package; "
         "auto: the driver where it reports a device, else the emulated one with a warning",
     ),
     "CYRT_CHECK": Setting(
-        _switch, False,
+        _switch,
+        False,
         "checking mode of the emulated device (reads of bytes nobody wrote are errors); "
         "implies CYRT_POOL=0",
     ),
     "CYRT_POOL": Setting(
-        _switch, True,
+        _switch,
+        True,
         "0: every Buffer is a driver allocation of exactly its size, for memory checkers",
     ),
     "CYRT_MEMORY_LIMIT": Setting(
-        _size, None, "most bytes of device memory that the pool takes from each device",
+        _size, None, "most bytes of device memory that the pool takes from each device"
     ),
     "CYRT_EMULATED_DEVICES": Setting(_count, 1, "number of emulated devices"),
     "CYRT_EMULATED_MEMORY": Setting(_size, 8 << 30, "bytes of memory of an emulated device"),
     "CYRT_GRAPHS": Setting(
-        _switch, True, "0: every operation is launched on its stream at once, with no graph",
+        _switch, True, "0: every operation is launched on its stream at once, with no graph"
     ),
     "CYRT_LAUNCH_BLOCKING": Setting(
-        _switch, False, "1: operations run one at a time, and an error names the one",
+        _switch, False, "1: operations run one at a time, and an error names the one"
     ),
     "CYRT_MAX_OPS_PER_GRAPH": Setting(_count, 128, "operations in a batch, at most"),
     "CYRT_MAX_MB_PER_GRAPH": Setting(
-        _count, 4096, "MB of memory that a batch touches, each block once, at most",
+        _count, 4096, "MB of memory that a batch touches, each block once, at most"
     ),
     "CYRT_GRAPH_CACHE_SIZE": Setting(_count, 400, "topologies kept, at most"),
     "CYRT_GRAPH_CACHE_BYTES": Setting(
-        _size, 256 << 20, "bytes of host and device memory in kept graphs, at most",
+        _size, 256 << 20, "bytes of host and device memory in kept graphs, at most"
     ),
     "CYRT_GRAPH_UPDATE": Setting(
-        _choice("node", "exec", "none"), "node",
+        _choice("node", "exec", "none"),
+        "node",
         "how a kept graph is made equal to a batch: node by node, by a whole update, or anew",
     ),
     "CYRT_NVTX": Setting(
-        _switch, False, "1: an NVTX range around each commit, by the package nvtx",
+        _switch, False, "1: an NVTX range around each commit, by the package nvtx"
     ),
     "CYRT_PDL": Setting(_switch, True, "0: no programmatic edges between kernels"),
     "CYRT_CACHE": Setting(_switch, True, "0: compiled kernels are neither read from disk nor kept"),
     "CYRT_CACHE_DIR": Setting(str, None, "folder for compiled kernels; default: the user's cache"),
     "CYRT_CACHE_SIZE": Setting(
-        _size, 1 << 30, "bytes of compiled kernels on disk, at most; the least used go first",
+        _size, 1 << 30, "bytes of compiled kernels on disk, at most; the least used go first"
     ),
     "CYRT_JIT_DUMP": Setting(
-        str, None, "folder for each compilation's source, PTX, cubin and log; nothing is taken "
+        str,
+        None,
+        "folder for each compilation's source, PTX, cubin and log; nothing is taken "
         "from the cache then",
     ),
     "CYRT_LINEINFO": Setting(
-        _switch, False, "1: source lines in what is compiled at run time, for profilers",
+        _switch, False, "1: source lines in what is compiled at run time, for profilers"
     ),
     "CYRT_EXIT_TIMEOUT": Setting(
-        _seconds, 5.0, "seconds that the interpreter's exit waits for work in flight",
+        _seconds, 5.0, "seconds that the interpreter's exit waits for work in flight"
     ),
 }
 

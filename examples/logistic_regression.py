@@ -35,8 +35,10 @@ def steps_a_second(step: Callable[[], None], seconds: float) -> tuple[float, int
 
 def main() -> None:
     device = cyrt.Device()
-    print(f"device {device.index}: {device.name} "
-          f"({'emulated, on the CPU' if device.emulated else 'GPU'})")
+    print(
+        f"device {device.index}: {device.name} "
+        f"({'emulated, on the CPU' if device.emulated else 'GPU'})"
+    )
     rng = np.random.default_rng(0)
     X_host = rng.standard_normal((EXAMPLES, FEATURES), np.float32)
     y_host = (X_host @ rng.standard_normal(FEATURES, np.float32) > 0).astype(np.float32)

@@ -16,7 +16,7 @@ __device__ inline complex128 progress(complex128 start, complex128 step, int64 i
     return {progress(start.re, step.re, i), progress(start.im, step.im, i)};
 }
 
-template<class T, class Wide> __device__ inline void arange(const Arange& args) {
+template <class T, class Wide> __device__ inline void arange(const Arange& args) {
     constexpr int N = items_of<T>;
     wait_for_dependencies(args);
     launch_dependents();
@@ -33,7 +33,7 @@ template<class T, class Wide> __device__ inline void arange(const Arange& args) 
 
 }  // namespace cyrt
 
-#define CYRT_ARANGE(NAME, TYPE, WIDE)                                                        \
-    extern "C" __global__ void NAME(const __grid_constant__ cyrt::Arange args) {       \
-        cyrt::arange<TYPE, WIDE>(args);                                                      \
+#define CYRT_ARANGE(NAME, TYPE, WIDE)                                            \
+    extern "C" __global__ void NAME(const __grid_constant__ cyrt::Arange args) { \
+        cyrt::arange<TYPE, WIDE>(args);                                          \
     }

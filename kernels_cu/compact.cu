@@ -49,7 +49,7 @@ __device__ inline void count_true(const Compact& args) {
 
 // Calls put(i, k) with the places i within the tile that are true, k of which are before; threads
 // side by side get k side by side.
-template<class Put> __device__ inline void for_true(const Compact& args, Put put) {
+template <class Put> __device__ inline void for_true(const Compact& args, Put put) {
     __shared__ uint16 places[COMPACT_TILE];
     __shared__ uint32 partial[COMPACT_BLOCK / 32];
     uint32 before = 0;
@@ -65,7 +65,7 @@ template<class Put> __device__ inline void for_true(const Compact& args, Put put
     for (uint32 k = threadIdx.x; k < before; k += blockDim.x) put(places[k], k);
 }
 
-template<class T> __device__ inline void select_true(const Compact& args) {
+template <class T> __device__ inline void select_true(const Compact& args) {
     wait_for_dependencies(args);
     launch_dependents();
     int64 sum = args.sums ? args.sums[blockIdx.x] : 0;
@@ -86,15 +86,14 @@ __device__ inline void positions_true(const Compact& args) {
 
 }  // namespace cyrt
 
-#define CYRT_COUNT_TRUE(NAME)                                                                \
-    extern "C" __global__ void NAME(const __grid_constant__ cyrt::Compact args) {            \
-        cyrt::count_true(args);                                                              \
-    }                                                                                        \
-    extern "C" __global__ void NAME##_positions(                                             \
-            const __grid_constant__ cyrt::Compact args) {                                    \
-        cyrt::positions_true(args);                                                          \
+#define CYRT_COUNT_TRUE(NAME)                                                                 \
+    extern "C" __global__ void NAME(const __grid_constant__ cyrt::Compact args) {             \
+        cyrt::count_true(args);                                                               \
+    }                                                                                         \
+    extern "C" __global__ void NAME##_positions(const __grid_constant__ cyrt::Compact args) { \
+        cyrt::positions_true(args);                                                           \
     }
-#define CYRT_SELECT(NAME, TYPE)                                                              \
-    extern "C" __global__ void NAME(const __grid_constant__ cyrt::Compact args) {            \
-        cyrt::select_true<TYPE>(args);                                                       \
+#define CYRT_SELECT(NAME, TYPE)                                                   \
+    extern "C" __global__ void NAME(const __grid_constant__ cyrt::Compact args) { \
+        cyrt::select_true<TYPE>(args);                                            \
     }

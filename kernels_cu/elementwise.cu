@@ -23,56 +23,54 @@ namespace cyrt {
 __device__ constexpr uint32 broadcast_flag(int input) {
     return uint32(ELEMENTWISE_BROADCAST) << 2 * input;
 }
-__device__ constexpr uint32 value_flag(int input) {
-    return uint32(ELEMENTWISE_VALUE) << 2 * input;
-}
+__device__ constexpr uint32 value_flag(int input) { return uint32(ELEMENTWISE_VALUE) << 2 * input; }
 
 // The upper bound wins where the bounds cross, as in NumPy.
-template<class T> __device__ inline T clip(T a, T low, T high) {
+template <class T> __device__ inline T clip(T a, T low, T high) {
     return minimum(maximum(a, low), high);
 }
 
 // The structs of parameters by the number of inputs.
-#define CYRT_PARAMETERS_OF(N)        \
-    template<> struct Parameters<N> { \
-        using Dense = Dense##N;      \
-        using Aligned = Aligned##N;  \
-        using Strided = Strided##N;  \
+#define CYRT_PARAMETERS_OF(N)          \
+    template <> struct Parameters<N> { \
+        using Dense = Dense##N;        \
+        using Aligned = Aligned##N;    \
+        using Strided = Strided##N;    \
     };
-template<int INPUTS> struct Parameters;
+template <int INPUTS> struct Parameters;
 CYRT_PARAMETERS_OF(1)
 CYRT_PARAMETERS_OF(2)
 CYRT_PARAMETERS_OF(3)
 #undef CYRT_PARAMETERS_OF
-template<int INPUTS> using Dense = typename Parameters<INPUTS>::Dense;
-template<int INPUTS> using Aligned = typename Parameters<INPUTS>::Aligned;
-template<int INPUTS> using Strided = typename Parameters<INPUTS>::Strided;
+template <int INPUTS> using Dense = typename Parameters<INPUTS>::Dense;
+template <int INPUTS> using Aligned = typename Parameters<INPUTS>::Aligned;
+template <int INPUTS> using Strided = typename Parameters<INPUTS>::Strided;
 
 // What a thread has loaded of each input: in words, as narrow elements taken apart would have to
 // be waited for at once.
-template<int N, class... A> struct Loaded {};
-template<int N, class A, class... Rest> struct Loaded<N, A, Rest...> {
+template <int N, class... A> struct Loaded {};
+template <int N, class A, class... Rest> struct Loaded<N, A, Rest...> {
     typename Word<sizeof(A) * N>::type word;
     Loaded<N, Rest...> rest;
 };
 
-template<int INPUT, int N>
+template <int INPUT, int N>
 __device__ inline void load_all(Loaded<N>&, const Source*, uint32, const int64*, const int64*,
                                 const Span&) {}
-template<int INPUT, int N, class A, class... Rest>
+template <int INPUT, int N, class A, class... Rest>
 __device__ inline void load_all(Loaded<N, A, Rest...>& loaded, const Source* in, uint32 flags,
                                 const int64* offsets, const int64* strides, const Span& span) {
     Items<A, N> items = flags & value_flag(INPUT)
-        ? splat<N>(value_of<A>(*in))
-        : load_items<N>(pointer_of<A>(*in) + *offsets, *strides, span);
+                            ? splat<N>(value_of<A>(*in))
+                            : load_items<N>(pointer_of<A>(*in) + *offsets, *strides, span);
     memcpy(&loaded.word, &items, sizeof(items));
     load_all<INPUT + 1>(loaded.rest, in + 1, flags, offsets + 1, strides + 1, span);
 }
 
 // The next vectors; what is one element for all stays.
-template<int INPUT, int N>
+template <int INPUT, int N>
 __device__ inline void load_next(Loaded<N>&, const Source*, uint32, int64) {}
-template<int INPUT, int N, class A, class... Rest>
+template <int INPUT, int N, class A, class... Rest>
 __device__ inline void load_next(Loaded<N, A, Rest...>& loaded, const Source* in, uint32 flags,
                                  int64 first) {
     if (!(flags & (value_flag(INPUT) | broadcast_flag(INPUT)))) {
@@ -82,18 +80,18 @@ __device__ inline void load_next(Loaded<N, A, Rest...>& loaded, const Source* in
     load_next<INPUT + 1>(loaded.rest, in + 1, flags, first);
 }
 
-template<class Op, int N, class... Done>
+template <class Op, int N, class... Done>
 __device__ inline auto apply(const Loaded<N>&, int, Done... done) {
     return Op::apply(done...);
 }
-template<class Op, int N, class A, class... Rest, class... Done>
+template <class Op, int N, class A, class... Rest, class... Done>
 __device__ inline auto apply(const Loaded<N, A, Rest...>& loaded, int k, Done... done) {
     Items<A, N> items;
     memcpy(&items, &loaded.word, sizeof(items));
     return apply<Op>(loaded.rest, k, done..., widen(items.item[k]));
 }
 
-template<class Op, class R, int N, class... A>
+template <class Op, class R, int N, class... A>
 __device__ inline void store_all(const Loaded<N, A...>& loaded, R* out, int64 stride,
                                  const Span& span) {
     __builtin_assume(__isGlobal(out));
@@ -104,7 +102,7 @@ __device__ inline void store_all(const Loaded<N, A...>& loaded, R* out, int64 st
 }
 
 // The items of this thread among those of a block that begin at `begin`.
-template<int N> __device__ inline Span span_of(uint32 begin, uint32 limit, uint32 flags) {
+template <int N> __device__ inline Span span_of(uint32 begin, uint32 limit, uint32 flags) {
     Span span;
     span.first = begin + threadIdx.x * (flags & ELEMENTWISE_VECTOR ? N : 1);
     span.spacing = flags & ELEMENTWISE_VECTOR ? 1 : blockDim.x;
@@ -113,7 +111,7 @@ template<int N> __device__ inline Span span_of(uint32 begin, uint32 limit, uint3
     return span;
 }
 
-template<class Op, class R, class... A>
+template <class Op, class R, class... A>
 __device__ inline void dense(const Dense<sizeof...(A)>& args) {
     constexpr int N = items_of<R, A...>, INPUTS = sizeof...(A);
     wait_for_dependencies(args);
@@ -141,7 +139,7 @@ __device__ inline void dense(const Dense<sizeof...(A)>& args) {
         next.vector = span.vector && next.first + N <= next.limit;
         bool more = --left && next.first < next.limit;
         Loaded<N, A...> ahead = loaded;
-        ready = more && next.vector;                    // loads run one step ahead
+        ready = more && next.vector;  // loads run one step ahead
         if (ready) load_next<0>(ahead, args.inputs, args.flags, begin + next.first);
         store_all<Op>(loaded, out, 1, span);
         if (!more) return;
@@ -150,9 +148,9 @@ __device__ inline void dense(const Dense<sizeof...(A)>& args) {
     }
 }
 
-template<uint32 FLAGS, int INPUT, int N>
+template <uint32 FLAGS, int INPUT, int N>
 __device__ inline void load_aligned(Loaded<N>&, const uint64*, uint32) {}
-template<uint32 FLAGS, int INPUT, int N, class A, class... Rest>
+template <uint32 FLAGS, int INPUT, int N, class A, class... Rest>
 __device__ inline void load_aligned(Loaded<N, A, Rest...>& loaded, const uint64* in,
                                     uint32 vector) {
     if (FLAGS & value_flag(INPUT)) {
@@ -169,7 +167,7 @@ __device__ inline void load_aligned(Loaded<N, A, Rest...>& loaded, const uint64*
     load_aligned<FLAGS, INPUT + 1>(loaded.rest, in + 1, vector);
 }
 
-template<uint32 FLAGS, class Op, class R, class... A>
+template <uint32 FLAGS, class Op, class R, class... A>
 __device__ inline void aligned_of(const Aligned<sizeof...(A)>& args) {
     constexpr int N = items_of<R, A...>;
     uint32 vector = blockIdx.x * blockDim.x + threadIdx.x;
@@ -187,7 +185,7 @@ __device__ inline void aligned_of(const Aligned<sizeof...(A)>& args) {
 }
 
 // What can be decided before the wait is: afterwards it would cost time.
-template<class Op, class R, class... A>
+template <class Op, class R, class... A>
 __device__ inline void aligned(const Aligned<sizeof...(A)>& args) {
     if (sizeof...(A) == 2 && args.flags == value_flag(0)) {
         aligned_of<value_flag(0), Op, R, A...>(args);
@@ -200,7 +198,7 @@ __device__ inline void aligned(const Aligned<sizeof...(A)>& args) {
 
 // A block is x threads along rows and y rows; blockIdx.x counts row blocks, and within them the
 // chunks of a row.
-template<class Op, class R, class... A>
+template <class Op, class R, class... A>
 __device__ inline void strided(const Strided<sizeof...(A)>& args) {
     constexpr int N = items_of<R, A...>, INPUTS = sizeof...(A);
     wait_for_dependencies(args);
@@ -221,17 +219,17 @@ __device__ inline void strided(const Strided<sizeof...(A)>& args) {
 
 #define CYRT_COUNT(A, B, C, N, ...) N
 #define CYRT_INPUTS(...) CYRT_COUNT(__VA_ARGS__, 3, 2, 1)
-#define CYRT_ELEMENTWISE(NAME, OP, OUTPUT, ...)                                              \
-    extern "C" __global__ void NAME(                                                         \
-            const __grid_constant__ cyrt::Dense<CYRT_INPUTS(__VA_ARGS__)> args) {            \
-        cyrt::dense<OP, OUTPUT, __VA_ARGS__>(args);                                          \
-    }                                                                                        \
-    extern "C" __global__ void NAME##_strided(                                               \
-            const __grid_constant__ cyrt::Strided<CYRT_INPUTS(__VA_ARGS__)> args) {          \
-        cyrt::strided<OP, OUTPUT, __VA_ARGS__>(args);                                        \
+#define CYRT_ELEMENTWISE(NAME, OP, OUTPUT, ...)                                 \
+    extern "C" __global__ void NAME(                                            \
+        const __grid_constant__ cyrt::Dense<CYRT_INPUTS(__VA_ARGS__)> args) {   \
+        cyrt::dense<OP, OUTPUT, __VA_ARGS__>(args);                             \
+    }                                                                           \
+    extern "C" __global__ void NAME##_strided(                                  \
+        const __grid_constant__ cyrt::Strided<CYRT_INPUTS(__VA_ARGS__)> args) { \
+        cyrt::strided<OP, OUTPUT, __VA_ARGS__>(args);                           \
     }
-#define CYRT_ALIGNED(NAME, OP, OUTPUT, ...)                                                  \
-    extern "C" __global__ void NAME##_aligned(                                               \
-            const __grid_constant__ cyrt::Aligned<CYRT_INPUTS(__VA_ARGS__)> args) {          \
-        cyrt::aligned<OP, OUTPUT, __VA_ARGS__>(args);                                        \
+#define CYRT_ALIGNED(NAME, OP, OUTPUT, ...)                                     \
+    extern "C" __global__ void NAME##_aligned(                                  \
+        const __grid_constant__ cyrt::Aligned<CYRT_INPUTS(__VA_ARGS__)> args) { \
+        cyrt::aligned<OP, OUTPUT, __VA_ARGS__>(args);                           \
     }

@@ -17,12 +17,12 @@
 
 namespace cyrt {
 
-template<class T> __device__ inline int64 widened(T i) { return i; }
+template <class T> __device__ inline int64 widened(T i) { return i; }
 // One that int64 does not hold is beyond any size.
 __device__ inline int64 widened(uint64 i) { return i >> 63 ? int64(~0ull >> 1) : int64(i); }
 
 // All are on their way before the first is looked at.
-template<class T, int N>
+template <class T, int N>
 __device__ inline void load_indices(const void* from, const int64 (&at)[N], int64 (&index)[N]) {
     const T* indices = static_cast<const T*>(from);
     __builtin_assume(__isGlobal(indices));
@@ -35,19 +35,19 @@ __device__ inline void load_indices(const void* from, const int64 (&at)[N], int6
 
 // Adds where the index's elements `at` point to: negative ones count from the end; what lies outside
 // is taken for the nearest inside. kind: log2 of the bytes, plus 4 where it has no sign.
-template<int N>
+template <int N>
 __device__ inline void add_index(const Index& args, const int64 (&at)[N], uint32 kind,
                                  int64 (&there)[N]) {
     int64 index[N];
     switch (kind) {
-        case 0: load_indices<int8>(args.indices, at, index); break;
-        case 1: load_indices<int16>(args.indices, at, index); break;
-        case 2: load_indices<int32>(args.indices, at, index); break;
-        case 3: load_indices<int64>(args.indices, at, index); break;
-        case 4: load_indices<uint8>(args.indices, at, index); break;
-        case 5: load_indices<uint16>(args.indices, at, index); break;
-        case 6: load_indices<uint32>(args.indices, at, index); break;
-        default: load_indices<uint64>(args.indices, at, index);
+    case 0: load_indices<int8>(args.indices, at, index); break;
+    case 1: load_indices<int16>(args.indices, at, index); break;
+    case 2: load_indices<int32>(args.indices, at, index); break;
+    case 3: load_indices<int64>(args.indices, at, index); break;
+    case 4: load_indices<uint8>(args.indices, at, index); break;
+    case 5: load_indices<uint16>(args.indices, at, index); break;
+    case 6: load_indices<uint32>(args.indices, at, index); break;
+    default: load_indices<uint64>(args.indices, at, index);
     }
 #pragma unroll
     for (int k = 0; k < N; ++k) {
@@ -63,11 +63,16 @@ __device__ __noinline__ int64 called_offset(Index index, int64 at, uint32 kind) 
     return there[0];
 }
 
-template<int N> struct Parameters;
-template<> struct Parameters<1> { using type = Gather1; };
-template<> struct Parameters<MAX_INDICES> { using type = Gather6; };
+template <int N> struct Parameters;
+template <> struct Parameters<1> {
+    using type = Gather1;
+};
+template <> struct Parameters<MAX_INDICES> {
+    using type = Gather6;
+};
 
-template<class T, int N, bool PUT> __device__ inline void pick(const typename Parameters<N>::type& args) {
+template <class T, int N, bool PUT> __device__ inline void
+pick(const typename Parameters<N>::type& args) {
     constexpr int ITEMS = N == 1 ? 4 : 2;
     wait_for_dependencies(args);
     launch_dependents();
@@ -77,7 +82,7 @@ template<class T, int N, bool PUT> __device__ inline void pick(const typename Pa
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) {
         uint32 i = begin + k * blockDim.x;
-        if (i >= args.count) i = begin;         // done twice, stored once
+        if (i >= args.count) i = begin;  // done twice, stored once
         uint32 row = divide(i, args.inner);
         int64 column = i - row * args.inner.size;
         int64 offsets[2 + N];
@@ -104,7 +109,7 @@ template<class T, int N, bool PUT> __device__ inline void pick(const typename Pa
             word[k] = inside[there[k]];
         } else {
             word[k] = args.flags & GATHER_VALUE ? value_of<T>(args.here)
-                                         : pointer_of<T>(args.here)[here[k]];
+                                                : pointer_of<T>(args.here)[here[k]];
         }
     }
 #pragma unroll
@@ -122,13 +127,13 @@ template<class T, int N, bool PUT> __device__ inline void pick(const typename Pa
 
 }  // namespace cyrt
 
-#define CYRT_PICK(NAME, BYTES, N, PUT)                                                       \
+#define CYRT_PICK(NAME, BYTES, N, PUT)                                                        \
     extern "C" __global__ void NAME(const __grid_constant__ cyrt::Parameters<N>::type args) { \
-        cyrt::pick<cyrt::Word<BYTES>::type, N, PUT>(args);                                   \
+        cyrt::pick<cyrt::Word<BYTES>::type, N, PUT>(args);                                    \
     }
-#define CYRT_TAKE(NAME, BYTES)                                                               \
-    CYRT_PICK(NAME, BYTES, 1, false)                                                         \
+#define CYRT_TAKE(NAME, BYTES)       \
+    CYRT_PICK(NAME, BYTES, 1, false) \
     CYRT_PICK(NAME##_many, BYTES, cyrt::MAX_INDICES, false)
-#define CYRT_PUT(NAME, BYTES)                                                                \
-    CYRT_PICK(NAME, BYTES, 1, true)                                                          \
+#define CYRT_PUT(NAME, BYTES)       \
+    CYRT_PICK(NAME, BYTES, 1, true) \
     CYRT_PICK(NAME##_many, BYTES, cyrt::MAX_INDICES, true)

@@ -10,13 +10,13 @@
 namespace cyrt {
 
 // Threads are SIDE by SIDE, each with R by R sums; DEPTH elements of k lie in shared memory twice.
-template<class T, int SIDE_, int R_, int DEPTH_> struct Tile {
+template <class T, int SIDE_, int R_, int DEPTH_> struct Tile {
     using C = compute_of<T>;
     static constexpr int SIDE = SIDE_, R = R_, DEPTH = DEPTH_, THREADS = SIDE * SIDE;
     static constexpr int SIZE = SIDE * R, PER_THREAD = SIZE * DEPTH / THREADS;
-    static constexpr int WORD = 16 / sizeof(C) < R ? 16 / sizeof(C) : R;    // sums side by side
+    static constexpr int WORD = 16 / sizeof(C) < R ? 16 / sizeof(C) : R;  // sums side by side
     static constexpr int VECTOR = 16 / sizeof(T) < PER_THREAD ? 16 / sizeof(T) : PER_THREAD;
-    static constexpr int ROW = SIZE + WORD;         // no two lanes' words lie in one bank
+    static constexpr int ROW = SIZE + WORD;  // no two lanes' words lie in one bank
 
     struct alignas(16) Shared {
         C item[DEPTH][ROW];
@@ -25,16 +25,16 @@ template<class T, int SIDE_, int R_, int DEPTH_> struct Tile {
 
 // What a thread brings of one operand into shared memory: elements `first`, first + step, ... of
 // the dimension that lanes do not run along, VECTOR side by side on the other.
-template<class Shape, class T> struct Share {
+template <class Shape, class T> struct Share {
     using C = typename Shape::C;
     const T* at;
-    int64 step_bytes, next;         // to the next of this thread, to those of the next tile
+    int64 step_bytes, next;  // to the next of this thread, to those of the next tile
     uint32 fast, slow, step, size;
     bool along, vector;
     T item[Shape::PER_THREAD];
 
-    __device__ Share(const T* from, int64 stride, int64 summed, uint32 begin, uint32 size,
-                     uint32 k, bool along, bool vector)
+    __device__ Share(const T* from, int64 stride, int64 summed, uint32 begin, uint32 size, uint32 k,
+                     bool along, bool vector)
         : next(summed * Shape::DEPTH), size(size - begin), along(along), vector(vector) {
         uint32 lanes = along ? Shape::DEPTH : Shape::SIZE, width = vector ? Shape::VECTOR : 1;
         uint32 each = lanes / width;
@@ -100,11 +100,11 @@ template<class Shape, class T> struct Share {
 };
 
 // Sum number i of a thread is number index<Shape>(i, thread) of its tile.
-template<class Shape> __device__ inline uint32 index(int i, uint32 thread) {
+template <class Shape> __device__ inline uint32 index(int i, uint32 thread) {
     return i / Shape::WORD * Shape::SIDE * Shape::WORD + thread * Shape::WORD + i % Shape::WORD;
 }
 
-template<class Shape, class To>
+template <class Shape, class To>
 __device__ inline void store_sums(To* out, const Product& args, uint32 first_m, uint32 first_n,
                                   uint32 x, uint32 y,
                                   const typename Shape::C (&sums)[Shape::R][Shape::R]) {
@@ -133,7 +133,7 @@ __device__ inline void store_sums(To* out, const Product& args, uint32 first_m, 
     }
 }
 
-template<class T, class Shape> __device__ inline void product(const Product& args) {
+template <class T, class Shape> __device__ inline void product(const Product& args) {
     using C = typename Shape::C;
     constexpr int R = Shape::R, WORD = Shape::WORD, DEPTH = Shape::DEPTH;
     __shared__ typename Shape::Shared tile_a[2], tile_b[2];
@@ -149,9 +149,11 @@ template<class T, class Shape> __device__ inline void product(const Product& arg
     int64 offsets[2];
     locate_row(args.batch, batch, args.num_batch, offsets);
     Share<Shape, T> a(static_cast<const T*>(args.a) + offsets[0], args.a_stride, args.a_summed,
-                      first_m, args.m, begin, args.flags & PRODUCT_ALONG_A, args.flags & PRODUCT_VECTOR_A);
+                      first_m, args.m, begin, args.flags & PRODUCT_ALONG_A,
+                      args.flags & PRODUCT_VECTOR_A);
     Share<Shape, T> b(static_cast<const T*>(args.b) + offsets[1], args.b_stride, args.b_summed,
-                      first_n, args.n, begin, args.flags & PRODUCT_ALONG_B, args.flags & PRODUCT_VECTOR_B);
+                      first_n, args.n, begin, args.flags & PRODUCT_ALONG_B,
+                      args.flags & PRODUCT_VECTOR_B);
 
     // A warp is 8 threads of the tile wide and 4 high.
     uint32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -206,30 +208,30 @@ template<class T, class Shape> __device__ inline void product(const Product& arg
     }
 }
 
-template<class T>
+template <class T>
 using Large = Tile<T, 16, sizeof(compute_of<T>) <= 4 ? 8 : 4, sizeof(T) <= 2 ? 16 : 8>;
-template<class T> using Small = Tile<T, 8, 4, sizeof(compute_of<T>) <= 4 ? 32 : 16>;
+template <class T> using Small = Tile<T, 8, 4, sizeof(compute_of<T>) <= 4 ? 32 : 16>;
 
 }  // namespace cyrt
 
-#define CYRT_MATMUL(NAME, TYPE)                                                              \
-    extern "C" __global__ void __launch_bounds__(256, 2) NAME(                               \
-            const __grid_constant__ cyrt::Product args) {                                    \
-        cyrt::product<TYPE, cyrt::Large<TYPE>>(args);                                        \
-    }                                                                                        \
-    extern "C" __global__ void __launch_bounds__(64) NAME##_small(                           \
-            const __grid_constant__ cyrt::Product args) {                                    \
-        cyrt::product<TYPE, cyrt::Small<TYPE>>(args);                                        \
-    }                                                                                        \
-    extern "C" __global__ void __launch_bounds__(256) NAME##_rows(                           \
-            const __grid_constant__ cyrt::Dot args) {                                        \
-        cyrt::rows<TYPE>(args);                                                              \
-    }                                                                                        \
-    extern "C" __global__ void __launch_bounds__(1024) NAME##_columns(                       \
-            const __grid_constant__ cyrt::Dot args) {                                        \
-        cyrt::columns<TYPE>(args);                                                           \
-    }                                                                                        \
-    extern "C" __global__ void __launch_bounds__(256) NAME##_parts(                          \
-            const __grid_constant__ cyrt::Parts args) {                                      \
-        cyrt::sum_parts<TYPE>(args);                                                         \
+#define CYRT_MATMUL(NAME, TYPE)                                    \
+    extern "C" __global__ void __launch_bounds__(256, 2)           \
+        NAME(const __grid_constant__ cyrt::Product args) {         \
+        cyrt::product<TYPE, cyrt::Large<TYPE>>(args);              \
+    }                                                              \
+    extern "C" __global__ void __launch_bounds__(64)               \
+        NAME##_small(const __grid_constant__ cyrt::Product args) { \
+        cyrt::product<TYPE, cyrt::Small<TYPE>>(args);              \
+    }                                                              \
+    extern "C" __global__ void __launch_bounds__(256)              \
+        NAME##_rows(const __grid_constant__ cyrt::Dot args) {      \
+        cyrt::rows<TYPE>(args);                                    \
+    }                                                              \
+    extern "C" __global__ void __launch_bounds__(1024)             \
+        NAME##_columns(const __grid_constant__ cyrt::Dot args) {   \
+        cyrt::columns<TYPE>(args);                                 \
+    }                                                              \
+    extern "C" __global__ void __launch_bounds__(256)              \
+        NAME##_parts(const __grid_constant__ cyrt::Parts args) {   \
+        cyrt::sum_parts<TYPE>(args);                               \
     }

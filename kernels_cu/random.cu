@@ -19,24 +19,25 @@ __device__ inline double real_word(const Random& args, int i) {
 }
 
 // The random bits of a value in the compute type: 32 for float, 64 for double.
-template<class T> struct BitsOf;
-template<> struct BitsOf<float> {
+template <class T> struct BitsOf;
+template <> struct BitsOf<float> {
     static constexpr int values = 4;
     __device__ static uint32 get(const Bits& bits, int i) { return bits.word[i]; }
 };
-template<> struct BitsOf<double> {
+template <> struct BitsOf<double> {
     static constexpr int values = 2;
     __device__ static uint64 get(const Bits& bits, int i) { return bits.pair(i); }
 };
 
 // low + u * span, at most `limit`, the largest number of the type below the upper bound.
-template<class T, class Wide> struct Uniform {
+template <class T, class Wide> struct Uniform {
     using item = T;
     static constexpr int values = BitsOf<Wide>::values;
     Wide low, step, limit;
 
     __device__ Uniform(const Random& args)
-        : low(real_word(args, 0)), step(Wide(real_word(args, 1)) * UNIT<Wide>), limit(real_word(args, 2)) {}
+        : low(real_word(args, 0)), step(Wide(real_word(args, 1)) * UNIT<Wide>),
+          limit(real_word(args, 2)) {}
     __device__ void draw(const Bits& bits, uint64, uint64, T* out) const {
 #pragma unroll
         for (int i = 0; i < values; ++i) {
@@ -46,7 +47,7 @@ template<class T, class Wide> struct Uniform {
     }
 };
 
-template<class T, class Wide> struct Normal {
+template <class T, class Wide> struct Normal {
     using item = T;
     static constexpr int values = BitsOf<Wide>::values;
     Wide loc, scale;
@@ -65,14 +66,14 @@ template<class T, class Wide> struct Normal {
 
 // The inverse of the distribution function over the part of it between the bounds, taken from the
 // side where it is small and so precise: `sign` is -1 where that is the upper one.
-template<class T> struct TruncatedNormal {
+template <class T> struct TruncatedNormal {
     using item = T;
     static constexpr int values = 2;
     double below, between, sign, lower, upper;
 
     __device__ TruncatedNormal(const Random& args)
-        : below(real_word(args, 0)), between(real_word(args, 1)), sign(real_word(args, 2)), lower(real_word(args, 3)),
-          upper(real_word(args, 4)) {}
+        : below(real_word(args, 0)), between(real_word(args, 1)), sign(real_word(args, 2)),
+          lower(real_word(args, 3)), upper(real_word(args, 4)) {}
     __device__ void draw(const Bits& bits, uint64, uint64, T* out) const {
 #pragma unroll 1
         for (int i = 0; i < values; ++i) {
@@ -85,7 +86,7 @@ template<class T> struct TruncatedNormal {
 };
 
 // The largest of many exponential waits, standardised: its differences choose a category.
-template<class T, class Wide> struct Gumbel {
+template <class T, class Wide> struct Gumbel {
     using item = T;
     static constexpr int values = BitsOf<Wide>::values;
 
@@ -121,7 +122,7 @@ __device__ __noinline__ Bits redraw(uint64 index, uint32 attempt, uint64 key) {
 // low + an integer below `range`, all equally likely (Lemire, "Fast random integer generation in an
 // interval", 2019): the upper half of bits * range, drawn again where the lower half is below
 // 2^32 mod range.
-template<class T> struct Integers {
+template <class T> struct Integers {
     using item = T;
     static constexpr int values = 4;
     uint64 low, range;
@@ -142,7 +143,7 @@ template<class T> struct Integers {
 };
 
 // As above with 64 bits, for ranges above 2^32; 0 stands for 2^64.
-template<class T> struct WideIntegers {
+template <class T> struct WideIntegers {
     using item = T;
     static constexpr int values = 2;
     uint64 low, range, reject;
@@ -164,7 +165,7 @@ template<class T> struct WideIntegers {
 // A thread takes as many items as fill a vector, at least 4, and that `steps` times. Where those are
 // two vectors, lanes side by side exchange one: a warp then stores vectors side by side. The output
 // is aligned to vectors, a block is of whole warps.
-template<class Distribution> __device__ inline void random(const Random& args) {
+template <class Distribution> __device__ inline void random(const Random& args) {
     using T = typename Distribution::item;
     constexpr int V = VECTOR_BYTES / sizeof(T), W = Distribution::values, N = larger(V, 4);
     static_assert(N <= 2 * V, "two vectors at most");
@@ -191,7 +192,10 @@ template<class Distribution> __device__ inline void random(const Random& args) {
         int64 from = first, apart = V;
         if (N > V) {
             Items<T, V> other = shuffle_from(odd ? items[0] : items[N / V - 1], lane ^ 1);
-            if (odd) items[0] = other; else items[N / V - 1] = other;
+            if (odd)
+                items[0] = other;
+            else
+                items[N / V - 1] = other;
             from = odd ? first - N + V : first;
             apart = N;
         }
@@ -211,7 +215,7 @@ template<class Distribution> __device__ inline void random(const Random& args) {
 
 }  // namespace cyrt
 
-#define CYRT_RANDOM(NAME, ...)                                                               \
-    extern "C" __global__ void NAME(const __grid_constant__ cyrt::Random args) {             \
-        cyrt::random<__VA_ARGS__>(args);                                                     \
+#define CYRT_RANDOM(NAME, ...)                                                   \
+    extern "C" __global__ void NAME(const __grid_constant__ cyrt::Random args) { \
+        cyrt::random<__VA_ARGS__>(args);                                         \
     }

@@ -40,16 +40,16 @@ __device__ inline void locate(const Outer2& outer, uint32 num_dims, int64 number
     for (int i = 0; i < 2; ++i) offsets[i] += number * outer.strides[last][i];
 }
 
-template<class T> __device__ inline T* global(void* memory) {
+template <class T> __device__ inline T* global(void* memory) {
     T* p = static_cast<T*>(memory);
     __builtin_assume(__isGlobal(p));
     return p;
 }
-template<class T> __device__ inline const T* global(const void* memory) {
+template <class T> __device__ inline const T* global(const void* memory) {
     return global<T>(const_cast<void*>(memory));
 }
 
-template<int N, class T> __device__ inline Items<T, N> load_aligned(const T* from) {
+template <int N, class T> __device__ inline Items<T, N> load_aligned(const T* from) {
     if constexpr (N > 1 || sizeof(T) <= 2) {
         return load_vector<N>(from);
     } else {
@@ -58,13 +58,13 @@ template<int N, class T> __device__ inline Items<T, N> load_aligned(const T* fro
     }
 }
 
-template<class State> __device__ inline void store_state(void* states, int64 i, State state) {
+template <class State> __device__ inline void store_state(void* states, int64 i, State state) {
     global<Words<State>>(states)[i] = Words<State>::of(state);
 }
 
 // Which rows and units a thread takes.
 struct Share {
-    int64 row, rows, unit, units;       // the first ones, and where they end
+    int64 row, rows, unit, units;  // the first ones, and where they end
     uint32 row_step;
 
     // Of thread `thread` of `threads` that share a result.
@@ -83,11 +83,11 @@ struct Share {
 };
 
 // Loads that a thread has in flight.
-template<int N> constexpr int loads_of = N == 1 ? 8 : 4;
+template <int N> constexpr int loads_of = N == 1 ? 8 : 4;
 
-template<class Op, class T, int N>
-__device__ inline typename Op::State reduce_items(const Items<T, N>& items, int64 place,
-                                                  int64 step, bool any) {
+template <class Op, class T, int N>
+__device__ inline typename Op::State reduce_items(const Items<T, N>& items, int64 place, int64 step,
+                                                  bool any) {
     compute_of<T> values[N];
     int64 places[N];
     bool valid[N];
@@ -106,8 +106,8 @@ struct Steps {
     int64 left, hop, place_hop;
     uint32 lanes;
 
-    template<bool ALL> __device__ bool has(int j) const { return ALL || j * lanes < left; }
-    template<int UNITS, class T> __device__ void advance(const T*& from, int64& place) {
+    template <bool ALL> __device__ bool has(int j) const { return ALL || j * lanes < left; }
+    template <int UNITS, class T> __device__ void advance(const T*& from, int64& place) {
         left -= UNITS * lanes;
         from += UNITS * hop;
         place += UNITS * place_hop;
@@ -115,7 +115,7 @@ struct Steps {
 };
 
 // The next units of a row, of N elements each; all of them are there, or some.
-template<bool ALL, class Op, class T, int N>
+template <bool ALL, class Op, class T, int N>
 __device__ inline typename Op::State next_units(const T* from, int64 place, int64 step,
                                                 const Steps& steps) {
     constexpr int LOADS = loads_of<N>;
@@ -127,8 +127,8 @@ __device__ inline typename Op::State next_units(const T* from, int64 place, int6
     }
 #pragma unroll
     for (int j = 0; j < LOADS; ++j) {
-        states[j] = reduce_items<Op>(items[j], place + j * steps.place_hop, step,
-                                     steps.has<ALL>(j));
+        states[j] =
+            reduce_items<Op>(items[j], place + j * steps.place_hop, step, steps.has<ALL>(j));
     }
 #pragma unroll
     for (int width = LOADS / 2; width; width /= 2) {
@@ -138,7 +138,7 @@ __device__ inline typename Op::State next_units(const T* from, int64 place, int6
     return states[0];
 }
 
-template<class Op, class T, int N>
+template <class Op, class T, int N>
 __device__ inline typename Op::State along_rows(const Reduce& args, const T* in,
                                                 const Share& share) {
     constexpr int LOADS = loads_of<N>;
@@ -167,7 +167,7 @@ __device__ inline typename Op::State along_rows(const Reduce& args, const T* in,
 }
 
 // A block is x threads that share a result, and y results; several of a warp, or one of the block.
-template<class Op, class T, class R> __device__ inline void reduce_rows(const Reduce& args) {
+template <class Op, class T, class R> __device__ inline void reduce_rows(const Reduce& args) {
     constexpr int N = items_of<T>;
     using State = typename Op::State;
     wait_for_dependencies(args);
@@ -182,13 +182,14 @@ template<class Op, class T, class R> __device__ inline void reduce_rows(const Re
         const T* in = global<T>(args.input) + offsets[0];
         Share share(args, part, threadIdx.x, blockDim.x);
         state = args.flags & REDUCE_VECTORS ? along_rows<Op, T, N>(args, in, share)
-                                     : along_rows<Op, T, 1>(args, in, share);
+                                            : along_rows<Op, T, 1>(args, in, share);
         if (part == 0) {
 #pragma unroll 1
             for (int64 k = threadIdx.x; k < args.tail; k += blockDim.x) {
                 int64 at = args.units * N + k;
-                state = Op::combine(state, reduce_items<Op>(
-                    load_aligned<1>(in + at), args.place + at * args.row_strides[1], 0, true));
+                state = Op::combine(state, reduce_items<Op>(load_aligned<1>(in + at),
+                                                            args.place + at * args.row_strides[1],
+                                                            0, true));
             }
         }
     }
@@ -204,7 +205,7 @@ template<class Op, class T, class R> __device__ inline void reduce_rows(const Re
 }
 
 // The next units of N columns, an element of each.
-template<bool ALL, class Op, class T, int N>
+template <bool ALL, class Op, class T, int N>
 __device__ inline void next_rows(typename Op::State (&states)[N], const T* from, int64 place,
                                  const Steps& steps) {
     constexpr int LOADS = loads_of<N>;
@@ -227,7 +228,7 @@ __device__ inline void next_rows(typename Op::State (&states)[N], const T* from,
 }
 
 // A thread has N columns side by side.
-template<class Op, class T, class R, int N>
+template <class Op, class T, class R, int N>
 __device__ inline void down_columns(const Reduce& args, typename Op::State* shared) {
     constexpr int LOADS = loads_of<N>;
     using State = typename Op::State;
@@ -287,7 +288,7 @@ __device__ inline void down_columns(const Reduce& args, typename Op::State* shar
     for (int k = 0; k < N; ++k) out[k * args.kept_strides[1]] = results.item[k];
 }
 
-template<class Op, class T, class R> __device__ inline void reduce_columns(const Reduce& args) {
+template <class Op, class T, class R> __device__ inline void reduce_columns(const Reduce& args) {
     constexpr int N = items_of<T>;
     using State = typename Op::State;
     __shared__ alignas(16) unsigned char bytes[COLUMN_THREADS / 2 * N * sizeof(State)];
@@ -302,7 +303,7 @@ template<class Op, class T, class R> __device__ inline void reduce_columns(const
 }
 
 // States are elements of their own type.
-template<class Op> struct Merge : Tree<Merge<Op>, typename Op::State> {
+template <class Op> struct Merge : Tree<Merge<Op>, typename Op::State> {
     using State = typename Op::State;
     __device__ static State identity() { return Op::identity(); }
     __device__ static State lift(State state, int64) { return state; }
@@ -312,7 +313,7 @@ template<class Op> struct Merge : Tree<Merge<Op>, typename Op::State> {
     }
 };
 
-template<class Op, class R> __device__ inline void reduce_parts(const Reduce& args) {
+template <class Op, class R> __device__ inline void reduce_parts(const Reduce& args) {
     using State = typename Op::State;
     __shared__ alignas(16) unsigned char bytes[COLUMN_THREADS / 2 * sizeof(State)];
     wait_for_dependencies(args);
@@ -322,12 +323,12 @@ template<class Op, class R> __device__ inline void reduce_parts(const Reduce& ar
 
 }  // namespace cyrt
 
-#define CYRT_REDUCE_KERNEL(NAME, THREADS, BODY)                                              \
-    extern "C" __global__ void __launch_bounds__(THREADS, cyrt::RESIDENT / THREADS)          \
-            NAME(const __grid_constant__ cyrt::Reduce args) {                                \
-        BODY(args);                                                                          \
+#define CYRT_REDUCE_KERNEL(NAME, THREADS, BODY)                                     \
+    extern "C" __global__ void __launch_bounds__(THREADS, cyrt::RESIDENT / THREADS) \
+        NAME(const __grid_constant__ cyrt::Reduce args) {                           \
+        BODY(args);                                                                 \
     }
-#define CYRT_REDUCE(NAME, OP, T, R)                                                          \
-    CYRT_REDUCE_KERNEL(NAME##_rows, cyrt::ROW_THREADS, (cyrt::reduce_rows<OP, T, R>))       \
+#define CYRT_REDUCE(NAME, OP, T, R)                                                            \
+    CYRT_REDUCE_KERNEL(NAME##_rows, cyrt::ROW_THREADS, (cyrt::reduce_rows<OP, T, R>))          \
     CYRT_REDUCE_KERNEL(NAME##_columns, cyrt::COLUMN_THREADS, (cyrt::reduce_columns<OP, T, R>)) \
     CYRT_REDUCE_KERNEL(NAME##_parts, cyrt::COLUMN_THREADS, (cyrt::reduce_parts<OP, R>))

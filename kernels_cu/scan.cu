@@ -19,18 +19,18 @@
 namespace cyrt {
 
 struct Sum {
-    template<class A> __device__ A operator()(A a, A b) const { return a + b; }
-    template<class A> static __device__ A identity() { return cast<A>(0); }
+    template <class A> __device__ A operator()(A a, A b) const { return a + b; }
+    template <class A> static __device__ A identity() { return cast<A>(0); }
 };
 struct Product {
-    template<class A> __device__ A operator()(A a, A b) const { return a * b; }
-    template<class A> static __device__ A identity() { return cast<A>(1); }
+    template <class A> __device__ A operator()(A a, A b) const { return a * b; }
+    template <class A> static __device__ A identity() { return cast<A>(1); }
 };
 
 // VECTORS vectors of a thread, one a warp's row of them apart.
-template<class T, class R, class A, class Op, int VECTORS = SCAN_VECTORS> struct Tile {
+template <class T, class R, class A, class Op, int VECTORS = SCAN_VECTORS> struct Tile {
     static constexpr int N = items_of<T, R>;
-    static constexpr int WARP = 32 * N * VECTORS;       // elements of a warp
+    static constexpr int WARP = 32 * N * VECTORS;  // elements of a warp
     Items<A, N> vectors[VECTORS];
 
     // Vector v of the warp's elements, of which `left` are in the row.
@@ -97,7 +97,7 @@ template<class T, class R, class A, class Op, int VECTORS = SCAN_VECTORS> struct
 // -- rows of at most a tile -----------------------------------------------------------------------
 
 // blockDim is (warps of a row * 32, rows of a block).
-template<class T, class R, class A, class Op> __device__ inline void scan_rows(const Scan& args) {
+template <class T, class R, class A, class Op> __device__ inline void scan_rows(const Scan& args) {
     using Mine = Tile<T, R, A, Op>;
     __shared__ alignas(16) unsigned char bytes[SCAN_BLOCK / 32 * sizeof(A)];
     wait_for_dependencies(args);
@@ -129,7 +129,7 @@ template<class T, class R, class A, class Op> __device__ inline void scan_rows(c
 // -- rows of many tiles ---------------------------------------------------------------------------
 
 // A sum of a tile, a group or a run, in words that each say that they are there.
-template<class A> struct Left {
+template <class A> struct Left {
     static constexpr int WORDS = sizeof(A) / 4;
     static constexpr uint64 THERE = uint64(1) << 32;
     uint64 word[WORDS];
@@ -164,7 +164,7 @@ template<class A> struct Left {
 
 // `count` < 32 sums from `first`, one a lane. They are looked for at once, so that several of these
 // wait for memory together.
-template<class A, class Op> struct Earlier {
+template <class A, class Op> struct Earlier {
     const uint64* words;
     int64 at;
     uint32 count;
@@ -190,21 +190,21 @@ template<class A, class Op> struct Earlier {
 constexpr int HELD_BYTES = 64, HELD_TURNS = 2;
 
 // Where a turn's tile is, and where what others need of it.
-template<class A> struct Place {
+template <class A> struct Place {
     uint32 row, tile, group, run;
-    uint64* words;              // of the row: sums of tiles, then of groups, then of runs
+    uint64* words;  // of the row: sums of tiles, then of groups, then of runs
     int64 groups, runs;
 
     __device__ Place(const Scan& args, uint32 turn)
-        : row(turn / args.tiles), tile(turn - row * args.tiles), group(tile / 32),
-          run(tile / 1024), groups(args.tiles), runs(groups + (args.tiles + 31) / 32) {
+        : row(turn / args.tiles), tile(turn - row * args.tiles), group(tile / 32), run(tile / 1024),
+          groups(args.tiles), runs(groups + (args.tiles + 31) / 32) {
         int64 all = runs + (runs - groups + 31) / 32;
         words = static_cast<uint64*>(args.sums) + row * all * Left<A>::WORDS;
     }
 };
 
 // A warp leaves what a tile comes to, and what its group and its run do where it is the last one.
-template<class A, class Op> __device__ inline void leave_sums(const Place<A>& at, A whole) {
+template <class A, class Op> __device__ inline void leave_sums(const Place<A>& at, A whole) {
     Op op;
     bool leads = threadIdx.x % 32 == 0;
     if (leads) Left<A>::leave(at.words, at.tile, whole);
@@ -218,7 +218,7 @@ template<class A, class Op> __device__ inline void leave_sums(const Place<A>& at
 }
 
 // What is before a tile, where any is, for all lanes of a warp.
-template<class A, class Op> __device__ inline A sum_before(const Place<A>& at) {
+template <class A, class Op> __device__ inline A sum_before(const Place<A>& at) {
     A before{};
     bool any = false;
     Earlier<A, Op> tiles(at.words, at.group * 32, at.tile % 32);
@@ -242,7 +242,7 @@ template<class A, class Op> __device__ inline A sum_before(const Place<A>& at) {
 //
 // INVARIANT: the lowest turn whose sum is not left waits for nothing, however few blocks run. Sums
 // alone are waited for, those of lower turns, and a block leaves its own before it waits.
-template<class T, class R, class A, class Op> __device__ inline void scan_tiles(const Scan& args) {
+template <class T, class R, class A, class Op> __device__ inline void scan_tiles(const Scan& args) {
     constexpr int N = items_of<T, R>, VECTORS = HELD_BYTES / int(N * sizeof(A));
     constexpr int warps = SCAN_BLOCK / 32, SLOTS = HELD_TURNS + 2;
     using Mine = Tile<T, R, A, Op, VECTORS>;
@@ -252,7 +252,7 @@ template<class T, class R, class A, class Op> __device__ inline void scan_tiles(
     wait_for_dependencies(args);
     launch_dependents();
     auto* held = reinterpret_cast<Items<A, N>*>(ring) + threadIdx.x;
-    A* partial = reinterpret_cast<A*>(bytes);       // a slot: of each warp
+    A* partial = reinterpret_cast<A*>(bytes);  // a slot: of each warp
     A* before = partial + SLOTS * warps;
     Op op;
     int warp = threadIdx.x / 32;
@@ -319,8 +319,8 @@ template<class T, class R, class A, class Op> __device__ inline void scan_tiles(
 // -- columns --------------------------------------------------------------------------------------
 
 // Sums that tiles of columns leave for one another.
-template<class A, class Op> struct Sums {
-    uint32* flags;              // of the strip's tiles, then of its groups, then of its runs
+template <class A, class Op> struct Sums {
+    uint32* flags;  // of the strip's tiles, then of its groups, then of its runs
     A* values;
 
     // A warp waits for `count` < 32 of them, from `first`.
@@ -334,7 +334,7 @@ template<class A, class Op> struct Sums {
 };
 
 // Waits for `count` < 32 sums from `first`, then adds up a column of them to what is known.
-template<class A, class Op>
+template <class A, class Op>
 __device__ inline void read_column(Sums<A, Op> sums, uint32 first, uint32 count, int width,
                                    A& before, bool& any) {
     if (threadIdx.x < 32) sums.wait(first, count);
@@ -348,7 +348,7 @@ __device__ inline void read_column(Sums<A, Op> sums, uint32 first, uint32 count,
 }
 
 // Leaves a row of sums, one a thread.
-template<class A, class Op>
+template <class A, class Op>
 __device__ inline void leave_row(Sums<A, Op> sums, uint32 at, int width, A value) {
     if (threadIdx.x < width) sums.values[int64(at) * width + threadIdx.x] = value;
     __syncthreads();
@@ -357,7 +357,7 @@ __device__ inline void leave_row(Sums<A, Op> sums, uint32 at, int width, A value
 
 // What is above a tile, for each column, where any is; `mine` is what the thread's column of the
 // tile comes to.
-template<class A, class Op>
+template <class A, class Op>
 __device__ inline A look_back_columns(Sums<A, Op> sums, uint32 tile, uint32 tiles, int width,
                                       A mine) {
     Op op;
@@ -375,14 +375,14 @@ __device__ inline A look_back_columns(Sums<A, Op> sums, uint32 tile, uint32 tile
 
 // A warp has a strip's rows side by side, one a vector of each thread. Turns go strip by strip, so
 // that a tile comes long after the one above it.
-template<class T, class R, class A, class Op>
+template <class T, class R, class A, class Op>
 __device__ inline void scan_columns(const Scan& args) {
     constexpr int N = items_of<T, R>, ROWS = SCAN_VECTORS, WIDTH = 32 * N;
     static_assert(WIDTH <= SCAN_BLOCK, "a thread has one column of the sums");
     __shared__ alignas(16) unsigned char bytes[(SCAN_BLOCK / 32 + 1) * WIDTH * sizeof(A)];
     wait_for_dependencies(args);
     launch_dependents();
-    A* partial = reinterpret_cast<A*>(bytes);       // of each warp's columns, then what is above
+    A* partial = reinterpret_cast<A*>(bytes);  // of each warp's columns, then what is above
     Op op;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
     uint32 turn = args.tiles > 1 ? take_turn(args.next) : blockIdx.x, block = turn / args.strips;
@@ -401,7 +401,8 @@ __device__ inline void scan_columns(const Scan& args) {
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
         if (first + r < args.n && column < args.inner) {
-            items[r] = load_items<N>(in + (first + r) * args.inner + column, 1, span(SCAN_VECTOR_IN));
+            items[r] =
+                load_items<N>(in + (first + r) * args.inner + column, 1, span(SCAN_VECTOR_IN));
         }
     }
     A sums[ROWS][N];
@@ -450,17 +451,16 @@ __device__ inline void scan_columns(const Scan& args) {
 
 }  // namespace cyrt
 
-#define CYRT_SCAN(NAME, TYPE, OUTPUT, COMPUTE, OP)                                           \
-    extern "C" __global__ void __launch_bounds__(cyrt::SCAN_BLOCK)                           \
-    NAME(const __grid_constant__ cyrt::Scan args) {                                          \
-        cyrt::scan_rows<TYPE, OUTPUT, COMPUTE, cyrt::OP>(args);                              \
-    }                                                                                        \
-    extern "C" __global__ void                                                               \
-    __launch_bounds__(cyrt::SCAN_BLOCK, cyrt::SCAN_RESIDENT_BLOCKS)          \
-    NAME##_tiles(const __grid_constant__ cyrt::Scan args) {                                  \
-        cyrt::scan_tiles<TYPE, OUTPUT, COMPUTE, cyrt::OP>(args);                             \
-    }                                                                                        \
-    extern "C" __global__ void __launch_bounds__(cyrt::SCAN_BLOCK)                           \
-    NAME##_columns(const __grid_constant__ cyrt::Scan args) {                                \
-        cyrt::scan_columns<TYPE, OUTPUT, COMPUTE, cyrt::OP>(args);                           \
+#define CYRT_SCAN(NAME, TYPE, OUTPUT, COMPUTE, OP)                                             \
+    extern "C" __global__ void __launch_bounds__(cyrt::SCAN_BLOCK)                             \
+        NAME(const __grid_constant__ cyrt::Scan args) {                                        \
+        cyrt::scan_rows<TYPE, OUTPUT, COMPUTE, cyrt::OP>(args);                                \
+    }                                                                                          \
+    extern "C" __global__ void __launch_bounds__(cyrt::SCAN_BLOCK, cyrt::SCAN_RESIDENT_BLOCKS) \
+        NAME##_tiles(const __grid_constant__ cyrt::Scan args) {                                \
+        cyrt::scan_tiles<TYPE, OUTPUT, COMPUTE, cyrt::OP>(args);                               \
+    }                                                                                          \
+    extern "C" __global__ void __launch_bounds__(cyrt::SCAN_BLOCK)                             \
+        NAME##_columns(const __grid_constant__ cyrt::Scan args) {                              \
+        cyrt::scan_columns<TYPE, OUTPUT, COMPUTE, cyrt::OP>(args);                             \
     }

@@ -20,7 +20,7 @@ __device__ inline int64 place_of(const Search& args, int64 i) {
 }
 
 // The first element, in order, that is not before the key; from the right, that is after it.
-template<class U>
+template <class U>
 __device__ inline int64 find_place(const Search& args, const SortKey<U>& order, U key, bool right) {
     const U* sorted = static_cast<const U*>(args.sorted);
     __builtin_assume(__isGlobal(sorted));
@@ -37,7 +37,7 @@ __device__ inline int64 find_place(const Search& args, const SortKey<U>& order, 
     return low;
 }
 
-template<class U, bool CONTAINS> __device__ inline void search(const Search& args) {
+template <class U, bool CONTAINS> __device__ inline void search(const Search& args) {
     wait_for_dependencies(args);
     launch_dependents();
     SortKey<U> order(args.order);
@@ -50,8 +50,8 @@ template<class U, bool CONTAINS> __device__ inline void search(const Search& arg
         if (CONTAINS) {
             const U* sorted = static_cast<const U*>(args.sorted);
             // What is above all, NaN, equals nothing; any true boolean equals another.
-            bool found = place < args.n && order.of(sorted[place]) == key
-                         && (!order.above_all(bits) || args.order.largest == 0);
+            bool found = place < args.n && order.of(sorted[place]) == key &&
+                         (!order.above_all(bits) || args.order.largest == 0);
             static_cast<uint8*>(args.out)[i] = found != bool(args.invert);
         } else {
             static_cast<int64*>(args.out)[i] = place;
@@ -61,10 +61,10 @@ template<class U, bool CONTAINS> __device__ inline void search(const Search& arg
 
 }  // namespace cyrt
 
-#define CYRT_SEARCH(NAME, TYPE)                                                              \
-    extern "C" __global__ void NAME(const __grid_constant__ cyrt::Search args) {             \
-        cyrt::search<TYPE, false>(args);                                                     \
-    }                                                                                        \
-    extern "C" __global__ void NAME##_contains(const __grid_constant__ cyrt::Search args) {  \
-        cyrt::search<TYPE, true>(args);                                                      \
+#define CYRT_SEARCH(NAME, TYPE)                                                             \
+    extern "C" __global__ void NAME(const __grid_constant__ cyrt::Search args) {            \
+        cyrt::search<TYPE, false>(args);                                                    \
+    }                                                                                       \
+    extern "C" __global__ void NAME##_contains(const __grid_constant__ cyrt::Search args) { \
+        cyrt::search<TYPE, true>(args);                                                     \
     }

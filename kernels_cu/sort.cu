@@ -18,13 +18,13 @@
 namespace cyrt {
 
 // Of a thread of a sweep; fewer of the widest, for they must lie in shared memory.
-template<class U> constexpr int sort_items = sizeof(U) == 8 ? 8 : 16;
-template<class U> constexpr int sort_tile = SORT_BLOCK * sort_items<U>;
+template <class U> constexpr int sort_items = sizeof(U) == 8 ? 8 : 16;
+template <class U> constexpr int sort_tile = SORT_BLOCK * sort_items<U>;
 
 // -- rows of some dozen elements ------------------------------------------------------------------
 
 // blockDim is (threads of a row, a power of two; rows).
-template<class U, bool ARG> __device__ inline void sort_counting(const Sort& args) {
+template <class U, bool ARG> __device__ inline void sort_counting(const Sort& args) {
     __shared__ U keys[256];
     wait_for_dependencies(args);
     launch_dependents();
@@ -53,7 +53,7 @@ template<class U, bool ARG> __device__ inline void sort_counting(const Sort& arg
 
 // A warp has its elements side by side: item k of a lane is the one at k * 32 + lane. Their places
 // in the block's order are two to a register.
-template<int ITEMS> struct Ranks {
+template <int ITEMS> struct Ranks {
     uint32 pairs[ITEMS / 2];
 
     __device__ void add(int k, uint32 rank) { pairs[k / 2] += rank << 16 * (k % 2); }
@@ -61,7 +61,7 @@ template<int ITEMS> struct Ranks {
 };
 
 // Bytes that are four to a register, 0 at first.
-template<int ITEMS> struct Bytes {
+template <int ITEMS> struct Bytes {
     uint32 words[ITEMS / 4];
 
     __device__ void set(int k, uint32 byte) { words[k / 4] |= byte << 8 * (k % 4); }
@@ -69,7 +69,7 @@ template<int ITEMS> struct Bytes {
 };
 
 struct Scratch {
-    uint16 counts[SORT_BLOCK / 32][SORT_DIGITS];     // of a warp; then where its elements begin
+    uint16 counts[SORT_BLOCK / 32][SORT_DIGITS];  // of a warp; then where its elements begin
     uint32 partial[SORT_BLOCK / 32];
 };
 
@@ -86,14 +86,15 @@ __device__ inline uint32 same_digit(uint32 digit) {
 
 // Ranks a block's elements, `items` of a thread, by the digits that digit(k) gives, and calls
 // told(digit, count, first) once for each: how many there are, and where they begin.
-template<int ITEMS, class Digit, class Told>
+template <int ITEMS, class Digit, class Told>
 __device__ inline Ranks<ITEMS> rank_digits(Scratch& scratch, int items, Digit digit, Told told) {
     Ranks<ITEMS> ranks = {};
     int warps = blockDim.x / 32;
     uint16* mine = scratch.counts[threadIdx.x / 32];
     uint32 below = lanes_below();
     Bytes<ITEMS> digits = {};
-    for (int d = threadIdx.x % 32; d < SORT_DIGITS / 2; d += 32) reinterpret_cast<uint32*>(mine)[d] = 0;
+    for (int d = threadIdx.x % 32; d < SORT_DIGITS / 2; d += 32)
+        reinterpret_cast<uint32*>(mine)[d] = 0;
     __syncwarp();
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) {
@@ -133,7 +134,7 @@ __device__ inline Ranks<ITEMS> rank_digits(Scratch& scratch, int items, Digit di
 }
 
 // Exchanges the items of a block through shared memory; place(k) is where item k is read.
-template<class V, int ITEMS, class Place>
+template <class V, int ITEMS, class Place>
 __device__ inline void exchange(V (&item)[ITEMS], const Ranks<ITEMS>& ranks, void* shared,
                                 int items, Place place) {
     V* values = static_cast<V*>(shared);
@@ -148,12 +149,12 @@ __device__ inline void exchange(V (&item)[ITEMS], const Ranks<ITEMS>& ranks, voi
     }
 }
 
-template<class U> __device__ inline uint32 digit_of(U key, uint32 pass) {
+template <class U> __device__ inline uint32 digit_of(U key, uint32 pass) {
     return uint32(key >> 8 * pass) & (SORT_DIGITS - 1);
 }
 
 // What is beyond the row is last and has the last digit, so it stays last.
-template<class U, bool ARG> __device__ inline void sort_block(const Sort& args) {
+template <class U, bool ARG> __device__ inline void sort_block(const Sort& args) {
     constexpr int ITEMS = sort_items<U>, WIDTH = larger(sizeof(U), ARG ? sizeof(uint16) : 1);
     __shared__ Scratch scratch;
     __shared__ alignas(8) unsigned char shared[sort_tile<U> * WIDTH];
@@ -175,9 +176,12 @@ template<class U, bool ARG> __device__ inline void sort_block(const Sort& args) 
     }
 #pragma unroll 1
     for (uint32 pass = 0; pass < sizeof(U); ++pass) {
-        Ranks<ITEMS> ranks = rank_digits<ITEMS>(scratch, items, [&](int k) {
-            return place(k) < n ? digit_of(order.of(item[k]), pass) : SORT_DIGITS - 1;
-        }, [](int, uint32, uint32) {});
+        Ranks<ITEMS> ranks = rank_digits<ITEMS>(
+            scratch, items,
+            [&](int k) {
+                return place(k) < n ? digit_of(order.of(item[k]), pass) : SORT_DIGITS - 1;
+            },
+            [](int, uint32, uint32) {});
         exchange(item, ranks, shared, items, place);
         if (ARG) {
             __syncthreads();
@@ -198,7 +202,7 @@ template<class U, bool ARG> __device__ inline void sort_block(const Sort& args) 
 // -- rows of many tiles ---------------------------------------------------------------------------
 
 // blockIdx counts the parts of rows, `last` of a row. The counts of the sweeps become 0, too.
-template<class U> __device__ inline void sort_histogram(const Sort& args) {
+template <class U> __device__ inline void sort_histogram(const Sort& args) {
     constexpr int PASSES = sizeof(U), COPIES = PASSES < 8 ? 4 : 2;
     __shared__ uint32 bins[COPIES][PASSES][SORT_DIGITS];
     wait_for_dependencies(args);
@@ -273,12 +277,12 @@ __device__ inline uint64 look_back(const uint64* mine, uint32 tile, uint32 pass)
     }
 }
 
-template<class U, bool ARG> __device__ inline void sort_sweep(const Sort& args) {
+template <class U, bool ARG> __device__ inline void sort_sweep(const Sort& args) {
     constexpr int ITEMS = sort_items<U>, TILE = sort_tile<U>;
     constexpr int WIDTH = larger(sizeof(U), ARG ? sizeof(uint32) : 1);
     __shared__ Scratch scratch;
     __shared__ alignas(8) unsigned char shared[TILE * WIDTH];
-    __shared__ int64 starts[SORT_DIGITS];    // where the tile's first of a digit goes, less its place
+    __shared__ int64 starts[SORT_DIGITS];  // where the tile's first of a digit goes, less its place
     wait_for_dependencies(args);
     launch_dependents();
     SortKey<U> order(args.order);
@@ -298,17 +302,22 @@ template<class U, bool ARG> __device__ inline void sort_sweep(const Sort& args) 
     uint64 before = 0;
     if (tile == 0) {
         uint64* totals = args.totals + (int64(row) * sizeof(U) + pass) * SORT_DIGITS;
-        before = block_sum_below(d < SORT_DIGITS ? totals[d] : 0, reinterpret_cast<uint64*>(shared));
+        before =
+            block_sum_below(d < SORT_DIGITS ? totals[d] : 0, reinterpret_cast<uint64*>(shared));
     }
     uint32 count, start;
-    Ranks<ITEMS> ranks = rank_digits<ITEMS>(scratch, ITEMS, [&](int k) {
-        uint32 digit = digit_of(order.of(item[k]), pass);
-        return place(k) < left ? digit : SORT_DIGITS - 1;
-    }, [&](uint32, uint32 its_count, uint32 its_start) {
-        count = its_count;
-        start = its_start;
-        publish(mine, tile == 0 ? prefix_state(pass) + before + count : tile_state(pass) + count);
-    });
+    Ranks<ITEMS> ranks = rank_digits<ITEMS>(
+        scratch, ITEMS,
+        [&](int k) {
+            uint32 digit = digit_of(order.of(item[k]), pass);
+            return place(k) < left ? digit : SORT_DIGITS - 1;
+        },
+        [&](uint32, uint32 its_count, uint32 its_start) {
+            count = its_count;
+            start = its_start;
+            publish(mine,
+                    tile == 0 ? prefix_state(pass) + before + count : tile_state(pass) + count);
+        });
     // Read side by side, elements of a digit are side by side.
     auto next = [&](int k) { return k * SORT_BLOCK + d; };
     exchange(item, ranks, shared, ITEMS, next);
@@ -351,22 +360,22 @@ template<class U, bool ARG> __device__ inline void sort_sweep(const Sort& args) 
 
 }  // namespace cyrt
 
-#define CYRT_SORT_OF(NAME, TYPE, ARG)                                                        \
-    extern "C" __global__ void NAME(const __grid_constant__ cyrt::Sort args) {               \
-        cyrt::sort_counting<TYPE, ARG>(args);                                                \
-    }                                                                                        \
-    extern "C" __global__ void __launch_bounds__(cyrt::SORT_BLOCK)                           \
-    NAME##_block(const __grid_constant__ cyrt::Sort args) {                                  \
-        cyrt::sort_block<TYPE, ARG>(args);                                                   \
-    }                                                                                        \
-    extern "C" __global__ void __launch_bounds__(cyrt::SORT_BLOCK, 2)                        \
-    NAME##_sweep(const __grid_constant__ cyrt::Sort args) {                                  \
-        cyrt::sort_sweep<TYPE, ARG>(args);                                                   \
+#define CYRT_SORT_OF(NAME, TYPE, ARG)                                          \
+    extern "C" __global__ void NAME(const __grid_constant__ cyrt::Sort args) { \
+        cyrt::sort_counting<TYPE, ARG>(args);                                  \
+    }                                                                          \
+    extern "C" __global__ void __launch_bounds__(cyrt::SORT_BLOCK)             \
+        NAME##_block(const __grid_constant__ cyrt::Sort args) {                \
+        cyrt::sort_block<TYPE, ARG>(args);                                     \
+    }                                                                          \
+    extern "C" __global__ void __launch_bounds__(cyrt::SORT_BLOCK, 2)          \
+        NAME##_sweep(const __grid_constant__ cyrt::Sort args) {                \
+        cyrt::sort_sweep<TYPE, ARG>(args);                                     \
     }
-#define CYRT_SORT(NAME, TYPE)                                                                \
-    CYRT_SORT_OF(NAME, TYPE, false)                                                          \
-    CYRT_SORT_OF(NAME##_arg, TYPE, true)                                                     \
-    extern "C" __global__ void __launch_bounds__(cyrt::SORT_BLOCK)                           \
-    NAME##_histogram(const __grid_constant__ cyrt::Sort args) {                              \
-        cyrt::sort_histogram<TYPE>(args);                                                    \
+#define CYRT_SORT(NAME, TYPE)                                       \
+    CYRT_SORT_OF(NAME, TYPE, false)                                 \
+    CYRT_SORT_OF(NAME##_arg, TYPE, true)                            \
+    extern "C" __global__ void __launch_bounds__(cyrt::SORT_BLOCK)  \
+        NAME##_histogram(const __grid_constant__ cyrt::Sort args) { \
+        cyrt::sort_histogram<TYPE>(args);                           \
     }

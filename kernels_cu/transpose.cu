@@ -10,13 +10,13 @@
 namespace cyrt {
 
 // A block's tile: the batch's memory, and where the tile begins in it.
-template<class T> struct Place {
+template <class T> struct Place {
     const T* in;
     T* out;
     uint32 first_in, first_out;
 };
 
-template<class T> __device__ inline Place<T> locate(const Transpose& args, uint32 side) {
+template <class T> __device__ inline Place<T> locate(const Transpose& args, uint32 side) {
     uint32 rest = divide(blockIdx.x, args.tiles_in);
     uint32 batch = divide(rest, args.tiles_out);
     int64 offsets[2];
@@ -28,7 +28,7 @@ template<class T> __device__ inline Place<T> locate(const Transpose& args, uint3
 
 // V elements side by side make a lane's word; with V > 1 strides and addresses are multiples of V
 // elements. A side is 64 elements of up to 4 bytes, or a warp's row where that is longer.
-template<class T, int V> __device__ inline void transpose(const Transpose& args) {
+template <class T, int V> __device__ inline void transpose(const Transpose& args) {
     constexpr int ROW = 32 * V, SIDE = sizeof(T) <= 4 && ROW < 64 ? 64 : ROW;
     constexpr int COLUMNS = SIDE / ROW, WORDS = SIDE / TRANSPOSE_ROWS * COLUMNS;
     __shared__ T tile[SIDE][SIDE + 1];
@@ -82,7 +82,7 @@ template<class T, int V> __device__ inline void transpose(const Transpose& args)
 
 // Elements of 2 bytes in blocks of two by two, exchanged in registers: every access to shared memory
 // is a word, and no two of a warp lie in one bank. Strides and addresses are multiples of 4 bytes.
-template<class T> __device__ inline uint32 load_pair(const T* from, uint32 i, uint32 size) {
+template <class T> __device__ inline uint32 load_pair(const T* from, uint32 i, uint32 size) {
     uint32 word = 0;
     if (i + 1 < size) {
         word = *reinterpret_cast<const uint32*>(from);
@@ -92,10 +92,10 @@ template<class T> __device__ inline uint32 load_pair(const T* from, uint32 i, ui
     return word;
 }
 
-template<class T> __device__ inline void transpose_pairs(const Transpose& args) {
+template <class T> __device__ inline void transpose_pairs(const Transpose& args) {
     static_assert(sizeof(T) == 2, "two make a word");
     constexpr int SIDE = 64, PAIRS = SIDE / 2 / TRANSPOSE_ROWS;
-    __shared__ uint32 tile[2][32][33];      // of the output's even rows, and of its odd ones
+    __shared__ uint32 tile[2][32][33];  // of the output's even rows, and of its odd ones
     wait_for_dependencies(args);
     launch_dependents();
     auto [in, out, first_in, first_out] = locate<T>(args, SIDE);
@@ -104,7 +104,8 @@ template<class T> __device__ inline void transpose_pairs(const Transpose& args) 
     uint32 words[PAIRS][2];
 #pragma unroll
     for (int k = 0; k < PAIRS; ++k) {
-        uint32 o = first_out + 2 * (threadIdx.y + k * TRANSPOSE_ROWS), i = first_in + 2 * threadIdx.x;
+        uint32 o = first_out + 2 * (threadIdx.y + k * TRANSPOSE_ROWS),
+               i = first_in + 2 * threadIdx.x;
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
             words[k][h] = load_pair(in + int64(o + h) * args.in_stride + i, i,
@@ -134,16 +135,16 @@ template<class T> __device__ inline void transpose_pairs(const Transpose& args) 
 
 }  // namespace cyrt
 
-#define CYRT_TRANSPOSE(NAME, TYPE)                                                           \
-    extern "C" __global__ void NAME(const __grid_constant__ cyrt::Transpose args) {          \
-        cyrt::transpose<TYPE, 1>(args);                                                      \
+#define CYRT_TRANSPOSE(NAME, TYPE)                                                  \
+    extern "C" __global__ void NAME(const __grid_constant__ cyrt::Transpose args) { \
+        cyrt::transpose<TYPE, 1>(args);                                             \
     }
 // For types of 1 and 2 bytes where all strides and addresses are multiples of 4 bytes.
-#define CYRT_TRANSPOSE_WIDE(NAME, TYPE)                                                      \
-    extern "C" __global__ void NAME##_wide(const __grid_constant__ cyrt::Transpose args) {   \
-        if constexpr (sizeof(TYPE) == 2) {                                                   \
-            cyrt::transpose_pairs<TYPE>(args);                                               \
-        } else {                                                                             \
-            cyrt::transpose<TYPE, 4 / sizeof(TYPE)>(args);                                   \
-        }                                                                                    \
+#define CYRT_TRANSPOSE_WIDE(NAME, TYPE)                                                    \
+    extern "C" __global__ void NAME##_wide(const __grid_constant__ cyrt::Transpose args) { \
+        if constexpr (sizeof(TYPE) == 2) {                                                 \
+            cyrt::transpose_pairs<TYPE>(args);                                             \
+        } else {                                                                           \
+            cyrt::transpose<TYPE, 4 / sizeof(TYPE)>(args);                                 \
+        }                                                                                  \
     }

@@ -29,8 +29,9 @@ class Pair:
 
 def fresh(rng: random.Random) -> Pair:
     shape = tuple(rng.choice((0, 1, 2, 3, 5, 8)) for _ in range(rng.randint(0, 3)))
-    host = np.array([rng.randint(-9, 9) for _ in range(int(np.prod(shape)))],
-                    rng.choice(DTYPES)).reshape(shape)
+    host = np.array(
+        [rng.randint(-9, 9) for _ in range(int(np.prod(shape)))], rng.choice(DTYPES)
+    ).reshape(shape)
     return Pair(host, cyrt.asarray(host))
 
 
@@ -40,13 +41,22 @@ def view(rng: random.Random, pair: Pair) -> Pair:
     if way == 0 or pair.host.ndim == 0:
         return Pair(pair.host.T, pair.own.T)
     if way == 1:
-        key = tuple(rng.choice((slice(None), slice(1, None), slice(None, None, 2),
-                                slice(None, None, -1), slice(-2, None)))
-                    for _ in range(pair.host.ndim))
+        key = tuple(
+            rng.choice(
+                (
+                    slice(None),
+                    slice(1, None),
+                    slice(None, None, 2),
+                    slice(None, None, -1),
+                    slice(-2, None),
+                )
+            )
+            for _ in range(pair.host.ndim)
+        )
         return Pair(pair.host[key], pair.own[key])
     if way == 2 and pair.host.shape[0]:
         i = rng.randrange(pair.host.shape[0])
-        return Pair(pair.host[i, ...], pair.own[i, ...])    # a view in NumPy, too
+        return Pair(pair.host[i, ...], pair.own[i, ...])  # a view in NumPy, too
     return Pair(pair.host[None], pair.own[None])
 
 
@@ -75,15 +85,20 @@ def step(rng: random.Random, pairs: list[Pair]) -> str:
         return f"view of {a.host.shape}"
     if way in (2, 3) and fits(a.host, b.host) and a.host.dtype == b.host.dtype:
         name = rng.choice(("add", "subtract", "maximum", "multiply"))
-        pairs.append(held(Pair(getattr(np, name)(a.host, b.host),
-                               getattr(cyrt, name)(a.own, b.own))))
+        pairs.append(
+            held(Pair(getattr(np, name)(a.host, b.host), getattr(cyrt, name)(a.own, b.own)))
+        )
         return f"{name} of {a.host.shape} and {b.host.shape}"
     if way == 4 and fits(a.host, b.host) and a.host.dtype == b.host.dtype:
-        a.host[...] = b.host            # they may overlap
+        a.host[...] = b.host  # they may overlap
         a.own[...] = b.own
         return f"{b.host.shape} into {a.host.shape}"
-    if way == 5 and fits(a.host, b.host) and a.host.dtype == b.host.dtype \
-            and np.abs(a.host).max(initial=0) < 1000 > np.abs(b.host).max(initial=0):
+    if (
+        way == 5
+        and fits(a.host, b.host)
+        and a.host.dtype == b.host.dtype
+        and np.abs(a.host).max(initial=0) < 1000 > np.abs(b.host).max(initial=0)
+    ):
         np.add(a.host, b.host, out=a.host)
         a.own += b.own
         return f"{a.host.shape} += {b.host.shape}"
@@ -93,8 +108,11 @@ def step(rng: random.Random, pairs: list[Pair]) -> str:
         return f"{a.host.shape} * {number} + 1"
     if way == 7 and a.host.ndim and a.host.size:
         axis = rng.randrange(a.host.ndim)
-        pairs.append(held(Pair(a.host.sum(axis, dtype=a.host.dtype),
-                               a.own.sum(axis, dtype=a.host.dtype.name))))
+        pairs.append(
+            held(
+                Pair(a.host.sum(axis, dtype=a.host.dtype), a.own.sum(axis, dtype=a.host.dtype.name))
+            )
+        )
         return f"sum of {a.host.shape} along {axis}"
     if way == 8 and len(pairs) > 3:
         pairs.remove(a)

@@ -126,7 +126,10 @@ def python():
         # -P: the installed package, not the source tree in the current folder.
         return subprocess.run(
             [sys.executable, "-P", "-c", textwrap.dedent(program)],
-            env={**os.environ, **environment}, capture_output=True, text=True, timeout=timeout,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
             check=False,
         )
 

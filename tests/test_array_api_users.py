@@ -60,7 +60,9 @@ def test_array_api_extra():
 def test_scikit_learn(python):
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     pytest.importorskip("array_api_compat", reason="array-api-compat is not installed")
-    done = python(PROGRAM + """
+    done = python(
+        PROGRAM
+        + """
     from sklearn import config_context, metrics
     from sklearn.metrics import r2_score
     from sklearn.model_selection import cross_val_predict
@@ -100,13 +102,17 @@ def test_scikit_learn(python):
             assert isinstance(found, cyrt.Array) == isinstance(each, np.ndarray)
             same(found, each, 1e-4)
     print("done")
-    """, SCIPY_ARRAY_API="1")
+    """,
+        SCIPY_ARRAY_API="1",
+    )
     assert done.stdout == "done\n", done.stderr
 
 
 def test_scipy(python):
     pytest.importorskip("scipy", reason="SciPy is not installed")
-    done = python(PROGRAM + """
+    done = python(
+        PROGRAM
+        + """
     from scipy import integrate, special, stats
     from scipy.optimize import elementwise
 
@@ -131,5 +137,7 @@ def test_scipy(python):
         assert isinstance(found, cyrt.Array)
         same(found, wanted, 1e-4)
     print("done")
-    """, SCIPY_ARRAY_API="1")
+    """,
+        SCIPY_ARRAY_API="1",
+    )
     assert done.stdout == "done\n", done.stderr

@@ -7,7 +7,7 @@ import pytest
 
 import cyrt
 
-LARGE = 1 << 20         # floats: 4 MB, reused at once
+LARGE = 1 << 20  # floats: 4 MB, reused at once
 
 
 @pytest.mark.usefixtures("pooled")
@@ -21,14 +21,20 @@ def test_a_loop_keeps_two_blocks_of_a_large_array():
     cyrt.synchronize()
     after = cyrt.memory_stats()
     assert after["in_use"] == before["in_use"]
-    assert after["cached"] <= before["cached"] + 4 * LARGE      # before: slabs still in use
-    assert x[::LARGE // 4].tolist() == [40] * 4
+    assert after["cached"] <= before["cached"] + 4 * LARGE  # before: slabs still in use
+    assert x[:: LARGE // 4].tolist() == [40] * 4
 
 
 @pytest.mark.usefixtures("pooled")
-@pytest.mark.parametrize("step", [
-    lambda x, b: x.__iadd__(b), lambda x, b: x.__imul__(1), lambda x, b: cyrt.clip(x, 0, 9, out=x),
-], ids=["x += b", "x *= 1", "out=x"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda x, b: x.__iadd__(b),
+        lambda x, b: x.__imul__(1),
+        lambda x, b: cyrt.clip(x, 0, 9, out=x),
+    ],
+    ids=["x += b", "x *= 1", "out=x"],
+)
 def test_in_place_takes_no_memory(step):
     x, b = cyrt.zeros(LARGE), cyrt.ones(LARGE)
     address = x.ptr
@@ -74,7 +80,7 @@ def test_a_steady_loop_patches_nothing():
 @pytest.mark.usefixtures("pooled", "batched")
 @pytest.mark.parametrize(("length", "most"), [(100, 0), (1000, 50)])
 def test_a_loop_that_waits_patches_little(length, most):
-    with cyrt.Stream():         # what other tests left in the pool and the encoder does not count
+    with cyrt.Stream():  # what other tests left in the pool and the encoder does not count
         gc.collect()
         cyrt.trim_memory()
         x, b = cyrt.zeros(1024), cyrt.ones(1024)
@@ -97,13 +103,13 @@ def test_an_operation_leaves_its_operands():
     w = x * 2
     np.testing.assert_array_equal(x.numpy(), held)
     assert {y.tolist()[0], z.tolist()[0], w.tolist()[0]} == {5, -2, 4}
-    assert (cyrt.full(10, 2) + cyrt.full(10, 3)).tolist() == [5] * 10      # none held
+    assert (cyrt.full(10, 2) + cyrt.full(10, 3)).tolist() == [5] * 10  # none held
 
 
 def test_an_array_dropped_before_its_batch():
     x = cyrt.zeros(1000)
     for _ in range(50):
-        x + 1       # nobody wants it
+        x + 1  # nobody wants it
     x += 1
     assert x.tolist() == [1] * 1000
 

@@ -31,8 +31,9 @@ class ByDlpack(Consumer):
         return self.x.__dlpack_device__()
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        return self.x.__dlpack__(stream=stream, max_version=self.versions, dl_device=dl_device,
-                                 copy=copy)
+        return self.x.__dlpack__(
+            stream=stream, max_version=self.versions, dl_device=dl_device, copy=copy
+        )
 
 
 class ByOldDlpack(ByDlpack):
@@ -64,9 +65,18 @@ def test_bfloat16_goes_by_dlpack(protocol):
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("key", [
-    (slice(None, None, 2),), (slice(None), 1), (slice(None, None, -1), slice(None, None, -2)),
-    (0, 1), (slice(0, 0),), (None, Ellipsis, None)], ids=str)
+@pytest.mark.parametrize(
+    "key",
+    [
+        (slice(None, None, 2),),
+        (slice(None), 1),
+        (slice(None, None, -1), slice(None, None, -2)),
+        (0, 1),
+        (slice(0, 0),),
+        (None, Ellipsis, None),
+    ],
+    ids=str,
+)
 def test_views_come_back(protocol, key):
     host = np.arange(20, dtype=np.int32).reshape(4, 5)
     x = cyrt.asarray(host)[key]
@@ -101,7 +111,7 @@ def test_the_memory_outlives_the_array(protocol):
 @pytest.mark.parametrize("max_version", [None, (), (0, 8), (1, 0), (1, 1), (2, 0)])
 def test_a_capsule_that_nobody_takes_is_freed(max_version):
     gc.collect()
-    cyrt.synchronize()          # what earlier tests left is gone
+    cyrt.synchronize()  # what earlier tests left is gone
     before = cyrt.memory_stats()["in_use"]
     x = cyrt.zeros(1 << 16)
     name = "dltensor" if not max_version or max_version[0] < 1 else "dltensor_versioned"
@@ -143,8 +153,9 @@ def test_a_copy_is_one():
     assert y.tolist() == list(range(1, 7))
 
 
-@pytest.mark.parametrize(("stream", "error"), [(0, ValueError), (-2, ValueError),
-                                               ("1", TypeError), (True, TypeError)])
+@pytest.mark.parametrize(
+    ("stream", "error"), [(0, ValueError), (-2, ValueError), ("1", TypeError), (True, TypeError)]
+)
 def test_streams_that_are_none(stream, error):
     with pytest.raises(error, match="stream: expected"):
         cyrt.zeros(3).__dlpack__(stream=stream)
@@ -164,11 +175,14 @@ def test_from_dlpack():
 
 
 def test_arrays_go_where_buffers_go():
-    kernel = cyrt.Kernel("""
+    kernel = cyrt.Kernel(
+        """
         extern "C" __global__ void twice(const float* x, float* y, int n) {
             int i = blockIdx.x * blockDim.x + threadIdx.x;
             if (i < n) y[i] = 2 * x[i];
-        }""", "twice")
+        }""",
+        "twice",
+    )
     x = cyrt.arange(100, dtype=cyrt.float32)
     y = cyrt.zeros_like(x)
     kernel[1, 128](x, y, 100)
@@ -222,14 +236,14 @@ def test_pytorch_both_ways_with_work_pending(torch):
     big = torch.randn(2048, 2048, device="cuda")
     for _ in range(20):
         t = torch.zeros(1 << 20, device="cuda")
-        big @ big                               # keeps PyTorch's stream busy
+        big @ big  # keeps PyTorch's stream busy
         t += 1
-        x = cyrt.asarray(t)                     # a view
+        x = cyrt.asarray(t)  # a view
         y = x + 1
         x *= 5
         for _ in range(50):
             y = y + 1
-        back = torch.from_dlpack(y)             # with work pending
+        back = torch.from_dlpack(y)  # with work pending
         assert torch.equal(back, torch.full_like(back, 52))
         assert torch.equal(t, torch.full_like(t, 5))
         y += 1
@@ -256,8 +270,20 @@ def test_pytorch_on_a_stream_of_its_own(torch):
 
 @pytest.mark.gpu
 def test_pytorch_types(torch):
-    for name in ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16",
-                 "float32", "float64", "complex64", "complex128"):
+    for name in (
+        "bool",
+        "uint8",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float16",
+        "bfloat16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+    ):
         x = cyrt.asarray([[0, 1, 2], [3, 4, 5]]).astype(name)
         t = torch.from_dlpack(x.T)
         assert t.dtype == getattr(torch, name)

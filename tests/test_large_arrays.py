@@ -56,10 +56,12 @@ def test_views():
     assert places(cyrt.flip(x)) == {N - 1 - place: value for place, value in MARKS.items()}
     assert places(x[1:]) == {place - 1: value for place, value in MARKS.items()}
     assert places(cyrt.concat([x[:70], x])) == {5: 1, **{k + 70: v for k, v in MARKS.items()}}
-    wide = x[:N // 5 * 5].reshape((5, N // 5))
+    wide = x[: N // 5 * 5].reshape((5, N // 5))
     assert places(cyrt.matrix_transpose(wide).ravel()) == {
         place % (N // 5) * 5 + place // (N // 5): value
-        for place, value in MARKS.items() if place < N // 5 * 5}
+        for place, value in MARKS.items()
+        if place < N // 5 * 5
+    }
 
 
 def test_reductions():
@@ -89,7 +91,7 @@ def test_indices():
     assert x[at].tolist() == list(MARKS.values())
     x[at] = cyrt.asarray([6, 7, 8, 9, 10], dtype=cyrt.uint8)
     assert places(x) == dict(zip(MARKS, (6, 7, 8, 9, 10), strict=True))
-    every = cyrt.asarray(np.arange(256, dtype=np.uint8))[x]     # as many picks
+    every = cyrt.asarray(np.arange(256, dtype=np.uint8))[x]  # as many picks
     assert places(every) == places(x)
 
 
@@ -109,7 +111,8 @@ def test_scans():
 def test_searches():
     x = marked()
     assert places(cyrt.isin(x, cyrt.asarray([3, 5], dtype=cyrt.uint8))) == {
-        k: True for k, v in MARKS.items() if v in (3, 5)}
+        k: True for k, v in MARKS.items() if v in (3, 5)
+    }
     found = cyrt.searchsorted(cyrt.asarray([1, 4], dtype=cyrt.uint8), x)
     assert places(found) == {k: 1 + (v > 4) for k, v in MARKS.items() if v > 1}
 
@@ -125,8 +128,8 @@ def test_sort():
 
 def test_random():
     x = cyrt.random.randint(0, 256, (N,), dtype=cyrt.uint8, key=cyrt.random.key(3))
-    for part in (x[:1 << 31], x[1 << 31:1 << 32], x[1 << 32:]):
-        mean = part.sum().item() / part.size            # of many, within five standard errors
-        assert abs(mean - 127.5) < 5 * 73.9 / part.size ** 0.5
-    again = x[1 << 32:]
-    assert not cyrt.all(x[:again.size] == again).item()
+    for part in (x[: 1 << 31], x[1 << 31 : 1 << 32], x[1 << 32 :]):
+        mean = part.sum().item() / part.size  # of many, within five standard errors
+        assert abs(mean - 127.5) < 5 * 73.9 / part.size**0.5
+    again = x[1 << 32 :]
+    assert not cyrt.all(x[: again.size] == again).item()

@@ -37,7 +37,8 @@ FLOORS = {
     "__main__": 16,
 }
 CIMPORT = re.compile(
-    r"^\s*(?:from\s+(cyrt[\w.]*)\s+c?import|c?import\s+(cyrt[\w.]*))", re.MULTILINE)
+    r"^\s*(?:from\s+(cyrt[\w.]*)\s+c?import|c?import\s+(cyrt[\w.]*))", re.MULTILINE
+)
 
 
 def room_of(module):
@@ -73,8 +74,9 @@ def imports(path):
                 yield found
 
 
-SOURCES = sorted(p for s in ("py", "pyx", "pxd") for p in ROOT.rglob(f"*.{s}")
-                 if "emulator" not in p.parts)
+SOURCES = sorted(
+    p for s in ("py", "pyx", "pxd") for p in ROOT.rglob(f"*.{s}") if "emulator" not in p.parts
+)
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -89,7 +91,8 @@ def test_rooms_import_downward(path):
             continue
         assert other in FLOORS, f"{relative} imports {module}, which is no room"
         assert FLOORS[other] < FLOORS[room], (
-            f"{relative} (floor {FLOORS[room]}) imports {module} (floor {FLOORS[other]})")
+            f"{relative} (floor {FLOORS[room]}) imports {module} (floor {FLOORS[other]})"
+        )
 
 
 def test_calls_upward_go_through_seams():
@@ -100,10 +103,12 @@ def test_calls_upward_go_through_seams():
             continue
         text, room = path.read_text(), path.relative_to(ROOT).parts[0]
         for name in assignment.findall(text):
-            found = re.search(rf"^from cyrt(?:\.(\w+))? c?import [^\n]*\b{name}\b", text,
-                              re.MULTILINE)
-            found = found or re.search(rf"^from cyrt\.(\w+) c?import \w+ as {name}$", text,
-                                       re.MULTILINE)
+            found = re.search(
+                rf"^from cyrt(?:\.(\w+))? c?import [^\n]*\b{name}\b", text, re.MULTILINE
+            )
+            found = found or re.search(
+                rf"^from cyrt\.(\w+) c?import \w+ as {name}$", text, re.MULTILINE
+            )
             assert found is None or found[1] == room, f"{path} sets {name} of another room"
 
 
@@ -111,9 +116,11 @@ def test_rooms_are_there_and_documented():
     for room in FLOORS:
         assert any((ROOT / room).with_suffix(end).exists() for end in ("", ".py", ".pyx")), room
     page = (ROOT.parent / "docs" / "architecture.md").read_text()
-    documented = {name.strip(" `"): int(floor)
-                  for floor, names in re.findall(r"^\| (\d+) \| ([^|]*) \|", page, re.MULTILINE)
-                  for name in names.split(",")}
+    documented = {
+        name.strip(" `"): int(floor)
+        for floor, names in re.findall(r"^\| (\d+) \| ([^|]*) \|", page, re.MULTILINE)
+        for name in names.split(",")
+    }
     assert documented == FLOORS
 
 
@@ -139,12 +146,14 @@ def test_stubs_name_what_there_is():
 
     for stub in ROOT.rglob("*.pyi"):
         module = importlib.import_module(
-            "cyrt." + ".".join(stub.relative_to(ROOT).with_suffix("").parts))
+            "cyrt." + ".".join(stub.relative_to(ROOT).with_suffix("").parts)
+        )
         for node in ast.parse(stub.read_text()).body:
             if isinstance(node, ast.FunctionDef):
                 assert callable(getattr(module, node.name)), (stub, node.name)
             elif isinstance(node, ast.ClassDef) and not any(
-                    isinstance(b, ast.Name) and b.id == "Protocol" for b in node.bases):
+                isinstance(b, ast.Name) and b.id == "Protocol" for b in node.bases
+            ):
                 found = getattr(module, node.name)
                 declared = {f.name for f in node.body if isinstance(f, ast.FunctionDef)}
                 missing = {n for n in declared if not hasattr(found, n)} - {"__buffer__"}

@@ -36,12 +36,12 @@ from cyrt.driver import table
 
 KINDS = ("plain", "refused", "devices")
 SIZE = 64
-LARGE = 1 << 18             # elements of a block that is reused at once
+LARGE = 1 << 18  # elements of a block that is reused at once
 BLOCK = 64
 NOT_SUPPORTED = 801
-MARK = 48                   # bytes of shared memory of the launches that may be refused
-TRIES = 200                 # reads that others' refusals may interrupt before one succeeds
-SECONDS = 60                # for a program, before it is a deadlock
+MARK = 48  # bytes of shared memory of the launches that may be refused
+TRIES = 200  # reads that others' refusals may interrupt before one succeeds
+SECONDS = 60  # for a program, before it is a deadlock
 
 SOURCE = r"""
 typedef unsigned int u32;
@@ -67,8 +67,10 @@ class Refusals:
     def __init__(self, period: int):
         self.graphs, self.kernels, self.period = itertools.count(1), itertools.count(1), period
         self.refused = 0
-        self.prototypes = {"cuGraphLaunch": (2, self.launch_graph),
-                           "cuLaunchKernelEx": (4, self.launch_kernel)}
+        self.prototypes = {
+            "cuGraphLaunch": (2, self.launch_graph),
+            "cuLaunchKernelEx": (4, self.launch_kernel),
+        }
 
     def launch_graph(self, executable, stream):
         if next(self.graphs) % self.period == 0:
@@ -112,8 +114,11 @@ def inside_driver() -> bool:
 
 
 def is_refusal(error: BaseException) -> bool:
-    return Refusals.active is not None and isinstance(error, cyrt.CudaError) \
+    return (
+        Refusals.active is not None
+        and isinstance(error, cyrt.CudaError)
         and error.code == NOT_SUPPORTED
+    )
 
 
 @contextlib.contextmanager
@@ -148,7 +153,11 @@ class Foreign:
     def __init__(self, address: int, owner):
         self.owner = owner
         self.__cuda_array_interface__ = {
-            "version": 3, "shape": (SIZE,), "typestr": "<u4", "data": (address, False)}
+            "version": 3,
+            "shape": (SIZE,),
+            "typestr": "<u4",
+            "data": (address, False),
+        }
 
 
 class Shared:
@@ -156,7 +165,7 @@ class Shared:
 
     def __init__(self, name: str, device: int, outside: bool):
         self.name, self.device, self.outside = f"{name} of device {device}", device, outside
-        self.sure, self.maybe = [], []      # what was added; what an interrupted call added or not
+        self.sure, self.maybe = [], []  # what was added; what an interrupted call added or not
         with cyrt.Device(device):
             self.own = cyrt.zeros(SIZE, dtype=cyrt.uint32)
             if outside:
@@ -187,8 +196,9 @@ class Shared:
         rest, sums = int(found[0]) - sum(self.sure), {0}
         for number in self.maybe:
             sums |= {total + number for total in sums}
-        assert rest in sums, \
+        assert rest in sums, (
             f"{self.name}: {found[0]}, expected {sum(self.sure)} and some of {self.maybe}"
+        )
 
 
 class Pair:
@@ -218,8 +228,11 @@ class Program:
         self.kind, self.name = kind, f"{kind} program {seed}"
         self.failures, self.handlers, self.called = [], [], []
         self.devices = cyrt.Device.count() if kind == "devices" else 1
-        self.shared = [Shared(name, device, outside) for device in range(self.devices)
-                       for name, outside in (("memory", False), ("outside memory", True))]
+        self.shared = [
+            Shared(name, device, outside)
+            for device in range(self.devices)
+            for name, outside in (("memory", False), ("outside memory", True))
+        ]
         self.batched = settings.get("CYRT_GRAPHS") and not settings.get("CYRT_LAUNCH_BLOCKING")
 
     def fail(self, what: str) -> None:
@@ -260,8 +273,11 @@ class Program:
         gc.set_threshold(self.rng.choice((20, 70, 300)), 3, 3)
         before = signal.signal(signal.SIGALRM, self.interrupt)
         sys.unraisablehook = self.tell_unraisable
-        refusals = Refusals(self.rng.choice((1, 2, 5))) \
-            if self.kind == "refused" and self.batched else contextlib.nullcontext()
+        refusals = (
+            Refusals(self.rng.choice((1, 2, 5)))
+            if self.kind == "refused" and self.batched
+            else contextlib.nullcontext()
+        )
         try:
             with refusals:
                 for thread in threads:
@@ -293,15 +309,18 @@ class Program:
                             cyrt.synchronize()
                             break
             end = time.monotonic() + 20
-            while len(self.called) < len(self.handlers) and not self.failures \
-                    and time.monotonic() < end:
+            while (
+                len(self.called) < len(self.handlers)
+                and not self.failures
+                and time.monotonic() < end
+            ):
                 time.sleep(0.0005)
             assert sorted(self.called) == sorted(self.handlers), "handlers"
             for worker in workers:
                 if worker.finished:
                     worker.check_all()
                 worker.streams.clear()
-            if not self.failures:       # a call that failed may have done its work or not
+            if not self.failures:  # a call that failed may have done its work or not
                 for shared in self.shared:
                     shared.check()
         except BaseException:
@@ -310,7 +329,8 @@ class Program:
 
 def choice_name(streams: list, choice) -> str:
     return ("stream 0", "stream 1", "encoder", "default stream", "shared stream")[
-        streams.index(choice)]
+        streams.index(choice)
+    ]
 
 
 class Ends:
@@ -323,7 +343,7 @@ class Ends:
         self.circle = self
 
     def __del__(self):
-        if inside_driver():             # later, then
+        if inside_driver():  # later, then
             Ends(self.program, self.number, self.held)
         else:
             self.program.compute("finalizer", self.number)
@@ -340,22 +360,22 @@ class Worker:
         self.encoders = []
         self.device = 0
         self.done = []
-        self.steps = [getattr(self, name) for name, weight in WEIGHTS.items()
-                      for _ in range(weight)]
+        self.steps = [
+            getattr(self, name) for name, weight in WEIGHTS.items() for _ in range(weight)
+        ]
 
     def run(self) -> None:
         try:
             for device in range(self.program.devices):
                 with cyrt.Device(device):
                     self.encoders.append(cyrt.CommandEncoder())
-                    self.streams[device] = [cyrt.Stream(), cyrt.Stream(),
-                                            self.encoders[-1].stream]
+                    self.streams[device] = [cyrt.Stream(), cyrt.Stream(), self.encoders[-1].stream]
                     self.device = device
                     for _ in range(3):
                         self.fresh()
             for _ in range(self.rng.randint(2, 6)):
                 self.block()
-            if self.rng.random() < 0.5:     # else the thread's end launches what is left
+            if self.rng.random() < 0.5:  # else the thread's end launches what is left
                 self.check_all()
             for encoder in self.encoders:
                 with told():
@@ -367,8 +387,11 @@ class Worker:
     def block(self) -> None:
         """Some steps on one device, and mostly on a stream of the thread's own or a shared one."""
         self.device = self.rng.randrange(self.program.devices)
-        streams = [*self.streams[self.device], contextlib.nullcontext(),
-                   next(s.stream for s in self.program.shared if s.device == self.device)]
+        streams = [
+            *self.streams[self.device],
+            contextlib.nullcontext(),
+            next(s.stream for s in self.program.shared if s.device == self.device),
+        ]
         choice = self.rng.choice(streams)
         # Groups and captures are the stream's: they are for those of the thread's own.
         self.alone = choice is not streams[-1]
@@ -395,7 +418,7 @@ class Worker:
     def append(self, host, own, doubtful=False) -> Pair:
         self.mine.append(Pair(host, own, doubtful))
         if len(self.mine) > 8:
-            self.mine.pop(self.rng.randrange(8))        # freed with its operations recorded
+            self.mine.pop(self.rng.randrange(8))  # freed with its operations recorded
         return self.mine[-1]
 
     def change(self, pair: Pair, after: np.ndarray, action, doubtful=None) -> None:
@@ -458,26 +481,37 @@ class Worker:
         own, k = a.own, self.rng.randrange(SIZE)
         after = a.host.copy()
         after[k:] += b.host[k:]
-        self.change(a, after, lambda: cyrt.add(own[k:], b.own[k:], out=own[k:]),
-                    a.doubtful or b.doubtful)
+        self.change(
+            a, after, lambda: cyrt.add(own[k:], b.own[k:], out=own[k:]), a.doubtful or b.doubtful
+        )
 
     def kernel(self) -> None:
         x, a, b = self.pick(), self.number(), self.number()
-        self.change(x, np.uint32(a) * x.host + np.uint32(b),
-                    lambda: self.launch("axpb", x.own, a, b, SIZE), x.doubtful)
+        self.change(
+            x,
+            np.uint32(a) * x.host + np.uint32(b),
+            lambda: self.launch("axpb", x.own, a, b, SIZE),
+            x.doubtful,
+        )
 
     def refusable(self) -> None:
         x, a, b = self.pick(), self.number(), self.number()
-        self.change(x, np.uint32(a) * x.host + np.uint32(b),
-                    lambda: self.launch("axpb", x.own, a, b, SIZE, marked=True),
-                    x.doubtful or Refusals.active is not None)
+        self.change(
+            x,
+            np.uint32(a) * x.host + np.uint32(b),
+            lambda: self.launch("axpb", x.own, a, b, SIZE, marked=True),
+            x.doubtful or Refusals.active is not None,
+        )
 
     def mix(self) -> None:
         x, y = self.pick(), self.pick()
         if x is not y:
-            self.change(y, np.uint32(3) * x.host + np.uint32(5) * y.host + np.uint32(1),
-                        lambda: self.launch("mix", x.own, y.own, SIZE),
-                        x.doubtful or y.doubtful)
+            self.change(
+                y,
+                np.uint32(3) * x.host + np.uint32(5) * y.host + np.uint32(1),
+                lambda: self.launch("mix", x.own, y.own, SIZE),
+                x.doubtful or y.doubtful,
+            )
 
     def fill(self) -> None:
         x, k = self.pick(), self.number()
@@ -487,9 +521,17 @@ class Worker:
         x = self.pick()
         host = np.array([self.rng.randrange(99) for _ in range(SIZE)], np.uint32)
         source = host.copy()
-        self.change(x, host, lambda: x.own.copy_from(source) if not x.is_array
-                    else x.own.__setitem__(..., cyrt.asarray(source)), False)
-        source[:] = 0                   # staged at the call
+        self.change(
+            x,
+            host,
+            lambda: (
+                x.own.copy_from(source)
+                if not x.is_array
+                else x.own.__setitem__(..., cyrt.asarray(source))
+            ),
+            False,
+        )
+        source[:] = 0  # staged at the call
 
     def copy(self) -> None:
         x, y = self.pick(), self.pick()
@@ -504,8 +546,9 @@ class Worker:
             return
         source = self.rng.choice(self.pairs[other])
         if not pair.is_array and source is not pair:
-            self.change(pair, source.host.copy(), lambda: pair.own.copy_from(source.own),
-                        source.doubtful)
+            self.change(
+                pair, source.host.copy(), lambda: pair.own.copy_from(source.own), source.doubtful
+            )
 
     def look(self) -> None:
         self.pick().check()
@@ -516,7 +559,7 @@ class Worker:
         x = cyrt.full(LARGE, k, dtype=cyrt.uint32)
         x = (x + 1) * 2
         x = x - k
-        found = persistent_read(x[LARGE - 9:])
+        found = persistent_read(x[LARGE - 9 :])
         assert found is not None
         assert (found == k + 2).all()
 
@@ -555,9 +598,12 @@ class Worker:
             program.called.append(key)
 
         encoder = cyrt.CommandEncoder()
-        self.change(x, np.uint32(a) * x.host + np.uint32(k),
-                    lambda: encoder.add_kernel(MODULE["axpb"], 1, BLOCK, (x.own, a, k, SIZE)),
-                    x.doubtful)
+        self.change(
+            x,
+            np.uint32(a) * x.host + np.uint32(k),
+            lambda: encoder.add_kernel(MODULE["axpb"], 1, BLOCK, (x.own, a, k, SIZE)),
+            x.doubtful,
+        )
         encoder.keep(Ends(program, k, None))
         program.handlers.append(key)
         encoder.add_completed_handler(handler)
@@ -568,7 +614,7 @@ class Worker:
             with told():
                 encoder.close()
         else:
-            circle = [encoder]          # the collector closes it, on whatever thread it runs
+            circle = [encoder]  # the collector closes it, on whatever thread it runs
             circle.append(circle)
 
     def group(self) -> None:
@@ -593,10 +639,14 @@ class Worker:
             for _ in range(self.rng.randint(1, 5)):
                 self.outside(pair)
                 if pair not in self.mine:
-                    return              # lost
+                    return  # lost
                 k = self.number()
-                self.change(pair, pair.host + np.uint32(k),
-                            lambda k=k: self.launch("axpb", pair.own, 1, k, SIZE), pair.doubtful)
+                self.change(
+                    pair,
+                    pair.host + np.uint32(k),
+                    lambda k=k: self.launch("axpb", pair.own, 1, k, SIZE),
+                    pair.doubtful,
+                )
 
     def capture(self) -> None:
         if self.device or not LIBRARY:  # its stand-in of a library knows one device
@@ -612,8 +662,12 @@ class Worker:
                 if self.rng.random() < 0.5:
                     encoder.commit()
 
-        self.change(x, np.full(4 * SIZE, k, np.uint8).view(np.uint32), action,
-                    x.doubtful or Refusals.active is not None)
+        self.change(
+            x,
+            np.full(4 * SIZE, k, np.uint8).view(np.uint32),
+            action,
+            x.doubtful or Refusals.active is not None,
+        )
 
     def outside(self, pair=None) -> None:
         """By another name than its own."""
@@ -626,14 +680,17 @@ class Worker:
                 view = cyrt.from_dlpack(x.own)
                 cyrt.add(view, k, out=view)
                 return
-            name = Foreign(x.own.ptr, x.own) if way == "interface" \
+            name = (
+                Foreign(x.own.ptr, x.own)
+                if way == "interface"
                 else cyrt.pointer(x.own.ptr, 4 * SIZE, self.device, owner=x.own)
+            )
             self.launch("axpb", name, 1, k, SIZE)
 
         self.change(x, x.host + np.uint32(k), action, x.doubtful)
         if pair is None:
             with told():
-                cyrt.commit()           # a CommandEncoder leaves that to its user
+                cyrt.commit()  # a CommandEncoder leaves that to its user
 
     def add_shared(self) -> None:
         k = self.number()
@@ -676,10 +733,33 @@ class Worker:
         Ends(self.program, self.number(), self.pick().own)
 
 
-WEIGHTS = {"fresh": 3, "chain": 5, "in_place": 4, "kernel": 4, "refusable": 2, "mix": 4, "fill": 2,
-           "write": 2, "copy": 2, "peer_copy": 2, "look": 3, "large": 1, "event": 2, "stream": 1,
-           "commit": 2, "synchronize": 1, "trim": 1, "encoder": 3, "group": 2, "batch": 2,
-           "capture": 2, "outside": 2, "add_shared": 10, "look_shared": 3, "circle": 4}
+WEIGHTS = {
+    "fresh": 3,
+    "chain": 5,
+    "in_place": 4,
+    "kernel": 4,
+    "refusable": 2,
+    "mix": 4,
+    "fill": 2,
+    "write": 2,
+    "copy": 2,
+    "peer_copy": 2,
+    "look": 3,
+    "large": 1,
+    "event": 2,
+    "stream": 1,
+    "commit": 2,
+    "synchronize": 1,
+    "trim": 1,
+    "encoder": 3,
+    "group": 2,
+    "batch": 2,
+    "capture": 2,
+    "outside": 2,
+    "add_shared": 10,
+    "look_shared": 3,
+    "circle": 4,
+}
 MODULE = None
 LIBRARY = []
 

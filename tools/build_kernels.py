@@ -56,8 +56,11 @@ class Nvrtc:
             files = metadata.files(WHEEL) or []
         except metadata.PackageNotFoundError:
             files = []
-        paths = [str(f.locate()) for f in files
-                 if re.fullmatch(r"libnvrtc\.so\.\d+|nvrtc64_\d+_0\.dll", f.name)]
+        paths = [
+            str(f.locate())
+            for f in files
+            if re.fullmatch(r"libnvrtc\.so\.\d+|nvrtc64_\d+_0\.dll", f.name)
+        ]
         if not paths:
             sys.exit(
                 f"the built-in kernels are compiled by NVRTC {DOTTED}, and {sys.executable} has no "
@@ -69,8 +72,10 @@ class Nvrtc:
         major, minor = ctypes.c_int(), ctypes.c_int()
         self.check(self.library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
         if (major.value, minor.value) != VERSION:
-            sys.exit(f"{paths[0]} is NVRTC {major.value}.{minor.value}; what drivers of CUDA 12 "
-                     f"load is made by {DOTTED}: {INSTALL}")
+            sys.exit(
+                f"{paths[0]} is NVRTC {major.value}.{minor.value}; what drivers of CUDA 12 "
+                f"load is made by {DOTTED}: {INSTALL}"
+            )
 
     def check(self, status: int, log: str = "") -> None:
         if status:
@@ -85,15 +90,22 @@ class Nvrtc:
 
     def compile(self, source: str, name: str, target: str) -> bytes:
         program = ctypes.c_void_p()
-        self.check(self.library.nvrtcCreateProgram(
-            ctypes.byref(program), source.encode(), name.encode(), 0, None, None))
+        self.check(
+            self.library.nvrtcCreateProgram(
+                ctypes.byref(program), source.encode(), name.encode(), 0, None, None
+            )
+        )
         options = [o.encode() for o in (*OPTIONS, f"-arch={target}")]
         status = self.library.nvrtcCompileProgram(
-            program, len(options), (ctypes.c_char_p * len(options))(*options))
+            program, len(options), (ctypes.c_char_p * len(options))(*options)
+        )
         log = self.text(program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
         self.check(status, f"{name} for {target}:\n{log}")
-        code = (self.text(program, "CUBIN") if target.startswith("sm_")
-                else self.text(program, "PTX").rstrip(b"\0"))
+        code = (
+            self.text(program, "CUBIN")
+            if target.startswith("sm_")
+            else self.text(program, "PTX").rstrip(b"\0")
+        )
         self.library.nvrtcDestroyProgram(ctypes.byref(program))
         return code
 
@@ -113,8 +125,9 @@ def target_of(arch: str) -> str:
 
 def sources() -> dict[str, str]:
     """The source text of every module with prebuilt kernels."""
-    prebuilt = {name: [row for row in rows if row.prebuilt]
-                for name, rows in catalogue.modules().items()}
+    prebuilt = {
+        name: [row for row in rows if row.prebuilt] for name, rows in catalogue.modules().items()
+    }
     return {name: catalogue.source(rows) for name, rows in prebuilt.items() if rows}
 
 
@@ -188,8 +201,10 @@ def build(folder: Path, archs: list[str], workers: int) -> None:
         if f"{path.parent.name}/{path.name}" not in wanted:
             path.unlink()
     nbytes = sum(path.stat().st_size for path in folder.glob("*/*"))
-    print(f"{len(jobs)} of {len(wanted)} modules compiled in {time.monotonic() - begin:.0f} s; "
-          f"{nbytes / 1e6:.1f} MB")
+    print(
+        f"{len(jobs)} of {len(wanted)} modules compiled in {time.monotonic() - begin:.0f} s; "
+        f"{nbytes / 1e6:.1f} MB"
+    )
 
 
 def check(folder: Path) -> None:
@@ -204,18 +219,22 @@ def check(folder: Path) -> None:
         for name, key in expected.items():
             entry = f"{target}/{name}.{ending}"
             if found.get(entry) != key or not (folder / entry).exists():
-                sys.exit(f"{folder}: {entry} is missing or was made of other sources; make the "
-                         "folder again with tools/build_kernels.py")
+                sys.exit(
+                    f"{folder}: {entry} is missing or was made of other sources; make the "
+                    "folder again with tools/build_kernels.py"
+                )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--check", action="store_true", help="compile nothing")
-    parser.add_argument("--probe", action="store_true",
-                        help="only look for the compiler, and check --archs")
-    parser.add_argument("--archs", default=",".join(ARCHS),
-                        help="compute capabilities, with commas; none: PTX only")
+    parser.add_argument(
+        "--probe", action="store_true", help="only look for the compiler, and check --archs"
+    )
+    parser.add_argument(
+        "--archs", default=",".join(ARCHS), help="compute capabilities, with commas; none: PTX only"
+    )
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     arguments = parser.parse_args()
     archs = [arch for arch in arguments.archs.split(",") if arch]

@@ -27,14 +27,19 @@ def table() -> str:
     templates = {row.template: None for row in catalogue.ROWS if row.template != "cast"}
     for template in templates:
         rows = [row for row in catalogue.ROWS if row.template == template]
-        lines += [f"## {template}", "", f"| operation | expression | {' | '.join(types)} |",
-                  f"|---|---|{'---|' * len(types)}"]
+        lines += [
+            f"## {template}",
+            "",
+            f"| operation | expression | {' | '.join(types)} |",
+            f"|---|---|{'---|' * len(types)}",
+        ]
         for op in dict.fromkeys(row.op for row in rows):
             found = {row.dtype: row for row in rows if row.op == op}
             texts = dict.fromkeys(row.expression for row in found.values())
             shown = ", ".join(f"`{text}`".replace("|", "\\|") for text in texts)
-            marks = [" " if name not in found else "●" if found[name].prebuilt else "○"
-                     for name in types]
+            marks = [
+                " " if name not in found else "●" if found[name].prebuilt else "○" for name in types
+            ]
             lines.append(f"| {op} | {shown} | {' | '.join(marks)} |")
         lines.append("")
     return "\n".join(lines)

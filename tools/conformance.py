@@ -43,8 +43,10 @@ def read_expected(text: str) -> dict[str, str]:
 
 def outcomes(report: dict) -> dict[str, str]:
     """The outcome of each test; an expected failure that passes counts as passed."""
-    return {each["nodeid"]: {"xpassed": "passed"}.get(each["outcome"], each["outcome"])
-            for each in report["tests"]}
+    return {
+        each["nodeid"]: {"xpassed": "passed"}.get(each["outcome"], each["outcome"])
+        for each in report["tests"]
+    }
 
 
 def rate(found: dict[str, str]) -> float:
@@ -68,23 +70,58 @@ def run(folder: Path, expected: dict[str, str], options: argparse.Namespace) -> 
         report, known = Path(place, "report.json"), Path(place, "expected.txt")
         known.write_text("\n".join(expected))
         # The suite reads the names of the extensions even if they are disabled.
-        extensions = [f"--deselect=array_api_tests/test_has_names.py::test_has_names[{each}-"
-                      for each in EXTENSIONS]
+        extensions = [
+            f"--deselect=array_api_tests/test_has_names.py::test_has_names[{each}-"
+            for each in EXTENSIONS
+        ]
         # -P: import the installed package, not a package in the current folder.
         subprocess.run(
-            [sys.executable, "-P", "-m", "pytest", "array_api_tests", "-p", "no:cacheprovider",
-             "--disable-extension", *EXTENSIONS, *extensions, "--derandomize",
-             "--disable-deadline", f"--max-examples={options.examples}", f"-n{options.workers}",
-             f"--xfails-file={known}", "--json-report", f"--json-report-file={report}",
-             "--json-report-omit", "collectors", "log", "streams", "warnings", "keywords",
-             "-q", "--tb=no", "--no-header", "--no-summary", "-W", "ignore",
-             *(["-k", options.only] if options.only else [])],
-            cwd=folder, check=False,
-            env={"CYRT_DEVICE": "emulated", **os.environ, "ARRAY_API_TESTS_MODULE": "cyrt",
-                 "ARRAY_API_TESTS_VERSION": "2025.12", "PYTHONDONTWRITEBYTECODE": "1",
-                 "PYTHONPATH": os.pathsep.join(filter(None, (
-                     str(folder), os.environ.get("PYTHONPATH")))),
-                 "HYPOTHESIS_STORAGE_DIRECTORY": place})
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "pytest",
+                "array_api_tests",
+                "-p",
+                "no:cacheprovider",
+                "--disable-extension",
+                *EXTENSIONS,
+                *extensions,
+                "--derandomize",
+                "--disable-deadline",
+                f"--max-examples={options.examples}",
+                f"-n{options.workers}",
+                f"--xfails-file={known}",
+                "--json-report",
+                f"--json-report-file={report}",
+                "--json-report-omit",
+                "collectors",
+                "log",
+                "streams",
+                "warnings",
+                "keywords",
+                "-q",
+                "--tb=no",
+                "--no-header",
+                "--no-summary",
+                "-W",
+                "ignore",
+                *(["-k", options.only] if options.only else []),
+            ],
+            cwd=folder,
+            check=False,
+            env={
+                "CYRT_DEVICE": "emulated",
+                **os.environ,
+                "ARRAY_API_TESTS_MODULE": "cyrt",
+                "ARRAY_API_TESTS_VERSION": "2025.12",
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "PYTHONPATH": os.pathsep.join(
+                    filter(None, (str(folder), os.environ.get("PYTHONPATH")))
+                ),
+                "HYPOTHESIS_STORAGE_DIRECTORY": place,
+            },
+        )
         if not report.exists():
             sys.exit("the suite did not run: its output says why")
         return json.loads(report.read_text())
@@ -92,9 +129,14 @@ def run(folder: Path, expected: dict[str, str], options: argparse.Namespace) -> 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", default=os.environ.get("ARRAY_API_TESTS"),
-                        help="of the suite; default: ARRAY_API_TESTS")
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "folder",
+        nargs="?",
+        default=os.environ.get("ARRAY_API_TESTS"),
+        help="of the suite; default: ARRAY_API_TESTS",
+    )
     parser.add_argument("--examples", type=int, default=20, help="a test (default: 20)")
     parser.add_argument("--workers", default="auto", help="processes (default: one a core)")
     parser.add_argument("--only", metavar="EXPRESSION", help="which tests, as pytest's -k")
@@ -107,10 +149,14 @@ def main() -> None:
     found = outcomes(report)
     counts = Counter(found.values())
     unexpected = [each for each in report["tests"] if each["outcome"] in ("failed", "error")]
-    print(f"passed {counts['passed']}, failed {counts['failed']}, expected failures "
-          f"{counts['xfailed']}, errors {counts['error']}, skipped {counts['skipped']}")
-    print(f"rate: {rate(found):.2f} % with {options.examples} examples, in "
-          f"{time.monotonic() - begin:.0f} s")
+    print(
+        f"passed {counts['passed']}, failed {counts['failed']}, expected failures "
+        f"{counts['xfailed']}, errors {counts['error']}, skipped {counts['skipped']}"
+    )
+    print(
+        f"rate: {rate(found):.2f} % with {options.examples} examples, in "
+        f"{time.monotonic() - begin:.0f} s"
+    )
     for each in unexpected:
         print(f"unexpected: {each['nodeid']}: {first_line(each)}")
     for test, reason in expected.items():

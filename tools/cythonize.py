@@ -16,18 +16,29 @@ from Cython.Build import cythonize
 from setuptools import Extension
 
 ROOT = Path(__file__).resolve().parent.parent
-DIRECTIVES = {"language_level": 3, "embedsignature": True, "boundscheck": False,
-              "wraparound": False}
+DIRECTIVES = {
+    "language_level": 3,
+    "embedsignature": True,
+    "boundscheck": False,
+    "wraparound": False,
+}
 
 
 def main() -> None:
     folder = Path(sys.argv[1]).resolve()
-    os.chdir(ROOT)              # tracebacks name sources by the paths passed to Cython
-    extensions = [Extension(f"cyrt.{module.replace('/', '.')}", [f"cyrt/{module}.pyx"])
-                  for module in sys.argv[2:]]
+    os.chdir(ROOT)  # tracebacks name sources by the paths passed to Cython
+    extensions = [
+        Extension(f"cyrt.{module.replace('/', '.')}", [f"cyrt/{module}.pyx"])
+        for module in sys.argv[2:]
+    ]
     translated = cythonize(
-        extensions, build_dir=str(folder / "translated"), include_path=["."],
-        compiler_directives=DIRECTIVES, nthreads=len(os.sched_getaffinity(0)), quiet=True)
+        extensions,
+        build_dir=str(folder / "translated"),
+        include_path=["."],
+        compiler_directives=DIRECTIVES,
+        nthreads=len(os.sched_getaffinity(0)),
+        quiet=True,
+    )
     for module, extension in zip(sys.argv[2:], translated, strict=True):
         text = Path(extension.sources[0]).read_bytes()
         target = folder / f"{module.replace('/', '.')}.c"

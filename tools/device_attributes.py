@@ -12,8 +12,9 @@ def attributes(header: str) -> dict[str, int]:
     body = re.search(r"typedef enum CUdevice_attribute_enum \{(.*?)\}", header, re.DOTALL)
     found = {}
     for name, value in re.findall(r"CU_DEVICE_ATTRIBUTE_(\w+)\s*=\s*(\w+)", body[1]):
-        found[name] = int(value) if value.isdigit() else found[
-            value.removeprefix("CU_DEVICE_ATTRIBUTE_")]
+        found[name] = (
+            int(value) if value.isdigit() else found[value.removeprefix("CU_DEVICE_ATTRIBUTE_")]
+        )
     found.pop("MAX", None)
     return found
 

@@ -15,9 +15,9 @@
 
 namespace {
 
-constexpr auto kPatience = std::chrono::milliseconds(300);   // timeout of a kernel that may not end
+constexpr auto kPatience = std::chrono::milliseconds(300);  // timeout of a kernel that may not end
 constexpr size_t kBuffer = 1 << 16;
-constexpr unsigned kMostKernels = 4;                         // per module
+constexpr unsigned kMostKernels = 4;  // per module
 
 CUdeviceptr buffer;
 
@@ -65,7 +65,7 @@ CUresult launch(CUfunction function, unsigned cluster) {
     CUlaunchConfig config{};
     config.gridDimX = 4;
     config.gridDimY = config.gridDimZ = 1;
-    config.blockDimX = 40;   // a whole warp and a partial one
+    config.blockDimX = 40;  // a whole warp and a partial one
     config.blockDimY = config.blockDimZ = 1;
     config.sharedMemBytes = 256;
     config.attrs = &attribute;

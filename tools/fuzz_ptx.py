@@ -27,9 +27,10 @@ from ptx_mutations import cut, mutate, own_seeds
 ROOT = Path(__file__).resolve().parent.parent
 EMULATOR = ROOT / "cyrt" / "emulator"
 BUILD = ROOT / "build" / "fuzz"
-PATIENCE = 30       # seconds for one text
+PATIENCE = 30  # seconds for one text
 # Findings are distinguished by the location that the sanitizer reports.
 KIND = re.compile(r"[\w/.]+:\d+:\d+: runtime error|SUMMARY: \w+: [^\n(]+")
+
 
 def cuda_include():
     for entry in map(Path, [*sys.path, "/usr/local/cuda"]):
@@ -42,9 +43,19 @@ def cuda_include():
 def build():
     """Build the program; an object older than one of its sources is compiled again."""
     BUILD.mkdir(parents=True, exist_ok=True)
-    flags = ["-std=c++17", "-O1", "-g", "-fsanitize=address,undefined", "-fno-omit-frame-pointer",
-             "-fno-sanitize-recover=undefined", "-ffp-contract=off", "-fno-sanitize=vptr",
-             f"-I{EMULATOR}", f"-isystem{cuda_include()}", "-pthread"]
+    flags = [
+        "-std=c++17",
+        "-O1",
+        "-g",
+        "-fsanitize=address,undefined",
+        "-fno-omit-frame-pointer",
+        "-fno-sanitize-recover=undefined",
+        "-ffp-contract=off",
+        "-fno-sanitize=vptr",
+        f"-I{EMULATOR}",
+        f"-isystem{cuda_include()}",
+        "-pthread",
+    ]
     isas = {"base": [], "v3": ["-march=x86-64-v3"]}
     jobs = []
     for source in [*sorted(EMULATOR.glob("*/*.cpp")), ROOT / "tools" / "fuzz_ptx.cpp"]:
@@ -60,17 +71,29 @@ def build():
         made_of = output.with_suffix(".d")
         if output.exists() and made_of.exists():
             files = made_of.read_text().replace("\\\n", " ").partition(":")[2].split()
-            if all(Path(file).exists() and Path(file).stat().st_mtime < output.stat().st_mtime
-                   for file in files):
+            if all(
+                Path(file).exists() and Path(file).stat().st_mtime < output.stat().st_mtime
+                for file in files
+            ):
                 return
-        subprocess.run([*compiler, *options, "-MMD", "-MF", made_of, "-c", source, "-o", output],
-                       check=True)
+        subprocess.run(
+            [*compiler, *options, "-MMD", "-MF", made_of, "-c", source, "-o", output], check=True
+        )
 
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         list(pool.map(compile_one, jobs))
     program = BUILD / "fuzz_ptx"
-    subprocess.run([*compiler, "-fsanitize=address,undefined", "-pthread",
-                    *[output for _, output, _ in jobs], "-o", program], check=True)
+    subprocess.run(
+        [
+            *compiler,
+            "-fsanitize=address,undefined",
+            "-pthread",
+            *[output for _, output, _ in jobs],
+            "-o",
+            program,
+        ],
+        check=True,
+    )
     return program
 
 
@@ -82,12 +105,19 @@ class Program:
         self.process = None
 
     def start(self):
-        environment = {**os.environ, "CYRT_EMULATED_MEMORY": "64M",
-                       "ASAN_OPTIONS": "allocator_may_return_null=1:detect_leaks=0",
-                       "UBSAN_OPTIONS": "print_stacktrace=1"}
+        environment = {
+            **os.environ,
+            "CYRT_EMULATED_MEMORY": "64M",
+            "ASAN_OPTIONS": "allocator_may_return_null=1:detect_leaks=0",
+            "UBSAN_OPTIONS": "print_stacktrace=1",
+        }
         self.process = subprocess.Popen(
-            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=(BUILD / "stderr").open("wb"), env=environment)
+            self.command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=(BUILD / "stderr").open("wb"),
+            env=environment,
+        )
 
     def run(self, text):
         """The process's answer, or None if the process ended or did not answer."""

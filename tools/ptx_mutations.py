@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-LONGEST = 60_000    # characters of a seed: a catalogue's module is reduced to some of its kernels
+LONGEST = 60_000  # characters of a seed: a catalogue's module is reduced to some of its kernels
 
 # --- seeds --------------------------------------------------------------------------------------
 
@@ -188,14 +188,23 @@ alloca.u64 %l5, 32, 16;
 st.local.u32 [%l5], %r4;
 @!%p1 exit;
 """
-DIRECTIVES = ["", ".maxntid 64, 1, 1", ".reqntid 40", ".explicitcluster", ".minnctapersm 2",
-              ".reqnctapercluster 2, 1, 1", ".maxclusterrank 4"]
+DIRECTIVES = [
+    "",
+    ".maxntid 64, 1, 1",
+    ".reqntid 40",
+    ".explicitcluster",
+    ".minnctapersm 2",
+    ".reqnctapercluster 2, 1, 1",
+    ".maxclusterrank 4",
+]
 
 
 def own_seeds():
     """Small modules that together use every kind of instruction."""
-    kernels = [ENTRY.format(number=number, code=code, directive=DIRECTIVES[number % 3])
-               for number, code in enumerate(CODE.strip().split("\n\n"))]
+    kernels = [
+        ENTRY.format(number=number, code=code, directive=DIRECTIVES[number % 3])
+        for number, code in enumerate(CODE.strip().split("\n\n"))
+    ]
     return [HEAD + DECLARED + kernel for kernel in kernels]
 
 
@@ -211,34 +220,202 @@ def cut(text, chance):
 # --- mutations ----------------------------------------------------------------------------------
 
 WORDS = [
-    "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "b8", "b16", "b32", "b64", "b128",
-    "f16", "f16x2", "bf16", "bf16x2", "f32", "f64", "pred", "tf32", "e4m3x2", "v2", "v4", "v8",
-    "global", "shared", "local", "const", "param", "shared::cluster", "shared::cta", "generic",
-    "volatile", "relaxed", "acquire", "release", "cta", "cluster", "gpu", "sys", "nc", "add",
-    "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas", "rn", "rz", "rm", "rp",
-    "rni", "ftz", "sat", "wide", "lo", "hi", "cc", "sync", "aligned", "x1", "x2", "x4", "trans",
-    "m8n8", "m16n8k8", "m16n16k16", "row", "col", "popc", "warp", "arrive", "wait", "red",
-    "uni", "approx", "full", "idx", "bfly", "up", "down", "any", "all", "ballot",
-    "L2::cache_hint", "L1::no_allocate", "to", "noftz", "noinc", "parity"
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "s8",
+    "s16",
+    "s32",
+    "s64",
+    "b8",
+    "b16",
+    "b32",
+    "b64",
+    "b128",
+    "f16",
+    "f16x2",
+    "bf16",
+    "bf16x2",
+    "f32",
+    "f64",
+    "pred",
+    "tf32",
+    "e4m3x2",
+    "v2",
+    "v4",
+    "v8",
+    "global",
+    "shared",
+    "local",
+    "const",
+    "param",
+    "shared::cluster",
+    "shared::cta",
+    "generic",
+    "volatile",
+    "relaxed",
+    "acquire",
+    "release",
+    "cta",
+    "cluster",
+    "gpu",
+    "sys",
+    "nc",
+    "add",
+    "min",
+    "max",
+    "inc",
+    "dec",
+    "and",
+    "or",
+    "xor",
+    "exch",
+    "cas",
+    "rn",
+    "rz",
+    "rm",
+    "rp",
+    "rni",
+    "ftz",
+    "sat",
+    "wide",
+    "lo",
+    "hi",
+    "cc",
+    "sync",
+    "aligned",
+    "x1",
+    "x2",
+    "x4",
+    "trans",
+    "m8n8",
+    "m16n8k8",
+    "m16n16k16",
+    "row",
+    "col",
+    "popc",
+    "warp",
+    "arrive",
+    "wait",
+    "red",
+    "uni",
+    "approx",
+    "full",
+    "idx",
+    "bfly",
+    "up",
+    "down",
+    "any",
+    "all",
+    "ballot",
+    "L2::cache_hint",
+    "L1::no_allocate",
+    "to",
+    "noftz",
+    "noinc",
+    "parity",
 ]
 OPCODES = sorted(set(re.findall(r"^(?:@!?%p\d )?([a-z]\w*)[. ]", CODE, re.MULTILINE)))
-NUMBERS = ["0", "1", "-1", "2", "3", "7", "16", "31", "32", "33", "64", "255", "256", "4096",
-           "0x7fffffff", "0x80000000", "0xffffffff", "4294967296", "0x7fffffffffffffff",
-           "0xffffffffffffffff", "18446744073709551615", "99999999999999999999", "0f7F800000",
-           "0f00000000", "0d7FF0000000000000", "1.5e-320", "1e999", "(1<<62)", "(5/0)", "-(-8)",
-           "WARP_SZ", "0b101", "0777", "08"]
-OPERANDS = ["_", "%tid.x", "%laneid", "%clock64", "%cluster_nctarank", "near", "device", "fixed",
-            "own", "p", "n", "increase", "dynamic", "done", "{%r1, %r2}", "{}", "[%l1]", "[near+4]",
-            "[%r3]", "[%l2+-8]", "!%p1", "%r1.b0", "%r2.h1", "%nosuch", "{{{%r1}}}", "%p1|%p2"]
-LINES = [".reg .b32 %r<1048577>;", ".reg .pred %r1;", ".local .align 4 .b8 big[600000];",
-         ".shared .align 8 .b8 large[40000];", ".param .b64 a;", ".const .b32 odd = {1};",
-         ".global .b8 many[4][1099511627776];", ".global .b32 given[][2] = {{1, 2}, {3, 4, 5}};",
-         ".global .u64 at[] = {device, generic(near)+8, 0xff(k0)};", ".extern .shared .b8 x[];",
-         ".pragma \"nounroll\";", ".loc 1 2 3", ".section .debug_str {", ".branchtargets done;",
-         "x: .calltargets increase, deep;", "x: .callprototype _ (.param .b64 _);", "{", "}", ";",
-         ".version 99.9", ".target sm_70", ".address_size 32", "@@DWARF", "/*", "//",
-         ".alias a, b;", ".reg .v4 .f32 %v;", "mov.f32 %v.x, %v.w;", ".entry", "ret", "bra done;",
-         "exit;", "trap;"]
+NUMBERS = [
+    "0",
+    "1",
+    "-1",
+    "2",
+    "3",
+    "7",
+    "16",
+    "31",
+    "32",
+    "33",
+    "64",
+    "255",
+    "256",
+    "4096",
+    "0x7fffffff",
+    "0x80000000",
+    "0xffffffff",
+    "4294967296",
+    "0x7fffffffffffffff",
+    "0xffffffffffffffff",
+    "18446744073709551615",
+    "99999999999999999999",
+    "0f7F800000",
+    "0f00000000",
+    "0d7FF0000000000000",
+    "1.5e-320",
+    "1e999",
+    "(1<<62)",
+    "(5/0)",
+    "-(-8)",
+    "WARP_SZ",
+    "0b101",
+    "0777",
+    "08",
+]
+OPERANDS = [
+    "_",
+    "%tid.x",
+    "%laneid",
+    "%clock64",
+    "%cluster_nctarank",
+    "near",
+    "device",
+    "fixed",
+    "own",
+    "p",
+    "n",
+    "increase",
+    "dynamic",
+    "done",
+    "{%r1, %r2}",
+    "{}",
+    "[%l1]",
+    "[near+4]",
+    "[%r3]",
+    "[%l2+-8]",
+    "!%p1",
+    "%r1.b0",
+    "%r2.h1",
+    "%nosuch",
+    "{{{%r1}}}",
+    "%p1|%p2",
+]
+LINES = [
+    ".reg .b32 %r<1048577>;",
+    ".reg .pred %r1;",
+    ".local .align 4 .b8 big[600000];",
+    ".shared .align 8 .b8 large[40000];",
+    ".param .b64 a;",
+    ".const .b32 odd = {1};",
+    ".global .b8 many[4][1099511627776];",
+    ".global .b32 given[][2] = {{1, 2}, {3, 4, 5}};",
+    ".global .u64 at[] = {device, generic(near)+8, 0xff(k0)};",
+    ".extern .shared .b8 x[];",
+    '.pragma "nounroll";',
+    ".loc 1 2 3",
+    ".section .debug_str {",
+    ".branchtargets done;",
+    "x: .calltargets increase, deep;",
+    "x: .callprototype _ (.param .b64 _);",
+    "{",
+    "}",
+    ";",
+    ".version 99.9",
+    ".target sm_70",
+    ".address_size 32",
+    "@@DWARF",
+    "/*",
+    "//",
+    ".alias a, b;",
+    ".reg .v4 .f32 %v;",
+    "mov.f32 %v.x, %v.w;",
+    ".entry",
+    "ret",
+    "bra done;",
+    "exit;",
+    "trap;",
+]
 
 
 def replace_one(chance, text, pattern, choices):
@@ -246,7 +423,7 @@ def replace_one(chance, text, pattern, choices):
     if not found:
         return text
     match = chance.choice(found)
-    return text[:match.start()] + str(chance.choice(choices)) + text[match.end():]
+    return text[: match.start()] + str(chance.choice(choices)) + text[match.end() :]
 
 
 def in_one_line(chance, text, change):
@@ -273,6 +450,7 @@ def mutate_operands(chance, text):
         else:
             operands[at] = "{" + ", ".join([operands[at]] * chance.choice([1, 2, 3, 4, 8, 9])) + "}"
         return head + space + ", ".join(operands) + ";"
+
     return in_one_line(chance, text, change)
 
 
@@ -300,10 +478,13 @@ def mutate_bytes(chance, text):
         noise = "".join(chr(chance.randrange(1, 256)) for _ in range(chance.randrange(1, 9)))
         return text[:at] + noise + text[at:]
     if what == 2:
-        return text[:at] + text[at + chance.randrange(1, 9):]
+        return text[:at] + text[at + chance.randrange(1, 9) :]
     depth = chance.choice([10, 200, 3000, 100000])
-    return text[:at] + chance.choice(["{", "(", "[", "-", "!", "~", "1?", "((", "{.reg .b8 c;"]
-                                     ) * depth + text[at:]
+    return (
+        text[:at]
+        + chance.choice(["{", "(", "[", "-", "!", "~", "1?", "((", "{.reg .b8 c;"]) * depth
+        + text[at:]
+    )
 
 
 MUTATIONS = [
@@ -312,11 +493,19 @@ MUTATIONS = [
     (1, mutate_bytes),
     (6, lambda chance, text: replace_one(chance, text, r"(?<=\.)[a-z][\w:]*", WORDS)),
     (2, lambda chance, text: replace_one(chance, text, r"(?<=[a-z\d])\.[a-z][\w:]*", [""])),
-    (3, lambda chance, text: replace_one(chance, text, r"(?<=[a-z\d])(?=\.[a-z])",
-                                         ["." + word for word in WORDS])),
+    (
+        3,
+        lambda chance, text: replace_one(
+            chance, text, r"(?<=[a-z\d])(?=\.[a-z])", ["." + word for word in WORDS]
+        ),
+    ),
     (4, lambda chance, text: replace_one(chance, text, r"\b\d\w*", NUMBERS)),
-    (5, lambda chance, text: replace_one(chance, text, r"%[a-z]+\d+",
-                                         re.findall(r"%[a-z]+\d+", text) or ["%r1"])),
+    (
+        5,
+        lambda chance, text: replace_one(
+            chance, text, r"%[a-z]+\d+", re.findall(r"%[a-z]+\d+", text) or ["%r1"]
+        ),
+    ),
     (1, lambda chance, text: replace_one(chance, text, r"%[a-z]+\d+", OPERANDS)),
     (2, lambda chance, text: replace_one(chance, text, r"(?m)(?<=^)[a-z]\w*(?=[. ])", OPCODES)),
     (1, lambda chance, text: replace_one(chance, text, r"(?<=\)) *\n?(?=\{)", DIRECTIVES)),

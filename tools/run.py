@@ -34,9 +34,14 @@ def run(*command: object, **environment: str) -> None:
     """Run a command in the project's root; end with its status where it fails."""
     print("$", *command, flush=True)
     status = subprocess.run(
-        [str(part) for part in command], cwd=ROOT, check=False,
-        env={**os.environ, "PATH": f"{PYTHON.parent}{os.pathsep}{os.environ['PATH']}",
-             **environment},
+        [str(part) for part in command],
+        cwd=ROOT,
+        check=False,
+        env={
+            **os.environ,
+            "PATH": f"{PYTHON.parent}{os.pathsep}{os.environ['PATH']}",
+            **environment,
+        },
     ).returncode
     if status:
         sys.exit(status)
@@ -65,7 +70,7 @@ def architectures() -> str:
     for ordinal in range(count.value):
         driver.cuDeviceGet(ctypes.byref(device), ordinal)
         parts = []
-        for attribute in (75, 76):      # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
+        for attribute in (75, 76):  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
             value = ctypes.c_int()
             driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
             parts.append(str(value.value))
@@ -80,8 +85,10 @@ def set_up() -> None:
     if not PYTHON.exists():
         print(f"$ {sys.executable} -m venv {VENV}", flush=True)
         if subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=False).returncode:
-            sys.exit("no virtual environment could be made; on Debian and Ubuntu: "
-                     "apt install python3-venv")
+            sys.exit(
+                "no virtual environment could be made; on Debian and Ubuntu: "
+                "apt install python3-venv"
+            )
     pip = (PYTHON, "-m", "pip", "--quiet", "--disable-pip-version-check")
     for old in WHEELS.glob("cyrt-*.whl"):
         old.unlink()
@@ -89,8 +96,17 @@ def set_up() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     # The pip of older Python versions does not know -C.
     run(*pip, "install", "pip>=23.1", *project["build-system"]["requires"], "ninja")
-    run(*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", WHEELS,
-        f"-Cbuild-dir={BUILD}", f"-Csetup-args=-Darchs={architectures()}", ROOT)
+    run(
+        *pip,
+        "wheel",
+        "--no-deps",
+        "--no-build-isolation",
+        "--wheel-dir",
+        WHEELS,
+        f"-Cbuild-dir={BUILD}",
+        f"-Csetup-args=-Darchs={architectures()}",
+        ROOT,
+    )
     (wheel,) = WHEELS.glob("cyrt-*.whl")
     # Only imported modules get bytecode: compiling all of them takes longer than the installation.
     run(*pip, "install", "--no-compile", f"{wheel}[{toolkit()},test]")
@@ -100,9 +116,14 @@ def set_up() -> None:
 
 def installed_folder() -> Path:
     """The ``site-packages`` of the virtual environment."""
-    return Path(subprocess.run(
-        [PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('platlib'))"],
-        check=True, capture_output=True, text=True).stdout.strip())
+    return Path(
+        subprocess.run(
+            [PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('platlib'))"],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
+    )
 
 
 def build() -> None:
@@ -113,12 +134,18 @@ def build() -> None:
     run(PYTHON.parent / "ninja", "-C", BUILD, "--quiet")
     folder, copied = installed_folder(), 0
     plan = json.loads((BUILD / "meson-info" / "intro-install_plan.json").read_text())
-    files = {Path(source): folder / entry["destination"].removeprefix("{py_platlib}/")
-             for section in plan.values() for source, entry in section.items()}
+    files = {
+        Path(source): folder / entry["destination"].removeprefix("{py_platlib}/")
+        for section in plan.values()
+        for source, entry in section.items()
+    }
     for source in [each for each in files if each.is_dir()]:
         target = files.pop(source)
-        files.update((each, target / each.relative_to(source))
-                     for each in source.rglob("*") if each.is_file())
+        files.update(
+            (each, target / each.relative_to(source))
+            for each in source.rglob("*")
+            if each.is_file()
+        )
     for source, target in files.items():
         if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -132,10 +159,22 @@ def demo() -> None:
     run(PYTHON, ROOT / "examples" / "saxpy.py")
 
 
+def c_sources() -> list[Path]:
+    """The project's C, C++ and CUDA sources."""
+    return sorted(
+        path
+        for folder in ("cyrt", "kernels_cu", "tests", "tools")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".h", ".hpp", ".cpp", ".cu", ".cuh")
+    )
+
+
 def test(arguments: list[str]) -> None:
     """Lint, then the suite: on the emulated device unless ``CYRT_DEVICE`` says otherwise."""
     begin = time.monotonic()
     run(PYTHON, "-m", "ruff", "check", ".")
+    run(PYTHON, "-m", "ruff", "format", "--check", "--quiet", ".")
+    run(VENV / "bin" / "clang-format", "--dry-run", "--Werror", *c_sources())
     run(VENV / "bin" / "cython-lint", "cyrt")
     run(PYTHON, "-m", "mypy")
     device = os.environ.get("CYRT_DEVICE", "emulated")

@@ -18,7 +18,7 @@ class ArrayChain(Program):
 
     def work(self) -> int:
         x, b = self.x, self.ones
-        self.x = None           # there is no other reference
+        self.x = None  # there is no other reference
         for _ in range(CHAINS):
             for _ in range(CHAIN):
                 x = x + b
@@ -31,8 +31,10 @@ class ArrayChain(Program):
         found = self.x.numpy()
         wrong = np.flatnonzero(found != self.count)
         if len(wrong):
-            raise WrongResult(f"arrays: element {wrong[0]} is {found[wrong[0]]}, expected "
-                              f"{self.count} ({len(wrong)} of {N} are wrong)")
+            raise WrongResult(
+                f"arrays: element {wrong[0]} is {found[wrong[0]]}, expected "
+                f"{self.count} ({len(wrong)} of {N} are wrong)"
+            )
 
 
 class InPlaceChain(ArrayChain):

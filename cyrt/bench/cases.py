@@ -35,15 +35,24 @@ def _uncommitted() -> int:
 def _record(bench: Bench) -> Iterator[Row]:
     count = _uncommitted()
     with bench.stream():
-        yield bench.measure("record", f"a chain of {count}", Chain([bench.kernels.add] * count),
-                            wall=False, commit=False, note="committed when its time is taken")
+        yield bench.measure(
+            "record",
+            f"a chain of {count}",
+            Chain([bench.kernels.add] * count),
+            wall=False,
+            commit=False,
+            note="committed when its time is taken",
+        )
 
 
 def _chain(bench: Bench) -> Iterator[Row]:
     count = CHAIN * CHAINS
     with bench.stream():
-        yield bench.measure("chain", "full edges" if bench.graphs else "k[grid, block](...)",
-                            Chain([bench.kernels.add] * count))
+        yield bench.measure(
+            "chain",
+            "full edges" if bench.graphs else "k[grid, block](...)",
+            Chain([bench.kernels.add] * count),
+        )
     if bench.graphs:
         yield from _programmatic(bench, "chain", lambda: Chain([bench.kernels.early_add] * count))
 
@@ -60,12 +69,15 @@ def _programmatic(bench: Bench, name: str, program: Callable[[], Program]) -> It
 def _fork_join(bench: Bench) -> Iterator[Row]:
     kernels = bench.kernels
     with bench.stream():
-        yield bench.measure("fork-join", "diamonds of one, four, one" if bench.graphs
-                            else "diamonds, one after the other",
-                            ForkJoin(kernels.add, kernels.join))
+        yield bench.measure(
+            "fork-join",
+            "diamonds of one, four, one" if bench.graphs else "diamonds, one after the other",
+            ForkJoin(kernels.add, kernels.join),
+        )
     if bench.graphs:
-        yield from _programmatic(bench, "fork-join",
-                                 lambda: ForkJoin(kernels.early_add, kernels.early_join))
+        yield from _programmatic(
+            bench, "fork-join", lambda: ForkJoin(kernels.early_add, kernels.early_join)
+        )
 
 
 def _wide(bench: Bench) -> Iterator[Row]:
@@ -75,21 +87,24 @@ def _wide(bench: Bench) -> Iterator[Row]:
 
 def _repoint(bench: Bench) -> Iterator[Row]:
     with bench.stream():
-        yield bench.measure("repoint", "a chain, new addresses in every batch",
-                            Repoint(bench.kernels.add))
+        yield bench.measure(
+            "repoint", "a chain, new addresses in every batch", Repoint(bench.kernels.add)
+        )
 
 
 def _reshape(bench: Bench) -> Iterator[Row]:
     with bench.stream():
-        yield bench.measure("reshape", "a chain, new sizes in every batch",
-                            Reshape(bench.kernels.add))
+        yield bench.measure(
+            "reshape", "a chain, new sizes in every batch", Reshape(bench.kernels.add)
+        )
 
 
 def _cold_case(bench: Bench) -> Iterator[Row]:
     kernels = bench.kernels
     for what, program in (
-            ("chains never seen", lambda: ColdChain(kernels.add, kernels.plus)),
-            ("branches never seen", lambda: ColdBranches(kernels.add))):
+        ("chains never seen", lambda: ColdChain(kernels.add, kernels.plus)),
+        ("branches never seen", lambda: ColdBranches(kernels.add)),
+    ):
         with bench.stream():
             yield bench.measure("cold", what, program(), warm=0, wall=False)
 
@@ -99,22 +114,29 @@ def _loop(bench: Bench) -> Iterator[Row]:
     with bench.stream():
         program = Loop(bench.kernels.add, bench.kernels.plus)
         burst = bench.measure("loop", "", program)
-        for _ in range(30):         # until every topology of the loop was seen twice
+        for _ in range(30):  # until every topology of the loop was seen twice
             program.work()
         cyrt.synchronize()
         before = cyrt.current_encoder().stats()
         begin = time.perf_counter()
         count = sum(program.work() for _ in range(3 * bench.rounds))
         cyrt.synchronize()
-        yield bench.row("loop", "1,009 operations a round, never synchronised", program,
-                        burst.host / 1e6, (time.perf_counter() - begin) / count, before,
-                        "host: of rounds by themselves")
+        yield bench.row(
+            "loop",
+            "1,009 operations a round, never synchronised",
+            program,
+            burst.host / 1e6,
+            (time.perf_counter() - begin) / count,
+            before,
+            "host: of rounds by themselves",
+        )
 
 
 def _sync(bench: Bench) -> Iterator[Row]:
     with bench.stream():
-        yield bench.measure("sync", "commit and wait every 6", Chain([bench.kernels.add] * 6),
-                            rounds=10)
+        yield bench.measure(
+            "sync", "commit and wait every 6", Chain([bench.kernels.add] * 6), rounds=10
+        )
 
 
 def _arrays(bench: Bench) -> Iterator[Row]:
@@ -126,8 +148,14 @@ def _arrays(bench: Bench) -> Iterator[Row]:
 def _views(bench: Bench) -> Iterator[Row]:
     for what, program in views.PROGRAMS.items():
         with bench.stream():
-            yield bench.measure("views", what, program(_uncommitted()), wall=False, commit=False,
-                                note="committed when its time is taken")
+            yield bench.measure(
+                "views",
+                what,
+                program(_uncommitted()),
+                wall=False,
+                commit=False,
+                note="committed when its time is taken",
+            )
 
 
 def _programs(bench: Bench) -> Iterator[Row]:
@@ -138,8 +166,12 @@ def _direct(bench: Bench) -> Iterator[Row]:
     """Yield the time of direct launches; the difference to the C loop is Python's."""
     encoder = cyrt.CommandEncoder(graphs=False)
     with cyrt.stream(encoder.stream):
-        yield bench.measure("direct", "k[grid, block](...)",
-                            Chain([bench.kernels.add] * (CHAIN * CHAINS)), graphs=False)
+        yield bench.measure(
+            "direct",
+            "k[grid, block](...)",
+            Chain([bench.kernels.add] * (CHAIN * CHAINS)),
+            graphs=False,
+        )
 
 
 def _update(bench: Bench) -> Iterator[Row]:
@@ -150,10 +182,17 @@ def _update(bench: Bench) -> Iterator[Row]:
     times = {nodes: [chain.update(nodes) for _ in range(rounds)] for nodes in sizes}
     expect(x, 3 * rounds * sum(sizes), "update")
     for nodes, measured in times.items():
-        for way, column in zip(("node by node", "as a whole"), zip(*measured, strict=True),
-                               strict=True):
-            yield Row("case", "update", f"all of {nodes:,} nodes, {way}, and a launch",
-                      1e6 * statistics.median(column) / nodes, None, "in C")
+        for way, column in zip(
+            ("node by node", "as a whole"), zip(*measured, strict=True), strict=True
+        ):
+            yield Row(
+                "case",
+                "update",
+                f"all of {nodes:,} nodes, {way}, and a launch",
+                1e6 * statistics.median(column) / nodes,
+                None,
+                "in C",
+            )
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from cyrt.bench import record_loops
 from cyrt.bench.row import Row
 
 ELEMENTS = 1 << 14
-LAUNCHES = 1000     # of a loop
+LAUNCHES = 1000  # of a loop
 LOOPS = 20
 READY = """
 extern "C" __global__ void ready(const float* a, const float* b, float* out, long n, long, long,
@@ -27,11 +27,17 @@ def run() -> Iterator[Row]:
     cyrt.synchronize()
     whole, recording = [], []
     for _ in range(LOOPS):
-        whole.append(record_loops.record_binary(encoder, "add", "float32", out, a, b, ELEMENTS,
-                                                LAUNCHES))
+        whole.append(
+            record_loops.record_binary(encoder, "add", "float32", out, a, b, ELEMENTS, LAUNCHES)
+        )
         encoder.synchronize()
         recording.append(record_loops.record_ready(encoder, ready, out, a, b, LAUNCHES))
         encoder.synchronize()
     whole_time, recording_time = (1e6 * min(times) / LAUNCHES for times in (whole, recording))
-    yield Row("other", "dispatch", "choose and pack a contiguous add", whole_time - recording_time,
-              note=f"{whole_time:.3f} with recording it")
+    yield Row(
+        "other",
+        "dispatch",
+        "choose and pack a contiguous add",
+        whole_time - recording_time,
+        note=f"{whole_time:.3f} with recording it",
+    )

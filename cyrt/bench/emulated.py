@@ -89,22 +89,25 @@ def run(rounds: int) -> Iterator[Row]:
 
     def check_softmax() -> None:
         dz.copy_to(out)
-        np.testing.assert_allclose(out.reshape(1024, 1024),
-                                   exponents / exponents.sum(1, keepdims=True), rtol=1e-5)
+        np.testing.assert_allclose(
+            out.reshape(1024, 1024), exponents / exponents.sum(1, keepdims=True), rtol=1e-5
+        )
 
     def empty() -> None:
         for _ in range(100):
             module["nothing"][1, 32]()
 
     for what, work, check, count in (
-            ("add of 1 M float32", add, check_add, 1),
-            ("softmax of 1024 x 1024 float32", softmax, check_softmax, 1),
-            ("an empty launch", empty, None, 100)):
+        ("add of 1 M float32", add, check_add, 1),
+        ("softmax of 1024 x 1024 float32", softmax, check_softmax, 1),
+        ("an empty launch", empty, None, 100),
+    ):
         work()
         dz.fill(0)
         time_taken = _median(work, max(1, rounds // 4)) / count
         if check is not None:
             check()
         host = cyrt.Device().emulated
-        yield Row("other", "emulated", what, time_taken if host else None,
-                  None if host else time_taken)
+        yield Row(
+            "other", "emulated", what, time_taken if host else None, None if host else time_taken
+        )

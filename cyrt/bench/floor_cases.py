@@ -10,8 +10,9 @@ from cyrt.bench.measurement import Bench
 from cyrt.bench.program import CHAIN, CHAINS, N, buffer, expect
 from cyrt.bench.row import Row
 
-NO_PROGRAMMATIC = ("no programmatic edges here: they need compute capability 9.0, CUDA 12.3 and "
-                   "CYRT_PDL=1")
+NO_PROGRAMMATIC = (
+    "no programmatic edges here: they need compute capability 9.0, CUDA 12.3 and CYRT_PDL=1"
+)
 
 
 def _launch(chain: Floor, rounds: int) -> tuple[Row, int]:
@@ -23,20 +24,24 @@ def _launch(chain: Floor, rounds: int) -> tuple[Row, int]:
 
 def _replay(chain: Floor, rounds: int) -> tuple[Row, int]:
     times = [chain.replay(CHAIN, CHAINS) for _ in range(rounds)]
-    host, wall = (1e6 * statistics.median(column) / (CHAIN * CHAINS)
-                  for column in zip(*times, strict=True))
-    return (Row("floor", "", "a ready graph of 100 nodes", host, wall),
-            CHAIN * (CHAINS + 1) * rounds)
+    host, wall = (
+        1e6 * statistics.median(column) / (CHAIN * CHAINS) for column in zip(*times, strict=True)
+    )
+    return (
+        Row("floor", "", "a ready graph of 100 nodes", host, wall),
+        CHAIN * (CHAINS + 1) * rounds,
+    )
 
 
 def _cold(chain: Floor, rounds: int) -> tuple[Row, int]:
     times = [chain.cold(CHAIN) for _ in range(rounds + 1)][1:]
     host = 1e6 * statistics.median(map(sum, times)) / CHAIN
     names = ("nodes", "edges", "instantiation", "first launch")
-    parts = {name: 1e6 * statistics.median(column) / CHAIN
-             for name, column in zip(names, zip(*times, strict=True), strict=True)}
-    return (Row("floor", "", "a fresh graph of 100 nodes", host, parts=parts),
-            CHAIN * (rounds + 1))
+    parts = {
+        name: 1e6 * statistics.median(column) / CHAIN
+        for name, column in zip(names, zip(*times, strict=True), strict=True)
+    }
+    return (Row("floor", "", "a fresh graph of 100 nodes", host, parts=parts), CHAIN * (rounds + 1))
 
 
 FLOORS: dict[str, Callable[[Floor, int], tuple[Row, int]]] = {

@@ -21,9 +21,13 @@ print(time.perf_counter() - begin)
 def run(rounds: int) -> Iterator[Row]:
     """Yield the median of several imports, after one that fills the disk cache."""
     times = [
-        float(subprocess.run([sys.executable, "-P", "-c", PROGRAM], capture_output=True, text=True,
-                             check=True).stdout)
+        float(
+            subprocess.run(
+                [sys.executable, "-P", "-c", PROGRAM], capture_output=True, text=True, check=True
+            ).stdout
+        )
         for _ in range(1 + max(1, rounds // 5))
     ][1:]
-    yield Row("other", "import", "import cyrt, numpy imported before",
-              1e6 * statistics.median(times))
+    yield Row(
+        "other", "import", "import cyrt, numpy imported before", 1e6 * statistics.median(times)
+    )

@@ -162,8 +162,14 @@ class ForkJoin(Program):
         self.diamonds = 0
 
     def work(self) -> int:
-        add, join, b, top, bottom, four = (self.add, self.join, self.b, self.top, self.bottom,
-                                           self.four)
+        add, join, b, top, bottom, four = (
+            self.add,
+            self.join,
+            self.b,
+            self.top,
+            self.bottom,
+            self.four,
+        )
         for _ in range(DIAMONDS):
             add[4, 256](bottom, b, top, 1024)
             for x in four:

@@ -37,7 +37,7 @@ class Bench:
 
     def stream(self) -> cyrt.Stream:
         """A new stream for each program, so that no case warms up the next one."""
-        self.streams.append(cyrt.Stream())      # kept alive: a dead stream's state is used again
+        self.streams.append(cyrt.Stream())  # kept alive: a dead stream's state is used again
         return self.streams[-1]
 
     @cached_property
@@ -45,23 +45,50 @@ class Bench:
         """Whether edges can be programmatic on this device."""
         return Floor(self.kernels.early_add, 4, 256, buffer(), buffer(), N).programmatic
 
-    def row(self, name: str, what: str, program: Program, host: float, wall: float | None,
-            before: dict[str, int], note: str = "", graphs: bool = True) -> Row:
+    def row(
+        self,
+        name: str,
+        what: str,
+        program: Program,
+        host: float,
+        wall: float | None,
+        before: dict[str, int],
+        note: str = "",
+        graphs: bool = True,
+    ) -> Row:
         """Check a measured program's results, and return its row."""
         counts = None
         graphs = graphs and self.graphs
         if graphs:
             after = cyrt.current_encoder().stats()
-            counts = {key: after[key] - before[key] for key in
-                      ("operations", "commits", "hits", "misses", "patched", "instantiations")}
+            counts = {
+                key: after[key] - before[key]
+                for key in ("operations", "commits", "hits", "misses", "patched", "instantiations")
+            }
         program.check()
-        return Row("case", name, what, 1e6 * host,
-                   None if self.emulated or wall is None else 1e6 * wall,
-                   note if graphs else DIRECT, counts)
+        return Row(
+            "case",
+            name,
+            what,
+            1e6 * host,
+            None if self.emulated or wall is None else 1e6 * wall,
+            note if graphs else DIRECT,
+            counts,
+        )
 
-    def measure(self, name: str, what: str, program: Program, *, warm: int = 2,
-                wall: bool = True, commit: bool = True, rounds: int = 1, note: str = "",
-                graphs: bool = True) -> Row:
+    def measure(
+        self,
+        name: str,
+        what: str,
+        program: Program,
+        *,
+        warm: int = 2,
+        wall: bool = True,
+        commit: bool = True,
+        rounds: int = 1,
+        note: str = "",
+        graphs: bool = True,
+    ) -> Row:
         """Return the medians over the rounds.
 
         Each round ends with a wait; its host time ends with the commit.
@@ -85,5 +112,13 @@ class Bench:
             cyrt.synchronize()
             hosts.append((middle - begin) / count)
             walls.append((time.perf_counter() - begin) / count)
-        return self.row(name, what, program, statistics.median(hosts),
-                        statistics.median(walls) if wall else None, before, note, graphs)
+        return self.row(
+            name,
+            what,
+            program,
+            statistics.median(hosts),
+            statistics.median(walls) if wall else None,
+            before,
+            note,
+            graphs,
+        )

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 N = 1024
-CHAIN = 100         # dependent operations
-CHAINS = 10         # between two waits
-TIMEOUT = 300       # seconds a peer may take, its import and compiler included
+CHAIN = 100  # dependent operations
+CHAINS = 10  # between two waits
+TIMEOUT = 300  # seconds a peer may take, its import and compiler included
 
 CODE = """
 extern "C" __global__ void add(const float* x, const float* b, float* y, int n) {
@@ -71,13 +71,14 @@ def _torch() -> Iterator[Chain]:
     yield Chain("eager, add(x, b, out=x)", out, torch.cuda.synchronize, lambda: x.cpu().numpy())
     y = torch.zeros(N, device="cuda")
     graph = torch.cuda.CUDAGraph()
-    torch.add(y, y, out=y)      # 0 + 0: what is loaded lazily is loaded before the capture
+    torch.add(y, y, out=y)  # 0 + 0: what is loaded lazily is loaded before the capture
     torch.cuda.synchronize()
     with torch.cuda.graph(graph):
         for _ in range(CHAIN):
             torch.add(y, b, out=y)
-    yield Chain("replay of a CUDAGraph", graph.replay, torch.cuda.synchronize,
-                lambda: y.cpu().numpy())
+    yield Chain(
+        "replay of a CUDAGraph", graph.replay, torch.cuda.synchronize, lambda: y.cpu().numpy()
+    )
 
 
 def _cupy() -> Iterator[Chain]:
@@ -142,9 +143,12 @@ def _cuda_bindings() -> Iterator[Chain]:
     _call(driver.cuCtxSetCurrent(_call(driver.cuDevicePrimaryCtxRetain(device))))
     capability = driver.CUdevice_attribute
     major, minor = (
-        _call(driver.cuDeviceGetAttribute(attribute, device)) for attribute in
-        (capability.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-         capability.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR))
+        _call(driver.cuDeviceGetAttribute(attribute, device))
+        for attribute in (
+            capability.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+            capability.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+        )
+    )
     program = _call(nvrtc.nvrtcCreateProgram(CODE.encode(), b"add.cu", 0, [], []))
     _call(nvrtc.nvrtcCompileProgram(program, 1, [f"--gpu-architecture=sm_{major}{minor}".encode()]))
     image = b" " * _call(nvrtc.nvrtcGetCUBINSize(program))
@@ -165,8 +169,7 @@ def _cuda_bindings() -> Iterator[Chain]:
 
         def run() -> None:
             for _ in range(CHAIN):
-                error, = launch(kernel, 4, 1, 1, 256, 1, 1, 0, stream,
-                                kernel_arguments, 0)
+                (error,) = launch(kernel, 4, 1, 1, 256, 1, 1, 0, stream, kernel_arguments, 0)
                 if error:
                     raise RuntimeError(str(error))
 
@@ -184,8 +187,10 @@ def _cuda_bindings() -> Iterator[Chain]:
 
     def packed(x: int) -> int:
         """The address of the arguments' addresses."""
-        values = [np.array([value], kind) for value, kind in
-                  ((x, np.uint64), (b, np.uint64), (x, np.uint64), (N, np.int32))]
+        values = [
+            np.array([value], kind)
+            for value, kind in ((x, np.uint64), (b, np.uint64), (x, np.uint64), (N, np.int32))
+        ]
         pointers = np.array([value.ctypes.data for value in values], np.uint64)
         kept.extend((values, pointers))
         return pointers.ctypes.data
@@ -287,8 +292,9 @@ def _warp() -> Iterator[Chain]:
     wp.config.quiet = True
 
     @wp.kernel
-    def add(x: wp.array(dtype=wp.float32), b: wp.array(dtype=wp.float32),
-            y: wp.array(dtype=wp.float32)):
+    def add(
+        x: wp.array(dtype=wp.float32), b: wp.array(dtype=wp.float32), y: wp.array(dtype=wp.float32)
+    ):
         i = wp.tid()
         y[i] = x[i] + b[i]
 
@@ -307,8 +313,9 @@ def _warp() -> Iterator[Chain]:
     y = wp.zeros(N, dtype=wp.float32, device=device)
     with wp.ScopedCapture(device=device) as capture:
         launches(y)
-    yield Chain("replay of a captured graph", lambda: wp.capture_launch(capture.graph), wait,
-                y.numpy)
+    yield Chain(
+        "replay of a captured graph", lambda: wp.capture_launch(capture.graph), wait, y.numpy
+    )
 
 
 @dataclass(frozen=True)
@@ -336,7 +343,7 @@ PEERS = {
 def _installed(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:         # of a parent
+    except ModuleNotFoundError:  # of a parent
         return False
 
 
@@ -347,19 +354,25 @@ def _has_gpu() -> bool:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
         return False
-    return (driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0
-            and count.value > 0)
+    return (
+        driver.cuInit(0) == 0
+        and driver.cuDeviceGetCount(ctypes.byref(count)) == 0
+        and count.value > 0
+    )
 
 
 def _time(chain: Chain, rounds: int) -> dict[str, Any]:
     """Median host and wall µs an operation; the results are checked before and after."""
+
     def check(chains: int) -> None:
         chain.wait()
         found = chain.read()
         wrong = [i for i in range(N) if found[i] != CHAIN * chains]
         if wrong or found.shape != (N,):
-            raise RuntimeError(f"{chain.what}: element {wrong[0]} is {found[wrong[0]]}, expected "
-                               f"{CHAIN * chains}; its time does not count")
+            raise RuntimeError(
+                f"{chain.what}: element {wrong[0]} is {found[wrong[0]]}, expected "
+                f"{CHAIN * chains}; its time does not count"
+            )
 
     hosts, walls = [], []
     chain.run()
@@ -373,8 +386,11 @@ def _time(chain: Chain, rounds: int) -> dict[str, Any]:
         hosts.append(middle - begin)
         walls.append(time.perf_counter() - begin)
     check(1 + rounds * CHAINS)
-    return {"what": chain.what, "host": 1e6 * statistics.median(hosts) / (CHAIN * CHAINS),
-            "wall": 1e6 * statistics.median(walls) / (CHAIN * CHAINS)}
+    return {
+        "what": chain.what,
+        "host": 1e6 * statistics.median(hosts) / (CHAIN * CHAINS),
+        "wall": 1e6 * statistics.median(walls) / (CHAIN * CHAINS),
+    }
 
 
 def _one_line(error: BaseException) -> str:
@@ -406,9 +422,14 @@ def measure(name: str, rounds: int) -> list[dict[str, Any]]:
         file.touch()
         note = ""
         try:
-            done = subprocess.run([sys.executable, "-P", __file__, name, str(rounds), str(file)],
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                  timeout=TIMEOUT, check=False)
+            done = subprocess.run(
+                [sys.executable, "-P", __file__, name, str(rounds), str(file)],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                timeout=TIMEOUT,
+                check=False,
+            )
             if done.returncode < 0:
                 note = f"crashed: {signal.Signals(-done.returncode).name}"
             elif done.returncode:

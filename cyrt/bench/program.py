@@ -12,9 +12,9 @@ import numpy as np
 
 import cyrt
 
-N = 1024            # elements
-CHAIN = 100         # operations of which each depends on the one before
-CHAINS = 10         # between two waits: the GPU is always busy, and its queue of 1,021 never full
+N = 1024  # elements
+CHAIN = 100  # operations of which each depends on the one before
+CHAINS = 10  # between two waits: the GPU is always busy, and its queue of 1,021 never full
 
 
 class WrongResult(RuntimeError):
@@ -35,8 +35,10 @@ def expect(actual: cyrt.Buffer, wanted: float | np.ndarray, what: str) -> None:
     wrong = np.flatnonzero(found != np.float32(wanted))
     if len(wrong):
         i = wrong[0]
-        raise WrongResult(f"{what}: element {i} is {found[i]}, expected "
-                          f"{np.broadcast_to(wanted, N)[i]} ({len(wrong)} of {N} are wrong)")
+        raise WrongResult(
+            f"{what}: element {i} is {found[i]}, expected "
+            f"{np.broadcast_to(wanted, N)[i]} ({len(wrong)} of {N} are wrong)"
+        )
 
 
 class Program(ABC):

@@ -3,7 +3,13 @@ from cyrt.kernels.kernel import Kernel
 from cyrt.runtime.memory import Buffer
 
 def record_binary(
-    encoder: CommandEncoder, op: str, dtype: str, out: Buffer, a: Buffer, b: Buffer, n: int,
+    encoder: CommandEncoder,
+    op: str,
+    dtype: str,
+    out: Buffer,
+    a: Buffer,
+    b: Buffer,
+    n: int,
     rounds: int,
 ) -> float: ...
 def record_ready(

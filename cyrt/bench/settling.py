@@ -21,8 +21,8 @@ from cyrt.bench.rounds.transformer import Decoding
 from cyrt.bench.row import Row
 from cyrt.graph import plan
 
-SETTLING = 20           # rounds before anything is measured
-PATCHED = 0.02          # share of a round's operations below which it has settled
+SETTLING = 20  # rounds before anything is measured
+PATCHED = 0.02  # share of a round's operations below which it has settled
 
 PROGRAMS: dict[str, Callable[[], Rounds]] = {
     "Adam, 50 tensors": lambda: Adam(50, kept=True),
@@ -41,7 +41,8 @@ PROGRAMS: dict[str, Callable[[], Rounds]] = {
 def _patched(before: dict[str, int], after: dict[str, int]) -> float:
     """The share of operations that were patched."""
     return (after["patched"] - before["patched"]) / max(
-        1, after["operations"] - before["operations"])
+        1, after["operations"] - before["operations"]
+    )
 
 
 def _execs() -> int:
@@ -82,8 +83,9 @@ def _measure(program: Rounds, rounds: int, *, commit: bool) -> tuple[float, floa
     return statistics.quantiles(hosts, n=10)[0], wall, _patched(before, encoder.stats())
 
 
-def measure(name: str, what: str, make: Callable[[], Rounds], rounds: int, *, commit: bool,
-            emulated: bool) -> Row:
+def measure(
+    name: str, what: str, make: Callable[[], Rounds], rounds: int, *, commit: bool, emulated: bool
+) -> Row:
     """Measure a program, check its results, and return its row."""
     gc.collect()
     cyrt.trim_memory()
@@ -98,12 +100,20 @@ def measure(name: str, what: str, make: Callable[[], Rounds], rounds: int, *, co
     memory = cyrt.memory_stats()
     held = _execs() - execs
     program.check()
-    return Row("case", name, what + (", a commit a round" if commit else ""),
-               1e6 * host / count, None if emulated else 1e6 * wall / count,
-               counts={key: after[key] - before[key] for key in before if key in after},
-               figures={"patched after 20": f"{100 * patched:.1f} %", "execs": f"{held:,}",
-                        "rounds to settle": f"{settled}",
-                        "bytes beside": f"{memory['cached']:,}"})
+    return Row(
+        "case",
+        name,
+        what + (", a commit a round" if commit else ""),
+        1e6 * host / count,
+        None if emulated else 1e6 * wall / count,
+        counts={key: after[key] - before[key] for key in before if key in after},
+        figures={
+            "patched after 20": f"{100 * patched:.1f} %",
+            "execs": f"{held:,}",
+            "rounds to settle": f"{settled}",
+            "bytes beside": f"{memory['cached']:,}",
+        },
+    )
 
 
 def run(stream: Callable[[], cyrt.Stream], rounds: int, *, emulated: bool) -> Iterator[Row]:
@@ -111,5 +121,6 @@ def run(stream: Callable[[], cyrt.Stream], rounds: int, *, emulated: bool) -> It
     for what, make in PROGRAMS.items():
         for commit in (False, True):
             with stream():
-                yield measure("programs", what, make, max(2, rounds // 4), commit=commit,
-                              emulated=emulated)
+                yield measure(
+                    "programs", what, make, max(2, rounds // 4), commit=commit, emulated=emulated
+                )

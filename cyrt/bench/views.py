@@ -9,7 +9,7 @@ import numpy as np
 import cyrt
 from cyrt.bench.program import Program, WrongResult
 
-SIDE = 32       # of the matrix
+SIDE = 32  # of the matrix
 
 
 class Slices(Program):

@@ -15,8 +15,10 @@ from cyrt.builtin.row import BY_SIZE, MOVES, Row
 from cyrt.dtypes import dtype
 
 # The modules of the families' rows by the family's name: every file in `rows`.
-FAMILIES = {file.stem: importlib.import_module(f"cyrt.builtin.rows.{file.stem}")
-            for file in sorted(Path(__file__).with_name("rows").glob("[a-z]*.py"))}
+FAMILIES = {
+    file.stem: importlib.import_module(f"cyrt.builtin.rows.{file.stem}")
+    for file in sorted(Path(__file__).with_name("rows").glob("[a-z]*.py"))
+}
 _TEMPLATES = {template: name for name, each in FAMILIES.items() for template in each.TEMPLATES}
 
 ROWS = tuple(row for each in FAMILIES.values() for row in each.rows())

@@ -20,13 +20,18 @@ class Explanation:
 class Arguments: ...
 
 def apply(
-    op: str, inputs: Sequence[_Operand | complex | bool], output: _Operand, dtype: str,
-    shape: _Shape, strides: _Strides = None,
+    op: str,
+    inputs: Sequence[_Operand | complex | bool],
+    output: _Operand,
+    dtype: str,
+    shape: _Shape,
+    strides: _Strides = None,
 ) -> None: ...
-def explain(
-    op: str, dtype: str, shape: _Shape, strides: _Strides = None
-) -> Explanation | None: ...
+def explain(op: str, dtype: str, shape: _Shape, strides: _Strides = None) -> Explanation | None: ...
 def explain_reduction(
-    op: str, dtype: str, shape: Sequence[int], axes: Sequence[int],
+    op: str,
+    dtype: str,
+    shape: Sequence[int],
+    axes: Sequence[int],
     strides: Sequence[int] | None = ...,
 ) -> list[tuple[str, int, tuple[int, int]]]: ...

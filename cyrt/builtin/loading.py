@@ -23,7 +23,7 @@ PREBUILT = _PACKAGE / "builtin" / "prebuilt"
 TEMPLATES = _PACKAGE / "kernels_cu"
 PTX_ARCH = 90
 
-_Loaded = tuple[LoadedModule, str]      # the code and its origin
+_Loaded = tuple[LoadedModule, str]  # the code and its origin
 # Loaded code by device, context and name of the module or kernel.
 _modules: dict[tuple[int, int, str], _Loaded] = {}
 
@@ -33,8 +33,10 @@ def _images(name: str, device: Device) -> Iterator[tuple[Path, str]]:
     major, minor = device.compute_capability
     if not device.emulated:
         for lower in range(minor, -1, -1):
-            yield (PREBUILT / f"sm_{major}{lower}" / f"{name}.cubin",
-                   f"prebuilt cubin sm_{major}{lower}")
+            yield (
+                PREBUILT / f"sm_{major}{lower}" / f"{name}.cubin",
+                f"prebuilt cubin sm_{major}{lower}",
+            )
     if 10 * major + minor >= PTX_ARCH:
         yield PREBUILT / f"compute_{PTX_ARCH}" / f"{name}.ptx", f"prebuilt PTX compute_{PTX_ARCH}"
 
@@ -47,9 +49,11 @@ def compile_rows(rows: Sequence[catalogue.Row], device: Device) -> _Loaded:
     """Compile rows for a device in one module; return the code and its origin."""
     arch = jit.compiler.architecture(device.compute_capability, device.emulated)
     image = jit.compiler.compile(
-        catalogue.source(rows), arch=arch,
+        catalogue.source(rows),
+        arch=arch,
         options=(f"-I{TEMPLATES}", f"-I{TEMPLATES / 'include'}"),
-        filename=f"{rows[0].kernels[0]}.cu")
+        filename=f"{rows[0].kernels[0]}.cu",
+    )
     return LoadedModule(image.code, device), f"JIT {arch}"
 
 
@@ -82,7 +86,7 @@ def load(row: catalogue.Row, ordinal: int, epoch: int) -> tuple[list[LoadedFunct
     device = Device(ordinal)
     refused = []
     for key in [key for key in list(_modules) if key[0] == ordinal and key[1] != epoch]:
-        _modules.pop(key, None)     # from a context that was reset
+        _modules.pop(key, None)  # from a context that was reset
     for path, origin in _images(row.module, device):
         key = ordinal, epoch, row.module
         try:
@@ -90,7 +94,7 @@ def load(row: catalogue.Row, ordinal: int, epoch: int) -> tuple[list[LoadedFunct
             return [module.function(name) for name in row.kernels], origin
         except FileNotFoundError:
             continue
-        except KeyError:            # the module holds only the prebuilt rows
+        except KeyError:  # the module holds only the prebuilt rows
             break
         except CompileError as error:
             refused.append(f"{origin}: {str(error).splitlines()[0]}")

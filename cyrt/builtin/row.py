@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-PREBUILT = frozenset({
-    "bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64",
-})
+PREBUILT = frozenset(
+    {"bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64"}
+)
 # Operations that only move bits use the type of the element's size.
 BY_SIZE = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex128"}
 MOVES = frozenset({"copy", "transpose", "where"})

@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     command, options = _parse(sys.argv[1:] if arguments is None else arguments)
     try:
-        if options.command == "graph":      # the script's output and its errors are its own
+        if options.command == "graph":  # the script's output and its errors are its own
             status = command.run(options)
             flush_script_output()
             return status
@@ -56,7 +56,7 @@ def _parse(arguments: list[str]) -> tuple[ModuleType, argparse.Namespace]:
     chosen = next((each for each in arguments if not each.startswith("-")), None)
     for name, summary in COMMANDS.items():
         subparser = subparsers.add_parser(name, help=summary)
-        if name == chosen:                  # the other commands' imports take time
+        if name == chosen:  # the other commands' imports take time
             command = import_module(f"cyrt.cli.{name}")
             command.add_arguments(subparser)
 

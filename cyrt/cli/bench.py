@@ -21,7 +21,7 @@ from cyrt.bench.peers import measure as measure_peer
 from cyrt.bench.row import Row
 from cyrt.cli.bench_report import PICTURES, Report
 
-MOST_ROUNDS = 2000      # programs count in float32, which is exact up to 2**24
+MOST_ROUNDS = 2000  # programs count in float32, which is exact up to 2**24
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,13 +32,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"cases: {', '.join(CASES)}\n"
         f"peers: {', '.join(PEERS)}\n\n"
         "Products, sorting, reductions, indexing, random numbers and elementwise kernels are\n"
-        "measured by the scripts in tools/benchmarks/ of cyrt's source.")
-    parser.add_argument("--case", action="append", metavar="NAME",
-                        help="only this case; repeatable")
-    parser.add_argument("--peers", nargs="?", const="all", metavar="NAMES",
-                        help="beside other libraries: all, or names with commas between")
-    parser.add_argument("--rounds", type=int, default=60, metavar="N",
-                        help="measurements of each; the median counts (default: 60)")
+        "measured by the scripts in tools/benchmarks/ of cyrt's source."
+    )
+    parser.add_argument(
+        "--case", action="append", metavar="NAME", help="only this case; repeatable"
+    )
+    parser.add_argument(
+        "--peers",
+        nargs="?",
+        const="all",
+        metavar="NAMES",
+        help="beside other libraries: all, or names with commas between",
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=60,
+        metavar="N",
+        help="measurements of each; the median counts (default: 60)",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw them: .svg, .png or .pdf")
 
@@ -59,14 +71,21 @@ def run(options: argparse.Namespace) -> int:
             raise SystemExit(f"no case is named {name!r}; there are {', '.join(CASES)}")
     peers = _peer_names(options.peers)
     if not 1 <= options.rounds <= MOST_ROUNDS:
-        raise SystemExit(
-            f"rounds: expected a number from 1 to {MOST_ROUNDS}, got {options.rounds}")
+        raise SystemExit(f"rounds: expected a number from 1 to {MOST_ROUNDS}, got {options.rounds}")
     _check_files(options.json, options.plot)
 
     device = cyrt.Device()
-    report = Report(device.name, device.emulated, device.compute_capability,
-                    {name: os.environ[name] for name, setting in settings.SETTINGS.items()
-                     if settings.get(name) != setting.default}, [])
+    report = Report(
+        device.name,
+        device.emulated,
+        device.compute_capability,
+        {
+            name: os.environ[name]
+            for name, setting in settings.SETTINGS.items()
+            if settings.get(name) != setting.default
+        },
+        [],
+    )
     _measure(report, names, peers, options.rounds)
     report.show()
     if options.json is not None:
@@ -89,26 +108,37 @@ def _peer_names(text: str | None) -> list[str]:
 def _check_files(json_file: Path | None, picture: Path | None) -> None:
     for file in (json_file, picture):
         if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
-            raise SystemExit(f"{file} cannot be written: "
-                             + ("it is a folder" if file.is_dir() else "there is no such folder"))
+            raise SystemExit(
+                f"{file} cannot be written: "
+                + ("it is a folder" if file.is_dir() else "there is no such folder")
+            )
     if picture is not None:
         if picture.suffix not in PICTURES:
             raise SystemExit(f"{picture}: expected a name that ends in {' or '.join(PICTURES)}")
         if importlib.util.find_spec("matplotlib") is None:
-            raise SystemExit("--plot needs matplotlib, which is not installed: "
-                             "pip install 'cyrt[bench]'")
+            raise SystemExit(
+                "--plot needs matplotlib, which is not installed: pip install 'cyrt[bench]'"
+            )
 
 
 def _measure(report: Report, names: list[str], peers: list[str], rounds: int) -> None:
     """Add the rows of the floors that the cases are compared with, the cases, and the peers."""
     bench = Bench(rounds)
-    floors = [floor for floor in FLOORS
-              if any(floor in CASES[name].floors for name in names)
-              or (peers and floor == "C loop")]
+    floors = [
+        floor
+        for floor in FLOORS
+        if any(floor in CASES[name].floors for name in names) or (peers and floor == "C loop")
+    ]
     console = Console(stderr=True)
     # On stderr, and erased at the end: a pipe gets the table only.
-    with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-                  console=console, transient=True, disable=not console.is_terminal) as progress:
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as progress:
         task = progress.add_task("", total=len(floors) + len(names) + len(peers))
 
         def step(name: str, rows: Iterable[Row]) -> None:

@@ -24,7 +24,7 @@ class Report:
     device: str
     emulated: bool
     compute_capability: tuple[int, int]
-    settings: dict[str, str]        # the CYRT_ variables that are set
+    settings: dict[str, str]  # the CYRT_ variables that are set
     rows: list[Row]
 
     def times_less(self, row: Row) -> float | None:
@@ -40,15 +40,19 @@ class Report:
         """The reason why there are no wall times; empty if there are."""
         if not self.emulated:
             return ""
-        return ("The emulated device runs kernels on the CPU, so what a GPU would take is not "
-                "known: only the host's time to record and launch is shown. Its launches cost "
-                "other than a driver's, so the floors are its own too.")
+        return (
+            "The emulated device runs kernels on the CPU, so what a GPU would take is not "
+            "known: only the host's time to record and launch is shown. Its launches cost "
+            "other than a driver's, so the floors are its own too."
+        )
 
     def show(self) -> None:
         """Print the table."""
         console = output_console()
-        table = Table(title=f"{self.device}, {'emulated' if self.emulated else 'GPU'}: "
-                            "µs an operation", title_justify="left")
+        table = Table(
+            title=f"{self.device}, {'emulated' if self.emulated else 'GPU'}: µs an operation",
+            title_justify="left",
+        )
         walls = any(row.wall is not None for row in self.rows)
         for heading in ("case", "what"):
             table.add_column(heading)
@@ -64,11 +68,17 @@ class Report:
             if row.parts:
                 note += "; ".join(f"{name} {value:.3f}" for name, value in row.parts.items())
             table.add_row(
-                row.name, row.what, _cell(row.host, ",.3f"),
-                *([_cell(row.wall, ",.3f")] if walls else []), _cell(times, ".2f"),
-                _cell(row.hits, ".0f", " %"), _cell(row.patched, ".0f", " %"),
-                *((row.figures or {}).get(heading, "") for heading in figures), note,
-                end_section=i + 1 < len(self.rows) and self.rows[i + 1].kind != row.kind)
+                row.name,
+                row.what,
+                _cell(row.host, ",.3f"),
+                *([_cell(row.wall, ",.3f")] if walls else []),
+                _cell(times, ".2f"),
+                _cell(row.hits, ".0f", " %"),
+                _cell(row.patched, ".0f", " %"),
+                *((row.figures or {}).get(heading, "") for heading in figures),
+                note,
+                end_section=i + 1 < len(self.rows) and self.rows[i + 1].kind != row.kind,
+            )
         console.print(table)
         if self.settings:
             console.print("with " + " ".join(f"{k}={v}" for k, v in self.settings.items()))
@@ -85,15 +95,22 @@ class Report:
             "compute_capability": list(self.compute_capability),
             "settings": self.settings,
             "note": self.explanation(),
-            "rows": [asdict(row) | {"hits": row.hits, "patched": row.patched,
-                                    "times_less_than_c_loop": self.times_less(row)}
-                     for row in self.rows],
+            "rows": [
+                asdict(row)
+                | {
+                    "hits": row.hits,
+                    "patched": row.patched,
+                    "times_less_than_c_loop": self.times_less(row),
+                }
+                for row in self.rows
+            ],
         }
 
     def write(self, file: Path) -> None:
         """Write the JSON file."""
-        file.write_text(json.dumps(self.document(), indent=1, ensure_ascii=False) + "\n",
-                        encoding="utf-8")
+        file.write_text(
+            json.dumps(self.document(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
 
     def draw(self, file: Path) -> None:
         """Draw host and wall time of every row that has them, as horizontal bars."""
@@ -104,24 +121,36 @@ class Report:
         figure = Figure(figsize=(9, 1.6 + 0.42 * len(rows)), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
-        colours = {"floor": ("#9a9a9a", "#cfcfcf"), "case": ("#3f7f00", "#a3cf6b"),
-                   "peer": ("#2b5c9e", "#9dbfe6")}
+        colours = {
+            "floor": ("#9a9a9a", "#cfcfcf"),
+            "case": ("#3f7f00", "#a3cf6b"),
+            "peer": ("#2b5c9e", "#9dbfe6"),
+        }
         for place, row in enumerate(rows):
-            bars = [(value, colour) for value, colour in
-                    zip((row.host, row.wall), colours[row.kind], strict=True) if value is not None]
+            bars = [
+                (value, colour)
+                for value, colour in zip((row.host, row.wall), colours[row.kind], strict=True)
+                if value is not None
+            ]
             for i, (value, colour) in enumerate(bars):
                 height = place + 0.4 * (i - (len(bars) - 1) / 2)
                 axes.barh(height, value, 0.38, color=colour)
-                axes.annotate(f"{value:.3g}", (value, height), (3, 0), fontsize=7,
-                              textcoords="offset points", verticalalignment="center")
+                axes.annotate(
+                    f"{value:.3g}",
+                    (value, height),
+                    (3, 0),
+                    fontsize=7,
+                    textcoords="offset points",
+                    verticalalignment="center",
+                )
         axes.set_yticks(range(len(rows)), [f"{row.name}: {row.what}" for row in rows], fontsize=8)
         axes.invert_yaxis()
         axes.set_xscale("log")
         axes.margins(x=0.12, y=0.01)
-        axes.set_xlabel("µs an operation; dark: host"
-                        + ("" if self.emulated else ", light: wall"))
-        axes.set_title(f"{self.device}{' (emulated: host costs only)' if self.emulated else ''}",
-                       fontsize=10)
+        axes.set_xlabel("µs an operation; dark: host" + ("" if self.emulated else ", light: wall"))
+        axes.set_title(
+            f"{self.device}{' (emulated: host costs only)' if self.emulated else ''}", fontsize=10
+        )
         figure.savefig(file)
 
 

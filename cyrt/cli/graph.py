@@ -25,11 +25,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "%(prog)s [-h] SCRIPT [ARGUMENT ...] -o FILE [--dot FILE] [-- ARGUMENT ...]"
     parser.description = (
         "Run a script and draw the batches that it launched. Arguments that are not named here are "
-        "the script's, and so is everything after --.")
-    parser.add_argument("script", metavar="SCRIPT",
-                        help="a Python file, or a folder or archive with a __main__.py")
-    parser.add_argument("-o", required=True, metavar="FILE", dest="svg",
-                        help="the picture to write, an SVG")
+        "the script's, and so is everything after --."
+    )
+    parser.add_argument(
+        "script", metavar="SCRIPT", help="a Python file, or a folder or archive with a __main__.py"
+    )
+    parser.add_argument(
+        "-o", required=True, metavar="FILE", dest="svg", help="the picture to write, an SVG"
+    )
     parser.add_argument("--dot", metavar="FILE", help="write Graphviz's language there as well")
 
 
@@ -53,19 +56,24 @@ def run(options: argparse.Namespace) -> int:
     process = os.getpid()
     status = _run_script(script, options.script_arguments)
     if os.getpid() != process:
-        return status           # a forked child that reached the script's end
-    waiting.drain(settings.get("CYRT_EXIT_TIMEOUT"))     # launch what is recorded, as at exit
+        return status  # a forked child that reached the script's end
+    waiting.drain(settings.get("CYRT_EXIT_TIMEOUT"))  # launch what is recorded, as at exit
     batches = plan.cached()
     if not batches:
-        _say("nothing is batched with CYRT_GRAPHS=0, so there is nothing to draw"
-             if not settings.get("CYRT_GRAPHS") else
-             f"{script} recorded nothing, so there is nothing to draw")
+        _say(
+            "nothing is batched with CYRT_GRAPHS=0, so there is nothing to draw"
+            if not settings.get("CYRT_GRAPHS")
+            else f"{script} recorded nothing, so there is nothing to draw"
+        )
         return 1
     texts = [svg(batches, _readable)]
     if options.dot is not None:
-        texts.append("\n".join(
-            dot(batch.nodes, batch.edges, title=title, label=_readable)
-            for batch, title in zip(batches, titles(batches), strict=True)))
+        texts.append(
+            "\n".join(
+                dot(batch.nodes, batch.edges, title=title, label=_readable)
+                for batch, title in zip(batches, titles(batches), strict=True)
+            )
+        )
     for target, text in zip(targets, texts, strict=True):
         # The script may have linked them since.
         if _is_source(source, target):
@@ -87,7 +95,7 @@ def _flush() -> None:
 
 
 def _say(text: str) -> None:
-    _flush()                    # the script's own output first
+    _flush()  # the script's own output first
     # There may be no stderr.
     with contextlib.suppress(AttributeError, OSError, ValueError):
         sys.stderr.write(f"cyrt graph: {text}\n")
@@ -96,8 +104,9 @@ def _say(text: str) -> None:
 def _refusal(script: str, source: Path, targets: Sequence[Path]) -> str | None:
     if not any(file.is_file() for file in _sources(source)):
         return f"{script}: there is no such script"
-    if any(_is_source(source, target) for target in targets) \
-            or (len(targets) > 1 and _is_same(*targets)):
+    if any(_is_source(source, target) for target in targets) or (
+        len(targets) > 1 and _is_same(*targets)
+    ):
         return "the script and the files to write must be different ones"
     for target in targets:
         if not target.parent.is_dir():

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-MOST_IN_ROW = 12        # nodes; a wider row is split
-SPACE = 14.0            # between slots of a row
-GAP, MOST_GAP = 24.0, 96.0      # between rows; edges that lead far to a side get more of it
+MOST_IN_ROW = 12  # nodes; a wider row is split
+SPACE = 14.0  # between slots of a row
+GAP, MOST_GAP = 24.0, 96.0  # between rows; edges that lead far to a side get more of it
 SWEEPS = 8
-STRAIGHT = 8.0          # weight of an edge that passes several rows, relative to a node's
+STRAIGHT = 8.0  # weight of an edge that passes several rows, relative to a node's
 
 
 class Layout(NamedTuple):
@@ -52,8 +52,11 @@ def arrange(
             points += [(x[slot], tops[grid.row[slot]]), (x[slot], tops[grid.row[slot]] + height)]
         routes.append([*points, (x[target], tops[rows[target]])])
     return Layout(
-        x[: len(widths)], [tops[row] for row in rows], routes,
-        max((x[s] + grid.widths[s] / 2 for s in range(len(x))), default=0.0), top,
+        x[: len(widths)],
+        [tops[row] for row in rows],
+        routes,
+        max((x[s] + grid.widths[s] / 2 for s in range(len(x))), default=0.0),
+        top,
     )
 
 
@@ -112,8 +115,10 @@ class _Grid:
         self.below[upper].append(lower)
 
     def passed(self, source: int, target: int, programmatic: bool) -> list[int]:
-        return [self.passing[source, programmatic, row]
-                for row in range(self.row[source] + 1, self.row[target])]
+        return [
+            self.passing[source, programmatic, row]
+            for row in range(self.row[source] + 1, self.row[target])
+        ]
 
     def order(self) -> None:
         """Order the rows so that few edges cross."""
@@ -155,7 +160,7 @@ class _Grid:
             for row in self.rows if downward else self.rows[::-1]:
                 self.place(row, x, self.above if downward else self.below)
         both = [a + b for a, b in zip(self.above, self.below, strict=True)]
-        for slot in range(self.nodes, len(both)):       # an edge that passes rows is straight there
+        for slot in range(self.nodes, len(both)):  # an edge that passes rows is straight there
             both[slot] = [n for n in both[slot] if n >= self.nodes] or both[slot]
         for row in self.rows:
             self.place(row, x, both)

@@ -11,12 +11,12 @@ from typing import Protocol
 from cyrt.cli.graph_layout import Layout, arrange
 from cyrt.graph.drawing import PlanNode, launch_text, node_details, printable
 
-_LETTER = 6.7           # of the nodes' font; all sizes in CSS pixels
-_TITLE_LETTER = 7.9     # of the titles'
-_LONGEST = 32           # letters of a name
+_LETTER = 6.7  # of the nodes' font; all sizes in CSS pixels
+_TITLE_LETTER = 7.9  # of the titles'
+_LONGEST = 32  # letters of a name
 _HEIGHT = 38.0
 _PADDING = 16.0
-_TITLE = 26.0           # height of the line above a batch
+_TITLE = 26.0  # height of the line above a batch
 _LEGEND = 44.0
 
 
@@ -64,20 +64,30 @@ def svg(batches: Sequence[Batch], label: Callable[[str], str] = str) -> str:
     str
         An SVG document.
     """
-    panels = [_Panel(batch, title, label)
-              for batch, title in zip(batches, titles(batches), strict=True)]
+    panels = [
+        _Panel(batch, title, label) for batch, title in zip(batches, titles(batches), strict=True)
+    ]
     positions, width, height = _positions(panels)
     body = [_LEGEND_TEXT]
     for panel, (x, y) in zip(panels, positions, strict=True):
-        body += [f'<g class="batch" transform="translate({_number(x)} {_number(y)})">',
-                 *panel.parts, "</g>"]
+        body += [
+            f'<g class="batch" transform="translate({_number(x)} {_number(y)})">',
+            *panel.parts,
+            "</g>",
+        ]
     size = f'width="{_number(width)}" height="{_number(height)}"'
-    return "\n".join([
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="cyrt" role="img" {size} '
-        f'viewBox="0 0 {_number(width)} {_number(height)}">',
-        "<title>Batches of operations, as cyrt launches them</title>",
-        _STYLE, f'<rect class="paper" {size}/>', *body, "</svg>", "",
-    ])
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="cyrt" role="img" {size} '
+            f'viewBox="0 0 {_number(width)} {_number(height)}">',
+            "<title>Batches of operations, as cyrt launches them</title>",
+            _STYLE,
+            f'<rect class="paper" {size}/>',
+            *body,
+            "</svg>",
+            "",
+        ]
+    )
 
 
 class _Panel:
@@ -85,8 +95,9 @@ class _Panel:
 
     def __init__(self, batch: Batch, title: str, label: Callable[[str], str]) -> None:
         nodes, edges = batch.nodes, batch.edges
-        texts = [(str(i), _short(label(node.name)), launch_text(node))
-                 for i, node in enumerate(nodes)]
+        texts = [
+            (str(i), _short(label(node.name)), launch_text(node)) for i, node in enumerate(nodes)
+        ]
         widths = [
             max(len(number) + 1 + len(name), len(launch)) * _LETTER + _PADDING
             for number, name, launch in texts
@@ -104,10 +115,16 @@ class _Panel:
             *_edges(edges, layout),
         ]
         for i, node in enumerate(nodes):
-            self.parts.append(_box(
-                node, texts[i], widths[i], layout.centers[i], layout.tops[i],
-                node_details(i, node, label),
-            ))
+            self.parts.append(
+                _box(
+                    node,
+                    texts[i],
+                    widths[i],
+                    layout.centers[i],
+                    layout.tops[i],
+                    node_details(i, node, label),
+                )
+            )
         self.parts.append("</g>")
 
 
@@ -122,29 +139,38 @@ def _edges(edges: Sequence[tuple[int, int, bool]], layout: Layout) -> list[str]:
                 middle = (start[1] + end[1]) / 2
                 path += f"C{_point(start[0], middle)} {_point(end[0], middle)} {_point(*end)}"
         kind = "programmatic" if programmatic else "full"
-        drawn.append(f'<path class="edge {kind}" d="{path}" marker-end="url(#cyrt-{kind})">'
-                     f"<title>{source} → {target}, {kind}</title></path>")
+        drawn.append(
+            f'<path class="edge {kind}" d="{path}" marker-end="url(#cyrt-{kind})">'
+            f"<title>{source} → {target}, {kind}</title></path>"
+        )
     return drawn
 
 
 def _box(
-    node: PlanNode, texts: tuple[str, str, str], width: float, center: float, top: float,
+    node: PlanNode,
+    texts: tuple[str, str, str],
+    width: float,
+    center: float,
+    top: float,
     details: str,
 ) -> str:
     number, name, launch = texts
     start, first = _PADDING / 2, 16 if launch else 23
     after = start + (len(number) + 1) * _LETTER
-    return "".join([
-        f'<g class="node {node.kind}{" patched" * node.patched}" '
-        f'transform="translate({_number(center - width / 2)} {_number(top)})">',
-        f"<title>{_escaped(details)}</title>",
-        f'<rect width="{_number(width)}" height="{_number(_HEIGHT)}" rx="6"/>',
-        f'<text class="number" x="{_number(start)}" y="{first}">{number}</text>',
-        f'<text x="{_number(after)}" y="{first}">{_escaped(name)}</text>',
-        f'<text class="launch" x="{_number(start)}" y="30">{_escaped(launch)}</text>'
-        if launch else "",
-        "</g>",
-    ])
+    return "".join(
+        [
+            f'<g class="node {node.kind}{" patched" * node.patched}" '
+            f'transform="translate({_number(center - width / 2)} {_number(top)})">',
+            f"<title>{_escaped(details)}</title>",
+            f'<rect width="{_number(width)}" height="{_number(_HEIGHT)}" rx="6"/>',
+            f'<text class="number" x="{_number(start)}" y="{first}">{number}</text>',
+            f'<text x="{_number(after)}" y="{first}">{_escaped(name)}</text>',
+            f'<text class="launch" x="{_number(start)}" y="30">{_escaped(launch)}</text>'
+            if launch
+            else "",
+            "</g>",
+        ]
+    )
 
 
 def _positions(panels: Sequence[_Panel]) -> tuple[list[tuple[float, float]], float, float]:
@@ -162,7 +188,7 @@ def _positions(panels: Sequence[_Panel]) -> tuple[list[tuple[float, float]], flo
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"{name[:20]}…{name[21 - _LONGEST:]}"
+    return name if len(name) <= _LONGEST else f"{name[:20]}…{name[21 - _LONGEST :]}"
 
 
 def _escaped(text: str) -> str:
@@ -179,22 +205,36 @@ def _point(x: float, y: float) -> str:
 
 # Colours by selector; the same selectors in both.
 _LIGHT = {
-    ".paper": "fill:#ffffff", ".panel": "fill:#f7f8fa;stroke:#d5d9df", "text": "fill:#1b1f24",
+    ".paper": "fill:#ffffff",
+    ".panel": "fill:#f7f8fa;stroke:#d5d9df",
+    "text": "fill:#1b1f24",
     ".number, .launch": "fill:#57606a",
-    ".kernel rect": "fill:#e4eefc;stroke:#3b73c4", ".copy rect": "fill:#e0f3e6;stroke:#2f8a4b",
-    ".fill rect": "fill:#e0f3e6;stroke:#2f8a4b", ".empty rect": "fill:#ececec;stroke:#8a8f98",
-    ".graph rect": "fill:#f0e7fa;stroke:#7d4cc2", ".patched rect": "fill:#ffe2b8;stroke:#c26a00",
-    ".full": "stroke:#6b7280", ".full-head": "fill:#6b7280",
-    ".programmatic": "stroke:#0a7d6c", ".programmatic-head": "fill:#0a7d6c",
+    ".kernel rect": "fill:#e4eefc;stroke:#3b73c4",
+    ".copy rect": "fill:#e0f3e6;stroke:#2f8a4b",
+    ".fill rect": "fill:#e0f3e6;stroke:#2f8a4b",
+    ".empty rect": "fill:#ececec;stroke:#8a8f98",
+    ".graph rect": "fill:#f0e7fa;stroke:#7d4cc2",
+    ".patched rect": "fill:#ffe2b8;stroke:#c26a00",
+    ".full": "stroke:#6b7280",
+    ".full-head": "fill:#6b7280",
+    ".programmatic": "stroke:#0a7d6c",
+    ".programmatic-head": "fill:#0a7d6c",
 }
 _DARK = {
-    ".paper": "fill:#15181d", ".panel": "fill:#1b1f26;stroke:#343b46", "text": "fill:#e6e9ee",
+    ".paper": "fill:#15181d",
+    ".panel": "fill:#1b1f26;stroke:#343b46",
+    "text": "fill:#e6e9ee",
     ".number, .launch": "fill:#9aa4b0",
-    ".kernel rect": "fill:#1d2d45;stroke:#6aa3f0", ".copy rect": "fill:#1b3625;stroke:#5fc081",
-    ".fill rect": "fill:#1b3625;stroke:#5fc081", ".empty rect": "fill:#2b2f36;stroke:#8a8f98",
-    ".graph rect": "fill:#32234a;stroke:#b48cf0", ".patched rect": "fill:#4a3210;stroke:#f0a23c",
-    ".full": "stroke:#9aa4b0", ".full-head": "fill:#9aa4b0",
-    ".programmatic": "stroke:#35c9b2", ".programmatic-head": "fill:#35c9b2",
+    ".kernel rect": "fill:#1d2d45;stroke:#6aa3f0",
+    ".copy rect": "fill:#1b3625;stroke:#5fc081",
+    ".fill rect": "fill:#1b3625;stroke:#5fc081",
+    ".empty rect": "fill:#2b2f36;stroke:#8a8f98",
+    ".graph rect": "fill:#32234a;stroke:#b48cf0",
+    ".patched rect": "fill:#4a3210;stroke:#f0a23c",
+    ".full": "stroke:#9aa4b0",
+    ".full-head": "fill:#9aa4b0",
+    ".programmatic": "stroke:#35c9b2",
+    ".programmatic-head": "fill:#35c9b2",
 }
 
 
@@ -205,7 +245,8 @@ def _rules(colours: dict[str, str]) -> str:
     )
 
 
-_STYLE = f"""<style>
+_STYLE = (
+    f"""<style>
 .cyrt text {{font: 11px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace}}
 .cyrt .title {{font-size: 13px; font-weight: 600}}
 .cyrt .edge {{fill: none; stroke-width: 1.3}}
@@ -216,12 +257,15 @@ _STYLE = f"""<style>
 {_rules(_DARK)}
 }}
 </style>
-<defs>""" + "".join(
-    f'<marker id="cyrt-{kind}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" '
-    f'markerHeight="7" orient="auto" markerUnits="userSpaceOnUse">'
-    f'<path class="{kind}-head" d="M0 0L8 4L0 8z"/></marker>'
-    for kind in ("full", "programmatic")
-) + "</defs>"
+<defs>"""
+    + "".join(
+        f'<marker id="cyrt-{kind}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" '
+        f'markerHeight="7" orient="auto" markerUnits="userSpaceOnUse">'
+        f'<path class="{kind}-head" d="M0 0L8 4L0 8z"/></marker>'
+        for kind in ("full", "programmatic")
+    )
+    + "</defs>"
+)
 _LEGEND_WIDTH = 720.0
 _LEGEND_TEXT = (
     '<g class="legend" transform="translate(16 26)">'

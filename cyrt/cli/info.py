@@ -44,9 +44,13 @@ def _devices() -> Table:
         device = cyrt.Device(index)
         free, total = device.memory_info()
         rows.add_row(
-            str(index), device.name, ".".join(map(str, device.compute_capability)),
-            str(device.multiprocessors), f"{free / 2**30:.1f} / {total / 2**30:.1f} GiB",
-            "concurrent" if device.concurrent_managed_access else "no", device.uuid,
+            str(index),
+            device.name,
+            ".".join(map(str, device.compute_capability)),
+            str(device.multiprocessors),
+            f"{free / 2**30:.1f} / {total / 2**30:.1f} GiB",
+            "concurrent" if device.concurrent_managed_access else "no",
+            device.uuid,
         )
     return rows
 
@@ -74,18 +78,23 @@ def run(options: argparse.Namespace) -> int:
         for warning in caught:
             facts.add_row("", str(warning.message))
         if emulated:
-            missing.append((f"the NVIDIA driver ({library.driver_name()})",
-                            "install it from nvidia.com or the distribution; the emulated device "
-                            "needs none"))
-    except (cyrt.CudaError, ValueError) as error:       # ValueError: a bad CYRT_ variable
+            missing.append(
+                (
+                    f"the NVIDIA driver ({library.driver_name()})",
+                    "install it from nvidia.com or the distribution; the emulated device "
+                    "needs none",
+                )
+            )
+    except (cyrt.CudaError, ValueError) as error:  # ValueError: a bad CYRT_ variable
         opened = False
         facts.add_row("driver", f"none: {error}")
     generation = "12" if version and version < 13000 else "13"
     nvrtc = compiler.library_path()
     if nvrtc is None:
         facts.add_row("NVRTC", "not found")
-        missing.append(("NVRTC, to compile kernels from source",
-                        f"pip install 'cyrt[cuda{generation}]'"))
+        missing.append(
+            ("NVRTC, to compile kernels from source", f"pip install 'cyrt[cuda{generation}]'")
+        )
     else:
         major, minor = compiler.nvrtc_version()
         facts.add_row("NVRTC", f"{major}.{minor}, {nvrtc}")
@@ -93,14 +102,16 @@ def run(options: argparse.Namespace) -> int:
     headers = include_directories()
     facts.add_row("CUDA headers", ", ".join(map(str, headers)) or "not found")
     if not headers:
-        missing.append(("CUDA's headers (cuda_fp16.h ...)",
-                        f"pip install 'cyrt[cuda{generation}]'"))
+        missing.append(
+            ("CUDA's headers (cuda_fp16.h ...)", f"pip install 'cyrt[cuda{generation}]'")
+        )
     for title, (name, use, extra) in _LIBRARIES.items():
         found = _find(name)
         facts.add_row(title, found or "not found")
         if found is None:
-            missing.append((f"{title}, for {use} on a GPU",
-                            f"pip install 'cyrt[{extra}{generation}]'"))
+            missing.append(
+                (f"{title}, for {use} on a GPU", f"pip install 'cyrt[{extra}{generation}]'")
+            )
     cache = Path(settings.cache_dir())
     facts.add_row("cache folder", f"{cache}{'' if cache.exists() else ' (not made yet)'}")
     console.print(facts)

@@ -69,4 +69,5 @@ def report_lost_output(lost: OutputLost) -> None:
 def console() -> Console:
     """A console that folds lines in a narrow terminal only, and prints brackets as they are."""
     return Console(
-        highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 1000)
+        highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 1000
+    )

@@ -54,21 +54,29 @@ def _open_driver() -> ctypes.CDLL:
         library = ctypes.CDLL(name)
     except OSError as error:
         raise CudaError(
-            "dlopen", 100, "CUDA_ERROR_NO_DEVICE", f"the NVIDIA driver ({name}) cannot be opened: "
-            f"{error}", "Install the NVIDIA driver, or set CYRT_DEVICE=emulated.",
+            "dlopen",
+            100,
+            "CUDA_ERROR_NO_DEVICE",
+            f"the NVIDIA driver ({name}) cannot be opened: {error}",
+            "Install the NVIDIA driver, or set CYRT_DEVICE=emulated.",
         ) from None
     found = version(library)
     if found < MINIMUM_VERSION:
         raise CudaError(
-            "cuDriverGetVersion", 803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
+            "cuDriverGetVersion",
+            803,
+            "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
             f"the NVIDIA driver serves CUDA {_dotted(found)}, cyrt needs "
-            f"{_dotted(MINIMUM_VERSION)} or newer", "Update the NVIDIA driver.",
+            f"{_dotted(MINIMUM_VERSION)} or newer",
+            "Update the NVIDIA driver.",
         )
     result, count = _device_count(library)
     if result or not count:
         raise CudaError(
-            "cuInit" if result else "cuDeviceGetCount", result or 100,
-            _error_name(library, result or 100), "the NVIDIA driver reports no device",
+            "cuInit" if result else "cuDeviceGetCount",
+            result or 100,
+            _error_name(library, result or 100),
+            "the NVIDIA driver reports no device",
         )
     return library
 
@@ -81,7 +89,9 @@ def _open_emulator() -> ctypes.CDLL:
         return ctypes.CDLL(str(EMULATOR))
     except OSError as error:
         raise CudaError(
-            "dlopen", 301, "CUDA_ERROR_FILE_NOT_FOUND",
+            "dlopen",
+            301,
+            "CUDA_ERROR_FILE_NOT_FOUND",
             f"the emulated device ({EMULATOR.name}) cannot be opened: {error}",
             "Install cyrt again.",
         ) from None

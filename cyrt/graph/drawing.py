@@ -12,14 +12,14 @@ _UNPRINTABLE = re.compile("[^\\x20-\\x7e\\xa0-\\ud7ff\\ue000-\\ufffd\\U00010000-
 class PlanNode(NamedTuple):
     """A node of a plan."""
 
-    name: str           # a kernel's symbol, mangled or not
-    kind: str           # "kernel", "copy", "fill", "empty" or "graph"
+    name: str  # a kernel's symbol, mangled or not
+    kind: str  # "kernel", "copy", "fill", "empty" or "graph"
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
-    smem: int           # bytes of dynamic shared memory
+    smem: int  # bytes of dynamic shared memory
     cluster: tuple[int, int, int] | None
     cooperative: bool
-    patched: bool       # by the last launch
+    patched: bool  # by the last launch
 
 
 def printable(text: str) -> str:

@@ -197,7 +197,7 @@ class Cache:
                 try:
                     os.replace(partial, name, src_dir_fd=folder, dst_dir_fd=folder)
                 except IsADirectoryError:
-                    os.rmdir(name, dir_fd=folder)       # an empty one
+                    os.rmdir(name, dir_fd=folder)  # an empty one
                     os.replace(partial, name, src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
                 with contextlib.suppress(OSError):

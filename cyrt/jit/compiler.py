@@ -185,8 +185,14 @@ def compile_many(
     with ThreadPoolExecutor(threads or os.cpu_count()) as executor:
         pending = [
             executor.submit(
-                compile, source, names, arch=arch, options=options, headers=headers,
-                define=define, filename=filename,
+                compile,
+                source,
+                names,
+                arch=arch,
+                options=options,
+                headers=headers,
+                define=define,
+                filename=filename,
             )
             for names in groups
         ]

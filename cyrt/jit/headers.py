@@ -69,8 +69,9 @@ def lacking_names(folders: Sequence[str]) -> tuple[str, ...]:
         for folder, _, files in os.walk(top):
             for file in files:
                 try:
-                    with open(os.path.join(folder, file), encoding="utf-8",
-                              errors="surrogateescape") as opened:
+                    with open(
+                        os.path.join(folder, file), encoding="utf-8", errors="surrogateescape"
+                    ) as opened:
                         text = opened.read()
                 except OSError:
                     continue

@@ -31,9 +31,7 @@ _ASKING = (
 _GAP = r"(?>[ \t\r\v\f]|/\*(?s:.*?)\*/)*+"
 _MARK = r"(?:#|%:)"
 _WORDS = ("include", "embed")
-_NAME = (
-    rf'(?a)(?:include(?:_next)?|embed)\b{_GAP}(\(?){_GAP}(?:"([^"\n]+)"|<([^>\n]+)>)?'
-)
+_NAME = rf'(?a)(?:include(?:_next)?|embed)\b{_GAP}(\(?){_GAP}(?:"([^"\n]+)"|<([^>\n]+)>)?'
 _NAMELESS_DIRECTIVE = rf'(?a){_MARK}(?={_GAP}(?:include(?:_next)?|embed)\b{_GAP}(?!["<]))'
 # Possible first characters of such a word; a few other words match too.
 _BEGINNING = r"(?a)_(?<!\w_)(?:_[hDT]\w*|_?(?!\w))"

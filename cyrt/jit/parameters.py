@@ -33,7 +33,7 @@ _SCALARS = {
     "unsigned long long": ("u64", 8),
     "float": ("f32", 4),
     "double": ("f64", 8),
-    "long double": ("f64", 8),      # a double on the device
+    "long double": ("f64", 8),  # a double on the device
     "_Float16": ("f16", 2),
     "__half": ("f16", 2),
     "half": ("f16", 2),

@@ -38,17 +38,22 @@ def _read(path: Path) -> str | bytes:
 
 def _named(name: str, full: Mapping[str, str]) -> list[str]:
     """The symbols of a C++ name: those with that full name, otherwise those that end in it."""
-    return [s for s, f in full.items() if f == name] \
-        or [s for s, f in full.items() if f.endswith(f"::{name}")]
+    return [s for s, f in full.items() if f == name] or [
+        s for s, f in full.items() if f.endswith(f"::{name}")
+    ]
 
 
 def _by_size(name: str, sizes: Sequence[tuple[int, int]]) -> Signature:
     """The parameters of a cubin without mangled names: 8 bytes may be a pointer that is written."""
-    return jit.signature.Signature(name, tuple(
-        jit.signature.Parameter("pointer or 64-bit integer", "word64", 8, 8, True) if size == 8
-        else jit.signature.Parameter(f"{size} bytes", "bytes", size, 1, False)
-        for _, size in sizes
-    ))
+    return jit.signature.Signature(
+        name,
+        tuple(
+            jit.signature.Parameter("pointer or 64-bit integer", "word64", 8, 8, True)
+            if size == 8
+            else jit.signature.Parameter(f"{size} bytes", "bytes", size, 1, False)
+            for _, size in sizes
+        ),
+    )
 
 
 class Module:
@@ -111,7 +116,9 @@ class Module:
             if texts is not None and not isinstance(texts, Mapping):
                 raise TypeError(f"{what}: expected a mapping by name, got {type(texts).__name__}")
         self._how: dict[str, Any] = {
-            "options": tuple(options), "headers": dict(headers or {}), "define": dict(define or {}),
+            "options": tuple(options),
+            "headers": dict(headers or {}),
+            "define": dict(define or {}),
         }
         given = [f"{what}=" for what, value in self._how.items() if value]
         if isinstance(code, os.PathLike):
@@ -128,14 +135,17 @@ class Module:
                 f"pathlib.Path to a file of one of these, got {type(code).__name__}"
             )
         if isinstance(code, str) and code.endswith(_SUFFIXES) and "\n" not in code:
-            raise ValueError(f"code: expected CUDA C++ source, got {code!r}; a file is given as "
-                             "a pathlib.Path")
+            raise ValueError(
+                f"code: expected CUDA C++ source, got {code!r}; a file is given as a pathlib.Path"
+            )
         if isinstance(code, str) and images.kind(code.encode()) == "ptx":
             code = code.encode()
         self._code = code if isinstance(code, str) else bytes(code)
         if given and isinstance(self._code, bytes):
-            raise ValueError(f"{', '.join(given)}: for source only, and the code is "
-                             f"{images.kind(self._code) or 'bytes'}, compiled already")
+            raise ValueError(
+                f"{', '.join(given)}: for source only, and the code is "
+                f"{images.kind(self._code) or 'bytes'}, compiled already"
+            )
         self._names = tuple(names)
         self._strided = bool(strided)
         self._declared = {
@@ -154,8 +164,10 @@ class Module:
         image = self._image(Device.current().index)
         if image is not None:
             symbols = set(image.lowered.values())
-            return [*image.lowered, *(s for s in image.signatures if s not in symbols
-                                      and s not in image.lowered)]
+            return [
+                *image.lowered,
+                *(s for s in image.signatures if s not in symbols and s not in image.lowered),
+            ]
         return self._entries()
 
     def __getitem__(self, name: str) -> Kernel:
@@ -192,14 +204,19 @@ class Module:
         if symbol not in full:
             found = _named(name, full)
             if len(found) > 1:
-                raise KeyError(f"the module has several variables {name!r}: "
-                               f"{', '.join(full[s] for s in found)}")
+                raise KeyError(
+                    f"the module has several variables {name!r}: "
+                    f"{', '.join(full[s] for s in found)}"
+                )
             symbol = found[0] if found else symbol
         try:
             return loaded.variable(symbol)
         except KeyError:
-            known = "a fatbin's go by their symbols" if loaded.variables is None \
+            known = (
+                "a fatbin's go by their symbols"
+                if loaded.variables is None
                 else f"it has {', '.join(full.values()) or 'none'}"
+            )
             raise KeyError(f"the module has no variable {name!r}; {known}") from None
 
     @property
@@ -234,7 +251,7 @@ class Module:
         """The code on a device, loaded once: each copy would have separate variables."""
         if ordinal not in self._loaded:
             device = Device(ordinal)
-            image = self._image(ordinal)        # several threads may compile it at once
+            image = self._image(ordinal)  # several threads may compile it at once
             code: Any = self._code if image is None else image.code
             with loading:
                 if ordinal not in self._loaded:
@@ -250,8 +267,9 @@ class Module:
             why = images.misfit(code, device.compute_capability, device.emulated)
             if not why:
                 raise
-            raise CompileError(error.call, error.code, error.name, f"{error.text}: {why}",
-                               error.log) from None
+            raise CompileError(
+                error.call, error.code, error.name, f"{error.text}: {why}", error.log
+            ) from None
 
     def _function(self, symbol: str, ordinal: int) -> LoadedFunction:
         try:
@@ -269,8 +287,9 @@ class Module:
         entries = self._entries()
         if name in entries:
             return name
-        found = _named(name, {s: f.name for s in entries
-                              if (f := jit.signature.from_mangled(s)) is not None})
+        found = _named(
+            name, {s: f.name for s in entries if (f := jit.signature.from_mangled(s)) is not None}
+        )
         if len(found) > 1:
             raise KeyError(f"the module has several kernels {name!r}: {', '.join(found)}")
         return found[0] if found else name
@@ -288,12 +307,13 @@ class Module:
         if found is None:
             raise TypeError(
                 f"{name}: the parameters cannot be read from the code; give "
-                f"signature=\"void {name}(...)\", its C++ declaration"
+                f'signature="void {name}(...)", its C++ declaration'
             )
         for parameter in found.parameters:
             if parameter.code == "reference":
-                raise TypeError(f"{name}: {parameter}: a kernel takes no references; pass a value "
-                                "or a pointer")
+                raise TypeError(
+                    f"{name}: {parameter}: a kernel takes no references; pass a value or a pointer"
+                )
         return found if sizes is None else found.completed(sizes)
 
     def _check_programmatic(self, name: str) -> None:
@@ -322,8 +342,10 @@ class Module:
         return image.signatures.get(name) or image.signatures.get(symbol)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a Module is code loaded in this process and is not pickled; make it from "
-                        "its source there")
+        raise TypeError(
+            "a Module is code loaded in this process and is not pickled; make it from "
+            "its source there"
+        )
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in ("_how", "_code", "_names", "_declared", "_images", "_loaded", "_kernels"):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cyrt.kernels.kernel import Kernel
 
 _SAMPLES = 7
-_REPEATS = 16           # most launches in a sample
+_REPEATS = 16  # most launches in a sample
 _SAMPLE_SECONDS = 1e-3  # intended duration of a sample
 
 
@@ -66,8 +66,10 @@ def _allowed(kernel: Kernel, blocks: Iterable[SupportsIndex]) -> list[int]:
             raise ValueError(f"blocks: expected numbers of at least 1, got {block}")
     allowed = sorted({index(block) for block in given if index(block) <= kernel.max_threads})
     if not allowed:
-        raise ValueError(f"{kernel.name}: blocks: expected one of at most {kernel.max_threads:,} "
-                         f"threads, which the kernel allows, got {given}")
+        raise ValueError(
+            f"{kernel.name}: blocks: expected one of at most {kernel.max_threads:,} "
+            f"threads, which the kernel allows, got {given}"
+        )
     return allowed
 
 

@@ -21,16 +21,36 @@ from cyrt.ops.rounding import round
 from cyrt.ops.shapes import flip, permute_dims, reshape, swapaxes
 from cyrt.ops.sort import argsort, sort
 
-__all__ = ["amax", "amin", "argpartition", "around", "array", "asanyarray", "ascontiguousarray",
-           "fliplr", "flipud", "iscomplexobj", "isrealobj", "lexsort", "ndim", "partition",
-           "promote_types", "ptp", "rot90", "shape", "size", "transpose"]
+__all__ = [
+    "amax",
+    "amin",
+    "argpartition",
+    "around",
+    "array",
+    "asanyarray",
+    "ascontiguousarray",
+    "fliplr",
+    "flipud",
+    "iscomplexobj",
+    "isrealobj",
+    "lexsort",
+    "ndim",
+    "partition",
+    "promote_types",
+    "ptp",
+    "rot90",
+    "shape",
+    "size",
+    "transpose",
+]
 
 # NumPy's other names.
 amax, amin, around = reduce.max, reduce.min, round
 
 
-def array(object: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0,
-          device: Any = None) -> Array:
+def array(
+    object: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0, device: Any = None
+) -> Array:
     """Make a new array; see :func:`cyrt.asarray`.
 
     Parameters
@@ -53,8 +73,7 @@ def promote_types(type1: Any, type2: Any, /) -> DType:
     return result_type(dtype_of(type1), dtype_of(type2))
 
 
-def asanyarray(a: Any, dtype: Any = None, *, device: Any = None,
-               copy: bool | None = None) -> Array:
+def asanyarray(a: Any, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Array:
     """NumPy's other name of :func:`cyrt.asarray`."""
     return asarray(a, dtype=dtype, device=device, copy=copy)
 
@@ -82,8 +101,7 @@ def transpose(a: Array, axes: Any = None) -> Array:
 
 def ptp(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
     """The difference of the largest and smallest elements over axes; see :func:`cyrt.max`."""
-    return reduce.max(a, axis=axis, keepdims=keepdims) - reduce.min(a, axis=axis,
-                                                                    keepdims=keepdims)
+    return reduce.max(a, axis=axis, keepdims=keepdims) - reduce.min(a, axis=axis, keepdims=keepdims)
 
 
 def partition(a: Array, kth: Any, axis: int | None = -1) -> Array:

@@ -15,10 +15,32 @@ from cyrt.ops.creation import zeros_like
 from cyrt.ops.inspection import finfo
 from cyrt.ops.ternary import clip, where
 
-__all__ = ["angle", "deg2rad", "degrees", "divmod", "fabs", "fix", "float_power", "fmax", "fmin",
-           "fmod", "heaviside", "iscomplex", "isneginf", "isposinf", "isreal", "ldexp",
-           "logaddexp2", "modf", "nan_to_num", "rad2deg", "radians", "real_if_close", "rint",
-           "sinc"]
+__all__ = [
+    "angle",
+    "deg2rad",
+    "degrees",
+    "divmod",
+    "fabs",
+    "fix",
+    "float_power",
+    "fmax",
+    "fmin",
+    "fmod",
+    "heaviside",
+    "iscomplex",
+    "isneginf",
+    "isposinf",
+    "isreal",
+    "ldexp",
+    "logaddexp2",
+    "modf",
+    "nan_to_num",
+    "rad2deg",
+    "radians",
+    "real_if_close",
+    "rint",
+    "sinc",
+]
 
 
 @accept_numbers(1)
@@ -96,8 +118,9 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
 def float_power(x1: Any, x2: Any, /) -> Array:
     """x1 to the power of x2, computed in float64 or complex128."""
     wide = "complex128" if promote_pair(x1, x2, "float_power")[0].dtype.kind == "c" else "float64"
-    return elementary.pow(*(astype(each, wide, copy=False) if isinstance(each, Array) else each
-                            for each in (x1, x2)))
+    return elementary.pow(
+        *(astype(each, wide, copy=False) if isinstance(each, Array) else each for each in (x1, x2))
+    )
 
 
 def real_if_close(a: Array, tol: float = 100) -> Array:
@@ -126,8 +149,7 @@ def fmod(x1: Any, x2: Any, /) -> Array:
     """
     x1, x2 = promote_pair(x1, x2, "fmod")
     if x1.dtype.kind == "f":
-        return elementary.copysign(
-            elementary.remainder(elementary.abs(x1), elementary.abs(x2)), x1)
+        return elementary.copysign(elementary.remainder(elementary.abs(x1), elementary.abs(x2)), x1)
     rest = elementary.remainder(x1, x2)
     return where((rest != 0) & ((x1 < 0) != (x2 < 0)), rest - x2, rest)
 
@@ -209,8 +231,13 @@ def angle(z: Array, deg: bool = False) -> Array:
 
 
 @accept_numbers(1)
-def nan_to_num(x: Array, copy: bool = True, nan: float = 0.0, posinf: float | None = None,
-               neginf: float | None = None) -> Array:
+def nan_to_num(
+    x: Array,
+    copy: bool = True,
+    nan: float = 0.0,
+    posinf: float | None = None,
+    neginf: float | None = None,
+) -> Array:
     """Replace NaN and infinities by numbers, in both parts of complex numbers.
 
     Parameters
@@ -229,8 +256,11 @@ def nan_to_num(x: Array, copy: bool = True, nan: float = 0.0, posinf: float | No
     most = limits.max if posinf is None else posinf
     least = limits.min if neginf is None else neginf
     for part in (result.real, result.imag) if result.dtype.kind == "c" else (result,):
-        finite = where(elementary.isnan(part), nan, where(
-            part == math.inf, most, where(part == -math.inf, least, part)))
+        finite = where(
+            elementary.isnan(part),
+            nan,
+            where(part == math.inf, most, where(part == -math.inf, least, part)),
+        )
         assign(part, finite)
     return result
 

@@ -20,7 +20,7 @@ from cyrt.ops.ternary import where as chosen
 
 __all__ = ["copyto", "place", "put", "putmask"]
 
-_KINDS = "buifc"        # each kind may be cast to those that follow
+_KINDS = "buifc"  # each kind may be cast to those that follow
 
 
 def copyto(dst: Array, src: Any, casting: str = "same_kind", where: Any = True) -> None:
@@ -47,12 +47,18 @@ def copyto(dst: Array, src: Any, casting: str = "same_kind", where: Any = True) 
     if isinstance(src, Array) or hasattr(src, "__array__"):
         kind = as_array_like(dst, src, "copyto: src").dtype.kind
     else:
-        kind = np.asarray(src).dtype.kind.replace("i", "u")         # numbers are weak
+        kind = np.asarray(src).dtype.kind.replace("i", "u")  # numbers are weak
     if casting == "same_kind" and _KINDS.index(kind) > _KINDS.index(dst.dtype.kind):
         raise TypeError(f"copyto: {src!r} is not cast to {dst.dtype} unless casting='unsafe'")
     src = _cast_to(dst, src)
-    assign(dst, src if where is True else chosen(
-        broadcast_to(as_array_like(dst, where, "copyto: where", "bool"), dst.shape), src, dst))
+    assign(
+        dst,
+        src
+        if where is True
+        else chosen(
+            broadcast_to(as_array_like(dst, where, "copyto: where", "bool"), dst.shape), src, dst
+        ),
+    )
 
 
 def _cast_to(a: Array, value: Any) -> Array:

@@ -36,7 +36,7 @@ class Flat:
     def __setitem__(self, key: Any, value: Any) -> None:
         try:
             reshape(self.base, (-1,), copy=False)[key] = value
-        except ValueError:      # no view is possible, or the value does not fit, which raises again
+        except ValueError:  # no view is possible, or the value does not fit, which raises again
             line = self.base.flatten()
             line[key] = value
             self.base[...] = reshape(line, self.base.shape)
@@ -67,8 +67,9 @@ class Flags:
         try:
             return vars(self)[name.lower()]
         except KeyError:
-            raise KeyError(f"flags: there are {', '.join(vars(self)).upper()}, not "
-                           f"{name}") from None
+            raise KeyError(
+                f"flags: there are {', '.join(vars(self)).upper()}, not {name}"
+            ) from None
 
     def __repr__(self) -> str:
         return "\n".join(f"  {name.upper()} : {value}" for name, value in vars(self).items())

@@ -38,9 +38,10 @@ def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
         Values after and before the differences, cast to ary's type.
     """
     flat = ravel(check_array(ary, "ediff1d: ary"))
-    ends = [None if each is None else
-            ravel(astype(as_array_like(flat, each, "ediff1d"), flat.dtype))
-            for each in (to_begin, to_end)]
+    ends = [
+        None if each is None else ravel(astype(as_array_like(flat, each, "ediff1d"), flat.dtype))
+        for each in (to_begin, to_end)
+    ]
     parts = [each for each in (ends[0], diff(flat), ends[1]) if each is not None]
     return concat(parts) if len(parts) > 1 else parts[0]
 
@@ -72,7 +73,7 @@ def trapezoid(y: Array, x: Array | None = None, dx: Any = 1.0, axis: int = -1) -
             steps = reshape(steps, [-1 if d == along else 1 for d in range(y.ndim)])
     around = (slice(None),) * along
     sums = y[(*around, slice(1, None))] + y[(*around, slice(None, -1))]
-    total = reduce.sum(steps * sums / 2.0, axis=axis)        # x may have more dimensions than y
+    total = reduce.sum(steps * sums / 2.0, axis=axis)  # x may have more dimensions than y
     return astype(total, dtype, copy=False)
 
 
@@ -105,25 +106,29 @@ def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> 
     """
     check_array(f, "gradient: f")
     axes = axes_of(axis, f.ndim)
-    distances = (1.0,) * len(axes) if not varargs else \
-        varargs * len(axes) if len(varargs) == 1 else varargs
+    distances = (
+        (1.0,) * len(axes) if not varargs else varargs * len(axes) if len(varargs) == 1 else varargs
+    )
     if len(distances) != len(axes):
         raise TypeError(f"gradient: expected 1 or {len(axes)} distances, got {len(varargs)}")
     if edge_order not in (1, 2):
         raise ValueError(f"gradient: edge_order: expected 1 or 2, got {edge_order}")
-    slopes = tuple(_gradient_along(f, each, along, edge_order)
-                   for each, along in zip(distances, axes, strict=True))
+    slopes = tuple(
+        _gradient_along(f, each, along, edge_order)
+        for each, along in zip(distances, axes, strict=True)
+    )
     return slopes[0] if len(slopes) == 1 else slopes
 
 
 def _gradient_along(f: Array, positions: Any, axis: int, edge_order: int) -> Array:
     n = f.shape[axis]
     if n < edge_order + 1:
-        raise ValueError(f"gradient: axis {axis}: expected at least {edge_order + 1} elements, "
-                         f"got {n}")
+        raise ValueError(
+            f"gradient: axis {axis}: expected at least {edge_order + 1} elements, got {n}"
+        )
     dtype, computed = float_types(f)
     if isinstance(positions, np.generic):
-        positions = positions.item()          # NumPy's unsigned numbers wrap around
+        positions = positions.item()  # NumPy's unsigned numbers wrap around
     if not is_number(positions):
         positions = as_array_like(f, positions, "gradient")
         computed = float_types(f, positions)[1]
@@ -132,15 +137,19 @@ def _gradient_along(f: Array, positions: Any, axis: int, edge_order: int) -> Arr
     slopes = moveaxis(result, axis, -1)
     if isinstance(positions, Array) and positions.ndim:
         if positions.shape != (n,):
-            raise ValueError(f"gradient: expected {n} positions along axis {axis}, got shape "
-                             f"{positions.shape}")
+            raise ValueError(
+                f"gradient: expected {n} positions along axis {axis}, got shape {positions.shape}"
+            )
         steps = diff(positions)
         before, behind = steps[:-1], steps[1:]
         both = before + behind
         # With equal steps the middle element has no influence, even if it is not finite.
         middle = where(behind == before, 0, y[..., 1:-1] * ((behind - before) / (before * behind)))
-        slopes[..., 1:-1] = (y[..., :-2] * (-behind / (before * both)) + middle
-                             + y[..., 2:] * (before / (behind * both)))
+        slopes[..., 1:-1] = (
+            y[..., :-2] * (-behind / (before * both))
+            + middle
+            + y[..., 2:] * (before / (behind * both))
+        )
         first, last = (steps[0], steps[min(1, n - 2)]), (steps[-1], steps[max(-2, 1 - n)])
     else:
         slopes[..., 1:-1] = (y[..., 2:] - y[..., :-2]) / (2 * positions)
@@ -156,12 +165,16 @@ def _slope_at_end(y: Array, steps: tuple[Any, Any], edge_order: int) -> Array:
     if edge_order == 1:
         return (y[..., 1] - y[..., 0]) / near
     both = near + far
-    return (y[..., 0] * (-(near + both) / (near * both)) + y[..., 1] * (both / (near * far))
-            + y[..., 2] * (-near / (far * both)))
+    return (
+        y[..., 0] * (-(near + both) / (near * both))
+        + y[..., 1] * (both / (near * far))
+        + y[..., 2] * (-near / (far * both))
+    )
 
 
-def interp(x: Any, xp: Array, fp: Array, left: Any = None, right: Any = None,
-           period: float | None = None) -> Array:
+def interp(
+    x: Any, xp: Array, fp: Array, left: Any = None, right: Any = None, period: float | None = None
+) -> Array:
     """Interpolate linearly between points.
 
     Parameters
@@ -194,8 +207,10 @@ def interp(x: Any, xp: Array, fp: Array, left: Any = None, right: Any = None,
     if "c" in (x.dtype.kind, xp.dtype.kind):
         raise TypeError(f"interp: x, xp: expected real types, got {x.dtype} and {xp.dtype}")
     if xp.ndim != 1 or fp.shape != xp.shape or xp.size == 0:
-        raise ValueError("interp: xp, fp: expected as many of one dimension, at least one, got "
-                         f"shapes {xp.shape} and {fp.shape}")
+        raise ValueError(
+            "interp: xp, fp: expected as many of one dimension, at least one, got "
+            f"shapes {xp.shape} and {fp.shape}"
+        )
     x, xp = (astype(each, computed.real, copy=False) for each in (x, xp))
     fp = astype(fp, computed, copy=False)
     if period is not None:
@@ -242,8 +257,10 @@ def convolve(a: Array, v: Array, mode: str = "full") -> Array:
     """
     for name, each in (("a", a), ("v", v)):
         if check_array(each, f"convolve: {name}").ndim > 1 or each.size == 0:
-            raise ValueError(f"convolve: {name}: expected one dimension and at least one element, "
-                             f"got shape {each.shape}")
+            raise ValueError(
+                f"convolve: {name}: expected one dimension and at least one element, "
+                f"got shape {each.shape}"
+            )
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"convolve: mode: expected 'full', 'same' or 'valid', got {mode!r}")
     a, v = ravel(a), ravel(v)

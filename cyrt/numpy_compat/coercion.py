@@ -26,8 +26,11 @@ def as_array_like(other: Array, value: Any, name: str, dtype: Any = None) -> Arr
     if isinstance(value, Array) or (hasattr(value, "__array__") and hasattr(value, "__len__")):
         return check_array(value, name)
     found = asarray(value, dtype=dtype, device=other.device)
-    if dtype is None and found.dtype in ("float32", "complex64") and other.dtype in (
-            "float64", "complex128"):
+    if (
+        dtype is None
+        and found.dtype in ("float32", "complex64")
+        and other.dtype in ("float64", "complex128")
+    ):
         return weak_array(other, value)
     return found
 
@@ -45,10 +48,13 @@ def float_types(*arrays: Array) -> tuple[DType, DType]:
     unsigned integers do not wrap around.
     """
     exact = [each.dtype.kind in "biu" for each in arrays]
-    result = result_type(*("float32" if whole else each.dtype
-                           for whole, each in zip(exact, arrays, strict=True)))
-    computed = result_type("float32", *("float64" if whole else each.dtype
-                                        for whole, each in zip(exact, arrays, strict=True)))
+    result = result_type(
+        *("float32" if whole else each.dtype for whole, each in zip(exact, arrays, strict=True))
+    )
+    computed = result_type(
+        "float32",
+        *("float64" if whole else each.dtype for whole, each in zip(exact, arrays, strict=True)),
+    )
     return result, computed
 
 
@@ -59,6 +65,7 @@ def is_number(x: Any) -> bool:
 
 def accept_numbers(count: int) -> Callable[..., Any]:
     """Decorate a function to return NumPy's result if its first `count` operands are numbers."""
+
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         names = list(inspect.signature(function).parameters)[:count]
 
@@ -84,9 +91,14 @@ def promote_pair(x1: Any, x2: Any, name: str) -> tuple[Array, Array]:
     for each in (x1, x2):
         if hasattr(each, "__array__") and hasattr(each, "__len__"):
             check_array(each, name)
-    x1, x2 = (weak_array(first, each) if isinstance(each, (list, tuple)) else each
-              for each in (x1, x2))
+    x1, x2 = (
+        weak_array(first, each) if isinstance(each, (list, tuple)) else each for each in (x1, x2)
+    )
     dtype = result_type(x1, x2)
-    x1, x2 = (astype(each, dtype, copy=False) if isinstance(each, Array)
-              else asarray(each, dtype=dtype, device=first.device) for each in (x1, x2))
+    x1, x2 = (
+        astype(each, dtype, copy=False)
+        if isinstance(each, Array)
+        else asarray(each, dtype=dtype, device=first.device)
+        for each in (x1, x2)
+    )
     return x1, x2

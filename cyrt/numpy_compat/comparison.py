@@ -16,8 +16,9 @@ __all__ = ["allclose", "array_equal", "array_equiv", "isclose"]
 
 
 @accept_numbers(2)
-def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08,
-            equal_nan: bool = False) -> Array:
+def isclose(
+    a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Array:
     """Whether ``abs(a - b) <= atol + rtol * abs(b)``, or both are the same infinity.
 
     Parameters
@@ -44,8 +45,9 @@ def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08,
 
 
 @accept_numbers(2)
-def allclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08,
-             equal_nan: bool = False) -> Array:
+def allclose(
+    a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Array:
     """Whether all elements are close; see :func:`cyrt.isclose`.
 
     Returns
@@ -86,5 +88,5 @@ def array_equiv(a1: Array, a2: Array) -> Array:
     check_array(a2, "array_equiv: a2")
     try:
         return reduce.all(a1 == a2)
-    except ValueError:                  # they do not broadcast
+    except ValueError:  # they do not broadcast
         return full((), False, device=a1.device)

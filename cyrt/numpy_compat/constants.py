@@ -4,8 +4,26 @@ from __future__ import annotations
 
 from cyrt.dtypes import dtype
 
-__all__ = ["bool_", "byte", "cdouble", "csingle", "double", "euler_gamma", "half", "int_", "intc",
-           "intp", "newaxis", "short", "single", "ubyte", "uint", "uintc", "uintp", "ushort"]
+__all__ = [
+    "bool_",
+    "byte",
+    "cdouble",
+    "csingle",
+    "double",
+    "euler_gamma",
+    "half",
+    "int_",
+    "intc",
+    "intp",
+    "newaxis",
+    "short",
+    "single",
+    "ubyte",
+    "uint",
+    "uintc",
+    "uintp",
+    "ushort",
+]
 
 bool_ = dtype("bool")
 byte, short, intc, int_, intp = map(dtype, ("int8", "int16", "int32", "int64", "int64"))

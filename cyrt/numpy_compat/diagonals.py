@@ -49,8 +49,7 @@ def diagflat(v: Array, k: int = 0) -> Array:
     return diag(ravel(v), k)
 
 
-def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1,
-          dtype: Any = None) -> Array:
+def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Array:
     """The sums along diagonals; see :func:`cyrt.diagonal` and :func:`cyrt.sum`."""
     return reduce.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
 
@@ -88,5 +87,5 @@ def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
     values = resize(values, sum(view.size for view in views))
     first = 0
     for view in views:
-        assign(view, values[first:first + view.size])
+        assign(view, values[first : first + view.size])
         first += view.size

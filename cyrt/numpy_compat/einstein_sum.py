@@ -21,7 +21,7 @@ from cyrt.ops.views import diagonal
 
 __all__ = ["einsum"]
 
-Label = str | int           # a letter; an int for a dimension of "...", counted from its end
+Label = str | int  # a letter; an int for a dimension of "...", counted from its end
 Shape = tuple[int, ...]
 Steps = list[tuple[Callable[..., Array], tuple[Any, ...]]]
 Pair = tuple[int, int]
@@ -62,11 +62,13 @@ def einsum(subscripts: str, /, *operands: Array, optimize: Any = False) -> Array
     dtype = result_type(*arrays)
     if dtype.kind == "b":
         raise TypeError("einsum: expected numeric types, got bool")
-    values = [_apply(astype(each, dtype, copy=False), steps)
-              for each, steps in zip(arrays, plan.before, strict=True)]
+    values = [
+        _apply(astype(each, dtype, copy=False), steps)
+        for each, steps in zip(arrays, plan.before, strict=True)
+    ]
     for (i, j), steps, other_steps, product in plan.products:
         values.append(product(_apply(values[i], steps), _apply(values[j], other_steps)))
-        values[i] = values[j] = None        # their memory is free
+        values[i] = values[j] = None  # their memory is free
     return _apply(values[-1], plan.after)
 
 
@@ -96,8 +98,9 @@ def _numpy_path(subscripts: str, shapes: tuple[Shape, ...], optimize: Any) -> li
             optimize = list(optimize)
         return np.einsum_path(subscripts, *like, optimize=optimize)[0][1:]
     except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
-        raise ValueError(f"einsum: optimize: numpy.einsum_path refuses {optimize!r} for "
-                         f"{subscripts!r}: {error}") from error
+        raise ValueError(
+            f"einsum: optimize: numpy.einsum_path refuses {optimize!r} for {subscripts!r}: {error}"
+        ) from error
 
 
 def _apply(x: Array, steps: Steps) -> Array:
@@ -111,10 +114,10 @@ def _summed(x: Array, axes: tuple[int, ...]) -> Array:
 
 
 class _Plan(NamedTuple):
-    before: list[Steps]         # for each operand
+    before: list[Steps]  # for each operand
     # Which operands, the steps of each, and the function that multiplies them.
     products: list[tuple[Pair, Steps, Steps, Callable[[Array, Array], Array]]]
-    after: Steps                # for the last product
+    after: Steps  # for the last product
 
 
 class _Operand:
@@ -137,8 +140,10 @@ class _Operand:
                 first = labels.index(label)
                 second = labels.index(label, first + 1)
                 if shape[first] != shape[second]:
-                    raise ValueError(f"einsum: {subscripts!r}: dimensions of {label!r} have the "
-                                     f"sizes {shape[first]} and {shape[second]}")
+                    raise ValueError(
+                        f"einsum: {subscripts!r}: dimensions of {label!r} have the "
+                        f"sizes {shape[first]} and {shape[second]}"
+                    )
                 self.steps.append((diagonal, (0, first, second)))
                 shape.append(shape[first])
                 labels.append(label)
@@ -154,8 +159,10 @@ class _Operand:
 
     def squeeze(self, sizes: dict[Label, int]) -> None:
         """Remove the dimensions of size 1 that broadcast to another operand's."""
-        self.drop(squeeze, tuple(d for d, label in enumerate(self.labels)
-                                 if self.shape[d] != sizes[label]))
+        self.drop(
+            squeeze,
+            tuple(d for d, label in enumerate(self.labels) if self.shape[d] != sizes[label]),
+        )
 
     def sum_except(self, needed: set[Label]) -> None:
         """Sum over the dimensions that are not needed."""
@@ -185,8 +192,10 @@ def _plan(subscripts: str, shapes: tuple[Shape, ...], optimize: Any) -> _Plan:
             if known == 1:
                 sizes[label] = size
             elif size not in (1, known):
-                raise ValueError(f"einsum: {subscripts!r}: dimensions of {label!r} have the sizes "
-                                 f"{known} and {size}")
+                raise ValueError(
+                    f"einsum: {subscripts!r}: dimensions of {label!r} have the sizes "
+                    f"{known} and {size}"
+                )
     for each in operands:
         each.squeeze(sizes)
     before = [each.take_steps() for each in operands]
@@ -206,8 +215,9 @@ def _plan(subscripts: str, shapes: tuple[Shape, ...], optimize: Any) -> _Plan:
     return _Plan(before, products, x.steps)
 
 
-def _match(a: _Operand, b: _Operand, needed: set[Label]) -> tuple[
-        Callable[[Array, Array], Array], list[Label], Shape]:
+def _match(
+    a: _Operand, b: _Operand, needed: set[Label]
+) -> tuple[Callable[[Array, Array], Array], list[Label], Shape]:
     """Arrange two operands as batches of matrices, or such that they broadcast.
 
     Returns
@@ -225,10 +235,10 @@ def _match(a: _Operand, b: _Operand, needed: set[Label]) -> tuple[
     a.order(batch + rows + inner)
     b.order(batch + inner + columns)
     first = len(batch)
-    outer, height = a.shape[:first], a.shape[first:first + len(rows)]
-    width = b.shape[first + len(inner):]
+    outer, height = a.shape[:first], a.shape[first : first + len(rows)]
+    width = b.shape[first + len(inner) :]
     if inner:
-        length = prod(a.shape[first + len(rows):])
+        length = prod(a.shape[first + len(rows) :])
         a.reshape((*outer, prod(height), length))
         b.reshape((*outer, length, prod(width)))
         return matmul, batch + rows + columns, (*outer, prod(height), prod(width))
@@ -249,12 +259,15 @@ def _parse(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[list[list[Label]
         before, ellipsis, behind = part.partition("...")
         extra = len(shape) - len(before) - len(behind)
         if extra < 0 or (extra and not ellipsis):
-            raise ValueError(f"einsum: {subscripts!r}: {part!r} does not fit an operand of shape "
-                             f"{shape}")
+            raise ValueError(
+                f"einsum: {subscripts!r}: {part!r} does not fit an operand of shape {shape}"
+            )
         terms.append([*before, *range(extra - 1, -1, -1), *behind])
     letters = [label for labels in terms for label in labels if isinstance(label, str)]
-    spread = max(((label + 1) for labels in terms for label in labels
-                  if not isinstance(label, str)), default=0)
+    spread = max(
+        ((label + 1) for labels in terms for label in labels if not isinstance(label, str)),
+        default=0,
+    )
     wanted: list[Label]
     if arrow:
         before, ellipsis, behind = result.partition("...")
@@ -262,12 +275,15 @@ def _parse(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[list[list[Label]
         if spread and not ellipsis:
             raise ValueError(f"einsum: {subscripts!r}: the result lacks the '...' of the operands")
     else:
-        wanted = [*range(spread - 1, -1, -1),
-                  *sorted(each for each in set(letters) if letters.count(each) == 1)]
+        wanted = [
+            *range(spread - 1, -1, -1),
+            *sorted(each for each in set(letters) if letters.count(each) == 1),
+        ]
     named = [label for label in wanted if isinstance(label, str)]
     if not all(each.isascii() and each.isalpha() for each in letters + named):
         raise ValueError(f"einsum: {subscripts!r}: subscripts are letters, ',', '...' and '->'")
     if len(set(named)) != len(named) or not set(named) <= set(letters):
-        raise ValueError(f"einsum: {subscripts!r}: expected letters of the operands, each once, "
-                         "for the result")
+        raise ValueError(
+            f"einsum: {subscripts!r}: expected letters of the operands, each once, for the result"
+        )
     return terms, wanted

@@ -88,8 +88,9 @@ def host_array(x: Any, name: str) -> np.ndarray:
     return host
 
 
-def _write_several(file: Any, name: str, writer: Callable[..., None], args: tuple[Any, ...],
-                   kwds: dict[str, Any]) -> None:
+def _write_several(
+    file: Any, name: str, writer: Callable[..., None], args: tuple[Any, ...], kwds: dict[str, Any]
+) -> None:
     hosts = [host_array(each, f"{name}: arr_{place}") for place, each in enumerate(args)]
     named = {key: host_array(each, f"{name}: {key}") for key, each in kwds.items()}
     _write(file, ".npz", lambda target: writer(target, *hosts, allow_pickle=False, **named))
@@ -144,12 +145,13 @@ def _reading_errors(file: Any) -> Iterator[None]:
     except (OSError, MemoryError):
         raise
     except Exception as error:
-        raise ValueError(f"load: {_name(file)} is damaged, or no file of NumPy's format: "
-                         f"{error}") from error
+        raise ValueError(
+            f"load: {_name(file)} is damaged, or no file of NumPy's format: {error}"
+        ) from error
 
 
 def _to_array(host: Any, file: Any, part: str) -> Array:
-    if not isinstance(host, np.ndarray):        # NumPy returns an archive's other files as bytes
+    if not isinstance(host, np.ndarray):  # NumPy returns an archive's other files as bytes
         raise ValueError(f"load: {_name(file)}{part}: is no array of NumPy's format")
     if host.dtype == "V2":
         host = host.view(_dtype("bfloat16").numpy)
@@ -176,5 +178,5 @@ def loadtxt(fname: Any, dtype: Any = float, *args: Any, **options: Any) -> Array
         Further arguments of NumPy's function.
     """
     target = _dtype(dtype)
-    read_as = "float64" if target.name == "bfloat16" else target.name    # NumPy reads no bfloat16
+    read_as = "float64" if target.name == "bfloat16" else target.name  # NumPy reads no bfloat16
     return asarray(np.loadtxt(fname, read_as, *args, **options), dtype=target)

@@ -16,8 +16,9 @@ from cyrt.ops.shapes import moveaxis, reshape
 __all__ = ["apply_along_axis", "fromfunction"]
 
 
-def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Array, *args: Any,
-                     **kwargs: Any) -> Array:
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: Array, *args: Any, **kwargs: Any
+) -> Array:
     """Apply a function to each one-dimensional slice along an axis.
 
     Parameters
@@ -39,15 +40,23 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Array, *args: A
     outer = rows.shape[:-1]
     if not prod(outer):
         raise ValueError(f"apply_along_axis: arr: there is no row, the shape is {arr.shape}")
-    found = stack([asarray(func1d(row, *args, **kwargs), device=arr.device)
-                   for row in reshape(rows, (-1, rows.shape[-1]))])
+    found = stack(
+        [
+            asarray(func1d(row, *args, **kwargs), device=arr.device)
+            for row in reshape(rows, (-1, rows.shape[-1]))
+        ]
+    )
     inner = found.ndim - 1
-    return moveaxis(reshape(found, (*outer, *found.shape[1:])), tuple(range(-inner, 0)),
-                    tuple(range(along, along + inner)))
+    return moveaxis(
+        reshape(found, (*outer, *found.shape[1:])),
+        tuple(range(-inner, 0)),
+        tuple(range(along, along + inner)),
+    )
 
 
-def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float,
-                 **kwargs: Any) -> Any:
+def fromfunction(
+    function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
+) -> Any:
     """Call a function once with arrays of the indices along each dimension.
 
     Parameters

@@ -15,12 +15,24 @@ from cyrt.ops.copy import astype
 from cyrt.ops.creation import arange, asarray, linspace, zeros
 from cyrt.ops.shapes import reshape
 
-__all__ = ["diag_indices", "diag_indices_from", "geomspace", "indices", "logspace", "tri",
-           "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from", "vander"]
+__all__ = [
+    "diag_indices",
+    "diag_indices_from",
+    "geomspace",
+    "indices",
+    "logspace",
+    "tri",
+    "tril_indices",
+    "tril_indices_from",
+    "triu_indices",
+    "triu_indices_from",
+    "vander",
+]
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *,
-        device: Any = None) -> Array:
+def tri(
+    N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None
+) -> Array:
     """A matrix of ones on a diagonal and below it, zeros above.
 
     Parameters
@@ -35,13 +47,13 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *,
     """
     rows, columns = index(N), index(N if M is None else M)
     k = max(-rows, min(index(k), columns))
-    below = (arange(-k, columns - k, device=device)
-             <= reshape(arange(rows, device=device), (-1, 1)))
+    below = arange(-k, columns - k, device=device) <= reshape(arange(rows, device=device), (-1, 1))
     return astype(below, "float32" if dtype is None else dtype)
 
 
-def tril_indices(n: int, k: int = 0, m: int | None = None, *,
-                 device: Any = None) -> tuple[Array, Array]:
+def tril_indices(
+    n: int, k: int = 0, m: int | None = None, *, device: Any = None
+) -> tuple[Array, Array]:
     """The indices of a matrix's lower triangle: rows and columns, int64.
 
     Parameters
@@ -56,8 +68,9 @@ def tril_indices(n: int, k: int = 0, m: int | None = None, *,
     return asarray(rows, device=device), asarray(columns, device=device)
 
 
-def triu_indices(n: int, k: int = 0, m: int | None = None, *,
-                 device: Any = None) -> tuple[Array, Array]:
+def triu_indices(
+    n: int, k: int = 0, m: int | None = None, *, device: Any = None
+) -> tuple[Array, Array]:
     """The indices of a matrix's upper triangle from diagonal k; see :func:`cyrt.tril_indices`."""
     rows, columns = np.triu_indices(n, k, m)
     return asarray(rows, device=device), asarray(columns, device=device)
@@ -90,8 +103,10 @@ def diag_indices_from(arr: Array) -> tuple[Array, ...]:
     """:func:`cyrt.diag_indices` of an array whose dimensions are equal, two at least."""
     sizes = check_array(arr, "diag_indices_from: arr").shape
     if len(sizes) < 2 or len(set(sizes)) != 1:
-        raise ValueError("diag_indices_from: arr: expected two or more dimensions of one size, "
-                         f"got shape {sizes}")
+        raise ValueError(
+            "diag_indices_from: arr: expected two or more dimensions of one size, "
+            f"got shape {sizes}"
+        )
     return diag_indices(sizes[0], len(sizes), device=arr.device)
 
 
@@ -123,8 +138,7 @@ def vander(x: Array, N: int | None = None, increasing: bool = False) -> Array:
     return elementary.pow(astype(x, dtype, copy=False)[:, None], powers)
 
 
-def indices(dimensions: Any, dtype: Any = int, sparse: bool = False, *,
-            device: Any = None) -> Any:
+def indices(dimensions: Any, dtype: Any = int, sparse: bool = False, *, device: Any = None) -> Any:
     """The indices of an array's elements along each of its dimensions.
 
     Parameters
@@ -144,16 +158,26 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False, *,
     shape = dimensions if isinstance(dimensions, (tuple, list)) else (dimensions,)
     lines = [arange(each, dtype=dtype, device=device) for each in shape]
     if sparse:
-        return tuple(reshape(each, [-1 if d == place else 1 for d in range(len(shape))])
-                     for place, each in enumerate(lines))
+        return tuple(
+            reshape(each, [-1 if d == place else 1 for d in range(len(shape))])
+            for place, each in enumerate(lines)
+        )
     result = zeros((len(shape), *shape), dtype=dtype, device=device)
     for place, each in enumerate(lines):
         result[place] = reshape(each, [-1 if d == place else 1 for d in range(len(shape))])
     return result
 
 
-def logspace(start: float, stop: float, num: int = 50, endpoint: bool = True,
-             base: float = 10.0, dtype: Any = None, *, device: Any = None) -> Array:
+def logspace(
+    start: float,
+    stop: float,
+    num: int = 50,
+    endpoint: bool = True,
+    base: float = 10.0,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+) -> Array:
     """Powers with evenly spaced exponents, computed in float64.
 
     Parameters
@@ -174,8 +198,15 @@ def logspace(start: float, stop: float, num: int = 50, endpoint: bool = True,
     return astype(elementary.pow(base, exponents), "float32" if dtype is None else dtype)
 
 
-def geomspace(start: float, stop: float, num: int = 50, endpoint: bool = True,
-              dtype: Any = None, *, device: Any = None) -> Array:
+def geomspace(
+    start: float,
+    stop: float,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+) -> Array:
     """A geometric sequence between two numbers, which are exact.
 
     Parameters
@@ -191,11 +222,14 @@ def geomspace(start: float, stop: float, num: int = 50, endpoint: bool = True,
     device : Device or int, optional
     """
     if not (isfinite(start) and isfinite(stop) and start * stop > 0):
-        raise ValueError("geomspace: expected two finite numbers of one sign, not 0, got "
-                         f"{start} and {stop}")
+        raise ValueError(
+            f"geomspace: expected two finite numbers of one sign, not 0, got {start} and {stop}"
+        )
     sign = 1 if start > 0 else -1
-    result = logspace(log10(abs(start)), log10(abs(stop)), num, endpoint, dtype="float64",
-                      device=device) * sign
+    result = (
+        logspace(log10(abs(start)), log10(abs(stop)), num, endpoint, dtype="float64", device=device)
+        * sign
+    )
     if result.size:
         result[0] = start
         if endpoint and result.size > 1:

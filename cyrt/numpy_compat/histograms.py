@@ -86,9 +86,11 @@ def sum_weights(x: Array, weights: Array, edges: Array, name: str, closed: bool 
 
     result = sums(where(finite, astype(weights, "float64"), 0))
     # An infinity or a NaN affects its own bin only.
-    for value, there in ((float("inf"), weights == float("inf")),
-                         (float("-inf"), weights == float("-inf")),
-                         (float("nan"), weights != weights)):
+    for value, there in (
+        (float("inf"), weights == float("inf")),
+        (float("-inf"), weights == float("-inf")),
+        (float("nan"), weights != weights),
+    ):
         result = where(sums(astype(there, "int64")) > 0, result + value, result)
     return astype(result, dtype, copy=False)
 
@@ -101,8 +103,13 @@ def _bounds(ordered: Array, edges: Array, closed: bool) -> Array:
     return found
 
 
-def histogram(a: Array, bins: Any = 10, range: tuple[float, float] | None = None,
-              density: bool | None = None, weights: Array | None = None) -> tuple[Array, Array]:
+def histogram(
+    a: Array,
+    bins: Any = 10,
+    range: tuple[float, float] | None = None,
+    density: bool | None = None,
+    weights: Array | None = None,
+) -> tuple[Array, Array]:
     """Count the elements in each bin.
 
     Parameters
@@ -131,8 +138,9 @@ def histogram(a: Array, bins: Any = 10, range: tuple[float, float] | None = None
     if values.dtype.kind == "c":
         raise TypeError(f"histogram: expected a real type, got {a.dtype}")
     even = hasattr(bins, "__index__") and not isinstance(bins, Array)
-    edges = _uniform_edges(values, index(bins), range) if even else \
-        _edges(values, bins, "histogram")
+    edges = (
+        _uniform_edges(values, index(bins), range) if even else _edges(values, bins, "histogram")
+    )
     result = float_types(values)[0] if even else edges.dtype
     values, edges = _to_common_type(values, edges)
     if weights is None:
@@ -145,8 +153,11 @@ def histogram(a: Array, bins: Any = 10, range: tuple[float, float] | None = None
         found = where(elementary.isfinite(edges[0]) & elementary.isfinite(edges[-1]), found, 0)
     if density:
         dtype, computed = float_types(found, astype(edges[:0], result))
-        found = astype(astype(found, computed) / diff(astype(edges, computed)) / reduce.sum(found),
-                       dtype, copy=False)
+        found = astype(
+            astype(found, computed) / diff(astype(edges, computed)) / reduce.sum(found),
+            dtype,
+            copy=False,
+        )
     return found, astype(edges, result, copy=False)
 
 
@@ -158,8 +169,10 @@ def _edges(values: Array, bins: Any, name: str, descending: bool = False) -> Arr
     if not isinstance(bins, Array):
         rises, falls = (any(function(*each) for each in pairwise(bins)) for function in (lt, gt))
         if falls and (rises or not descending):
-            raise ValueError(f"{name}: bins: expected ascending "
-                             f"{'or descending ' if descending else ''}numbers, got {bins}")
+            raise ValueError(
+                f"{name}: bins: expected ascending "
+                f"{'or descending ' if descending else ''}numbers, got {bins}"
+            )
     return edges
 
 
@@ -185,8 +198,9 @@ def _uniform_edges(values: Array, count: int, limits: tuple[float, float] | None
     if limits is not None or values.size == 0:
         low, high = (0.0, 1.0) if limits is None else map(float, limits)
         if not (float("-inf") < low <= high < float("inf")):
-            raise ValueError("histogram: range: expected two finite numbers, ascending, got "
-                             f"{limits}")
+            raise ValueError(
+                f"histogram: range: expected two finite numbers, ascending, got {limits}"
+            )
         if low == high:
             low, high = low - 0.5, high + 0.5
         return linspace(low, high, count + 1, dtype=dtype, device=values.device)
@@ -199,8 +213,9 @@ def _uniform_edges(values: Array, count: int, limits: tuple[float, float] | None
     return astype(edges, dtype)
 
 
-def histogram_bin_edges(a: Array, bins: Any = 10,
-                        range: tuple[float, float] | None = None) -> Array:
+def histogram_bin_edges(
+    a: Array, bins: Any = 10, range: tuple[float, float] | None = None
+) -> Array:
     """The edges of :func:`cyrt.histogram`'s bins."""
     return histogram(a, bins, range)[1]
 

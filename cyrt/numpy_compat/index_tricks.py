@@ -58,8 +58,9 @@ class _Columns:
 
     def __getitem__(self, key: Any) -> Array:
         pieces = [each if isinstance(each, Array) else asarray(each) for each in _pieces(key, "c_")]
-        return concat([reshape(each, (-1, 1)) if each.ndim == 1 else each for each in pieces],
-                      axis=-1)
+        return concat(
+            [reshape(each, (-1, 1)) if each.ndim == 1 else each for each in pieces], axis=-1
+        )
 
 
 def _pieces(key: Any, name: str) -> list[Any]:
@@ -76,9 +77,12 @@ def _pieces(key: Any, name: str) -> list[Any]:
         else:
             if hasattr(each, "__len__"):
                 check_array(each, name)
-            found.append([each])            # weak in promotion
-    return found if any(isinstance(each, Array) for each in found) else [
-        asarray(each) for each in found]
+            found.append([each])  # weak in promotion
+    return (
+        found
+        if any(isinstance(each, Array) for each in found)
+        else [asarray(each) for each in found]
+    )
 
 
 ogrid, mgrid, r_, c_ = _Sparse(), _Dense(), _Concatenated(), _Columns()
@@ -99,8 +103,13 @@ def ix_(*args: Any) -> tuple[Array, ...]:
     """
     found = []
     for place, each in enumerate(args):
-        line = each if isinstance(each, Array) else asarray(each) if len(each) else \
-            asarray(each, dtype="int64")
+        line = (
+            each
+            if isinstance(each, Array)
+            else asarray(each)
+            if len(each)
+            else asarray(each, dtype="int64")
+        )
         if line.ndim != 1:
             raise ValueError(f"ix_: expected one dimension, got shape {line.shape}")
         if line.dtype.kind == "b":

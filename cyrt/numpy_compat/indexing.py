@@ -23,8 +23,17 @@ from cyrt.ops.search import flatnonzero, nonzero
 from cyrt.ops.shapes import broadcast_arrays, ravel, reshape
 from cyrt.ops.ternary import clip, where
 
-__all__ = ["argwhere", "choose", "compress", "extract", "piecewise", "put_along_axis",
-           "ravel_multi_index", "select", "unravel_index"]
+__all__ = [
+    "argwhere",
+    "choose",
+    "compress",
+    "extract",
+    "piecewise",
+    "put_along_axis",
+    "ravel_multi_index",
+    "select",
+    "unravel_index",
+]
 
 
 def argwhere(a: Array) -> Array:
@@ -43,8 +52,9 @@ def extract(condition: Any, arr: Array) -> Array:
         As many elements as arr has.
     arr : Array
     """
-    condition = as_array_like(check_array(arr, "extract: arr"), condition, "extract: condition",
-                             "bool")
+    condition = as_array_like(
+        check_array(arr, "extract: arr"), condition, "extract: condition", "bool"
+    )
     return take(ravel(arr), flatnonzero(condition), axis=0)
 
 
@@ -67,8 +77,10 @@ def compress(condition: Any, a: Array, axis: int | None = None) -> Array:
     size = a.shape[axis_of(axis, a.ndim)]
     positions = flatnonzero(condition)
     if condition.size > size and positions.size and positions[-1].item() >= size:
-        raise IndexError(f"compress: condition: {positions[-1].item()} is out of bounds for axis "
-                         f"{axis} with size {size}")
+        raise IndexError(
+            f"compress: condition: {positions[-1].item()} is out of bounds for axis "
+            f"{axis} with size {size}"
+        )
     return take(a, positions, axis=axis)
 
 
@@ -108,8 +120,11 @@ def apply_index_mode(positions: Array, size: int, mode: str, name: str) -> Array
         return positions % size
     if mode not in ("raise", "clip"):
         raise ValueError(f"{name}: mode: expected 'raise', 'wrap' or 'clip', got {mode!r}")
-    if mode == "raise" and settings.get("CYRT_CHECK") and reduce.any(
-            (positions < 0) | (positions >= size)):
+    if (
+        mode == "raise"
+        and settings.get("CYRT_CHECK")
+        and reduce.any((positions < 0) | (positions >= size))
+    ):
         raise IndexError(f"{name}: an index is out of bounds for size {size}")
     return clip(positions, 0, size - 1)
 
@@ -132,14 +147,22 @@ def select(condlist: Sequence[Array], choicelist: Sequence[Any], default: Any = 
         The broadcast shape of all, and the promoted type of the choices and the default.
     """
     if len(condlist) != len(choicelist) or not condlist:
-        raise ValueError(f"select: expected conditions and as many choices, got {len(condlist)} "
-                         f"and {len(choicelist)}")
+        raise ValueError(
+            f"select: expected conditions and as many choices, got {len(condlist)} "
+            f"and {len(choicelist)}"
+        )
     like = check_array(condlist[0], "select: condlist")
     values = [*choicelist, default]
-    dtype = result_type(*values) if any(isinstance(each, Array) for each in values) else \
-        asarray(values).dtype
-    result = default if isinstance(default, Array) else \
-        full((), default, dtype=dtype, device=like.device)
+    dtype = (
+        result_type(*values)
+        if any(isinstance(each, Array) for each in values)
+        else asarray(values).dtype
+    )
+    result = (
+        default
+        if isinstance(default, Array)
+        else full((), default, dtype=dtype, device=like.device)
+    )
     result = astype(result, dtype, copy=False)
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         result = where(condition, choice, result)
@@ -167,17 +190,20 @@ def piecewise(x: Array, condlist: Any, funclist: Sequence[Any], *args: Any, **kw
         x's shape and type.
     """
     check_array(x, "piecewise: x")
-    conditions = [as_array_like(x, each, "piecewise: condlist", "bool")
-                  for each in _conditions(x, condlist)]
+    conditions = [
+        as_array_like(x, each, "piecewise: condlist", "bool") for each in _conditions(x, condlist)
+    ]
     if len(funclist) - len(conditions) not in (0, 1):
-        raise ValueError(f"piecewise: expected {len(conditions)} functions, or one more, got "
-                         f"{len(funclist)}")
+        raise ValueError(
+            f"piecewise: expected {len(conditions)} functions, or one more, got {len(funclist)}"
+        )
     *chosen, default = funclist if len(funclist) > len(conditions) else (*funclist, 0)
     result = None
     for condition, function in ((None, default), *zip(conditions, chosen, strict=True)):
         value = function(x, *args, **kw) if callable(function) else function
-        value = astype(value, x.dtype, copy=False) if isinstance(value, Array) else \
-            full_like(x, value)
+        value = (
+            astype(value, x.dtype, copy=False) if isinstance(value, Array) else full_like(x, value)
+        )
         result = value if condition is None else where(condition, value, result)
     return result
 
@@ -211,13 +237,17 @@ def put_along_axis(arr: Array, indices: Array, values: Any, axis: int | None = -
         arr, axis = reshape(arr, (-1,), copy=False), 0
     along = axis_of(axis, arr.ndim)
     if indices.ndim != arr.ndim:
-        raise ValueError(f"put_along_axis: indices: expected {arr.ndim} dimensions, got shape "
-                         f"{indices.shape}")
+        raise ValueError(
+            f"put_along_axis: indices: expected {arr.ndim} dimensions, got shape {indices.shape}"
+        )
     key = tuple(
-        indices if d == along else
-        reshape(arange(size, device=arr.device),
-                [-1 if each == d else 1 for each in range(arr.ndim)])
-        for d, size in enumerate(arr.shape))
+        indices
+        if d == along
+        else reshape(
+            arange(size, device=arr.device), [-1 if each == d else 1 for each in range(arr.ndim)]
+        )
+        for d, size in enumerate(arr.shape)
+    )
     arr[key] = values
 
 
@@ -246,11 +276,15 @@ def unravel_index(indices: Array | int, shape: Any, order: str = "C") -> tuple[A
         An int is out of range.
     """
     sizes = _sizes(shape, order, "unravel_index")
-    if not isinstance(indices, Array) and hasattr(indices, "__index__") \
-            and not hasattr(indices, "__array__"):
+    if (
+        not isinstance(indices, Array)
+        and hasattr(indices, "__index__")
+        and not hasattr(indices, "__array__")
+    ):
         return tuple(int(each) for each in np.unravel_index(index(indices), sizes, order))
-    left = apply_index_mode(_integers(indices, "unravel_index"), prod(sizes), "raise",
-                            "unravel_index")
+    left = apply_index_mode(
+        _integers(indices, "unravel_index"), prod(sizes), "raise", "unravel_index"
+    )
     found = []
     for size in sizes if order == "F" else reversed(sizes):
         found.append(left % size)
@@ -258,8 +292,9 @@ def unravel_index(indices: Array | int, shape: Any, order: str = "C") -> tuple[A
     return tuple(found if order == "F" else reversed(found))
 
 
-def ravel_multi_index(multi_index: Sequence[Array], dims: Any, mode: Any = "raise",
-                      order: str = "C") -> Array:
+def ravel_multi_index(
+    multi_index: Sequence[Array], dims: Any, mode: Any = "raise", order: str = "C"
+) -> Array:
     """Convert indices along each dimension to positions in the flattened array.
 
     Parameters
@@ -282,14 +317,20 @@ def ravel_multi_index(multi_index: Sequence[Array], dims: Any, mode: Any = "rais
     sizes = _sizes(dims, order, "ravel_multi_index")
     modes = (mode,) * len(sizes) if isinstance(mode, str) else tuple(mode)
     if len(multi_index) != len(sizes) or len(modes) != len(sizes):
-        raise ValueError(f"ravel_multi_index: {len(multi_index)} indices and {len(modes)} modes "
-                         f"for {len(sizes)} dimensions")
+        raise ValueError(
+            f"ravel_multi_index: {len(multi_index)} indices and {len(modes)} modes "
+            f"for {len(sizes)} dimensions"
+        )
     positions = [
         apply_index_mode(_integers(each, "ravel_multi_index"), size, how, "ravel_multi_index")
-        for each, size, how in zip(multi_index, sizes, modes, strict=True)]
+        for each, size, how in zip(multi_index, sizes, modes, strict=True)
+    ]
     result, step = None, 1
-    for each, size in (zip(positions, sizes, strict=True) if order == "F" else
-                       zip(reversed(positions), reversed(sizes), strict=True)):
+    for each, size in (
+        zip(positions, sizes, strict=True)
+        if order == "F"
+        else zip(reversed(positions), reversed(sizes), strict=True)
+    ):
         result = each * step if result is None else result + each * step
         step *= size
     return result

@@ -17,25 +17,35 @@ from cyrt.ops.creation import asarray, empty, zeros
 from cyrt.ops.gather import take
 from cyrt.ops.manipulation import concat, tile
 from cyrt.ops.search import flatnonzero
-from cyrt.ops.shapes import (
-    atleast_3d,
-    broadcast_to,
-    moveaxis,
-    ravel,
-    reshape,
-    split,
-)
+from cyrt.ops.shapes import atleast_3d, broadcast_to, moveaxis, ravel, reshape, split
 
-__all__ = ["append", "array_split", "block", "column_stack", "delete", "dsplit", "dstack", "hsplit",
-           "insert", "resize", "trim_zeros", "vsplit"]
+__all__ = [
+    "append",
+    "array_split",
+    "block",
+    "column_stack",
+    "delete",
+    "dsplit",
+    "dstack",
+    "hsplit",
+    "insert",
+    "resize",
+    "trim_zeros",
+    "vsplit",
+]
 
-_MOST_PARTS = 1 << 24        # views, each an object on the host
+_MOST_PARTS = 1 << 24  # views, each an object on the host
 
 
 def column_stack(arrays: Iterable[Array], /) -> Array:
     """Concatenate arrays along the second axis, vectors as columns."""
-    return concat([each[:, None] if each.ndim == 1 else reshape(each, (1, 1)) if each.ndim == 0
-                   else each for each in _arrays(arrays, "column_stack")], axis=1)
+    return concat(
+        [
+            each[:, None] if each.ndim == 1 else reshape(each, (1, 1)) if each.ndim == 0 else each
+            for each in _arrays(arrays, "column_stack")
+        ],
+        axis=1,
+    )
 
 
 def dstack(arrays: Iterable[Array], /) -> Array:
@@ -88,14 +98,16 @@ def _leaves(nested: Any, depth: int) -> Iterable[tuple[Any, int]]:
 
 def _concatenate_nested(nested: Any, first: Array, ndim: int, left: int) -> Array:
     if left:
-        return concat([_concatenate_nested(each, first, ndim, left - 1) for each in nested],
-                      axis=-left)
+        return concat(
+            [_concatenate_nested(each, first, ndim, left - 1) for each in nested], axis=-left
+        )
     leaf = as_array_like(first, nested, "block")
     return leaf[(None,) * (ndim - leaf.ndim)]
 
 
-def array_split(x: Array, /, indices_or_sections: int | Sequence[int],
-                axis: int = 0) -> list[Array]:
+def array_split(
+    x: Array, /, indices_or_sections: int | Sequence[int], axis: int = 0
+) -> list[Array]:
     """Views of parts along an axis, which may differ in size by 1; see :func:`cyrt.split`."""
     size = check_array(x, "array_split: x").shape[axis_of(axis, x.ndim)]
     if isinstance(indices_or_sections, Array):
@@ -201,14 +213,23 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
         values = values[(None,) * (arr.ndim - values.ndim)]
         if positions.ndim == 0:
             values = moveaxis(values, 0, axis)
-        shape = (*arr.shape[:axis], values.shape[axis], *arr.shape[axis + 1:])
+        shape = (*arr.shape[:axis], values.shape[axis], *arr.shape[axis + 1 :])
         first = positions.item()
-        return concat([arr[(*before, slice(first))], broadcast_to(values, shape),
-                       arr[(*before, slice(first, None))]], axis=axis)
+        return concat(
+            [
+                arr[(*before, slice(first))],
+                broadcast_to(values, shape),
+                arr[(*before, slice(first, None))],
+            ],
+            axis=axis,
+        )
     positions = positions.astype(np.int64)
     positions[positions.argsort(kind="stable")] += np.arange(positions.size)
-    result = empty((*arr.shape[:axis], size + positions.size, *arr.shape[axis + 1:]),
-                   dtype=arr.dtype, device=arr.device)
+    result = empty(
+        (*arr.shape[:axis], size + positions.size, *arr.shape[axis + 1 :]),
+        dtype=arr.dtype,
+        device=arr.device,
+    )
     kept = np.delete(np.arange(size + positions.size), positions)
     result[(*before, asarray(positions, device=arr.device))] = values
     result[(*before, asarray(kept, device=arr.device))] = arr
@@ -237,7 +258,7 @@ def resize(a: Array, new_shape: Any) -> Array:
     if a.size == 0:
         return zeros(new_shape, dtype=a.dtype, device=a.device)
     flat = tile(ravel(a), -(-result.size // a.size))
-    return reshape(flat[:result.size], result.shape)
+    return reshape(flat[: result.size], result.shape)
 
 
 def trim_zeros(filt: Array, trim: str = "fb") -> Array:
@@ -258,5 +279,6 @@ def trim_zeros(filt: Array, trim: str = "fb") -> Array:
     if found.size == 0:
         return filt[:0]
     first, last = found[0].item(), found[-1].item()
-    return filt[first if "f" in trim.lower() else 0:
-                last + 1 if "b" in trim.lower() else filt.size]
+    return filt[
+        first if "f" in trim.lower() else 0 : last + 1 if "b" in trim.lower() else filt.size
+    ]

@@ -15,8 +15,19 @@ from cyrt.ops.copy import astype
 from cyrt.ops.scan import cumprod, cumsum
 from cyrt.ops.ternary import where
 
-__all__ = ["nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin",
-           "nanprod", "nanstd", "nansum", "nanvar"]
+__all__ = [
+    "nanargmax",
+    "nanargmin",
+    "nancumprod",
+    "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nanstd",
+    "nansum",
+    "nanvar",
+]
 
 
 def _replace_nan(x: Array, value: float, name: str) -> Array:
@@ -46,8 +57,7 @@ def nanmin(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     return _extreme(reduce.min, x, inf, axis, keepdims, "nanmin")
 
 
-def _extreme(function: Any, x: Array, least: float, axis: Any, keepdims: bool,
-             name: str) -> Array:
+def _extreme(function: Any, x: Array, least: float, axis: Any, keepdims: bool, name: str) -> Array:
     found = function(_replace_nan(x, least, name), axis=axis, keepdims=keepdims)
     if x.dtype.kind != "f":
         return found
@@ -106,8 +116,16 @@ def _count_values(x: Array, axis: Any, keepdims: bool) -> Array:
     return astype(count, _sum_type(x).real)
 
 
-def nanvar(x: Array, /, axis: Any = None, dtype: Any = None, *, ddof: float = 0,
-           correction: float | None = None, keepdims: bool = False) -> Array:
+def nanvar(
+    x: Array,
+    /,
+    axis: Any = None,
+    dtype: Any = None,
+    *,
+    ddof: float = 0,
+    correction: float | None = None,
+    keepdims: bool = False,
+) -> Array:
     """The variance over axes of elements that are not NaN.
 
     Parameters
@@ -141,8 +159,17 @@ def nanvar(x: Array, /, axis: Any = None, dtype: Any = None, *, ddof: float = 0,
     return astype(where(divisor > 0, total / divisor, nan), x.dtype, copy=False)
 
 
-def nanstd(x: Array, /, axis: Any = None, dtype: Any = None, *, ddof: float = 0,
-           correction: float | None = None, keepdims: bool = False) -> Array:
+def nanstd(
+    x: Array,
+    /,
+    axis: Any = None,
+    dtype: Any = None,
+    *,
+    ddof: float = 0,
+    correction: float | None = None,
+    keepdims: bool = False,
+) -> Array:
     """The standard deviation over axes of what is not NaN, the root of :func:`cyrt.nanvar`."""
-    return elementary.sqrt(nanvar(x, axis, dtype, ddof=ddof, correction=correction,
-                                  keepdims=keepdims))
+    return elementary.sqrt(
+        nanvar(x, axis, dtype, ddof=ddof, correction=correction, keepdims=keepdims)
+    )

@@ -19,8 +19,7 @@ __all__ = ["pad"]
 _MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
-def pad(array: Array, pad_width: Any, mode: str = "constant", *,
-        constant_values: Any = 0) -> Array:
+def pad(array: Array, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Array:
     """Pad an array.
 
     Parameters
@@ -83,8 +82,9 @@ def _constant(array: Array, widths: list[list[Any]], values: Any) -> Array:
         around = (slice(None),) * axis
         assign(result[(*around, slice(before))], values[axis][0])
         assign(result[(*around, slice(before + array.shape[axis], None))], values[axis][1])
-    inner = tuple(slice(first, first + size) for (first, _), size in
-                  zip(widths, array.shape, strict=True))
+    inner = tuple(
+        slice(first, first + size) for (first, _), size in zip(widths, array.shape, strict=True)
+    )
     assign(result[inner], array)
     return result
 
@@ -94,5 +94,6 @@ def _pairs_per_dimension(values: Any, ndim: int, name: str) -> list[list[Any]]:
     try:
         return np.broadcast_to(np.asarray(values), (ndim, 2)).tolist()
     except ValueError:
-        raise ValueError(f"pad: {name}: expected one value, a pair or {ndim} pairs, got "
-                         f"{values}") from None
+        raise ValueError(
+            f"pad: {name}: expected one value, a pair or {ndim} pairs, got {values}"
+        ) from None

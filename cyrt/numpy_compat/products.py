@@ -34,13 +34,15 @@ def kron(a: Array, b: Array) -> Array:
     ndim = max(check_array(a, "kron: a").ndim, check_array(b, "kron: b").ndim)
     a = reshape(a, (1,) * (ndim - a.ndim) + a.shape)
     b = reshape(b, (1,) * (ndim - b.ndim) + b.shape)
-    product = (reshape(a, [each for size in a.shape for each in (size, 1)])
-               * reshape(b, [each for size in b.shape for each in (1, size)]))
+    product = reshape(a, [each for size in a.shape for each in (size, 1)]) * reshape(
+        b, [each for size in b.shape for each in (1, size)]
+    )
     return reshape(product, [m * n for m, n in zip(a.shape, b.shape, strict=True)])
 
 
-def cross(a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = -1,
-          axis: int | None = None) -> Array:
+def cross(
+    a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Array:
     """The cross products of vectors of three elements.
 
     Parameters
@@ -62,7 +64,8 @@ def cross(a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     a = moveaxis(check_array(a, "cross: a"), axis_of(axisa, a.ndim, "axisa"), -1)
     b = moveaxis(check_array(b, "cross: b"), axis_of(axisb, b.ndim, "axisb"), -1)
     if a.shape[-1] != 3 or b.shape[-1] != 3:
-        raise ValueError(f"cross: expected vectors of 3 elements, got {a.shape[-1]} and "
-                         f"{b.shape[-1]}")
+        raise ValueError(
+            f"cross: expected vectors of 3 elements, got {a.shape[-1]} and {b.shape[-1]}"
+        )
     parts = [a[..., i] * b[..., j] - a[..., j] * b[..., i] for i, j in ((1, 2), (2, 0), (0, 1))]
     return stack(parts, axis=axis_of(axisc, parts[0].ndim + 1, "axisc"))

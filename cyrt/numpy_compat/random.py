@@ -47,14 +47,14 @@ def random(size: Shape | None = None, *, dtype: Any = None, key: Key | None = No
 
 
 def standard_normal(
-    size: Shape | None = None, dtype: Any = None, *, key: Key | None = None,
+    size: Shape | None = None, dtype: Any = None, *, key: Key | None = None
 ) -> Array:
     """Numbers of the standard normal distribution; 0-dimensional without a size."""
     return normal(size=size, dtype=dtype, key=key)
 
 
 def exponential(
-    scale: Real = 1.0, size: Shape | None = None, *, dtype: Any = None, key: Key | None = None,
+    scale: Real = 1.0, size: Shape | None = None, *, dtype: Any = None, key: Key | None = None
 ) -> Array:
     """Exponentially distributed numbers.
 
@@ -77,13 +77,18 @@ def exponential(
         raise ValueError(f"exponential: scale: expected 0 or more, got {scale}")
     if size is None:
         size = scale.shape if isinstance(scale, Array) else ()
-    return -scale * log1p(-uniform(shape=size, dtype=dtype, key=key,
-                                   device=common_device(None, scale)))
+    return -scale * log1p(
+        -uniform(shape=size, dtype=dtype, key=key, device=common_device(None, scale))
+    )
 
 
 def choice(
-    a: Array | Sequence[float] | SupportsIndex, size: Shape | None = None, replace: bool = True,
-    p: Array | Sequence[float] | None = None, *, key: Key | None = None,
+    a: Array | Sequence[float] | SupportsIndex,
+    size: Shape | None = None,
+    replace: bool = True,
+    p: Array | Sequence[float] | None = None,
+    *,
+    key: Key | None = None,
 ) -> Array:
     """Choose elements at random.
 
@@ -107,8 +112,9 @@ def choice(
         probabilities is not that of the elements; or there are any with ``replace=False``.
     """
     device = common_device(None, a, p)
-    a, p = (asarray(each, device=device) if isinstance(each, (list, tuple)) else each
-            for each in (a, p))
+    a, p = (
+        asarray(each, device=device) if isinstance(each, (list, tuple)) else each for each in (a, p)
+    )
     if hasattr(a, "__len__"):
         check_array(a, "choice: a")
     n = a.shape[0] if isinstance(a, Array) and a.ndim else index(a)
@@ -116,15 +122,18 @@ def choice(
     if n < 1:
         raise ValueError(f"choice: a: expected 1 or more to choose from, got {n}")
     if p is not None and (check_array(p, "choice: p").shape != (n,) or not replace):
-        raise ValueError(f"choice: p: expected shape ({n},) and replace=True, got shape "
-                         f"{p.shape} and replace={replace}")
+        raise ValueError(
+            f"choice: p: expected shape ({n},) and replace=True, got shape "
+            f"{p.shape} and replace={replace}"
+        )
     if not replace:
         if any(index(each) < 0 for each in shape):
             raise ValueError(f"choice: size: expected 0 or more, got {size}")
         wanted = prod(map(index, shape))
         if wanted > n:
-            raise ValueError(f"choice: {wanted} of {n} elements cannot be chosen with "
-                             "replace=False")
+            raise ValueError(
+                f"choice: {wanted} of {n} elements cannot be chosen with replace=False"
+            )
         positions = permutation(n, device=device, key=key)[:wanted].reshape(shape)
     elif p is None:
         positions = randint(0, n, shape, device=device, key=key)
@@ -176,17 +185,23 @@ class Generator:
         return exponential(scale, size, key=self._next())
 
     def integers(
-        self, low: SupportsIndex, high: SupportsIndex | None = None, size: Shape | None = None,
-        dtype: Any = None, endpoint: bool = False,
+        self,
+        low: SupportsIndex,
+        high: SupportsIndex | None = None,
+        size: Shape | None = None,
+        dtype: Any = None,
+        endpoint: bool = False,
     ) -> Array:
         """See :func:`cyrt.random.randint`; with `endpoint` the upper bound is included."""
         low, high = (0, low) if high is None else (low, high)
-        return randint(low, index(high) + bool(endpoint), size=size, dtype=dtype,
-                       key=self._next())
+        return randint(low, index(high) + bool(endpoint), size=size, dtype=dtype, key=self._next())
 
     def choice(
-        self, a: Array | Sequence[float] | SupportsIndex, size: Shape | None = None,
-        replace: bool = True, p: Array | Sequence[float] | None = None,
+        self,
+        a: Array | Sequence[float] | SupportsIndex,
+        size: Shape | None = None,
+        replace: bool = True,
+        p: Array | Sequence[float] | None = None,
     ) -> Array:
         """See :func:`cyrt.random.choice`."""
         return choice(a, size, replace, p, key=self._next())

@@ -31,8 +31,7 @@ def replace_file(path: Any) -> Iterator[str]:
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
         raise FileNotFoundError(errno.ENOENT, "there is no such folder", folder)
-    partial = os.path.join(folder,
-                           f".{secrets.token_hex(8)}.partial{os.path.splitext(name)[1]}")
+    partial = os.path.join(folder, f".{secrets.token_hex(8)}.partial{os.path.splitext(name)[1]}")
     try:
         yield partial
         if os.path.exists(target):

@@ -18,15 +18,27 @@ __all__ = ["load_safetensors", "save_safetensors"]
 
 # The format's element types, by their names there.
 _TYPES = {
-    "BOOL": "bool", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64",
-    "U8": "uint8", "U16": "uint16", "U32": "uint32", "U64": "uint64",
-    "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64", "C64": "complex64",
+    "BOOL": "bool",
+    "I8": "int8",
+    "I16": "int16",
+    "I32": "int32",
+    "I64": "int64",
+    "U8": "uint8",
+    "U16": "uint16",
+    "U32": "uint32",
+    "U64": "uint64",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "F32": "float32",
+    "F64": "float64",
+    "C64": "complex64",
 }
-_RESERVED = "__metadata__"          # a name that the format uses itself
+_RESERVED = "__metadata__"  # a name that the format uses itself
 
 
-def save_safetensors(file: Any, arrays: Mapping[str, Any],
-                     metadata: Mapping[str, str] | None = None) -> None:
+def save_safetensors(
+    file: Any, arrays: Mapping[str, Any], metadata: Mapping[str, str] | None = None
+) -> None:
     """Write named arrays into a file of the safetensors format; it waits.
 
     Parameters
@@ -48,8 +60,9 @@ def save_safetensors(file: Any, arrays: Mapping[str, Any],
     name = "save_safetensors"
     library = _library(name)
     if not isinstance(arrays, Mapping):
-        raise TypeError(f"{name}: arrays: expected a mapping of str to Array, got "
-                        f"{type(arrays).__name__}")
+        raise TypeError(
+            f"{name}: arrays: expected a mapping of str to Array, got {type(arrays).__name__}"
+        )
     metadata = _texts(metadata, name)
     hosts = {}
     for key, each in arrays.items():
@@ -60,7 +73,7 @@ def save_safetensors(file: Any, arrays: Mapping[str, Any],
         host = host_array(each, f"{name}: {key!r}")
         if host.dtype.name not in _TYPES.values():
             raise TypeError(f"{name}: {key!r}: the format has no {host.dtype}; astype() casts it")
-        hosts[key] = np.asarray(host, order="C")        # the library ignores strides
+        hosts[key] = np.asarray(host, order="C")  # the library ignores strides
     path = _path(file, name)
     with replace_file(path) as partial:
         try:
@@ -95,15 +108,18 @@ def load_safetensors(file: Any) -> dict[str, Array]:
     arrays = {}
     try:
         with library.safe_open(path, framework="np") as opened:
-            for key in opened.keys():       # noqa: SIM118  it cannot be iterated
+            for key in opened.keys():  # noqa: SIM118  it cannot be iterated
                 kind = opened.get_slice(key).get_dtype()
                 if kind not in _TYPES:
-                    raise TypeError(f"{name}: {path}: {key!r} is of element type {kind}, which "
-                                    "cyrt does not have")
+                    raise TypeError(
+                        f"{name}: {path}: {key!r} is of element type {kind}, which "
+                        "cyrt does not have"
+                    )
                 arrays[key] = asarray(opened.get_tensor(key))
     except library.SafetensorError as error:
-        raise ValueError(f"{name}: {path} is damaged, or no file of the safetensors format: "
-                         f"{error}") from error
+        raise ValueError(
+            f"{name}: {path} is damaged, or no file of the safetensors format: {error}"
+        ) from error
     return arrays
 
 
@@ -112,8 +128,9 @@ def _library(name: str) -> ModuleType:
         import safetensors
         import safetensors.numpy
     except ImportError as error:
-        raise ImportError(f"{name}: the package safetensors is needed: "
-                          "pip install 'cyrt[safetensors]'") from error
+        raise ImportError(
+            f"{name}: the package safetensors is needed: pip install 'cyrt[safetensors]'"
+        ) from error
     return safetensors
 
 
@@ -127,10 +144,12 @@ def _texts(metadata: Mapping[str, str] | None, name: str) -> dict[str, str] | No
     if metadata is None:
         return None
     if not isinstance(metadata, Mapping):
-        raise TypeError(f"{name}: metadata: expected a mapping of str to str, got "
-                        f"{type(metadata).__name__}")
+        raise TypeError(
+            f"{name}: metadata: expected a mapping of str to str, got {type(metadata).__name__}"
+        )
     for key, value in metadata.items():
         if not isinstance(key, str) or not isinstance(value, str):
-            raise TypeError(f"{name}: metadata: expected a mapping of str to str, got "
-                            f"{key!r}: {value!r}")
+            raise TypeError(
+                f"{name}: metadata: expected a mapping of str to str, got {key!r}: {value!r}"
+            )
     return dict(metadata)

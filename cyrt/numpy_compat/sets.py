@@ -24,8 +24,15 @@ from cyrt.ops.sort import argsort
 __all__ = ["intersect1d", "setdiff1d", "setxor1d", "union1d", "unique"]
 
 
-def unique(ar: Array, return_index: bool = False, return_inverse: bool = False,
-           return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = True) -> Any:
+def unique(
+    ar: Array,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+) -> Any:
     """The unique elements, or slices along an axis, ascending; it waits for their number.
 
     Parameters
@@ -52,7 +59,7 @@ def unique(ar: Array, return_index: bool = False, return_inverse: bool = False,
     check_array(ar, "unique: ar")
     if axis is not None:
         axis = axis_of(axis, ar.ndim)
-        if ar.ndim == 1:                            # its slices are its elements
+        if ar.ndim == 1:  # its slices are its elements
             axis = None
     found = list(unique_all(ar) if axis is None else _unique_parts(ar, axis))
     if axis is None and equal_nan and ar.dtype.kind in "fc":
@@ -69,8 +76,12 @@ def _unique_parts(ar: Array, axis: int) -> list[Array]:
     rows = reshape(parts, (n, prod(parts.shape[1:])))
     order = lexsort(rows.T[::-1]) if rows.shape[1] else arange(n, device=ar.device)
     ordered = take(rows, order, axis=0)
-    first = concat([full(min(n, 1), True, dtype="bool", device=ar.device),
-                    reduce.any(ordered[1:] != ordered[:-1], axis=1)])
+    first = concat(
+        [
+            full(min(n, 1), True, dtype="bool", device=ar.device),
+            reduce.any(ordered[1:] != ordered[:-1], axis=1),
+        ]
+    )
     positions = flatnonzero(first)
     inverse = empty(n, dtype="int64", device=ar.device)
     inverse[order] = cumulative_sum(astype(first, "int64")) - 1
@@ -84,16 +95,22 @@ def _merge_nan(values: Array, positions: Array, inverse: Array, counts: Array) -
     known = values.size - reduce.count_nonzero(nan).item()
     if known == values.size:
         return [values, positions, inverse, counts]
-    order = argsort(astype(nan, "uint8"))           # complex NaN need not be the last elements
+    order = argsort(astype(nan, "uint8"))  # complex NaN need not be the last elements
     rank = empty(values.size, dtype="int64", device=values.device)
     rank[order] = elementary.minimum(arange(values.size, device=values.device), known)
-    order = order[:known + 1]
+    order = order[: known + 1]
     first = positions[nan]
-    positions, counts = take(positions, order), concat([
-        take(counts, order[:known]), reduce.sum(counts[nan], keepdims=True)])
+    positions, counts = (
+        take(positions, order),
+        concat([take(counts, order[:known]), reduce.sum(counts[nan], keepdims=True)]),
+    )
     positions[known:] = reduce.min(first)
-    return [take(values, order), positions, take(rank, inverse.ravel()).reshape(inverse.shape),
-            counts]
+    return [
+        take(values, order),
+        positions,
+        take(rank, inverse.ravel()).reshape(inverse.shape),
+        counts,
+    ]
 
 
 def _flat_pair(ar1: Array, ar2: Array, name: str) -> tuple[Array, Array]:
@@ -108,8 +125,9 @@ def union1d(ar1: Array, ar2: Array) -> Array:
     return unique(concat(_flat_pair(ar1, ar2, "union1d")))
 
 
-def intersect1d(ar1: Array, ar2: Array, assume_unique: bool = False,
-                return_indices: bool = False) -> Any:
+def intersect1d(
+    ar1: Array, ar2: Array, assume_unique: bool = False, return_indices: bool = False
+) -> Any:
     """The unique elements that two arrays have in common, ascending; it waits for their number.
 
     Parameters

@@ -37,14 +37,18 @@ def sliding_window_view(x: Array, window_shape: Any, axis: Any = None) -> Array:
     lengths = _ints(window_shape)
     axes = range(x.ndim) if axis is None else _ints(axis)
     if len(lengths) != len(axes):
-        raise ValueError(f"sliding_window_view: window_shape {window_shape} is of {len(lengths)} "
-                         f"axes, but there are {len(axes)}")
+        raise ValueError(
+            f"sliding_window_view: window_shape {window_shape} is of {len(lengths)} "
+            f"axes, but there are {len(axes)}"
+        )
     found = x
     for each, length in zip(axes, lengths, strict=True):
         along = axis_of(each, x.ndim)
         if not 0 <= length <= found.shape[along]:
-            raise ValueError(f"sliding_window_view: window_shape: expected 0 to "
-                             f"{found.shape[along]} along axis {along}, got {length}")
+            raise ValueError(
+                f"sliding_window_view: window_shape: expected 0 to "
+                f"{found.shape[along]} along axis {along}, got {length}"
+            )
         found = moveaxis(windows(moveaxis(found, along, -1), length), -2, along)
     return found
 
@@ -71,6 +75,14 @@ def _compare_memory(function: Any, a: Array, b: Array, name: str) -> bool:
 
 def _memory_outline(x: Array) -> np.ndarray:
     """A NumPy array with x's address, shape and strides, whose elements must not be read."""
-    return np.asarray(SimpleNamespace(__array_interface__={
-        "version": 3, "data": (origin(x), True), "shape": x.shape, "strides": x.strides,
-        "typestr": f"|V{x.itemsize}"}))
+    return np.asarray(
+        SimpleNamespace(
+            __array_interface__={
+                "version": 3,
+                "data": (origin(x), True),
+                "shape": x.shape,
+                "strides": x.strides,
+                "typestr": f"|V{x.itemsize}",
+            }
+        )
+    )

@@ -22,12 +22,27 @@ from cyrt.ops.sort import sort
 from cyrt.ops.ternary import clip, where
 from cyrt.ops.views import diagonal
 
-__all__ = ["average", "corrcoef", "cov", "median", "nanmedian", "nanpercentile", "nanquantile",
-           "percentile", "quantile"]
+__all__ = [
+    "average",
+    "corrcoef",
+    "cov",
+    "median",
+    "nanmedian",
+    "nanpercentile",
+    "nanquantile",
+    "percentile",
+    "quantile",
+]
 
 
-def average(a: Array, axis: Any = None, weights: Array | None = None, returned: bool = False,
-            *, keepdims: bool = False) -> Any:
+def average(
+    a: Array,
+    axis: Any = None,
+    weights: Array | None = None,
+    returned: bool = False,
+    *,
+    keepdims: bool = False,
+) -> Any:
     """The sum_weights mean over axes.
 
     Parameters
@@ -53,14 +68,20 @@ def average(a: Array, axis: Any = None, weights: Array | None = None, returned: 
         weights = as_array_like(a, weights, "average: weights")
         if weights.shape != a.shape:
             if axis is None:
-                raise TypeError(f"average: an axis is needed: shapes {a.shape} and "
-                                f"{weights.shape} of the weights differ")
+                raise TypeError(
+                    f"average: an axis is needed: shapes {a.shape} and "
+                    f"{weights.shape} of the weights differ"
+                )
             if weights.shape != tuple(a.shape[d] for d in axes):
-                raise ValueError(f"average: weights: expected shape {a.shape}, or that of the "
-                                 f"axes {axes}, got {weights.shape}")
+                raise ValueError(
+                    f"average: weights: expected shape {a.shape}, or that of the "
+                    f"axes {axes}, got {weights.shape}"
+                )
             order = sorted(range(len(axes)), key=axes.__getitem__)
-            weights = reshape(weights.transpose(order) if order else weights, [
-                size if d in axes else 1 for d, size in enumerate(a.shape)])
+            weights = reshape(
+                weights.transpose(order) if order else weights,
+                [size if d in axes else 1 for d, size in enumerate(a.shape)],
+            )
         dtype, computed = float_types(a, weights)
         weights = broadcast_to(astype(weights, computed, copy=False), a.shape)
         total = reduce.sum(weights, axis=axes, keepdims=keepdims)
@@ -108,12 +129,13 @@ def median(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
     n = ordered.shape[-1]
     if n == 0:
         return reduce.mean(to_inexact(a), axis=axes, keepdims=keepdims)
-    middle = reduce.mean(ordered[..., (n - 1) // 2:n // 2 + 1], axis=-1)
+    middle = reduce.mean(ordered[..., (n - 1) // 2 : n // 2 + 1], axis=-1)
     return _finish_median(middle, ordered, axes, keepdims)
 
 
-def quantile(a: Array, q: Any, axis: Any = None, *, method: str = "linear",
-             keepdims: bool = False) -> Array:
+def quantile(
+    a: Array, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+) -> Array:
     """The quantiles over axes, interpolated linearly between elements.
 
     Parameters
@@ -142,8 +164,9 @@ def quantile(a: Array, q: Any, axis: Any = None, *, method: str = "linear",
     return _quantile(a, q, 1, axis, method, keepdims, "quantile", False)
 
 
-def percentile(a: Array, q: Any, axis: Any = None, *, method: str = "linear",
-               keepdims: bool = False) -> Array:
+def percentile(
+    a: Array, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+) -> Array:
     """The quantiles of probabilities in percent, from 0 to 100; see :func:`cyrt.quantile`."""
     return _quantile(a, q, 100, axis, method, keepdims, "percentile", False)
 
@@ -155,8 +178,10 @@ def nanmedian(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
         return median(a, axis, keepdims=keepdims)
     count = _count(ordered)
     dtype, computed = float_types(ordered)
-    low, high = (astype(take_along_axis(ordered, each, axis=-1)[..., 0], computed, copy=False)
-                 for each in (clip((count - 1) // 2, 0), count // 2))
+    low, high = (
+        astype(take_along_axis(ordered, each, axis=-1)[..., 0], computed, copy=False)
+        for each in (clip((count - 1) // 2, 0), count // 2)
+    )
     found = astype(where(count[..., 0] == 0, low, low + high) / 2, dtype, copy=False)
     return expand_dims(found, axes) if keepdims else found
 
@@ -166,20 +191,23 @@ def _count(ordered: Array) -> Array:
     return reduce.count_nonzero(ordered == ordered, axis=-1, keepdims=True)
 
 
-def nanquantile(a: Array, q: Any, axis: Any = None, *, method: str = "linear",
-                keepdims: bool = False) -> Array:
+def nanquantile(
+    a: Array, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+) -> Array:
     """:func:`cyrt.quantile` of what is not NaN; NaN where all are."""
     return _quantile(a, q, 1, axis, method, keepdims, "nanquantile", True)
 
 
-def nanpercentile(a: Array, q: Any, axis: Any = None, *, method: str = "linear",
-                  keepdims: bool = False) -> Array:
+def nanpercentile(
+    a: Array, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+) -> Array:
     """:func:`cyrt.percentile` of what is not NaN; NaN where all are."""
     return _quantile(a, q, 100, axis, method, keepdims, "nanpercentile", True)
 
 
-def _quantile(a: Array, q: Any, whole: int, axis: Any, method: str, keepdims: bool,
-              name: str, but_nan: bool) -> Array:
+def _quantile(
+    a: Array, q: Any, whole: int, axis: Any, method: str, keepdims: bool, name: str, but_nan: bool
+) -> Array:
     if method != "linear":
         raise ValueError(f"{name}: method: expected 'linear', got {method!r}")
     ordered, axes = _sort_axes(a, axis, name)
@@ -200,8 +228,10 @@ def _quantile(a: Array, q: Any, whole: int, axis: Any, method: str, keepdims: bo
     dtype, computed = float_types(ordered)
     share = astype(positions - below, computed, copy=False)
     below = astype(below, "int64")
-    low, high = (astype(pick(ordered, each, axis=-1), computed, copy=False)
-                 for each in (below, elementary.minimum(below + 1, most)))
+    low, high = (
+        astype(pick(ordered, each, axis=-1), computed, copy=False)
+        for each in (below, elementary.minimum(below + 1, most))
+    )
     apart = high - low
     found = where(share < 0.5, low + apart * share, high - apart * (1 - share))
     # An exact position needs no neighbour, and equal infinities have no difference.
@@ -216,8 +246,15 @@ def _quantile(a: Array, q: Any, whole: int, axis: Any, method: str, keepdims: bo
     return found
 
 
-def cov(m: Array, y: Array | None = None, rowvar: bool = True, bias: bool = False,
-        ddof: int | None = None, *, dtype: Any = None) -> Array:
+def cov(
+    m: Array,
+    y: Array | None = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    *,
+    dtype: Any = None,
+) -> Array:
     """The covariance matrix of variables.
 
     Parameters
@@ -251,8 +288,9 @@ def cov(m: Array, y: Array | None = None, rowvar: bool = True, bias: bool = Fals
         raise ValueError(f"cov: ddof: expected an int, got {ddof}")
     rows = rows - reduce.mean(rows, axis=1, keepdims=True)
     divisor = max(0, rows.shape[1] - less)
-    found = matmul(rows, elementary.conj(rows.T)) / full((), divisor, dtype=rows.dtype,
-                                                         device=rows.device)
+    found = matmul(rows, elementary.conj(rows.T)) / full(
+        (), divisor, dtype=rows.dtype, device=rows.device
+    )
     found = astype(found, dtype, copy=False)
     return reshape(found, ()) if found.shape == (1, 1) else found
 
@@ -265,8 +303,7 @@ def _variables(m: Array, rowvar: bool, name: str) -> Array:
     return m if rowvar else m.T
 
 
-def corrcoef(x: Array, y: Array | None = None, rowvar: bool = True, *,
-             dtype: Any = None) -> Array:
+def corrcoef(x: Array, y: Array | None = None, rowvar: bool = True, *, dtype: Any = None) -> Array:
     """The correlation coefficients of variables, from -1 to 1; see :func:`cyrt.cov`."""
     found = cov(x, y, rowvar, dtype=dtype)
     if found.ndim == 0:

@@ -24,9 +24,16 @@ from cyrt.ops.sort import argsort
 from cyrt.ops.ternary import where
 
 
-def _reduce(function: Callable[..., Array], array: Any, axis: Any = 0, dtype: Any = None,
-            out: Array | None = None, keepdims: bool = False, initial: Any = None,
-            where: Any = None) -> Array:
+def _reduce(
+    function: Callable[..., Array],
+    array: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Array | None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Array:
     """Reduce over axes, by default the first one; a sequence of arrays is stacked first."""
     if isinstance(array, (list, tuple)):
         array = stack(array)
@@ -34,8 +41,9 @@ def _reduce(function: Callable[..., Array], array: Any, axis: Any = 0, dtype: An
         array = astype(check_array(array, "reduce"), dtype, copy=False)
     # any and all have no such argument.
     more = {} if initial is None else {"initial": initial}
-    return function(array, axis=axis if array.ndim else None, out=out, keepdims=keepdims,
-                    where=where, **more)
+    return function(
+        array, axis=axis if array.ndim else None, out=out, keepdims=keepdims, where=where, **more
+    )
 
 
 def _accumulate(function: Callable[..., Array], array: Array, axis: int = 0) -> Array:
@@ -49,8 +57,13 @@ def _accumulate(function: Callable[..., Array], array: Array, axis: int = 0) -> 
     return result
 
 
-def _accumulate_by_scan(function: Callable[..., Array], array: Array, axis: int = 0,
-                        dtype: Any = None, out: Array | None = None) -> Array:
+def _accumulate_by_scan(
+    function: Callable[..., Array],
+    array: Array,
+    axis: int = 0,
+    dtype: Any = None,
+    out: Array | None = None,
+) -> Array:
     return function(array, axis, dtype, out)
 
 
@@ -85,7 +98,7 @@ def _extreme_at(function: Callable[..., Array], a: Array, indices: Any, b: Any) 
     if positions.size == 0:
         return
     order = argsort(values)
-    order = take(order, argsort(take(positions, order)))           # by position, then by value
+    order = take(order, argsort(take(positions, order)))  # by position, then by value
     positions, values = take(positions, order), take(values, order)
     ends = searchsorted(positions, arange(a.size + 1, device=a.device))
     first, last = take(values, ends[:-1]), take(values, ends[1:] - 1)
@@ -111,9 +124,13 @@ def attach() -> None:
         function = getattr(elementary, name)
         function.outer = partial(_outer, function)
     for function, reduction in (
-            (elementary.add, reductions.sum), (elementary.multiply, reductions.prod),
-            (elementary.maximum, reductions.max), (elementary.minimum, reductions.min),
-            (elementary.logical_and, reductions.all), (elementary.logical_or, reductions.any)):
+        (elementary.add, reductions.sum),
+        (elementary.multiply, reductions.prod),
+        (elementary.maximum, reductions.max),
+        (elementary.minimum, reductions.min),
+        (elementary.logical_and, reductions.all),
+        (elementary.logical_or, reductions.any),
+    ):
         function.reduce = partial(_reduce, reduction)
     for function, scan in ((elementary.add, cumsum), (elementary.multiply, cumprod)):
         function.accumulate = partial(_accumulate_by_scan, scan)

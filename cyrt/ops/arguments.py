@@ -37,7 +37,11 @@ def check_array(x: Any, name: str) -> Array:
     """Return x if it is an Array; otherwise raise a TypeError that names its type."""
     if isinstance(x, Array):
         return x
-    advice = "; cyrt.asarray() copies it to the device" if (
-        hasattr(x, "__array__") or isinstance(x, (list, tuple))) else ""
+    advice = (
+        "; cyrt.asarray() copies it to the device"
+        if (hasattr(x, "__array__") or isinstance(x, (list, tuple)))
+        else ""
+    )
     raise TypeError(
-        f"{name}: expected an Array, got {type(x).__module__}.{type(x).__name__}{advice}")
+        f"{name}: expected an Array, got {type(x).__module__}.{type(x).__name__}{advice}"
+    )

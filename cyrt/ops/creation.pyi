@@ -14,19 +14,29 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
 def empty_like(x: Array, /, dtype: Any = None, *, device: Any = None) -> Array: ...
 def zeros_like(x: Array, /, dtype: Any = None, *, device: Any = None) -> Array: ...
 def ones_like(x: Array, /, dtype: Any = None, *, device: Any = None) -> Array: ...
-def full_like(
-    x: Array, /, fill_value: Any, dtype: Any = None, *, device: Any = None
-) -> Array: ...
+def full_like(x: Array, /, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Array: ...
 def arange(
     start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None
 ) -> Array: ...
 @overload
 def linspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True,
-    retstep: Literal[False] = False, dtype: Any = None, *, device: Any = None,
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: Literal[False] = False,
+    dtype: Any = None,
+    *,
+    device: Any = None,
 ) -> Array: ...
 @overload
 def linspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, *, retstep: Literal[True],
-    dtype: Any = None, device: Any = None,
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    *,
+    retstep: Literal[True],
+    dtype: Any = None,
+    device: Any = None,
 ) -> tuple[Array, float | complex]: ...

@@ -7,6 +7,11 @@ class Elementwise:
     __qualname__: str
     __doc__: str
     def __init__(self, name: str, operands: tuple[str, ...], doc: str) -> None: ...
-    def __call__(self, *operands: Any, out: Array | None = None,
-                 where: Array | bool | None = None, dtype: Any = None) -> Array: ...
-    def __getattr__(self, name: str) -> Any: ...    # of some: outer, reduce, accumulate, at
+    def __call__(
+        self,
+        *operands: Any,
+        out: Array | None = None,
+        where: Array | bool | None = None,
+        dtype: Any = None,
+    ) -> Array: ...
+    def __getattr__(self, name: str) -> Any: ...  # of some: outer, reduce, accumulate, at

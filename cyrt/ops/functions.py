@@ -9,8 +9,12 @@ from cyrt.builtin.rows.elementwise import BINARY, TO_BOOL, TO_REAL, UNARY
 from cyrt.ops.elementwise import Elementwise
 
 _KINDS = {
-    "biufc": "any type", "biuf": "bool or a real type", "biu": "bool or an integer type",
-    "iufc": "a numeric type", "iuf": "a real type", "iu": "an integer type",
+    "biufc": "any type",
+    "biuf": "bool or a real type",
+    "biu": "bool or an integer type",
+    "iufc": "a numeric type",
+    "iuf": "a real type",
+    "iu": "an integer type",
     "fc": "a floating-point type; bool and integers are computed in float32",
     "f": "a real floating-point type; bool and integers are computed in float32",
 }
@@ -47,8 +51,9 @@ Notes
 _STANDARD = "Special cases are those of the Python array API standard, 2025.12."
 
 
-def _function(name: str, operands: tuple[str, ...], summary: str, notes: str,
-              standard: bool) -> Elementwise:
+def _function(
+    name: str, operands: tuple[str, ...], summary: str, notes: str, standard: bool
+) -> Elementwise:
     alone = len(operands) == 1
     kinds = set("".join((UNARY if alone else BINARY)[name]))
     if name in TO_BOOL:
@@ -57,12 +62,19 @@ def _function(name: str, operands: tuple[str, ...], summary: str, notes: str,
         result = "the type computed in" + (", real for a complex one" if name in TO_REAL else "")
     else:
         result = "the type that both promote to"
-    return Elementwise(name, operands, _TEXT.format(
-        summary=summary, kinds=_KINDS["".join(each for each in "biufc" if each in kinds)],
-        operands=", ".join(operands) + (" : Array" if alone else
-                                        " : Array, number or sequence of numbers"),
-        shape="its shape" if alone else "the shape that both broadcast to", type=result,
-        notes=" ".join(filter(None, (_STANDARD if standard else "", notes)))))
+    return Elementwise(
+        name,
+        operands,
+        _TEXT.format(
+            summary=summary,
+            kinds=_KINDS["".join(each for each in "biufc" if each in kinds)],
+            operands=", ".join(operands)
+            + (" : Array" if alone else " : Array, number or sequence of numbers"),
+            shape="its shape" if alone else "the shape that both broadcast to",
+            type=result,
+            notes=" ".join(filter(None, (_STANDARD if standard else "", notes))),
+        ),
+    )
 
 
 def _unary(name: str, summary: str, notes: str = "", *, standard: bool = True) -> Elementwise:
@@ -78,8 +90,11 @@ _NAN = "A NaN among the two is the result."
 _TRUTH = "A number is true where it is not 0; NaN is true."
 _SHIFT = "A shift by the type's width or more, or by a negative number, {}, as NumPy's."
 
-abs = _unary("abs", "Absolute values; moduli of complex numbers.",
-             "The least number of a signed integer type is its own.")
+abs = _unary(
+    "abs",
+    "Absolute values; moduli of complex numbers.",
+    "The least number of a signed integer type is its own.",
+)
 acos = _unary("acos", "Inverse cosines, in radians.")
 acosh = _unary("acosh", "Inverse hyperbolic cosines.")
 add = _binary("add", "Sums; logical or of bool.")
@@ -90,11 +105,15 @@ atan2 = _binary("atan2", "Angles of the points (x2, x1), in radians, from -pi to
 atanh = _unary("atanh", "Inverse hyperbolic tangents.")
 bitwise_and = _binary("bitwise_and", "Bits that both have.")
 bitwise_invert = _unary("bitwise_invert", "All bits flipped; logical not of bool.")
-bitwise_left_shift = _binary("bitwise_left_shift", "Bits moved x2 places up.",
-                             _SHIFT.format("gives 0"))
+bitwise_left_shift = _binary(
+    "bitwise_left_shift", "Bits moved x2 places up.", _SHIFT.format("gives 0")
+)
 bitwise_or = _binary("bitwise_or", "Bits that either has.")
-bitwise_right_shift = _binary("bitwise_right_shift", "Bits moved x2 places down, with the sign.",
-                              _SHIFT.format("gives 0, or -1 of a negative x1"))
+bitwise_right_shift = _binary(
+    "bitwise_right_shift",
+    "Bits moved x2 places down, with the sign.",
+    _SHIFT.format("gives 0, or -1 of a negative x1"),
+)
 bitwise_xor = _binary("bitwise_xor", "Bits that one of the two has.")
 ceil = _unary("ceil", "The least whole numbers that are not below x.")
 conj = _unary("conj", "Complex conjugates; real numbers themselves.")
@@ -106,8 +125,9 @@ equal = _binary("equal", "Whether x1 == x2.", _AS_IT_IS)
 exp = _unary("exp", "Powers of e.")
 expm1 = _unary("expm1", "exp(x) - 1, accurate near 0.")
 floor = _unary("floor", "The greatest whole numbers that are not above x.")
-floor_divide = _binary("floor_divide", "Quotients, rounded towards minus infinity.",
-                       "An integer divided by 0 gives 0.")
+floor_divide = _binary(
+    "floor_divide", "Quotients, rounded towards minus infinity.", "An integer divided by 0 gives 0."
+)
 greater = _binary("greater", "Whether x1 > x2.", _AS_IT_IS)
 greater_equal = _binary("greater_equal", "Whether x1 >= x2.", _AS_IT_IS)
 hypot = _binary("hypot", "sqrt(x1**2 + x2**2), with no overflow in between.")
@@ -133,12 +153,16 @@ negative = _unary("negative", "-x.")
 nextafter = _binary("nextafter", "The next number of the type after x1, towards x2.")
 not_equal = _binary("not_equal", "Whether x1 != x2.", _AS_IT_IS)
 positive = _unary("positive", "+x, a copy.")
-pow = _binary("pow", "x1 to the power of x2.",
-              "An integer to a negative power gives the reciprocal, rounded towards 0.")
+pow = _binary(
+    "pow",
+    "x1 to the power of x2.",
+    "An integer to a negative power gives the reciprocal, rounded towards 0.",
+)
 real = _unary("real", "Real parts; real numbers themselves.")
 reciprocal = _unary("reciprocal", "1 / x.")
-remainder = _binary("remainder", "What floor_divide leaves; has the sign of x2.",
-                    "An integer's by 0 is 0.")
+remainder = _binary(
+    "remainder", "What floor_divide leaves; has the sign of x2.", "An integer's by 0 is 0."
+)
 round = _unary("round", "The nearest whole numbers, halves to the even one.")
 sign = _unary("sign", "-1, 0 or 1; x / abs(x) of complex numbers.")
 signbit = _unary("signbit", "Whether the sign bit is set, of zeros and NaN too.")
@@ -153,21 +177,37 @@ trunc = _unary("trunc", "The nearest whole numbers towards 0.")
 
 cbrt = _unary("cbrt", "Cube roots.", "As NumPy's.", standard=False)
 erf = _unary("erf", "The error function.", "As SciPy's.", standard=False)
-erfc = _unary("erfc", "1 - erf(x), accurate where erf(x) is near 1.", "As SciPy's.",
-              standard=False)
-erfinv = _unary("erfinv", "The number whose erf is x; NaN beyond -1 and 1.", "As SciPy's.",
-                standard=False)
+erfc = _unary("erfc", "1 - erf(x), accurate where erf(x) is near 1.", "As SciPy's.", standard=False)
+erfinv = _unary(
+    "erfinv", "The number whose erf is x; NaN beyond -1 and 1.", "As SciPy's.", standard=False
+)
 exp2 = _unary("exp2", "Powers of 2.", "As NumPy's.", standard=False)
-lgamma = _unary("lgamma", "Logarithms of the absolute value of the gamma function.",
-                "As C's.", standard=False)
+lgamma = _unary(
+    "lgamma", "Logarithms of the absolute value of the gamma function.", "As C's.", standard=False
+)
 rsqrt = _unary("rsqrt", "1 / sqrt(x).", "Infinity of 0, NaN below.", standard=False)
-sigmoid = _unary("sigmoid", "1 / (1 + exp(-x)), with no overflow in between.",
-                 "1 at infinity, 0 at minus infinity.", standard=False)
+sigmoid = _unary(
+    "sigmoid",
+    "1 / (1 + exp(-x)), with no overflow in between.",
+    "1 at infinity, 0 at minus infinity.",
+    standard=False,
+)
 
 absolute, conjugate, mod, power, true_divide = abs, conj, remainder, pow, divide
 arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh = (
-    acos, acosh, asin, asinh, atan, atan2, atanh)
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+)
 bitwise_not, invert, left_shift, right_shift = (
-    bitwise_invert, bitwise_invert, bitwise_left_shift, bitwise_right_shift)
+    bitwise_invert,
+    bitwise_invert,
+    bitwise_left_shift,
+    bitwise_right_shift,
+)
 
 __all__ = [name for name, each in globals().items() if isinstance(each, Elementwise)]

@@ -12,8 +12,9 @@ from cyrt.ops.shapes import broadcast_to, reshape
 from cyrt.ops.ternary import where
 
 
-def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *,
-        device: Any = None) -> Array:
+def eye(
+    N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None
+) -> Array:
     """Create a matrix of ones on one diagonal and zeros elsewhere.
 
     Parameters
@@ -33,7 +34,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *,
     length = min(rows + min(k, 0), columns - max(k, 0))
     if length > 0:
         first = k if k >= 0 else -k * columns
-        reshape(result, (-1,))[first:first + length * (columns + 1):columns + 1].fill(1)
+        reshape(result, (-1,))[first : first + length * (columns + 1) : columns + 1].fill(1)
     return result
 
 
@@ -92,18 +93,21 @@ def meshgrid(*arrays: Any, indexing: str = "xy", sparse: bool = False) -> tuple[
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing: expected 'xy' or 'ij', got {indexing!r}")
-    arrays = tuple(asarray(each) if isinstance(each, (list, tuple, range)) else
-                   check_array(each, "meshgrid") for each in arrays)
+    arrays = tuple(
+        asarray(each) if isinstance(each, (list, tuple, range)) else check_array(each, "meshgrid")
+        for each in arrays
+    )
     for each in arrays:
         if each.ndim > 1:
-            raise ValueError(
-                f"meshgrid: expected arrays of one dimension, got shape {each.shape}")
+            raise ValueError(f"meshgrid: expected arrays of one dimension, got shape {each.shape}")
     places = list(range(len(arrays)))
     if indexing == "xy" and len(arrays) > 1:
         places[:2] = 1, 0
     shape = [0] * len(arrays)
     for each, place in zip(arrays, places, strict=True):
         shape[place] = each.size
-    lines = (reshape(each, [-1 if d == place else 1 for d in range(len(arrays))])
-             for each, place in zip(arrays, places, strict=True))
+    lines = (
+        reshape(each, [-1 if d == place else 1 for d in range(len(arrays))])
+        for each, place in zip(arrays, places, strict=True)
+    )
     return tuple(lines) if sparse else tuple(broadcast_to(each, shape) for each in lines)

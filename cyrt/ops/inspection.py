@@ -93,8 +93,9 @@ def finfo(type: Any, /) -> FInfo:
     """
     found = _type_of(type)
     if found.kind not in "fc":
-        raise TypeError(f"finfo: expected a floating-point type, got {found}; iinfo() is for "
-                        "integers")
+        raise TypeError(
+            f"finfo: expected a floating-point type, got {found}; iinfo() is for integers"
+        )
     return _finfo(_dtype(found.real))
 
 
@@ -106,8 +107,14 @@ def _finfo(dtype: DType) -> FInfo:
         limits = ml_dtypes.finfo(dtype.numpy)
     else:
         limits = np.finfo(dtype.numpy)
-    return FInfo(8 * dtype.itemsize, float(limits.eps), float(limits.max), float(limits.min),
-                 float(limits.smallest_normal), dtype)
+    return FInfo(
+        8 * dtype.itemsize,
+        float(limits.eps),
+        float(limits.max),
+        float(limits.min),
+        float(limits.smallest_normal),
+        dtype,
+    )
 
 
 def iinfo(type: Any, /) -> IInfo:
@@ -138,8 +145,7 @@ class NamespaceInfo:
 
     def capabilities(self) -> dict[str, Any]:
         """Return which optional parts of the standard are supported."""
-        return {"boolean indexing": True, "data-dependent shapes": True,
-                "max dimensions": max_ndim}
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": max_ndim}
 
     def default_device(self) -> Device:
         """Return the current device of this thread; see :class:`cyrt.Device`."""
@@ -152,15 +158,23 @@ class NamespaceInfo:
 
     def default_dtypes(self, *, device: Device | int | None = None) -> dict[str, DType]:
         """Return the default element types; they are the same on every device."""
-        return {"real floating": DEFAULTS["f"], "complex floating": DEFAULTS["c"],
-                "integral": DEFAULTS["i"], "indexing": DEFAULTS["i"]}
+        return {
+            "real floating": DEFAULTS["f"],
+            "complex floating": DEFAULTS["c"],
+            "integral": DEFAULTS["i"],
+            "indexing": DEFAULTS["i"],
+        }
 
-    def dtypes(self, *, device: Device | int | None = None,
-               kind: str | tuple[str, ...] | None = None) -> dict[str, DType]:
+    def dtypes(
+        self, *, device: Device | int | None = None, kind: str | tuple[str, ...] | None = None
+    ) -> dict[str, DType]:
         """Return the standard's element types by name, all or those of a kind (see
         :func:`cyrt.isdtype`)."""
-        return {each.name: each for each in DTYPES if each.name not in _BEYOND_STANDARD
-                and (kind is None or isdtype(each, kind))}
+        return {
+            each.name: each
+            for each in DTYPES
+            if each.name not in _BEYOND_STANDARD and (kind is None or isdtype(each, kind))
+        }
 
     def __repr__(self) -> str:
         return f"<the Python array API standard {__array_api_version__} in cyrt>"
@@ -175,6 +189,8 @@ def namespace(api_version: str | None = None) -> ModuleType:
     """Return the module with the standard's functions, :mod:`cyrt`; ValueError for another
     version."""
     if api_version is not None and api_version not in _VERSIONS:
-        raise ValueError(f"__array_namespace__: expected a version of {', '.join(_VERSIONS)}, got "
-                         f"{api_version!r}")
+        raise ValueError(
+            f"__array_namespace__: expected a version of {', '.join(_VERSIONS)}, got "
+            f"{api_version!r}"
+        )
     return sys.modules["cyrt"]

@@ -26,16 +26,24 @@ def repr_of(x: Array) -> str:
     return f"Array({text},{gap}{rest}"
 
 
-def array_str(a: Array, max_line_width: int | None = None, precision: int | None = None,
-              suppress_small: bool | None = None) -> str:
+def array_str(
+    a: Array,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:
     """Format the values as :func:`str` does, except for the options; see
     :func:`numpy.set_printoptions`."""
     with _options(max_line_width, precision, suppress_small):
         return text_of(check_array(a, "array_str: a"))
 
 
-def array_repr(arr: Array, max_line_width: int | None = None, precision: int | None = None,
-               suppress_small: bool | None = None) -> str:
+def array_repr(
+    arr: Array,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:
     """Format an array as :func:`repr` does, except for the options; see :func:`cyrt.array_str`."""
     with _options(max_line_width, precision, suppress_small):
         return repr_of(check_array(arr, "array_repr: arr"))
@@ -57,8 +65,9 @@ def _option(name: str) -> Any:
 
 def _text(x: Array, separator: str, prefix: str, suffix: str) -> str:
     threshold = _option("threshold") if x.size <= _option("threshold") else 0
-    return np.array2string(_host_values(x), separator=separator, prefix=prefix, suffix=suffix,
-                           threshold=threshold)
+    return np.array2string(
+        _host_values(x), separator=separator, prefix=prefix, suffix=suffix, threshold=threshold
+    )
 
 
 def _host_values(x: Array) -> np.ndarray:
@@ -76,5 +85,10 @@ def _corners(x: Array, edge: int, axis: int) -> Array:
     if x.shape[axis] <= 2 * edge + 1:
         return _corners(x, edge, axis + 1)
     before = (slice(None),) * axis
-    return concat([_corners(x[(*before, part)], edge, axis + 1)
-                   for part in (slice(edge + 1), slice(x.shape[axis] - edge, None))], axis=axis)
+    return concat(
+        [
+            _corners(x[(*before, part)], edge, axis + 1)
+            for part in (slice(edge + 1), slice(x.shape[axis] - edge, None))
+        ],
+        axis=axis,
+    )

@@ -17,10 +17,12 @@ def cumulative_prod(
     dtype: DType | None = None,
     include_initial: bool = False,
 ) -> Array: ...
-def cumsum(x: Array, axis: int | None = None, dtype: DType | None = None,
-           out: Array | None = None) -> Array: ...
-def cumprod(x: Array, axis: int | None = None, dtype: DType | None = None,
-           out: Array | None = None) -> Array: ...
+def cumsum(
+    x: Array, axis: int | None = None, dtype: DType | None = None, out: Array | None = None
+) -> Array: ...
+def cumprod(
+    x: Array, axis: int | None = None, dtype: DType | None = None, out: Array | None = None
+) -> Array: ...
 def diff(
     x: Array,
     /,

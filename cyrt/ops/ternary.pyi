@@ -7,6 +7,12 @@ def where(condition: Array, /) -> tuple[Array, ...]: ...
 @overload
 def where(condition: Any, x1: Any, x2: Any, /) -> Array: ...
 def clip(
-    x: Any, /, min: Any = None, max: Any = None, out: Array | None = None, *,
-    a_min: Any = None, a_max: Any = None,
+    x: Any,
+    /,
+    min: Any = None,
+    max: Any = None,
+    out: Array | None = None,
+    *,
+    a_min: Any = None,
+    a_max: Any = None,
 ) -> Any: ...

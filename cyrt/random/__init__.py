@@ -23,6 +23,25 @@ from cyrt.random.distributions import bernoulli, normal, randint, truncated_norm
 from cyrt.random.keys import Key, key, seed, split
 from cyrt.random.sampling import categorical, permutation
 
-__all__ = ["Generator", "Key", "bernoulli", "categorical", "choice", "default_rng", "exponential",
-           "key", "normal", "permutation", "rand", "randint", "randn", "random", "seed", "shuffle",
-           "split", "standard_normal", "truncated_normal", "uniform"]
+__all__ = [
+    "Generator",
+    "Key",
+    "bernoulli",
+    "categorical",
+    "choice",
+    "default_rng",
+    "exponential",
+    "key",
+    "normal",
+    "permutation",
+    "rand",
+    "randint",
+    "randn",
+    "random",
+    "seed",
+    "shuffle",
+    "split",
+    "standard_normal",
+    "truncated_normal",
+    "uniform",
+]

@@ -49,13 +49,16 @@ def parameter(value: Any, name: str, what: str) -> Real:
 
 def _common_shape(name: str, shape: Shape, *parameters: Any) -> tuple[int, ...]:
     """Broadcast the caller's shape and the parameters that are arrays."""
-    shapes = [tuple(shape) if isinstance(shape, Iterable) else (shape,),
-              *(each.shape for each in parameters if isinstance(each, Array))]
+    shapes = [
+        tuple(shape) if isinstance(shape, Iterable) else (shape,),
+        *(each.shape for each in parameters if isinstance(each, Array)),
+    ]
     try:
         return np.broadcast_shapes(*shapes)
     except TypeError:
-        raise TypeError(f"{name}: shape: expected an int or a tuple of ints, got {shape!r}"
-                        ) from None
+        raise TypeError(
+            f"{name}: shape: expected an int or a tuple of ints, got {shape!r}"
+        ) from None
     except ValueError:
         raise ValueError(f"{name}: shapes {', '.join(map(str, shapes))} do not broadcast") from None
 
@@ -81,8 +84,14 @@ def _scale_and_shift(x: Array, loc: Real, scale: Real) -> Array:
 
 
 def uniform(
-    low: Real = 0.0, high: Real = 1.0, shape: Shape = (), *, dtype: Any = None,
-    device: _Device = None, key: Key | None = None, size: Shape | None = None,
+    low: Real = 0.0,
+    high: Real = 1.0,
+    shape: Shape = (),
+    *,
+    dtype: Any = None,
+    device: _Device = None,
+    key: Key | None = None,
+    size: Shape | None = None,
 ) -> Array:
     """Uniformly distributed numbers in [low, high).
 
@@ -115,8 +124,14 @@ def uniform(
     bits = bits_of(key, name)
     low, high = parameter(low, name, "low"), parameter(high, name, "high")
     if isinstance(low, Array) or isinstance(high, Array):
-        u = draw(name, bits, _range(0.0, 1.0, each.name), _common_shape(name, shape, low, high),
-                 each, common_device(device, low, high))
+        u = draw(
+            name,
+            bits,
+            _range(0.0, 1.0, each.name),
+            _common_shape(name, shape, low, high),
+            each,
+            common_device(device, low, high),
+        )
         return _scale_and_shift(u, low, high - low)
     return draw(name, bits, _range(low, high, each.name), shape, each, device)
 
@@ -125,7 +140,7 @@ def uniform(
 def _range(low: float, high: float, name: str) -> tuple[float, float, float]:
     """Return the lower bound, the width, and the largest number of the type below the upper
     bound."""
-    dtype = _dtype(name)        # the hash of a name is cached
+    dtype = _dtype(name)  # the hash of a name is cached
     if low > high:
         raise ValueError(f"uniform: expected low <= high, got {low} and {high}")
     compute = np.float64 if dtype.itemsize == 8 else np.float32
@@ -139,8 +154,14 @@ def _range(low: float, high: float, name: str) -> tuple[float, float, float]:
 
 
 def normal(
-    loc: Real = 0.0, scale: Real = 1.0, shape: Shape = (), *, dtype: Any = None,
-    device: _Device = None, key: Key | None = None, size: Shape | None = None,
+    loc: Real = 0.0,
+    scale: Real = 1.0,
+    shape: Shape = (),
+    *,
+    dtype: Any = None,
+    device: _Device = None,
+    key: Key | None = None,
+    size: Shape | None = None,
 ) -> Array:
     """Normally distributed numbers.
 
@@ -168,14 +189,25 @@ def normal(
     if not isinstance(scale, Array) and scale < 0:
         raise ValueError(f"normal: scale: expected 0 or more, got {scale}")
     if isinstance(loc, Array) or isinstance(scale, Array):
-        z = draw(name, bits, (0.0, 1.0), _common_shape(name, shape, loc, scale), each,
-                 common_device(device, loc, scale))
+        z = draw(
+            name,
+            bits,
+            (0.0, 1.0),
+            _common_shape(name, shape, loc, scale),
+            each,
+            common_device(device, loc, scale),
+        )
         return _scale_and_shift(z, loc, scale)
     return draw(name, bits, (loc, scale), shape, each, device)
 
 
 def truncated_normal(
-    lower: float, upper: float, shape: Shape = (), *, dtype: Any = None, device: _Device = None,
+    lower: float,
+    upper: float,
+    shape: Shape = (),
+    *,
+    dtype: Any = None,
+    device: _Device = None,
     key: Key | None = None,
 ) -> Array:
     """Random numbers of the standard normal distribution between two bounds.
@@ -214,7 +246,7 @@ def truncated_normal(
 
 
 def bernoulli(
-    p: Real = 0.5, shape: Shape = (), *, device: _Device = None, key: Key | None = None,
+    p: Real = 0.5, shape: Shape = (), *, device: _Device = None, key: Key | None = None
 ) -> Array:
     """Bools that are true with a probability.
 
@@ -240,8 +272,14 @@ def bernoulli(
     bits = bits_of(key, name)
     if isinstance(p, Array):
         each = p.dtype if p.dtype.itemsize == 8 and p.dtype.kind == "f" else DEFAULTS["f"]
-        u = draw("uniform", bits, _range(0.0, 1.0, each.name), _common_shape(name, shape, p), each,
-                 common_device(device, p))
+        u = draw(
+            "uniform",
+            bits,
+            _range(0.0, 1.0, each.name),
+            _common_shape(name, shape, p),
+            each,
+            common_device(device, p),
+        )
         return u < p
     probability = _number(p, name, "p")
     if not 0 <= probability <= 1:
@@ -250,8 +288,14 @@ def bernoulli(
 
 
 def randint(
-    low: SupportsIndex, high: SupportsIndex | None = None, shape: Shape = (), *, dtype: Any = None,
-    device: _Device = None, key: Key | None = None, size: Shape | None = None,
+    low: SupportsIndex,
+    high: SupportsIndex | None = None,
+    shape: Shape = (),
+    *,
+    dtype: Any = None,
+    device: _Device = None,
+    key: Key | None = None,
+    size: Shape | None = None,
 ) -> Array:
     """Uniformly distributed integers in [low, high).
 
@@ -295,5 +339,4 @@ def randint(
     wide = count > 1 << 32
     modulus = 1 << (64 if wide else 32)
     words = (first % (1 << 64), count % (1 << 64), modulus % count)
-    return draw(name, bits, words, shape, each, device, kernel=f"uint{size}",
-                variant=int(wide))
+    return draw(name, bits, words, shape, each, device, kernel=f"uint{size}", variant=int(wide))

@@ -6,6 +6,13 @@ from cyrt.ndarray import Array
 from cyrt.runtime.device import Device
 
 def draw(
-    op: str, key: int, words: Sequence[int | float], shape: int | Sequence[int], dtype: DType,
-    device: Device | SupportsIndex | None, *, kernel: str | None = None, variant: int = 0,
+    op: str,
+    key: int,
+    words: Sequence[int | float],
+    shape: int | Sequence[int],
+    dtype: DType,
+    device: Device | SupportsIndex | None,
+    *,
+    kernel: str | None = None,
+    variant: int = 0,
 ) -> Array: ...

@@ -120,6 +120,8 @@ def bits_of(key: Key | None, name: str) -> int:
 
 def _check_key(key: Key, name: str) -> Key:
     if not isinstance(key, Key):
-        raise TypeError(f"{name}: key: expected a Key, made by cyrt.random.key or "
-                        f"cyrt.random.split, got {key!r}")
+        raise TypeError(
+            f"{name}: key: expected a Key, made by cyrt.random.key or "
+            f"cyrt.random.split, got {key!r}"
+        )
     return key

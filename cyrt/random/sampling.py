@@ -20,7 +20,10 @@ from cyrt.runtime.device import Device
 
 
 def permutation(
-    x: Array | SupportsIndex, *, axis: int = 0, device: Device | SupportsIndex | None = None,
+    x: Array | SupportsIndex,
+    *,
+    axis: int = 0,
+    device: Device | SupportsIndex | None = None,
     key: Key | None = None,
 ) -> Array:
     """A random permutation; all are equally likely.
@@ -58,12 +61,16 @@ def permutation(
 
 def _random_order(n: int, bits: int, device: Device | SupportsIndex | None) -> Array:
     """Return the indices that sort n random numbers of 64 bits."""
-    return argsort(draw("randint", bits, (), (n,), DEFAULTS["i"], device, kernel="uint64",
-                        variant=1))
+    return argsort(
+        draw("randint", bits, (), (n,), DEFAULTS["i"], device, kernel="uint64", variant=1)
+    )
 
 
 def categorical(
-    logits: Array, axis: int = -1, shape: SupportsIndex | Sequence[int] | None = None, *,
+    logits: Array,
+    axis: int = -1,
+    shape: SupportsIndex | Sequence[int] | None = None,
+    *,
     key: Key | None = None,
 ) -> Array:
     """Random categories from the logarithms of their probabilities.
@@ -105,11 +112,14 @@ def categorical(
     rows = tuple(size for axis, size in enumerate(array.shape, -array.ndim) if axis != along)
     result = rows if shape is None else tuple(shape) if isinstance(shape, Iterable) else (shape,)
     if not _broadcasts(rows, result):
-        raise ValueError(f"categorical: logits of shape {array.shape} do not broadcast to {result} "
-                         f"without axis {axis}")
+        raise ValueError(
+            f"categorical: logits of shape {array.shape} do not broadcast to {result} "
+            f"without axis {axis}"
+        )
     position = len(result) + 1 + along
-    noise = draw("gumbel", bits, (), (*result[:position], count, *result[position:]), each,
-                 array.device)
+    noise = draw(
+        "gumbel", bits, (), (*result[:position], count, *result[position:]), each, array.device
+    )
     noise += array
     return argmax(noise, axis=along)
 

@@ -60,12 +60,16 @@ def misfit(code: bytes, compute_capability: tuple[int, int], emulated: bool) -> 
     if kind(code) == "ptx":
         if wanted <= own:
             return ""
-        return (f"PTX for sm_{wanted}, and the device has compute capability {major}.{minor}: "
-                f"compile it for compute_{own} or below")
+        return (
+            f"PTX for sm_{wanted}, and the device has compute capability {major}.{minor}: "
+            f"compile it for compute_{own} or below"
+        )
     if wanted // 10 == major and wanted <= own:
         return ""
-    return (f"a cubin for sm_{wanted}, and the device has compute capability {major}.{minor}: "
-            f"compile it for sm_{own}, or give source or PTX")
+    return (
+        f"a cubin for sm_{wanted}, and the device has compute capability {major}.{minor}: "
+        f"compile it for sm_{own}, or give source or PTX"
+    )
 
 
 def variables(code: bytes) -> dict[str, bool] | None:
@@ -79,8 +83,11 @@ def variables(code: bytes) -> dict[str, bool] | None:
     """
     which = kind(code)
     if which == "ptx":
-        return {name: found["space"] == b"const" for found in _PTX_VARIABLE.finditer(code)
-                if not _OWN.match(name := found["name"].decode())}
+        return {
+            name: found["space"] == b"const"
+            for found in _PTX_VARIABLE.finditer(code)
+            if not _OWN.match(name := found["name"].decode())
+        }
     if which != "cubin":
         return None
     try:

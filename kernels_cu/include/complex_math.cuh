@@ -10,18 +10,18 @@
 
 namespace cyrt {
 
-template<class T> __device__ inline complex<T> operator+(complex<T> a, complex<T> b) {
+template <class T> __device__ inline complex<T> operator+(complex<T> a, complex<T> b) {
     return {a.re + b.re, a.im + b.im};
 }
-template<class T> __device__ inline complex<T> operator-(complex<T> a, complex<T> b) {
+template <class T> __device__ inline complex<T> operator-(complex<T> a, complex<T> b) {
     return {a.re - b.re, a.im - b.im};
 }
-template<class T> __device__ inline complex<T> operator-(complex<T> a) { return {-a.re, -a.im}; }
-template<class T> __device__ inline complex<T> operator*(complex<T> a, complex<T> b) {
+template <class T> __device__ inline complex<T> operator-(complex<T> a) { return {-a.re, -a.im}; }
+template <class T> __device__ inline complex<T> operator*(complex<T> a, complex<T> b) {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
 // Smith's: nothing overflows that need not.
-template<class T> __device__ inline complex<T> operator/(complex<T> a, complex<T> b) {
+template <class T> __device__ inline complex<T> operator/(complex<T> a, complex<T> b) {
     if (abs(b.re) >= abs(b.im)) {
         if (b.re == T(0) && b.im == T(0)) return {a.re / abs(b.re), a.im / abs(b.re)};
         T ratio = b.im / b.re, scale = T(1) / (b.re + b.im * ratio);
@@ -30,30 +30,30 @@ template<class T> __device__ inline complex<T> operator/(complex<T> a, complex<T
     T ratio = b.re / b.im, scale = T(1) / (b.im + b.re * ratio);
     return {(a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale};
 }
-template<class T> __device__ inline bool operator==(complex<T> a, complex<T> b) {
+template <class T> __device__ inline bool operator==(complex<T> a, complex<T> b) {
     return a.re == b.re && a.im == b.im;
 }
-template<class T> __device__ inline bool operator!=(complex<T> a, complex<T> b) {
+template <class T> __device__ inline bool operator!=(complex<T> a, complex<T> b) {
     return !(a == b);
 }
 
-template<class T> __device__ inline bool truth(complex<T> a) {
+template <class T> __device__ inline bool truth(complex<T> a) {
     return a.re != T(0) || a.im != T(0);
 }
-template<class T> __device__ inline bool isnan(complex<T> a) { return isnan(a.re) || isnan(a.im); }
-template<class T> __device__ inline bool isinf(complex<T> a) { return isinf(a.re) || isinf(a.im); }
-template<class T> __device__ inline bool isfinite(complex<T> a) {
+template <class T> __device__ inline bool isnan(complex<T> a) { return isnan(a.re) || isnan(a.im); }
+template <class T> __device__ inline bool isinf(complex<T> a) { return isinf(a.re) || isinf(a.im); }
+template <class T> __device__ inline bool isfinite(complex<T> a) {
     return isfinite(a.re) && isfinite(a.im);
 }
-template<class T> __device__ inline complex<T> conj(complex<T> a) { return {a.re, -a.im}; }
-template<class T> __device__ inline T abs(complex<T> a) { return hypot(a.re, a.im); }
-template<class T> __device__ inline complex<T> round(complex<T> a) {
+template <class T> __device__ inline complex<T> conj(complex<T> a) { return {a.re, -a.im}; }
+template <class T> __device__ inline T abs(complex<T> a) { return hypot(a.re, a.im); }
+template <class T> __device__ inline complex<T> round(complex<T> a) {
     return {round(a.re), round(a.im)};
 }
-template<class T> __device__ inline complex<T> reciprocal(complex<T> a) {
+template <class T> __device__ inline complex<T> reciprocal(complex<T> a) {
     return complex<T>{T(1), T(0)} / a;
 }
-template<class T> __device__ inline complex<T> sign(complex<T> a) {
+template <class T> __device__ inline complex<T> sign(complex<T> a) {
     if (isnan(a)) return {not_a_number<T>(), not_a_number<T>()};
     if (!truth(a)) return {T(0), T(0)};
     if (isinf(a.re) != isinf(a.im)) {
@@ -65,13 +65,13 @@ template<class T> __device__ inline complex<T> sign(complex<T> a) {
 }
 
 // exp(x) * factor where exp(x) alone may overflow.
-template<class T> __device__ inline T exp_times(T x, T factor) {
+template <class T> __device__ inline T exp_times(T x, T factor) {
     T half = exp(T(0.5) * x);
     return half * factor * half;
 }
-template<class T> constexpr T LARGE_EXPONENT = sizeof(T) == 4 ? T(80) : T(700);
+template <class T> constexpr T LARGE_EXPONENT = sizeof(T) == 4 ? T(80) : T(700);
 
-template<class T> __device__ __noinline__ complex<T> exp(complex<T> z) {
+template <class T> __device__ __noinline__ complex<T> exp(complex<T> z) {
     T x = z.re, y = z.im;
     if (y == T(0)) return {exp(x), y};
     if (!isfinite(y) && isinf(x)) {
@@ -83,9 +83,9 @@ template<class T> __device__ __noinline__ complex<T> exp(complex<T> z) {
     return {e * c, e * s};
 }
 
-template<class T> __device__ __noinline__ complex<T> expm1(complex<T> z) {
+template <class T> __device__ __noinline__ complex<T> expm1(complex<T> z) {
     T x = z.re, y = z.im;
-    if (y == T(0)) return {expm1(x) + T(0), y};     // of -0 the standard has +0
+    if (y == T(0)) return {expm1(x) + T(0), y};  // of -0 the standard has +0
     if (isinf(x) && x < T(0)) return {T(-1), isfinite(y) ? T(0) * sin(y) : T(0)};
     if (isinf(x) && !isfinite(y)) return {x, y - y};
     T s = sin(y), half = sin(T(0.5) * y);
@@ -94,13 +94,13 @@ template<class T> __device__ __noinline__ complex<T> expm1(complex<T> z) {
 }
 
 // x*x + y*y + rest, exact but for the last rounding where large terms cancel.
-template<class T> __device__ inline T sum_of_squares(T x, T y, T rest) {
+template <class T> __device__ inline T sum_of_squares(T x, T y, T rest) {
     T p = x * x, q = y * y;
     T errors = fma(x, x, -p) + fma(y, y, -q);
     return ((p + rest) + q) + errors;
 }
 
-template<class T> __device__ __noinline__ complex<T> log(complex<T> z) {
+template <class T> __device__ __noinline__ complex<T> log(complex<T> z) {
     T x = abs(z.re), y = abs(z.im), angle = atan2(z.im, z.re);
     T large = x > y ? x : y, small = x > y ? y : x;
     if (large > T(0.7) && large < T(1.5)) {
@@ -111,15 +111,15 @@ template<class T> __device__ __noinline__ complex<T> log(complex<T> z) {
     }
     return {log(hypot(x, y)), angle};
 }
-template<class T> __device__ inline complex<T> scale(complex<T> z, double factor) {
+template <class T> __device__ inline complex<T> scale(complex<T> z, double factor) {
     return {z.re * T(factor), z.im * T(factor)};
 }
-template<class T> __device__ inline complex<T> log2(complex<T> z) { return scale(log(z), LOG2_E); }
-template<class T> __device__ inline complex<T> log10(complex<T> z) {
+template <class T> __device__ inline complex<T> log2(complex<T> z) { return scale(log(z), LOG2_E); }
+template <class T> __device__ inline complex<T> log10(complex<T> z) {
     return scale(log(z), LOG10_E);
 }
 
-template<class T> __device__ __noinline__ complex<T> log1p(complex<T> z) {
+template <class T> __device__ __noinline__ complex<T> log1p(complex<T> z) {
     T x = z.re, y = z.im;
     if (abs(x) < T(0.5) && abs(y) < T(1)) {
         return {T(0.5) * log1p(sum_of_squares(x, y, T(2) * x)), atan2(y, T(1) + x)};
@@ -127,7 +127,7 @@ template<class T> __device__ __noinline__ complex<T> log1p(complex<T> z) {
     return log(complex<T>{T(1) + x, y});
 }
 
-template<class T> __device__ __noinline__ complex<T> sqrt(complex<T> z) {
+template <class T> __device__ __noinline__ complex<T> sqrt(complex<T> z) {
     T x = z.re, y = z.im;
     if (x == T(0) && y == T(0)) return {T(0), y};
     if (isinf(y)) return {infinity<T>(), y};
@@ -148,7 +148,7 @@ template<class T> __device__ __noinline__ complex<T> sqrt(complex<T> z) {
                      : complex<T>{abs(y) / (T(2) * t) * up, copysign(t, y) * up};
 }
 
-template<class T> __device__ __noinline__ complex<T> sinh(complex<T> z) {
+template <class T> __device__ __noinline__ complex<T> sinh(complex<T> z) {
     T x = z.re, y = z.im;
     if (y == T(0)) return {sinh(x), y};
     if (!isfinite(y)) {
@@ -162,7 +162,7 @@ template<class T> __device__ __noinline__ complex<T> sinh(complex<T> z) {
     return {sinh(x) * c, cosh(x) * s};
 }
 
-template<class T> __device__ __noinline__ complex<T> cosh(complex<T> z) {
+template <class T> __device__ __noinline__ complex<T> cosh(complex<T> z) {
     T x = z.re, y = z.im;
     if (y == T(0)) return {cosh(x), isnan(x) ? y : copysign(T(0), x) * y};
     if (!isfinite(y)) {
@@ -176,10 +176,10 @@ template<class T> __device__ __noinline__ complex<T> cosh(complex<T> z) {
     return {cosh(x) * c, sinh(x) * s};
 }
 
-template<class T> __device__ __noinline__ complex<T> tanh(complex<T> z) {
+template <class T> __device__ __noinline__ complex<T> tanh(complex<T> z) {
     T x = z.re, y = z.im;
     if (isnan(x)) return {x, y == T(0) ? y : x};
-    if (isinf(x)) return {copysign(T(1), x), copysign(T(0), y)};    // the standard, not Annex G
+    if (isinf(x)) return {copysign(T(1), x), copysign(T(0), y)};  // the standard, not Annex G
     if (!isfinite(y)) return {x == T(0) ? x : y - y, y - y};
     if (abs(x) >= (sizeof(T) == 4 ? T(11) : T(22))) {
         T e = exp(-abs(x));
@@ -191,20 +191,20 @@ template<class T> __device__ __noinline__ complex<T> tanh(complex<T> z) {
     return {beta * rho * s / below, t / below};
 }
 
-template<class T> __device__ inline complex<T> sin(complex<T> z) {
+template <class T> __device__ inline complex<T> sin(complex<T> z) {
     complex<T> w = sinh(complex<T>{-z.im, z.re});
     return {w.im, -w.re};
 }
-template<class T> __device__ inline complex<T> cos(complex<T> z) {
+template <class T> __device__ inline complex<T> cos(complex<T> z) {
     return cosh(complex<T>{-z.im, z.re});
 }
-template<class T> __device__ inline complex<T> tan(complex<T> z) {
+template <class T> __device__ inline complex<T> tan(complex<T> z) {
     complex<T> w = tanh(complex<T>{-z.im, z.re});
     return {w.im, -w.re};
 }
 
 // (hypot(a, b) - b) / 2, given the hypotenuse, without cancellation.
-template<class T> __device__ inline T half_excess(T a, T b, T hypotenuse) {
+template <class T> __device__ inline T half_excess(T a, T b, T hypotenuse) {
     if (b < T(0)) return (hypotenuse - b) / T(2);
     if (b == T(0)) return a / T(2);
     return a * a / (hypotenuse + b) / T(2);
@@ -212,10 +212,10 @@ template<class T> __device__ inline T half_excess(T a, T b, T hypotenuse) {
 
 // For x, y >= 0: the real part of asinh(x + iy), and its imaginary part as the angle of
 // (adjacent, opposite).
-template<class T> struct Arc {
+template <class T> struct Arc {
     T real, adjacent, opposite;
 };
-template<class T> __device__ __noinline__ Arc<T> arc(T x, T y) {
+template <class T> __device__ __noinline__ Arc<T> arc(T x, T y) {
     constexpr T EPSILON = Limits<T>::epsilon;
     Arc<T> result;
     T r = hypot(x, y + T(1)), s = hypot(x, y - T(1));
@@ -249,7 +249,7 @@ template<class T> __device__ __noinline__ Arc<T> arc(T x, T y) {
     return result;
 }
 
-template<class T> __device__ __noinline__ complex<T> asinh(complex<T> z) {
+template <class T> __device__ __noinline__ complex<T> asinh(complex<T> z) {
     T x = abs(z.re), y = abs(z.im), re, im;
     if (isnan(x) || isnan(y)) {
         if (isinf(x)) return {z.re, y};
@@ -266,7 +266,7 @@ template<class T> __device__ __noinline__ complex<T> asinh(complex<T> z) {
     return {copysign(re, z.re), copysign(im, z.im)};
 }
 
-template<class T> __device__ __noinline__ complex<T> acos(complex<T> z) {
+template <class T> __device__ __noinline__ complex<T> acos(complex<T> z) {
     T x = abs(z.re), y = abs(z.im), re, im;
     if (isnan(x) || isnan(y)) {
         if (isinf(x)) return {y, -infinity<T>()};
@@ -283,14 +283,14 @@ template<class T> __device__ __noinline__ complex<T> acos(complex<T> z) {
     return {re, signbit(z.im) ? im : -im};
 }
 
-template<class T> __device__ inline complex<T> acosh(complex<T> z) {
+template <class T> __device__ inline complex<T> acosh(complex<T> z) {
     complex<T> w = acos(z);
     if (isnan(w.re) && !isnan(w.im)) return {abs(w.im), w.re};
     if (isnan(w.im)) return {w.im, w.re};
     return {abs(w.im), copysign(w.re, z.im)};
 }
 
-template<class T> __device__ __noinline__ complex<T> atanh(complex<T> z) {
+template <class T> __device__ __noinline__ complex<T> atanh(complex<T> z) {
     constexpr T EPSILON = Limits<T>::epsilon;
     T x = abs(z.re), y = abs(z.im), re, im;
     if (y == T(0) && x <= T(1)) return {atanh(z.re), z.im};
@@ -303,20 +303,19 @@ template<class T> __device__ __noinline__ complex<T> atanh(complex<T> z) {
         T size = hypot(x / T(2), y / T(2));
         re = isinf(x) ? T(0) : x / T(4) / size / size, im = T(PI / 2);
     } else {
-        re = x == T(1) && y < EPSILON
-            ? (T(LN_2) - log(y)) / T(2)
-            : log1p(T(4) * x / ((x - T(1)) * (x - T(1)) + y * y)) / T(4);
+        re = x == T(1) && y < EPSILON ? (T(LN_2) - log(y)) / T(2)
+                                      : log1p(T(4) * x / ((x - T(1)) * (x - T(1)) + y * y)) / T(4);
         im = x == T(1) ? atan2(T(2), -y) / T(2)
                        : atan2(T(2) * y, (T(1) - x) * (T(1) + x) - y * y) / T(2);
     }
     return {copysign(re, z.re), copysign(im, z.im)};
 }
 
-template<class T> __device__ inline complex<T> asin(complex<T> z) {
+template <class T> __device__ inline complex<T> asin(complex<T> z) {
     complex<T> w = asinh(complex<T>{z.im, z.re});
     return {w.im, w.re};
 }
-template<class T> __device__ inline complex<T> atan(complex<T> z) {
+template <class T> __device__ inline complex<T> atan(complex<T> z) {
     complex<T> w = atanh(complex<T>{z.im, z.re});
     return {w.im, w.re};
 }
@@ -329,7 +328,7 @@ __device__ inline complex64 exp_log(complex64 a, complex64 b) {
 }
 
 // Small whole exponents by multiplication, as NumPy; else exp(b * log(a)).
-template<class T> __device__ __noinline__ complex<T> pow(complex<T> a, complex<T> b) {
+template <class T> __device__ __noinline__ complex<T> pow(complex<T> a, complex<T> b) {
     if (!truth(b)) return {T(1), T(0)};
     if (!truth(a)) {
         return b.re > T(0) ? complex<T>{T(0), T(0)}

@@ -16,10 +16,10 @@
 
 namespace cyrt {
 
-template<class T> using compute_of = decltype(widen(T()));
+template <class T> using compute_of = decltype(widen(T()));
 
-template<class C> __device__ inline void multiply_add(C& sum, C a, C b) { sum += a * b; }
-template<class T>
+template <class C> __device__ inline void multiply_add(C& sum, C a, C b) { sum += a * b; }
+template <class T>
 __device__ inline void multiply_add(complex<T>& sum, complex<T> a, complex<T> b) {
     sum.re += a.re * b.re;
     sum.re -= a.im * b.im;
@@ -27,12 +27,12 @@ __device__ inline void multiply_add(complex<T>& sum, complex<T> a, complex<T> b)
     sum.im += a.im * b.re;
 }
 
-template<class C> __device__ inline C conjugate(C a, uint32) { return a; }
-template<class T> __device__ inline complex<T> conjugate(complex<T> a, uint32 flags) {
+template <class C> __device__ inline C conjugate(C a, uint32) { return a; }
+template <class T> __device__ inline complex<T> conjugate(complex<T> a, uint32 flags) {
     return flags & DOT_CONJUGATE ? conj(a) : a;
 }
 
-template<class C, int N> __device__ inline C sum_items(Items<C, N> items) {
+template <class C, int N> __device__ inline C sum_items(Items<C, N> items) {
 #pragma unroll
     for (int half = N / 2; half; half /= 2) {
 #pragma unroll
@@ -43,7 +43,7 @@ template<class C, int N> __device__ inline C sum_items(Items<C, N> items) {
 
 // Adds the products of AHEAD pairs of vectors, where they are there. All are on their way before
 // the first is used, also those beyond the end, which are loaded from before it.
-template<class T, int N, int AHEAD>
+template <class T, int N, int AHEAD>
 __device__ inline void multiply_all(Items<compute_of<T>, N>& sums, const Items<T, N> (&x)[AHEAD],
                                     const Items<T, N> (&y)[AHEAD], const bool (&there)[AHEAD],
                                     uint32 flags) {
@@ -53,13 +53,12 @@ __device__ inline void multiply_all(Items<compute_of<T>, N>& sums, const Items<T
         if (!there[i]) continue;
 #pragma unroll
         for (int k = 0; k < N; ++k) {
-            multiply_add(sums.item[k], conjugate(widen(x[i].item[k]), flags),
-                         widen(y[i].item[k]));
+            multiply_add(sums.item[k], conjugate(widen(x[i].item[k]), flags), widen(y[i].item[k]));
         }
     }
 }
 
-template<class T>
+template <class T>
 __device__ inline void store_sum(const Dot& args, int64 place, int64 part, compute_of<T> sum) {
     if (args.flags & MATMUL_PARTS) {
         static_cast<compute_of<T>*>(args.out)[part * args.rows * args.columns + place] = sum;
@@ -69,7 +68,7 @@ __device__ inline void store_sum(const Dot& args, int64 place, int64 part, compu
 }
 
 // A thread's sum of a row's elements from begin to limit.
-template<class T, int N>
+template <class T, int N>
 __device__ inline compute_of<T> sum_row(const Dot& args, const T* a, const T* b, int64 begin,
                                         int64 limit) {
     constexpr int AHEAD = N > 1 ? 4 : 8;
@@ -93,7 +92,7 @@ __device__ inline compute_of<T> sum_row(const Dot& args, const T* a, const T* b,
 }
 
 // blockDim.x threads, a power of two, share a row; blockDim.y rows make whole warps.
-template<class T> __device__ inline void rows(const Dot& args) {
+template <class T> __device__ inline void rows(const Dot& args) {
     using C = compute_of<T>;
     __shared__ alignas(16) unsigned char bytes[32 * sizeof(C)];
     C* of_warp = reinterpret_cast<C*>(bytes);
@@ -106,13 +105,13 @@ template<class T> __device__ inline void rows(const Dot& args) {
     if (limit > args.length) limit = args.length;
     int64 offsets[2];
     locate_row(args.outer, row < args.rows ? row : 0, args.num_outer, offsets);
-    const T *a = static_cast<const T*>(args.a) + offsets[0];
-    const T *b = static_cast<const T*>(args.b) + offsets[1];
+    const T* a = static_cast<const T*>(args.a) + offsets[0];
+    const T* b = static_cast<const T*>(args.b) + offsets[1];
     __builtin_assume(__isGlobal(a));
     __builtin_assume(__isGlobal(b));
 
     C sum = args.flags & DOT_VECTOR ? sum_row<T, items_of<T>>(args, a, b, begin, limit)
-                                : sum_row<T, 1>(args, a, b, begin, limit);
+                                    : sum_row<T, 1>(args, a, b, begin, limit);
 #pragma unroll 1
     for (uint32 lanes = (blockDim.x < 32 ? blockDim.x : 32) / 2; lanes; lanes /= 2) {
         sum = sum + shuffle_xor(sum, lanes);
@@ -131,7 +130,7 @@ template<class T> __device__ inline void rows(const Dot& args) {
 // Adds up the sums of all threads of a column, in a block of x times y threads: x is a power of two
 // of at most 32, and y, at least N, makes whole warps of them. Thread i, below x * N, gets that of
 // column i; a thread's N lie side by side.
-template<class C, int N> __device__ inline C sum_columns(Items<C, N> sums) {
+template <class C, int N> __device__ inline C sum_columns(Items<C, N> sums) {
     __shared__ alignas(16) unsigned char bytes[32 * 32 * N * sizeof(C)];
     C* of_warp = reinterpret_cast<C*>(bytes);
     uint32 thread = threadIdx.y * blockDim.x + threadIdx.x, width = blockDim.x * N;
@@ -161,7 +160,7 @@ template<class C, int N> __device__ inline C sum_columns(Items<C, N> sums) {
 }
 
 // A block takes blockDim.x * N columns, side by side in the result.
-template<class T, int N>
+template <class T, int N>
 __device__ inline void sum_products(const Dot& args, const T* a, const T* b, uint32 row,
                                     uint32 chunk, uint32 part) {
     constexpr int AHEAD = 4;
@@ -194,15 +193,15 @@ __device__ inline void sum_products(const Dot& args, const T* a, const T* b, uin
     }
 }
 
-template<class T> __device__ inline void columns(const Dot& args) {
+template <class T> __device__ inline void columns(const Dot& args) {
     wait_for_dependencies(args);
     launch_dependents();
     uint32 rest = divide(blockIdx.x, args.parts), row = divide(rest, args.chunks);
     uint32 part = blockIdx.x - rest * args.parts.size, chunk = rest - row * args.chunks.size;
     int64 offsets[2];
     locate_row(args.outer, row, args.num_outer, offsets);
-    const T *a = static_cast<const T*>(args.a) + offsets[0];
-    const T *b = static_cast<const T*>(args.b) + offsets[1];
+    const T* a = static_cast<const T*>(args.a) + offsets[0];
+    const T* b = static_cast<const T*>(args.b) + offsets[1];
     __builtin_assume(__isGlobal(a));
     __builtin_assume(__isGlobal(b));
     if (args.flags & DOT_VECTOR) {
@@ -212,7 +211,7 @@ template<class T> __device__ inline void columns(const Dot& args) {
     }
 }
 
-template<class T> __device__ inline void sum_parts(const Parts& args) {
+template <class T> __device__ inline void sum_parts(const Parts& args) {
     using C = compute_of<T>;
     constexpr int AHEAD = 4;
     wait_for_dependencies(args);

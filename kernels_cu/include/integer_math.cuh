@@ -5,23 +5,35 @@
 
 namespace cyrt {
 
-template<class T> struct is_integer { static constexpr bool value = false; };
-template<> struct is_integer<int32> { static constexpr bool value = true; };
-template<> struct is_integer<uint32> { static constexpr bool value = true; };
-template<> struct is_integer<int64> { static constexpr bool value = true; };
-template<> struct is_integer<uint64> { static constexpr bool value = true; };
+template <class T> struct is_integer {
+    static constexpr bool value = false;
+};
+template <> struct is_integer<int32> {
+    static constexpr bool value = true;
+};
+template <> struct is_integer<uint32> {
+    static constexpr bool value = true;
+};
+template <> struct is_integer<int64> {
+    static constexpr bool value = true;
+};
+template <> struct is_integer<uint64> {
+    static constexpr bool value = true;
+};
 
-template<class T, bool = is_integer<T>::value> struct integer_only {};
-template<class T> struct integer_only<T, true> { using type = T; };
-template<class T> using if_integer = typename integer_only<T>::type;
+template <class T, bool = is_integer<T>::value> struct integer_only {};
+template <class T> struct integer_only<T, true> {
+    using type = T;
+};
+template <class T> using if_integer = typename integer_only<T>::type;
 
-template<class T> constexpr bool is_signed = T(-1) < T(0);
+template <class T> constexpr bool is_signed = T(-1) < T(0);
 
-template<class T> __device__ inline if_integer<T> abs(T a) { return a < T(0) ? T(0) - a : a; }
-template<class T> __device__ inline if_integer<T> sign(T a) { return T(a > 0) - T(a < T(0)); }
+template <class T> __device__ inline if_integer<T> abs(T a) { return a < T(0) ? T(0) - a : a; }
+template <class T> __device__ inline if_integer<T> sign(T a) { return T(a > 0) - T(a < T(0)); }
 
 // Towards minus infinity; 0 where the divisor is 0.
-template<class T> __device__ __noinline__ if_integer<T> floor_divide(T a, T b) {
+template <class T> __device__ __noinline__ if_integer<T> floor_divide(T a, T b) {
     if (b == 0) return 0;
     if (is_signed<T> && b == T(-1)) return T(0) - a;
     T quotient = a / b;
@@ -29,14 +41,14 @@ template<class T> __device__ __noinline__ if_integer<T> floor_divide(T a, T b) {
 }
 
 // Has the divisor's sign; 0 where the divisor is 0.
-template<class T> __device__ __noinline__ if_integer<T> remainder(T a, T b) {
+template <class T> __device__ __noinline__ if_integer<T> remainder(T a, T b) {
     if (b == 0 || (is_signed<T> && b == T(-1))) return 0;
     T rest = a % b;
     return is_signed<T> && rest != 0 && (rest < T(0)) != (b < T(0)) ? rest + b : rest;
 }
 
 // Wraps; a negative exponent gives the reciprocal, rounded to zero.
-template<class T> __device__ __noinline__ if_integer<T> pow(T a, T b) {
+template <class T> __device__ __noinline__ if_integer<T> pow(T a, T b) {
     if (is_signed<T> && b < T(0)) {
         if (a == T(-1)) return b & 1 ? a : T(1);
         return T(a == 1);
@@ -48,19 +60,19 @@ template<class T> __device__ __noinline__ if_integer<T> pow(T a, T b) {
     return result;
 }
 
-template<class T> __device__ inline if_integer<T> left_shift(T a, T b) {
+template <class T> __device__ inline if_integer<T> left_shift(T a, T b) {
     return uint64(b) < 8 * sizeof(T) ? a << b : T(0);
 }
-template<class T> __device__ inline if_integer<T> right_shift(T a, T b) {
+template <class T> __device__ inline if_integer<T> right_shift(T a, T b) {
     return uint64(b) < 8 * sizeof(T) ? a >> b : a < T(0) ? T(-1) : T(0);
 }
 
-template<class T> __device__ inline if_integer<T> maximum(T a, T b) { return a > b ? a : b; }
-template<class T> __device__ inline if_integer<T> minimum(T a, T b) { return a < b ? a : b; }
+template <class T> __device__ inline if_integer<T> maximum(T a, T b) { return a > b ? a : b; }
+template <class T> __device__ inline if_integer<T> minimum(T a, T b) { return a < b ? a : b; }
 
 __device__ inline bool maximum(bool a, bool b) { return a || b; }
 __device__ inline bool minimum(bool a, bool b) { return a && b; }
 
-template<class T> __device__ inline bool truth(T a) { return a != T(0); }
+template <class T> __device__ inline bool truth(T a) { return a != T(0); }
 
 }  // namespace cyrt

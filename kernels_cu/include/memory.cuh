@@ -9,26 +9,38 @@ namespace cyrt {
 constexpr int VECTOR_BYTES = 16;
 
 __device__ constexpr int larger(int a, int b) { return a > b ? a : b; }
-template<class... T> struct Widest;
-template<> struct Widest<> { static constexpr int bytes = 1; };
-template<class T, class... Rest> struct Widest<T, Rest...> {
+template <class... T> struct Widest;
+template <> struct Widest<> {
+    static constexpr int bytes = 1;
+};
+template <class T, class... Rest> struct Widest<T, Rest...> {
     static constexpr int bytes = larger(sizeof(T), Widest<Rest...>::bytes);
 };
 // Elements that a thread takes: as many as fill a vector of the widest type, at most 8.
-template<class... T> constexpr int items_of = VECTOR_BYTES / larger(2, Widest<T...>::bytes);
+template <class... T> constexpr int items_of = VECTOR_BYTES / larger(2, Widest<T...>::bytes);
 
-template<int BYTES> struct Word;
-template<> struct Word<1> { using type = uint8; };
-template<> struct Word<2> { using type = uint16; };
-template<> struct Word<4> { using type = uint32; };
-template<> struct Word<8> { using type = uint2; };
-template<> struct Word<16> { using type = uint4; };
+template <int BYTES> struct Word;
+template <> struct Word<1> {
+    using type = uint8;
+};
+template <> struct Word<2> {
+    using type = uint16;
+};
+template <> struct Word<4> {
+    using type = uint32;
+};
+template <> struct Word<8> {
+    using type = uint2;
+};
+template <> struct Word<16> {
+    using type = uint4;
+};
 
-template<class T, int N> struct Items {
+template <class T, int N> struct Items {
     T item[N];
 };
 
-template<int N, class T> __device__ inline Items<T, N> load_vector(const T* from) {
+template <int N, class T> __device__ inline Items<T, N> load_vector(const T* from) {
     using Vector = typename Word<sizeof(T) * N>::type;
     Vector word = *reinterpret_cast<const Vector*>(from);
     Items<T, N> items;
@@ -36,27 +48,27 @@ template<int N, class T> __device__ inline Items<T, N> load_vector(const T* from
     return items;
 }
 
-template<int N, class T> __device__ inline void store_vector(T* to, const Items<T, N>& items) {
+template <int N, class T> __device__ inline void store_vector(T* to, const Items<T, N>& items) {
     using Vector = typename Word<sizeof(T) * N>::type;
     Vector word;
     memcpy(&word, &items, sizeof(word));
     *reinterpret_cast<Vector*>(to) = word;
 }
 
-template<int N, class T> __device__ inline Items<T, N> splat(T value) {
+template <int N, class T> __device__ inline Items<T, N> splat(T value) {
     Items<T, N> items;
 #pragma unroll
     for (int k = 0; k < N; ++k) items.item[k] = value;
     return items;
 }
 
-template<class T> __device__ inline const T* pointer_of(const Source& source) {
+template <class T> __device__ inline const T* pointer_of(const Source& source) {
     const T* p = reinterpret_cast<const T*>(source.word[0]);
     __builtin_assume(__isGlobal(p));
     return p;
 }
 
-template<class T> __device__ inline T value_of(const Source& source) {
+template <class T> __device__ inline T value_of(const Source& source) {
     T value;
     memcpy(&value, source.word, sizeof(T));
     return value;
@@ -65,10 +77,10 @@ template<class T> __device__ inline T value_of(const Source& source) {
 // Which elements along a row a thread takes: first, first + spacing, ... below the limit.
 struct Span {
     uint32 first, spacing, limit;
-    bool vector;            // all of them, side by side, aligned
+    bool vector;  // all of them, side by side, aligned
 };
 
-template<int N, class T>
+template <int N, class T>
 __device__ inline Items<T, N> load_items(const T* row, int64 stride, const Span& span) {
     if (stride == 0) return splat<N>(row[0]);
     if (span.vector) return load_vector<N>(row + span.first);
@@ -81,7 +93,7 @@ __device__ inline Items<T, N> load_items(const T* row, int64 stride, const Span&
     return items;
 }
 
-template<int N, class T>
+template <int N, class T>
 __device__ inline void store_items(T* row, int64 stride, const Span& span,
                                    const Items<T, N>& items) {
     if (span.vector) {

@@ -42,7 +42,7 @@ __device__ inline Bits philox(uint64 count, uint32 attempt, uint32 purpose, uint
 // -- random bits to numbers -----------------------------------------------------------------------
 
 // Integers, evenly spread, below 1 / UNIT.
-template<class T> constexpr T UNIT = sizeof(T) == 4 ? T(0x1p-24) : T(0x1p-53);
+template <class T> constexpr T UNIT = sizeof(T) == 4 ? T(0x1p-24) : T(0x1p-53);
 __device__ inline float units(uint32 bits) { return float(bits >> 8); }
 __device__ inline double units(uint64 bits) { return double(bits >> 11); }
 // In (0, 1], and finer near 0.

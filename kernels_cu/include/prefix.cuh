@@ -14,7 +14,7 @@ __device__ inline uint32 lanes_below() {
 }
 
 // The value of the lane `lanes` below; one's own where there is none.
-template<class T> __device__ inline T shuffle_up(T value, int lanes) {
+template <class T> __device__ inline T shuffle_up(T value, int lanes) {
     static_assert(sizeof(T) % 4 == 0, "scan in a compute type of 4, 8 or 16 bytes");
     uint32 words[sizeof(T) / 4];
     memcpy(words, &value, sizeof(T));
@@ -24,7 +24,7 @@ template<class T> __device__ inline T shuffle_up(T value, int lanes) {
     return value;
 }
 
-template<class T> __device__ inline T shuffle_from(T value, int lane) {
+template <class T> __device__ inline T shuffle_from(T value, int lane) {
     uint32 words[sizeof(T) / 4];
     memcpy(words, &value, sizeof(T));
 #pragma unroll
@@ -34,7 +34,7 @@ template<class T> __device__ inline T shuffle_from(T value, int lane) {
 }
 
 // Each lane gets what the lanes up to it come to. All lanes take part.
-template<class T, class Op> __device__ inline T warp_scan(T value, Op op) {
+template <class T, class Op> __device__ inline T warp_scan(T value, Op op) {
     int lane = threadIdx.x % 32;
 #pragma unroll
     for (int lanes = 1; lanes < 32; lanes *= 2) {
@@ -46,11 +46,11 @@ template<class T, class Op> __device__ inline T warp_scan(T value, Op op) {
 
 // The sum of the threads below. `partial` has room for a number a warp, and holds the warps' sums
 // afterwards; the block is of whole warps.
-template<class T> __device__ inline T block_sum_below(T value, T* partial) {
+template <class T> __device__ inline T block_sum_below(T value, T* partial) {
     auto add = [](T a, T b) { return a + b; };
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     T sum = warp_scan(value, add);
-    __syncthreads();            // the reads of an earlier call have ended
+    __syncthreads();  // the reads of an earlier call have ended
     if (lane == 31) partial[warp] = sum;
     __syncthreads();
     T below = sum - value;

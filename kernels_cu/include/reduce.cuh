@@ -8,7 +8,7 @@ namespace cyrt {
 constexpr int WARP = 32;
 
 // What only moves: any type whose size is a multiple of 4 bytes, as words.
-template<class T> struct Words {
+template <class T> struct Words {
     static_assert(sizeof(T) % 4 == 0, "reduce in types of whole words");
     uint32 word[sizeof(T) / 4];
 
@@ -24,7 +24,7 @@ template<class T> struct Words {
     }
 };
 
-template<class T> __device__ inline T shuffle_xor(T value, int lanes) {
+template <class T> __device__ inline T shuffle_xor(T value, int lanes) {
     Words<T> words = Words<T>::of(value);
 #pragma unroll
     for (uint32& word : words.word) word = __shfl_xor_sync(0xffffffffu, word, lanes);
@@ -33,7 +33,7 @@ template<class T> __device__ inline T shuffle_xor(T value, int lanes) {
 
 // Every lane gets the result. All lanes take part. A warp holds several groups of fewer lanes, a
 // power of two.
-template<class T, class Op> __device__ inline T warp_reduce(T value, Op op, int size = WARP) {
+template <class T, class Op> __device__ inline T warp_reduce(T value, Op op, int size = WARP) {
 #pragma unroll 1
     for (int lanes = size / 2; lanes; lanes /= 2) value = op(value, shuffle_xor(value, lanes));
     return value;
@@ -41,7 +41,7 @@ template<class T, class Op> __device__ inline T warp_reduce(T value, Op op, int 
 
 // Every thread gets the result. The block is of whole warps and one-dimensional; `identity` stands
 // for the warps that there are not.
-template<class T, class Op> __device__ inline T block_reduce(T value, Op op, T identity) {
+template <class T, class Op> __device__ inline T block_reduce(T value, Op op, T identity) {
     __shared__ alignas(16) unsigned char bytes[WARP * sizeof(T)];
     T* partial = reinterpret_cast<T*>(bytes);
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -49,7 +49,7 @@ template<class T, class Op> __device__ inline T block_reduce(T value, Op op, T i
     for (int pass = 0;; ++pass) {
         value = warp_reduce(value, op);
         if (pass) return value;
-        __syncthreads();        // the reads of an earlier call have ended
+        __syncthreads();  // the reads of an earlier call have ended
         if (lane == 0) partial[warp] = value;
         __syncthreads();
         value = lane < int(blockDim.x / WARP) ? partial[lane] : identity;
@@ -58,7 +58,7 @@ template<class T, class Op> __device__ inline T block_reduce(T value, Op op, T i
 
 // Over threadIdx.y, for each of N values and each threadIdx.x: the threads of the first row get the
 // results. blockDim.y is a power of two; `shared` has room for N values of half the threads.
-template<int N, class T, class Op>
+template <int N, class T, class Op>
 __device__ inline void reduce_columns(T (&values)[N], Op op, T* shared) {
     int threads = blockDim.x * blockDim.y, half = threads / 2;
     int thread = threadIdx.y * blockDim.x + threadIdx.x;

@@ -16,19 +16,23 @@
 namespace cyrt {
 
 // The type that elements of a type in memory are computed in, and kept in between.
-template<class T> using compute_of = decltype(widen(T{}));
-template<class T> struct Kept { using type = T; };
-template<> struct Kept<bool> { using type = uint32; };
-template<class T> using kept_of = typename Kept<compute_of<T>>::type;
+template <class T> using compute_of = decltype(widen(T{}));
+template <class T> struct Kept {
+    using type = T;
+};
+template <> struct Kept<bool> {
+    using type = uint32;
+};
+template <class T> using kept_of = typename Kept<compute_of<T>>::type;
 
-template<class T> __device__ inline T lowest() {
+template <class T> __device__ inline T lowest() {
     if constexpr (is_integer<T>::value) {
         return is_signed<T> ? T(T(1) << (8 * sizeof(T) - 1)) : T(0);
     } else {
         return -infinity<T>();
     }
 }
-template<class T> __device__ inline T highest() {
+template <class T> __device__ inline T highest() {
     if constexpr (is_integer<T>::value) {
         return ~lowest<T>();
     } else {
@@ -37,9 +41,9 @@ template<class T> __device__ inline T highest() {
 }
 
 // Operations that know the state of one element: Self::lift(value, place).
-template<class Self, class State_> struct Tree {
+template <class Self, class State_> struct Tree {
     using State = State_;
-    template<class V, int N>
+    template <class V, int N>
     __device__ static State of(const V (&values)[N], const int64 (&places)[N],
                                const bool (&valid)[N]) {
         State states[N];
@@ -59,10 +63,10 @@ template<class Self, class State_> struct Tree {
 };
 
 // A mean is a sum with a divisor; else that is 1.
-template<class R> struct Sum : Tree<Sum<R>, kept_of<R>> {
+template <class R> struct Sum : Tree<Sum<R>, kept_of<R>> {
     using State = kept_of<R>;
     __device__ static State identity() { return State{}; }
-    template<class V> __device__ static State lift(V value, int64) { return cast<State>(value); }
+    template <class V> __device__ static State lift(V value, int64) { return cast<State>(value); }
     __device__ static State combine(State a, State b) { return a + b; }
     __device__ static R finish(State sum, double divisor, bool) {
         if constexpr (is_integer<State>::value) {
@@ -71,23 +75,23 @@ template<class R> struct Sum : Tree<Sum<R>, kept_of<R>> {
             return cast<R>(over(sum, divisor));
         }
     }
-    template<class T> __device__ static T over(T a, double divisor) { return a / T(divisor); }
-    template<class T> __device__ static complex<T> over(complex<T> a, double divisor) {
+    template <class T> __device__ static T over(T a, double divisor) { return a / T(divisor); }
+    template <class T> __device__ static complex<T> over(complex<T> a, double divisor) {
         return {a.re / T(divisor), a.im / T(divisor)};
     }
 };
 
-template<class R> struct Product : Tree<Product<R>, kept_of<R>> {
+template <class R> struct Product : Tree<Product<R>, kept_of<R>> {
     using State = kept_of<R>;
     __device__ static State identity() { return cast<State>(1); }
-    template<class V> __device__ static State lift(V value, int64) { return cast<State>(value); }
+    template <class V> __device__ static State lift(V value, int64) { return cast<State>(value); }
     __device__ static State combine(State a, State b) { return a * b; }
     __device__ static R finish(State product, double, bool) { return cast<R>(product); }
 };
 
 // As maximum and minimum; of floats, in one instruction.
-template<class T> __device__ inline T larger_of(T a, T b) { return maximum(a, b); }
-template<class T> __device__ inline T smaller_of(T a, T b) { return minimum(a, b); }
+template <class T> __device__ inline T larger_of(T a, T b) { return maximum(a, b); }
+template <class T> __device__ inline T smaller_of(T a, T b) { return minimum(a, b); }
 __device__ inline float larger_of(float a, float b) {
     float result;
     asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
@@ -100,35 +104,35 @@ __device__ inline float smaller_of(float a, float b) {
 }
 
 // NaN where one is among the elements.
-template<class T> struct Max : Tree<Max<T>, kept_of<T>> {
+template <class T> struct Max : Tree<Max<T>, kept_of<T>> {
     using State = kept_of<T>;
     __device__ static State identity() { return lowest<State>(); }
-    template<class V> __device__ static State lift(V value, int64) { return value; }
+    template <class V> __device__ static State lift(V value, int64) { return value; }
     __device__ static State combine(State a, State b) { return larger_of(a, b); }
     __device__ static T finish(State most, double, bool) { return cast<T>(most); }
 };
 
-template<class T> struct Min : Tree<Min<T>, kept_of<T>> {
+template <class T> struct Min : Tree<Min<T>, kept_of<T>> {
     using State = kept_of<T>;
     __device__ static State identity() { return highest<State>(); }
-    template<class V> __device__ static State lift(V value, int64) { return value; }
+    template <class V> __device__ static State lift(V value, int64) { return value; }
     __device__ static State combine(State a, State b) { return smaller_of(a, b); }
     __device__ static T finish(State least, double, bool) { return cast<T>(least); }
 };
 
 // Where the largest is, or the smallest: the first of equal ones, and the first NaN before all.
-template<class V> struct Candidate {
+template <class V> struct Candidate {
     V value;
     int64 place;
 };
-template<class T, bool LARGEST>
+template <class T, bool LARGEST>
 struct Place : Tree<Place<T, LARGEST>, Candidate<kept_of<T>>> {
     using Value = kept_of<T>;
     using State = Candidate<Value>;
     __device__ static State identity() {
         return {LARGEST ? lowest<Value>() : highest<Value>(), 0x7fffffffffffffff};
     }
-    template<class V> __device__ static State lift(V value, int64 place) { return {value, place}; }
+    template <class V> __device__ static State lift(V value, int64 place) { return {value, place}; }
     __device__ static bool before(Value a, Value b) {
         if constexpr (!is_integer<Value>::value) {
             if (isnan(a)) return !isnan(b);
@@ -136,50 +140,49 @@ struct Place : Tree<Place<T, LARGEST>, Candidate<kept_of<T>>> {
         return LARGEST ? a > b : a < b;
     }
     __device__ static State combine(State a, State b) {
-        bool second = before(b.value, a.value)
-            || (!before(a.value, b.value) && b.place < a.place);
+        bool second = before(b.value, a.value) || (!before(a.value, b.value) && b.place < a.place);
         return second ? b : a;
     }
     __device__ static int64 finish(State found, double, bool) { return found.place; }
 };
-template<class T> using ArgMax = Place<T, true>;
-template<class T> using ArgMin = Place<T, false>;
+template <class T> using ArgMax = Place<T, true>;
+template <class T> using ArgMin = Place<T, false>;
 
-template<class T> struct Any : Tree<Any<T>, uint32> {
+template <class T> struct Any : Tree<Any<T>, uint32> {
     using State = uint32;
     __device__ static State identity() { return 0; }
-    template<class V> __device__ static State lift(V value, int64) { return truth(value); }
+    template <class V> __device__ static State lift(V value, int64) { return truth(value); }
     __device__ static State combine(State a, State b) { return a | b; }
     __device__ static boolean finish(State found, double, bool) { return {uint8(found)}; }
 };
 
-template<class T> struct All : Tree<All<T>, uint32> {
+template <class T> struct All : Tree<All<T>, uint32> {
     using State = uint32;
     __device__ static State identity() { return 1; }
-    template<class V> __device__ static State lift(V value, int64) { return truth(value); }
+    template <class V> __device__ static State lift(V value, int64) { return truth(value); }
     __device__ static State combine(State a, State b) { return a & b; }
     __device__ static boolean finish(State found, double, bool) { return {uint8(found)}; }
 };
 
-template<class T> struct CountNonzero : Tree<CountNonzero<T>, int64> {
+template <class T> struct CountNonzero : Tree<CountNonzero<T>, int64> {
     using State = int64;
     __device__ static State identity() { return 0; }
-    template<class V> __device__ static State lift(V value, int64) { return truth(value); }
+    template <class V> __device__ static State lift(V value, int64) { return truth(value); }
     __device__ static State combine(State a, State b) { return a + b; }
     __device__ static int64 finish(State count, double, bool) { return count; }
 };
 
 // Means and squares of distances from them, put together as Chan, Golub and LeVeque do; means in
 // double: nothing cancels where they are large.
-template<class V> struct Moments {
+template <class V> struct Moments {
     double mean;
     V count, squares;
 };
-template<class T> struct Variance {
+template <class T> struct Variance {
     using V = compute_of<T>;
     using State = Moments<V>;
     __device__ static State identity() { return {0.0, V(0), V(0)}; }
-    template<int N>
+    template <int N>
     __device__ static State of(const V (&values)[N], const int64 (&)[N], const bool (&valid)[N]) {
         V pivot = values[0], terms[N], count = V(0);
 #pragma unroll
@@ -195,7 +198,7 @@ template<class T> struct Variance {
         }
         return {double(pivot) + double(mean), count, add(terms)};
     }
-    template<int N> __device__ static V add(const V (&values)[N]) {
+    template <int N> __device__ static V add(const V (&values)[N]) {
         V sums[N];
 #pragma unroll
         for (int k = 0; k < N; ++k) sums[k] = values[k];
@@ -220,17 +223,17 @@ template<class T> struct Variance {
 };
 
 // log of the sum of exp, from the largest on: nothing overflows.
-template<class V> struct Scaled {
+template <class V> struct Scaled {
     V most, sum;
 };
-template<class T> struct LogSumExp {
+template <class T> struct LogSumExp {
     using V = compute_of<T>;
     using State = Scaled<V>;
     __device__ static State identity() { return {-infinity<V>(), V(0)}; }
     __device__ static V share(V value, V most) {
-        return value == most ? V(1) : exp(value - most);        // infinities too
+        return value == most ? V(1) : exp(value - most);  // infinities too
     }
-    template<int N>
+    template <int N>
     __device__ static State of(const V (&values)[N], const int64 (&)[N], const bool (&valid)[N]) {
         V most = -infinity<V>(), sum = V(0);
 #pragma unroll

@@ -7,7 +7,7 @@
 namespace cyrt {
 
 // A NaN counts as the greatest, -0.0 as 0.0, and any `boolean` but 0 as true.
-template<class U> struct SortKey {
+template <class U> struct SortKey {
     U if_negative, if_positive, magnitude, largest, reverse;
 
     __device__ explicit SortKey(const KeyOrder& order)

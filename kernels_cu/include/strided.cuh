@@ -11,7 +11,7 @@ __device__ inline uint32 divide(uint32 n, const Divider& divider) {
 }
 
 // Where row number `row` of each operand begins, in elements.
-template<class Outer, int OPERANDS>
+template <class Outer, int OPERANDS>
 __device__ inline void locate_row(const Outer& outer, uint32 row, uint32 num_dims,
                                   int64 (&offset)[OPERANDS]) {
 #pragma unroll

@@ -5,7 +5,7 @@
 #include "params/begin.h"
 
 struct CYRT_PARAMETERS Arange {
-    struct Source start, step;          // numbers of the widest type of the output's kind
+    struct Source start, step;  // numbers of the widest type of the output's kind
     CYRT_POINTER(void) out;
     long long n;
 };

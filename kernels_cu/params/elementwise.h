@@ -6,33 +6,33 @@
 
 // Flags. The second and the third bit are those of the first input; two bits more for each input.
 enum {
-    ELEMENTWISE_VECTOR = 1,         // every operand is aligned: vectors may be used
-    ELEMENTWISE_BROADCAST = 2,      // the input is one element in memory for all
-    ELEMENTWISE_VALUE = 4           // the input is the number itself
+    ELEMENTWISE_VECTOR = 1,     // every operand is aligned: vectors may be used
+    ELEMENTWISE_BROADCAST = 2,  // the input is one element in memory for all
+    ELEMENTWISE_VALUE = 4       // the input is the number itself
 };
 
-#define CYRT_ELEMENTWISE_PARAMETERS(N, OPERANDS)                                             \
-    /* Contiguous operands, or one element for all. */                                       \
-    struct CYRT_PARAMETERS Dense##N {                                                        \
-        struct Source inputs[N];                                                             \
-        CYRT_POINTER(void) out;                                                              \
-        long long n;                                                                         \
-        unsigned int flags, steps;              /* how often a thread takes its items */     \
-    };                                                                                       \
-    /* Contiguous and aligned operands of whole vectors. */                                  \
-    struct CYRT_PARAMETERS Aligned##N {                                                      \
-        unsigned long long inputs[N];           /* addresses, or numbers of up to 8 bytes */ \
-        CYRT_POINTER(void) out;                                                              \
-        unsigned int vectors, flags;                                                         \
-    };                                                                                       \
-    /* Any strides; the output's come first. */                                              \
-    struct CYRT_PARAMETERS Strided##N {                                                      \
-        struct Source inputs[N];                                                             \
-        CYRT_POINTER(void) out;                                                              \
-        long long inner_strides[OPERANDS];                                                   \
-        struct Outer##OPERANDS outer;                                                        \
-        unsigned int num_outer, rows, inner, flags;                                          \
-        struct Divider chunks;                  /* blocks that share a row */                \
+#define CYRT_ELEMENTWISE_PARAMETERS(N, OPERANDS)                                   \
+    /* Contiguous operands, or one element for all. */                             \
+    struct CYRT_PARAMETERS Dense##N {                                              \
+        struct Source inputs[N];                                                   \
+        CYRT_POINTER(void) out;                                                    \
+        long long n;                                                               \
+        unsigned int flags, steps; /* how often a thread takes its items */        \
+    };                                                                             \
+    /* Contiguous and aligned operands of whole vectors. */                        \
+    struct CYRT_PARAMETERS Aligned##N {                                            \
+        unsigned long long inputs[N]; /* addresses, or numbers of up to 8 bytes */ \
+        CYRT_POINTER(void) out;                                                    \
+        unsigned int vectors, flags;                                               \
+    };                                                                             \
+    /* Any strides; the output's come first. */                                    \
+    struct CYRT_PARAMETERS Strided##N {                                            \
+        struct Source inputs[N];                                                   \
+        CYRT_POINTER(void) out;                                                    \
+        long long inner_strides[OPERANDS];                                         \
+        struct Outer##OPERANDS outer;                                              \
+        unsigned int num_outer, rows, inner, flags;                                \
+        struct Divider chunks; /* blocks that share a row */                       \
     };
 CYRT_ELEMENTWISE_PARAMETERS(1, 2)
 CYRT_ELEMENTWISE_PARAMETERS(2, 3)

@@ -5,28 +5,28 @@
 #include "params/begin.h"
 
 enum {
-    MAX_INDICES = 6,                    // arrays of indices
-    GATHER_VALUE = 1                    // flag: `here` is one word, passed by value
+    MAX_INDICES = 6,  // arrays of indices
+    GATHER_VALUE = 1  // flag: `here` is one word, passed by value
 };
 
 struct Index {
     CYRT_POINTER(const void) indices;
-    long long size;                     // of the dimension that it indexes
-    long long stride;                   // of that dimension, in words
+    long long size;    // of the dimension that it indexes
+    long long stride;  // of that dimension, in words
 };
 
 // Counts and strides are in words. OPERANDS: N and two.
-#define CYRT_GATHER_PARAMETERS(N, OPERANDS)                                                  \
-    struct CYRT_PARAMETERS Gather##N {                                                       \
-        struct Source here;                                                                  \
-        CYRT_POINTER(void) there;                                                            \
-        struct Index index[N];                                                               \
-        long long inner_strides[OPERANDS];      /* of here, there and the indices */         \
-        struct Outer##OPERANDS outer;                                                        \
-        struct Divider inner;                                                                \
-        unsigned int num_outer, num_indices, flags;                                          \
-        unsigned int kinds;                     /* of the indices, 4 bits each */            \
-        unsigned int count;                                                                  \
+#define CYRT_GATHER_PARAMETERS(N, OPERANDS)                                     \
+    struct CYRT_PARAMETERS Gather##N {                                          \
+        struct Source here;                                                     \
+        CYRT_POINTER(void) there;                                               \
+        struct Index index[N];                                                  \
+        long long inner_strides[OPERANDS]; /* of here, there and the indices */ \
+        struct Outer##OPERANDS outer;                                           \
+        struct Divider inner;                                                   \
+        unsigned int num_outer, num_indices, flags;                             \
+        unsigned int kinds; /* of the indices, 4 bits each */                   \
+        unsigned int count;                                                     \
     };
 CYRT_GATHER_PARAMETERS(1, 3)
 CYRT_GATHER_PARAMETERS(6, 8)

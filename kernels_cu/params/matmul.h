@@ -6,13 +6,13 @@
 
 // Flags.
 enum {
-    DOT_VECTOR = 1,             // both operands: aligned, side by side, in whole vectors
-    DOT_CONJUGATE = 2,          // the first operand
-    MATMUL_PARTS = 4,           // a part's sums go to memory, unrounded
+    DOT_VECTOR = 1,     // both operands: aligned, side by side, in whole vectors
+    DOT_CONJUGATE = 2,  // the first operand
+    MATMUL_PARTS = 4,   // a part's sums go to memory, unrounded
     PRODUCT_VECTOR_A = 8,
     PRODUCT_VECTOR_B = 16,
     PRODUCT_VECTOR_OUT = 32,
-    PRODUCT_ALONG_A = 64,       // lanes run along the summed dimension
+    PRODUCT_ALONG_A = 64,  // lanes run along the summed dimension
     PRODUCT_ALONG_B = 128
 };
 
@@ -20,12 +20,12 @@ enum {
 struct CYRT_PARAMETERS Dot {
     CYRT_POINTER(const void) a;
     CYRT_POINTER(const void) b;
-    CYRT_POINTER(void) out;             // contiguous
-    long long a_stride, b_stride;       // along the summed dimension
-    long long a_column, b_column;       // columns: along the result's innermost dimension
-    long long length, depth;            // summed in all, by a part
-    struct Outer2 outer;                // the result's other dimensions (rows: all); a's stride first
-    struct Divider chunks, parts;       // blocks that share a row (columns), a result
+    CYRT_POINTER(void) out;        // contiguous
+    long long a_stride, b_stride;  // along the summed dimension
+    long long a_column, b_column;  // columns: along the result's innermost dimension
+    long long length, depth;       // summed in all, by a part
+    struct Outer2 outer;           // the result's other dimensions (rows: all); a's stride first
+    struct Divider chunks, parts;  // blocks that share a row (columns), a result
     unsigned int rows, columns, num_outer, flags;
 };
 
@@ -33,18 +33,18 @@ struct CYRT_PARAMETERS Dot {
 struct CYRT_PARAMETERS Product {
     CYRT_POINTER(const void) a;
     CYRT_POINTER(const void) b;
-    CYRT_POINTER(void) out;             // contiguous: batch, m, n
+    CYRT_POINTER(void) out;  // contiguous: batch, m, n
     long long a_stride, a_summed, b_stride, b_summed;
-    struct Outer2 batch;                // a's stride first
+    struct Outer2 batch;  // a's stride first
     struct Divider tiles_m, tiles_n, parts;
     unsigned int m, n, k, depth, num_batch, flags;  // depth: of a part, a multiple of every tile's
 };
 
 // Sums of parts, to be added.
 struct CYRT_PARAMETERS Parts {
-    CYRT_POINTER(const void) input;     // part by part
+    CYRT_POINTER(const void) input;  // part by part
     CYRT_POINTER(void) out;
-    long long n;                        // of a part
+    long long n;  // of a part
     unsigned int count;
 };
 

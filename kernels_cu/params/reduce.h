@@ -5,35 +5,35 @@
 #include "params/begin.h"
 
 enum {
-    ROW_THREADS = 512,                  // of a block, at most
+    ROW_THREADS = 512,  // of a block, at most
     COLUMN_THREADS = 256,
-    REDUCE_VECTORS = 1,                 // flag: the input is read in vectors
-    REDUCE_VECTORS_OUT = 2,             // flag: the output may be written in vectors
-    REDUCE_ROOT = 4                     // flag: the square root is taken at the end
+    REDUCE_VECTORS = 1,      // flag: the input is read in vectors
+    REDUCE_VECTORS_OUT = 2,  // flag: the output may be written in vectors
+    REDUCE_ROOT = 4          // flag: the square root is taken at the end
 };
 
 // The reduced dimensions are rows of units side by side, and a grid's part is some rows of some
 // units each. A unit is an element, or a vector of them.
 struct CYRT_PARAMETERS Reduce {
     CYRT_POINTER(const void) input;
-    CYRT_POINTER(void) out;             // states where there are several parts
-    long long kept_inner;               // columns: the innermost kept dimension, which `kept` is
-    long long kept_strides[2];          // without; strides of the input and the output
-    long long units;                    // along the innermost reduced dimension: strides of the
-    long long row_strides[2];           // input, and of logical indices
-    long long tail;                     // elements after the units
-    long long place;                    // logical index where the input begins
+    CYRT_POINTER(void) out;     // states where there are several parts
+    long long kept_inner;       // columns: the innermost kept dimension, which `kept` is
+    long long kept_strides[2];  // without; strides of the input and the output
+    long long units;            // along the innermost reduced dimension: strides of the
+    long long row_strides[2];   // input, and of logical indices
+    long long tail;             // elements after the units
+    long long place;            // logical index where the input begins
     long long rows, part_rows, part_units;
     long long outputs;
     double divisor;
-    struct Outer2 kept;                 // strides of the input and the output
-    struct Outer2 reduced;              // strides of the input and of logical indices
+    struct Outer2 kept;     // strides of the input and the output
+    struct Outer2 reduced;  // strides of the input and of logical indices
     unsigned int num_kept, num_reduced;
-    unsigned int lanes;                 // threads along a row; a power of two
+    unsigned int lanes;  // threads along a row; a power of two
     unsigned int flags;
-    struct Divider parts;               // blocks that share results,
-    struct Divider unit_parts;          // of them, those of the same rows
-    struct Divider chunks;              // columns: blocks along the innermost kept dimension
+    struct Divider parts;       // blocks that share results,
+    struct Divider unit_parts;  // of them, those of the same rows
+    struct Divider chunks;      // columns: blocks along the innermost kept dimension
 };
 
 #include "params/end.h"

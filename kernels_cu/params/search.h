@@ -6,12 +6,12 @@
 
 struct CYRT_PARAMETERS Search {
     CYRT_POINTER(const void) sorted;
-    CYRT_POINTER(const long long) sorter;       // its elements' places in order; 0: as they lie
+    CYRT_POINTER(const long long) sorter;  // its elements' places in order; 0: as they lie
     CYRT_POINTER(const void) values;
     CYRT_POINTER(void) out;
-    long long n, count;                 // elements; values
-    unsigned int right;                 // flag
-    unsigned int invert;                // flag: whether a value is not there
+    long long n, count;   // elements; values
+    unsigned int right;   // flag
+    unsigned int invert;  // flag: whether a value is not there
     struct KeyOrder order;
 };
 

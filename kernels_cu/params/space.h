@@ -3,7 +3,7 @@
 #define CYRT_PARAMS_SPACE_H
 #include "params/begin.h"
 
-enum { MAX_OUTER = 8 };     // dimensions of a space besides the innermost
+enum { MAX_OUTER = 8 };  // dimensions of a space besides the innermost
 
 // Division by a number known on the host, of numerators below 2^31: the quotient is
 // (high half of n * multiplier + n) >> shift.
@@ -13,10 +13,10 @@ struct Divider {
 
 // The dimensions besides the innermost, of N operands: the last one varies slowest. Strides are in
 // elements.
-#define CYRT_OUTER(N)                      \
-    struct Outer##N {                      \
-        struct Divider dims[MAX_OUTER];    \
-        long long strides[MAX_OUTER][N];   \
+#define CYRT_OUTER(N)                    \
+    struct Outer##N {                    \
+        struct Divider dims[MAX_OUTER];  \
+        long long strides[MAX_OUTER][N]; \
     };
 CYRT_OUTER(2)
 CYRT_OUTER(3)

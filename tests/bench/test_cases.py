@@ -25,13 +25,25 @@ def test_views_cost_little():
 
 
 # A kernel that is right until after the warm-up, and wrong within the measured work.
-@pytest.mark.parametrize(("name", "limit"), [
-    ("record", 150), ("chain", 2500), ("fork-join", 700), ("wide", 122), ("repoint", 2500),
-    ("reshape", 2500), ("cold", 50), ("loop", 15000), ("sync", 40)])
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [
+        ("record", 150),
+        ("chain", 2500),
+        ("fork-join", 700),
+        ("wide", 122),
+        ("repoint", 2500),
+        ("reshape", 2500),
+        ("cold", 50),
+        ("loop", 15000),
+        ("sync", 40),
+    ],
+)
 def test_a_wrong_result_has_no_time(name, limit, monkeypatch):
     wrong = f" + (x[i] >= {limit}.0f ? 1.0f : 0.0f)"
-    source = (kernels.SOURCE.replace("x[i] + b[i]", "x[i] + b[i]" + wrong)
-              .replace("b[i] + x[i]", "b[i] + x[i]" + wrong))
+    source = kernels.SOURCE.replace("x[i] + b[i]", "x[i] + b[i]" + wrong).replace(
+        "b[i] + x[i]", "b[i] + x[i]" + wrong
+    )
     monkeypatch.setattr(kernels, "SOURCE", source)
     with pytest.raises(program.WrongResult, match=r"element \d+ is .*, expected"):
         list(CASES[name].run(Bench(1)))

@@ -12,7 +12,7 @@ import pytest
 from cyrt.bench import peers
 from cyrt.cli import bench, main
 
-FAKES = '''
+FAKES = """
 import numpy as np
 
 def _fake(step, then=None, late=0):
@@ -38,7 +38,7 @@ PEERS = {
     "exits": _fake(1, lambda: sys.exit("enough")),
     "absent": Peer(_fail, ("no_such_module.part",), "no-such-module"),
 }
-'''
+"""
 
 
 @pytest.fixture
@@ -55,15 +55,26 @@ def fakes(tmp_path, monkeypatch):
     return module
 
 
-@pytest.mark.parametrize(("name", "timed", "note"), [
-    ("right", 1, None),
-    ("wrong", 0, "RuntimeError: numpy: element 0 is 200.0, expected 100; its time does not count"),
-    ("late", 0, "RuntimeError: numpy: element 7 is 2111.0, expected 2100; its time does not count"),
-    ("fails", 1, "ValueError: two lines"),
-    ("crashes", 1, "crashed: SIGSEGV"),
-    ("exits", 1, "enough"),
-    ("absent", 0, "not installed: pip install no-such-module"),
-])
+@pytest.mark.parametrize(
+    ("name", "timed", "note"),
+    [
+        ("right", 1, None),
+        (
+            "wrong",
+            0,
+            "RuntimeError: numpy: element 0 is 200.0, expected 100; its time does not count",
+        ),
+        (
+            "late",
+            0,
+            "RuntimeError: numpy: element 7 is 2111.0, expected 2100; its time does not count",
+        ),
+        ("fails", 1, "ValueError: two lines"),
+        ("crashes", 1, "crashed: SIGSEGV"),
+        ("exits", 1, "enough"),
+        ("absent", 0, "not installed: pip install no-such-module"),
+    ],
+)
 def test_a_peer_tells_its_time_or_why_not(fakes, name, timed, note):
     rows = fakes.measure(name, 2)
     assert [row.get("what") for row in rows if "host" in row] == ["numpy"] * timed
@@ -74,8 +85,17 @@ def test_a_peer_tells_its_time_or_why_not(fakes, name, timed, note):
 def test_every_peer_is_a_function_of_its_own():
     ways = [peer.chains for peer in peers.PEERS.values()]
     assert len(set(ways)) == len(ways) == 9
-    assert {"torch", "cupy", "cuda.core", "cuda.bindings", "triton", "numba", "jax", "mlx",
-            "warp"} == set(peers.PEERS)
+    assert {
+        "torch",
+        "cupy",
+        "cuda.core",
+        "cuda.bindings",
+        "triton",
+        "numba",
+        "jax",
+        "mlx",
+        "warp",
+    } == set(peers.PEERS)
 
 
 def test_peers_without_a_gpu_are_named(fakes, monkeypatch, tmp_path):
@@ -86,5 +106,6 @@ def test_peers_without_a_gpu_are_named(fakes, monkeypatch, tmp_path):
     assert main(["bench", "--case", "sync", "--rounds", "1", "--peers", "--json", str(file)]) == 0
     rows = json.loads(file.read_text())["rows"]
     assert {r["name"]: r["note"] for r in rows if r["kind"] == "peer"} == {
-        **dict.fromkeys(fakes.PEERS, "no GPU"), "absent": "not installed: pip install "
-        "no-such-module"}
+        **dict.fromkeys(fakes.PEERS, "no GPU"),
+        "absent": "not installed: pip install no-such-module",
+    }

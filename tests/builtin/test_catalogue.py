@@ -30,6 +30,7 @@ def integer(op):
     def of(a, b):
         result = op(a, np.where(b == 0, 1, b).astype(b.dtype))
         return np.where(b == 0, 0, result).astype(a.dtype)
+
     return of
 
 
@@ -50,6 +51,7 @@ def each(function):
 
 def erfinv(x):
     """By Newton's method on the C library's erf."""
+
     def of(x):
         if not -1 <= x <= 1:
             return math.nan
@@ -60,6 +62,7 @@ def erfinv(x):
             y -= (math.erf(y) - x) / (2 / math.sqrt(math.pi) * math.exp(-y * y))
             y = max(-6.0, min(6.0, y))
         return y if x else x
+
     return each(of)(x)
 
 
@@ -68,6 +71,7 @@ def lgamma(x):
         if math.isinf(x) or x == 0 or (x < 0 and x == int(x)):
             return math.inf
         return math.lgamma(x)
+
     return each(of)(x)
 
 
@@ -97,24 +101,65 @@ COMPLEX = {"round": complex_round, "sign": complex_sign, "expm1": complex_expm1}
 
 
 REFERENCE = {
-    "abs": np.abs, "positive": np.positive, "negative": np.negative, "sign": np.sign,
-    "square": np.square, "reciprocal": lambda x: 1 / x, "round": np.round, "conj": np.conj,
-    "real": np.real, "imag": np.imag, "isnan": np.isnan, "isinf": np.isinf,
-    "isfinite": np.isfinite, "signbit": np.signbit, "logical_not": np.logical_not,
-    "bitwise_invert": np.invert, "rsqrt": lambda x: 1 / np.sqrt(x), "cbrt": np.cbrt,
-    "exp2": np.exp2, "erf": each(math.erf), "erfc": each(math.erfc), "erfinv": erfinv,
-    "lgamma": lgamma, "sigmoid": sigmoid, "floor_divide": floor_divide, "atan2": np.arctan2,
-    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh,
-    "acosh": np.arccosh, "atanh": np.arctanh, "pow": np.power,
-    "bitwise_left_shift": np.left_shift, "bitwise_right_shift": np.right_shift,
-    "where": np.where, "copy": np.copy, "clip": np.clip,
+    "abs": np.abs,
+    "positive": np.positive,
+    "negative": np.negative,
+    "sign": np.sign,
+    "square": np.square,
+    "reciprocal": lambda x: 1 / x,
+    "round": np.round,
+    "conj": np.conj,
+    "real": np.real,
+    "imag": np.imag,
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+    "isfinite": np.isfinite,
+    "signbit": np.signbit,
+    "logical_not": np.logical_not,
+    "bitwise_invert": np.invert,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "cbrt": np.cbrt,
+    "exp2": np.exp2,
+    "erf": each(math.erf),
+    "erfc": each(math.erfc),
+    "erfinv": erfinv,
+    "lgamma": lgamma,
+    "sigmoid": sigmoid,
+    "floor_divide": floor_divide,
+    "atan2": np.arctan2,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "pow": np.power,
+    "bitwise_left_shift": np.left_shift,
+    "bitwise_right_shift": np.right_shift,
+    "where": np.where,
+    "copy": np.copy,
+    "clip": np.clip,
 }
 
 # In units of the type's epsilon: what CUDA's functions allow, and a rounding of the reference.
-EPSILONS = {"float16": 2**-10, "bfloat16": 2**-7, "float32": 2**-23, "float64": 2**-52,
-            "complex64": 2**-23, "complex128": 2**-52}
-LOOSE = {"lgamma": 40, "erfc": 12, "erfinv": 10, "tan": 6, "pow": 16, "logaddexp": 8,
-         "rsqrt": 4, "sigmoid": 6}
+EPSILONS = {
+    "float16": 2**-10,
+    "bfloat16": 2**-7,
+    "float32": 2**-23,
+    "float64": 2**-52,
+    "complex64": 2**-23,
+    "complex128": 2**-52,
+}
+LOOSE = {
+    "lgamma": 40,
+    "erfc": 12,
+    "erfinv": 10,
+    "tan": 6,
+    "pow": 16,
+    "logaddexp": 8,
+    "rsqrt": 4,
+    "sigmoid": 6,
+}
 
 
 def values(name, rng, count):
@@ -129,8 +174,27 @@ def values(name, rng, count):
         small = rng.integers(-20 if each.kind == "i" else 0, 20, count).astype(each.numpy)
         found = np.where(rng.random(count) < 0.4, spread, small)
     elif each.kind == "f":
-        special = np.array([0.0, -0.0, 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, 3, np.inf, -np.inf, np.nan,
-                            1e-3, 88, -88, 7])
+        special = np.array(
+            [
+                0.0,
+                -0.0,
+                1,
+                -1,
+                0.5,
+                -0.5,
+                1.5,
+                2.5,
+                -2.5,
+                3,
+                np.inf,
+                -np.inf,
+                np.nan,
+                1e-3,
+                88,
+                -88,
+                7,
+            ]
+        )
         found = rng.normal(size=count) * 10.0 ** rng.integers(-3, 3, count)
         found, special = found.astype(each.numpy), special.astype(each.numpy)
     else:
@@ -140,7 +204,7 @@ def values(name, rng, count):
         size = 10.0 ** rng.integers(-2, 2, count)
         found = (rng.normal(size=count) + 1j * rng.normal(size=count)) * size
         found, special = found.astype(each.numpy), special.astype(each.numpy)
-    found[:len(special)] = special[:count]
+    found[: len(special)] = special[:count]
     return found
 
 
@@ -153,8 +217,9 @@ def operands(row, rng):
         found[0] = np.where(np.isfinite(found[0]), found[0], 1).astype(found[0].dtype)
     for i in range(1, len(found)):
         # Another order, so that special values meet special values and random ones.
-        found[i] = np.concatenate([np.roll(found[i][:20], i * shift) for shift in range(20)]
-                                  + [found[i][400:]])
+        found[i] = np.concatenate(
+            [np.roll(found[i][:20], i * shift) for shift in range(20)] + [found[i][400:]]
+        )
         found[0][:400] = np.tile(found[0][:20], 20)
     return found
 
@@ -215,8 +280,9 @@ def compiled_at_once():
 
     @functools.cache
     def whole(name):
-        return compiled([row for row in catalogue.modules()[name] if not row.prebuilt],
-                        cyrt.Device())
+        return compiled(
+            [row for row in catalogue.modules()[name] if not row.prebuilt], cyrt.Device()
+        )
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loading, "compile_rows", lambda rows, device: whole(rows[0].module))
@@ -229,7 +295,7 @@ def compare(row, arrays, actual, wanted, ulps):
     if kind == "c":
         actual, wanted = widened(actual), widened(wanted)
         size = np.abs(wanted)
-        if row.op == "pow":         # errors of the logarithm grow by the exponent
+        if row.op == "pow":  # errors of the logarithm grow by the exponent
             with np.errstate(invalid="ignore"):
                 size = size * (1 + np.abs(arrays[1]))
         # Of an infinity beside a NaN the sign is not specified.
@@ -243,8 +309,10 @@ def compare(row, arrays, actual, wanted, ulps):
     else:
         off = actual != wanted
     i = np.flatnonzero(off)[:8]
-    assert not len(i), (f"{row.kernels[0]}: of {[a[i].tolist() for a in arrays]} got "
-                        f"{actual[i].tolist()}, expected {wanted[i].tolist()}")
+    assert not len(i), (
+        f"{row.kernels[0]}: of {[a[i].tolist() for a in arrays]} got "
+        f"{actual[i].tolist()}, expected {wanted[i].tolist()}"
+    )
 
 
 def differ(row, actual, wanted, ulps, size, free):
@@ -256,8 +324,11 @@ def differ(row, actual, wanted, ulps, size, free):
     return ~(near | (actual == wanted) | (np.isnan(actual) & np.isnan(wanted)))
 
 
-ELEMENTWISE = {name: rows for name, rows in catalogue.modules().items()
-               if rows[0].template in ("unary", "binary", "ternary")}
+ELEMENTWISE = {
+    name: rows
+    for name, rows in catalogue.modules().items()
+    if rows[0].template in ("unary", "binary", "ternary")
+}
 
 
 @pytest.mark.parametrize("name", ELEMENTWISE)
@@ -290,20 +361,29 @@ def test_casts(source, rng):
         np.testing.assert_array_equal(widened(run(row, [x])), widened(wanted), row.kernels[0])
 
 
-@pytest.mark.parametrize(("source", "target", "x", "wanted"), [
-    ("float32", "uint8", [-1.0, 300.0, 255.9], [255, 44, 255]),
-    ("float32", "int16", [40000.0, -1.5], [-25536, -1]),
-    ("float64", "uint64", [2.0**63, 1.8446744073709550e19, 7.9], [2**63, 18446744073709549568, 7]),
-    ("int64", "float16", [65519, 65520, -(2**40)], [65504, np.inf, -np.inf]),
-    ("float64", "float16", [2049.0, 2051.0, 1 + 2**-11 + 2**-30], [2048, 2052, 1 + 2**-10]),
-    ("float32", "bfloat16", [1.00390625, 1.01171875, 3.4e38], [1.0, 1.015625, np.inf]),
-    ("float32", "bool", [0.0, -0.0, 1e-45, np.nan], [False, False, True, True]),
-    ("complex64", "bool", [0j, 1j, 1 + 0j], [False, True, True]),
-])
+@pytest.mark.parametrize(
+    ("source", "target", "x", "wanted"),
+    [
+        ("float32", "uint8", [-1.0, 300.0, 255.9], [255, 44, 255]),
+        ("float32", "int16", [40000.0, -1.5], [-25536, -1]),
+        (
+            "float64",
+            "uint64",
+            [2.0**63, 1.8446744073709550e19, 7.9],
+            [2**63, 18446744073709549568, 7],
+        ),
+        ("int64", "float16", [65519, 65520, -(2**40)], [65504, np.inf, -np.inf]),
+        ("float64", "float16", [2049.0, 2051.0, 1 + 2**-11 + 2**-30], [2048, 2052, 1 + 2**-10]),
+        ("float32", "bfloat16", [1.00390625, 1.01171875, 3.4e38], [1.0, 1.015625, np.inf]),
+        ("float32", "bool", [0.0, -0.0, 1e-45, np.nan], [False, False, True, True]),
+        ("complex64", "bool", [0j, 1j, 1 + 0j], [False, True, True]),
+    ],
+)
 def test_casts_at_the_edges(source, target, x, wanted):
     row = catalogue.row(f"to_{target}", source)
-    np.testing.assert_array_equal(run(row, [np.array(x, dtype(source).numpy)]),
-                                  np.array(wanted, dtype(target).numpy))
+    np.testing.assert_array_equal(
+        run(row, [np.array(x, dtype(source).numpy)]), np.array(wanted, dtype(target).numpy)
+    )
 
 
 @pytest.mark.parametrize("name", [each.name for each in DTYPES if each.kind in "iufc"])

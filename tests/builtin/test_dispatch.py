@@ -12,7 +12,7 @@ from cyrt.builtin.rows import elementwise
 from cyrt.dtypes import dtype
 from cyrt.kernels import explain
 
-GUARD = 64      # elements around every operand, which nobody writes
+GUARD = 64  # elements around every operand, which nobody writes
 ITEMS = {"uint8": 8, "float16": 8, "float32": 4, "float64": 2, "complex128": 1}
 
 
@@ -26,7 +26,7 @@ class Operand:
         self.view, self.base = view, base
         self.buffer = cyrt.Buffer(base.nbytes)
         self.buffer.copy_from(base)
-        first = (view.__array_interface__["data"][0] - base.__array_interface__["data"][0])
+        first = view.__array_interface__["data"][0] - base.__array_interface__["data"][0]
         self.place = (self.buffer, first // base.itemsize)
         self.strides = tuple(s // base.itemsize for s in view.strides)
 
@@ -46,14 +46,20 @@ def filled(rng, name, *shape):
 
 
 def guarded(rng, name, n, offset=0):
-    return filled(rng, name, n + 2 * GUARD)[GUARD + offset:GUARD + offset + n]
+    return filled(rng, name, n + 2 * GUARD)[GUARD + offset : GUARD + offset + n]
 
 
 def perform(op, name, out, *inputs):
     """Apply an operation to views; check the output and all that lies around it."""
     out, operands = Operand(out), [Operand(view) for view in inputs]
-    apply(op, [o.place for o in operands], out.place, name, out.view.shape,
-          [o.strides for o in (out, *operands)])
+    apply(
+        op,
+        [o.place for o in operands],
+        out.place,
+        name,
+        out.view.shape,
+        [o.strides for o in (out, *operands)],
+    )
     return out, [o.view for o in operands]
 
 
@@ -83,7 +89,7 @@ def test_large_arrays_take_several_steps(more, offset, rng):
     found = np.empty_like(x)
     out.copy_to(found)
     x = -x
-    x[:offset] = x[n + offset:] = 7
+    x[:offset] = x[n + offset :] = 7
     assert (found == x).all()
 
 
@@ -96,7 +102,7 @@ def test_misaligned_slices(name, rng):
             result.check(a + b)
 
 
-@pytest.mark.parametrize("n", [700, 704, 703])      # whole vectors of some types, of all, of none
+@pytest.mark.parametrize("n", [700, 704, 703])  # whole vectors of some types, of all, of none
 @pytest.mark.parametrize("name", ITEMS)
 def test_one_element_for_all(name, n, rng):
     a, one, out = guarded(rng, name, n), filled(rng, name, 1), guarded(rng, name, n)
@@ -117,11 +123,20 @@ def random_view(rng, name, shape):
     broadcast = rng.random(len(shape)) < 0.15
     steps = rng.integers(1, 4, len(shape)) * np.where(rng.random(len(shape)) < 0.3, -1, 1)
     steps = np.where(rng.random(len(shape)) < 0.5, 1, steps)
-    extents = [1 if broadcast[d] else abs(int(steps[d])) * shape[d] + int(rng.integers(0, 2))
-               for d in order]
+    extents = [
+        1 if broadcast[d] else abs(int(steps[d])) * shape[d] + int(rng.integers(0, 2))
+        for d in order
+    ]
     view = filled(rng, name, *extents).transpose(np.argsort(order))
-    view = view[(..., *(slice(None) if broadcast[d] else slice(None, None, int(steps[d]))
-                        for d in range(len(shape))))]
+    view = view[
+        (
+            ...,
+            *(
+                slice(None) if broadcast[d] else slice(None, None, int(steps[d]))
+                for d in range(len(shape))
+            ),
+        )
+    ]
     view = view[(..., *(slice(0, n) for n in shape))]
     return view if view.shape == shape else np.broadcast_to(view, shape)
 
@@ -151,8 +166,13 @@ def test_rows_of_whole_vectors_and_others(name, pitch, width, rng):
         result, (a, b) = perform("add", name, *views)
         result.check(a + b)
     column = np.broadcast_to(filled(rng, name, 7, 1), (7, width))
-    result, (a, b) = perform("add", name, filled(rng, name, 7, pitch)[:, :width],
-                             np.broadcast_to(filled(rng, name, width), (7, width)), column)
+    result, (a, b) = perform(
+        "add",
+        name,
+        filled(rng, name, 7, pitch)[:, :width],
+        np.broadcast_to(filled(rng, name, width), (7, width)),
+        column,
+    )
     result.check(a + b)
 
 
@@ -160,8 +180,9 @@ def test_more_dimensions_than_a_kernel_has(rng):
     a = filled(rng, "float32", *(3,) * 11)[(slice(0, 2),) * 11]
     out = filled(rng, "float32", *(2,) * 11)
     operands = [(2**11 - 1) // (1 << d) for d in range(11)]
-    assert explain("negative", "float32", a.shape,
-                   (None, Operand(a).strides)).launches == 4, operands
+    assert explain("negative", "float32", a.shape, (None, Operand(a).strides)).launches == 4, (
+        operands
+    )
     result, (a,) = perform("negative", "float32", out, a)
     result.check(-a)
 
@@ -183,13 +204,15 @@ def test_transposing_copies(name, rng):
             result, (x,) = perform("copy", name, out, source.T)
             result.check(x)
     batched = filled(rng, name, 3, 40, 2, 36)
-    result, (x,) = perform("copy", name, filled(rng, name, 2, 36, 3, 40),
-                           batched.transpose(2, 3, 0, 1))
+    result, (x,) = perform(
+        "copy", name, filled(rng, name, 2, 36, 3, 40), batched.transpose(2, 3, 0, 1)
+    )
     result.check(x)
     # Batches that begin at odd elements, of rows that do not.
     flat = filled(rng, name, 3 * 1441)
     source = np.lib.stride_tricks.as_strided(
-        flat, (3, 36, 40), [n * flat.itemsize for n in (1441, 1, 36)])
+        flat, (3, 36, 40), [n * flat.itemsize for n in (1441, 1, 36)]
+    )
     result, (x,) = perform("copy", name, filled(rng, name, 3, 36, 40), source)
     result.check(x)
     told = explain("copy", name, (64, 64), (None, (1, 64)))
@@ -198,8 +221,12 @@ def test_transposing_copies(name, rng):
 
 
 def test_fill_is_a_copy_of_a_number(rng):
-    for name, value in (("uint8", 7), ("float16", -2.5), ("float64", np.pi),
-                        ("complex128", 1 - 2j)):
+    for name, value in (
+        ("uint8", 7),
+        ("float16", -2.5),
+        ("float64", np.pi),
+        ("complex128", 1 - 2j),
+    ):
         out = Operand(guarded(rng, name, 301, 1))
         apply("copy", [value], out.place, name, 301)
         out.check(value)
@@ -236,16 +263,15 @@ def test_more_than_two_to_the_31_elements():
         first = n - 1 if strides else 0
         apply(op, [(x, first), 3], out, "uint8", n, strides)
         for start in (0, 2**31 - (1 << 15), n - (1 << 16)):
-            out[start:start + (1 << 16)].copy_to(tail)
+            out[start : start + (1 << 16)].copy_to(tail)
             assert (tail == wanted).all()
 
 
 def test_explain():
     told = explain("add", "float32", (1000, 1000))
-    assert (told.kernel, told.grid, told.block) == (
-        "cyrt_add_float32_aligned", 977, (256, 1))
-    assert explain("add", "float32", 1001).kernel == "cyrt_add_float32"         # no whole vectors
-    assert explain("add", "float32", 2**24).kernel == "cyrt_add_float32"        # no small array
+    assert (told.kernel, told.grid, told.block) == ("cyrt_add_float32_aligned", 977, (256, 1))
+    assert explain("add", "float32", 1001).kernel == "cyrt_add_float32"  # no whole vectors
+    assert explain("add", "float32", 2**24).kernel == "cyrt_add_float32"  # no small array
     assert explain("add", "float32", 8, (None, (0,), None)).kernel == "cyrt_add_float32"
     assert told.expression == "a + b"
     assert told.launches == 1

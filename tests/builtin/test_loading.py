@@ -14,7 +14,7 @@ from cyrt import jit
 from cyrt.builtin import catalogue, loading
 from cyrt.driver.errors import CompileError
 
-EPOCHS = itertools.count(1_000_000)     # of no context: nothing is found loaded
+EPOCHS = itertools.count(1_000_000)  # of no context: nothing is found loaded
 NEGATIVE = catalogue.row("negative", "float32")
 EXP = catalogue.row("exp", "float32")
 
@@ -36,17 +36,20 @@ def ptx(*rows):
     return jit.compiler.compile(catalogue.source(rows), arch="compute_75", options=options).code
 
 
-@pytest.mark.parametrize(("capability", "emulated", "wanted"), [
-    ((8, 9), False, ["sm_89", "sm_88", "sm_87", "sm_86"]),
-    ((9, 0), False, ["sm_90", "compute_90"]),
-    ((10, 3), False, ["sm_103", "sm_102", "sm_101", "sm_100", "compute_90"]),
-    ((7, 5), False, ["sm_75", "sm_74", "sm_73", "sm_72", "sm_71", "sm_70"]),
-    ((9, 0), True, ["compute_90"]),
-])
+@pytest.mark.parametrize(
+    ("capability", "emulated", "wanted"),
+    [
+        ((8, 9), False, ["sm_89", "sm_88", "sm_87", "sm_86"]),
+        ((9, 0), False, ["sm_90", "compute_90"]),
+        ((10, 3), False, ["sm_103", "sm_102", "sm_101", "sm_100", "compute_90"]),
+        ((7, 5), False, ["sm_75", "sm_74", "sm_73", "sm_72", "sm_71", "sm_70"]),
+        ((9, 0), True, ["compute_90"]),
+    ],
+)
 def test_what_is_tried_first(capability, emulated, wanted):
     device = SimpleNamespace(compute_capability=capability, emulated=emulated)
     found = [path.parent.name for path, _ in loading._images("unary_float32", device)]
-    assert found[:len(wanted)] == wanted
+    assert found[: len(wanted)] == wanted
     assert ("compute_90" in found) == (capability >= (9, 0))
 
 
@@ -89,7 +92,8 @@ def prebuilt():
 
 
 def test_prebuilt_operations_need_no_compiler(prebuilt, python):
-    done = python("""
+    done = python(
+        """
         import sys
         sys.modules["cuda.bindings"] = sys.modules["cuda.pathfinder"] = None
         import numpy as np
@@ -105,14 +109,17 @@ def test_prebuilt_operations_need_no_compiler(prebuilt, python):
             apply("add", [out, out], out, "uint32", 10)
         except cyrt.CompileError as error:
             print(error)
-    """, CYRT_CACHE="0")
+    """,
+        CYRT_CACHE="0",
+    )
     assert done.returncode == 0, done.stderr
     assert "prebuilt" in done.stdout
     assert "pip install 'cyrt[cuda13]'" in done.stdout
 
 
 def test_after_a_reset(python):
-    done = python("""
+    done = python(
+        """
         import numpy as np
         import cyrt
         from cyrt.builtin.explain import apply
@@ -123,7 +130,9 @@ def test_after_a_reset(python):
             assert (found == 3).all()
             del out
             cyrt.Device().reset()
-    """, CYRT_DEVICE="emulated")
+    """,
+        CYRT_DEVICE="emulated",
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -140,7 +149,7 @@ def before_wait(body):
         statement = statements[at]
         if "griddepcontrol.wait" in statement:
             found = True
-            if statement.startswith("@"):           # and where it does not hold, the next one does
+            if statement.startswith("@"):  # and where it does not hold, the next one does
                 assert statements[at + 1] == statement.replace("@", "@!"), statement
             continue
         yield statement
@@ -220,8 +229,11 @@ def test_threads_load_the_code_of_a_row_once(replaced):
         return original(*arguments)
 
     threads = []
-    replaced("cuModuleLoadDataEx", [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint,
-                                    ctypes.c_void_p, ctypes.c_void_p], loaded)
+    replaced(
+        "cuModuleLoadDataEx",
+        [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_void_p, ctypes.c_void_p],
+        loaded,
+    )
     use()
     threads[0].join()
     assert len(counts) == 1
@@ -230,10 +242,11 @@ def test_threads_load_the_code_of_a_row_once(replaced):
 
 def test_code_of_an_older_context_is_forgotten_by_two_at_once():
     """Each finds the other's work done."""
+
     class Modules(dict):
         def __iter__(self):
             keys = list(super().__iter__())
-            self.clear()            # by another thread
+            self.clear()  # by another thread
             return iter(keys)
 
     modules = Modules({(0, -1, "none"): None})

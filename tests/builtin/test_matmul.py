@@ -9,8 +9,10 @@ import cyrt
 from cyrt.dtypes import DTYPES, dtype
 from cyrt.ops.matmul import matmul, matrix_transpose, vecdot
 
-only_graphs = pytest.mark.skipif("not __import__('cyrt').settings.get('CYRT_GRAPHS')",
-                                 reason="looks at a plan; CYRT_GRAPHS=0 has none")
+only_graphs = pytest.mark.skipif(
+    "not __import__('cyrt').settings.get('CYRT_GRAPHS')",
+    reason="looks at a plan; CYRT_GRAPHS=0 has none",
+)
 NUMERIC = [each.name for each in DTYPES if each.kind != "b"]
 TOLERANCE = {"float16": 2e-3, "bfloat16": 1e-2, "float32": 1e-5, "complex64": 1e-5}
 
@@ -33,8 +35,13 @@ def check(name, a, b, product=matmul):
     result = product(cyrt.asarray(a), cyrt.asarray(b))
     found, wanted = result.numpy(), exact(a, b)
     assert str(result.dtype) == name
-    np.testing.assert_allclose(found.astype(wanted.dtype), wanted, rtol=TOLERANCE.get(name, 0),
-                               atol=0, err_msg=f"{a.shape} {a.strides} {b.shape} {b.strides}")
+    np.testing.assert_allclose(
+        found.astype(wanted.dtype),
+        wanted,
+        rtol=TOLERANCE.get(name, 0),
+        atol=0,
+        err_msg=f"{a.shape} {a.strides} {b.shape} {b.strides}",
+    )
 
 
 def kernels(work):
@@ -72,11 +79,23 @@ def test_kernels_that_serve_a_shape(a, b, wanted, rng):
 
 
 @pytest.mark.parametrize("name", NUMERIC)
-@pytest.mark.parametrize(("a", "b"), [
-    ((65, 100), (100,)), ((64, 1024), (1024,)), ((600, 1024), (1024,)), ((65, 37), (37,)),
-    ((5,), (5, 300)), ((33,), (33, 24)), ((2, 3, 33), (33,)), ((33, 65), (65, 40)),
-    ((3, 40, 24), (3, 24, 48)), ((9000,), (9000,)), ((12000,), (12000, 9)), ((1301, 9), (9, 1305)),
-])
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((65, 100), (100,)),
+        ((64, 1024), (1024,)),
+        ((600, 1024), (1024,)),
+        ((65, 37), (37,)),
+        ((5,), (5, 300)),
+        ((33,), (33, 24)),
+        ((2, 3, 33), (33,)),
+        ((33, 65), (65, 40)),
+        ((3, 40, 24), (3, 24, 48)),
+        ((9000,), (9000,)),
+        ((12000,), (12000, 9)),
+        ((1301, 9), (9, 1305)),
+    ],
+)
 def test_every_type(name, a, b, rng):
     check(name, filled(rng, name, *a), filled(rng, name, *b))
 
@@ -123,15 +142,25 @@ def test_strides(name, left, right, rng):
         for m, n in ((None, None), (1, None), (None, 1)):
             wanted = exact(a[..., :m, :k], b[..., :k, :n])
             found = matmul(x[..., :m, :k], y[..., :k, :n]).numpy()
-            np.testing.assert_allclose(found.astype(wanted.dtype), wanted,
-                                       rtol=TOLERANCE[name], atol=0)
+            np.testing.assert_allclose(
+                found.astype(wanted.dtype), wanted, rtol=TOLERANCE[name], atol=0
+            )
 
 
-@pytest.mark.parametrize(("a", "b"), [
-    ((5, 3, 4, 6), (3, 6, 7)), ((5, 1, 4, 6), (3, 6, 7)), ((4, 6), (5, 3, 6, 7)),
-    ((5, 4, 6), (6,)), ((6,), (5, 6, 4)), ((3, 1, 6), (6, 7)), ((4, 6), (5, 6, 1)),
-    ((2, 1) * 8 + (2, 3), (1, 2) * 8 + (3, 2)), ((2, 1) * 8 + (1, 3), (1, 2) * 8 + (3, 1)),
-])
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((5, 3, 4, 6), (3, 6, 7)),
+        ((5, 1, 4, 6), (3, 6, 7)),
+        ((4, 6), (5, 3, 6, 7)),
+        ((5, 4, 6), (6,)),
+        ((6,), (5, 6, 4)),
+        ((3, 1, 6), (6, 7)),
+        ((4, 6), (5, 6, 1)),
+        ((2, 1) * 8 + (2, 3), (1, 2) * 8 + (3, 2)),
+        ((2, 1) * 8 + (1, 3), (1, 2) * 8 + (3, 1)),
+    ],
+)
 def test_batches(a, b, rng):
     check("float32", filled(rng, "float32", *a), filled(rng, "float32", *b))
 
@@ -139,24 +168,31 @@ def test_batches(a, b, rng):
 @pytest.mark.parametrize(("m", "n"), [(4, 7), (1, 7), (4, 1)])
 def test_matrices_that_are_no_rows_of_one(m, n, rng):
     a, b = filled(rng, "float32", 5, 9, 6), filled(rng, "float32", 6, n)
-    x, y = cyrt.asarray(a)[:, 2:2 + m], cyrt.asarray(b)
-    np.testing.assert_array_equal(matmul(x, y).numpy(), exact(a[:, 2:2 + m], b))
-    np.testing.assert_array_equal(matmul(y.mT, x.mT).numpy(), exact(b.mT, a[:, 2:2 + m].mT))
+    x, y = cyrt.asarray(a)[:, 2 : 2 + m], cyrt.asarray(b)
+    np.testing.assert_array_equal(matmul(x, y).numpy(), exact(a[:, 2 : 2 + m], b))
+    np.testing.assert_array_equal(matmul(y.mT, x.mT).numpy(), exact(b.mT, a[:, 2 : 2 + m].mT))
 
 
-@pytest.mark.parametrize(("a", "b"), [
-    ((3, 0), (0, 4)), ((0,), (0,)), ((5, 0), (0,)), ((0, 3), (3, 4)), ((2, 0, 3), (3,)),
-])
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [((3, 0), (0, 4)), ((0,), (0,)), ((5, 0), (0,)), ((0, 3), (3, 4)), ((2, 0, 3), (3,))],
+)
 def test_nothing_to_sum_or_to_write(a, b):
     found = matmul(cyrt.asarray(np.ones(a, np.float32)), cyrt.asarray(np.ones(b, np.float32)))
     np.testing.assert_array_equal(found.numpy(), np.zeros(np.matmul(np.ones(a), np.ones(b)).shape))
 
 
-@pytest.mark.parametrize(("a", "b"), [
-    ((50, 90), (90,)), ((50, 89), (89,)), ((90,), (90, 50)), ((89,), (89, 45)),
-    ((45, 37), (37, 41)),
-    ((1300, 9), (9, 1289)),
-])
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((50, 90), (90,)),
+        ((50, 89), (89,)),
+        ((90,), (90, 50)),
+        ((89,), (89, 45)),
+        ((45, 37), (37, 41)),
+        ((1300, 9), (9, 1289)),
+    ],
+)
 def test_what_lies_around_the_operands_is_not_used(a, b, rng):
     """Not-a-numbers beside the operands, and numbers beside the result, which stay."""
     inside = []
@@ -183,8 +219,9 @@ def test_half_floats_are_summed_in_float32(name):
         np.testing.assert_array_equal(found.astype(np.float64), np.full(found.shape, 4096))
 
 
-@pytest.mark.parametrize(("a", "b"), [((1 << 17,), (1 << 17,)), ((20_000,), (20_000, 40)),
-                                      ((40, 5000), (5000, 40))])
+@pytest.mark.parametrize(
+    ("a", "b"), [((1 << 17,), (1 << 17,)), ((20_000,), (20_000, 40)), ((40, 5000), (5000, 40))]
+)
 def test_split_sums_are_accurate_and_repeat(a, b, rng):
     a, b = rng.normal(size=a).astype(np.float32), rng.normal(size=b).astype(np.float32)
     x, y = cyrt.asarray(a), cyrt.asarray(b)
@@ -199,8 +236,11 @@ def test_split_sums_are_accurate_and_repeat(a, b, rng):
 @pytest.mark.parametrize("shape", [(70, 40), (3, 33, 5), (2, 5000)])
 def test_dot_products_conjugate_the_first(axis, shape, rng):
     a, b = (rng.normal(size=shape) + 1j * rng.normal(size=shape) for _ in range(2))
-    found = vecdot(cyrt.asarray(a), cyrt.asarray(b[:1]), axis=axis) if axis == -1 else vecdot(
-        cyrt.asarray(a), cyrt.asarray(b), axis=axis)
+    found = (
+        vecdot(cyrt.asarray(a), cyrt.asarray(b[:1]), axis=axis)
+        if axis == -1
+        else vecdot(cyrt.asarray(a), cyrt.asarray(b), axis=axis)
+    )
     wanted = (a.conj() * (b[:1] if axis == -1 else b)).sum(axis)
     np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-12, atol=1e-11)
 

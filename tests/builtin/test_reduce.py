@@ -24,37 +24,53 @@ def kernels(*arguments):
 
 
 def test_small_reductions_are_one_launch():
-    for shape, axes in (((1_000,), (0,)), ((10_000,), (0,)), ((100, 100), (0,)), ((64, 64), (1,)),
-                        ((), ()), ((5, 1, 3), (1,)), ((32, 10), (0, 1)), ((0, 3), (0,))):
+    for shape, axes in (
+        ((1_000,), (0,)),
+        ((10_000,), (0,)),
+        ((100, 100), (0,)),
+        ((64, 64), (1,)),
+        ((), ()),
+        ((5, 1, 3), (1,)),
+        ((32, 10), (0, 1)),
+        ((0, 3), (0,)),
+    ):
         assert len(explain_reduction("sum", "float32", shape, axes)) == 1, (shape, axes)
     assert explain_reduction("sum", "float32", (4, 0), (0,)) == []
 
 
-@pytest.mark.parametrize(("shape", "axes", "strides", "expected"), [
-    ((8192, 8192), (1,), None, ["rows"]),
-    ((8192, 8192), (0,), None, ["columns", "parts"]),
-    ((8192, 8192), (0, 1), None, ["rows", "parts"]),
-    ((8192, 8192), (0,), (1, 8192), ["rows"]),              # the order in memory decides
-    ((8192, 8192), (1,), (1, 8192), ["columns", "parts"]),
-    ((32, 64, 56, 56), (0, 2, 3), None, ["rows", "parts"]),
-    ((32, 56, 56, 64), (0, 1, 2), None, ["columns", "parts"]),
-    ((1_000_000, 3), (1,), None, ["rows"]),
-    ((1_000_000, 3), (0,), None, ["columns", "parts"]),
-    ((1_000, 1_000, 2), (0, 2), None, ["columns", "parts"]),  # pairs are too short for rows
-    ((64, 1_000_000), (0,), None, ["columns"]),
-    ((1_000_000, 64), (), None, ["columns"]),
-])
+@pytest.mark.parametrize(
+    ("shape", "axes", "strides", "expected"),
+    [
+        ((8192, 8192), (1,), None, ["rows"]),
+        ((8192, 8192), (0,), None, ["columns", "parts"]),
+        ((8192, 8192), (0, 1), None, ["rows", "parts"]),
+        ((8192, 8192), (0,), (1, 8192), ["rows"]),  # the order in memory decides
+        ((8192, 8192), (1,), (1, 8192), ["columns", "parts"]),
+        ((32, 64, 56, 56), (0, 2, 3), None, ["rows", "parts"]),
+        ((32, 56, 56, 64), (0, 1, 2), None, ["columns", "parts"]),
+        ((1_000_000, 3), (1,), None, ["rows"]),
+        ((1_000_000, 3), (0,), None, ["columns", "parts"]),
+        ((1_000, 1_000, 2), (0, 2), None, ["columns", "parts"]),  # pairs are too short for rows
+        ((64, 1_000_000), (0,), None, ["columns"]),
+        ((1_000_000, 64), (), None, ["columns"]),
+    ],
+)
 def test_kernels_by_shape(shape, axes, strides, expected):
     assert kernels("sum", "float32", shape, axes, strides) == expected
 
 
 def test_grids_fill_a_device():
     """Enough blocks where there is work, and no more than there is."""
-    for shape, axes in (((8192, 8192), (0,)), ((8192, 8192), (0, 1)), ((4, 10_000_000), (1,)),
-                        ((10_000_000, 4), (0,)), ((16, 3, 1_000_000), (0, 2))):
+    for shape, axes in (
+        ((8192, 8192), (0,)),
+        ((8192, 8192), (0, 1)),
+        ((4, 10_000_000), (1,)),
+        ((10_000_000, 4), (0,)),
+        ((16, 3, 1_000_000), (0, 2)),
+    ):
         _, grid, block = explain_reduction("sum", "bfloat16", shape, axes)[0]
         assert 1 << 17 <= grid * math.prod(block) <= 1 << 21, (shape, axes)
-    for name in "float32", "bfloat16":      # columns: once, more parts only cost
+    for name in "float32", "bfloat16":  # columns: once, more parts only cost
         _, grid, block = explain_reduction("sum", name, (8192, 8192), (0,))[0]
         assert grid * math.prod(block) == 132 * 1024 // (32 * 256) * (32 * 256)
     _, grid, block = explain_reduction("sum", "float32", (1_000,), (0,))[0]
@@ -86,12 +102,18 @@ def compiled_at_once():
 
     @functools.cache
     def whole(name):
-        return compiled([row for row in catalogue.modules()[name] if not row.prebuilt],
-                        cyrt.Device())
+        return compiled(
+            [row for row in catalogue.modules()[name] if not row.prebuilt], cyrt.Device()
+        )
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loading, "compile_rows", lambda rows, device: (
-            whole(rows[0].module) if rows[0].template == "reduce" else compiled(rows, device)))
+        patch.setattr(
+            loading,
+            "compile_rows",
+            lambda rows, device: (
+                whole(rows[0].module) if rows[0].template == "reduce" else compiled(rows, device)
+            ),
+        )
         yield
 
 
@@ -112,9 +134,10 @@ def test_every_row(name, rng):
             else:
                 wanted = getattr(np, row.op)(x, axis=axis)
             if row.op == "prod" and dtype(row.output).kind in "iu":
-                wanted = host.prod(axis, dtype=row.output)      # modulo 2 to the 64th
+                wanted = host.prod(axis, dtype=row.output)  # modulo 2 to the 64th
             found = getattr(reduce, row.op)(cyrt.asarray(host), axis=axis).numpy()
             assert found.dtype == dtype(row.output).numpy
             tolerance = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-5}.get(row.output, 1e-12)
-            np.testing.assert_allclose(found.astype(wanted.dtype), wanted, rtol=tolerance,
-                                       err_msg=row.kernels[0])
+            np.testing.assert_allclose(
+                found.astype(wanted.dtype), wanted, rtol=tolerance, err_msg=row.kernels[0]
+            )

@@ -31,8 +31,11 @@ extern "C" __global__ void sums(const TYPE* in, TYPE* out) {
 def test_block_reductions_one_after_another(name, block, rng):
     device = cyrt.Device()
     image = jit.compiler.compile(
-        REDUCE, define={"TYPE": name}, options=[f"-I{loading.TEMPLATES / 'include'}"],
-        arch=jit.compiler.architecture(device.compute_capability, device.emulated))
+        REDUCE,
+        define={"TYPE": name},
+        options=[f"-I{loading.TEMPLATES / 'include'}"],
+        arch=jit.compiler.architecture(device.compute_capability, device.emulated),
+    )
     kernel = cyrt.Kernel(image.code, "sums", signature=f"void sums(const {name}*, {name}*)")
     x = rng.integers(-50, 50, (3, block)).astype({"int": np.int32, "double": np.float64}[name])
     source, out = cyrt.Buffer(x.nbytes), cyrt.Buffer(3 * x.nbytes)

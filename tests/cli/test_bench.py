@@ -36,8 +36,23 @@ def whole(tmp_path_factory):
     file = tmp_path_factory.mktemp("bench") / "rows.json"
     arguments = [argument for name in LAUNCHES for argument in ("--case", name)]
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "cyrt", "bench", *arguments, "--rounds", "2",
-         "--json", str(file)], capture_output=True, text=True, timeout=120, check=False)
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "cyrt",
+            "bench",
+            *arguments,
+            "--rounds",
+            "2",
+            "--json",
+            str(file),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return rows_of(file), done.stdout
 
@@ -73,22 +88,32 @@ def test_the_counts_are_of_the_measured_work(whole):
         if row["kind"] == "case":
             found.setdefault(row["name"], row)
     assert {name: row["counts"]["operations"] for name, row in found.items()} == {
-        "record": 2 * 64, "chain": 2000, "fork-join": 1800, "wide": 2000, "repoint": 2000,
-        "reshape": 2000, "cold": 200, "loop": 6 * 1009, "sync": 120}
-    assert found["record"]["counts"]["commits"] == 2       # none while it is timed
+        "record": 2 * 64,
+        "chain": 2000,
+        "fork-join": 1800,
+        "wide": 2000,
+        "repoint": 2000,
+        "reshape": 2000,
+        "cold": 200,
+        "loop": 6 * 1009,
+        "sync": 120,
+    }
+    assert found["record"]["counts"]["commits"] == 2  # none while it is timed
     assert found["sync"]["counts"]["commits"] == 20
     for name in ("chain", "sync", "wide", "fork-join"):
         assert (found[name]["hits"], found[name]["patched"]) == (100, 0)
     assert found["loop"]["hits"] >= 95
-    assert found["repoint"]["patched"] > 40       # the first ones are built
+    assert found["repoint"]["patched"] > 40  # the first ones are built
     assert found["reshape"]["patched"] > 10
     assert found["cold"]["hits"] == 0
 
 
 def test_a_case_alone_has_its_own_floors(tmp_path, capsys):
     file = tmp_path / "rows.json"
-    assert main(["bench", "--case", "sync", "--case", "sync", "--rounds", "1",
-                 "--json", str(file)]) == 0
+    assert (
+        main(["bench", "--case", "sync", "--case", "sync", "--rounds", "1", "--json", str(file)])
+        == 0
+    )
     assert [r["name"] for r in rows_of(file)] == ["C loop", "sync"]
     assert " sync " in capsys.readouterr().out
     main(["bench", "--case", "import", "--rounds", "1", "--json", str(file)])
@@ -107,12 +132,15 @@ def test_direct_is_the_chain_without_graphs(tmp_path):
 
 def test_without_graphs_the_rows_say_so(python, tmp_path):
     file = tmp_path / "rows.json"
-    done = python(f"""
+    done = python(
+        f"""
         import sys
         from cyrt.cli import main
         main(["bench", "--case", "chain", "--case", "fork-join", "--case", "cold", "--rounds", "1",
               "--json", {str(file)!r}])
-        """, CYRT_GRAPHS="0")
+        """,
+        CYRT_GRAPHS="0",
+    )
     assert done.returncode == 0, done.stderr
     rows = [r for r in rows_of(file) if r["kind"] == "case"]
     assert [r["name"] for r in rows] == ["chain", "fork-join", "cold", "cold"]
@@ -122,14 +150,17 @@ def test_without_graphs_the_rows_say_so(python, tmp_path):
         assert "edges" not in row["what"]
 
 
-@pytest.mark.parametrize(("arguments", "told"), [
-    (["--case", "chian"], "no case is named 'chian'; there are record, chain"),
-    (["--peers", "torch,tensorflow"], "no peer is named 'tensorflow'; there are torch, cupy"),
-    (["--rounds", "0"], "rounds: expected a number from 1 to 2000, got 0"),
-    (["--plot", "bars.txt"], "bars.txt: expected a name that ends in .svg or .png or .pdf"),
-    (["--json", "no/such/rows.json"], "no/such/rows.json cannot be written: there is no such"),
-    (["--json", "/"], "/ cannot be written: it is a folder"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--case", "chian"], "no case is named 'chian'; there are record, chain"),
+        (["--peers", "torch,tensorflow"], "no peer is named 'tensorflow'; there are torch, cupy"),
+        (["--rounds", "0"], "rounds: expected a number from 1 to 2000, got 0"),
+        (["--plot", "bars.txt"], "bars.txt: expected a name that ends in .svg or .png or .pdf"),
+        (["--json", "no/such/rows.json"], "no/such/rows.json cannot be written: there is no such"),
+        (["--json", "/"], "/ cannot be written: it is a folder"),
+    ],
+)
 def test_bad_arguments_are_told_before_anything_is_measured(arguments, told, monkeypatch):
     monkeypatch.setattr(bench, "_measure", lambda *_: pytest.fail("it measured"))
     with pytest.raises(SystemExit) as error:
@@ -146,12 +177,18 @@ def test_a_picture_without_matplotlib(monkeypatch):
 def test_the_picture_has_a_bar_for_each_time(tmp_path):
     pytest.importorskip("matplotlib")
     file = tmp_path / "bars.svg"
-    Report("a device", False, (9, 0), {}, [
-        Row("floor", "C loop", "cuLaunchKernel", 2.5, 2.75),
-        Row("case", "chain", "full edges", 0.25),
-        Row("peer", "torch", "", note="no GPU"),
-        Row("other", "import", "import cyrt", 20000.0),
-    ]).draw(file)
+    Report(
+        "a device",
+        False,
+        (9, 0),
+        {},
+        [
+            Row("floor", "C loop", "cuLaunchKernel", 2.5, 2.75),
+            Row("case", "chain", "full edges", 0.25),
+            Row("peer", "torch", "", note="no GPU"),
+            Row("other", "import", "import cyrt", 20000.0),
+        ],
+    ).draw(file)
     root = ElementTree.parse(file).getroot()
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     drawn = file.read_text(encoding="utf-8")
@@ -172,8 +209,7 @@ def test_a_picture_of_a_run(tmp_path):
 
 
 def test_nothing_is_shown_of_a_wrong_result(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(kernels, "SOURCE",
-                        kernels.SOURCE.replace("x[i] + b[i]", "x[i] + 2 * b[i]"))
+    monkeypatch.setattr(kernels, "SOURCE", kernels.SOURCE.replace("x[i] + b[i]", "x[i] + 2 * b[i]"))
     file = tmp_path / "rows.json"
     with pytest.raises(program.WrongResult, match=r"C loop: element 0 is 4000\.0, expected 2000"):
         main(["bench", "--case", "chain", "--rounds", "1", "--json", str(file)])

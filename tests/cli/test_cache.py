@@ -74,7 +74,7 @@ def test_an_entry_that_vanishes_is_not_damaged(filled, capsys, monkeypatch, acti
 
     def entries(self):
         found = real(self)
-        self.clear()        # another process, in the worst moment
+        self.clear()  # another process, in the worst moment
         return found
 
     monkeypatch.setattr(Cache, "entries", entries)

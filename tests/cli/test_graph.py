@@ -22,7 +22,7 @@ x, y = cyrt.Buffer(1024), cyrt.Buffer(1024)
 def work(times):
     for _ in range(times):
         module["twice<float>"][1, 256](x, y)
-"""     # noqa: E501
+"""  # noqa: E501
 
 
 @pytest.fixture
@@ -35,9 +35,14 @@ def graph(tmp_path):
     def run(script, *arguments, **environment):
         (tmp_path / "scripts" / "script.py").write_text(textwrap.dedent(script))
         return subprocess.run(
-            [sys.executable, "-m", "cyrt", "graph", *arguments], cwd=tmp_path / "here",
+            [sys.executable, "-m", "cyrt", "graph", *arguments],
+            cwd=tmp_path / "here",
             env={**os.environ, "CYRT_GRAPHS": "1", "CYRT_LAUNCH_BLOCKING": "0", **environment},
-            capture_output=True, text=True, timeout=120, check=False)
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
 
     return run
 
@@ -59,11 +64,19 @@ def test_batches_in_order_of_first_use(graph, tmp_path):
             work(2)
             cyrt.commit()
         work(5)             # launched by the script's end
-        """, SCRIPT, "-o", "out", "--dot", "out.dot")
+        """,
+        SCRIPT,
+        "-o",
+        "out",
+        "--dot",
+        "out.dot",
+    )
     assert done.returncode == 0, done.stderr
     assert done.stderr == "cyrt graph: out: 2 batches\n"
-    expected = ["batch 1 of 2: 2 operations, launched 3 times, none patched",
-                "batch 2 of 2: 5 operations, launched 1 time, none patched"]
+    expected = [
+        "batch 1 of 2: 2 operations, launched 3 times, none patched",
+        "batch 2 of 2: 5 operations, launched 1 time, none patched",
+    ]
     assert titles(tmp_path / "here" / "out") == expected
     text = (tmp_path / "here" / "out.dot").read_text()
     assert all(f'label="{title}"' in text for title in expected)
@@ -84,11 +97,18 @@ def test_what_is_recorded_at_the_end_is_launched_on_every_stream(graph, tmp_path
                 module["twice<float>"][1, 256](x, y)
             assert cyrt.current_encoder().num_ops == count
             assert cyrt.current_encoder().stats()["commits"] == 0
-        """, SCRIPT, "-o", "out.svg")
+        """,
+        SCRIPT,
+        "-o",
+        "out.svg",
+    )
     assert done.returncode == 0, done.stderr
     found = titles(tmp_path / "here" / "out.svg")
     assert {title.split(": ")[1].split(",")[0] for title in found} == {
-        "1 operation", "2 operations", "3 operations"}
+        "1 operation",
+        "2 operations",
+        "3 operations",
+    }
 
 
 def test_the_script_runs_as_it_would_by_itself(graph):
@@ -99,25 +119,41 @@ def test_the_script_runs_as_it_would_by_itself(graph):
         print(sys.argv, __name__, __file__, sys.path[0].endswith("scripts"))
         work(1)
         sys.exit(7)
-        """, SCRIPT, "3", "--steps", "5", "-o", "out.svg", "-v", "--", "-o", "theirs")
+        """,
+        SCRIPT,
+        "3",
+        "--steps",
+        "5",
+        "-o",
+        "out.svg",
+        "-v",
+        "--",
+        "-o",
+        "theirs",
+    )
     assert done.returncode == 7, done.stderr
     arguments = [SCRIPT, "3", "--steps", "5", "-v", "-o", "theirs"]
     assert done.stdout == f"{arguments} __main__ {SCRIPT} True\n"
 
 
-@pytest.mark.parametrize(("ending", "told"), [
-    ("raise KeyError('on purpose')", "KeyError: 'on purpose'"),
-    ("sys.exit('enough of it')", "enough of it"),
-    ("raise KeyboardInterrupt", "KeyboardInterrupt"),
-])
+@pytest.mark.parametrize(
+    ("ending", "told"),
+    [
+        ("raise KeyError('on purpose')", "KeyError: 'on purpose'"),
+        ("sys.exit('enough of it')", "enough of it"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+    ],
+)
 def test_a_script_that_fails_is_drawn_so_far(graph, tmp_path, ending, told):
-    done = graph(f"import sys\nfrom working import work\nwork(3)\n{ending}\n",
-                 SCRIPT, "-o", "out.svg")
+    done = graph(
+        f"import sys\nfrom working import work\nwork(3)\n{ending}\n", SCRIPT, "-o", "out.svg"
+    )
     assert done.returncode == 1
     assert told in done.stderr
     assert done.stderr.count("File ") == ("raise" in ending), "the script's own frame only"
     assert titles(tmp_path / "here" / "out.svg") == [
-        "batch 1 of 1: 3 operations, launched 1 time, none patched"]
+        "batch 1 of 1: 3 operations, launched 1 time, none patched"
+    ]
 
 
 def test_a_script_that_does_not_compile(graph):
@@ -127,10 +163,13 @@ def test_a_script_that_does_not_compile(graph):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(("script", "environment", "told"), [
-    ("import cyrt", {}, "script.py recorded nothing"),
-    ("from working import work; work(1)", {"CYRT_GRAPHS": "0"}, "nothing is batched with"),
-])
+@pytest.mark.parametrize(
+    ("script", "environment", "told"),
+    [
+        ("import cyrt", {}, "script.py recorded nothing"),
+        ("from working import work; work(1)", {"CYRT_GRAPHS": "0"}, "nothing is batched with"),
+    ],
+)
 def test_nothing_to_draw(graph, tmp_path, script, environment, told):
     done = graph(script, SCRIPT, "-o", "out.svg", **environment)
     assert done.returncode == 1
@@ -138,14 +177,17 @@ def test_nothing_to_draw(graph, tmp_path, script, environment, told):
     assert not (tmp_path / "here" / "out.svg").exists()
 
 
-@pytest.mark.parametrize(("arguments", "told"), [
-    (["missing.py", "-o", "out.svg"], "missing.py: there is no such script"),
-    ([SCRIPT, "-o", "missing/out.svg"], "there is no folder"),
-    ([SCRIPT, "-o", ".."], "it is a folder"),
-    ([SCRIPT, "-o", "same", "--dot", "same"], "must be different"),
-    ([SCRIPT, "-o", SCRIPT], "must be different"),
-    ([SCRIPT], "the following arguments are required: -o"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["missing.py", "-o", "out.svg"], "missing.py: there is no such script"),
+        ([SCRIPT, "-o", "missing/out.svg"], "there is no folder"),
+        ([SCRIPT, "-o", ".."], "it is a folder"),
+        ([SCRIPT, "-o", "same", "--dot", "same"], "must be different"),
+        ([SCRIPT, "-o", SCRIPT], "must be different"),
+        ([SCRIPT], "the following arguments are required: -o"),
+    ],
+)
 def test_what_cannot_be_done_is_told_before_the_script_runs(graph, arguments, told):
     done = graph("print('ran')", *arguments)
     assert done.returncode == 2
@@ -158,7 +200,8 @@ def test_what_cannot_be_done_is_told_before_the_script_runs(graph, arguments, to
 def test_no_spelling_of_the_script_is_written(graph, tmp_path, way, option):
     text = "print('ran')"
     target = {"..": "../here/../scripts/script.py", "link to the folder": "folder/script.py"}.get(
-        way, "out.svg")
+        way, "out.svg"
+    )
     arguments = ["-o", target] if option == "-o" else ["-o", "other.svg", "--dot", target]
     script = tmp_path / "scripts" / "script.py"
     script.write_text(text)
@@ -196,29 +239,45 @@ def test_a_picture_that_the_script_made_a_link_to_itself(graph, tmp_path):
     assert (tmp_path / "scripts" / "script.py").read_text() == text
 
 
-@pytest.mark.parametrize("last", [
-    "sys.stdout.close()", "sys.stdout = None", "sys.stderr.close()",
-    "sys.stdout = sys.stderr = None",
-])
+@pytest.mark.parametrize(
+    "last",
+    [
+        "sys.stdout.close()",
+        "sys.stdout = None",
+        "sys.stderr.close()",
+        "sys.stdout = sys.stderr = None",
+    ],
+)
 def test_a_script_that_takes_its_output_away(graph, tmp_path, last):
-    done = graph(f"import sys\nfrom working import work\nwork(1)\nprint('ran')\n{last}\n",
-                 SCRIPT, "-o", "out.svg")
+    done = graph(
+        f"import sys\nfrom working import work\nwork(1)\nprint('ran')\n{last}\n",
+        SCRIPT,
+        "-o",
+        "out.svg",
+    )
     assert (done.returncode, done.stdout) == (0, "ran\n")
     assert "Traceback" not in done.stderr
     assert len(titles(tmp_path / "here" / "out.svg")) == 1
 
 
 @pytest.mark.parametrize("ending", ["", "raise KeyError", "sys.exit('enough')"])
-@pytest.mark.parametrize(("output", "status", "told"), [
-    (">&-", 0, ""), ("> /dev/full", 1, "cyrt: the output cannot be written"), ("| true", 1, ""),
-])
+@pytest.mark.parametrize(
+    ("output", "status", "told"),
+    [(">&-", 0, ""), ("> /dev/full", 1, "cyrt: the output cannot be written"), ("| true", 1, "")],
+)
 def test_an_output_that_nobody_reads(graph, tmp_path, ending, output, status, told):
     program = f"import sys\nfrom working import work\nwork(1)\nprint('ran')\n{ending}\n"
     (tmp_path / "scripts" / "script.py").write_text(program)
     line = f"set -o pipefail; {sys.executable} -m cyrt graph {SCRIPT} -o out.svg {output}"
     done = subprocess.run(
-        ["bash", "-c", line], cwd=tmp_path / "here", capture_output=True, text=True, timeout=120,
-        env={**os.environ, "CYRT_GRAPHS": "1", "PYTHONUNBUFFERED": ""}, check=False)
+        ["bash", "-c", line],
+        cwd=tmp_path / "here",
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "CYRT_GRAPHS": "1", "PYTHONUNBUFFERED": ""},
+        check=False,
+    )
     assert done.returncode == (status or bool(ending))
     assert told in done.stderr
     assert done.stderr.count("Traceback") == (ending == "raise KeyError")
@@ -235,13 +294,22 @@ def test_a_forked_child_draws_nothing(graph):
         if child == 0:
             sys.exit(0)
         assert os.waitpid(child, 0)[1] == 0
-        """, SCRIPT, "-o", "out.svg")
+        """,
+        SCRIPT,
+        "-o",
+        "out.svg",
+    )
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("cyrt graph: ") == 1
 
 
 def test_other_commands_take_no_arguments_of_a_script(graph):
-    done = subprocess.run([sys.executable, "-P", "-m", "cyrt", "info", "--", "more"],
-                          capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "cyrt", "info", "--", "more"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 2
     assert "unrecognized arguments: more" in done.stderr

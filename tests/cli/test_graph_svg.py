@@ -19,13 +19,18 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 class Batch(NamedTuple):
     nodes: list[PlanNode]
-    edges: list[tuple[int, int, bool]] = []     # noqa: RUF012
+    edges: list[tuple[int, int, bool]] = []  # noqa: RUF012
     launches: int = 1
 
 
 def node(name="add", kind="kernel", *, patched=False, **facts):
-    empty = {"grid": (4, 1, 1), "block": (256, 1, 1), "smem": 0, "cluster": None,
-             "cooperative": False}
+    empty = {
+        "grid": (4, 1, 1),
+        "block": (256, 1, 1),
+        "smem": 0,
+        "cluster": None,
+        "cooperative": False,
+    }
     return PlanNode(name, kind, **{**empty, **facts}, patched=patched)
 
 
@@ -57,11 +62,13 @@ def routes(picture):
             n = list(map(float, numbers.split()))
             ends = list(zip(n[::2], n[1::2], strict=True))
             controls = [points[-1], *ends] if points else ends
-            if letter == "L":       # as a curve
+            if letter == "L":  # as a curve
                 controls = [controls[0], controls[0], controls[1], controls[1]]
             steps = 16 if len(controls) == 4 else 0
-            points += [tuple(bezier(axis, i / steps) for axis in zip(*controls, strict=True))
-                       for i in range(1, steps + 1)] or ends
+            points += [
+                tuple(bezier(axis, i / steps) for axis in zip(*controls, strict=True))
+                for i in range(1, steps + 1)
+            ] or ends
         yield (source, target, kind == "programmatic"), points
 
 
@@ -73,13 +80,21 @@ def bezier(p, t):
 @st.composite
 def batches(draw):
     count = draw(st.integers(1, 40))
-    kinds = draw(st.lists(st.sampled_from(["kernel", "copy", "fill", "empty", "graph"]),
-                          min_size=count, max_size=count))
+    kinds = draw(
+        st.lists(
+            st.sampled_from(["kernel", "copy", "fill", "empty", "graph"]),
+            min_size=count,
+            max_size=count,
+        )
+    )
     pairs = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)).filter(
-        lambda pair: pair[0] < pair[1])
+        lambda pair: pair[0] < pair[1]
+    )
     edges = draw(st.dictionaries(pairs, st.booleans(), max_size=80)) if count > 1 else {}
-    return Batch([node(kind * draw(st.integers(1, 9)), kind) for kind in kinds],
-                 [(*pair, programmatic) for pair, programmatic in edges.items()])
+    return Batch(
+        [node(kind * draw(st.integers(1, 9)), kind) for kind in kinds],
+        [(*pair, programmatic) for pair, programmatic in edges.items()],
+    )
 
 
 @given(batches())
@@ -97,8 +112,9 @@ def test_edges_lead_down_and_around_nodes(batch):
         assert points[-1] == pytest.approx(((end.left + end.right) / 2, end.top), abs=0.2)
         assert all(a[1] <= b[1] for a, b in pairwise(points))
         for box in found:
-            assert not any(box.left < x < box.right and box.top + 0.2 < y < box.bottom - 0.2
-                           for x, y in points)
+            assert not any(
+                box.left < x < box.right and box.top + 0.2 < y < box.bottom - 0.2 for x, y in points
+            )
     width, height = (float(picture.get(side)) for side in ("width", "height"))
     assert all(box.left >= 0 and box.right < width and box.bottom < height for box in found)
 
@@ -151,29 +167,46 @@ def test_titles():
 
 def test_a_node_tells_all_it_has():
     symbol = "_Z8reduce_kIfLi256EEvPKT_"
-    kernel = node(symbol, grid=(8, 2, 1), block=(128, 2, 2), smem=4096, cluster=(2, 1, 1),
-                  cooperative=True, patched=True)
+    kernel = node(
+        symbol,
+        grid=(8, 2, 1),
+        block=(128, 2, 2),
+        smem=4096,
+        cluster=(2, 1, 1),
+        cooperative=True,
+        patched=True,
+    )
     readable = {symbol: "a_name_space::of_some_length::reduce_k<float, 256>", "copy": "copy"}
     picture = ET.fromstring(svg([Batch([kernel, node("copy", "copy")])], readable.__getitem__))
     first, second = picture.iterfind(f".//{SVG}g[@class='batch']//{SVG}g[{SVG}title]")
     assert first.get("class") == "node kernel patched"
     assert [text.text for text in first.iter(f"{SVG}text")] == [
-        "0", "a_name_space::of_som…float, 256>",
-        "<<<(8, 2), (128, 2, 2), 4096>>> cluster 2 cooperative"]
+        "0",
+        "a_name_space::of_som…float, 256>",
+        "<<<(8, 2), (128, 2, 2), 4096>>> cluster 2 cooperative",
+    ]
     assert first.find(f"{SVG}title").text.split("\n") == [
-        "0: a_name_space::of_some_length::reduce_k<float, 256>", symbol, "kernel", "grid 8 × 2 × 1",
-        "block 128 × 2 × 2", "cluster 2 × 1 × 1", "4,096 bytes of dynamic shared memory",
-        "cooperative", "patched by the last launch"]
+        "0: a_name_space::of_some_length::reduce_k<float, 256>",
+        symbol,
+        "kernel",
+        "grid 8 × 2 × 1",
+        "block 128 × 2 × 2",
+        "cluster 2 × 1 × 1",
+        "4,096 bytes of dynamic shared memory",
+        "cooperative",
+        "patched by the last launch",
+    ]
     assert second.get("class") == "node copy"
     assert "".join(second.itertext()) == "1: copy1copy"
 
 
 def test_any_name_makes_well_formed_pictures():
-    name = "<a & \"b\"> ]]> '\x00\x1b\udc80\n\\"
+    name = '<a & "b"> ]]> \'\x00\x1b\udc80\n\\'
     batch = Batch([node(name)])
     (title,) = ET.fromstring(svg([batch]).encode()).iterfind(
-        f".//{SVG}g[@class='node kernel']/{SVG}title")
-    assert title.text.startswith("0: <a & \"b\"> ]]> '\ufffd\ufffd\ufffd\ufffd\\\n")
+        f".//{SVG}g[@class='node kernel']/{SVG}title"
+    )
+    assert title.text.startswith('0: <a & "b"> ]]> \'\ufffd\ufffd\ufffd\ufffd\\\n')
 
 
 def luminance(colour):
@@ -190,9 +223,12 @@ def contrast(a, b):
 def test_readable_on_light_and_dark():
     style = ET.fromstring(svg([])).find(f"{SVG}style").text
     light, dark = (
-        {selector: dict(part.strip().split(":") for part in rule.split(";"))
-         for selector, rule in re.findall(r"^(\.cyrt .*) \{(.*#.*)\}$", part, re.MULTILINE)}
-        for part in style.split("@media (prefers-color-scheme: dark)"))
+        {
+            selector: dict(part.strip().split(":") for part in rule.split(";"))
+            for selector, rule in re.findall(r"^(\.cyrt .*) \{(.*#.*)\}$", part, re.MULTILINE)
+        }
+        for part in style.split("@media (prefers-color-scheme: dark)")
+    )
     assert light.keys() == dark.keys()
     assert luminance(light[".cyrt .paper"]["fill"]) > 0.9
     assert luminance(dark[".cyrt .paper"]["fill"]) < 0.1

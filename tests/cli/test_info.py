@@ -63,21 +63,32 @@ def test_advice_is_printed_with_its_brackets(python):
     assert "pip install 'cyrt[libs1" in done.stdout
 
 
-COMMANDS = [["info"], ["cache", "list"], ["cache", "verify"],
-            ["bench", "--case", "chain", "--rounds", "1"]]
+COMMANDS = [
+    ["info"],
+    ["cache", "list"],
+    ["cache", "verify"],
+    ["bench", "--case", "chain", "--rounds", "1"],
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-@pytest.mark.parametrize(("output", "unbuffered", "status", "told"), [
-    (">&- 2>&-", "", 0, ""),
-    ("> /dev/full", "", 1, "cyrt: the output cannot be written: No space left on device\n"),
-    ("> /dev/full", "1", 1, "cyrt: the output cannot be written: No space left on device\n"),
-    ("| true", "", 1, ""),
-])
+@pytest.mark.parametrize(
+    ("output", "unbuffered", "status", "told"),
+    [
+        (">&- 2>&-", "", 0, ""),
+        ("> /dev/full", "", 1, "cyrt: the output cannot be written: No space left on device\n"),
+        ("> /dev/full", "1", 1, "cyrt: the output cannot be written: No space left on device\n"),
+        ("| true", "", 1, ""),
+    ],
+)
 def test_an_output_that_nobody_reads(command, output, unbuffered, status, told):
     line = f"set -o pipefail; {sys.executable} -P -m cyrt {' '.join(command)} {output}"
     done = subprocess.run(
-        ["bash", "-c", line], capture_output=True, text=True, timeout=120, check=False,
+        ["bash", "-c", line],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
         env={**os.environ, "CYRT_DEVICE": "emulated", "PYTHONUNBUFFERED": unbuffered},
     )
     assert (done.returncode, done.stderr) == (status, told)

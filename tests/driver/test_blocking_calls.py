@@ -13,17 +13,43 @@ import pytest
 ROOM = Path(__file__).resolve().parents[2] / "cyrt"
 # They put work on a stream, allocate, or may load a kernel's code.
 BLOCKING = (
-    "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize", "cuLaunchKernel",
-    "cuLaunchKernelEx", "cuGraphLaunch", "cuMemcpyAsync", "cuMemcpyHtoDAsync",
-    "cuMemcpyDtoHAsync", "cuMemsetD8Async", "cuMemsetD16Async", "cuMemsetD32Async", "cuMemAlloc",
-    "cuMemFree", "cuMemFreeHost", "cuMemAllocManaged", "cuMemHostAlloc",
+    "cuCtxSynchronize",
+    "cuStreamSynchronize",
+    "cuEventSynchronize",
+    "cuLaunchKernel",
+    "cuLaunchKernelEx",
+    "cuGraphLaunch",
+    "cuMemcpyAsync",
+    "cuMemcpyHtoDAsync",
+    "cuMemcpyDtoHAsync",
+    "cuMemsetD8Async",
+    "cuMemsetD16Async",
+    "cuMemsetD32Async",
+    "cuMemAlloc",
+    "cuMemFree",
+    "cuMemFreeHost",
+    "cuMemAllocManaged",
+    "cuMemHostAlloc",
     "cuStreamCreateWithPriority",
-    "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxReset", "cuModuleLoadDataEx",
-    "cuModuleUnload", "cuModuleGetFunction", "cuModuleGetGlobal", "cuModuleEnumerateFunctions",
-    "cuFuncGetName", "cuFuncGetAttribute", "cuFuncSetAttribute", "cuFuncGetParamInfo",
-    "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuOccupancyMaxPotentialBlockSize",
-    "cuGraphAddKernelNode", "cuGraphAddChildGraphNode", "cuGraphClone",
-    "cuGraphInstantiateWithFlags", "cuGraphExecUpdate")
+    "cuDevicePrimaryCtxRetain",
+    "cuDevicePrimaryCtxReset",
+    "cuModuleLoadDataEx",
+    "cuModuleUnload",
+    "cuModuleGetFunction",
+    "cuModuleGetGlobal",
+    "cuModuleEnumerateFunctions",
+    "cuFuncGetName",
+    "cuFuncGetAttribute",
+    "cuFuncSetAttribute",
+    "cuFuncGetParamInfo",
+    "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+    "cuOccupancyMaxPotentialBlockSize",
+    "cuGraphAddKernelNode",
+    "cuGraphAddChildGraphNode",
+    "cuGraphClone",
+    "cuGraphInstantiateWithFlags",
+    "cuGraphExecUpdate",
+)
 CALL = re.compile(rf"\bcu\.({'|'.join(BLOCKING)})\(")
 SOURCES = sorted(path for path in ROOM.rglob("*.pyx") if "bench" not in path.parts)
 
@@ -37,7 +63,7 @@ def header(lines, index):
     end = index
     while not lines[end].rstrip().endswith(":"):
         end += 1
-    return " ".join(lines[index:end + 1]).strip()
+    return " ".join(lines[index : end + 1]).strip()
 
 
 def releases(lines, index):
@@ -54,6 +80,9 @@ def releases(lines, index):
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOM)))
 def test_no_call_that_may_block_holds_the_gil(path):
     lines = path.read_text().splitlines()
-    held = [f"{path.name}:{i + 1}: {line.strip()}" for i, line in enumerate(lines)
-            if CALL.search(line) and not releases(lines, i)]
+    held = [
+        f"{path.name}:{i + 1}: {line.strip()}"
+        for i, line in enumerate(lines)
+        if CALL.search(line) and not releases(lines, i)
+    ]
     assert held == []

@@ -44,8 +44,9 @@ def choose(monkeypatch):
 
         monkeypatch.setattr(library.ctypes, "CDLL", open_)
         get = library.settings.get
-        monkeypatch.setattr(library.settings, "get",
-                            lambda name: choice if name == "CYRT_DEVICE" else get(name))
+        monkeypatch.setattr(
+            library.settings, "get", lambda name: choice if name == "CYRT_DEVICE" else get(name)
+        )
 
     return set_choice
 
@@ -111,15 +112,18 @@ def test_settings_of_the_emulated_device(python):
         except cyrt.CudaError as error:
             print(error)
         """,
-        CYRT_DEVICE="emulated", CYRT_EMULATED_MEMORY="1536M", CYRT_EMULATED_DEVICES=" 2",
+        CYRT_DEVICE="emulated",
+        CYRT_EMULATED_MEMORY="1536M",
+        CYRT_EMULATED_DEVICES=" 2",
         CYRT_CHECK="yes",
     )
     assert "nobody has written" in done.stdout, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(("name", "text"), [
-    ("CYRT_EMULATED_DEVICES", "two"), ("CYRT_EMULATED_MEMORY", "much"), ("CYRT_CHECK", "perhaps"),
-])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("CYRT_EMULATED_DEVICES", "two"), ("CYRT_EMULATED_MEMORY", "much"), ("CYRT_CHECK", "perhaps")],
+)
 def test_bad_settings_of_the_emulated_device(python, name, text):
     done = python("import cyrt; cyrt.Device()", **{"CYRT_DEVICE": "emulated", name: text})
     assert f"{name}={text!r}" in done.stderr

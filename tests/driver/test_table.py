@@ -18,7 +18,7 @@ def test_a_function_is_replaced_and_put_back(replaced):
         return original(event, flags)
 
     replaced("cuEventCreate", [c_void_p, c_int], create)
-    mine = table.replace("cuEventCreate", 0)            # what is there is handed back
+    mine = table.replace("cuEventCreate", 0)  # what is there is handed back
     assert table.replace("cuEventCreate", mine) == 0
     cyrt.Event().record().synchronize()
     assert calls
@@ -26,12 +26,13 @@ def test_a_function_is_replaced_and_put_back(replaced):
 
 def test_versions_of_one_name_are_apart():
     cyrt.Device()
-    plain, typed = (table.replace("cuGraphAddDependencies", 0, version)
-                    for version in (10000, 12030))
+    plain, typed = (
+        table.replace("cuGraphAddDependencies", 0, version) for version in (10000, 12030)
+    )
     try:
         assert plain
         assert plain != typed
-        assert table.replace("cuGraphAddDependencies", plain) == 0      # the oldest
+        assert table.replace("cuGraphAddDependencies", plain) == 0  # the oldest
     finally:
         table.replace("cuGraphAddDependencies", plain, 10000)
         table.replace("cuGraphAddDependencies", typed, 12030)
@@ -48,10 +49,13 @@ def test_a_function_that_the_driver_lacks():
         table.replace("cuFuncGetParamInfo", before)
 
 
-@pytest.mark.parametrize(("name", "version", "words"), [
-    ("cuGraphLaunched", 0, "holds no cuGraphLaunched"),
-    ("cuGraphLaunch", 1, "holds no cuGraphLaunch of version 1"),
-])
+@pytest.mark.parametrize(
+    ("name", "version", "words"),
+    [
+        ("cuGraphLaunched", 0, "holds no cuGraphLaunched"),
+        ("cuGraphLaunch", 1, "holds no cuGraphLaunch of version 1"),
+    ],
+)
 def test_what_the_table_does_not_hold(name, version, words):
     with pytest.raises(KeyError, match=words):
         table.replace(name, 0, version)
@@ -60,4 +64,4 @@ def test_what_the_table_does_not_hold(name, version, words):
 def test_an_error_of_a_replaced_function(replaced):
     replaced("cuMemAlloc", [c_void_p, c_size_t], lambda original, *arguments: 801)
     with pytest.raises(cyrt.CudaError, match="cuMemAlloc failed: CUDA_ERROR_NOT_SUPPORTED"):
-        cyrt.Buffer(37 << 20)           # of a size that the pool has none of
+        cyrt.Buffer(37 << 20)  # of a size that the pool has none of

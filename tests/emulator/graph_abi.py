@@ -40,30 +40,62 @@ __global__ void spin(volatile int* flag) { while (*flag == 0) {} }
 
 
 class KernelParams(ctypes.Structure):
-    _fields_ = [("func", c_void_p), ("grid", c_uint * 3), ("block", c_uint * 3),
-                ("shared", c_uint), ("kernelParams", c_void_p), ("extra", c_void_p),
-                ("kern", c_void_p), ("ctx", c_void_p)]
+    _fields_ = [
+        ("func", c_void_p),
+        ("grid", c_uint * 3),
+        ("block", c_uint * 3),
+        ("shared", c_uint),
+        ("kernelParams", c_void_p),
+        ("extra", c_void_p),
+        ("kern", c_void_p),
+        ("ctx", c_void_p),
+    ]
 
 
 class MemsetParams(ctypes.Structure):
-    _fields_ = [("dst", c_uint64), ("pitch", c_size_t), ("value", c_uint), ("element", c_uint),
-                ("width", c_size_t), ("height", c_size_t)]
+    _fields_ = [
+        ("dst", c_uint64),
+        ("pitch", c_size_t),
+        ("value", c_uint),
+        ("element", c_uint),
+        ("width", c_size_t),
+        ("height", c_size_t),
+    ]
 
 
 class CopySide(ctypes.Structure):
-    _fields_ = [("x", c_size_t), ("y", c_size_t), ("z", c_size_t), ("lod", c_size_t),
-                ("type", c_uint), ("host", c_void_p), ("device", c_uint64), ("array", c_void_p),
-                ("reserved", c_void_p), ("pitch", c_size_t), ("height", c_size_t)]
+    _fields_ = [
+        ("x", c_size_t),
+        ("y", c_size_t),
+        ("z", c_size_t),
+        ("lod", c_size_t),
+        ("type", c_uint),
+        ("host", c_void_p),
+        ("device", c_uint64),
+        ("array", c_void_p),
+        ("reserved", c_void_p),
+        ("pitch", c_size_t),
+        ("height", c_size_t),
+    ]
 
 
 class CopyParams(ctypes.Structure):
-    _fields_ = [("src", CopySide), ("dst", CopySide), ("width", c_size_t), ("height", c_size_t),
-                ("depth", c_size_t)]
+    _fields_ = [
+        ("src", CopySide),
+        ("dst", CopySide),
+        ("width", c_size_t),
+        ("height", c_size_t),
+        ("depth", c_size_t),
+    ]
 
 
 class EdgeData(ctypes.Structure):
-    _fields_ = [("from_port", c_ubyte), ("to_port", c_ubyte), ("type", c_ubyte),
-                ("reserved", c_ubyte * 5)]
+    _fields_ = [
+        ("from_port", c_ubyte),
+        ("to_port", c_ubyte),
+        ("type", c_ubyte),
+        ("reserved", c_ubyte * 5),
+    ]
 
 
 class UpdateInfo(ctypes.Structure):
@@ -102,7 +134,7 @@ class Driver:
     """The driver with a context of its own. Each method is a call of that name; errors raise."""
 
     def __init__(self):
-        cyrt.Device(0)          # the library is initialised
+        cyrt.Device(0)  # the library is initialised
         self.library = ctypes.CDLL(str(Path(cyrt.__file__).parent / "emulator/libcyrt_emu.so"))
         self.functions = {}
         self.context = self.make("cuCtxCreate", c_uint(0), 0, version=11030)
@@ -110,7 +142,8 @@ class Driver:
         self.module = self.make("cuModuleLoadData", image.code)
         self.kernels = {
             name: self.make("cuModuleGetFunction", c_void_p(self.module), name.encode())
-            for name in ("add", "scale", "count", "early", "late", "triggering", "spin")}
+            for name in ("add", "scale", "count", "early", "late", "triggering", "spin")
+        }
 
     def close(self):
         self("cuCtxDestroy", c_void_p(self.context))
@@ -119,8 +152,9 @@ class Driver:
         key = name, version
         if key not in self.functions:
             address, status = c_void_p(), c_int()
-            self.library.cuGetProcAddress_v2(name.encode(), ctypes.byref(address), version,
-                                             c_uint64(0), ctypes.byref(status))
+            self.library.cuGetProcAddress_v2(
+                name.encode(), ctypes.byref(address), version, c_uint64(0), ctypes.byref(status)
+            )
             if not address:
                 raise LookupError(name)
             self.functions[key] = ctypes.CFUNCTYPE(c_int)(address.value)
@@ -146,8 +180,9 @@ class Driver:
     def memory(self, values):
         values = np.ascontiguousarray(values, np.int32)
         address = self.make("cuMemAlloc", c_size_t(values.nbytes))
-        self("cuMemcpyHtoD", c_uint64(address), c_void_p(values.ctypes.data),
-             c_size_t(values.nbytes))
+        self(
+            "cuMemcpyHtoD", c_uint64(address), c_void_p(values.ctypes.data), c_size_t(values.nbytes)
+        )
         return address
 
     def read(self, address, count=32):
@@ -165,19 +200,32 @@ class Driver:
 
     def arguments(self, *values):
         """An array of pointers to them; addresses are wider than C's int."""
-        self.kept = [c_uint64(v) if v > 0xffffffff else c_int(v) for v in values]
+        self.kept = [c_uint64(v) if v > 0xFFFFFFFF else c_int(v) for v in values]
         return handles([ctypes.addressof(value) for value in self.kept])
 
     def params(self, name, *values, grid=1, block=32):
         pointers = self.arguments(*values)
-        params = KernelParams(self.kernels[name], (grid, 1, 1), (block, 1, 1), 0,
-                              ctypes.addressof(pointers))
+        params = KernelParams(
+            self.kernels[name], (grid, 1, 1), (block, 1, 1), 0, ctypes.addressof(pointers)
+        )
         params.kept = pointers, self.kept
         return params
 
     def launch(self, stream, name, *values, grid=1, block=32):
-        self("cuLaunchKernel", c_void_p(self.kernels[name]), grid, 1, 1, block, 1, 1, 0, stream,
-             self.arguments(*values), None)
+        self(
+            "cuLaunchKernel",
+            c_void_p(self.kernels[name]),
+            grid,
+            1,
+            1,
+            block,
+            1,
+            1,
+            0,
+            stream,
+            self.arguments(*values),
+            None,
+        )
 
 
 class Graph:
@@ -188,28 +236,40 @@ class Graph:
         self.handle = c_void_p(handle or driver.make("cuGraphCreate", 0))
 
     def add(self, call, after, *params, version=12080):
-        return self.driver.make(call, self.handle, handles(after), c_size_t(len(after)), *params,
-                                version=version)
+        return self.driver.make(
+            call, self.handle, handles(after), c_size_t(len(after)), *params, version=version
+        )
 
     def kernel(self, name, *values, after=(), **shape):
-        return self.add("cuGraphAddKernelNode", after,
-                        ctypes.byref(self.driver.params(name, *values, **shape)))
+        return self.add(
+            "cuGraphAddKernelNode", after, ctypes.byref(self.driver.params(name, *values, **shape))
+        )
 
     def memset(self, address, value, *, after=(), width=32, height=1, pitch=0, element=4):
-        return self.add("cuGraphAddMemsetNode", after,
-                        ctypes.byref(MemsetParams(address, pitch, value, element, width, height)),
-                        None)
+        return self.add(
+            "cuGraphAddMemsetNode",
+            after,
+            ctypes.byref(MemsetParams(address, pitch, value, element, width, height)),
+            None,
+        )
 
     def copy(self, dst, src, size=128, *, after=()):
-        return self.add("cuGraphAddMemcpyNode", after, ctypes.byref(copy_params(dst, src, size)),
-                        None)
+        return self.add(
+            "cuGraphAddMemcpyNode", after, ctypes.byref(copy_params(dst, src, size)), None
+        )
 
     def empty(self, *, after=()):
         return self.add("cuGraphAddEmptyNode", after)
 
     def edge(self, origin, to, data=None):
-        self.driver("cuGraphAddDependencies", self.handle, handles([origin]), handles([to]),
-                    data and ctypes.byref(data), c_size_t(1))
+        self.driver(
+            "cuGraphAddDependencies",
+            self.handle,
+            handles([origin]),
+            handles([to]),
+            data and ctypes.byref(data),
+            c_size_t(1),
+        )
 
     def edges(self):
         count = c_size_t()
@@ -224,11 +284,12 @@ class Graph:
         self.driver(call, self.handle, None, ctypes.byref(count))
         found = handles([0] * count.value)
         self.driver(call, self.handle, found, ctypes.byref(count))
-        return list(found)[:count.value]
+        return list(found)[: count.value]
 
     def instantiate(self, flags=0):
-        return c_void_p(self.driver.make("cuGraphInstantiateWithFlags", self.handle,
-                                         c_uint64(flags)))
+        return c_void_p(
+            self.driver.make("cuGraphInstantiateWithFlags", self.handle, c_uint64(flags))
+        )
 
 
 def copy_params(dst, src, size, kinds=(2, 2)):

@@ -13,8 +13,17 @@ from graph_abi import Graph, Refused, handles, refused, run
 pytestmark = pytest.mark.usefixtures("only_emulated")
 
 INVALID_VALUE, ILLEGAL_STATE = 1, 401
-(UNSUPPORTED, INVALIDATED, MERGE, UNMATCHED, UNJOINED, ISOLATION, IMPLICIT, CAPTURED_EVENT,
- WRONG_THREAD) = range(900, 909)
+(
+    UNSUPPORTED,
+    INVALIDATED,
+    MERGE,
+    UNMATCHED,
+    UNJOINED,
+    ISOLATION,
+    IMPLICIT,
+    CAPTURED_EVENT,
+    WRONG_THREAD,
+) = range(900, 909)
 GLOBAL, THREAD_LOCAL, RELAXED = range(3)
 COUNT = np.arange(32, dtype=np.int32)
 
@@ -48,10 +57,13 @@ def test_a_fork_and_join_is_captured(driver, stream):
     driver("cuStreamWaitEvent", stream, join, 0)
     driver.launch(stream, "add", data, other, 1)
     graph = finish(driver, stream)
-    assert (driver.read(data) == COUNT).all()       # nothing has run
+    assert (driver.read(data) == COUNT).all()  # nothing has run
     nodes = graph.nodes()
-    assert graph.edges() == {(nodes[0], nodes[1]): 0, (nodes[0], nodes[2]): 0,
-                             (nodes[1], nodes[2]): 0}
+    assert graph.edges() == {
+        (nodes[0], nodes[1]): 0,
+        (nodes[0], nodes[2]): 0,
+        (nodes[1], nodes[2]): 0,
+    }
     exec_ = graph.instantiate()
     host[:] = 8
     run(driver, exec_, stream)
@@ -64,17 +76,28 @@ def test_programmatic_launches_become_programmatic_edges(driver, stream):
     data = driver.memory(COUNT)
 
     class Config(ctypes.Structure):
-        _fields_ = [("grid", c_uint * 3), ("block", c_uint * 3), ("shared", c_uint),
-                    ("stream", c_void_p), ("attributes", c_void_p), ("count", c_uint)]
+        _fields_ = [
+            ("grid", c_uint * 3),
+            ("block", c_uint * 3),
+            ("shared", c_uint),
+            ("stream", c_void_p),
+            ("attributes", c_void_p),
+            ("count", c_uint),
+        ]
 
     attribute = (c_uint64 * 9)(6, 1)
     config = Config((1, 1, 1), (32, 1, 1), 0, stream.value, ctypes.addressof(attribute), 1)
 
     def launch():
-        driver("cuLaunchKernelEx", ctypes.byref(config), c_void_p(driver.kernels["scale"]),
-               driver.arguments(data, 2), None)
+        driver(
+            "cuLaunchKernelEx",
+            ctypes.byref(config),
+            c_void_p(driver.kernels["scale"]),
+            driver.arguments(data, 2),
+            None,
+        )
 
-    launch()        # outside a capture: in the stream's order
+    launch()  # outside a capture: in the stream's order
     driver("cuStreamSynchronize", stream)
     begin(driver, stream)
     driver("cuMemsetD32Async", c_uint64(data), 3, c_size_t(32), stream)
@@ -93,8 +116,12 @@ def test_what_a_capture_tells_of_itself(driver, stream):
     nodes = ctypes.POINTER(c_void_p)()
 
     def ask():
-        driver("cuStreamGetCaptureInfo", stream, *map(ctypes.byref, (status, ident, graph, nodes,
-                                                                     count)), version=12000)
+        driver(
+            "cuStreamGetCaptureInfo",
+            stream,
+            *map(ctypes.byref, (status, ident, graph, nodes, count)),
+            version=12000,
+        )
         return status.value
 
     assert ask() == 0
@@ -121,8 +148,15 @@ def test_capture_to_a_graph_and_of_a_graph(driver, stream):
     inner.kernel("scale", data, 3)
     exec_ = inner.instantiate()
     first = outer.memset(data, 1)
-    driver("cuStreamBeginCaptureToGraph", stream, outer.handle, handles([first]), None,
-           c_size_t(1), RELAXED)
+    driver(
+        "cuStreamBeginCaptureToGraph",
+        stream,
+        outer.handle,
+        handles([first]),
+        None,
+        c_size_t(1),
+        RELAXED,
+    )
     driver("cuGraphLaunch", exec_, stream)
     driver.launch(stream, "add", data, data, 4)
     assert finish(driver, stream).handle.value == outer.handle.value
@@ -152,7 +186,7 @@ def test_forbidden_calls_end_a_capture(driver, stream, what):
         driver.launch(stream, "scale", data, 2)
     with refused(INVALIDATED):
         finish(driver, stream)
-    run(driver, Graph(driver).instantiate(), stream)        # the stream can be used again
+    run(driver, Graph(driver).instantiate(), stream)  # the stream can be used again
 
 
 def test_captures_are_joined_once_and_where_they_began(driver, stream):
@@ -193,9 +227,15 @@ def test_the_legacy_stream_is_barred(driver):
         finish(driver, blocking)
 
 
-@pytest.mark.parametrize(("mode", "own", "allowed"), [
-    (GLOBAL, GLOBAL, False), (GLOBAL, THREAD_LOCAL, True), (THREAD_LOCAL, GLOBAL, True),
-    (RELAXED, GLOBAL, True)])
+@pytest.mark.parametrize(
+    ("mode", "own", "allowed"),
+    [
+        (GLOBAL, GLOBAL, False),
+        (GLOBAL, THREAD_LOCAL, True),
+        (THREAD_LOCAL, GLOBAL, True),
+        (RELAXED, GLOBAL, True),
+    ],
+)
 def test_other_threads_and_captures(driver, stream, mode, own, allowed):
     results = []
 

@@ -15,9 +15,9 @@ import cyrt
 pytestmark = pytest.mark.usefixtures("only_emulated")
 
 INVALID_VALUE, INVALID_CLUSTER_SIZE = 1, 912
-CLUSTER = 4                     # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-MUST_BE_SET, WIDTH, NON_PORTABLE = 10, 11, 14      # CU_FUNC_ATTRIBUTE_...
-CLUSTER_LAUNCH = 120            # CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH
+CLUSTER = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+MUST_BE_SET, WIDTH, NON_PORTABLE = 10, 11, 14  # CU_FUNC_ATTRIBUTE_...
+CLUSTER_LAUNCH = 120  # CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH
 
 SOURCE = r"""
 #define READ(v, name) asm volatile("mov.u32 %0, %%" name ";" : "=r"(v))
@@ -113,10 +113,16 @@ def launch(module, name, grid, block, count, cluster):
     return found
 
 
-@pytest.mark.parametrize(("grid", "cluster"), [
-    ((4, 6, 2), (2, 3, 1)), ((4, 6, 2), (1, 2, 2)), ((8, 1, 1), (8, 1, 1)), ((3, 1, 1), (1, 1, 1)),
-    ((3, 2, 1), None),
-])
+@pytest.mark.parametrize(
+    ("grid", "cluster"),
+    [
+        ((4, 6, 2), (2, 3, 1)),
+        ((4, 6, 2), (1, 2, 2)),
+        ((8, 1, 1), (8, 1, 1)),
+        ((3, 1, 1), (1, 1, 1)),
+        ((3, 2, 1), None),
+    ],
+)
 def test_registers(module, grid, cluster):
     found = launch(module, "registers", grid, 1, 15 * int(np.prod(grid)), cluster)
     found = found.reshape(*reversed(grid), 15)
@@ -126,8 +132,14 @@ def test_registers(module, grid, cluster):
         inside = at % size
         rank = inside[0] + size[0] * (inside[1] + size[1] * inside[2])
         assert found[z, y, x].tolist() == [
-            *at // size, *np.array(grid) // size, *inside, *size, rank, size.prod(),
-            cluster is not None]
+            *at // size,
+            *np.array(grid) // size,
+            *inside,
+            *size,
+            rank,
+            size.prod(),
+            cluster is not None,
+        ]
 
 
 @pytest.mark.parametrize("cluster", [1, 2, 4, 8])
@@ -141,8 +153,8 @@ def test_shared_memory_of_another_block(module, cluster):
 @pytest.mark.parametrize("threads", [32, 70])
 def test_atomics_in_another_block(module, threads):
     found = launch(module, "counter", 12, threads, 12, 4)
-    assert found[::4].tolist() == [4 * threads] * 3      # of the blocks of rank 0
-    assert (found < 1000).all()                          # getctarank gave 0 in every block
+    assert found[::4].tolist() == [4 * threads] * 3  # of the blocks of rank 0
+    assert (found < 1000).all()  # getctarank gave 0 in every block
 
 
 def test_arrival_in_another_block(module):
@@ -179,19 +191,34 @@ except cyrt.CudaError as error:
 LOAD = 'asm volatile("ld.shared%s.u32 %%0, [%%1];" : "=r"(v) : "r"(mapped(own + %s, %s)));'
 
 
-@pytest.mark.parametrize(("body", "name", "text"), [
-    ("SYNC; " + LOAD % ("::cluster", 0, 2), "ILLEGAL_ADDRESS",
-     "of the shared memory of block 2 of the cluster, which has 2 blocks"),
-    ("SYNC; " + LOAD % ("::cluster", 8, "1 - rank"), "ILLEGAL_ADDRESS", "which has 32 bytes"),
-    ("SYNC; " + LOAD % ("", 0, "1 - rank"), "ILLEGAL_ADDRESS", "that reaches its own"),
-    ("SYNC; if (rank == 0) return; SYNC; " + LOAD % ("::cluster", 0, 0), "ILLEGAL_ADDRESS",
-     "of block 0 of the cluster, which has ended"),
-    ('asm volatile("barrier.cluster.wait;");', "ILLEGAL_INSTRUCTION", "no arrive before it"),
-    ('asm volatile("barrier.cluster.arrive; barrier.cluster.arrive;");', "ILLEGAL_INSTRUCTION",
-     "no wait after the last one"),
-    ('if (rank == 0) SYNC; else asm volatile("bar.sync 3, 64;");', "LAUNCH_TIMEOUT",
-     "waits for the cluster's barrier"),
-])
+@pytest.mark.parametrize(
+    ("body", "name", "text"),
+    [
+        (
+            "SYNC; " + LOAD % ("::cluster", 0, 2),
+            "ILLEGAL_ADDRESS",
+            "of the shared memory of block 2 of the cluster, which has 2 blocks",
+        ),
+        ("SYNC; " + LOAD % ("::cluster", 8, "1 - rank"), "ILLEGAL_ADDRESS", "which has 32 bytes"),
+        ("SYNC; " + LOAD % ("", 0, "1 - rank"), "ILLEGAL_ADDRESS", "that reaches its own"),
+        (
+            "SYNC; if (rank == 0) return; SYNC; " + LOAD % ("::cluster", 0, 0),
+            "ILLEGAL_ADDRESS",
+            "of block 0 of the cluster, which has ended",
+        ),
+        ('asm volatile("barrier.cluster.wait;");', "ILLEGAL_INSTRUCTION", "no arrive before it"),
+        (
+            'asm volatile("barrier.cluster.arrive; barrier.cluster.arrive;");',
+            "ILLEGAL_INSTRUCTION",
+            "no wait after the last one",
+        ),
+        (
+            'if (rank == 0) SYNC; else asm volatile("bar.sync 3, 64;");',
+            "LAUNCH_TIMEOUT",
+            "waits for the cluster's barrier",
+        ),
+    ],
+)
 def test_faults(python, body, name, text):
     done = python(FAULT.replace("SOURCE", SOURCE).replace("BODY", body))
     assert done.returncode == 0, done.stderr
@@ -208,13 +235,20 @@ def test_unwritten_memory_of_another_block(python):
 
 # --- the driver's ABI ---------------------------------------------------------------------------
 
+
 class LaunchAttribute(ctypes.Structure):
     _fields_ = [("id", c_int), ("pad", ctypes.c_char * 4), ("value", Attribute)]
 
 
 class LaunchConfig(ctypes.Structure):
-    _fields_ = [("grid", c_uint * 3), ("block", c_uint * 3), ("shared", c_uint),
-                ("stream", c_void_p), ("attributes", c_void_p), ("count", c_uint)]
+    _fields_ = [
+        ("grid", c_uint * 3),
+        ("block", c_uint * 3),
+        ("shared", c_uint),
+        ("stream", c_void_p),
+        ("attributes", c_void_p),
+        ("count", c_uint),
+    ]
 
 
 def config(grid, cluster=None, block=(32, 1, 1), stream=None):
@@ -228,16 +262,23 @@ def config(grid, cluster=None, block=(32, 1, 1), stream=None):
 PTX = b""".version 8.0
 .target sm_90
 .address_size 64
-""" + b"\n".join(b""".visible .entry %s(.param .u64 p) %s
+""" + b"\n".join(
+    b""".visible .entry %s(.param .u64 p) %s
 {
     .reg .b32 %%r<2>; .reg .b64 %%l<2>;
     ld.param.u64 %%l1, [p];
     mov.u32 %%r1, %%cluster_nctarank;
     st.global.u32 [%%l1], %%r1;
     ret;
-}""" % pair for pair in [
-    (b"plain", b""), (b"pairs", b".explicitcluster .reqnctapercluster 2, 1, 1"),
-    (b"some", b".explicitcluster"), (b"upto4", b".maxclusterrank 4")])
+}"""
+    % pair
+    for pair in [
+        (b"plain", b""),
+        (b"pairs", b".explicitcluster .reqnctapercluster 2, 1, 1"),
+        (b"some", b".explicitcluster"),
+        (b"upto4", b".maxclusterrank 4"),
+    ]
+)
 
 
 @pytest.fixture
@@ -253,23 +294,34 @@ def kernels(driver):
 
 
 def launch_ex(driver, kernel, shape, address):
-    return driver.call("cuLaunchKernelEx", byref(shape), c_void_p(kernel),
-                       driver.arguments(address), None)
+    return driver.call(
+        "cuLaunchKernelEx", byref(shape), c_void_p(kernel), driver.arguments(address), None
+    )
 
 
 # Each as a GPU of compute capability 9.0 answers (driver 580).
-@pytest.mark.parametrize(("name", "grid", "cluster", "code", "ran"), [
-    ("plain", 8, None, 0, 1), ("plain", 8, (0, 0, 0), 0, 1), ("plain", 8, (8, 1, 1), 0, 8),
-    ("plain", 9, (3, 1, 1), 0, 3), ("plain", 7, (2, 1, 1), INVALID_CLUSTER_SIZE, 0),
-    ("plain", 9, (9, 1, 1), INVALID_CLUSTER_SIZE, 0),
-    ("plain", 8, (0, 2, 1), INVALID_CLUSTER_SIZE, 0),
-    ("plain", 8, (2, 0, 0), INVALID_CLUSTER_SIZE, 0),
-    ("plain", 8, (1 << 31, 1 << 31, 4), INVALID_CLUSTER_SIZE, 0),
-    ("pairs", 8, None, 0, 2), ("pairs", 8, (2, 1, 1), 0, 2),
-    ("pairs", 7, None, INVALID_CLUSTER_SIZE, 0), ("pairs", 8, (4, 1, 1), INVALID_CLUSTER_SIZE, 0),
-    ("some", 8, None, INVALID_CLUSTER_SIZE, 0), ("some", 8, (2, 1, 1), 0, 2),
-    ("upto4", 8, (4, 1, 1), 0, 4), ("upto4", 8, (8, 1, 1), INVALID_CLUSTER_SIZE, 0),
-])
+@pytest.mark.parametrize(
+    ("name", "grid", "cluster", "code", "ran"),
+    [
+        ("plain", 8, None, 0, 1),
+        ("plain", 8, (0, 0, 0), 0, 1),
+        ("plain", 8, (8, 1, 1), 0, 8),
+        ("plain", 9, (3, 1, 1), 0, 3),
+        ("plain", 7, (2, 1, 1), INVALID_CLUSTER_SIZE, 0),
+        ("plain", 9, (9, 1, 1), INVALID_CLUSTER_SIZE, 0),
+        ("plain", 8, (0, 2, 1), INVALID_CLUSTER_SIZE, 0),
+        ("plain", 8, (2, 0, 0), INVALID_CLUSTER_SIZE, 0),
+        ("plain", 8, (1 << 31, 1 << 31, 4), INVALID_CLUSTER_SIZE, 0),
+        ("pairs", 8, None, 0, 2),
+        ("pairs", 8, (2, 1, 1), 0, 2),
+        ("pairs", 7, None, INVALID_CLUSTER_SIZE, 0),
+        ("pairs", 8, (4, 1, 1), INVALID_CLUSTER_SIZE, 0),
+        ("some", 8, None, INVALID_CLUSTER_SIZE, 0),
+        ("some", 8, (2, 1, 1), 0, 2),
+        ("upto4", 8, (4, 1, 1), 0, 4),
+        ("upto4", 8, (8, 1, 1), INVALID_CLUSTER_SIZE, 0),
+    ],
+)
 def test_what_is_refused(driver, kernels, name, grid, cluster, code, ran):
     data = driver.memory([0])
     assert launch_ex(driver, kernels[name], config((grid, 1, 1), cluster), data) == code
@@ -322,15 +374,28 @@ def test_device_and_occupancy(driver, kernels):
     value = c_int()
     driver("cuDeviceGetAttribute", byref(value), CLUSTER_LAUNCH, 0)
     assert value.value == 1
-    driver("cuOccupancyMaxActiveClusters", byref(value), c_void_p(kernels["plain"]),
-           byref(config((8, 1, 1), (4, 1, 1), (1024, 1, 1))))
+    driver(
+        "cuOccupancyMaxActiveClusters",
+        byref(value),
+        c_void_p(kernels["plain"]),
+        byref(config((8, 1, 1), (4, 1, 1), (1024, 1, 1))),
+    )
     blocks = c_int()
-    driver("cuOccupancyMaxActiveBlocksPerMultiprocessor", byref(blocks),
-           c_void_p(kernels["plain"]), 1024, graph_abi.c_size_t(0))
+    driver(
+        "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+        byref(blocks),
+        c_void_p(kernels["plain"]),
+        1024,
+        graph_abi.c_size_t(0),
+    )
     assert value.value == 8 * blocks.value // 4
     with refused(INVALID_CLUSTER_SIZE):
-        driver("cuOccupancyMaxActiveClusters", byref(value), c_void_p(kernels["plain"]),
-               byref(config((8, 1, 1), (3, 1, 1))))
+        driver(
+            "cuOccupancyMaxActiveClusters",
+            byref(value),
+            c_void_p(kernels["plain"]),
+            byref(config((8, 1, 1), (3, 1, 1))),
+        )
 
 
 def add_node(driver, graph, name, data, grid, cluster):
@@ -366,8 +431,10 @@ def test_nodes(driver, stream, kernels):
 def test_capture(driver, stream, kernels):
     data = driver.memory([0])
     driver("cuStreamBeginCapture", stream, 1)
-    assert launch_ex(driver, kernels["plain"],
-                     config((8, 1, 1), (4, 1, 1), stream=stream.value), data) == 0
+    assert (
+        launch_ex(driver, kernels["plain"], config((8, 1, 1), (4, 1, 1), stream=stream.value), data)
+        == 0
+    )
     captured = c_void_p()
     driver("cuStreamEndCapture", stream, byref(captured))
     graph = Graph(driver, captured.value)
@@ -423,24 +490,54 @@ def test_geometry_whose_product_overflows(driver, kernels):
     for grid, block in (((1, 1, 1), huge), (huge, (1, 1, 1)), ((1, 65536, 1), (1, 1, 1))):
         shape = config(grid, None, block)
         with refused(INVALID_VALUE):
-            driver("cuLaunchKernel", kernel, *map(c_uint, grid), *map(c_uint, block), 0, None,
-                   driver.arguments(data), None)
+            driver(
+                "cuLaunchKernel",
+                kernel,
+                *map(c_uint, grid),
+                *map(c_uint, block),
+                0,
+                None,
+                driver.arguments(data),
+                None,
+            )
         assert launch_ex(driver, kernel.value, shape, data) == INVALID_VALUE
         params.grid[:], params.block[:] = grid, block
-        for call in (("cuGraphAddKernelNode", byref(c_void_p()), graph.handle, None,
-                      graph_abi.c_size_t(0), byref(params)),
-                     ("cuGraphKernelNodeSetParams", node, byref(params)),
-                     ("cuGraphExecKernelNodeSetParams", exec_, node, byref(params))):
+        for call in (
+            (
+                "cuGraphAddKernelNode",
+                byref(c_void_p()),
+                graph.handle,
+                None,
+                graph_abi.c_size_t(0),
+                byref(params),
+            ),
+            ("cuGraphKernelNodeSetParams", node, byref(params)),
+            ("cuGraphExecKernelNodeSetParams", exec_, node, byref(params)),
+        ):
             with refused(INVALID_VALUE):
                 driver(*call)
     value = c_int()
     for threads in (0, -1):
         with refused(INVALID_VALUE):
-            driver("cuOccupancyMaxActiveBlocksPerMultiprocessor", byref(value), kernel, threads,
-                   graph_abi.c_size_t(0))
-    driver("cuOccupancyMaxActiveBlocksPerMultiprocessor", byref(value), kernel, (1 << 31) - 1,
-           graph_abi.c_size_t(0))
+            driver(
+                "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+                byref(value),
+                kernel,
+                threads,
+                graph_abi.c_size_t(0),
+            )
+    driver(
+        "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+        byref(value),
+        kernel,
+        (1 << 31) - 1,
+        graph_abi.c_size_t(0),
+    )
     assert value.value == 0
     with refused(INVALID_VALUE):
-        driver("cuOccupancyMaxActiveClusters", byref(value), kernel,
-               byref(config((1, 1, 1), None, huge)))
+        driver(
+            "cuOccupancyMaxActiveClusters",
+            byref(value),
+            kernel,
+            byref(config((1, 1, 1), None, huge)),
+        )

@@ -73,8 +73,13 @@ def run():
     library = Path(cyrt.__file__).parent / "emulator" / "libcyrt_emu.so"
 
     def run(ending):
-        return subprocess.run([sys.executable, "-P", "-c", PROGRAM + ending, library],
-                              capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(
+            [sys.executable, "-P", "-c", PROGRAM + ending, library],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
 
     return run
 
@@ -92,7 +97,7 @@ def test_exit_while_others_load_and_launch(run):
 
 
 def test_reset_while_others_load_and_launch(run):
-    done = run('''
+    done = run("""
 for _ in range(60):
     time.sleep(0.005)
     assert driver.cuDevicePrimaryCtxReset_v2(0) == 0
@@ -100,6 +105,6 @@ stopped = True
 for thread in threads:
     thread.join()
 print(sorted(codes))
-''')
+""")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "709" in done.stdout      # some calls came after their context was gone
+    assert "709" in done.stdout  # some calls came after their context was gone

@@ -45,14 +45,16 @@ def fault(python):
     return run
 
 
-@pytest.mark.parametrize(("access", "doing"), [
-    ("out[i] = 1;", "write"), ("out[0] = out[i];", "read"), ("atomicAdd(out + i, 1);", "atomic"),
-])
+@pytest.mark.parametrize(
+    ("access", "doing"),
+    [("out[i] = 1;", "write"), ("out[0] = out[i];", "read"), ("atomicAdd(out + i, 1);", "atomic")],
+)
 def test_out_of_bounds(fault, access, doing):
     name, text = fault(
         "__global__ void faulty(int* out) {"
         f" int i = blockIdx.x * blockDim.x + threadIdx.x; {access} }}",
-        "4, 32", CYRT_POOL="0",
+        "4, 32",
+        CYRT_POOL="0",
     )
     assert name == "CUDA_ERROR_ILLEGAL_ADDRESS"
     assert "kernel faulty, block (3,0,0), thread (4,0,0), PTX line" in text
@@ -73,9 +75,7 @@ def test_coordinates(fault):
 
 
 def test_misaligned(fault):
-    name, text = fault(
-        "__global__ void faulty(char* out) { *(int*)(out + 2 * threadIdx.x) = 1; }"
-    )
+    name, text = fault("__global__ void faulty(char* out) { *(int*)(out + 2 * threadIdx.x) = 1; }")
     assert name == "CUDA_ERROR_MISALIGNED_ADDRESS"
     assert "thread (1,0,0)" in text
     assert "no multiple" in text
@@ -84,17 +84,24 @@ def test_misaligned(fault):
 def test_use_after_free(fault):
     name, text = fault(
         "__global__ void faulty(int* out) { out[threadIdx.x] = 1; }",
-        arguments="cyrt.pointer(memory.ptr, memory.nbytes), *[memory.free()][1:]", CYRT_POOL="0",
+        arguments="cyrt.pointer(memory.ptr, memory.nbytes), *[memory.free()][1:]",
+        CYRT_POOL="0",
     )
     assert name == "CUDA_ERROR_ILLEGAL_ADDRESS"
     assert "freed" in text
 
 
-@pytest.mark.parametrize(("kernel", "byte"), [
-    ("__global__ void faulty(int* out) { int* fresh = (int*)malloc(8); out[0] = *fresh; }", 0),
-    ("__global__ void faulty(int* out) { __shared__ char x[8]; x[0] = x[1] = 1;"
-     " __syncthreads(); out[0] = *(volatile int*)x; }", 2),
-])
+@pytest.mark.parametrize(
+    ("kernel", "byte"),
+    [
+        ("__global__ void faulty(int* out) { int* fresh = (int*)malloc(8); out[0] = *fresh; }", 0),
+        (
+            "__global__ void faulty(int* out) { __shared__ char x[8]; x[0] = x[1] = 1;"
+            " __syncthreads(); out[0] = *(volatile int*)x; }",
+            2,
+        ),
+    ],
+)
 def test_uninitialised_read(fault, kernel, byte):
     name, text = fault(kernel, CYRT_CHECK="1")
     assert name == "CUDA_ERROR_LAUNCH_FAILED"
@@ -113,12 +120,15 @@ def test_shared_overrun(fault):
     assert "of shared memory, which has 100 bytes" in text
 
 
-@pytest.mark.parametrize(("statement", "name", "reason"), [
-    ('asm volatile("trap;");', "CUDA_ERROR_LAUNCH_FAILED", "trap"),
-    ("__trap();", "CUDA_ERROR_LAUNCH_FAILED", "trap"),
-    ('asm volatile("brkpt;");', "CUDA_ERROR_LAUNCH_FAILED", "brkpt"),
-    ("((void (*)(int*))out[0])(out);", "CUDA_ERROR_INVALID_PC", "call through a pointer"),
-])
+@pytest.mark.parametrize(
+    ("statement", "name", "reason"),
+    [
+        ('asm volatile("trap;");', "CUDA_ERROR_LAUNCH_FAILED", "trap"),
+        ("__trap();", "CUDA_ERROR_LAUNCH_FAILED", "trap"),
+        ('asm volatile("brkpt;");', "CUDA_ERROR_LAUNCH_FAILED", "brkpt"),
+        ("((void (*)(int*))out[0])(out);", "CUDA_ERROR_INVALID_PC", "call through a pointer"),
+    ],
+)
 def test_traps(fault, statement, name, reason):
     kernel = f"__global__ void faulty(int* out) {{ if (threadIdx.x == 9) {statement} }}"
     got, text = fault(kernel)
@@ -136,12 +146,20 @@ def test_assert(fault):
     assert "thread (20,0,0)" in text
 
 
-@pytest.mark.parametrize(("statement", "waits"), [
-    ("if (threadIdx.x < 32) asm volatile(\"bar.sync 3, 64;\");"
-     " else asm volatile(\"bar.sync 4, 64;\");", "waits for barrier 3"),
-    ("if (threadIdx.x < 8) __shfl_sync(~0u, out[0], 1); else __syncthreads();",
-     "waits for the other lanes"),
-])
+@pytest.mark.parametrize(
+    ("statement", "waits"),
+    [
+        (
+            'if (threadIdx.x < 32) asm volatile("bar.sync 3, 64;");'
+            ' else asm volatile("bar.sync 4, 64;");',
+            "waits for barrier 3",
+        ),
+        (
+            "if (threadIdx.x < 8) __shfl_sync(~0u, out[0], 1); else __syncthreads();",
+            "waits for the other lanes",
+        ),
+    ],
+)
 def test_deadlock(fault, statement, waits):
     name, text = fault(f"__global__ void faulty(int* out) {{ {statement} }}", "1, 64")
     assert name == "CUDA_ERROR_LAUNCH_TIMEOUT"
@@ -209,17 +227,22 @@ def test_undefined_function_is_named():
         cyrt.Module(source, ["k"])["k"]
 
 
-@pytest.mark.parametrize("access", [
-    "*(int*)target = 1;", "atomicAdd((int*)target, 1);", "atomicExch((int*)target, 1);",
-    'asm volatile("st.v2.u32 [%0], {%1, %1};" :: "l"(target), "r"(1));',
-])
+@pytest.mark.parametrize(
+    "access",
+    [
+        "*(int*)target = 1;",
+        "atomicAdd((int*)target, 1);",
+        "atomicExch((int*)target, 1);",
+        'asm volatile("st.v2.u32 [%0], {%1, %1};" :: "l"(target), "r"(1));',
+    ],
+)
 def test_generic_writes_to_constant_memory(fault, access):
     """A GPU lets them happen, and what the kernels after it read is anybody's guess."""
     name, text = fault(
         "__constant__ int fixed[64]; __global__ void faulty(int* out) {"
         ' size_t target; asm volatile("mov.u64 %0, %1;" : "=l"(target)'
-        ' : "l"(fixed + threadIdx.x * 2));'      # a compiler that knew it would trap
-        f" if (threadIdx.x == 3) {{ {access} }} }}",
+        ' : "l"(fixed + threadIdx.x * 2));'  # a compiler that knew it would trap
+        f" if (threadIdx.x == 3) {{ {access} }} }}"
     )
     assert name == "CUDA_ERROR_ILLEGAL_ADDRESS"
     assert "kernel faulty, block (0,0,0), thread (3,0,0)" in text
@@ -230,7 +253,9 @@ def test_generic_writes_to_constant_memory(fault, access):
 def test_constant_memory_is_read_and_written_from_the_host():
     module = cyrt.Module(
         "__constant__ int fixed[4]; __global__ void copy(int* out) {"
-        " out[threadIdx.x] = *(volatile int*)(fixed + threadIdx.x); }", ["copy"])
+        " out[threadIdx.x] = *(volatile int*)(fixed + threadIdx.x); }",
+        ["copy"],
+    )
     out = cyrt.Buffer(16)
     found = np.empty(4, np.int32)
     for value in (5, 6):
@@ -240,16 +265,22 @@ def test_constant_memory_is_read_and_written_from_the_host():
         assert found.tolist() == [value] * 4
 
 
-@pytest.mark.parametrize(("access", "threads"), [
-    ("st.u32 [%0], %1;", 32), ("st.u32 [%0], %1;", 3), ("st.v2.u32 [%0], {%1, %1};", 32),
-    ("red.add.u32 [%0], %1;", 32),
-])
+@pytest.mark.parametrize(
+    ("access", "threads"),
+    [
+        ("st.u32 [%0], %1;", 32),
+        ("st.u32 [%0], %1;", 3),
+        ("st.v2.u32 [%0], {%1, %1};", 32),
+        ("red.add.u32 [%0], %1;", 32),
+    ],
+)
 def test_generic_writes_to_parameters(fault, access, threads):
     name, text = fault(
         "struct Pair { int a, b; };"
         " __global__ void faulty(int* out, const __grid_constant__ Pair p)"
         f' {{ asm volatile("{access}" :: "l"(&p), "r"(*out)); }}',
-        f"1, {threads}", "memory, bytes(8)",
+        f"1, {threads}",
+        "memory, bytes(8)",
     )
     assert name == "CUDA_ERROR_ILLEGAL_ADDRESS"
     assert "kernel faulty, block (0,0,0), thread (0,0,0)" in text
@@ -269,36 +300,49 @@ LIMITS = """.version {version}
 
 
 def limited(module="", params=".param .u64 p", directive="", body="", version="8.0"):
-    return LIMITS.format(module=module, params=params, directive=directive, body=body,
-                         version=version).encode()
+    return LIMITS.format(
+        module=module, params=params, directive=directive, body=body, version=version
+    ).encode()
 
 
-@pytest.mark.parametrize(("parts", "text"), [
-    ({"body": ".shared .b8 x[49153];"}, r"shared data \(0xc001 bytes, 0xc000 max\)"),
-    ({"body": ".shared .b8 x[81920];"}, "Entry function 'k' uses too much shared data"),
-    ({"body": ".shared .b8 x[40000]; .shared .b8 y[40000];"}, "0x13880 bytes"),
-    ({"body": ".shared .b8 x[4294967297];"}, "0x100000001 bytes"),
-    ({"module": ".shared .b8 x[81920];",
-      "body": ".reg .b32 %r; mov.u32 %r, x;"}, "shared data"),
-    ({"module": ".const .b8 x[65537];"}, "global constant data"),
-    ({"module": ".const .b8 x[40000]; .const .b8 y[40000];"}, r"0x13880 bytes, 0x10000 max"),
-    ({"body": ".local .b8 x[524289];"}, "local data"),
-    ({"params": ".param .b8 x[4353]"}, r"parameter space \(0x1101 bytes, 0x1100 max\)"),
-    ({"params": ".param .b8 x[32765]", "version": "8.1"}, "0x7ffc max"),
-    ({"params": ".param .b8 x[4294967300]"}, "parameter space"),
-    ({"directive": ".maxntid 0"}, "maxntid of 0"), ({"directive": ".reqntid 32, 0"}, "of 0"),
-])
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        ({"body": ".shared .b8 x[49153];"}, r"shared data \(0xc001 bytes, 0xc000 max\)"),
+        ({"body": ".shared .b8 x[81920];"}, "Entry function 'k' uses too much shared data"),
+        ({"body": ".shared .b8 x[40000]; .shared .b8 y[40000];"}, "0x13880 bytes"),
+        ({"body": ".shared .b8 x[4294967297];"}, "0x100000001 bytes"),
+        (
+            {"module": ".shared .b8 x[81920];", "body": ".reg .b32 %r; mov.u32 %r, x;"},
+            "shared data",
+        ),
+        ({"module": ".const .b8 x[65537];"}, "global constant data"),
+        ({"module": ".const .b8 x[40000]; .const .b8 y[40000];"}, r"0x13880 bytes, 0x10000 max"),
+        ({"body": ".local .b8 x[524289];"}, "local data"),
+        ({"params": ".param .b8 x[4353]"}, r"parameter space \(0x1101 bytes, 0x1100 max\)"),
+        ({"params": ".param .b8 x[32765]", "version": "8.1"}, "0x7ffc max"),
+        ({"params": ".param .b8 x[4294967300]"}, "parameter space"),
+        ({"directive": ".maxntid 0"}, "maxntid of 0"),
+        ({"directive": ".reqntid 32, 0"}, "of 0"),
+    ],
+)
 def test_more_than_the_device_has(parts, text):
     with pytest.raises(cyrt.CudaError, match=text) as caught:
         cyrt.Module(limited(**parts))["k"]
     assert caught.value.name == "CUDA_ERROR_INVALID_PTX"
 
 
-@pytest.mark.parametrize("parts", [
-    {"body": ".shared .b8 x[49152];"}, {"module": ".shared .b8 x[81920];"},
-    {"module": ".const .b8 x[65536];"}, {"body": ".local .b8 x[524288];"},
-    {"params": ".param .b8 x[4352]"}, {"params": ".param .b8 x[32764]", "version": "8.1"},
-    {"directive": ".maxntid 2147483647, 2147483647, 4"},
-])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"body": ".shared .b8 x[49152];"},
+        {"module": ".shared .b8 x[81920];"},
+        {"module": ".const .b8 x[65536];"},
+        {"body": ".local .b8 x[524288];"},
+        {"params": ".param .b8 x[4352]"},
+        {"params": ".param .b8 x[32764]", "version": "8.1"},
+        {"directive": ".maxntid 2147483647, 2147483647, 4"},
+    ],
+)
 def test_as_much_as_the_device_has(parts):
     cyrt.Module(limited(**parts))["k"]

@@ -43,12 +43,18 @@ def checked(python):
     return check
 
 
-@pytest.mark.parametrize(("body", "words"), [
-    ("graph.kernel('add', a, b, 1); graph.kernel('scale', b, 2)", ["kernel add", "kernel scale"]),
-    ("graph.kernel('add', a, b, 1); graph.memset(b, 2)", ["kernel add", "a fill"]),
-    ("graph.copy(a, b); graph.memset(a + 4, 2, width=1)", ["a copy", "a fill"]),
-    ("graph.kernel('count', a); graph.kernel('scale', a, 1)", ["kernel count", "kernel scale"]),
-])
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (
+            "graph.kernel('add', a, b, 1); graph.kernel('scale', b, 2)",
+            ["kernel add", "kernel scale"],
+        ),
+        ("graph.kernel('add', a, b, 1); graph.memset(b, 2)", ["kernel add", "a fill"]),
+        ("graph.copy(a, b); graph.memset(a + 4, 2, width=1)", ["a copy", "a fill"]),
+        ("graph.kernel('count', a); graph.kernel('scale', a, 1)", ["kernel count", "kernel scale"]),
+    ],
+)
 def test_unordered_nodes_are_reported(checked, body, words):
     text = checked(body, CYRT_CHECK="1")
     assert text.startswith(f"{LAUNCH_FAILED} {LAUNCH_FAILED}")
@@ -57,12 +63,15 @@ def test_unordered_nodes_are_reported(checked, body, words):
     assert all(word in text for word in words)
 
 
-@pytest.mark.parametrize("body", [
-    "graph.kernel('add', a, b, 1); graph.copy(w, b)",                   # both only read b
-    "graph.kernel('count', a); graph.kernel('count', a)",               # atomics
-    "graph.kernel('scale', b, 2, after=[graph.kernel('add', a, b, 1)])",
-    "graph.memset(a, 2, width=1); graph.memset(a + 4, 2, width=1)",
-])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "graph.kernel('add', a, b, 1); graph.copy(w, b)",  # both only read b
+        "graph.kernel('count', a); graph.kernel('count', a)",  # atomics
+        "graph.kernel('scale', b, 2, after=[graph.kernel('add', a, b, 1)])",
+        "graph.memset(a, 2, width=1); graph.memset(a + 4, 2, width=1)",
+    ],
+)
 def test_what_may_be_unordered_is_not(checked, body):
     assert checked(body, CYRT_CHECK="1").startswith("0 0 \n")
 
@@ -77,15 +86,16 @@ graph.edge(up, down, PROGRAMMATIC)
 def test_an_access_before_the_wait_is_reported(checked):
     text = checked(EARLY.format(kernel="early", more=""), CYRT_CHECK="1")
     assert text.startswith(f"{LAUNCH_FAILED} ")
-    assert all(word in text for word in ("kernel early", "thread", "before griddepcontrol.wait",
-                                         "kernel triggering"))
+    assert all(
+        word in text
+        for word in ("kernel early", "thread", "before griddepcontrol.wait", "kernel triggering")
+    )
 
 
 @pytest.mark.usefixtures("unchecked")
 def test_dependents_start_early(checked):
-    wrong = checked(EARLY.format(kernel="early", more="") +
-                    "graph.memset(a, 1, after=[down])")
-    assert str([1] * 32) in wrong       # of the launch that started early
+    wrong = checked(EARLY.format(kernel="early", more="") + "graph.memset(a, 1, after=[down])")
+    assert str([1] * 32) in wrong  # of the launch that started early
     right = checked(EARLY.format(kernel="late", more=", w"), CYRT_CHECK="1")
     assert str([14] * 32) in right
     assert str([14] * 32) in checked(EARLY.format(kernel="late", more=", w"))

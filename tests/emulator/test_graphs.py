@@ -30,7 +30,7 @@ def test_nodes_run_in_the_order_of_their_edges(driver, stream):
     scaled = graph.kernel("scale", data, 10, after=[added])
     graph.copy(copied, data, after=[scaled])
     exec_ = graph.instantiate()
-    for _ in range(4):          # each order in turn
+    for _ in range(4):  # each order in turn
         run(driver, exec_, stream)
         assert (driver.read(copied) == 70).all()
 
@@ -58,8 +58,11 @@ def test_child_graphs_are_copies_and_keep_their_place(driver, stream):
     first = outer.memset(data, 5)
     child = outer.add("cuGraphAddChildGraphNode", [first], inner.handle)
     outer.kernel("add", data, data, 1, after=[child])
-    driver("cuGraphKernelNodeSetParams", c_void_p(step),
-           ctypes.byref(driver.params("scale", data, 100)))
+    driver(
+        "cuGraphKernelNodeSetParams",
+        c_void_p(step),
+        ctypes.byref(driver.params("scale", data, 100)),
+    )
     exec_ = outer.instantiate()
     for _ in range(2):
         run(driver, exec_, stream)
@@ -69,7 +72,7 @@ def test_child_graphs_are_copies_and_keep_their_place(driver, stream):
     with refused(INVALID_VALUE):
         driver("cuGraphDestroy", inside)
     copy = c_void_p()
-    with refused(NOT_SUPPORTED):                # it is a child already; a copy of it is not
+    with refused(NOT_SUPPORTED):  # it is a child already; a copy of it is not
         outer.add("cuGraphAddChildGraphNode", [], inside)
     driver("cuGraphClone", ctypes.byref(copy), inside)
     Graph(driver).add("cuGraphAddChildGraphNode", [], copy)
@@ -99,8 +102,12 @@ def test_changes_act_on_later_launches_only(driver, stream):
     exec_ = graph.instantiate()
     driver("cuGraphLaunch", exec_, stream)
     assert driver.call("cuStreamQuery", stream) == 600
-    driver("cuGraphExecKernelNodeSetParams", exec_, c_void_p(node),
-           ctypes.byref(driver.params("add", data, data, 100)))
+    driver(
+        "cuGraphExecKernelNodeSetParams",
+        exec_,
+        c_void_p(node),
+        ctypes.byref(driver.params("add", data, data, 100)),
+    )
     driver("cuGraphLaunch", exec_, stream)
     driver("cuGraphExecDestroy", exec_)
     driver("cuGraphDestroy", graph.handle)
@@ -171,8 +178,7 @@ def test_edges_can_be_added_removed_and_asked_for(driver):
     found, count = handles([1, 1, 1, 1]), c_size_t(4)
     driver("cuGraphNodeGetDependentNodes", c_void_p(a), found, None, ctypes.byref(count))
     assert (list(found), count.value) == ([b, c, None, None], 2)
-    driver("cuGraphRemoveDependencies", graph.handle, handles([a]), handles([b]), None,
-           c_size_t(1))
+    driver("cuGraphRemoveDependencies", graph.handle, handles([a]), handles([b]), None, c_size_t(1))
     driver("cuGraphDestroyNode", c_void_p(c))
     assert graph.edges() == {}
     assert graph.nodes() == [a, b]
@@ -185,13 +191,24 @@ def test_wrong_edges_change_nothing(driver, wrong):
     graph.edge(a, b)
     gone = graph.empty()
     driver("cuGraphDestroyNode", c_void_p(gone))
-    second = {"twice": (a, b), "self": (a, a), "foreign": (a, other.empty()),
-              "destroyed": (gone, b), "missing": (b, c)}[wrong]
+    second = {
+        "twice": (a, b),
+        "self": (a, a),
+        "foreign": (a, other.empty()),
+        "destroyed": (gone, b),
+        "missing": (b, c),
+    }[wrong]
     pairs = [(a, b), (b, c)] if wrong == "missing" else [(a, c), second]
     call = "cuGraphRemoveDependencies" if wrong == "missing" else "cuGraphAddDependencies"
     with refused(INVALID_VALUE):
-        driver(call, graph.handle, handles([p[0] for p in pairs]), handles([p[1] for p in pairs]),
-               None, c_size_t(2))
+        driver(
+            call,
+            graph.handle,
+            handles([p[0] for p in pairs]),
+            handles([p[1] for p in pairs]),
+            None,
+            c_size_t(2),
+        )
     assert graph.edges() == {(a, b): 0}
     with refused(INVALID_VALUE):
         graph.empty(after=[a, second[1], second[1]])
@@ -204,8 +221,9 @@ def test_cycles_are_found_when_instantiated(driver):
     graph.edge(a, b)
     graph.edge(b, a)
     params, out = graph_abi.InstantiateParams(), c_void_p()
-    code = driver.call("cuGraphInstantiateWithParams", ctypes.byref(out), graph.handle,
-                       ctypes.byref(params))
+    code = driver.call(
+        "cuGraphInstantiateWithParams", ctypes.byref(out), graph.handle, ctypes.byref(params)
+    )
     assert (code, params.result) == (INVALID_VALUE, 2)
     assert params.node in (a, b)
 
@@ -215,13 +233,20 @@ def test_all_edges_of_a_call_are_of_the_first_ones_kind(driver):
     graph = Graph(driver)
     a, b, c = (graph.kernel("scale", data, 1) for _ in range(3))
     kinds = (EdgeData * 2)(PROGRAMMATIC, EdgeData())
-    driver("cuGraphAddDependencies", graph.handle, handles([a, b]), handles([b, c]), kinds,
-           c_size_t(2))
+    driver(
+        "cuGraphAddDependencies", graph.handle, handles([a, b]), handles([b, c]), kinds, c_size_t(2)
+    )
     assert graph.edges() == {(a, b): 1, (b, c): 1}
     count = c_size_t(2)
     with refused(LOSSY_QUERY):
-        driver("cuGraphGetEdges", graph.handle, handles([0, 0]), handles([0, 0]),
-               ctypes.byref(count), version=12000)
+        driver(
+            "cuGraphGetEdges",
+            graph.handle,
+            handles([0, 0]),
+            handles([0, 0]),
+            ctypes.byref(count),
+            version=12000,
+        )
 
 
 @pytest.mark.parametrize("data", [(1, 0, 0), (0, 0, 1), (3, 0, 1), (1, 1, 1), (1, 0, 2)])
@@ -240,8 +265,7 @@ def test_clones_know_their_originals(driver):
     a = graph.empty()
     b = graph.empty(after=[a])
     clone = Graph(driver, driver.make("cuGraphClone", graph.handle))
-    twins = [driver.make("cuGraphNodeFindInClone", c_void_p(node), clone.handle)
-             for node in (a, b)]
+    twins = [driver.make("cuGraphNodeFindInClone", c_void_p(node), clone.handle) for node in (a, b)]
     assert clone.edges() == {tuple(twins): 0}
     assert clone.nodes() == twins
     with refused(INVALID_VALUE):
@@ -279,16 +303,24 @@ def test_kernel_parameters_come_back(driver, packed):
         driver("cuGraphKernelNodeSetParams", node, ctypes.byref(shown))
 
 
-@pytest.mark.parametrize(("attribute", "dims", "code"),
-                         [(4, (1, 1, 1), 0), (4, (2, 1, 1), INVALID_CLUSTER_SIZE), (2, (1,), 0),
-                          (8, (-3,), 0), (6, (1,), INVALID_VALUE), (99, (0,), INVALID_VALUE)])
+@pytest.mark.parametrize(
+    ("attribute", "dims", "code"),
+    [
+        (4, (1, 1, 1), 0),
+        (4, (2, 1, 1), INVALID_CLUSTER_SIZE),
+        (2, (1,), 0),
+        (8, (-3,), 0),
+        (6, (1,), INVALID_VALUE),
+        (99, (0,), INVALID_VALUE),
+    ],
+)
 def test_kernel_attributes(driver, attribute, dims, code):
     data = driver.memory(COUNT)
     graph = Graph(driver)
     a, b = (c_void_p(graph.kernel("scale", data, 1)) for _ in range(2))
     value, shown = Attribute(), Attribute()
     for i, part in enumerate(dims):
-        value.dims[i] = part & 0xffffffff
+        value.dims[i] = part & 0xFFFFFFFF
     assert driver.call("cuGraphKernelNodeSetAttribute", a, attribute, ctypes.byref(value)) == code
     if code:
         return
@@ -312,8 +344,12 @@ def test_geometry_is_checked(driver):
 
 
 class NodeParams(ctypes.Structure):
-    _fields_ = [("type", c_int), ("reserved", c_int * 3), ("body", c_uint64 * 29),
-                ("reserved2", c_uint64)]
+    _fields_ = [
+        ("type", c_int),
+        ("reserved", c_int * 3),
+        ("body", c_uint64 * 29),
+        ("reserved2", c_uint64),
+    ]
 
 
 def node_params(kind, body):
@@ -327,15 +363,21 @@ def test_nodes_of_any_kind(driver, stream):
     data, copied = driver.memory(COUNT), driver.memory(COUNT)
     graph = Graph(driver)
     copy = np.array([0, driver.context], np.uint64)
-    copy = (ctypes.c_ubyte * 216)(*copy.tobytes(),
-                                  *bytes(graph_abi.copy_params(copied, data, 128)))
+    copy = (ctypes.c_ubyte * 216)(*copy.tobytes(), *bytes(graph_abi.copy_params(copied, data, 128)))
     fill = (ctypes.c_ubyte * 48)(*bytes(graph_abi.MemsetParams(data, 0, 4, 4, 32, 1)))
     nodes = []
-    for kind, body in ((2, fill), (0, driver.params("scale", data, 3)), (1, copy),
-                       (5, c_uint64())):
+    for kind, body in ((2, fill), (0, driver.params("scale", data, 3)), (1, copy), (5, c_uint64())):
         params = node_params(kind, body)
-        nodes.append(driver.make("cuGraphAddNode", graph.handle, handles(nodes[-1:]), None,
-                                 c_size_t(len(nodes[-1:])), ctypes.byref(params)))
+        nodes.append(
+            driver.make(
+                "cuGraphAddNode",
+                graph.handle,
+                handles(nodes[-1:]),
+                None,
+                c_size_t(len(nodes[-1:])),
+                ctypes.byref(params),
+            )
+        )
     exec_ = graph.instantiate()
     kernel = node_params(0, driver.params("scale", data, 5))
     driver("cuGraphExecNodeSetParams", exec_, c_void_p(nodes[1]), ctypes.byref(kernel))
@@ -347,9 +389,10 @@ def test_nodes_of_any_kind(driver, stream):
         assert kind.value == expected
     with refused(INVALID_VALUE):
         driver("cuGraphExecNodeSetParams", exec_, c_void_p(nodes[0]), ctypes.byref(kernel))
-    with refused(NOT_SUPPORTED):        # a conditional node
-        driver.make("cuGraphAddNode", graph.handle, None, None, c_size_t(0),
-                    ctypes.byref(NodeParams(13)))
+    with refused(NOT_SUPPORTED):  # a conditional node
+        driver.make(
+            "cuGraphAddNode", graph.handle, None, None, c_size_t(0), ctypes.byref(NodeParams(13))
+        )
 
 
 def test_a_graph_as_text(driver, tmp_path):
@@ -395,14 +438,20 @@ def test_a_whole_update(driver, stream):
     assert (driver.read(data) == COUNT).all()
 
 
-@pytest.mark.parametrize(("change", "result"), [
-    ({"last": "add without its edge"}, 2), ({"extra": [1]}, 2), ({"last": "memset"}, 3),
-    ({"height": 2}, 5)])
+@pytest.mark.parametrize(
+    ("change", "result"),
+    [
+        ({"last": "add without its edge"}, 2),
+        ({"extra": [1]}, 2),
+        ({"last": "memset"}, 3),
+        ({"height": 2}, 5),
+    ],
+)
 def test_what_an_update_refuses(driver, stream, change, result):
     data = driver.memory(COUNT)
     exec_ = chain(driver, data, 2).instantiate()
     assert update(driver, exec_, chain(driver, data, 7, **change)).result == result
-    run(driver, exec_, stream)      # nothing of it has been taken over
+    run(driver, exec_, stream)  # nothing of it has been taken over
     assert (driver.read(data)[:4] == 6).all()
 
 
@@ -415,14 +464,29 @@ def test_operands_stay_where_they_were(driver):
     exec_ = graph.instantiate()
     for source, kind in ((host.ctypes.data, 1), (pinned, 1), (pinned, 4)):
         with refused(INVALID_VALUE):
-            driver("cuGraphExecMemcpyNodeSetParams", exec_, node,
-                   ctypes.byref(graph_abi.copy_params(data, source, 128, (2, kind))), None)
-    driver("cuGraphExecMemcpyNodeSetParams", exec_, node,
-           ctypes.byref(graph_abi.copy_params(data, data + 64, 64)), None)
+            driver(
+                "cuGraphExecMemcpyNodeSetParams",
+                exec_,
+                node,
+                ctypes.byref(graph_abi.copy_params(data, source, 128, (2, kind))),
+                None,
+            )
+    driver(
+        "cuGraphExecMemcpyNodeSetParams",
+        exec_,
+        node,
+        ctypes.byref(graph_abi.copy_params(data, data + 64, 64)),
+        None,
+    )
     fill = c_void_p(graph.memset(data, 1))
-    with refused(INVALID_VALUE):        # not there when it was instantiated
-        driver("cuGraphExecMemsetNodeSetParams", exec_, fill,
-               ctypes.byref(graph_abi.MemsetParams(data, 0, 1, 4, 8, 1)), None)
+    with refused(INVALID_VALUE):  # not there when it was instantiated
+        driver(
+            "cuGraphExecMemsetNodeSetParams",
+            exec_,
+            fill,
+            ctypes.byref(graph_abi.MemsetParams(data, 0, 1, 4, 8, 1)),
+            None,
+        )
 
 
 def test_cooperative_stays_cooperative(driver):
@@ -450,5 +514,5 @@ def test_a_launch_of_a_hundred_nodes_is_quick(driver, stream):
     begun = time.perf_counter()
     for _ in range(50):
         driver("cuGraphLaunch", exec_, stream)
-    assert (time.perf_counter() - begun) / 50 < 1e-3        # the call, not the work
+    assert (time.perf_counter() - begun) / 50 < 1e-3  # the call, not the work
     driver("cuStreamSynchronize", stream)

@@ -12,8 +12,29 @@ import pytest
 import cyrt
 
 M32, M64 = 2**32 - 1, 2**64 - 1
-EDGES = [0, 1, 2, 3, 7, 31, 32, 33, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x12345678,
-         0x7FFFFFFF, 0x80000000, 0x80000001, 0xDEADBEEF, 0xFFFFFFFE, 0xFFFFFFFF]
+EDGES = [
+    0,
+    1,
+    2,
+    3,
+    7,
+    31,
+    32,
+    33,
+    0x7F,
+    0x80,
+    0xFF,
+    0x7FFF,
+    0x8000,
+    0xFFFF,
+    0x12345678,
+    0x7FFFFFFF,
+    0x80000000,
+    0x80000001,
+    0xDEADBEEF,
+    0xFFFFFFFE,
+    0xFFFFFFFF,
+]
 
 
 def signed(value, bits=32):
@@ -24,17 +45,25 @@ def signed(value, bits=32):
 def run(body, inputs, out, prelude=""):
     """Run `body` for each row of the inputs `a`, `b`, `c`: what it assigns to `d`."""
     inputs = [np.ascontiguousarray(x) for x in inputs]
-    ctypes = {"u4": "unsigned", "i4": "int", "u8": "unsigned long long", "i8": "long long",
-              "f4": "float", "f8": "double", "u2": "unsigned short"}
+    ctypes = {
+        "u4": "unsigned",
+        "i4": "int",
+        "u8": "unsigned long long",
+        "i8": "long long",
+        "f4": "float",
+        "f8": "double",
+        "u2": "unsigned short",
+    }
     names = "abc"[: len(inputs)]
     kinds = [ctypes[x.dtype.str[1:]] for x in inputs]
     params = ", ".join(f"const {k}* p{n}" for k, n in zip(kinds, names, strict=True))
     loads = " ".join(f"{k} {n} = p{n}[i];" for k, n in zip(kinds, names, strict=True))
     result = ctypes[np.dtype(out).str[1:]]
     kernel = cyrt.Kernel(
-        f"{prelude}\nextern \"C\" __global__ void probe({params}, {result}* pd, int n) {{\n"
+        f'{prelude}\nextern "C" __global__ void probe({params}, {result}* pd, int n) {{\n'
         f"int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n) return;\n"
-        f"{loads} {result} d; {body}\npd[i] = d; }}", "probe",
+        f"{loads} {result} d; {body}\npd[i] = d; }}",
+        "probe",
     )
     buffers = []
     for x in inputs:
@@ -54,9 +83,11 @@ def pairs(values=EDGES, dtype=np.uint32):
 
 
 def asm(text, result, *sources):
-    return f'asm volatile("{text}" : "={result[0]}"({result[1]}) : ' + ", ".join(
-        f'"{kind}"({name})' for kind, name in sources
-    ) + ");"
+    return (
+        f'asm volatile("{text}" : "={result[0]}"({result[1]}) : '
+        + ", ".join(f'"{kind}"({name})' for kind, name in sources)
+        + ");"
+    )
 
 
 def binary(name):
@@ -134,19 +165,25 @@ TERNARY = {
     "__funnelshift_r(a, b, c)": lambda a, b, c: (b << 32 | a) >> (c & 31),
     "__funnelshift_lc(a, b, c)": lambda a, b, c: (b << 32 | a) << min(c, 32) >> 32,
     "__usad(a, b, c)": lambda a, b, c: abs(a - b) + c,
-    "__dp4a(a, b, c)": lambda a, b, c: c + sum(
-        (a >> 8 * i & 255) * (b >> 8 * i & 255) for i in range(4)),
-    "__dp4a((int)a, (int)b, (int)c)": lambda a, b, c: c + sum(
-        signed(a >> 8 * i, 8) * signed(b >> 8 * i, 8) for i in range(4)),
-    "__vadd4(a, b) + c": lambda a, b, c: c + sum(
-        ((a >> s) + (b >> s) & 255) << s for s in (0, 8, 16, 24)),
-    "__vabsdiffu4(a, b) ^ c": lambda a, b, c: c ^ sum(
-        abs((a >> s & 255) - (b >> s & 255)) << s for s in (0, 8, 16, 24)),
+    "__dp4a(a, b, c)": lambda a, b, c: (
+        c + sum((a >> 8 * i & 255) * (b >> 8 * i & 255) for i in range(4))
+    ),
+    "__dp4a((int)a, (int)b, (int)c)": lambda a, b, c: (
+        c + sum(signed(a >> 8 * i, 8) * signed(b >> 8 * i, 8) for i in range(4))
+    ),
+    "__vadd4(a, b) + c": lambda a, b, c: (
+        c + sum(((a >> s) + (b >> s) & 255) << s for s in (0, 8, 16, 24))
+    ),
+    "__vabsdiffu4(a, b) ^ c": lambda a, b, c: (
+        c ^ sum(abs((a >> s & 255) - (b >> s & 255)) << s for s in (0, 8, 16, 24))
+    ),
     "(a & b) | (~a & c)": lambda a, b, c: a & b | ~a & c,
-    "__umulhi(a, b) + __mulhi((int)a, (int)c)": lambda a, b, c:
-        (a * b >> 32) + (signed(a) * signed(c) >> 32),
-    "__brev(a) ^ __popc(b) ^ __clz(c)": lambda a, b, c:
-        int(f"{a:032b}"[::-1], 2) ^ b.bit_count() ^ 32 - c.bit_length(),
+    "__umulhi(a, b) + __mulhi((int)a, (int)c)": lambda a, b, c: (
+        (a * b >> 32) + (signed(a) * signed(c) >> 32)
+    ),
+    "__brev(a) ^ __popc(b) ^ __clz(c)": lambda a, b, c: (
+        int(f"{a:032b}"[::-1], 2) ^ b.bit_count() ^ 32 - c.bit_length()
+    ),
 }
 
 
@@ -160,20 +197,31 @@ def test_integer_ternary(rng, expression):
     assert got.tolist() == expected
 
 
-@pytest.mark.parametrize(("body", "reference"), [
-    ("d = __umul64hi(a, b);", lambda a, b: a * b >> 64),
-    ("d = __mul64hi((long long)a, (long long)b);",
-     lambda a, b: signed(a, 64) * signed(b, 64) >> 64),
-    ("d = b ? a / b : 0;", lambda a, b: a // b if b else 0),
-    ("d = b ? a % b : 0;", lambda a, b: a % b if b else 0),
-    ("d = __brevll(a) + __popcll(b);", lambda a, b: int(f"{a:064b}"[::-1], 2) + b.bit_count()),
-    ("d = __clzll(a) * 100 + __ffsll(b);",
-     lambda a, b: (64 - a.bit_length()) * 100 + (b & -b).bit_length()),
-    ("d = a << (b & 63) | a >> (63 - (b & 63));",
-     lambda a, b: a << (b & 63) | a >> (63 - (b & 63))),
-    ("d = (unsigned long long)((__int128)(long long)a * (long long)b >> 40);",
-     lambda a, b: signed(a, 64) * signed(b, 64) >> 40),
-])
+@pytest.mark.parametrize(
+    ("body", "reference"),
+    [
+        ("d = __umul64hi(a, b);", lambda a, b: a * b >> 64),
+        (
+            "d = __mul64hi((long long)a, (long long)b);",
+            lambda a, b: signed(a, 64) * signed(b, 64) >> 64,
+        ),
+        ("d = b ? a / b : 0;", lambda a, b: a // b if b else 0),
+        ("d = b ? a % b : 0;", lambda a, b: a % b if b else 0),
+        ("d = __brevll(a) + __popcll(b);", lambda a, b: int(f"{a:064b}"[::-1], 2) + b.bit_count()),
+        (
+            "d = __clzll(a) * 100 + __ffsll(b);",
+            lambda a, b: (64 - a.bit_length()) * 100 + (b & -b).bit_length(),
+        ),
+        (
+            "d = a << (b & 63) | a >> (63 - (b & 63));",
+            lambda a, b: a << (b & 63) | a >> (63 - (b & 63)),
+        ),
+        (
+            "d = (unsigned long long)((__int128)(long long)a * (long long)b >> 40);",
+            lambda a, b: signed(a, 64) * signed(b, 64) >> 40,
+        ),
+    ],
+)
 def test_64_bit(rng, body, reference):
     a, b = rng.integers(0, 2**64, (2, 100), np.uint64)
     a[:20], b[10:40] = a[:20] >> 40, b[10:40] >> 50
@@ -183,26 +231,64 @@ def test_64_bit(rng, body, reference):
     assert got.tolist() == expected
 
 
-FLOATS = [0.0, -0.0, 1.0, -1.5, 2.5, 1e-40, -1e-45, 3.4e38, 1e-20, math.inf, -math.inf, math.nan,
-          16777217.0, 0.1, 123456.789, -2147483648.0, 4e9, 65504.0, 65520.0]
+FLOATS = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.5,
+    2.5,
+    1e-40,
+    -1e-45,
+    3.4e38,
+    1e-20,
+    math.inf,
+    -math.inf,
+    math.nan,
+    16777217.0,
+    0.1,
+    123456.789,
+    -2147483648.0,
+    4e9,
+    65504.0,
+    65520.0,
+]
 
 
-@pytest.mark.parametrize(("body", "reference"), [
-    ("d = a + b;", np.add), ("d = a * b;", np.multiply), ("d = a / b;", np.divide),
-    ("d = fminf(a, b);", np.fmin), ("d = fmaxf(a, b);", np.fmax),
-    ("d = fmodf(a, b);", np.fmod), ("d = copysignf(a, b);", np.copysign),
-    ("d = sqrtf(fabsf(a)) + 0 * b;", lambda a, b: np.sqrt(np.abs(a)) + 0 * b),
-    ("d = rintf(a) - truncf(b);", lambda a, b: np.rint(a) - np.trunc(b)),
-    ("d = floorf(a) + ceilf(b);", lambda a, b: np.floor(a) + np.ceil(b)),
-    ("d = (a < b) + 2 * (a == b) + 4 * (a != b) + 8 * !(a >= b);",
-     lambda a, b: (a < b) + 2 * (a == b) + 4 * (a != b) + 8 * ~(a >= b)),
-])
+@pytest.mark.parametrize(
+    ("body", "reference"),
+    [
+        ("d = a + b;", np.add),
+        ("d = a * b;", np.multiply),
+        ("d = a / b;", np.divide),
+        ("d = fminf(a, b);", np.fmin),
+        ("d = fmaxf(a, b);", np.fmax),
+        ("d = fmodf(a, b);", np.fmod),
+        ("d = copysignf(a, b);", np.copysign),
+        ("d = sqrtf(fabsf(a)) + 0 * b;", lambda a, b: np.sqrt(np.abs(a)) + 0 * b),
+        ("d = rintf(a) - truncf(b);", lambda a, b: np.rint(a) - np.trunc(b)),
+        ("d = floorf(a) + ceilf(b);", lambda a, b: np.floor(a) + np.ceil(b)),
+        (
+            "d = (a < b) + 2 * (a == b) + 4 * (a != b) + 8 * !(a >= b);",
+            lambda a, b: (a < b) + 2 * (a == b) + 4 * (a != b) + 8 * ~(a >= b),
+        ),
+    ],
+)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_floats_exactly(body, reference, dtype):
     a, b = pairs(FLOATS, dtype)
     if dtype is np.float64:
-        for name in ("fmin", "fmax", "fmod", "copysign", "sqrt", "rint", "trunc", "floor", "ceil",
-                     "fabs"):
+        for name in (
+            "fmin",
+            "fmax",
+            "fmod",
+            "copysign",
+            "sqrt",
+            "rint",
+            "trunc",
+            "floor",
+            "ceil",
+            "fabs",
+        ):
             body = body.replace(name + "f(", name + "(")
     with np.errstate(all="ignore"):
         expected = reference(a, b).astype(dtype)
@@ -212,41 +298,88 @@ def test_floats_exactly(body, reference, dtype):
 @pytest.mark.parametrize("mode", ["rn", "rz", "ru", "rd"])
 def test_directed_rounding(rng, mode):
     a, b = (rng.standard_normal((2, 500)) * 10.0 ** rng.integers(-8, 8, (2, 500))).astype(
-        np.float32)
+        np.float32
+    )
     c = rng.standard_normal(500).astype(np.float32)
     exact = a.astype(np.float64) * b
     got = run(f"d = __fmul_{mode}(a, b);", [a, b], np.float32).astype(np.float64)
-    down = np.where(exact.astype(np.float32) <= exact, exact.astype(np.float32),
-                    np.nextafter(exact.astype(np.float32), np.float32(-np.inf)))
-    up = np.where(exact.astype(np.float32) >= exact, exact.astype(np.float32),
-                  np.nextafter(exact.astype(np.float32), np.float32(np.inf)))
-    expected = {"rn": exact.astype(np.float32), "rd": down, "ru": up,
-                "rz": np.where(exact < 0, up, down)}[mode]
+    down = np.where(
+        exact.astype(np.float32) <= exact,
+        exact.astype(np.float32),
+        np.nextafter(exact.astype(np.float32), np.float32(-np.inf)),
+    )
+    up = np.where(
+        exact.astype(np.float32) >= exact,
+        exact.astype(np.float32),
+        np.nextafter(exact.astype(np.float32), np.float32(np.inf)),
+    )
+    expected = {
+        "rn": exact.astype(np.float32),
+        "rd": down,
+        "ru": up,
+        "rz": np.where(exact < 0, up, down),
+    }[mode]
     np.testing.assert_array_equal(got, expected)
     sums = run(f"d = __fmaf_{mode}(a, b, c);", [a, b, c], np.float32)
     np.testing.assert_allclose(sums, exact + c, rtol=1e-6, atol=1e-30)
 
 
-MATH = ["exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin",
-        "acos", "atan", "sinh", "cosh", "tanh", "asinh", "atanh", "cbrt", "erf", "erfc", "lgamma",
-        "tgamma", "rsqrt"]
-DOMAINS = {"asin": (-1, 1), "acos": (-1, 1), "atanh": (-0.99, 0.99), "log": (1e-3, 50),
-           "log2": (1e-3, 50), "log10": (1e-3, 50), "log1p": (-0.9, 50), "rsqrt": (1e-3, 50),
-           "lgamma": (0.1, 20), "tgamma": (0.1, 20), "erfc": (-3, 5)}
+MATH = [
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "atanh",
+    "cbrt",
+    "erf",
+    "erfc",
+    "lgamma",
+    "tgamma",
+    "rsqrt",
+]
+DOMAINS = {
+    "asin": (-1, 1),
+    "acos": (-1, 1),
+    "atanh": (-0.99, 0.99),
+    "log": (1e-3, 50),
+    "log2": (1e-3, 50),
+    "log10": (1e-3, 50),
+    "log1p": (-0.9, 50),
+    "rsqrt": (1e-3, 50),
+    "lgamma": (0.1, 20),
+    "tgamma": (0.1, 20),
+    "erfc": (-3, 5),
+}
 
 
 @pytest.mark.parametrize("name", MATH)
 def test_math_library(rng, name):
     reference = {"rsqrt": lambda x: x**-0.5, "cbrt": math.cbrt, "tgamma": math.gamma}.get(
-        name) or getattr(math, name)
+        name
+    ) or getattr(math, name)
     x = rng.uniform(*DOMAINS.get(name, (-8, 8)), 200)
     expected = [reference(v) for v in x.tolist()]
-    np.testing.assert_allclose(run(f"d = {name}(a);", [x], np.float64), expected, rtol=1e-13,
-                               atol=1e-15)
+    np.testing.assert_allclose(
+        run(f"d = {name}(a);", [x], np.float64), expected, rtol=1e-13, atol=1e-15
+    )
     x = x.astype(np.float32)
     expected = [reference(v) for v in x.tolist()]
-    np.testing.assert_allclose(run(f"d = {name}f(a);", [x], np.float32), expected, rtol=3e-6,
-                               atol=1e-6)
+    np.testing.assert_allclose(
+        run(f"d = {name}f(a);", [x], np.float32), expected, rtol=3e-6, atol=1e-6
+    )
 
 
 def test_large_arguments(rng):
@@ -256,28 +389,40 @@ def test_large_arguments(rng):
     assert np.isfinite(got).all()
 
 
-@pytest.mark.parametrize(("cxx", "dtype"), [
-    ("__half", np.float16), ("__nv_bfloat16", ml_dtypes.bfloat16),
-])
-@pytest.mark.parametrize(("body", "reference"), [
-    ("x + y", np.add), ("x * y", np.multiply), ("x / y", np.divide), ("__hmax(x, y)", np.maximum),
-])
+@pytest.mark.parametrize(
+    ("cxx", "dtype"), [("__half", np.float16), ("__nv_bfloat16", ml_dtypes.bfloat16)]
+)
+@pytest.mark.parametrize(
+    ("body", "reference"),
+    [("x + y", np.add), ("x * y", np.multiply), ("x / y", np.divide), ("__hmax(x, y)", np.maximum)],
+)
 def test_half_arithmetic(rng, cxx, dtype, body, reference):
     a, b = (rng.standard_normal((2, 300)) * 4).astype(dtype)
-    to, back = ("ushort_as_half", "half_as_ushort") if cxx == "__half" else (
-        "ushort_as_bfloat16", "bfloat16_as_ushort")
-    got = run(f"{cxx} x = __{to}(a), y = __{to}(b); d = __{back}({cxx}({body}));",
-              [a.view(np.uint16), b.view(np.uint16)], np.uint16,
-              "#include <cuda_fp16.h>\n#include <cuda_bf16.h>").view(dtype)
+    to, back = (
+        ("ushort_as_half", "half_as_ushort")
+        if cxx == "__half"
+        else ("ushort_as_bfloat16", "bfloat16_as_ushort")
+    )
+    got = run(
+        f"{cxx} x = __{to}(a), y = __{to}(b); d = __{back}({cxx}({body}));",
+        [a.view(np.uint16), b.view(np.uint16)],
+        np.uint16,
+        "#include <cuda_fp16.h>\n#include <cuda_bf16.h>",
+    ).view(dtype)
     expected = reference(a.astype(np.float32), b.astype(np.float32)).astype(dtype)
     difference = np.abs(got.view(np.int16).astype(int) - expected.view(np.int16).astype(int))
     assert difference.max() <= ("/" in body)
 
 
-@pytest.mark.parametrize(("intrinsic", "reference"), [
-    ("__float2int_rn", np.rint), ("__float2int_rz", np.trunc), ("__float2int_ru", np.ceil),
-    ("__float2int_rd", np.floor),
-])
+@pytest.mark.parametrize(
+    ("intrinsic", "reference"),
+    [
+        ("__float2int_rn", np.rint),
+        ("__float2int_rz", np.trunc),
+        ("__float2int_ru", np.ceil),
+        ("__float2int_rd", np.floor),
+    ],
+)
 def test_float_to_int(intrinsic, reference):
     a = np.array([*FLOATS, 0.5, 1.5, -0.5, -2.5, 2147483520.0, 1e30, -1e30], np.float32)
     exact = np.clip(np.nan_to_num(reference(a.astype(np.float64)), nan=0), -(2**31), 2**31 - 1)
@@ -287,36 +432,49 @@ def test_float_to_int(intrinsic, reference):
 
 def test_carry_chain(rng):
     a, b = rng.integers(0, 2**64, (2, 100), np.uint64)
-    text = ("{ .reg .b32 al, ah, bl, bh, dl, dh; mov.b64 {al, ah}, %1; mov.b64 {bl, bh}, %2;"
-            " add.cc.u32 dl, al, bl; addc.u32 dh, ah, bh; mov.b64 %0, {dl, dh}; }")
+    text = (
+        "{ .reg .b32 al, ah, bl, bh, dl, dh; mov.b64 {al, ah}, %1; mov.b64 {bl, bh}, %2;"
+        " add.cc.u32 dl, al, bl; addc.u32 dh, ah, bh; mov.b64 %0, {dl, dh}; }"
+    )
     got = run(asm(text, ("l", "d"), ("l", "a"), ("l", "b")), [a, b], np.uint64)
     np.testing.assert_array_equal(got, a + b)
 
 
 def test_scopes_and_predicates_of_inline_ptx(rng):
     a = rng.integers(-100, 100, 100).astype(np.int32)
-    text = ("{ .reg .pred p, q; .reg .s32 x; mov.s32 x, 7; setp.lt.s32 p|q, %1, 0;"
-            " @p neg.s32 x, %1; @q add.s32 x, x, %1; mov.s32 %0, x; }")
+    text = (
+        "{ .reg .pred p, q; .reg .s32 x; mov.s32 x, 7; setp.lt.s32 p|q, %1, 0;"
+        " @p neg.s32 x, %1; @q add.s32 x, x, %1; mov.s32 %0, x; }"
+    )
     got = run(asm(text, ("r", "d"), ("r", "a")), [a], np.int32)
     np.testing.assert_array_equal(got, np.where(a < 0, -a, 7 + a))
 
 
-@pytest.mark.parametrize(("call", "reference"), [
-    ("atomicAdd(x, a)", lambda old, a: old + a), ("atomicSub(x, a)", lambda old, a: old - a),
-    ("atomicMin(x, a)", min), ("atomicMax(x, a)", max), ("atomicAnd(x, a)", lambda o, a: o & a),
-    ("atomicOr(x, a)", lambda o, a: o | a), ("atomicXor(x, a)", lambda o, a: o ^ a),
-    ("atomicInc(x, 1000)", lambda o, a: 0 if o >= 1000 else o + 1),
-    ("atomicDec(x, 1000)", lambda o, a: 1000 if o == 0 or o > 1000 else o - 1),
-])
+@pytest.mark.parametrize(
+    ("call", "reference"),
+    [
+        ("atomicAdd(x, a)", lambda old, a: old + a),
+        ("atomicSub(x, a)", lambda old, a: old - a),
+        ("atomicMin(x, a)", min),
+        ("atomicMax(x, a)", max),
+        ("atomicAnd(x, a)", lambda o, a: o & a),
+        ("atomicOr(x, a)", lambda o, a: o | a),
+        ("atomicXor(x, a)", lambda o, a: o ^ a),
+        ("atomicInc(x, 1000)", lambda o, a: 0 if o >= 1000 else o + 1),
+        ("atomicDec(x, 1000)", lambda o, a: 1000 if o == 0 or o > 1000 else o - 1),
+    ],
+)
 @pytest.mark.parametrize("space", ["__shared__", "__device__"])
 def test_atomics(rng, call, reference, space):
     a = rng.integers(0, 2**32, 64, np.uint32)
     shared = space == "__shared__"
     got = run(
-        ("__shared__ unsigned cell;" if shared else "") +
-        " unsigned* x = &cell; if (threadIdx.x == 0) *x = 500; __syncthreads();"
+        ("__shared__ unsigned cell;" if shared else "")
+        + " unsigned* x = &cell; if (threadIdx.x == 0) *x = 500; __syncthreads();"
         f" {call}; __syncthreads(); d = *x;",
-        [a], np.uint32, "" if shared else "__device__ unsigned cell;",
+        [a],
+        np.uint32,
+        "" if shared else "__device__ unsigned cell;",
     )
     value = 500
     for operand in a.tolist():
@@ -327,21 +485,28 @@ def test_atomics(rng, call, reference, space):
 @pytest.mark.parametrize(("kind", "dtype"), [("float", np.float32), ("double", np.float64)])
 def test_float_atomics(kind, dtype):
     a = np.arange(64, dtype=dtype)
-    got = run("if (i == 0) cell = 0; __syncthreads(); atomicAdd(&cell, a); __syncthreads();"
-              " d = cell;", [a], dtype, f"__device__ {kind} cell;")
+    got = run(
+        "if (i == 0) cell = 0; __syncthreads(); atomicAdd(&cell, a); __syncthreads(); d = cell;",
+        [a],
+        dtype,
+        f"__device__ {kind} cell;",
+    )
     assert (got == 63 * 32).all()
 
 
 def test_volatile_and_vector_memory(rng):
     x = rng.integers(0, 2**32, 256, np.uint32)
-    kernel = cyrt.Kernel(r"""
+    kernel = cyrt.Kernel(
+        r"""
     extern "C" __global__ void copy(const uint4* in, uint4* out, const char4* c, short2* s) {
         int i = threadIdx.x;
         uint4 v = __ldg(in + i);
         out[i] = make_uint4(v.w, v.z, v.y, v.x);
         char4 q = c[i];
         s[i] = make_short2(q.x + q.y, q.z - q.w);
-    }""", "copy")
+    }""",
+        "copy",
+    )
     buffers = [cyrt.Buffer(1024) for _ in range(3)] + [cyrt.Buffer(256)]
     buffers[0].copy_from(x)
     buffers[2].copy_from(x)
@@ -355,7 +520,8 @@ def test_volatile_and_vector_memory(rng):
 
 
 def test_special_registers():
-    kernel = cyrt.Kernel(r"""
+    kernel = cyrt.Kernel(
+        r"""
     extern "C" __global__ void places(unsigned* out) {
         unsigned lane, warp, lt, ge;
         asm("mov.u32 %0, %%laneid;" : "=r"(lane));
@@ -368,7 +534,9 @@ def test_special_registers():
         unsigned i = b * (blockDim.x * blockDim.y * blockDim.z) + t;
         out[i] = lane == t % 32 && lt == (1u << lane) - 1 && ge == ~lt && clock64() >= before
             ? t : 0xffffffffu;
-    }""", "places")
+    }""",
+        "places",
+    )
     out = cyrt.Buffer(4 * 12 * 105)
     kernel[(2, 3, 2), (7, 5, 3)](out)
     got = np.empty((12, 105), np.uint32)
@@ -378,18 +546,29 @@ def test_special_registers():
 
 def test_approximations(rng):
     x = rng.uniform(0.1, 30, 300).astype(np.float32)
-    for name, reference in [("__expf", np.exp), ("__logf", np.log), ("__sinf", np.sin),
-                            ("__frcp_rn", np.reciprocal), ("__frsqrt_rn", lambda v: v**-0.5),
-                            ("__fsqrt_rn", np.sqrt), ("__tanhf", np.tanh)]:
-        got = run(f"d = {name}(a);" if name != "__tanhf" else asm(
-            "tanh.approx.f32 %0, %1;", ("f", "d"), ("f", "a")), [x], np.float32)
+    for name, reference in [
+        ("__expf", np.exp),
+        ("__logf", np.log),
+        ("__sinf", np.sin),
+        ("__frcp_rn", np.reciprocal),
+        ("__frsqrt_rn", lambda v: v**-0.5),
+        ("__fsqrt_rn", np.sqrt),
+        ("__tanhf", np.tanh),
+    ]:
+        got = run(
+            f"d = {name}(a);"
+            if name != "__tanhf"
+            else asm("tanh.approx.f32 %0, %1;", ("f", "d"), ("f", "a")),
+            [x],
+            np.float32,
+        )
         tolerance = 5e-4 if name == "__tanhf" else 2e-5
-        np.testing.assert_allclose(got, reference(x.astype(np.float64)), rtol=tolerance,
-                                   atol=2e-6)
+        np.testing.assert_allclose(got, reference(x.astype(np.float64)), rtol=tolerance, atol=2e-6)
 
 
 def test_bits_of_floats_survive():
     bits = np.array([0x7F800001, 0xFFC12345, 0x80000000, 1], np.uint32)
-    assert run("d = __float_as_uint(__uint_as_float(a));", [bits], np.uint32).tolist() == \
-        bits.tolist()
+    assert (
+        run("d = __float_as_uint(__uint_as_float(a));", [bits], np.uint32).tolist() == bits.tolist()
+    )
     assert struct.pack("<f", 1.5) == run("d = 1.5f + 0 * a;", [bits[3:]], np.float32).tobytes()

@@ -359,7 +359,7 @@ def test_spin_lock(module, grid, block):
 def test_last_block(module, rng):
     x = rng.random(10_000, np.float32)
     out = zeros(1, np.float32)
-    for _ in range(2):   # the counter wraps to 0
+    for _ in range(2):  # the counter wraps to 0
         module["last_block_sums"][20, 64](device(x), zeros(20, np.float32), out, x.size)
         np.testing.assert_allclose(host(out, np.float32), x.sum(), rtol=1e-5)
 
@@ -447,8 +447,11 @@ def test_bitonic_sort(module, rng, n):
 
 @pytest.mark.parametrize(
     ("name", "dtype", "tile", "tolerance"),
-    [("float, 16", np.float32, 16, 1e-5), ("double, 8", np.float64, 8, 1e-12),
-     ("__half, 16", np.float16, 16, 2e-2)],
+    [
+        ("float, 16", np.float32, 16, 1e-5),
+        ("double, 8", np.float64, 8, 1e-12),
+        ("__half, 16", np.float16, 16, 2e-2),
+    ],
 )
 @pytest.mark.parametrize("n", [16, 37, 64])
 def test_gemm(module, rng, name, dtype, tile, tolerance, n):

@@ -33,7 +33,7 @@ end:
     ret;
 }}
 """
-LINE = 1 + MODULE[:MODULE.index("{code}")].count("\n")
+LINE = 1 + MODULE[: MODULE.index("{code}")].count("\n")
 
 
 def load(code):
@@ -261,8 +261,11 @@ def test_fit_is_taken(code):
 
 
 def test_misfit_says_what_was_expected():
-    with pytest.raises(cyrt.CudaError, match=r"st\.global\.v2\.u64: operand 2 .* expected: 2 in "
-                                             r"braces, each .* \.u64 .*\[%l2\], %l1"):
+    with pytest.raises(
+        cyrt.CudaError,
+        match=r"st\.global\.v2\.u64: operand 2 .* expected: 2 in "
+        r"braces, each .* \.u64 .*\[%l2\], %l1",
+    ):
         load("st.global.v2.u64 [%l2], %l1;")
 
 
@@ -270,21 +273,29 @@ def test_unnamed_space_of_a_named_variable():
     """`ld` without a state space takes a generic address, of shared and local variables too."""
     import numpy as np
 
-    kernel = load("st.u32 [near], 7; st.u32 [own+4], 8; ld.shared.u32 %r1, [near];"
-                  " ld.local.u32 %r2, [own+4]; st.global.v2.u32 [%l1], {%r1, %r2};")
+    kernel = load(
+        "st.u32 [near], 7; st.u32 [own+4], 8; ld.shared.u32 %r1, [near];"
+        " ld.local.u32 %r2, [own+4]; st.global.v2.u32 [%l1], {%r1, %r2};"
+    )
     out = cyrt.zeros(2, dtype="uint32")
     kernel[1, 1](out, np.uint32(0))
     assert np.asarray(out).tolist() == [7, 8]
 
 
-@pytest.mark.parametrize("declared", [
-    "(.param .b32 r) vprintf(.param .b64 a)", "vprintf(.param .b64 a, .param .b64 b)",
-    "(.param .b32 r) vprintf(.param .b32 a, .param .b64 b)",
-])
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "(.param .b32 r) vprintf(.param .b64 a)",
+        "vprintf(.param .b64 a, .param .b64 b)",
+        "(.param .b32 r) vprintf(.param .b32 a, .param .b64 b)",
+    ],
+)
 def test_system_function_declared_otherwise(declared):
     results = "(q), " if declared.startswith("(") else ""
-    sizes = [part.split()[0] for part in declared.split(" vprintf" if results else "vprintf")[1]
-             .split(".param .")[1:]]
+    sizes = [
+        part.split()[0]
+        for part in declared.split(" vprintf" if results else "vprintf")[1].split(".param .")[1:]
+    ]
     names = [f"a{i}" for i in range(len(sizes))]
     passed = " ".join(f".param .{size} {name};" for size, name in zip(sizes, names, strict=True))
     code = f"{{.param .b32 q; {passed} call {results}vprintf, ({', '.join(names)});}}"
@@ -296,7 +307,8 @@ def test_system_function_declared_otherwise(declared):
 def test_nameless_parameters_count():
     """A function that is declared with `_` for a parameter takes it all the same."""
     text = MODULE.format(code="call.uni ignore, (%r1, 5);").replace(
-        ".visible .entry", ".func ignore(.reg .b32 _, .reg .b32 b) { ret; }\n.visible .entry")
+        ".visible .entry", ".func ignore(.reg .b32 _, .reg .b32 b) { ret; }\n.visible .entry"
+    )
     cyrt.Module(text.encode())["k"]
     with pytest.raises(cyrt.CudaError, match="1 arguments, expected 0 and 2"):
         cyrt.Module(text.replace("(%r1, 5)", "(5)").encode())["k"]

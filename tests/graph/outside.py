@@ -27,14 +27,17 @@ __global__ void axpb(float* x, float a, float b, int n) {
 __global__ void deep(float** x, int n) { if (threadIdx.x < n) x[0][threadIdx.x] += 1.0f; }
 }
 """
-only_graphs = pytest.mark.skipif("not __import__('cyrt').settings.get('CYRT_GRAPHS')",
-                                 reason="looks at plans; CYRT_GRAPHS=0 has none")
+only_graphs = pytest.mark.skipif(
+    "not __import__('cyrt').settings.get('CYRT_GRAPHS')",
+    reason="looks at plans; CYRT_GRAPHS=0 has none",
+)
 # One operation a batch: no edges, nothing that stays recorded.
 only_batches = pytest.mark.skipif(
     "not __import__('cyrt').settings.get('CYRT_GRAPHS')"
     " or __import__('cyrt').settings.get('CYRT_MAX_OPS_PER_GRAPH') == 1"
     " or __import__('cyrt').settings.get('CYRT_LAUNCH_BLOCKING')",
-    reason="looks at batches of several operations")
+    reason="looks at batches of several operations",
+)
 
 
 def device(array):
@@ -66,8 +69,14 @@ def until(reached, seconds=20):
 
 
 class MemsetParams(ctypes.Structure):
-    _fields_ = [("dst", c_uint64), ("pitch", c_size_t), ("value", ctypes.c_uint),
-                ("element", ctypes.c_uint), ("width", c_size_t), ("height", c_size_t)]
+    _fields_ = [
+        ("dst", c_uint64),
+        ("pitch", c_size_t),
+        ("value", ctypes.c_uint),
+        ("element", ctypes.c_uint),
+        ("width", c_size_t),
+        ("height", c_size_t),
+    ]
 
 
 class Library:
@@ -75,10 +84,12 @@ class Library:
 
     def __init__(self):
         emulated = cyrt.Device(0).emulated
-        cyrt.Stream()           # the primary context is there
+        cyrt.Stream()  # the primary context is there
         self.driver = ctypes.CDLL(
-            str(Path(cyrt.__file__).parent / "emulator/libcyrt_emu.so") if emulated
-            else "libcuda.so.1")
+            str(Path(cyrt.__file__).parent / "emulator/libcyrt_emu.so")
+            if emulated
+            else "libcuda.so.1"
+        )
         context = c_void_p()
         self("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
         self.context = context
@@ -102,13 +113,17 @@ class Library:
         values = c_uint64(address), ctypes.c_float(a), ctypes.c_float(b), c_int(n)
         pointers = (c_void_p * 4)(*[ctypes.addressof(value) for value in values])
         with self:
-            self("cuLaunchKernel", self.axpb, 1, 1, 1, n, 1, 1, 0, c_void_p(stream), pointers,
-                 None)
+            self("cuLaunchKernel", self.axpb, 1, 1, 1, n, 1, 1, 0, c_void_p(stream), pointers, None)
 
     def memset(self, stream, address, value, nbytes=4 * N):
         with self:
-            self("cuMemsetD8Async", c_uint64(address), c_ubyte(value), c_size_t(nbytes),
-                 c_void_p(stream))
+            self(
+                "cuMemsetD8Async",
+                c_uint64(address),
+                c_ubyte(value),
+                c_size_t(nbytes),
+                c_void_p(stream),
+            )
 
     def graph(self):
         graph = c_void_p()
@@ -117,8 +132,15 @@ class Library:
 
     def add_memset(self, graph, address, value, nbytes=4 * N):
         node = c_void_p()
-        self("cuGraphAddMemsetNode", ctypes.byref(node), graph, None, c_size_t(0),
-             ctypes.byref(MemsetParams(address, 0, value, 1, nbytes, 1)), self.context)
+        self(
+            "cuGraphAddMemsetNode",
+            ctypes.byref(node),
+            graph,
+            None,
+            c_size_t(0),
+            ctypes.byref(MemsetParams(address, 0, value, 1, nbytes, 1)),
+            self.context,
+        )
         return node
 
     def filling(self, address, value, nbytes=4 * N):
@@ -141,7 +163,7 @@ class Tensor:
 
     def __del__(self):
         # As a library's own pool: the next owner writes it at once, on the legacy stream.
-        self.library.memset(0, self.address, 0xff, 4 * self.count)
+        self.library.memset(0, self.address, 0xFF, 4 * self.count)
 
     def __getitem__(self, key):
         start, stop, _ = key.indices(self.count)
@@ -155,8 +177,12 @@ class Tensor:
         """Read as its own library would: on the legacy stream, with no call of cyrt's."""
         out = np.empty(self.count, np.float32)
         with self.library:
-            self.library("cuMemcpyDtoH_v2", c_void_p(out.ctypes.data), c_uint64(self.address),
-                         c_size_t(out.nbytes))
+            self.library(
+                "cuMemcpyDtoH_v2",
+                c_void_p(out.ctypes.data),
+                c_uint64(self.address),
+                c_size_t(out.nbytes),
+            )
         return out
 
 
@@ -166,4 +192,8 @@ class View:
     def __init__(self, tensor, address, count):
         self.tensor = tensor
         self.__cuda_array_interface__ = {
-            "version": 3, "typestr": "<f4", "shape": (count,), "data": (address, False)}
+            "version": 3,
+            "typestr": "<f4",
+            "shape": (count,),
+            "data": (address, False),
+        }

@@ -12,10 +12,13 @@ import cyrt
 from cyrt import settings
 from cyrt.driver import table
 
-pytestmark = pytest.mark.skipif("not __import__('cyrt').settings.get('CYRT_GRAPHS')",
-                                reason="counts batches; CYRT_GRAPHS=0 has none")
-by_node = pytest.mark.skipif(settings.get("CYRT_GRAPH_UPDATE") != "node",
-                             reason="counts what is patched, node by node")
+pytestmark = pytest.mark.skipif(
+    "not __import__('cyrt').settings.get('CYRT_GRAPHS')",
+    reason="counts batches; CYRT_GRAPHS=0 has none",
+)
+by_node = pytest.mark.skipif(
+    settings.get("CYRT_GRAPH_UPDATE") != "node", reason="counts what is patched, node by node"
+)
 
 SOURCE = r"""
 extern "C" __global__ void next(int* x, int a, int b, int c) {
@@ -70,7 +73,7 @@ class Cells:
 def test_a_batch_is_no_longer_than_its_limit(module):
     cells = Cells(cyrt.CommandEncoder(max_ops=8), module["next"], 1)
     for i in range(40):
-        cells.next(0, i, grid=1 + i)            # no loop comes round
+        cells.next(0, i, grid=1 + i)  # no loop comes round
         assert cells.encoder.num_ops == 1 + i % 8
     cells.check()
 
@@ -128,9 +131,9 @@ def test_a_plan_has_a_graph_for_each_set_of_addresses(module):
     assert found["hits"] == 40
     assert found["patched"] == found["instantiations"] == 0
     assert len(encoder.last_plan().graphs) == 40
-    assert batch(40).patched == [0, 1, 2]               # over the one used longest ago, 2's
+    assert batch(40).patched == [0, 1, 2]  # over the one used longest ago, 2's
     assert all(batch(i).patched == [] for i in (0, 1, *range(3, 41)))
-    found = cells.changes(lambda: batch(2))             # it comes again
+    found = cells.changes(lambda: batch(2))  # it comes again
     assert (found["patched"], found["instantiations"]) == (0, 1)
     assert len(encoder.last_plan().graphs) == 41
     cells.check()
@@ -139,7 +142,8 @@ def test_a_plan_has_a_graph_for_each_set_of_addresses(module):
 @by_node
 def test_a_small_cache_has_room_for_eight_graphs_of_a_plan(python):
     """More than that, and less than half of the cache."""
-    done = python("""
+    done = python(
+        """
         import cyrt
         kernel = cyrt.Kernel('extern "C" __global__ void next(int* x) { *x += 1; }', "next")
         encoder = cyrt.CommandEncoder()
@@ -164,7 +168,9 @@ def test_a_small_cache_has_room_for_eight_graphs_of_a_plan(python):
             held = bytearray(4)
             cell.copy_to(held)
             assert int.from_bytes(held, "little") == 30
-        """, CYRT_GRAPH_CACHE_BYTES="800K")
+        """,
+        CYRT_GRAPH_CACHE_BYTES="800K",
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -253,12 +259,15 @@ def test_only_what_differs_is_patched(module):
 def test_what_lies_between_parameters_is_no_difference(module):
     """Batches of other shapes leave their bytes where the next recording's padding is."""
     cells = Cells(cyrt.CommandEncoder(), module["next"], 1)
-    other = cyrt.Kernel("""
+    other = cyrt.Kernel(
+        """
         extern "C" __global__ void eight(int* x, long a, long b, long c, long d) {}
-        """, "eight")
+        """,
+        "eight",
+    )
 
     def batch(i):
-        for _ in range(2):      # the two sets of arrays in turn
+        for _ in range(2):  # the two sets of arrays in turn
             for _ in range(3):
                 cells.encoder.add_kernel(other, 1, 1, (cells.buffers[0], *[~i] * 4))
             cells.encoder.commit()
@@ -303,11 +312,15 @@ def attribute(graph, which):
     return value[0]
 
 
-@pytest.mark.parametrize(("given", "which"), [
-    ({"cooperative": True}, 2), ({"cluster": 1}, 4),
-    pytest.param({"cluster": 2}, 4, marks=pytest.mark.gpu),
-    pytest.param({"cluster": 4}, 4, marks=pytest.mark.gpu),
-])
+@pytest.mark.parametrize(
+    ("given", "which"),
+    [
+        ({"cooperative": True}, 2),
+        ({"cluster": 1}, 4),
+        pytest.param({"cluster": 2}, 4, marks=pytest.mark.gpu),
+        pytest.param({"cluster": 4}, 4, marks=pytest.mark.gpu),
+    ],
+)
 def test_attributes(module, given, which):
     """They are on the nodes; an update carries none of them, so none runs as a chain."""
     cells = Cells(cyrt.CommandEncoder(), module["next"], 1)
@@ -329,14 +342,22 @@ def test_attributes(module, given, which):
     cells.check()
 
 
-@pytest.mark.parametrize(("given", "which"), [
-    ({"cooperative": True}, 2), ({"cluster": 1}, 4),
-    pytest.param({"cluster": 4}, 4, marks=pytest.mark.gpu),
-])
+@pytest.mark.parametrize(
+    ("given", "which"),
+    [
+        ({"cooperative": True}, 2),
+        ({"cluster": 1}, 4),
+        pytest.param({"cluster": 4}, 4, marks=pytest.mark.gpu),
+    ],
+)
 def test_attributes_with_no_graph(module, replaced, given, which):
     class Config(ctypes.Structure):
-        _fields_ = [("sizes", c_uint * 7), ("stream", c_void_p),
-                    ("attributes", ctypes.POINTER(c_uint)), ("count", c_uint)]
+        _fields_ = [
+            ("sizes", c_uint * 7),
+            ("stream", c_void_p),
+            ("attributes", ctypes.POINTER(c_uint)),
+            ("count", c_uint),
+        ]
 
     def launch(original, config, *arguments):
         attributes = ctypes.cast(config, ctypes.POINTER(Config))[0]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-pytestmark = pytest.mark.skipif("not __import__('cyrt').settings.get('CYRT_GRAPHS')",
-                                reason="of plans; CYRT_GRAPHS=0 has none")
+pytestmark = pytest.mark.skipif(
+    "not __import__('cyrt').settings.get('CYRT_GRAPHS')", reason="of plans; CYRT_GRAPHS=0 has none"
+)
 
 
 def test_eviction_in_flight(python):
@@ -73,13 +74,22 @@ print(len(caught))
 """
 
 
-@pytest.mark.parametrize(("rounds", "times", "size", "filters", "warned"), [
-    (2, 1, "16", "always", 0), (1, 1, "8", "always", 0), (3, 1, "8", "always", 1),
-    (3, 1, "8", "error", 0), (3, 40, "8", "always", 0),
-], ids=["enough", "new", "thrashing", "an error", "now and then"])
+@pytest.mark.parametrize(
+    ("rounds", "times", "size", "filters", "warned"),
+    [
+        (2, 1, "16", "always", 0),
+        (1, 1, "8", "always", 0),
+        (3, 1, "8", "always", 1),
+        (3, 1, "8", "error", 0),
+        (3, 40, "8", "always", 0),
+    ],
+    ids=["enough", "new", "thrashing", "an error", "now and then"],
+)
 def test_thrashing_warns_once(python, rounds, times, size, filters, warned):
-    done = python(f"FILTER, ROUNDS, TIMES = {filters!r}, {rounds}, {times}\n" + THRASH,
-                  CYRT_GRAPH_CACHE_SIZE=size)
+    done = python(
+        f"FILTER, ROUNDS, TIMES = {filters!r}, {rounds}, {times}\n" + THRASH,
+        CYRT_GRAPH_CACHE_SIZE=size,
+    )
     assert (done.returncode, done.stdout) == (0, f"{warned}\n"), done.stderr
     assert ("more topologies in turn" in done.stderr) == (filters == "error")
 
@@ -102,19 +112,25 @@ def batch(length):
 
 
 def test_what_was_used_longest_ago_goes_first(python):
-    done = python(LIMITS + r"""
+    done = python(
+        LIMITS
+        + r"""
 a, b, c, d = 1, 2, 3, 4
 assert [batch(n) for n in (a, b, c, a, b, c, a)] == [0, 0, 0, 1, 1, 1, 1]
 assert [batch(n) for n in (d, a, c, d)] == [0, 1, 1, 1]         # in b's place
 assert [batch(n) for n in (b, c, d, b, a)] == [0, 1, 1, 1, 0]   # in a's
 assert (encoder.stats()["plans"], encoder.stats()["evictions"]) == (3, 4)   # the fill's first
-""", CYRT_GRAPH_CACHE_SIZE="3")
+""",
+        CYRT_GRAPH_CACHE_SIZE="3",
+    )
     assert done.returncode == 0, done.stderr
 
 
 def test_as_many_bytes_as_allowed(python):
     """Chains, which serve all topologies, count: 31 nodes up to a batch of 31, and then 63."""
-    done = python(LIMITS + r"""
+    done = python(
+        LIMITS
+        + r"""
 for _ in range(3):
     for length in range(1, 25):
         for _ in range(3):
@@ -126,21 +142,31 @@ assert encoder.stats()["evictions"] < 72 + 4, encoder.stats()
 assert batch(60) + batch(60) == 1           # alone above the limit: kept while it is used
 assert encoder.stats()["plans"] == 1
 assert batch(60) == 1 and batch(1) == 0
-""", CYRT_GRAPH_CACHE_BYTES="1000000", CYRT_GRAPH_UPDATE="node", CYRT_CHECK="0")
+""",
+        CYRT_GRAPH_CACHE_BYTES="1000000",
+        CYRT_GRAPH_UPDATE="node",
+        CYRT_CHECK="0",
+    )
     assert done.returncode == 0, done.stderr
 
 
 def test_a_limit_below_what_chains_take(python):
-    done = python(LIMITS + r"""
+    done = python(
+        LIMITS
+        + r"""
 assert [batch(n) for n in (20, 20, 20, 30, 30, 20)] == [0, 1, 1, 0, 1, 0]
 assert encoder.stats()["plans"] == 1
-""", CYRT_GRAPH_CACHE_BYTES="100000")
+""",
+        CYRT_GRAPH_CACHE_BYTES="100000",
+    )
     assert done.returncode == 0, done.stderr
 
 
 def test_a_plan_that_is_being_launched_stays(python):
     """Another thread commits while a launch waits, with the GIL released, for the driver."""
-    done = python(LIMITS + r"""
+    done = python(
+        LIMITS
+        + r"""
 import ctypes
 from cyrt.driver import table
 
@@ -172,5 +198,8 @@ found = np.zeros(1, np.int32)
 for buffer, value in ((x, 8), (y, 4)):
     buffer.copy_to(found)
     assert found[0] == value
-""", CYRT_GRAPH_CACHE_SIZE="1", CYRT_GRAPH_UPDATE="exec")
+""",
+        CYRT_GRAPH_CACHE_SIZE="1",
+        CYRT_GRAPH_UPDATE="exec",
+    )
     assert done.returncode == 0, done.stderr

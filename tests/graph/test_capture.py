@@ -57,7 +57,7 @@ def test_what_was_captured_runs_once_and_not_before_the_block_ends(library, enco
     with encoder.capture(writes=[x]) as stream:
         library.launch(stream.handle, address, 1.0, 1.0)
         with cyrt.Stream():
-            assert (host(x) == 0).all()         # on another stream: nothing has run
+            assert (host(x) == 0).all()  # on another stream: nothing has run
     assert (host(x) == 1).all()
     encoder.commit()
     assert (host(x) == 1).all()
@@ -67,7 +67,7 @@ def test_what_was_captured_runs_once_and_not_before_the_block_ends(library, enco
 def test_reads_and_writes_order_it(module, library, encoder):
     a, b, c = zeros(), zeros(), zeros()
     address = b.ptr
-    other = cyrt.pointer(address, b.nbytes)     # named by another name than the kernels use
+    other = cyrt.pointer(address, b.nbytes)  # named by another name than the kernels use
     encoder.commit()
 
     def captured(**named):
@@ -76,12 +76,12 @@ def test_reads_and_writes_order_it(module, library, encoder):
         return encoder.num_ops - 1
 
     assert captured(writes=[other]) == 0
-    encoder.add_kernel(module["axpb"], 1, N, (a, 1.0, 1.0, N))          # 1
-    encoder.add_kernel(module["add"], 1, N, (b, a, c, N))               # 2: after both
-    encoder.add_graph(library.filling(address, 0), writes=(b,))         # 3: after 2
-    encoder.add_kernel(module["axpb"], 1, N, (a, 1.0, 1.0, N))          # 4: after 1 and 2
-    encoder.add_graph(library.filling(address, 0))                      # 5: after everything
-    encoder.add_kernel(module["axpb"], 1, N, (c, 1.0, 1.0, N))          # 6: after 5
+    encoder.add_kernel(module["axpb"], 1, N, (a, 1.0, 1.0, N))  # 1
+    encoder.add_kernel(module["add"], 1, N, (b, a, c, N))  # 2: after both
+    encoder.add_graph(library.filling(address, 0), writes=(b,))  # 3: after 2
+    encoder.add_kernel(module["axpb"], 1, N, (a, 1.0, 1.0, N))  # 4: after 1 and 2
+    encoder.add_graph(library.filling(address, 0))  # 5: after everything
+    encoder.add_kernel(module["axpb"], 1, N, (c, 1.0, 1.0, N))  # 6: after 5
     encoder.commit()
     found = set(edges(encoder))
     assert {(0, 2), (1, 2), (2, 3), (3, 5), (4, 5), (5, 6)} <= found
@@ -107,8 +107,10 @@ def test_an_exception_discards_it(module, library, encoder, x):
 
 
 def test_an_empty_one_is_an_error(module, encoder):
-    with pytest.raises(RuntimeError, match=r"nothing was put on encoder\.stream"), \
-            encoder.capture():
+    with (
+        pytest.raises(RuntimeError, match=r"nothing was put on encoder\.stream"),
+        encoder.capture(),
+    ):
         pass
     assert works(encoder, module)
 
@@ -123,8 +125,10 @@ def test_one_that_another_library_invalidated(module, library, encoder, x):
         if error is not None:
             raise error
 
-    with pytest.raises(cyrt.CudaError, match="cuStreamEndCapture") as caught, \
-            encoder.capture() as stream:
+    with (
+        pytest.raises(cyrt.CudaError, match="cuStreamEndCapture") as caught,
+        encoder.capture() as stream,
+    ):
         invalidate(stream)
     assert caught.value.name == "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"
     with pytest.raises(ZeroDivisionError), encoder.capture() as stream:
@@ -150,15 +154,18 @@ def test_nothing_is_recorded_or_waited_for_in_one(module, library, encoder, x):
     with encoder.capture(writes=[x]) as stream:
         library.launch(stream.handle, address, 1.0, 1.0)
         for refused in (
-                lambda: encoder.capture().__enter__(),
-                lambda: encoder.add_kernel(module["axpb"], 1, N, (x, 1.0, 1.0, N)),
-                lambda: encoder.add_memset(x, 0),
-                lambda: encoder.add_memcpy(x, np.zeros(N, np.float32)),
-                lambda: encoder.add_memcpy(np.zeros(N, np.float32), x),
-                lambda: encoder.add_memcpy(x, zeros()),
-                lambda: encoder.add_graph(library.filling(address, 1)),
-                encoder.synchronize, encoder.close, stream.synchronize,
-                lambda: cyrt.Stream().wait(stream)):
+            lambda: encoder.capture().__enter__(),
+            lambda: encoder.add_kernel(module["axpb"], 1, N, (x, 1.0, 1.0, N)),
+            lambda: encoder.add_memset(x, 0),
+            lambda: encoder.add_memcpy(x, np.zeros(N, np.float32)),
+            lambda: encoder.add_memcpy(np.zeros(N, np.float32), x),
+            lambda: encoder.add_memcpy(x, zeros()),
+            lambda: encoder.add_graph(library.filling(address, 1)),
+            encoder.synchronize,
+            encoder.close,
+            stream.synchronize,
+            lambda: cyrt.Stream().wait(stream),
+        ):
             with pytest.raises(RuntimeError, match="capture"):
                 refused()
         encoder.commit()
@@ -168,8 +175,11 @@ def test_nothing_is_recorded_or_waited_for_in_one(module, library, encoder, x):
 
 
 def test_not_inside_concurrent(encoder):
-    with encoder.concurrent(), pytest.raises(RuntimeError, match=r"not inside concurrent"), \
-            encoder.capture():
+    with (
+        encoder.concurrent(),
+        pytest.raises(RuntimeError, match=r"not inside concurrent"),
+        encoder.capture(),
+    ):
         pass
 
 
@@ -217,8 +227,7 @@ def test_an_abandoned_one_is_discarded(module, library, encoder, x):
 @pytest.mark.parametrize("named", [5, "x", [1], [None], [b"bytes"]])
 def test_bad_names_are_refused_before_it_begins(module, encoder, named):
     for kind in ("reads", "writes"):
-        with pytest.raises(TypeError, match=f"{kind}: expected "), \
-                encoder.capture(**{kind: named}):
+        with pytest.raises(TypeError, match=f"{kind}: expected "), encoder.capture(**{kind: named}):
             raise AssertionError
     assert works(encoder, module)
 
@@ -229,7 +238,7 @@ def test_the_same_graph_twice_and_gone_after_it_was_added(library, encoder):
     library.add_memset(graph, a.ptr, 1)
     encoder.add_graph(graph.value, writes=[a])
     encoder.add_graph(graph.value, writes=[a])
-    library.add_memset(graph, b.ptr, 2)             # changed: only the third has it
+    library.add_memset(graph, b.ptr, 2)  # changed: only the third has it
     encoder.add_graph(graph.value, writes=[a, b])
     library("cuGraphDestroy", graph)
     assert (host(b).view(np.uint8) == 2).all()
@@ -242,7 +251,7 @@ def test_one_that_another_graph_owns_is_copied(library, encoder, x):
     library("cuGraphAddChildGraphNode", ctypes.byref(node), outer, None, c_size_t(0), inner)
     library("cuGraphChildGraphNodeGetGraph", node, ctypes.byref(owned))
 
-    class Handle:                                   # as cuda.core's graphs give theirs
+    class Handle:  # as cuda.core's graphs give theirs
         handle = owned.value
 
     encoder.add_graph(Handle(), writes=[x])
@@ -266,10 +275,17 @@ def test_graphs_of_one_size_and_other_content_are_told_apart(library, encoder):
         assert got[4 * N // last] == last - 2
 
 
-@pytest.mark.parametrize(("child", "error"), [
-    ("graph", TypeError), (None, TypeError), (object(), TypeError),
-    (0, ValueError), (-1, ValueError), (1 << 64, ValueError),
-])
+@pytest.mark.parametrize(
+    ("child", "error"),
+    [
+        ("graph", TypeError),
+        (None, TypeError),
+        (object(), TypeError),
+        (0, ValueError),
+        (-1, ValueError),
+        (1 << 64, ValueError),
+    ],
+)
 def test_what_is_no_graph(encoder, child, error):
     with pytest.raises(error, match="add_graph"):
         encoder.add_graph(child)
@@ -333,8 +349,11 @@ def test_a_buffer_freed_by_an_arguments_own_code(module, encoder, library, where
             x.free()
             return N
 
-    args, reads = {"argument": ((x, y, Freeing(), N), None), "scalar": ((x, y, y, Freeing()), None),
-                   "reads": ((x, y, x, N), [x, Freeing()])}[where]
+    args, reads = {
+        "argument": ((x, y, Freeing(), N), None),
+        "scalar": ((x, y, y, Freeing()), None),
+        "reads": ((x, y, x, N), [x, Freeing()]),
+    }[where]
     with pytest.raises(ValueError, match="freed"):
         encoder.add_kernel(module["add"], 1, N, args, reads=reads)
     assert encoder.num_ops == 0

@@ -25,7 +25,7 @@ def encoder():
 
 def parts(buffer, count):
     step = buffer.nbytes // count
-    return [buffer[i * step:(i + 1) * step] for i in range(count)]
+    return [buffer[i * step : (i + 1) * step] for i in range(count)]
 
 
 @only_batches
@@ -66,7 +66,7 @@ def test_no_edges_inside_and_a_join_after(module, encoder, before):
         encoder.add_kernel(module["axpb"], 1, N, (others[i], 1.0, 1.0, N))
     with encoder.concurrent() as inside:
         assert inside is encoder
-        for i, part in enumerate(parts(x, 8)):      # one memory: ordered anywhere else
+        for i, part in enumerate(parts(x, 8)):  # one memory: ordered anywhere else
             n = N // 8
             encoder.add_kernel(module["add"], 1, n, (others[(5 * i + 3) % 9], part, part, n))
     encoder.add_kernel(module["axpb"], 1, N, (x, 2.0, 1.0, N))
@@ -86,11 +86,11 @@ def test_no_edges_inside_and_a_join_after(module, encoder, before):
 def test_follows_what_it_uses(module, encoder):
     x, y = zeros(), zeros()
     encoder.commit()
-    encoder.add_kernel(module["axpb"], 1, N, (x, 1.0, 1.0, N))          # 0
-    encoder.add_kernel(module["axpb"], 1, N, (y, 1.0, 2.0, N))          # 1
+    encoder.add_kernel(module["axpb"], 1, N, (x, 1.0, 1.0, N))  # 0
+    encoder.add_kernel(module["axpb"], 1, N, (y, 1.0, 2.0, N))  # 1
     with encoder.concurrent():
-        encoder.add_kernel(module["axpb"], 1, 128, (x[:512], 2.0, 0.0, 128))        # 2
-        encoder.add_kernel(module["add"], 1, 128, (x[512:], x[512:], y[:512], 128))      # 3
+        encoder.add_kernel(module["axpb"], 1, 128, (x[:512], 2.0, 0.0, 128))  # 2
+        encoder.add_kernel(module["add"], 1, 128, (x[512:], x[512:], y[:512], 128))  # 3
     encoder.commit()
     assert {(0, 2), (0, 3), (1, 3)} <= set(edges(encoder))
     assert (2, 3) not in edges(encoder)
@@ -109,7 +109,7 @@ def test_a_commit_in_the_middle(module, encoder):
                     how()
         encoder.add_kernel(module["axpb"], 1, N, (x, 2.0, 0.0, N))
     with encoder.concurrent():
-        for part in parts(x, 256):                  # more than a batch takes
+        for part in parts(x, 256):  # more than a batch takes
             encoder.add_kernel(module["axpb"], 1, 1, (part, 1.0, 1.0, 1))
     encoder.add_kernel(module["axpb"], 1, N, (x, 2.0, 0.0, N))
     assert (host(x) == 62).all()
@@ -133,10 +133,10 @@ def test_what_is_ordered_against_everything_is_so_inside(module, encoder):
     graph = library.filling(x.ptr, 0)
     encoder.commit()
     with encoder.concurrent():
-        encoder.add_kernel(module["axpb"], 1, 64, (y[:256], 1.0, 1.0, 64))          # 0, 1 joins
-        encoder.add_graph(graph)                                                    # 2
-        encoder.add_kernel(module["axpb"], 1, 64, (y[256:512], 1.0, 1.0, 64))       # 3
-        encoder.add_kernel(module["axpb"], 1, 64, (y[512:768], 1.0, 1.0, 64))       # 4, 5 joins
+        encoder.add_kernel(module["axpb"], 1, 64, (y[:256], 1.0, 1.0, 64))  # 0, 1 joins
+        encoder.add_graph(graph)  # 2
+        encoder.add_kernel(module["axpb"], 1, 64, (y[256:512], 1.0, 1.0, 64))  # 3
+        encoder.add_kernel(module["axpb"], 1, 64, (y[512:768], 1.0, 1.0, 64))  # 4, 5 joins
     encoder.commit()
     assert set(edges(encoder)) == {(0, 1), (1, 2), (2, 3), (2, 4), (3, 5), (4, 5)}
 
@@ -145,10 +145,12 @@ def test_nested_is_refused_and_the_outer_goes_on(module, encoder):
     x = zeros()
     with encoder.concurrent():
         encoder.add_kernel(module["axpb"], 1, N, (x, 1.0, 1.0, N))
-        with pytest.raises(RuntimeError, match="concurrent: one is open on the encoder already"), \
-                encoder.concurrent():
+        with (
+            pytest.raises(RuntimeError, match="concurrent: one is open on the encoder already"),
+            encoder.concurrent(),
+        ):
             pass
-        with cyrt.concurrent():                     # the current encoder's is another one
+        with cyrt.concurrent():  # the current encoder's is another one
             pass
     with encoder.concurrent():
         pass

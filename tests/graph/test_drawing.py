@@ -8,8 +8,13 @@ from cyrt.graph.drawing import PlanNode, dot
 
 
 def node(name="add", kind="kernel", *, patched=False, **facts):
-    empty = {"grid": (4, 1, 1), "block": (256, 1, 1), "smem": 0, "cluster": None,
-             "cooperative": False}
+    empty = {
+        "grid": (4, 1, 1),
+        "block": (256, 1, 1),
+        "smem": 0,
+        "cluster": None,
+        "cooperative": False,
+    }
     return PlanNode(name, kind, **{**empty, **facts}, patched=patched)
 
 
@@ -25,10 +30,10 @@ def test_dot():
 
 
 def test_any_name_is_quoted():
-    name = "<a & \"b\"> ]]> '\x00\x1b\udc80\n\\"
+    name = '<a & "b"> ]]> \'\x00\x1b\udc80\n\\'
     text = dot([node(name)], [])
     assert text.encode()
-    assert r'''n0 [label="0: <a & \"b\"> ]]> '���\n\\\n<<<4, 256>>>", ''' in text
+    assert r"""n0 [label="0: <a & \"b\"> ]]> '���\n\\\n<<<4, 256>>>", """ in text
     unescaped = re.sub(r'"(?:[^"\\\n]|\\.)*"', "", text)
     assert '"' not in unescaped
     assert "&" not in unescaped

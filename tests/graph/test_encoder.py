@@ -58,8 +58,10 @@ def graphs_on():
     return settings.get("CYRT_GRAPHS")
 
 
-only_graphs = pytest.mark.skipif("not __import__('cyrt').settings.get('CYRT_GRAPHS')",
-                                 reason="counts batches; CYRT_GRAPHS=0 has none")
+only_graphs = pytest.mark.skipif(
+    "not __import__('cyrt').settings.get('CYRT_GRAPHS')",
+    reason="counts batches; CYRT_GRAPHS=0 has none",
+)
 
 
 def changes(encoder, work):
@@ -80,8 +82,21 @@ def test_operations_are_recorded_until_a_result_is_wanted(module, encoder):
 
 
 @only_graphs
-@pytest.mark.parametrize("ask", ["ptr", "handle", "done", "event", "event_wait", "synchronize",
-                                 "copy_to", "commit", "other_stream", "protocol"])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        "ptr",
+        "handle",
+        "done",
+        "event",
+        "event_wait",
+        "synchronize",
+        "copy_to",
+        "commit",
+        "other_stream",
+        "protocol",
+    ],
+)
 def test_what_commits(module, encoder, ask):
     x = device(np.zeros(N, np.float32))
     module["axpb"][1, N](x, 1.0, 1.0, N)
@@ -138,6 +153,7 @@ def test_batches_lock_to_the_loop(module, encoder):
     """Loops of other lengths than the batch: after the first rounds every commit hits."""
     buffers = [device(np.full(N, i, np.float32)) for i in range(8)]
     for length in (7, 50, 90, 1009):
+
         def loop(rounds, length=length):
             for _ in range(rounds):
                 for i in range(length):
@@ -163,7 +179,7 @@ def test_new_addresses_and_sizes_are_patched(module, encoder):
     for n, y in results:
         assert host(y).tolist() == [2.0] * n + [0.0] * (N - n)
     after = encoder.stats()
-    assert after["misses"] - before["misses"] <= 2      # the fill's batch and the addition's
+    assert after["misses"] - before["misses"] <= 2  # the fill's batch and the addition's
     assert after["patched"] > before["patched"]
 
 
@@ -171,10 +187,10 @@ def test_new_addresses_and_sizes_are_patched(module, encoder):
 def test_edges_are_those_of_the_memory(module, encoder):
     a, b, c, d = (device(np.ones(N, np.float32)) for _ in range(4))
     cyrt.commit()
-    module["add"][1, N](a, b, c, N)         # 0
-    module["add"][1, N](a, b, d, N)         # 1: reads what 0 reads
-    module["axpb"][1, N](a, 2.0, 0.0, N)    # 2: writes what 0 and 1 read
-    module["add"][1, N](c, d, b, N)         # 3: reads 0's and 1's, writes what they read
+    module["add"][1, N](a, b, c, N)  # 0
+    module["add"][1, N](a, b, d, N)  # 1: reads what 0 reads
+    module["axpb"][1, N](a, 2.0, 0.0, N)  # 2: writes what 0 and 1 read
+    module["add"][1, N](c, d, b, N)  # 3: reads 0's and 1's, writes what they read
     cyrt.commit()
     edges = {(source, target) for source, target, _ in encoder.last_plan().edges}
     assert edges == {(0, 2), (1, 2), (0, 3), (1, 3)}
@@ -185,11 +201,11 @@ def test_edges_are_those_of_the_memory(module, encoder):
 def test_edges_that_follow_from_others_are_left_out(module, encoder):
     a, b, c, d, e = (device(np.ones(N, np.float32)) for _ in range(5))
     cyrt.commit()
-    module["add"][1, N](a, a, b, N)         # 0
-    module["add"][1, N](a, b, c, N)         # 1: after 0
-    module["add"][1, N](b, c, d, N)         # 2: after 1, and so after 0
-    module["add"][1, N](a, b, e, N)         # 3: beside 1 and 2
-    module["add"][1, N](d, e, a, N)         # 4: after 2 and 3, and so after 0 and 1
+    module["add"][1, N](a, a, b, N)  # 0
+    module["add"][1, N](a, b, c, N)  # 1: after 0
+    module["add"][1, N](b, c, d, N)  # 2: after 1, and so after 0
+    module["add"][1, N](a, b, e, N)  # 3: beside 1 and 2
+    module["add"][1, N](d, e, a, N)  # 4: after 2 and 3, and so after 0 and 1
     cyrt.commit()
     edges = {(source, target) for source, target, _ in encoder.last_plan().edges}
     assert edges == {(0, 1), (1, 2), (0, 3), (2, 4), (3, 4)}
@@ -200,7 +216,7 @@ def test_edges_that_follow_from_others_are_left_out(module, encoder):
 def test_views_share_their_memory(module, encoder):
     whole = device(np.zeros(2 * N, np.float32))
     module["axpb"][1, N](whole[: 4 * N], 0.0, 5.0, N)
-    module["add"][1, N](whole[: 4 * N], whole[: 4 * N], whole[4 * N:], N)
+    module["add"][1, N](whole[: 4 * N], whole[: 4 * N], whole[4 * N :], N)
     cyrt.commit()
     assert (0, 1) in {(s, t) for s, t, _ in encoder.last_plan().edges}
     assert (host(whole)[N:] == 10).all()
@@ -243,7 +259,7 @@ def test_large_memory_freed_inside_concurrent_rests(module, encoder):
             addresses.append(repr(scratch))
             scratch = None
     assert len(set(addresses)) == 3
-    for source in sources:              # reused now, in order
+    for source in sources:  # reused now, in order
         scratch = cyrt.Buffer(1 << 20)
         module["add"][1, N](source, source, scratch, N)
         sums.append(device(np.zeros(N, np.float32)))
@@ -258,7 +274,7 @@ def test_a_pool_that_grows_commits_nothing_inside_concurrent(module, encoder):
     """Giving memory back launches what is recorded: what rests inside would be used again there."""
     source = device(np.ones(N, np.float32))
     gc.collect()
-    cyrt.trim_memory()                  # more than a block of that size is more than the peak
+    cyrt.trim_memory()  # more than a block of that size is more than the peak
     with encoder.concurrent():
         for _ in range(3):
             scratch = cyrt.Buffer(1 << 26)
@@ -292,7 +308,7 @@ def test_a_loop_with_allocation_alternates_between_two_sets(module, encoder):
 
     x = device(np.zeros(N, np.float32))
     for i in range(5120):
-        if i == 2560:               # the addresses are known by now
+        if i == 2560:  # the addresses are known by now
             before = encoder.stats()
         y = cyrt.Buffer(4 * N)
         module["add"][1, N](x, b, y, N)
@@ -372,8 +388,10 @@ def test_update_strategies_agree(python, strategy):
 
 
 def test_writable_globals_order_their_kernels(encoder):
-    count = cyrt.Kernel("__device__ int calls = 0;"
-                        'extern "C" __global__ void count(int* out) { *out = ++calls; }', "count")
+    count = cyrt.Kernel(
+        '__device__ int calls = 0;extern "C" __global__ void count(int* out) { *out = ++calls; }',
+        "count",
+    )
     outs = [cyrt.Buffer(4) for _ in range(20)]
     for out in outs:
         count[1, 1](out)
@@ -417,13 +435,13 @@ def test_read_beside_read_costs_no_commit(module, encoder):
     def beside():
         other.add_kernel(module["add"], 1, N, (shared, theirs, theirs, N))
 
-    beside()                                        # orders it after the copies above
+    beside()  # orders it after the copies above
     other.commit()
     for _ in range(10):
         module["add"][1, N](shared, mine, mine, N)
         beside()
     assert encoder.num_ops == other.num_ops == 10
-    module["axpb"][1, N](shared, 0.0, 7.0, N)       # waits for the other's reads
+    module["axpb"][1, N](shared, 0.0, 7.0, N)  # waits for the other's reads
     assert (host(mine) == 10).all()
     with cyrt.stream(other.stream):
         assert (host(theirs) == 11).all()
@@ -501,7 +519,7 @@ def test_keep_holds_until_the_batch_has_run(module, encoder):
     encoder.commit()
     encoder.synchronize()
     encoder.keep(None)
-    encoder.commit()        # looks back
+    encoder.commit()  # looks back
     assert seen() is None
 
 
@@ -576,5 +594,7 @@ def test_memory_of_one_stream_that_rests_on_another(python):
             with stream:
                 buffers = [cyrt.Buffer(4) for _ in range(50)]
                 assert len({repr(b) for b in buffers}) == 50, "a block was handed out twice"
-        """, timeout=20)
+        """,
+        timeout=20,
+    )
     assert done.returncode == 0, done.stderr

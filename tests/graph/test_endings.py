@@ -46,7 +46,8 @@ def test_reset_with_recordings_open(python, only_emulated):
             out = bytearray(4)
             x.copy_to(out)
             assert out == bytes([1, 0, 0, 0])
-        """)
+        """
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -88,7 +89,8 @@ def test_forked_while_another_thread_launches(python):
         stop.set()
         for t in threads: t.join()
         sys.exit(status != 0)
-        """)
+        """
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -107,7 +109,8 @@ def test_exit_with_one_open(python, how):
         if block is not None:
             block = block()
             block.__enter__()
-        """)
+        """
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -143,7 +146,8 @@ def test_after_a_fault_every_call_says_what_happened_first(python, only_emulated
             else:
                 raise AssertionError
         del encoder, later
-        """)
+        """
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -165,7 +169,8 @@ def test_launch_blocking_names_the_line_of_an_encoders_operation(python, only_em
         else:
             raise AssertionError
         """,
-        CYRT_LAUNCH_BLOCKING="1")
+        CYRT_LAUNCH_BLOCKING="1",
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -187,5 +192,7 @@ def test_a_warning_that_is_an_error_loses_no_batch(python):
                 total += n
         x.copy_to(out)
         assert int.from_bytes(out, "little") == total, (out, total)
-        """, CYRT_GRAPH_CACHE_SIZE="1")
+        """,
+        CYRT_GRAPH_CACHE_SIZE="1",
+    )
     assert done.returncode == 0, done.stderr

@@ -42,6 +42,7 @@ def x():
 
 # --- making and ending one ---
 
+
 def test_of_a_stream_of_its_own_or_a_given_one(module, x):
     stream = cyrt.Stream(priority=-1)
     with cyrt.CommandEncoder(stream) as given, cyrt.CommandEncoder() as own:
@@ -58,7 +59,7 @@ def test_of_a_stream_of_its_own_or_a_given_one(module, x):
         implied = cyrt.current_encoder()
         assert implied is cyrt.current_encoder()
         module["axpb"][1, N](x, 1.0, 1.0, N)
-    with cyrt.CommandEncoder(stream):               # takes the place of the stream's own
+    with cyrt.CommandEncoder(stream):  # takes the place of the stream's own
         with pytest.raises(RuntimeError, match="closed"):
             implied.commit()
         assert (host(x) == 3).all()
@@ -99,11 +100,20 @@ def test_another_thread_gets_the_stream_that_one_left_behind():
     assert not failures
 
 
-@pytest.mark.parametrize(("bad", "error"), [
-    ({"stream": "x"}, TypeError), ({"max_ops": 0}, ValueError), ({"max_ops": 1.5}, TypeError),
-    ({"max_ops": True}, TypeError), ({"max_mb": -1}, ValueError), ({"max_mb": "1"}, TypeError),
-    ({"max_ops": 1 << 40}, ValueError), ({"graphs": 1}, TypeError), ({"nonsense": 1}, TypeError),
-])
+@pytest.mark.parametrize(
+    ("bad", "error"),
+    [
+        ({"stream": "x"}, TypeError),
+        ({"max_ops": 0}, ValueError),
+        ({"max_ops": 1.5}, TypeError),
+        ({"max_ops": True}, TypeError),
+        ({"max_mb": -1}, ValueError),
+        ({"max_mb": "1"}, TypeError),
+        ({"max_ops": 1 << 40}, ValueError),
+        ({"graphs": 1}, TypeError),
+        ({"nonsense": 1}, TypeError),
+    ],
+)
 def test_bad_options(bad, error):
     with pytest.raises(error, match=next(iter(bad))):
         cyrt.CommandEncoder(**bad)
@@ -118,7 +128,7 @@ def test_max_ops_and_max_mb(module, x):
         assert encoder.stats()["commits"] >= 4
     buffers = [zeros(150_000) for _ in range(8)]
     with cyrt.CommandEncoder(max_mb=1) as encoder:
-        for _ in range(20):                     # bytes touched count once
+        for _ in range(20):  # bytes touched count once
             encoder.add_kernel(module["axpb"], 1, N, (buffers[0], 0.0, 1.0, N))
         assert encoder.stats()["commits"] == 0
         for buffer in buffers:
@@ -147,19 +157,27 @@ def test_closed(encoder, module, x):
     encoder.close()
     encoder.close()
     assert (host(x) == 1).all()
-    for call in (encoder.commit, encoder.synchronize, encoder.__enter__,
-                 lambda: encoder.add_kernel(module["axpb"], 1, N, (x, 1.0, 1.0, N)),
-                 lambda: encoder.add_memcpy(x, bytes(4 * N)), lambda: encoder.add_memset(x, 1),
-                 lambda: encoder.add_graph(1), lambda: encoder.capture().__enter__(),
-                 lambda: encoder.concurrent().__enter__(), lambda: encoder.keep(1),
-                 lambda: encoder.record(cyrt.Event()), lambda: encoder.wait(cyrt.Event()),
-                 lambda: encoder.add_completed_handler(print)):
+    for call in (
+        encoder.commit,
+        encoder.synchronize,
+        encoder.__enter__,
+        lambda: encoder.add_kernel(module["axpb"], 1, N, (x, 1.0, 1.0, N)),
+        lambda: encoder.add_memcpy(x, bytes(4 * N)),
+        lambda: encoder.add_memset(x, 1),
+        lambda: encoder.add_graph(1),
+        lambda: encoder.capture().__enter__(),
+        lambda: encoder.concurrent().__enter__(),
+        lambda: encoder.keep(1),
+        lambda: encoder.record(cyrt.Event()),
+        lambda: encoder.wait(cyrt.Event()),
+        lambda: encoder.add_completed_handler(print),
+    ):
         with pytest.raises(RuntimeError, match="the CommandEncoder is closed"):
             call()
     assert "closed" in repr(encoder)
     assert encoder.num_ops == 0
     assert encoder.stats()["operations"] == 1
-    with encoder.stream:                        # the stream goes on without it
+    with encoder.stream:  # the stream goes on without it
         module["axpb"][1, N](x, 1.0, 1.0, N)
     assert (host(x) == 2).all()
 
@@ -171,8 +189,13 @@ def test_a_streams_own_encoder_is_not_closed():
 
 def test_one_that_was_not_initialised():
     encoder = cyrt.CommandEncoder.__new__(cyrt.CommandEncoder)
-    for call in (encoder.commit, encoder.synchronize, encoder.close, lambda: encoder.keep(1),
-                 lambda: encoder.stream):
+    for call in (
+        encoder.commit,
+        encoder.synchronize,
+        encoder.close,
+        lambda: encoder.keep(1),
+        lambda: encoder.stream,
+    ):
         with pytest.raises(RuntimeError, match="not initialised|is closed"):
             call()
     assert encoder.num_ops == 0
@@ -219,8 +242,13 @@ def test_another_threads_encoder(module, encoder, x):
     errors = []
 
     def use():
-        for call in (encoder.commit, encoder.close, encoder.synchronize, lambda: encoder.keep(1),
-                     lambda: encoder.add_kernel(module["axpb"], 1, N, (x, 1.0, 1.0, N))):
+        for call in (
+            encoder.commit,
+            encoder.close,
+            encoder.synchronize,
+            lambda: encoder.keep(1),
+            lambda: encoder.add_kernel(module["axpb"], 1, N, (x, 1.0, 1.0, N)),
+        ):
             try:
                 call()
             except RuntimeError as error:
@@ -235,19 +263,28 @@ def test_another_threads_encoder(module, encoder, x):
 
 # --- add_kernel ---
 
-@pytest.mark.parametrize(("bad", "error", "text"), [
-    ({"kernel": "axpb"}, TypeError, "expected a Kernel, got str"),
-    ({"grid": 0}, ValueError, "grid"), ({"block": (1, 2, 3, 4)}, (TypeError, ValueError), "block"),
-    ({"block": 2000}, ValueError, "2000|1,?024"), ({"smem": -1}, ValueError, "smem|shared"),
-    ({"smem": 1 << 30}, ValueError, "shared"), ({"args": ()}, TypeError, "expected 4 arguments"),
-    ({"args": 5}, TypeError, "int"), ({"cluster": 0}, ValueError, "cluster"),
-    ({"cluster": "2"}, TypeError, "cluster"), ({"grid": 3, "cluster": 2}, ValueError, "cluster"),
-    ({"grid": 1 << 24, "cooperative": True}, ValueError, "at once"),
-    ({"reads": 5}, TypeError, "reads: expected a list"),
-    ({"writes": np.zeros(2)}, TypeError, "writes: expected a list"),
-    ({"writes": [np.zeros(2), 7]}, (TypeError, ValueError), "writes|DLPack"),
-    ({"reads": ["x"]}, TypeError, r"reads\[0\]: expected a Buffer, .* got str"),
-])
+
+@pytest.mark.parametrize(
+    ("bad", "error", "text"),
+    [
+        ({"kernel": "axpb"}, TypeError, "expected a Kernel, got str"),
+        ({"grid": 0}, ValueError, "grid"),
+        ({"block": (1, 2, 3, 4)}, (TypeError, ValueError), "block"),
+        ({"block": 2000}, ValueError, "2000|1,?024"),
+        ({"smem": -1}, ValueError, "smem|shared"),
+        ({"smem": 1 << 30}, ValueError, "shared"),
+        ({"args": ()}, TypeError, "expected 4 arguments"),
+        ({"args": 5}, TypeError, "int"),
+        ({"cluster": 0}, ValueError, "cluster"),
+        ({"cluster": "2"}, TypeError, "cluster"),
+        ({"grid": 3, "cluster": 2}, ValueError, "cluster"),
+        ({"grid": 1 << 24, "cooperative": True}, ValueError, "at once"),
+        ({"reads": 5}, TypeError, "reads: expected a list"),
+        ({"writes": np.zeros(2)}, TypeError, "writes: expected a list"),
+        ({"writes": [np.zeros(2), 7]}, (TypeError, ValueError), "writes|DLPack"),
+        ({"reads": ["x"]}, TypeError, r"reads\[0\]: expected a Buffer, .* got str"),
+    ],
+)
 def test_bad_kernels_leave_the_recording_as_it_was(module, encoder, x, bad, error, text):
     given = {"kernel": module["axpb"], "grid": 1, "block": N, "args": (x, 1.0, 1.0, N), **bad}
     encoder.add_kernel(module["axpb"], 1, N, (x, 1.0, 1.0, N))
@@ -263,11 +300,11 @@ def test_bad_kernels_leave_the_recording_as_it_was(module, encoder, x, bad, erro
 def test_reads_and_writes_replace_what_the_signature_says(module, encoder):
     a, b, c = zeros(), zeros(), zeros()
     encoder.commit()
-    add, args = module["add"], (a, b, c, 0)     # of size nothing: what is said of it is not true
-    encoder.add_kernel(module["axpb"], 1, N, (a, 1.0, 1.0, N))                  # 0
-    encoder.add_kernel(add, 1, N, args, reads=[])                               # 1: not after 0
-    encoder.add_kernel(add, 1, N, args, reads=[a], writes=[])                   # 2: after 0 alone
-    encoder.add_kernel(add, 1, N, (b, b, c, 0), reads=[a, b], writes={c})       # 3: after 0 and 1
+    add, args = module["add"], (a, b, c, 0)  # of size nothing: what is said of it is not true
+    encoder.add_kernel(module["axpb"], 1, N, (a, 1.0, 1.0, N))  # 0
+    encoder.add_kernel(add, 1, N, args, reads=[])  # 1: not after 0
+    encoder.add_kernel(add, 1, N, args, reads=[a], writes=[])  # 2: after 0 alone
+    encoder.add_kernel(add, 1, N, (b, b, c, 0), reads=[a, b], writes={c})  # 3: after 0 and 1
     encoder.commit()
     assert edges(encoder) == [(0, 2), (0, 3), (1, 3)]
 
@@ -331,8 +368,18 @@ def test_clusters_that_change_from_batch_to_batch(graphs):
 @only_graphs
 def test_stats(module, encoder, x):
     assert encoder.stats().keys() == {
-        "operations", "commits", "hits", "misses", "chained", "patched", "instantiations",
-        "launches", "evictions", "plans", "bytes_held"}
+        "operations",
+        "commits",
+        "hits",
+        "misses",
+        "chained",
+        "patched",
+        "instantiations",
+        "launches",
+        "evictions",
+        "plans",
+        "bytes_held",
+    }
     for _ in range(5):
         encoder.add_kernel(module["axpb"], 1, N, (x, 1.0, 1.0, N))
         encoder.commit()
@@ -356,5 +403,5 @@ def test_an_exception_inside_batch_launches_what_was_recorded(module, x):
     with pytest.raises(ZeroDivisionError), cyrt.batch():
         fail()
     assert (tensor.values() == 2).all()
-    module["axpb"][1, N](tensor, 1.0, 1.0, N)   # commits by itself again
+    module["axpb"][1, N](tensor, 1.0, 1.0, N)  # commits by itself again
     assert (tensor.values() == 3).all()

@@ -19,12 +19,15 @@ import cyrt
 from cyrt import settings
 from cyrt.driver import table
 
-pytestmark = pytest.mark.skipif("not __import__('cyrt').settings.get('CYRT_GRAPHS')",
-                                reason="faults of graphs; CYRT_GRAPHS=0 has none")
+pytestmark = pytest.mark.skipif(
+    "not __import__('cyrt').settings.get('CYRT_GRAPHS')",
+    reason="faults of graphs; CYRT_GRAPHS=0 has none",
+)
 
 chains = pytest.mark.skipif(
     settings.get("CYRT_CHECK") or settings.get("CYRT_GRAPH_UPDATE") != "node",
-    reason="a topology runs as a chain the first time")
+    reason="a topology runs as a chain the first time",
+)
 
 SOURCE = r"""
 extern "C" __global__ void set(float* x, const float* y, float a, int n) {
@@ -48,7 +51,7 @@ LAUNCH = "cuGraphLaunch", [c_void_p] * 2
 RECORD_EVENT = "cuEventRecord", [c_void_p] * 2
 
 
-@pytest.fixture            # a function of its own, so topologies that no other test has used
+@pytest.fixture  # a function of its own, so topologies that no other test has used
 def kernel():
     return cyrt.Module(SOURCE)["set"]
 
@@ -58,7 +61,7 @@ def encoder():
     """An encoder that recorded nothing before, current on this thread."""
     streams = []
     while True:
-        streams.append(cyrt.Stream())       # perhaps one that was used and has ended
+        streams.append(cyrt.Stream())  # perhaps one that was used and has ended
         with streams[-1]:
             found = cyrt.current_encoder()
             if not found.stats()["operations"]:
@@ -138,10 +141,10 @@ def test_a_refused_graph_leaves_the_plans_others(kernel, encoder, replaced):
     for _ in range(3):
         for i in range(8):
             batch(i)
-    batch(0)                            # whose graph was built last
+    batch(0)  # whose graph was built last
     assert len(encoder.last_plan().graphs) == 8
     replaced(*SET_KERNEL, once(UPDATE_FAILURE))
-    assert changes(encoder, lambda: batch(8))["instantiations"] == 1    # over 1's, the first
+    assert changes(encoder, lambda: batch(8))["instantiations"] == 1  # over 1's, the first
     assert len(encoder.last_plan().graphs) == 8
     found = changes(encoder, lambda: [batch(i) for i in (0, 2, 3, 4, 5, 6, 7, 8)])
     assert found["instantiations"] == found["patched"] == 0
@@ -152,17 +155,31 @@ def test_a_refused_graph_leaves_the_plans_others(kernel, encoder, replaced):
 @pytest.mark.parametrize("strategy", ["exec", "none"])
 def test_the_same_with_another_strategy(strategy):
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist",
-         f"{__file__}::test_a_refused_update_builds_anew"],
-        env={**os.environ, "CYRT_GRAPH_UPDATE": strategy}, capture_output=True, text=True,
-        timeout=100, check=False)
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+            f"{__file__}::test_a_refused_update_builds_anew",
+        ],
+        env={**os.environ, "CYRT_GRAPH_UPDATE": strategy},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout[-3000:]
 
 
 @chains
 @pytest.mark.parametrize("refused", range(7))
 def test_a_chain_that_is_refused_runs_each_operation_once(kernel, encoder, replaced, refused):
-    def batch(odd):             # links of 4, 2 and 1
+    def batch(odd):  # links of 4, 2 and 1
         for i in range(7):
             (x if i != odd else y).set(kernel, z, i)
         encoder.commit()
@@ -207,9 +224,9 @@ def test_instantiation_without_memory(kernel, encoder, replaced, held, launches)
     replaced("cuGraphDestroy", [c_void_p], destroy)
     replaced(*INSTANTIATE, once(OUT_OF_MEMORY))
     before = held()
-    batch()                     # one by one: nothing is lost
+    batch()  # one by one: nothing is lost
     assert (encoder.num_ops, living) == (0, set())
-    assert held() <= before     # less where a cache that earlier tests filled has made room
+    assert held() <= before  # less where a cache that earlier tests filled has made room
     x.check()
     for _ in range(3):
         batch()
@@ -227,7 +244,7 @@ def test_a_launch_that_fails(kernel, encoder, replaced):
         batch(x)
     batch(z)
     replaced(*LAUNCH, once(NOT_SUPPORTED))
-    batch(x)                    # one by one: nothing is lost
+    batch(x)  # one by one: nothing is lost
     found = changes(encoder, lambda: batch(x))
     assert (found["hits"], found["launches"], found["instantiations"]) == (1, 1, 0)
     for vector in (x, y, z):
@@ -262,7 +279,7 @@ def test_a_mark_that_cannot_be_made(kernel, replaced):
         x.set(kernel, y, 2)
         with pytest.raises(cyrt.OutOfMemoryError, match="cuEventCreate"):
             encoder.commit()
-        assert encoder.num_ops == 1         # the next commit launches it
+        assert encoder.num_ops == 1  # the next commit launches it
         x.set(kernel, y, 2)
         x.check()
 
@@ -321,15 +338,21 @@ program()
 
 @pytest.mark.usefixtures("only_emulated")
 def test_a_missing_edge_is_reported(python):
-    source = ('extern "C" __global__ void copy(float* x, const float* y)'
-              " { x[threadIdx.x] = y[threadIdx.x]; }")
+    source = (
+        'extern "C" __global__ void copy(float* x, const float* y)'
+        " { x[threadIdx.x] = y[threadIdx.x]; }"
+    )
     done = python(f"SOURCE = {source!r}\n" + DROPPED, CYRT_CHECK="1")
     assert done.returncode == 0, done.stderr
 
 
 class EdgeData(ctypes.Structure):
-    _fields_ = [("from_port", c_ubyte), ("to_port", c_ubyte), ("type", c_ubyte),
-                ("reserved", c_ubyte * 5)]
+    _fields_ = [
+        ("from_port", c_ubyte),
+        ("to_port", c_ubyte),
+        ("type", c_ubyte),
+        ("reserved", c_ubyte * 5),
+    ]
 
 
 def edges_of(graph):
@@ -345,27 +368,33 @@ def edges_of(graph):
     sources, targets = (c_void_p * count.value)(), (c_void_p * count.value)()
     data = (EdgeData * count.value)()
     assert edges(c_void_p(graph), sources, targets, data, ctypes.byref(count)) == 0
-    return sorted((place[s], place[t], d.type == 1)
-                  for s, t, d in zip(sources, targets, data, strict=True))
+    return sorted(
+        (place[s], place[t], d.type == 1) for s, t, d in zip(sources, targets, data, strict=True)
+    )
 
 
 def test_the_driver_has_the_plans_edges(kernel, encoder):
     early = cyrt.Kernel(EARLY, "early", pdl=True)
     a, b, c, d = (Vector(v) for v in range(4))
-    for _ in range(2):              # the second is no chain
-        a.set(early, b, 2)          # 0
-        c.set(early, a, 2)          # 1: programmatic
-        d.set(kernel, a, 2)         # 2
-        a.set(early, c, 2)          # 3: after 1 programmatic, after 2 not, so after 0
-        d.set(kernel, a, 2)         # 4
+    for _ in range(2):  # the second is no chain
+        a.set(early, b, 2)  # 0
+        c.set(early, a, 2)  # 1: programmatic
+        d.set(kernel, a, 2)  # 2
+        a.set(early, c, 2)  # 3: after 1 programmatic, after 2 not, so after 0
+        d.set(kernel, a, 2)  # 4
         encoder.commit()
     plan = encoder.last_plan()
     [graph] = plan.graphs
-    early_edges = {(0, 1), (1, 3)} if settings.get("CYRT_PDL") \
-        and cyrt.Device().compute_capability >= (9, 0) else set()
-    assert sorted(plan.edges) == edges_of(graph) == [
-        (*edge, edge in early_edges)
-        for edge in ((0, 1), (0, 2), (1, 3), (2, 3), (3, 4))]
+    early_edges = (
+        {(0, 1), (1, 3)}
+        if settings.get("CYRT_PDL") and cyrt.Device().compute_capability >= (9, 0)
+        else set()
+    )
+    assert (
+        sorted(plan.edges)
+        == edges_of(graph)
+        == [(*edge, edge in early_edges) for edge in ((0, 1), (0, 2), (1, 3), (2, 3), (3, 4))]
+    )
     for vector in (a, b, c, d):
         vector.check()
 
@@ -414,7 +443,7 @@ def test_a_module_at_anothers_address(encoder, replaced):
 def test_what_is_recorded_inside_a_commit_comes_after_it(kernel, encoder, replaced):
     def launch(original, *arguments):
         if meanwhile:
-            x.array = np.float32(2) * x.array + y.array     # the batch under way
+            x.array = np.float32(2) * x.array + y.array  # the batch under way
             x.set(kernel, meanwhile.pop(), 3)
             try:
                 encoder.commit()
@@ -445,7 +474,7 @@ def test_no_more_than_64_batches_are_in_flight(kernel, encoder, replaced):
     for _ in range(64):
         x.set(kernel, y, 1)
         encoder.commit()
-    assert running > (1 << 30) - 200            # nobody waited
+    assert running > (1 << 30) - 200  # nobody waited
     running = 300
     x.set(kernel, y, 1)
     encoder.commit()
@@ -516,7 +545,7 @@ def test_a_commit_at_every_collection(python):
             buffer.copy_to(found)
             assert found[0] == value
         """,
-        CYRT_GRAPH_UPDATE="exec",       # no chains, which need no edges
+        CYRT_GRAPH_UPDATE="exec",  # no chains, which need no edges
     )
     assert done.returncode == 0, (done.returncode, done.stderr)
 

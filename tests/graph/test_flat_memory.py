@@ -10,8 +10,9 @@ import os
 
 import pytest
 
-pytestmark = pytest.mark.skipif("not __import__('cyrt').settings.get('CYRT_GRAPHS')",
-                                reason="of graphs; CYRT_GRAPHS=0 has none")
+pytestmark = pytest.mark.skipif(
+    "not __import__('cyrt').settings.get('CYRT_GRAPHS')", reason="of graphs; CYRT_GRAPHS=0 has none"
+)
 
 PROGRAM = r"""
 import gc, os, warnings
@@ -59,21 +60,32 @@ print(*(taken() - before), {k: v for k, v in cyrt.current_encoder().stats().item
 """
 
 
-@pytest.mark.parametrize(("body", "update", "slack"), [
-    ("batches(3000); before = taken(); batches({batches})", "node", 0),
-    ("addresses(500); before = taken(); addresses({batches} // 5)", "node", 0),
-    ("addresses(500); before = taken(); addresses({batches} // 5)", "exec", 0),
-    ("topologies(0, {warm}); before = taken(); topologies({warm}, {topologies})", "node", 512),
-], ids=["batches", "addresses by node", "addresses by exec", "topologies"])
+@pytest.mark.parametrize(
+    ("body", "update", "slack"),
+    [
+        ("batches(3000); before = taken(); batches({batches})", "node", 0),
+        ("addresses(500); before = taken(); addresses({batches} // 5)", "node", 0),
+        ("addresses(500); before = taken(); addresses({batches} // 5)", "exec", 0),
+        ("topologies(0, {warm}); before = taken(); topologies({warm}, {topologies})", "node", 512),
+    ],
+    ids=["batches", "addresses by node", "addresses by exec", "topologies"],
+)
 def test_memory_stays_flat(python, emulated, body, update, slack):
     """`slack`: bytes a topology that the tables of handles may grow for a while."""
     if not emulated and "PYTEST_XDIST_WORKER" in os.environ:
         pytest.skip("other test processes use the GPU's memory: without -n")
     kept = int(os.environ.get("CYRT_GRAPH_CACHE_SIZE", "50"))
-    numbers = {"batches": int(os.environ.get("CYRT_TEST_BATCHES", "20000")), "warm": 6 * kept,
-               "topologies": int(os.environ.get("CYRT_TEST_TOPOLOGIES", "600"))}
-    done = python(PROGRAM.replace("BODY", body.format(**numbers)), timeout=3600,
-                  CYRT_GRAPH_CACHE_SIZE=str(kept), CYRT_GRAPH_UPDATE=update)
+    numbers = {
+        "batches": int(os.environ.get("CYRT_TEST_BATCHES", "20000")),
+        "warm": 6 * kept,
+        "topologies": int(os.environ.get("CYRT_TEST_TOPOLOGIES", "600")),
+    }
+    done = python(
+        PROGRAM.replace("BODY", body.format(**numbers)),
+        timeout=3600,
+        CYRT_GRAPH_CACHE_SIZE=str(kept),
+        CYRT_GRAPH_UPDATE=update,
+    )
     assert done.returncode == 0, done.stderr
     print(done.stdout)
     host, device = map(int, done.stdout.split()[:2])

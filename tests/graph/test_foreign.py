@@ -6,17 +6,7 @@ import gc
 
 import numpy as np
 import pytest
-from outside import (
-    SOURCE,
-    Library,
-    N,
-    Tensor,
-    device,
-    edges,
-    host,
-    only_batches,
-    zeros,
-)
+from outside import SOURCE, Library, N, Tensor, device, edges, host, only_batches, zeros
 
 import cyrt
 
@@ -67,11 +57,11 @@ def test_dropped_right_after_it_was_recorded(module, library, encoder):
 def test_overlapping_views_conflict(module, tensor):
     with cyrt.batch() as encoder:
         encoder.commit()
-        module["axpb"][1, 64](tensor[:64], 1.0, 1.0, 64)            # 0
-        module["axpb"][1, 64](tensor[192:], 1.0, 5.0, 64)           # 1: elsewhere
-        module["axpb"][1, 64](tensor[32:96], 2.0, 0.0, 64)          # 2: after 0
-        module["add"][1, 64](tensor[:64], tensor[:64], tensor[96:160], 64)      # 3: after 2
-        module["axpb"][1, N](tensor, 1.0, 1.0, N)                   # 4: after all
+        module["axpb"][1, 64](tensor[:64], 1.0, 1.0, 64)  # 0
+        module["axpb"][1, 64](tensor[192:], 1.0, 5.0, 64)  # 1: elsewhere
+        module["axpb"][1, 64](tensor[32:96], 2.0, 0.0, 64)  # 2: after 0
+        module["add"][1, 64](tensor[:64], tensor[:64], tensor[96:160], 64)  # 3: after 2
+        module["axpb"][1, N](tensor, 1.0, 1.0, N)  # 4: after all
     found = edges(encoder)
     assert {(0, 2), (2, 3)} <= set(found)
     assert (0, 1) not in found
@@ -101,13 +91,13 @@ def test_declared_memory_is_ordered_as_an_argument_is(module, library, tensor, h
     other = Tensor(library)
     with cyrt.batch() as encoder:
         encoder.commit()
-        module["axpb"][1, N](tensor, 1.0, 1.0, N)           # 0
-        module["axpb"][1, N](other, 1.0, 1.0, N)            # 1: has nothing to do with it
+        module["axpb"][1, N](tensor, 1.0, 1.0, N)  # 0
+        module["axpb"][1, N](other, 1.0, 1.0, N)  # 1: has nothing to do with it
         if how == "current":
-            module["deep"][1, N](table, N, writes=[tensor])                             # 2
+            module["deep"][1, N](table, N, writes=[tensor])  # 2
         else:
-            encoder.add_kernel(module["deep"], 1, N, (table, N), writes=[tensor])       # 2
-        module["axpb"][1, N](tensor, 2.0, 0.0, N)           # 3
+            encoder.add_kernel(module["deep"], 1, N, (table, N), writes=[tensor])  # 2
+        module["axpb"][1, N](tensor, 2.0, 0.0, N)  # 3
     assert edges(encoder) == [(0, 2), (2, 3)]
     assert (tensor.values() == 4).all()
 
@@ -130,7 +120,7 @@ def test_freed_inside_a_batch(module, handed_out):
 
 
 def test_a_host_array_changed_right_after_it_was_copied_from(encoder):
-    for count in (N, 1 << 18, 3 << 20):     # in the driver's buffer, in one chunk, in several
+    for count in (N, 1 << 18, 3 << 20):  # in the driver's buffer, in one chunk, in several
         source = np.full(count, 7, np.float32)
         buffer = cyrt.Buffer(source.nbytes)
         encoder.add_memcpy(buffer, source)
@@ -158,8 +148,12 @@ def test_copies_in_every_combination(library, encoder, source, target):
     values = np.arange(N, dtype=np.float32)
 
     def place(kind):
-        return {"buffer": lambda: zeros(), "view": lambda: zeros(2 * N)[2 * N:6 * N],
-                "array": lambda: np.zeros(N, np.float32), "tensor": lambda: Tensor(library)}[kind]()
+        return {
+            "buffer": lambda: zeros(),
+            "view": lambda: zeros(2 * N)[2 * N : 6 * N],
+            "array": lambda: np.zeros(N, np.float32),
+            "tensor": lambda: Tensor(library),
+        }[kind]()
 
     src, dst = place(source), place(target)
     if source == "array":
@@ -177,7 +171,7 @@ def test_overlapping_copies_are_as_if_read_first(encoder):
     for shift in (4, -4, 64, -64):
         values = np.arange(N, dtype=np.float32)
         buffer = device(values)
-        low, high = buffer[:-abs(shift)], buffer[abs(shift):]
+        low, high = buffer[: -abs(shift)], buffer[abs(shift) :]
         encoder.add_memcpy(high if shift > 0 else low, low if shift > 0 else high)
         k = abs(shift) // 4
         if shift > 0:
@@ -190,8 +184,11 @@ def test_overlapping_copies_are_as_if_read_first(encoder):
 def test_fills_of_every_width(encoder):
     buffer = cyrt.Buffer(64)
     out = np.empty(64, np.uint8)
-    for value, part in ((200, slice(3, 61)), (np.uint16(0x1234), slice(2, 62)),
-                        (np.float32(1.5), slice(4, 60))):
+    for value, part in (
+        (200, slice(3, 61)),
+        (np.uint16(0x1234), slice(2, 62)),
+        (np.float32(1.5), slice(4, 60)),
+    ):
         encoder.add_memset(buffer, 0)
         encoder.add_memset(buffer[part], value)
         buffer.copy_to(out)
@@ -217,14 +214,17 @@ def test_nothing_to_copy_or_to_fill_is_no_operation(encoder, module):
     assert encoder.stats()["operations"] == 2
 
 
-@pytest.mark.parametrize(("dst", "src", "error"), [
-    (lambda: zeros(), lambda: np.zeros(3, np.float32), ValueError),
-    (lambda: zeros(), lambda: zeros(2), ValueError),
-    (lambda: zeros(), lambda: 5, TypeError),
-    (lambda: None, lambda: zeros(), TypeError),
-    (lambda: bytes(4 * N), lambda: zeros(), ValueError),
-    (lambda: zeros(), lambda: np.zeros((N, 2), np.float32)[:, 0], ValueError),
-])
+@pytest.mark.parametrize(
+    ("dst", "src", "error"),
+    [
+        (lambda: zeros(), lambda: np.zeros(3, np.float32), ValueError),
+        (lambda: zeros(), lambda: zeros(2), ValueError),
+        (lambda: zeros(), lambda: 5, TypeError),
+        (lambda: None, lambda: zeros(), TypeError),
+        (lambda: bytes(4 * N), lambda: zeros(), ValueError),
+        (lambda: zeros(), lambda: np.zeros((N, 2), np.float32)[:, 0], ValueError),
+    ],
+)
 def test_bad_copies_record_nothing(encoder, dst, src, error):
     with pytest.raises(error):
         encoder.add_memcpy(dst(), src())

@@ -49,7 +49,8 @@ def test_run_once_their_batch_has_ended(module, encoder, gate):
     for i in range(30):
         encoder.add_kernel(module["axpb"], 1, N, (x, 1.0, 1.0, N))
         encoder.add_completed_handler(
-            lambda i=i: calls.append((i, threading.current_thread().name)))
+            lambda i=i: calls.append((i, threading.current_thread().name))
+        )
         if i % 3 == 0:
             encoder.commit()
     encoder.commit()
@@ -74,8 +75,9 @@ def test_streams_do_not_wait_for_each_other(encoder, gate):
 def test_one_that_raises(module, encoder, monkeypatch):
     """The hook is told, what it recorded is launched, and later ones run."""
     seen, calls, x = [], [], zeros()
-    monkeypatch.setattr(sys, "unraisablehook",
-                        lambda u: seen.append((u.exc_value, u.exc_traceback, u.object)))
+    monkeypatch.setattr(
+        sys, "unraisablehook", lambda u: seen.append((u.exc_value, u.exc_traceback, u.object))
+    )
 
     def raises():
         module["axpb"][1, N](x, 1.0, 5.0, N)
@@ -175,7 +177,8 @@ def test_are_called_for_a_batch_that_failed(python, only_emulated):
         while len(calls) < 2 and time.monotonic() < end:
             time.sleep(0.001)
         assert calls == ["launched", "recorded"], calls
-        """)
+        """
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -187,7 +190,8 @@ def test_run_before_the_process_ends(python):
         encoder.add_completed_handler(lambda: print("committed", flush=True))
         encoder.commit()
         encoder.add_completed_handler(lambda: print("left open", flush=True))
-        """)
+        """
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "committed\nleft open\n"
 
@@ -221,11 +225,14 @@ def test_a_forked_child_does_not_wait_for_them(python):
         _, status = os.waitpid(child, 0)
         go.set()
         assert status == 0, status
-        """, HERE=__file__.rpartition("/")[0])
+        """,
+        HERE=__file__.rpartition("/")[0],
+    )
     assert (done.returncode, done.stdout) == (0, "parent\n"), done.stderr
 
 
 # --- keep ---
+
 
 def test_keep_is_until_the_batch_has_ended(module, encoder, gate):
     x, thing = zeros(), Thing()
@@ -234,7 +241,7 @@ def test_keep_is_until_the_batch_has_ended(module, encoder, gate):
     encoder.keep(thing)
     del thing
     encoder.commit()
-    for _ in range(10):                         # later batches do not end it earlier
+    for _ in range(10):  # later batches do not end it earlier
         encoder.add_kernel(module["axpb"], 1, N, (x, 1.0, 1.0, N))
         encoder.commit()
     gc.collect()
@@ -255,8 +262,9 @@ def test_keep_is_no_longer_than_that(module, wait):
     if wait == "drop":
         del encoder
     else:
-        {"cyrt": cyrt.synchronize, "stream": encoder.stream.synchronize,
-         "close": encoder.close}[wait]()
+        {"cyrt": cyrt.synchronize, "stream": encoder.stream.synchronize, "close": encoder.close}[
+            wait
+        ]()
     assert seen() is None
 
 
@@ -291,6 +299,7 @@ def test_the_end_of_what_is_kept_may_record_and_close(module):
 
 def test_what_a_handler_holds_ends_with_its_call(encoder):
     """Not with the next handler's."""
+
     class Held:
         pass
 
@@ -310,7 +319,7 @@ def test_what_a_handler_adds_is_launched_on_every_stream(encoder, batched):
     made = []
     for each in x:
         each.fill(0)
-    x[1].fill(1, other)                                 # recorded on it before
+    x[1].fill(1, other)  # recorded on it before
 
     def record():
         x[0].fill(2)
@@ -371,5 +380,8 @@ def test_what_a_handler_records_on_another_device(python):
         while seen[0] != 7 and time.monotonic() < end:
             time.sleep(0.001)
         print(seen[0])
-        """, CYRT_DEVICE="emulated", CYRT_EMULATED_DEVICES="2")
+        """,
+        CYRT_DEVICE="emulated",
+        CYRT_EMULATED_DEVICES="2",
+    )
     assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr

@@ -27,6 +27,7 @@ def gate():
 @pytest.fixture
 def handle(request):
     """Calls a function when SIGALRM comes, in 0.05 s."""
+
     def set_up(function):
         before = signal.signal(signal.SIGALRM, function)
         request.addfinalizer(lambda: signal.signal(signal.SIGALRM, before))

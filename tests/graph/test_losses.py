@@ -51,7 +51,7 @@ def refuse(replaced):
     replaced("cuLaunchKernelEx", [c_void_p] * 4, launch_kernel)
 
     def set_up(*kernels):
-        cyrt.synchronize()          # what other streams recorded counts no kernels
+        cyrt.synchronize()  # what other streams recorded counts no kernels
         state.update(graphs=True, kernels=kernels, count=iter(range(10_000)))
 
     yield set_up
@@ -78,26 +78,26 @@ def commit_fails():
 def test_the_rest_of_the_batch_runs_in_order(module, refuse):
     x, y, z = ints(), ints(), ints()
     refuse(1)
-    module["put"][1, N](x, 1)               # 0
-    module["put"][1, N](y, 2)               # 1: refused
-    module["add"][1, N](x, z)               # 2
-    module["put"][1, N](x, 3)               # 3
+    module["put"][1, N](x, 1)  # 0
+    module["put"][1, N](y, 2)  # 1: refused
+    module["add"][1, N](x, z)  # 2
+    module["put"][1, N](x, 3)  # 3
     message = commit_fails()
     assert "the kernel put, grid (1, 1, 1), block (64, 1, 1)" in message
     assert (x.numpy() == 3).all()
     assert (z.numpy() == 2).all()
     lost(y)
-    lost(y)                                 # each time
+    lost(y)  # each time
 
 
 def test_what_depends_on_it_is_lost_too(module, refuse):
     x, y, z, u = ints(), ints(), ints(), ints()
     refuse(0)
-    module["put"][1, N](x, 1)               # refused
+    module["put"][1, N](x, 1)  # refused
     module["add"][1, N](x, y)
     module["add"][1, N](u, z)
     commit_fails()
-    w = y + 1                               # in a later batch
+    w = y + 1  # in a later batch
     for array in (x, y, w):
         lost(array)
     assert (z.numpy() == 1).all()
@@ -106,7 +106,7 @@ def test_what_depends_on_it_is_lost_too(module, refuse):
 def test_values_that_nobody_holds_any_more(refuse):
     """A chain's temporaries are freed, and given to others, while it is recorded."""
     x = cyrt.ones(N)
-    large = cyrt.ones(1 << 19)              # 2 MB: reused at once
+    large = cyrt.ones(1 << 19)  # 2 MB: reused at once
     cyrt.synchronize()
     refuse(0)
     y = (x + 1) * 2 + 3
@@ -122,12 +122,17 @@ def test_values_that_nobody_holds_any_more(refuse):
     assert (z.numpy() == 3).all()
 
 
-@pytest.mark.parametrize("overwrite", [
-    lambda x: x.__setitem__(..., 5), lambda x: x.fill(5),
-    lambda x: x.__setitem__(..., cyrt.full(N, 5, dtype=cyrt.int32)),
-    lambda x: cyrt.add(cyrt.full(N, 2, dtype=cyrt.int32), 3, out=x),
-    lambda x: cyrt.sum(cyrt.full((N, 5), 1, dtype=cyrt.int32), axis=1, out=x),
-], ids=["number", "fill", "array", "out", "reduction"])
+@pytest.mark.parametrize(
+    "overwrite",
+    [
+        lambda x: x.__setitem__(..., 5),
+        lambda x: x.fill(5),
+        lambda x: x.__setitem__(..., cyrt.full(N, 5, dtype=cyrt.int32)),
+        lambda x: cyrt.add(cyrt.full(N, 2, dtype=cyrt.int32), 3, out=x),
+        lambda x: cyrt.sum(cyrt.full((N, 5), 1, dtype=cyrt.int32), axis=1, out=x),
+    ],
+    ids=["number", "fill", "array", "out", "reduction"],
+)
 def test_what_is_overwritten_wholly_is_whole_again(module, refuse, overwrite):
     x = ints()
     refuse(0)
@@ -162,7 +167,7 @@ def test_a_part_that_is_overwritten_is_not_the_whole(module, refuse):
     commit_fails()
     x[:5] = 3
     lost(x)
-    module["put"][1, N](x, 2)               # may read it: it is not launched
+    module["put"][1, N](x, 2)  # may read it: it is not launched
     lost(x)
 
 
@@ -183,10 +188,17 @@ def test_memory_that_is_allocated_again_is_whole(module, refuse, pooled):
     assert (out == 4).all()
 
 
-@pytest.mark.parametrize("ask", [
-    lambda x: x.ptr, lambda x: x.__dlpack__(), lambda x: x.__cuda_array_interface__,
-    lambda x: float(x[0]), lambda x: x.tolist(),
-], ids=["ptr", "dlpack", "interface", "item", "list"])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda x: x.ptr,
+        lambda x: x.__dlpack__(),
+        lambda x: x.__cuda_array_interface__,
+        lambda x: float(x[0]),
+        lambda x: x.tolist(),
+    ],
+    ids=["ptr", "dlpack", "interface", "item", "list"],
+)
 def test_it_is_not_handed_out(module, refuse, ask):
     x = ints()
     refuse(0)
@@ -210,7 +222,7 @@ class TestOtherNamesOfTheMemory:
 
     def write(self, module, target):
         module["put"][1, N](target, 1)
-        cyrt.commit()           # memory by its address was launched already
+        cyrt.commit()  # memory by its address was launched already
 
     def read(self, buffer):
         found = np.zeros(buffer.nbytes // 4, np.int32)
@@ -226,8 +238,10 @@ class TestOtherNamesOfTheMemory:
 
     def test_those_that_overlap_are_told(self, module, refuse):
         y = cyrt.zeros(2 * N, dtype=cyrt.int32)
-        first, inside, second = (cyrt.pointer(y.ptr + start, nbytes) for start, nbytes in (
-            (0, 4 * N), (64, 64), (4 * N, 4 * N)))
+        first, inside, second = (
+            cyrt.pointer(y.ptr + start, nbytes)
+            for start, nbytes in ((0, 4 * N), (64, 64), (4 * N, 4 * N))
+        )
         self.refused(module, refuse, first)
         lost(y)
         with pytest.raises(cyrt.CudaError):
@@ -263,7 +277,7 @@ class TestOtherNamesOfTheMemory:
 
         def batch():
             with cyrt.batch():
-                module["put"][1, N](cyrt.pointer(address, x.nbytes), 1)         # refused
+                module["put"][1, N](cyrt.pointer(address, x.nbytes), 1)  # refused
                 module["add"][1, N](cyrt.pointer(address, x.nbytes), y)
                 module["put"][1, N](z, 3)
 
@@ -293,12 +307,12 @@ def test_what_is_recorded_while_the_batch_is_launched(module, replaced, stream):
     worker = threading.Thread(target=commit)
     replaced("cuGraphLaunch", [c_void_p] * 2, lambda original, *arguments: NOT_SUPPORTED)
     replaced("cuLaunchKernelEx", [c_void_p] * 4, launch_kernel)
-    module["add"][1, N](x, y)               # refused
+    module["add"][1, N](x, y)  # refused
     module["add"][1, N](y, z)
     worker.start()
     assert begun.wait(30)
     u = y + 1
-    del y                                   # its loss is known by then to its recording only
+    del y  # its loss is known by then to its recording only
     v = x + 1
     z[...] = 5
     go_on.set()
@@ -314,7 +328,7 @@ def test_another_stream_is_told(module, refuse):
     refuse(0)
     module["put"][1, N](x, 1)
     with cyrt.Stream(), pytest.raises(cyrt.CudaError, match="the kernel put"):
-        x + 1                               # launches the other stream's recording
+        x + 1  # launches the other stream's recording
     with cyrt.Stream():
         y = x + 1
     lost(y)
@@ -382,5 +396,7 @@ def test_the_line_is_named_where_it_is_known(python):
             assert "recorded at <string>:13" in str(error), error
         else:
             raise AssertionError
-        """, CYRT_LAUNCH_BLOCKING="1")
+        """,
+        CYRT_LAUNCH_BLOCKING="1",
+    )
     assert done.returncode == 0, done.stderr

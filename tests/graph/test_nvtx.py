@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-NVTX = '''
+NVTX = """
 def push_range(text, domain):
     print("push", text, domain)
 
 def pop_range(domain):
     print("pop", domain)
-'''
+"""
 PROGRAM = """
 import cyrt
 kernel = cyrt.Kernel('extern "C" __global__ void inc(int* x) { *x += 1; }', "inc")
@@ -29,7 +29,7 @@ def test_a_range_around_each_commit(python, tmp_path):
     done = python(program, CYRT_NVTX="1", CYRT_GRAPHS="1")
     assert done.returncode == 0, done.stderr
     ready = done.stdout.splitlines().index("ready")
-    assert done.stdout.splitlines()[ready + 1:] == ["push cyrt: 3 operations cyrt", "pop cyrt"]
+    assert done.stdout.splitlines()[ready + 1 :] == ["push cyrt: 3 operations cyrt", "pop cyrt"]
 
 
 def test_none_without_the_setting(python, tmp_path):

@@ -75,9 +75,13 @@ operation = st.one_of(
     st.tuples(st.just("renew"), buffer, buffer),
     st.tuples(st.just("scratch"), how, place, place, st.sampled_from([4 * SIZE, LARGE])),
     st.tuples(st.just("group"), how, st.sets(place, min_size=1, max_size=12), st.lists(place)),
-    st.tuples(st.just("batch"), st.lists(
-        st.tuples(st.lists(st.tuples(place, st.booleans()), min_size=1, max_size=3), length),
-        max_size=6)),
+    st.tuples(
+        st.just("batch"),
+        st.lists(
+            st.tuples(st.lists(st.tuples(place, st.booleans()), min_size=1, max_size=3), length),
+            max_size=6,
+        ),
+    ),
     st.tuples(st.just("event"), st.integers(0, 1), st.integers(0, 1)),
     st.tuples(st.just("commit")),
     st.tuples(st.just("stream"), st.integers(0, 1)),
@@ -98,7 +102,11 @@ class Foreign:
 
     def __init__(self, address, nbytes):
         self.__cuda_array_interface__ = {
-            "version": 3, "shape": (nbytes,), "typestr": "|u1", "data": (address, False)}
+            "version": 3,
+            "shape": (nbytes,),
+            "typestr": "|u1",
+            "data": (address, False),
+        }
 
 
 class Machine:
@@ -122,7 +130,7 @@ class Machine:
         index, chunk = where
         start = CHUNK * chunk
         end = SIZE if count is None else start + count
-        return self.buffers[index][4 * start: 4 * end], self.arrays[index][start:end]
+        return self.buffers[index][4 * start : 4 * end], self.arrays[index][start:end]
 
     def run(self, kind, *args):
         with self.stream:
@@ -131,14 +139,17 @@ class Machine:
     def launch(self, how, name, memory, n):
         if how == "cooperative":
             cyrt.current_encoder().add_kernel(
-                self.kernels["plain", name], 1, CHUNK, (*memory, n), cooperative=True)
+                self.kernels["plain", name], 1, CHUNK, (*memory, n), cooperative=True
+            )
         else:
             self.kernels[how, name][1, CHUNK](*memory, n)
 
     @staticmethod
     def mixed(arrays, n):
-        return sum((np.uint32(f) * x[:n] for f, x in zip(FACTORS, arrays, strict=False)),
-                   np.ones(n, np.uint32))
+        return sum(
+            (np.uint32(f) * x[:n] for f, x in zip(FACTORS, arrays, strict=False)),
+            np.ones(n, np.uint32),
+        )
 
     def mix(self, how, places, n):
         memory, arrays = zip(*map(self.both, places), strict=True)
@@ -160,7 +171,7 @@ class Machine:
         dx, x = self.both(a, CHUNK)
         source = np.full(CHUNK, value, np.uint32)
         dx.copy_from(source)
-        source[:] = 99                  # staged at the call
+        source[:] = 99  # staged at the call
         x[:] = value
 
     def read(self, a):
@@ -171,7 +182,7 @@ class Machine:
 
     def replace(self, index):
         array = np.full(SIZE, index, np.uint32)
-        self.buffers[index] = None      # freed with its operations recorded
+        self.buffers[index] = None  # freed with its operations recorded
         self.buffers[index] = self.fresh(array)
         self.arrays[index][:] = array
 
@@ -194,7 +205,7 @@ class Machine:
         sources = [each for each in sources if each not in targets]
         with cyrt.concurrent():
             for i, target in enumerate(sorted(targets)):
-                places = [*sources[i % len(sources):][:2], target] if sources else [target]
+                places = [*sources[i % len(sources) :][:2], target] if sources else [target]
                 memory, arrays = zip(*(self.both(p, CHUNK) for p in places), strict=True)
                 self.launch(how, f"mix{len(places)}", memory, CHUNK)
                 arrays[-1][:] = self.mixed(arrays, CHUNK)
@@ -206,8 +217,10 @@ class Machine:
         with cyrt.batch():
             for places, n in operations:
                 memory, arrays = zip(*(self.both(p) for p, _ in places), strict=True)
-                memory = [Foreign(addresses[index] + 4 * CHUNK * chunk, 4 * n) if foreign else own
-                          for own, ((index, chunk), foreign) in zip(memory, places, strict=True)]
+                memory = [
+                    Foreign(addresses[index] + 4 * CHUNK * chunk, 4 * n) if foreign else own
+                    for own, ((index, chunk), foreign) in zip(memory, places, strict=True)
+                ]
                 self.kernels["plain", f"mix{len(places)}"][1, CHUNK](*memory, n)
                 arrays[-1][:n] = self.mixed(arrays, n)
 
@@ -227,8 +240,12 @@ class Machine:
 
 
 @seed(int(os.environ.get("CYRT_TEST_SEED", "0")))
-@settings(max_examples=int(os.environ.get("CYRT_TEST_EXAMPLES", "40")), deadline=None,
-          database=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=int(os.environ.get("CYRT_TEST_EXAMPLES", "40")),
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
 @given(st.integers(1, 2), st.lists(operation, min_size=15, max_size=60))
 def test_random_program(kernels, encoders, program):
     machine = Machine(kernels, encoders)
@@ -240,15 +257,40 @@ def test_random_program(kernels, encoders, program):
     machine.check()
 
 
-@pytest.mark.parametrize("setting", [
-    {"CYRT_GRAPHS": "0"}, {"CYRT_MAX_OPS_PER_GRAPH": "1"}, {"CYRT_MAX_OPS_PER_GRAPH": "5"},
-    {"CYRT_GRAPH_CACHE_SIZE": "1"}, {"CYRT_PDL": "0"}, {"CYRT_POOL": "0"}, {"CYRT_CHECK": "1"},
-    {"CYRT_LAUNCH_BLOCKING": "1"}, {"CYRT_GRAPH_UPDATE": "exec"}, {"CYRT_GRAPH_UPDATE": "none"},
-], ids=lambda s: "=".join(*s.items()))
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"CYRT_GRAPHS": "0"},
+        {"CYRT_MAX_OPS_PER_GRAPH": "1"},
+        {"CYRT_MAX_OPS_PER_GRAPH": "5"},
+        {"CYRT_GRAPH_CACHE_SIZE": "1"},
+        {"CYRT_PDL": "0"},
+        {"CYRT_POOL": "0"},
+        {"CYRT_CHECK": "1"},
+        {"CYRT_LAUNCH_BLOCKING": "1"},
+        {"CYRT_GRAPH_UPDATE": "exec"},
+        {"CYRT_GRAPH_UPDATE": "none"},
+    ],
+    ids=lambda s: "=".join(*s.items()),
+)
 def test_the_same_under(setting):
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist",
-         f"{__file__}::test_random_program"],
-        env={"CYRT_TEST_EXAMPLES": "10", **os.environ, **setting}, capture_output=True, text=True,
-        timeout=3600 if "CYRT_TEST_EXAMPLES" in os.environ else 100, check=False)
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+            f"{__file__}::test_random_program",
+        ],
+        env={"CYRT_TEST_EXAMPLES": "10", **os.environ, **setting},
+        capture_output=True,
+        text=True,
+        timeout=3600 if "CYRT_TEST_EXAMPLES" in os.environ else 100,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout[-3000:]

@@ -23,8 +23,22 @@ def test_random_threads(kind, emulated):
     first = os.environ.get("CYRT_TEST_SEED", "0")
     devices = {"CYRT_EMULATED_DEVICES": "2"} if emulated and kind == "devices" else {}
     done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", PROGRAMS, "--kind", kind, "--first", first,
-         "--count", str(count)],
-        env={**os.environ, **devices}, capture_output=True, text=True, timeout=120 + 10 * count,
-        check=False)
+        [
+            sys.executable,
+            "-X",
+            "faulthandler",
+            PROGRAMS,
+            "--kind",
+            kind,
+            "--first",
+            first,
+            "--count",
+            str(count),
+        ],
+        env={**os.environ, **devices},
+        capture_output=True,
+        text=True,
+        timeout=120 + 10 * count,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-6000:]

@@ -20,8 +20,9 @@ from cyrt.bench.settling import settle
 
 pytestmark = [
     pytest.mark.usefixtures("pooled", "batched"),
-    pytest.mark.skipif(settings.get("CYRT_GRAPH_UPDATE") != "node",
-                       reason="counts what is patched, node by node"),
+    pytest.mark.skipif(
+        settings.get("CYRT_GRAPH_UPDATE") != "node", reason="counts what is patched, node by node"
+    ),
 ]
 both = pytest.mark.parametrize("commit", [True, False], ids=["a commit a round", "no commit"])
 
@@ -47,10 +48,18 @@ def share_patched(program, rounds, commit):
 
 
 @both
-@pytest.mark.parametrize("make", [
-    lambda: Adam(50, kept=True), lambda: Adam(50, kept=False), lambda: Stencil(32), Training,
-    Keeping, KMeans,
-], ids=["Adam", "Adam thrown away", "stencil", "training", "keeping", "k-means"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Adam(50, kept=True),
+        lambda: Adam(50, kept=False),
+        lambda: Stencil(32),
+        Training,
+        Keeping,
+        KMeans,
+    ],
+    ids=["Adam", "Adam thrown away", "stencil", "training", "keeping", "k-means"],
+)
 def test_a_program_settles(make, commit):
     with cyrt.Stream():
         program = make()
@@ -77,12 +86,17 @@ class Script(Rounds):
         super().__init__()
         rng = random.Random(seed)
         self.kept, self.young = rng.randint(2, 12), rng.randint(2, 20)
-        self.start = [np.full(rng.choice((16, 300, 2000)), i, np.float32)
-                      for i in range(self.kept)]
+        self.start = [np.full(rng.choice((16, 300, 2000)), i, np.float32) for i in range(self.kept)]
         self.state = [cyrt.array(x) for x in self.start]
-        self.script = [(rng.randrange(4), rng.random(), rng.choice((8, 64, 500, 1500)),
-                        rng.randrange(self.kept) if rng.random() < 0.12 else None)
-                       for _ in range(length)]
+        self.script = [
+            (
+                rng.randrange(4),
+                rng.random(),
+                rng.choice((8, 64, 500, 1500)),
+                rng.randrange(self.kept) if rng.random() < 0.12 else None,
+            )
+            for _ in range(length)
+        ]
 
     def step(self):
         self.run_script(cyrt, self.state)
@@ -97,7 +111,7 @@ class Script(Rounds):
             if target is not None:
                 state[target] = y
             else:
-                young = [*young, y][-self.young:]
+                young = [*young, y][-self.young :]
 
     def results(self):
         return self.state
@@ -132,7 +146,7 @@ def test_a_round_is_cut_at_the_same_operations(commit):
             run(program, 1, commit)
             found.add((encoder.stats()["commits"] - ended, encoder.num_ops))
         assert len(found) == 1
-        assert found.pop()[0] == 6              # as few as can be
+        assert found.pop()[0] == 6  # as few as can be
 
 
 @both
@@ -161,7 +175,9 @@ def test_a_size_that_changes_every_time_is_patched_alone():
     """The other nodes keep the addresses of two sets, and an exec each."""
     kernel = cyrt.Kernel(
         'extern "C" __global__ void next(float* y, const float* x, float a)'
-        '{ y[threadIdx.x] = x[threadIdx.x] + a; }', "next")
+        "{ y[threadIdx.x] = x[threadIdx.x] + a; }",
+        "next",
+    )
     with cyrt.Stream():
         x, y = cyrt.zeros(32), cyrt.zeros(32)
         encoder = cyrt.current_encoder()
@@ -185,8 +201,9 @@ def test_a_size_that_changes_every_time_is_patched_alone():
 
 
 def test_chains_and_direct_launches_count_as_patched():
-    kernel = cyrt.Kernel('extern "C" __global__ void once(float* x) { x[threadIdx.x] += 1; }',
-                         "once")
+    kernel = cyrt.Kernel(
+        'extern "C" __global__ void once(float* x) { x[threadIdx.x] += 1; }', "once"
+    )
     with cyrt.Stream():
         x = cyrt.zeros(32)
 
@@ -196,8 +213,8 @@ def test_chains_and_direct_launches_count_as_patched():
             cyrt.commit()
 
         cyrt.commit()
-        assert changes(batch)["patched"] == 5           # the first time, as a chain
-        assert cyrt.current_encoder().last_plan().patched == []     # its own graph was not
+        assert changes(batch)["patched"] == 5  # the first time, as a chain
+        assert cyrt.current_encoder().last_plan().patched == []  # its own graph was not
         found = changes(batch)
         assert (found["patched"], found["instantiations"]) == (0, 1)
         assert x.tolist() == [10] * 32

@@ -55,7 +55,7 @@ def test_two_threads_two_streams_with_events_between_them(module):
     def work(me):
         with cyrt.CommandEncoder() as encoder:
             for i in range(rounds):
-                if me or i:                         # 0: first, 1: second, and so on in turn
+                if me or i:  # 0: first, 1: second, and so on in turn
                     before = events[1 - me][i - (1 - me)]
                     assert recorded[1 - me][i - (1 - me)].wait(30)
                     encoder.wait(before)
@@ -93,7 +93,7 @@ def test_memory_shared_by_encoders_needs_no_event(module):
         for _ in range(30):
             first.add_kernel(module["axpb"], 1, N, (x, 2.0, 1.0, N))
             second.add_kernel(module["axpb"], 1, N, (x, 0.5, 0.0, N))
-            x[:512].fill(0)                         # the current encoder's
+            x[:512].fill(0)  # the current encoder's
     assert (host(x)[:128] == 0).all()
 
 
@@ -109,8 +109,9 @@ def test_another_thread_commits_by_using_the_memory(module):
                 if i % 50 == 0:
                     with encoder.concurrent():
                         for k in range(2):
-                            encoder.add_kernel(module["axpb"], 1, 128,
-                                               (x[512 * k:512 * (k + 1)], 1.0, 0.0, 128))
+                            encoder.add_kernel(
+                                module["axpb"], 1, 128, (x[512 * k : 512 * (k + 1)], 1.0, 0.0, 128)
+                            )
         stop.set()
 
     def read():
@@ -152,7 +153,7 @@ def test_batches_that_come_after_each_others_streams(module):
         encoders.extend((first, second))
         with library:
             library("cuLaunchHostFunc", ctypes.c_void_p(second.stream.handle), hold, None)
-        for _ in range(64):                         # as many batches as may be in flight
+        for _ in range(64):  # as many batches as may be in flight
             second.add_kernel(module["axpb"], 1, N, (shared, 1.0, 1.0, N))
             second.commit()
         with first.stream:

@@ -390,10 +390,7 @@ def test_own_headers_and_macros():
         '#include "mine.h"\n#include <stdint.h>\nextern "C" __global__ void k(T* x) { *x = N; }'
     )
     image = compile(
-        source,
-        arch=PTX,
-        headers={"mine.h": "typedef float T;", "stdint.h": ""},
-        define={"N": 4},
+        source, arch=PTX, headers={"mine.h": "typedef float T;", "stdint.h": ""}, define={"N": 4}
     )
     assert str(image.signatures["k"]) == "void k(float* x)"
 

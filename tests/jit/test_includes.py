@@ -58,7 +58,7 @@ INCLUDED = {
     "its name asked for in a condition": (
         '#if defined(__has_include) && __has_include(<t.h>)\n#endif\n#include "t.h"'
     ),
-    "asked for where that is known": "#ifdef __has_include\n#endif\n#include \"t.h\"",
+    "asked for where that is known": '#ifdef __has_include\n#endif\n#include "t.h"',
 }
 
 
@@ -167,7 +167,7 @@ def test_headers_of_nvidia_are_not_read(here, runs, monkeypatch):
     for options in ([], folders):
         given = {"source": "#include <cuda_fp16.h>\ntypedef half T;" + BODY, "options": options}
         assert kept(runs, **given) == ("__half", True)
-    assert any(path.endswith('.entry') for path in opened)
+    assert any(path.endswith(".entry") for path in opened)
     assert not [path for path in opened if path.startswith(tuple(f[2:] for f in folders))]
 
 
@@ -198,7 +198,7 @@ PASTE = "#define PASTE(a, b) a##b\n"
         '#define ASK(x) __has_include(x)\n#if ASK("t.h")',
         "#define ASK(x) __has_include(<x>)\n#if ASK(t.h)",
         "#define ID(x) x\n#define u t\n#if ID(__has_include(<u.h>))",
-        '#define HIDE(x) /*\n#if */ __has_include(<x>)\n#if HIDE(t.h)',
+        "#define HIDE(x) /*\n#if */ __has_include(<x>)\n#if HIDE(t.h)",
         PASTE + '#if PASTE(__has_, include)("t.h")',
         '#define PASTE(a, b, c) a##b##c\n#if PASTE(_, _has_inclu, de)("t.h")',
         '%:define PASTE(a, b) a%:%:b\n#if PASTE(__has_, include)("t.h")',
@@ -255,7 +255,7 @@ def test_a_name_that_is_not_ascii(here, runs):
     "text",
     [
         "__device__ int x = '/*';\n#include NAME\n/**/",
-        "#if 0\n#error 5\" /*\n#endif\n#include NAME\n/**/",
+        '#if 0\n#error 5" /*\n#endif\n#include NAME\n/**/',
         "#if 0\ndon't /*\n#endif\n#include NAME\n/**/",
         "#include <a/*b.h>\n#include NAME\n/**/",
     ],

@@ -176,10 +176,7 @@ def test_any_text_is_read_or_refused(text):
         ("_Z5saxpyfPKfPfi", "void saxpy(float, const float*, float*, int)"),
         ("_Z1kv", "void k()"),
         ("_Z4axpyIfEvT_PKS0_PS0_i", "void axpy<float>(float, const float*, float*, int)"),
-        (
-            "_ZN2ns1gIdEEvPT_PKS1_NS_1TE",
-            "void ns::g<double>(double*, const double*, ns::T)",
-        ),
+        ("_ZN2ns1gIdEEvPT_PKS1_NS_1TE", "void ns::g<double>(double*, const double*, ns::T)"),
         ("_Z1kIKfEvPT_", "void k<const float>(const float*)"),
         ("_Z1kIKfEvPKT_", "void k<const float>(const float*)"),
         ("_Z1kILi3ELb1ELin2EEvPf", "void k<3, true, -2>(float*)"),
@@ -375,38 +372,75 @@ def test_names_are_given_only_if_there_is_one_for_each():
 EVERY = {dtype.name for dtype in DTYPES}
 
 
-@pytest.mark.parametrize(("type", "types", "size", "align"), [
-    ("float*", {"float32"}, 4, 4), ("const float* __restrict__", {"float32"}, 4, 4),
-    ("volatile int*", {"int32"}, 4, 4), ("const volatile unsigned*", {"uint32"}, 4, 4),
-    ("long*", {"int64"}, 8, 8), ("long long*", {"int64"}, 8, 8), ("size_t*", {"uint64"}, 8, 8),
-    ("long double*", {"float64"}, 8, 8), ("wchar_t*", {"int32"}, 4, 4),
-    ("char16_t*", {"uint16"}, 2, 2), ("bool*", {"bool", "int8", "uint8"}, 1, 1),
-    ("__half*", {"float16"}, 2, 2), ("__nv_bfloat16*", {"bfloat16"}, 2, 2),
-    ("half2*", {"float16"}, 4, 4), ("__nv_bfloat162*", {"bfloat16"}, 4, 4),
-    ("float1*", {"float32"}, 4, 4), ("float2*", {"float32", "complex64"}, 8, 8),
-    ("float3*", {"float32"}, 12, 4), ("::float4*", {"float32", "complex64"}, 16, 16),
-    ("double4*", {"float64", "complex128"}, 32, 16), ("ushort4*", {"uint16"}, 8, 8),
-    ("longlong2*", {"int64"}, 16, 16), ("ulong4_32a*", {"uint64"}, 32, 32),
-    ("uchar4*", EVERY, 4, 4), ("cuComplex*", {"complex64", "float32"}, 8, 8),
-    ("std::complex<float>*", {"complex64", "float32"}, 8, 4),
-    ("thrust::complex<double>*", {"complex128", "float64"}, 16, 16),
-    ("float (*x)[4]", {"float32"}, 4, 4), ("const short x[2][3]", {"int16"}, 2, 2),
-    ("float**", {"int64", "uint64"}, 8, 8), ("const void* const*", {"int64", "uint64"}, 8, 8),
-    *((f"{name}*", EVERY, 1, 1) for name in (
-        "void", "const void", "char", "unsigned char", "int8_t", "cuda::std::uint8_t",
-        "std::byte", "Options", "Box<float>", "ns::float4", "dim3", "__int128")),
-])
+@pytest.mark.parametrize(
+    ("type", "types", "size", "align"),
+    [
+        ("float*", {"float32"}, 4, 4),
+        ("const float* __restrict__", {"float32"}, 4, 4),
+        ("volatile int*", {"int32"}, 4, 4),
+        ("const volatile unsigned*", {"uint32"}, 4, 4),
+        ("long*", {"int64"}, 8, 8),
+        ("long long*", {"int64"}, 8, 8),
+        ("size_t*", {"uint64"}, 8, 8),
+        ("long double*", {"float64"}, 8, 8),
+        ("wchar_t*", {"int32"}, 4, 4),
+        ("char16_t*", {"uint16"}, 2, 2),
+        ("bool*", {"bool", "int8", "uint8"}, 1, 1),
+        ("__half*", {"float16"}, 2, 2),
+        ("__nv_bfloat16*", {"bfloat16"}, 2, 2),
+        ("half2*", {"float16"}, 4, 4),
+        ("__nv_bfloat162*", {"bfloat16"}, 4, 4),
+        ("float1*", {"float32"}, 4, 4),
+        ("float2*", {"float32", "complex64"}, 8, 8),
+        ("float3*", {"float32"}, 12, 4),
+        ("::float4*", {"float32", "complex64"}, 16, 16),
+        ("double4*", {"float64", "complex128"}, 32, 16),
+        ("ushort4*", {"uint16"}, 8, 8),
+        ("longlong2*", {"int64"}, 16, 16),
+        ("ulong4_32a*", {"uint64"}, 32, 32),
+        ("uchar4*", EVERY, 4, 4),
+        ("cuComplex*", {"complex64", "float32"}, 8, 8),
+        ("std::complex<float>*", {"complex64", "float32"}, 8, 4),
+        ("thrust::complex<double>*", {"complex128", "float64"}, 16, 16),
+        ("float (*x)[4]", {"float32"}, 4, 4),
+        ("const short x[2][3]", {"int16"}, 2, 2),
+        ("float**", {"int64", "uint64"}, 8, 8),
+        ("const void* const*", {"int64", "uint64"}, 8, 8),
+        *(
+            (f"{name}*", EVERY, 1, 1)
+            for name in (
+                "void",
+                "const void",
+                "char",
+                "unsigned char",
+                "int8_t",
+                "cuda::std::uint8_t",
+                "std::byte",
+                "Options",
+                "Box<float>",
+                "ns::float4",
+                "dim3",
+                "__int128",
+            )
+        ),
+    ],
+)
 def test_arrays_that_fit(type, types, size, align):
     (p,) = from_declaration(f"void k({type})").parameters
     assert elements(p) == Elements(frozenset(types), size, align)
 
 
 def test_arrays_that_fit_by_the_symbol():
-    signature = from_mangled("_Z1kP6float2PKPKfPVKiPA4_KfPPA4_iPSt4byte"
-                             "PN4cuda3std3__47complexIfEE")
+    signature = from_mangled("_Z1kP6float2PKPKfPVKiPA4_KfPPA4_iPSt4bytePN4cuda3std3__47complexIfEE")
     assert [sorted(elements(p).types)[:2] for p in signature.parameters] == [
-        ["complex64", "float32"], ["int64", "uint64"], ["int32"], ["float32"],
-        ["int64", "uint64"], ["bfloat16", "bool"], ["complex64", "float32"]]
+        ["complex64", "float32"],
+        ["int64", "uint64"],
+        ["int32"],
+        ["float32"],
+        ["int64", "uint64"],
+        ["bfloat16", "bool"],
+        ["complex64", "float32"],
+    ]
 
 
 def test_what_is_no_pointer_of_a_declaration_has_no_arrays():

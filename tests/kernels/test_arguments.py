@@ -42,7 +42,7 @@ class Foreign:
 
     def __init__(self, array, protocol, **fields):
         self.array, self.dtype = array, array.dtype
-        if protocol == "dlpack" or array.dtype == "bfloat16":   # the interface has none
+        if protocol == "dlpack" or array.dtype == "bfloat16":  # the interface has none
             self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
         else:
             self.__cuda_array_interface__ = {**array.__cuda_array_interface__, **fields}
@@ -61,7 +61,8 @@ def module():
     kernels = "".join(
         f'extern "C" __global__ void k{i}({pointee}* x) {{}}\n'
         f'extern "C" __global__ void c{i}(const {pointee}* x) {{}}\n'
-        for i, pointee in enumerate([*FITS, *EVERY]))
+        for i, pointee in enumerate([*FITS, *EVERY])
+    )
     return cyrt.Module(HEADERS + kernels)
 
 
@@ -83,8 +84,10 @@ def test_element_types(module, pointee):
             assert all(each in text for each in FITS[pointee])
 
 
-@pytest.mark.parametrize(("name", "fits"), [("float32", True), ("float64", False),
-                                            ("int32", False), ("complex64", False)])
+@pytest.mark.parametrize(
+    ("name", "fits"),
+    [("float32", True), ("float64", False), ("int32", False), ("complex64", False)],
+)
 def test_element_types_of_every_kind_of_array(module, as_argument, name, fits):
     kernel = module[f"k{[*FITS].index('float')}"]
     x = as_argument(cyrt.zeros(6, dtype=name))
@@ -105,7 +108,7 @@ def test_bfloat16_and_types_that_cyrt_lacks(module):
     longs = module[f"k{[*FITS].index('long')}"]
     with pytest.raises(TypeError, match="expected an array of int64"):
         longs[1, 1](Foreign(y, "interface", typestr="<M8"))
-    longs[1, 1](Foreign(y, "interface", typestr="|V8"))     # which tells a size only
+    longs[1, 1](Foreign(y, "interface", typestr="|V8"))  # which tells a size only
     module[f"k{len(FITS)}"][1, 1](Foreign(y, "interface", typestr="<M8"))
 
 
@@ -157,14 +160,20 @@ extern "C" __global__ void columns(const float* x, int row, int column, float* y
 }
 """
 VIEWS = {
-    "column": lambda m: m[:, 3], "reversed": lambda m: m[::-1], "stepped": lambda m: m[0, ::2],
-    "transposed": lambda m: m.T, "part of rows": lambda m: m[:, :3],
+    "column": lambda m: m[:, 3],
+    "reversed": lambda m: m[::-1],
+    "stepped": lambda m: m[0, ::2],
+    "transposed": lambda m: m.T,
+    "part of rows": lambda m: m[:, :3],
     "broadcast": lambda m: cyrt.broadcast_to(m[0], (3, 5)),
     "broadcast along the last": lambda m: cyrt.broadcast_to(m[:, :1], (4, 5)),
 }
 CONTIGUOUS = {
-    "rows": lambda m: m[1:3], "one row": lambda m: m[2], "one element": lambda m: m[1:2, 3:4],
-    "empty": lambda m: m[:, 2:2], "new axes": lambda m: m[:, None, :, None],
+    "rows": lambda m: m[1:3],
+    "one row": lambda m: m[2],
+    "one element": lambda m: m[1:2, 3:4],
+    "empty": lambda m: m[:, 2:2],
+    "new axes": lambda m: m[:, None, :, None],
     "broadcast of nothing": lambda m: cyrt.broadcast_to(m[:, :1], (0, 4, 5)),
     "broadcast to the same": lambda m: cyrt.broadcast_to(m, (1, 4, 5)),
 }
@@ -190,10 +199,15 @@ def test_what_is_not_contiguous_is_refused(source, matrix, as_argument, view):
     before = matrix.numpy()
     x = VIEWS[view](matrix)
     y = cyrt.zeros(20, dtype="float32")
-    tells = (rf"got an array of float32, shape {re.escape(str(x.shape))}, "
-             rf"strides {re.escape(str(x.strides))}")
-    with pytest.raises(ValueError, match=r"add: argument 1 \(const float\* x\): expected a "
-                                         rf"C-contiguous array, {tells}; .*\.copy\(\).*strided"):
+    tells = (
+        rf"got an array of float32, shape {re.escape(str(x.shape))}, "
+        rf"strides {re.escape(str(x.strides))}"
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"add: argument 1 \(const float\* x\): expected a "
+        rf"C-contiguous array, {tells}; .*\.copy\(\).*strided",
+    ):
         source["add"][1, 32](as_argument(x), y, 20)
     with pytest.raises(ValueError, match=rf"add: argument 2 \(float\* y\): .*{tells}.*\.copy\(\)"):
         source["add"][1, 32](y, as_argument(x), 20)
@@ -238,25 +252,37 @@ def test_a_broadcast_view_is_never_written(strided, matrix, as_argument, view):
 # -- alignment -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("pointee", "name", "align", "unit"), [
-    ("float2", "float32", 8, 8), ("float4", "float32", 16, 16), ("float3", "float32", 4, 12),
-    ("__half2", "float16", 4, 4), ("__nv_bfloat162", "bfloat16", 4, 4), ("int4", "int32", 16, 16),
-    ("double2", "float64", 16, 16), ("float4", "complex64", 16, 16),
-    ("cuFloatComplex", "float32", 8, 8), ("uchar4", "uint8", 4, 4),
-])
+@pytest.mark.parametrize(
+    ("pointee", "name", "align", "unit"),
+    [
+        ("float2", "float32", 8, 8),
+        ("float4", "float32", 16, 16),
+        ("float3", "float32", 4, 12),
+        ("__half2", "float16", 4, 4),
+        ("__nv_bfloat162", "bfloat16", 4, 4),
+        ("int4", "int32", 16, 16),
+        ("double2", "float64", 16, 16),
+        ("float4", "complex64", 16, 16),
+        ("cuFloatComplex", "float32", 8, 8),
+        ("uchar4", "uint8", 4, 4),
+    ],
+)
 def test_vectors_are_whole_and_aligned(module, as_argument, pointee, name, align, unit):
     i = [*FITS, *EVERY].index(pointee)
     x = cyrt.zeros(96, dtype=name)
     for first in range(0, 12):
         for count in range(0, 13):
-            part = x[first:first + count]
+            part = x[first : first + count]
             for kernel in (module[f"k{i}"], module[f"c{i}"]):
                 if count and first * x.itemsize % align:
                     with pytest.raises(ValueError, match=rf"multiple of {align}, got 0x.*copy"):
                         kernel[1, 1](as_argument(part))
                 elif count * x.itemsize % unit:
-                    with pytest.raises(ValueError, match=rf"multiple of {unit} bytes, got "
-                                                         rf"{part.nbytes},"):
+                    with pytest.raises(
+                        ValueError,
+                        match=rf"multiple of {unit} bytes, got "
+                        rf"{part.nbytes},",
+                    ):
                         kernel[1, 1](as_argument(part))
                 else:
                     kernel[1, 1](as_argument(part))
@@ -266,8 +292,13 @@ def test_misaligned_memory_of_others(module):
     x = cyrt.zeros(64, dtype="uint8")
     kernel = module[f"k{[*FITS].index('float')}"]
     for offset in range(8):
-        view = Foreign(x, "interface", typestr="<f4", shape=(4,),
-                       data=(x.__cuda_array_interface__["data"][0] + offset, False))
+        view = Foreign(
+            x,
+            "interface",
+            typestr="<f4",
+            shape=(4,),
+            data=(x.__cuda_array_interface__["data"][0] + offset, False),
+        )
         if offset % 4:
             with pytest.raises(ValueError, match="multiple of 4"):
                 kernel[1, 1](view)
@@ -307,9 +338,11 @@ def tune(kernel, *args):
 
 
 @pytest.mark.parametrize("run", [launch, launch_with_lists, add_kernel, for_each, tune])
-@pytest.mark.parametrize("make", [
-    lambda: cyrt.Kernel(ADD, "add"), lambda: cyrt.Module(ADD)["add"],
-], ids=["Kernel", "Module"])
+@pytest.mark.parametrize(
+    "make",
+    [lambda: cyrt.Kernel(ADD, "add"), lambda: cyrt.Module(ADD)["add"]],
+    ids=["Kernel", "Module"],
+)
 def test_every_way_checks(make, run, matrix):
     kernel, y = make(), cyrt.zeros(20, dtype="float32")
     with pytest.raises(TypeError, match=r"add: argument 1 .*float64"):
@@ -336,8 +369,9 @@ def test_tune_puts_back_what_lies_between(matrix):
 
 @pytest.mark.parametrize("parameter", ["Pair s", "float4 s"])
 def test_an_array_is_no_struct(as_argument, parameter):
-    kernel = cyrt.Kernel("struct Pair { int a, b; };"
-                         f'extern "C" __global__ void k({parameter}) {{}}', "k")
+    kernel = cyrt.Kernel(
+        f'struct Pair {{ int a, b; }};extern "C" __global__ void k({parameter}) {{}}', "k"
+    )
     for name in ("int64", "int32"):
         for shape in ((), (1,), (2,), (4,)):
             with pytest.raises(TypeError, match=r"k: argument 1 .*expected \d+ bytes: .*, got "):
@@ -345,8 +379,10 @@ def test_an_array_is_no_struct(as_argument, parameter):
 
 
 def test_an_array_for_a_number_of_unknown_sign():
-    kernel = cyrt.Kernel(".version 8.0\n.target sm_80\n.address_size 64\n"
-                         ".visible .entry k(.param .u32 n) { ret; }", "k")
+    kernel = cyrt.Kernel(
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u32 n) { ret; }",
+        "k",
+    )
     kernel[1, 1](cyrt.asarray(3))
     with pytest.raises(TypeError, match=r"k: argument 1"):
         kernel[1, 1](cyrt.zeros(2, dtype="int32"))

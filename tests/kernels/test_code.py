@@ -52,8 +52,13 @@ def test_a_file_is_told_by_its_content(tmp_path, ptx, name):
 
 def test_headers_options_and_macros():
     headers = {"part.cuh": "#define PART (FAST ? N * 2 : 0)"}
-    kernel = cyrt.Kernel(SOURCE, "k", headers=headers, define={"FAST": True, "N": 16, "EXTRA": 1},
-                         options=["-lineinfo"])
+    kernel = cyrt.Kernel(
+        SOURCE,
+        "k",
+        headers=headers,
+        define={"FAST": True, "N": 16, "EXTRA": 1},
+        options=["-lineinfo"],
+    )
     assert run(kernel) == 33
     other = cyrt.Kernel(SOURCE, "k", headers=headers, define={"FAST": False, "N": 16, "EXTRA": 1})
     assert run(other) == 1
@@ -69,10 +74,14 @@ def test_what_is_no_file(tmp_path):
         cyrt.Module("kernels/mine.cu")
 
 
-@pytest.mark.parametrize(("how", "named"), [
-    ({"options": ["-G"]}, "options="), ({"headers": {"a.h": ""}}, "headers="),
-    ({"define": {"A": 1}, "options": ["-G"]}, "options=, define="),
-])
+@pytest.mark.parametrize(
+    ("how", "named"),
+    [
+        ({"options": ["-G"]}, "options="),
+        ({"headers": {"a.h": ""}}, "headers="),
+        ({"define": {"A": 1}, "options": ["-G"]}, "options=, define="),
+    ],
+)
 def test_compiled_code_takes_no_options(ptx, tmp_path, how, named):
     path = tmp_path / "code.ptx"
     path.write_bytes(ptx)
@@ -81,12 +90,15 @@ def test_compiled_code_takes_no_options(ptx, tmp_path, how, named):
             cyrt.Module(code, **how)
 
 
-@pytest.mark.parametrize(("how", "match"), [
-    ({"options": "-G"}, "options: expected a sequence of str, got the str '-G'"),
-    ({"names": "k"}, "names: expected a sequence"),
-    ({"define": ["A"]}, "define: expected a mapping by name, got list"),
-    ({"headers": "a.h"}, "headers: expected a mapping by name, got str"),
-])
+@pytest.mark.parametrize(
+    ("how", "match"),
+    [
+        ({"options": "-G"}, "options: expected a sequence of str, got the str '-G'"),
+        ({"names": "k"}, "names: expected a sequence"),
+        ({"define": ["A"]}, "define: expected a mapping by name, got list"),
+        ({"headers": "a.h"}, "headers: expected a mapping by name, got str"),
+    ],
+)
 def test_arguments_of_another_type(how, match):
     with pytest.raises(TypeError, match=match):
         cyrt.Module(PLAIN, **how)
@@ -108,22 +120,34 @@ def test_target_of_code(arch):
     assert image.target(code[:30]) is None or arch.startswith("c")
 
 
-@pytest.mark.parametrize(("arch", "capability", "fits"), [
-    ("sm_90", (9, 0), True), ("sm_80", (8, 9), True), ("sm_89", (8, 6), False),
-    ("sm_90", (10, 0), False), ("compute_90", (12, 0), True), ("compute_120", (9, 0), False),
-])
+@pytest.mark.parametrize(
+    ("arch", "capability", "fits"),
+    [
+        ("sm_90", (9, 0), True),
+        ("sm_80", (8, 9), True),
+        ("sm_89", (8, 6), False),
+        ("sm_90", (10, 0), False),
+        ("compute_90", (12, 0), True),
+        ("compute_120", (9, 0), False),
+    ],
+)
 def test_which_device_code_is_for(arch, capability, fits):
     told = image.misfit(compiler.compile(PLAIN, arch=arch).code, capability, emulated=False)
     assert (told == "") == fits
     if not fits:
-        assert f"for sm_{arch.rpartition('_')[2]}, and the device has compute capability " \
+        assert (
+            f"for sm_{arch.rpartition('_')[2]}, and the device has compute capability "
             f"{capability[0]}.{capability[1]}: compile it for" in told
+        )
 
 
 def test_cubin_for_another_device(emulated):
     code = compiler.compile(PLAIN, arch="sm_75").code
-    expected = "the emulated device runs PTX only: give source or PTX" if emulated \
+    expected = (
+        "the emulated device runs PTX only: give source or PTX"
+        if emulated
         else r"a cubin for sm_75, and the device has .* give source or PTX"
+    )
     with pytest.raises(cyrt.CompileError, match=expected):
         cyrt.Module(code)
 

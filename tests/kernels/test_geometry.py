@@ -52,10 +52,19 @@ def refused(run, kernel, grid, block, smem, y, match):
 
 
 @WAYS
-@pytest.mark.parametrize("block", [
-    (1 << 31, 1 << 31, 4), (1 << 16, 1 << 16, 1 << 31), (1 << 22, 1 << 21, 1 << 21),
-    ((1 << 32) - 1,) * 3, (1 << 31, 2, 1), (32, 32, 2), (1025, 1, 1), (1, 1, 1025),
-])
+@pytest.mark.parametrize(
+    "block",
+    [
+        (1 << 31, 1 << 31, 4),
+        (1 << 16, 1 << 16, 1 << 31),
+        (1 << 22, 1 << 21, 1 << 21),
+        ((1 << 32) - 1,) * 3,
+        (1 << 31, 2, 1),
+        (32, 32, 2),
+        (1025, 1, 1),
+        (1, 1, 1025),
+    ],
+)
 def test_threads_of_a_block(module, y, run, block):
     threads = block[0] * block[1] * block[2]
     refused(run, module["count"], 1, block, 0, y, rf"count: a block of .* has {threads:,} threads")
@@ -69,8 +78,15 @@ def test_every_dimension(module, y, run, what, axis):
     most = cyrt.Device().attribute(f"MAX_{what.upper()}_DIM_{'XYZ'[axis]}")
     sizes = {"grid": [1, 1, 1], "block": [1, 1, 1]}
     sizes[what][axis] = most + 1
-    refused(run, module["count"], sizes["grid"], sizes["block"], 0, y,
-            rf"{what} .*{'xyz'[axis]} is at most {most:,}|has {most + 1:,} threads")
+    refused(
+        run,
+        module["count"],
+        sizes["grid"],
+        sizes["block"],
+        0,
+        y,
+        rf"{what} .*{'xyz'[axis]} is at most {most:,}|has {most + 1:,} threads",
+    )
     assert y.item() == 1
     if most < 1 << 20:
         sizes[what][axis] = most
@@ -88,25 +104,31 @@ def test_shared_memory(module, y, run):
 def test_static_shared_memory_over_the_limit(y):
     most = cyrt.Device().attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
     with pytest.raises((ValueError, cyrt.CompileError), match=r"(?i)shared"):
-        cyrt.Kernel('extern "C" __global__ void k(int* y) {'
-                    f" __shared__ volatile int s[{most // 4 + 1}]; s[0] = 1; *y = s[0]; }}",
-                    "k")[1, 1](y)
+        cyrt.Kernel(
+            'extern "C" __global__ void k(int* y) {'
+            f" __shared__ volatile int s[{most // 4 + 1}]; s[0] = 1; *y = s[0]; }}",
+            "k",
+        )[1, 1](y)
     cyrt.synchronize()
     assert y.item() == 0
 
 
 def test_shared_memory_of_more_than_32_bits(module):
     for smem in (1 << 31, 1 << 32, (1 << 32) + 1024, 1 << 64):
-        for ask in (module["count"].suggested_block,
-                    lambda smem: module["count"].blocks_per_multiprocessor(32, smem)):
+        for ask in (
+            module["count"].suggested_block,
+            lambda smem: module["count"].blocks_per_multiprocessor(32, smem),
+        ):
             with pytest.raises(ValueError, match=f"smem: .*{smem}"):
                 ask(smem)
 
 
-@pytest.mark.parametrize("run", [lambda k, c, y: k[c](y),
-                                 lambda k, c, y: k.__getitem__(c)(y)])
-@pytest.mark.parametrize("make", [lambda n: [n], lambda n: np.array(n), lambda n: (np.array(n),)],
-                         ids=["list", "0-d array", "tuple of one"])
+@pytest.mark.parametrize("run", [lambda k, c, y: k[c](y), lambda k, c, y: k.__getitem__(c)(y)])
+@pytest.mark.parametrize(
+    "make",
+    [lambda n: [n], lambda n: np.array(n), lambda n: (np.array(n),)],
+    ids=["list", "0-d array", "tuple of one"],
+)
 def test_config_that_changes(module, y, make, run):
     """One tuple, whose parts are read again at every launch."""
     kernel, n = module["count"], make(1)
@@ -133,7 +155,9 @@ def set_to(n, value):
 def test_smem_that_changes(y):
     kernel = cyrt.Kernel(
         'extern "C" __global__ void k(int* y) { int n;'
-        ' asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(n)); *y = n; }', "k")
+        ' asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(n)); *y = n; }',
+        "k",
+    )
     smem = np.array(128)
     config = (1, 1, smem)
     for size in (128, 1024):
@@ -152,16 +176,22 @@ def test_constant_config_is_kept(module, y):
 def test_clusters_are_of_the_device(module, y):
     device, encoder = cyrt.Device(), cyrt.current_encoder()
     if device.attribute("CLUSTER_LAUNCH"):
-        for grid, cluster, match in ((16, 16, "at most 8"), (3, 2, "no multiple"),
-                                     ((4, 3), (2, 2), "no multiple"),
-                                     (8, (1 << 31, 1 << 31, 4), "at most 8")):
+        for grid, cluster, match in (
+            (16, 16, "at most 8"),
+            (3, 2, "no multiple"),
+            ((4, 3), (2, 2), "no multiple"),
+            (8, (1 << 31, 1 << 31, 4), "at most 8"),
+        ):
             with pytest.raises(ValueError, match=match):
                 encoder.add_kernel(module["count"], grid, 1, (y,), cluster=cluster)
         encoder.add_kernel(module["count"], 4, 1, (y,), cluster=2)
         assert y.item() == 4
     else:
-        with pytest.raises(ValueError, match=rf"count: cluster \(2, 1, 1\): device {device.index} "
-                                             "has no clusters"):
+        with pytest.raises(
+            ValueError,
+            match=rf"count: cluster \(2, 1, 1\): device {device.index} "
+            "has no clusters",
+        ):
             encoder.add_kernel(module["count"], 4, 1, (y,), cluster=2)
         assert y.item() == 0
 
@@ -216,8 +246,9 @@ def test_clusters_are_checked_when_recorded(only_emulated, python):
 def test_clusters_that_a_kernel_is_compiled_for(y):
     if not cyrt.Device().attribute("CLUSTER_LAUNCH"):
         pytest.skip("the device has no clusters")
-    kernel = cyrt.Kernel('extern "C" __global__ void __cluster_dims__(2, 2) k(int* y)'
-                         "{ atomicAdd(y, 1); }", "k")
+    kernel = cyrt.Kernel(
+        'extern "C" __global__ void __cluster_dims__(2, 2) k(int* y){ atomicAdd(y, 1); }', "k"
+    )
     with pytest.raises(ValueError, match=r"grid \(4, 3, 1\) is no multiple of .*\(2, 2, 1\)"):
         kernel[(4, 3), 1](y)
     with pytest.raises(ValueError, match=r"cluster \(4, 1, 1\): .*compiled for \(2, 2, 1\)"):
@@ -242,8 +273,10 @@ def test_cooperative_grids_fit(module, y):
 # What the driver is asked with, before a launch.
 ASKED = {
     "cuFuncSetAttribute": ([c_void_p, c_int, c_int], {"smem": 60_000}),
-    "cuOccupancyMaxActiveBlocksPerMultiprocessor":
-        ([c_void_p, c_void_p, c_int, c_size_t], {"cooperative": True}),
+    "cuOccupancyMaxActiveBlocksPerMultiprocessor": (
+        [c_void_p, c_void_p, c_int, c_size_t],
+        {"cooperative": True},
+    ),
 }
 
 
@@ -270,7 +303,7 @@ def test_memory_freed_while_the_driver_is_asked(replaced, name):
 
 def test_shared_memory_that_two_objects_of_one_kernel_ask_for(y):
     """The driver keeps one limit a kernel: the smaller one does not take the larger one back."""
-    module = cyrt.Module('__global__ void k(int* y) { atomicAdd(y, 1); }', ["k"])
+    module = cyrt.Module("__global__ void k(int* y) { atomicAdd(y, 1); }", ["k"])
     one, other = module["k"], module["_Z1kPi"]
     one[1, 1, 100_000](y)
     other[1, 1, 60_000](y)

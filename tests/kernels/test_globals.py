@@ -28,8 +28,10 @@ CONSTANT = """
 __constant__ int factor[2] = {3, 4};
 extern "C" __global__ void scale(int* out) { *out = 10 * factor[1]; }
 """
-only_graphs = pytest.mark.skipif("not __import__('cyrt').settings.get('CYRT_GRAPHS')",
-                                 reason="looks into batches; CYRT_GRAPHS=0 has none")
+only_graphs = pytest.mark.skipif(
+    "not __import__('cyrt').settings.get('CYRT_GRAPHS')",
+    reason="looks into batches; CYRT_GRAPHS=0 has none",
+)
 
 
 @pytest.fixture
@@ -60,10 +62,19 @@ def read(buffer, stream=None):
     return out.tolist()
 
 
-@pytest.mark.parametrize(("name", "nbytes"), [
-    ("counter", 4), ("ns::only", 4), ("only", 4), ("ns::deep::twice", 4), ("deep::twice", 4),
-    ("table<int>", 16), ("hidden", 4), ("_ZN2ns4onlyE", 4),
-])
+@pytest.mark.parametrize(
+    ("name", "nbytes"),
+    [
+        ("counter", 4),
+        ("ns::only", 4),
+        ("only", 4),
+        ("ns::deep::twice", 4),
+        ("deep::twice", 4),
+        ("table<int>", 16),
+        ("hidden", 4),
+        ("_ZN2ns4onlyE", 4),
+    ],
+)
 def test_names(module, name, nbytes):
     assert module.get_global(name).nbytes == nbytes
 
@@ -72,18 +83,26 @@ def test_a_name_that_is_none_or_several(module):
     with pytest.raises(KeyError, match=r"no variable 'absent'; it has .*counter.*ns::only"):
         module.get_global("absent")
     with pytest.raises(KeyError, match=r"several variables 'twice': .*ns::deep::twice"):
-        cyrt.Module("namespace a { __device__ int twice; }"
-                    "namespace ns { namespace deep { __device__ int twice; } }").get_global("twice")
+        cyrt.Module(
+            "namespace a { __device__ int twice; }"
+            "namespace ns { namespace deep { __device__ int twice; } }"
+        ).get_global("twice")
     with pytest.raises(KeyError, match="it has none"):
         cyrt.Module('extern "C" __global__ void k() {}').get_global("x")
 
 
 @pytest.mark.parametrize("arch", ["compute_75", "sm_75", "sm_90", "sm_120"])
 def test_variables_are_read_from_code(arch):
-    code = compiler.compile(SOURCE + CONSTANT + """
+    code = compiler.compile(
+        SOURCE
+        + CONSTANT
+        + """
         #include <cstdio>
         extern "C" __global__ void own(float* x) { printf("%f", *x); *x = sinf(*x); }
-    """, ["&table<int>"], arch=arch).code
+    """,
+        ["&table<int>"],
+        arch=arch,
+    ).code
     found = image.variables(code)
     assert found.pop("factor") is True
     assert set(found.values()) == {False}
@@ -161,11 +180,11 @@ def test_views_are_ordered_across_streams(module):
     with cyrt.stream(cyrt.Stream()):
         first = cyrt.current_encoder()
         module["bump"][1, 1](10)
-        assert read(view, stream=second) == [15]    # though it was recorded only
+        assert read(view, stream=second) == [15]  # though it was recorded only
         module["bump"][1, 1](20)
         view.fill(0, stream=second)
         assert first.num_ops == 0
-        module["bump"][1, 1](6)                     # waits for the fill
+        module["bump"][1, 1](6)  # waits for the fill
         assert read(view) == [6]
 
 

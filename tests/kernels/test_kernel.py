@@ -46,8 +46,10 @@ def test_saxpy(saxpy, rng, n):
 
 def test_signature_is_read(saxpy):
     assert saxpy.signature == "void saxpy(float a, const float* x, float* y, int n)"
-    assert [p.writes for p in saxpy.module._signature("saxpy", saxpy.module._function("saxpy", 0))
-            .parameters] == [False, False, True, False]
+    assert [
+        p.writes
+        for p in saxpy.module._signature("saxpy", saxpy.module._function("saxpy", 0)).parameters
+    ] == [False, False, True, False]
 
 
 def test_properties(saxpy):
@@ -82,8 +84,9 @@ def test_templates_by_name_expression(rng):
 
 
 def test_plain_cpp_kernel_by_its_name():
-    kernel = cyrt.Kernel("namespace deep { __global__ void set(int* x, int v) { *x = v; } }",
-                         "deep::set")
+    kernel = cyrt.Kernel(
+        "namespace deep { __global__ void set(int* x, int v) { *x = v; } }", "deep::set"
+    )
     out = cyrt.Buffer(4)
     kernel[1, 1](out, 11)
     assert host(out, np.int32)[0] == 11
@@ -100,12 +103,19 @@ SCALARS = {
     "unsigned char": ("B", [0, 255], [-1, 256]),
     "short": ("h", [-32768, 32767], [32768]),
     "unsigned short": ("H", [65535], [65536, -1]),
-    "int": ("i", [-2**31, 2**31 - 1, np.int64(5), True], [2**31, -2**31 - 1, 2.0, np.float32(1)]),
+    "int": (
+        "i",
+        [-(2**31), 2**31 - 1, np.int64(5), True],
+        [2**31, -(2**31) - 1, 2.0, np.float32(1)],
+    ),
     "unsigned": ("I", [0, 2**32 - 1], [-1, 2**32]),
-    "long long": ("q", [-2**63, 2**63 - 1], [2**63, 2**70]),
+    "long long": ("q", [-(2**63), 2**63 - 1], [2**63, 2**70]),
     "unsigned long long": ("Q", [0, 2**64 - 1], [-1, 2**64]),
-    "float": ("f", [1.5, 3, np.float64(2.25), float("inf"), -0.0, np.float16(0.5)],
-              [1e300, "1", 1j, None, [1.0]]),
+    "float": (
+        "f",
+        [1.5, 3, np.float64(2.25), float("inf"), -0.0, np.float16(0.5)],
+        [1e300, "1", 1j, None, [1.0]],
+    ),
     "double": ("d", [1e300, 7, np.float32(1.5)], ["1", 1j, None]),
     "long double": ("d", [0.1, -3], ["1", 1j, None, [1.0]]),
     "__half": ("e", [0.5, 65504.0, 1, float("-inf")], [1e6, "x"]),
@@ -154,9 +164,12 @@ def test_structs_by_value():
         extern "C" __global__ void use(Plane p, float4 q, double* out) {
             out[0] = p.normal[2]; out[1] = p.offset; out[2] = p.id; out[3] = q.w;
         }
-        """, "use")
-    plane = np.zeros((), np.dtype([("normal", "f4", 3), ("offset", "f8"), ("id", "i4")],
-                                  align=True))
+        """,
+        "use",
+    )
+    plane = np.zeros(
+        (), np.dtype([("normal", "f4", 3), ("offset", "f8"), ("id", "i4")], align=True)
+    )
     plane["normal"], plane["offset"], plane["id"] = [1, 2, 3], 0.5, 42
     out = cyrt.Buffer(32)
     kernel[1, 1](plane[()], np.arange(4, dtype=np.float32), out)
@@ -180,29 +193,41 @@ PAIR = [("a", "i2"), ("b", "f8")]
 
 @pytest.fixture(scope="module")
 def pair():
-    return cyrt.Kernel("struct Pair { short a; double b; };"
-                       'extern "C" __global__ void use(Pair p, double* out) { *out = p.a + p.b; }',
-                       "use")
+    return cyrt.Kernel(
+        "struct Pair { short a; double b; };"
+        'extern "C" __global__ void use(Pair p, double* out) { *out = p.a + p.b; }',
+        "use",
+    )
 
 
-@pytest.mark.parametrize("value", [
-    Pair(3, 0.5), np.array((3, 0.5), np.dtype(PAIR, align=True)),
-    np.array([(3, 0.5)], np.dtype(PAIR, align=True))[0], struct.pack("hxxxxxxd", 3, 0.5),
-    memoryview(struct.pack("hxxxxxxd", 3, 0.5)), bytearray(struct.pack("hxxxxxxd", 3, 0.5)),
-])
+@pytest.mark.parametrize(
+    "value",
+    [
+        Pair(3, 0.5),
+        np.array((3, 0.5), np.dtype(PAIR, align=True)),
+        np.array([(3, 0.5)], np.dtype(PAIR, align=True))[0],
+        struct.pack("hxxxxxxd", 3, 0.5),
+        memoryview(struct.pack("hxxxxxxd", 3, 0.5)),
+        bytearray(struct.pack("hxxxxxxd", 3, 0.5)),
+    ],
+)
 def test_structs_from_all_that_has_bytes(pair, value):
     out = cyrt.Buffer(8)
     pair[1, 1](value, out)
     assert host(out, np.float64)[0] == 3.5
 
 
-@pytest.mark.parametrize(("value", "error", "match"), [
-    (np.zeros((), PAIR), ValueError, r"expected 16 bytes, got 10; np\.dtype\(.*align=True\)"),
-    (np.zeros((), np.dtype(PAIR, align=True).newbyteorder(">")), TypeError, "byte order"),
-    (np.array([1, 2], object), TypeError, "expected 16 bytes .* got object"),
-    ((3, 0.5), TypeError, "a NumPy structured scalar or a ctypes structure, got tuple"),
-    (b"3", ValueError, "expected 16 bytes, got 1$"), (None, TypeError, "got NoneType"),
-])
+@pytest.mark.parametrize(
+    ("value", "error", "match"),
+    [
+        (np.zeros((), PAIR), ValueError, r"expected 16 bytes, got 10; np\.dtype\(.*align=True\)"),
+        (np.zeros((), np.dtype(PAIR, align=True).newbyteorder(">")), TypeError, "byte order"),
+        (np.array([1, 2], object), TypeError, "expected 16 bytes .* got object"),
+        ((3, 0.5), TypeError, "a NumPy structured scalar or a ctypes structure, got tuple"),
+        (b"3", ValueError, "expected 16 bytes, got 1$"),
+        (None, TypeError, "got NoneType"),
+    ],
+)
 def test_structs_refused(pair, value, error, match):
     with pytest.raises(error, match=rf"(?m)use: argument 1 \(Pair p\): .*{match}"):
         pair[1, 1](value, cyrt.Buffer(8))
@@ -225,7 +250,9 @@ def test_launches_are_called_in_every_way(saxpy):
 def test_large_parameters():
     kernel = cyrt.Kernel(
         "struct Big { int v[1000]; };"
-        'extern "C" __global__ void last(Big b, int* out) { *out = b.v[999]; }', "last")
+        'extern "C" __global__ void last(Big b, int* out) { *out = b.v[999]; }',
+        "last",
+    )
     out = cyrt.Buffer(4)
     kernel[1, 1](np.arange(1000, dtype=np.int32), out)
     assert host(out, np.int32)[0] == 999
@@ -235,7 +262,9 @@ def test_enumerations_and_references_to_types():
     kernel = cyrt.Kernel(
         "enum class Mode : int { a, b = 5 }; using real = double; typedef unsigned short u;"
         'extern "C" __global__ void k(Mode m, real r, u s, size_t n, double* out) {'
-        " out[0] = (int)m; out[1] = r; out[2] = s; out[3] = n; }", "k")
+        " out[0] = (int)m; out[1] = r; out[2] = s; out[3] = n; }",
+        "k",
+    )
     out = cyrt.Buffer(32)
     kernel[1, 1](5, 2.5, 65535, 2**40, out)
     assert host(out, np.float64).tolist() == [5, 2.5, 65535, 2**40]
@@ -243,10 +272,13 @@ def test_enumerations_and_references_to_types():
         kernel[1, 1](5, 2.5, 65536, 1, out)
 
 
-@pytest.mark.parametrize("kernel", [
-    'extern "C" __global__ void k(const float* x, int& n) {}',
-    "template<class T> __global__ void k(T n) {}",
-])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        'extern "C" __global__ void k(const float* x, int& n) {}',
+        "template<class T> __global__ void k(T n) {}",
+    ],
+)
 def test_a_reference_is_refused(kernel):
     with pytest.raises(TypeError, match=r"int&( n)?: a kernel takes no references; pass a value"):
         cyrt.Kernel(kernel, "k<int&>" if "template" in kernel else "k")
@@ -256,7 +288,9 @@ def test_complex():
     kernel = cyrt.Kernel(
         "#include <cuComplex.h>\n"
         'extern "C" __global__ void k(cuFloatComplex z, cuDoubleComplex w, double* out)'
-        "{ out[0] = z.x; out[1] = z.y; out[2] = w.x; out[3] = w.y; }", "k")
+        "{ out[0] = z.x; out[1] = z.y; out[2] = w.x; out[3] = w.y; }",
+        "k",
+    )
     out = cyrt.Buffer(32)
     kernel[1, 1](1 + 2j, 3 - 4j, out)
     assert host(out, np.float64).tolist() == [1, 2, 3, -4]
@@ -265,7 +299,8 @@ def test_complex():
 def test_null_and_foreign_pointers():
     kernel = cyrt.Kernel(
         'extern "C" __global__ void k(const int* maybe, int* out) { *out = maybe ? *maybe : -1; }',
-        "k")
+        "k",
+    )
     value = device(np.array([6], np.int32))
     out = cyrt.Buffer(4)
     kernel[1, 1](None, out)
@@ -276,7 +311,11 @@ def test_null_and_foreign_pointers():
     class Array:
         def __init__(self):
             self.__cuda_array_interface__ = {
-                "shape": (1,), "typestr": "<i4", "data": (value.ptr, True), "version": 3}
+                "shape": (1,),
+                "typestr": "<i4",
+                "data": (value.ptr, True),
+                "version": 3,
+            }
 
     out.fill(0)
     kernel[1, 1](Array(), out)
@@ -305,10 +344,22 @@ def test_number_of_arguments(saxpy, args):
         saxpy[1, 1](*args)
 
 
-@pytest.mark.parametrize(("grid", "block", "error"), [
-    (0, 1, ValueError), (1, 0, ValueError), ((1, 0), 1, ValueError), (-1, 1, ValueError),
-    ((1, 1, 1, 1), 1, ValueError), ((), 1, ValueError), (1.5, 1, TypeError), ("1", 1, TypeError),
-    (True, 1, TypeError), (1, None, TypeError), (1 << 32, 1, ValueError)])
+@pytest.mark.parametrize(
+    ("grid", "block", "error"),
+    [
+        (0, 1, ValueError),
+        (1, 0, ValueError),
+        ((1, 0), 1, ValueError),
+        (-1, 1, ValueError),
+        ((1, 1, 1, 1), 1, ValueError),
+        ((), 1, ValueError),
+        (1.5, 1, TypeError),
+        ("1", 1, TypeError),
+        (True, 1, TypeError),
+        (1, None, TypeError),
+        (1 << 32, 1, ValueError),
+    ],
+)
 def test_geometry_refused(saxpy, grid, block, error):
     with pytest.raises(error, match="expected"):
         saxpy[grid, block]
@@ -327,15 +378,16 @@ def test_geometry_over_the_limits(saxpy):
 
 
 def test_too_many_threads_for_the_kernel():
-    kernel = cyrt.Kernel('extern "C" __global__ void __launch_bounds__(64) k(int* x) { *x = 1; }',
-                         "k")
+    kernel = cyrt.Kernel(
+        'extern "C" __global__ void __launch_bounds__(64) k(int* x) { *x = 1; }', "k"
+    )
     with pytest.raises(ValueError, match=r"has 65 threads.*64"):
         kernel[1, 65](cyrt.Buffer(4))
 
 
 @pytest.mark.parametrize("config", [1, (1,), (1, 2, 3, 4), None])
 def test_config_wants_grid_and_block(config):
-    kernel = cyrt.Kernel(SAXPY, "saxpy")        # never launched: nothing is remembered
+    kernel = cyrt.Kernel(SAXPY, "saxpy")  # never launched: nothing is remembered
     with pytest.raises(TypeError, match=r"expected \[grid, block\]"):
         kernel[config]
 
@@ -345,7 +397,9 @@ def test_three_dimensions():
         'extern "C" __global__ void k(int* out) {'
         " int b = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);"
         " int t = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);"
-        " int i = b * blockDim.x * blockDim.y * blockDim.z + t; out[i] = i; }", "k")
+        " int i = b * blockDim.x * blockDim.y * blockDim.z + t; out[i] = i; }",
+        "k",
+    )
     out = cyrt.Buffer(4 * 2 * 3 * 4 * 5 * 6 * 7)
     out.fill(255)
     kernel[(2, 3, 4), (5, 6, 7)](out)
@@ -360,7 +414,9 @@ def test_dynamic_shared_memory(nbytes):
         'extern "C" __global__ void k(int n, int* out) { extern __shared__ int s[];'
         " for (int i = threadIdx.x; i < n; i += blockDim.x) s[i] = i; __syncthreads();"
         " int sum = 0; for (int i = threadIdx.x; i < n; i += blockDim.x) sum += s[n - 1 - i];"
-        " atomicAdd(out, sum); }", "k")
+        " atomicAdd(out, sum); }",
+        "k",
+    )
     n = nbytes // 4
     out = cyrt.Buffer(4)
     out.fill(0)

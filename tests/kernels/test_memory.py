@@ -16,8 +16,10 @@ extern "C" __global__ void inc(float* x) { x[threadIdx.x] += 1; }
 """
 VIEW = np.dtype([("data", "u8"), ("n", "i4")], align=True)
 N = 32
-only_graphs = pytest.mark.skipif("not __import__('cyrt').settings.get('CYRT_GRAPHS')",
-                                 reason="looks into batches; CYRT_GRAPHS=0 has none")
+only_graphs = pytest.mark.skipif(
+    "not __import__('cyrt').settings.get('CYRT_GRAPHS')",
+    reason="looks into batches; CYRT_GRAPHS=0 has none",
+)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +83,7 @@ def test_declared_is_ordered_by_what_is_listed(module, memory, encoder):
     module["load"][1, N](v, z, reads=[y])
     module["store"][1, N](v, 7.0, writes=(y,))
     module["inc"][1, N](z)
-    assert edges(encoder) == {(1, 2), (2, 3), (3, 4), (3, 5)}       # 2 to 4 follows
+    assert edges(encoder) == {(1, 2), (2, 3), (3, 4), (3, 5)}  # 2 to 4 follows
     assert [first(b) for b in (x, y, z)] == [1, 7, 7]
 
 
@@ -126,13 +128,20 @@ def test_more_memory_than_fits_the_stack(module, memory):
     assert first(y) == 8
 
 
-@pytest.mark.parametrize(("declared", "error", "match"), [
-    ({"writes": 5}, TypeError, r"store: writes: expected a list of Buffers and arrays, got int"),
-    ({"reads": [None]}, TypeError, r"reads\[0\]: expected a Buffer, .* got NoneType"),
-    ({"writes": [7]}, TypeError, r"writes\[0\]: expected a Buffer, .* got int"),
-    ({"writes": [np.zeros(4)]}, TypeError, r"writes\[0\]: .*got ndarray"),
-    ({"read": []}, TypeError, r"unexpected keyword argument 'read'"),
-])
+@pytest.mark.parametrize(
+    ("declared", "error", "match"),
+    [
+        (
+            {"writes": 5},
+            TypeError,
+            r"store: writes: expected a list of Buffers and arrays, got int",
+        ),
+        ({"reads": [None]}, TypeError, r"reads\[0\]: expected a Buffer, .* got NoneType"),
+        ({"writes": [7]}, TypeError, r"writes\[0\]: expected a Buffer, .* got int"),
+        ({"writes": [np.zeros(4)]}, TypeError, r"writes\[0\]: .*got ndarray"),
+        ({"read": []}, TypeError, r"unexpected keyword argument 'read'"),
+    ],
+)
 def test_what_is_no_memory(module, memory, declared, error, match):
     (_, y, _), _ = memory
     with pytest.raises(error, match=match):
@@ -155,7 +164,11 @@ def test_freed_and_read_only_memory(module, memory):
 
     class ReadOnly:
         __cuda_array_interface__ = {  # noqa: RUF012
-            "shape": (N,), "typestr": "<f4", "data": (y.ptr, True), "version": 3}
+            "shape": (N,),
+            "typestr": "<f4",
+            "data": (y.ptr, True),
+            "version": 3,
+        }
 
     with pytest.raises(ValueError, match=r"writes\[0\]: .*read-only"):
         module["store"][1, N](v, 9.0, writes=[ReadOnly()])

@@ -66,11 +66,21 @@ WORDS = """// 64-bit words of no known type
 """
 
 
-@pytest.mark.parametrize(("value", "expected"), [
-    (5, 5), (-1, 2**64 - 1), (2**64 - 1, 2**64 - 1), (-(2**63), 2**63), (True, 1), (None, 0),
-    (np.int64(-2), 2**64 - 2), (np.uint64(7), 7), (np.float64(1.0), 0x3FF0000000000000),
-    (np.array(9), 9),
-])
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (5, 5),
+        (-1, 2**64 - 1),
+        (2**64 - 1, 2**64 - 1),
+        (-(2**63), 2**63),
+        (True, 1),
+        (None, 0),
+        (np.int64(-2), 2**64 - 2),
+        (np.uint64(7), 7),
+        (np.float64(1.0), 0x3FF0000000000000),
+        (np.array(9), 9),
+    ],
+)
 def test_words_of_no_known_type(value, expected):
     out = cyrt.Buffer(16)
     out.fill(0)
@@ -90,17 +100,25 @@ def test_words_hold_addresses():
     assert result[0] == other.ptr
 
 
-@pytest.mark.parametrize(("value", "error"), [
-    (2**64, ValueError), (-(2**63) - 1, ValueError), (np.int32(3), ValueError),
-    (2.5, TypeError), ([1], TypeError), ("1", TypeError),
-])
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        (2**64, ValueError),
+        (-(2**63) - 1, ValueError),
+        (np.int32(3), ValueError),
+        (2.5, TypeError),
+        ([1], TypeError),
+        ("1", TypeError),
+    ],
+)
 def test_words_refuse(value, error):
     with pytest.raises(error, match="argument 2"):
         cyrt.Kernel(WORDS.encode(), "store")[1, 1](cyrt.Buffer(16), value, 0)
 
 
-@pytest.mark.parametrize("kind", [str, str.encode, lambda t: bytearray(t.encode()),
-                                  lambda t: memoryview(t.encode())])
+@pytest.mark.parametrize(
+    "kind", [str, str.encode, lambda t: bytearray(t.encode()), lambda t: memoryview(t.encode())]
+)
 def test_ptx_as_any_text(kind):
     assert cyrt.Module(kind(WORDS)).names == ["store"]
 
@@ -143,8 +161,16 @@ def test_get_global(ptx):
         module.get_global("nothing")
 
 
-@pytest.mark.parametrize("code", [b"", b"garbage", b"\x7fELF" + bytes(200), bytes(64),
-                                  b".version 8.0\n.target sm_80\n.address_size 64\n.entry {"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        b"",
+        b"garbage",
+        b"\x7fELF" + bytes(200),
+        bytes(64),
+        b".version 8.0\n.target sm_80\n.address_size 64\n.entry {",
+    ],
+)
 def test_damaged_images(code):
     with pytest.raises(cyrt.CompileError) as caught:
         cyrt.Module(code)
@@ -210,13 +236,16 @@ def loads(replaced):
         if calls.count == 1:
             calls.thread = threading.Thread(target=calls.within)
             calls.thread.start()
-            calls.thread.join(0.5)      # it waits for this load; or it is done, and loaded, too
+            calls.thread.join(0.5)  # it waits for this load; or it is done, and loaded, too
             if calls.result is not None:
                 return calls.result
         return original(*arguments)
 
-    replaced("cuModuleLoadDataEx", [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint,
-                                    ctypes.c_void_p, ctypes.c_void_p], load)
+    replaced(
+        "cuModuleLoadDataEx",
+        [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_void_p, ctypes.c_void_p],
+        load,
+    )
     return calls
 
 
@@ -243,7 +272,7 @@ def test_threads_load_a_module_once(module, loads):
 
 def test_where_a_load_fails_the_next_thread_loads(module, loads):
     found = []
-    loads.result = 2        # CUDA_ERROR_OUT_OF_MEMORY
+    loads.result = 2  # CUDA_ERROR_OUT_OF_MEMORY
     loads.within = lambda: found.append(module._load(0))
     with pytest.raises(cyrt.OutOfMemoryError):
         module._load(0)
@@ -262,14 +291,18 @@ def test_a_load_inside_a_load_is_the_one(module, replaced):
             found[0] = module._load(0)
         return original(*arguments)
 
-    replaced("cuModuleLoadDataEx", [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint,
-                                    ctypes.c_void_p, ctypes.c_void_p], load)
+    replaced(
+        "cuModuleLoadDataEx",
+        [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_void_p, ctypes.c_void_p],
+        load,
+    )
     assert module._load(0) is found[0]
 
 
 def test_a_forked_child_is_refused_where_it_would_load(python):
     """Also where another thread was loading when the process was forked."""
-    done = python(f"""
+    done = python(
+        f"""
         import os, threading
         import cyrt
         from cyrt.runtime.module import loading
@@ -293,5 +326,7 @@ def test_a_forked_child_is_refused_where_it_would_load(python):
             os._exit(2)
         forked.set()
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-    """, timeout=30)
+    """,
+        timeout=30,
+    )
     assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr

@@ -90,12 +90,15 @@ def test_few_elements_spread_over_the_device(add):
     assert add.suggest(10**8)[1] == add.suggested_block()[0]
 
 
-@pytest.mark.parametrize(("n", "error", "match"), [
-    (-1, ValueError, "n: expected a number of elements of 0 or more, got -1"),
-    (1.0, TypeError, "n: expected a number of elements, got 1.0"),
-    (True, TypeError, "n: expected a number of elements, got True"),
-    (2**50, ValueError, "at most 2,147,483,647; launch them in parts"),
-])
+@pytest.mark.parametrize(
+    ("n", "error", "match"),
+    [
+        (-1, ValueError, "n: expected a number of elements of 0 or more, got -1"),
+        (1.0, TypeError, "n: expected a number of elements, got 1.0"),
+        (True, TypeError, "n: expected a number of elements, got True"),
+        (2**50, ValueError, "at most 2,147,483,647; launch them in parts"),
+    ],
+)
 def test_elements_refused(add, n, error, match):
     with pytest.raises(error, match=f"add: .*{match}"):
         add.for_each(n, zeros(1), 1, 1)
@@ -119,7 +122,7 @@ def test_for_each_takes_declared_memory(add):
 def test_tuning_picks_the_fastest_and_leaves_the_arguments(store):
     kernel = cyrt.Kernel(PICKY, "picky")
     x = zeros(256)
-    kernel.suggest(256)         # what was chosen before is forgotten
+    kernel.suggest(256)  # what was chosen before is forgotten
     assert kernel.tune(256, (x, 256), BLOCKS) == 64
     assert (ints(x) == 0).all()
     assert kernel.suggest(256) == (4, 64)
@@ -167,20 +170,29 @@ def test_a_cache_that_cannot_be_written_warns(store):
 
 
 def test_without_a_cache_the_choice_lasts_as_long_as_the_kernel(python, tmp_path):
-    done = python(f"""
+    done = python(
+        f"""
         import cyrt
         kernel, x = cyrt.Kernel({ADD!r}, "add"), cyrt.Buffer(256)
         x.fill(0)
         print(kernel.tune(64, (x, 1, 64), [96]), kernel.suggest(64))
-    """, CYRT_CACHE="0", CYRT_CACHE_DIR=str(tmp_path / "cache"))
+    """,
+        CYRT_CACHE="0",
+        CYRT_CACHE_DIR=str(tmp_path / "cache"),
+    )
     assert done.stdout.split() == ["96", "(1,", "96)"], done.stderr
     assert not (tmp_path / "cache").exists()
 
 
-@pytest.mark.parametrize(("blocks", "error", "match"), [
-    ([], ValueError, "expected one of at most"), ([2048], ValueError, r"got \[2048\]"),
-    ([0], ValueError, "at least 1, got 0"), ([1.5], TypeError, "got 1.5"),
-])
+@pytest.mark.parametrize(
+    ("blocks", "error", "match"),
+    [
+        ([], ValueError, "expected one of at most"),
+        ([2048], ValueError, r"got \[2048\]"),
+        ([0], ValueError, "at least 1, got 0"),
+        ([1.5], TypeError, "got 1.5"),
+    ],
+)
 def test_blocks_refused(add, blocks, error, match):
     with pytest.raises(error, match=match):
         add.tune(8, (zeros(8), 1, 8), blocks)
@@ -202,7 +214,8 @@ def test_declared_memory_is_left_as_it_was(store):
     kernel = cyrt.Kernel(
         "struct View { int* data; int n; };"
         'extern "C" __global__ void k(View v) { if (threadIdx.x < v.n) v.data[threadIdx.x]++; }',
-        "k")
+        "k",
+    )
     x = zeros(8)
     view = np.array((x.ptr, 8), np.dtype([("data", "u8"), ("n", "i4")], align=True))[()]
     kernel.tune(8, [view], [32], writes=[x])

@@ -12,7 +12,7 @@ import cyrt
 
 NUMBERS = ("uint8", "int32", "int64", "float32", "float64", "complex64")
 REAL = NUMBERS[:5]
-WIDE = REAL[1:]            # of uint8 NumPy makes float16
+WIDE = REAL[1:]  # of uint8 NumPy makes float16
 FLOATS = ("float32", "float64")
 EVERY = ("bool", *NUMBERS)
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0)
@@ -77,8 +77,9 @@ def compare(found, wanted, wide, tolerance=0.0):
     assert found.shape == wanted.shape
     if tolerance and wanted.dtype.kind in "fc":
         tolerance = tolerance if dtype in ("float32", "complex64") else tolerance * 1e-6
-        np.testing.assert_allclose(found.numpy(), wanted.astype(dtype), rtol=tolerance,
-                                   atol=tolerance)
+        np.testing.assert_allclose(
+            found.numpy(), wanted.astype(dtype), rtol=tolerance, atol=tolerance
+        )
     else:
         np.testing.assert_array_equal(found.numpy(), wanted.astype(dtype))
 
@@ -92,15 +93,28 @@ def run(program, seed, *operands):
         return None, error
 
 
-def beside(program, dtypes=NUMBERS, ndim=(0, 3), special=0.0, tolerance=0.0, examples=25,
-           operands=1, size=4, least=0):
+def beside(
+    program,
+    dtypes=NUMBERS,
+    ndim=(0, 3),
+    special=0.0,
+    tolerance=0.0,
+    examples=25,
+    operands=1,
+    size=4,
+    least=0,
+):
     """Holds ``program(xp, x, ..., random)`` against NumPy, over types, shapes and strides."""
+
     @settings(max_examples=examples, deadline=None)
-    @given(dtype=st.sampled_from(dtypes),
-           shape=st.lists(st.integers(least, size) | st.just(size), min_size=ndim[0],
-                          max_size=ndim[1]).map(tuple),
-           how=st.sampled_from(["dense", "transposed", "reversed", "spread"]),
-           seed=st.integers(0, 2**32 - 1))
+    @given(
+        dtype=st.sampled_from(dtypes),
+        shape=st.lists(
+            st.integers(least, size) | st.just(size), min_size=ndim[0], max_size=ndim[1]
+        ).map(tuple),
+        how=st.sampled_from(["dense", "transposed", "reversed", "spread"]),
+        seed=st.integers(0, 2**32 - 1),
+    )
     def check(dtype, shape, how, seed):
         rng = np.random.default_rng(seed)
         hosts = [values(dtype, shape, rng, special) for _ in range(operands)]

@@ -9,7 +9,7 @@ from beside_numpy import compare
 
 import cyrt
 
-pytestmark = pytest.mark.filterwarnings("ignore")       # NumPy's own
+pytestmark = pytest.mark.filterwarnings("ignore")  # NumPy's own
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 REAL = (*UNSIGNED, "int8", "int16", "int64", "float16", "float32", "float64")
 
@@ -30,16 +30,22 @@ def test_gradient_at_integer_places(dtype, edge_order):
         found = cyrt.gradient(cyrt.asarray(values), cyrt.asarray(places), edge_order=edge_order)
         assert found.dtype == cyrt.float32
         near(found, np.gradient(values, places, edge_order=edge_order), 1e-5)
-    apart = np.array([-100, 0, 100], "int8")        # 100 - -100 is none of int8
-    near(cyrt.gradient(cyrt.asarray(values[:3]), cyrt.asarray(apart)),
-         np.gradient(values[:3], apart.astype(float)), 1e-5)
+    apart = np.array([-100, 0, 100], "int8")  # 100 - -100 is none of int8
+    near(
+        cyrt.gradient(cyrt.asarray(values[:3]), cyrt.asarray(apart)),
+        np.gradient(values[:3], apart.astype(float)),
+        1e-5,
+    )
 
 
 def test_gradient_by_an_unsigned_number():
     values = np.array([0, 2, 5, 6], np.float32)
     for step in (np.uint8(200), cyrt.asarray(200, dtype="uint8")):
-        near(cyrt.gradient(cyrt.asarray(values), step, edge_order=2),
-             np.gradient(values, 200.0, edge_order=2), 1e-6)
+        near(
+            cyrt.gradient(cyrt.asarray(values), step, edge_order=2),
+            np.gradient(values, 200.0, edge_order=2),
+            1e-6,
+        )
 
 
 def test_gradient_of_integers_that_float32_does_not_hold():
@@ -60,7 +66,7 @@ def test_trapezoid_of_narrow_integers(dtype):
 
 @pytest.mark.parametrize("dtype", UNSIGNED)
 def test_interpolation_with_a_period_of_unsigned_places(dtype):
-    x, xp, fp = np.array([0, 3, 9, 11], dtype), np.array([2, 7, 10], dtype), np.array([5., 1, 4])
+    x, xp, fp = np.array([0, 3, 9, 11], dtype), np.array([2, 7, 10], dtype), np.array([5.0, 1, 4])
     found = cyrt.interp(cyrt.asarray(x), cyrt.asarray(xp), cyrt.asarray(fp), period=12)
     near(found, np.interp(x, xp, fp, period=12), 1e-12)
     found = cyrt.interp(cyrt.asarray(x), cyrt.asarray(xp), cyrt.asarray(fp), period=360)
@@ -69,7 +75,7 @@ def test_interpolation_with_a_period_of_unsigned_places(dtype):
 
 def test_density_between_edges_far_apart():
     host = np.array([-90, 3, 80], np.int8)
-    edges = np.array([-100, 0, 100], np.int8)       # the width of them all is none of int8
+    edges = np.array([-100, 0, 100], np.int8)  # the width of them all is none of int8
     found, _ = cyrt.histogram(cyrt.asarray(host), cyrt.asarray(edges[::2]), density=True)
     near(found, [1 / 200], 1e-6)
 
@@ -81,7 +87,8 @@ def test_bounds_of_another_integer_type_do_not_wrap():
         found = cyrt.clip(x, cyrt.asarray(low), cyrt.asarray(high))
         assert found.dtype == cyrt.int8
         np.testing.assert_array_equal(
-            found.numpy(), np.minimum(np.clip(x.numpy().astype(int), low, high), 127))
+            found.numpy(), np.minimum(np.clip(x.numpy().astype(int), low, high), 127)
+        )
     found = cyrt.clip(cyrt.asarray([1, 250], dtype="uint8"), cyrt.asarray([-5, -300]))
     assert found.tolist() == [1, 250]
 
@@ -93,8 +100,15 @@ def test_exponents_beyond_a_signed_type():
 
 # -- edges -----------------------------------------------------------------------------------------
 
-EDGES = ([1, 3, np.nan], [np.nan, 3, 1], [1, 3, np.inf], [-np.inf, 1, np.inf], [3, 1, -np.inf],
-         [2, 2, 2], [4])
+EDGES = (
+    [1, 3, np.nan],
+    [np.nan, 3, 1],
+    [1, 3, np.inf],
+    [-np.inf, 1, np.inf],
+    [3, 1, -np.inf],
+    [2, 2, 2],
+    [4],
+)
 
 
 @pytest.mark.parametrize("right", [False, True])
@@ -137,8 +151,9 @@ def test_integers_among_edges_that_float32_does_not_hold(dtype):
     x = cyrt.asarray(host)
     edges = np.array([2**25 + 0.5, 2**25 + 2, 2**25 + 7])
     assert cyrt.digitize(x, cyrt.asarray(edges)).tolist() == np.digitize(host, edges).tolist()
-    assert cyrt.histogram(x, cyrt.asarray(edges))[0].tolist() == np.histogram(
-        host, edges)[0].tolist()
+    assert (
+        cyrt.histogram(x, cyrt.asarray(edges))[0].tolist() == np.histogram(host, edges)[0].tolist()
+    )
     assert cyrt.histogram(x, 7)[0].tolist() == np.histogram(host, 7)[0].tolist()
     assert cyrt.histogram(x, 7)[1].dtype == cyrt.float32
 
@@ -150,7 +165,7 @@ def test_unsigned_values_of_64_bits_among_signed_edges():
 
 
 def test_even_edges_of_values_that_span_a_type():
-    host = np.array([-6e4, 0, 6e4], np.float16)     # their distance is infinite in float16
+    host = np.array([-6e4, 0, 6e4], np.float16)  # their distance is infinite in float16
     assert cyrt.histogram(cyrt.asarray(host), 3)[0].tolist() == [1, 1, 1]
 
 
@@ -164,16 +179,20 @@ def test_interpolation_is_computed_in_the_type_of_the_result(dtype):
     found = cyrt.interp(cyrt.asarray(x), cyrt.asarray(xp), cyrt.asarray(fp))
     assert found.dtype == cyrt.float64
     near(found, np.interp(x, xp, fp), 1e-12)
-    found = cyrt.interp(cyrt.asarray(x), cyrt.asarray(np.arange(11).astype(dtype)),
-                        cyrt.asarray(fp.astype("float64")))
+    found = cyrt.interp(
+        cyrt.asarray(x),
+        cyrt.asarray(np.arange(11).astype(dtype)),
+        cyrt.asarray(fp.astype("float64")),
+    )
     near(found, np.interp(x, np.arange(11), fp), 1e-12)
 
 
 def test_interpolation_of_integers_that_float32_does_not_hold():
     xp = np.array([2**26, 2**26 + 4, 2**26 + 8])
     x, fp = xp[:2] + 1, np.array([0, 1, 2], np.float32)
-    near(cyrt.interp(cyrt.asarray(x), cyrt.asarray(xp), cyrt.asarray(fp)), np.interp(x, xp, fp),
-         1e-6)
+    near(
+        cyrt.interp(cyrt.asarray(x), cyrt.asarray(xp), cyrt.asarray(fp)), np.interp(x, xp, fp), 1e-6
+    )
     with pytest.raises(TypeError, match="interp: x, xp: expected real types, got complex64"):
         cyrt.interp(cyrt.asarray(x) * 1j, cyrt.asarray(xp), cyrt.asarray(fp))
 
@@ -191,7 +210,8 @@ def test_numbers_beside_double_precision_are_not_rounded():
     assert cyrt.polyval(a, 0.1).item() == np.polyval(x, 0.1)
     assert cyrt.block([a, 0.1]).tolist()[-1] == 0.1
     assert cyrt.average(a, weights=[0.1, 0.2, 0.7]).item() == pytest.approx(
-        np.average(x, weights=[0.1, 0.2, 0.7]), rel=1e-15)
+        np.average(x, weights=[0.1, 0.2, 0.7]), rel=1e-15
+    )
     near(cyrt.gradient(a, [0.1, 0.2, 0.7]), np.gradient(x, [0.1, 0.2, 0.7]), 1e-13)
     near(cyrt.trapezoid(a, [0.1, 0.2, 0.7]), np.trapezoid(x, [0.1, 0.2, 0.7]), 1e-15)
     square = cyrt.zeros((2, 2), dtype="float64")
@@ -202,10 +222,16 @@ def test_numbers_beside_double_precision_are_not_rounded():
 def test_single_precision_beside_double_precision():
     rng = np.random.default_rng(3)
     y, x = rng.random(50).astype(np.float32), np.sort(rng.random(50))
-    near(cyrt.trapezoid(cyrt.asarray(y), cyrt.asarray(x)),
-         np.trapezoid(y.astype(np.float64), x), 1e-14)
-    near(cyrt.average(cyrt.asarray(y), weights=cyrt.asarray(x)),
-         np.average(y.astype(np.float64), weights=x), 1e-14)
+    near(
+        cyrt.trapezoid(cyrt.asarray(y), cyrt.asarray(x)),
+        np.trapezoid(y.astype(np.float64), x),
+        1e-14,
+    )
+    near(
+        cyrt.average(cyrt.asarray(y), weights=cyrt.asarray(x)),
+        np.average(y.astype(np.float64), weights=x),
+        1e-14,
+    )
     near(cyrt.cov(cyrt.asarray(y), cyrt.asarray(x)), np.cov(y.astype(np.float64), x), 1e-14)
 
 
@@ -213,7 +239,7 @@ def test_averages_and_covariances_of_integers_that_float32_does_not_hold():
     host = np.array([[2**26, 2**26 + 1, 2**26 + 3], [5, 6, 9]])
     near(cyrt.cov(cyrt.asarray(host)), np.cov(host), 1e-6)
     assert cyrt.cov(cyrt.asarray(host)).dtype == cyrt.float32
-    host = np.array([2**26, -2**26, 1])
+    host = np.array([2**26, -(2**26), 1])
     near(cyrt.average(cyrt.asarray(host), weights=[1, 1, 1]), np.average(host), 1e-6)
 
 
@@ -228,10 +254,35 @@ def test_half_precision_is_rounded_once():
 
 # -- numbers, bools and lists ----------------------------------------------------------------------
 
-OF_ONE = ("angle", "deg2rad", "degrees", "fabs", "fix", "iscomplex", "isneginf", "isposinf",
-          "isreal", "modf", "nan_to_num", "rad2deg", "radians", "rint", "sinc")
-OF_TWO = ("allclose", "float_power", "fmax", "fmin", "fmod", "heaviside", "isclose", "ldexp",
-          "logaddexp2", "divmod")
+OF_ONE = (
+    "angle",
+    "deg2rad",
+    "degrees",
+    "fabs",
+    "fix",
+    "iscomplex",
+    "isneginf",
+    "isposinf",
+    "isreal",
+    "modf",
+    "nan_to_num",
+    "rad2deg",
+    "radians",
+    "rint",
+    "sinc",
+)
+OF_TWO = (
+    "allclose",
+    "float_power",
+    "fmax",
+    "fmin",
+    "fmod",
+    "heaviside",
+    "isclose",
+    "ldexp",
+    "logaddexp2",
+    "divmod",
+)
 
 
 @pytest.mark.parametrize("name", OF_ONE + OF_TWO)
@@ -266,9 +317,9 @@ def test_a_number_held_between_arrays():
 
 
 CONDITIONS = {
-    "bools": (True, False, np.True_, np.False_), "a list": ([True, False, False, True],),
-    "lists": ([[True, False, False, True], [False, True, False, True]],
-              ([True] * 4, [False] * 4)),
+    "bools": (True, False, np.True_, np.False_),
+    "a list": ([True, False, False, True],),
+    "lists": ([[True, False, False, True], [False, True, False, True]], ([True] * 4, [False] * 4)),
     "a list of bools": ([np.True_, np.False_, np.False_, np.True_],),
 }
 
@@ -277,16 +328,22 @@ CONDITIONS = {
 def test_piecewise(conditions):
     x = np.arange(4, dtype="f4")
     for condition in CONDITIONS[conditions]:
-        functions = [-1, lambda v: v + 1, 7][:3 if conditions == "lists" else 2]
-        compare(cyrt.piecewise(cyrt.asarray(x), condition, functions),
-                np.piecewise(x, condition, functions), False)
+        functions = [-1, lambda v: v + 1, 7][: 3 if conditions == "lists" else 2]
+        compare(
+            cyrt.piecewise(cyrt.asarray(x), condition, functions),
+            np.piecewise(x, condition, functions),
+            False,
+        )
 
 
 def test_piecewise_by_the_parts_of_an_array():
     x = np.arange(6, dtype="f4").reshape(2, 3)
     conditions = np.stack([x < 2, x > 3])
-    compare(cyrt.piecewise(cyrt.asarray(x), cyrt.asarray(conditions), [1, 2, 3]),
-            np.piecewise(x, conditions, [1, 2, 3]), False)
+    compare(
+        cyrt.piecewise(cyrt.asarray(x), cyrt.asarray(conditions), [1, 2, 3]),
+        np.piecewise(x, conditions, [1, 2, 3]),
+        False,
+    )
     point = cyrt.asarray(2.0)
     assert cyrt.piecewise(point, [False, True], [1, 2]).item() == 2
     assert cyrt.piecewise(point, [], [1]).item() == 1
@@ -333,8 +390,9 @@ def test_copyto_leading_dimensions_of_one():
         for where in (True, mask):
             x, wanted = cyrt.zeros((2, 3)), np.zeros((2, 3), np.float32)
             np.copyto(wanted, source, where=where)
-            cyrt.copyto(x, cyrt.asarray(source),
-                        where=where if where is True else cyrt.asarray(where))
+            cyrt.copyto(
+                x, cyrt.asarray(source), where=where if where is True else cyrt.asarray(where)
+            )
             np.testing.assert_array_equal(x.numpy(), wanted)
     for source, where in ((cyrt.ones((2, 2, 3)), True), (cyrt.ones(3), cyrt.ones((1, 2, 3)) > 0)):
         with pytest.raises(ValueError, match="does not broadcast"):
@@ -344,8 +402,11 @@ def test_copyto_leading_dimensions_of_one():
 def test_quantiles_of_nothing():
     for shape, axis in (((0,), None), ((2, 0), 1), ((0, 3), 0)):
         x = np.zeros(shape, np.float32)
-        compare(cyrt.nanquantile(cyrt.asarray(x), 0.5, axis),
-                np.full(np.sum(x, axis=axis).shape, np.nan, np.float32), False)
+        compare(
+            cyrt.nanquantile(cyrt.asarray(x), 0.5, axis),
+            np.full(np.sum(x, axis=axis).shape, np.nan, np.float32),
+            False,
+        )
         with pytest.raises(ValueError, match="quantile: of no elements there is none"):
             cyrt.quantile(cyrt.asarray(x), 0.5, axis)
 
@@ -354,7 +415,11 @@ def test_the_correction_of_variances():
     x = np.array([1, 2, 4, np.nan], np.float32)
     for name in ("nanvar", "nanstd"):
         for options in ({"ddof": 0, "correction": 1}, {"correction": 1}, {"ddof": 1}):
-            compare(getattr(cyrt, name)(cyrt.asarray(x), **options),
-                    getattr(np, name)(x, **options), False, 1e-6)
+            compare(
+                getattr(cyrt, name)(cyrt.asarray(x), **options),
+                getattr(np, name)(x, **options),
+                False,
+                1e-6,
+            )
         with pytest.raises(ValueError, match="which mean the same, got 1 and 1"):
             getattr(cyrt, name)(cyrt.asarray(x), ddof=1, correction=1)

@@ -49,7 +49,7 @@ def same(found, wanted):
 @pytest.mark.parametrize("name", NAMES)
 def test_round_trip(name, shape, tmp_path):
     x = made(name, shape)
-    cyrt.save(tmp_path / "x", x)                    # the suffix is added
+    cyrt.save(tmp_path / "x", x)  # the suffix is added
     same(cyrt.load(tmp_path / "x.npy"), x)
     cyrt.savez(str(tmp_path / "x"), x, y=x)
     cyrt.savez_compressed(os.fsencode(tmp_path / "z"), x, y=x)
@@ -84,8 +84,10 @@ def test_numpy_reads_what_is_written(name, tmp_path):
 
 def test_open_files():
     x = cyrt.asarray([1.5, 2], dtype="bfloat16")
-    for write, read in ((cyrt.save, lambda found: found),
-                        (cyrt.savez, lambda found: found["arr_0"])):
+    for write, read in (
+        (cyrt.save, lambda found: found),
+        (cyrt.savez, lambda found: found["arr_0"]),
+    ):
         file = io.BytesIO()
         write(file, x)
         file.seek(0)
@@ -97,7 +99,9 @@ def test_numbers_and_lists_are_written():
     cyrt.savez(file, [1.5, 2], z=3)
     file.seek(0)
     assert {name: each.tolist() for name, each in cyrt.load(file).items()} == {
-        "arr_0": [1.5, 2], "z": 3}
+        "arr_0": [1.5, 2],
+        "z": 3,
+    }
 
 
 def test_other_byte_order(tmp_path):
@@ -106,10 +110,17 @@ def test_other_byte_order(tmp_path):
     assert (found.dtype, found.tolist()) == ("int32", [0, 1, 2])
 
 
-@pytest.mark.parametrize("host", [
-    np.zeros(2, [("a", "i1"), ("b", "i1")]), np.zeros(2, "V4"), np.zeros(2, "V1"), np.array(["a"]),
-    np.zeros(1, "M8[s]"),
-], ids=lambda host: host.dtype.str)
+@pytest.mark.parametrize(
+    "host",
+    [
+        np.zeros(2, [("a", "i1"), ("b", "i1")]),
+        np.zeros(2, "V4"),
+        np.zeros(2, "V1"),
+        np.array(["a"]),
+        np.zeros(1, "M8[s]"),
+    ],
+    ids=lambda host: host.dtype.str,
+)
 def test_other_element_types(host, tmp_path):
     np.save(tmp_path / "x.npy", host)
     np.savez(tmp_path / "x.npz", y=host)
@@ -117,10 +128,12 @@ def test_other_element_types(host, tmp_path):
         cyrt.load(tmp_path / "x.npy")
     with pytest.raises(TypeError, match=r"load: .*x\.npz, array 'y': dtype.* is no element type"):
         cyrt.load(tmp_path / "x.npz")
-    for program in (lambda: cyrt.save(tmp_path / "y.npy", host),
-                    lambda: cyrt.savez(tmp_path / "y.npz", cyrt.ones(2), host),
-                    lambda: cyrt.savez_compressed(tmp_path / "y.npz", k=host),
-                    lambda: cyrt.save_safetensors(tmp_path / "y", {"k": host})):
+    for program in (
+        lambda: cyrt.save(tmp_path / "y.npy", host),
+        lambda: cyrt.savez(tmp_path / "y.npz", cyrt.ones(2), host),
+        lambda: cyrt.savez_compressed(tmp_path / "y.npz", k=host),
+        lambda: cyrt.save_safetensors(tmp_path / "y", {"k": host}),
+    ):
         with pytest.raises(TypeError, match="is no element type"):
             program()
     assert sorted(os.listdir(tmp_path)) == ["x.npy", "x.npz"]
@@ -184,16 +197,25 @@ def failing(writer):
     return write
 
 
-@pytest.mark.parametrize(("module", "writer", "file", "program"), [
-    (np, "save", "x.npy", lambda file: cyrt.save(file, cyrt.ones(3))),
-    (np, "savez", "x.npz", lambda file: cyrt.savez(file, cyrt.ones(3))),
-    (np, "savez_compressed", "x.npz", lambda file: cyrt.savez_compressed(file, cyrt.ones(3))),
-    (np, "savetxt", "x.csv", lambda file: cyrt.savetxt(file, cyrt.ones(3))),
-    (safetensors.numpy, "save_file", "x.safetensors",
-     lambda file: cyrt.save_safetensors(file, {"x": cyrt.ones(3)})),
-], ids=lambda each: each if isinstance(each, str) else "")
-def test_a_writer_that_fails_leaves_the_old_file(module, writer, file, program, tmp_path,
-                                                 monkeypatch):
+@pytest.mark.parametrize(
+    ("module", "writer", "file", "program"),
+    [
+        (np, "save", "x.npy", lambda file: cyrt.save(file, cyrt.ones(3))),
+        (np, "savez", "x.npz", lambda file: cyrt.savez(file, cyrt.ones(3))),
+        (np, "savez_compressed", "x.npz", lambda file: cyrt.savez_compressed(file, cyrt.ones(3))),
+        (np, "savetxt", "x.csv", lambda file: cyrt.savetxt(file, cyrt.ones(3))),
+        (
+            safetensors.numpy,
+            "save_file",
+            "x.safetensors",
+            lambda file: cyrt.save_safetensors(file, {"x": cyrt.ones(3)}),
+        ),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_a_writer_that_fails_leaves_the_old_file(
+    module, writer, file, program, tmp_path, monkeypatch
+):
     (tmp_path / file).write_bytes(b"old")
     with monkeypatch.context() as patch:
         patch.setattr(module, writer, failing(writer))
@@ -226,10 +248,12 @@ def test_a_pipe_is_not_replaced(tmp_path, monkeypatch):
 
 
 def test_no_such_folder(tmp_path):
-    for program in (lambda: cyrt.save(tmp_path / "none" / "x", cyrt.ones(2)),
-                    lambda: cyrt.save_safetensors(tmp_path / "none" / "x", {}),
-                    lambda: cyrt.load(tmp_path / "none"),
-                    lambda: cyrt.load_safetensors(tmp_path / "none")):
+    for program in (
+        lambda: cyrt.save(tmp_path / "none" / "x", cyrt.ones(2)),
+        lambda: cyrt.save_safetensors(tmp_path / "none" / "x", {}),
+        lambda: cyrt.load(tmp_path / "none"),
+        lambda: cyrt.load_safetensors(tmp_path / "none"),
+    ):
         with pytest.raises(FileNotFoundError, match="none"):
             program()
 
@@ -273,24 +297,52 @@ def test_an_element_type_of_safetensors_alone(tmp_path):
         cyrt.load_safetensors(tmp_path / "x")
 
 
-@pytest.mark.parametrize(("error", "text", "program"), [
-    (TypeError, "'x': the format has no complex128", lambda file: cyrt.save_safetensors(
-        file, {"x": cyrt.ones(2, dtype="complex128")})),
-    (TypeError, "arrays: expected a mapping of str to Array, got list",
-     lambda file: cyrt.save_safetensors(file, [cyrt.ones(2)])),
-    (TypeError, "arrays: expected names of type str, got 1",
-     lambda file: cyrt.save_safetensors(file, {1: cyrt.ones(2)})),
-    (ValueError, "the name '__metadata__' is the format's own",
-     lambda file: cyrt.save_safetensors(file, {"__metadata__": cyrt.ones(2)})),
-    (TypeError, "metadata: expected a mapping of str to str, got 'a': 1",
-     lambda file: cyrt.save_safetensors(file, {"x": cyrt.ones(2)}, {"a": 1})),
-    (TypeError, "metadata: expected a mapping of str to str, got list",
-     lambda file: cyrt.save_safetensors(file, {"x": cyrt.ones(2)}, [])),
-    (TypeError, "file: expected a path, got BytesIO",
-     lambda file: cyrt.save_safetensors(io.BytesIO(), {})),
-    (TypeError, "file: expected a path, got BytesIO",
-     lambda file: cyrt.load_safetensors(io.BytesIO())),
-], ids=lambda each: None)
+@pytest.mark.parametrize(
+    ("error", "text", "program"),
+    [
+        (
+            TypeError,
+            "'x': the format has no complex128",
+            lambda file: cyrt.save_safetensors(file, {"x": cyrt.ones(2, dtype="complex128")}),
+        ),
+        (
+            TypeError,
+            "arrays: expected a mapping of str to Array, got list",
+            lambda file: cyrt.save_safetensors(file, [cyrt.ones(2)]),
+        ),
+        (
+            TypeError,
+            "arrays: expected names of type str, got 1",
+            lambda file: cyrt.save_safetensors(file, {1: cyrt.ones(2)}),
+        ),
+        (
+            ValueError,
+            "the name '__metadata__' is the format's own",
+            lambda file: cyrt.save_safetensors(file, {"__metadata__": cyrt.ones(2)}),
+        ),
+        (
+            TypeError,
+            "metadata: expected a mapping of str to str, got 'a': 1",
+            lambda file: cyrt.save_safetensors(file, {"x": cyrt.ones(2)}, {"a": 1}),
+        ),
+        (
+            TypeError,
+            "metadata: expected a mapping of str to str, got list",
+            lambda file: cyrt.save_safetensors(file, {"x": cyrt.ones(2)}, []),
+        ),
+        (
+            TypeError,
+            "file: expected a path, got BytesIO",
+            lambda file: cyrt.save_safetensors(io.BytesIO(), {}),
+        ),
+        (
+            TypeError,
+            "file: expected a path, got BytesIO",
+            lambda file: cyrt.load_safetensors(io.BytesIO()),
+        ),
+    ],
+    ids=lambda each: None,
+)
 def test_refused(error, text, program, tmp_path):
     with pytest.raises(error, match=text):
         program(tmp_path / "x.safetensors")
@@ -310,8 +362,10 @@ def test_a_write_that_safetensors_refuses_is_an_os_error(tmp_path, monkeypatch):
 def test_without_the_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "safetensors", None)
     monkeypatch.delitem(sys.modules, "safetensors.numpy")
-    for program in (lambda: cyrt.save_safetensors(tmp_path / "x", {}),
-                    lambda: cyrt.load_safetensors(tmp_path / "x")):
+    for program in (
+        lambda: cyrt.save_safetensors(tmp_path / "x", {}),
+        lambda: cyrt.load_safetensors(tmp_path / "x"),
+    ):
         with pytest.raises(ImportError, match=r"pip install 'cyrt\[safetensors\]'"):
             program()
 

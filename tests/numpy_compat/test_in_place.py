@@ -8,7 +8,7 @@ from beside_numpy import EVERY, NUMBERS, REAL, beside
 
 import cyrt
 
-pytestmark = pytest.mark.filterwarnings("ignore")       # NumPy's own
+pytestmark = pytest.mark.filterwarnings("ignore")  # NumPy's own
 
 
 SAME = {1: "int8", 4: "uint32", 8: "int64"}
@@ -31,13 +31,19 @@ WRITTEN = {
     "copyto of a number": lambda xp, x, r: written(xp, "copyto", x, r.choice([3, 1.5, 2j])),
     "copyto where": lambda xp, x, r: written(xp, "copyto", x, 7, where=x > 0),
     "copyto of another": lambda xp, x, r: written(
-        xp, "copyto", x, xp.asarray([5], dtype=r.choice(EVERY)),
-        casting=r.choice(["same_kind", "unsafe"])),
+        xp,
+        "copyto",
+        x,
+        xp.asarray([5], dtype=r.choice(EVERY)),
+        casting=r.choice(["same_kind", "unsafe"]),
+    ),
     # Of places named twice one value is kept, any of them: there the values are alike.
-    "put": lambda xp, x, r: written(xp, "put", x, r.choice([0, [0, -1], []]),
-                                    r.choice([5, [6, 7]]) if x.size > 1 else 5),
-    "put beyond": lambda xp, x, r: written(xp, "put", x, [x.size + 1, -x.size - 1, 0], 5,
-                                           mode=r.choice(["wrap", "clip"])),
+    "put": lambda xp, x, r: written(
+        xp, "put", x, r.choice([0, [0, -1], []]), r.choice([5, [6, 7]]) if x.size > 1 else 5
+    ),
+    "put beyond": lambda xp, x, r: written(
+        xp, "put", x, [x.size + 1, -x.size - 1, 0], 5, mode=r.choice(["wrap", "clip"])
+    ),
     "putmask": lambda xp, x, r: written(xp, "putmask", x, x > 0, r.choice([5, [1, 2, 3]])),
     "place": lambda xp, x, r: written(xp, "place", x, x > 0, r.choice([[5], [1, 2, 3]])),
     "flat element": lambda xp, x, r: flat_set(x, r.randint(-6, 6), 7),
@@ -49,8 +55,12 @@ WRITTEN = {
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_written(name):
-    beside(WRITTEN[name], REAL if name in OF_ORDER else NUMBERS, (1, 3),
-           least=3 if "places" in name else 1)
+    beside(
+        WRITTEN[name],
+        REAL if name in OF_ORDER else NUMBERS,
+        (1, 3),
+        least=3 if "places" in name else 1,
+    )
 
 
 def test_all_elements_by_flat():
@@ -65,11 +75,14 @@ READ = {
     "iterated": lambda xp, x, r: [v.item() for v in x.flat],
     "as an array": lambda xp, x, r: (x.T.flat.copy(), np.asarray(x.T.flat).tolist()),
     "flags": lambda xp, x, r: (
-        x.T.copy().flags.c_contiguous, xp.broadcast_to(x, (2, *x.shape)).flags.writeable,
-        x[:1].flags["OWNDATA"], x.copy().flags["C_CONTIGUOUS"]),
+        x.T.copy().flags.c_contiguous,
+        xp.broadcast_to(x, (2, *x.shape)).flags.writeable,
+        x[:1].flags["OWNDATA"],
+        x.copy().flags["C_CONTIGUOUS"],
+    ),
     "view": lambda xp, x, r: xp.copy(x).view(r.choice(NARROW)),
     "view of its size": lambda xp, x, r: x.view(SAME[x.itemsize]),
-    "view of a part": lambda xp, x, r: x.copy()[..., r.choice([0, 2]):].view(r.choice(NARROW)),
+    "view of a part": lambda xp, x, r: x.copy()[..., r.choice([0, 2]) :].view(r.choice(NARROW)),
     "view itself": lambda xp, x, r: (x.view(), x.view(xp.ndarray)),
     "windows": lambda xp, x, r: windows(xp)(x, 2, axis=r.axis(x, none=False)),
     "windows of all": lambda xp, x, r: windows(xp)(x, (2,) * r.randint(1, 3)),
@@ -103,9 +116,17 @@ def test_flags_by_name():
         flags["WIDE"]
 
 
-@pytest.mark.parametrize("keys", [
-    (np.s_[:4], np.s_[4:]), (np.s_[:5], np.s_[4:]), (np.s_[::2], np.s_[1::2]),
-    (np.s_[:0], np.s_[:]), (np.s_[::-1], np.s_[3:4])], ids=str)
+@pytest.mark.parametrize(
+    "keys",
+    [
+        (np.s_[:4], np.s_[4:]),
+        (np.s_[:5], np.s_[4:]),
+        (np.s_[::2], np.s_[1::2]),
+        (np.s_[:0], np.s_[:]),
+        (np.s_[::-1], np.s_[3:4]),
+    ],
+    ids=str,
+)
 def test_shared_memory(keys):
     host, x = np.zeros(9), cyrt.zeros(9)
     for name in ("shares_memory", "may_share_memory"):
@@ -130,11 +151,18 @@ def test_writing_refused():
 def test_nothing_waits(batched, unchecked):
     x = cyrt.asarray(np.arange(12.0, dtype=np.float32).reshape(3, 4))
     places, values = cyrt.asarray([0, 5]), cyrt.asarray([1.0, 2])
-    programs = [lambda: cyrt.copyto(x, 1, where=x > 2), lambda: cyrt.put(x, places, values),
-                lambda: cyrt.putmask(x, x > 3, values), lambda: cyrt.place(x, x > 1, values),
-                lambda: cyrt.nanquantile(x, 0.5, 0), lambda: cyrt.nanmedian(x, 1),
-                lambda: x.view("int32") + 1, lambda: cyrt.lexsort([x, x]), lambda: x.flat[3],
-                lambda: cyrt.ldexp(x, 2)]
+    programs = [
+        lambda: cyrt.copyto(x, 1, where=x > 2),
+        lambda: cyrt.put(x, places, values),
+        lambda: cyrt.putmask(x, x > 3, values),
+        lambda: cyrt.place(x, x > 1, values),
+        lambda: cyrt.nanquantile(x, 0.5, 0),
+        lambda: cyrt.nanmedian(x, 1),
+        lambda: x.view("int32") + 1,
+        lambda: cyrt.lexsort([x, x]),
+        lambda: x.flat[3],
+        lambda: cyrt.ldexp(x, 2),
+    ]
     cyrt.synchronize()
     for program in programs:
         with cyrt.batch():
@@ -149,6 +177,7 @@ def test_parts_of_complex_numbers():
         x.imag = x.real[::-1]
         x[..., 0].imag = 7
         return x
+
     beside(program, ("complex64", "complex128"), (1, 2), least=1)
     real = cyrt.asarray([1.0, 2.0])
     real.real = [3, 4]
@@ -164,4 +193,5 @@ def test_nothing_is_put():
         xp.putmask(x, x > 0, none)
         xp.fill_diagonal(x, none)
         return x
+
     beside(program, REAL, (2, 2), least=1)

@@ -8,7 +8,7 @@ from beside_numpy import EVERY, NUMBERS, REAL, WIDE, beside
 
 import cyrt
 
-pytestmark = pytest.mark.filterwarnings("ignore")       # NumPy's own
+pytestmark = pytest.mark.filterwarnings("ignore")  # NumPy's own
 
 
 def mask(xp, x, r, wrong=0.1):
@@ -21,10 +21,15 @@ def mask(xp, x, r, wrong=0.1):
 def reduced(name, **more):
     def program(xp, x, r):
         axis, keep, where = r.axis(x, several=True), r.random() < 0.5, mask(xp, x, r)
-        function = getattr(x, name) if r.random() < 0.5 else (
-            lambda **given: getattr(xp, name)(x, **given))
-        return function(axis=axis, keepdims=keep, where=where,
-                        **{key: value(r) for key, value in more.items()})
+        function = (
+            getattr(x, name)
+            if r.random() < 0.5
+            else (lambda **given: getattr(xp, name)(x, **given))
+        )
+        return function(
+            axis=axis, keepdims=keep, where=where, **{key: value(r) for key, value in more.items()}
+        )
+
     return program
 
 
@@ -61,10 +66,18 @@ def test_all_or_none_by_a_bool():
 
 
 def test_nothing_but_the_beginning():
-    beside(lambda xp, x, r: (xp.max(x[:0], axis=0, initial=3), x[:0].min(axis=0, initial=-1),
-                             xp.sum(x[:0], initial=5), xp.add.reduce(x, initial=2),
-                             xp.maximum.reduce(x, initial=1, where=x > 2)),
-           REAL[1:], (1, 2), least=1)
+    beside(
+        lambda xp, x, r: (
+            xp.max(x[:0], axis=0, initial=3),
+            x[:0].min(axis=0, initial=-1),
+            xp.sum(x[:0], initial=5),
+            xp.add.reduce(x, initial=2),
+            xp.maximum.reduce(x, initial=1, where=x > 2),
+        ),
+        REAL[1:],
+        (1, 2),
+        least=1,
+    )
 
 
 def test_beginnings_are_of_the_result_s_type():
@@ -75,16 +88,25 @@ def test_beginnings_are_of_the_result_s_type():
     assert cyrt.prod(x[:1], initial=1.0).item() == 2**40 + 1
     assert cyrt.max(x, initial=cyrt.asarray(5.5), where=x < 4).item() == 5
     for error, text, program in (
-            (ValueError, "nan", lambda: cyrt.max(x, initial=np.nan)),
-            (ValueError, "cannot convert inf to int64", lambda: cyrt.min(x, initial=np.inf)),
-            (TypeError, r"sum: initial: 1j is none of float32",
-             lambda: cyrt.sum(cyrt.ones(2), initial=1j)),
-            (TypeError, "max: initial: expected a number, got Array",
-             lambda: cyrt.max(x, axis=0, initial=cyrt.zeros(4))),
-            (TypeError, "sum: initial: expected a number, got list",
-             lambda: cyrt.sum(x, initial=[1, 2])),
-            (TypeError, "prod: initial: expected a number, got str",
-             lambda: x.prod(initial="a"))):
+        (ValueError, "nan", lambda: cyrt.max(x, initial=np.nan)),
+        (ValueError, "cannot convert inf to int64", lambda: cyrt.min(x, initial=np.inf)),
+        (
+            TypeError,
+            r"sum: initial: 1j is none of float32",
+            lambda: cyrt.sum(cyrt.ones(2), initial=1j),
+        ),
+        (
+            TypeError,
+            "max: initial: expected a number, got Array",
+            lambda: cyrt.max(x, axis=0, initial=cyrt.zeros(4)),
+        ),
+        (
+            TypeError,
+            "sum: initial: expected a number, got list",
+            lambda: cyrt.sum(x, initial=[1, 2]),
+        ),
+        (TypeError, "prod: initial: expected a number, got str", lambda: x.prod(initial="a")),
+    ):
         with pytest.raises(error, match=text):
             program()
 
@@ -128,28 +150,36 @@ def test_masks_that_do_not_fit():
 
 
 def typed(name):
-    return lambda xp, x, r: getattr(xp, name)(x, r.choice([x, 2]), dtype=r.choice(
-        ["float32", "complex64", "int64", "int32"]))
+    return lambda xp, x, r: getattr(xp, name)(
+        x, r.choice([x, 2]), dtype=r.choice(["float32", "complex64", "int64", "int32"])
+    )
 
 
 TYPED = {
     "add": typed("add"),
     "multiply": typed("multiply"),
     "hypot": typed("hypot"),
-    "one": lambda xp, x, r: [getattr(xp, name)(x, dtype=r.choice(["float32", "float64"]))
-                             for name in ("sqrt", "exp", "square")],
+    "one": lambda xp, x, r: [
+        getattr(xp, name)(x, dtype=r.choice(["float32", "float64"]))
+        for name in ("sqrt", "exp", "square")
+    ],
     "into": lambda xp, x, r: xp.add(x, 1, dtype="float64", out=xp.zeros(x.shape, dtype="float64")),
-    "where": lambda xp, x, r: xp.add(x, 1, dtype="float64", where=x > 2,
-                                     out=xp.zeros(x.shape, dtype="float64")),
+    "where": lambda xp, x, r: xp.add(
+        x, 1, dtype="float64", where=x > 2, out=xp.zeros(x.shape, dtype="float64")
+    ),
     "compared": lambda xp, x, r: xp.less(x, 2, dtype="bool"),
 }
 
 
 @pytest.mark.parametrize("name", TYPED)
 def test_type_of_the_result(name):
-    beside(TYPED[name], ("float64",) if name in ("one", "into", "where") else (
-        "int32", "int64", "float64"), (0, 2),
-           tolerance=1e-5, examples=40)
+    beside(
+        TYPED[name],
+        ("float64",) if name in ("one", "into", "where") else ("int32", "int64", "float64"),
+        (0, 2),
+        tolerance=1e-5,
+        examples=40,
+    )
 
 
 def test_masks_without_out_broadcast():
@@ -165,8 +195,11 @@ def test_masks_without_out_broadcast():
 def test_types_of_numbers():
     found = cyrt.add(1, 2, dtype="float32")
     assert (found.dtype, found) == (np.float32, 3)
-    for program in (lambda xp: xp.add(2.5, 1, dtype="int32"), lambda xp: xp.sqrt(2, dtype="int32"),
-                    lambda xp: xp.less(1, 2, dtype="float32")):
+    for program in (
+        lambda xp: xp.add(2.5, 1, dtype="int32"),
+        lambda xp: xp.sqrt(2, dtype="int32"),
+        lambda xp: xp.less(1, 2, dtype="float32"),
+    ):
         for xp in (np, cyrt):
             with pytest.raises(TypeError):
                 program(xp)
@@ -191,9 +224,18 @@ def test_types_that_a_result_cannot_have():
 
 
 def test_lists_beside_a_condition():
-    beside(lambda xp, x, r: (xp.where(x > 0, [1, 2, 3], x), xp.where(x > 0, x, [0.5, 1, 2]),
-                             xp.where(x > 0, [1, 2, 3], 0), xp.clip(x, [0, 1, 2], 3)),
-           ("float64",), (1, 1), least=3, size=3)
+    beside(
+        lambda xp, x, r: (
+            xp.where(x > 0, [1, 2, 3], x),
+            xp.where(x > 0, x, [0.5, 1, 2]),
+            xp.where(x > 0, [1, 2, 3], 0),
+            xp.clip(x, [0, 1, 2], 3),
+        ),
+        ("float64",),
+        (1, 1),
+        least=3,
+        size=3,
+    )
     x = cyrt.asarray(np.array([1, -2, 3], np.int8))
     assert cyrt.where(x > 0, [1, 2, 3], x).dtype == "int8"
     assert cyrt.where(x > 0, [0.1, 1, 1], cyrt.zeros(3, dtype="float64"))[0].item() == 0.1
@@ -201,11 +243,14 @@ def test_lists_beside_a_condition():
 
 
 def test_on_another_device(python, only_emulated):
-    done = python("""
+    done = python(
+        """
         import cyrt
         x = cyrt.ones(3, device=1)
         print(cyrt.arange(3, device=1).device == x.device, x.sum(where=[True, False, True]).item(),
               cyrt.max(x[:0], initial=3).device == x.device,
               cyrt.where(x > 0, [1, 2, 3], 0).tolist())
-    """, CYRT_EMULATED_DEVICES="2")
+    """,
+        CYRT_EMULATED_DEVICES="2",
+    )
     assert done.stdout == "True 2.0 True [1, 2, 3]\n", done.stderr

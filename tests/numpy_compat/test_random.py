@@ -13,8 +13,11 @@ from cyrt.numpy_compat import random as random_names
 
 def test_size_is_the_shape():
     key = random.key(3)
-    for function, given in ((random.uniform, (-1, 2)), (random.normal, (1.0, 0.5)),
-                            (random.randint, (2, 9))):
+    for function, given in (
+        (random.uniform, (-1, 2)),
+        (random.normal, (1.0, 0.5)),
+        (random.randint, (2, 9)),
+    ):
         found = function(*given, size=(3, 4), key=key)
         np.testing.assert_array_equal(found.numpy(), function(*given, (3, 4), key=key).numpy())
     found = random.randint(5, size=1000, key=key).numpy()
@@ -23,11 +26,21 @@ def test_size_is_the_shape():
 
 def test_they_are_the_others_by_name():
     random.seed(5)
-    found = [random.rand(2, 3), random.randn(4), random.random((2, 2)), random.random(),
-             random.standard_normal(3)]
+    found = [
+        random.rand(2, 3),
+        random.randn(4),
+        random.random((2, 2)),
+        random.random(),
+        random.standard_normal(3),
+    ]
     random.seed(5)
-    wanted = [random.uniform(shape=(2, 3)), random.normal(shape=(4,)), random.uniform(shape=(2, 2)),
-              random.uniform(), random.normal(shape=(3,))]
+    wanted = [
+        random.uniform(shape=(2, 3)),
+        random.normal(shape=(4,)),
+        random.uniform(shape=(2, 2)),
+        random.uniform(),
+        random.normal(shape=(3,)),
+    ]
     for each, other in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(each.numpy(), other.numpy(), strict=True)
 
@@ -39,8 +52,9 @@ def test_exponential():
     assert abs(np.mean(x > 2) - np.exp(-1)) < 0.01
     scale = cyrt.asarray([1.0, 100.0])
     assert random.exponential(scale).shape == (2,)
-    assert (random.exponential(scale, (9000, 2), key=random.key(1)).mean(0) / scale).numpy() \
-        == pytest.approx(1, abs=0.05)
+    assert (
+        random.exponential(scale, (9000, 2), key=random.key(1)).mean(0) / scale
+    ).numpy() == pytest.approx(1, abs=0.05)
 
 
 def test_choice_with_replacement():
@@ -48,7 +62,10 @@ def test_choice_with_replacement():
     found = random.choice(a, (4, 5))
     assert found.shape == (4, 5, 2)
     assert {tuple(each) for each in found.numpy().reshape(-1, 2).tolist()} <= {
-        (1, 2), (3, 4), (5, 6)}
+        (1, 2),
+        (3, 4),
+        (5, 6),
+    }
     counts = np.bincount(random.choice(4, 40_000, key=random.key(2)).numpy())
     np.testing.assert_allclose(counts, 10_000, atol=400)
     assert random.choice([7, 7.5]).item() in (7, 7.5)
@@ -86,10 +103,19 @@ def test_a_generator_is_a_function_of_its_seed():
     def numbers(rng):
         a = cyrt.arange(10)
         rng.shuffle(a)
-        return [rng.random((2, 3)), rng.random(3, "float64"), rng.uniform(-1, 1, 4),
-                rng.normal(size=(2,)), rng.standard_normal(2), rng.exponential(2.0, 3),
-                rng.integers(7, size=5), rng.integers(2, 4, 50, endpoint=True), rng.choice(5, 3),
-                rng.permutation(6), a]
+        return [
+            rng.random((2, 3)),
+            rng.random(3, "float64"),
+            rng.uniform(-1, 1, 4),
+            rng.normal(size=(2,)),
+            rng.standard_normal(2),
+            rng.exponential(2.0, 3),
+            rng.integers(7, size=5),
+            rng.integers(2, 4, 50, endpoint=True),
+            rng.choice(5, 3),
+            rng.permutation(6),
+            a,
+        ]
 
     first, again = numbers(random.default_rng(1)), numbers(random.default_rng(1))
     other = numbers(random.default_rng(2))
@@ -124,19 +150,30 @@ def test_threads_share_a_generator(monkeypatch):
     assert len(set().union(*keys)) == 6000
 
 
-@pytest.mark.parametrize(("call", "error", "message"), [
-    (lambda: random.choice(0), ValueError, "choice: a: expected 1 or more .* got 0"),
-    (lambda: random.choice(3, 4, replace=False), ValueError, "4 of 3 elements"),
-    (lambda: random.choice(3, -1, replace=False), ValueError, "size: expected 0 or more, got -1"),
-    (lambda: random.choice(3, p=[0.5, 0.5]), ValueError, r"shape \(3,\) .* got shape \(2,\)"),
-    (lambda: random.choice(2, 1, False, [0.5, 0.5]), ValueError, "replace=False"),
-    (lambda: random.choice(2.5), TypeError, "float"),
-    (lambda: random.choice(np.arange(3)), TypeError, "choice: a: expected an Array, got numpy"),
-    (lambda: random.exponential(-1), ValueError, "exponential: scale: expected 0 or more, got -1"),
-    (lambda: random.exponential("a"), TypeError, "exponential: scale: expected a number"),
-    (lambda: random.shuffle([1, 2]), TypeError, "shuffle: expected an Array"),
-    (lambda: random.default_rng("1"), TypeError, "seed: expected an int, got '1'"),
-])
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: random.choice(0), ValueError, "choice: a: expected 1 or more .* got 0"),
+        (lambda: random.choice(3, 4, replace=False), ValueError, "4 of 3 elements"),
+        (
+            lambda: random.choice(3, -1, replace=False),
+            ValueError,
+            "size: expected 0 or more, got -1",
+        ),
+        (lambda: random.choice(3, p=[0.5, 0.5]), ValueError, r"shape \(3,\) .* got shape \(2,\)"),
+        (lambda: random.choice(2, 1, False, [0.5, 0.5]), ValueError, "replace=False"),
+        (lambda: random.choice(2.5), TypeError, "float"),
+        (lambda: random.choice(np.arange(3)), TypeError, "choice: a: expected an Array, got numpy"),
+        (
+            lambda: random.exponential(-1),
+            ValueError,
+            "exponential: scale: expected 0 or more, got -1",
+        ),
+        (lambda: random.exponential("a"), TypeError, "exponential: scale: expected a number"),
+        (lambda: random.shuffle([1, 2]), TypeError, "shuffle: expected an Array"),
+        (lambda: random.default_rng("1"), TypeError, "seed: expected an int, got '1'"),
+    ],
+)
 def test_bad_input(call, error, message):
     with pytest.raises(error, match=message):
         call()

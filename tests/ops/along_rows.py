@@ -10,8 +10,29 @@ from cyrt.dtypes import DTYPES, dtype
 
 REAL = [each.name for each in DTYPES if each.kind != "c"]
 # About the sizes of warps, of what a thread, a block and a tile take.
-EDGES = [1, 2, 31, 32, 33, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097, 8191,
-         8192, 8193, 16385]
+EDGES = [
+    1,
+    2,
+    31,
+    32,
+    33,
+    127,
+    128,
+    129,
+    255,
+    256,
+    257,
+    1023,
+    1024,
+    1025,
+    4095,
+    4096,
+    4097,
+    8191,
+    8192,
+    8193,
+    16385,
+]
 
 
 def lengths(most):
@@ -21,11 +42,13 @@ def lengths(most):
 
 def shapes(most):
     """A long axis among short ones: (shape, axis)."""
+
     @st.composite
     def of(draw):
         others = draw(st.lists(st.integers(0, 3), max_size=2))
         axis = draw(st.integers(0, len(others)))
         return (*others[:axis], draw(lengths(most)), *others[axis:]), axis
+
     return of()
 
 
@@ -56,7 +79,7 @@ def laid_out(x, how):
         return cyrt.asarray(x)
     if how == "reversed":
         return cyrt.asarray(np.ascontiguousarray(x[::-1]))[::-1]
-    if how == "shifted":                    # no vector is aligned
+    if how == "shifted":  # no vector is aligned
         padded = np.zeros((*x.shape[:-1], x.shape[-1] + 1), x.dtype)
         padded[..., 1:] = x
         return cyrt.asarray(padded)[..., 1:]
@@ -87,5 +110,10 @@ def bools_of(values):
 class _Bools:
     def __init__(self, buffer):
         self.buffer = buffer
-        self.__cuda_array_interface__ = {"shape": (buffer.nbytes,), "typestr": "|b1",
-                                         "data": (buffer.ptr, False), "version": 3, "stream": None}
+        self.__cuda_array_interface__ = {
+            "shape": (buffer.nbytes,),
+            "typestr": "|b1",
+            "data": (buffer.ptr, False),
+            "version": 3,
+            "stream": None,
+        }

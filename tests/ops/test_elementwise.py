@@ -28,10 +28,14 @@ log2 logaddexp logical_and logical_not logical_or logical_xor maximum minimum mu
 nextafter not_equal positive pow real reciprocal remainder round sign signbit sin sinh sqrt square
 subtract tan tanh trunc cbrt exp2 erf erfc erfinv lgamma rsqrt sigmoid
 """
-NOT_NUMPYS = {"erf": math.erf, "erfc": math.erfc, "lgamma": math.lgamma,
-              "rsqrt": lambda x: x**-0.5, "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
-              "erfinv": {0.25: 0.22531205501217808, 0.5: 0.4769362762044699,
-                         0.75: 0.8134198475976185}.get}
+NOT_NUMPYS = {
+    "erf": math.erf,
+    "erfc": math.erfc,
+    "lgamma": math.lgamma,
+    "rsqrt": lambda x: x**-0.5,
+    "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
+    "erfinv": {0.25: 0.22531205501217808, 0.5: 0.4769362762044699, 0.75: 0.8134198475976185}.get,
+}
 IN_FLOATS = ("exp", "sqrt", "divide", "atan2", "erf", "logaddexp", "sigmoid")
 
 
@@ -44,7 +48,7 @@ def reference(name):
 @pytest.mark.parametrize("name", NAMES.split())
 def test_each_is_the_operation_of_its_name(name):
     function = getattr(functions, name)
-    count = len(inspect.signature(function).parameters) - 3      # out, where, dtype
+    count = len(inspect.signature(function).parameters) - 3  # out, where, dtype
     whole = name.startswith("bitwise")
     x = np.array([1, 2, 6], np.int32) if whole else np.array([0.25, 0.5, 0.75], np.float32)
     if name == "acosh":
@@ -88,7 +92,7 @@ def operands(draw):
     found = []
     for _ in range(2):
         own = [draw(st.sampled_from([size, size, 1])) for size in shape]
-        own = own[draw(st.integers(0, len(shape))):]
+        own = own[draw(st.integers(0, len(shape))) :]
         steps = [draw(st.sampled_from([1, 2, -1])) for _ in own]
         found.append((tuple(own), steps, draw(st.booleans())))
     return found
@@ -104,8 +108,12 @@ def array(shape, steps, transposed, dtype, rng):
 
 
 @settings(max_examples=60, deadline=None)
-@given(both=operands(), dtype=st.sampled_from(TYPES), seed=st.integers(0, 999),
-       name=st.sampled_from(["add", "multiply", "not_equal", "logical_xor"]))
+@given(
+    both=operands(),
+    dtype=st.sampled_from(TYPES),
+    seed=st.integers(0, 999),
+    name=st.sampled_from(["add", "multiply", "not_equal", "logical_xor"]),
+)
 def test_shapes_and_strides(both, dtype, seed, name):
     rng = np.random.default_rng(seed)
     (x, a), (y, b) = (array(*each, dtype, rng) for each in both)
@@ -121,7 +129,7 @@ def test_shapes_and_strides(both, dtype, seed, name):
 @pytest.mark.parametrize("name", IN_FLOATS)
 def test_integers_are_computed_in_float32(name, dtype):
     function = getattr(functions, name)
-    count = len(inspect.signature(function).parameters) - 3      # out, where, dtype
+    count = len(inspect.signature(function).parameters) - 3  # out, where, dtype
     x = cyrt.asarray(np.array([0, 1, 1], dtype))
     found = function(*[x] * count)
     assert found.dtype == cyrt.float32
@@ -134,8 +142,18 @@ def test_comparisons_with_ints_out_of_range(dtype):
     limits = np.iinfo(dtype)
     x = np.array([limits.min, 0, 1, limits.max], dtype)
     a = cyrt.asarray(x)
-    ints = [int(limits.min) - 1, int(limits.min), 0, int(limits.max), int(limits.max) + 1,
-            2**64, -(2**70), 2**70, np.int64(2**62), True]
+    ints = [
+        int(limits.min) - 1,
+        int(limits.min),
+        0,
+        int(limits.max),
+        int(limits.max) + 1,
+        2**64,
+        -(2**70),
+        2**70,
+        np.int64(2**62),
+        True,
+    ]
     for op in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge):
         for number in ints:
             case = f"{op.__name__} {number}"
@@ -204,11 +222,11 @@ def test_halves_of_both_kinds():
 
 
 @pytest.mark.parametrize("name", ["uint8", "int32", "float16", "float32", "float64", "complex128"])
-@pytest.mark.parametrize("n", [0, 61, 64])          # whole vectors of some types, of all
+@pytest.mark.parametrize("n", [0, 61, 64])  # whole vectors of some types, of all
 def test_numbers_beside_arrays(name, n, rng):
     number = 3 - 2j if name == "complex128" else 3
     x = rng.integers(1, 60, n + 1).astype(name)
-    for first in (0, 1):                            # aligned, and not
+    for first in (0, 1):  # aligned, and not
         view, wanted = cyrt.asarray(x)[first:], x[first:]
         np.testing.assert_array_equal((view - number).numpy(), wanted - number)
         np.testing.assert_array_equal((number - view).numpy(), number - wanted)
@@ -220,8 +238,13 @@ def test_numbers_beside_arrays(name, n, rng):
 def test_out_takes_the_result(rng):
     x, y = (rng.normal(size=(4, 6)).astype(np.float32) for _ in range(2))
     a, b = cyrt.asarray(x), cyrt.asarray(y)
-    for out in (cyrt.zeros((4, 6)), cyrt.zeros((6, 4)).T, cyrt.zeros((8, 6))[::2],
-                cyrt.zeros((4, 6), dtype=cyrt.float64), cyrt.zeros((4, 6), dtype=cyrt.complex64)):
+    for out in (
+        cyrt.zeros((4, 6)),
+        cyrt.zeros((6, 4)).T,
+        cyrt.zeros((8, 6))[::2],
+        cyrt.zeros((4, 6), dtype=cyrt.float64),
+        cyrt.zeros((4, 6), dtype=cyrt.complex64),
+    ):
         assert functions.multiply(a, b, out=out) is out
         np.testing.assert_array_equal(out.numpy(), x * y)
         assert functions.negative(a, out=out) is out
@@ -231,14 +254,17 @@ def test_out_takes_the_result(rng):
     np.testing.assert_array_equal(out.numpy(), np.clip(x, -0.5, 0.5))
 
 
-@pytest.mark.parametrize(("operands", "out"), [
-    (lambda x: (x[:-1], x[:-1]), lambda x: x[1:]),
-    (lambda x: (x[1:], x[:-1]), lambda x: x[:-1]),
-    (lambda x: (x[::-1], x), lambda x: x),
-    (lambda x: (x, x[:1]), lambda x: x),
-])
+@pytest.mark.parametrize(
+    ("operands", "out"),
+    [
+        (lambda x: (x[:-1], x[:-1]), lambda x: x[1:]),
+        (lambda x: (x[1:], x[:-1]), lambda x: x[:-1]),
+        (lambda x: (x[::-1], x), lambda x: x),
+        (lambda x: (x, x[:1]), lambda x: x),
+    ],
+)
 def test_out_that_overlaps_an_operand(operands, out):
-    x = np.arange(5000, dtype=np.int32)     # of several blocks
+    x = np.arange(5000, dtype=np.int32)  # of several blocks
     a = cyrt.asarray(x)
     functions.add(*operands(a), out=out(a))
     np.add(*operands(x), out=out(x))
@@ -283,48 +309,87 @@ def test_operands_stay_as_they_are():
 # -- bad input -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("call", "error", "message"), [
-    (lambda x: functions.exp(), TypeError, r"exp\(x, /.* takes 1 or 2 positional .* got 0"),
-    (lambda x: functions.add(x), TypeError, "takes 2 or 3 positional arguments, got 1"),
-    (lambda x: functions.exp(x, x, x), TypeError, "takes 1 or 2 positional arguments, got 3"),
-    (lambda x: functions.exp(x, x, out=x), TypeError, "takes 1 or 2 positional arguments, got 2"),
-    (lambda x: functions.exp(x, casting=None), TypeError, "unexpected keyword argument 'casting'"),
-    (lambda x: functions.exp(*[x], **{"casting": 3}), TypeError, "unexpected keyword .*'casting'"),
-    (lambda x: functions.erf(2.0), TypeError, "erf: expected an Array, got only numbers: 2.0"),
-    (lambda x: functions.add(1, 2, x), TypeError, "add: expected an Array, got only numbers: 1"),
-    (lambda x: functions.exp(x, where=x), TypeError, "where: .* an Array of bool, got float32"),
-    (lambda x: functions.exp(2.0, where=x > 1, out=x), TypeError, "only numbers: .*7.38"),
-    (lambda x: functions.exp(x, where=x > 1, out=cyrt.zeros(2)), ValueError, r"shape \(2,\)"),
-    (lambda x: x - [1, 2], ValueError, r"subtract: shapes \(3,\) and \(2,\) do not broadcast"),
-    (lambda x: x * ["1", 2, 3], TypeError, "expected numbers, got str"),
-    (lambda x: functions.add(1, "2"), TypeError, "add: expected an Array, got builtins.str"),
-    (lambda x: functions.add(np.ones(3), x), TypeError, r"numpy.ndarray; cyrt.asarray\(\)"),
-    (lambda x: x + np.ones(3), TypeError, r"add: .*numpy.ndarray; cyrt.asarray\(\)"),
-    (lambda x: np.ones(3) + x, TypeError, r"add: .*numpy.ndarray; cyrt.asarray\(\)"),
-    (lambda x: functions.add(x, "1"), TypeError, "add: expected an Array, got builtins.str"),
-    (lambda x: x + "1", TypeError, "unsupported operand"),
-    (lambda x: functions.bitwise_and(x, x), TypeError, "not for float32; it takes bool, int8"),
-    (lambda x: functions.less(x, 1j), TypeError, "less: not for complex64"),
-    (lambda x: functions.add(x, cyrt.zeros(2)), ValueError,
-     r"add: shapes \(3,\) and \(2,\) do not broadcast"),
-    (lambda x: functions.add(cyrt.asarray([1]), cyrt.asarray([1], dtype="uint64")), TypeError,
-     "int64 and uint64 have no common type"),
-    (lambda x: functions.exp(x, out=np.zeros(3)), TypeError, "out: expected an Array, got ndarray"),
-    (lambda x: functions.exp(x, out=cyrt.zeros(2)), ValueError, r"shape \(3,\).*shape \(2,\)"),
-    (lambda x: functions.exp(x, out=cyrt.zeros(3, dtype="int32")), TypeError,
-     "result of float32 cannot be written into int32"),
-    (lambda x: functions.exp(cyrt.zeros((2, 3)), out=x[None].T[:, :0].T), ValueError,
-     r"shape \(2, 3\)"),
-    (lambda x: where(x, x), TypeError, "where: expected an Array, got builtins.NoneType"),
-    (lambda x: clip(x, 1, a_min=2), ValueError, "expected one of them"),
-    (lambda x: where("a", x, x), TypeError, "condition: expected an Array, got builtins.str"),
-    (lambda x: where(True, 1, 2), TypeError, "condition: expected an Array, got builtins.bool"),
-    (lambda x: where(np.ones(3, bool), x, x), TypeError, r"got numpy\.ndarray"),
-    (lambda x: clip(x, "a"), TypeError, "clip: expected an Array, got builtins.str"),
-    (lambda x: clip(x, 1j), TypeError, "complex"),
-    (lambda x: clip(x, cyrt.ones(3, dtype="complex64")), TypeError, "clip: not for complex64"),
-    (lambda x: clip(x, 1, out=np.zeros(3)), TypeError, "clip: out: expected an Array, got ndarray"),
-])
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: functions.exp(), TypeError, r"exp\(x, /.* takes 1 or 2 positional .* got 0"),
+        (lambda x: functions.add(x), TypeError, "takes 2 or 3 positional arguments, got 1"),
+        (lambda x: functions.exp(x, x, x), TypeError, "takes 1 or 2 positional arguments, got 3"),
+        (
+            lambda x: functions.exp(x, x, out=x),
+            TypeError,
+            "takes 1 or 2 positional arguments, got 2",
+        ),
+        (
+            lambda x: functions.exp(x, casting=None),
+            TypeError,
+            "unexpected keyword argument 'casting'",
+        ),
+        (
+            lambda x: functions.exp(*[x], **{"casting": 3}),
+            TypeError,
+            "unexpected keyword .*'casting'",
+        ),
+        (lambda x: functions.erf(2.0), TypeError, "erf: expected an Array, got only numbers: 2.0"),
+        (
+            lambda x: functions.add(1, 2, x),
+            TypeError,
+            "add: expected an Array, got only numbers: 1",
+        ),
+        (lambda x: functions.exp(x, where=x), TypeError, "where: .* an Array of bool, got float32"),
+        (lambda x: functions.exp(2.0, where=x > 1, out=x), TypeError, "only numbers: .*7.38"),
+        (lambda x: functions.exp(x, where=x > 1, out=cyrt.zeros(2)), ValueError, r"shape \(2,\)"),
+        (lambda x: x - [1, 2], ValueError, r"subtract: shapes \(3,\) and \(2,\) do not broadcast"),
+        (lambda x: x * ["1", 2, 3], TypeError, "expected numbers, got str"),
+        (lambda x: functions.add(1, "2"), TypeError, "add: expected an Array, got builtins.str"),
+        (lambda x: functions.add(np.ones(3), x), TypeError, r"numpy.ndarray; cyrt.asarray\(\)"),
+        (lambda x: x + np.ones(3), TypeError, r"add: .*numpy.ndarray; cyrt.asarray\(\)"),
+        (lambda x: np.ones(3) + x, TypeError, r"add: .*numpy.ndarray; cyrt.asarray\(\)"),
+        (lambda x: functions.add(x, "1"), TypeError, "add: expected an Array, got builtins.str"),
+        (lambda x: x + "1", TypeError, "unsupported operand"),
+        (lambda x: functions.bitwise_and(x, x), TypeError, "not for float32; it takes bool, int8"),
+        (lambda x: functions.less(x, 1j), TypeError, "less: not for complex64"),
+        (
+            lambda x: functions.add(x, cyrt.zeros(2)),
+            ValueError,
+            r"add: shapes \(3,\) and \(2,\) do not broadcast",
+        ),
+        (
+            lambda x: functions.add(cyrt.asarray([1]), cyrt.asarray([1], dtype="uint64")),
+            TypeError,
+            "int64 and uint64 have no common type",
+        ),
+        (
+            lambda x: functions.exp(x, out=np.zeros(3)),
+            TypeError,
+            "out: expected an Array, got ndarray",
+        ),
+        (lambda x: functions.exp(x, out=cyrt.zeros(2)), ValueError, r"shape \(3,\).*shape \(2,\)"),
+        (
+            lambda x: functions.exp(x, out=cyrt.zeros(3, dtype="int32")),
+            TypeError,
+            "result of float32 cannot be written into int32",
+        ),
+        (
+            lambda x: functions.exp(cyrt.zeros((2, 3)), out=x[None].T[:, :0].T),
+            ValueError,
+            r"shape \(2, 3\)",
+        ),
+        (lambda x: where(x, x), TypeError, "where: expected an Array, got builtins.NoneType"),
+        (lambda x: clip(x, 1, a_min=2), ValueError, "expected one of them"),
+        (lambda x: where("a", x, x), TypeError, "condition: expected an Array, got builtins.str"),
+        (lambda x: where(True, 1, 2), TypeError, "condition: expected an Array, got builtins.bool"),
+        (lambda x: where(np.ones(3, bool), x, x), TypeError, r"got numpy\.ndarray"),
+        (lambda x: clip(x, "a"), TypeError, "clip: expected an Array, got builtins.str"),
+        (lambda x: clip(x, 1j), TypeError, "complex"),
+        (lambda x: clip(x, cyrt.ones(3, dtype="complex64")), TypeError, "clip: not for complex64"),
+        (
+            lambda x: clip(x, 1, out=np.zeros(3)),
+            TypeError,
+            "clip: out: expected an Array, got ndarray",
+        ),
+    ],
+)
 def test_refused(call, error, message):
     x = cyrt.asarray(np.array([1, 2, 3], np.float32))
     with pytest.raises(error, match=message):
@@ -333,7 +398,8 @@ def test_refused(call, error, message):
 
 
 def test_arrays_of_two_devices(python):
-    done = python("""
+    done = python(
+        """
         import cyrt
         from cyrt.ops import functions
         x = cyrt.zeros(3, device=cyrt.Device(0))
@@ -347,7 +413,10 @@ def test_arrays_of_two_devices(python):
             else:
                 raise SystemExit("not refused")
         print((x + 1).tolist(), (y - 1).tolist(), (y - 1).device)
-    """, CYRT_DEVICE="emulated", CYRT_EMULATED_DEVICES="2")
+    """,
+        CYRT_DEVICE="emulated",
+        CYRT_EMULATED_DEVICES="2",
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("[1.0, 1.0, 1.0] [-1.0, -1.0, -1.0]")
 
@@ -387,8 +456,10 @@ VIEWS = {
 }
 
 
-@pytest.mark.parametrize(("first", "second"), [
-    *itertools.product(VIEWS, [*VIEWS, 2.0]), *itertools.product([3.0], VIEWS)])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [*itertools.product(VIEWS, [*VIEWS, 2.0]), *itertools.product([3.0], VIEWS)],
+)
 def test_operands_keep_their_sides(first, second):
     host = np.arange(1, 65, dtype=np.float32).reshape(8, 8)
     x = cyrt.asarray(host)

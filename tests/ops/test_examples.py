@@ -30,9 +30,28 @@ _EXAMPLES = _examples()
 
 
 def test_most_used_functions_have_examples():
-    most_used = {"arange", "argmax", "asarray", "astype", "clip", "concat", "cumulative_sum",
-                 "empty", "full", "matmul", "max", "mean", "ones", "reshape", "sort", "stack",
-                 "sum", "take", "where", "zeros"}
+    most_used = {
+        "arange",
+        "argmax",
+        "asarray",
+        "astype",
+        "clip",
+        "concat",
+        "cumulative_sum",
+        "empty",
+        "full",
+        "matmul",
+        "max",
+        "mean",
+        "ones",
+        "reshape",
+        "sort",
+        "stack",
+        "sum",
+        "take",
+        "where",
+        "zeros",
+    }
     assert most_used <= _EXAMPLES.keys()
 
 

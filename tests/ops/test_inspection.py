@@ -29,7 +29,11 @@ def test_iinfo(dtype):
     found = inspection.iinfo(dtype)
     wanted = np.iinfo(dtype.numpy)
     assert (found.bits, found.max, found.min, found.dtype) == (
-        wanted.bits, wanted.max, wanted.min, dtype)
+        wanted.bits,
+        wanted.max,
+        wanted.min,
+        dtype,
+    )
     assert type(found.max) is int
     assert inspection.iinfo(cyrt.zeros(1, dtype=dtype)) == found
 
@@ -44,22 +48,32 @@ def test_limits_of_other_kinds_are_refused():
 def test_namespace_info():
     info = inspection.__array_namespace_info__()
     assert info.capabilities() == {
-        "boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+        "boolean indexing": True,
+        "data-dependent shapes": True,
+        "max dimensions": 64,
+    }
     assert info.devices() == tuple(cyrt.Device(i) for i in range(cyrt.Device.count()))
     more = [None]
-    assert info.devices() + more == [*info.devices(), None]         # as SciPy's tests do
+    assert info.devices() + more == [*info.devices(), None]  # as SciPy's tests do
     assert more + info.devices() == [None, *info.devices()]
     assert info.default_device() == cyrt.Device.current() == cyrt.zeros(1).device
     defaults = info.default_dtypes(device=info.devices()[0])
-    assert defaults == {"real floating": cyrt.float32, "complex floating": cyrt.complex64,
-                        "integral": cyrt.int64, "indexing": cyrt.int64}
+    assert defaults == {
+        "real floating": cyrt.float32,
+        "complex floating": cyrt.complex64,
+        "integral": cyrt.int64,
+        "indexing": cyrt.int64,
+    }
     assert cyrt.zeros(1).dtype == defaults["real floating"]
     everything = info.dtypes()
     assert len(everything) == 13
     assert all(each.name == name for name, each in everything.items())
     assert list(info.dtypes(kind="real floating")) == ["float32", "float64"]
     assert list(info.dtypes(kind=("bool", "complex floating"))) == [
-        "bool", "complex64", "complex128"]
+        "bool",
+        "complex64",
+        "complex128",
+    ]
     with pytest.raises(ValueError, match="'reals'"):
         info.dtypes(kind="reals")
 

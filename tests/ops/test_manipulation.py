@@ -23,8 +23,9 @@ def pairs(draw, shape=None, max_ndim=4):
     if shape is None:
         shape = draw(st.lists(st.integers(0, 4) | st.just(1), max_size=max_ndim).map(tuple))
     order = draw(st.permutations(range(len(shape))))
-    steps = draw(st.lists(st.sampled_from([1, 1, 2, -1, -2, 0]), min_size=len(shape),
-                          max_size=len(shape)))
+    steps = draw(
+        st.lists(st.sampled_from([1, 1, 2, -1, -2, 0]), min_size=len(shape), max_size=len(shape))
+    )
     # A larger one, of which the wanted one is a part: every |step|-th element, or one spread.
     whole = [1 if step == 0 else size * abs(step) for size, step in zip(shape, steps, strict=True)]
     host = np.arange(np.prod(whole, dtype=int)).reshape([whole[i] for i in order]) + 1
@@ -98,13 +99,25 @@ def test_order_of_dimensions(pair, data):
 @given(pairs(), st.data())
 def test_new_and_dropped_dimensions(pair, data):
     ndim = pair[0].ndim
-    axis = data.draw(st.integers(-ndim - 3, ndim + 2)
-                     | st.lists(st.integers(-ndim - 3, ndim + 2), max_size=3).map(tuple))
+    axis = data.draw(
+        st.integers(-ndim - 3, ndim + 2)
+        | st.lists(st.integers(-ndim - 3, ndim + 2), max_size=3).map(tuple)
+    )
     check(shapes.expand_dims, np.expand_dims, pair, axis)
     # NumPy lets axis 0 of no axes pass.
-    check(shapes.squeeze, np.squeeze, pair, data.draw(st.none() | (
-        st.integers(-ndim - 1, ndim) | st.lists(st.integers(-ndim, ndim)).map(tuple)
-        if ndim else st.just(1))))
+    check(
+        shapes.squeeze,
+        np.squeeze,
+        pair,
+        data.draw(
+            st.none()
+            | (
+                st.integers(-ndim - 1, ndim) | st.lists(st.integers(-ndim, ndim)).map(tuple)
+                if ndim
+                else st.just(1)
+            )
+        ),
+    )
     for name in ("atleast_1d", "atleast_2d", "atleast_3d"):
         check(getattr(shapes, name), getattr(np, name), pair)
 
@@ -115,11 +128,16 @@ def test_broadcast(pair, data):
     host = pair[0]
     shape = tuple(data.draw(st.lists(st.integers(0, 3), max_size=2))) + tuple(
         size if size != 1 or data.draw(st.booleans()) else data.draw(st.integers(0, 3))
-        for size in host.shape)
+        for size in host.shape
+    )
     check(shapes.broadcast_to, np.broadcast_to, pair, shape)
     other = data.draw(st.lists(st.integers(0, 2), max_size=3).map(tuple))
-    check(lambda x, other: shapes.broadcast_arrays(x, cyrt.zeros(other)),
-          lambda x, other: np.broadcast_arrays(x, np.zeros(other, np.float32)), pair, other)
+    check(
+        lambda x, other: shapes.broadcast_arrays(x, cyrt.zeros(other)),
+        lambda x, other: np.broadcast_arrays(x, np.zeros(other, np.float32)),
+        pair,
+        other,
+    )
     try:
         wanted = np.broadcast_shapes(host.shape, other, (1,))
     except ValueError:
@@ -159,12 +177,26 @@ def test_reshape_is_a_view_wherever_strides_allow(pair, data):
 def test_views_share_memory_and_launch_nothing():
     x = cyrt.asarray(np.arange(24.0, dtype=np.float32).reshape(2, 3, 4))
     views = []
-    assert launches(lambda: views.extend((
-        shapes.permute_dims(x, (2, 0, 1)), shapes.moveaxis(x, 0, -1), shapes.flip(x),
-        shapes.swapaxes(x, 0, 2), shapes.expand_dims(x, (0, -1)), shapes.ravel(x),
-        shapes.squeeze(x[:1]), shapes.reshape(x[:, :, 1:3], (2, 3, 2, 1)),
-        shapes.unstack(x, axis=1)[2], shapes.split(x, 2, axis=2)[1],
-        shapes.atleast_3d(x[0, 0])))) == 0
+    assert (
+        launches(
+            lambda: views.extend(
+                (
+                    shapes.permute_dims(x, (2, 0, 1)),
+                    shapes.moveaxis(x, 0, -1),
+                    shapes.flip(x),
+                    shapes.swapaxes(x, 0, 2),
+                    shapes.expand_dims(x, (0, -1)),
+                    shapes.ravel(x),
+                    shapes.squeeze(x[:1]),
+                    shapes.reshape(x[:, :, 1:3], (2, 3, 2, 1)),
+                    shapes.unstack(x, axis=1)[2],
+                    shapes.split(x, 2, axis=2)[1],
+                    shapes.atleast_3d(x[0, 0]),
+                )
+            )
+        )
+        == 0
+    )
     for view in views:
         x.fill(0)
         assert shares(view, x)
@@ -182,8 +214,12 @@ def test_views_share_memory_and_launch_nothing():
 def test_parts(pair, data):
     ndim = pair[0].ndim
     axis = data.draw(st.integers(-ndim - 1, ndim))
-    check(lambda x, axis: shapes.unstack(x, axis=axis), lambda x, axis: np.unstack(x, axis=axis),
-          pair, axis)
+    check(
+        lambda x, axis: shapes.unstack(x, axis=axis),
+        lambda x, axis: np.unstack(x, axis=axis),
+        pair,
+        axis,
+    )
     parts = data.draw(st.integers(1, 4) | st.lists(st.integers(-5, 5), max_size=4))
     check(shapes.split, np.split, pair, parts, axis)
 
@@ -233,8 +269,11 @@ def test_roll(pair, data):
     by = st.integers(-9, 9)
     axis = None
     if ndim:
-        axis = data.draw(st.none() | st.integers(-ndim - 1, ndim) | st.lists(
-            st.integers(-ndim, ndim - 1), min_size=1, max_size=5).map(tuple))
+        axis = data.draw(
+            st.none()
+            | st.integers(-ndim - 1, ndim)
+            | st.lists(st.integers(-ndim, ndim - 1), min_size=1, max_size=5).map(tuple)
+        )
     if isinstance(axis, tuple):
         by = by | st.lists(by, min_size=len(axis), max_size=len(axis)).map(tuple)
     check(copies.roll, np.roll, pair, data.draw(by), axis=axis)
@@ -243,8 +282,12 @@ def test_roll(pair, data):
 @quick
 @given(pairs(), st.data())
 def test_tile(pair, data):
-    check(copies.tile, np.tile, pair, data.draw(
-        st.integers(0, 3) | st.lists(st.integers(0, 3), max_size=5).map(tuple)))
+    check(
+        copies.tile,
+        np.tile,
+        pair,
+        data.draw(st.integers(0, 3) | st.lists(st.integers(0, 3), max_size=5).map(tuple)),
+    )
 
 
 @quick
@@ -255,10 +298,16 @@ def test_repeat(pair, data):
     check(copies.repeat, np.repeat, pair, data.draw(st.integers(0, 3)), axis=axis)
     host = pair[0]
     size = host.size if axis is None else host.shape[axis] if -ndim <= axis < ndim else 0
-    counts = data.draw(st.lists(st.integers(0, 3), min_size=size, max_size=size)
-                       | st.lists(st.integers(0, 3), min_size=1, max_size=2))
-    check(lambda x, counts: copies.repeat(x, cyrt.asarray(counts, dtype="int32"), axis=axis),
-          lambda host, counts: np.repeat(host, np.array(counts, int), axis=axis), pair, counts)
+    counts = data.draw(
+        st.lists(st.integers(0, 3), min_size=size, max_size=size)
+        | st.lists(st.integers(0, 3), min_size=1, max_size=2)
+    )
+    check(
+        lambda x, counts: copies.repeat(x, cyrt.asarray(counts, dtype="int32"), axis=axis),
+        lambda host, counts: np.repeat(host, np.array(counts, int), axis=axis),
+        pair,
+        counts,
+    )
 
 
 def test_one_launch_an_input_and_two_an_axis():
@@ -281,64 +330,86 @@ def test_rolled_along_no_axes():
 # -- what is refused -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("call", "error", "text"), [
-    (lambda x: shapes.reshape(x, (4, 2)), ValueError, r"6 elements, shape \(2, 3\), into shape"),
-    (lambda x: shapes.reshape(x, (-1, -1)), ValueError, "only one size may be -1"),
-    (lambda x: shapes.reshape(x, (-1, 0)), ValueError, "cannot reshape"),
-    (lambda x: shapes.reshape(x[:0], (1 << 32, 1 << 32)), ValueError, "cannot reshape"),
-    (lambda x: shapes.reshape(x, (-2, 3)), ValueError, "0 or more"),
-    (lambda x: shapes.reshape(x, 2.0), TypeError, "float"),
-    (lambda x: shapes.permute_dims(x, (0, 0)), ValueError, "twice"),
-    (lambda x: shapes.permute_dims(x, (0,)), ValueError, "each of 2 axes once"),
-    (lambda x: shapes.permute_dims(x, 1), TypeError, "tuple of ints"),
-    (lambda x: shapes.moveaxis(x, 2, 0), AxisError, "axis 2 is out of bounds"),
-    (lambda x: shapes.moveaxis(x, (0, 1), 0), ValueError, "not equally many"),
-    (lambda x: shapes.flip(x, axis=1.0), TypeError, "expected an int, got float"),
-    (lambda x: shapes.flip(x, axis=1 << 70), AxisError, "out of bounds"),
-    (lambda x: shapes.expand_dims(x, 3), AxisError, "axis 3"),
-    (lambda x: shapes.expand_dims(x, (1,) * 63), ValueError, "at most 64 dimensions"),
-    (lambda x: shapes.squeeze(x, 1), ValueError, r"axis 1 of shape \(2, 3\)"),
-    (lambda x: shapes.broadcast_to(x, (3, 3)), ValueError, "does not broadcast"),
-    (lambda x: shapes.broadcast_to(x[:1], (3,)), ValueError, "more dimensions"),
-    (lambda x: shapes.broadcast_to(x, (1 << 40, 1 << 40, 2, 3)), ValueError, "memory can hold"),
-    (lambda x: shapes.broadcast_arrays(x, x.T), ValueError, r"\(2, 3\) and \(3, 2\)"),
-    (lambda x: shapes.broadcast_arrays(x, x.T, 5), TypeError, "got builtins.int"),
-    (lambda x: shapes.broadcast_shapes((2, 3), (None,)), TypeError, "NoneType"),
-    (lambda x: shapes.split(x, 1.5), TypeError, "int or a sequence of int, got float"),
-    (lambda x: shapes.split(x, 4, axis=1), ValueError, "no 4 equal parts"),
-    (lambda x: shapes.flip(x.numpy()), TypeError, r"got numpy\.ndarray; cyrt\.asarray"),
-    (lambda x: copies.concat([]), ValueError, "at least one array"),
-    (lambda x: copies.concat(None), TypeError, "concat: expected a sequence .* got NoneType"),
-    (lambda x: copies.hstack(3), TypeError, "hstack: expected a sequence of arrays, got int"),
-    (lambda x: copies.vstack([]), ValueError, "vstack: expected at least one array"),
-    (lambda x: copies.concat([x, x.T]), ValueError, r"\(2, 3\) and \(3, 2\)"),
-    (lambda x: copies.concat([x, 1.0]), TypeError, "float"),
-    (lambda x: copies.concat([x.astype("int64"), x.astype("uint64")]), TypeError, "common type"),
-    (lambda x: copies.stack([x, x[0]]), ValueError, "one shape"),
-    (lambda x: copies.roll(x, (1, 2)), ValueError, "as many axes"),
-    (lambda x: copies.roll(x, 1.5), TypeError, "float"),
-    (lambda x: copies.roll(x, (1, 2, 3), axis=(0, 1)), ValueError, "3 shifts"),
-    (lambda x: copies.tile(x, (2, -1)), ValueError, "0 or more"),
-    (lambda x: copies.tile(x, 1 << 60), ValueError, "memory can hold"),
-    (lambda x: copies.tile(x, 1 << 70), ValueError, "memory can hold, got 1180591620717411303424"),
-    (lambda x: copies.repeat(x, 1 << 70), ValueError, "memory can hold"),
-    (lambda x: copies.repeat(x, -1), ValueError, "0 or more"),
-    (lambda x: copies.repeat(x, [1, 2, 3], axis=0), ValueError, r"one int or 2, got shape \(3,\)"),
-    (lambda x: copies.repeat(x, [1.0, 2], axis=0), TypeError, "expected ints, got float64"),
-    (lambda x: copies.repeat(x, [1, -2], axis=0), ValueError, "got -2"),
-])
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (
+            lambda x: shapes.reshape(x, (4, 2)),
+            ValueError,
+            r"6 elements, shape \(2, 3\), into shape",
+        ),
+        (lambda x: shapes.reshape(x, (-1, -1)), ValueError, "only one size may be -1"),
+        (lambda x: shapes.reshape(x, (-1, 0)), ValueError, "cannot reshape"),
+        (lambda x: shapes.reshape(x[:0], (1 << 32, 1 << 32)), ValueError, "cannot reshape"),
+        (lambda x: shapes.reshape(x, (-2, 3)), ValueError, "0 or more"),
+        (lambda x: shapes.reshape(x, 2.0), TypeError, "float"),
+        (lambda x: shapes.permute_dims(x, (0, 0)), ValueError, "twice"),
+        (lambda x: shapes.permute_dims(x, (0,)), ValueError, "each of 2 axes once"),
+        (lambda x: shapes.permute_dims(x, 1), TypeError, "tuple of ints"),
+        (lambda x: shapes.moveaxis(x, 2, 0), AxisError, "axis 2 is out of bounds"),
+        (lambda x: shapes.moveaxis(x, (0, 1), 0), ValueError, "not equally many"),
+        (lambda x: shapes.flip(x, axis=1.0), TypeError, "expected an int, got float"),
+        (lambda x: shapes.flip(x, axis=1 << 70), AxisError, "out of bounds"),
+        (lambda x: shapes.expand_dims(x, 3), AxisError, "axis 3"),
+        (lambda x: shapes.expand_dims(x, (1,) * 63), ValueError, "at most 64 dimensions"),
+        (lambda x: shapes.squeeze(x, 1), ValueError, r"axis 1 of shape \(2, 3\)"),
+        (lambda x: shapes.broadcast_to(x, (3, 3)), ValueError, "does not broadcast"),
+        (lambda x: shapes.broadcast_to(x[:1], (3,)), ValueError, "more dimensions"),
+        (lambda x: shapes.broadcast_to(x, (1 << 40, 1 << 40, 2, 3)), ValueError, "memory can hold"),
+        (lambda x: shapes.broadcast_arrays(x, x.T), ValueError, r"\(2, 3\) and \(3, 2\)"),
+        (lambda x: shapes.broadcast_arrays(x, x.T, 5), TypeError, "got builtins.int"),
+        (lambda x: shapes.broadcast_shapes((2, 3), (None,)), TypeError, "NoneType"),
+        (lambda x: shapes.split(x, 1.5), TypeError, "int or a sequence of int, got float"),
+        (lambda x: shapes.split(x, 4, axis=1), ValueError, "no 4 equal parts"),
+        (lambda x: shapes.flip(x.numpy()), TypeError, r"got numpy\.ndarray; cyrt\.asarray"),
+        (lambda x: copies.concat([]), ValueError, "at least one array"),
+        (lambda x: copies.concat(None), TypeError, "concat: expected a sequence .* got NoneType"),
+        (lambda x: copies.hstack(3), TypeError, "hstack: expected a sequence of arrays, got int"),
+        (lambda x: copies.vstack([]), ValueError, "vstack: expected at least one array"),
+        (lambda x: copies.concat([x, x.T]), ValueError, r"\(2, 3\) and \(3, 2\)"),
+        (lambda x: copies.concat([x, 1.0]), TypeError, "float"),
+        (
+            lambda x: copies.concat([x.astype("int64"), x.astype("uint64")]),
+            TypeError,
+            "common type",
+        ),
+        (lambda x: copies.stack([x, x[0]]), ValueError, "one shape"),
+        (lambda x: copies.roll(x, (1, 2)), ValueError, "as many axes"),
+        (lambda x: copies.roll(x, 1.5), TypeError, "float"),
+        (lambda x: copies.roll(x, (1, 2, 3), axis=(0, 1)), ValueError, "3 shifts"),
+        (lambda x: copies.tile(x, (2, -1)), ValueError, "0 or more"),
+        (lambda x: copies.tile(x, 1 << 60), ValueError, "memory can hold"),
+        (
+            lambda x: copies.tile(x, 1 << 70),
+            ValueError,
+            "memory can hold, got 1180591620717411303424",
+        ),
+        (lambda x: copies.repeat(x, 1 << 70), ValueError, "memory can hold"),
+        (lambda x: copies.repeat(x, -1), ValueError, "0 or more"),
+        (
+            lambda x: copies.repeat(x, [1, 2, 3], axis=0),
+            ValueError,
+            r"one int or 2, got shape \(3,\)",
+        ),
+        (lambda x: copies.repeat(x, [1.0, 2], axis=0), TypeError, "expected ints, got float64"),
+        (lambda x: copies.repeat(x, [1, -2], axis=0), ValueError, "got -2"),
+    ],
+)
 def test_refused(call, error, text):
     with pytest.raises(error, match=text):
         call(cyrt.zeros((2, 3)))
 
 
-
 # -- as it lies in memory --------------------------------------------------------------------------
 
 STRIDED = {
-    "every second": lambda x: x[::2], "reversed": lambda x: x[::-1], "a column": lambda x: x[:, 1],
-    "broadcast": lambda x: cyrt.broadcast_to(x[:1, :1], (3, 4)), "transposed": lambda x: x.T,
-    "real parts": lambda x: (x + 1j).real, "a diagonal": lambda x: cyrt.diagonal(x),
+    "every second": lambda x: x[::2],
+    "reversed": lambda x: x[::-1],
+    "a column": lambda x: x[:, 1],
+    "broadcast": lambda x: cyrt.broadcast_to(x[:1, :1], (3, 4)),
+    "transposed": lambda x: x.T,
+    "real parts": lambda x: (x + 1j).real,
+    "a diagonal": lambda x: cyrt.diagonal(x),
 }
 
 
@@ -353,9 +424,12 @@ def test_ravel_is_contiguous(name, order):
 
 
 def test_ravel_of_a_strided_view_as_a_kernel_reads_it():
-    kernel = cyrt.Kernel("""extern "C" __global__ void copy(const float* x, float* y) {
+    kernel = cyrt.Kernel(
+        """extern "C" __global__ void copy(const float* x, float* y) {
         y[threadIdx.x] = x[threadIdx.x];
-    }""", "copy")
+    }""",
+        "copy",
+    )
     x, y = cyrt.asarray(np.arange(8, dtype=np.float32)), cyrt.zeros(4)
     kernel[1, 4](x[::2].ravel(), y)
     assert y.tolist() == [0, 2, 4, 6]
@@ -366,7 +440,7 @@ def test_views_are_kept_where_numpy_keeps_them():
     x.ravel()[5] = 1
     x[1:].ravel()[0] = 2
     x[:, ::2].reshape(3, 2)[2, 1] = 3
-    x[::2, 0].reshape(-1)[1] = 4                # a view, of steps, as NumPy's
+    x[::2, 0].reshape(-1)[1] = 4  # a view, of steps, as NumPy's
     assert x.tolist() == [[0, 0, 0, 0], [2, 1, 0, 0], [4, 0, 3, 0]]
     x[:, 1].flat[1:] = 7
     assert x[:, 1].flat[2].item() == 7
@@ -399,7 +473,9 @@ class Foreign:
     def __init__(self, shape):
         self.memory = cyrt.ones(1)
         self.__cuda_array_interface__ = self.memory.__cuda_array_interface__ | {
-            "shape": shape, "strides": (0,) * len(shape)}
+            "shape": shape,
+            "strides": (0,) * len(shape),
+        }
 
 
 TOO_MANY = {
@@ -421,8 +497,9 @@ TOO_MANY = {
     "kron": lambda x: cyrt.kron(x, x),
     "pad": lambda x: cyrt.pad(x, 1),
     "sliding_window_view": lambda x: cyrt.sliding_window_view(x[0], (1 << 20,) * 4, (0,) * 4),
-    "view": lambda x: cyrt.broadcast_to(cyrt.ones((), dtype="complex64"),
-                                        (1 << 29, 1 << 29, 1))[..., :].view("uint8"),
+    "view": lambda x: cyrt.broadcast_to(cyrt.ones((), dtype="complex64"), (1 << 29, 1 << 29, 1))[
+        ..., :
+    ].view("uint8"),
     "zeros": lambda x: cyrt.zeros((1 << 32, 1 << 32)),
     "full": lambda x: cyrt.full((1 << 31, 1 << 31, 4), 1),
     "empty": lambda x: cyrt.empty((1 << 57, 64, 2)),
@@ -445,7 +522,11 @@ def test_more_elements_than_memory_can_hold(name):
 
 
 def test_more_memory_than_there_is():
-    for program in (lambda: cyrt.empty(1 << 50), lambda: cyrt.zeros(1 << 57, dtype="complex128"),
-                    lambda: cyrt.astype(spread_out(), "complex128"), lambda: spread_out() + 1):
+    for program in (
+        lambda: cyrt.empty(1 << 50),
+        lambda: cyrt.zeros(1 << 57, dtype="complex128"),
+        lambda: cyrt.astype(spread_out(), "complex128"),
+        lambda: spread_out() + 1,
+    ):
         with pytest.raises(cyrt.OutOfMemoryError):
             program()

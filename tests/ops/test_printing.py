@@ -11,8 +11,21 @@ import cyrt
 from cyrt.dtypes import dtype
 
 quick = settings(max_examples=50, deadline=None)
-SHAPES = [(), (0,), (0, 3), (2, 0, 2), (1,), (7,), (3, 4), (2, 3, 2), (1001,), (8, 300), (400, 3),
-          (2, 7, 100), (7, 7, 7, 7)]
+SHAPES = [
+    (),
+    (0,),
+    (0, 3),
+    (2, 0, 2),
+    (1,),
+    (7,),
+    (3, 4),
+    (2, 3, 2),
+    (1001,),
+    (8, 300),
+    (400, 3),
+    (2, 7, 100),
+    (7, 7, 7, 7),
+]
 
 
 def numpys(host, name):
@@ -39,8 +52,11 @@ def test_as_numpy_prints(name, shape):
 
 
 @quick
-@given(st.lists(st.integers(1, 6), min_size=1, max_size=4).map(tuple), st.integers(1, 3),
-       st.integers(0, 20))
+@given(
+    st.lists(st.integers(1, 6), min_size=1, max_size=4).map(tuple),
+    st.integers(1, 3),
+    st.integers(0, 20),
+)
 def test_numpys_options_hold(shape, edge, threshold):
     host = np.arange(np.prod(shape), dtype=np.float32).reshape(shape) / 3
     x = cyrt.asarray(host.T).T
@@ -53,8 +69,11 @@ def test_only_what_is_shown_is_copied(monkeypatch):
     from cyrt.ops import printing
 
     copied = []
-    monkeypatch.setattr(printing, "_corners", lambda x, *rest, real=printing._corners: (
-        copied.append(found := real(x, *rest)), found)[1])
+    monkeypatch.setattr(
+        printing,
+        "_corners",
+        lambda x, *rest, real=printing._corners: (copied.append(found := real(x, *rest)), found)[1],
+    )
     x = cyrt.zeros((100, 3, 200))
     str(x)
     assert copied[-1].shape == (7, 3, 7)

@@ -14,21 +14,36 @@ from cyrt.ops.promotion import can_cast, isdtype, result_type
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float16", "float32", "float64")
-MIXED = {            # the standard's table of signed with unsigned integers
-    ("int8", "uint8"): "int16", ("int8", "uint16"): "int32", ("int8", "uint32"): "int64",
-    ("int16", "uint8"): "int16", ("int16", "uint16"): "int32", ("int16", "uint32"): "int64",
-    ("int32", "uint8"): "int32", ("int32", "uint16"): "int32", ("int32", "uint32"): "int64",
-    ("int64", "uint8"): "int64", ("int64", "uint16"): "int64", ("int64", "uint32"): "int64",
+MIXED = {  # the standard's table of signed with unsigned integers
+    ("int8", "uint8"): "int16",
+    ("int8", "uint16"): "int32",
+    ("int8", "uint32"): "int64",
+    ("int16", "uint8"): "int16",
+    ("int16", "uint16"): "int32",
+    ("int16", "uint32"): "int64",
+    ("int32", "uint8"): "int32",
+    ("int32", "uint16"): "int32",
+    ("int32", "uint32"): "int64",
+    ("int64", "uint8"): "int64",
+    ("int64", "uint16"): "int64",
+    ("int64", "uint32"): "int64",
 }
 COMPLEX = {
-    ("float32", "complex64"): "complex64", ("float32", "complex128"): "complex128",
-    ("float64", "complex64"): "complex128", ("float64", "complex128"): "complex128",
-    ("float16", "complex64"): "complex64", ("bfloat16", "complex64"): "complex64",
-    ("float16", "complex128"): "complex128", ("bfloat16", "complex128"): "complex128",
+    ("float32", "complex64"): "complex64",
+    ("float32", "complex128"): "complex128",
+    ("float64", "complex64"): "complex128",
+    ("float64", "complex128"): "complex128",
+    ("float16", "complex64"): "complex64",
+    ("bfloat16", "complex64"): "complex64",
+    ("float16", "complex128"): "complex128",
+    ("bfloat16", "complex128"): "complex128",
     ("complex64", "complex128"): "complex128",
 }
-HALVES = {("float16", "bfloat16"): "float32", ("bfloat16", "float32"): "float32",
-          ("bfloat16", "float64"): "float64"}
+HALVES = {
+    ("float16", "bfloat16"): "float32",
+    ("bfloat16", "float32"): "float32",
+    ("bfloat16", "float64"): "float64",
+}
 
 
 def table():
@@ -63,18 +78,35 @@ def test_the_table(a):
             assert result_type(x, b, x) == wanted
 
 
-@pytest.mark.parametrize(("dtype", "number", "wanted"), [
-    ("int8", 1, "int8"), ("uint8", True, "uint8"), ("int8", 1.5, "float32"),
-    ("int64", 1.5, "float32"), ("float16", 1, "float16"), ("bfloat16", 1.5, "bfloat16"),
-    ("float16", 1j, "complex64"), ("float32", 1j, "complex64"), ("float64", 1j, "complex128"),
-    ("complex64", 1.5, "complex64"), ("bool", True, "bool"), ("bool", 1, "int64"),
-    ("bool", 1.5, "float32"), ("bool", 1j, "complex64"),
-    ("float32", np.float64(1.5), "float32"), ("int8", np.int64(1), "int8"),
-])
+@pytest.mark.parametrize(
+    ("dtype", "number", "wanted"),
+    [
+        ("int8", 1, "int8"),
+        ("uint8", True, "uint8"),
+        ("int8", 1.5, "float32"),
+        ("int64", 1.5, "float32"),
+        ("float16", 1, "float16"),
+        ("bfloat16", 1.5, "bfloat16"),
+        ("float16", 1j, "complex64"),
+        ("float32", 1j, "complex64"),
+        ("float64", 1j, "complex128"),
+        ("complex64", 1.5, "complex64"),
+        ("bool", True, "bool"),
+        ("bool", 1, "int64"),
+        ("bool", 1.5, "float32"),
+        ("bool", 1j, "complex64"),
+        ("float32", np.float64(1.5), "float32"),
+        ("int8", np.int64(1), "int8"),
+    ],
+)
 def test_numbers_are_weak(dtype, number, wanted):
     x = cyrt.zeros(2, dtype=dtype)
-    for found in (result_type(x, number), result_type(number, x), (x + number).dtype,
-                  (number + x).dtype):
+    for found in (
+        result_type(x, number),
+        result_type(number, x),
+        (x + number).dtype,
+        (number + x).dtype,
+    ):
         assert found == wanted
 
 
@@ -96,9 +128,15 @@ def test_result_type_wants_an_array_or_a_type():
 
 def test_kinds():
     for each in DTYPES:
-        for kind, letters in (("bool", "b"), ("signed integer", "i"), ("unsigned integer", "u"),
-                              ("integral", "iu"), ("real floating", "f"),
-                              ("complex floating", "c"), ("numeric", "iufc")):
+        for kind, letters in (
+            ("bool", "b"),
+            ("signed integer", "i"),
+            ("unsigned integer", "u"),
+            ("integral", "iu"),
+            ("real floating", "f"),
+            ("complex floating", "c"),
+            ("numeric", "iufc"),
+        ):
             assert isdtype(each, kind) == (each.kind in letters)
     assert isdtype(cyrt.int8, ("bool", cyrt.int8))
     assert not isdtype(cyrt.int8, cyrt.int16)

@@ -17,12 +17,20 @@ from cyrt.ops import reduce
 
 # The rows of the others have a test of their own, in tests/kernels.
 NAMES = ("bool", "uint8", "int64", "bfloat16", "float32", "complex64")
-EPSILON = {"float16": 2**-11, "bfloat16": 2**-8, "float32": 2**-24, "float64": 2**-53,
-           "complex64": 2**-24, "complex128": 2**-53}
+EPSILON = {
+    "float16": 2**-11,
+    "bfloat16": 2**-8,
+    "float32": 2**-24,
+    "float64": 2**-53,
+    "complex64": 2**-24,
+    "complex128": 2**-53,
+}
 LARGEST_NUMBER = {"float16": 65504, "bfloat16": 3.3895e38, "float32": 3.4028e38}
 SMALLEST = {"float16": 2**-24, "float64": 2**-1022, "complex128": 2**-1022}
-FUNCTIONS = {"b": ("sum", "prod", "max", "min", "argmax", "argmin", "any", "all", "count_nonzero"),
-             "c": ("sum", "prod", "mean", "any", "all", "count_nonzero")}
+FUNCTIONS = {
+    "b": ("sum", "prod", "max", "min", "argmax", "argmin", "any", "all", "count_nonzero"),
+    "c": ("sum", "prod", "mean", "any", "all", "count_nonzero"),
+}
 FUNCTIONS["i"] = FUNCTIONS["u"] = FUNCTIONS["b"]
 FUNCTIONS["f"] = (*FUNCTIONS["b"], "mean", "var", "std", "logsumexp")
 # Around lanes, vectors, blocks and loads in flight.
@@ -71,7 +79,7 @@ def tolerance(op, x, axis, keepdims, result, epsilon):
             bound = (count + 1) * epsilon * np.abs(result)
         elif op in ("var", "std"):
             largest = np.max(np.abs(wide), axis=axis, keepdims=keepdims, initial=0)
-            bound = (24 * epsilon) * np.abs(result) + (24 * epsilon * largest)**2
+            bound = (24 * epsilon) * np.abs(result) + (24 * epsilon * largest) ** 2
             if op == "std":
                 bound = 24 * epsilon * (np.abs(result) + largest)
         else:
@@ -98,10 +106,13 @@ def compare(op, x, axis, keepdims, array):
         near |= actual == result
         near |= np.isnan(actual) & np.isnan(result)
         near |= (np.abs(result) + bound >= limit) & ~np.isfinite(actual)
-        if op == "prod":        # part of it may leave the range, in an order that is not NumPy's
+        if op == "prod":  # part of it may leave the range, in an order that is not NumPy's
             wide = np.abs(widened(x))
-            bits = np.sum(np.abs(np.log2(wide, where=wide > 0, out=np.zeros(x.shape))), axis=axis,
-                          keepdims=keepdims)
+            bits = np.sum(
+                np.abs(np.log2(wide, where=wide > 0, out=np.zeros(x.shape))),
+                axis=axis,
+                keepdims=keepdims,
+            )
             near |= bits > (900 if computed == 2**-53 else 100)
     assert near.all(), (op, x.dtype, x.shape, axis, actual[~near][:3], result[~near][:3])
 
@@ -135,16 +146,34 @@ def arrays(draw):
         shape.append(draw(st.sampled_from([s for s in SIZES if s <= room])))
     host = values(rng, name, shape, draw(st.booleans()))
     array = cyrt.asarray(host)
-    keys = tuple(draw(st.sampled_from([
-        slice(None), slice(None), slice(None, None, -1), slice(1, None), slice(None, None, 2),
-        slice(None, -1)])) if size > 2 else slice(None) for size in shape)
+    keys = tuple(
+        draw(
+            st.sampled_from(
+                [
+                    slice(None),
+                    slice(None),
+                    slice(None, None, -1),
+                    slice(1, None),
+                    slice(None, None, 2),
+                    slice(None, -1),
+                ]
+            )
+        )
+        if size > 2
+        else slice(None)
+        for size in shape
+    )
     host, array = host[keys], array[keys]
     if len(shape) > 1 and draw(st.booleans()):
         host, array = host.T, array.T
     if draw(st.integers(0, 5)) == 0:
         host, array = host[..., None], array[..., None]
-    axis = draw(st.one_of(
-        st.none(), st.sets(st.integers(0, host.ndim - 1)).map(tuple) if host.ndim else st.just(())))
+    axis = draw(
+        st.one_of(
+            st.none(),
+            st.sets(st.integers(0, host.ndim - 1)).map(tuple) if host.ndim else st.just(()),
+        )
+    )
     return host, array, axis
 
 
@@ -159,13 +188,16 @@ def test_as_numpy(case, data):
 
 
 @pytest.mark.parametrize("name", ["bfloat16", "float32", "int64"])
-@pytest.mark.parametrize(("shape", "axis"), [
-    ((70_001,), None),              # parts of the whole
-    ((3, 30_011), 1),               # of few long rows
-    ((9_001, 5), 0),                # of few long columns
-    ((9, 7, 2_003), (0, 2)),        # of rows of rows
-    ((2_003, 3, 16), (0, 1)),       # of columns of columns
-])
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [
+        ((70_001,), None),  # parts of the whole
+        ((3, 30_011), 1),  # of few long rows
+        ((9_001, 5), 0),  # of few long columns
+        ((9, 7, 2_003), (0, 2)),  # of rows of rows
+        ((2_003, 3, 16), (0, 1)),  # of columns of columns
+    ],
+)
 def test_results_shared_by_blocks(name, shape, axis, rng):
     x = values(rng, name, shape, False)
     for op in ("sum", "max", "argmin") if axis in (None, 0, 1) else ("sum", "max"):
@@ -181,8 +213,11 @@ def test_more_dimensions_than_a_kernel_has(rng):
     for view, array in ((x, cyrt.asarray(x)),):
         compare("sum", view, even[:3], False, array)
         compare("var", view, tuple(range(1, 18, 2)), False, array)
-    long = rng.permutation(3**11).reshape((3,) * 11)[::2, :, ::-1, :, ::2].transpose(
-        0, 4, 2, 8, 6, 10, 1, 9, 3, 5, 7)
+    long = (
+        rng.permutation(3**11)
+        .reshape((3,) * 11)[::2, :, ::-1, :, ::2]
+        .transpose(0, 4, 2, 8, 6, 10, 1, 9, 3, 5, 7)
+    )
     whole = np.ascontiguousarray(long)
     base = cyrt.asarray(rng.permutation(whole.size).reshape(whole.shape))
     for op in ("argmax", "argmin"):
@@ -213,7 +248,7 @@ def test_16_bit_floats_are_added_in_float32():
         assert reduce.sum(x).item() == pytest.approx(5_000, rel=4e-3)
         assert reduce.mean(x).item() == 1.0
     x = cyrt.asarray(np.full(4_000, 60.0, np.float16))
-    assert reduce.mean(x).item() == 60.0            # whose sum is beyond float16
+    assert reduce.mean(x).item() == 60.0  # whose sum is beyond float16
     assert math.isinf(reduce.sum(x).item())
     assert reduce.sum(x, dtype="float32").item() == 240_000
 
@@ -246,15 +281,25 @@ def test_nan_is_both_extremes(name, rng):
         for op in (reduce.max, reduce.min):
             assert math.isnan(op(x).item())
             for axis in (0, 1):
-                np.testing.assert_array_equal(np.isnan(op(x, axis=axis).numpy().astype(float)),
-                                              np.isnan(host.astype(float)).any(axis))
+                np.testing.assert_array_equal(
+                    np.isnan(op(x, axis=axis).numpy().astype(float)),
+                    np.isnan(host.astype(float)).any(axis),
+                )
 
 
 def test_of_nothing():
     x = cyrt.empty((3, 0, 4), dtype="float32")
-    for op, value in (("sum", 0), ("prod", 1), ("any", False), ("all", True),
-                      ("count_nonzero", 0), ("logsumexp", -np.inf), ("mean", np.nan),
-                      ("var", np.nan), ("std", np.nan)):
+    for op, value in (
+        ("sum", 0),
+        ("prod", 1),
+        ("any", False),
+        ("all", True),
+        ("count_nonzero", 0),
+        ("logsumexp", -np.inf),
+        ("mean", np.nan),
+        ("var", np.nan),
+        ("std", np.nan),
+    ):
         for axis, shape in ((None, ()), (1, (3, 4)), ((0, 1), (4,)), (0, (0, 4))):
             found = getattr(reduce, op)(x, axis=axis).numpy()
             np.testing.assert_array_equal(found, np.full(shape, value))
@@ -277,9 +322,16 @@ def test_of_no_axes_and_no_dimensions():
     assert reduce.argmin(zero).item() == 0
 
 
-@pytest.mark.parametrize(("name", "result"), [
-    ("bool", "int64"), ("int8", "int64"), ("uint8", "uint64"), ("bfloat16", "bfloat16"),
-    ("complex64", "complex64")])
+@pytest.mark.parametrize(
+    ("name", "result"),
+    [
+        ("bool", "int64"),
+        ("int8", "int64"),
+        ("uint8", "uint64"),
+        ("bfloat16", "bfloat16"),
+        ("complex64", "complex64"),
+    ],
+)
 def test_types_of_results(name, result):
     x = cyrt.asarray(np.ones((2, 3)), dtype=name)
     assert reduce.sum(x).dtype.name == result
@@ -303,29 +355,40 @@ def test_corrections(rng):
     x = rng.normal(size=(5, 40))
     array = cyrt.asarray(x)
     for correction in (0, 1, 2.5):
-        np.testing.assert_allclose(reduce.var(array, axis=1, correction=correction).numpy(),
-                                   np.var(x, axis=1, ddof=correction), rtol=1e-12)
-        np.testing.assert_allclose(reduce.std(array, correction=correction).numpy(),
-                                   np.std(x, ddof=correction), rtol=1e-12)
+        np.testing.assert_allclose(
+            reduce.var(array, axis=1, correction=correction).numpy(),
+            np.var(x, axis=1, ddof=correction),
+            rtol=1e-12,
+        )
+        np.testing.assert_allclose(
+            reduce.std(array, correction=correction).numpy(), np.std(x, ddof=correction), rtol=1e-12
+        )
     assert np.isinf(reduce.var(array, correction=500).item())
     for function, wanted in ((reduce.var, np.var), (reduce.std, np.std)):
         for options in ({"ddof": 0, "correction": 1}, {"ddof": 2, "correction": None}):
             kept = {name: each for name, each in options.items() if each is not None}
-            np.testing.assert_allclose(function(array, **options).numpy(), wanted(x, **kept),
-                                       rtol=1e-12)
+            np.testing.assert_allclose(
+                function(array, **options).numpy(), wanted(x, **kept), rtol=1e-12
+            )
     assert math.isnan(reduce.std(cyrt.asarray(np.float32(3)), correction=1).item())
 
 
 def test_logsumexp_at_the_ends():
-    for values_, result in (([1000.0, 1000.0], 1000 + math.log(2)), ([-np.inf] * 3, -np.inf),
-                            ([-np.inf, 2.0], 2.0), ([np.inf, 1.0, -np.inf], np.inf),
-                            ([np.inf] * 2, np.inf), ([np.nan, np.inf], np.nan),
-                            ([-2000.0, -2000.0], -2000 + math.log(2))):
+    for values_, result in (
+        ([1000.0, 1000.0], 1000 + math.log(2)),
+        ([-np.inf] * 3, -np.inf),
+        ([-np.inf, 2.0], 2.0),
+        ([np.inf, 1.0, -np.inf], np.inf),
+        ([np.inf] * 2, np.inf),
+        ([np.nan, np.inf], np.nan),
+        ([-2000.0, -2000.0], -2000 + math.log(2)),
+    ):
         x = np.array(values_, np.float32)
         np.testing.assert_allclose(reduce.logsumexp(cyrt.asarray(x)).numpy(), result, rtol=1e-6)
         tall = np.repeat(x[:, None], 5, 1)
-        np.testing.assert_allclose(reduce.logsumexp(cyrt.asarray(tall), axis=0).numpy(),
-                                   np.full(5, result), rtol=1e-6)
+        np.testing.assert_allclose(
+            reduce.logsumexp(cyrt.asarray(tall), axis=0).numpy(), np.full(5, result), rtol=1e-6
+        )
 
 
 def test_bad_input():
@@ -378,10 +441,10 @@ def test_more_elements_than_32_bits_count():
     n = 2**32 + 5
     x = cyrt.ones((n,), dtype="bool")
     assert reduce.count_nonzero(x).item() == n
-    x[n - 2:n - 1] = False
+    x[n - 2 : n - 1] = False
     assert reduce.argmin(x).item() == n - 2
     assert not reduce.all(x).item()
-    tall = x[:n - 1].reshape((n - 1) // 2, 2)
+    tall = x[: n - 1].reshape((n - 1) // 2, 2)
     np.testing.assert_array_equal(reduce.sum(tall, axis=0).numpy(), [n // 2, n // 2 - 1])
     many = reduce.sum(tall, axis=1)
     assert reduce.sum(many).item() == n - 2

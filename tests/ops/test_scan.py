@@ -35,8 +35,13 @@ def expected(function, x, axis, initial):
 
 
 @settings(max_examples=150, deadline=None)
-@given(name=st.sampled_from(NAMES), shape=shapes(20_000), how=LAYOUTS, initial=st.booleans(),
-       seed=st.integers(0, 2**32 - 1))
+@given(
+    name=st.sampled_from(NAMES),
+    shape=shapes(20_000),
+    how=LAYOUTS,
+    initial=st.booleans(),
+    seed=st.integers(0, 2**32 - 1),
+)
 def test_sum_as_numpy(name, shape, how, initial, seed):
     shape, axis = shape
     x = whole(name, shape, np.random.default_rng(seed))
@@ -47,10 +52,15 @@ def test_sum_as_numpy(name, shape, how, initial, seed):
 
 
 @settings(max_examples=80, deadline=None)
-@given(name=st.sampled_from(NAMES), rows=st.integers(0, 2),
-       n=st.one_of(st.integers(0, 20), st.sampled_from([63, 64, 65, 2047, 2048, 2049])),
-       columns=st.sampled_from([16, 31, 64, 65, 128, 256, 300]), how=LAYOUTS,
-       initial=st.booleans(), seed=st.integers(0, 2**32 - 1))
+@given(
+    name=st.sampled_from(NAMES),
+    rows=st.integers(0, 2),
+    n=st.one_of(st.integers(0, 20), st.sampled_from([63, 64, 65, 2047, 2048, 2049])),
+    columns=st.sampled_from([16, 31, 64, 65, 128, 256, 300]),
+    how=LAYOUTS,
+    initial=st.booleans(),
+    seed=st.integers(0, 2**32 - 1),
+)
 def test_columns_as_numpy(name, rows, n, columns, how, initial, seed):
     """Strips of columns: a tile is 64 of their rows."""
     x = whole(name, (rows, n, columns), np.random.default_rng(seed))
@@ -59,12 +69,17 @@ def test_columns_as_numpy(name, rows, n, columns, how, initial, seed):
 
 
 @settings(max_examples=60, deadline=None)
-@given(name=st.sampled_from(NAMES), shape=shapes(20_000), how=LAYOUTS, initial=st.booleans(),
-       seed=st.integers(0, 2**32 - 1))
+@given(
+    name=st.sampled_from(NAMES),
+    shape=shapes(20_000),
+    how=LAYOUTS,
+    initial=st.booleans(),
+    seed=st.integers(0, 2**32 - 1),
+)
 def test_product_as_numpy(name, shape, how, initial, seed):
     shape, axis = shape
     x = np.random.default_rng(seed).choice([-1, 1, 1], shape).astype(dtype(name).numpy)
-    if dtype(name).kind in "iu":            # products go round
+    if dtype(name).kind in "iu":  # products go round
         x *= np.asarray(3).astype(x.dtype)
     found = cumulative_prod(laid_out(x, how), axis=axis, include_initial=initial).numpy()
     wanted = expected(np.cumulative_prod, x, axis, initial)
@@ -72,14 +87,23 @@ def test_product_as_numpy(name, shape, how, initial, seed):
     np.testing.assert_array_equal(found, wanted)
 
 
-@pytest.mark.parametrize(("name", "shape"), [
-    ("float32", (2, 300_000, 1)), ("int8", (3, 100_000, 1)), ("float16", (1, 100_001, 1)),
-    ("complex128", (1, 50_001, 1)), ("int64", (1, 4096 * 2060, 1)),
-    ("float32", (1, 64 * 2100 + 1, 17)), ("int8", (1, 64 * 1030, 16)), ("float16", (2, 4000, 300))])
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("float32", (2, 300_000, 1)),
+        ("int8", (3, 100_000, 1)),
+        ("float16", (1, 100_001, 1)),
+        ("complex128", (1, 50_001, 1)),
+        ("int64", (1, 4096 * 2060, 1)),
+        ("float32", (1, 64 * 2100 + 1, 17)),
+        ("int8", (1, 64 * 1030, 16)),
+        ("float16", (2, 4000, 300)),
+    ],
+)
 def test_many_tiles(name, shape, rng):
     """In groups of 32, in runs of 32 groups; some have more than two runs' 2,048 of them."""
     x = whole(name, shape, rng)
-    if name == "float16":                   # beyond 2,048 sums are rounded, in one way
+    if name == "float16":  # beyond 2,048 sums are rounded, in one way
         x[:, 300:] = 0
     found = cumulative_sum(cyrt.asarray(x), axis=1, include_initial=True).numpy()
     np.testing.assert_array_equal(found, expected(np.cumulative_sum, x, 1, True))
@@ -91,8 +115,7 @@ def test_rounding_does_not_depend_on_timing(rng):
         first = cumulative_sum(x, axis=1).numpy()
         for _ in range(5):
             np.testing.assert_array_equal(cumulative_sum(x, axis=1).numpy(), first)
-        np.testing.assert_allclose(first, np.cumsum(x.numpy(), 1, np.float64), rtol=1e-4,
-                                   atol=1e-2)
+        np.testing.assert_allclose(first, np.cumsum(x.numpy(), 1, np.float64), rtol=1e-4, atol=1e-2)
 
 
 def test_16_bits_are_summed_up_in_float32():
@@ -124,13 +147,20 @@ def test_numpy_forms(rng):
     x = whole("int32", (30, 40), rng)
     for function, reference in ((cumsum, np.cumsum), (cumprod, np.cumprod)):
         for axis in (None, 0, -1):
-            np.testing.assert_array_equal(function(cyrt.asarray(x), axis).numpy(),
-                                          reference(x, axis))
+            np.testing.assert_array_equal(
+                function(cyrt.asarray(x), axis).numpy(), reference(x, axis)
+            )
 
 
 @settings(max_examples=60, deadline=None)
-@given(name=st.sampled_from(NUMERIC), shape=shapes(300), n=st.integers(0, 3), how=LAYOUTS,
-       beside=st.tuples(st.booleans(), st.booleans()), seed=st.integers(0, 2**32 - 1))
+@given(
+    name=st.sampled_from(NUMERIC),
+    shape=shapes(300),
+    n=st.integers(0, 3),
+    how=LAYOUTS,
+    beside=st.tuples(st.booleans(), st.booleans()),
+    seed=st.integers(0, 2**32 - 1),
+)
 def test_diff_as_numpy(name, shape, n, how, beside, seed):
     shape, axis = shape
     x = whole(name, shape, np.random.default_rng(seed))

@@ -17,15 +17,26 @@ SIDES = st.sampled_from(["left", "right"])
 
 
 @settings(max_examples=120, deadline=None)
-@given(name=st.sampled_from(REAL), n=lengths(5_000), shape=shapes(600), side=SIDES, how=LAYOUTS,
-       sorted_before=st.booleans(), seed=st.integers(0, 2**32 - 1))
+@given(
+    name=st.sampled_from(REAL),
+    n=lengths(5_000),
+    shape=shapes(600),
+    side=SIDES,
+    how=LAYOUTS,
+    sorted_before=st.booleans(),
+    seed=st.integers(0, 2**32 - 1),
+)
 def test_searchsorted_as_numpy(name, n, shape, side, how, sorted_before, seed):
     rng = np.random.default_rng(seed)
     x, v = values(name, n, rng), values(name, shape[0], rng)
     order = np.argsort(wide(x), kind="stable")
     sorter = laid_out(order.astype("int32" if seed % 2 else "int64"), how)
-    found = searchsorted(laid_out(x[order] if sorted_before else x, how), laid_out(v, how),
-                         side=side, sorter=None if sorted_before else sorter)
+    found = searchsorted(
+        laid_out(x[order] if sorted_before else x, how),
+        laid_out(v, how),
+        side=side,
+        sorter=None if sorted_before else sorter,
+    )
     assert found.dtype == "int64"
     np.testing.assert_array_equal(found.numpy(), np.searchsorted(wide(x[order]), wide(v), side))
 
@@ -59,8 +70,13 @@ def test_searchsorted_refused():
 
 
 @settings(max_examples=120, deadline=None)
-@given(name=st.sampled_from([each.name for each in DTYPES]), shape=shapes(20_000), how=LAYOUTS,
-       density=st.sampled_from([0.0, 0.01, 0.5, 1.0]), seed=st.integers(0, 2**32 - 1))
+@given(
+    name=st.sampled_from([each.name for each in DTYPES]),
+    shape=shapes(20_000),
+    how=LAYOUTS,
+    density=st.sampled_from([0.0, 0.01, 0.5, 1.0]),
+    seed=st.integers(0, 2**32 - 1),
+)
 def test_nonzero_and_select_as_numpy(name, shape, how, density, seed):
     rng = np.random.default_rng(seed)
     mask = rng.random(shape[0]) < density

@@ -13,14 +13,14 @@ from cyrt.ops.sets import isin, unique_all, unique_counts, unique_inverse, uniqu
 
 
 @settings(max_examples=80, deadline=None)
-@given(name=st.sampled_from(REAL), shape=shapes(5_000), how=LAYOUTS,
-       seed=st.integers(0, 2**32 - 1))
+@given(name=st.sampled_from(REAL), shape=shapes(5_000), how=LAYOUTS, seed=st.integers(0, 2**32 - 1))
 def test_unique_as_numpy(name, shape, how, seed):
     x = values(name, shape[0], np.random.default_rng(seed))
     array = laid_out(x, how)
     found = unique_all(array)
-    wanted, *others = np.unique(wide(x), return_index=True, return_inverse=True,
-                                return_counts=True, equal_nan=False)
+    wanted, *others = np.unique(
+        wide(x), return_index=True, return_inverse=True, return_counts=True, equal_nan=False
+    )
     others[1] = others[1].reshape(x.shape)
     assert found.values.dtype == name
     np.testing.assert_array_equal(wide(found.values.numpy()), wanted)
@@ -53,18 +53,26 @@ def test_complex(name, rng):
     assert len(chosen) == count
     np.testing.assert_array_equal(x[found.indices.numpy()], chosen)
     np.testing.assert_array_equal(chosen[found.inverse_indices.numpy()], x)
-    np.testing.assert_array_equal(found.counts.numpy(),
-                                  np.bincount(found.inverse_indices.numpy(), minlength=count))
+    np.testing.assert_array_equal(
+        found.counts.numpy(), np.bincount(found.inverse_indices.numpy(), minlength=count)
+    )
     np.testing.assert_array_equal(unique_values(cyrt.asarray(x)).numpy(), chosen)
     for invert in (False, True):
         np.testing.assert_array_equal(
             isin(cyrt.asarray(x), cyrt.asarray(x[:9]), invert=invert).numpy(),
-            (x[:, None] == x[:9]).any(1) != invert)
+            (x[:, None] == x[:9]).any(1) != invert,
+        )
 
 
 @settings(max_examples=80, deadline=None)
-@given(name=st.sampled_from(REAL), shape=shapes(2_000), count=st.integers(0, 300), how=LAYOUTS,
-       invert=st.booleans(), seed=st.integers(0, 2**32 - 1))
+@given(
+    name=st.sampled_from(REAL),
+    shape=shapes(2_000),
+    count=st.integers(0, 300),
+    how=LAYOUTS,
+    invert=st.booleans(),
+    seed=st.integers(0, 2**32 - 1),
+)
 def test_isin_as_numpy(name, shape, count, how, invert, seed):
     rng = np.random.default_rng(seed)
     x, others = values(name, shape[0], rng), values(name, count, rng)

@@ -29,13 +29,17 @@ def check(x, array, axis=-1, descending=False):
     np.testing.assert_array_equal(found.numpy(), expected)
     found = sort(array, axis=axis, descending=descending)
     assert found.dtype == array.dtype
-    np.testing.assert_array_equal(bits(found.numpy()),
-                                  bits(np.take_along_axis(x, expected, axis)))
+    np.testing.assert_array_equal(bits(found.numpy()), bits(np.take_along_axis(x, expected, axis)))
 
 
 @settings(max_examples=150, deadline=None)
-@given(name=st.sampled_from(REAL), shape=shapes(9000), how=LAYOUTS, descending=st.booleans(),
-       seed=st.integers(0, 2**32 - 1))
+@given(
+    name=st.sampled_from(REAL),
+    shape=shapes(9000),
+    how=LAYOUTS,
+    descending=st.booleans(),
+    seed=st.integers(0, 2**32 - 1),
+)
 def test_as_numpy(name, shape, how, descending, seed):
     shape, axis = shape
     x = values(name, shape, np.random.default_rng(seed))
@@ -67,8 +71,11 @@ def test_many_tiles(name, rng):
 @pytest.mark.parametrize("n", [100, 5_000, 50_000])
 def test_what_is_in_order(n):
     """Equal, ascending, descending: every element of a tile may have one digit."""
-    for x in (np.full(n, 7, np.int32), np.arange(n, dtype=np.int32),
-              np.arange(n, dtype=np.int32)[::-1]):
+    for x in (
+        np.full(n, 7, np.int32),
+        np.arange(n, dtype=np.int32),
+        np.arange(n, dtype=np.int32)[::-1],
+    ):
         check(x, cyrt.asarray(x))
 
 

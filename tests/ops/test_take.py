@@ -25,7 +25,7 @@ def layouts(draw, x):
     if how == "reversed":
         turned = (slice(None, None, -1),) * x.ndim
         return cyrt.asarray(np.ascontiguousarray(x[turned]))[turned]
-    if how == "shifted":                    # no vector is aligned
+    if how == "shifted":  # no vector is aligned
         wide = np.zeros((*x.shape[:-1], x.shape[-1] + 1), x.dtype)
         wide[..., 1:] = x
         return cyrt.asarray(wide)[..., 1:]
@@ -59,7 +59,7 @@ def keys(draw, shape):
     if ellipsis and draw(st.booleans()):
         host.append(Ellipsis)
         device.append(Ellipsis)
-        rest = rest[len(rest) - used:]
+        rest = rest[len(rest) - used :]
     else:
         rest = rest[:used]
     while rest:
@@ -73,12 +73,12 @@ def keys(draw, shape):
         elif kind == "mask":
             sizes = (size, rest.pop(0)) if rest and draw(st.booleans()) else (size,)
             part = draw(hnp.arrays(bool, sizes))
-            if not draw(st.booleans()):     # else masks seldom broadcast
+            if not draw(st.booleans()):  # else masks seldom broadcast
                 part[...] = False
                 part.flat[:1] = True
             other = cyrt.asarray(part) if draw(st.booleans()) else part
         elif kind in ("array", "list") and size:
-            own = tuple(draw(st.sampled_from([1, n])) for n in common[draw(st.integers(0, 2)):])
+            own = tuple(draw(st.sampled_from([1, n])) for n in common[draw(st.integers(0, 2)) :])
             dtype = draw(st.sampled_from(INTEGERS))
             low = 0 if dtype[0] == "u" else -size
             part = draw(hnp.arrays(dtype, own, elements=st.integers(low, size - 1)))
@@ -138,8 +138,9 @@ def test_set_is_numpys(data):
         value = other = data.draw(st.sampled_from([0, 1, True]))
     else:
         value = numbers(wanted.shape, data.draw(st.sampled_from(["float32", x.dtype.name])))
-        value = value[(slice(0, 1),) * data.draw(st.integers(0, wanted.ndim))] if value.size \
-            else value
+        value = (
+            value[(slice(0, 1),) * data.draw(st.integers(0, wanted.ndim))] if value.size else value
+        )
         other = layouts(data.draw, value)
     x = x.copy()
     x[host] = value
@@ -163,8 +164,10 @@ def test_take_and_take_along_axis_are_numpys(data):
     shape = [data.draw(st.sampled_from([1, n])) for n in x.shape]
     shape[axis] = data.draw(st.integers(0, 4)) if x.shape[axis] else 0
     index = data.draw(hnp.arrays(dtype, tuple(shape), elements=elements))
-    same(take_along_axis(array, layouts(data.draw, index), axis=axis),
-         np.take_along_axis(x, index.astype(int), axis))
+    same(
+        take_along_axis(array, layouts(data.draw, index), axis=axis),
+        np.take_along_axis(x, index.astype(int), axis),
+    )
 
 
 @settings(max_examples=100, deadline=None)
@@ -172,11 +175,11 @@ def test_take_and_take_along_axis_are_numpys(data):
 def test_masks_of_leading_dimensions(data):
     """With values that are known not to depend on how many are true, and with others."""
     x, array = data.draw(arrays())
-    mask = data.draw(hnp.arrays(bool, x.shape[:data.draw(st.integers(1, x.ndim))]))
+    mask = data.draw(hnp.arrays(bool, x.shape[: data.draw(st.integers(1, x.ndim))]))
     on_device = layouts(data.draw, mask)
     same(get_by_arrays(array, on_device), x[mask])
     x = x.copy()
-    for shape in (x.shape[mask.ndim:], (1,) * (x.ndim - mask.ndim + 1), x[mask].shape):
+    for shape in (x.shape[mask.ndim :], (1,) * (x.ndim - mask.ndim + 1), x[mask].shape):
         value = numbers(shape, x.dtype.name)
         x[mask] = value
         set_by_arrays(array, on_device, cyrt.asarray(value))
@@ -208,7 +211,7 @@ def test_rows_of_every_width(dtype, row, rng):
     # Strides that whole words fit, and an address that they do not.
     wide = rng.integers(0, 200, (37, row + 16)).astype(dtype)
     array = cyrt.asarray(wide)
-    within, part = array[:, 1:row + 1], wide[:, 1:row + 1]
+    within, part = array[:, 1 : row + 1], wide[:, 1 : row + 1]
     same(within[cyrt.asarray(index)], part[index])
     within[cyrt.asarray(places)] = cyrt.asarray(value[:, 0])
     part[places] = value[:, 0]
@@ -225,8 +228,10 @@ def test_rows_of_every_width(dtype, row, rng):
     same(cyrt.asarray(four)[cyrt.asarray(index), :, :row], four[index, :, :row])
     # Each element of a row by an index of its own.
     along = rng.integers(0, 37, (5, 4, row + 1))
-    same(take_along_axis(cyrt.asarray(four), cyrt.asarray(along), axis=0),
-         np.take_along_axis(four, along, 0))
+    same(
+        take_along_axis(cyrt.asarray(four), cyrt.asarray(along), axis=0),
+        np.take_along_axis(four, along, 0),
+    )
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
@@ -234,8 +239,11 @@ def test_indices_of_every_type(dtype):
     """With and without a sign, of all bits."""
     x = np.arange(70_000)
     limits = np.iinfo(dtype)
-    index = np.clip(np.array([0, -1, 1, limits.min, limits.max, limits.max // 2 + 1], object),
-                    max(limits.min, -70_000), min(limits.max, 69_999)).astype(dtype)
+    index = np.clip(
+        np.array([0, -1, 1, limits.min, limits.max, limits.max // 2 + 1], object),
+        max(limits.min, -70_000),
+        min(limits.max, 69_999),
+    ).astype(dtype)
     array, two = cyrt.asarray(x), cyrt.asarray(x[:, None])
     same(array[cyrt.asarray(index)], x[index])
     same(two[cyrt.asarray(index), cyrt.asarray(np.zeros(6, dtype))], x[index])
@@ -270,8 +278,16 @@ def test_as_many_arrays_as_there_may_be(rng):
 def test_bools_and_masks_without_dimensions(rng):
     x = rng.integers(0, 1000, (3, 4))
     array = cyrt.asarray(x)
-    for key in (True, False, (True, [0, 2]), (slice(None), True, [0, 2]), np.True_,
-                np.array(True), (None, True), (..., False)):
+    for key in (
+        True,
+        False,
+        (True, [0, 2]),
+        (slice(None), True, [0, 2]),
+        np.True_,
+        np.array(True),
+        (None, True),
+        (..., False),
+    ):
         same(get_by_arrays(array, key), x[key])
     same(get_by_arrays(array, cyrt.asarray(np.array(True))), x[np.array(True)])
     array[True] = 5
@@ -280,7 +296,7 @@ def test_bools_and_masks_without_dimensions(rng):
 
 
 def test_assignment_reads_before_it_writes(rng):
-    n = 20_000                  # of several blocks: a later one would read what one wrote
+    n = 20_000  # of several blocks: a later one would read what one wrote
     x = rng.integers(0, n, n)
     array, places = cyrt.asarray(x), cyrt.asarray(np.arange(n)[::-1].copy())
     array[places] = array
@@ -343,12 +359,15 @@ def test_numbers_in_lists_have_no_type_of_their_own():
 
 
 def test_what_a_mask_leaves_is_not_read(python, only_emulated):
-    done = python("""
+    done = python(
+        """
         import numpy as np, cyrt
         x, mask = cyrt.empty((4, 2)), cyrt.asarray(np.array([True, False, True, False]))
         x[mask], x[~mask] = 1, cyrt.asarray(np.array([[2.0, 3.0]]))
         print(x.tolist())
-    """, CYRT_CHECK="1")
+    """,
+        CYRT_CHECK="1",
+    )
     assert done.stdout.strip() == "[[1.0, 1.0], [2.0, 3.0], [1.0, 1.0], [2.0, 3.0]]", done.stderr
 
 
@@ -388,8 +407,10 @@ OUT_OF_RANGE = """
 
 def test_indices_out_of_range_are_clamped(python):
     done = python(OUT_OF_RANGE, CYRT_CHECK="0")
-    assert done.stdout.splitlines() == [
-        "[4.0, 0.0, 2.0, 4.0]"] * 3 + ["[4.0]", "[0.0, 1.0, 0.0, 3.0, 0.0]"], done.stderr
+    assert done.stdout.splitlines() == ["[4.0, 0.0, 2.0, 4.0]"] * 3 + [
+        "[4.0]",
+        "[0.0, 1.0, 0.0, 3.0, 0.0]",
+    ], done.stderr
 
 
 def test_indices_out_of_range_are_errors_in_checking_mode(python, only_emulated):
@@ -405,8 +426,11 @@ def test_keys_that_do_not_fit():
     mask = cyrt.asarray(np.ones((3, 3), bool))
     index = cyrt.asarray(np.arange(2))
     for key, text in [
-        (mask, "boolean index did not match indexed array along axis 1; size of axis is 4 but size "
-               "of corresponding boolean axis is 3"),
+        (
+            mask,
+            "boolean index did not match indexed array along axis 1; size of axis is 4 but size "
+            "of corresponding boolean axis is 3",
+        ),
         (cyrt.asarray(np.zeros(3, np.float32)), r"integers or booleans, got float32 of shape \(3,"),
         ([1.0], "integers or booleans, got float64"),
         ("a", "got str"),
@@ -423,8 +447,11 @@ def test_keys_that_do_not_fit():
         with pytest.raises(IndexError, match="out of bounds for .* size 0|shape mismatch"):
             get_by_arrays(cyrt.asarray(np.zeros(shape)), key)
     for key in (index, cyrt.asarray(np.array([True, True, False]))):
-        with pytest.raises(ValueError, match=r"value array of shape \(3, 4\) could not be broadcast"
-                                             r" to indexing result of shape \(2, 4\)"):
+        with pytest.raises(
+            ValueError,
+            match=r"value array of shape \(3, 4\) could not be broadcast"
+            r" to indexing result of shape \(2, 4\)",
+        ):
             set_by_arrays(array, key, cyrt.asarray(np.zeros((3, 4), np.float32)))
     same(array, np.zeros((3, 4), np.float32))
 
@@ -458,11 +485,19 @@ def test_take_refuses():
         take(x, np.arange(2), axis=0)
 
 
-@pytest.mark.parametrize(("shape", "mask"), [
-    ((1,), (0,)), ((3,), (0,)), ((2, 3), (0,)), ((2, 3), (2, 0)), ((2, 3), (0, 3)),
-    ((2, 3), (0, 0))])
+@pytest.mark.parametrize(
+    ("shape", "mask"),
+    [
+        ((1,), (0,)),
+        ((3,), (0,)),
+        ((2, 3), (0,)),
+        ((2, 3), (2, 0)),
+        ((2, 3), (0, 3)),
+        ((2, 3), (0, 0)),
+    ],
+)
 def test_masks_of_nothing_select_nothing(shape, mask):
-    host = np.arange(6)[:int(np.prod(shape))].reshape(shape)
+    host = np.arange(6)[: int(np.prod(shape))].reshape(shape)
     x, none = cyrt.asarray(host), np.zeros(mask, bool)
     for each in (none, cyrt.asarray(none)):
         assert x[each].shape == host[none].shape
@@ -481,7 +516,8 @@ def test_too_many_arrays_on_the_device():
 
 
 def test_each_axis_is_checked(python, only_emulated):
-    done = python("""
+    done = python(
+        """
         import cyrt
         x, i, bad = cyrt.zeros((2, 5)), cyrt.asarray([1, 0]), cyrt.asarray([4, -5])
         print(x[i, bad].tolist())
@@ -490,11 +526,16 @@ def test_each_axis_is_checked(python, only_emulated):
                 program()
             except IndexError as error:
                 print(error)
-    """, CYRT_CHECK="1")
+    """,
+        CYRT_CHECK="1",
+    )
     first, *others = done.stdout.splitlines()
     assert first == "[0.0, 0.0]", done.stderr
     assert [each[-18:] for each in others] == [
-        "axis 1 with size 5", "axis 0 with size 2", "axis 1 with size 5"]
+        "axis 1 with size 5",
+        "axis 0 with size 2",
+        "axis 1 with size 5",
+    ]
 
 
 def test_a_mask_of_more_dimensions():

@@ -28,7 +28,7 @@ def chi_square(counts, wanted):
     """Pearson's, in standard deviations from its mean."""
     counts, wanted = np.asarray(counts, np.float64), np.asarray(wanted, np.float64)
     free = len(counts) - 1
-    return (np.sum((counts - wanted)**2 / wanted) - free) / math.sqrt(2 * free)
+    return (np.sum((counts - wanted) ** 2 / wanted) - free) / math.sqrt(2 * free)
 
 
 def phi(x):
@@ -79,8 +79,13 @@ def test_normal_is_precise():
     radius = np.where(second >> 31, -radius, radius)
     angle = (second << np.uint32(2)).view(np.int32) * (math.pi / 4 / 2**31)
     turned = (second >> 30 & 1).astype(bool)
-    wanted = np.stack([radius * np.where(turned, np.sin(angle), np.cos(angle)),
-                       radius * np.where(turned, np.cos(angle), np.sin(angle))], 1)
+    wanted = np.stack(
+        [
+            radius * np.where(turned, np.sin(angle), np.cos(angle)),
+            radius * np.where(turned, np.cos(angle), np.sin(angle)),
+        ],
+        1,
+    )
     found = host(random.normal(shape=1 << 16, key=key)).reshape(-1, 2)
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
@@ -109,8 +114,10 @@ def test_types_round_the_same_numbers(dtype):
     assert host(random.uniform(shape=1 << 17, dtype=dtype, key=key)).max() < 1
 
 
-@pytest.mark.parametrize("bounds", [(-1.0, 2.0), (3.0, math.inf), (-math.inf, -6.0), (-30.0, 0.1),
-                                    (10.0, 10.5), (-0.001, 0.001)])
+@pytest.mark.parametrize(
+    "bounds",
+    [(-1.0, 2.0), (3.0, math.inf), (-math.inf, -6.0), (-30.0, 0.1), (10.0, 10.5), (-0.001, 0.001)],
+)
 def test_truncated_normal_is_the_part_between(bounds):
     low, high = bounds
     x = host(random.truncated_normal(low, high, 8000, dtype="float64", key=random.key(4)))
@@ -128,8 +135,9 @@ def test_bernoulli_is_true_as_often(p):
     assert abs(x.numpy().sum() - p * N) <= 4 * math.sqrt(p * (1 - p) * N)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64",
-                                   "uint64"])
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+)
 def test_integers_are_equally_likely(dtype):
     x = random.randint(3, 103, N, dtype=dtype, key=random.key(6))
     assert x.dtype == dtype
@@ -182,7 +190,8 @@ def test_numbers_of_related_keys_are_not_related():
 # -- reproducible ----------------------------------------------------------------------------------
 
 DRAWS = {
-    "uniform": random.uniform, "normal": random.normal,
+    "uniform": random.uniform,
+    "normal": random.normal,
     "uniform64": lambda **args: random.uniform(dtype="float64", **args),
     "half": lambda **args: random.uniform(dtype="float16", **args),
     "truncated": lambda **args: random.truncated_normal(-1, 1, **args),
@@ -210,10 +219,11 @@ def test_a_number_depends_on_its_place_alone(draw):
 
 def test_grids_whose_threads_take_several_steps_give_the_same():
     key = random.key(5)
-    n = (1 << 22) + 7           # beyond 2,048 blocks of 256 threads of 4
+    n = (1 << 22) + 7  # beyond 2,048 blocks of 256 threads of 4
     x = random.randint(0, 1 << 16, n, dtype="uint32", key=key).numpy()
     np.testing.assert_array_equal(
-        x[:4097], random.randint(0, 1 << 16, 4097, dtype="uint32", key=key).numpy())
+        x[:4097], random.randint(0, 1 << 16, 4097, dtype="uint32", key=key).numpy()
+    )
     assert abs(chi_square(np.bincount(x >> 8), np.full(256, n / 256))) < 4
 
 
@@ -293,7 +303,8 @@ def test_bad_parameters_are_refused():
 
 
 def test_parameters_that_are_arrays_say_where(python):
-    done = python("""
+    done = python(
+        """
         import cyrt
         p = cyrt.full(3, 0.5, device=1)
         for x in (cyrt.random.uniform(p, 1), cyrt.random.normal(1, p), cyrt.random.bernoulli(p),
@@ -304,7 +315,10 @@ def test_parameters_that_are_arrays_say_where(python):
             p[cyrt.asarray([0])]
         except ValueError as error:
             print(error)
-    """, CYRT_DEVICE="emulated", CYRT_EMULATED_DEVICES="2")
+    """,
+        CYRT_DEVICE="emulated",
+        CYRT_EMULATED_DEVICES="2",
+    )
     assert done.stdout.splitlines() == ["1 (3,)"] * 7 + [
         "a Buffer is of device 0, the operation runs on device 1; to_device() moves arrays"
     ], done.stderr

@@ -15,8 +15,11 @@ from cyrt.builtin.random import philox
 KNOWN = [
     ((0, 0, 0, 0), 0, "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
     ((0xFFFFFFFF,) * 4, (1 << 64) - 1, "408f276d 41c83b0e a20bc7c6 6d5451fd"),
-    ((0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344), 0x299F31D0A4093822,
-     "d16cfe09 94fdcceb 5001e420 24126ea1"),
+    (
+        (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344),
+        0x299F31D0A4093822,
+        "d16cfe09 94fdcceb 5001e420 24126ea1",
+    ),
 ]
 
 

@@ -15,7 +15,7 @@ def chi_square(counts, wanted):
     """Pearson's, in standard deviations from its mean."""
     counts, wanted = np.asarray(counts, np.float64), np.asarray(wanted, np.float64)
     free = len(counts) - 1
-    return (np.sum((counts - wanted)**2 / wanted) - free) / math.sqrt(2 * free)
+    return (np.sum((counts - wanted) ** 2 / wanted) - free) / math.sqrt(2 * free)
 
 
 def test_orders_of_integers():
@@ -29,8 +29,9 @@ def test_orders_of_integers():
 
 
 def test_orders_are_equally_likely():
-    orders = [tuple(random.permutation(4, key=key).numpy())
-              for key in random.split(random.key(1), 1200)]
+    orders = [
+        tuple(random.permutation(4, key=key).numpy()) for key in random.split(random.key(1), 1200)
+    ]
     assert len(set(orders)) == 24
     counts = [orders.count(order) for order in set(orders)]
     assert abs(chi_square(counts, np.full(24, 50))) < 4
@@ -57,7 +58,7 @@ def test_categories_are_as_likely_as_told(dtype):
     assert found.dtype == "int64"
     counts = np.bincount(found.numpy(), minlength=5)
     assert counts[2] == 0
-    if dtype != "bfloat16":             # its logits are not quite these
+    if dtype != "bfloat16":  # its logits are not quite these
         kept = chances > 0
         assert abs(chi_square(counts[kept], 20_000 * chances[kept])) < 4
 

@@ -188,7 +188,11 @@ def test_after_a_reset_older_operations_are_not_in_flight(python):
         except cyrt.CudaError as error:
             print(error)
         """,
-        CYRT_DEVICE="emulated", CYRT_GRAPHS="1", CYRT_LAUNCH_BLOCKING="0", CYRT_EXIT_TIMEOUT="0.2")
+        CYRT_DEVICE="emulated",
+        CYRT_GRAPHS="1",
+        CYRT_LAUNCH_BLOCKING="0",
+        CYRT_EXIT_TIMEOUT="0.2",
+    )
     assert done.returncode == 0, done.stderr
     assert "Operations in flight: bad." in done.stdout
     assert "old" not in done.stdout
@@ -222,5 +226,7 @@ def test_two_threads_reset_a_device(python):
         cyrt.Buffer(4).fill(0)
         cyrt.synchronize()
         print(most)
-        """, CYRT_DEVICE="emulated")
+        """,
+        CYRT_DEVICE="emulated",
+    )
     assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr

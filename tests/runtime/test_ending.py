@@ -16,7 +16,7 @@ WAIT = """extern "C" __global__ void wait(volatile int* go, int* x) {
     if (x) *x = 7;
 }"""
 TWO = {"CYRT_DEVICE": "emulated", "CYRT_EMULATED_DEVICES": "2", "CYRT_EXIT_TIMEOUT": "0.5"}
-SIZE = 3 << 20      # of no other test's pinned memory
+SIZE = 3 << 20  # of no other test's pinned memory
 
 
 class Busy:
@@ -69,6 +69,7 @@ def ended(replaced):
     """The calls that give memory and code back, in their order."""
     calls = []
     for name in ("cuMemFreeHost", "cuModuleUnload"):
+
         def call(original, handle, name=name):
             calls.append((name, handle))
             return original(handle)
@@ -97,7 +98,7 @@ def test_dropped_pinned_memory_waits_for_its_kernel(stream, busy, ended, uncheck
 
 @pytest.mark.parametrize("stream", [lambda: None, cyrt.Stream], ids=["legacy", "own"])
 def test_a_dropped_module_waits_for_its_kernel(stream, busy, ended):
-    module = cyrt.Module('extern "C" __global__ void k() {}')    # a GPU waits to load one
+    module = cyrt.Module('extern "C" __global__ void k() {}')  # a GPU waits to load one
     kernel = busy(stream())
     loaded = len(ended)
     del module
@@ -146,8 +147,11 @@ def test_pinned_memory_of_a_reader_is_not_used_again(busy, pooled, unchecked):
     address, writer, reader = address_of(pinned), cyrt.Stream(), cyrt.Stream()
     pinned.fill(0, writer)
     writer.synchronize()
-    look = cyrt.Kernel('extern "C" __global__ void look(volatile int* go, const int* x)'
-                       '{ while (!*go) {} if (*x) *go = 3; }', "look")
+    look = cyrt.Kernel(
+        'extern "C" __global__ void look(volatile int* go, const int* x)'
+        "{ while (!*go) {} if (*x) *go = 3; }",
+        "look",
+    )
     kernel = busy(cyrt.Stream())
     with reader:
         look[1, 1](kernel.pinned, pinned)
@@ -211,7 +215,9 @@ def test_pinned_memory_of_another_devices_recording(python):
                 del pinned
                 cyrt.synchronize()
             cyrt.synchronize()
-        """, **TWO)
+        """,
+        **TWO,
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -249,7 +255,9 @@ def test_pinned_memory_of_another_devices_kernel(python):
             cyrt.synchronize()
         cyrt.synchronize()
         assert address in freed, freed
-        """, **TWO)
+        """,
+        **TWO,
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -268,7 +276,9 @@ def test_pinned_memory_freed_in_a_batch_of_another_device(python):
                 put[1, 1](pinned)
                 pinned.free()
             print(other.numpy())
-        """, **TWO)
+        """,
+        **TWO,
+    )
     assert (done.returncode, done.stdout) == (0, "[3. 3. 3. 3. 3.]\n"), done.stderr
 
 

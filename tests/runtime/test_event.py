@@ -8,7 +8,9 @@ import cyrt
 def test_elapsed_time_is_in_milliseconds():
     spin = cyrt.Kernel(
         'extern "C" __global__ void spin(int* x, int n)'
-        '{ int v = 0; for (int i = 0; i < n; ++i) v = v * 3 + i; *x = v; }', "spin")
+        "{ int v = 0; for (int i = 0; i < n; ++i) v = v * 3 + i; *x = v; }",
+        "spin",
+    )
     out = cyrt.Buffer(4)
     start = cyrt.Event().record()
     spin[1, 1](out, 1_000_000)

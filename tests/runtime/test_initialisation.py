@@ -94,8 +94,11 @@ USES = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "use"), [(kind, use) for kind, _, use in USES],
-                         ids=[f"{kind.__name__}-{name}" for kind, name, _ in USES])
+@pytest.mark.parametrize(
+    ("kind", "use"),
+    [(kind, use) for kind, _, use in USES],
+    ids=[f"{kind.__name__}-{name}" for kind, name, _ in USES],
+)
 def test_never_initialised(kind, use):
     with pytest.raises(RuntimeError, match="was not initialised|was not made by"):
         use(bare(kind))
@@ -133,17 +136,22 @@ def test_freed_memory_is_not_initialised_again(kind):
         view.fill(9)
 
 
-@pytest.mark.parametrize("make", [
-    lambda: cyrt.Buffer(8)[2:4], lambda: cyrt.pointer(cyrt.Buffer(8).ptr, 8),
-    lambda: cyrt.PinnedBuffer(8)[2:4],
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: cyrt.Buffer(8)[2:4],
+        lambda: cyrt.pointer(cyrt.Buffer(8).ptr, 8),
+        lambda: cyrt.PinnedBuffer(8)[2:4],
+    ],
+)
 def test_a_view_is_not_initialised(make):
     with pytest.raises(RuntimeError, match="initialised once"):
         make().__init__(64)
 
 
-@pytest.mark.parametrize("make", [
-    cyrt.Device, lambda: LoadedModule(b".version 8.0\n.target sm_80\n.address_size 64\n")])
+@pytest.mark.parametrize(
+    "make", [cyrt.Device, lambda: LoadedModule(b".version 8.0\n.target sm_80\n.address_size 64\n")]
+)
 def test_initialised_once(make):
     thing = make()
     arguments = (b"",) if isinstance(thing, LoadedModule) else (0,)
@@ -160,15 +168,20 @@ def test_memory_of_the_host_is_not_initialised_as_a_devices(kind):
     assert len(bytes(buffer)) == 64
 
 
-@pytest.mark.parametrize(("kind", "call", "types"), [
-    (cyrt.Buffer, "cuMemAlloc", "pz"), (cyrt.PinnedBuffer, "cuMemHostAlloc", "pzu"),
-    (cyrt.ManagedBuffer, "cuMemAllocManaged", "pzu")])
+@pytest.mark.parametrize(
+    ("kind", "call", "types"),
+    [
+        (cyrt.Buffer, "cuMemAlloc", "pz"),
+        (cyrt.PinnedBuffer, "cuMemHostAlloc", "pzu"),
+        (cyrt.ManagedBuffer, "cuMemAllocManaged", "pzu"),
+    ],
+)
 def test_of_two_that_initialise_the_first_one_stays(kind, call, types, replaced):
     """The first one to end runs while the other one asks the driver for memory."""
     import ctypes
 
     of = {"p": ctypes.c_void_p, "z": ctypes.c_size_t, "u": ctypes.c_uint}
-    cyrt.trim_memory()              # no block of that size is left that serves it
+    cyrt.trim_memory()  # no block of that size is left that serves it
     buffer, asked = bare(kind), []
 
     def allocate(original, *arguments):
@@ -186,14 +199,19 @@ def test_of_two_that_initialise_the_first_one_stays(kind, call, types, replaced)
     assert cyrt.memory_stats()["in_use"] - in_use < 9 << 20
 
 
-@pytest.mark.parametrize(("kind", "call", "types"), [
-    (cyrt.Buffer, "cuMemAlloc", "pz"), (cyrt.PinnedBuffer, "cuMemHostAlloc", "pzu"),
-    (cyrt.ManagedBuffer, "cuMemAllocManaged", "pzu")])
+@pytest.mark.parametrize(
+    ("kind", "call", "types"),
+    [
+        (cyrt.Buffer, "cuMemAlloc", "pz"),
+        (cyrt.PinnedBuffer, "cuMemHostAlloc", "pzu"),
+        (cyrt.ManagedBuffer, "cuMemAllocManaged", "pzu"),
+    ],
+)
 def test_after_a_failure_it_is_initialised_again(kind, call, types, replaced):
     import ctypes
 
     of = {"p": ctypes.c_void_p, "z": ctypes.c_size_t, "u": ctypes.c_uint}
-    cyrt.trim_memory()              # no block of that size is left that serves it
+    cyrt.trim_memory()  # no block of that size is left that serves it
     buffer, failures = bare(kind), [2, 2]
 
     def allocate(original, *arguments):
@@ -217,12 +235,12 @@ def test_a_block_is_left_by_the_thread_that_entered_it(make):
         except RuntimeError as error:
             errors.append(str(error))
 
-    leave()                         # it was never entered
+    leave()  # it was never entered
     with thing:
         thread = threading.Thread(target=leave)
         thread.start()
         thread.join()
-    leave()                         # it was left
+    leave()  # it was left
     assert len(errors) == 3
     assert all("this thread has no open `with` block" in text for text in errors), errors
 
@@ -258,5 +276,8 @@ def test_a_block_of_a_device_inside_another_ones(python):
             generator.close()
             assert cyrt.Device.current().index == 2
         assert cyrt.Device.current().index == 0
-        """, CYRT_DEVICE="emulated", CYRT_EMULATED_DEVICES="3")
+        """,
+        CYRT_DEVICE="emulated",
+        CYRT_EMULATED_DEVICES="3",
+    )
     assert done.returncode == 0, done.stderr

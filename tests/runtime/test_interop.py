@@ -94,7 +94,7 @@ def test_tensor_dropped_right_after_its_launch(module, torch):
         x = torch.full((N,), float(value), device="cuda")
         module["slow_scale"][N // 256, 256](x, out, 1.0, N)
         del x
-        noise = torch.full((N,), -1.0, device="cuda")      # may take the dropped memory
+        noise = torch.full((N,), -1.0, device="cuda")  # may take the dropped memory
         assert (out == value).all()
         del noise
 
@@ -132,10 +132,13 @@ def test_interface_extent_of_strides(module):
         cyrt.Buffer(8).copy_from(Interface(shape=(4,), strides=(-4,), data=(memory.ptr, False)))
 
 
-@pytest.mark.parametrize(("fields", "text"), [
-    ({"shape": (2, 2), "strides": (4,)}, r"shape \(2, 2\) and the strides \(4,\)"),
-    ({"shape": (4,), "typestr": ">f4"}, "other byte order, '>f4'"),
-])
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"shape": (2, 2), "strides": (4,)}, r"shape \(2, 2\) and the strides \(4,\)"),
+        ({"shape": (4,), "typestr": ">f4"}, "other byte order, '>f4'"),
+    ],
+)
 def test_interface_that_is_none(fields, text):
     memory = cyrt.Buffer(16)
     with pytest.raises(ValueError, match=text):
@@ -176,17 +179,24 @@ def test_dlpack_of_a_producer_that_speaks_1_0():
         _fields_ = (("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16))
 
     class Tensor(ctypes.Structure):
-        _fields_ = (("data", ctypes.c_void_p), ("device", Device), ("ndim", ctypes.c_int32),
-                    ("dtype", DType), ("shape", ctypes.POINTER(ctypes.c_int64)),
-                    ("strides", ctypes.POINTER(ctypes.c_int64)), ("offset", ctypes.c_uint64))
+        _fields_ = (
+            ("data", ctypes.c_void_p),
+            ("device", Device),
+            ("ndim", ctypes.c_int32),
+            ("dtype", DType),
+            ("shape", ctypes.POINTER(ctypes.c_int64)),
+            ("strides", ctypes.POINTER(ctypes.c_int64)),
+            ("offset", ctypes.c_uint64),
+        )
 
     class Managed(ctypes.Structure):
-        _fields_ = (("tensor", Tensor), ("context", ctypes.c_void_p),
-                    ("deleter", ctypes.c_void_p))
+        _fields_ = (("tensor", Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
 
     new = ctypes.pythonapi.PyCapsule_New
-    new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p,
-                                                   ctypes.c_void_p)
+    new.restype, new.argtypes = (
+        ctypes.py_object,
+        (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p),
+    )
     memory = cyrt.Buffer(64)
     memory.fill(3)
     shape = (ctypes.c_int64 * 1)(8)
@@ -240,43 +250,46 @@ def memory():
     return cyrt.Buffer(16)
 
 
-@pytest.mark.parametrize(("fields", "error", "text"), [
-    ({"typestr": None}, TypeError, "typestr: expected a str, got None"),
-    ({"typestr": ""}, ValueError, "typestr: expected the like of '<f4', got ''"),
-    ({"typestr": "<f"}, ValueError, "typestr"),
-    ({"typestr": "<f-4"}, ValueError, "typestr"),
-    ({"typestr": "<b4"}, ValueError, "a bool has one byte"),
-    ({"typestr": "<f99"}, TypeError, "none of cyrt's"),
-    ({"data": None}, TypeError, "data: expected a tuple"),
-    ({"data": 5}, TypeError, "data: expected a tuple"),
-    ({"data": (5,)}, TypeError, "data: expected a tuple"),
-    ({"data": (None, False)}, TypeError, "data: expected an int, got None"),
-    ({"data": ("5", False)}, TypeError, "data: expected an int"),
-    ({"data": (-4, False)}, ValueError, "data: expected an int of 64 bits, got -4"),
-    ({"data": (1 << 64, False)}, ValueError, "data: expected an int of 64 bits"),
-    ({"data": (0, False)}, ValueError, "16 bytes at address 0"),
-    ({"shape": None}, TypeError, "shape: expected a tuple of ints, got None"),
-    ({"shape": 4}, TypeError, "shape: expected a tuple of ints"),
-    ({"shape": "44"}, TypeError, "shape: expected a tuple of ints"),
-    ({"shape": (4.0,)}, TypeError, "shape: expected a tuple of ints"),
-    ({"shape": (-1,)}, ValueError, r"the shape \(-1,\); expected sizes of 0 or more"),
-    ({"shape": (1 << 64,)}, ValueError, "more elements than memory can hold"),
-    ({"shape": (HUGE, HUGE), "strides": (0, 0)}, ValueError, "more elements"),
-    ({"shape": (HUGE, HUGE)}, ValueError, "more elements"),
-    ({"shape": (1 << 59,), "strides": (0,)}, ValueError, "more elements"),
-    ({"shape": (0, HUGE, HUGE)}, ValueError, "more elements"),
-    ({"shape": (1,) * 70}, ValueError, "dimensions"),
-    ({"strides": 4}, TypeError, "strides: expected a tuple of ints"),
-    ({"strides": (None,)}, TypeError, "strides: expected a tuple of ints"),
-    ({"strides": (4, 4)}, ValueError, r"the shape \(4,\) and the strides \(4, 4\)"),
-    ({"strides": (LARGE,)}, ValueError, "leave the address space"),
-    ({"strides": (-LARGE,)}, ValueError, "leave the address space"),
-    ({"strides": (1 << 70,), "shape": (1,)}, ValueError, "leave the address space"),
-    ({"stream": "legacy"}, TypeError, "stream: expected an int, got 'legacy'"),
-    ({"stream": True}, TypeError, "stream: expected an int"),
-    ({"stream": -1}, ValueError, "stream: expected an int of 64 bits"),
-    ({"mask": object()}, ValueError, "mask"),
-])
+@pytest.mark.parametrize(
+    ("fields", "error", "text"),
+    [
+        ({"typestr": None}, TypeError, "typestr: expected a str, got None"),
+        ({"typestr": ""}, ValueError, "typestr: expected the like of '<f4', got ''"),
+        ({"typestr": "<f"}, ValueError, "typestr"),
+        ({"typestr": "<f-4"}, ValueError, "typestr"),
+        ({"typestr": "<b4"}, ValueError, "a bool has one byte"),
+        ({"typestr": "<f99"}, TypeError, "none of cyrt's"),
+        ({"data": None}, TypeError, "data: expected a tuple"),
+        ({"data": 5}, TypeError, "data: expected a tuple"),
+        ({"data": (5,)}, TypeError, "data: expected a tuple"),
+        ({"data": (None, False)}, TypeError, "data: expected an int, got None"),
+        ({"data": ("5", False)}, TypeError, "data: expected an int"),
+        ({"data": (-4, False)}, ValueError, "data: expected an int of 64 bits, got -4"),
+        ({"data": (1 << 64, False)}, ValueError, "data: expected an int of 64 bits"),
+        ({"data": (0, False)}, ValueError, "16 bytes at address 0"),
+        ({"shape": None}, TypeError, "shape: expected a tuple of ints, got None"),
+        ({"shape": 4}, TypeError, "shape: expected a tuple of ints"),
+        ({"shape": "44"}, TypeError, "shape: expected a tuple of ints"),
+        ({"shape": (4.0,)}, TypeError, "shape: expected a tuple of ints"),
+        ({"shape": (-1,)}, ValueError, r"the shape \(-1,\); expected sizes of 0 or more"),
+        ({"shape": (1 << 64,)}, ValueError, "more elements than memory can hold"),
+        ({"shape": (HUGE, HUGE), "strides": (0, 0)}, ValueError, "more elements"),
+        ({"shape": (HUGE, HUGE)}, ValueError, "more elements"),
+        ({"shape": (1 << 59,), "strides": (0,)}, ValueError, "more elements"),
+        ({"shape": (0, HUGE, HUGE)}, ValueError, "more elements"),
+        ({"shape": (1,) * 70}, ValueError, "dimensions"),
+        ({"strides": 4}, TypeError, "strides: expected a tuple of ints"),
+        ({"strides": (None,)}, TypeError, "strides: expected a tuple of ints"),
+        ({"strides": (4, 4)}, ValueError, r"the shape \(4,\) and the strides \(4, 4\)"),
+        ({"strides": (LARGE,)}, ValueError, "leave the address space"),
+        ({"strides": (-LARGE,)}, ValueError, "leave the address space"),
+        ({"strides": (1 << 70,), "shape": (1,)}, ValueError, "leave the address space"),
+        ({"stream": "legacy"}, TypeError, "stream: expected an int, got 'legacy'"),
+        ({"stream": True}, TypeError, "stream: expected an int"),
+        ({"stream": -1}, ValueError, "stream: expected an int of 64 bits"),
+        ({"mask": object()}, ValueError, "mask"),
+    ],
+)
 def test_interface_that_is_malformed(memory, fields, error, text):
     theirs = Interface(**{**GOOD, "data": (memory.ptr, False), **fields})
     with pytest.raises(error, match=text):
@@ -298,10 +311,51 @@ def test_interface_that_is_no_dict():
         cyrt.asarray(theirs)
 
 
-ODD = [None, True, -1, 0, 1, 7, 1 << 31, 1 << 63, 1 << 64, -1 << 63, 1.5, float("nan"), "", "4",
-       b"4", (), [], (0,), (4,), [4], (4, 4), (-4,), (1 << 40,), (1 << 63,), (4.0,), ("4",),
-       (None,), ((4,),), {}, object(), 1j, np.int64(4), np.array([4]), (np.int64(4),), "<f4",
-       ">f4", "|V16", "<c16", "|b1", "<U4", (0, False), (0, True), (None, None)]
+ODD = [
+    None,
+    True,
+    -1,
+    0,
+    1,
+    7,
+    1 << 31,
+    1 << 63,
+    1 << 64,
+    -1 << 63,
+    1.5,
+    float("nan"),
+    "",
+    "4",
+    b"4",
+    (),
+    [],
+    (0,),
+    (4,),
+    [4],
+    (4, 4),
+    (-4,),
+    (1 << 40,),
+    (1 << 63,),
+    (4.0,),
+    ("4",),
+    (None,),
+    ((4,),),
+    {},
+    object(),
+    1j,
+    np.int64(4),
+    np.array([4]),
+    (np.int64(4),),
+    "<f4",
+    ">f4",
+    "|V16",
+    "<c16",
+    "|b1",
+    "<U4",
+    (0, False),
+    (0, True),
+    (None, None),
+]
 
 
 def test_interfaces_of_odd_values(memory, rng):
@@ -309,11 +363,12 @@ def test_interfaces_of_odd_values(memory, rng):
     address = memory.ptr
     for _ in range(3000):
         fields = {**GOOD, "data": (address, False)}
-        for key in rng.choice(["shape", "typestr", "data", "strides", "stream", "mask"],
-                              rng.integers(1, 4)):
+        for key in rng.choice(
+            ["shape", "typestr", "data", "strides", "stream", "mask"], rng.integers(1, 4)
+        ):
             value = ODD[rng.integers(len(ODD))]
             if key == "stream" and isinstance(value, int | np.integer) and value > 1:
-                continue        # a handle that is none: whoever passes it has lost already
+                continue  # a handle that is none: whoever passes it has lost already
             fields[str(key)] = (value, False) if key == "data" and rng.integers(2) else value
         try:
             x = cyrt.asarray(Interface(**fields))
@@ -329,29 +384,52 @@ def test_interfaces_of_odd_values(memory, rng):
 
 class Tensor(ctypes.Structure):
     """DLManagedTensor."""
-    _fields_ = (("data", ctypes.c_void_p), ("kind", ctypes.c_int32), ("index", ctypes.c_int32),
-                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
-                ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
-                ("strides", ctypes.POINTER(ctypes.c_int64)), ("offset", ctypes.c_uint64),
-                ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
+
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("kind", ctypes.c_int32),
+        ("index", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("offset", ctypes.c_uint64),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+    )
 
 
 class Versioned(ctypes.Structure):
     """DLManagedTensorVersioned."""
-    _fields_ = (("major", ctypes.c_uint32), ("minor", ctypes.c_uint32),
-                ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
-                ("flags", ctypes.c_uint64), ("tensor", Tensor))
+
+    _fields_ = (
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", Tensor),
+    )
 
 
 class Producer:
-    def __init__(self, memory, shape=(4,), strides=None, name=b"dltensor", device=(2, 0), major=1,
-                 **fields):
+    def __init__(
+        self, memory, shape=(4,), strides=None, name=b"dltensor", device=(2, 0), major=1, **fields
+    ):
         def numbers(values):
             return None if values is None else (ctypes.c_int64 * len(values))(*values)
 
         self.kept = numbers(shape), numbers(strides)
-        self.tensor = Versioned(major, 1, None, None, 0, Tensor(
-            memory.ptr, 2, 0, len(shape or ()), 2, 32, 1, *self.kept, 0))
+        self.tensor = Versioned(
+            major,
+            1,
+            None,
+            None,
+            0,
+            Tensor(memory.ptr, 2, 0, len(shape or ()), 2, 32, 1, *self.kept, 0),
+        )
         for key, value in fields.items():
             setattr(self.tensor.tensor, key, value)
         self.name, self.device = name, device
@@ -361,8 +439,10 @@ class Producer:
 
     def __dlpack__(self, *, stream=None, max_version=None):
         new = ctypes.pythonapi.PyCapsule_New
-        new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p,
-                                                       ctypes.c_void_p)
+        new.restype, new.argtypes = (
+            ctypes.py_object,
+            (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p),
+        )
         start = self.tensor if self.name == b"dltensor_versioned" else self.tensor.tensor
         return new(ctypes.addressof(start), self.name, None) if self.name else self
 
@@ -375,37 +455,43 @@ def test_dlpack_tensors_that_are_good(memory):
         assert x.numpy().tolist() == [3, 1]
 
 
-@pytest.mark.parametrize(("fields", "error", "text"), [
-    ({"shape": (-1,)}, ValueError, "expected sizes of 0 or more"),
-    ({"shape": (HUGE, HUGE), "strides": (0, 0)}, ValueError, "more elements than memory"),
-    ({"shape": (HUGE, HUGE)}, ValueError, "more elements than memory"),
-    ({"strides": (LARGE,)}, ValueError, "leave the address space"),
-    ({"offset": (1 << 64) - 1}, ValueError, "leave the address space"),
-    ({"ndim": -1}, ValueError, "a DLPack tensor of -1 dimensions has no shape"),
-    ({"shape": None, "ndim": 3}, ValueError, "a DLPack tensor of 3 dimensions has no shape"),
-    ({"data": 0}, ValueError, "16 bytes at address 0"),
-    ({"lanes": 2, "bits": 16}, TypeError, "kind '\\?', 4 bytes"),
-    ({"lanes": 0}, TypeError, "kind '\\?'"),
-    ({"code": 0, "bits": 4}, TypeError, "kind '\\?', 1 bytes"),
-    ({"code": 99}, TypeError, "kind '\\?'"),
-    ({"name": b"used_dltensor"}, TypeError, "a DLPack capsule that nobody has consumed"),
-    ({"name": None}, TypeError, "a DLPack capsule that nobody has consumed, got"),
-    ({"name": b"dltensor_versioned", "major": 2}, ValueError, "speaks DLPack 2.1"),
-])
+@pytest.mark.parametrize(
+    ("fields", "error", "text"),
+    [
+        ({"shape": (-1,)}, ValueError, "expected sizes of 0 or more"),
+        ({"shape": (HUGE, HUGE), "strides": (0, 0)}, ValueError, "more elements than memory"),
+        ({"shape": (HUGE, HUGE)}, ValueError, "more elements than memory"),
+        ({"strides": (LARGE,)}, ValueError, "leave the address space"),
+        ({"offset": (1 << 64) - 1}, ValueError, "leave the address space"),
+        ({"ndim": -1}, ValueError, "a DLPack tensor of -1 dimensions has no shape"),
+        ({"shape": None, "ndim": 3}, ValueError, "a DLPack tensor of 3 dimensions has no shape"),
+        ({"data": 0}, ValueError, "16 bytes at address 0"),
+        ({"lanes": 2, "bits": 16}, TypeError, "kind '\\?', 4 bytes"),
+        ({"lanes": 0}, TypeError, "kind '\\?'"),
+        ({"code": 0, "bits": 4}, TypeError, "kind '\\?', 1 bytes"),
+        ({"code": 99}, TypeError, "kind '\\?'"),
+        ({"name": b"used_dltensor"}, TypeError, "a DLPack capsule that nobody has consumed"),
+        ({"name": None}, TypeError, "a DLPack capsule that nobody has consumed, got"),
+        ({"name": b"dltensor_versioned", "major": 2}, ValueError, "speaks DLPack 2.1"),
+    ],
+)
 def test_dlpack_that_is_malformed(memory, fields, error, text):
     with pytest.raises(error, match=text):
         cyrt.asarray(Producer(memory, **fields))
 
 
-@pytest.mark.parametrize(("device", "error", "text"), [
-    (None, TypeError, r"__dlpack_device__\(\): expected a tuple of ints, got None"),
-    (("cuda", 0), TypeError, r"__dlpack_device__\(\): expected a tuple of ints"),
-    ((2,), TypeError, r"__dlpack_device__\(\): expected a kind and an index, got \(2,\)"),
-    ((2, 0, 0), TypeError, r"__dlpack_device__\(\): expected a kind and an index"),
-    ((2, 99), ValueError, "lies on CUDA device 99"),
-    ((2, 1 << 70), ValueError, "lies on CUDA device"),
-    ((1, 0), TypeError, "not in memory that a CUDA device can reach"),
-])
+@pytest.mark.parametrize(
+    ("device", "error", "text"),
+    [
+        (None, TypeError, r"__dlpack_device__\(\): expected a tuple of ints, got None"),
+        (("cuda", 0), TypeError, r"__dlpack_device__\(\): expected a tuple of ints"),
+        ((2,), TypeError, r"__dlpack_device__\(\): expected a kind and an index, got \(2,\)"),
+        ((2, 0, 0), TypeError, r"__dlpack_device__\(\): expected a kind and an index"),
+        ((2, 99), ValueError, "lies on CUDA device 99"),
+        ((2, 1 << 70), ValueError, "lies on CUDA device"),
+        ((1, 0), TypeError, "not in memory that a CUDA device can reach"),
+    ],
+)
 def test_dlpack_on_no_device_of_ours(memory, device, error, text):
     with pytest.raises(error, match=text):
         memory.copy_from(Producer(memory, device=device))

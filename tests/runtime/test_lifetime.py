@@ -85,7 +85,9 @@ def test_a_wrapped_stream_may_end_before_the_memory_used_on_it(python):
         assert cyrt.memory_stats()["in_use"] == in_use - 512
         assert cyrt.Buffer(64).ptr == cyrt.Buffer(64).ptr
         """,
-        CYRT_DEVICE="emulated", CYRT_CHECK="0", CYRT_POOL="1",
+        CYRT_DEVICE="emulated",
+        CYRT_CHECK="0",
+        CYRT_POOL="1",
     )
     assert done.returncode == 0, done.stderr
 
@@ -94,7 +96,8 @@ def test_a_wrapped_stream_may_end_before_the_memory_used_on_it(python):
 @pytest.mark.parametrize("check", ["0", "1"])
 def test_dropping_objects_never_waits_for_a_kernel(python, check):
     done = python(
-        ENDLESS + """
+        ENDLESS
+        + """
 def use():
     kernel = cyrt.Kernel('extern "C" __global__ void k(volatile int* x) { while (!*x) {} }', "k")
     buffer, other = cyrt.Buffer(4), cyrt.PinnedBuffer(64)
@@ -109,14 +112,18 @@ try:
 except KeyboardInterrupt:
     print("interrupted")
 print("dropped")
-""", CYRT_EXIT_TIMEOUT="0.2", CYRT_CHECK=check)
+""",
+        CYRT_EXIT_TIMEOUT="0.2",
+        CYRT_CHECK=check,
+    )
     assert (done.returncode, done.stdout) == (0, "interrupted\ndropped\n"), done.stderr
 
 
 @pytest.mark.usefixtures("only_emulated")
 def test_a_signal_handler_copies_while_a_copy_waits(python):
     done = python(
-        ENDLESS + """
+        ENDLESS
+        + """
 slow, quick, side = cyrt.Buffer(1 << 20), cyrt.Buffer(1 << 20), cyrt.Stream()
 slow.fill(9)
 quick.fill(7, side)
@@ -133,7 +140,8 @@ endless[1, 1](pinned)
 out = bytearray(1 << 20)
 slow.copy_to(out)
 print(set(out))
-""")
+"""
+    )
     assert (done.returncode, done.stdout) == (0, "{7}\n{9}\n"), done.stderr
 
 
@@ -148,7 +156,7 @@ def test_memory_of_others_used_before_a_reset(python):
             for _ in range(2):
                 k[1, 1](cyrt.pointer(buffer.ptr, 64, owner=buffer))
             cyrt.Device(0).reset()
-        """,
+        """
     )
     assert done.returncode == 0, done.stderr
 
@@ -187,7 +195,7 @@ def test_a_reset_while_another_thread_waits(python):
             buffer.copy_to(out)
             assert out == big
         assert len(told) == 5 and all("was reset" in text for text in told), told
-        """,
+        """
     )
     assert done.returncode == 0, done.stderr
 
@@ -204,23 +212,30 @@ def test_host_views_outlive_a_reset(python):
             view[:] = 5
         cyrt.Device(0).reset()
         print(*(int(view.sum()) // len(view) for view in views))
-        """,
+        """
     )
     assert (done.returncode, done.stdout) == (0, "5 5\n"), done.stderr
 
 
 def test_a_named_stream_of_others_waits_for_our_kernel():
-    slow = cyrt.Kernel('''extern "C" __global__ void slow(unsigned* x, int n) {
+    slow = cyrt.Kernel(
+        """extern "C" __global__ void slow(unsigned* x, int n) {
         unsigned v = *x;
         for (int i = 0; i < n; ++i) v = v * v + i;
-        *x = v; }''', "slow")
+        *x = v; }""",
+        "slow",
+    )
     buffer, theirs = cyrt.Buffer(4), cyrt.Stream()
     buffer.fill(0)
 
     class Array:
         __cuda_array_interface__ = {  # noqa: RUF012
-            "version": 3, "shape": (1,), "typestr": "<u4", "data": (buffer.ptr, False),
-            "stream": theirs.handle}
+            "version": 3,
+            "shape": (1,),
+            "typestr": "<u4",
+            "data": (buffer.ptr, False),
+            "stream": theirs.handle,
+        }
 
     slow[1, 1](Array(), 2_000_000)
     assert not theirs.done
@@ -229,10 +244,13 @@ def test_a_named_stream_of_others_waits_for_our_kernel():
 
 def test_what_others_do_with_memory_waits_for_our_kernel():
     """The legacy stream, where an address's owner works, comes after the launch."""
-    slow = cyrt.Kernel('''extern "C" __global__ void slow(unsigned* x, int n) {
+    slow = cyrt.Kernel(
+        """extern "C" __global__ void slow(unsigned* x, int n) {
         unsigned v = *x;
         for (int i = 0; i < n; ++i) v = v * v + i;
-        *x = v == 1u ? 1 : 5; }''', "slow")
+        *x = v == 1u ? 1 : 5; }""",
+        "slow",
+    )
     buffer, legacy = cyrt.Buffer(4), cyrt.Stream.wrap(1, 0)
     buffer.fill(0)
     slow[1, 1](cyrt.pointer(buffer.ptr, 4), 2_000_000)
@@ -240,11 +258,18 @@ def test_what_others_do_with_memory_waits_for_our_kernel():
     legacy.synchronize()
 
 
-@pytest.mark.parametrize("make", [
-    lambda: cyrt.Buffer(8), lambda: cyrt.Buffer(8)[2:4], lambda: cyrt.PinnedBuffer(8), cyrt.Stream,
-    cyrt.Event, lambda: cyrt.Module('extern "C" __global__ void k() {}'),
-    lambda: cyrt.Kernel('extern "C" __global__ void k() {}', "k"),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: cyrt.Buffer(8),
+        lambda: cyrt.Buffer(8)[2:4],
+        lambda: cyrt.PinnedBuffer(8),
+        cyrt.Stream,
+        cyrt.Event,
+        lambda: cyrt.Module('extern "C" __global__ void k() {}'),
+        lambda: cyrt.Kernel('extern "C" __global__ void k() {}', "k"),
+    ],
+)
 def test_what_belongs_to_this_process_is_not_pickled(make):
     thing = make()
     for duplicate in (pickle.dumps, copy.copy, copy.deepcopy):
@@ -253,14 +278,23 @@ def test_what_belongs_to_this_process_is_not_pickled(make):
     assert weakref.ref(thing)() is thing
 
 
-@pytest.mark.parametrize("make", [
-    lambda: cyrt.Buffer(8), cyrt.Stream, cyrt.Event, lambda: cyrt.PinnedBuffer(8),
-    lambda: cyrt.Kernel('extern "C" __global__ void k() {}', "k"),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: cyrt.Buffer(8),
+        cyrt.Stream,
+        cyrt.Event,
+        lambda: cyrt.PinnedBuffer(8),
+        lambda: cyrt.Kernel('extern "C" __global__ void k() {}', "k"),
+    ],
+)
 def test_initialised_once(make):
     thing = make()
-    arguments = ("", "k") if isinstance(thing, cyrt.Kernel) else (
-        (8,) if isinstance(thing, cyrt.Buffer) else ())
+    arguments = (
+        ("", "k")
+        if isinstance(thing, cyrt.Kernel)
+        else ((8,) if isinstance(thing, cyrt.Buffer) else ())
+    )
     with pytest.raises(RuntimeError, match="initialised once"):
         thing.__init__(*arguments)
 

@@ -8,8 +8,22 @@ import pytest
 
 import cyrt
 
-SIZES = [1, 3, 511, 512, 513, 4096, 4097, 65536, 65537, (1 << 20) - 1, 1 << 20, (1 << 20) + 1,
-         (4 << 20) + 5, (17 << 20) + 3]
+SIZES = [
+    1,
+    3,
+    511,
+    512,
+    513,
+    4096,
+    4097,
+    65536,
+    65537,
+    (1 << 20) - 1,
+    1 << 20,
+    (1 << 20) + 1,
+    (4 << 20) + 5,
+    (17 << 20) + 3,
+]
 
 
 @pytest.mark.parametrize("nbytes", SIZES)
@@ -32,9 +46,16 @@ def test_empty_buffer():
     assert buffer[0:0].nbytes == 0
 
 
-@pytest.mark.parametrize("source", [bytes(range(8)), bytearray(range(8)),
-                                    memoryview(bytes(range(8))), np.arange(8, dtype=np.uint8),
-                                    np.arange(8, dtype=np.uint8).view(np.int16)])
+@pytest.mark.parametrize(
+    "source",
+    [
+        bytes(range(8)),
+        bytearray(range(8)),
+        memoryview(bytes(range(8))),
+        np.arange(8, dtype=np.uint8),
+        np.arange(8, dtype=np.uint8).view(np.int16),
+    ],
+)
 def test_copy_from_any_buffer(source):
     buffer = cyrt.Buffer(8)
     buffer.copy_from(source)
@@ -57,9 +78,14 @@ def test_host_memory_has_been_read_on_return(rng):
         assert np.array_equal(out, kept)
 
 
-@pytest.mark.parametrize("make", [lambda: np.zeros((4, 4), np.uint8)[:, :2],
-                                  lambda: np.zeros((4, 4), np.uint8)[::-1, :2],
-                                  lambda: np.asfortranarray(np.zeros((2, 4), np.uint8))])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: np.zeros((4, 4), np.uint8)[:, :2],
+        lambda: np.zeros((4, 4), np.uint8)[::-1, :2],
+        lambda: np.asfortranarray(np.zeros((2, 4), np.uint8)),
+    ],
+)
 def test_not_contiguous(make):
     with pytest.raises(ValueError, match="expected a C-contiguous"):
         cyrt.Buffer(8).copy_from(make())
@@ -109,7 +135,7 @@ def test_views():
     out = bytearray(4)
     inner.copy_to(out)
     assert out == bytes(range(6, 10))
-    inner.fill(0xff)
+    inner.fill(0xFF)
     whole = bytearray(16)
     buffer.copy_to(whole)
     assert whole == bytes([*range(6), 255, 255, 255, 255, *range(10, 16)])
@@ -132,9 +158,14 @@ def test_freed():
         view.free()
     buffer.free()
     buffer.free()
-    for use in (lambda: buffer.ptr, lambda: buffer.fill(0), lambda: buffer[0:4],
-                lambda: view.ptr, lambda: view.copy_from(bytes(8)),
-                lambda: cyrt.Buffer(64).copy_from(buffer)):
+    for use in (
+        lambda: buffer.ptr,
+        lambda: buffer.fill(0),
+        lambda: buffer[0:4],
+        lambda: view.ptr,
+        lambda: view.copy_from(bytes(8)),
+        lambda: cyrt.Buffer(64).copy_from(buffer),
+    ):
         with pytest.raises(ValueError, match="was freed already"):
             use()
     assert "freed" in repr(buffer)
@@ -149,8 +180,18 @@ def test_fill_bytes(value):
     assert out == bytes([value]) * 1000
 
 
-@pytest.mark.parametrize("value", [np.uint8(7), np.int16(-2), np.float16(1.5), np.float32(3.25),
-                                   np.int32(-5), np.array(2.5, np.float32), np.bool_(True)])
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.uint8(7),
+        np.int16(-2),
+        np.float16(1.5),
+        np.float32(3.25),
+        np.int32(-5),
+        np.array(2.5, np.float32),
+        np.bool_(True),
+    ],
+)
 def test_fill_with_a_scalars_pattern(value):
     buffer = cyrt.Buffer(32)
     buffer.fill(value)
@@ -159,9 +200,17 @@ def test_fill_with_a_scalars_pattern(value):
     assert (out == value).all()
 
 
-@pytest.mark.parametrize(("value", "error"), [(256, ValueError), (-1, ValueError),
-                                              (1.5, TypeError), ("a", TypeError),
-                                              (True, TypeError), (np.float64(1), ValueError)])
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        (256, ValueError),
+        (-1, ValueError),
+        (1.5, TypeError),
+        ("a", TypeError),
+        (True, TypeError),
+        (np.float64(1), ValueError),
+    ],
+)
 def test_fill_refuses(value, error):
     with pytest.raises(error, match="fill: expected"):
         cyrt.Buffer(32).fill(value)
@@ -174,8 +223,16 @@ def test_fill_of_an_odd_size():
         cyrt.Buffer(64)[1:9].fill(np.float32(1))
 
 
-@pytest.mark.parametrize(("bad", "error"), [(-1, ValueError), (1.5, TypeError), ("8", TypeError),
-                                            (True, TypeError), (1 << 64, ValueError)])
+@pytest.mark.parametrize(
+    ("bad", "error"),
+    [
+        (-1, ValueError),
+        (1.5, TypeError),
+        ("8", TypeError),
+        (True, TypeError),
+        (1 << 64, ValueError),
+    ],
+)
 def test_size_refused(bad, error):
     with pytest.raises(error, match="nbytes"):
         cyrt.Buffer(bad)
@@ -300,8 +357,9 @@ def test_pinned_memory_is_the_hosts_and_the_devices():
     view[:] = 0
     device.copy_to(pinned)
     assert np.array_equal(view, np.arange(64))
-    kernel = cyrt.Kernel('extern "C" __global__ void k(unsigned char* x)'
-                         '{ x[threadIdx.x] += 1; }', "k")
+    kernel = cyrt.Kernel(
+        'extern "C" __global__ void k(unsigned char* x){ x[threadIdx.x] += 1; }', "k"
+    )
     kernel[1, 64](pinned)
     cyrt.synchronize()
     assert np.array_equal(view, np.arange(1, 65))
@@ -343,8 +401,13 @@ class ArrayInterface:
     def __init__(self, buffer, shape, typestr="|u1", strides=None, read_only=False):
         self.buffer = buffer
         self.__cuda_array_interface__ = {
-            "shape": shape, "typestr": typestr, "data": (buffer.ptr, read_only),
-            "strides": strides, "version": 3, "stream": 1}
+            "shape": shape,
+            "typestr": typestr,
+            "data": (buffer.ptr, read_only),
+            "strides": strides,
+            "version": 3,
+            "stream": 1,
+        }
 
 
 def test_cuda_array_interface():
@@ -400,15 +463,21 @@ def test_two_devices_keep_their_memory_apart(python):
         b.copy_to(out)
         assert set(out) == {7}
         """,
-        CYRT_EMULATED_DEVICES="2", CYRT_DEVICE="emulated", CYRT_CHECK="0", CYRT_POOL="1",
+        CYRT_EMULATED_DEVICES="2",
+        CYRT_DEVICE="emulated",
+        CYRT_CHECK="0",
+        CYRT_POOL="1",
     )
     assert done.returncode == 0, done.stderr
 
 
 def test_copy_onto_itself(rng):
     data = rng.integers(0, 256, 1000, dtype=np.uint8)
-    for source, target in ((slice(0, 900), slice(100, 1000)), (slice(100, 1000), slice(0, 900)),
-                           (slice(0, 1000), slice(0, 1000))):
+    for source, target in (
+        (slice(0, 900), slice(100, 1000)),
+        (slice(100, 1000), slice(0, 900)),
+        (slice(0, 1000), slice(0, 1000)),
+    ):
         buffer, expected = cyrt.Buffer(1000), data.copy()
         buffer.copy_from(data)
         buffer[target].copy_from(buffer[source])
@@ -419,10 +488,13 @@ def test_copy_onto_itself(rng):
 
 
 def test_pinned_host_memory_has_been_read_on_return():
-    slow = cyrt.Kernel('''extern "C" __global__ void slow(unsigned* x, int n) {
+    slow = cyrt.Kernel(
+        """extern "C" __global__ void slow(unsigned* x, int n) {
         unsigned v = *x;
         for (int i = 0; i < n; ++i) v = v * v + i;
-        *x = v; }''', "slow")
+        *x = v; }""",
+        "slow",
+    )
     pinned, buffer, other = cyrt.PinnedBuffer(4096), cyrt.Buffer(4096), cyrt.Buffer(4)
     other.fill(1)
     host = np.frombuffer(pinned, np.uint8)
@@ -439,10 +511,13 @@ def test_pinned_host_memory_has_been_read_on_return():
 def test_managed_memory_is_looked_at_after_the_work_that_uses_it():
     if not cyrt.Device().concurrent_managed_access:
         pytest.skip("no concurrent managed access")
-    slow = cyrt.Kernel('''extern "C" __global__ void slow(unsigned* x, int n) {
+    slow = cyrt.Kernel(
+        """extern "C" __global__ void slow(unsigned* x, int n) {
         unsigned v = *x;
         for (int i = 0; i < n; ++i) v = v * v + i;
-        *x = v == 1 ? 6 : 5; }''', "slow")
+        *x = v == 1 ? 6 : 5; }""",
+        "slow",
+    )
     managed, side = cyrt.ManagedBuffer(4), cyrt.Stream()
     managed.fill(0)
     with side:
@@ -489,6 +564,7 @@ def test_two_devices(python):
         assert out == bytes([1]) * 64
         assert cyrt.memory_stats(1)["in_use"] > 0
         """,
-        CYRT_EMULATED_DEVICES="2", CYRT_DEVICE="emulated",
+        CYRT_EMULATED_DEVICES="2",
+        CYRT_DEVICE="emulated",
     )
     assert done.returncode == 0, done.stderr

@@ -30,10 +30,12 @@ __global__ void put(int* x, int value) { x[threadIdx.x] = value; }
 graphs = pytest.mark.skipif(
     not settings.get("CYRT_GRAPHS") or settings.get("CYRT_LAUNCH_BLOCKING"),
     reason="forces what happens inside a graph's launch: CYRT_GRAPHS=0 and CYRT_LAUNCH_BLOCKING=1 "
-    "have none")
+    "have none",
+)
 asynchronous = pytest.mark.skipif(
     settings.get("CYRT_LAUNCH_BLOCKING"),
-    reason="kernels wait for the host while it records: CYRT_LAUNCH_BLOCKING=1 waits for each")
+    reason="kernels wait for the host while it records: CYRT_LAUNCH_BLOCKING=1 waits for each",
+)
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +55,9 @@ def gate():
 def driver():
     """The driver itself, as another library uses it."""
     folder = Path(cyrt.__file__).parent
-    library = ctypes.CDLL(str(folder / "emulator/libcyrt_emu.so") if cyrt.Device().emulated
-                          else "libcuda.so.1")
+    library = ctypes.CDLL(
+        str(folder / "emulator/libcyrt_emu.so") if cyrt.Device().emulated else "libcuda.so.1"
+    )
     context = c_void_p()
     library.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
     library.cuCtxPushCurrent_v2(context)
@@ -95,7 +98,7 @@ def test_what_is_recorded_while_another_streams_batch_is_launched(module, replac
             code = original(executable, stream)
             if left[0]:
                 left[0] -= 1
-                side.add_kernel(module["increment"], 1, N, (x,))    # as another thread would
+                side.add_kernel(module["increment"], 1, N, (x,))  # as another thread would
             return code
 
         replaced("cuGraphLaunch", [c_void_p] * 2, launch)
@@ -141,8 +144,9 @@ def test_threads_that_update_one_memory(module, how):
 @graphs
 @pytest.mark.parametrize("shrink", [False, True])
 def test_a_block_whose_readers_change_while_they_are_launched(replaced, shrink):
-    copy = cyrt.Module(SOURCE.replace("__device__ int counter;", "")
-                       .replace("counter += 1;", ""))["copy"]     # kernels with nothing in common
+    copy = cyrt.Module(SOURCE.replace("__device__ int counter;", "").replace("counter += 1;", ""))[
+        "copy"
+    ]  # kernels with nothing in common
     x, outs = ints(1), [ints() for _ in range(10)]
     encoders = [cyrt.CommandEncoder() for _ in range(8)]
     late = [cyrt.CommandEncoder() for _ in range(2)]
@@ -188,7 +192,7 @@ def test_a_wait_for_all_waits_for_a_stream_that_another_thread_waits_for(gate):
 
     worker = in_thread(work)
     assert launched.wait(30)
-    time.sleep(0.05)                    # it waits
+    time.sleep(0.05)  # it waits
     timer = gate.open_in(0.2)
     cyrt.synchronize()
     assert result[0] == 7
@@ -201,9 +205,11 @@ def test_a_wait_for_a_stream_on_which_another_thread_is_putting_work(module, rep
     """The driver's call has not returned: the stream is not idle, whatever the driver says."""
     stream, out = cyrt.Stream(), cyrt.PinnedBuffer(4 * N)
     encoder = cyrt.CommandEncoder(stream, graphs=False)
-    name, types = {"fill": ("cuMemsetD8Async", [c_uint64, c_ubyte, c_size_t, c_void_p]),
-                   "copy": ("cuMemcpyHtoDAsync", [c_uint64, c_void_p, c_size_t, c_void_p]),
-                   "kernel": ("cuLaunchKernel", [c_void_p] + [c_uint] * 7 + [c_void_p] * 3)}[call]
+    name, types = {
+        "fill": ("cuMemsetD8Async", [c_uint64, c_ubyte, c_size_t, c_void_p]),
+        "copy": ("cuMemcpyHtoDAsync", [c_uint64, c_void_p, c_size_t, c_void_p]),
+        "kernel": ("cuLaunchKernel", [c_void_p] + [c_uint] * 7 + [c_void_p] * 3),
+    }[call]
     waited, waiting = [], []
 
     def put(original, *arguments):
@@ -257,11 +263,16 @@ def test_a_wait_for_all_does_not_wait_for_a_stream_that_is_captured(module):
 
 def library_free_fill(stream, x):
     """Something that can be captured."""
-    driver = ctypes.CDLL(str(Path(cyrt.__file__).parent / "emulator/libcyrt_emu.so")
-                         if cyrt.Device().emulated else "libcuda.so.1")
+    driver = ctypes.CDLL(
+        str(Path(cyrt.__file__).parent / "emulator/libcyrt_emu.so")
+        if cyrt.Device().emulated
+        else "libcuda.so.1"
+    )
     address = int(repr(cyrt.asarray(x).__cuda_array_interface__["data"][0]))
-    assert driver.cuMemsetD32Async(c_uint64(address), c_uint(0), c_size_t(N),
-                                   c_void_p(stream.handle)) == 0
+    assert (
+        driver.cuMemsetD32Async(c_uint64(address), c_uint(0), c_size_t(N), c_void_p(stream.handle))
+        == 0
+    )
 
 
 # --- what is handed out ---
@@ -272,7 +283,7 @@ def library_free_fill(stream, x):
 def test_a_consumer_waits_for_the_memorys_readers(gate, driver, how):
     x, y = ints(7), ints()
     with cyrt.Stream():
-        gate.copy(x, y, N)              # reads x on another stream than the one that wrote it
+        gate.copy(x, y, N)  # reads x on another stream than the one that wrote it
     if how == "ptr":
         address = x.ptr
     elif how == "dlpack":
@@ -330,32 +341,38 @@ def test_a_consumer_waits_while_another_thread_waits(gate, driver):
 @asynchronous
 def test_undeclared_memory_is_ordered_with_other_streams(gate):
     """A kernel that reaches memory behind a struct comes before and after everything."""
-    kernel = cyrt.Kernel("""
+    kernel = cyrt.Kernel(
+        """
         struct Pair { int* x; volatile int* go; };
         extern "C" __global__ void late(Pair p) { while (!*p.go) {} *p.x = 7; }
-        """, "late")
+        """,
+        "late",
+    )
     x, side = ints(0, 1), cyrt.Stream()
     pair = np.array([x.ptr, gate.memory.ptr], np.uint64).tobytes()
     cyrt.synchronize()
     with side:
         kernel[1, 1](pair)
     timer = gate.open_in(0.2)
-    assert int(x[0]) == 7               # on the thread's own stream
+    assert int(x[0]) == 7  # on the thread's own stream
     timer.join()
 
 
 @asynchronous
 def test_undeclared_memory_comes_after_other_streams(gate):
-    kernel = cyrt.Kernel("""
+    kernel = cyrt.Kernel(
+        """
         struct Pair { const int* x; int* y; };
         extern "C" __global__ void copy(Pair p) { *p.y = *p.x; }
-        """, "copy")
+        """,
+        "copy",
+    )
     x, y, side = ints(0, 1), ints(0, 1), cyrt.Stream()
     pair = np.array([x.ptr, y.ptr], np.uint64).tobytes()
     cyrt.synchronize()
     other = cyrt.zeros(1, dtype=cyrt.int32)
     with side:
-        gate.write(other, 1, 1)         # not of its memory: after it all the same
+        gate.write(other, 1, 1)  # not of its memory: after it all the same
     timer = gate.open_in(0.2)
     kernel[1, 1](pair)
     cyrt.stream().synchronize()
@@ -445,7 +462,7 @@ def test_memory_dropped_while_a_stream_is_captured_returns(module, pooled):
     with cyrt.CommandEncoder() as encoder:
         for _ in range(4):
             x = cyrt.Buffer(8 << 20)
-            x.fill(1)                                       # on the current stream
+            x.fill(1)  # on the current stream
             encoder.add_kernel(module["copy"], 1, N, (x, out))
             with pytest.raises(RuntimeError, match="nothing was put"), encoder.capture():
                 del x
@@ -473,22 +490,24 @@ def test_allocating_while_another_thread_captures(python):
             except RuntimeError as error:
                 assert "nothing was put" in str(error)
         assert found == [50 << 20], found
-        """, CYRT_MEMORY_LIMIT="64M")
+        """,
+        CYRT_MEMORY_LIMIT="64M",
+    )
     assert done.returncode == 0, done.stderr
 
 
 @asynchronous
 def test_what_is_freed_while_memory_is_given_back_stays(gate, pooled):
-    warm = cyrt.zeros(8)                # a GPU loads no code while a kernel waits
+    warm = cyrt.zeros(8)  # a GPU loads no code while a kernel waits
     warm += warm + 1
     warm.numpy()
-    gate.wait()                         # the thread's stream is busy: giving back waits for it
+    gate.wait()  # the thread's stream is busy: giving back waits for it
     cyrt.commit()
     ready, trimmed, failures = threading.Event(), threading.Event(), []
 
     def work():
         try:
-            out = cyrt.zeros(1 << 19)   # 2 MB
+            out = cyrt.zeros(1 << 19)  # 2 MB
             out.numpy()
             ready.set()
             time.sleep(0.1)
@@ -523,13 +542,16 @@ def test_giving_back_what_no_batch_has_used(python):
         cyrt.trim_memory()
         x = cyrt.ones(4) + 1
         assert (x.numpy() == 2).all()
-        """, MALLOC_MMAP_THRESHOLD_="128")
+        """,
+        MALLOC_MMAP_THRESHOLD_="128",
+    )
     assert done.returncode == 0, done.stderr
 
 
 @asynchronous
 def test_giving_back_that_is_interrupted(gate, pooled, request):
     """What was about to be given back is the pool's again."""
+
     def interrupt(*_):
         raise KeyboardInterrupt
 
@@ -584,7 +606,7 @@ def test_memory_outside_while_another_thread_launches(replaced):
     streams = [cyrt.Stream(), cyrt.Stream()]
     names = [cyrt.pointer(x.ptr, x.nbytes) for _ in streams]
     gate.open()
-    for stream, name in zip(streams, names, strict=True):       # whatever is loaded first
+    for stream, name in zip(streams, names, strict=True):  # whatever is loaded first
         with stream:
             module["increment_late"][1, N](gate.memory, name)
     cyrt.synchronize()
@@ -594,7 +616,7 @@ def test_memory_outside_while_another_thread_launches(replaced):
     def launch(original, *arguments):
         if threading.current_thread() is worker and not begun.is_set():
             begun.set()
-            time.sleep(0.2)         # the other thread records, and would launch
+            time.sleep(0.2)  # the other thread records, and would launch
         return original(*arguments)
 
     def increment(stream, name):
@@ -649,7 +671,8 @@ def test_values_that_were_read_are_a_wait_for_their_stream(python):
             event.record(cyrt.Stream())
             event.wait(stream)
             assert own in waits_for()
-        """)
+        """
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -725,7 +748,10 @@ USES = {
 
 @pytest.mark.parametrize("use", USES)
 def test_memory_outside_that_another_device_uses(python, use):
-    ended = python(DEVICES + textwrap.dedent(USES[use]) + "print(set(values.tolist()))\n",
-                   PYTHONPATH=str(Path(__file__).resolve().parent.parent),
-                   CYRT_DEVICE="emulated", CYRT_EMULATED_DEVICES="2")
+    ended = python(
+        DEVICES + textwrap.dedent(USES[use]) + "print(set(values.tolist()))\n",
+        PYTHONPATH=str(Path(__file__).resolve().parent.parent),
+        CYRT_DEVICE="emulated",
+        CYRT_EMULATED_DEVICES="2",
+    )
     assert ended.stdout == "{7}\n", ended.stderr

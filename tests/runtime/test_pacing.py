@@ -91,9 +91,17 @@ ACTS = {
 def ends(python):
     def run(*parts):
         program = "".join(textwrap.dedent(part) for part in parts)
-        ended = python(program, timeout=40, PYTHONPATH=str(TESTS), CYRT_GRAPHS="0", CYRT_POOL="1",
-                       CYRT_CHECK="0", CYRT_LAUNCH_BLOCKING="0")
+        ended = python(
+            program,
+            timeout=40,
+            PYTHONPATH=str(TESTS),
+            CYRT_GRAPHS="0",
+            CYRT_POOL="1",
+            CYRT_CHECK="0",
+            CYRT_LAUNCH_BLOCKING="0",
+        )
         assert ended.stdout == "ended\n", ended.stderr
+
     return run
 
 
@@ -104,7 +112,9 @@ def test_a_full_queue_whose_head_needs_the_gil(ends, act):
 
 def test_a_queue_that_one_batch_fills(ends):
     """Its turn lasts as long as its operations are launched one by one."""
-    ends(BEGIN, """
+    ends(
+        BEGIN,
+        """
         def fill():
             with cyrt.CommandEncoder(side, graphs=False, max_ops=4096) as encoder:
                 for _ in range(3000):
@@ -121,12 +131,16 @@ def test_a_queue_that_one_batch_fills(ends):
         threading.Timer(0.5, opened.set).start()
         expected = 3001
         y.free()                        # `side` wrote it, and would wait for the reader
-        """, END)
+        """,
+        END,
+    )
 
 
 def test_many_commands_run_in_order(ends):
     """Room is waited for again and again, by two threads on two streams."""
-    ends(BEGIN, """
+    ends(
+        BEGIN,
+        """
         def work(stream):
             with stream:
                 for _ in range(20):
@@ -141,4 +155,6 @@ def test_many_commands_run_in_order(ends):
         assert all((host(each) == 3000).all() for each in mine.values())
         called, opened = [True, True], threading.Event()
         opened.set()
-        """, END)
+        """,
+        END,
+    )

@@ -75,7 +75,7 @@ def test_small_blocks_hold_twice_their_peak_at_most(emptied):
 def test_large_blocks_hold_little_more_than_their_peak():
     """Sizes that alternate, each alone: the room of the largest serves them all."""
     with cyrt.Stream():
-        many = [cyrt.Buffer(9 << 20) for _ in range(8)]     # trimming forgets this peak
+        many = [cyrt.Buffer(9 << 20) for _ in range(8)]  # trimming forgets this peak
         del many
     gc.collect()
     cyrt.trim_memory()
@@ -109,6 +109,7 @@ def test_sizes_that_alternate_keep_memory_flat():
     """100,000 rounds in which each size is freed and another one wanted."""
     sizes = [500, 3000, 700, 9000, 20000, 1200, 66000, 512]
     with cyrt.Stream():
+
         def soak(rounds):
             for i in range(rounds):
                 a = cyrt.Buffer(sizes[i % 8])
@@ -153,6 +154,7 @@ def test_streams_that_pass_blocks_on_keep_memory_flat():
 def test_streams_that_end_leave_nothing_kept():
     """A program settles on stream after stream; each keeps blocks for its rounds, which serve the
     next one."""
+
     def program(stream):
         with stream:
             state = [cyrt.zeros(1024) for _ in range(20)]
@@ -180,7 +182,7 @@ def test_trim_takes_what_is_kept_for_a_round(emptied):
         del state
         cyrt.trim_memory()
         assert cyrt.memory_stats()["reserved"] <= emptied["reserved"] + SLAB
-        state = [cyrt.zeros(200_000) for _ in range(12)]        # the places forget what is gone
+        state = [cyrt.zeros(200_000) for _ in range(12)]  # the places forget what is gone
         for _ in range(20):
             for i in range(12):
                 state[i] = state[i] + 1

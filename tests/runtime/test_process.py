@@ -108,7 +108,8 @@ def test_exit_does_not_wait_for_ever(python):
 @pytest.mark.usefixtures("only_emulated")
 def test_ctrl_c_ends_a_wait(python):
     done = python(
-        SPIN + """
+        SPIN
+        + """
 import _thread, signal, threading, time
 for name in ("all", "stream", "event", "copy"):
     forever[1, 1](flag)
@@ -137,8 +138,12 @@ print("done")
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="subinterpreters by import came with 3.12")
 def test_subinterpreter_is_refused_3_12(python):
-    subinterpreter(python, "import _interpreters as i" if sys.version_info >= (3, 13)
-                   else "import _xxsubinterpreters as i")
+    subinterpreter(
+        python,
+        "import _interpreters as i"
+        if sys.version_info >= (3, 13)
+        else "import _xxsubinterpreters as i",
+    )
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="the same test for 3.11's module")
@@ -147,7 +152,9 @@ def test_subinterpreter_is_refused_3_11(python):
 
 
 def subinterpreter(python, module):
-    done = python(module + """
+    done = python(
+        module
+        + """
 import cyrt
 source = '''
 try:
@@ -159,7 +166,8 @@ else:
 '''
 run = i.run_string if hasattr(i, "run_string") else i.exec
 run(i.create(), source)
-""")
+"""
+    )
     assert done.stdout.startswith("refused:"), (done.stdout, done.stderr)
 
 

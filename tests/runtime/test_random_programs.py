@@ -30,9 +30,30 @@ SIZES = (64, 600, 5000)
 
 index = st.integers(0, 1 << 20)
 step = st.tuples(
-    st.sampled_from(["make", "make", "free", "drop", "fill", "write", "read", "copy", "add", "add",
-                     "mix", "mix", "adrift", "wait", "trim"]),
-    st.integers(0, STREAMS - 1), index, index, index)
+    st.sampled_from(
+        [
+            "make",
+            "make",
+            "free",
+            "drop",
+            "fill",
+            "write",
+            "read",
+            "copy",
+            "add",
+            "add",
+            "mix",
+            "mix",
+            "adrift",
+            "wait",
+            "trim",
+        ]
+    ),
+    st.integers(0, STREAMS - 1),
+    index,
+    index,
+    index,
+)
 
 
 class Program:
@@ -110,7 +131,7 @@ class Program:
             elif kind == "mix":
                 self.modules[device]["mix"][1, 64](x, y, z, n, rounds)
                 twin_z[:] = 3 * twin_x + twin_y
-            else:       # memory that is given back while the kernels that use it may still run
+            else:  # memory that is given back while the kernels that use it may still run
                 aside = cyrt.Buffer(n)
                 aside.fill(1)
                 self.modules[device]["add"][1, 64](x, aside, n, rounds)
@@ -132,6 +153,7 @@ def runs(program):
             program.check()
         finally:
             program.pairs.clear()
+
     return run
 
 

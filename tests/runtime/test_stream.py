@@ -35,7 +35,7 @@ def test_default_stream_is_cyrts_own_and_per_thread():
 
     def note():
         handles.add(cyrt.stream().handle)
-        barrier.wait()      # both alive: states of ended threads are used again
+        barrier.wait()  # both alive: states of ended threads are used again
 
     threads = [threading.Thread(target=note) for _ in range(2)]
     for t in threads:
@@ -116,7 +116,7 @@ def test_done_and_synchronize(module):
 def test_wait_for_a_stream(module):
     first, second = cyrt.Stream(), cyrt.Stream()
     a, b = cyrt.Buffer(4), cyrt.Buffer(4)
-    address = cyrt.pointer(a.ptr, 4)        # not known as the same memory: only wait() orders
+    address = cyrt.pointer(a.ptr, 4)  # not known as the same memory: only wait() orders
     with first:
         module["slow_set"][1, 1](a, 21, 2_000_000)
     with second:
@@ -150,7 +150,7 @@ def test_a_buffer_on_two_streams_is_ordered(module):
         with second:
             module["twice"][1, 1](a, b)
         with first:
-            module["slow_set"][1, 1](a, -1, 1)      # after the other stream has read
+            module["slow_set"][1, 1](a, -1, 1)  # after the other stream has read
         with second:
             assert read(b) == 2 * value
         assert read(a) == -1

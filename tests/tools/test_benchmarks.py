@@ -31,7 +31,11 @@ def test_results_are_checked(name, tmp_path):
     file = tmp_path / "rows.json"
     done = subprocess.run(
         [sys.executable, SCRIPTS / f"{name}.py", "--small", "--json", file],
-        capture_output=True, text=True, timeout=300, check=False)
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     rows = json.loads(file.read_text(encoding="utf-8"))
     assert CASES[name] in [(row["case"], row["what"]) for row in rows]
@@ -42,8 +46,14 @@ def test_results_are_checked(name, tmp_path):
 
 @pytest.mark.parametrize("name", CASES)
 def test_help(name):
-    done = subprocess.run([sys.executable, SCRIPTS / f"{name}.py", "--help"], capture_output=True,
-                          text=True, timeout=60, check=False, env={**os.environ, "COLUMNS": "100"})
+    done = subprocess.run(
+        [sys.executable, SCRIPTS / f"{name}.py", "--help"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "COLUMNS": "100"},
+    )
     assert done.returncode == 0, done.stderr
     assert "--small" in done.stdout
 
@@ -60,9 +70,16 @@ def script(monkeypatch):
 
 
 # A function that is wrong in one element.
-@pytest.mark.parametrize(("name", "function"), [
-    ("elementwise", "exp"), ("indexing", "take"), ("products", "vecdot"), ("reductions", "max"),
-    ("sorting", "argsort")])
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("elementwise", "exp"),
+        ("indexing", "take"),
+        ("products", "vecdot"),
+        ("reductions", "max"),
+        ("sorting", "argsort"),
+    ],
+)
 def test_a_wrong_result_has_no_row(name, function, script, monkeypatch):
     import cyrt
 

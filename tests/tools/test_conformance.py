@@ -19,8 +19,14 @@ def tool():
 
 
 def test_the_rate_counts_expected_failures(tool):
-    report = {"tests": [{"nodeid": str(i), "outcome": outcome} for i, outcome in enumerate(
-        ["passed"] * 5 + ["xpassed", "failed", "xfailed", "error", "skipped", "skipped"])]}
+    report = {
+        "tests": [
+            {"nodeid": str(i), "outcome": outcome}
+            for i, outcome in enumerate(
+                ["passed"] * 5 + ["xpassed", "failed", "xfailed", "error", "skipped", "skipped"]
+            )
+        ]
+    }
     found = tool.outcomes(report)
     assert found["5"] == "passed"
     assert tool.rate(found) == pytest.approx(100 * 6 / 9)
@@ -28,7 +34,8 @@ def test_the_rate_counts_expected_failures(tool):
 
 def test_each_expected_failure_has_a_reason(tool):
     assert tool.read_expected("# head\n\na.py::test[x(1) -> y] # because\n") == {
-        "a.py::test[x(1) -> y]": "because"}
+        "a.py::test[x(1) -> y]": "because"
+    }
     with pytest.raises(ValueError, match="line 2: expected 'TEST # REASON'"):
         tool.read_expected("# head\na.py::test\n")
     assert all(tool.read_expected(tool.EXPECTED.read_text()).values())

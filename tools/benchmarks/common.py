@@ -80,8 +80,9 @@ class Session:
             except ImportError:
                 continue
 
-    def device_time(self, library: Library, work: Callable[[int], Any],
-                    sets: int = 1) -> float | None:
+    def device_time(
+        self, library: Library, work: Callable[[int], Any], sets: int = 1
+    ) -> float | None:
         """Median µs per call on the device.
 
         Parameters
@@ -102,8 +103,9 @@ class Session:
             times.append(1e3 * library.elapsed(begin, library.record_event()) / sets)
         return statistics.median(times)
 
-    def host_time(self, library: Library, work: Callable[[int], Any],
-                  sets: int = 1) -> float | None:
+    def host_time(
+        self, library: Library, work: Callable[[int], Any], sets: int = 1
+    ) -> float | None:
         """Median µs per call that waits for its result; see :meth:`device_time`."""
         if self.small:
             return None
@@ -132,8 +134,7 @@ class Session:
         pairs = [(cyrt.Buffer(half), cyrt.Buffer(half)) for _ in range(2)]
         for source, _ in pairs:
             source.fill(1)
-        copy = self.device_time(self.libraries[0],
-                                lambda i: pairs[i][1].copy_from(pairs[i][0]), 2)
+        copy = self.device_time(self.libraries[0], lambda i: pairs[i][1].copy_from(pairs[i][0]), 2)
         return _rate_note(took, nbytes, copy, "a copy")
 
     def fill_note(self, took: float | None, nbytes: int) -> str:
@@ -160,8 +161,9 @@ def _cyrt() -> Library:
         end.synchronize()
         return begin.elapsed_time(end)
 
-    return Library("cyrt", cyrt.asarray, lambda x: x.numpy(), record_event, elapsed,
-                   cyrt.synchronize)
+    return Library(
+        "cyrt", cyrt.asarray, lambda x: x.numpy(), record_event, elapsed, cyrt.synchronize
+    )
 
 
 def _torch() -> Library:
@@ -171,7 +173,7 @@ def _torch() -> Library:
         raise ImportError("this PyTorch has no CUDA")
 
     def to_device(host: np.ndarray) -> Any:
-        if host.dtype.name == "bfloat16":           # PyTorch does not support ml_dtypes.bfloat16
+        if host.dtype.name == "bfloat16":  # PyTorch does not support ml_dtypes.bfloat16
             return torch.from_numpy(host.astype(np.float32)).to("cuda", torch.bfloat16)
         return torch.from_numpy(host).cuda()
 
@@ -202,8 +204,14 @@ def _cupy() -> Library:
         end.synchronize()
         return cupy.cuda.get_elapsed_time(begin, end)
 
-    return Library("CuPy", cupy.asarray, cupy.asnumpy, record_event, elapsed,
-                   cupy.cuda.get_current_stream().synchronize)
+    return Library(
+        "CuPy",
+        cupy.asarray,
+        cupy.asnumpy,
+        record_event,
+        elapsed,
+        cupy.cuda.get_current_stream().synchronize,
+    )
 
 
 def main(description: str, measure: Callable[[Session], Iterable[Row]]) -> int:
@@ -216,18 +224,22 @@ def main(description: str, measure: Callable[[Session], Iterable[Row]]) -> int:
     measure : callable
         Yields the rows; raises AssertionError if a result is wrong.
     """
-    parser = argparse.ArgumentParser(description=description,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--small", action="store_true",
-                        help="check results at small sizes, without times")
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--small", action="store_true", help="check results at small sizes, without times"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
     options = parser.parse_args()
     device = cyrt.Device()
     rows = list(measure(Session(options.small or device.emulated)))
     _print_table(f"{device.name}: µs a call", rows)
     if options.json is not None:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1,
-                                           ensure_ascii=False) + "\n", encoding="utf-8")
+        options.json.write_text(
+            json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False) + "\n",
+            encoding="utf-8",
+        )
     return 0
 
 
@@ -240,8 +252,12 @@ def _print_table(title: str, rows: list[Row]) -> None:
     table.add_column("")
     for row in rows:
         timed = row.host is not None or row.device is not None
-        table.add_row(row.case, row.what,
-                      *("" if each is None else f"{each:,.2f}" for each in (row.host, row.device)),
-                      row.note if timed else "checked, not timed")
-    Console(highlight=False, markup=False, emoji=False,
-            width=None if sys.stdout.isatty() else 1000).print(table)
+        table.add_row(
+            row.case,
+            row.what,
+            *("" if each is None else f"{each:,.2f}" for each in (row.host, row.device)),
+            row.note if timed else "checked, not timed",
+        )
+    Console(
+        highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 1000
+    ).print(table)

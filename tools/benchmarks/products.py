@@ -18,10 +18,10 @@ from common import ROUNDS, Library, Row, Session, main
 
 import cyrt
 
-ROTATED = 1 << 30       # least bytes of all operands of a round: more than a cache holds
+ROTATED = 1 << 30  # least bytes of all operands of a round: more than a cache holds
 MOST_SETS = 64
-BUSY = 1 << 29          # bytes of the copy during which products are recorded
-PRODUCTS = 100          # products in a round, unless they are large
+BUSY = 1 << 29  # bytes of the copy during which products are recorded
+PRODUCTS = 100  # products in a round, unless they are large
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,10 @@ class Case:
 
     def operands(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Random small whole numbers, whose sums are exact."""
-        a, b = (rng.integers(-2, 3, shape).astype(cyrt.dtype(self.dtype).numpy)
-                for shape in (self.a, self.b))
+        a, b = (
+            rng.integers(-2, 3, shape).astype(cyrt.dtype(self.dtype).numpy)
+            for shape in (self.a, self.b)
+        )
         return a, b
 
     def product(self, namespace: Any, a: Any, b: Any) -> Any:
@@ -77,8 +79,10 @@ class Case:
 def _cases(small: bool) -> list[Case]:
     side = 96 if small else 4096
     tall = 1 << 10 if small else 1 << 20
-    cases = [Case("matrix by vector", "float32", (1000, 100), (100,)),
-             Case("transposed matrix by vector", "float32", (1000, 100), (1000,), transposed=True)]
+    cases = [
+        Case("matrix by vector", "float32", (1000, 100), (100,)),
+        Case("transposed matrix by vector", "float32", (1000, 100), (1000,), transposed=True),
+    ]
     for name in ("float32", "bfloat16"):
         cases += [
             Case("matrix by vector", name, (side, side), (side,)),
@@ -92,8 +96,15 @@ def _cases(small: bool) -> list[Case]:
     for name in ("float32", "bfloat16", "float64"):
         cases.append(Case("matrices", name, (side // 2,) * 2, (side // 2,) * 2))
     cases.append(Case("matrices", "float32", (side,) * 2, (side,) * 2))
-    cases.append(Case("matrices, first transposed", "float32", (side // 2,) * 2, (side // 2,) * 2,
-                      transposed=True))
+    cases.append(
+        Case(
+            "matrices, first transposed",
+            "float32",
+            (side // 2,) * 2,
+            (side // 2,) * 2,
+            transposed=True,
+        )
+    )
     return cases
 
 
@@ -125,7 +136,7 @@ class _Timer:
         times = []
         for _ in range(ROUNDS):
             if self.library.name == "cyrt":
-                self.target.copy_from(self.source)      # the work is recorded during this copy
+                self.target.copy_from(self.source)  # the work is recorded during this copy
             begin = self.library.record_event()
             work()
             times.append(1e3 * self.library.elapsed(begin, self.library.record_event()))
@@ -146,12 +157,17 @@ class _Timer:
 def _check(case: Case, found: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
     a, b = a.astype(np.float64), b.astype(np.float64)
     # Sums are exact in float32; 16-bit results are rounded.
-    np.testing.assert_allclose(found.astype(np.float64), case.product(np, a, b),
-                               rtol=1e-2 if case.dtype == "bfloat16" else 1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        found.astype(np.float64),
+        case.product(np, a, b),
+        rtol=1e-2 if case.dtype == "bfloat16" else 1e-6,
+        atol=1e-6,
+    )
 
 
-def _measure_case(case: Case, library: Library, timer: _Timer | None,
-                  rng: np.random.Generator) -> float | None:
+def _measure_case(
+    case: Case, library: Library, timer: _Timer | None, rng: np.random.Generator
+) -> float | None:
     """Check a product; returns its µs, None without a timer."""
     namespace = _Namespace(library)
     count = 1 if timer is None else _set_count(case)
@@ -189,21 +205,30 @@ def _copy_time(case: Case, timer: _Timer) -> float:
     return timer(work) / len(pairs)
 
 
+def _rates(case: Case, took: float, timer: _Timer) -> str:
+    return (
+        f"{2e-6 * case.macs / took:.2f} TFLOP/s, {1e-3 * case.nbytes / took:,.0f} GB/s; "
+        f"a copy of as many bytes takes {_copy_time(case, timer):.2f} µs"
+    )
+
+
 def measure(session: Session) -> Iterator[Row]:
     """Yield a row for every case and library."""
     rng = np.random.default_rng(5)
-    timers = {library.name: None if session.small else _Timer(library)
-              for library in session.libraries if library.name != "CuPy"}
+    timers = {
+        library.name: None if session.small else _Timer(library)
+        for library in session.libraries
+        if library.name != "CuPy"
+    }
     for case in _cases(session.small):
         for library in session.libraries:
             if library.name not in timers:
                 continue
             took = _measure_case(case, library, timers[library.name], rng)
-            note = "" if took is None else (
-                f"{2e-6 * case.macs / took:.2f} TFLOP/s, {1e-3 * case.nbytes / took:,.0f} GB/s; "
-                f"a copy of as many bytes takes {_copy_time(case, timers['cyrt']):.2f} µs")
-            yield Row(case.what, f"{library.name}: {case.dtype}, {case.a} by {case.b}", took,
-                      note=note)
+            note = "" if took is None else _rates(case, took, timers["cyrt"])
+            yield Row(
+                case.what, f"{library.name}: {case.dtype}, {case.a} by {case.b}", took, note=note
+            )
 
 
 if __name__ == "__main__":

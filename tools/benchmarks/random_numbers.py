@@ -13,12 +13,15 @@ from common import Library, Row, Session, main
 from cyrt import random
 
 ELEMENTS = 1 << 27
-CHECKED = 1 << 14       # elements whose mean and standard deviation are checked
+CHECKED = 1 << 14  # elements whose mean and standard deviation are checked
 KEY = random.key(17)
 # Mean and standard deviation, by the first word of a case's name.
 MOMENTS = {
-    "uniform": (0.5, math.sqrt(1 / 12)), "normal": (0, 1), "bernoulli": (0.3, math.sqrt(0.21)),
-    "integers": (499.5, math.sqrt((1000**2 - 1) / 12)), "truncated": (0, 0.879626),
+    "uniform": (0.5, math.sqrt(1 / 12)),
+    "normal": (0, 1),
+    "bernoulli": (0.3, math.sqrt(0.21)),
+    "integers": (499.5, math.sqrt((1000**2 - 1) / 12)),
+    "truncated": (0, 0.879626),
 }
 
 
@@ -49,8 +52,9 @@ def _torch() -> dict[str, Callable[[int], Any]]:
         "normal float64": lambda n: torch.randn(n, dtype=torch.float64, **cuda),
         "normal bfloat16": lambda n: torch.randn(n, dtype=torch.bfloat16, **cuda),
         "integers below 1,000 int64": lambda n: torch.randint(0, 1000, (n,), **cuda),
-        "integers below 1,000 int32": lambda n: torch.randint(0, 1000, (n,), dtype=torch.int32,
-                                                              **cuda),
+        "integers below 1,000 int32": lambda n: torch.randint(
+            0, 1000, (n,), dtype=torch.int32, **cuda
+        ),
         "bernoulli": lambda n: torch.empty(n, dtype=torch.bool, **cuda).bernoulli_(0.3),
     }
 
@@ -72,20 +76,27 @@ def _check_moments(case: str, host: np.ndarray) -> None:
     mean, deviation = MOMENTS[case.split()[0]]
     values = host.astype(np.float64)
     allowed = 6 / math.sqrt(values.size) + (4e-3 if "bfloat16" in case else 0)
-    if not (abs(values.mean() - mean) < allowed * deviation
-            and abs(values.std() / deviation - 1) < allowed):
-        raise AssertionError(f"{case}: expected mean {mean:.4f} and standard deviation "
-                             f"{deviation:.4f}, got {values.mean():.4f} and {values.std():.4f}")
+    if not (
+        abs(values.mean() - mean) < allowed * deviation
+        and abs(values.std() / deviation - 1) < allowed
+    ):
+        raise AssertionError(
+            f"{case}: expected mean {mean:.4f} and standard deviation "
+            f"{deviation:.4f}, got {values.mean():.4f} and {values.std():.4f}"
+        )
 
 
-def _measure_case(session: Session, library: Library, case: str,
-                  draw: Callable[[int], Any]) -> Row:
+def _measure_case(session: Session, library: Library, case: str, draw: Callable[[int], Any]) -> Row:
     sample = draw(CHECKED)
     _check_moments(case, library.to_host(sample))
     nbytes = ELEMENTS * int(sample.nbytes) // CHECKED
     took = session.device_time(library, lambda _: draw(ELEMENTS))
-    return Row(case, f"{library.name}: {CHECKED if session.small else ELEMENTS:,}", took,
-               note=session.fill_note(took, nbytes))
+    return Row(
+        case,
+        f"{library.name}: {CHECKED if session.small else ELEMENTS:,}",
+        took,
+        note=session.fill_note(took, nbytes),
+    )
 
 
 def measure(session: Session) -> Iterator[Row]:

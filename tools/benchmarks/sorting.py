@@ -16,10 +16,10 @@ from common import Library, Row, Session, main
 
 import cyrt
 
-SETS = 4            # number of input sets
+SETS = 4  # number of input sets
 ELEMENTS = 1 << 24
 NBYTES = 256 << 20
-SMALL = 1 << 14     # elements of each small case
+SMALL = 1 << 14  # elements of each small case
 
 
 @dataclass(frozen=True)
@@ -39,19 +39,30 @@ def _functions(library: str) -> dict[str, Callable[..., Any]]:
     if library == "PyTorch":
         import torch
 
-        return {"sort": lambda x: torch.sort(x, stable=True)[0],
-                "argsort": lambda x: torch.argsort(x, stable=True),
-                "cumulative_sum": lambda x, axis: torch.cumsum(x, axis),
-                "select": lambda x, mask: x[mask], "searchsorted": torch.searchsorted}
+        return {
+            "sort": lambda x: torch.sort(x, stable=True)[0],
+            "argsort": lambda x: torch.argsort(x, stable=True),
+            "cumulative_sum": lambda x, axis: torch.cumsum(x, axis),
+            "select": lambda x, mask: x[mask],
+            "searchsorted": torch.searchsorted,
+        }
     if library == "CuPy":
         import cupy
 
-        return {"sort": cupy.sort, "argsort": cupy.argsort,
-                "cumulative_sum": lambda x, axis: cupy.cumsum(x, axis),
-                "select": lambda x, mask: x[mask], "searchsorted": cupy.searchsorted}
-    return {"sort": cyrt.sort, "argsort": cyrt.argsort,
-            "cumulative_sum": lambda x, axis: cyrt.cumulative_sum(x, axis=axis),
-            "select": lambda x, mask: x[mask], "searchsorted": cyrt.searchsorted}
+        return {
+            "sort": cupy.sort,
+            "argsort": cupy.argsort,
+            "cumulative_sum": lambda x, axis: cupy.cumsum(x, axis),
+            "select": lambda x, mask: x[mask],
+            "searchsorted": cupy.searchsorted,
+        }
+    return {
+        "sort": cyrt.sort,
+        "argsort": cyrt.argsort,
+        "cumulative_sum": lambda x, axis: cyrt.cumulative_sum(x, axis=axis),
+        "select": lambda x, mask: x[mask],
+        "searchsorted": cyrt.searchsorted,
+    }
 
 
 def _random_numbers(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
@@ -66,40 +77,71 @@ def _cases(small: bool) -> Iterator[Case]:
         return SMALL if small else count
 
     for function, expected, dtypes in (
-            ("sort", np.sort, ("float32", "int32", "int64", "float16")),
-            ("argsort", functools.partial(np.argsort, kind="stable"), ("float32", "int64"))):
+        ("sort", np.sort, ("float32", "int32", "int64", "float16")),
+        ("argsort", functools.partial(np.argsort, kind="stable"), ("float32", "int64")),
+    ):
         for dtype in dtypes:
             n = size(ELEMENTS)
-            yield Case(function, f"{dtype}, {n:,}",
-                       lambda rng, dtype=dtype, n=n: (_random_numbers(dtype, (n,), rng),),
-                       expected, {})
+            yield Case(
+                function,
+                f"{dtype}, {n:,}",
+                lambda rng, dtype=dtype, n=n: (_random_numbers(dtype, (n,), rng),),
+                expected,
+                {},
+            )
     for rows, columns in ((1 << 16, 256), (1 << 14, 1024), (1 << 12, 4096)):
         rows = size(rows * columns) // columns
-        yield Case("sort", f"float32, {rows:,} rows of {columns:,}",
-                   lambda rng, shape=(rows, columns): (_random_numbers("float32", shape, rng),),
-                   np.sort, {})
+        yield Case(
+            "sort",
+            f"float32, {rows:,} rows of {columns:,}",
+            lambda rng, shape=(rows, columns): (_random_numbers("float32", shape, rng),),
+            np.sort,
+            {},
+        )
     n = size(NBYTES // 4)
     side = int(n**0.5)
     for shape, axis in (((n,), 0), ((side, side), 1), ((side, side), 0)):
-        yield Case("cumulative_sum", f"float32, {' × '.join(f'{each:,}' for each in shape)}, "
-                   f"axis {axis}",
-                   lambda rng, shape=shape: (rng.integers(-4, 5, shape).astype(np.float32),),
-                   np.cumsum, {"axis": axis}, 1e-6)
+        yield Case(
+            "cumulative_sum",
+            f"float32, {' × '.join(f'{each:,}' for each in shape)}, axis {axis}",
+            lambda rng, shape=shape: (rng.integers(-4, 5, shape).astype(np.float32),),
+            np.cumsum,
+            {"axis": axis},
+            1e-6,
+        )
     n = size(1 << 26)
     for density in (0.5, 0.05):
-        yield Case("select", f"float32, {n:,}, {100 * density:.0f} % true",
-                   lambda rng, n=n, density=density: (
-                       _random_numbers("float32", (n,), rng), rng.random(n, np.float32) < density),
-                   lambda x, mask: x[mask], {}, waits=True)
+        yield Case(
+            "select",
+            f"float32, {n:,}, {100 * density:.0f} % true",
+            lambda rng, n=n, density=density: (
+                _random_numbers("float32", (n,), rng),
+                rng.random(n, np.float32) < density,
+            ),
+            lambda x, mask: x[mask],
+            {},
+            waits=True,
+        )
     n = size(1 << 20)
-    yield Case("searchsorted", f"float32, {n:,} in {n:,}",
-               lambda rng, n=n: (np.sort(_random_numbers("float32", (n,), rng)),
-                                 _random_numbers("float32", (n,), rng)),
-               np.searchsorted, {})
+    yield Case(
+        "searchsorted",
+        f"float32, {n:,} in {n:,}",
+        lambda rng, n=n: (
+            np.sort(_random_numbers("float32", (n,), rng)),
+            _random_numbers("float32", (n,), rng),
+        ),
+        np.searchsorted,
+        {},
+    )
 
 
-def _measure_case(session: Session, library: Library, case: Case,
-                  sets: list[tuple[np.ndarray, ...]], expected: np.ndarray) -> Row:
+def _measure_case(
+    session: Session,
+    library: Library,
+    case: Case,
+    sets: list[tuple[np.ndarray, ...]],
+    expected: np.ndarray,
+) -> Row:
     inputs = [tuple(library.to_device(each) for each in arrays) for arrays in sets]
     function = _functions(library.name)[case.function]
 
@@ -113,8 +155,11 @@ def _measure_case(session: Session, library: Library, case: Case,
     if took is not None and "sort" in case.function:
         note += f"; {sets[0][0].size / took / 1e3:.2f} G elements/s"
     what = f"{library.name}: {case.what}"
-    return Row(case.function, what, host=took, note=note) if case.waits else \
-        Row(case.function, what, took, note=note)
+    return (
+        Row(case.function, what, host=took, note=note)
+        if case.waits
+        else Row(case.function, what, took, note=note)
+    )
 
 
 def measure(session: Session) -> Iterator[Row]:
@@ -123,8 +168,9 @@ def measure(session: Session) -> Iterator[Row]:
     for case in _cases(session.small):
         first = case.inputs(rng)
         # The first input of searchsorted has to stay sorted.
-        others = first if case.function == "searchsorted" else \
-            tuple(np.roll(each, 1) for each in first)
+        others = (
+            first if case.function == "searchsorted" else tuple(np.roll(each, 1) for each in first)
+        )
         expected = case.expected(*first, **case.options)
         for library in session.libraries:
             yield _measure_case(session, library, case, [first] + [others] * (SETS - 1), expected)

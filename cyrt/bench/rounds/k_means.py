@@ -10,7 +10,7 @@ import cyrt
 from cyrt.bench.rounds.program import Rounds
 
 POINTS, CLUSTERS, FEATURES = 2048, 8, 4
-STEPS = 5               # of a round
+STEPS = 5  # of a round
 
 
 class KMeans(Rounds):
@@ -20,8 +20,9 @@ class KMeans(Rounds):
         super().__init__()
         rng = np.random.default_rng(5)
         middles = 8 * rng.standard_normal((CLUSTERS, FEATURES))
-        self.points = (middles[rng.integers(0, CLUSTERS, POINTS)]
-                       + rng.standard_normal((POINTS, FEATURES))).astype(np.float32)
+        self.points = (
+            middles[rng.integers(0, CLUSTERS, POINTS)] + rng.standard_normal((POINTS, FEATURES))
+        ).astype(np.float32)
         self.start = (middles + 1).astype(np.float32)
         self.x, self.centres = cyrt.array(self.points), cyrt.array(self.start)
         self.numbers = cyrt.arange(CLUSTERS)

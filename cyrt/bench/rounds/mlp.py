@@ -22,8 +22,10 @@ class Training(Rounds):
         rng = np.random.default_rng(5)
         self.x = rng.standard_normal((BATCH * BATCHES, WIDTHS[0])).astype(np.float32)
         self.y = rng.standard_normal((BATCH * BATCHES, WIDTHS[-1])).astype(np.float32)
-        self.start = [(rng.standard_normal((m, n)) / np.sqrt(m)).astype(np.float32)
-                      for m, n in itertools.pairwise(WIDTHS)]
+        self.start = [
+            (rng.standard_normal((m, n)) / np.sqrt(m)).astype(np.float32)
+            for m, n in itertools.pairwise(WIDTHS)
+        ]
         self.order = rng.permutation(BATCH * BATCHES).reshape(BATCHES, BATCH)
         self.device = (cyrt.array(self.x), cyrt.array(self.y))
         self.indices = [cyrt.array(rows) for rows in self.order]

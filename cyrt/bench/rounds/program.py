@@ -39,4 +39,5 @@ class Rounds(ABC):
             found = held.numpy()
             if found.shape != wanted.shape or not np.allclose(found, wanted, 1e-3, 1e-4):
                 raise WrongResult(
-                    f"{type(self).__name__}, {self.rounds} rounds: expected {wanted}, got {found}")
+                    f"{type(self).__name__}, {self.rounds} rounds: expected {wanted}, got {found}"
+                )

@@ -7,7 +7,7 @@ import numpy as np
 import cyrt
 from cyrt.bench.rounds.program import Rounds
 
-STEPS = 20              # of a round
+STEPS = 20  # of a round
 RATE = 0.2
 
 
@@ -29,8 +29,10 @@ class Stencil(Rounds):
             u = self.u
             new = u.copy()
             inside = u[1:-1, 1:-1]
-            new[1:-1, 1:-1] = inside + (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2]
-                                        - inside * 4) * RATE
+            new[1:-1, 1:-1] = (
+                inside
+                + (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - inside * 4) * RATE
+            )
             self.u = new
 
     def results(self) -> list[cyrt.ndarray]:

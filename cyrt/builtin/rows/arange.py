@@ -15,8 +15,7 @@ WIDE = {"i": "int64", "u": "int64", "f": "float64", "c": "complex128"}
 def rows() -> Iterator[Row]:
     for each in DTYPES:
         if each.kind in WIDE:
-            yield Row("arange", "arange", (), each.name, "start + i * step",
-                      is_prebuilt(each.name))
+            yield Row("arange", "arange", (), each.name, "start + i * step", is_prebuilt(each.name))
 
 
 def instance(row: Row) -> str:

@@ -12,8 +12,15 @@ TEMPLATES = ("compact",)
 
 def rows() -> Iterator[Row]:
     # The wheel holds them: they are few, and every type needs them.
-    yield Row("count_true", "compact", ("bool",), "int64", "how many of a tile of a are true", True,
-              ("", "_positions"))
+    yield Row(
+        "count_true",
+        "compact",
+        ("bool",),
+        "int64",
+        "how many of a tile of a are true",
+        True,
+        ("", "_positions"),
+    )
     for name in BY_SIZE.values():
         yield Row("select", "compact", ("bool", name), name, "b where a", True)
 

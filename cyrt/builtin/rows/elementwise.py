@@ -11,11 +11,32 @@ TEMPLATES = ("unary", "binary", "ternary", "cast", "copy")
 VARIANTS = ("", "_strided")
 # Only the float32 kernels are prebuilt: they take the longest to compile, and few programs need
 # them. Arithmetic of uint8 is not prebuilt, either.
-RARE = frozenset({
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "copysign", "cosh", "erfc",
-    "erfinv", "expm1", "hypot", "lgamma", "log10", "logaddexp", "log1p", "log2", "nextafter",
-    "sinh", "tan",
-})
+RARE = frozenset(
+    {
+        "acos",
+        "acosh",
+        "asin",
+        "asinh",
+        "atan",
+        "atan2",
+        "atanh",
+        "cbrt",
+        "copysign",
+        "cosh",
+        "erfc",
+        "erfinv",
+        "expm1",
+        "hypot",
+        "lgamma",
+        "log10",
+        "logaddexp",
+        "log1p",
+        "log2",
+        "nextafter",
+        "sinh",
+        "tan",
+    }
+)
 # The additional variant of operations that are frequent on small arrays.
 ALIGNED = frozenset({"unary", "binary"})
 
@@ -38,11 +59,34 @@ UNARY: dict[str, dict[str, str]] = {
     "logical_not": {"biufc": "!truth(a)"},
     "bitwise_invert": {"b": "!a", "iu": "~a"},
     **{name: {"iu": "a", "f": f"{name}(a)"} for name in ("floor", "ceil", "trunc")},
-    **{name: {"fc": f"{name}(a)"} for name in (
-        "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin",
-        "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh")},
-    **{name: {"f": f"{name}(a)"} for name in (
-        "rsqrt", "cbrt", "exp2", "erf", "erfc", "erfinv", "lgamma", "sigmoid")},
+    **{
+        name: {"fc": f"{name}(a)"}
+        for name in (
+            "sqrt",
+            "exp",
+            "expm1",
+            "log",
+            "log1p",
+            "log2",
+            "log10",
+            "sin",
+            "cos",
+            "tan",
+            "asin",
+            "acos",
+            "atan",
+            "sinh",
+            "cosh",
+            "tanh",
+            "asinh",
+            "acosh",
+            "atanh",
+        )
+    },
+    **{
+        name: {"f": f"{name}(a)"}
+        for name in ("rsqrt", "cbrt", "exp2", "erf", "erfc", "erfinv", "lgamma", "sigmoid")
+    },
 }
 BINARY: dict[str, dict[str, str]] = {
     "add": {"b": "a || b", "iufc": "a + b"},
@@ -74,19 +118,34 @@ BINARY: dict[str, dict[str, str]] = {
     "bitwise_left_shift": {"iu": "left_shift(a, b)"},
     "bitwise_right_shift": {"iu": "right_shift(a, b)"},
 }
-TO_BOOL = frozenset({
-    "isnan", "isinf", "isfinite", "signbit", "logical_not", "equal", "not_equal", "less",
-    "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor",
-})
+TO_BOOL = frozenset(
+    {
+        "isnan",
+        "isinf",
+        "isfinite",
+        "signbit",
+        "logical_not",
+        "equal",
+        "not_equal",
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+    }
+)
 TO_REAL = frozenset({"abs", "real", "imag"})
-
-
 
 
 def _row(op: str, family: str, inputs: tuple[str, ...], output: str, expression: str) -> Row:
     variants = (*VARIANTS, "_aligned") if family in ALIGNED else VARIANTS
-    prebuilt = is_prebuilt(*inputs, output) and (op not in RARE or output == "float32") and (
-        family not in ALIGNED or inputs[0] != "uint8")
+    prebuilt = (
+        is_prebuilt(*inputs, output)
+        and (op not in RARE or output == "float32")
+        and (family not in ALIGNED or inputs[0] != "uint8")
+    )
     return Row(op, family, inputs, output, expression, prebuilt, variants)
 
 
@@ -95,8 +154,7 @@ def _elementwise(family: str, count: int, table: dict[str, dict[str, str]]) -> I
         for kinds, expression in expressions.items():
             for each in DTYPES:
                 if each.kind in kinds:
-                    output = ("bool" if op in TO_BOOL else each.real if op in TO_REAL
-                              else each.name)
+                    output = "bool" if op in TO_BOOL else each.real if op in TO_REAL else each.name
                     yield _row(op, family, (each.name,) * count, output, expression)
 
 
@@ -124,6 +182,5 @@ def instance(row: Row) -> str:
         f"    using T = {types[-1].cpp};\n"
         f"    __device__ static auto apply({parameters}) {{ return {row.expression}; }}\n"
         f"}};\n"
-        f"CYRT_ELEMENTWISE{given}"
-        + (f"\nCYRT_ALIGNED{given}" if row.template in ALIGNED else "")
+        f"CYRT_ELEMENTWISE{given}" + (f"\nCYRT_ALIGNED{given}" if row.template in ALIGNED else "")
     )

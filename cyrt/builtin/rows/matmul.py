@@ -9,8 +9,11 @@ from cyrt.dtypes import DTYPES, dtype
 
 TEMPLATES = ("matmul",)
 # Sums of products wrap, so a signed integer uses the kernels of the unsigned one of its size.
-SERVED = {each.name: each.name.replace("int", "uint") if each.kind == "i" else each.name
-          for each in DTYPES if each.kind != "b"}
+SERVED = {
+    each.name: each.name.replace("int", "uint") if each.kind == "i" else each.name
+    for each in DTYPES
+    if each.kind != "b"
+}
 # The suffixes of the kernels' names.
 VARIANTS = ("", "_small", "_rows", "_columns", "_parts")
 

@@ -16,10 +16,16 @@ REAL = {
     "gumbel": ("Gumbel<{type}, {wide}>", "-log(-log(u))"),
 }
 # The other rows are compiled at first use.
-PREBUILT = frozenset({
-    ("uniform", "float32"), ("uniform", "float64"), ("normal", "float32"), ("randint", "uint32"),
-    ("randint", "uint64"), ("bernoulli", "bool"),
-})
+PREBUILT = frozenset(
+    {
+        ("uniform", "float32"),
+        ("uniform", "float64"),
+        ("normal", "float32"),
+        ("randint", "uint32"),
+        ("randint", "uint64"),
+        ("bernoulli", "bool"),
+    }
+)
 
 
 def _row(op: str, output: str, expression: str, variants: tuple[str, ...] = ("",)) -> Row:
@@ -33,9 +39,10 @@ def rows() -> Iterator[Row]:
                 yield _row(op, each.name, expression)
     yield _row("bernoulli", "bool", "u < p")
     for size, name in BY_SIZE.items():
-        if size <= 8:       # signed and unsigned integers alike
-            yield _row("randint", name, "low + floor(u * range)",
-                       ("", "_wide") if size == 8 else ("",))
+        if size <= 8:  # signed and unsigned integers alike
+            yield _row(
+                "randint", name, "low + floor(u * range)", ("", "_wide") if size == 8 else ("",)
+            )
 
 
 def instance(row: Row) -> str:

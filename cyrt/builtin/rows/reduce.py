@@ -24,8 +24,13 @@ OPS = {
     "var": ("Variance<T>", "f"),
     "logsumexp": ("LogSumExp<T>", "f"),
 }
-OUTPUTS = {"argmax": "int64", "argmin": "int64", "any": "bool", "all": "bool",
-           "count_nonzero": "int64"}
+OUTPUTS = {
+    "argmax": "int64",
+    "argmin": "int64",
+    "any": "bool",
+    "all": "bool",
+    "count_nonzero": "int64",
+}
 # The operations in the wheel; the others are compiled at first use.
 _USUAL = ("float32", "bfloat16")
 PREBUILT = {
@@ -54,8 +59,15 @@ def rows() -> Iterator[Row]:
     for op, (expression, kinds) in OPS.items():
         for each in DTYPES:
             if each.kind in kinds:
-                yield Row(op, "reduce", (each.name,), output_of(op, each), expression,
-                          each.name in PREBUILT.get(op, ()), VARIANTS)
+                yield Row(
+                    op,
+                    "reduce",
+                    (each.name,),
+                    output_of(op, each),
+                    expression,
+                    each.name in PREBUILT.get(op, ()),
+                    VARIANTS,
+                )
 
 
 def instance(row: Row) -> str:

@@ -23,11 +23,20 @@ def rows() -> Iterator[Row]:
     for op, operation in OPERATIONS.items():
         for each in DTYPES:
             output = result(each)
-            yield Row(op, "scan", (each.name,), output, f"{operation.lower()} of all up to a",
-                      op == "cumulative_sum" and is_prebuilt(each.name, output), VARIANTS)
+            yield Row(
+                op,
+                "scan",
+                (each.name,),
+                output,
+                f"{operation.lower()} of all up to a",
+                op == "cumulative_sum" and is_prebuilt(each.name, output),
+                VARIANTS,
+            )
 
 
 def instance(row: Row) -> str:
     source, target = dtype(row.inputs[0]), dtype(row.output)
-    return (f"CYRT_SCAN({row.kernels[0]}, {source.cpp}, {target.cpp}, {target.compute}, "
-            f"{OPERATIONS[row.op]})")
+    return (
+        f"CYRT_SCAN({row.kernels[0]}, {source.cpp}, {target.cpp}, {target.compute}, "
+        f"{OPERATIONS[row.op]})"
+    )

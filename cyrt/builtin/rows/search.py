@@ -14,8 +14,9 @@ TEMPLATES = ("search",)
 def rows() -> Iterator[Row]:
     for name in KEYS:
         # The wheel holds them: they are few, and every real type needs them.
-        yield Row("search", "search", (name,), "int64", "how many are before a", True,
-                  ("", "_contains"))
+        yield Row(
+            "search", "search", (name,), "int64", "how many are before a", True, ("", "_contains")
+        )
 
 
 def instance(row: Row) -> str:

@@ -16,8 +16,15 @@ VARIANTS = ("", "_block", "_sweep", "_arg", "_arg_block", "_arg_sweep", "_histog
 
 def rows() -> Iterator[Row]:
     for name in KEYS:
-        yield Row("sort", "sort", (name,), name, "a, stable, in the order of its key",
-                  name in PREBUILT, VARIANTS)
+        yield Row(
+            "sort",
+            "sort",
+            (name,),
+            name,
+            "a, stable, in the order of its key",
+            name in PREBUILT,
+            VARIANTS,
+        )
 
 
 def instance(row: Row) -> str:

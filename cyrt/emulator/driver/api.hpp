@@ -17,7 +17,7 @@ namespace cyrt::emu {
 
 class Context;
 
-constexpr int kDriverVersion = 13000;      // the version that the emulated driver reports
+constexpr int kDriverVersion = 13000;  // the version that the emulated driver reports
 
 // Thrown by any function below an entry point; the entry point returns its code.
 struct DriverError {

@@ -14,7 +14,7 @@ namespace cyrt::emu {
 namespace {
 
 thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-std::atomic<int> capturing{0};          // number of captures
+std::atomic<int> capturing{0};  // number of captures
 
 // Never destroyed: detached threads may still use it while the process ends.
 std::vector<std::shared_ptr<Capture>>& captures() {
@@ -137,8 +137,7 @@ void capture_child(Stream& stream, std::shared_ptr<Graph> child) {
     require(stream.capture.capture != nullptr, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     Capture& capture = usable_capture(stream);
     graphs().add(child);
-    Node& node =
-        capture.graph->add(make_work(ChildWork{}), stream.capture.next, std::move(child));
+    Node& node = capture.graph->add(make_work(ChildWork{}), stream.capture.next, std::move(child));
     stream.capture.next = {{&node, {}}};
 }
 
@@ -215,7 +214,7 @@ void drop_from_capture(Stream& stream) {
     if (!capture) return;
     capture->invalid = true;
     if (capture->origin != &stream) return;
-    end(capture);       // no other thread could end it
+    end(capture);  // no other thread could end it
     if (!capture->into_existing) capture->graph->forget();
 }
 
@@ -240,7 +239,7 @@ bool capture_wait(Stream& stream, Event& event, bool external) {
     if (!point) {
         require(mine != nullptr, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
         usable_capture(stream);
-        mine->invalid = true;       // it would depend on work outside the graph
+        mine->invalid = true;  // it would depend on work outside the graph
         throw DriverError{CUDA_ERROR_STREAM_CAPTURE_ISOLATION};
     }
     const std::shared_ptr<Capture>& other = point->capture;

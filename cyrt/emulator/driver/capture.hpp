@@ -25,7 +25,7 @@ class Stream;
 struct Capture {
     uint64_t id = 0;
     std::shared_ptr<Graph> graph;
-    bool into_existing = false;         // the graph exists before and after the capture
+    bool into_existing = false;  // the graph exists before and after the capture
     Stream* origin = nullptr;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
     std::thread::id thread;
@@ -42,10 +42,10 @@ struct CapturePoint {
 
 // A stream's membership in a capture.
 struct StreamCapture {
-    std::atomic<bool> active{false};    // read without the lock
+    std::atomic<bool> active{false};  // read without the lock
     std::shared_ptr<Capture> capture;
-    std::vector<Edge> next;             // dependencies of the next node
-    std::vector<CUgraphNode> shown;     // the array that the last query of `next` returned
+    std::vector<Edge> next;          // dependencies of the next node
+    std::vector<CUgraphNode> shown;  // the array that the last query of `next` returned
     std::vector<CUgraphEdgeData> shown_data;
 };
 
@@ -73,7 +73,7 @@ void begin_capture(Stream& stream, CUstreamCaptureMode mode, std::shared_ptr<Gra
                    bool into_existing, std::vector<Edge> next);
 // The graph; ends the capture, and then throws if it is invalid.
 std::shared_ptr<Graph> end_capture(Stream& stream);
-void drop_from_capture(Stream& stream);         // it is being destroyed
+void drop_from_capture(Stream& stream);  // it is being destroyed
 
 void capture_record(Stream& stream, Event& event);
 // False if the wait does not involve a capture.

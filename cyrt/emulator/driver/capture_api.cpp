@@ -76,8 +76,8 @@ CUresult ask(CUstream handle, const CaptureInfo& out) {
     });
 }
 
-CUresult update_dependencies(CUstream handle, const CUgraphNode* nodes,
-                             const CUgraphEdgeData* data, size_t count, unsigned flags) {
+CUresult update_dependencies(CUstream handle, const CUgraphNode* nodes, const CUgraphEdgeData* data,
+                             size_t count, unsigned flags) {
     return entry([&] {
         require(flags <= CU_STREAM_SET_CAPTURE_DEPENDENCIES);
         std::shared_ptr<Stream> stream = stream_from(handle);
@@ -113,9 +113,8 @@ CYRT_API CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode m
 }
 
 CYRT_API CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph_handle,
-                                              const CUgraphNode* nodes,
-                                              const CUgraphEdgeData* data, size_t count,
-                                              CUstreamCaptureMode mode) {
+                                              const CUgraphNode* nodes, const CUgraphEdgeData* data,
+                                              size_t count, CUstreamCaptureMode mode) {
     return entry([&] {
         require(is_mode(mode));
         require(!is_legacy(handle), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -152,8 +151,8 @@ CYRT_API CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStat
 
 CYRT_API CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* status,
                                             cuuint64_t* id, CUgraph* graph,
-                                            const CUgraphNode** nodes,
-                                            const CUgraphEdgeData** data, size_t* count) {
+                                            const CUgraphNode** nodes, const CUgraphEdgeData** data,
+                                            size_t* count) {
     return ask(handle, {status, id, graph, nodes, data, count});
 }
 

@@ -15,17 +15,17 @@ namespace {
 
 CUresult code_of(FaultKind kind) {
     switch (kind) {
-        case FaultKind::illegal_address: return CUDA_ERROR_ILLEGAL_ADDRESS;
-        case FaultKind::misaligned_address: return CUDA_ERROR_MISALIGNED_ADDRESS;
-        case FaultKind::unordered_access: return CUDA_ERROR_LAUNCH_FAILED;
-        case FaultKind::uninitialized_read: return CUDA_ERROR_LAUNCH_FAILED;
-        case FaultKind::assertion: return CUDA_ERROR_ASSERT;
-        case FaultKind::trap: return CUDA_ERROR_LAUNCH_FAILED;
-        case FaultKind::deadlock: return CUDA_ERROR_LAUNCH_TIMEOUT;
-        case FaultKind::illegal_instruction: return CUDA_ERROR_ILLEGAL_INSTRUCTION;
-        case FaultKind::invalid_pc: return CUDA_ERROR_INVALID_PC;
-        case FaultKind::stack_overflow: return CUDA_ERROR_HARDWARE_STACK_ERROR;
-        case FaultKind::cancelled: break;
+    case FaultKind::illegal_address: return CUDA_ERROR_ILLEGAL_ADDRESS;
+    case FaultKind::misaligned_address: return CUDA_ERROR_MISALIGNED_ADDRESS;
+    case FaultKind::unordered_access: return CUDA_ERROR_LAUNCH_FAILED;
+    case FaultKind::uninitialized_read: return CUDA_ERROR_LAUNCH_FAILED;
+    case FaultKind::assertion: return CUDA_ERROR_ASSERT;
+    case FaultKind::trap: return CUDA_ERROR_LAUNCH_FAILED;
+    case FaultKind::deadlock: return CUDA_ERROR_LAUNCH_TIMEOUT;
+    case FaultKind::illegal_instruction: return CUDA_ERROR_ILLEGAL_INSTRUCTION;
+    case FaultKind::invalid_pc: return CUDA_ERROR_INVALID_PC;
+    case FaultKind::stack_overflow: return CUDA_ERROR_HARDWARE_STACK_ERROR;
+    case FaultKind::cancelled: break;
     }
     return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
@@ -44,7 +44,7 @@ struct ThreadStreams {
     std::vector<Entry> entries;
 
     ~ThreadStreams() {
-        if (readiness() == CUDA_ERROR_NOT_INITIALIZED) return;      // a forked child
+        if (readiness() == CUDA_ERROR_NOT_INITIALIZED) return;  // a forked child
         for (Entry& entry : entries)
             if (auto stream = entry.stream.lock()) stream->close();
     }
@@ -115,7 +115,7 @@ std::shared_ptr<Stream> Context::thread_stream() {
 }
 
 void Context::forget(const Stream& stream) {
-    std::shared_ptr<Stream> dying;      // destroyed outside the lock
+    std::shared_ptr<Stream> dying;  // destroyed outside the lock
     std::unique_lock lock(streams_mutex_);
     auto found = std::find_if(streams_.begin(), streams_.end(),
                               [&](const auto& other) { return other.get() == &stream; });
@@ -162,7 +162,7 @@ void Context::synchronize_blocking_streams() {
 
 void Context::tear_down() {
     cancelled_.store(true);
-    state_.store(CUDA_ERROR_CONTEXT_IS_DESTROYED);      // open() refuses from here on
+    state_.store(CUDA_ERROR_CONTEXT_IS_DESTROYED);  // open() refuses from here on
     contexts().remove(as_handle<CUcontext>(handle));
     auto mine = [this](const auto& object) { return &object.context() == this; };
     streams().remove_if(mine);

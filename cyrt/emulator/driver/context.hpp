@@ -26,7 +26,7 @@ struct Dependency;
 //   and state() is CUDA_ERROR_CONTEXT_IS_DESTROYED. The object itself lives as long as it is
 //   current in a thread.
 class Context : public std::enable_shared_from_this<Context> {
-public:
+  public:
     static std::shared_ptr<Context> create(Device& device, unsigned flags, bool primary);
     Context(Device& device, unsigned flags, bool primary, uint64_t id);
     ~Context();
@@ -45,15 +45,15 @@ public:
     const std::atomic<bool>& cancelled() const { return cancelled_; }
 
     std::shared_ptr<Stream> legacy_stream();
-    std::shared_ptr<Stream> thread_stream();        // the calling thread's default stream
+    std::shared_ptr<Stream> thread_stream();  // the calling thread's default stream
     std::shared_ptr<Stream> open_stream(unsigned flags, int priority);
-    void forget(const Stream& stream);              // its last operation has ended
+    void forget(const Stream& stream);  // its last operation has ended
 
     // Appends to `out` the operations in other streams that an operation submitted to `stream` now
     // must wait for, by the rules of the legacy default stream.
     void order_after(const Stream& stream, std::vector<Dependency>& out);
 
-    void synchronize();                             // waits for all work submitted so far
+    void synchronize();  // waits for all work submitted so far
     bool blocking_streams_idle();
     void synchronize_blocking_streams();
     void tear_down();
@@ -67,7 +67,7 @@ public:
     void enable_peer(Context& peer);
     void disable_peer(Context& peer);
 
-private:
+  private:
     std::vector<std::shared_ptr<Stream>> streams_now() const;
     std::shared_ptr<Stream> open(unsigned flags, int priority);
 
@@ -77,12 +77,12 @@ private:
 
     mutable std::shared_mutex streams_mutex_;
     std::vector<std::shared_ptr<Stream>> streams_;
-    std::shared_ptr<Stream> legacy_;                // made at its first use
+    std::shared_ptr<Stream> legacy_;  // made at its first use
 
     mutable std::mutex limits_mutex_;
     std::map<CUlimit, size_t> limits_;
     std::mutex peers_mutex_;
-    std::vector<uintptr_t> peers_;                  // handles of contexts
+    std::vector<uintptr_t> peers_;  // handles of contexts
 };
 
 HandleTable<Context>& contexts();

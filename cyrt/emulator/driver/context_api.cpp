@@ -15,7 +15,7 @@ constexpr unsigned kApiVersion = 3020;
 void check_flags(unsigned flags) {
     unsigned schedule = flags & CU_CTX_SCHED_MASK;
     require(!(flags & ~kKnownFlags));
-    require((schedule & (schedule - 1)) == 0);      // at most one way of waiting
+    require((schedule & (schedule - 1)) == 0);  // at most one way of waiting
 }
 
 // The named context, or the current one for nullptr.

@@ -57,9 +57,9 @@ MemoryView view_of(Context& context, uint64_t address, uint64_t span, const char
     if (!device) return {reinterpret_cast<std::byte*>(address), nullptr};
     Region region;
     if (!device->arena.find(address, region) || !region.holds(address, span)) {
-        context.fail(CUDA_ERROR_ILLEGAL_ADDRESS,
-                     std::string(what) + " of " + std::to_string(span) + " bytes touches " +
-                         device->arena.describe(address));
+        context.fail(CUDA_ERROR_ILLEGAL_ADDRESS, std::string(what) + " of " + std::to_string(span) +
+                                                     " bytes touches " +
+                                                     device->arena.describe(address));
         return {};
     }
     return {region.at(address), region.valid ? region.valid + (address - region.lo) : nullptr};

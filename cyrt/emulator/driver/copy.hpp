@@ -11,16 +11,16 @@ namespace cyrt::emu {
 
 struct CopySide {
     uint64_t address = 0;
-    uint64_t pitch = 0;      // bytes from row to row
-    uint64_t slice = 0;      // bytes from slice to slice
+    uint64_t pitch = 0;  // bytes from row to row
+    uint64_t slice = 0;  // bytes from slice to slice
 };
 
 struct CopyOperation {
     CopySide dst, src;
-    uint64_t width = 0;      // bytes per row
+    uint64_t width = 0;  // bytes per row
     uint64_t height = 1;
     uint64_t depth = 1;
-    std::vector<std::byte> staged;    // the source, if it had to be read at the call
+    std::vector<std::byte> staged;  // the source, if it had to be read at the call
     static constexpr bool runs_after_fault = false;
     void run(Context& context) const;
 
@@ -30,8 +30,8 @@ struct CopyOperation {
 };
 
 enum class MemoryPlace : uint8_t {
-    pageable,    // host memory that the device cannot access
-    mapped,      // host memory, pinned or managed
+    pageable,  // host memory that the device cannot access
+    mapped,    // host memory, pinned or managed
     device,
 };
 
@@ -42,7 +42,7 @@ MemoryPlace place_of(uint64_t address, uint64_t span);
 // The host's view of memory within one live allocation (or of pageable host memory).
 struct MemoryView {
     std::byte* bytes = nullptr;
-    uint8_t* valid = nullptr;          // same as Region's
+    uint8_t* valid = nullptr;  // same as Region's
 };
 
 // Sets an illegal-address fault in the context if the allocation was freed; `bytes` is nullptr

@@ -49,9 +49,8 @@ void submit(Stream& stream, CopyOperation copy, Mode mode, CopySides sides) {
 
 CUresult copy_bytes(uint64_t dst, uint64_t src, size_t size, CUstream handle, Mode mode,
                     CopySides sides) {
-    return stream_entry(handle, [&](Stream& stream) {
-        submit(stream, flat_copy(dst, src, size), mode, sides);
-    });
+    return stream_entry(
+        handle, [&](Stream& stream) { submit(stream, flat_copy(dst, src, size), mode, sides); });
 }
 
 uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }

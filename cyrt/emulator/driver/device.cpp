@@ -66,8 +66,7 @@ CUresult code_of_exception() {
 Device::Device(CUdevice number)
     : ordinal(number),
       arena(kDeviceBase + number * kDeviceStride, options().memory, options().check),
-      default_pool(std::make_shared<MemoryPool>(*this)),
-      pool_(default_pool) {
+      default_pool(std::make_shared<MemoryPool>(*this)), pool_(default_pool) {
     memory_pools().add(default_pool);
 }
 

@@ -15,7 +15,7 @@ class MemoryPool;
 
 // INVARIANT: devices are made at cuInit and never destroyed; threads may still use them at exit.
 class Device {
-public:
+  public:
     explicit Device(CUdevice ordinal);
     ~Device();
 
@@ -36,7 +36,7 @@ public:
     std::shared_ptr<MemoryPool> current_pool();
     void set_current_pool(std::shared_ptr<MemoryPool> pool);
 
-private:
+  private:
     std::mutex mutex_;
     std::shared_ptr<Context> primary_;
     unsigned retained_ = 0;
@@ -46,7 +46,7 @@ private:
 };
 
 int device_count();
-Device& device_at(CUdevice ordinal);    // throws CUDA_ERROR_INVALID_DEVICE
+Device& device_at(CUdevice ordinal);  // throws CUDA_ERROR_INVALID_DEVICE
 
 // The device whose memory range contains this address, or nullptr; allocations are not examined.
 Device* device_of(uint64_t address);

@@ -71,7 +71,7 @@ constexpr Attribute kAttributes[] = {
     {CU_DEVICE_ATTRIBUTE_NUMA_ID, -1},
 };
 
-constexpr int kFirstBus = 1;      // the bus number of device 0
+constexpr int kFirstBus = 1;  // the bus number of device 0
 
 int attribute_of(CUdevice device, CUdevice_attribute which) {
     if (which == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) return kFirstBus + device;
@@ -181,11 +181,11 @@ CYRT_API CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute whic
         device_at(peer);
         require(device != peer, CUDA_ERROR_INVALID_DEVICE);
         switch (which) {
-            case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
-            case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED: *value = 1; return;
-            case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:
-            case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED: *value = 0; return;
-            default: throw DriverError{CUDA_ERROR_INVALID_VALUE};
+        case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
+        case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED: *value = 1; return;
+        case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:
+        case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED: *value = 0; return;
+        default: throw DriverError{CUDA_ERROR_INVALID_VALUE};
         }
     });
 }

@@ -170,7 +170,7 @@ const ErrorText* find_error(int code) {
     return found != std::end(kErrors) && found->code == code ? found : nullptr;
 }
 
-CUresult answer(CUresult error, const char** out, const char* ErrorText::*member) {
+CUresult answer(CUresult error, const char** out, const char* ErrorText::* member) {
     if (!out) return CUDA_ERROR_INVALID_VALUE;
     const ErrorText* known = find_error(error);
     *out = known ? known->*member : nullptr;

@@ -17,10 +17,10 @@ struct CapturePoint;
 // - An event stands for its latest record: a (stream, ticket), complete once the stream has run it.
 // - The time is that of the completed record with the highest serial.
 class Event : public std::enable_shared_from_this<Event> {
-public:
+  public:
     using Clock = std::chrono::steady_clock;
     struct Mark {
-        std::shared_ptr<Stream> stream;    // nullptr: never recorded
+        std::shared_ptr<Stream> stream;  // nullptr: never recorded
         uint64_t ticket = 0;
     };
 
@@ -36,18 +36,18 @@ public:
     uint64_t begin_record();
     void set_mark(uint64_t serial, Mark mark);
     Mark mark() const;
-    void stamp(uint64_t serial);           // the stream has reached this record
+    void stamp(uint64_t serial);  // the stream has reached this record
     Clock::time_point time() const;
 
     // The node of its latest record if that was captured; nullptr if it was run.
     std::shared_ptr<const CapturePoint> captured() const;
     void set_captured(std::shared_ptr<const CapturePoint> point);
 
-private:
+  private:
     const std::shared_ptr<Context> context_;
     mutable std::mutex mutex_;
     Mark mark_;
-    uint64_t begun_ = 0, marked_ = 0, stamped_ = 0;     // serials
+    uint64_t begun_ = 0, marked_ = 0, stamped_ = 0;  // serials
     Clock::time_point time_;
     std::shared_ptr<const CapturePoint> captured_;
 };
@@ -67,6 +67,6 @@ struct WaitOperation {
 };
 
 HandleTable<Event>& events();
-std::shared_ptr<Event> event_from(CUevent handle);    // throws CUDA_ERROR_INVALID_HANDLE
+std::shared_ptr<Event> event_from(CUevent handle);  // throws CUDA_ERROR_INVALID_HANDLE
 
 }  // namespace cyrt::emu

@@ -37,9 +37,9 @@ void FillOperation::run(Context& context) const {
     for (uint64_t y = 0; y < height; ++y) {
         std::byte* row = view.bytes + y * pitch;
         switch (element) {
-            case 1: std::memset(row, static_cast<int>(value), width); break;
-            case 2: fill_row<uint16_t>(row, width, value); break;
-            default: fill_row<uint32_t>(row, width, value); break;
+        case 1: std::memset(row, static_cast<int>(value), width); break;
+        case 2: fill_row<uint16_t>(row, width, value); break;
+        default: fill_row<uint32_t>(row, width, value); break;
         }
         if (view.valid) std::memset(view.valid + y * pitch, 1, bytes);
     }
@@ -88,8 +88,7 @@ CYRT_API CUresult cuMemsetD16Async(CUdeviceptr dst, unsigned short value, size_t
     return fill(dst, 0, value, 2, count, 1, stream);
 }
 
-CYRT_API CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned value, size_t count,
-                                   CUstream stream) {
+CYRT_API CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned value, size_t count, CUstream stream) {
     return fill(dst, 0, value, 4, count, 1, stream);
 }
 

@@ -11,8 +11,8 @@ struct FillOperation {
     uint64_t address = 0;
     uint64_t pitch = 0;
     uint32_t value = 0;
-    uint32_t element = 1;     // bytes
-    uint64_t width = 0;       // elements
+    uint32_t element = 1;  // bytes
+    uint64_t width = 0;    // elements
     uint64_t height = 1;
     static constexpr bool runs_after_fault = false;
     void run(Context& context) const;

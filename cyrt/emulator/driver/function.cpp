@@ -21,12 +21,10 @@ uint32_t registers_for(const KernelInfo& info) {
 }  // namespace
 
 Function::Function(Module& owner, const std::string& entry)
-    : module(owner),
-      name(entry),
-      info(kernel_info(*owner.ptx(), entry)),
+    : module(owner), name(entry), info(kernel_info(*owner.ptx(), entry)),
       registers_(registers_for(info)),
-      max_dynamic_shared_(limits::kStaticShared - std::min(limits::kStaticShared,
-                                                           info.static_shared)) {
+      max_dynamic_shared_(limits::kStaticShared -
+                          std::min(limits::kStaticShared, info.static_shared)) {
     const uint32_t* required = owner.ptx()->functions.at(entry).req_ntid;
     if (required[0])
         required_ = {required[0], std::max(required[1], 1u), std::max(required[2], 1u)};
@@ -51,24 +49,23 @@ bool Function::launches_dependents() { return program().launches_dependents; }
 
 int Function::attribute(CUfunction_attribute which) const {
     switch (which) {
-        case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: return static_cast<int>(info.max_threads);
-        case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: return static_cast<int>(info.static_shared);
-        case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: return static_cast<int>(info.const_bytes);
-        case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: return static_cast<int>(info.local_bytes);
-        case CU_FUNC_ATTRIBUTE_NUM_REGS: return static_cast<int>(registers_);
-        case CU_FUNC_ATTRIBUTE_PTX_VERSION: return info.target;
-        case CU_FUNC_ATTRIBUTE_BINARY_VERSION: return 90;
-        case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-            return static_cast<int>(max_dynamic_shared());
-        case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return carveout_.load();
-        case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET: return info.explicit_cluster;
-        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH: return int(required_cluster().x);
-        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT: return int(required_cluster().y);
-        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: return int(required_cluster().z);
-        case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: return large_clusters_.load();
-        case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-            return cluster_scheduling_.load();
-        default: break;
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: return static_cast<int>(info.max_threads);
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: return static_cast<int>(info.static_shared);
+    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: return static_cast<int>(info.const_bytes);
+    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: return static_cast<int>(info.local_bytes);
+    case CU_FUNC_ATTRIBUTE_NUM_REGS: return static_cast<int>(registers_);
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION: return info.target;
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: return 90;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        return static_cast<int>(max_dynamic_shared());
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return carveout_.load();
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET: return info.explicit_cluster;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH: return int(required_cluster().x);
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT: return int(required_cluster().y);
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: return int(required_cluster().z);
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: return large_clusters_.load();
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: return cluster_scheduling_.load();
+    default: break;
     }
     require(which >= 0 && which < CU_FUNC_ATTRIBUTE_MAX);
     return 0;
@@ -76,31 +73,30 @@ int Function::attribute(CUfunction_attribute which) const {
 
 void Function::set_attribute(CUfunction_attribute which, int value) {
     switch (which) {
-        case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-            require(value >= 0);
-            require(uint64_t(value) + info.static_shared <= limits::kOptinShared);
-            max_dynamic_shared_.store(static_cast<uint32_t>(value));
-            return;
-        case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-            require(value >= -1 && value <= 100);
-            carveout_.store(value);
-            return;
-        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
-        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
-        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-            require(value >= 0 && info.cluster[0] == 0);
-            cluster_[which - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH].store(uint32_t(value));
-            return;
-        case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-            large_clusters_.store(value != 0);
-            return;
-        case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-            require(value >= CU_CLUSTER_SCHEDULING_POLICY_DEFAULT &&
-                    value <= CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING);
-            cluster_scheduling_.store(value);
-            return;
-        default:
-            throw DriverError{CUDA_ERROR_INVALID_VALUE};
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        require(value >= 0);
+        require(uint64_t(value) + info.static_shared <= limits::kOptinShared);
+        max_dynamic_shared_.store(static_cast<uint32_t>(value));
+        return;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        require(value >= -1 && value <= 100);
+        carveout_.store(value);
+        return;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+        require(value >= 0 && info.cluster[0] == 0);
+        cluster_[which - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH].store(uint32_t(value));
+        return;
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+        large_clusters_.store(value != 0);
+        return;
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        require(value >= CU_CLUSTER_SCHEDULING_POLICY_DEFAULT &&
+                value <= CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING);
+        cluster_scheduling_.store(value);
+        return;
+    default: throw DriverError{CUDA_ERROR_INVALID_VALUE};
     }
 }
 
@@ -118,8 +114,8 @@ Dim3 Function::required_cluster() const {
 }
 
 uint32_t Function::most_cluster_blocks() const {
-    const uint32_t most = large_clusters_.load() ? limits::kOptinClusterBlocks
-                                                 : limits::kClusterBlocks;
+    const uint32_t most =
+        large_clusters_.load() ? limits::kOptinClusterBlocks : limits::kClusterBlocks;
     return info.max_cluster_rank ? std::min(most, info.max_cluster_rank) : most;
 }
 
@@ -162,9 +158,8 @@ CYRT_API CUresult cuFuncGetAttribute(int* out, CUfunction_attribute which, CUfun
 }
 
 CYRT_API CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute which, int value) {
-    return context_entry([&](Context& context) {
-        function_from(function, context)->set_attribute(which, value);
-    });
+    return context_entry(
+        [&](Context& context) { function_from(function, context)->set_attribute(which, value); });
 }
 
 CYRT_API CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config) {
@@ -210,9 +205,8 @@ CYRT_API CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t* 
 CYRT_API CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
     return context_entry([&](Context& context) {
         require(state);
-        *state = function_from(function, context)->prepared()
-                     ? CU_FUNCTION_LOADING_STATE_LOADED
-                     : CU_FUNCTION_LOADING_STATE_UNLOADED;
+        *state = function_from(function, context)->prepared() ? CU_FUNCTION_LOADING_STATE_LOADED
+                                                              : CU_FUNCTION_LOADING_STATE_UNLOADED;
     });
 }
 

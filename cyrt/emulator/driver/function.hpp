@@ -17,7 +17,7 @@ class Module;
 
 // INVARIANT: a function is part of its module: a reference to it keeps the module alive.
 class Function {
-public:
+  public:
     Function(Module& module, const std::string& name);
 
     Module& module;
@@ -46,12 +46,12 @@ public:
     void check_block(Dim3 block) const;
     void check_cluster(Dim3 cluster, Dim3 grid) const;
 
-private:
+  private:
     uint32_t registers_;
-    Dim3 required_{0, 0, 0};       // from .reqntid
+    Dim3 required_{0, 0, 0};  // from .reqntid
     std::atomic<uint32_t> max_dynamic_shared_;
     std::atomic<int> carveout_{-1};
-    std::atomic<uint32_t> cluster_[3] = {0, 0, 0};   // from attributes
+    std::atomic<uint32_t> cluster_[3] = {0, 0, 0};  // from attributes
     std::atomic<bool> large_clusters_{false};
     std::atomic<int> cluster_scheduling_{CU_CLUSTER_SCHEDULING_POLICY_DEFAULT};
     std::mutex preparing_;

@@ -24,15 +24,14 @@ void check_data(const CUgraphEdgeData& data) {
     require(data.to_port == 0);
     for (unsigned char byte : data.reserved) require(byte == 0);
     switch (data.from_port) {
-        case CU_GRAPH_KERNEL_NODE_PORT_DEFAULT:
-            return require(data.type == CU_GRAPH_DEPENDENCY_TYPE_DEFAULT);
-        case CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC:
-            return require(data.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC);
-        case CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER:
-            return require(data.type == CU_GRAPH_DEPENDENCY_TYPE_DEFAULT ||
-                           data.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC);
-        default:
-            throw DriverError{CUDA_ERROR_INVALID_VALUE};
+    case CU_GRAPH_KERNEL_NODE_PORT_DEFAULT:
+        return require(data.type == CU_GRAPH_DEPENDENCY_TYPE_DEFAULT);
+    case CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC:
+        return require(data.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC);
+    case CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER:
+        return require(data.type == CU_GRAPH_DEPENDENCY_TYPE_DEFAULT ||
+                       data.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC);
+    default: throw DriverError{CUDA_ERROR_INVALID_VALUE};
     }
 }
 

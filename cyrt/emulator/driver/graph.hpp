@@ -15,16 +15,16 @@ namespace cyrt::emu {
 class Graph;
 
 struct Node {
-    uintptr_t handle = 0;               // 0 in an executable graph's private copy
-    uintptr_t original = 0;             // handle of the node it was copied from
-    Graph* graph = nullptr;             // the graph that owns it
+    uintptr_t handle = 0;    // 0 in an executable graph's private copy
+    uintptr_t original = 0;  // handle of the node it was copied from
+    Graph* graph = nullptr;  // the graph that owns it
     WorkPtr work;
-    std::shared_ptr<Graph> child;       // for ChildWork
-    std::vector<Edge> dependencies;     // in the order in which they were added
+    std::shared_ptr<Graph> child;    // for ChildWork
+    std::vector<Edge> dependencies;  // in the order in which they were added
     std::vector<Edge> dependents;
-    uint32_t step = 0;                  // in an executable graph: the index of its step
-    bool enabled = true;                // in an executable graph
-    std::vector<void*> shown;           // the arrays that the last query of its parameters returned
+    uint32_t step = 0;         // in an executable graph: the index of its step
+    bool enabled = true;       // in an executable graph
+    std::vector<void*> shown;  // the arrays that the last query of its parameters returned
     size_t shown_size = 0;
 
     bool is_kernel() const { return std::holds_alternative<KernelWork>(*work); }
@@ -37,7 +37,7 @@ struct Node {
 // - As with the driver, a caller that changes a graph ensures that no other thread uses it
 //   meanwhile.
 class Graph : public std::enable_shared_from_this<Graph> {
-public:
+  public:
     // `visible`: its nodes get handles.
     explicit Graph(bool visible);
     ~Graph();
@@ -46,8 +46,8 @@ public:
 
     uintptr_t handle = 0;
     const uint64_t id;
-    Node* parent = nullptr;             // the child node that owns it
-    bool being_captured = false;        // may be neither destroyed nor instantiated
+    Node* parent = nullptr;       // the child node that owns it
+    bool being_captured = false;  // may be neither destroyed nor instantiated
 
     const std::vector<std::shared_ptr<Node>>& nodes() const { return nodes_; }
 
@@ -63,11 +63,11 @@ public:
     // Removes its handle and those of its nodes and of its children.
     void forget();
 
-private:
+  private:
     void check_edge(const Node& from, const Node& to, const CUgraphEdgeData& data) const;
 
     const bool visible_;
-    std::vector<std::shared_ptr<Node>> nodes_;      // oldest first
+    std::vector<std::shared_ptr<Node>> nodes_;  // oldest first
 };
 
 HandleTable<Graph>& graphs();

@@ -29,8 +29,7 @@ CUresult add_edges(CUgraph handle, const CUgraphNode* from, const CUgraphNode* t
         // As in the driver: all edges of one call have the first one's kind.
         const CUgraphEdgeData kind = data && count ? data[0] : CUgraphEdgeData{};
         for_each_edge(
-            from, to, count,
-            [&](Node& a, Node& b, size_t) { graph->add_edge(a, b, kind); },
+            from, to, count, [&](Node& a, Node& b, size_t) { graph->add_edge(a, b, kind); },
             [&](Node& a, Node& b, size_t) { graph->remove_edge(a, b, kind); });
     });
 }
@@ -80,7 +79,7 @@ CUresult edges_of(CUgraph handle, CUgraphNode* from, CUgraphNode* to, CUgraphEdg
     });
 }
 
-CUresult neighbours(CUgraphNode handle, std::vector<Edge> Node::*side, CUgraphNode* nodes,
+CUresult neighbours(CUgraphNode handle, std::vector<Edge> Node::* side, CUgraphNode* nodes,
                     CUgraphEdgeData* data, size_t* count) {
     return entry([&] {
         std::shared_ptr<Node> node = node_from(handle);
@@ -196,8 +195,7 @@ CYRT_API CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode* o
     return neighbours(node, &Node::dependencies, out, data, count);
 }
 
-CYRT_API CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode* out,
-                                               size_t* count) {
+CYRT_API CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode* out, size_t* count) {
     return neighbours(node, &Node::dependents, out, nullptr, count);
 }
 

@@ -35,13 +35,13 @@ uint64_t conflicts(const Page& a, const Page& b, uint64_t word) {
                    updated = a.of(Access::update, word);
     const uint64_t other_read = b.of(Access::read, word), other_wrote = b.of(Access::write, word),
                    other_updated = b.of(Access::update, word);
-    return (wrote & (other_read | other_wrote | other_updated)) |
-           (other_wrote & (read | updated)) | (updated & other_read) | (other_updated & read);
+    return (wrote & (other_read | other_wrote | other_updated)) | (other_wrote & (read | updated)) |
+           (updated & other_read) | (other_updated & read);
 }
 
 // The accessed bytes, and their kinds of access.
 class AccessMap {
-public:
+  public:
     void mark(Access access, uint64_t address, uint64_t bytes) {
         for_words(address, bytes, [&](Page& page, uint64_t word, uint64_t mask) {
             page.marks[int(access)][word] |= mask;
@@ -71,7 +71,7 @@ public:
         return first;
     }
 
-private:
+  private:
     template <class Change>
     void for_words(uint64_t address, uint64_t bytes, Change change) {
         while (bytes > 0) {
@@ -91,7 +91,7 @@ private:
         return *last_;
     }
 
-    std::unordered_map<uint64_t, Page> pages_;      // its elements never move
+    std::unordered_map<uint64_t, Page> pages_;  // its elements never move
     Page* last_ = nullptr;
     uint64_t last_number_ = 0;
 };
@@ -99,7 +99,7 @@ private:
 }  // namespace
 
 class StepAccesses : public AccessWatch {
-public:
+  public:
     struct Unfinished {
         const AccessMap& map;
         std::string name;
@@ -128,15 +128,13 @@ public:
         map.clear(address, bytes);
     }
 
-private:
+  private:
     std::mutex mutex_;
     const std::vector<Unfinished> may_run_;
 };
 
 AccessCheck::AccessCheck(const Plan& plan)
-    : plan_(plan),
-      before_start_(plan.steps.size()),
-      before_rest_(plan.steps.size()),
+    : plan_(plan), before_start_(plan.steps.size()), before_rest_(plan.steps.size()),
       accesses_(plan.steps.size()) {
     for (uint32_t step : plan.layout->orders[0]) find_order(step);
 }
@@ -205,8 +203,7 @@ std::string AccessCheck::finish(uint32_t step) {
     for (uint32_t other : finished_) {
         if (before_rest_[step][other]) continue;
         if (uint64_t at = map.conflict_with(accesses_[other]->map))
-            return name(other) + " and " + name(step) + " of one graph both touch " +
-                   describe(at) +
+            return name(other) + " and " + name(step) + " of one graph both touch " + describe(at) +
                    ", at least one of them writing, and no path of edges orders them";
     }
     finished_.push_back(step);

@@ -16,7 +16,7 @@ class StepAccesses;
 // The check of one launch. Steps are started and finished one after the other, in an order that
 // follows the edges.
 class AccessCheck {
-public:
+  public:
     explicit AccessCheck(const Plan& plan);
     ~AccessCheck();
 
@@ -24,14 +24,14 @@ public:
     // A description of the conflict between this step and earlier ones; empty if there is none.
     std::string finish(uint32_t step);
 
-private:
-    using Set = std::vector<bool>;      // set of steps
+  private:
+    using Set = std::vector<bool>;  // set of steps
     void find_order(uint32_t step);
     std::string name(uint32_t step) const;
 
     const Plan& plan_;
-    std::vector<Set> before_start_;     // steps that have ended when the step starts
-    std::vector<Set> before_rest_;  // steps that have ended when its griddepcontrol.wait returns
+    std::vector<Set> before_start_;  // steps that have ended when the step starts
+    std::vector<Set> before_rest_;   // steps that have ended when its griddepcontrol.wait returns
     std::vector<std::unique_ptr<StepAccesses>> accesses_;
     std::vector<uint32_t> finished_;
 };

@@ -8,7 +8,7 @@ namespace cyrt::emu {
 struct Node;
 
 struct Edge {
-    Node* node;                 // the other end
+    Node* node;  // the other end
     CUgraphEdgeData data;
 };
 

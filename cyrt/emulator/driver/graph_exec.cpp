@@ -35,7 +35,7 @@ void GraphExec::know(Graph& graph) {
 }
 
 Node& GraphExec::counterpart(CUgraphNode original) {
-    node_from(original);        // throws unless it is still in its graph
+    node_from(original);  // throws unless it is still in its graph
     auto found = by_original_.find(reinterpret_cast<uintptr_t>(original));
     require(found != by_original_.end());
     return *found->second;

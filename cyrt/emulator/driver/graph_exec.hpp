@@ -18,7 +18,7 @@ class Stream;
 
 struct UpdateFailure {
     CUgraphExecUpdateResult result;
-    const Node* node = nullptr;         // in the graph that contains the update
+    const Node* node = nullptr;  // in the graph that contains the update
     const Node* from = nullptr;
 };
 
@@ -28,7 +28,7 @@ struct UpdateFailure {
 // - One launch runs at a time, regardless of their streams.
 // - Its nodes are a copy of the graph's, identified by the handles of the originals.
 class GraphExec {
-public:
+  public:
     // Throws CUDA_ERROR_INVALID_VALUE, and sets `offender`, if the graph has a cycle.
     GraphExec(const Graph& graph, uint64_t flags, const Node** offender);
 
@@ -49,7 +49,7 @@ public:
     // A graph with the same steps as this one has now.
     std::shared_ptr<Graph> as_graph() const { return image_->clone(true); }
 
-private:
+  private:
     using Changes = std::vector<std::pair<Node*, WorkPtr>>;
     void know(Graph& graph);
     Plan& writable_plan();
@@ -68,6 +68,6 @@ private:
 };
 
 HandleTable<GraphExec>& graph_execs();
-std::shared_ptr<GraphExec> graph_exec_from(CUgraphExec handle);   // CUDA_ERROR_INVALID_VALUE
+std::shared_ptr<GraphExec> graph_exec_from(CUgraphExec handle);  // CUDA_ERROR_INVALID_VALUE
 
 }  // namespace cyrt::emu

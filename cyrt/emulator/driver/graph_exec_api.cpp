@@ -106,9 +106,9 @@ CYRT_API CUresult cuGraphInstantiateWithParams(CUgraphExec* out, CUgraph graph,
     if (!params) return CUDA_ERROR_INVALID_VALUE;
     params->hErrNode_out = nullptr;
     CUresult result = instantiate(out, graph, params->flags, &params->hErrNode_out);
-    params->result_out = result == CUDA_SUCCESS   ? CUDA_GRAPH_INSTANTIATE_SUCCESS
-                         : params->hErrNode_out   ? CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE
-                                                  : CUDA_GRAPH_INSTANTIATE_ERROR;
+    params->result_out = result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS
+                         : params->hErrNode_out ? CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE
+                                                : CUDA_GRAPH_INSTANTIATE_ERROR;
     return result;
 }
 
@@ -156,24 +156,21 @@ CYRT_API CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNod
 
 CYRT_API CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                                  const CUDA_MEMCPY3D* params, CUcontext context) {
-    return change<CopyWork>(exec, node, params, [&](const Node& mine) {
-        return changed_copy(mine, *params, context);
-    });
+    return change<CopyWork>(exec, node, params,
+                            [&](const Node& mine) { return changed_copy(mine, *params, context); });
 }
 
 CYRT_API CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                                  const CUDA_MEMSET_NODE_PARAMS* params,
                                                  CUcontext context) {
-    return change<FillWork>(exec, node, params, [&](const Node& mine) {
-        return changed_fill(mine, *params, context);
-    });
+    return change<FillWork>(exec, node, params,
+                            [&](const Node& mine) { return changed_fill(mine, *params, context); });
 }
 
 CYRT_API CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                                const CUDA_HOST_NODE_PARAMS* params) {
-    return change<HostWork>(exec, node, params, [&](const Node&) {
-        return host_work(params->fn, params->userData);
-    });
+    return change<HostWork>(exec, node, params,
+                            [&](const Node&) { return host_work(params->fn, params->userData); });
 }
 
 CYRT_API CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node,

@@ -23,13 +23,10 @@ bool usable(const Context& context) {
 }
 
 class GraphRun {
-public:
+  public:
     GraphRun(const GraphOperation& operation, Context& context)
-        : operation_(operation),
-          plan_(*operation.plan),
-          layout_(*plan_.layout),
-          order_(layout_.orders[operation.number & 1]),
-          context_(context) {}
+        : operation_(operation), plan_(*operation.plan), layout_(*plan_.layout),
+          order_(layout_.orders[operation.number & 1]), context_(context) {}
 
     void run() {
         if (options().check)
@@ -40,11 +37,10 @@ public:
             for (uint32_t step : order_) run_step(step, {});
     }
 
-private:
+  private:
     void run_step(uint32_t step, const KernelHooks& hooks) const {
         if (!plan_.steps[step].enabled) return;
-        std::visit([&](const auto& work) { run_work(work, step, hooks); },
-                   *plan_.steps[step].work);
+        std::visit([&](const auto& work) { run_work(work, step, hooks); }, *plan_.steps[step].work);
     }
 
     void run_work(const EmptyWork&, uint32_t, const KernelHooks&) const {}
@@ -125,7 +121,7 @@ private:
         std::mutex mutex;
         bool ran = false;
         auto run_upstream = [&] {
-            std::lock_guard lock(mutex);        // all waiters wait for its end
+            std::lock_guard lock(mutex);  // all waiters wait for its end
             if (ran) return;
             ran = true;
             for (const Predecessor& earlier : layout_.before[step])

@@ -179,9 +179,8 @@ CYRT_API CUresult cuGraphAddKernelNode_v2(CUgraphNode* out, CUgraph graph,
 }
 
 CYRT_API CUresult cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v1* out) {
-    return ask_node<KernelWork>(handle, out, [&](const KernelWork& work, Node& node) {
-        write_kernel(work, node, *out);
-    });
+    return ask_node<KernelWork>(
+        handle, out, [&](const KernelWork& work, Node& node) { write_kernel(work, node, *out); });
 }
 
 CYRT_API CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode handle,
@@ -294,9 +293,8 @@ CYRT_API CUresult cuGraphHostNodeGetParams(CUgraphNode handle, CUDA_HOST_NODE_PA
 
 CYRT_API CUresult cuGraphHostNodeSetParams(CUgraphNode handle,
                                            const CUDA_HOST_NODE_PARAMS* params) {
-    return change_node<HostWork>(handle, params, [&](const Node&) {
-        return host_work(params->fn, params->userData);
-    });
+    return change_node<HostWork>(
+        handle, params, [&](const Node&) { return host_work(params->fn, params->userData); });
 }
 
 // --- child graphs --------------------------------------------------------------------------------

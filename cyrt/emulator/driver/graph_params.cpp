@@ -15,8 +15,8 @@ const T& work_of(const Node& node) {
 
 template <class Params>
 FillOperation fill_of(const Params& params) {
-    return {params.dst, params.pitch, params.value, params.elementSize, params.width,
-            params.height};
+    return {params.dst,         params.pitch, params.value,
+            params.elementSize, params.width, params.height};
 }
 
 // Versions of the structure for kernels only append fields.
@@ -98,32 +98,32 @@ std::shared_ptr<Graph> child_from(CUgraph handle) {
 WorkPtr work_from(const CUgraphNodeParams& params, std::shared_ptr<Graph>& child) {
     check_reserved(params);
     switch (params.type) {
-        case CU_GRAPH_NODE_TYPE_KERNEL: return kernel_work(kernel_params(params.kernel), {});
-        case CU_GRAPH_NODE_TYPE_MEMCPY:
-            require(params.memcpy.flags == 0);
-            return copy_work(params.memcpy.copyParams, context_or_current(params.memcpy.copyCtx));
-        case CU_GRAPH_NODE_TYPE_MEMSET:
-            return fill_work(fill_of(params.memset), context_or_current(params.memset.ctx));
-        case CU_GRAPH_NODE_TYPE_HOST: return host_work(params.host.fn, params.host.userData);
-        case CU_GRAPH_NODE_TYPE_GRAPH:
+    case CU_GRAPH_NODE_TYPE_KERNEL: return kernel_work(kernel_params(params.kernel), {});
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+        require(params.memcpy.flags == 0);
+        return copy_work(params.memcpy.copyParams, context_or_current(params.memcpy.copyCtx));
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+        return fill_work(fill_of(params.memset), context_or_current(params.memset.ctx));
+    case CU_GRAPH_NODE_TYPE_HOST: return host_work(params.host.fn, params.host.userData);
+    case CU_GRAPH_NODE_TYPE_GRAPH:
 #if CUDA_VERSION >= 12090
-            require(params.graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE,
-                    CUDA_ERROR_NOT_SUPPORTED);
+        require(params.graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE,
+                CUDA_ERROR_NOT_SUPPORTED);
 #endif
-            child = child_from(params.graph.graph);
-            return make_work(ChildWork{});
-        case CU_GRAPH_NODE_TYPE_EMPTY: return make_work(EmptyWork{});
-        case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-            return make_work(RecordWork{event_from(params.eventRecord.event)});
-        case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-            return make_work(WaitWork{event_from(params.eventWait.event)});
-        case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
-        case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
-        case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-        case CU_GRAPH_NODE_TYPE_MEM_FREE:
-        case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-        case CU_GRAPH_NODE_TYPE_CONDITIONAL: throw DriverError{CUDA_ERROR_NOT_SUPPORTED};
-        default: throw DriverError{CUDA_ERROR_INVALID_VALUE};
+        child = child_from(params.graph.graph);
+        return make_work(ChildWork{});
+    case CU_GRAPH_NODE_TYPE_EMPTY: return make_work(EmptyWork{});
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+        return make_work(RecordWork{event_from(params.eventRecord.event)});
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+        return make_work(WaitWork{event_from(params.eventWait.event)});
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL: throw DriverError{CUDA_ERROR_NOT_SUPPORTED};
+    default: throw DriverError{CUDA_ERROR_INVALID_VALUE};
     }
 }
 
@@ -131,17 +131,17 @@ WorkPtr changed_work(const Node& node, const CUgraphNodeParams& params) {
     check_reserved(params);
     require(params.type == type_of(*node.work));
     switch (params.type) {
-        case CU_GRAPH_NODE_TYPE_KERNEL: return changed_kernel(node, kernel_params(params.kernel));
-        case CU_GRAPH_NODE_TYPE_MEMCPY:
-            return changed_copy(node, params.memcpy.copyParams, params.memcpy.copyCtx);
-        case CU_GRAPH_NODE_TYPE_MEMSET:
-            return fill_work(fill_of(params.memset), params.memset.ctx
-                                                         ? context_or_current(params.memset.ctx)
-                                                         : work_of<FillWork>(node).context);
-        case CU_GRAPH_NODE_TYPE_HOST: return host_work(params.host.fn, params.host.userData);
-        case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return changed_event(node, params.eventRecord.event);
-        case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return changed_event(node, params.eventWait.event);
-        default: throw DriverError{CUDA_ERROR_INVALID_VALUE};
+    case CU_GRAPH_NODE_TYPE_KERNEL: return changed_kernel(node, kernel_params(params.kernel));
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+        return changed_copy(node, params.memcpy.copyParams, params.memcpy.copyCtx);
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+        return fill_work(fill_of(params.memset), params.memset.ctx
+                                                     ? context_or_current(params.memset.ctx)
+                                                     : work_of<FillWork>(node).context);
+    case CU_GRAPH_NODE_TYPE_HOST: return host_work(params.host.fn, params.host.userData);
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return changed_event(node, params.eventRecord.event);
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return changed_event(node, params.eventWait.event);
+    default: throw DriverError{CUDA_ERROR_INVALID_VALUE};
     }
 }
 

@@ -10,15 +10,15 @@ namespace {
 Ordering ordering_of(const CUgraphEdgeData& data) {
     const bool waits = data.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
     switch (data.from_port) {
-        case CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC: return Ordering::triggered;
-        case CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER:
-            return waits ? Ordering::started : Ordering::started_only;
-        default: return Ordering::complete;
+    case CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC: return Ordering::triggered;
+    case CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER:
+        return waits ? Ordering::started : Ordering::started_only;
+    default: return Ordering::complete;
     }
 }
 
 class Planner {
-public:
+  public:
     Planner() : layout_(std::make_shared<Layout>()), plan_(std::make_shared<Plan>()) {}
 
     std::shared_ptr<Plan> plan(Graph& graph, const Node** cyclic) {
@@ -29,7 +29,7 @@ public:
         return std::move(plan_);
     }
 
-private:
+  private:
     uint32_t add_step(const Node& node, WorkPtr work) {
         const uint32_t step = uint32_t(plan_->steps.size());
         if (std::holds_alternative<RecordWork>(*work) || std::holds_alternative<WaitWork>(*work))
@@ -97,7 +97,7 @@ private:
 
     std::shared_ptr<Layout> layout_;
     std::shared_ptr<Plan> plan_;
-    std::vector<const Node*> nodes_;    // the node of each step
+    std::vector<const Node*> nodes_;  // the node of each step
 };
 
 }  // namespace

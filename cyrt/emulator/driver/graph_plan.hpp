@@ -12,10 +12,10 @@ namespace cyrt::emu {
 // The moment after its predecessor at which a step may start, and whether its griddepcontrol.wait
 // waits for that predecessor's end.
 enum class Ordering : uint8_t {
-    complete,           // at its end
-    triggered,          // once it lets dependents start; waits for its end
-    started,            // once it has started; waits for its end
-    started_only,       // once it has started
+    complete,      // at its end
+    triggered,     // once it lets dependents start; waits for its end
+    started,       // once it has started; waits for its end
+    started_only,  // once it has started
 };
 
 struct Predecessor {
@@ -31,7 +31,7 @@ struct Layout {
     // Two orders that follow the edges: of all steps that could run next, the oldest, or the
     // newest. A missing edge becomes visible in one of them.
     std::vector<uint32_t> orders[2];
-    bool has_early_starts = false;      // an edge that is not Ordering::complete
+    bool has_early_starts = false;  // an edge that is not Ordering::complete
     std::vector<uint32_t> event_steps;
 };
 

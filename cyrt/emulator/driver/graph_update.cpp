@@ -14,7 +14,7 @@ constexpr CUgraphExecUpdateResult kParameters = CU_GRAPH_EXEC_UPDATE_ERROR_PARAM
 
 // Whether a node may change from one work to another of its kind.
 struct Rules {
-    bool keeps_priority;        // priorities were settled when it was instantiated
+    bool keeps_priority;  // priorities were settled when it was instantiated
 
     CUgraphExecUpdateResult operator()(const KernelWork& now, const KernelWork& next) const {
         if (&now.operation.function->context() != &next.operation.function->context())
@@ -41,7 +41,7 @@ struct Rules {
     }
     template <class Same>
     CUgraphExecUpdateResult operator()(const Same&, const Same&) const {
-        return kFine;       // any other function or event is allowed
+        return kFine;  // any other function or event is allowed
     }
     template <class Now, class Next>
     CUgraphExecUpdateResult operator()(const Now&, const Next&) const {
@@ -57,7 +57,7 @@ bool is_flat(const Work& work) {
 
 // Maps nodes to nodes, from the exits backwards, along the edges in their order.
 class Pairing {
-public:
+  public:
     Pairing(const Graph& image, const Graph& graph) {
         require_topology(image.nodes().size() == graph.nodes().size(), nullptr);
         const std::vector<Node*> exits = exits_of(image), others = exits_of(graph);
@@ -71,7 +71,7 @@ public:
 
     const std::vector<std::pair<Node*, Node*>>& pairs() const { return pairs_; }
 
-private:
+  private:
     static void require_topology(bool holds, const Node* node, const Node* from = nullptr) {
         if (!holds) throw UpdateFailure{CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, node, from};
     }

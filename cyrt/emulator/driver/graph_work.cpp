@@ -42,8 +42,8 @@ std::shared_ptr<Function> function_of(const CUDA_KERNEL_NODE_PARAMS_v2& params) 
 
 CUgraphNodeType type_of(const Work& work) {
     constexpr CUgraphNodeType types[] = {
-        CU_GRAPH_NODE_TYPE_EMPTY, CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_MEMCPY,
-        CU_GRAPH_NODE_TYPE_MEMSET, CU_GRAPH_NODE_TYPE_HOST, CU_GRAPH_NODE_TYPE_GRAPH,
+        CU_GRAPH_NODE_TYPE_EMPTY,        CU_GRAPH_NODE_TYPE_KERNEL,    CU_GRAPH_NODE_TYPE_MEMCPY,
+        CU_GRAPH_NODE_TYPE_MEMSET,       CU_GRAPH_NODE_TYPE_HOST,      CU_GRAPH_NODE_TYPE_GRAPH,
         CU_GRAPH_NODE_TYPE_EVENT_RECORD, CU_GRAPH_NODE_TYPE_WAIT_EVENT};
     static_assert(std::size(types) == std::variant_size_v<Work>, "one type for each kind of work");
     return types[work.index()];
@@ -57,10 +57,12 @@ bool can_be_disabled(const Work& work) {
 WorkPtr kernel_work(const CUDA_KERNEL_NODE_PARAMS_v2& params, const LaunchAttributes& attributes) {
     LaunchShape shape{{params.gridDimX, params.gridDimY, params.gridDimZ},
                       {params.blockDimX, params.blockDimY, params.blockDimZ},
-                      params.sharedMemBytes, attributes.cooperative(), attributes.cluster()};
+                      params.sharedMemBytes,
+                      attributes.cooperative(),
+                      attributes.cluster()};
     return captured_kernel(
-        kernel_operation(function_of(params), shape, params.kernelParams, params.extra),
-        attributes, params.extra != nullptr);
+        kernel_operation(function_of(params), shape, params.kernelParams, params.extra), attributes,
+        params.extra != nullptr);
 }
 
 WorkPtr captured_kernel(KernelOperation operation, LaunchAttributes attributes, bool packed) {
@@ -84,9 +86,8 @@ WorkPtr copy_work(const CUDA_MEMCPY3D& params, std::shared_ptr<Context> context)
 
 WorkPtr captured_copy(const CopyOperation& copy, std::shared_ptr<Context> context) {
     auto type = [&](const CopySide& side) {
-        return place_of(side.address, copy.span(side)) == MemoryPlace::device
-                   ? CU_MEMORYTYPE_DEVICE
-                   : CU_MEMORYTYPE_HOST;
+        return place_of(side.address, copy.span(side)) == MemoryPlace::device ? CU_MEMORYTYPE_DEVICE
+                                                                              : CU_MEMORYTYPE_HOST;
     };
     return copy_work(params_of(copy, type(copy.dst), type(copy.src)), std::move(context));
 }

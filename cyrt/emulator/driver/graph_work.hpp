@@ -23,14 +23,14 @@ struct EmptyWork {};
 struct KernelWork {
     KernelOperation operation;
     LaunchAttributes attributes;
-    bool packed = false;            // the parameters were passed as one buffer
+    bool packed = false;  // the parameters were passed as one buffer
 };
 
 // The memory of an operand: an update of an executable graph cannot change it.
 struct OperandPlace {
     MemoryPlace place = MemoryPlace::pageable;
     Device* device = nullptr;
-    uintptr_t context = 0;          // handle
+    uintptr_t context = 0;  // handle
     bool operator==(const OperandPlace& other) const {
         return place == other.place && device == other.device && context == other.context;
     }
@@ -55,7 +55,7 @@ struct HostWork {
     HostOperation operation;
 };
 
-struct ChildWork {};                // the node owns the graph
+struct ChildWork {};  // the node owns the graph
 
 struct RecordWork {
     std::shared_ptr<Event> event;

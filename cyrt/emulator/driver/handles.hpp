@@ -16,14 +16,23 @@
 namespace cyrt::emu {
 
 enum class HandleKind : uint8_t {
-    context = 1, stream, event, module, function, library, kernel, memory_pool, graph,
-    graph_node, graph_exec,
+    context = 1,
+    stream,
+    event,
+    module,
+    function,
+    library,
+    kernel,
+    memory_pool,
+    graph,
+    graph_node,
+    graph_exec,
 };
 
 // T has a public member `uintptr_t handle`.
 template <class T>
 class HandleTable {
-public:
+  public:
     explicit HandleTable(HandleKind kind) : first_(uintptr_t(kind) << 40), next_(first_) {}
 
     uintptr_t add(std::shared_ptr<T> object) {
@@ -72,7 +81,7 @@ public:
         return removed;
     }
 
-private:
+  private:
     static constexpr uintptr_t kStep = 16;
 
     mutable std::shared_mutex mutex_;

@@ -27,13 +27,13 @@ struct Wrapper {
 struct FatHeader {
     uint32_t magic;
     uint16_t version, header_size;
-    uint64_t size;                // of all entries
+    uint64_t size;  // of all entries
 };
 
 struct FatEntry {
     uint16_t kind, version;
     uint32_t header_size;
-    uint64_t size;                // of the payload, padded
+    uint64_t size;  // of the payload, padded
     uint32_t compressed_size;
     uint32_t options_offset;
     uint16_t minor, major;
@@ -70,7 +70,7 @@ std::string text_of(const FatEntry& entry, const char* payload) {
     } else {
         text.assign(payload, entry.size);
     }
-    return text.substr(0, text.find('\0'));      // padding
+    return text.substr(0, text.find('\0'));  // padding
 }
 
 std::string ptx_of_fatbin(const char* image) {
@@ -103,14 +103,18 @@ std::string ptx_of_fatbin(const char* image) {
 std::string ptx_of(const void* image) {
     auto* bytes = static_cast<const char*>(image);
     uint32_t magic = 0;
-    std::memcpy(&magic, bytes, strnlen(bytes, sizeof magic));     // text may be shorter
+    std::memcpy(&magic, bytes, strnlen(bytes, sizeof magic));  // text may be shorter
     if (magic == kWrapperMagic) {
         Wrapper wrapper;
         std::memcpy(&wrapper, bytes, sizeof wrapper);
         return ptx_of(wrapper.data);
     }
     if (magic == kFatMagic) return ptx_of_fatbin(bytes);
-    require(std::memcmp(&magic, "\x7f" "ELF", 4) != 0, CUDA_ERROR_NO_BINARY_FOR_GPU);
+    require(std::memcmp(&magic,
+                        "\x7f"
+                        "ELF",
+                        4) != 0,
+            CUDA_ERROR_NO_BINARY_FOR_GPU);
     require(is_ptx(bytes), CUDA_ERROR_INVALID_IMAGE);
     return bytes;
 }

@@ -10,7 +10,7 @@ namespace cyrt::emu {
 
 // One log buffer; the option with its size receives the number of bytes written.
 class JitLog {
-public:
+  public:
     void set_buffer(void* buffer) { buffer_ = static_cast<char*>(buffer); }
     void set_size(void** option) {
         option_ = option;
@@ -26,7 +26,7 @@ public:
         *option_ = reinterpret_cast<void*>(count);
     }
 
-private:
+  private:
     char* buffer_ = nullptr;
     unsigned room_ = 0;
     void** option_ = nullptr;
@@ -40,11 +40,11 @@ struct JitLogs {
         require(count == 0 || (options && values));
         for (unsigned i = 0; i < count; ++i) {
             switch (options[i]) {
-                case CU_JIT_INFO_LOG_BUFFER: info.set_buffer(values[i]); break;
-                case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: info.set_size(&values[i]); break;
-                case CU_JIT_ERROR_LOG_BUFFER: error.set_buffer(values[i]); break;
-                case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: error.set_size(&values[i]); break;
-                default: require(options[i] >= 0 && options[i] < CU_JIT_NUM_OPTIONS);
+            case CU_JIT_INFO_LOG_BUFFER: info.set_buffer(values[i]); break;
+            case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: info.set_size(&values[i]); break;
+            case CU_JIT_ERROR_LOG_BUFFER: error.set_buffer(values[i]); break;
+            case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: error.set_size(&values[i]); break;
+            default: require(options[i] >= 0 && options[i] < CU_JIT_NUM_OPTIONS);
             }
         }
         info.write("");

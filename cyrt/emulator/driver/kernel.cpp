@@ -84,7 +84,9 @@ void KernelOperation::run(Context& context, const KernelHooks& hooks) const {
 LaunchShape shape_from(const CUlaunchConfig& config, const LaunchAttributes& attributes) {
     return {{config.gridDimX, config.gridDimY, config.gridDimZ},
             {config.blockDimX, config.blockDimY, config.blockDimZ},
-            config.sharedMemBytes, attributes.cooperative(), attributes.cluster()};
+            config.sharedMemBytes,
+            attributes.cooperative(),
+            attributes.cluster()};
 }
 
 void check_launch(const Function& function, const LaunchShape& shape) {
@@ -93,9 +95,9 @@ void check_launch(const Function& function, const LaunchShape& shape) {
     function.check_cluster(shape.cluster, shape.grid);
     require(shape.dynamic_shared <= function.max_dynamic_shared());
     if (!shape.cooperative) return;
-    uint64_t room = uint64_t(limits::kMultiprocessors) *
-                    blocks_per_multiprocessor(function, uint32_t(shape.block.count()),
-                                              shape.dynamic_shared);
+    uint64_t room =
+        uint64_t(limits::kMultiprocessors) *
+        blocks_per_multiprocessor(function, uint32_t(shape.block.count()), shape.dynamic_shared);
     require(shape.grid.count() <= room, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 }
 
@@ -108,7 +110,7 @@ KernelOperation kernel_operation(std::shared_ptr<Function> function, const Launc
         pack_extra(function->info, extra, operation.params);
     else
         pack(function->info, params, operation.params);
-    function->program();                // errors of its preparation are reported to the caller
+    function->program();  // errors of its preparation are reported to the caller
     operation.function = std::move(function);
     return operation;
 }
@@ -154,8 +156,8 @@ CYRT_API CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, un
     });
 }
 
-CYRT_API CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function,
-                                   void** params, void** extra) {
+CYRT_API CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** params,
+                                   void** extra) {
     return stream_entry(config ? config->hStream : nullptr, [&](Stream& stream) {
         require(config != nullptr);
         const LaunchAttributes attributes = attributes_from(*config);

@@ -18,7 +18,7 @@ class LaunchAttributes;
 
 // A kernel's parameters, packed. Small ones need no heap memory.
 class ParamBlock {
-public:
+  public:
     // Allocates `size` bytes, all zero.
     std::byte* reset(size_t size) {
         size_ = size;
@@ -32,7 +32,7 @@ public:
     const std::byte* data() const { return size_ <= sizeof inline_ ? inline_ : large_.data(); }
     size_t size() const { return size_; }
 
-private:
+  private:
     size_t size_ = 0;
     alignas(16) std::byte inline_[192];
     std::vector<std::byte> large_;
@@ -42,13 +42,13 @@ struct LaunchShape {
     Dim3 grid, block;
     uint32_t dynamic_shared = 0;
     bool cooperative = false;
-    Dim3 cluster = kNoCluster;      // in blocks; zeros: the kernel's own, or 1
+    Dim3 cluster = kNoCluster;  // in blocks; zeros: the kernel's own, or 1
     static constexpr Dim3 kNoCluster{0, 0, 0};
 };
 
 // A graph's additions to one launch of a kernel.
 struct KernelHooks {
-    std::function<void()> wait_dependencies;    // for griddepcontrol.wait; may be empty
+    std::function<void()> wait_dependencies;  // for griddepcontrol.wait; may be empty
     AccessWatch* watch = nullptr;
 };
 

@@ -4,14 +4,12 @@ namespace cyrt::emu {
 
 void LaunchAttributes::set(CUlaunchAttributeID id, const CUlaunchAttributeValue& value) {
     switch (id) {
-        case CU_LAUNCH_ATTRIBUTE_IGNORE:
-            return;
-        case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
-        case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-        case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-            throw DriverError{CUDA_ERROR_NOT_SUPPORTED};
-        default:
-            require(id > CU_LAUNCH_ATTRIBUTE_IGNORE && id < CU_LAUNCH_ATTRIBUTE_MAX);
+    case CU_LAUNCH_ATTRIBUTE_IGNORE: return;
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+        throw DriverError{CUDA_ERROR_NOT_SUPPORTED};
+    default: require(id > CU_LAUNCH_ATTRIBUTE_IGNORE && id < CU_LAUNCH_ATTRIBUTE_MAX);
     }
     for (CUlaunchAttribute& held : values_) {
         if (held.id != id) continue;

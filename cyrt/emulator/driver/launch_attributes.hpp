@@ -10,7 +10,7 @@ namespace cyrt::emu {
 
 // INVARIANT: every stored attribute was accepted: the emulated device supports it or may ignore it.
 class LaunchAttributes {
-public:
+  public:
     // Throws the driver's error for an attribute that is not supported.
     void set(CUlaunchAttributeID id, const CUlaunchAttributeValue& value);
     // All zero if it was never set.
@@ -29,8 +29,8 @@ public:
                    .programmaticStreamSerializationAllowed != 0;
     }
 
-private:
-    std::vector<CUlaunchAttribute> values_;     // few
+  private:
+    std::vector<CUlaunchAttribute> values_;  // few
 };
 
 // The attributes of a launch; throws as set() does.

@@ -105,8 +105,8 @@ std::shared_ptr<Function> function_on(CUkernel kernel, CUdevice ordinal) {
 }  // namespace
 
 CYRT_API CUresult cuLibraryLoadData(CUlibrary* out, const void* code, CUjit_option* jit_options,
-                                    void** jit_values, unsigned jit_count,
-                                    CUlibraryOption* options, void**, unsigned count) {
+                                    void** jit_values, unsigned jit_count, CUlibraryOption* options,
+                                    void**, unsigned count) {
     return entry([&] {
         require(out && code);
         JitLogs logs(jit_count, jit_options, jit_values);
@@ -115,10 +115,9 @@ CYRT_API CUresult cuLibraryLoadData(CUlibrary* out, const void* code, CUjit_opti
     });
 }
 
-CYRT_API CUresult cuLibraryLoadFromFile(CUlibrary* out, const char* path,
-                                        CUjit_option* jit_options, void** jit_values,
-                                        unsigned jit_count, CUlibraryOption* options, void**,
-                                        unsigned count) {
+CYRT_API CUresult cuLibraryLoadFromFile(CUlibrary* out, const char* path, CUjit_option* jit_options,
+                                        void** jit_values, unsigned jit_count,
+                                        CUlibraryOption* options, void**, unsigned count) {
     return entry([&] {
         require(out && path);
         JitLogs logs(jit_count, jit_options, jit_values);

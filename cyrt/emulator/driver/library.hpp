@@ -17,7 +17,7 @@ class Module;
 
 // A kernel of a library, in every context. Attributes set on it apply to all contexts' functions.
 class Kernel {
-public:
+  public:
     Kernel(Library& owner, std::string kernel_name)
         : library(owner), name(std::move(kernel_name)) {}
 
@@ -29,7 +29,7 @@ public:
 };
 
 class Library {
-public:
+  public:
     explicit Library(std::string image) : image_(std::move(image)) {}
 
     uintptr_t handle = 0;
@@ -41,10 +41,10 @@ public:
     std::map<std::string, Kernel>& all_kernels() { return kernels_; }
     void unload();
 
-private:
-    const std::string image_;              // PTX
+  private:
+    const std::string image_;  // PTX
     std::mutex mutex_;
-    std::map<uintptr_t, uintptr_t> modules_;      // handle of a context -> handle of a module
+    std::map<uintptr_t, uintptr_t> modules_;  // handle of a context -> handle of a module
     std::map<std::string, Kernel> kernels_;
 };
 

@@ -39,7 +39,7 @@ size_t lz4_decompress(const char* in, size_t size, char* out, size_t room) {
         std::memcpy(out + made, input.at, literals);
         input.at += literals;
         made += literals;
-        if (input.left() == 0) break;       // the last sequence has no match
+        if (input.left() == 0) break;  // the last sequence has no match
         if (input.left() < 2) return 0;
         size_t distance = input.at[0] | input.at[1] << 8;
         input.at += 2;

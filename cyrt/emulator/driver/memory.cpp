@@ -221,8 +221,8 @@ CYRT_API CUresult cuMemAllocManaged(CUdeviceptr* out, size_t size, unsigned flag
 CYRT_API CUresult cuMemHostAlloc(void** out, size_t size, unsigned flags) {
     return context_entry([&](Context& context) {
         require_safe_call();
-        constexpr unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP |
-                                   CU_MEMHOSTALLOC_WRITECOMBINED;
+        constexpr unsigned known =
+            CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
         require(out && !(flags & ~known));
         *out = size ? allocate_host(context, size, MemoryKind::pinned, flags) : nullptr;
     });
@@ -263,8 +263,7 @@ CYRT_API CUresult cuMemHostRegister_v2(void* memory, size_t size, unsigned flags
             std::shared_lock lock(table().mutex);
             auto next = table().by_address.lower_bound(entry.address);
             bool overlaps = next != table().by_address.end() && next->first < entry.address + size;
-            require(!overlaps && !holder(entry.address),
-                    CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+            require(!overlaps && !holder(entry.address), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
         }
         attach_everywhere(entry);
         enter(std::move(entry));

@@ -19,11 +19,11 @@ struct Allocation {
     uint64_t size = 0;
     MemoryKind kind = MemoryKind::device;
     Device* device = nullptr;
-    uintptr_t context = 0;                  // handle
-    unsigned flags = 0;                     // from cuMemHostAlloc, cuMemHostRegister
-    uint64_t id = 0;                        // never reused
+    uintptr_t context = 0;  // handle
+    unsigned flags = 0;     // from cuMemHostAlloc, cuMemHostRegister
+    uint64_t id = 0;        // never reused
     std::shared_ptr<MemoryPool> pool;
-    bool freeing = false;                   // an operation in a stream will release it
+    bool freeing = false;  // an operation in a stream will release it
 
     bool on_device() const { return kind == MemoryKind::device || kind == MemoryKind::variable; }
 };

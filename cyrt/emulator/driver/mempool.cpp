@@ -24,39 +24,38 @@ void MemoryPool::get(CUmemPool_attribute which, void* value) const {
     std::lock_guard lock(mutex_);
     auto* number = static_cast<cuuint64_t*>(value);
     switch (which) {
-        case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
-        case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-        case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-            *static_cast<int*>(value) =
-                reuse_[which - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES];
-            return;
-        case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: *number = release_threshold_; return;
-        case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-        case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *number = used_; return;
-        case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-        case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *number = used_high_; return;
-        default: throw DriverError{CUDA_ERROR_INVALID_VALUE};
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+        *static_cast<int*>(value) = reuse_[which - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES];
+        return;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: *number = release_threshold_; return;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *number = used_; return;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *number = used_high_; return;
+    default: throw DriverError{CUDA_ERROR_INVALID_VALUE};
     }
 }
 
 void MemoryPool::set(CUmemPool_attribute which, const void* value) {
     std::lock_guard lock(mutex_);
     switch (which) {
-        case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
-        case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-        case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-            reuse_[which - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES] =
-                *static_cast<const int*>(value);
-            return;
-        case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-            release_threshold_ = *static_cast<const cuuint64_t*>(value);
-            return;
-        case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-        case CU_MEMPOOL_ATTR_USED_MEM_HIGH:     // only a reset to zero is allowed
-            require(*static_cast<const cuuint64_t*>(value) == 0);
-            used_high_ = used_;
-            return;
-        default: throw DriverError{CUDA_ERROR_INVALID_VALUE};
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+        reuse_[which - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES] =
+            *static_cast<const int*>(value);
+        return;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+        release_threshold_ = *static_cast<const cuuint64_t*>(value);
+        return;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:  // only a reset to zero is allowed
+        require(*static_cast<const cuuint64_t*>(value) == 0);
+        used_high_ = used_;
+        return;
+    default: throw DriverError{CUDA_ERROR_INVALID_VALUE};
     }
 }
 
@@ -82,7 +81,7 @@ CUdeviceptr allocate_in(Stream& stream, size_t size, std::shared_ptr<MemoryPool>
     try {
         return allocate(context, size, MemoryKind::device, pool);
     } catch (const DriverError&) {
-        stream.synchronize();       // earlier frees in the stream release memory
+        stream.synchronize();  // earlier frees in the stream release memory
         return allocate(context, size, MemoryKind::device, std::move(pool));
     }
 }
@@ -140,8 +139,7 @@ CYRT_API CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* prope
     return entry([&] {
         require(out && properties && properties->allocType == CU_MEM_ALLOCATION_TYPE_PINNED);
         require(properties->handleTypes == CU_MEM_HANDLE_TYPE_NONE, CUDA_ERROR_NOT_SUPPORTED);
-        require(properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE,
-                CUDA_ERROR_NOT_SUPPORTED);
+        require(properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_NOT_SUPPORTED);
         auto pool = std::make_shared<MemoryPool>(device_at(properties->location.id));
         *out = as_handle<CUmemoryPool>(memory_pools().add(std::move(pool)));
     });
@@ -157,16 +155,14 @@ CYRT_API CUresult cuMemPoolDestroy(CUmemoryPool handle) {
     });
 }
 
-CYRT_API CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute which,
-                                        void* value) {
+CYRT_API CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute which, void* value) {
     return entry([&] {
         require(value);
         pool_from(pool)->get(which, value);
     });
 }
 
-CYRT_API CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute which,
-                                        void* value) {
+CYRT_API CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute which, void* value) {
     return entry([&] {
         require(value);
         pool_from(pool)->set(which, value);

@@ -15,7 +15,7 @@ class Device;
 // A pool keeps no memory: freed memory returns to the device's arena. It counts, and stores its
 // attributes.
 class MemoryPool {
-public:
+  public:
     explicit MemoryPool(Device& owner) : device(owner) {}
 
     Device& device;
@@ -27,7 +27,7 @@ public:
     void get(CUmemPool_attribute which, void* value) const;
     void set(CUmemPool_attribute which, const void* value);
 
-private:
+  private:
     mutable std::mutex mutex_;
     int reuse_[3] = {1, 1, 1};
     uint64_t release_threshold_ = 0;

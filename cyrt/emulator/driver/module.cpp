@@ -15,11 +15,11 @@ namespace cyrt::emu {
 
 namespace {
 
-constexpr int kNewestPtx = 9;           // .version's major number
-constexpr int kOurTarget = 90;          // compute capability 9.0
+constexpr int kNewestPtx = 9;   // .version's major number
+constexpr int kOurTarget = 90;  // compute capability 9.0
 
 std::string log_line(int line, std::string what) {
-    std::string place = "line " + std::to_string(line) + ": ";      // the line is named once
+    std::string place = "line " + std::to_string(line) + ": ";  // the line is named once
     if (what.compare(0, place.size(), place) == 0) what.erase(0, place.size());
     return "ptxas application ptx input, line " + std::to_string(line) + "; error   : " + what +
            "\nptxas fatal   : Ptx assembly aborted due to errors";
@@ -124,8 +124,7 @@ void Module::initialise(const ptx::Variable& variable, uint64_t address) {
     for (const ptx::Relocation& relocation : variable.relocations) {
         uint64_t target = address_of(relocation.symbol);
         if (!target) target = function_address(*ptx_, relocation.symbol);
-        if (!target)
-            throw ptx::Error(variable.line, "Unknown symbol '" + relocation.symbol + "'");
+        if (!target) throw ptx::Error(variable.line, "Unknown symbol '" + relocation.symbol + "'");
         target += relocation.addend;
         require(relocation.offset + relocation.size <= size, CUDA_ERROR_INVALID_PTX);
         std::memcpy(region.host + relocation.offset, &target, relocation.size);

@@ -20,7 +20,7 @@ std::shared_ptr<const ptx::Module> read_module(const void* image, JitLogs& logs)
 std::vector<std::string> entry_names(const ptx::Module& module);
 
 class Module {
-public:
+  public:
     struct Symbol {
         uint64_t address = 0;
         uint64_t size = 0;
@@ -35,12 +35,12 @@ public:
     const std::shared_ptr<const ptx::Module>& ptx() const { return ptx_; }
     uintptr_t handle = 0;
 
-    Symbol symbol(const std::string& name) const;       // throws CUDA_ERROR_NOT_FOUND
-    uint64_t address_of(const std::string& name) const; // 0 if there is none
-    Function* function(const std::string& name);        // nullptr if there is none
+    Symbol symbol(const std::string& name) const;        // throws CUDA_ERROR_NOT_FOUND
+    uint64_t address_of(const std::string& name) const;  // 0 if there is none
+    Function* function(const std::string& name);         // nullptr if there is none
     std::map<std::string, Function>& all_functions() { return functions_; }
 
-private:
+  private:
     void place_variables();
     void initialise(const ptx::Variable& variable, uint64_t address);
 
@@ -51,7 +51,7 @@ private:
 };
 
 HandleTable<Module>& modules();
-std::shared_ptr<Module> module_from(CUmodule handle);   // throws CUDA_ERROR_INVALID_HANDLE
+std::shared_ptr<Module> module_from(CUmodule handle);  // throws CUDA_ERROR_INVALID_HANDLE
 
 // The handle of a module's kernel; throws CUDA_ERROR_NOT_FOUND.
 CUfunction function_handle(const std::shared_ptr<Module>& module, const std::string& name);

@@ -12,7 +12,7 @@ namespace cyrt::emu {
 
 namespace {
 
-constexpr uint32_t kRegisterUnit = 256;      // allocation unit of registers per warp
+constexpr uint32_t kRegisterUnit = 256;  // allocation unit of registers per warp
 constexpr uint32_t kSharedUnit = 128;
 
 uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -29,11 +29,10 @@ uint32_t blocks_per_multiprocessor(const Function& function, uint32_t threads,
     if (dynamic_shared > function.max_dynamic_shared()) return 0;
     uint64_t warps = (threads + limits::kWarp - 1) / limits::kWarp;
     uint64_t registers = warps * round_up(function.registers() * limits::kWarp, kRegisterUnit);
-    return static_cast<uint32_t>(
-        std::min({uint64_t(limits::kMultiprocessorBlocks),
-                  limits::kMultiprocessorThreads / (warps * limits::kWarp),
-                  limits::kRegisters / registers,
-                  limits::kMultiprocessorShared / shared_of(function, dynamic_shared)}));
+    return static_cast<uint32_t>(std::min(
+        {uint64_t(limits::kMultiprocessorBlocks),
+         limits::kMultiprocessorThreads / (warps * limits::kWarp), limits::kRegisters / registers,
+         limits::kMultiprocessorShared / shared_of(function, dynamic_shared)}));
 }
 
 }  // namespace cyrt::emu
@@ -82,8 +81,10 @@ CYRT_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* out, CUfuncti
     return active_blocks(out, function, threads, shared, 0);
 }
 
-CYRT_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-    int* out, CUfunction function, int threads, size_t shared, unsigned flags) {
+CYRT_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* out,
+                                                                       CUfunction function,
+                                                                       int threads, size_t shared,
+                                                                       unsigned flags) {
     return active_blocks(out, function, threads, shared, flags);
 }
 
@@ -107,8 +108,8 @@ CYRT_API CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* out, CUfunctio
         require(out && blocks > 0 && threads > 0);
         auto function = function_from(handle, context);
         require(blocks_per_multiprocessor(*function, threads, 0) >= uint32_t(blocks));
-        uint64_t share = limits::kMultiprocessorShared / uint32_t(blocks) / kSharedUnit *
-                         kSharedUnit;
+        uint64_t share =
+            limits::kMultiprocessorShared / uint32_t(blocks) / kSharedUnit * kSharedUnit;
         uint64_t taken = function->info.static_shared + limits::kReservedShared;
         uint64_t room = share > taken ? share - taken : 0;
         *out = std::min<uint64_t>(room, function->max_dynamic_shared());

@@ -17,10 +17,10 @@
 
 namespace cyrt::emu {
 
-using Operation = std::variant<std::monostate, KernelOperation, CopyOperation, FillOperation,
-                               FreeOperation, HostOperation, CallbackOperation, RecordOperation,
-                               WaitOperation, WriteValueOperation, WaitValueOperation,
-                               GraphOperation>;
+using Operation =
+    std::variant<std::monostate, KernelOperation, CopyOperation, FillOperation, FreeOperation,
+                 HostOperation, CallbackOperation, RecordOperation, WaitOperation,
+                 WriteValueOperation, WaitValueOperation, GraphOperation>;
 
 // Runs it, or skips it if the context has a fault and the operation does not have to run after one.
 // A fault in it becomes the context's fault.

@@ -6,9 +6,9 @@
 namespace cyrt::emu {
 
 struct Options {
-    int devices = 1;                      // CYRT_EMULATED_DEVICES
-    uint64_t memory = 8ull << 30;         // CYRT_EMULATED_MEMORY: bytes of each device
-    bool check = false;                   // CYRT_CHECK: report unwritten reads, unordered nodes
+    int devices = 1;               // CYRT_EMULATED_DEVICES
+    uint64_t memory = 8ull << 30;  // CYRT_EMULATED_MEMORY: bytes of each device
+    bool check = false;            // CYRT_CHECK: report unwritten reads, unordered nodes
 };
 
 const Options& options();

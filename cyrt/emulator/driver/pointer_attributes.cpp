@@ -23,82 +23,80 @@ bool is_pooled(const Allocation& found) { return found.pool != nullptr; }
 void answer(const Allocation& found, uint64_t address, CUpointer_attribute which, void* out) {
     bool on_device = found.on_device(), managed = found.kind == MemoryKind::managed;
     switch (which) {
-        case CU_POINTER_ATTRIBUTE_CONTEXT:
-            put(out, as_handle<CUcontext>(found.context));
-            return;
-        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-            put<unsigned>(out, on_device || managed ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
-            return;
-        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: put<CUdeviceptr>(out, address); return;
-        case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-            require(!on_device);
-            put(out, reinterpret_cast<void*>(address));
-            return;
-        case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: put<unsigned>(out, 0); return;
-        case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-        case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: put<unsigned long long>(out, found.id); return;
-        case CU_POINTER_ATTRIBUTE_IS_MANAGED: put<unsigned>(out, managed); return;
-        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: put<int>(out, found.device->ordinal); return;
-        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: put<unsigned>(out, 0); return;
-        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-        case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: put<CUdeviceptr>(out, found.address); return;
-        case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-        case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: put<size_t>(out, found.size); return;
-        case CU_POINTER_ATTRIBUTE_MAPPED: put<unsigned>(out, 1); return;
-        case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: put<uint64_t>(out, 0); return;
-        case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: put<unsigned>(out, 0); return;
-        case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-            put<unsigned>(out, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
-            return;
-        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-            put(out, is_pooled(found) ? as_handle<CUmemoryPool>(found.pool->handle) : nullptr);
-            return;
-        default: throw DriverError{CUDA_ERROR_INVALID_VALUE};
+    case CU_POINTER_ATTRIBUTE_CONTEXT: put(out, as_handle<CUcontext>(found.context)); return;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        put<unsigned>(out, on_device || managed ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
+        return;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: put<CUdeviceptr>(out, address); return;
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+        require(!on_device);
+        put(out, reinterpret_cast<void*>(address));
+        return;
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: put<unsigned>(out, 0); return;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: put<unsigned long long>(out, found.id); return;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: put<unsigned>(out, managed); return;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: put<int>(out, found.device->ordinal); return;
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: put<unsigned>(out, 0); return;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: put<CUdeviceptr>(out, found.address); return;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: put<size_t>(out, found.size); return;
+    case CU_POINTER_ATTRIBUTE_MAPPED: put<unsigned>(out, 1); return;
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: put<uint64_t>(out, 0); return;
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: put<unsigned>(out, 0); return;
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+        put<unsigned>(out, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
+        return;
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+        put(out, is_pooled(found) ? as_handle<CUmemoryPool>(found.pool->handle) : nullptr);
+        return;
+    default: throw DriverError{CUDA_ERROR_INVALID_VALUE};
     }
 }
 
 // For memory unknown to the driver: zero of the attribute's size.
 void answer_unknown(CUpointer_attribute which, void* out) {
     switch (which) {
-        case CU_POINTER_ATTRIBUTE_CONTEXT:
-        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-        case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-        case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-        case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-        case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-        case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-        case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-        case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: put<uint64_t>(out, 0); return;
-        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: put<int>(out, CU_DEVICE_INVALID); return;
-        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-        case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-        case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-        case CU_POINTER_ATTRIBUTE_MAPPED:
-        case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-        case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: put<unsigned>(out, 0); return;
-        default: throw DriverError{CUDA_ERROR_INVALID_VALUE};
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: put<uint64_t>(out, 0); return;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: put<int>(out, CU_DEVICE_INVALID); return;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: put<unsigned>(out, 0); return;
+    default: throw DriverError{CUDA_ERROR_INVALID_VALUE};
     }
 }
 
 void check_location(CUmemLocation location) {
     switch (location.type) {
-        case CU_MEM_LOCATION_TYPE_DEVICE: device_at(location.id); return;
-        case CU_MEM_LOCATION_TYPE_HOST:
-        case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-        case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: return;
-        default: throw DriverError{CUDA_ERROR_INVALID_VALUE};
+    case CU_MEM_LOCATION_TYPE_DEVICE: device_at(location.id); return;
+    case CU_MEM_LOCATION_TYPE_HOST:
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: return;
+    default: throw DriverError{CUDA_ERROR_INVALID_VALUE};
     }
 }
 
 CUmemLocation location_of(CUdevice device) {
     CUmemLocation location{};
-    location.type = device == CU_DEVICE_CPU ? CU_MEM_LOCATION_TYPE_HOST
-                                            : CU_MEM_LOCATION_TYPE_DEVICE;
+    location.type =
+        device == CU_DEVICE_CPU ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
     location.id = device == CU_DEVICE_CPU ? 0 : device;
     return location;
 }
@@ -130,8 +128,7 @@ CUresult advise(CUdeviceptr address, size_t count, CUmem_advise advice, CUmemLoc
 
 }  // namespace
 
-CYRT_API CUresult cuPointerGetAttribute(void* out, CUpointer_attribute which,
-                                        CUdeviceptr address) {
+CYRT_API CUresult cuPointerGetAttribute(void* out, CUpointer_attribute which, CUdeviceptr address) {
     return entry([&] {
         require(out);
         auto found = allocation_at(address);
@@ -147,8 +144,8 @@ CYRT_API CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* wh
         auto found = allocation_at(address);
         for (unsigned i = 0; i < count; ++i) {
             require(out[i]);
-            bool has_none = which[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER && found &&
-                            found->on_device();
+            bool has_none =
+                which[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER && found && found->on_device();
             if (found && !has_none)
                 answer(*found, address, which[i], out[i]);
             else

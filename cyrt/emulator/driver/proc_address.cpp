@@ -20,8 +20,8 @@ void* as_pointer(Function* function) {
 }
 
 struct Entry {
-    const char* name;      // without a version
-    int since;             // the first driver version in which the name refers to this function
+    const char* name;  // without a version
+    int since;         // the first driver version in which the name refers to this function
     void* function;
 };
 
@@ -263,8 +263,7 @@ const Entry kEntries[] = {
     {"cuOccupancyMaxPotentialBlockSize", 6050, as_pointer(cuOccupancyMaxPotentialBlockSize)},
     {"cuOccupancyMaxPotentialBlockSizeWithFlags", 7000,
      as_pointer(cuOccupancyMaxPotentialBlockSizeWithFlags)},
-    {"cuOccupancyMaxPotentialClusterSize", 11070,
-     as_pointer(cuOccupancyMaxPotentialClusterSize)},
+    {"cuOccupancyMaxPotentialClusterSize", 11070, as_pointer(cuOccupancyMaxPotentialClusterSize)},
     {"cuPointerGetAttribute", 4000, as_pointer(cuPointerGetAttribute)},
     {"cuPointerGetAttributes", 7000, as_pointer(cuPointerGetAttributes)},
     {"cuPointerSetAttribute", 6000, as_pointer(cuPointerSetAttribute)},
@@ -307,8 +306,8 @@ CUresult look_up(const char* name, void** out, int version, cuuint64_t flags,
                  CUdriverProcAddressQueryResult* status) {
     *out = nullptr;
     if (status) *status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    constexpr cuuint64_t known = CU_GET_PROC_ADDRESS_LEGACY_STREAM |
-                                 CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+    constexpr cuuint64_t known =
+        CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
     if (version > kDriverVersion || (flags & ~known)) return CUDA_ERROR_INVALID_VALUE;
     for (const Entry& entry : kEntries) {
         if (std::strcmp(entry.name, name) != 0) continue;

@@ -72,7 +72,7 @@ void Stream::work() {
         for (Dependency& other : node->after) other.stream->wait(other.ticket);
         node->after.clear();
         execute(node->operation, *context_);
-        node->operation = std::monostate();     // releases the objects that it refers to
+        node->operation = std::monostate();  // releases the objects that it refers to
         complete();
     }
     context_->forget(*this);
@@ -138,7 +138,7 @@ std::shared_ptr<Stream> stream_from(CUstream handle) {
     if (handle == CU_STREAM_PER_THREAD) return usable_context().thread_stream();
     std::shared_ptr<Stream> stream = streams().find(handle);
     if (!stream) {
-        usable_context();       // throws for a destroyed one
+        usable_context();  // throws for a destroyed one
         throw DriverError{CUDA_ERROR_INVALID_HANDLE};
     }
     stream->context().check();

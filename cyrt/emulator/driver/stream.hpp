@@ -28,7 +28,7 @@ struct Dependency {
 // - At most kMostPending operations wait; submit() blocks beyond that.
 // - The thread starts with the first operation and keeps the stream alive until it ends.
 class Stream : public std::enable_shared_from_this<Stream> {
-public:
+  public:
     static constexpr uint64_t kMostPending = 1024;
 
     Stream(std::shared_ptr<Context> context, unsigned flags, int priority, uint64_t id);
@@ -44,7 +44,7 @@ public:
     bool capturing() const { return capture.active.load(std::memory_order_acquire); }
     bool blocking() const { return !(flags & CU_STREAM_NON_BLOCKING); }
 
-    uint64_t submit(Operation operation);            // its ticket
+    uint64_t submit(Operation operation);  // its ticket
     uint64_t submitted() const { return submitted_.load(std::memory_order_acquire); }
     bool done(uint64_t ticket) const { return completed_.load() >= ticket; }
     bool idle() const { return done(submitted()); }
@@ -54,7 +54,7 @@ public:
     // No operations follow: the thread ends once the queued ones have run.
     void close();
 
-private:
+  private:
     struct Node {
         Operation operation;
         std::vector<Dependency> after;
@@ -63,14 +63,14 @@ private:
 
     void start();
     void work();
-    Node* next(Node* finished);      // nullptr: closed and empty
+    Node* next(Node* finished);  // nullptr: closed and empty
     void complete();
 
     const std::shared_ptr<Context> context_;
     std::atomic<uint64_t> submitted_{0};
     std::atomic<uint64_t> completed_{0};
 
-    std::mutex mutex_;               // the queue, the spare nodes, the flags
+    std::mutex mutex_;  // the queue, the spare nodes, the flags
     std::condition_variable work_came_;
     Node* head_ = nullptr;
     Node* tail_ = nullptr;
@@ -95,9 +95,8 @@ std::shared_ptr<Stream> stream_to_use(CUstream handle);
 // An entry point that works on a stream: in the stream's context, current or not.
 template <class Body>
 CUresult stream_entry(CUstream handle, Body&& body) noexcept {
-    return entry([&]() -> std::invoke_result_t<Body, Stream&> {
-        return body(*stream_to_use(handle));
-    });
+    return entry(
+        [&]() -> std::invoke_result_t<Body, Stream&> { return body(*stream_to_use(handle)); });
 }
 
 // The same for calls that a graph cannot contain.

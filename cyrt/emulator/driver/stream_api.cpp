@@ -10,7 +10,7 @@ using namespace cyrt::emu;
 
 namespace {
 
-constexpr int kHighestPriority = -5;     // as on current devices: a lower number has precedence
+constexpr int kHighestPriority = -5;  // as on current devices: a lower number has precedence
 constexpr int kLowestPriority = 0;
 
 CUresult create(CUstream* out, unsigned flags, int priority) {
@@ -22,9 +22,7 @@ CUresult create(CUstream* out, unsigned flags, int priority) {
     });
 }
 
-bool is_legacy(const Stream& stream) {
-    return &stream == stream.context().legacy_stream().get();
-}
+bool is_legacy(const Stream& stream) { return &stream == stream.context().legacy_stream().get(); }
 
 // `read(stream)` is the result.
 template <class Out, class Read>
@@ -84,9 +82,8 @@ CYRT_API CUresult cuStreamGetId(CUstream handle, unsigned long long* out) {
 }
 
 CYRT_API CUresult cuStreamGetCtx(CUstream handle, CUcontext* out) {
-    return ask(out, handle, [](const Stream& stream) {
-        return as_handle<CUcontext>(stream.context().handle);
-    });
+    return ask(out, handle,
+               [](const Stream& stream) { return as_handle<CUcontext>(stream.context().handle); });
 }
 
 CYRT_API CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext* out, CUgreenCtx* green) {

@@ -20,12 +20,12 @@ uint64_t read_word(const std::byte* at, uint32_t size) {
 bool holds(unsigned condition, uint64_t word, uint64_t value, uint32_t size) {
     uint64_t mask = size == 4 ? 0xffffffffu : ~0ull;
     switch (condition) {
-        case CU_STREAM_WAIT_VALUE_GEQ:      // cyclic
-            return size == 4 ? static_cast<int32_t>(word - value) >= 0
-                             : static_cast<int64_t>(word - value) >= 0;
-        case CU_STREAM_WAIT_VALUE_EQ: return word == (value & mask);
-        case CU_STREAM_WAIT_VALUE_AND: return (word & value) != 0;
-        default: return (~(word | value) & mask) != 0;      // NOR
+    case CU_STREAM_WAIT_VALUE_GEQ:  // cyclic
+        return size == 4 ? static_cast<int32_t>(word - value) >= 0
+                         : static_cast<int64_t>(word - value) >= 0;
+    case CU_STREAM_WAIT_VALUE_EQ: return word == (value & mask);
+    case CU_STREAM_WAIT_VALUE_AND: return (word & value) != 0;
+    default: return (~(word | value) & mask) != 0;  // NOR
     }
 }
 

@@ -10,7 +10,7 @@ namespace cyrt::emu {
 struct WriteValueOperation {
     uint64_t address;
     uint64_t value;
-    uint32_t size;            // 4 or 8
+    uint32_t size;  // 4 or 8
     static constexpr bool runs_after_fault = false;
     void run(Context& context);
 };
@@ -19,7 +19,7 @@ struct WaitValueOperation {
     uint64_t address;
     uint64_t value;
     uint32_t size;
-    unsigned condition;       // CUstreamWaitValue_flags without the flush bit
+    unsigned condition;  // CUstreamWaitValue_flags without the flush bit
     static constexpr bool runs_after_fault = false;
     void run(Context& context);
 };

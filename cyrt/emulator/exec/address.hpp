@@ -15,7 +15,7 @@ constexpr uint64_t kWindowMask = 0xffffffff00000000ull;
 constexpr uint64_t kSharedWindow = 0x0001000100000000ull;
 constexpr uint64_t kLocalWindow = 0x0001000200000000ull;
 constexpr uint64_t kParamWindow = 0x0001000300000000ull;
-constexpr uint64_t kCodeWindow = 0x0001000400000000ull;    // addresses of functions
+constexpr uint64_t kCodeWindow = 0x0001000400000000ull;  // addresses of functions
 // In the shared window: rank + 1 of a block of the cluster; 0 for the thread's own block.
 constexpr uint32_t kRankShift = 24;
 constexpr uint64_t kRankMask = 0xffull << kRankShift;

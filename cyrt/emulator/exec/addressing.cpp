@@ -32,15 +32,15 @@ struct LaneAccess {
     const MemoryOp& op;
     Access access;
     int lane;
-    uint64_t address;    // generic
+    uint64_t address;  // generic
     uint64_t bytes;
 
     [[noreturn]] void fault(FaultKind kind, const std::string& text) const {
         const char* doing = access == Access::read    ? "read"
                             : access == Access::write ? "write"
                                                       : "atomic access";
-        throw FaultSignal{kind, lane, std::string(doing) + " of " + std::to_string(bytes) +
-                                          " bytes at " + text};
+        throw FaultSignal{
+            kind, lane, std::string(doing) + " of " + std::to_string(bytes) + " bytes at " + text};
     }
 
     std::byte* host() const {
@@ -122,9 +122,9 @@ struct LaneAccess {
         }
         const uint8_t* const unwritten = std::find(valid, valid + bytes, uint8_t(0));
         if (unwritten != valid + bytes)
-            fault(FaultKind::uninitialized_read,
-                  "address " + hex(address) + ", whose byte " +
-                      std::to_string(unwritten - valid) + " nobody has written");
+            fault(FaultKind::uninitialized_read, "address " + hex(address) + ", whose byte " +
+                                                     std::to_string(unwritten - valid) +
+                                                     " nobody has written");
     }
 };
 

@@ -82,7 +82,7 @@ inline Stretch likely_stretch(const WarpContext& context, const MemoryOp& op, ui
 // Accesses of all 32 lanes whose host addresses are `step` bytes apart: they form one range, have
 // one address (0), or are one variable of local memory, of which each lane has a copy.
 struct AddressRun {
-    uint64_t host = 0;     // the first lane's; 0 if there is no such run
+    uint64_t host = 0;  // the first lane's; 0 if there is no such run
     uint64_t step = 0;
 };
 
@@ -98,8 +98,7 @@ inline bool steps_evenly(const Cell* addresses, Cell step) {
 // The most common accesses, found without a test of each address. A run that fails a test is left
 // to locate(), which determines the reason.
 template <AddressKind kind>
-inline AddressRun find_run(const Warp& warp, const Inst& inst, const MemoryOp& op,
-                           Access access) {
+inline AddressRun find_run(const Warp& warp, const Inst& inst, const MemoryOp& op, Access access) {
     if (warp.active != kFullMask) return {};
     const uint64_t bytes = uint64_t(op.size) * op.count;
     uint64_t first = op.offset, step = 0;
@@ -160,7 +159,7 @@ inline bool locate_shared(const Warp& warp, const Inst& inst, const MemoryOp& op
     if (op.space != ptx::Space::shared || op.address_cell != 4 || inst.s[0] == kNoSlot ||
         context.shared_valid || context.shared_bytes < bytes)
         return false;
-    const uint32_t last = context.shared_bytes - bytes;   // less than 2^31
+    const uint32_t last = context.shared_bytes - bytes;  // less than 2^31
     const uint32_t offset = uint32_t(op.offset);
     const uint32_t* from = cells<uint32_t>(warp, inst.s[0]);
     uint32_t outside = 0, all = 0;
@@ -196,8 +195,7 @@ inline void resolve(const Warp& warp, const MemoryOp& op, Access access, HostAdd
         outside |= at[i] | (last - at[i]);
         all |= out.lane[i] & on;
     }
-    if (outside >> 63 || (all & (bytes - 1)) != 0)
-        return locate_each(warp, op, kind, access, out);
+    if (outside >> 63 || (all & (bytes - 1)) != 0) return locate_each(warp, op, kind, access, out);
     const uint64_t host = reinterpret_cast<uint64_t>(stretch.host);
     for (int i = 0; i < kWarpSize; ++i) out.lane[i] = at[i] + host;
     if (kind != AddressKind::device && stretch.lane_stride != 0)

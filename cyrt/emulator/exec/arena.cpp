@@ -26,8 +26,8 @@ constexpr uint64_t kAlign = 512;
 constexpr uint64_t kGuard = 256;
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kQuarantine = 128ull << 20;
-constexpr uint64_t kLarge = 64ull << 20;      // neither poisoned nor kept resident once released
-constexpr size_t kRemembered = 4096;          // released ranges that describe() can name
+constexpr uint64_t kLarge = 64ull << 20;  // neither poisoned nor kept resident once released
+constexpr size_t kRemembered = 4096;      // released ranges that describe() can name
 constexpr int kPoison = 0xcb;
 
 struct Range {
@@ -96,10 +96,10 @@ struct Arena::State {
     mutable std::shared_mutex mutex;
     std::vector<Range> live;
     std::vector<Range> attached;
-    std::map<uint64_t, uint64_t> vacant;      // address -> size, never adjacent
-    std::deque<Range> quarantine;             // whole spans, oldest first
+    std::map<uint64_t, uint64_t> vacant;  // address -> size, never adjacent
+    std::deque<Range> quarantine;         // whole spans, oldest first
     uint64_t quarantined = 0;
-    std::deque<Range> released;               // allocations as they were, newest first
+    std::deque<Range> released;  // allocations as they were, newest first
     uint64_t used = 0;
     std::vector<const Arena*> peers;
 

@@ -10,10 +10,10 @@ namespace cyrt::emu {
 
 // One live allocation, or the part of the host's memory that the device may touch.
 struct Region {
-    uint64_t lo = 0, hi = 0;       // [lo, hi)
-    std::byte* host = nullptr;     // host address of the byte at `lo`
-    uint8_t* valid = nullptr;      // one byte for each: 0 = never written; nullptr: not tracked
-    bool read_only = false;        // for kernels: constant memory
+    uint64_t lo = 0, hi = 0;    // [lo, hi)
+    std::byte* host = nullptr;  // host address of the byte at `lo`
+    uint8_t* valid = nullptr;   // one byte for each: 0 = never written; nullptr: not tracked
+    bool read_only = false;     // for kernels: constant memory
 
     bool holds(uint64_t address, uint64_t size) const {
         return address >= lo && address <= hi && hi - address >= size;
@@ -26,7 +26,7 @@ struct Region {
 // - Fresh memory is poisoned (0xcb in every byte); in checking mode its `valid` bytes are 0.
 // - Thread safe. `find` takes a shared lock; callers keep the Region of the last hit.
 class Arena {
-public:
+  public:
     // `base`: address of the first byte; `capacity`: bytes the device has; `check`: track writes.
     Arena(uint64_t base, uint64_t capacity, bool check);
     ~Arena();
@@ -35,8 +35,8 @@ public:
 
     // 0 if no memory is left. Alignment is at least 256, as in the driver.
     uint64_t allocate(uint64_t size);
-    bool release(uint64_t address);    // false: not the start of a live allocation
-    void make_read_only(uint64_t address);   // of a live allocation
+    bool release(uint64_t address);         // false: not the start of a live allocation
+    void make_read_only(uint64_t address);  // of a live allocation
 
     // Host memory that kernels may use under its own address (pinned, registered, managed).
     void attach(void* host, uint64_t size);
@@ -55,7 +55,7 @@ public:
     uint64_t used() const;
     bool checking() const;
 
-private:
+  private:
     struct State;
     std::unique_ptr<State> state_;
 };

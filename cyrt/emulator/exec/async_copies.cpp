@@ -29,7 +29,7 @@ void load_partly(Warp& warp, const Inst& inst) {
             std::memcpy(to + lane * bytes, reinterpret_cast<const void*>(from.lane[lane]), bytes);
         });
     }
-    MemoryOp single = op;   // bytes after the requested ones are not accessed
+    MemoryOp single = op;  // bytes after the requested ones are not accessed
     single.size = 1;
     for (uint32_t k = 0; k < bytes; ++k, ++single.offset) {
         uint32_t some = 0;

@@ -19,15 +19,23 @@ using ptx::Type;
 // --- the layout of a value in memory ----------------------------------------------------------
 
 template <typename Narrow>
-struct Pair {   // f16x2, bf16x2
+struct Pair {  // f16x2, bf16x2
     Narrow low, high;
 };
 
 template <size_t size> struct BitsOf;
-template <> struct BitsOf<2> { using type = uint16_t; };
-template <> struct BitsOf<4> { using type = uint32_t; };
-template <> struct BitsOf<8> { using type = uint64_t; };
-template <> struct BitsOf<16> { using type = Wide; };
+template <> struct BitsOf<2> {
+    using type = uint16_t;
+};
+template <> struct BitsOf<4> {
+    using type = uint32_t;
+};
+template <> struct BitsOf<8> {
+    using type = uint64_t;
+};
+template <> struct BitsOf<16> {
+    using type = Wide;
+};
 
 template <typename To, typename From>
 To same_bits(const From& from) {
@@ -45,16 +53,18 @@ struct Add {
 };
 struct Min {
     template <typename T> static T of(T old, T b) {
-        if constexpr (std::is_floating_point_v<T>) return std::signbit(old) && old == b ? old
-                                                          : std::fmin(old, b);
-        else return b < old ? b : old;
+        if constexpr (std::is_floating_point_v<T>)
+            return std::signbit(old) && old == b ? old : std::fmin(old, b);
+        else
+            return b < old ? b : old;
     }
 };
 struct Max {
     template <typename T> static T of(T old, T b) {
-        if constexpr (std::is_floating_point_v<T>) return std::signbit(old) && old == b ? b
-                                                          : std::fmax(old, b);
-        else return old < b ? b : old;
+        if constexpr (std::is_floating_point_v<T>)
+            return std::signbit(old) && old == b ? b : std::fmax(old, b);
+        else
+            return old < b ? b : old;
     }
 };
 struct And {
@@ -87,7 +97,7 @@ template <typename Op, typename T>
 T compute(T old, T b) {
     if constexpr (std::is_arithmetic_v<T>)
         return Op::of(old, b);
-    else   // narrow formats compute in single precision and round once
+    else  // narrow formats compute in single precision and round once
         return T::from(Op::of(old.to_float(), b.to_float()));
 }
 template <typename Op, typename Narrow>

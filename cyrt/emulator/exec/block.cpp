@@ -38,8 +38,8 @@ void Block::start(Cluster& cluster, uint32_t x, uint32_t y, uint32_t z, uint32_t
 
     own_shared_bytes_ = program_->static_shared + launch.dynamic_shared;
     reserved_offset_ = round_up(own_shared_bytes_, 16u);
-    shared_bytes_ = program_->uses_reserved_shared ? reserved_offset_ + kReservedShared
-                                                   : own_shared_bytes_;
+    shared_bytes_ =
+        program_->uses_reserved_shared ? reserved_offset_ + kReservedShared : own_shared_bytes_;
     if (shared_bytes_ > shared_capacity_) {
         shared_ = aligned_bytes(shared_bytes_);
         shared_capacity_ = shared_bytes_;
@@ -51,7 +51,7 @@ void Block::start(Cluster& cluster, uint32_t x, uint32_t y, uint32_t z, uint32_t
     } else {
         shared_valid_.clear();
     }
-    if (program_->uses_reserved_shared) {   // the driver clears it
+    if (program_->uses_reserved_shared) {  // the driver clears it
         std::memset(shared_.get() + reserved_offset_, 0, kReservedShared);
         if (!shared_valid_.empty())
             std::memset(shared_valid_.data() + reserved_offset_, 1, kReservedShared);
@@ -82,8 +82,8 @@ void Block::start_warp(WarpState& warp) {
     std::byte* slots = warp.storage->slots.get();
     warp.warp.slots = slots;
     warp.warp.context = &warp.context;
-    const WarpPlace place{&launch, index_, rank_, warp.index, own_shared_bytes_,
-                          reserved_offset_, grid_->workspace};
+    const WarpPlace place{&launch,           index_,           rank_,           warp.index,
+                          own_shared_bytes_, reserved_offset_, grid_->workspace};
     for (const SpecialSlot& special : program_->specials) fill_special(special, place, slots);
     for (const PoisonedSlot& poison : program_->poison)
         std::memset(slots + poison.slot, poison.is_predicate ? 0 : kPoison, poison.bytes);
@@ -140,7 +140,7 @@ void Block::end() {
     for (size_t i = 0; i < warp_count_; ++i) {
         WarpState& warp = *warps_[i];
         if (!warp.storage) continue;
-        if (program_->uses_stack) leave_frames(warp, warp.live);   // after a fault
+        if (program_->uses_stack) leave_frames(warp, warp.live);  // after a fault
         store_->give(std::move(warp.storage));
     }
     if (program_->launches_dependents && !released_dependents_) grid_->release_dependents();
@@ -155,20 +155,19 @@ Dim3 Block::thread_of(const WarpState& warp, int lane) const {
 Fault Block::fault_of(const WarpState& warp, const Inst& inst, const FaultSignal& signal) const {
     const std::string& kernel = grid_->launch.kernel_name;
     return {signal.kind, "kernel " + (kernel.empty() ? program_->name : kernel) + ", block " +
-                             text_of(index_) + ", thread " +
-                             text_of(thread_of(warp, signal.lane)) + ", PTX line " +
-                             std::to_string(inst.line) + ": " + signal.text};
+                             text_of(index_) + ", thread " + text_of(thread_of(warp, signal.lane)) +
+                             ", PTX line " + std::to_string(inst.line) + ": " + signal.text};
 }
 
 void Block::throw_if_deadlocked() const {
     if (live_threads_ == 0) return;
     size_t w = 0;
-    while (warps_[w]->parked_count == 0) ++w;   // all remaining lanes are parked
+    while (warps_[w]->parked_count == 0) ++w;  // all remaining lanes are parked
     const Parked& parked = warps_[w]->parked[0];
-    const std::string what = !parked.at_barrier            ? "the other lanes of its member mask"
-                             : parked.key == kClusterBarrier ? "the cluster's barrier"
-                                                             : "barrier " +
-                                                                   std::to_string(parked.key);
+    const std::string what = !parked.at_barrier ? "the other lanes of its member mask"
+                             : parked.key == kClusterBarrier
+                                 ? "the cluster's barrier"
+                                 : "barrier " + std::to_string(parked.key);
     throw fault_of(*warps_[w], code_[parked.pc],
                    {FaultKind::deadlock, first_lane(parked.mask),
                     "waits for " + what + "; all " + std::to_string(live_threads_) +

@@ -23,22 +23,22 @@ namespace cyrt::emu {
 
 struct Group {
     uint32_t pc, mask;
-    uint64_t since;         // when it last ran, in the warp's own time
+    uint64_t since;  // when it last ran, in the warp's own time
 };
 
 struct Parked {
     uint32_t pc, mask;
-    uint32_t key;           // of a barrier: its id; else the member mask
+    uint32_t key;  // of a barrier: its id; else the member mask
     bool at_barrier;
 };
 
 struct WarpState {
     Warp warp{};
     WarpContext context;
-    std::unique_ptr<WarpStorage> storage;   // from its first turn to its last
+    std::unique_ptr<WarpStorage> storage;  // from its first turn to its last
     uint32_t index = 0;
-    uint32_t lanes = 0;                     // lanes within the block's size
-    uint32_t live = 0;                      // lanes that have not exited
+    uint32_t lanes = 0;  // lanes within the block's size
+    uint32_t live = 0;   // lanes that have not exited
     uint32_t pc = 0;
     uint32_t threshold = 0;
     int32_t budget = 0;
@@ -48,7 +48,7 @@ struct WarpState {
     uint64_t time = 0;
     std::array<Group, kWarpSize> ready;
     std::array<Parked, kWarpSize> parked;
-    std::array<Frame*, kWarpSize> frames;   // each lane's innermost activation
+    std::array<Frame*, kWarpSize> frames;  // each lane's innermost activation
     // Each lane's unawaited arrival at the cluster's barrier: the phase, counted from 1; 0 if there
     // is none.
     std::array<uint32_t, kWarpSize> arrivals;
@@ -57,7 +57,7 @@ struct WarpState {
 class Cluster;
 
 class Block {
-public:
+  public:
     // spun: every warp waits for another block; parked: all wait at barriers; blocked: all waited
     // when run() began.
     enum class State { finished, spun, parked, blocked };
@@ -74,15 +74,15 @@ public:
     // Releases its resources; the block can be started again.
     void end();
 
-private:
+  private:
     enum class Turn { parked, used_up, spun };
 
     struct Barrier {
-        uint32_t arrived = 0;       // threads
-        uint32_t needed = 0;        // 0: all that have not exited
+        uint32_t arrived = 0;  // threads
+        uint32_t needed = 0;   // 0: all that have not exited
         bool all = true, any = false;
-        uint32_t holding = 0;       // threads whose predicate is true
-        bool waited = false;        // a thread came from griddepcontrol.wait
+        uint32_t holding = 0;  // threads whose predicate is true
+        bool waited = false;   // a thread came from griddepcontrol.wait
     };
 
     // block.cpp
@@ -133,7 +133,7 @@ private:
     const Program* program_ = nullptr;
     const Inst* code_ = nullptr;
     Dim3 index_;
-    uint32_t rank_ = 0;            // in the cluster
+    uint32_t rank_ = 0;  // in the cluster
     uint32_t live_threads_ = 0;
     bool released_dependents_ = false;
     size_t warp_count_ = 0;
@@ -143,8 +143,8 @@ private:
     AlignedBytes shared_;
     uint64_t shared_capacity_ = 0;
     uint32_t own_shared_bytes_ = 0;
-    uint32_t reserved_offset_ = 0;     // the runtime's part, after the kernel's own
-    uint32_t shared_bytes_ = 0;        // both parts
+    uint32_t reserved_offset_ = 0;  // the runtime's part, after the kernel's own
+    uint32_t shared_bytes_ = 0;     // both parts
     std::vector<uint8_t> shared_valid_;
 };
 

@@ -15,7 +15,7 @@
 namespace cyrt::emu {
 
 class ProgramBuilder {
-public:
+  public:
     explicit ProgramBuilder(Program& program) : program_(program) {}
 
     Program& program() { return program_; }
@@ -42,7 +42,7 @@ public:
 
     void finish();
 
-private:
+  private:
     Program& program_;
     SlotUses uses_;
     std::map<std::tuple<uint8_t, uint64_t, uint64_t>, uint32_t> constants_;

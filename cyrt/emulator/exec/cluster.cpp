@@ -8,8 +8,7 @@ namespace {
 Dim3 place_of(uint64_t number, const Dim3& clusters) {
     if (number < clusters.x) return {uint32_t(number), 0, 0};
     const uint64_t row = number / clusters.x;
-    return {uint32_t(number % clusters.x), uint32_t(row % clusters.y),
-            uint32_t(row / clusters.y)};
+    return {uint32_t(number % clusters.x), uint32_t(row % clusters.y), uint32_t(row / clusters.y)};
 }
 
 }  // namespace

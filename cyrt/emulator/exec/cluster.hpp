@@ -20,8 +20,8 @@
 namespace cyrt::emu {
 
 class Cluster {
-public:
-    enum class State { finished, waiting };   // waiting: for another cluster
+  public:
+    enum class State { finished, waiting };  // waiting: for another cluster
 
     void start(Grid& grid, Worker& worker, ProgramStore& store, uint64_t number);
     // Runs until all blocks have ended or some only spin; throws Fault.
@@ -41,7 +41,7 @@ public:
     // Threads have exited; `arrived` is the number that had arrived in this phase.
     void leave(uint32_t threads, uint32_t arrived);
 
-private:
+  private:
     void complete_if_full();
 
     Grid* grid_ = nullptr;
@@ -51,9 +51,9 @@ private:
     std::vector<std::unique_ptr<Block>> blocks_;
     ClusterMemory memory_;
     uint32_t phase_ = 0;
-    uint32_t arrived_ = 0;         // threads, in this phase
+    uint32_t arrived_ = 0;  // threads, in this phase
     uint32_t live_threads_ = 0;
-    bool waited_ = false;          // an arrived thread came from griddepcontrol.wait
+    bool waited_ = false;  // an arrived thread came from griddepcontrol.wait
 };
 
 }  // namespace cyrt::emu

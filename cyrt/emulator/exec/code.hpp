@@ -25,22 +25,22 @@
 namespace cyrt::emu {
 
 enum class ControlKind : uint8_t {
-    join,                // a label: groups that meet here merge
-    guard,               // the next `count` instructions run for the lanes whose s[0] is true
-    jump,                // to `target`
-    branch,              // to `target` if s[0] is true
-    table,               // to tables[target][s[0]]
-    call,                // functions[target]
-    call_indirect,       // the function whose address is in s[0]
-    system,              // SystemCall(target)
+    join,           // a label: groups that meet here merge
+    guard,          // the next `count` instructions run for the lanes whose s[0] is true
+    jump,           // to `target`
+    branch,         // to `target` if s[0] is true
+    table,          // to tables[target][s[0]]
+    call,           // functions[target]
+    call_indirect,  // the function whose address is in s[0]
+    system,         // SystemCall(target)
     ret,
     exit,
-    member_sync,         // the next instruction runs once the lanes in s[0] have arrived
-    warp_barrier,        // bar.warp.sync of the lanes in s[0]
-    barrier,             // id s[0], threads s[1], predicate s[2], result d[0], BarrierOp(target)
-    cluster_arrive,      // barrier.cluster
+    member_sync,     // the next instruction runs once the lanes in s[0] have arrived
+    warp_barrier,    // bar.warp.sync of the lanes in s[0]
+    barrier,         // id s[0], threads s[1], predicate s[2], result d[0], BarrierOp(target)
+    cluster_arrive,  // barrier.cluster
     cluster_wait,
-    yield,               // nanosleep: other groups run first
+    yield,  // nanosleep: other groups run first
     wait_dependencies,
     launch_dependents,
     trap,
@@ -57,10 +57,10 @@ constexpr uint32_t kClusterBarrier = kBarriers;
 
 struct Control {
     ControlKind kind = ControlKind::join;
-    bool negated = false;       // of the predicate in s[0]
-    uint8_t count = 0;          // for a guard
+    bool negated = false;  // of the predicate in s[0]
+    uint8_t count = 0;     // for a guard
     uint32_t target = 0;
-    int32_t cost = 0;           // of a backward branch, charged to kBranchBudget
+    int32_t cost = 0;  // of a backward branch, charged to kBranchBudget
 };
 
 // Backward branches that a warp may take before other warps run. A loop that seems to wait for
@@ -71,15 +71,15 @@ constexpr int32_t kSpinCost = kBranchBudget / 64;
 // The layout of a function's frame, relative to its base in the lane's local memory.
 struct FrameLayout {
     std::vector<uint32_t> params, results;
-    uint32_t bytes = 0;         // so far; a whole frame's size is rounded up to the frame alignment
+    uint32_t bytes = 0;  // so far; a whole frame's size is rounded up to the frame alignment
 };
 
 struct FunctionCode {
     std::string name;
     FrameLayout frame;
-    uint32_t entry = 0;                     // pc
+    uint32_t entry = 0;            // pc
     uint32_t base_slot = kNoSlot;  // each lane's frame base; none for the kernel, whose base is 0
-    bool recursive = false;                 // several activations per lane are possible
+    bool recursive = false;        // several activations per lane are possible
     uint32_t first_slot = 0, end_slot = 0;  // its part of the register file, saved if it recurs
     std::vector<uint8_t> cells;             // of the slots in that part, in order
 };
@@ -94,46 +94,46 @@ struct ConstantSlot {
 struct ParamSlot {
     ptx::Type type;
     uint8_t cell;
-    uint32_t offset;        // in the parameters
+    uint32_t offset;  // in the parameters
     uint32_t slot;
 };
 
 // A register that may be read before it is written.
 struct PoisonedSlot {
     uint32_t slot, bytes;
-    bool is_predicate;      // a predicate starts as false: all bits are equal
+    bool is_predicate;  // a predicate starts as false: all bits are equal
 };
 
 struct Program {
     std::shared_ptr<const ptx::Module> module;
     std::string name;
-    uint64_t id = 0;                        // never reused: workers use it as a key
+    uint64_t id = 0;  // never reused: workers use it as a key
 
     std::vector<Inst> code;
     std::vector<Control> controls;
     std::vector<std::vector<uint32_t>> tables;
     std::vector<MemoryOp> memory_ops;
     std::vector<FrameCopy> frame_copies;
-    std::vector<FunctionCode> functions;    // the kernel is the last
-    std::unordered_map<uint64_t, uint32_t> by_address;   // functions that can be called by pointer
+    std::vector<FunctionCode> functions;                // the kernel is the last
+    std::unordered_map<uint64_t, uint32_t> by_address;  // functions that can be called by pointer
 
-    uint32_t file_bytes = 0;                // size of a warp's register file
+    uint32_t file_bytes = 0;  // size of a warp's register file
     std::vector<ConstantSlot> constants;
     std::vector<SpecialSlot> specials;
     std::vector<ParamSlot> params;
     std::vector<PoisonedSlot> poison;
-    uint32_t scratch_slot = 0;              // as many 16-byte cells as an Inst has operands
-    uint32_t stack_slot = kNoSlot;          // each lane's first free byte of local memory
+    uint32_t scratch_slot = 0;      // as many 16-byte cells as an Inst has operands
+    uint32_t stack_slot = kNoSlot;  // each lane's first free byte of local memory
 
     uint32_t param_bytes = 0;
     uint32_t static_shared = 0;
-    uint32_t frame_bytes = 0;               // the kernel's own frame
-    uint32_t stack_bytes = 0;               // for the frames of callees and for alloca
-    uint32_t staging_bytes = 0;             // after the stack: arguments of a call that overflows
-    bool uses_stack = false;                // calls, or alloca
+    uint32_t frame_bytes = 0;    // the kernel's own frame
+    uint32_t stack_bytes = 0;    // for the frames of callees and for alloca
+    uint32_t staging_bytes = 0;  // after the stack: arguments of a call that overflows
+    bool uses_stack = false;     // calls, or alloca
     bool launches_dependents = false;
-    bool uses_workspace = false;            // the grid barrier of cooperative groups
-    bool uses_reserved_shared = false;      // their scratch memory
+    bool uses_workspace = false;        // the grid barrier of cooperative groups
+    bool uses_reserved_shared = false;  // their scratch memory
     bool uses_cluster_barrier = false;
     bool has_loops = false;
 };

@@ -32,36 +32,36 @@ struct FrameCopy {
 // A block's shared memory, for access by the other blocks of its cluster.
 struct BlockMemory {
     std::byte* shared;
-    uint8_t* valid;            // checking mode: one byte for each
+    uint8_t* valid;  // checking mode: one byte for each
     uint32_t bytes;
-    bool ended;                // no thread may access it any more
+    bool ended;  // no thread may access it any more
 };
 struct ClusterMemory {
-    std::array<BlockMemory, limits::kOptinClusterBlocks> blocks;   // by rank
+    std::array<BlockMemory, limits::kOptinClusterBlocks> blocks;  // by rank
     uint32_t count = 0;
 };
 
 struct WarpContext {
-    const MemoryOp* memory_ops = nullptr;      // of the program; Inst::extra indexes it
-    Region* regions = nullptr;  // per worker: the last region of each memory instruction
+    const MemoryOp* memory_ops = nullptr;  // of the program; Inst::extra indexes it
+    Region* regions = nullptr;             // per worker: the last region of each memory instruction
     const Arena* arena = nullptr;
     bool checking = false;
     // the thread is past griddepcontrol.wait, or synchronised with one that is
     bool waited = false;
 
-    std::byte* shared = nullptr;               // the block's
-    uint8_t* shared_valid = nullptr;           // checking mode: one byte for each
-    uint32_t shared_bytes = 0;                 // static + dynamic
-    const ClusterMemory* cluster = nullptr;    // all blocks of the cluster, including this one
-    uint32_t rank = 0;                         // rank of the block in the cluster
-    std::byte* local = nullptr;                // lane 0's; the next lane's is `local_stride` later
+    std::byte* shared = nullptr;             // the block's
+    uint8_t* shared_valid = nullptr;         // checking mode: one byte for each
+    uint32_t shared_bytes = 0;               // static + dynamic
+    const ClusterMemory* cluster = nullptr;  // all blocks of the cluster, including this one
+    uint32_t rank = 0;                       // rank of the block in the cluster
+    std::byte* local = nullptr;              // lane 0's; the next lane's is `local_stride` later
     uint32_t local_stride = 0;
     uint32_t local_bytes = 0;
-    std::byte* params = nullptr;               // the kernel's parameters (read only)
+    std::byte* params = nullptr;  // the kernel's parameters (read only)
     uint32_t param_bytes = 0;
 
-    const FrameCopy* frame_copies = nullptr;   // of the program
-    uint32_t stack_limit = 0;                  // bytes of local memory that frames may fill
+    const FrameCopy* frame_copies = nullptr;  // of the program
+    uint32_t stack_limit = 0;                 // bytes of local memory that frames may fill
 
     const Launch* launch = nullptr;
 };

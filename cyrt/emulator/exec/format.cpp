@@ -12,7 +12,7 @@ namespace {
 bool is_one_of(char c, const char* set) { return c && std::strchr(set, c); }
 
 class Formatter {
-public:
+  public:
     Formatter(const std::string& format, const FormatArguments& arguments)
         : format_(format), arguments_(arguments) {}
 
@@ -30,7 +30,7 @@ public:
         return std::move(out_);
     }
 
-private:
+  private:
     char peek() const { return at_ < format_.size() ? format_[at_] : '\0'; }
 
     uint64_t take(uint64_t size) {
@@ -47,7 +47,7 @@ private:
         if (peek() == '*') {
             ++at_;
             value = int(uint32_t(take(4)));
-            if (value < 0 && spec.back() == '.') {   // ignored, as if there were no precision
+            if (value < 0 && spec.back() == '.') {  // ignored, as if there were no precision
                 spec.pop_back();
                 return;
             }
@@ -85,8 +85,10 @@ private:
         bool is_long = false;
         while (is_one_of(peek(), "hlLqjzt")) {
             const char size = format_[at_++];
-            if (size == 'h') spec += size;
-            else is_long = true;   // long is 64 bits on the device, as are size_t and similar types
+            if (size == 'h')
+                spec += size;
+            else
+                is_long = true;  // long is 64 bits on the device, as are size_t and similar types
         }
         const char kind = peek();
         if (kind) ++at_;
@@ -95,11 +97,15 @@ private:
             return;
         }
         if (is_one_of(kind, "di")) {
-            if (is_long) append(spec + "ll" + kind, (long long)take(8));
-            else append(spec + kind, int(uint32_t(take(4))));
+            if (is_long)
+                append(spec + "ll" + kind, (long long)take(8));
+            else
+                append(spec + kind, int(uint32_t(take(4))));
         } else if (is_one_of(kind, "ouxX")) {
-            if (is_long) append(spec + "ll" + kind, (unsigned long long)take(8));
-            else append(spec + kind, unsigned(take(4)));
+            if (is_long)
+                append(spec + "ll" + kind, (unsigned long long)take(8));
+            else
+                append(spec + kind, unsigned(take(4)));
         } else if (is_one_of(kind, "fFeEgGaA")) {
             const uint64_t bits = take(8);
             double value;
@@ -112,7 +118,7 @@ private:
             append(spec + kind, (address ? arguments_.text(address) : "(null)").c_str());
         } else if (kind == 'p') {
             append(spec + kind, reinterpret_cast<void*>(take(8)));
-        } else {   // no conversion: printed unchanged
+        } else {  // no conversion: printed unchanged
             out_.append(format_, begin, at_ - begin);
             return;
         }
@@ -129,8 +135,7 @@ private:
 
 }  // namespace
 
-std::string format_printf(const std::string& format, const FormatArguments& arguments,
-                          int& count) {
+std::string format_printf(const std::string& format, const FormatArguments& arguments, int& count) {
     return Formatter(format, arguments).run(count);
 }
 

@@ -13,15 +13,12 @@
 namespace cyrt::emu {
 
 class Grid {
-public:
+  public:
     explicit Grid(const Launch& launch)
-        : launch(launch),
-          program(*launch.program),
-          blocks(launch.grid.count()),
+        : launch(launch), program(*launch.program), blocks(launch.grid.count()),
           clusters{launch.grid.x / launch.cluster.x, launch.grid.y / launch.cluster.y,
                    launch.grid.z / launch.cluster.z},
-          cluster_count(clusters.count()),
-          cluster_blocks(uint32_t(launch.cluster.count())),
+          cluster_count(clusters.count()), cluster_blocks(uint32_t(launch.cluster.count())),
           cluster_threads(cluster_blocks * uint32_t(launch.block.count())) {}
 
     const Launch& launch;
@@ -30,7 +27,7 @@ public:
     const Dim3 clusters;
     const uint64_t cluster_count;
     const uint32_t cluster_blocks, cluster_threads;
-    uint64_t workspace = 0;   // for cooperative groups, if the kernel uses one
+    uint64_t workspace = 0;  // for cooperative groups, if the kernel uses one
 
     // The next cluster to start, in order; `cluster_count` or more if all have started.
     uint64_t take() { return next_.fetch_add(1, std::memory_order_relaxed); }
@@ -61,7 +58,7 @@ public:
             launch.launch_dependents();
     }
 
-private:
+  private:
     std::atomic<uint64_t> next_{0};
     std::atomic<uint64_t> dependents_{0};
     std::atomic<bool> stopped_{false};

@@ -59,10 +59,10 @@ struct Lg2 {
 // sin(x + shift * pi/2): the quadrant and the rest are taken in double precision.
 template <u32 Shift> struct Sine {
     static CYRT_INLINE float of(float x) {
-        constexpr double kToInteger = 0x1.8p52;   // adding it leaves an integer in the low bits
-        const double shifted = double(x) * 0x1.45f306dc9c883p-1 + kToInteger;   // 2 / pi
+        constexpr double kToInteger = 0x1.8p52;  // adding it leaves an integer in the low bits
+        const double shifted = double(x) * 0x1.45f306dc9c883p-1 + kToInteger;  // 2 / pi
         const double n = shifted - kToInteger;
-        const double exact_part = double(x) - n * 0x1.921fb54p0;   // pi/2, 30 bits and the rest
+        const double exact_part = double(x) - n * 0x1.921fb54p0;  // pi/2, 30 bits and the rest
         const float near_rest = float(exact_part - n * 0x1.10b4611a62633p-30);
         // Hardware loses the fraction of a huge argument too: its angle is 0.
         const bool huge = !(magnitude(x) < 0x1p24f);
@@ -97,7 +97,7 @@ struct Tanh {
         const float near_zero = mul_add(p * z, x, x);
         const u32 sign = bits_as<u32>(x) & 0x80000000u;
         const float a = bits_as<float>(bits_as<u32>(x) ^ sign);
-        const float far_off = 1.0f - 2.0f / (Ex2::of(a * 2.88539008f) + 1.0f);   // 2 / ln 2
+        const float far_off = 1.0f - 2.0f / (Ex2::of(a * 2.88539008f) + 1.0f);  // 2 / ln 2
         const float signed_far = bits_as<float>(bits_as<u32>(far_off) | sign);
         return a < 0.625f ? near_zero : signed_far;
     }

@@ -127,10 +127,11 @@ template <int Mode, Handler Run> void directed(Warp& warp, const Inst& inst) {
 }
 
 // Table entries named head + rounding + tail; the default rounding is to nearest.
-#define CYRT_DIRECTED(head, tail, ...) \
-    {head ".rz" tail, directed<FE_TOWARDZERO, __VA_ARGS__>}, \
-    {head ".rm" tail, directed<FE_DOWNWARD, __VA_ARGS__>}, \
-    {head ".rp" tail, directed<FE_UPWARD, __VA_ARGS__>}
+#define CYRT_DIRECTED(head, tail, ...)                           \
+    {head ".rz" tail, directed<FE_TOWARDZERO, __VA_ARGS__>},     \
+        {head ".rm" tail, directed<FE_DOWNWARD, __VA_ARGS__>}, { \
+        head ".rp" tail, directed<FE_UPWARD, __VA_ARGS__>        \
+    }
 #define CYRT_ROUNDED(head, tail, ...) \
     {head ".rn" tail, __VA_ARGS__}, CYRT_DIRECTED(head, tail, __VA_ARGS__)
 

@@ -24,20 +24,20 @@ template <Clamp C, class T> CYRT_INLINE T clamp(T a) {
 // An f32 whose last bit is set if rounding to f32 loses bits (see sum_to_odd).
 CYRT_INLINE float to_odd(float rounded, bool inexact, bool above) {
     const u32 bits = bits_as<u32>(rounded);
-    const bool toward_zero = above == (s32(bits) < 0);   // the exact value's side
+    const bool toward_zero = above == (s32(bits) < 0);  // the exact value's side
     const u32 odd = bits & 1 ? bits : toward_zero ? bits - 1 : bits + 1;
     return bits_as<float>(inexact ? odd : bits);
 }
 
 struct Half {
-    static constexpr u32 kExponent = 0x7c00;   // of one value in the low bits of a word
+    static constexpr u32 kExponent = 0x7c00;  // of one value in the low bits of a word
 
     static CYRT_INLINE float widen(u32 half) {
         const u32 shifted = (half & 0x7fffu) << 13;
         const u32 rebased = shifted + (112u << 23);
         // A subnormal's bits, under the exponent of 2^-14, are that much too large.
         const float subnormal = bits_as<float>(shifted + (113u << 23)) - 0x1p-14f;
-        const u32 special = rebased + (112u << 23);   // infinity, NaN
+        const u32 special = rebased + (112u << 23);  // infinity, NaN
         const u32 number = shifted < (1u << 23) ? bits_as<u32>(subnormal) : rebased;
         const u32 magnitude = shifted < (31u << 23) ? number : special;
         return bits_as<float>(magnitude | (half & 0x8000u) << 16);
@@ -69,8 +69,8 @@ struct Half {
         for (int i = 0; i < kWarpSize; i += 8) {
             __m256i word = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(words + i));
             word = _mm256_and_si256(_mm256_srl_epi32(word, count), _mm256_set1_epi32(0xffff));
-            const __m128i halves = _mm_packus_epi32(_mm256_castsi256_si128(word),
-                                                    _mm256_extracti128_si256(word, 1));
+            const __m128i halves =
+                _mm_packus_epi32(_mm256_castsi256_si128(word), _mm256_extracti128_si256(word, 1));
             _mm256_storeu_ps(out + i, _mm256_cvtph_ps(halves));
         }
     }
@@ -80,8 +80,7 @@ struct Half {
             __m256 value = _mm256_loadu_ps(values + i);
             value = _mm256_blendv_ps(value, nan, _mm256_cmp_ps(value, value, _CMP_UNORD_Q));
             const __m128i halves = _mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT);
-            _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i),
-                                _mm256_cvtepu16_epi32(halves));
+            _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), _mm256_cvtepu16_epi32(halves));
         }
     }
 #else

@@ -34,9 +34,15 @@ using s32 = int32_t;
 using s64 = int64_t;
 
 // The layout of a value of type T in its cell: 8- and 16-bit integers in a 32-bit one.
-template <class T, size_t = sizeof(T)> struct CellOf { using type = T; };
-template <class T> struct CellOf<T, 1> { using type = u32; };
-template <class T> struct CellOf<T, 2> { using type = u32; };
+template <class T, size_t = sizeof(T)> struct CellOf {
+    using type = T;
+};
+template <class T> struct CellOf<T, 1> {
+    using type = u32;
+};
+template <class T> struct CellOf<T, 2> {
+    using type = u32;
+};
 template <class T> using Cell = typename CellOf<T>::type;
 
 template <class T> CYRT_INLINE Cell<T>* cells(const Warp& warp, u32 slot) {

@@ -7,12 +7,12 @@
 namespace cyrt::emu {
 namespace {
 
-enum class Rounding { nearest, zero, down, up, away };   // away: to nearest, ties away from zero
+enum class Rounding { nearest, zero, down, up, away };  // away: to nearest, ties away from zero
 
 struct Format {
     int exponent_bits, mantissa_bits;
-    u32 largest;    // finite magnitude
-    u32 overflow;   // result of an overflow: infinity, or the largest number if the format has none
+    u32 largest;   // finite magnitude
+    u32 overflow;  // result of an overflow: infinity, or the largest number if the format has none
     u32 nan;
 };
 constexpr Format kF16 = {5, 10, 0x7bff, 0x7c00, 0x7fff};
@@ -37,16 +37,16 @@ CYRT_NOINLINE u32 encode(bool negative, u64 significand, int exponent, const For
     const u64 rest = lost < 64 ? significand << (64 - lost) : lost == 64 ? significand : 1;
     const u64 half = u64(1) << 63;
     const bool up = rounding == Rounding::nearest ? rest > half || (rest == half && (kept & 1))
-        : rounding == Rounding::away ? rest >= half
-        : rounding == Rounding::down ? rest != 0 && negative
-        : rounding == Rounding::up   ? rest != 0 && !negative
-                                     : false;
+                    : rounding == Rounding::away  ? rest >= half
+                    : rounding == Rounding::down  ? rest != 0 && negative
+                    : rounding == Rounding::up    ? rest != 0 && !negative
+                                                  : false;
     // The leading one of `kept` increments the exponent field of a normal number.
     const u64 base = biased < 1 ? 0 : u64(biased - 1) << format.mantissa_bits;
     u64 magnitude = base + kept + up;
     if (magnitude > format.largest) {
-        const bool to_largest = rounding == Rounding::zero ||
-            rounding == (negative ? Rounding::up : Rounding::down);
+        const bool to_largest =
+            rounding == Rounding::zero || rounding == (negative ? Rounding::up : Rounding::down);
         magnitude = finite || to_largest ? format.largest : format.overflow;
     }
     return sign | u32(magnitude);

@@ -50,10 +50,10 @@ template <bool Left, bool Clamp> struct Funnel {
 // Any function of three bits: a tree of choices among the bits of its table.
 struct Lop3 {
     static CYRT_INLINE u32 of(u32 a, u32 b, u32 c, u32 lut) {
-        const u32 a0 = choose(b, choose(c, bit<0>(lut), bit<1>(lut)),
-                              choose(c, bit<2>(lut), bit<3>(lut)));
-        const u32 a1 = choose(b, choose(c, bit<4>(lut), bit<5>(lut)),
-                              choose(c, bit<6>(lut), bit<7>(lut)));
+        const u32 a0 =
+            choose(b, choose(c, bit<0>(lut), bit<1>(lut)), choose(c, bit<2>(lut), bit<3>(lut)));
+        const u32 a1 =
+            choose(b, choose(c, bit<4>(lut), bit<5>(lut)), choose(c, bit<6>(lut), bit<7>(lut)));
         return choose(a, a0, a1);
     }
     template <int N> static CYRT_INLINE u32 bit(u32 lut) { return u32(s32(lut << (31 - N)) >> 31); }
@@ -168,7 +168,7 @@ struct Prmt {
 // The control is nearly always a constant, the same for all lanes: each byte is then two shifts.
 struct BytePick {
     const u32* from;
-    u32 up, down;   // brings the byte to the top, and back with zeros or its sign
+    u32 up, down;  // brings the byte to the top, and back with zeros or its sign
     CYRT_INLINE u32 of(int lane) const { return u32(s32(from[lane] << up) >> down) & 0xff; }
 };
 void prmt(Warp& warp, const Inst& inst) {
@@ -215,6 +215,7 @@ struct B128 {
     u64 low, high;
 };
 
+// clang-format off: a table, several rows a line
 #define LOGIC(name, Op) \
     {name ".pred", apply<Op, u32, u32, u32>}, {name ".b16", apply<Op, u32, u32, u32>}, \
     {name ".b32", apply<Op, u32, u32, u32>}, {name ".b64", apply<Op, u64, u64, u64>}
@@ -277,6 +278,7 @@ constexpr HandlerEntry entries[] = {
     DOTS("u32", u8, u16, "u32", u8), DOTS("u32", u8, u16, "s32", s8),
     DOTS("s32", s8, s16, "u32", u8), DOTS("s32", s8, s16, "s32", s8),
 };
+// clang-format on
 
 }  // namespace
 

@@ -11,7 +11,7 @@ namespace {
 struct Eq {
     template <class T> static CYRT_INLINE bool of(T a, T b) { return a == b; }
 };
-struct Ne {   // ordered: false for a NaN
+struct Ne {  // ordered: false for a NaN
     template <class T> static CYRT_INLINE bool of(T a, T b) { return a < b || a > b; }
 };
 struct Lt {
@@ -37,7 +37,7 @@ template <class Op> struct No {
 // The reading of operands: integers and doubles unchanged, f32 with flushing, halves by part.
 template <class T> struct Plain {
     template <class Op> static CYRT_NOINLINE void compare(Warp& warp, const Inst& inst, u32* mask) {
-        const Cell<T> *a = cells<T>(warp, inst.s[0]), *b = cells<T>(warp, inst.s[1]);
+        const Cell<T>*a = cells<T>(warp, inst.s[0]), *b = cells<T>(warp, inst.s[1]);
         CYRT_LANES mask[i] = Op::of(T(a[i]), T(b[i])) ? ~0u : 0u;
     }
 };
@@ -54,9 +54,7 @@ template <class Format, int Part, bool Ftz> struct HalfPart {
         Format::widen_all(cells<u32>(warp, inst.s[1]), Part * 16, b);
         CYRT_LANES mask[i] = Op::of(flushed(a[i]), flushed(b[i])) ? ~0u : 0u;
     }
-    static CYRT_INLINE float flushed(float a) {
-        return Ftz && magnitude(a) < 0x1p-14f ? 0.0f : a;
-    }
+    static CYRT_INLINE float flushed(float a) { return Ftz && magnitude(a) < 0x1p-14f ? 0.0f : a; }
 };
 
 // The third source's combination with the truth t of a comparison.
@@ -147,6 +145,7 @@ template <bool Ftz> struct SelectByFloat {
     }
 };
 
+// clang-format off: a table, several rows a line
 #define WITH_COMBINE(form, ...) \
     form("", Alone, __VA_ARGS__), form(".and", And, __VA_ARGS__), form(".or", Or, __VA_ARGS__), \
     form(".xor", Xor, __VA_ARGS__)
@@ -215,6 +214,7 @@ constexpr HandlerEntry entries[] = {
     CHOOSE("b32", u32), CHOOSE("u32", u32), CHOOSE("s32", u32), CHOOSE("f32", u32),
     CHOOSE("b64", u64), CHOOSE("u64", u64), CHOOSE("s64", u64), CHOOSE("f64", u64),
 };
+// clang-format on
 
 }  // namespace
 

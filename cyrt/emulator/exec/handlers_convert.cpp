@@ -75,8 +75,8 @@ template <class Format> struct F16 {
 // Float to integer: clamped; a NaN gives 0, or only the top bit from f64 or to 64 bits.
 template <class Source, class Round, class D> struct ToInteger {
     static constexpr bool kWide = sizeof(D) == 8;
-    static constexpr D kNan = std::is_same_v<Source, F64> || kWide
-        ? D(u64(1) << (sizeof(D) * 8 - 1)) : D(0);
+    static constexpr D kNan =
+        std::is_same_v<Source, F64> || kWide ? D(u64(1) << (sizeof(D) * 8 - 1)) : D(0);
 
     static CYRT_INLINE D of(typename Source::Cell source) {
         const double a = Source::of(source);
@@ -91,7 +91,7 @@ template <class Source, class Round, class D> struct ToInteger {
             constexpr double high = double(highest_v<D>);
             double bounded = a > low ? a : low;
             bounded = bounded < high ? bounded : high;
-            return D(u32(bits_as<u64>(bounded + 0x1.8p52)));   // the sum's low bits
+            return D(u32(bits_as<u64>(bounded + 0x1.8p52)));  // the sum's low bits
         }
     }
 };
@@ -114,6 +114,7 @@ template <class Format, bool Sat> void widen(Warp& warp, const Inst& inst) {
     commit(warp, inst.d[0], wide);
 }
 
+// clang-format off: a table, several rows a line
 #define INTEGERS(form, ...) \
     form("u8", u8, __VA_ARGS__), form("u16", u16, __VA_ARGS__), form("u32", u32, __VA_ARGS__), \
     form("u64", u64, __VA_ARGS__), form("s8", s8, __VA_ARGS__), form("s16", s16, __VA_ARGS__), \
@@ -174,6 +175,7 @@ constexpr HandlerEntry entries[] = {
     FLOAT(PLAIN, "cvt", ".f64.f16", F16<Half>, Same, double, false),
     FLOAT(PLAIN, "cvt", ".f64.bf16", F16<BFloat>, Same, double, false),
 };
+// clang-format on
 
 }  // namespace
 

@@ -54,8 +54,7 @@ template <class Op> struct OfMagnitudes {
 };
 // Two or three operands under one name.
 template <class Op, bool Ftz> void extremum(Warp& warp, const Inst& inst) {
-    if (inst.s[2] == kNoSlot)
-        return apply<Single<Op, Ftz, false>, float, float, float>(warp, inst);
+    if (inst.s[2] == kNoSlot) return apply<Single<Op, Ftz, false>, float, float, float>(warp, inst);
     apply<Single<Three<Op>, Ftz, false>, float, float, float, float>(warp, inst);
 }
 
@@ -66,12 +65,12 @@ template <Kind K> struct TestP {
         return test(Abs::of(a), u64(0x7ff0000000000000u), u64(0x0010000000000000u));
     }
     template <class T> static CYRT_INLINE u32 test(T magnitude, T infinity, T normal) {
-        const bool holds = K == Kind::finite ? magnitude < infinity
-            : K == Kind::infinite ? magnitude == infinity
-            : K == Kind::number ? magnitude <= infinity
-            : K == Kind::not_a_number ? magnitude > infinity
-            : K == Kind::normal ? magnitude >= normal && magnitude < infinity
-                                : magnitude > 0 && magnitude < normal;
+        const bool holds = K == Kind::finite         ? magnitude < infinity
+                           : K == Kind::infinite     ? magnitude == infinity
+                           : K == Kind::number       ? magnitude <= infinity
+                           : K == Kind::not_a_number ? magnitude > infinity
+                           : K == Kind::normal       ? magnitude >= normal && magnitude < infinity
+                                                     : magnitude > 0 && magnitude < normal;
         return holds ? ~0u : 0u;
     }
 };
@@ -93,6 +92,7 @@ template <class Op, bool Ftz, class... S> void packed(Warp& warp, const Inst& in
     run_packed<Op, Ftz, S...>(warp, inst, std::index_sequence_for<S...>());
 }
 
+// clang-format off: a table, several rows a line
 #define F32_1(Op, Ftz, Sat) apply<Single<Op, Ftz, Sat>, float, float>
 #define F32_2(Op, Ftz, Sat) apply<Single<Op, Ftz, Sat>, float, float, float>
 #define F32_3(Op, Ftz, Sat) apply<Single<Op, Ftz, Sat>, float, float, float, float>
@@ -172,6 +172,7 @@ constexpr HandlerEntry entries[] = {
     PACKED(NEAREST, "fma", Fma, float, float, float),
     PACKED(CYRT_DIRECTED, "fma", DirectedFma, float, float, float),
 };
+// clang-format on
 
 }  // namespace
 

@@ -27,9 +27,7 @@ CYRT_INLINE void run_halves(Warp& warp, const Inst& inst, std::index_sequence<I.
     alignas(64) WordLanes out, part;
     for (int n = 0; n < Parts; ++n) {
         (Format::widen_all(cells<u32>(warp, inst.s[I]), n * 16, s[I]), ...);
-        CYRT_LANES {
-            wide[i] = clamp<C>(Op::of((Ftz ? flush_wide<Format>(s[I][i]) : s[I][i])...));
-        }
+        CYRT_LANES { wide[i] = clamp<C>(Op::of((Ftz ? flush_wide<Format>(s[I][i]) : s[I][i])...)); }
         Format::narrow_all(wide, n == 0 ? out : part);
         if (n == 1) {
             CYRT_LANES out[i] |= part[i] << 16;
@@ -70,6 +68,7 @@ template <class Format, class Op, bool Sat> struct Mixed {
     }
 };
 
+// clang-format off: a table, several rows a line
 #define HALVES(Format, Parts, Op, Sources, Ftz, C) halves<Format, Parts, Op, Sources, Ftz, C>
 #define BOTH(form, ...) form(".f16", Half, 1, __VA_ARGS__), form(".f16x2", Half, 2, __VA_ARGS__)
 #define BOTH_B(form, ...) \
@@ -144,6 +143,7 @@ constexpr HandlerEntry entries[] = {
     MIXED_SUMS("sub", ".f16", Half, Sub), MIXED_SUMS("sub", ".bf16", BFloat, Sub),
     MIXED_FMAS(".f16", Half), MIXED_FMAS(".bf16", BFloat),
 };
+// clang-format on
 
 }  // namespace
 

@@ -6,9 +6,15 @@ namespace cyrt::emu {
 namespace {
 
 // Sums and products wrap: computed unsigned, in at least 32 bits (a u16 would become an int).
-template <class T> struct WrapOf { using type = u32; };
-template <> struct WrapOf<u64> { using type = u64; };
-template <> struct WrapOf<s64> { using type = u64; };
+template <class T> struct WrapOf {
+    using type = u32;
+};
+template <> struct WrapOf<u64> {
+    using type = u64;
+};
+template <> struct WrapOf<s64> {
+    using type = u64;
+};
 template <class T> using Wrap = typename WrapOf<T>::type;
 
 template <class T> constexpr bool is_signed_v = T(-1) < T(0);
@@ -45,8 +51,8 @@ struct SubSat {
     }
 };
 
-CYRT_INLINE u64 high_product(u64 a, u64 b) { return u64((unsigned __int128)(a) * b >> 64); }
-CYRT_INLINE s64 high_product(s64 a, s64 b) { return s64((__int128)(a) * b >> 64); }
+CYRT_INLINE u64 high_product(u64 a, u64 b) { return u64((unsigned __int128)(a)*b >> 64); }
+CYRT_INLINE s64 high_product(s64 a, s64 b) { return s64((__int128)(a)*b >> 64); }
 CYRT_INLINE u32 high_product(u32 a, u32 b) { return u32(u64(a) * b >> 32); }
 CYRT_INLINE s32 high_product(s32 a, s32 b) { return s32(s64(a) * b >> 32); }
 CYRT_INLINE u16 high_product(u16 a, u16 b) { return u16(u32(a) * b >> 16); }
@@ -151,6 +157,7 @@ template <class Op, class Half> struct Pair {
     }
 };
 
+// clang-format off: a table, several rows a line
 #define UNARY(name, Op, T) {name, apply<Op, T, T>}
 #define BINARY(name, Op, T) {name, apply<Op, T, T, T>}
 #define TERNARY(name, Op, T) {name, apply<Op, T, T, T, T>}
@@ -196,6 +203,7 @@ constexpr HandlerEntry entries[] = {
     PAIR("min.relu.s16x2", Relu<Min>, s16), PAIR("max.relu.s16x2", Relu<Max>, s16),
     BINARY("min.relu.s32", Relu<Min>, s32), BINARY("max.relu.s32", Relu<Max>, s32),
 };
+// clang-format on
 
 }  // namespace
 

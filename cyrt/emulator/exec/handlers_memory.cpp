@@ -8,7 +8,7 @@
 namespace cyrt::emu {
 namespace {
 
-struct Wide {   // b128
+struct Wide {  // b128
     uint64_t low, high;
 };
 
@@ -113,9 +113,8 @@ void store_elements(const Warp& warp, const MemoryOp& op, AddressOf address_of) 
         if (warp.active == kFullMask) {
             for (int i = 0; i < kWarpSize; ++i) write_at(address_of(i) + offset, Stored(from[i]));
         } else {
-            for_lanes(warp.active, [&](int lane) {
-                write_at(address_of(lane) + offset, Stored(from[lane]));
-            });
+            for_lanes(warp.active,
+                      [&](int lane) { write_at(address_of(lane) + offset, Stored(from[lane])); });
         }
     }
 }
@@ -124,8 +123,7 @@ template <AddressKind kind, typename Stored, typename Cell>
 void store(Warp& warp, const Inst& inst) {
     const MemoryOp& op = warp.context->memory_ops[inst.extra];
     if (op.release) __atomic_thread_fence(__ATOMIC_RELEASE);
-    if (const AddressRun run = find_run<kind>(warp, inst, op, Access::write);
-        run.host != 0) {
+    if (const AddressRun run = find_run<kind>(warp, inst, op, Access::write); run.host != 0) {
         for (int e = 0; e < op.count; ++e)
             store_run<Stored>(cells<Cell>(warp, op.vector[e]), run, uint64_t(e) * sizeof(Stored));
     } else if (warp.active != 0) {
@@ -142,6 +140,7 @@ void store(Warp& warp, const Inst& inst) {
     }
 }
 
+// clang-format off: a table, several rows a line
 #define ACCESS(opcode, run, stored, Stored, cell, Cell) \
     {opcode ".window." stored "." cell, run<AddressKind::window, Stored, Cell>}, \
     {opcode ".device." stored "." cell, run<AddressKind::device, Stored, Cell>}, \
@@ -165,6 +164,7 @@ constexpr HandlerEntry entries[] = {
     ACCESS("ld", load, "s32", int32_t, "b64", uint64_t),
     UNSIGNED("st", store),
 };
+// clang-format on
 
 }  // namespace
 

@@ -53,8 +53,9 @@ struct Target {
 };
 CYRT_NOINLINE void encode_lanes(const double* values, const Target& to, u32* out) {
     for (int i = 0; i < kWarpSize; ++i) {
-        const double value = to.limit == Clamp::sat ? clamp<Clamp::sat>(values[i])
-            : to.limit == Clamp::relu ? clamp<Clamp::relu>(values[i]) : values[i];
+        const double value = to.limit == Clamp::sat    ? clamp<Clamp::sat>(values[i])
+                             : to.limit == Clamp::relu ? clamp<Clamp::relu>(values[i])
+                                                       : values[i];
         out[i] = encode(value, to.format, to.rounding, to.finite);
     }
 }
@@ -135,9 +136,10 @@ template <class Codec, Whole W, bool Sat> struct InPlace {
     static CYRT_INLINE u32 of(u32 a) {
         const float value = Codec::widen(a);
         const float rounded = W == Whole::nearest ? __builtin_rintf(value)
-            : W == Whole::zero ? __builtin_truncf(value)
-            : W == Whole::down ? __builtin_floorf(value)
-            : W == Whole::up   ? __builtin_ceilf(value) : value;
+                              : W == Whole::zero  ? __builtin_truncf(value)
+                              : W == Whole::down  ? __builtin_floorf(value)
+                              : W == Whole::up    ? __builtin_ceilf(value)
+                                                  : value;
         return Codec::narrow(saturate<Sat>(rounded));
     }
 };
@@ -169,6 +171,7 @@ template <int Bits, bool Signed> struct Pack {
     static CYRT_INLINE u32 of(s32 a, s32 b, u32 c) { return of(a, b) | c << (2 * Bits); }
 };
 
+// clang-format off: a table, several rows a line
 #define CODECS(form, ...) \
     form(".f16", Half, kF16, __VA_ARGS__), form(".bf16", BFloat, kBF16, __VA_ARGS__)
 
@@ -250,6 +253,7 @@ constexpr HandlerEntry entries[] = {
     PACK16(".u16", false), PACK16(".s16", true), PACK(".u8", 8, false), PACK(".s8", 8, true),
     PACK(".u4", 4, false), PACK(".s4", 4, true), PACK(".u2", 2, false), PACK(".s2", 2, true),
 };
+// clang-format on
 
 }  // namespace
 

@@ -21,11 +21,11 @@ struct HandlerTable {
     size_t count;
 };
 
-#define CYRT_EMU_FAMILIES(apply) \
+#define CYRT_EMU_FAMILIES(apply)                                                                 \
     apply(integer) apply(wide) apply(bits) apply(float) apply(approx) apply(half) apply(convert) \
-    apply(narrow) apply(compare) apply(video) apply(warp) apply(memory)
+        apply(narrow) apply(compare) apply(video) apply(warp) apply(memory)
 
-#define CYRT_EMU_DECLARE(family) \
+#define CYRT_EMU_DECLARE(family)           \
     HandlerTable family##_handlers_base(); \
     HandlerTable family##_handlers_v3();
 CYRT_EMU_FAMILIES(CYRT_EMU_DECLARE)
@@ -34,9 +34,9 @@ CYRT_EMU_FAMILIES(CYRT_EMU_DECLARE)
 // The build defines CYRT_EMU_ISA as `base` or `v3`.
 #define CYRT_EMU_JOIN2(family, isa) family##_handlers_##isa
 #define CYRT_EMU_JOIN(family, isa) CYRT_EMU_JOIN2(family, isa)
-#define CYRT_EMU_EXPORT(family, entries)                                          \
-    HandlerTable CYRT_EMU_JOIN(family, CYRT_EMU_ISA)() {                          \
-        return {entries, sizeof(entries) / sizeof(entries[0])};                   \
+#define CYRT_EMU_EXPORT(family, entries)                        \
+    HandlerTable CYRT_EMU_JOIN(family, CYRT_EMU_ISA)() {        \
+        return {entries, sizeof(entries) / sizeof(entries[0])}; \
     }
 
 }  // namespace cyrt::emu

@@ -9,8 +9,21 @@ namespace cyrt::emu {
 namespace {
 
 enum Operation : u32 {
-    kAdd, kSub, kAbsDiff, kMin, kMax, kAverage, kShl, kShr, kMad,
-    kEq, kNe, kLt, kLe, kGt, kGe,
+    kAdd,
+    kSub,
+    kAbsDiff,
+    kMin,
+    kMax,
+    kAverage,
+    kShl,
+    kShr,
+    kMad,
+    kEq,
+    kNe,
+    kLt,
+    kLe,
+    kGt,
+    kGe,
 };
 // The second operation on the result: with the third operand, or merged into it.
 enum Second : u32 { kNone, kAddC, kMinC, kMaxC };
@@ -18,19 +31,23 @@ enum Second : u32 { kNone, kAddC, kMinC, kMaxC };
 // A form as one template argument: the operation, and flags above it.
 enum Flags : u32 {
     kOperation = 0xf,
-    kSignedD = 1 << 4, kSignedA = 1 << 5, kSignedB = 1 << 6,
+    kSignedD = 1 << 4,
+    kSignedA = 1 << 5,
+    kSignedB = 1 << 6,
     kSat = 1 << 7,
-    kWrap = 1 << 8,                        // of vshl and vshr; else the count is clamped
-    kPlusOne = 1 << 9,                     // of vmad
-    kShr7 = 1 << 10, kShr15 = 1 << 11,     // of vmad
-    kSecondShift = 12,                     // 2 bits of Second
-    kPairs = 1 << 14, kQuads = 1 << 15,    // SIMD
+    kWrap = 1 << 8,     // of vshl and vshr; else the count is clamped
+    kPlusOne = 1 << 9,  // of vmad
+    kShr7 = 1 << 10,
+    kShr15 = 1 << 11,   // of vmad
+    kSecondShift = 12,  // 2 bits of Second
+    kPairs = 1 << 14,
+    kQuads = 1 << 15,  // SIMD
 };
 
 // Inst::extra, as produced by pack_video_selectors.
 struct Selectors {
-    u32 d;        // bit n: element n, and bit 4 for halves, bit 5 for bytes; 0: absent
-    u32 a, b;     // 1 to 4: byte, 5 and 6: half, bit 12: an element in each 3 bits; 0: absent
+    u32 d;     // bit n: element n, and bit 4 for halves, bit 5 for bytes; 0: absent
+    u32 a, b;  // 1 to 4: byte, 5 and 6: half, bit 12: an element in each 3 bits; 0: absent
 };
 CYRT_INLINE Selectors unpack(u32 extra) { return {extra & 63, extra >> 6 & 0x1fff, extra >> 19}; }
 
@@ -79,7 +96,7 @@ u32 run_scalar(u32 code, Selectors by, u32 a, u32 b, u32 c) {
     if ((code & kOperation) == kMad) {
         // The sum of a 64-bit product, a word and one may need more than 64 bits.
         const bool any_signed = code & (kSignedA | kSignedB);
-        __int128 sum = (__int128)(left) * right + extend(c, 32, any_signed) + !!(code & kPlusOne);
+        __int128 sum = (__int128)(left)*right + extend(c, 32, any_signed) + !!(code & kPlusOne);
         sum >>= code & kShr7 ? 7 : code & kShr15 ? 15 : 0;
         if (!(code & kSat)) return u32(sum);
         const s64 bound = sum > INT64_MAX ? INT64_MAX : sum < INT64_MIN ? INT64_MIN : s64(sum);
@@ -137,6 +154,7 @@ CYRT_NOINLINE void run_video(Warp& warp, const Inst& inst, u32 code) {
 }
 template <u32 Code> void video(Warp& warp, const Inst& inst) { run_video(warp, inst, Code); }
 
+// clang-format off: a table, several rows a line
 #define FORM(name, code) {name, video<(code)>}
 // All signs of the types of d, a and b.
 #define SIGN_A(form, name, d, code) \
@@ -187,6 +205,7 @@ constexpr HandlerEntry entries[] = {
     SET("eq", kEq), SET("ne", kNe), SET("lt", kLt), SET("le", kLe), SET("gt", kGt),
     SET("ge", kGe),
 };
+// clang-format on
 
 }  // namespace
 

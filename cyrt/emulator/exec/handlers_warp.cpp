@@ -35,8 +35,10 @@ template <Shuffle Mode> void shfl(Warp& warp, const Inst& inst) {
         const s32 lane = i, by = s32(b[i] & 31), clamp = s32(c[i] & 31);
         const s32 segment = s32(c[i] >> 8 & 31);
         const s32 first = lane & segment, last = first | (clamp & ~segment);
-        const s32 source = Mode == Shuffle::up ? lane - by : Mode == Shuffle::down ? lane + by
-            : Mode == Shuffle::bfly ? lane ^ by : first | (by & ~segment);
+        const s32 source = Mode == Shuffle::up     ? lane - by
+                           : Mode == Shuffle::down ? lane + by
+                           : Mode == Shuffle::bfly ? lane ^ by
+                                                   : first | (by & ~segment);
         const bool inside = Mode == Shuffle::up ? source >= last : source <= last;
         from[i] = u32(inside ? source : lane) & 31;
         valid[i] = inside ? ~0u : 0u;
@@ -53,8 +55,9 @@ template <Vote Mode> void vote(Warp& warp, const Inst& inst) {
     const u32 votes = ballot(cells<u32>(warp, inst.s[0]));
     CYRT_LANES {
         const u32 yes = votes & members[i];
-        const bool holds = Mode == Vote::all ? yes == members[i] : Mode == Vote::any ? yes != 0
-            : yes == 0 || yes == members[i];
+        const bool holds = Mode == Vote::all   ? yes == members[i]
+                           : Mode == Vote::any ? yes != 0
+                                               : yes == 0 || yes == members[i];
         out[i] = Mode == Vote::ballot ? yes : holds ? ~0u : 0u;
     }
     commit(warp, inst.d[0], out);
@@ -165,6 +168,7 @@ void elect(Warp& warp, const Inst& inst) {
     if (inst.d[1] != kNoSlot) commit(warp, inst.d[1], truth);
 }
 
+// clang-format off: a table, several rows a line
 #define SHFL(mode, Mode) \
     {"shfl." mode ".b32", shfl<Mode>}, {"shfl.sync." mode ".b32", shfl<Mode>}
 #define VOTE(mode, Mode) {"vote." mode, vote<Mode>}, {"vote.sync." mode, vote<Mode>}
@@ -190,6 +194,7 @@ constexpr HandlerEntry entries[] = {
 
     {"activemask.b32", activemask}, {"elect.sync", elect},
 };
+// clang-format on
 
 }  // namespace
 

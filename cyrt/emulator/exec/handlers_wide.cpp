@@ -38,7 +38,7 @@ struct MadHiC {
         return sum(u32(u64(a) * b >> 32), c, carry);
     }
     static CYRT_INLINE Carried<u64> of(u32 carry, u64 a, u64 b, u64 c) {
-        return sum(u64((unsigned __int128)(a) * b >> 64), c, carry);
+        return sum(u64((unsigned __int128)(a)*b >> 64), c, carry);
     }
 };
 struct MadHiSignedC {
@@ -74,6 +74,7 @@ void with_carry(Warp& warp, const Inst& inst) {
     run_carry<Op, Takes, Sets, T, S...>(warp, inst, std::index_sequence_for<S...>());
 }
 
+// clang-format off: a table, several rows a line
 #define SUMS(type, T) \
     {"add.cc." type, with_carry<AddC, false, true, T, T, T>}, \
     {"addc." type, with_carry<AddC, true, false, T, T, T>}, \
@@ -94,6 +95,7 @@ constexpr HandlerEntry entries[] = {
     MADS("hi", "u32", MadHiC, u32), MADS("hi", "s32", MadHiSignedC, u32),
     MADS("hi", "u64", MadHiC, u64), MADS("hi", "s64", MadHiSignedC, u64),
 };
+// clang-format on
 
 }  // namespace
 

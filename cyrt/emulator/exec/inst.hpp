@@ -24,17 +24,17 @@ namespace cyrt::emu {
 
 constexpr int kWarpSize = 32;
 constexpr uint32_t kFullMask = 0xffffffffu;
-constexpr uint32_t kNoSlot = 0xffffffffu;   // an operand that is absent, or the sink `_`
+constexpr uint32_t kNoSlot = 0xffffffffu;  // an operand that is absent, or the sink `_`
 
 struct Inst;
-struct WarpContext;   // for memory, control and system handlers (exec/context.hpp)
+struct WarpContext;  // for memory, control and system handlers (exec/context.hpp)
 
 struct alignas(64) Warp {
-    uint32_t lane_on[kWarpSize];   // 0xffffffff for each active lane, else 0: `active`, spread out
-    uint32_t active;               // bit i: lane i runs the current instruction
-    std::byte* slots;              // the register file; slot offsets are in bytes
+    uint32_t lane_on[kWarpSize];  // 0xffffffff for each active lane, else 0: `active`, spread out
+    uint32_t active;              // bit i: lane i runs the current instruction
+    std::byte* slots;             // the register file; slot offsets are in bytes
     WarpContext* context;
-    uint32_t carry[kWarpSize];     // CC.CF of each lane, 0 or 1: add.cc, addc, mad.cc ...
+    uint32_t carry[kWarpSize];  // CC.CF of each lane, 0 or 1: add.cc, addc, mad.cc ...
 };
 
 using Handler = void (*)(Warp&, const Inst&);
@@ -43,10 +43,10 @@ using Handler = void (*)(Warp&, const Inst&);
 struct Inst {
     Handler run = nullptr;
     uint32_t d[2] = {kNoSlot, kNoSlot};
-    uint32_t s[5] = {kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot};   // 5: lop3 with a predicate
-    uint32_t extra = 0;            // memory and control: index into tables of the program;
-                                   // video: the operands' selectors (exec/handlers.hpp)
-    uint32_t line = 0;             // line of the PTX text
+    uint32_t s[5] = {kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot};  // 5: lop3 with a predicate
+    uint32_t extra = 0;  // memory and control: index into tables of the program;
+                         // video: the operands' selectors (exec/handlers.hpp)
+    uint32_t line = 0;   // line of the PTX text
 };
 
 }  // namespace cyrt::emu

@@ -33,8 +33,7 @@ void work_on_clusters(Grid& grid) {
     ProgramStore& store = worker->store(grid.program);
     store.regions.assign(grid.program.memory_ops.size(), {});
     store.set_params(grid.program, grid.launch.params);
-    const size_t most_waiting =
-        grid.launch.cooperative ? size_t(grid.cluster_count) : kMostWaiting;
+    const size_t most_waiting = grid.launch.cooperative ? size_t(grid.cluster_count) : kMostWaiting;
     std::deque<std::unique_ptr<Cluster>> waiting;
 
     const auto end = [&](std::unique_ptr<Cluster> cluster) {
@@ -72,7 +71,7 @@ void work_on_clusters(Grid& grid) {
 // Handlers require the default floating-point environment; the launching program may have set
 // another one (a rounding direction, flushing of denormal numbers).
 class DefaultFloats {
-public:
+  public:
     DefaultFloats() {
         fegetenv(&before_);
         fesetenv(FE_DFL_ENV);
@@ -81,7 +80,7 @@ public:
     DefaultFloats(const DefaultFloats&) = delete;
     DefaultFloats& operator=(const DefaultFloats&) = delete;
 
-private:
+  private:
     fenv_t before_;
 };
 
@@ -97,7 +96,7 @@ void work_on(Grid& grid) {
 
 // The barrier of cooperative groups in the driver's memory: a size, then the state.
 class Workspace {
-public:
+  public:
     explicit Workspace(Grid& grid) : arena_(grid.launch.arena), watch_(grid.launch.watch) {
         if (!grid.launch.cooperative || !grid.program.uses_workspace) return;
         address_ = arena_->allocate(kBytes);
@@ -115,7 +114,7 @@ public:
     Workspace(const Workspace&) = delete;
     Workspace& operator=(const Workspace&) = delete;
 
-private:
+  private:
     static constexpr uint64_t kBytes = 16;
     Arena* arena_;
     AccessWatch* watch_;
@@ -123,7 +122,7 @@ private:
 };
 
 unsigned helpers_for(const Grid& grid) {
-    const uint64_t warps =   // larger numbers make no difference
+    const uint64_t warps =  // larger numbers make no difference
         std::min(grid.blocks, kWorthWaking) *
         ((grid.launch.block.count() + kWarpSize - 1) / kWarpSize);
     const uint64_t weight = grid.program.has_loops ? kLoopWeight : 1;

@@ -20,33 +20,42 @@ struct Dim3 {
 };
 
 enum class FaultKind : uint8_t {
-    illegal_address, misaligned_address, uninitialized_read, unordered_access, assertion, trap,
-    deadlock, illegal_instruction, invalid_pc, stack_overflow, cancelled,
+    illegal_address,
+    misaligned_address,
+    uninitialized_read,
+    unordered_access,
+    assertion,
+    trap,
+    deadlock,
+    illegal_instruction,
+    invalid_pc,
+    stack_overflow,
+    cancelled,
 };
 
 struct Fault {
     FaultKind kind;
-    std::string text;   // kernel, block, thread, PTX line, address, nearest allocation
+    std::string text;  // kernel, block, thread, PTX line, address, nearest allocation
 };
 
 struct Launch {
     const Program* program = nullptr;
     std::string kernel_name;
     Dim3 grid, block;
-    Dim3 cluster;                               // in blocks; the grid is a multiple of it
-    bool explicit_cluster = false;              // requested explicitly, possibly with one block
+    Dim3 cluster;                   // in blocks; the grid is a multiple of it
+    bool explicit_cluster = false;  // requested explicitly, possibly with one block
     uint32_t dynamic_shared = 0;
-    const std::byte* params = nullptr;          // laid out by KernelInfo::params
-    bool cooperative = false;                   // every block makes progress (grid-wide barriers)
+    const std::byte* params = nullptr;  // laid out by KernelInfo::params
+    bool cooperative = false;           // every block makes progress (grid-wide barriers)
     Arena* arena = nullptr;
     uint64_t grid_id = 0;
     uint32_t multiprocessors = 1;
     const std::atomic<bool>* cancel = nullptr;  // polled on backward branches
     // griddepcontrol.wait; empty if there is nothing to wait for
     std::function<void()> wait_dependencies;
-    std::function<void()> launch_dependents;      // griddepcontrol.launch_dependents
-    std::function<void(const char*, size_t)> print;   // device printf's text
-    AccessWatch* watch = nullptr;               // sees each access to device memory
+    std::function<void()> launch_dependents;         // griddepcontrol.launch_dependents
+    std::function<void(const char*, size_t)> print;  // device printf's text
+    AccessWatch* watch = nullptr;                    // sees each access to device memory
 };
 
 // Runs the grid on the process's thread pool and the calling thread, and returns when it has ended;

@@ -36,16 +36,11 @@ void visit_slots(const Program& program, const SlotUses& uses, uint32_t pc, cons
 }
 
 class Liveness {
-public:
+  public:
     Liveness(const Program& program, const SlotUses& uses, uint32_t begin, uint32_t end,
              std::vector<LiveRange>& ranges)
-        : program_(program),
-          uses_(uses),
-          begin_(begin),
-          end_(end),
-          ranges_(ranges),
-          writers_(ranges.size()),
-          readers_(ranges.size()) {}
+        : program_(program), uses_(uses), begin_(begin), end_(end), ranges_(ranges),
+          writers_(ranges.size()), readers_(ranges.size()) {}
 
     void run() {
         split();
@@ -55,10 +50,10 @@ public:
             for (uint32_t block : readers_[slot]) carry_up(slot, block);
     }
 
-private:
+  private:
     struct BasicBlock {
         uint32_t begin, end;
-        std::vector<uint32_t> before;   // predecessor blocks
+        std::vector<uint32_t> before;  // predecessor blocks
     };
 
     const Control& control_of(const Inst& inst) const { return program_.controls[inst.extra]; }
@@ -86,15 +81,15 @@ private:
     }
 
     void flow(uint32_t from, uint32_t target) {
-        const auto to = std::upper_bound(
-            blocks_.begin(), blocks_.end(), target,
-            [](uint32_t pc, const BasicBlock& block) { return pc < block.begin; });
+        const auto to =
+            std::upper_bound(blocks_.begin(), blocks_.end(), target,
+                             [](uint32_t pc, const BasicBlock& block) { return pc < block.begin; });
         std::prev(to)->before.push_back(from);
     }
 
     // The slots that a block reads before it writes them, and those that it writes for every lane.
     void scan(uint32_t block) {
-        uint32_t guarded = 0;   // instructions still under a guard: not all lanes run them
+        uint32_t guarded = 0;  // instructions still under a guard: not all lanes run them
         for (uint32_t pc = blocks_[block].begin; pc < blocks_[block].end; ++pc) {
             const Inst& inst = program_.code[pc];
             const bool is_guarded = guarded > 0;
@@ -104,8 +99,10 @@ private:
                 auto& writers = writers_[slot];
                 auto& readers = readers_[slot];
                 if (!writers.empty() && writers.back() == block) return;
-                if (is_result && !is_guarded) writers.push_back(block);
-                else if (readers.empty() || readers.back() != block) readers.push_back(block);
+                if (is_result && !is_guarded)
+                    writers.push_back(block);
+                else if (readers.empty() || readers.back() != block)
+                    readers.push_back(block);
             });
             if (!inst.run && control_of(inst).kind == ControlKind::guard)
                 guarded = control_of(inst).count;
@@ -125,8 +122,7 @@ private:
             for (uint32_t from : at.before) {
                 ranges_[slot].cover(blocks_[from].end - 1);
                 const auto& writers = writers_[slot];
-                if (seen_[from] == slot ||
-                    std::binary_search(writers.begin(), writers.end(), from))
+                if (seen_[from] == slot || std::binary_search(writers.begin(), writers.end(), from))
                     continue;
                 seen_[from] = slot;
                 open_.push_back(from);
@@ -139,9 +135,9 @@ private:
     const uint32_t begin_, end_;
     std::vector<LiveRange>& ranges_;
     std::vector<BasicBlock> blocks_;
-    std::vector<std::vector<uint32_t>> writers_;   // by slot: blocks that write it, in order
-    std::vector<std::vector<uint32_t>> readers_;   // by slot: blocks that need its old value
-    std::vector<uint32_t> seen_;                   // by block: the last slot carried through
+    std::vector<std::vector<uint32_t>> writers_;  // by slot: blocks that write it, in order
+    std::vector<std::vector<uint32_t>> readers_;  // by slot: blocks that need its old value
+    std::vector<uint32_t> seen_;                  // by block: the last slot carried through
     std::vector<uint32_t> open_;
 };
 

@@ -10,8 +10,8 @@
 namespace cyrt::emu {
 
 struct LiveRange {
-    uint32_t first = 0xffffffffu, last = 0;   // pcs, both included; first > last: never used
-    bool from_entry = false;                  // may be read before it is written
+    uint32_t first = 0xffffffffu, last = 0;  // pcs, both included; first > last: never used
+    bool from_entry = false;                 // may be read before it is written
 
     bool is_used() const { return first <= last; }
     void cover(uint32_t pc) {

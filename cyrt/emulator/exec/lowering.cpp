@@ -21,8 +21,8 @@ uint32_t place(const ptx::Variable& variable, FrameLayout& layout) {
     layout.bytes = round_up(layout.bytes, std::max(1u, variable.align));
     const uint32_t offset = layout.bytes;
     // A register parameter is passed in memory too, with the size of its cell.
-    const uint32_t size = variable.space == ptx::Space::reg ? cell_of(variable.type)
-                                                            : uint32_t(variable.size);
+    const uint32_t size =
+        variable.space == ptx::Space::reg ? cell_of(variable.type) : uint32_t(variable.size);
     layout.bytes += size;
     return offset;
 }
@@ -43,9 +43,7 @@ FrameLayout signature_layout(const ptx::Signature& signature) {
 
 FunctionLowering::FunctionLowering(const LoweringContext& context, ProgramBuilder& builder,
                                    const ptx::Function& function, uint32_t index)
-    : context_(context),
-      builder_(builder),
-      function_(function),
+    : context_(context), builder_(builder), function_(function),
       code_(builder.program().functions[index]) {
     builder_.enter(index);
     for (const ptx::Register& reg : function.registers)
@@ -109,7 +107,7 @@ void FunctionLowering::lower_guarded(size_t index) {
     const uint32_t behind = builder_.pc();
     if (by_branch) builder_.emit_control(ControlKind::join, instruction.line);
     Control& control = builder_.control_at(guard);
-    control.negated = instruction.guard_negated != by_branch;   // branches over it otherwise
+    control.negated = instruction.guard_negated != by_branch;  // branches over it otherwise
     control.target = behind;
     control.count = uint8_t(behind - guard - 1);
 }
@@ -149,7 +147,7 @@ void FunctionLowering::lower_plain(const Instruction& instruction) {
         inst.extra = pack_video_selectors(operands[0].name, operands[1].name, operands[2].name);
     if (waits_for_members(instruction)) {
         builder_.emit_control(ControlKind::member_sync, instruction.line, inst.s[sources - 1]);
-        inst.extra = builder_.cell(inst.s[0]);   // for lanes that meet from several places
+        inst.extra = builder_.cell(inst.s[0]);  // for lanes that meet from several places
     }
     builder_.emit(inst, instruction.line);
     flush_results();
@@ -163,9 +161,9 @@ void FunctionLowering::lower_memory(const Instruction& instruction) {
     MemoryOp op;
     std::fill(std::begin(op.vector), std::end(op.vector), kNoSlot);
     std::fill(std::begin(op.values), std::end(op.values), kNoSlot);
-    const auto address = std::find_if(
-        instruction.operands.begin(), instruction.operands.end(),
-        [](const Operand& operand) { return operand.kind == Kind::address; });
+    const auto address =
+        std::find_if(instruction.operands.begin(), instruction.operands.end(),
+                     [](const Operand& operand) { return operand.kind == Kind::address; });
     if (address != instruction.operands.end()) lower_address(*address, inst, op);
     lower_memory_data(instruction, inst, op);
 
@@ -184,8 +182,7 @@ void FunctionLowering::lower_memory(const Instruction& instruction) {
     flush_results();
 }
 
-void FunctionLowering::lower_memory_data(const Instruction& instruction, Inst& inst,
-                                         MemoryOp& op) {
+void FunctionLowering::lower_memory_data(const Instruction& instruction, Inst& inst, MemoryOp& op) {
     const auto& operands = instruction.operands;
     const std::string& opcode = instruction.opcode;
     // isspacep has no type: its operand is an address.
@@ -204,8 +201,8 @@ void FunctionLowering::lower_memory_data(const Instruction& instruction, Inst& i
                 op.cell = std::max(op.cell, cell_of(data));
             };
             take(operand);
-            for (const Operand& part : operand.kind == Kind::vector ? operand.elements
-                                                                    : std::vector<Operand>{})
+            for (const Operand& part :
+                 operand.kind == Kind::vector ? operand.elements : std::vector<Operand>{})
                 take(part);
         }
     }
@@ -221,7 +218,7 @@ void FunctionLowering::lower_memory_data(const Instruction& instruction, Inst& i
     };
 
     bool before_address = opcode != "st" && opcode != "red";
-    size_t next = 1;   // values follow the address operand, even if it is absent
+    size_t next = 1;  // values follow the address operand, even if it is absent
     bool has_result = false;
     for (size_t i = 0; i < operands.size(); ++i) {
         const Operand& operand = operands[i];
@@ -416,7 +413,7 @@ void FunctionLowering::lower_move(const Instruction& instruction) {
 
 void FunctionLowering::move_into(const Operand& to, const Operand& from, Type type) {
     Inst inst;
-    inst.run = find_handler(std::string("mov.") + (type == Type::pred        ? "pred"
+    inst.run = find_handler(std::string("mov.") + (type == Type::pred    ? "pred"
                                                    : cell_of(type) == 16 ? "b128"
                                                    : cell_of(type) == 8  ? "b64"
                                                                          : "b32"));
@@ -431,8 +428,10 @@ void FunctionLowering::pack(const Operand& to, const Operand& parts, Type type) 
     const uint32_t width = ptx::size_of(type) / count;
     Inst inst;
     inst.run = pack_handler(count, width);
-    const Type part = width == 8 ? Type::b64 : width == 4 ? Type::b32 : width == 2 ? Type::b16
-                                                                                   : Type::b8;
+    const Type part = width == 8   ? Type::b64
+                      : width == 4 ? Type::b32
+                      : width == 2 ? Type::b16
+                                   : Type::b8;
     for (uint32_t i = 0; i < count; ++i) inst.s[i] = source(parts.elements[i], part);
     inst.d[0] = result(to, type);
     builder_.emit(inst, current_->line);

@@ -22,7 +22,7 @@ struct LoweringContext {
     const ptx::Module& module;
     const SymbolAddress& address_of;
     const SharedLayout& shared;
-    const std::map<const ptx::Function*, uint32_t>& function_index;   // into Program::functions
+    const std::map<const ptx::Function*, uint32_t>& function_index;  // into Program::functions
     std::map<std::string, const ptx::Variable*> module_shared;
 };
 
@@ -31,14 +31,14 @@ struct LoweringContext {
 FrameLayout signature_layout(const ptx::Signature& signature);
 
 class FunctionLowering {
-public:
+  public:
     FunctionLowering(const LoweringContext& context, ProgramBuilder& builder,
                      const ptx::Function& function, uint32_t index);
 
     // Appends the function's code.
     void lower();
 
-private:
+  private:
     using Operand = ptx::Operand;
     using Instruction = ptx::Instruction;
 
@@ -104,7 +104,7 @@ private:
 
     struct Branch {
         uint32_t pc;
-        size_t target;      // in the body
+        size_t target;  // in the body
     };
 
     struct Widening {
@@ -116,16 +116,16 @@ private:
     ProgramBuilder& builder_;
     const ptx::Function& function_;
     FunctionCode& code_;
-    std::vector<uint32_t> registers_;                 // virtual slot of each register
-    std::map<std::string, uint32_t> frame_;           // offsets of parameters and variables
-    std::vector<uint32_t> writes_;                    // instructions that write each register
-    std::vector<bool> folded_;                        // by instruction: no code is needed for it
-    std::vector<bool> is_label_;                      // by instruction, and one entry for the end
-    std::vector<uint32_t> waits_before_;              // instructions before it that may wait
-    std::vector<uint32_t> pc_of_;                     // by instruction, and one entry for the end
+    std::vector<uint32_t> registers_;        // virtual slot of each register
+    std::map<std::string, uint32_t> frame_;  // offsets of parameters and variables
+    std::vector<uint32_t> writes_;           // instructions that write each register
+    std::vector<bool> folded_;               // by instruction: no code is needed for it
+    std::vector<bool> is_label_;             // by instruction, and one entry for the end
+    std::vector<uint32_t> waits_before_;     // instructions before it that may wait
+    std::vector<uint32_t> pc_of_;            // by instruction, and one entry for the end
     std::vector<Branch> branches_;
-    std::vector<std::pair<uint32_t, std::vector<int32_t>>> tables_;   // table, targets in the body
-    std::vector<Widening> widenings_;                 // results that still have to be widened
+    std::vector<std::pair<uint32_t, std::vector<int32_t>>> tables_;  // table, targets in the body
+    std::vector<Widening> widenings_;  // results that still have to be widened
     const Instruction* current_ = nullptr;
 };
 

@@ -112,10 +112,9 @@ bool FunctionLowering::fold_move(const Instruction& move) {
     const Operand& from = move.operands[1];
     Special which;
     Type own;
-    const bool constant = from.kind == Kind::imm ||
-                          (from.kind == Kind::symbol && function_.is_entry) ||
-                          (from.kind == Kind::special && special_from(from.name, which, own) &&
-                           !changes(which));
+    const bool constant =
+        from.kind == Kind::imm || (from.kind == Kind::symbol && function_.is_entry) ||
+        (from.kind == Kind::special && special_from(from.name, which, own) && !changes(which));
     if (constant) rename(move.operands[0], source(from, type));
     return constant;
 }

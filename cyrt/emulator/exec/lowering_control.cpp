@@ -89,7 +89,7 @@ void FunctionLowering::lower_barrier(const Instruction& instruction) {
 
     const bool reduces = has_modifier(instruction, "red");
     const size_t first = reduces ? 1 : 0;
-    const size_t last = operands.size() - (reduces ? 1 : 0);   // after the id and the count
+    const size_t last = operands.size() - (reduces ? 1 : 0);  // after the id and the count
     const uint32_t id = source(operands[first], Type::u32);
     const uint32_t count = last == first + 2 ? source(operands[first + 1], Type::u32) : kNoSlot;
     const uint32_t predicate = reduces ? source(operands.back(), Type::pred) : kNoSlot;
@@ -100,8 +100,7 @@ void FunctionLowering::lower_barrier(const Instruction& instruction) {
                          : counts                            ? BarrierOp::red_popc
                          : has_modifier(instruction, "and")  ? BarrierOp::red_and
                                                              : BarrierOp::red_or;
-    const uint32_t into =
-        reduces ? result(operands[0], counts ? Type::u32 : Type::pred) : kNoSlot;
+    const uint32_t into = reduces ? result(operands[0], counts ? Type::u32 : Type::pred) : kNoSlot;
     builder_.emit_control(ControlKind::barrier, instruction.line, id).target = uint32_t(op);
     Inst& inst = builder_.program().code.back();
     inst.s[1] = count;
@@ -226,8 +225,7 @@ void FunctionLowering::lower_call(const Instruction& call) {
     const Operand& target = call.operands[1];
     const ptx::Function* callee =
         target.kind == Kind::symbol ? find_function(context_.module, target.name) : nullptr;
-    const ptx::Signature& signature =
-        *signatures_of(context_.module, function_, call).front();
+    const ptx::Signature& signature = *signatures_of(context_.module, function_, call).front();
     const FrameLayout layout = signature_layout(signature);
     Program& program = builder_.program();
     program.staging_bytes = std::max(program.staging_bytes, layout.bytes);

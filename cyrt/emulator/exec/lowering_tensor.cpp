@@ -35,8 +35,10 @@ void FunctionLowering::lower_matrix(const Instruction& instruction) {
     size_t results = 0, values = 0;
     const auto take = [&](const Operand& operand, bool is_result) {
         size_t& count = is_result || stores ? results : values;
-        if (is_result) op.vector[count++] = result(operand, type_of(operand));
-        else (stores ? op.vector : op.values)[count++] = source(operand, type_of(operand));
+        if (is_result)
+            op.vector[count++] = result(operand, type_of(operand));
+        else
+            (stores ? op.vector : op.values)[count++] = source(operand, type_of(operand));
     };
     bool has_address = false;
     for (size_t i = 0; i < instruction.operands.size(); ++i) {
@@ -87,7 +89,7 @@ void FunctionLowering::lower_async_copy(const Instruction& copy) {
     form.modifiers = {"global", type};
     if (!select_memory_handler(form, load, from)) fail(copy);
     const size_t last = operands.size() - has_modifier(copy, "L2::cache_hint");
-    if (last > 3) {   // fewer bytes than the size, or with a predicate none; the rest is zero
+    if (last > 3) {  // fewer bytes than the size, or with a predicate none; the rest is zero
         load.s[1] = source(operands[3], Type::u32);
         if (operand_type(operands[3]) == Type::pred) {
             Inst select;

@@ -39,7 +39,7 @@ double decode(MatrixType type, const std::byte* at) {
     switch (type) {
     case MatrixType::f16: return Half{as(uint16_t())}.to_float();
     case MatrixType::bf16: return Bfloat{as(uint16_t())}.to_float();
-    case MatrixType::tf32: return float_of(as(uint32_t()) & ~0x1fffu);   // 10 bits of mantissa
+    case MatrixType::tf32: return float_of(as(uint32_t()) & ~0x1fffu);  // 10 bits of mantissa
     case MatrixType::f32: return as(float());
     case MatrixType::f64: return as(double());
     case MatrixType::s8: return as(int8_t());
@@ -271,8 +271,7 @@ bool multiplies(const MatrixForm& form) {
     if (form.a == MatrixType::tf32 && sums)
         return form.opaque ? shape == 161608 : is_any_of(shape, {160804, 160808});
     if (form.a == MatrixType::f64 && form.c == MatrixType::f64 && form.d == MatrixType::f64)
-        return shape == 80804 ||
-               (!form.opaque && is_any_of(shape, {160804, 160808, 160816}));
+        return shape == 80804 || (!form.opaque && is_any_of(shape, {160804, 160808, 160816}));
     return false;
 }
 
@@ -329,7 +328,7 @@ bool read_form(const ptx::Instruction& source, MatrixForm& form, ptx::Space& spa
 }
 
 bool set_types(const std::vector<MatrixType>& types, MatrixForm& form) {
-    if (types.size() == 2) {   // for wmma with f16, only the accumulators' types are written
+    if (types.size() == 2) {  // for wmma with f16, only the accumulators' types are written
         form.d = types[0], form.c = types[1];
         form.a = form.b = MatrixType::f16;
         return form.opaque;
@@ -392,7 +391,7 @@ bool select_matrix_handler(const ptx::Instruction& source, Inst& inst, MemoryOp&
     }
     if (!set_types(types, form) || !multiplies(form)) return false;
     op.matrix = form;
-    op.size = 0;   // no memory access
+    op.size = 0;  // no memory access
     inst.run = mma;
     return true;
 }

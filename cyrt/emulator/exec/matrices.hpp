@@ -18,11 +18,11 @@ struct MatrixForm {
     uint8_t m = 0, n = 0, k = 0;
     MatrixType a = MatrixType::none, b = MatrixType::none;
     MatrixType c = MatrixType::none, d = MatrixType::none;
-    bool opaque = false;          // wmma: the layout of elements is unspecified
+    bool opaque = false;  // wmma: the layout of elements is unspecified
     bool saturates = false;
-    char part = 'd';              // the operand that wmma.load and wmma.store move
-    bool by_column = false;       // layout in memory; ldmatrix, stmatrix: transposed
-    uint8_t count = 0;            // 8 x 8 matrices of ldmatrix, stmatrix
+    char part = 'd';         // the operand that wmma.load and wmma.store move
+    bool by_column = false;  // layout in memory; ldmatrix, stmatrix: transposed
+    uint8_t count = 0;       // 8 x 8 matrices of ldmatrix, stmatrix
 };
 
 bool is_matrix(const ptx::Instruction& instruction);

@@ -20,9 +20,7 @@ constexpr uint64_t kCount = (1 << 20) - 1;
 struct Barrier {
     uint64_t pending, expected, phase;
 
-    static Barrier from(uint64_t bits) {
-        return {bits & kCount, bits >> 20 & kCount, bits >> 40};
-    }
+    static Barrier from(uint64_t bits) { return {bits & kCount, bits >> 20 & kCount, bits >> 40}; }
     uint64_t bits() const { return pending | expected << 20 | phase << 40; }
 
     void arrive(uint64_t count) {
@@ -70,7 +68,7 @@ struct TestState {
         return old;
     }
 };
-struct TestParity {   // true if the phase of that parity, the current one or the last, has ended
+struct TestParity {  // true if the phase of that parity, the current one or the last, has ended
     static constexpr Access access = Access::read;
     static uint64_t of(uint64_t old, uint64_t parity, uint64_t& result) {
         result = (Barrier::from(old).phase & 1) != (parity & 1) ? 0xffffffffu : 0;

@@ -27,12 +27,18 @@ bool changes_nothing(std::string_view text) {
 }  // namespace
 
 bool space_from(std::string_view text, ptx::Space& out) {
-    if (text == "global") out = ptx::Space::global;
-    else if (text == "const") out = ptx::Space::constant;
-    else if (is_any(text, {"shared", "shared::cta", "shared::cluster"})) out = ptx::Space::shared;
-    else if (text == "local") out = ptx::Space::local;
-    else if (is_any(text, {"param", "param::entry", "param::func"})) out = ptx::Space::param;
-    else return false;
+    if (text == "global")
+        out = ptx::Space::global;
+    else if (text == "const")
+        out = ptx::Space::constant;
+    else if (is_any(text, {"shared", "shared::cta", "shared::cluster"}))
+        out = ptx::Space::shared;
+    else if (text == "local")
+        out = ptx::Space::local;
+    else if (is_any(text, {"param", "param::entry", "param::func"}))
+        out = ptx::Space::param;
+    else
+        return false;
     return true;
 }
 
@@ -52,8 +58,8 @@ bool read_memory_form(const ptx::Instruction& source, MemoryForm& out) {
         } else if (is_any(text, {"acquire", "release", "acq_rel", "sc"})) {
             out.acquire = text != "release";
             out.release = text != "acquire";
-        } else if (is_any(text, {"add", "min", "max", "inc", "dec", "and", "or", "xor", "exch",
-                                 "cas"})) {
+        } else if (is_any(text,
+                          {"add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas"})) {
             if (!out.operation.empty()) return false;
             out.operation = text;
         } else if (!changes_nothing(text)) {

@@ -13,10 +13,10 @@ namespace cyrt::emu {
 struct MemoryForm {
     ptx::Space space = ptx::Space::generic;
     ptx::Type type = ptx::Type::none;
-    int count = 1;                  // from .v2, .v4, .v8
-    bool in_cluster = false;        // .shared::cluster: another block's memory too
+    int count = 1;            // from .v2, .v4, .v8
+    bool in_cluster = false;  // .shared::cluster: another block's memory too
     bool acquire = false, release = false;
-    std::string operation;          // for atom and red: "add", "cas" ...
+    std::string operation;  // for atom and red: "add", "cas" ...
 };
 
 // "shared::cta" -> Space::shared; false if the text names no state space.
@@ -28,7 +28,7 @@ bool read_memory_form(const ptx::Instruction& source, MemoryForm& out);
 // The target of addresses in that space.
 AddressKind address_kind(ptx::Space space);
 
-struct Wide {   // .b128
+struct Wide {  // .b128
     uint64_t low, high;
 };
 

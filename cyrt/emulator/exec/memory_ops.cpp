@@ -39,7 +39,7 @@ uint64_t window_of(Space space) {
     case Space::shared: return kSharedWindow;
     case Space::local: return kLocalWindow;
     case Space::param: return kParamWindow;
-    default: return 0;   // device memory: its addresses are generic ones
+    default: return 0;  // device memory: its addresses are generic ones
     }
 }
 
@@ -101,7 +101,7 @@ constexpr uint64_t kNoWindow = 0;
 
 template <uint64_t window, bool only_own>
 void is_in_space(Warp& warp, const Inst& inst) {
-    uint64_t* to = cells<uint64_t>(warp, inst.d[0]);   // the result is a predicate, 64 bits wide
+    uint64_t* to = cells<uint64_t>(warp, inst.d[0]);  // the result is a predicate, 64 bits wide
     const uint64_t* from = cells<uint64_t>(warp, inst.s[1]);
     for (int i = 0; i < kWarpSize; ++i) {
         const uint64_t at = from[i] & kWindowMask;
@@ -149,11 +149,11 @@ Handler other_handler(const ptx::Instruction& source) {
     if (opcode == "prefetch" || opcode == "prefetchu" || opcode == "discard" ||
         opcode == "applypriority")
         return has(source, "tensormap") ? nullptr : nothing;
-    if (opcode == "createpolicy") return zero<uint64_t>;   // hints and their policies are ignored
+    if (opcode == "createpolicy") return zero<uint64_t>;  // hints and their policies are ignored
 
     ptx::Instruction plain = source;
-    const bool to_space = opcode == "cvta" && !plain.modifiers.empty() &&
-                          plain.modifiers.front() == "to";
+    const bool to_space =
+        opcode == "cvta" && !plain.modifiers.empty() && plain.modifiers.front() == "to";
     if (to_space) plain.modifiers.erase(plain.modifiers.begin());
     MemoryForm form;
     if (!read_memory_form(plain, form)) return nullptr;
@@ -162,7 +162,7 @@ Handler other_handler(const ptx::Instruction& source) {
     if (form.type != Type::u32 && form.type != Type::u64) return nullptr;
     if (opcode == "mapa")
         return form.type == Type::u32 ? map_to_rank<uint32_t> : map_to_rank<uint64_t>;
-    return form.type == Type::u32 ? find_rank<uint32_t> : find_rank<uint64_t>;   // getctarank
+    return form.type == Type::u32 ? find_rank<uint32_t> : find_rank<uint64_t>;  // getctarank
 }
 
 }  // namespace

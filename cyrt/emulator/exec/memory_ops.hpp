@@ -18,22 +18,22 @@ namespace cyrt::emu {
 // instruction fills in the slots: Inst::d, Inst::s (s[0] = address, s[1..] = values) and the first
 // part here.
 struct MemoryOp {
-    uint64_t offset = 0;           // added to the address in Inst::s[0]; s[0] may be kNoSlot
-    uint8_t address_cell = 8;      // bytes of a cell of s[0]: 4 or 8
-    uint8_t cell = 4;              // bytes of a cell of the data: 4, 8, 16
-    uint32_t cache = 0;            // index of this instruction's entry in WarpContext::regions
+    uint64_t offset = 0;       // added to the address in Inst::s[0]; s[0] may be kNoSlot
+    uint8_t address_cell = 8;  // bytes of a cell of s[0]: 4 or 8
+    uint8_t cell = 4;          // bytes of a cell of the data: 4, 8, 16
+    uint32_t cache = 0;        // index of this instruction's entry in WarpContext::regions
 
     // select_memory_handler fills in the rest.
     ptx::Space space = ptx::Space::generic;
-    bool in_cluster = false;       // .shared::cluster: another block's memory too
-    uint8_t count = 1;             // elements
-    uint8_t size = 4;              // bytes of an element in memory
+    bool in_cluster = false;  // .shared::cluster: another block's memory too
+    uint8_t count = 1;        // elements
+    uint8_t size = 4;         // bytes of an element in memory
     bool acquire = false, release = false;
 
-    uint32_t vector[8];            // with .v2 .v4 .v8: slots of the result or, where there is none,
-                                   // of the value
-    uint32_t values[24];           // atom with a vector: slots of the value; the fragments of mma
-    MatrixForm matrix;             // for a matrix instruction
+    uint32_t vector[8];   // with .v2 .v4 .v8: slots of the result or, where there is none,
+                          // of the value
+    uint32_t values[24];  // atom with a vector: slots of the value; the fragments of mma
+    MatrixForm matrix;    // for a matrix instruction
 };
 
 // Fills in `inst.run` and the second part of `op`. False if the form is unknown.

@@ -44,8 +44,8 @@ void check_limits(const ptx::Module& module) {
         if (variable.space == ptx::Space::constant) constant += variable.size;
     require_room(1, "File", "global constant data", constant, limits::kConstant);
 
-    const bool has_large_params = module.version_major * 10 + module.version_minor >= 81 &&
-                                  module.target_number >= 70;
+    const bool has_large_params =
+        module.version_major * 10 + module.version_minor >= 81 && module.target_number >= 70;
     for (const auto& [name, function] : module.functions) {
         if (function.is_extern) continue;
         const std::string who =

@@ -25,14 +25,14 @@ struct Half {
         const uint32_t size = bits & 0x7fffu;
         const uint32_t sign = uint32_t(bits & 0x8000u) << 16;
         if (size >= 0x7c00) return float_of(sign | 0x7f800000u | size << 13);
-        return float_of(sign | bits_of(float_of(size << 13) * 0x1p112f));   // subnormals too
+        return float_of(sign | bits_of(float_of(size << 13) * 0x1p112f));  // subnormals too
     }
     static Half from(float value) {
         const uint32_t sign = bits_of(value) >> 16 & 0x8000u;
         const uint32_t size = bits_of(value) & 0x7fffffffu;
         if (size > 0x7f800000u) return {0x7fff};
-        if (size >= 0x477ff000u) return {uint16_t(sign | 0x7c00u)};   // 65520 rounds to infinity
-        if (size < 0x38800000u)   // below 2^-14; the sum's last bit weighs 2^-24
+        if (size >= 0x477ff000u) return {uint16_t(sign | 0x7c00u)};  // 65520 rounds to infinity
+        if (size < 0x38800000u)  // below 2^-14; the sum's last bit weighs 2^-24
             return {uint16_t(sign | (bits_of(float_of(size) + 0.5f) - bits_of(0.5f)))};
         return {uint16_t(sign | (size - (112u << 23) + 0xfffu + (size >> 13 & 1)) >> 13)};
     }

@@ -83,11 +83,11 @@ bool is_selector(std::string_view text, const ptx::Instruction& instruction, boo
                (text[0] == 'b' ? text[1] <= '3' : text[0] == 'h' && text[1] <= '1');
     if (text.empty() || text[0] != (parts == 2 ? 'h' : 'b')) return false;
     const std::string_view digits = text.substr(1);
-    if (!is_result)   // each part is a part of one of the operands
+    if (!is_result)  // each part is a part of one of the operands
         return digits.size() == parts && std::all_of(digits.begin(), digits.end(), [&](char c) {
                    return size_t(c - '0') < 2 * parts;
                });
-    for (size_t i = 0; i < digits.size(); ++i)   // the parts that are written, falling
+    for (size_t i = 0; i < digits.size(); ++i)  // the parts that are written, falling
         if (size_t(digits[i] - '0') >= parts || (i > 0 && digits[i] >= digits[i - 1])) return false;
     return !digits.empty();
 }
@@ -169,8 +169,7 @@ Type OperandCheck::type_of(const Operand& reg) const {
 }
 
 std::string OperandCheck::misfit(const Instruction& instruction) const {
-    if (instruction.guard >= 0 &&
-        function_.registers[size_t(instruction.guard)].type != Type::pred)
+    if (instruction.guard >= 0 && function_.registers[size_t(instruction.guard)].type != Type::pred)
         return "its guard is no predicate";
     if (instruction.opcode == "call") return misfit_of_call(instruction);
 
@@ -237,8 +236,7 @@ std::string OperandCheck::expected(const Instruction& instruction, size_t index,
 }
 
 std::string OperandCheck::expected_value(const Instruction& instruction, const Operand& operand,
-                                         Type type, const OperandRule& rule,
-                                         bool is_result) const {
+                                         Type type, const OperandRule& rule, bool is_result) const {
     bool holds = false;
     switch (operand.kind) {
     case Kind::reg:
@@ -268,13 +266,13 @@ std::string OperandCheck::expected_values(const Instruction& instruction, const 
                                           bool is_result) const {
     if (count == 1 && operand.kind != Kind::vector)
         return expected_value(instruction, operand, type, rule, is_result);
-    const std::string wanted = std::to_string(count) + " in braces, each " +
-                               described(type, is_result, rule.may_be_wider);
+    const std::string wanted =
+        std::to_string(count) + " in braces, each " + described(type, is_result, rule.may_be_wider);
     if (operand.kind != Kind::vector || operand.elements.size() != count) return wanted;
     OperandRule each = rule;
-    each.sink = count > 1;   // a part of a result may be dropped
-    const bool holds = std::all_of(
-        operand.elements.begin(), operand.elements.end(), [&](const Operand& element) {
+    each.sink = count > 1;  // a part of a result may be dropped
+    const bool holds =
+        std::all_of(operand.elements.begin(), operand.elements.end(), [&](const Operand& element) {
             return !has_selector(element) &&
                    expected_value(instruction, element, type, each, is_result).empty();
         });
@@ -316,17 +314,17 @@ std::string OperandCheck::expected_address(const Instruction& instruction, size_
     const Operand& operand = instruction.operands[index];
     if (operand.kind != Kind::address || !operand.elements.empty()) return "an address in brackets";
     const std::vector<Space> spaces = spaces_of(instruction);
-    const auto first = std::find_if(
-        instruction.operands.begin(), instruction.operands.end(),
-        [](const Operand& other) { return other.kind == Kind::address; });
+    const auto first =
+        std::find_if(instruction.operands.begin(), instruction.operands.end(),
+                     [](const Operand& other) { return other.kind == Kind::address; });
     const size_t order = size_t(instruction.operands.begin() + std::ptrdiff_t(index) - first);
     const Space space = order < spaces.size() ? spaces[order] : Space::generic;
-    const bool stores = instruction.opcode == "st" || instruction.opcode == "atom" ||
-                        instruction.opcode == "red";
+    const bool stores =
+        instruction.opcode == "st" || instruction.opcode == "atom" || instruction.opcode == "red";
     if (operand.index >= 0) {
         const Type base = type_of(operand);
-        const bool is_near = space != Space::generic && space != Space::global &&
-                             space != Space::constant;
+        const bool is_near =
+            space != Space::generic && space != Space::global && space != Space::constant;
         const uint32_t size = ptx::size_of(base);
         const Family family = family_of(base);
         if ((size != 8 && !(is_near && size == 4)) || family == Family::floating)
@@ -372,9 +370,8 @@ std::string OperandCheck::expected_selector(const Instruction& instruction, size
 
 // --- calls --------------------------------------------------------------------------------------
 
-std::string OperandCheck::expected_argument(const Instruction& instruction,
-                                            const Operand& actual, const ptx::Variable& formal,
-                                            bool is_result) const {
+std::string OperandCheck::expected_argument(const Instruction& instruction, const Operand& actual,
+                                            const ptx::Variable& formal, bool is_result) const {
     if (actual.kind == Kind::sink && is_result) return {};
     if (actual.kind == Kind::symbol) {
         const ptx::Variable* variable = find_variable(actual.name);
@@ -391,10 +388,9 @@ std::string OperandCheck::expected_argument(const Instruction& instruction,
 std::string OperandCheck::misfit_of_call(const Instruction& call) const {
     for (const std::string& modifier : call.modifiers)
         if (modifier != "uni") return "there is no such form of it";
-    const auto& operands = call.operands;   // results, callee, arguments, and possibly a prototype
-    if (is_register(operands[1]) &&
-        (ptx::size_of(type_of(operands[1])) != 8 ||
-         family_of(type_of(operands[1])) == Family::floating))
+    const auto& operands = call.operands;  // results, callee, arguments, and possibly a prototype
+    if (is_register(operands[1]) && (ptx::size_of(type_of(operands[1])) != 8 ||
+                                     family_of(type_of(operands[1])) == Family::floating))
         return "what it calls is no address of 64 bits";
     const auto signatures = signatures_of(module_, function_, call);
     if (signatures.empty()) return "nothing says what it calls, or what that takes";

@@ -11,13 +11,13 @@ namespace cyrt::emu {
 
 // Checks the instructions of one function.
 class OperandCheck {
-public:
+  public:
     OperandCheck(const ptx::Module& module, const ptx::Function& function);
 
     // The error in the instruction, or empty. Its opcode and modifiers are known.
     std::string misfit(const ptx::Instruction& instruction) const;
 
-private:
+  private:
     using Operand = ptx::Operand;
     using Instruction = ptx::Instruction;
 
@@ -34,8 +34,8 @@ private:
     std::string expected_address(const Instruction& instruction, size_t index) const;
     std::string expected_symbol(const Instruction& instruction, const Operand& operand,
                                 ptx::Type type) const;
-    std::string expected_fragment(const Instruction& instruction, const Operand& operand,
-                                  char part, bool is_result) const;
+    std::string expected_fragment(const Instruction& instruction, const Operand& operand, char part,
+                                  bool is_result) const;
     std::string expected_selector(const Instruction& instruction, size_t index,
                                   const OperandRule& rule) const;
     std::string misfit_of_call(const Instruction& call) const;
@@ -48,7 +48,7 @@ private:
 
     const ptx::Module& module_;
     const ptx::Function& function_;
-    std::unordered_map<std::string, const ptx::Variable*> variables_;   // the function's own
+    std::unordered_map<std::string, const ptx::Variable*> variables_;  // the function's own
     std::unordered_map<std::string, const ptx::Variable*> of_module_;
 };
 

@@ -32,6 +32,7 @@ constexpr char kSpaces[] = "global const local param param::entry shared shared:
 constexpr char kSpacesTo[] = "to global const local param param::entry shared shared::cta "
                              "shared::cluster";
 
+// clang-format off: a table, several rows a line
 const Row kRows[] = {
     // arithmetic
     {"add", "", "f = t f"}, {"sub", "", "f = t f"}, {"fma", "", "f = t t f"},
@@ -153,6 +154,7 @@ const Row kRows[] = {
     {"alloca", "", "t = t i?", ""}, {"stacksave", "", "t =", ""},
     {"stackrestore", "", "= t", ""},
 };
+// clang-format on
 
 // --- reading the table --------------------------------------------------------------------------
 
@@ -160,11 +162,16 @@ OperandRule rule_from(std::string_view text) {
     OperandRule out;
     out.kind = OperandKind(text.front());
     for (char mark : text.substr(1)) {
-        if (mark == '?') out.optional = true;
-        else if (mark == '+') out.may_be_wider = true;
-        else if (mark == '_') out.sink = true;
-        else if (mark == '&') out.symbol = true;
-        else if (mark == '%') out.special = true;
+        if (mark == '?')
+            out.optional = true;
+        else if (mark == '+')
+            out.may_be_wider = true;
+        else if (mark == '_')
+            out.sink = true;
+        else if (mark == '&')
+            out.symbol = true;
+        else if (mark == '%')
+            out.special = true;
     }
     if (out.kind == OperandKind::move) out.symbol = out.special = true;
     return out;

@@ -15,30 +15,30 @@ namespace cyrt::emu {
 
 // The kinds of an operand. The letter is its spelling in the table.
 enum class OperandKind : char {
-    last = 't',             // the instruction's last type
-    first = 'f',            // its first type
-    twice = 'w',            // twice its width
-    word = 'u',             // 32 bits
-    quad = 'q',             // 64 bits
-    real = 'n',             // f32
+    last = 't',   // the instruction's last type
+    first = 'f',  // its first type
+    twice = 'w',  // twice its width
+    word = 'u',   // 32 bits
+    quad = 'q',   // 64 bits
+    real = 'n',   // f32
     predicate = 'p',
     word_or_predicate = 'z',
-    address_value = 'x',    // an address in a register, 32 or 64 bits
-    move = 'm',             // for mov: special registers, symbols, and vectors that form one value
-    vector = 'v',           // values of the last type, as many as .v2, .v4, .v8 specify
+    address_value = 'x',  // an address in a register, 32 or 64 bits
+    move = 'm',           // for mov: special registers, symbols, and vectors that form one value
+    vector = 'v',         // values of the last type, as many as .v2, .v4, .v8 specify
     address = 'a',
     literal = 'i',
     label = 'l',
     branch_table = 'b',
-    scalar_lane = 'h',      // for a scalar video instruction: a byte or half may be selected
-    scalar_result = 'H',    // merged into the last source where a byte or half is selected
-    packed_lane = 'k',      // for an instruction on two halves or four bytes
+    scalar_lane = 'h',    // for a scalar video instruction: a byte or half may be selected
+    scalar_result = 'H',  // merged into the last source where a byte or half is selected
+    packed_lane = 'k',    // for an instruction on two halves or four bytes
     packed_result = 'K',
-    fragment_a = 'A',       // for matrices: as many registers as the shape requires
+    fragment_a = 'A',  // for matrices: as many registers as the shape requires
     fragment_b = 'B',
     fragment_c = 'C',
     fragment_d = 'D',
-    fragment_moved = 'M',   // the fragment that is loaded or stored
+    fragment_moved = 'M',  // the fragment that is loaded or stored
 };
 
 struct OperandRule {
@@ -68,10 +68,10 @@ struct ModifierCondition {
 };
 
 struct OperandForm {
-    std::vector<OperandRule> results;   // a second one is written behind a bar: d|p
+    std::vector<OperandRule> results;  // a second one is written behind a bar: d|p
     std::vector<OperandRule> sources;
-    const char* modifiers = nullptr;    // known ones besides types; nullptr: the handler knows them
-    std::vector<ModifierCondition> when;   // all hold for the instructions of this form
+    const char* modifiers = nullptr;  // known ones besides types; nullptr: the handler knows them
+    std::vector<ModifierCondition> when;  // all hold for the instructions of this form
 
     size_t least() const;
     size_t most() const { return results.size() + sources.size(); }

@@ -25,8 +25,8 @@ unsigned processors_allowed() {
 struct Pool::State {
     std::mutex mutex;
     std::condition_variable come, gone;
-    std::vector<PoolJob*> open;      // jobs that need helpers
-    unsigned started = 0;            // threads of the pool
+    std::vector<PoolJob*> open;  // jobs that need helpers
+    unsigned started = 0;        // threads of the pool
     unsigned idle = 0;
     std::atomic<unsigned> limit{processors_allowed()};
 };
@@ -52,8 +52,10 @@ void Pool::help(PoolJob& job) {
         for (; state.started + 1 < state.limit && state.idle < wake; ++state.started, ++state.idle)
             std::thread([this] { serve(); }).detach();
     }
-    if (wake == 1) state.come.notify_one();
-    else state.come.notify_all();
+    if (wake == 1)
+        state.come.notify_one();
+    else
+        state.come.notify_all();
 }
 
 void Pool::finish(PoolJob& job) {

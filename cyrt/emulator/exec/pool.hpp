@@ -8,14 +8,14 @@ namespace cyrt::emu {
 // Work that several threads can do at once; the pool's threads call `work` once each.
 struct PoolJob {
     std::function<void()> work;
-    unsigned wanted = 0;    // helpers that have not started
-    unsigned working = 0;   // helpers inside `work`
+    unsigned wanted = 0;   // helpers that have not started
+    unsigned working = 0;  // helpers inside `work`
 };
 
 // INVARIANT: between help() and finish() the job is not moved; after finish() no thread of the pool
 // refers to it.
 class Pool {
-public:
+  public:
     // Never destroyed: its threads are detached and may run while the process ends.
     static Pool& instance();
 
@@ -25,7 +25,7 @@ public:
     void help(PoolJob& job);
     void finish(PoolJob& job);
 
-private:
+  private:
     Pool();
     void serve();
 

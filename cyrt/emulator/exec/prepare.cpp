@@ -39,7 +39,7 @@ void size_frames(Program& program, const Reach& reach) {
         for (const ptx::Function* callee : reach.callees.at(reach.functions[i]))
             deepest = std::max(deepest, needed.at(callee));
         needed[reach.functions[i]] = deepest + program.functions[i].frame.bytes;
-        program.stack_bytes = deepest;   // the last value is the kernel's
+        program.stack_bytes = deepest;  // the last value is the kernel's
     }
 }
 

@@ -46,8 +46,10 @@ KernelInfo kernel_info(const ptx::Module& module, const std::string& entry) {
     for (const ptx::Variable& variable : module.variables)
         if (variable.space == ptx::Space::constant) out.const_bytes += uint32_t(variable.size);
     out.registers = estimated_registers(*kernel);
-    if (kernel->req_ntid[0]) out.max_threads = product(kernel->req_ntid);
-    else if (kernel->max_ntid[0]) out.max_threads = product(kernel->max_ntid);
+    if (kernel->req_ntid[0])
+        out.max_threads = product(kernel->req_ntid);
+    else if (kernel->max_ntid[0])
+        out.max_threads = product(kernel->max_ntid);
     out.ptx_version = module.version_major * 10 + module.version_minor;
     out.target = module.target_number;
     std::copy_n(kernel->req_nctapercluster, 3, out.cluster);
@@ -83,11 +85,16 @@ bool is_declared_right(const ptx::Signature& declared, SystemCall call) {
 }
 
 bool system_call_from(const std::string& name, SystemCall& out) {
-    if (name == "vprintf") out = SystemCall::print;
-    else if (name == "__assertfail") out = SystemCall::assert_fail;
-    else if (name == "malloc") out = SystemCall::allocate;
-    else if (name == "free") out = SystemCall::release;
-    else return false;
+    if (name == "vprintf")
+        out = SystemCall::print;
+    else if (name == "__assertfail")
+        out = SystemCall::assert_fail;
+    else if (name == "malloc")
+        out = SystemCall::allocate;
+    else if (name == "free")
+        out = SystemCall::release;
+    else
+        return false;
     return true;
 }
 

@@ -20,15 +20,15 @@ struct KernelInfo {
     std::vector<ParamInfo> params;
     uint32_t param_bytes = 0;
     uint32_t static_shared = 0;
-    uint32_t local_bytes = 0;          // per thread
+    uint32_t local_bytes = 0;  // per thread
     uint32_t const_bytes = 0;
-    uint32_t registers = 0;            // estimated number of 32-bit registers
-    uint32_t max_threads = 1024;       // from .maxntid/.reqntid
-    int ptx_version = 0;               // 90 for 9.0
-    int target = 0;                    // 90 for sm_90
-    uint32_t cluster[3] = {0, 0, 0};   // from .reqnctapercluster; 0: absent
-    uint32_t max_cluster_rank = 0;     // from .maxclusterrank; 0: absent
-    bool explicit_cluster = false;     // runs only in a cluster
+    uint32_t registers = 0;           // estimated number of 32-bit registers
+    uint32_t max_threads = 1024;      // from .maxntid/.reqntid
+    int ptx_version = 0;              // 90 for 9.0
+    int target = 0;                   // 90 for sm_90
+    uint32_t cluster[3] = {0, 0, 0};  // from .reqnctapercluster; 0: absent
+    uint32_t max_cluster_rank = 0;    // from .maxclusterrank; 0: absent
+    bool explicit_cluster = false;    // runs only in a cluster
 };
 KernelInfo kernel_info(const ptx::Module& module, const std::string& entry);
 
@@ -42,7 +42,7 @@ uint64_t function_address(const ptx::Module& module, const std::string& name);
 // Address of a module-scope variable or 0; called while a program is prepared.
 using SymbolAddress = std::function<uint64_t(const std::string&)>;
 
-struct Program;   // exec/code.hpp
+struct Program;  // exec/code.hpp
 std::shared_ptr<const Program> prepare(std::shared_ptr<const ptx::Module> module,
                                        const std::string& entry, const SymbolAddress& address_of);
 

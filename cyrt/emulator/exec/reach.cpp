@@ -39,7 +39,7 @@ Functions taken_functions(const ptx::Module& module) {
 }
 
 class Walk {
-public:
+  public:
     Walk(const ptx::Module& module, Reach& reach) : module_(module), reach_(reach) {}
 
     void visit(const ptx::Function& function) {
@@ -53,7 +53,7 @@ public:
         reach_.functions.push_back(&function);
     }
 
-private:
+  private:
     void add_callee(const ptx::Instruction& call, Functions& callees) {
         const ptx::Operand& target = call.operands[1];
         if (target.kind != ptx::Operand::Kind::symbol) {
@@ -64,7 +64,8 @@ private:
         }
         const ptx::Function* callee = find_function(module_, target.name);
         SystemCall ignored;
-        if (callee && !callee->is_extern) callees.insert(callee);
+        if (callee && !callee->is_extern)
+            callees.insert(callee);
         else if (!callee || !system_call_from(callee->name, ignored))
             throw ptx::Error(call.line, "call of undefined function " + target.name);
     }
@@ -111,8 +112,7 @@ std::vector<const ptx::Signature*> signatures_of(const ptx::Module& module,
         if (const auto prototype = caller.prototypes.find(name);
             prototype != caller.prototypes.end())
             out.push_back(&prototype->second);
-        if (const auto table = caller.target_tables.find(name);
-            table != caller.target_tables.end())
+        if (const auto table = caller.target_tables.find(name); table != caller.target_tables.end())
             for (const std::string& target : table->second) add(target);
     }
     return out;

@@ -30,7 +30,7 @@ struct Pool {
 };
 
 class Assignment {
-public:
+  public:
     Assignment(Program& program, const SlotUses& uses)
         : program_(program), uses_(uses), places_(uses.slots.size(), kNoSlot) {}
 
@@ -39,9 +39,8 @@ public:
             if (uses_.slots[i].function < 0) places_[i] = extend(uses_.slots[i].cell);
         // Functions are in the code in their order.
         for (size_t i = 0; i < program_.functions.size(); ++i) {
-            const uint32_t end = i + 1 < program_.functions.size()
-                                     ? program_.functions[i + 1].entry
-                                     : uint32_t(program_.code.size());
+            const uint32_t end = i + 1 < program_.functions.size() ? program_.functions[i + 1].entry
+                                                                   : uint32_t(program_.code.size());
             place_function(program_.functions[i], int32_t(i), end);
         }
         program_.scratch_slot = next_;
@@ -50,7 +49,7 @@ public:
         rewrite_all();
     }
 
-private:
+  private:
     uint32_t extend(uint8_t cell) {
         const uint32_t out = next_;
         next_ += uint32_t(cell) * kWarpSize;
@@ -66,7 +65,7 @@ private:
             function.cells.push_back(cell);
             return extend(cell);
         };
-        if (function.base_slot != kNoSlot)   // a return reads it without naming it
+        if (function.base_slot != kNoSlot)  // a return reads it without naming it
             places_[function.base_slot] = place_new(8);
 
         std::vector<uint32_t> order;
@@ -74,9 +73,8 @@ private:
             if (uses_.slots[slot].function == index && places_[slot] == kNoSlot &&
                 ranges_[slot].is_used())
                 order.push_back(slot);
-        std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-            return ranges_[a].first < ranges_[b].first;
-        });
+        std::sort(order.begin(), order.end(),
+                  [&](uint32_t a, uint32_t b) { return ranges_[a].first < ranges_[b].first; });
         std::map<Kind, Pool> pools;
         for (uint32_t slot : order) {
             const VirtualSlot& virtual_slot = uses_.slots[slot];

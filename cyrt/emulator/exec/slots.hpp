@@ -11,14 +11,14 @@ namespace cyrt::emu {
 struct VirtualSlot {
     uint8_t cell;
     bool is_predicate;
-    int32_t function;   // the owner of the register; -1: the whole program (constants, specials)
+    int32_t function;  // the owner of the register; -1: the whole program (constants, specials)
 };
 
 // Facts about a program's slots that its code does not contain.
 struct SlotUses {
     std::vector<VirtualSlot> slots;
-    std::vector<bool> is_memory;        // by pc: the instruction has a MemoryOp
-    std::vector<bool> vector_results;   // by MemoryOp: its vector is written, not read
+    std::vector<bool> is_memory;       // by pc: the instruction has a MemoryOp
+    std::vector<bool> vector_results;  // by MemoryOp: its vector is written, not read
 };
 
 // Replaces every slot number of `program` by an offset and sets the fields that depend on offsets.

@@ -20,6 +20,7 @@ struct Named {
 constexpr ptx::Type u32 = ptx::Type::u32;
 constexpr ptx::Type u64 = ptx::Type::u64;
 
+// clang-format off: a table, several rows a line
 const Named kNamed[] = {
     {"%tid.x", Special::tid_x, u32}, {"%tid.y", Special::tid_y, u32},
     {"%tid.z", Special::tid_z, u32}, {"%tid.w", Special::zero, u32},
@@ -64,17 +65,14 @@ const Named kNamed[] = {
     {"%globaltimer_lo", Special::globaltimer_lo, u32},
     {"%globaltimer_hi", Special::globaltimer_hi, u32},
 };
+// clang-format on
 
 uint64_t nanoseconds_of(std::chrono::nanoseconds since) { return uint64_t(since.count()); }
 
 // The emulated clock ticks once a nanosecond.
-uint64_t clock_now() {
-    return nanoseconds_of(std::chrono::steady_clock::now().time_since_epoch());
-}
+uint64_t clock_now() { return nanoseconds_of(std::chrono::steady_clock::now().time_since_epoch()); }
 
-uint64_t wall_now() {
-    return nanoseconds_of(std::chrono::system_clock::now().time_since_epoch());
-}
+uint64_t wall_now() { return nanoseconds_of(std::chrono::system_clock::now().time_since_epoch()); }
 
 template <typename Cell, uint64_t (*Read)(), int Shift>
 void read_into(Warp& warp, const Inst& inst) {
@@ -123,7 +121,7 @@ uint64_t uniform_value(Special which, const WarpPlace& place) {
     case Special::nctaid_y: return launch.grid.y;
     case Special::nctaid_z: return launch.grid.z;
     case Special::warpid: return place.warp;
-    case Special::nwarpid: return 64;   // warps that a multiprocessor of capability 9.0 holds
+    case Special::nwarpid: return 64;  // warps that a multiprocessor of capability 9.0 holds
     case Special::smid: {
         const Dim3& at = place.block_index;
         return (at.x + launch.grid.x * (at.y + uint64_t(launch.grid.y) * at.z)) % processors;
@@ -160,7 +158,7 @@ template <typename Cell>
 void fill_cells(Special which, const WarpPlace& place, std::byte* at) {
     switch (which) {
     case Special::tid_x:
-        if (place.launch->block.x % kWarpSize == 0) {   // the warp is within one row
+        if (place.launch->block.x % kWarpSize == 0) {  // the warp is within one row
             const uint32_t x = place.warp * kWarpSize % place.launch->block.x;
             return fill<Cell>(at, [x](uint32_t lane) { return x + lane; });
         }
@@ -201,8 +199,10 @@ bool special_from(const std::string& name, Special& out, ptx::Type& type) {
 }
 
 void fill_special(const SpecialSlot& special, const WarpPlace& place, std::byte* slots) {
-    if (special.cell == 4) fill_cells<uint32_t>(special.which, place, slots + special.slot);
-    else fill_cells<uint64_t>(special.which, place, slots + special.slot);
+    if (special.cell == 4)
+        fill_cells<uint32_t>(special.which, place, slots + special.slot);
+    else
+        fill_cells<uint64_t>(special.which, place, slots + special.slot);
 }
 
 Handler special_reader(Special special) {

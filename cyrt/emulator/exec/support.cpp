@@ -98,7 +98,7 @@ bool is_known_async_copy(const ptx::Instruction& copy) {
 }
 
 class Check {
-public:
+  public:
     explicit Check(const ptx::Module& module) : module_(module) {}
 
     bool is_known(const ptx::Instruction& instruction) {
@@ -110,11 +110,11 @@ public:
         if (is_matrix(instruction)) return is_known_matrix(instruction);
         if (instruction.opcode == "cp") return is_known_async_copy(instruction);
         if (is_memory(instruction)) return is_known_memory(instruction);
-        if (form->modifiers) return true;   // the form is sufficient
+        if (form->modifiers) return true;  // the form is sufficient
         return is_known_name(full_name(instruction));
     }
 
-private:
+  private:
     bool is_known_name(std::string name) {
         if (known_.count(name)) return true;
         if (!find_handler(name)) return false;
@@ -168,9 +168,9 @@ bool may_wait(const ptx::Instruction& instruction) {
 }
 
 ptx::Error unsupported(const ptx::Function& function, const ptx::Instruction& instruction) {
-    return {instruction.line, full_name(instruction) +
-                                  " is not supported by the emulated device: " +
-                                  text_of(function, instruction)};
+    return {instruction.line,
+            full_name(instruction) +
+                " is not supported by the emulated device: " + text_of(function, instruction)};
 }
 
 void check_supported(const ptx::Module& module) {

@@ -30,8 +30,10 @@ void Block::wait_for_members(WarpState& warp, const Inst& inst) {
         rest &= ~mask;
         int i = 0;
         while (i < warp.parked_count && (warp.parked[i].pc != pc || warp.parked[i].key != key)) ++i;
-        if (i < warp.parked_count) warp.parked[i].mask |= mask;
-        else warp.parked[warp.parked_count++] = {pc, mask, key, false};
+        if (i < warp.parked_count)
+            warp.parked[i].mask |= mask;
+        else
+            warp.parked[warp.parked_count++] = {pc, mask, key, false};
     }
     release_members(warp);
 }
@@ -88,8 +90,8 @@ void Block::run_together(WarpState& warp, uint32_t members, const Inst& first) {
         Inst together = pattern;
         uint32_t next = program_->scratch_slot;
         for (uint32_t* operands : {together.d, together.s}) {
-            const size_t length = operands == together.d ? std::size(pattern.d)
-                                                         : std::size(pattern.s);
+            const size_t length =
+                operands == together.d ? std::size(pattern.d) : std::size(pattern.s);
             for (size_t k = 0; k < length; ++k, next += kSlot)
                 if (operands[k] != kNoSlot) operands[k] = next;
         }
@@ -142,8 +144,10 @@ void Block::arrive(WarpState& warp, const Inst& inst, BarrierOp op) {
     }
     barrier.waited |= warp.context.waited;
     const uint32_t pc = pc_of(&inst);
-    if (op == BarrierOp::arrive) make_ready(warp, pc + 1, mask);
-    else warp.parked[warp.parked_count++] = {pc, mask, id, true};
+    if (op == BarrierOp::arrive)
+        make_ready(warp, pc + 1, mask);
+    else
+        warp.parked[warp.parked_count++] = {pc, mask, id, true};
     complete_if_full(id);
 }
 
@@ -168,7 +172,7 @@ void Block::wait_in_cluster(WarpState& warp, const Inst& inst) {
         if (arrival == 0)
             throw FaultSignal{FaultKind::illegal_instruction, lane,
                               "barrier.cluster.wait, with no arrive before it"};
-        if (arrival == cluster_->phase() + 1) return;   // it has not ended
+        if (arrival == cluster_->phase() + 1) return;  // it has not ended
         arrival = 0;
         passing |= 1u << lane;
     });
@@ -180,9 +184,8 @@ void Block::wait_in_cluster(WarpState& warp, const Inst& inst) {
 
 void Block::leave_cluster(WarpState& warp, uint32_t mask) {
     uint32_t arrived = 0;
-    for_lanes(mask, [&](int lane) {
-        arrived += warp.arrivals[size_t(lane)] == cluster_->phase() + 1;
-    });
+    for_lanes(mask,
+              [&](int lane) { arrived += warp.arrivals[size_t(lane)] == cluster_->phase() + 1; });
     cluster_->leave(uint32_t(count_lanes(mask)), arrived);
 }
 

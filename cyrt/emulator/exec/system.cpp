@@ -9,7 +9,7 @@ namespace cyrt::emu {
 
 namespace {
 
-constexpr size_t kLongestText = 1 << 16;   // of a format or a string: the limit if a NUL is missing
+constexpr size_t kLongestText = 1 << 16;  // of a format or a string: the limit if a NUL is missing
 
 std::string hex(uint64_t value) {
     char text[24];
@@ -19,7 +19,7 @@ std::string hex(uint64_t value) {
 
 // A lane's memory, accessed by generic addresses.
 class LaneMemory {
-public:
+  public:
     LaneMemory(const WarpContext& context, int lane) : context_(context), lane_(lane) {}
 
     template <typename Value>
@@ -39,7 +39,7 @@ public:
         return out;
     }
 
-private:
+  private:
     const std::byte* at(uint64_t address, uint64_t size) {
         const uint64_t low = address & ~kWindowMask;
         switch (address & kWindowMask) {
@@ -54,8 +54,7 @@ private:
         return region_.at(address);
     }
 
-    const std::byte* inside(const std::byte* base, uint64_t bytes, uint64_t offset,
-                            uint64_t size) {
+    const std::byte* inside(const std::byte* base, uint64_t bytes, uint64_t offset, uint64_t size) {
         if (offset > bytes || bytes - offset < size) fail(offset);
         return base + offset;
     }
@@ -73,7 +72,7 @@ private:
 
 // The arguments of a call, and its result.
 class CallArea {
-public:
+  public:
     CallArea(const WarpState& warp, const Program& program, int lane)
         : at_(warp.storage->local.get() + uint64_t(lane) * warp.context.local_stride +
               cells<const uint64_t>(warp.warp, program.stack_slot)[lane]) {}
@@ -89,7 +88,7 @@ public:
         std::memcpy(at_ + offset, &value, sizeof value);
     }
 
-private:
+  private:
     std::byte* at_;
 };
 

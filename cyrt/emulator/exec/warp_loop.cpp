@@ -67,9 +67,7 @@ Block::Turn Block::run_warp(WarpState& warp) {
                     continue;
                 }
                 break;
-            case ControlKind::guard:
-                inst = run_guarded(warp, inst, control);
-                continue;
+            case ControlKind::guard: inst = run_guarded(warp, inst, control); continue;
             case ControlKind::member_sync:
                 if (members_are_here(warp, inst->s[0])) {
                     inst[1].run(lanes, inst[1]);
@@ -103,12 +101,10 @@ Block::Turn Block::run_warp(WarpState& warp) {
                 if (taken == mask) break;
                 make_ready(warp, pc_of(inst) + 1, mask & ~taken);
                 mask = taken;
-                warp.threshold = 0;   // select a group again
+                warp.threshold = 0;  // select a group again
                 break;
             }
-            default:
-                run_control(warp, *inst, control);
-                next = kNever;
+            default: run_control(warp, *inst, control); next = kNever;
             }
             if (next < warp.threshold && warp.budget > 0) {
                 inst = code_ + next;
@@ -154,9 +150,7 @@ void Block::run_control(WarpState& warp, const Inst& inst, const Control& contro
     case ControlKind::barrier: return arrive(warp, inst, BarrierOp(control.target));
     case ControlKind::cluster_arrive: return arrive_in_cluster(warp, inst);
     case ControlKind::cluster_wait: return wait_in_cluster(warp, inst);
-    case ControlKind::system:
-        call_system(warp, SystemCall(control.target));
-        break;
+    case ControlKind::system: call_system(warp, SystemCall(control.target)); break;
     case ControlKind::wait_dependencies:
         if (grid_->launch.wait_dependencies) grid_->launch.wait_dependencies();
         warp.context.waited = true;
@@ -165,14 +159,11 @@ void Block::run_control(WarpState& warp, const Inst& inst, const Control& contro
         if (!released_dependents_) grid_->release_dependents();
         released_dependents_ = true;
         break;
-    case ControlKind::yield:
-        warp.budget = 0;
-        break;
-    case ControlKind::trap:
-        throw FaultSignal{FaultKind::trap, first_lane(mask), "trap"};
+    case ControlKind::yield: warp.budget = 0; break;
+    case ControlKind::trap: throw FaultSignal{FaultKind::trap, first_lane(mask), "trap"};
     case ControlKind::breakpoint:
         throw FaultSignal{FaultKind::trap, first_lane(mask), "brkpt, and no debugger is there"};
-    default: break;   // run_warp handles the others
+    default: break;  // run_warp handles the others
     }
     make_ready(warp, next, mask);
 }

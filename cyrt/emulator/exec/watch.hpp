@@ -6,10 +6,10 @@
 
 namespace cyrt::emu {
 
-enum class Access : uint8_t { read, write, update };    // update: an atomic instruction
+enum class Access : uint8_t { read, write, update };  // update: an atomic instruction
 
 class AccessWatch {
-public:
+  public:
     virtual ~AccessWatch() = default;
     // `waited`: the thread is past griddepcontrol.wait. Returns a description of the error for the
     // fault's text, or empty. Called by several threads at once.

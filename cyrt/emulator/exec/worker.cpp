@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kKeptPrograms = 16;
 constexpr size_t kKeptBlocks = 64;
-constexpr int kPoison = 0xcb;          // the arena's value
+constexpr int kPoison = 0xcb;  // the arena's value
 
 struct Workers {
     std::mutex mutex;
@@ -44,9 +44,12 @@ void fill_param(const ParamSlot& param, const std::byte* params, std::byte* slot
     std::memcpy(&value, params + param.offset, size);
     const uint32_t unused = 64 - 8 * size;
     if (ptx::is_signed(param.type)) value = uint64_t(int64_t(value << unused) >> unused);
-    if (param.cell == 4) fill_constant(slots + param.slot, uint32_t(value));
-    else if (param.cell == 8) fill_constant(slots + param.slot, value);
-    else fill_constant(slots + param.slot, Wide{value, 0});
+    if (param.cell == 4)
+        fill_constant(slots + param.slot, uint32_t(value));
+    else if (param.cell == 8)
+        fill_constant(slots + param.slot, value);
+    else
+        fill_constant(slots + param.slot, Wide{value, 0});
 }
 
 }  // namespace
@@ -88,9 +91,12 @@ std::unique_ptr<WarpStorage> ProgramStore::make(const Program& program) const {
     std::memset(slots, kPoison, program.file_bytes);
     for (const ConstantSlot& constant : program.constants) {
         std::byte* at = slots + constant.slot;
-        if (constant.cell == 4) fill_constant(at, uint32_t(constant.lo));
-        else if (constant.cell == 8) fill_constant(at, constant.lo);
-        else fill_constant(at, Wide{constant.lo, constant.hi});
+        if (constant.cell == 4)
+            fill_constant(at, uint32_t(constant.lo));
+        else if (constant.cell == 8)
+            fill_constant(at, constant.lo);
+        else
+            fill_constant(at, Wide{constant.lo, constant.hi});
     }
     return out;
 }
@@ -104,9 +110,10 @@ ProgramStore& Worker::store(const Program& program) {
                               [&](const auto& store) { return store->id() == program.id; });
     if (found == stores_.end()) {
         if (stores_.size() >= kKeptPrograms)
-            stores_.erase(std::min_element(
-                stores_.begin(), stores_.end(),
-                [](const auto& a, const auto& b) { return a->last_use < b->last_use; }));
+            stores_.erase(
+                std::min_element(stores_.begin(), stores_.end(), [](const auto& a, const auto& b) {
+                    return a->last_use < b->last_use;
+                }));
         stores_.push_back(std::make_unique<ProgramStore>(program));
         found = stores_.end() - 1;
     }

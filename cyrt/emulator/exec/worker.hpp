@@ -25,16 +25,16 @@ AlignedBytes aligned_bytes(uint64_t size);
 struct WarpStorage {
     AlignedBytes slots;
     AlignedBytes local;
-    uint64_t params = 0;               // ProgramStore::params_version_ at that time
+    uint64_t params = 0;  // ProgramStore::params_version_ at that time
 };
 
 // An activation of a function, shared by the lanes that made the call together.
 struct Frame {
     uint32_t return_pc = 0;
     uint32_t function = 0;
-    int lanes = 0;                     // lanes that have not returned
+    int lanes = 0;  // lanes that have not returned
     Frame* parent[kWarpSize];
-    std::vector<std::byte> saved;      // the function's slots, if it recurs
+    std::vector<std::byte> saved;  // the function's slots, if it recurs
 };
 
 // A worker's resources for one program.
@@ -42,7 +42,7 @@ struct Frame {
 // INVARIANT: the last one returned is the first one reused: it is in the cache, and the warps of a
 // block without barriers all run with one.
 class ProgramStore {
-public:
+  public:
     explicit ProgramStore(const Program& program);
 
     uint64_t id() const { return id_; }
@@ -53,21 +53,21 @@ public:
     std::unique_ptr<WarpStorage> take(const Program& program);
     void give(std::unique_ptr<WarpStorage> storage) { free_.push_back(std::move(storage)); }
 
-    std::vector<Region> regions;       // each memory instruction's last region; for one launch
+    std::vector<Region> regions;  // each memory instruction's last region; for one launch
     uint64_t last_use = 0;
 
-private:
+  private:
     std::unique_ptr<WarpStorage> make(const Program& program) const;
 
     uint64_t id_;
     uint32_t local_stride_;
     std::vector<std::byte> params_;
-    uint64_t params_version_ = 0;      // counts their changes
+    uint64_t params_version_ = 0;  // counts their changes
     std::vector<std::unique_ptr<WarpStorage>> free_;
 };
 
 class Worker {
-public:
+  public:
     Worker();
     ~Worker();
 
@@ -79,7 +79,7 @@ public:
     Frame* take_frame();
     void give_frame(Frame* frame) { free_frames_.push_back(frame); }
 
-private:
+  private:
     std::vector<std::unique_ptr<ProgramStore>> stores_;
     std::vector<std::unique_ptr<Block>> free_blocks_;
     std::vector<std::unique_ptr<Cluster>> free_clusters_;
@@ -90,7 +90,7 @@ private:
 
 // A worker, borrowed for one launch on this thread.
 class WorkerLease {
-public:
+  public:
     WorkerLease();
     ~WorkerLease();
     WorkerLease(const WorkerLease&) = delete;
@@ -98,7 +98,7 @@ public:
     Worker* operator->() const { return worker_.get(); }
     Worker& operator*() const { return *worker_; }
 
-private:
+  private:
     std::unique_ptr<Worker> worker_;
 };
 

@@ -7,7 +7,7 @@ namespace cyrt::ptx {
 
 namespace {
 
-constexpr int kMaxDepth = 100;   // of brackets and unary operators: no text overflows the stack
+constexpr int kMaxDepth = 100;  // of brackets and unary operators: no text overflows the stack
 
 Constant from_double(double value) {
     Constant out;
@@ -54,7 +54,7 @@ Constant parse_literal(const Token& token) {
         text.remove_prefix(1);
     }
     out.bits = from_digits<uint64_t>(token, text, base);
-    out.is_unsigned |= out.bits >> 63;   // too large for .s64
+    out.is_unsigned |= out.bits >> 63;  // too large for .s64
     return out;
 }
 
@@ -80,7 +80,7 @@ Constant parse_unary(Lexer& lexer, int depth) {
     }
     if (lexer.accept("(")) {
         const bool to_unsigned = lexer.at(".u64");
-        if (to_unsigned || lexer.at(".s64")) {   // a cast
+        if (to_unsigned || lexer.at(".s64")) {  // a cast
             lexer.next();
             lexer.expect(")");
             Constant value = parse_unary(lexer, depth + 1);
@@ -98,12 +98,12 @@ Constant parse_unary(Lexer& lexer, int depth) {
 
 struct Operator {
     std::string_view text;
-    int level;   // higher precedence binds tighter
+    int level;  // higher precedence binds tighter
 };
 constexpr Operator kOperators[] = {
-    {"||", 1}, {"&&", 2}, {"|", 3},  {"^", 4},  {"&", 5},  {"==", 6}, {"!=", 6}, {"<", 7},
-    {">", 7},  {"<=", 7}, {">=", 7}, {"<<", 8}, {">>", 8}, {"+", 9},  {"-", 9},  {"*", 10},
-    {"/", 10}, {"%", 10},
+    {"||", 1}, {"&&", 2}, {"|", 3}, {"^", 4},  {"&", 5},  {"==", 6},
+    {"!=", 6}, {"<", 7},  {">", 7}, {"<=", 7}, {">=", 7}, {"<<", 8},
+    {">>", 8}, {"+", 9},  {"-", 9}, {"*", 10}, {"/", 10}, {"%", 10},
 };
 
 const Operator* operator_at(Lexer& lexer) {
@@ -115,7 +115,7 @@ const Operator* operator_at(Lexer& lexer) {
 
 uint64_t divide(uint64_t a, uint64_t b, bool is_unsigned, bool remainder) {
     if (is_unsigned) return remainder ? a % b : a / b;
-    if (int64_t(b) == -1) return remainder ? 0 : 0 - a;   // the one quotient that overflows
+    if (int64_t(b) == -1) return remainder ? 0 : 0 - a;  // the one quotient that overflows
     return uint64_t(remainder ? int64_t(a) % int64_t(b) : int64_t(a) / int64_t(b));
 }
 
@@ -129,25 +129,42 @@ Constant apply(const Token& token, const Constant& a, const Constant& b) {
     const bool equal = a.bits == b.bits;
     const unsigned shift = unsigned(b.bits & 63);
     if ((op == "/" || op == "%") && b.bits == 0) throw Error(token.line, "a division by zero");
-    if (op == "+") out.bits = a.bits + b.bits;
-    else if (op == "-") out.bits = a.bits - b.bits;
-    else if (op == "*") out.bits = a.bits * b.bits;
-    else if (op == "/") out.bits = divide(a.bits, b.bits, out.is_unsigned, false);
-    else if (op == "%") out.bits = divide(a.bits, b.bits, out.is_unsigned, true);
-    else if (op == "<<") out.bits = a.bits << shift;
-    else if (op == ">>") out.bits = a.is_unsigned ? a.bits >> shift
-                                                  : uint64_t(int64_t(a.bits) >> shift);
-    else if (op == "&") out.bits = a.bits & b.bits;
-    else if (op == "|") out.bits = a.bits | b.bits;
-    else if (op == "^") out.bits = a.bits ^ b.bits;
-    else if (op == "&&") out.bits = a.bits && b.bits;
-    else if (op == "||") out.bits = a.bits || b.bits;
-    else if (op == "==") out.bits = equal;
-    else if (op == "!=") out.bits = !equal;
-    else if (op == "<") out.bits = less;
-    else if (op == ">=") out.bits = !less;
-    else if (op == "<=") out.bits = less || equal;
-    else out.bits = !less && !equal;
+    if (op == "+")
+        out.bits = a.bits + b.bits;
+    else if (op == "-")
+        out.bits = a.bits - b.bits;
+    else if (op == "*")
+        out.bits = a.bits * b.bits;
+    else if (op == "/")
+        out.bits = divide(a.bits, b.bits, out.is_unsigned, false);
+    else if (op == "%")
+        out.bits = divide(a.bits, b.bits, out.is_unsigned, true);
+    else if (op == "<<")
+        out.bits = a.bits << shift;
+    else if (op == ">>")
+        out.bits = a.is_unsigned ? a.bits >> shift : uint64_t(int64_t(a.bits) >> shift);
+    else if (op == "&")
+        out.bits = a.bits & b.bits;
+    else if (op == "|")
+        out.bits = a.bits | b.bits;
+    else if (op == "^")
+        out.bits = a.bits ^ b.bits;
+    else if (op == "&&")
+        out.bits = a.bits && b.bits;
+    else if (op == "||")
+        out.bits = a.bits || b.bits;
+    else if (op == "==")
+        out.bits = equal;
+    else if (op == "!=")
+        out.bits = !equal;
+    else if (op == "<")
+        out.bits = less;
+    else if (op == ">=")
+        out.bits = !less;
+    else if (op == "<=")
+        out.bits = less || equal;
+    else
+        out.bits = !less && !equal;
     return out;
 }
 

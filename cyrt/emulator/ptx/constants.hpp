@@ -9,11 +9,11 @@ namespace cyrt::ptx {
 
 struct Constant {
     uint64_t bits = 0;
-    bool is_unsigned = false;      // for an integer: .u64 rather than .s64
-    uint8_t float_width = 0;       // 4 for 0f, 8 for 0d and decimal literals, 0 for an integer
+    bool is_unsigned = false;  // for an integer: .u64 rather than .s64
+    uint8_t float_width = 0;   // 4 for 0f, 8 for 0d and decimal literals, 0 for an integer
 
     bool is_float() const { return float_width != 0; }
-    double as_double() const;      // the value, converted to double
+    double as_double() const;  // the value, converted to double
 };
 
 // True where the next token can begin a constant.

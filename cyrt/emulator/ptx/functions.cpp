@@ -10,11 +10,11 @@ namespace cyrt::ptx {
 
 namespace {
 
-constexpr size_t kMaxRegisters = 1 << 20;   // per function: a damaged count is harmless
-constexpr int kMaxNesting = 1000;           // depth of { } scopes: a look-up walks them
+constexpr size_t kMaxRegisters = 1 << 20;  // per function: a damaged count is harmless
+constexpr int kMaxNesting = 1000;          // depth of { } scopes: a look-up walks them
 
 class FunctionParser {
-public:
+  public:
     FunctionParser(Lexer& lexer, ModuleBuilder& builder)
         : lexer_(lexer), builder_(builder), operands_(lexer, builder, scopes_) {}
 
@@ -38,9 +38,9 @@ public:
         return std::move(function_);
     }
 
-private:
+  private:
     struct TableLabel {
-        std::string table;   // unique name
+        std::string table;  // unique name
         std::string label;
         int scope;
         int line;
@@ -60,7 +60,7 @@ private:
         std::vector<Variable> out;
         for (Parameter& parameter : parse_parameters(lexer_)) {
             Variable& variable = parameter.variable;
-            if (variable.name == "_") {   // nameless
+            if (variable.name == "_") {  // nameless
                 out.insert(out.end(), elements_of(parameter), variable);
             } else if (variable.space == Space::reg) {
                 const size_t first = function_.registers.size();
@@ -93,24 +93,32 @@ private:
     void sizes(uint32_t (&out)[3], const Token& directive) {
         triple(out);
         for (uint32_t size : out)
-            if (size == 0)
-                throw Error(directive.line, std::string(directive.text) + " of 0");
+            if (size == 0) throw Error(directive.line, std::string(directive.text) + " of 0");
     }
 
     void directives() {
         while (lexer_.at(Token::Kind::dot_word)) {
             const Token token = lexer_.next();
             const std::string_view name = token.text;
-            if (name == ".maxntid") sizes(function_.max_ntid, token);
-            else if (name == ".reqntid") sizes(function_.req_ntid, token);
-            else if (name == ".minnctapersm") function_.min_nctapersm = number();
-            else if (name == ".maxnreg") function_.max_nreg = number();
+            if (name == ".maxntid")
+                sizes(function_.max_ntid, token);
+            else if (name == ".reqntid")
+                sizes(function_.req_ntid, token);
+            else if (name == ".minnctapersm")
+                function_.min_nctapersm = number();
+            else if (name == ".maxnreg")
+                function_.max_nreg = number();
             else if (name == ".maxnctapersm" || name == ".abi_preserve" ||
-                     name == ".abi_preserve_control") number();
-            else if (name == ".reqnctapercluster") sizes(function_.req_nctapercluster, token);
-            else if (name == ".maxclusterrank") function_.max_cluster_rank = number();
-            else if (name == ".explicitcluster") function_.explicit_cluster = true;
-            else if (name == ".pragma") pragma();
+                     name == ".abi_preserve_control")
+                number();
+            else if (name == ".reqnctapercluster")
+                sizes(function_.req_nctapercluster, token);
+            else if (name == ".maxclusterrank")
+                function_.max_cluster_rank = number();
+            else if (name == ".explicitcluster")
+                function_.explicit_cluster = true;
+            else if (name == ".pragma")
+                pragma();
             else if (name != ".noreturn")
                 throw Error(token.line, "unknown directive of a function: " + std::string(name));
         }
@@ -188,7 +196,7 @@ private:
                 if (--depth > 0) scopes_.close();
             } else if (lexer_.accept("@")) {
                 if (lexer_.accept("@"))
-                    lexer_.skip_line(token.line);   // @@DWARF
+                    lexer_.skip_line(token.line);  // @@DWARF
                 else
                     guarded_instruction();
             } else if (token.kind == Token::Kind::word) {
@@ -207,11 +215,16 @@ private:
         if (!lexer_.at(Token::Kind::dot_word)) lexer_.fail_expected("an instruction");
         if (at_declaration(lexer_)) return declare(false);
         const Token token = lexer_.next();
-        if (token.text == ".loc" || token.text == ".file") lexer_.skip_line(token.line);
-        else if (token.text == ".pragma") pragma();
-        else if (token.text == ".extern") declare(true);
-        else if (token.text == ".visible" || token.text == ".weak") declare(false);
-        else throw Error(token.line, "unknown directive: " + std::string(token.text));
+        if (token.text == ".loc" || token.text == ".file")
+            lexer_.skip_line(token.line);
+        else if (token.text == ".pragma")
+            pragma();
+        else if (token.text == ".extern")
+            declare(true);
+        else if (token.text == ".visible" || token.text == ".weak")
+            declare(false);
+        else
+            throw Error(token.line, "unknown directive: " + std::string(token.text));
     }
 
     void label(const Token& name) {
@@ -240,7 +253,7 @@ private:
         lexer_.expect("_");
         if (lexer_.at("(")) out.params = nameless();
         while (lexer_.at(Token::Kind::dot_word)) {
-            if (lexer_.next().text != ".noreturn") number();   // .abi_preserve and its like
+            if (lexer_.next().text != ".noreturn") number();  // .abi_preserve and its like
         }
         lexer_.expect(";");
         return out;
@@ -293,8 +306,8 @@ private:
                                                                        : operands_.parse());
                 // `ld.u32 %r1, x[3]` needs no brackets around the operand.
                 Operand& operand = out.operands.back();
-                if (operand.kind == Operand::Kind::symbol && (out.opcode == "ld" ||
-                                                              out.opcode == "st"))
+                if (operand.kind == Operand::Kind::symbol &&
+                    (out.opcode == "ld" || out.opcode == "st"))
                     operand.kind = Operand::Kind::address;
                 if (out.operands.size() == 1 && lexer_.accept("|")) {
                     out.paired = true;
@@ -413,8 +426,7 @@ void ModuleBuilder::add(Variable variable, bool is_weak) {
     }
     Variable& old = module.variables[found->second];
     if (variable.is_extern) return;
-    if (!old.is_extern && !is_weak)
-        throw Error(variable.line, variable.name + " is defined twice");
+    if (!old.is_extern && !is_weak) throw Error(variable.line, variable.name + " is defined twice");
     if (old.is_extern) old = std::move(variable);
 }
 

@@ -14,11 +14,11 @@ namespace cyrt::ptx {
 // A module under construction.
 struct ModuleBuilder {
     Module module;
-    std::unordered_map<std::string, size_t> variables;   // name to index in module.variables
+    std::unordered_map<std::string, size_t> variables;  // name to index in module.variables
 
     // A definition replaces an extern declaration of the same name.
     void add(Variable variable, bool is_weak);
-    bool knows(const std::string& name) const;   // a variable or a function
+    bool knows(const std::string& name) const;  // a variable or a function
 };
 
 // Parses the text after .entry or .func and adds the function to the module.

@@ -67,8 +67,8 @@ void Lexer::skip_brackets(std::string_view open, std::string_view close) {
 
 void Lexer::fail_expected(const std::string& wanted) {
     const Token& token = peek();
-    const std::string found = token.kind == Token::Kind::end ? "the end of the text"
-                                                             : "'" + shown(token.text) + "'";
+    const std::string found =
+        token.kind == Token::Kind::end ? "the end of the text" : "'" + shown(token.text) + "'";
     throw Error(token.line, "expected " + wanted + ", found " + found);
 }
 
@@ -88,7 +88,7 @@ void Lexer::skip_blanks() {
             line_ += int(std::count(text_.begin() + at_, text_.begin() + close, '\n'));
             at_ = close + 2;
         } else if (c == '\0' && text_.find_first_not_of('\0', at_) == std::string_view::npos) {
-            at_ = text_.size();   // callers include the terminator of a C string in the size
+            at_ = text_.size();  // callers include the terminator of a C string in the size
         } else {
             return;
         }

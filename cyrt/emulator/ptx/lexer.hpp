@@ -11,11 +11,11 @@ namespace cyrt::ptx {
 struct Token {
     enum class Kind : uint8_t {
         end,
-        word,       // add, %r1, $L__BB0_2, _
-        dot_word,   // .f32, .L2::128B; the text begins with the dot
-        number,     // 12, 0x1fU, 0f3F800000, 1.5e3
-        string,     // without its quotes
-        symbol,     // punctuation, of one or two characters
+        word,      // add, %r1, $L__BB0_2, _
+        dot_word,  // .f32, .L2::128B; the text begins with the dot
+        number,    // 12, 0x1fU, 0f3F800000, 1.5e3
+        string,    // without its quotes
+        symbol,    // punctuation, of one or two characters
     };
     Kind kind = Kind::end;
     std::string_view text;
@@ -24,7 +24,7 @@ struct Token {
 
 // A cursor over the tokens of a text; the text has to outlive it.
 class Lexer {
-public:
+  public:
     explicit Lexer(std::string_view text) : text_(text) {}
 
     const Token& peek();
@@ -44,7 +44,7 @@ public:
     // "expected <wanted>, found <the next token>"
     [[noreturn]] void fail_expected(const std::string& wanted);
 
-private:
+  private:
     static bool is(const Token& token, std::string_view text) {
         return token.text == text && token.kind != Token::Kind::string;
     }

@@ -9,16 +9,42 @@ namespace cyrt::ptx {
 
 namespace {
 
-constexpr int kMaxDepth = 16;   // of brackets in an operand
+constexpr int kMaxDepth = 16;  // of brackets in an operand
 
 // Names of PTX ISA 10; the %envreg, %pm and %reserved_smem_offset families by their prefix.
 constexpr std::string_view kSpecials[] = {
-    "%tid", "%ntid", "%laneid", "%warpid", "%nwarpid", "%ctaid", "%nctaid", "%smid", "%nsmid",
-    "%gridid", "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid",
-    "%cluster_ctarank", "%cluster_nctarank", "%is_explicit_cluster", "%lanemask_eq",
-    "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt", "%clock", "%clock_hi",
-    "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi", "%total_smem_size",
-    "%aggr_smem_size", "%dynamic_smem_size", "%current_graph_exec",
+    "%tid",
+    "%ntid",
+    "%laneid",
+    "%warpid",
+    "%nwarpid",
+    "%ctaid",
+    "%nctaid",
+    "%smid",
+    "%nsmid",
+    "%gridid",
+    "%clusterid",
+    "%nclusterid",
+    "%cluster_ctaid",
+    "%cluster_nctaid",
+    "%cluster_ctarank",
+    "%cluster_nctarank",
+    "%is_explicit_cluster",
+    "%lanemask_eq",
+    "%lanemask_le",
+    "%lanemask_lt",
+    "%lanemask_ge",
+    "%lanemask_gt",
+    "%clock",
+    "%clock_hi",
+    "%clock64",
+    "%globaltimer",
+    "%globaltimer_lo",
+    "%globaltimer_hi",
+    "%total_smem_size",
+    "%aggr_smem_size",
+    "%dynamic_smem_size",
+    "%current_graph_exec",
 };
 
 bool is_special(std::string_view name) {
@@ -169,7 +195,7 @@ Operand OperandParser::named() {
     if (!symbol && !builder_.knows(out.name))
         throw Error(token.line, "nothing is declared under the name " + out.name);
     out.value = offset();
-    if (lexer_.accept("[")) {   // x[3]
+    if (lexer_.accept("[")) {  // x[3]
         const auto global = builder_.variables.find(out.name);
         const uint32_t size = symbol ? symbol->element_size
                               : global != builder_.variables.end()

@@ -12,7 +12,7 @@ namespace cyrt::ptx {
 namespace {
 
 class ModuleParser {
-public:
+  public:
     explicit ModuleParser(std::string_view text) : lexer_(text) {}
 
     Module parse() {
@@ -22,10 +22,10 @@ public:
         return std::move(builder_.module);
     }
 
-private:
+  private:
     struct Linkage {
         bool is_extern = false;
-        bool is_weak = false;    // .common is merged in the same way
+        bool is_weak = false;  // .common is merged in the same way
     };
 
     void version() {
@@ -46,7 +46,7 @@ private:
         const Token token = lexer_.peek();
         if (lexer_.accept("@")) {
             lexer_.expect("@");
-            lexer_.skip_line(token.line);   // @@DWARF
+            lexer_.skip_line(token.line);  // @@DWARF
             return;
         }
         if (lexer_.accept(";")) return;
@@ -56,13 +56,20 @@ private:
             name == ".entry" || name == ".func" || at_declaration(lexer_))
             return definition();
         lexer_.next();
-        if (name == ".target") target();
-        else if (name == ".address_size") address_size();
-        else if (name == ".file" || name == ".loc") lexer_.skip_line(token.line);
-        else if (name == ".section") section();
-        else if (name == ".pragma") pragma();
-        else if (name == ".alias") alias();
-        else throw Error(token.line, "unknown directive: " + std::string(name));
+        if (name == ".target")
+            target();
+        else if (name == ".address_size")
+            address_size();
+        else if (name == ".file" || name == ".loc")
+            lexer_.skip_line(token.line);
+        else if (name == ".section")
+            section();
+        else if (name == ".pragma")
+            pragma();
+        else if (name == ".alias")
+            alias();
+        else
+            throw Error(token.line, "unknown directive: " + std::string(name));
     }
 
     void target() {
@@ -114,9 +121,12 @@ private:
     void definition() {
         Linkage linkage;
         while (true) {
-            if (lexer_.accept(".extern")) linkage.is_extern = true;
-            else if (lexer_.accept(".weak") || lexer_.accept(".common")) linkage.is_weak = true;
-            else if (!lexer_.accept(".visible")) break;
+            if (lexer_.accept(".extern"))
+                linkage.is_extern = true;
+            else if (lexer_.accept(".weak") || lexer_.accept(".common"))
+                linkage.is_weak = true;
+            else if (!lexer_.accept(".visible"))
+                break;
         }
         if (lexer_.at(".entry") || lexer_.at(".func")) {
             const bool is_entry = lexer_.next().text == ".entry";

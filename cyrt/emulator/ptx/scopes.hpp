@@ -15,13 +15,13 @@ namespace cyrt::ptx {
 // INVARIANT: a name is looked up in its own scope, then in the enclosing ones. A branch may precede
 // its label, so scopes live until the function ends.
 class Scopes {
-public:
+  public:
     struct Symbol {
         bool is_register;
-        int32_t index;             // the first register
-        uint32_t lanes;            // registers of a .v2 or .v4 variable
-        uint32_t element_size;     // of a variable, for x[i]
-        std::string name;          // of a variable, unique in the function
+        int32_t index;          // the first register
+        uint32_t lanes;         // registers of a .v2 or .v4 variable
+        uint32_t element_size;  // of a variable, for x[i]
+        std::string name;       // of a variable, unique in the function
     };
 
     Scopes() { open(); }
@@ -43,7 +43,7 @@ public:
     int32_t find_label(int scope, const std::string& name) const;
     const std::string* find_table(int scope, const std::string& name) const;
 
-private:
+  private:
     struct Scope {
         int parent;
         std::unordered_map<std::string, Symbol> symbols;

@@ -11,7 +11,7 @@ namespace cyrt::ptx {
 namespace {
 
 constexpr uint64_t kMaxVariable = 1ull << 40;
-constexpr uint64_t kMaxInitialised = 1ull << 28;   // an initialiser is completely in memory
+constexpr uint64_t kMaxInitialised = 1ull << 28;  // an initialiser is completely in memory
 constexpr size_t kMaxDimensions = 16;
 
 std::optional<Space> space_from(std::string_view text) {
@@ -33,7 +33,7 @@ void refuse_opaque(const Token& token) {
 
 // Writes the values of one initialiser into a variable.
 class Initialiser {
-public:
+  public:
     Initialiser(Lexer& lexer, Variable& variable, const std::vector<uint64_t>& dimensions)
         : lexer_(lexer), variable_(variable), dimensions_(dimensions),
           element_(size_of(variable.type)) {}
@@ -49,7 +49,7 @@ public:
         reserve(size);
     }
 
-private:
+  private:
     // Number of elements in one step of dimension `level`.
     uint64_t span(size_t level) const {
         uint64_t out = 1;
@@ -72,7 +72,7 @@ private:
     }
 
     void element(uint64_t index) {
-        reserve(index);   // an element has at least one byte: the products below stay small
+        reserve(index);  // an element has at least one byte: the products below stay small
         const uint64_t offset = index * element_;
         const Token token = lexer_.peek();
         if (token.kind == Token::Kind::word && token.text != "WARP_SZ") {
@@ -83,7 +83,7 @@ private:
         const int line = token.line;
         const Constant value = parse_constant(lexer_);
         reserve(offset + element_);
-        if (lexer_.accept("(")) {   // mask(symbol): one byte of an address
+        if (lexer_.accept("(")) {  // mask(symbol): one byte of an address
             masked_address(offset, value.bits, line);
             lexer_.expect(")");
             return;
@@ -138,7 +138,7 @@ private:
             const float narrow = float(wide);
             if (type == Type::f64) {
                 std::memcpy(&bits, &wide, sizeof wide);
-            } else if (value.float_width != 4) {   // 0f literals keep the payload of a NaN
+            } else if (value.float_width != 4) {  // 0f literals keep the payload of a NaN
                 bits = 0;
                 std::memcpy(&bits, &narrow, sizeof narrow);
             }
@@ -160,7 +160,7 @@ private:
 
     Lexer& lexer_;
     Variable& variable_;
-    const std::vector<uint64_t>& dimensions_;   // the vector's lanes last
+    const std::vector<uint64_t>& dimensions_;  // the vector's lanes last
     uint32_t element_;
     uint64_t written_ = 0;
 };
@@ -178,7 +178,7 @@ DeclarationHead parse_declaration_head(Lexer& lexer) {
     head.line = lexer.peek().line;
     const std::optional<Space> space = space_from(lexer.next().text);
     head.space = space.value_or(Space::reg);
-    if (lexer.accept("[")) {   // .const[2]: a bank
+    if (lexer.accept("[")) {  // .const[2]: a bank
         parse_count(lexer, 10);
         lexer.expect("]");
     }
@@ -242,7 +242,7 @@ Variable parse_declarator(Lexer& lexer, const DeclarationHead& head, bool is_ext
     for (auto dimension = dimensions.rbegin(); dimension != dimensions.rend(); ++dimension) {
         if (*dimension != 0 && out.size > kMaxVariable / *dimension)
             throw Error(out.line, out.name + " is too large");
-        out.size *= *dimension;   // an open dimension is the first, and is multiplied last
+        out.size *= *dimension;  // an open dimension is the first, and is multiplied last
     }
     if (lexer.accept("=")) {
         if (head.space != Space::global && head.space != Space::constant)

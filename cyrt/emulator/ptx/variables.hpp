@@ -12,8 +12,8 @@ namespace cyrt::ptx {
 struct DeclarationHead {
     Space space = Space::reg;
     Type type = Type::none;
-    uint32_t lanes = 1;        // of .v2, .v4, .v8
-    uint32_t align = 0;        // 0: natural
+    uint32_t lanes = 1;  // of .v2, .v4, .v8
+    uint32_t align = 0;  // 0: natural
     bool is_managed = false;
     int line = 0;
 };
