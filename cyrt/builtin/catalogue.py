@@ -24,6 +24,7 @@ _TEMPLATES = {template: name for name, each in FAMILIES.items() for template in 
 ROWS = tuple(row for each in FAMILIES.values() for row in each.rows())
 OPS = tuple(dict.fromkeys(row.op for row in ROWS))
 _BY_KEY = {(row.op, row.dtype): row for row in ROWS}
+_FAMILY_OF = {row.op: _TEMPLATES[row.template] for row in ROWS}
 
 
 def row(op: str, name: str) -> Row:
@@ -40,8 +41,7 @@ def row(op: str, name: str) -> Row:
     found = _BY_KEY.get((op, BY_SIZE[each.itemsize] if op in MOVES else each.name))
     if found is not None:
         return found
-    if op not in OPS:
-        raise ValueError(f"{op!r} is no built-in operation; there are {', '.join(OPS)}")
+    family_of(op)
     types = ", ".join(row.dtype for row in ROWS if row.op == op)
     raise TypeError(f"{op} has no kernel for {each}; it has for {types}")
 
@@ -58,6 +58,13 @@ def modules() -> dict[str, tuple[Row, ...]]:
 def family(each: Row) -> str:
     """Return the name of the family of a row."""
     return _TEMPLATES[each.template]
+
+
+def family_of(op: str) -> str:
+    """Return the name of the family of an operation; ValueError if there is no such operation."""
+    if op not in _FAMILY_OF:
+        raise ValueError(f"{op!r} is no built-in operation; there are {', '.join(OPS)}")
+    return _FAMILY_OF[op]
 
 
 def source(rows: Iterable[Row]) -> str:

@@ -5,12 +5,14 @@ from cpython.object cimport PyObject
 from libc.string cimport memset
 
 from cyrt.builtin import catalogue
+from cyrt.builtin.checked_operands cimport CheckedOperands
 from cyrt.builtin.elementwise_choice cimport (
     ALIGNED, ELEMENTWISE_VALUE, Aligned1, Aligned2, Dense1, Dense2, Dense3, Parameters, Strided1,
     Strided2, Strided3, choose_aligned, choose_dense, choose_strided, takes_aligned,
 )
-from cyrt.builtin.entry cimport Entry, entry_of
-from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
+from cyrt.builtin.entry cimport Entry, dtype_code, entry_of, op_code
+from cyrt.builtin.explain import expect_shapes
+from cyrt.builtin.launch cimport WHOLE, Explainer, Launch, record_launch
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.row import BY_SIZE
 from cyrt.builtin.space cimport MAX_NDIM, MAX_OPERANDS, MAX_OUTER, Space, simplify
@@ -235,3 +237,16 @@ cdef int record_parts(Recorder encoder, Launch* launch, int op, const Operand* o
 
 cdef int dtype_of_size(int itemsize) except -1:
     return _dtype(BY_SIZE[itemsize]).code
+
+
+def explain(Explainer explainer, str op, str dtype, shapes, *, strides=None):
+    """List the launches of an operation on operands of a common shape."""
+    cdef CheckedOperands operands
+    cdef int i
+    (shape,) = expect_shapes(op, shapes, "all operands")
+    operands = CheckedOperands(op, dtype, shape, strides)
+    for i in range(MAX_OPERANDS):
+        operands.operands[i].buffer = <PyObject*>None
+    record_elementwise(explainer, op_code(op), dtype_code(dtype), operands.operands, operands.ndim,
+                       operands.shape)
+    return dtype

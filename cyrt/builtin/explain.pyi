@@ -2,11 +2,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import SupportsIndex
 
-from cyrt.runtime.memory import Buffer
-
 _Shape = SupportsIndex | Sequence[int]
-_Strides = Sequence[Sequence[int] | None] | None
-_Operand = Buffer | tuple[Buffer, int]
 
 @dataclass(frozen=True)
 class Explanation:
@@ -16,22 +12,16 @@ class Explanation:
     launches: int
     origin: str
     expression: str
+    kernels: tuple[tuple[str, int, tuple[int, int]], ...]
 
-class Arguments: ...
-
-def apply(
-    op: str,
-    inputs: Sequence[_Operand | complex | bool],
-    output: _Operand,
-    dtype: str,
-    shape: _Shape,
-    strides: _Strides = None,
-) -> None: ...
-def explain(op: str, dtype: str, shape: _Shape, strides: _Strides = None) -> Explanation | None: ...
-def explain_reduction(
+def explain(
     op: str,
     dtype: str,
-    shape: Sequence[int],
-    axes: Sequence[int],
-    strides: Sequence[int] | None = ...,
-) -> list[tuple[str, int, tuple[int, int]]]: ...
+    *shapes: _Shape,
+    strides: Sequence[Sequence[int] | None] | Sequence[int] | None = None,
+    axis: int | Sequence[int] | None = None,
+) -> Explanation | None: ...
+def expect_shapes(
+    op: str, shapes: Sequence[tuple[int, ...]], *names: str
+) -> Sequence[tuple[int, ...]]: ...
+def expect_axis(op: str, axis: int, shape: tuple[int, ...]) -> int: ...

@@ -20,6 +20,8 @@ cdef class Explainer(Recorder):
 
 # Return an Explainer for a device.
 cdef Explainer explainer_of(int ordinal)
+# Set operands that are contiguous memory at an aligned address, for an Explainer.
+cdef void set_example_memory(Operand* operands, int count) noexcept
 # Record a launch. `params` is the kernel's parameter struct, `operands` is the memory that it
 # uses; bit i of `writes` is set if operand i is written.
 cdef int record_launch(Recorder encoder, const Launch* launch, const void* params,

@@ -1,5 +1,8 @@
 """The launch of a built-in kernel: recorded, or listed by an Explainer."""
 
+from cpython.object cimport PyObject
+from libc.string cimport memset
+
 from cyrt.graph.recorder cimport record_kernel
 from cyrt.graph.recording cimport Use
 from cyrt.runtime.memory cimport Memory, live_block, overwriting
@@ -26,6 +29,13 @@ cdef Explainer explainer_of(int ordinal):
     cdef Explainer explainer = Explainer()
     explainer.state = current_state(ordinal)
     return explainer
+
+
+cdef void set_example_memory(Operand* operands, int count) noexcept:
+    cdef int i
+    memset(operands, 0, count * sizeof(Operand))
+    for i in range(count):
+        operands[i].buffer = <PyObject*>None
 
 
 cdef int record_launch(Recorder encoder, const Launch* launch, const void* params,

@@ -11,7 +11,7 @@ import pytest
 
 import cyrt
 from cyrt.builtin import catalogue, loading
-from cyrt.builtin.explain import apply
+from cyrt.builtin.apply import apply
 from cyrt.builtin.rows import elementwise
 from cyrt.dtypes import DTYPES, dtype
 

@@ -98,7 +98,7 @@ def test_prebuilt_operations_need_no_compiler(prebuilt, python):
         sys.modules["cuda.bindings"] = sys.modules["cuda.pathfinder"] = None
         import numpy as np
         import cyrt
-        from cyrt.builtin.explain import apply
+        from cyrt.builtin.apply import apply
         out, found = cyrt.Buffer(40), np.zeros(10, np.float32)
         apply("arange", [1, 2], out, "float32", 10)
         apply("add", [out, out], out, "float32", 10)
@@ -122,7 +122,7 @@ def test_after_a_reset(python):
         """
         import numpy as np
         import cyrt
-        from cyrt.builtin.explain import apply
+        from cyrt.builtin.apply import apply
         for _ in range(2):
             out, found = cyrt.Buffer(40), np.zeros(10, np.float32)
             apply("copy", [3], out, "float32", 10)

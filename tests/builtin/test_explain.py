@@ -1,0 +1,149 @@
+"""The launches that are listed are the launches that are recorded."""
+
+from __future__ import annotations
+
+import pytest
+
+import cyrt
+from cyrt.builtin import catalogue
+from cyrt.kernels import explain
+
+SHAPES = {
+    "matmul": [(33, 17), (17, 9)],
+    "take": [(40, 6), (5,)],
+    "put": [(40, 6), (5,)],
+    "search": [(100,), (7,)],
+}
+
+
+def test_every_operation_is_explained():
+    for row in catalogue.ROWS:
+        if not row.prebuilt:
+            continue
+        told = explain(row.op, row.dtype, *SHAPES.get(row.op, [(12, 5)]))
+        assert told.launches == len(told.kernels) >= 1, row.op
+        assert (told.kernel, told.grid, told.block) == told.kernels[0]
+        assert told.origin.startswith("prebuilt"), (row.op, row.dtype, told.origin)
+        assert told.kernel.startswith("cyrt_"), told
+
+
+def recorded(work):
+    """The kernel, grid and block of each launch that a function records."""
+    work()  # allocates, so that the second one records nothing else
+    with cyrt.Stream() as stream:
+        work()
+        encoder = cyrt.current_encoder()
+        encoder.commit()
+        nodes = encoder.last_plan().nodes
+        stream.synchronize()
+    return [(node.name, node.grid[0], node.block[:2]) for node in nodes if node.kind == "kernel"]
+
+
+CASES = {
+    "sum of columns": (lambda d: cyrt.sum(d.x, axis=0), "sum", [(300, 200)], {"axis": 0}),
+    "sum of all": (lambda d: cyrt.sum(d.long), "sum", [3_000_000], {}),
+    "max": (lambda d: cyrt.max(d.x, axis=1), "max", [(300, 200)], {"axis": (-1,)}),
+    "transposed max": (
+        lambda d: cyrt.max(d.x.T, axis=1),
+        "max",
+        [(200, 300)],
+        {"axis": 1, "strides": (1, 200)},
+    ),
+    "product": (lambda d: d.x @ d.y, "matmul", [(300, 200), (200, 40)], {}),
+    "batched product": (
+        lambda d: cyrt.reshape(d.x, (3, 100, 200)) @ d.y,
+        "matmul",
+        [(3, 100, 200), (200, 40)],
+        {},
+    ),
+    "product with a column": (
+        lambda d: d.x @ d.y[:, :1].copy(),
+        "matmul",
+        [(300, 200), (200, 1)],
+        {},
+    ),
+    "take of rows": (lambda d: cyrt.take(d.x, d.index, axis=0), "take", [(300, 200), (7,)], {}),
+    "take of columns": (
+        lambda d: cyrt.take(d.x, d.index, axis=1),
+        "take",
+        [(300, 200), (7,)],
+        {"axis": 1},
+    ),
+    "sort": (lambda d: cyrt.sort(d.x), "sort", [(300, 200)], {}),
+    "sort of one row": (lambda d: cyrt.sort(d.long), "sort", [3_000_000], {}),
+    "scan of columns": (
+        lambda d: cyrt.cumulative_sum(d.x, axis=0),
+        "cumulative_sum",
+        [(300, 200)],
+        {"axis": 0},
+    ),
+    "scan of rows": (
+        lambda d: cyrt.cumulative_sum(d.x, axis=1),
+        "cumulative_sum",
+        [(300, 200)],
+        {},
+    ),
+    "search": (lambda d: cyrt.searchsorted(d.sorted, d.values), "search", [1000, 7], {}),
+    "add": (lambda d: d.x + d.x, "add", [(300, 200)], {}),
+    "copy of a transposed matrix": (lambda d: d.x.T.copy(), "transpose", [(200, 300)], {}),
+}
+
+
+class Data:
+    def __init__(self):
+        self.x = cyrt.ones((300, 200), dtype=cyrt.float32)
+        self.y = cyrt.ones((200, 40), dtype=cyrt.float32)
+        self.long = cyrt.zeros(3_000_000, dtype=cyrt.float32)
+        self.index = cyrt.asarray([0, 3, 5, 1, 4, 2, 6])
+        self.sorted = cyrt.arange(1000, dtype=cyrt.float32)
+        self.values = cyrt.ones(7, dtype=cyrt.float32)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return Data()
+
+
+@pytest.mark.usefixtures("batched")
+@pytest.mark.parametrize("case", CASES)
+def test_explanations_are_what_is_recorded(case, data):
+    work, op, shapes, options = CASES[case]
+    told = list(explain(op, "float32", *shapes, **options).kernels)
+    found = recorded(lambda: work(data))
+    assert found[-len(told) :] == told  # after copies of operands
+
+
+def test_nothing_is_allocated():
+    before = cyrt.memory_stats()
+    assert explain("sum", "float32", (1 << 40, 4), axis=0).launches >= 2
+    assert cyrt.memory_stats() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "message"),
+    [
+        (("summ", "float32", 4), {}, ValueError, "'summ' is no built-in operation"),
+        (("sum", "float31", 4), {}, TypeError, "'float31'"),
+        (("sum", "float32"), {}, ValueError, "sum: expected 1 shapes, of the input, got 0"),
+        (("sum", "float32", 4), {"axis": 1}, ValueError, r"axis 1 is out of bounds .* \(4,\)"),
+        (("sum", "float32", 4), {"strides": (1, 2)}, ValueError, "expected 1 numbers"),
+        (("sum", "float32", (4, -1)), {}, ValueError, "expected sizes of 0 or more"),
+        (("sum", "float32", "four"), {}, TypeError, "an int or a sequence of int, got 'four'"),
+        (("sort", "float32", 4), {"axis": 0}, TypeError, "axis"),
+        (("sort", "complex64", 4), {}, TypeError, "complex64"),
+        (("matmul", "float32", (3, 4)), {}, ValueError, "expected 2 shapes, of the first factor"),
+        (("matmul", "float32", (3, 4), (3, 4)), {}, ValueError, r"\(\.\.\., m, k\)"),
+        (("matmul", "bool", (3, 4), (4, 3)), {}, TypeError, "numeric"),
+        (("take", "float32", (0, 4), 3), {}, ValueError, "at least one element"),
+        (("add", "float32", (1,) * 65), {}, ValueError, "at most 64 dimensions, got 65"),
+    ],
+)
+def test_wrong_questions(arguments, options, error, message):
+    with pytest.raises(error, match=message):
+        explain(*arguments, **options)
+
+
+def test_no_elements():
+    assert explain("sort", "float32", (0, 4)) is None
+    assert explain("matmul", "float32", (0, 4), (4, 2)) is None
+    assert explain("take", "float32", (3, 4), (0,)) is None
