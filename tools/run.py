@@ -27,6 +27,11 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 WHEELS = ROOT / "build" / "wheels"
+STUBTEST = (
+    "cyrt --concise --mypy-config-file tools/stubtest.ini --allowlist tools/stubtest_allowlist.txt "
+    "--ignore-unused-allowlist --ignore-missing-stub --ignore-positional-only "
+    "--ignore-disjoint-bases"
+).split()
 BUILD = ROOT / "build" / f"cp{sys.version_info[0]}{sys.version_info[1]}"
 
 
@@ -177,6 +182,7 @@ def test(arguments: list[str]) -> None:
     run(VENV / "bin" / "clang-format", "--dry-run", "--Werror", *c_sources())
     run(VENV / "bin" / "cython-lint", "cyrt")
     run(PYTHON, "-m", "mypy")
+    run(VENV / "bin" / "stubtest", *STUBTEST)
     device = os.environ.get("CYRT_DEVICE", "emulated")
     workers = [] if device == "cuda" else ["-n", str(len(os.sched_getaffinity(0)))]
     run(VENV / "bin" / "pytest", *workers, *arguments, CYRT_DEVICE=device)

@@ -10,7 +10,7 @@ from cyrt.runtime.event import Event
 from cyrt.runtime.memory import Buffer
 from cyrt.runtime.stream import CudaStream, Stream
 
-Memory = Collection[Any]
+_Memory = Collection[Any]
 
 class CommandEncoder(Recorder):
     def __init__(
@@ -35,16 +35,16 @@ class CommandEncoder(Recorder):
         smem: SupportsIndex = 0,
         cluster: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
         cooperative: bool = False,
-        reads: Memory | None = None,
-        writes: Memory | None = None,
+        reads: _Memory | None = None,
+        writes: _Memory | None = None,
     ) -> None: ...
     def add_memcpy(self, dst: Any, src: Any) -> None: ...
     def add_memset(self, buffer: Buffer, value: Any) -> None: ...
     def add_graph(
-        self, child: Any, *, reads: Memory | None = None, writes: Memory | None = None
+        self, child: Any, *, reads: _Memory | None = None, writes: _Memory | None = None
     ) -> None: ...
     def capture(
-        self, *, reads: Memory | None = None, writes: Memory | None = None
+        self, *, reads: _Memory | None = None, writes: _Memory | None = None
     ) -> AbstractContextManager[Stream]: ...
     def concurrent(self) -> AbstractContextManager[CommandEncoder]: ...
     def record(self, event: Event) -> None: ...

@@ -1,12 +1,13 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, final
 
 from cyrt.kernels.module import Module
 
 _Memory = list[Any] | tuple[Any, ...]
 _Size = SupportsIndex | tuple[SupportsIndex, ...]
 
+@final
 class Launch:
     def __call__(
         self, *args: Any, reads: _Memory | None = None, writes: _Memory | None = None

@@ -1,7 +1,8 @@
-from typing import Any
+from typing import Any, final
 
 from cyrt.ndarray import Array
 
+@final
 class Elementwise:
     __name__: str
     __qualname__: str

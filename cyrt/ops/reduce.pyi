@@ -3,12 +3,12 @@ from typing import Any
 
 from cyrt.ndarray import Array
 
-Axes = int | Sequence[int] | None
+_Axes = int | Sequence[int] | None
 
 def sum(
     x: Array,
     /,
-    axis: Axes = ...,
+    axis: _Axes = ...,
     dtype: Any = ...,
     out: Array | None = ...,
     keepdims: bool = ...,
@@ -18,7 +18,7 @@ def sum(
 def prod(
     x: Array,
     /,
-    axis: Axes = ...,
+    axis: _Axes = ...,
     dtype: Any = ...,
     out: Array | None = ...,
     keepdims: bool = ...,
@@ -28,7 +28,7 @@ def prod(
 def mean(
     x: Array,
     /,
-    axis: Axes = ...,
+    axis: _Axes = ...,
     dtype: Any = ...,
     out: Array | None = ...,
     keepdims: bool = ...,
@@ -38,7 +38,7 @@ def mean(
 def var(
     x: Array,
     /,
-    axis: Axes = ...,
+    axis: _Axes = ...,
     dtype: Any = ...,
     out: Array | None = ...,
     ddof: float | None = ...,
@@ -50,7 +50,7 @@ def var(
 def std(
     x: Array,
     /,
-    axis: Axes = ...,
+    axis: _Axes = ...,
     dtype: Any = ...,
     out: Array | None = ...,
     ddof: float | None = ...,
@@ -62,7 +62,7 @@ def std(
 def max(
     x: Array,
     /,
-    axis: Axes = ...,
+    axis: _Axes = ...,
     out: Array | None = ...,
     keepdims: bool = ...,
     initial: float | None = ...,
@@ -71,7 +71,7 @@ def max(
 def min(
     x: Array,
     /,
-    axis: Axes = ...,
+    axis: _Axes = ...,
     out: Array | None = ...,
     keepdims: bool = ...,
     initial: float | None = ...,
@@ -80,7 +80,7 @@ def min(
 def any(
     x: Array,
     /,
-    axis: Axes = ...,
+    axis: _Axes = ...,
     out: Array | None = ...,
     keepdims: bool = ...,
     *,
@@ -89,7 +89,7 @@ def any(
 def all(
     x: Array,
     /,
-    axis: Axes = ...,
+    axis: _Axes = ...,
     out: Array | None = ...,
     keepdims: bool = ...,
     *,
@@ -101,6 +101,6 @@ def argmax(
 def argmin(
     x: Array, /, axis: int | None = ..., out: Array | None = ..., *, keepdims: bool = ...
 ) -> Array: ...
-def count_nonzero(x: Array, /, axis: Axes = ..., *, keepdims: bool = ...) -> Array: ...
-def logsumexp(x: Array, /, axis: Axes = ..., *, keepdims: bool = ...) -> Array: ...
+def count_nonzero(x: Array, /, axis: _Axes = ..., *, keepdims: bool = ...) -> Array: ...
+def logsumexp(x: Array, /, axis: _Axes = ..., *, keepdims: bool = ...) -> Array: ...
 def correction_of(ddof: float | None, correction: float | None) -> float: ...
