@@ -132,7 +132,7 @@ cdef class Chain:
         cdef double[5] times
         cdef int entered
         check_nodes(nodes)
-        entered = enter(self.ordinal, self.epoch, b"cuGraphInstantiate")
+        entered = enter(self.ordinal, self.epoch, b"cuGraphInstantiateWithFlags")
         times[0] = cyrt_floor_now()
         result = self.add_nodes(&graph, handles, nodes)
         times[1] = cyrt_floor_now()
@@ -148,7 +148,7 @@ cdef class Chain:
         if result == CUDA_SUCCESS:
             result = cu.cuStreamSynchronize(self.stream)
         destroy(graph, executable)
-        leave(self.ordinal, entered, result, b"cuGraphInstantiate")
+        leave(self.ordinal, entered, result, b"cuGraphInstantiateWithFlags")
         return (times[1] - times[0], times[2] - times[1], times[3] - times[2],
                 times[4] - times[3])
 

@@ -91,7 +91,7 @@ cdef void** pointer_room(Recording* recording) noexcept nogil:
 
 
 cdef CUresult add_node(CUgraphNode* added, CUgraph graph, Recording* recording, int i,
-                       void** pointers, CUcontext context) noexcept nogil:
+                       void** pointers, CUcontext context, const char** call) noexcept nogil:
     cdef Node* node = &recording.nodes[i]
     cdef CUDA_KERNEL_NODE_PARAMS_v2 kernel
     cdef CUDA_MEMCPY3D_v2 copy
@@ -99,10 +99,12 @@ cdef CUresult add_node(CUgraphNode* added, CUgraph graph, Recording* recording, 
     cdef CUresult result
     if node.kind == KERNEL:
         fill_kernel(&kernel, node, &recording.geometry[i], recording.blob, pointers)
+        call[0] = b"cuGraphAddKernelNode"
         result = cu.cuGraphAddKernelNode(added, graph, NULL, 0, &kernel)
         if result == CUDA_SUCCESS and node.flags & COOPERATIVE:
             memset(&value, 0, sizeof(value))
             value.cooperative = 1
+            call[0] = b"cuGraphKernelNodeSetAttribute"
             result = cu.cuGraphKernelNodeSetAttribute(
                 added[0], CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value)
         if result == CUDA_SUCCESS and node.flags & CLUSTER:
@@ -110,15 +112,19 @@ cdef CUresult add_node(CUgraphNode* added, CUgraph graph, Recording* recording, 
             value.clusterDim.x = node.cluster[0]
             value.clusterDim.y = node.cluster[1]
             value.clusterDim.z = node.cluster[2]
+            call[0] = b"cuGraphKernelNodeSetAttribute"
             result = cu.cuGraphKernelNodeSetAttribute(
                 added[0], CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value)
         return result
     if node.kind == COPY:
         fill_copy(&copy, recording.blob + node.params)
+        call[0] = b"cuGraphAddMemcpyNode"
         return cu.cuGraphAddMemcpyNode(added, graph, NULL, 0, &copy, context)
     if node.kind == CHILD:
+        call[0] = b"cuGraphAddChildGraphNode"
         return cu.cuGraphAddChildGraphNode(added, graph, NULL, 0,
                                            (<CUgraph*>(recording.blob + node.params))[0])
+    call[0] = b"cuGraphAddEmptyNode"
     return cu.cuGraphAddEmptyNode(added, graph, NULL, 0)
 
 
@@ -176,9 +182,8 @@ cdef CUresult build(Executable* target, StreamState* stream, Recording* recordin
         result = cu.cuGraphCreate(&target.graph, 0)
     for i in range(count):
         if result == CUDA_SUCCESS:
-            call[0] = b"cuGraphAddNode"
             result = add_node(&target.nodes[i], target.graph, recording, first + i, pointers,
-                              context)
+                              context, call)
     free(pointers)
     if result == CUDA_SUCCESS:
         call[0] = b"cuGraphAddDependencies"
@@ -196,7 +201,7 @@ cdef bint instantiate(Executable* target, StreamState* stream, Recording* record
     cdef CUcontext context
     cdef int entered = enter_quietly(stream.ordinal, stream.epoch)
     if entered < 0:
-        outcome.result, outcome.call = CUDA_ERROR_CONTEXT_IS_DESTROYED, b"cuGraphInstantiate"
+        outcome.result, outcome.call = CUDA_ERROR_CONTEXT_IS_DESTROYED, b"cuGraphInstantiateWithFlags"
         return False
     context = contexts[stream.ordinal].handle
     with nogil:
@@ -211,7 +216,7 @@ cdef bint instantiate(Executable* target, StreamState* stream, Recording* record
         else:
             hold(target, recording)
     if outcome.result == CUDA_SUCCESS:
-        outcome.call = b"cuGraphInstantiate"
+        outcome.call = b"cuGraphInstantiateWithFlags"
         with nogil:
             outcome.result = cu.cuGraphInstantiateWithFlags(&target.exec, target.graph, 0)
         if outcome.result == CUDA_SUCCESS:

@@ -336,7 +336,7 @@ cdef Executable* add_variant(Plan plan, Recording* recording, PlanStats* stats,
     """NULL where the driver refuses it."""
     cdef Executable* target = new_variant(plan)
     if target == NULL:
-        outcome.result, outcome.call = CUDA_ERROR_OUT_OF_MEMORY, b"cuGraphInstantiate"
+        outcome.result, outcome.call = CUDA_ERROR_OUT_OF_MEMORY, b"cuGraphInstantiateWithFlags"
         return NULL
     if not executables.instantiate(target, plan.stream, recording, 0, recording.num_nodes, False,
                                    outcome):

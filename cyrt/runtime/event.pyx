@@ -133,7 +133,7 @@ cdef class Event:
     def synchronize(self):
         """Wait until the mark has been reached; Ctrl-C ends the wait."""
         self.live()
-        wait(self.ordinal, self.epoch, query_event, self.handle, b"cuEventSynchronize")
+        wait(self.ordinal, self.epoch, query_event, self.handle, b"cuEventQuery")
 
     def elapsed_time(self, Event end not None):
         """Milliseconds from this mark to a later one; waits for both.

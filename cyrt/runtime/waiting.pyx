@@ -83,7 +83,7 @@ cdef CUresult query_event(void* handle) noexcept nogil:
 cdef int wait_event(StreamState* state, CUevent event) except -1:
     if event == NULL:
         return 0
-    return wait(state.ordinal, state.epoch, query_event, event, b"cuEventSynchronize")
+    return wait(state.ordinal, state.epoch, query_event, event, b"cuEventQuery")
 
 
 cdef struct WaitEvent:
