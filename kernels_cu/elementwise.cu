@@ -9,6 +9,7 @@
 // A fill is a copy whose input is a number passed by value.
 #pragma once
 
+#include "activations.cuh"
 #include "complex_math.cuh"
 #include "dependency.cuh"
 #include "integer_math.cuh"

@@ -27,11 +27,18 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 WHEELS = ROOT / "build" / "wheels"
-STUBTEST = (
-    "cyrt --concise --mypy-config-file tools/stubtest.ini --allowlist tools/stubtest_allowlist.txt "
-    "--ignore-unused-allowlist --ignore-missing-stub --ignore-positional-only "
-    "--ignore-disjoint-bases"
-).split()
+STUBTEST = [
+    "cyrt",
+    "--concise",
+    "--mypy-config-file",
+    "tools/stubtest.ini",
+    "--allowlist",
+    "tools/stubtest_allowlist.txt",
+    "--ignore-unused-allowlist",
+    "--ignore-missing-stub",
+    "--ignore-positional-only",
+    "--ignore-disjoint-bases",
+]
 BUILD = ROOT / "build" / f"cp{sys.version_info[0]}{sys.version_info[1]}"
 
 

@@ -58,7 +58,7 @@ def _fill_outputs():
     codes = {name: code for code, name in enumerate(catalogue.OPS)}
     types = {each.name: each.code for each in DTYPES}
     for row in catalogue.ROWS:
-        if row.template in ("unary", "binary", "ternary"):
+        if row.template in ("unary", "binary", "ternary", "activation"):
             outputs[<int>codes[row.op]][<int>types[row.dtype]] = types[row.output]
 
 

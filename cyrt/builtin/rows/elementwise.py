@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from cyrt.builtin.row import BY_SIZE, Row, is_prebuilt
 from cyrt.dtypes import DTYPES, dtype
 
-TEMPLATES = ("unary", "binary", "ternary", "cast", "copy")
+TEMPLATES = ("unary", "binary", "ternary", "activation", "cast", "copy")
 VARIANTS = ("", "_strided")
 # Only the float32 kernels are prebuilt: they take the longest to compile, and few programs need
 # them. Arithmetic of uint8 is not prebuilt, either.
@@ -38,7 +39,7 @@ RARE = frozenset(
     }
 )
 # The additional variant of operations that are frequent on small arrays.
-ALIGNED = frozenset({"unary", "binary"})
+ALIGNED = frozenset({"unary", "binary", "activation"})
 
 # The expression of each operation, by the set of kinds (DType.kind) that it applies to.
 UNARY: dict[str, dict[str, str]] = {
@@ -118,6 +119,19 @@ BINARY: dict[str, dict[str, str]] = {
     "bitwise_left_shift": {"iu": "left_shift(a, b)"},
     "bitwise_right_shift": {"iu": "right_shift(a, b)"},
 }
+# Activation functions of real types: a is the input, b of a `_vjp` the gradient of the result. They
+# are in a module of their own, so that arithmetic loads fast.
+ACTIVATIONS: dict[str, str] = {
+    **{name: f"{name}(a)" for name in ("relu", "gelu", "gelu_tanh", "silu", "softplus")},
+    "relu_vjp": "weighted(b, relu_slope(a))",
+    **{
+        f"{name}_vjp": f"{name}_slope(a) * b"
+        for name in ("gelu", "gelu_tanh", "silu", "sigmoid", "tanh")
+    },
+    "softplus_vjp": "sigmoid(a) * b",
+    "swiglu": "silu(a) * b",
+    "swiglu_vjp_gate": "silu_slope(a) * b * c",
+}
 TO_BOOL = frozenset(
     {
         "isnan",
@@ -140,11 +154,13 @@ TO_REAL = frozenset({"abs", "real", "imag"})
 
 
 def _row(op: str, family: str, inputs: tuple[str, ...], output: str, expression: str) -> Row:
-    variants = (*VARIANTS, "_aligned") if family in ALIGNED else VARIANTS
+    aligned = family in ALIGNED and len(inputs) < 3
+    variants = (*VARIANTS, "_aligned") if aligned else VARIANTS
     prebuilt = (
         is_prebuilt(*inputs, output)
         and (op not in RARE or output == "float32")
         and (family not in ALIGNED or inputs[0] != "uint8")
+        and (family != "activation" or output != "float64")
     )
     return Row(op, family, inputs, output, expression, prebuilt, variants)
 
@@ -162,6 +178,9 @@ def rows() -> Iterator[Row]:
     yield from _elementwise("unary", 1, UNARY)
     yield from _elementwise("binary", 2, BINARY)
     yield from _elementwise("ternary", 3, {"clip": {"iuf": "clip(a, b, c)"}})
+    for op, expression in ACTIVATIONS.items():
+        count = len(set(re.findall(r"\b[abc]\b", expression)))
+        yield from _elementwise("activation", count, {op: {"f": expression}})
     for source in DTYPES:
         for target in DTYPES:
             if source is not target:
@@ -176,11 +195,12 @@ def instance(row: Row) -> str:
     name = row.kernels[0]
     types = [dtype(each) for each in (row.output, *row.inputs)]
     parameters = ", ".join(f"{t.compute} {x}" for t, x in zip(types[1:], "abc", strict=False))
-    given = f"({name}, {name}_op, {', '.join(t.cpp for t in types)})"
+    arguments = f"({name}, {name}_op, {', '.join(t.cpp for t in types)})"
     return (
         f"struct {name}_op {{\n"
         f"    using T = {types[-1].cpp};\n"
         f"    __device__ static auto apply({parameters}) {{ return {row.expression}; }}\n"
         f"}};\n"
-        f"CYRT_ELEMENTWISE{given}" + (f"\nCYRT_ALIGNED{given}" if row.template in ALIGNED else "")
+        f"CYRT_ELEMENTWISE{arguments}"
+        + (f"\nCYRT_ALIGNED{arguments}" if len(row.kernels) > 2 else "")
     )
