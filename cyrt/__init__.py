@@ -9,7 +9,7 @@ import atexit as _atexit
 from math import e, inf, nan, pi
 
 from cyrt import methods as _methods  # noqa: F401
-from cyrt import random
+from cyrt import nn, random
 from cyrt.driver.errors import CompileError, CudaError, OutOfMemoryError
 from cyrt.dtypes import DTYPES as _DTYPES
 from cyrt.dtypes import DType, dtype
@@ -62,6 +62,7 @@ __all__ = [
     "memory_stats",
     "nan",
     "ndarray",
+    "nn",
     "pi",
     "pointer",
     "random",

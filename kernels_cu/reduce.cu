@@ -40,15 +40,6 @@ __device__ inline void locate(const Outer2& outer, uint32 num_dims, int64 number
     for (int i = 0; i < 2; ++i) offsets[i] += number * outer.strides[last][i];
 }
 
-template <class T> __device__ inline T* global(void* memory) {
-    T* p = static_cast<T*>(memory);
-    __builtin_assume(__isGlobal(p));
-    return p;
-}
-template <class T> __device__ inline const T* global(const void* memory) {
-    return global<T>(const_cast<void*>(memory));
-}
-
 template <int N, class T> __device__ inline Items<T, N> load_aligned(const T* from) {
     if constexpr (N > 1 || sizeof(T) <= 2) {
         return load_vector<N>(from);

@@ -26,6 +26,7 @@ FLOORS = {
     "shape": 7,
     "ndarray": 8,
     "ops": 9,
+    "nn": 10,
     "random": 10,
     "numpy_compat": 11,
     "random/__init__": 12,

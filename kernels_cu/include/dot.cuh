@@ -16,8 +16,6 @@
 
 namespace cyrt {
 
-template <class T> using compute_of = decltype(widen(T()));
-
 template <class C> __device__ inline void multiply_add(C& sum, C a, C b) { sum += a * b; }
 template <class T>
 __device__ inline void multiply_add(complex<T>& sum, complex<T> a, complex<T> b) {

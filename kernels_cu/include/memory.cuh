@@ -62,6 +62,16 @@ template <int N, class T> __device__ inline Items<T, N> splat(T value) {
     return items;
 }
 
+// A pointer to global memory, as the compiler then knows.
+template <class T> __device__ inline T* global(void* memory) {
+    T* p = static_cast<T*>(memory);
+    __builtin_assume(__isGlobal(p));
+    return p;
+}
+template <class T> __device__ inline const T* global(const void* memory) {
+    return global<T>(const_cast<void*>(memory));
+}
+
 template <class T> __device__ inline const T* pointer_of(const Source& source) {
     const T* p = reinterpret_cast<const T*>(source.word[0]);
     __builtin_assume(__isGlobal(p));

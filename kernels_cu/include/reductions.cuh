@@ -15,8 +15,7 @@
 
 namespace cyrt {
 
-// The type that elements of a type in memory are computed in, and kept in between.
-template <class T> using compute_of = decltype(widen(T{}));
+// The type that a computed value is kept in.
 template <class T> struct Kept {
     using type = T;
 };

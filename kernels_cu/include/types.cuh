@@ -58,6 +58,9 @@ __device__ inline float widen(float16 x) {
 __device__ inline float widen(bfloat16 x) { return __uint_as_float(uint32(x.bits) << 16); }
 template <class T> __device__ inline T widen(T x) { return x; }
 
+// The type that elements of a type in memory are computed in.
+template <class T> using compute_of = decltype(widen(T{}));
+
 // -- compute type to memory, and casts ------------------------------------------------------------
 
 // A float out of an integer's range: what x86 gives NumPy where C leaves it open, but for int32

@@ -1,0 +1,223 @@
+# cython: cdivision=True
+"""Normalisation of rows: the launches of norm.cu."""
+
+from cpython.object cimport PyObject
+from libc.string cimport memset
+
+from cyrt.builtin.entry cimport Entry, entry_of
+from cyrt.builtin.grid cimport ceiling, multiprocessors_of, power_of_two, set_geometry
+from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
+from cyrt.builtin.operand cimport Operand
+from cyrt.builtin.row_grid cimport (
+    PART_BLOCK, ROW_BLOCK, ROW_CHUNKS, ROW_VECTORS, Rows, are_vectors, is_long, part_length,
+    row_threads, rows_of_block, SHORT_BLOCK,
+)
+from cyrt.builtin.space cimport Divider, divider
+from cyrt.builtin.workspace cimport allocate_workspace
+from cyrt.graph.commit cimport Recorder
+from cyrt.runtime.memory cimport Memory
+from cyrt.runtime.module cimport LoadedFunction, allow_smem
+
+cdef extern from "params/norm.h" nogil:
+    cdef struct Norm:
+        unsigned long long x, gradient, weight, bias, out
+        unsigned long long states, partials, weight_gradient, bias_gradient
+        long long rows, n, x_step, gradient_step, out_step, part
+        double eps
+        Divider parts, strips
+        unsigned int groups, flags
+
+# Kernels, in the order of Row.kernels. The first four are with weight (1), with bias (2), or both.
+cdef enum Variant:
+    HELD = 0
+    UNALIGNED = 4
+    PARTS
+    LONG_ROWS
+    COLUMNS
+
+# Operands.
+cdef enum:
+    OUT = 0
+    X = 1
+    WEIGHT = 2
+    BIAS = 3
+    GRADIENT = 2
+    VJP_WEIGHT = 3
+    WEIGHT_GRADIENT = 4
+    BIAS_GRADIENT = 5
+
+cdef enum:
+    STATE = 4               # numbers of the state of a part of a row,
+    JOINT_STATE = 6         # and of the gradients' one
+    VJP_BLOCK = 512         # threads of a block that has several rows
+    STRIP_RESIDENT = 2      # blocks of strips on a multiprocessor
+    COLUMN = 32             # columns of a block that adds partials
+    ADDENDS = 4             # of a thread that adds partials
+
+
+def param_bytes(row):
+    """Return the size in bytes of the parameter of each kernel of a row."""
+    return (sizeof(Norm),) * len(row.kernels)
+
+
+cdef inline int begin(Norm* params, const Entry* entry, const Operand* operands, const Rows* rows,
+                      double eps) noexcept:
+    """Set what all launches have; return the bytes of an element."""
+    cdef int items = entry.items, size = entry.itemsizes[0]
+    memset(params, 0, sizeof(Norm))
+    params.out, params.x = operands[OUT].address, operands[X].address
+    params.rows, params.n, params.eps = rows.rows, rows.n, eps
+    params.x_step, params.out_step = rows.x_step, rows.out_step
+    params.gradient_step = rows.gradient_step
+    if rows.n % items == 0 and are_vectors(params.x, rows.x_step, items, size) \
+            and are_vectors(params.out, rows.out_step, items, size):
+        params.flags = ROW_VECTORS
+    return size
+
+
+cdef inline void set_parts(Norm* params, Launch* launch, const Rows* rows,
+                           int multiprocessors) noexcept:
+    params.part = part_length(rows, launch.entry.items, multiprocessors)
+    params.parts = divider(<unsigned int>ceiling(rows.n, params.part))
+    launch.variant = PARTS
+    set_geometry(&launch.geometry, rows.rows * params.parts.size, PART_BLOCK, 1)
+
+
+cdef inline Operand operand_of(Memory workspace) noexcept:
+    return Operand(<PyObject*>workspace, workspace.address, NULL, [0, 0])
+
+
+cdef int record_norm(Recorder encoder, int op, int dtype, const Operand* operands,
+                     const Rows* rows, double eps) except -1:
+    cdef Launch launch
+    cdef Norm params
+    cdef Operand[3] measured
+    cdef Operand[5] normalized
+    cdef Memory states
+    cdef const Entry* entry = entry_of(encoder.state.ordinal, op, dtype)
+    cdef int multiprocessors = multiprocessors_of(encoder.state.ordinal)
+    cdef int i, chunks = ROW_CHUNKS(entry.items)
+    cdef unsigned int x, y
+    if rows.rows == 0 or rows.n == 0:
+        return 0
+    launch.entry = entry
+    size = begin(&params, entry, operands, rows, eps)
+    params.weight, params.bias = operands[WEIGHT].address, operands[BIAS].address
+    launch.variant = HELD + (params.weight != 0) + 2 * (params.bias != 0)
+    if not params.flags & ROW_VECTORS:
+        launch.variant = UNALIGNED
+        chunks //= 2
+    if not is_long(rows, entry.items, chunks, multiprocessors):
+        x = row_threads(rows, entry.items, chunks, multiprocessors)
+        y = rows_of_block(rows, x, SHORT_BLOCK)
+        set_geometry(&launch.geometry, ceiling(rows.rows, y), x, y)
+        return record_launch(encoder, &launch, &params, operands, 4, 1 | WHOLE)
+    set_parts(&params, &launch, rows, multiprocessors)
+    states = allocate_workspace(
+        encoder, STATE * max(4, size) * rows.rows * params.parts.size)
+    params.states = states.address
+    measured[0], measured[1] = operand_of(states), operands[X]
+    for i in range(4):
+        normalized[i] = operands[i]
+    normalized[4] = measured[0]
+    record_launch(encoder, &launch, &params, measured, 2, 1 | WHOLE)
+    launch.variant = LONG_ROWS
+    return record_launch(encoder, &launch, &params, normalized, 5, 1 | WHOLE)
+
+
+cdef int record_norm_vjp(Recorder encoder, int op, int dtype, const Operand* operands,
+                         const Rows* rows, double eps) except -1:
+    cdef Launch launch
+    cdef Norm params
+    cdef Operand[6] uses
+    cdef Memory partials = None
+    cdef const Entry* entry = entry_of(encoder.state.ordinal, op, dtype)
+    cdef int multiprocessors = multiprocessors_of(encoder.state.ordinal)
+    cdef int items = entry.items, chunks = ROW_CHUNKS(items) // 2, size, wide
+    cdef int gradients = (operands[WEIGHT_GRADIENT].buffer != NULL) \
+        + (operands[BIAS_GRADIENT].buffer != NULL)
+    cdef unsigned int x = 0, y = 0
+    cdef long long slots
+    cdef bint held = False
+    if rows.n == 0:
+        return 0
+    launch.entry = entry
+    size = begin(&params, entry, operands, rows, eps)
+    wide = max(4, size)
+    params.gradient, params.weight = operands[GRADIENT].address, operands[VJP_WEIGHT].address
+    params.weight_gradient = operands[WEIGHT_GRADIENT].address
+    params.bias_gradient = operands[BIAS_GRADIENT].address
+    launch.variant = HELD + (params.weight != 0) + 2 * (params.bias_gradient != 0)
+    if not params.flags & ROW_VECTORS \
+            or not are_vectors(params.gradient, rows.gradient_step, items, size):
+        params.flags = 0
+        launch.variant = UNALIGNED
+        chunks //= 2
+    if rows.rows and not is_long(rows, items, chunks, multiprocessors):
+        x = row_threads(rows, items, chunks, multiprocessors)
+        y = rows_of_block(rows, x, VJP_BLOCK)
+        params.groups = <unsigned int>min(ceiling(rows.rows, y), multiprocessors * (
+            ROW_BLOCK // max(x * y, <unsigned int>VJP_BLOCK)))
+        slots = x * chunks * items
+        set_geometry(&launch.geometry, params.groups, x, y)
+        launch.geometry.smem = <unsigned int>(
+            (slots * size if params.weight else 0) + gradients * y * slots * wide)
+        held = fits(&launch)
+    if rows.rows and not held:
+        params.strips = divider(<unsigned int>ceiling(
+            rows.n, PART_BLOCK * items * (ROW_CHUNKS(items) // 2)))
+        params.groups = <unsigned int>min(
+            rows.rows, max(1, STRIP_RESIDENT * multiprocessors // params.strips.size))
+    if gradients:
+        partials = allocate_workspace(encoder, gradients * params.groups * rows.n * wide)
+        params.partials = partials.address
+    memset(uses, 0, sizeof(uses))
+    uses[0] = operands[OUT]
+    if gradients:
+        uses[1] = operand_of(partials)
+    uses[2], uses[3], uses[4] = operands[X], operands[GRADIENT], operands[VJP_WEIGHT]
+    if held:
+        record_launch(encoder, &launch, &params, uses, 5, 3 | WHOLE)
+    elif rows.rows:
+        record_long_vjp(encoder, &launch, &params, uses, rows, multiprocessors, wide)
+    if not gradients:
+        return 0
+    return record_columns(encoder, &launch, &params, operands, partials, gradients)
+
+
+cdef bint fits(const Launch* launch) except -1:
+    """Return whether a block may have the launch's shared memory, which is allowed then."""
+    cdef LoadedFunction function = <LoadedFunction>launch.entry.functions[launch.variant]
+    if launch.geometry.smem > function.limits.smem - function.static_smem:
+        return False
+    allow_smem(function, launch.geometry.smem)
+    return True
+
+
+cdef int record_long_vjp(Recorder encoder, Launch* launch, Norm* params, Operand* uses,
+                         const Rows* rows, int multiprocessors, int wide) except -1:
+    """Record the gradients of long rows: their parts' states, and then strips of columns."""
+    cdef Operand[4] measured
+    cdef Memory states
+    set_parts(params, launch, rows, multiprocessors)
+    states = allocate_workspace(encoder, JOINT_STATE * wide * rows.rows * params.parts.size)
+    params.states = states.address
+    measured[0] = uses[5] = operand_of(states)
+    measured[1], measured[2], measured[3] = uses[2], uses[3], uses[4]
+    record_launch(encoder, launch, params, measured, 4, 1 | WHOLE)
+    launch.variant = LONG_ROWS
+    set_geometry(&launch.geometry, <long long>params.groups * params.strips.size, PART_BLOCK, 1)
+    return record_launch(encoder, launch, params, uses, 6, 3 | WHOLE)
+
+
+cdef int record_columns(Recorder encoder, Launch* launch, Norm* params, const Operand* operands,
+                        Memory partials, int gradients) except -1:
+    """Record the sums of the partials of weight and bias."""
+    cdef Operand[3] uses
+    params.strips = divider(<unsigned int>ceiling(params.n, COLUMN))
+    uses[0], uses[1] = operands[WEIGHT_GRADIENT], operands[BIAS_GRADIENT]
+    uses[2] = operand_of(partials)
+    launch.variant = COLUMNS
+    set_geometry(&launch.geometry, gradients * <long long>params.strips.size, COLUMN,
+                 power_of_two(ceiling(params.groups, ADDENDS), 1, ROW_BLOCK // COLUMN))
+    return record_launch(encoder, launch, params, uses, 3, 3)

@@ -1,0 +1,283 @@
+"""Normalisation along the last axis, and its gradients."""
+
+from libc.math cimport isfinite
+from libc.string cimport memset
+
+from cyrt.builtin import catalogue
+from cyrt.builtin.entry cimport op_code
+from cyrt.builtin.norm cimport record_norm, record_norm_vjp
+from cyrt.builtin.operand cimport Operand
+from cyrt.builtin.row_grid cimport VECTOR_BYTES, Rows
+from cyrt.dtypes import DTYPES
+from cyrt.graph.recorder cimport encoder_of
+from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
+from cyrt.nn.rows cimport check_alike, check_rows, is_replaceable, spaced_rows, takes_rows
+from cyrt.ops.arguments import check_array
+from cyrt.ops.copy cimport assign_array
+from cyrt.ops.copy import copy as duplicate
+from cyrt.ops.elementwise cimport check_out
+from cyrt.ops.promotion cimport is_number, python_number
+from cyrt.ops.reduce import sum as sum_all
+from cyrt.ops.shapes import broadcast_to
+from cyrt.runtime.stream cimport current_state
+
+cdef int LAYER_NORM = op_code("layer_norm"), LAYER_NORM_VJP = op_code("layer_norm_vjp")
+cdef int RMS_NORM = op_code("rms_norm"), RMS_NORM_VJP = op_code("rms_norm_vjp")
+
+
+cdef double check_eps(str name, object eps) except -1:
+    number = python_number(eps) if is_number(eps) else eps
+    if isinstance(number, bool) or not isinstance(number, (int, float)):
+        raise TypeError(f"{name}: eps: expected a number, got {type(eps).__name__}")
+    if not (number >= 0 and isfinite(number)):
+        raise ValueError(f"{name}: eps: expected a finite number of 0 or more, got {eps}")
+    return number
+
+
+cdef int check_parameter(str name, str argument, Array parameter, Array x) except -1:
+    cdef long long n = x.dims[x.ndim_ - 1]
+    if parameter.code != x.code:
+        raise TypeError(f"{name}: {argument}: expected {DTYPES[x.code]}, the type of x, got "
+                        f"{DTYPES[parameter.code]}")
+    if parameter.ndim_ > 1 or (parameter.ndim_ == 1 and parameter.dims[0] != n):
+        raise ValueError(f"{name}: {argument}: expected shape ({n},) or (), for x of shape "
+                         f"{shape_of(x)}, got {shape_of(parameter)}")
+    return 0
+
+
+cdef Array dense_parameter(str name, str argument, object parameter, Array x):
+    """Check a weight or a bias, and return it as one contiguous, aligned row, copied if it is
+    not."""
+    cdef Array array
+    if parameter is None:
+        return None
+    array = check_array(parameter, f"{name}: {argument}")
+    check_parameter(name, argument, array, x)
+    if array.ndim_ == 0:
+        array = broadcast_to(array, (x.dims[x.ndim_ - 1],))
+    if not array.dense:
+        return as_contiguous(array)
+    return array if array.address % VECTOR_BYTES == 0 else duplicate(array)
+
+
+cdef inline void set_optional(Operand* operand, Array x) noexcept:
+    if x is not None:
+        set_operand(operand, x)
+
+
+cdef inline void count_rows(Rows* rows, Array x) noexcept:
+    rows.n = x.dims[x.ndim_ - 1]
+    rows.rows = x.count // rows.n if rows.n else 0
+    rows.gradient_step = 0
+
+
+cdef Array normalize(int op, object x_, object weight_, object bias_, object eps_, object out):
+    cdef Operand[4] operands
+    cdef Rows rows
+    cdef str name = catalogue.OPS[op]
+    cdef Array x = check_array(x_, f"{name}: x"), weight, bias, source, target = None
+    cdef double eps = check_eps(name, eps_)
+    check_rows(op, x)
+    weight = dense_parameter(name, "weight", weight_, x)
+    bias = dense_parameter(name, "bias", bias_, x)
+    count_rows(&rows, x)
+    source = spaced_rows(x, &rows.x_step)
+    if out is not None:
+        target = check_out(name, out, x.code, x.ndim_, x.dims)
+        if target.code != x.code or not takes_rows(target, &rows.out_step) \
+                or not is_replaceable(target, source) or not is_replaceable(target, weight) \
+                or not is_replaceable(target, bias):
+            target = None
+    if target is None:
+        # A copy of x receives its own result.
+        target = source if source is not x else new_array(device_of(x), x.code, x.ndim_, x.dims)
+        takes_rows(target, &rows.out_step)
+    memset(operands, 0, sizeof(operands))
+    set_operand(&operands[0], target)
+    set_operand(&operands[1], source)
+    set_optional(&operands[2], weight)
+    set_optional(&operands[3], bias)
+    record_norm(encoder_of(current_state(device_of(x))), op, x.code, operands, &rows, eps)
+    if out is None or target is out:
+        return target
+    assign_array(<Array>out, target)
+    return out
+
+
+cdef Array gradient_target(Array x, Array source, Array g, Array slope, Array weight, bint donate,
+                           long long* step):
+    """Choose the memory of x's gradient. `source` and `slope` are x and g, or copies of them, which
+    may be overwritten."""
+    cdef Array target
+    for target in (source, slope):
+        if (donate or (target is not x and target is not g)) and takes_rows(target, step) \
+                and is_replaceable(target, source) and is_replaceable(target, slope) \
+                and is_replaceable(target, weight):
+            return target
+    target = new_array(device_of(x), x.code, x.ndim_, x.dims)
+    takes_rows(target, step)
+    return target
+
+
+cdef Array new_gradient(Array parameter, Array x):
+    return None if parameter is None else new_array(device_of(x), x.code, 1,
+                                                    &x.dims[x.ndim_ - 1])
+
+
+cdef Array shaped_gradient(Array gradient, object parameter):
+    """Return the gradient of a parameter in its shape: a number's is the sum."""
+    if gradient is None or (<Array>parameter).ndim_ == 1:
+        return gradient
+    return sum_all(gradient)
+
+
+cdef tuple differentiate(int op, object x_, object weight_, object bias_, object g_, object eps_,
+                         bint donate):
+    cdef Operand[6] operands
+    cdef Rows rows
+    cdef str name = catalogue.OPS[op]
+    cdef Array x = check_array(x_, f"{name}: x"), g = check_array(g_, f"{name}: g")
+    cdef Array weight, source, slope, target, of_weight, of_bias = None
+    cdef double eps = check_eps(name, eps_)
+    check_rows(op, x)
+    check_alike(name, "g", g, x)
+    if bias_ is not None:
+        check_parameter(name, "bias", check_array(bias_, f"{name}: bias"), x)
+        of_bias = new_gradient(<Array>bias_, x)
+    weight = dense_parameter(name, "weight", weight_, x)
+    count_rows(&rows, x)
+    source = spaced_rows(x, &rows.x_step)
+    slope = source if g is x else spaced_rows(g, &rows.gradient_step)
+    if g is x:
+        rows.gradient_step = rows.x_step
+    target = gradient_target(x, source, g, slope, weight, donate, &rows.out_step)
+    of_weight = new_gradient(weight, x)
+    memset(operands, 0, sizeof(operands))
+    set_operand(&operands[0], target)
+    set_operand(&operands[1], source)
+    set_operand(&operands[2], slope)
+    set_optional(&operands[3], weight)
+    set_optional(&operands[4], of_weight)
+    set_optional(&operands[5], of_bias)
+    record_norm_vjp(encoder_of(current_state(device_of(x))), op, x.code, operands, &rows, eps)
+    return target, shaped_gradient(of_weight, weight_), shaped_gradient(of_bias, bias_)
+
+
+def layer_norm(x, weight=None, bias=None, eps=1e-5, *, out=None):
+    """Normalise rows along the last axis: subtract their mean, divide by their deviation.
+
+    The result is ``(x - mean) / sqrt(variance + eps) * weight + bias``. Mean and variance are
+    computed in float32, of float64 in float64, from distances to the row's first element: a mean
+    that is large beside the deviation loses no accuracy.
+
+    Parameters
+    ----------
+    x : Array
+        float16, bfloat16, float32 or float64, of at least one dimension. It is copied if its last
+        axis is not contiguous or its rows are not evenly spaced.
+    weight, bias : Array, optional
+        Of x's type, and of the last axis' length or 0-dimensional; any strides. Default: 1, 0.
+    eps : float
+        Added to the variance; 0 or more.
+    out : Array, optional
+        The array that receives the result, which is cast to its type within its kind; it may be x.
+
+    Returns
+    -------
+    Array
+        An array of x's shape and type.
+
+    Raises
+    ------
+    TypeError
+        x is no array of those types, or weight or bias have another type.
+    ValueError
+        x is 0-dimensional, weight or bias have another length, `eps` is negative or not finite, or
+        `out` has another shape.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.nn.layer_norm(cyrt.asarray([[1.0, 3.0]]), eps=0)
+    Array([[-1.,  1.]], dtype=float32)
+    """
+    return normalize(LAYER_NORM, x, weight, bias, eps, out)
+
+
+def layer_norm_vjp(x, weight, g, eps=1e-5, bias=None, *, donate=False):
+    """Compute the gradients of :func:`layer_norm` from that of its result.
+
+    Equal inputs give equal bits: sums over rows are added in one order.
+
+    Parameters
+    ----------
+    x : Array
+    weight : Array or None
+    g : Array
+        The gradient of the result, of x's type and shape.
+    eps : float
+    bias : Array, optional
+        The bias; its values are not read.
+    donate : bool
+        Whether x and g may be overwritten. The gradient of x is then in the memory of x or g, if
+        the layout of one of them allows it.
+
+    Returns
+    -------
+    tuple of (Array, Array or None, Array or None)
+        The gradients of x, weight and bias; None for a parameter that is None.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As by :func:`layer_norm`; or g differs from x in type or shape.
+    """
+    return differentiate(LAYER_NORM_VJP, x, weight, bias, g, eps, donate)
+
+
+def rms_norm(x, weight=None, eps=1e-5, *, out=None):
+    """Divide rows along the last axis by the root of their mean square.
+
+    The result is ``x / sqrt(mean(x * x) + eps) * weight``. See :func:`layer_norm`.
+
+    Parameters
+    ----------
+    x : Array
+    weight : Array, optional
+    eps : float
+    out : Array, optional
+
+    Returns
+    -------
+    Array
+        An array of x's shape and type.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.nn.rms_norm(cyrt.asarray([[1.0, -1.0], [3.0, 3.0]]), eps=0)
+    Array([[ 1., -1.],
+           [ 1.,  1.]], dtype=float32)
+    """
+    return normalize(RMS_NORM, x, weight, None, eps, out)
+
+
+def rms_norm_vjp(x, weight, g, eps=1e-5, *, donate=False):
+    """Compute the gradients of :func:`rms_norm` from that of its result.
+
+    Parameters
+    ----------
+    x : Array
+    weight : Array or None
+    g : Array
+        The gradient of the result, of x's type and shape.
+    eps : float
+    donate : bool
+        As by :func:`layer_norm_vjp`.
+
+    Returns
+    -------
+    tuple of (Array, Array or None)
+        The gradients of x and of weight; None if the weight is None.
+    """
+    return differentiate(RMS_NORM_VJP, x, weight, None, g, eps, donate)[:2]

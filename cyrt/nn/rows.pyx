@@ -1,0 +1,73 @@
+# C-level functions only: see rows.pxd.
+"""Arrays as rows for kernels: rows along the last axis, at equal distances in memory."""
+
+from cyrt.builtin import catalogue
+from cyrt.dtypes import DTYPES
+from cyrt.ndarray cimport Array, as_contiguous, overlaps, shape_of
+from cyrt.ops.promotion cimport kinds
+
+
+cdef bint are_spaced(Array x, long long* step) noexcept:
+    """Return whether rows are contiguous and evenly spaced; set their distance."""
+    cdef int d, last = x.ndim_ - 1
+    cdef long long rows = 1
+    step[0] = 0
+    if x.dims[last] > 1 and x.steps[last] != 1:
+        return False
+    for d in range(last - 1, -1, -1):
+        if x.dims[d] == 1:
+            continue
+        if rows == 1:
+            step[0] = x.steps[d]
+        elif x.steps[d] != step[0] * rows:
+            return False
+        rows *= x.dims[d]
+    return True
+
+
+cdef Array spaced_rows(Array x, long long* step):
+    if not are_spaced(x, step):
+        x = as_contiguous(x)
+        are_spaced(x, step)
+    return x
+
+
+cdef bint takes_rows(Array x, long long* step) noexcept:
+    cdef int d
+    for d in range(x.ndim_):
+        if x.steps[d] == 0 and x.dims[d] > 1:
+            return False
+    return are_spaced(x, step)
+
+
+cdef bint is_replaceable(Array target, Array operand) noexcept:
+    cdef int d
+    if operand is None or not overlaps(target, operand):
+        return True
+    if target.address != operand.address or target.code != operand.code \
+            or target.ndim_ != operand.ndim_:
+        return False
+    for d in range(target.ndim_):
+        if target.dims[d] != operand.dims[d] \
+                or (target.dims[d] != 1 and target.steps[d] != operand.steps[d]):
+            return False
+    return True
+
+
+cdef int check_rows(int op, Array x) except -1:
+    cdef str name = catalogue.OPS[op]
+    if kinds[x.code] != c"f":
+        catalogue.row(name, DTYPES[x.code].name)
+    if x.ndim_ == 0:
+        raise ValueError(f"{name}: x: expected at least one dimension, got shape ()")
+    return 0
+
+
+cdef int check_alike(str name, str argument, Array other, Array x) except -1:
+    if other.code != x.code:
+        raise TypeError(f"{name}: {argument}: expected {DTYPES[x.code]}, the type of x, got "
+                        f"{DTYPES[other.code]}")
+    if shape_of(other) != shape_of(x):
+        raise ValueError(f"{name}: {argument}: expected shape {shape_of(x)}, that of x, got "
+                         f"{shape_of(other)}")
+    return 0

@@ -1,0 +1,120 @@
+// Rows in registers: how elements are dealt to threads, loads, stores and reductions.
+//
+// A block is threadIdx.x threads a row, a power of two, and threadIdx.y rows.
+#pragma once
+
+#include "memory.cuh"
+#include "reduce.cuh"
+#include "params/row.h"
+
+namespace cyrt {
+
+template <class T> constexpr int row_chunks = ROW_CHUNKS(items_of<T>);
+
+// The elements that a thread has of `length` side by side: CHUNKS times N. With VECTOR those of a
+// chunk are side by side and aligned; otherwise neighbouring threads have neighbouring elements.
+template <class T, int CHUNKS, bool VECTOR> struct Deal {
+    static constexpr int N = items_of<T>;
+    int held;  // vectors, or elements
+
+    __device__ explicit Deal(int64 length) {
+        constexpr int UNIT = VECTOR ? N : 1;
+        int shift = 31 - __clz(blockDim.x * UNIT);
+        int rest = int(min(length, int64(capacity()))) - int(threadIdx.x) * UNIT;
+        held = (rest + (1 << shift) - 1) >> shift;
+    }
+    // The elements that all threads have together, at most.
+    __device__ static uint32 capacity() { return blockDim.x * CHUNKS * N; }
+
+    __device__ uint32 index(int chunk, int k) const {
+        return VECTOR ? (chunk * blockDim.x + threadIdx.x) * N + k
+                      : (chunk * N + k) * blockDim.x + threadIdx.x;
+    }
+    __device__ bool has(int chunk, int k) const { return (VECTOR ? chunk : chunk * N + k) < held; }
+
+    // Calls f(chunk, k) for each element.
+    template <class F> __device__ void each(F f) const {
+#pragma unroll
+        for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+#pragma unroll
+            for (int k = 0; k < N; ++k) {
+                if (has(chunk, k)) f(chunk, k);
+            }
+        }
+    }
+
+    // A chunk; elements that there are not are 0.
+    __device__ Items<T, N> load(const T* from, int chunk) const {
+        Items<T, N> items = {};
+        if constexpr (VECTOR) {
+            if (has(chunk, 0)) items = load_vector<N>(from + index(chunk, 0));
+        } else {
+#pragma unroll
+            for (int k = 0; k < N; ++k) {
+                if (has(chunk, k)) items.item[k] = from[index(chunk, k)];
+            }
+        }
+        return items;
+    }
+    // All chunks: the loads are in flight together.
+    __device__ void load(const T* from, Items<T, N> (&items)[CHUNKS]) const {
+#pragma unroll
+        for (int chunk = 0; chunk < CHUNKS; ++chunk) items[chunk] = load(from, chunk);
+    }
+    __device__ void store(T* to, int chunk, const Items<T, N>& items) const {
+        if constexpr (VECTOR) {
+            if (has(chunk, 0)) store_vector<N>(to + index(chunk, 0), items);
+        } else {
+#pragma unroll
+            for (int k = 0; k < N; ++k) {
+                if (has(chunk, k)) to[index(chunk, k)] = items.item[k];
+            }
+        }
+    }
+};
+
+// A barrier of the threads of a row, which are whole warps.
+__device__ inline void synchronize_row() {
+    if (blockDim.y == 1) {
+        __syncthreads();
+    } else {
+        asm volatile("bar.sync %0, %1;" ::"r"(1 + threadIdx.y), "r"(blockDim.x) : "memory");
+    }
+}
+
+// Every thread of a row gets the result. All threads of the block take part; `identity` stands for
+// the warps that there are not.
+template <class T, class Op> __device__ inline T row_reduce(T value, Op op, T identity) {
+    __shared__ alignas(16) unsigned char bytes[WARP * sizeof(T)];
+    T* partial = reinterpret_cast<T*>(bytes) + threadIdx.y * blockDim.x / WARP;
+    int lane = threadIdx.x % WARP;
+    value = warp_reduce(value, op, min(blockDim.x, WARP));
+    if (blockDim.x <= WARP) return value;
+    synchronize_row();  // the reads of an earlier call have ended
+    if (lane == 0) partial[threadIdx.x / WARP] = value;
+    synchronize_row();
+    value = lane < int(blockDim.x / WARP) ? partial[lane] : identity;
+    return warp_reduce(value, op);
+}
+
+template <class T> __device__ inline T row_sum(T value) {
+    return row_reduce(value, [](T a, T b) { return a + b; }, T(0));
+}
+
+// -- parts of long rows ---------------------------------------------------------------------------
+
+// The part of a row that a block works on; its first element is number `begin`.
+struct RowPart {
+    int64 row, begin, end;
+
+    __device__ RowPart(int64 row, uint32 part, int64 length, int64 n)
+        : row(row), begin(part * length), end(min(begin + length, n)) {}
+};
+
+// What the blocks of a row's parts left comes together in one order. Every thread gets it.
+template <class State, class Op>
+__device__ inline State combine_parts(const State* states, uint32 count, Op op, State identity) {
+    return row_reduce(threadIdx.x < count ? states[threadIdx.x] : identity, op, identity);
+}
+
+}  // namespace cyrt

@@ -1,0 +1,550 @@
+// Normalisation of rows, by mean and variance (layer_norm) or by the mean square (rms_norm), and the
+// gradients of both.
+//
+// CYRT_NORM(name, type, centered) makes, all of parameters Norm:
+//   name_rows, name_rows_w, _b, _wb   rows that threads hold in registers; with weight and bias
+//   name_parts                        long rows: the moments of each part of a row, and then
+//   name_long                         the result
+// CYRT_NORM_VJP(name, type, centered) makes:
+//   name_rows, name_rows_w, _b, _wb   the gradient of x, and the sums of the parameters' gradients
+//                                     over the rows of each block: its partials
+//   name_parts, name_long             the same of long rows
+//   name_columns                      adds the partials
+// A row is x, centered: x minus its mean. Of it, x' is the normalised one: x * scale.
+#pragma once
+
+#include "dependency.cuh"
+#include "real_math.cuh"
+#include "row.cuh"
+#include "strided.cuh"
+#include "params/norm.h"
+
+namespace cyrt {
+
+// What is known of some elements of a row: their number, mean and sum of squares about the mean; of
+// the weighted gradient the mean, and the sum of products of its distances from it with those of x.
+// Means are 0 where nothing is centered, and sums are about 0.
+template <class V> struct Moments {
+    V count, mean, squares;
+
+    __device__ static Moments combine(const Moments& a, const Moments& b) {
+        V count = a.count + b.count, share = count > V(0) ? b.count / count : V(0);
+        V distance = b.mean - a.mean;
+        return {count, a.mean + distance * share,
+                a.squares + b.squares + distance * distance * (a.count * share)};
+    }
+};
+template <class V> struct JointMoments {
+    V count, mean, squares, slope, products;
+
+    __device__ static JointMoments combine(const JointMoments& a, const JointMoments& b) {
+        V count = a.count + b.count, share = count > V(0) ? b.count / count : V(0);
+        V distance = b.mean - a.mean, rise = b.slope - a.slope, both = a.count * share;
+        return {count, a.mean + distance * share,
+                a.squares + b.squares + distance * distance * both, a.slope + rise * share,
+                a.products + b.products + distance * rise * both};
+    }
+};
+// A state of a part, and the element of its row that was subtracted from all.
+template <class V, class State> struct PartState {
+    State state;
+    V origin;
+};
+
+template <class State> __device__ inline State reduce_moments(const State& state) {
+    auto combine = [](const State& a, const State& b) { return State::combine(a, b); };
+    return row_reduce(state, combine, State{});
+}
+
+// Distances from a row's first element are exact where the elements are close to one another:
+// nothing is lost where the mean is large.
+template <class T, bool CENTERED>
+__device__ inline compute_of<T> origin_of(const T* row, bool any) {
+    return CENTERED && any ? widen(row[0]) : compute_of<T>(0);
+}
+
+// -- rows in registers ----------------------------------------------------------------------------
+
+// `weight` and `bias` say whether they are there; they are constants where the compiler shall know.
+template <class T, bool CENTERED, int CHUNKS, bool VECTOR>
+__device__ __forceinline__ void normalize_row(const Norm& args, bool weight, bool bias) {
+    using V = compute_of<T>;
+    constexpr int N = items_of<T>;
+    int64 row = int64(blockIdx.x) * blockDim.y + threadIdx.y;
+    bool any = row < args.rows;
+    const T* in = global<T>(args.x) + row * args.x_step;
+    Deal<T, CHUNKS, VECTOR> deal(any ? args.n : 0);
+    Items<T, N> items[CHUNKS];
+    deal.load(in, items);
+    V origin = origin_of<T, CENTERED>(in, any), n = V(args.n), x[CHUNKS][N];
+    V sum = V(0), squares = V(0);
+    deal.each([&](int chunk, int k) {
+        x[chunk][k] = widen(items[chunk].item[k]) - origin;
+        sum += x[chunk][k];
+    });
+    V mean = CENTERED ? row_sum(sum) / n : V(0);
+    deal.each([&](int chunk, int k) {
+        x[chunk][k] -= mean;
+        squares += x[chunk][k] * x[chunk][k];
+    });
+    V scale = rsqrt(row_sum(squares) / n + V(args.eps));
+    if (!any) return;
+    T* out = global<T>(args.out) + row * args.out_step;
+#pragma unroll
+    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+        Items<T, N> weights, biases, results;
+        if (weight) weights = deal.load(global<T>(args.weight), chunk);
+        if (bias) biases = deal.load(global<T>(args.bias), chunk);
+#pragma unroll
+        for (int k = 0; k < N; ++k) {
+            V y = x[chunk][k] * scale;
+            if (weight) y *= widen(weights.item[k]);
+            if (bias) y += widen(biases.item[k]);
+            results.item[k] = cast<T>(y);
+        }
+        deal.store(out, chunk, results);
+    }
+}
+
+template <class T, bool CENTERED, bool WEIGHT, bool BIAS>
+__device__ inline void norm_rows(const Norm& args) {
+    wait_for_dependencies(args);
+    launch_dependents();
+    normalize_row<T, CENTERED, row_chunks<T>, true>(args, WEIGHT, BIAS);
+}
+
+template <class T, bool CENTERED> __device__ inline void norm_unaligned(const Norm& args) {
+    wait_for_dependencies(args);
+    launch_dependents();
+    normalize_row<T, CENTERED, row_chunks<T> / 2, false>(args, args.weight, args.bias);
+}
+
+// -- long rows ------------------------------------------------------------------------------------
+
+// The moments of the elements that a thread has of a row from `origin` on.
+template <bool CENTERED, class T, class Deal, int CHUNKS, int N>
+__device__ inline Moments<compute_of<T>>
+moments_of(const Deal& deal, const Items<T, N> (&items)[CHUNKS], compute_of<T> origin) {
+    using V = compute_of<T>;
+    Moments<V> found = {};
+    deal.each([&](int chunk, int k) {
+        found.count += V(1);
+        found.mean += widen(items[chunk].item[k]) - origin;
+    });
+    found.mean = CENTERED && found.count > V(0) ? found.mean / found.count : V(0);
+    deal.each([&](int chunk, int k) {
+        V x = widen(items[chunk].item[k]) - origin - found.mean;
+        found.squares += x * x;
+    });
+    return found;
+}
+
+__device__ inline RowPart part_of_block(const Norm& args) {
+    uint32 row = divide(blockIdx.x, args.parts);
+    return {row, blockIdx.x - row * args.parts.size, args.part, args.n};
+}
+
+template <class T, bool CENTERED, bool VECTOR>
+__device__ inline void measure_part(const Norm& args) {
+    using V = compute_of<T>;
+    constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
+    using Dealt = Deal<T, CHUNKS, VECTOR>;
+    RowPart part = part_of_block(args);
+    const T* row = global<T>(args.x) + part.row * args.x_step;
+    V origin = origin_of<T, CENTERED>(row, true);
+    Moments<V> state = {};
+#pragma unroll 1
+    for (int64 at = part.begin; at < part.end; at += Dealt::capacity()) {
+        Dealt deal(part.end - at);
+        Items<T, N> items[CHUNKS];
+        deal.load(row + at, items);
+        state = Moments<V>::combine(state, moments_of<CENTERED>(deal, items, origin));
+    }
+    state = reduce_moments(state);
+    if (threadIdx.x == 0) {
+        global<PartState<V, Moments<V>>>(args.states)[blockIdx.x] = {state, origin};
+    }
+}
+
+template <class T, bool CENTERED> __device__ inline void norm_parts(const Norm& args) {
+    wait_for_dependencies(args);
+    launch_dependents();
+    if (args.flags & ROW_VECTORS) {
+        measure_part<T, CENTERED, true>(args);
+    } else {
+        measure_part<T, CENTERED, false>(args);
+    }
+}
+
+// The state of a whole row, which every thread gets, and the origin of its mean.
+template <class State, class V>
+__device__ inline PartState<V, State> state_of_row(const Norm& args, int64 row) {
+    auto states = global<PartState<V, State>>(args.states) + row * args.parts.size;
+    State state = threadIdx.x < args.parts.size ? states[threadIdx.x].state : State{};
+    return {reduce_moments(state), states[0].origin};
+}
+
+template <class T, bool CENTERED, bool VECTOR>
+__device__ inline void normalize_part(const Norm& args) {
+    using V = compute_of<T>;
+    constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
+    using Dealt = Deal<T, CHUNKS, VECTOR>;
+    RowPart part = part_of_block(args);
+    auto whole = state_of_row<Moments<V>, V>(args, part.row);
+    V origin = whole.origin, mean = whole.state.mean;
+    V scale = rsqrt(whole.state.squares / V(args.n) + V(args.eps));
+    const T* in = global<T>(args.x) + part.row * args.x_step;
+    T* out = global<T>(args.out) + part.row * args.out_step;
+#pragma unroll 1
+    for (int64 at = part.begin; at < part.end; at += Dealt::capacity()) {
+        Dealt deal(part.end - at);
+        Items<T, N> items[CHUNKS];
+        deal.load(in + at, items);
+#pragma unroll
+        for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+            Items<T, N> weights, biases;
+            if (args.weight) weights = deal.load(global<T>(args.weight) + at, chunk);
+            if (args.bias) biases = deal.load(global<T>(args.bias) + at, chunk);
+#pragma unroll
+            for (int k = 0; k < N; ++k) {
+                V y = (widen(items[chunk].item[k]) - origin - mean) * scale;
+                if (args.weight) y *= widen(weights.item[k]);
+                if (args.bias) y += widen(biases.item[k]);
+                items[chunk].item[k] = cast<T>(y);
+            }
+            deal.store(out + at, chunk, items[chunk]);
+        }
+    }
+}
+
+template <class T, bool CENTERED> __device__ inline void norm_long(const Norm& args) {
+    wait_for_dependencies(args);
+    launch_dependents();
+    if (args.flags & ROW_VECTORS) {
+        normalize_part<T, CENTERED, true>(args);
+    } else {
+        normalize_part<T, CENTERED, false>(args);
+    }
+}
+
+// -- the gradients of rows in registers -----------------------------------------------------------
+
+// Sums that a thread keeps in shared memory, one for each of its elements: vectors, those of
+// neighbouring threads side by side.
+template <class V, int N> struct SharedSums {
+    static constexpr int WIDTH = VECTOR_BYTES / sizeof(V), VECTORS = N / WIDTH;
+    V* first;
+
+    __device__ V* at(int chunk, int vector) const {
+        return first + ((chunk * VECTORS + vector) * blockDim.x + threadIdx.x) * WIDTH;
+    }
+    __device__ void clear(int chunk) const {
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v) store_vector<WIDTH>(at(chunk, v), splat<WIDTH>(V(0)));
+    }
+    __device__ void add(int chunk, const V (&terms)[N]) const {
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v) {
+            Items<V, WIDTH> sums = load_vector<WIDTH>(at(chunk, v));
+#pragma unroll
+            for (int k = 0; k < WIDTH; ++k) sums.item[k] += terms[v * WIDTH + k];
+            store_vector<WIDTH>(at(chunk, v), sums);
+        }
+    }
+    __device__ void read(int chunk, V (&terms)[N]) const {
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v) {
+            Items<V, WIDTH> sums = load_vector<WIDTH>(at(chunk, v));
+#pragma unroll
+            for (int k = 0; k < WIDTH; ++k) terms[v * WIDTH + k] = sums.item[k];
+        }
+    }
+};
+
+// Adds up what the rows of threads of a block have, and writes it to a row of partials.
+template <class Deal, class V, int CHUNKS, int N>
+__device__ inline void write_partials(const Deal& deal, SharedSums<V, N> sums, uint32 slots,
+                                      V* partials) {
+    V terms[N];
+#pragma unroll 1
+    for (uint32 half = blockDim.y / 2; half; half /= 2) {
+        __syncthreads();
+        if (threadIdx.y >= half) continue;
+        SharedSums<V, N> others{sums.first + half * slots};
+#pragma unroll 1
+        for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+            others.read(chunk, terms);
+            sums.add(chunk, terms);
+        }
+    }
+    if (threadIdx.y > 0) return;
+#pragma unroll 1
+    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+        sums.read(chunk, terms);
+#pragma unroll
+        for (int k = 0; k < N; ++k) {
+            if (deal.has(chunk, k)) partials[deal.index(chunk, k)] = terms[k];
+        }
+    }
+}
+
+template <class V> struct Slopes {
+    V squares, slope, products;
+
+    __device__ static Slopes add(const Slopes& a, const Slopes& b) {
+        return {a.squares + b.squares, a.slope + b.slope, a.products + b.products};
+    }
+};
+
+// A block takes rows until there are none. In shared memory are the weight, and of each of its rows
+// of threads the sums for the gradients of weight and bias; `weight` and `bias` say which there are.
+template <class T, bool CENTERED, int CHUNKS, bool VECTOR>
+__device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight, bool bias) {
+    using V = compute_of<T>;
+    constexpr int N = items_of<T>;
+    using Dealt = Deal<T, CHUNKS, VECTOR>;
+    extern __shared__ uint4 vectors[];
+    auto shared = reinterpret_cast<unsigned char*>(vectors);
+    uint32 slots = Dealt::capacity();
+    auto held = reinterpret_cast<Items<T, N>*>(shared) + threadIdx.x;
+    V* sums = reinterpret_cast<V*>(shared + (weight ? slots * sizeof(T) : 0));
+    SharedSums<V, N> of_weight{sums + threadIdx.y * slots};
+    SharedSums<V, N> of_bias{of_weight.first + (weight ? blockDim.y * slots : 0)};
+    const Dealt whole(args.n);
+    V n = V(args.n);
+    if (weight) {
+#pragma unroll 1
+        for (int chunk = threadIdx.y; chunk < CHUNKS; chunk += blockDim.y) {
+            held[chunk * blockDim.x] = whole.load(global<T>(args.weight), chunk);
+        }
+    }
+#pragma unroll
+    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+        if (weight) of_weight.clear(chunk);
+        if (bias) of_bias.clear(chunk);
+    }
+    __syncthreads();
+#pragma unroll 1
+    for (int64 first = int64(blockIdx.x) * blockDim.y; first < args.rows;
+         first += int64(gridDim.x) * blockDim.y) {
+        int64 row = first + threadIdx.y;
+        bool any = row < args.rows;
+        const T* in = global<T>(args.x) + row * args.x_step;
+        const Dealt deal(any ? args.n : 0);
+        Items<T, N> x[CHUNKS], g[CHUNKS];
+        deal.load(in, x);
+        deal.load(global<T>(args.gradient) + row * args.gradient_step, g);
+        V origin = origin_of<T, CENTERED>(in, any), mean = V(0);
+        if constexpr (CENTERED) {
+            deal.each([&](int chunk, int k) { mean += widen(x[chunk].item[k]) - origin; });
+            mean = row_sum(mean) / n;
+        }
+        Slopes<V> all = {};
+#pragma unroll
+        for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+            Items<T, N> weights;
+            if (weight) weights = held[chunk * blockDim.x];
+#pragma unroll
+            for (int k = 0; k < N; ++k) {
+                V distance = deal.has(chunk, k) ? widen(x[chunk].item[k]) - origin - mean : V(0);
+                V slope = widen(g[chunk].item[k]);
+                if (weight) slope *= widen(weights.item[k]);
+                all.squares += distance * distance;
+                all.slope += slope;
+                all.products += slope * distance;
+            }
+        }
+        all = row_reduce(all, Slopes<V>::add, Slopes<V>{});
+        if (!any) continue;
+        V scale = rsqrt(all.squares / n + V(args.eps));
+        V level = CENTERED ? all.slope / n : V(0), tilt = all.products / n * scale * scale;
+        T* out = global<T>(args.out) + row * args.out_step;
+#pragma unroll
+        for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+            Items<T, N> weights, results;
+            V gradients[N], products[N];
+            if (weight) weights = held[chunk * blockDim.x];
+#pragma unroll
+            for (int k = 0; k < N; ++k) {
+                V distance = widen(x[chunk].item[k]) - origin - mean;
+                V slope = gradients[k] = widen(g[chunk].item[k]);
+                if (weight) slope *= widen(weights.item[k]);
+                results.item[k] = cast<T>(scale * (slope - level - distance * tilt));
+                products[k] = gradients[k] * (distance * scale);
+            }
+            deal.store(out, chunk, results);
+            if (weight) of_weight.add(chunk, products);
+            if (bias) of_bias.add(chunk, gradients);
+        }
+    }
+    V* partials = global<V>(args.partials) + blockIdx.x * args.n;
+    if (weight) write_partials<Dealt, V, CHUNKS, N>(whole, of_weight, slots, partials);
+    if (weight) partials += args.groups * args.n;
+    if (bias) write_partials<Dealt, V, CHUNKS, N>(whole, of_bias, slots, partials);
+}
+
+template <class T, bool CENTERED, bool WEIGHT, bool BIAS>
+__device__ inline void norm_vjp_rows(const Norm& args) {
+    wait_for_dependencies(args);
+    launch_dependents();
+    differentiate_rows<T, CENTERED, row_chunks<T> / 2, true>(args, WEIGHT, BIAS);
+}
+
+template <class T, bool CENTERED> __device__ inline void norm_vjp_unaligned(const Norm& args) {
+    wait_for_dependencies(args);
+    launch_dependents();
+    differentiate_rows<T, CENTERED, row_chunks<T> / 4, false>(args, args.weight,
+                                                              args.bias_gradient);
+}
+
+// -- the gradients of long rows -------------------------------------------------------------------
+
+template <class T, bool CENTERED, bool VECTOR>
+__device__ inline void measure_slopes(const Norm& args) {
+    using V = compute_of<T>;
+    using State = JointMoments<V>;
+    constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
+    using Dealt = Deal<T, CHUNKS, VECTOR>;
+    RowPart part = part_of_block(args);
+    const T* row = global<T>(args.x) + part.row * args.x_step;
+    const T* gradient = global<T>(args.gradient) + part.row * args.gradient_step;
+    V origin = origin_of<T, CENTERED>(row, true);
+    State state = {};
+#pragma unroll 1
+    for (int64 at = part.begin; at < part.end; at += Dealt::capacity()) {
+        const Dealt deal(part.end - at);
+        Items<T, N> x[CHUNKS], g[CHUNKS];
+        V slopes[CHUNKS][N];
+        deal.load(row + at, x);
+        deal.load(gradient + at, g);
+        Moments<V> moments = moments_of<CENTERED>(deal, x, origin);
+        State found = {moments.count, moments.mean, moments.squares, V(0), V(0)};
+#pragma unroll
+        for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+            Items<T, N> weights;
+            if (args.weight) weights = deal.load(global<T>(args.weight) + at, chunk);
+#pragma unroll
+            for (int k = 0; k < N; ++k) {
+                slopes[chunk][k] = widen(g[chunk].item[k]);
+                if (args.weight) slopes[chunk][k] *= widen(weights.item[k]);
+                found.slope += slopes[chunk][k];
+            }
+        }
+        found.slope = CENTERED && found.count > V(0) ? found.slope / found.count : V(0);
+        deal.each([&](int chunk, int k) {
+            V distance = widen(x[chunk].item[k]) - origin - found.mean;
+            found.products += (slopes[chunk][k] - found.slope) * distance;
+        });
+        state = State::combine(state, found);
+    }
+    state = reduce_moments(state);
+    if (threadIdx.x == 0) global<PartState<V, State>>(args.states)[blockIdx.x] = {state, origin};
+}
+
+template <class T, bool CENTERED> __device__ inline void norm_vjp_parts(const Norm& args) {
+    wait_for_dependencies(args);
+    launch_dependents();
+    if (args.flags & ROW_VECTORS) {
+        measure_slopes<T, CENTERED, true>(args);
+    } else {
+        measure_slopes<T, CENTERED, false>(args);
+    }
+}
+
+// A block has a strip of columns, and takes every so many rows of it.
+template <class T, bool VECTOR> __device__ inline void differentiate_strip(const Norm& args) {
+    using V = compute_of<T>;
+    constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
+    using Dealt = Deal<T, CHUNKS, VECTOR>;
+    uint32 group = divide(blockIdx.x, args.strips);
+    int64 at = int64(blockIdx.x - group * args.strips.size) * Dealt::capacity();
+    const Dealt deal(args.n - at);
+    V of_weight[CHUNKS][N] = {}, of_bias[CHUNKS][N] = {}, n = V(args.n);
+#pragma unroll 1
+    for (int64 row = group; row < args.rows; row += args.groups) {
+        Items<T, N> x[CHUNKS], g[CHUNKS];
+        deal.load(global<T>(args.x) + row * args.x_step + at, x);
+        deal.load(global<T>(args.gradient) + row * args.gradient_step + at, g);
+        auto whole = state_of_row<JointMoments<V>, V>(args, row);
+        V origin = whole.origin, mean = whole.state.mean, level = whole.state.slope;
+        V scale = rsqrt(whole.state.squares / n + V(args.eps));
+        V tilt = whole.state.products / n * scale * scale;
+        T* out = global<T>(args.out) + row * args.out_step + at;
+#pragma unroll
+        for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+            Items<T, N> weights, results;
+            if (args.weight) weights = deal.load(global<T>(args.weight) + at, chunk);
+#pragma unroll
+            for (int k = 0; k < N; ++k) {
+                V distance = widen(x[chunk].item[k]) - origin - mean;
+                V gradient = widen(g[chunk].item[k]), slope = gradient;
+                if (args.weight) slope *= widen(weights.item[k]);
+                results.item[k] = cast<T>(scale * (slope - level - distance * tilt));
+                of_weight[chunk][k] += gradient * (distance * scale);
+                of_bias[chunk][k] += gradient;
+            }
+            deal.store(out, chunk, results);
+        }
+    }
+    V* partials = global<V>(args.partials) + group * args.n + at;
+    deal.each([&](int chunk, int k) {
+        V* to = partials + deal.index(chunk, k);
+        if (args.weight) *to = of_weight[chunk][k];
+        if (args.bias_gradient) to[args.weight ? args.groups * args.n : 0] = of_bias[chunk][k];
+    });
+}
+
+template <class T> __device__ inline void norm_vjp_long(const Norm& args) {
+    wait_for_dependencies(args);
+    launch_dependents();
+    if (args.flags & ROW_VECTORS) {
+        differentiate_strip<T, true>(args);
+    } else {
+        differentiate_strip<T, false>(args);
+    }
+}
+
+// The sums of columns of partials: of the weight's, in args.strips blocks, and then of the bias's.
+template <class T> __device__ inline void norm_vjp_columns(const Norm& args) {
+    using V = compute_of<T>;
+    __shared__ V shared[ROW_BLOCK / 2];
+    wait_for_dependencies(args);
+    launch_dependents();
+    bool second = blockIdx.x >= args.strips.size, weight = args.weight && !second;
+    int64 column = int64(blockIdx.x - (second ? args.strips.size : 0)) * blockDim.x + threadIdx.x;
+    const V* from = global<V>(args.partials) + (second ? args.groups * args.n : 0) + column;
+    V sum[1] = {V(0)};
+    if (column < args.n) {
+#pragma unroll 4
+        for (uint32 group = threadIdx.y; group < args.groups; group += blockDim.y) {
+            sum[0] += from[group * args.n];
+        }
+    }
+    reduce_columns(sum, [](V a, V b) { return a + b; }, shared);
+    if (threadIdx.y > 0 || column >= args.n) return;
+    global<T>(weight ? args.weight_gradient : args.bias_gradient)[column] = cast<T>(sum[0]);
+}
+
+}  // namespace cyrt
+
+#define CYRT_NORM_KERNEL(NAME, THREADS, BLOCKS, ...)              \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) \
+        NAME(const __grid_constant__ cyrt::Norm args) {           \
+        __VA_ARGS__(args);                                        \
+    }
+#define CYRT_NORM_ROWS(NAME, TEMPLATE, T, CENTERED)                                    \
+    CYRT_NORM_KERNEL(NAME, cyrt::ROW_BLOCK, 1, TEMPLATE<T, CENTERED, false, false>)    \
+    CYRT_NORM_KERNEL(NAME##_w, cyrt::ROW_BLOCK, 1, TEMPLATE<T, CENTERED, true, false>) \
+    CYRT_NORM_KERNEL(NAME##_b, cyrt::ROW_BLOCK, 1, TEMPLATE<T, CENTERED, false, true>) \
+    CYRT_NORM_KERNEL(NAME##_wb, cyrt::ROW_BLOCK, 1, TEMPLATE<T, CENTERED, true, true>)
+#define CYRT_NORM(NAME, T, CENTERED)                                                          \
+    CYRT_NORM_ROWS(NAME, cyrt::norm_rows, T, CENTERED)                                        \
+    CYRT_NORM_KERNEL(NAME##_unaligned, cyrt::ROW_BLOCK, 1, cyrt::norm_unaligned<T, CENTERED>) \
+    CYRT_NORM_KERNEL(NAME##_parts, cyrt::PART_BLOCK, 4, cyrt::norm_parts<T, CENTERED>)        \
+    CYRT_NORM_KERNEL(NAME##_long, cyrt::PART_BLOCK, 4, cyrt::norm_long<T, CENTERED>)
+#define CYRT_NORM_VJP(NAME, T, CENTERED)                                                          \
+    CYRT_NORM_ROWS(NAME, cyrt::norm_vjp_rows, T, CENTERED)                                        \
+    CYRT_NORM_KERNEL(NAME##_unaligned, cyrt::ROW_BLOCK, 1, cyrt::norm_vjp_unaligned<T, CENTERED>) \
+    CYRT_NORM_KERNEL(NAME##_parts, cyrt::PART_BLOCK, 2, cyrt::norm_vjp_parts<T, CENTERED>)        \
+    CYRT_NORM_KERNEL(NAME##_long, cyrt::PART_BLOCK, 2, cyrt::norm_vjp_long<T>)                    \
+    CYRT_NORM_KERNEL(NAME##_columns, cyrt::ROW_BLOCK, 1, cyrt::norm_vjp_columns<T>)

@@ -1,0 +1,30 @@
+// Parameters of norm.cu.
+#ifndef CYRT_PARAMS_NORM_H
+#define CYRT_PARAMS_NORM_H
+#include "params/row.h"
+#include "params/space.h"
+#include "params/begin.h"
+
+// Steps are in elements. A pointer to what is not there is 0.
+struct CYRT_PARAMETERS Norm {
+    CYRT_POINTER(const void) x;
+    CYRT_POINTER(const void) gradient;  // of the result
+    CYRT_POINTER(const void) weight;
+    CYRT_POINTER(const void) bias;
+    CYRT_POINTER(void) out;       // the result, or the gradient of x
+    CYRT_POINTER(void) states;    // of the parts of rows
+    CYRT_POINTER(void) partials;  // of the parameters' gradients: those of weight, then of bias
+    CYRT_POINTER(void) weight_gradient;
+    CYRT_POINTER(void) bias_gradient;
+    long long rows, n;                          // n elements a row
+    long long x_step, gradient_step, out_step;  // from row to row
+    long long part;                             // elements of a part of a row
+    double eps;
+    struct Divider parts;   // of a row
+    struct Divider strips;  // of columns, a block each
+    unsigned int groups;    // rows of partials
+    unsigned int flags;
+};
+
+#include "params/end.h"
+#endif

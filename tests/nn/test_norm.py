@@ -1,0 +1,392 @@
+"""Normalisation and its gradients against NumPy in float64."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from rows_of_numbers import (
+    LAYOUTS,
+    LENGTHS,
+    TYPES,
+    as_view,
+    assert_close,
+    exact,
+    launches,
+    numbers,
+    rows_for,
+)
+
+import cyrt
+from cyrt import nn
+
+
+def moments(x, eps, centered):
+    """Centered rows and the scale of each."""
+    x = exact(x)
+    centered = x - x.mean(-1, keepdims=True) if centered else x
+    return centered, 1 / np.sqrt((centered**2).mean(-1, keepdims=True) + eps)
+
+
+def normalized(x, weight=None, bias=None, eps=1e-5, centered=True):
+    rows, scale = moments(x, eps, centered)
+    result = rows * scale * (1 if weight is None else exact(weight))
+    return result + (0 if bias is None else exact(bias))
+
+
+def gradients(x, weight, g, eps=1e-5, centered=True):
+    """Of x, weight and bias."""
+    rows, scale = moments(x, eps, centered)
+    rows, g = rows * scale, exact(g)
+    slope = g * (1 if weight is None else exact(weight))
+    level = slope.mean(-1, keepdims=True) if centered else 0
+    of_x = scale * (slope - level - rows * (slope * rows).mean(-1, keepdims=True))
+    others = tuple(range(x.ndim - 1))
+    return of_x, (g * rows).sum(others), g.sum(others)
+
+
+def largest(x):
+    return np.abs(x).max(initial=1)
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("n", LENGTHS)
+def test_results(name, n, rng):
+    """Every presence of the parameters, and the gradients."""
+    x, g = (numbers(rng, name, rows_for(n), n) for _ in range(2))
+    weight, bias = numbers(rng, name, n), numbers(rng, name, n)
+    a, d = cyrt.asarray(x), cyrt.asarray(g)
+    for w, b in itertools.product((None, weight), (None, bias)):
+        of = [None if each is None else cyrt.asarray(each) for each in (w, b)]
+        assert_close(nn.layer_norm(a, *of), normalized(x, w, b), name, 4)
+        found, wanted = nn.layer_norm_vjp(a, of[0], d, bias=of[1]), gradients(x, w, g)
+        for each, parameter, result in zip(found, (x, w, b), wanted, strict=True):
+            assert (each is None) == (parameter is None)
+            if each is not None:
+                assert_close(each, result, name, largest(result))
+        if b is None:
+            assert_close(nn.rms_norm(a, of[0]), normalized(x, w, centered=False), name, 4)
+            found = nn.rms_norm_vjp(a, of[0], d)
+            wanted = gradients(x, w, g, centered=False)[:2]
+            for each, parameter, result in zip(found, (x, w), wanted, strict=True):
+                assert (each is None) == (parameter is None)
+                if each is not None:
+                    assert_close(each, result, name, largest(result))
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16"])
+@pytest.mark.parametrize("shape", [(0, 8), (0, 70_000), (1, 8), (65_537, 3), (3, 0, 5)])
+def test_numbers_of_rows(shape, name, rng):
+    x, g, weight = (numbers(rng, name, *each) for each in (shape, shape, shape[-1:]))
+    a, w, d = (cyrt.asarray(each) for each in (x, weight, g))
+    assert_close(nn.layer_norm(a, w, w), normalized(x, weight, weight), name, 4)
+    found = nn.layer_norm_vjp(a, w, d, bias=w)
+    for each, wanted in zip(found, gradients(x, weight, g), strict=True):
+        assert each.shape == wanted.shape
+        # Sums of many terms that nearly cancel: errors are those of their parts.
+        assert_close(each, wanted, name, largest(wanted))
+
+
+def test_rows_of_no_elements():
+    x, w = cyrt.zeros((4, 0)), cyrt.zeros(0)
+    assert nn.layer_norm(x, w, w).shape == (4, 0)
+    assert [each.shape for each in nn.layer_norm_vjp(x, w, x, bias=w)] == [(4, 0), (0,), (0,)]
+
+
+def test_several_leading_dimensions(rng):
+    x, weight = numbers(rng, "float32", 3, 4, 5, 24), numbers(rng, "float32", 24)
+    a, w = cyrt.asarray(x), cyrt.asarray(weight)
+    assert_close(nn.layer_norm(a, w), normalized(x, weight), "float32", 4)
+    turned = cyrt.permute_dims(a, (1, 0, 2, 3))
+    wanted = normalized(x.transpose(1, 0, 2, 3), weight)
+    assert_close(nn.layer_norm(turned, w), wanted, "float32", 4)
+    assert_close(nn.layer_norm(a[0, 0, 0], w), normalized(x[0, 0, 0], weight), "float32", 4)
+
+
+@pytest.mark.parametrize("n", [24, 1000, 17_000])
+@pytest.mark.parametrize("how", LAYOUTS)
+def test_layouts(how, n, rng, batched):
+    x, g, weight = (numbers(rng, "float32", *each) for each in ((3, n), (3, n), (n,)))
+    a, d, w = as_view(x, how), as_view(g, how), cyrt.asarray(weight)
+    assert_close(nn.layer_norm(a, w), normalized(x, weight), "float32", 4)
+    found = nn.rms_norm_vjp(a, w, d)
+    for each, wanted in zip(found, gradients(x, weight, g, centered=False)[:2], strict=True):
+        assert_close(each, wanted, "float32", largest(wanted))
+    names = launches(lambda: nn.layer_norm(a, w))
+    assert any("copy" in each for each in names) != LAYOUTS[how]
+    assert len(names) <= 3
+    assert 1 <= len(launches(lambda: nn.layer_norm_vjp(cyrt.asarray(x), w, cyrt.asarray(g)))) <= 3
+
+
+def test_rows_of_a_broadcast_array(rng, batched):
+    row = numbers(rng, "float32", 96)
+    x = cyrt.broadcast_to(cyrt.asarray(row), (7, 96))
+    assert_close(nn.layer_norm(x), normalized(np.broadcast_to(row, (7, 96))), "float32", 4)
+    assert launches(lambda: nn.layer_norm(x)) == ["cyrt_layer_norm_float32"]
+    column = cyrt.broadcast_to(cyrt.asarray(row[:, None]), (96, 40))
+    assert_close(nn.layer_norm(column), np.zeros((96, 40)), "float32", 4)
+
+
+@pytest.mark.parametrize("n", [96, 97, 17_000])
+def test_strides_of_parameters(n, rng):
+    """Steps, the order reversed, one number for all, addresses off a vector, no dimension."""
+    x, g, wide = (numbers(rng, "float32", *each) for each in ((5, n), (5, n), (2 * n + 1,)))
+    a, d, w = cyrt.asarray(x), cyrt.asarray(g), cyrt.asarray(wide)
+    for of, host in (
+        (w[::2][:n], wide[::2][:n]),
+        (w[n - 1 :: -1], wide[n - 1 :: -1]),
+        (w[1 : n + 1], wide[1 : n + 1]),
+        (cyrt.broadcast_to(w[3], (n,)), np.broadcast_to(wide[3], (n,))),
+        (w[3], wide[3]),
+    ):
+        assert_close(nn.layer_norm(a, of, of), normalized(x, host, host), "float32", 4)
+        found, wanted = nn.layer_norm_vjp(a, of, d, bias=of), gradients(x, host, g)
+        assert_close(found[0], wanted[0], "float32", 4)
+        for each, result in zip(found[1:], wanted[1:], strict=True):
+            assert each.shape == of.shape
+            result = result.sum() if of.ndim == 0 else result
+            assert_close(each, result, "float32", 100)
+
+
+@pytest.mark.parametrize("n", [4096, 70_000])
+def test_large_means(n, rng):
+    x = (1e4 + 0.1 * rng.normal(size=(2, n))).astype(np.float32)
+    a, wanted = cyrt.asarray(x), normalized(x)
+    assert np.abs(exact(nn.layer_norm(a)) - wanted).max() <= 1e-4 * np.abs(wanted).max()
+    g = numbers(rng, "float32", 2, n)
+    of_x = gradients(x, None, g)[0]
+    found = exact(nn.layer_norm_vjp(a, None, cyrt.asarray(g))[0])
+    assert np.abs(found - of_x).max() <= 1e-4 * np.abs(of_x).max()
+
+
+@pytest.mark.parametrize("n", [4096, 70_000])
+def test_first_element_is_an_outlier(n, rng):
+    x = numbers(rng, "float32", 2, n)
+    x[:, 0] = 1e4
+    wanted = normalized(x)
+    found = exact(nn.layer_norm(cyrt.asarray(x)))
+    assert np.abs(found - wanted).max() <= 1e-5 * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("n", [40, 41, 20_000])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_stays_in_its_row(value, n, rng):
+    x = numbers(rng, "float32", 4, n)
+    x[1, n // 2] = value
+    a, g = cyrt.asarray(x), cyrt.asarray(numbers(rng, "float32", 4, n))
+    for found in (nn.layer_norm(a), nn.layer_norm_vjp(a, None, g)[0]):
+        lost = np.isnan(exact(found))
+        assert lost[1].all()
+        assert not lost[[0, 2, 3]].any()
+
+
+def test_equal_elements():
+    x = cyrt.full((3, 50), 7.5)
+    np.testing.assert_array_equal(nn.layer_norm(x).numpy(), 0)
+    assert np.isnan(nn.layer_norm(x, eps=0).numpy()).all()
+
+
+@pytest.mark.parametrize("function", ["layer_norm", "rms_norm"])
+@pytest.mark.parametrize("n", [1, 33, 300])
+def test_gradients_are_derivatives(function, n, rng):
+    """Against differences of the function itself, in float64."""
+    x, g, weight, bias = (rng.normal(size=each) for each in ((2, n), (2, n), (n,), (n,)))
+    operands = [x, weight, bias] if function == "layer_norm" else [x, weight]
+
+    def value(of):
+        arrays = [cyrt.asarray(each) for each in of]
+        return float((getattr(nn, function)(*arrays, eps=1e-3).numpy() * g).sum())
+
+    a, w, d, b = (cyrt.asarray(each) for each in (x, weight, g, bias))
+    if function == "layer_norm":
+        found = nn.layer_norm_vjp(a, w, d, 1e-3, b)
+    else:
+        found = nn.rms_norm_vjp(a, w, d, 1e-3)
+    step = 1e-5
+    for i, each in enumerate(operands):
+        direction = rng.normal(size=each.shape)
+        ahead, behind = (
+            [*operands[:i], each + sign * step * direction, *operands[i + 1 :]] for sign in (1, -1)
+        )
+        slope = (value(ahead) - value(behind)) / (2 * step)
+        np.testing.assert_allclose((exact(found[i]) * direction).sum(), slope, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [64, 65, 20_000])
+def test_out(n, rng):
+    x, weight = numbers(rng, "float32", 3, n), numbers(rng, "float32", n)
+    w, wanted = cyrt.asarray(weight), normalized(x, weight)
+    half = {"float16": cyrt.zeros((3, n), dtype="float16")}
+    for out in (cyrt.zeros((3, n)), cyrt.zeros((3, n + 8))[:, 8:], cyrt.zeros((n, 3)).T):
+        assert nn.layer_norm(cyrt.asarray(x), w, out=out) is out
+        assert_close(out, wanted, "float32", 4)
+    assert nn.layer_norm(cyrt.asarray(x), w, out=half["float16"]) is half["float16"]
+    assert_close(half["float16"], wanted, "float16", 4)
+    a = cyrt.asarray(x)
+    assert nn.layer_norm(a, w, out=a) is a
+    assert_close(a, wanted, "float32", 4)
+    # The result overlaps x, or the weight, elsewhere than where it is read.
+    room = cyrt.asarray(np.vstack([x, x[:1]]))
+    nn.layer_norm(room[:3], w, out=room[1:])
+    assert_close(room[1:], wanted, "float32", 4)
+    rows = cyrt.asarray(np.vstack([x, weight[None]]))
+    nn.layer_norm(rows[:3], rows[3], out=rows[1:])
+    assert_close(rows[1:], wanted, "float32", 4)
+
+
+@pytest.mark.parametrize("n", [64, 20_000])
+@pytest.mark.parametrize("name", ["float32", "bfloat16"])
+def test_donation_changes_the_memory_only(name, n, rng):
+    x, g, w = (numbers(rng, name, *each) for each in ((6, n), (6, n), (n,)))
+    weight = cyrt.asarray(w)
+    kept = nn.layer_norm_vjp(cyrt.asarray(x), weight, cyrt.asarray(g), bias=weight)
+    a, d = cyrt.asarray(x), cyrt.asarray(g)
+    donated = nn.layer_norm_vjp(a, weight, d, bias=weight, donate=True)
+    assert donated[0] is a
+    for each, other in zip(kept, donated, strict=True):
+        np.testing.assert_array_equal(each.numpy(), other.numpy())
+    # x cannot be written: all its rows are one; so g is.
+    a = cyrt.broadcast_to(cyrt.asarray(x[0]), (6, n))
+    d = cyrt.asarray(g)
+    kept = nn.rms_norm_vjp(a, weight, d)
+    donated = nn.rms_norm_vjp(a, weight, d, donate=True)
+    assert donated[0] is d
+    np.testing.assert_array_equal(kept[0].numpy(), donated[0].numpy())
+    a = cyrt.asarray(x)
+    np.testing.assert_array_equal(
+        nn.rms_norm_vjp(cyrt.asarray(x), weight, cyrt.asarray(x))[0].numpy(),
+        nn.rms_norm_vjp(a, weight, a, donate=True)[0].numpy(),
+    )
+
+
+def test_inputs_are_kept(rng):
+    x, g, w = (numbers(rng, "float32", *each) for each in ((6, 64), (6, 64), (64,)))
+    a, d, weight = cyrt.asarray(x), cyrt.asarray(g).T.copy().T, cyrt.asarray(w)
+    nn.layer_norm_vjp(a, weight, d, bias=weight)
+    nn.layer_norm(a, weight, weight)
+    for array, host in ((a, x), (d, g), (weight, w)):
+        np.testing.assert_array_equal(array.numpy(), host)
+
+
+@pytest.mark.parametrize("n", [96, 97, 17_000])
+def test_equal_inputs_give_equal_bits(n, rng):
+    rows = 300 if n < 1000 else 5
+    x, g, w = (numbers(rng, "bfloat16", *each) for each in ((rows, n), (rows, n), (n,)))
+    a, d, weight = cyrt.asarray(x), cyrt.asarray(g), cyrt.asarray(w)
+    first = [each.numpy() for each in nn.layer_norm_vjp(a, weight, d, bias=weight)]
+    for _ in range(20):
+        again = nn.layer_norm_vjp(a, weight, d, bias=weight)
+        for each, other in zip(first, again, strict=True):
+            np.testing.assert_array_equal(each.view(np.uint16), other.numpy().view(np.uint16))
+
+
+def test_few_long_rows_and_many_give_the_same(rng):
+    """Rows that threads hold, and the same rows in parts."""
+    x = numbers(rng, "float32", 80, 16_384)
+    many = nn.layer_norm(cyrt.asarray(x)).numpy()
+    few = nn.layer_norm(cyrt.asarray(x[:2])).numpy()
+    np.testing.assert_allclose(few, many[:2], rtol=0, atol=2e-6)
+    g = numbers(rng, "float32", 80, 16_384)
+    many = nn.layer_norm_vjp(cyrt.asarray(x), None, cyrt.asarray(g))[0].numpy()
+    few = nn.layer_norm_vjp(cyrt.asarray(x[:2]), None, cyrt.asarray(g[:2]))[0].numpy()
+    np.testing.assert_allclose(few, many[:2], rtol=0, atol=2e-6)
+
+
+def test_kernels_by_shape(batched):
+    def names(rows, n, dtype="float32", shift=0):
+        x = cyrt.zeros((rows, n + shift), dtype=dtype)[:, shift:]
+        return [
+            each.removeprefix("cyrt_layer_norm_") for each in launches(lambda: nn.layer_norm(x))
+        ]
+
+    assert names(40, 1024) == ["float32"]
+    assert names(40, 1023) == ["float32_unaligned"]
+    assert names(40, 1024, shift=1) == ["float32_unaligned"]
+    assert names(40, 1024, "bfloat16", shift=8) == ["bfloat16"]
+    assert names(1, 16_384) == ["float32_parts", "float32_long"]
+    assert names(200, 32_768, "bfloat16") == ["bfloat16"]
+    assert names(200, 32_776, "bfloat16") == ["bfloat16_parts", "bfloat16_long"]
+    x = cyrt.zeros((40, 1024))
+    w = cyrt.zeros(1024)
+    assert launches(lambda: nn.layer_norm_vjp(x, w, x, bias=w)) == [
+        "cyrt_layer_norm_vjp_float32_wb",
+        "cyrt_layer_norm_vjp_float32_columns",
+    ]
+    assert launches(lambda: nn.rms_norm_vjp(x, None, x)) == ["cyrt_rms_norm_vjp_float32"]
+
+
+def test_no_race_in_checking_mode(python):
+    """A loop of gradients, whose partials and states are temporary."""
+    done = python(
+        """
+        import numpy as np
+        import cyrt
+        from cyrt import nn
+
+        rng = np.random.default_rng(0)
+        for n in (64, 65, 17_000):
+            x, g = (cyrt.asarray(rng.normal(size=(9, n)).astype(np.float32)) for _ in range(2))
+            w = cyrt.asarray(rng.normal(size=n).astype(np.float32))
+            first = None
+            for i in range(40):
+                gx, gw, gb = nn.layer_norm_vjp(x, w, g, bias=w)
+                hx, hw = nn.rms_norm_vjp(x, w, gx, donate=True) if i % 2 else (gx, gw)
+                if i % 2:
+                    x = cyrt.asarray(rng.normal(size=(9, n)).astype(np.float32))
+                total = cyrt.sum(hx) + cyrt.sum(gw) + cyrt.sum(gb) + cyrt.sum(hw)
+            assert np.isfinite(total.item())
+        print("done")
+        """,
+        CYRT_CHECK="1",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["done"]
+    assert done.stderr == ""
+
+
+X = cyrt.ones((3, 8))
+W = cyrt.ones(8)
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "message"),
+    [
+        (lambda: nn.layer_norm(X, cyrt.ones(7)), ValueError, r"weight: .*\(8,\).*\(3, 8\).*\(7,\)"),
+        (lambda: nn.layer_norm(X, None, cyrt.ones((1, 8))), ValueError, r"bias: .*\(1, 8\)"),
+        (lambda: nn.layer_norm(X, cyrt.ones(8, dtype="float16")), TypeError, "float32.*float16"),
+        (lambda: nn.layer_norm(X, 2.0), TypeError, "weight: expected an Array, got .*float"),
+        (lambda: nn.layer_norm(X, eps=-1.0), ValueError, "eps: .*-1.0"),
+        (lambda: nn.layer_norm(X, eps=float("nan")), ValueError, "eps: .*nan"),
+        (lambda: nn.layer_norm(X, eps="small"), TypeError, "eps: expected a number, got str"),
+        (lambda: nn.layer_norm(X, eps=1j), TypeError, "eps: expected a number, got complex"),
+        (lambda: nn.layer_norm(cyrt.ones(())), ValueError, r"x: expected at least one .*\(\)"),
+        (lambda: nn.layer_norm(cyrt.ones(4, dtype="int32")), TypeError, "int32.*float16"),
+        (lambda: nn.rms_norm(cyrt.ones(4, dtype="complex64")), TypeError, "rms_norm.*complex64"),
+        (lambda: nn.layer_norm([1.0, 2.0]), TypeError, r"layer_norm: x: expected an Array.*list"),
+        (lambda: nn.layer_norm(X, out=cyrt.ones((3, 7))), ValueError, r"\(3, 8\).*\(3, 7\)"),
+        (lambda: nn.layer_norm(X, out=cyrt.ones((3, 8), dtype="int32")), TypeError, "int32"),
+        (
+            lambda: nn.layer_norm_vjp(X, W, cyrt.ones((8, 3))),
+            ValueError,
+            r"g: .*\(3, 8\).*\(8, 3\)",
+        ),
+        (
+            lambda: nn.layer_norm_vjp(X, W, cyrt.ones((3, 8), dtype="float16")),
+            TypeError,
+            "g: expected float32.*float16",
+        ),
+        (lambda: nn.layer_norm_vjp(X, W, X, bias=cyrt.ones(9)), ValueError, r"bias: .*\(9,\)"),
+        (
+            lambda: nn.rms_norm_vjp(X, cyrt.ones(9), X),
+            ValueError,
+            r"rms_norm_vjp: weight: .*\(9,\)",
+        ),
+        (lambda: nn.rms_norm_vjp(X, W, None), TypeError, "g: expected an Array, got .*NoneType"),
+    ],
+)
+def test_wrong_arguments(function, error, message):
+    recorded = cyrt.current_encoder().num_ops
+    with pytest.raises(error, match=message):
+        function()
+    assert cyrt.current_encoder().num_ops - recorded in (0, 1)  # the argument of the wrong type
