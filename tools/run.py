@@ -19,6 +19,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 import time
 import tomllib
 from pathlib import Path
@@ -44,7 +45,7 @@ BUILD = ROOT / "build" / f"cp{sys.version_info[0]}{sys.version_info[1]}"
 
 def run(*command: object, **environment: str) -> None:
     """Run a command in the project's root; end with its status where it fails."""
-    print("$", *command, flush=True)
+    print("$", textwrap.shorten(" ".join(map(str, command)), 200), flush=True)
     status = subprocess.run(
         [str(part) for part in command],
         cwd=ROOT,

@@ -246,7 +246,7 @@ def explain(Explainer explainer, str op, str dtype, shapes, *, strides=None):
     (shape,) = expect_shapes(op, shapes, "all operands")
     operands = CheckedOperands(op, dtype, shape, strides)
     for i in range(MAX_OPERANDS):
-        operands.operands[i].buffer = <PyObject*>None
+        operands.operands[i].buffer = <PyObject*>None       # memory at address 0
     record_elementwise(explainer, op_code(op), dtype_code(dtype), operands.operands, operands.ndim,
                        operands.shape)
     return dtype

@@ -12,6 +12,10 @@ from cyrt.runtime.state cimport MANAGED_MEMORY, PINNED_MEMORY, READ, WRITE, Bloc
 from cyrt.runtime.stream cimport current_state
 
 
+cdef enum:
+    EXAMPLE_ADDRESS = 4096      # a multiple of every vector's size; it is never read
+
+
 cdef class Explainer(Recorder):
     """A recorder that lists its launches instead of recording them.
 
@@ -36,6 +40,7 @@ cdef void set_example_memory(Operand* operands, int count) noexcept:
     memset(operands, 0, count * sizeof(Operand))
     for i in range(count):
         operands[i].buffer = <PyObject*>None
+        operands[i].address = EXAMPLE_ADDRESS
 
 
 cdef int record_launch(Recorder encoder, const Launch* launch, const void* params,

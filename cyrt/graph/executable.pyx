@@ -201,7 +201,8 @@ cdef bint instantiate(Executable* target, StreamState* stream, Recording* record
     cdef CUcontext context
     cdef int entered = enter_quietly(stream.ordinal, stream.epoch)
     if entered < 0:
-        outcome.result, outcome.call = CUDA_ERROR_CONTEXT_IS_DESTROYED, b"cuGraphInstantiateWithFlags"
+        outcome.result = CUDA_ERROR_CONTEXT_IS_DESTROYED
+        outcome.call = b"cuGraphInstantiateWithFlags"
         return False
     context = contexts[stream.ordinal].handle
     with nogil:

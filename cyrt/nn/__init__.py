@@ -3,6 +3,48 @@
 ``name_vjp`` returns the gradients of what ``name`` takes, from the gradient of its result.
 """
 
+from cyrt.nn.activations import (
+    gelu,
+    gelu_tanh,
+    gelu_tanh_vjp,
+    gelu_vjp,
+    relu,
+    relu_vjp,
+    sigmoid,
+    sigmoid_vjp,
+    silu,
+    silu_vjp,
+    softplus,
+    softplus_vjp,
+    swiglu,
+    tanh,
+    tanh_vjp,
+)
+from cyrt.nn.gated import swiglu_vjp
 from cyrt.nn.norm import layer_norm, layer_norm_vjp, rms_norm, rms_norm_vjp
+from cyrt.nn.rope import rope, rope_vjp
 
-__all__ = ["layer_norm", "layer_norm_vjp", "rms_norm", "rms_norm_vjp"]
+__all__ = [
+    "gelu",
+    "gelu_tanh",
+    "gelu_tanh_vjp",
+    "gelu_vjp",
+    "layer_norm",
+    "layer_norm_vjp",
+    "relu",
+    "relu_vjp",
+    "rms_norm",
+    "rms_norm_vjp",
+    "rope",
+    "rope_vjp",
+    "sigmoid",
+    "sigmoid_vjp",
+    "silu",
+    "silu_vjp",
+    "softplus",
+    "softplus_vjp",
+    "swiglu",
+    "swiglu_vjp",
+    "tanh",
+    "tanh_vjp",
+]

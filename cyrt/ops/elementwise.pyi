@@ -7,7 +7,9 @@ class Elementwise:
     __name__: str
     __qualname__: str
     __doc__: str
-    def __init__(self, name: str, operands: tuple[str, ...], doc: str) -> None: ...
+    def __init__(
+        self, name: str, operands: tuple[str, ...], doc: str, module: str = "cyrt"
+    ) -> None: ...
     def __call__(
         self,
         *operands: Any,

@@ -417,6 +417,8 @@ cdef class Elementwise:
         The names of the operands.
     doc : str
         The function's docstring.
+    module : str
+        The public module that has the function.
     """
 
     cdef Vectorcall vectorcall
@@ -425,13 +427,15 @@ cdef class Elementwise:
     cdef str name
     cdef dict __dict__          # the attributes of a Python function
 
-    def __init__(self, str name not None, tuple operands not None, str doc not None):
+    def __init__(self, str name not None, tuple operands not None, str doc not None,
+                 str module not None="cyrt"):
         self.vectorcall = call
         self.op = op_code(name)
         self.operands = operands
         self.count = len(operands)
         self.name = name
-        vars(self).update(__name__=name, __qualname__=name, __doc__=doc, __module__="cyrt")
+        vars(self).update(__name__=name, __qualname__=name, __doc__=doc,
+                          __module__=module)
 
     def __call__(self, *operands, out=None, where=None, dtype=None):
         if out is None and len(operands) == self.count + 1:
@@ -451,7 +455,7 @@ cdef class Elementwise:
                             for each in ("where", "dtype"))])
 
     def __repr__(self):
-        return f"<function cyrt.{self.name}>"
+        return f"<function {self.__module__}.{self.name}>"
 
     def __reduce__(self):
         return self.name

@@ -338,5 +338,5 @@ def test_every_row_says_which_kernel_it_gets():
     for row in catalogue.ROWS:
         if row.prebuilt and (row.template in elementwise.TEMPLATES or row.template == "arange"):
             assert explain(row.op, row.dtype, 33).kernel == row.kernels[0]
-            if row.template in elementwise.ALIGNED:
+            if len(row.kernels) > 2:
                 assert explain(row.op, row.dtype, 32).kernel == row.kernels[2]

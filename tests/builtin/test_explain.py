@@ -13,6 +13,7 @@ SHAPES = {
     "take": [(40, 6), (5,)],
     "put": [(40, 6), (5,)],
     "search": [(100,), (7,)],
+    "rope": [(12, 6)],
 }
 
 
@@ -85,6 +86,15 @@ CASES = {
     ),
     "search": (lambda d: cyrt.searchsorted(d.sorted, d.values), "search", [1000, 7], {}),
     "add": (lambda d: d.x + d.x, "add", [(300, 200)], {}),
+    "layer_norm": (lambda d: cyrt.nn.layer_norm(d.x, d.row, d.row), "layer_norm", [(300, 200)], {}),
+    "rms_norm": (lambda d: cyrt.nn.rms_norm(d.x, d.row), "rms_norm", [(300, 200)], {}),
+    "gradients of layer_norm": (
+        lambda d: cyrt.nn.layer_norm_vjp(d.x, d.row, d.x, bias=d.row),
+        "layer_norm_vjp",
+        [(300, 200)],
+        {},
+    ),
+    "rope": (lambda d: cyrt.nn.rope(d.x, 200), "rope", [(300, 200)], {}),
     "copy of a transposed matrix": (lambda d: d.x.T.copy(), "transpose", [(200, 300)], {}),
 }
 
@@ -93,6 +103,7 @@ class Data:
     def __init__(self):
         self.x = cyrt.ones((300, 200), dtype=cyrt.float32)
         self.y = cyrt.ones((200, 40), dtype=cyrt.float32)
+        self.row = cyrt.ones(200, dtype=cyrt.float32)
         self.long = cyrt.zeros(3_000_000, dtype=cyrt.float32)
         self.index = cyrt.asarray([0, 3, 5, 1, 4, 2, 6])
         self.sorted = cyrt.arange(1000, dtype=cyrt.float32)

@@ -1,0 +1,106 @@
+"""Activation functions and their gradients, one kernel each."""
+
+from __future__ import annotations
+
+from cyrt.ops.elementwise import Elementwise
+from cyrt.ops.functions import sigmoid, tanh
+
+_TEXT = """{summary}
+
+Parameters
+----------
+{operands} : Array
+    Arrays of a real floating-point type; bool and integers are computed in float32. They broadcast.
+out : Array, optional
+    The array that receives the result, which is cast to its type within its kind; may be an
+    operand.
+where : Array or bool, optional
+    bool: which elements of `out` receive the result. The others keep their values. Default: all.
+dtype : DType, optional
+    Type of the result, to which operands are cast first, within their kind.
+
+Returns
+-------
+Array
+    {result}
+
+Raises
+------
+TypeError
+    An operand is no array or has an unsupported type, or the types do not promote.
+ValueError
+    The shapes do not broadcast, the arrays are on two devices, or `out` has another shape.
+
+Notes
+-----
+{notes}
+"""
+_LIMITS = "At infinities the result is the limit; NaN gives NaN."
+
+
+def _activation(name: str, summary: str, notes: str = _LIMITS) -> Elementwise:
+    text = _TEXT.format(
+        summary=summary, operands="x", result="An array of x's shape and type.", notes=notes
+    )
+    return Elementwise(name, ("x",), text, "cyrt.nn")
+
+
+def _vjp(name: str) -> Elementwise:
+    text = _TEXT.format(
+        summary=f"Compute the gradient of :func:`{name}`'s input from that of its result.",
+        operands="x, g",
+        result="The gradient of x: the derivative at x times g.",
+        notes="g is the gradient of the result.",
+    )
+    return Elementwise(f"{name}_vjp", ("x", "g"), text, "cyrt.nn")
+
+
+relu = _activation("relu", "The greater of x and 0.", "NaN gives NaN.")
+gelu = _activation(
+    "gelu",
+    "x times the normal distribution's cumulative function: Gaussian error linear units.",
+    f"Hendrycks and Gimpel, arXiv:1606.08415. {_LIMITS}",
+)
+gelu_tanh = _activation(
+    "gelu_tanh",
+    "0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x**3))), which approximates :func:`gelu`.",
+    f"Hendrycks and Gimpel, arXiv:1606.08415. {_LIMITS}",
+)
+silu = _activation("silu", "x times its sigmoid, also called swish.")
+softplus = _activation("softplus", "log(1 + exp(x)), with no overflow in between.")
+relu_vjp = _vjp("relu")
+gelu_vjp = _vjp("gelu")
+gelu_tanh_vjp = _vjp("gelu_tanh")
+silu_vjp = _vjp("silu")
+sigmoid_vjp = _vjp("sigmoid")
+tanh_vjp = _vjp("tanh")
+softplus_vjp = _vjp("softplus")
+swiglu = Elementwise(
+    "swiglu",
+    ("gate", "up"),
+    _TEXT.format(
+        summary=":func:`silu` of the gate, times up.",
+        operands="gate, up",
+        result="An array of the broadcast shape, and of the type that both promote to.",
+        notes="Shazeer, arXiv:2002.05202.",
+    ),
+    "cyrt.nn",
+)
+
+__all__ = [
+    "gelu",
+    "gelu_tanh",
+    "gelu_tanh_vjp",
+    "gelu_vjp",
+    "relu",
+    "relu_vjp",
+    "sigmoid",
+    "sigmoid_vjp",
+    "silu",
+    "silu_vjp",
+    "softplus",
+    "softplus_vjp",
+    "swiglu",
+    "tanh",
+    "tanh_vjp",
+]

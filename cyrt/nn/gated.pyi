@@ -1,0 +1,3 @@
+from cyrt.ndarray import Array
+
+def swiglu_vjp(gate: Array, up: Array, g: Array) -> tuple[Array, Array]: ...

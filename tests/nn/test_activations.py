@@ -1,0 +1,109 @@
+"""Activation functions of arrays; their kernels' values are tested beside the catalogue."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from rows_of_numbers import assert_close, exact, numbers
+
+import cyrt
+from cyrt import nn
+
+SLOPED = ["relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "softplus"]
+
+
+@pytest.mark.parametrize("name", SLOPED)
+def test_gradients_are_derivatives(name, rng):
+    function, vjp = getattr(nn, name), getattr(nn, f"{name}_vjp")
+    x = rng.normal(size=300) * 3
+    x = np.where(np.abs(x) < 1e-3, 1.0, x)  # relu has no derivative at 0
+    g, step = rng.normal(size=300), 1e-6
+    high, low = (exact(function(cyrt.asarray(x + d))) for d in (step, -step))
+    found = vjp(cyrt.asarray(x), cyrt.asarray(g))
+    np.testing.assert_allclose(found.numpy(), g * (high - low) / (2 * step), rtol=1e-5, atol=1e-7)
+
+
+def test_swiglu(rng):
+    gate, up, g = (numbers(rng, "float64", 6, 50) for _ in range(3))
+    sigmoid = 1 / (1 + np.exp(-gate))
+    found = nn.swiglu(cyrt.asarray(gate), cyrt.asarray(up))
+    assert_close(found, gate * sigmoid * up, "float64")
+    of_gate, of_up = nn.swiglu_vjp(*map(cyrt.asarray, (gate, up, g)))
+    assert_close(of_up, gate * sigmoid * g, "float64")
+    slope = sigmoid * (1 + gate * (1 - sigmoid))
+    assert_close(of_gate, slope * up * g, "float64")
+
+
+def test_views_and_halves_of_an_array(rng):
+    """The gate and the rest are often two halves of one product's rows."""
+    both = numbers(rng, "float32", 5, 64)
+    x = cyrt.asarray(both)
+    gate, up = x[:, :32], x[:, 32:]
+    wide = both.astype(np.float64)
+    wanted = wide[:, :32] / (1 + np.exp(-wide[:, :32])) * wide[:, 32:]
+    assert_close(nn.swiglu(gate, up), wanted, "float32")
+    assert_close(nn.relu(x.T), np.maximum(wide.T, 0), "float32")
+    of_gate, of_up = nn.swiglu_vjp(gate, up, up)
+    again = nn.swiglu_vjp(gate.copy(), up.copy(), up.copy())
+    np.testing.assert_array_equal(of_gate.numpy(), again[0].numpy())
+    np.testing.assert_array_equal(of_up.numpy(), again[1].numpy())
+
+
+def test_limits():
+    x = cyrt.asarray([np.inf, -np.inf, np.nan, 1e30, -1e30])
+    for name in "relu", "gelu", "gelu_tanh", "silu", "softplus":
+        found = getattr(nn, name)(x).numpy()
+        np.testing.assert_array_equal(found, [np.inf, 0, np.nan, np.float32(1e30), 0])
+        slope = getattr(nn, f"{name}_vjp")(x, cyrt.ones(5, dtype=cyrt.float32)).numpy()
+        np.testing.assert_array_equal(slope[[0, 1, 3, 4]], [1, 0, 1, 0])
+
+
+def test_what_elementwise_functions_take(rng):
+    x = numbers(rng, "float32", 40)
+    out = cyrt.zeros(40, dtype=cyrt.float32)
+    assert nn.silu(cyrt.asarray(x), out=out) is out
+    mask = cyrt.asarray(x > 0)
+    nn.relu(cyrt.asarray(x) - 5, out=out, where=mask)
+    wanted = np.where(x > 0, 0, x / (1 + np.exp(-x.astype(np.float64))))
+    assert_close(out, wanted, "float32")
+    assert nn.gelu(cyrt.asarray([1, 2])).dtype == cyrt.float32
+    assert nn.gelu(cyrt.asarray(x), dtype=cyrt.float64).dtype == cyrt.float64
+
+
+def test_names():
+    assert repr(nn.gelu) == "<function cyrt.nn.gelu>"
+    assert nn.gelu_vjp.__name__ == "gelu_vjp"
+    assert pickle.loads(pickle.dumps(nn.gelu)) is nn.gelu
+    assert nn.sigmoid is cyrt.sigmoid
+    assert {name for name in dir(nn) if name.endswith("_vjp")} <= set(nn.__all__)
+    for name in nn.__all__:
+        assert getattr(nn, name).__doc__.strip(), name
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: nn.relu(1.0), TypeError, "relu: expected an Array, got only numbers"),
+        (lambda x: nn.relu(np.ones(3)), TypeError, "relu: expected an Array, got numpy.ndarray"),
+        (lambda x: nn.relu(x.astype(cyrt.complex64)), TypeError, "relu: not for complex64"),
+        (lambda x: nn.relu_vjp(x), TypeError, r"relu_vjp\(x, g, /"),
+        (lambda x: nn.relu_vjp(x, x[:2]), ValueError, "do not broadcast"),
+        (lambda x: nn.swiglu(x, x[:2]), ValueError, "do not broadcast"),
+        (
+            lambda x: nn.swiglu_vjp(x, x, x[:1]),
+            ValueError,
+            r"expected one shape, got \(3,\) of gate",
+        ),
+        (lambda x: nn.swiglu_vjp(x, [1.0], x), TypeError, "swiglu_vjp: up: expected an Array"),
+        (
+            lambda x: nn.swiglu_vjp(*[x.astype(cyrt.int32)] * 3),
+            TypeError,
+            "swiglu_vjp_gate: not for int32; it takes float16",
+        ),
+    ],
+)
+def test_bad_input(call, error, message):
+    with pytest.raises(error, match=message):
+        call(cyrt.ones(3, dtype=cyrt.float32))
