@@ -151,7 +151,7 @@ from cyrt.ops.shapes import (
     swapaxes,
     unstack,
 )
-from cyrt.ops.sort import argsort, sort
+from cyrt.ops.sort import argsort, sort, top_k
 from cyrt.ops.ternary import clip, where
 from cyrt.ops.views import diagonal
 
@@ -324,6 +324,7 @@ __all__ = [
     "tensordot",
     "tile",
     "to_device",
+    "top_k",
     "tril",
     "triu",
     "true_divide",

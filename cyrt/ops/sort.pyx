@@ -1,5 +1,7 @@
 """Stable sorting along an axis."""
 
+import operator
+
 from libc.string cimport memset
 
 from cyrt.dtypes import dtype as _dtype
@@ -8,6 +10,7 @@ from cyrt.builtin.sort cimport record_sort
 from cyrt.builtin.operand cimport Operand
 from cyrt.ndarray cimport Array, device_of, new_array, set_operand
 from cyrt.ops.arguments import axis_of, check_array
+from cyrt.ops.gather import take_along_axis
 from cyrt.ops.rows cimport flat, axis_last, axis_back
 from cyrt.runtime.stream cimport current_state
 
@@ -62,8 +65,8 @@ def sort(x, /, axis=-1, kind=None, *, descending=False, stable=True):
 
     Raises
     ------
-    x is complex: complex numbers have no order.
-        Complex numbers have no order.
+    TypeError
+        x is complex: complex numbers have no order.
 
     Examples
     --------
@@ -100,8 +103,55 @@ def argsort(x, /, axis=-1, kind=None, *, descending=False, stable=True):
 
     Raises
     ------
-    x is complex: complex numbers have no order.
-        Complex numbers have no order.
+    TypeError
+        x is complex: complex numbers have no order.
     """
     x, axis = check_arguments(x, axis, kind, "argsort")
     return sorted_along(x, axis, True, descending)
+
+
+def top_k(x, k, /, axis=-1):
+    """Find the k greatest elements along an axis, in descending order.
+
+    Of equal elements the one with the lower index comes first. NaN is greater than every number.
+
+    Parameters
+    ----------
+    x : Array
+        An array of a real type or bool.
+    k : int
+        From 0 to the size of the axis.
+    axis : int, optional
+        The axis to search along. None flattens x first.
+
+    Returns
+    -------
+    tuple of Array
+        The elements, of x's type, and their indices along the axis, int64. Both have x's shape, but
+        for k elements along the axis.
+
+    Raises
+    ------
+    TypeError
+        x is complex, or k is no int.
+    ValueError
+        The axis has fewer than k elements.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.top_k(cyrt.asarray([3, 1, 4, 1, 5]), 2)
+    (Array([5, 4], dtype=int64), Array([4, 2], dtype=int64))
+    """
+    x, axis = check_arguments(x, axis, None, "top_k")
+    try:
+        count = operator.index(k)
+    except TypeError:
+        raise TypeError(f"top_k: k: expected an int, got {type(k).__name__}") from None
+    if x.ndim == 0:
+        raise ValueError("top_k: expected at least one dimension, got shape ()")
+    if not 0 <= count <= x.shape[axis]:
+        raise ValueError(f"top_k: k: expected an int from 0 to {x.shape[axis]}, the size of axis "
+                         f"{axis} of {x.shape}, got {count}")
+    indices = sorted_along(x, axis, True, True)[(slice(None),) * axis + (slice(count),)]
+    return take_along_axis(x, indices, axis=axis), indices

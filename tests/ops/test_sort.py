@@ -110,3 +110,39 @@ def test_refused():
             function(cyrt.asarray(np.zeros(3, np.complex64)))
         with pytest.raises(TypeError, match=r"expected an Array, got numpy\.ndarray"):
             function(np.zeros(3))
+
+
+@pytest.mark.parametrize("name", ["int32", "float32", "bfloat16", "uint8"])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((50,), 0), ((7, 40), -1), ((40, 7), 0), ((4, 9, 5), 1)]
+)
+def test_top_k(rng, name, shape, axis):
+    """Descending; of equal elements, of which there are many, the lower index first."""
+    x = rng.integers(0, 9, shape).astype(cyrt.dtype(name).numpy)
+    for k in 0, 1, 3, shape[axis]:
+        values, indices = cyrt.top_k(cyrt.asarray(x), k, axis=axis)
+        order = np.argsort(-x.astype(np.float64), axis=axis, kind="stable")
+        wanted = np.take(order, np.arange(k), axis=axis)
+        np.testing.assert_array_equal(indices.numpy(), wanted)
+        np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, wanted, axis))
+        assert (str(values.dtype), indices.dtype) == (name, cyrt.int64)
+
+
+def test_top_k_of_all_and_of_nan():
+    values, indices = cyrt.top_k(cyrt.asarray([[1.0, np.nan], [np.inf, -1.0]]), 3, axis=None)
+    np.testing.assert_array_equal(values.numpy(), [np.nan, np.inf, 1.0])
+    assert indices.tolist() == [1, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((3,), ValueError, r"an int from 0 to 2, the size of axis 0 of \(2,\), got 3"),
+        ((-1,), ValueError, "got -1"),
+        ((1.0,), TypeError, "k: expected an int, got float"),
+        ((1, 1), np.exceptions.AxisError, "axis 1 is out of bounds"),
+    ],
+)
+def test_top_k_of_wrong_arguments(arguments, error, message):
+    with pytest.raises(error, match=message):
+        cyrt.top_k(cyrt.asarray([1, 2]), *arguments)
