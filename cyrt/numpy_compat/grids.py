@@ -10,9 +10,10 @@ import numpy as np
 
 from cyrt.ndarray import Array
 from cyrt.ops import functions as elementary
+from cyrt.ops.arange import arange, linspace
 from cyrt.ops.arguments import check_array
 from cyrt.ops.copy import astype
-from cyrt.ops.creation import arange, asarray, linspace, zeros
+from cyrt.ops.creation import asarray, zeros
 from cyrt.ops.shapes import reshape
 
 __all__ = [

@@ -10,9 +10,9 @@ from cyrt.ndarray import Array
 from cyrt.numpy_compat.coercion import as_array_like, float_types
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
+from cyrt.ops.arange import arange, linspace
 from cyrt.ops.arguments import check_array
 from cyrt.ops.copy import astype
-from cyrt.ops.creation import arange, linspace
 from cyrt.ops.gather import take
 from cyrt.ops.manipulation import stack
 from cyrt.ops.scan import cumulative_sum, diff

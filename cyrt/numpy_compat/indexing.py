@@ -13,9 +13,10 @@ from cyrt import settings
 from cyrt.ndarray import Array
 from cyrt.numpy_compat.coercion import as_array_like
 from cyrt.ops import reduce
+from cyrt.ops.arange import arange
 from cyrt.ops.arguments import axis_of, check_array
 from cyrt.ops.copy import astype
-from cyrt.ops.creation import arange, asarray, empty, full, full_like
+from cyrt.ops.creation import asarray, empty, full, full_like
 from cyrt.ops.gather import take, take_along_axis
 from cyrt.ops.manipulation import stack
 from cyrt.ops.promotion import result_type

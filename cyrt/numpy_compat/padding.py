@@ -8,9 +8,10 @@ import numpy as np
 
 from cyrt.ndarray import Array
 from cyrt.ops import functions as elementary
+from cyrt.ops.arange import arange
 from cyrt.ops.arguments import check_array
 from cyrt.ops.copy import assign
-from cyrt.ops.creation import arange, empty
+from cyrt.ops.creation import empty
 from cyrt.ops.gather import take
 from cyrt.ops.ternary import clip
 

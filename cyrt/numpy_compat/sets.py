@@ -9,9 +9,10 @@ from cyrt.ndarray import Array
 from cyrt.numpy_compat.aliases import lexsort
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
+from cyrt.ops.arange import arange
 from cyrt.ops.arguments import axis_of, check_array
 from cyrt.ops.copy import astype
-from cyrt.ops.creation import arange, empty, full
+from cyrt.ops.creation import empty, full
 from cyrt.ops.gather import take
 from cyrt.ops.manipulation import concat
 from cyrt.ops.promotion import result_type

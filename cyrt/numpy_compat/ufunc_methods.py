@@ -12,9 +12,9 @@ from cyrt.numpy_compat.coercion import as_array_like
 from cyrt.numpy_compat.histograms import sum_weights
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce as reductions
+from cyrt.ops.arange import arange
 from cyrt.ops.arguments import axis_of, check_array
 from cyrt.ops.copy import astype, copy
-from cyrt.ops.creation import arange
 from cyrt.ops.gather import take
 from cyrt.ops.manipulation import stack
 from cyrt.ops.scan import cumprod, cumsum, cumulative_sum, diff

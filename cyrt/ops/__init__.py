@@ -1,16 +1,15 @@
 """The functions of the array API standard, and others that have a kernel, one file per family."""
 
 from cyrt.ops import seam as _seam  # noqa: F401
+from cyrt.ops.arange import arange, linspace
 from cyrt.ops.copy import astype, copy, to_device
 from cyrt.ops.creation import (
-    arange,
     asarray,
     empty,
     empty_like,
     from_dlpack,
     full,
     full_like,
-    linspace,
     ones,
     ones_like,
     zeros,

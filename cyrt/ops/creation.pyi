@@ -1,4 +1,4 @@
-from typing import Any, Literal, overload
+from typing import Any
 
 from cyrt.ndarray import Array
 
@@ -15,28 +15,3 @@ def empty_like(x: Array, /, dtype: Any = None, *, device: Any = None) -> Array: 
 def zeros_like(x: Array, /, dtype: Any = None, *, device: Any = None) -> Array: ...
 def ones_like(x: Array, /, dtype: Any = None, *, device: Any = None) -> Array: ...
 def full_like(x: Array, /, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Array: ...
-def arange(
-    start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None
-) -> Array: ...
-@overload
-def linspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    retstep: Literal[False] = False,
-    dtype: Any = None,
-    *,
-    device: Any = None,
-) -> Array: ...
-@overload
-def linspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    *,
-    retstep: Literal[True],
-    dtype: Any = None,
-    device: Any = None,
-) -> tuple[Array, float | complex]: ...

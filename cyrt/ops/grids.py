@@ -6,8 +6,9 @@ from operator import index
 from typing import Any
 
 from cyrt.ndarray import Array
+from cyrt.ops.arange import arange
 from cyrt.ops.arguments import check_array
-from cyrt.ops.creation import arange, asarray, zeros
+from cyrt.ops.creation import asarray, zeros
 from cyrt.ops.shapes import broadcast_to, reshape
 from cyrt.ops.ternary import where
 

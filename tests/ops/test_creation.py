@@ -73,7 +73,7 @@ def test_meshgrid(sizes, indexing):
 )
 def test_linspace(start, stop, num, endpoint, dtype):
     wanted = np.linspace(start, stop, num, endpoint).astype(dtype)
-    x = creation.linspace(start, stop, num, dtype=dtype, endpoint=endpoint)
+    x = cyrt.linspace(start, stop, num, dtype=dtype, endpoint=endpoint)
     assert x.dtype == dtype
     assert x.shape == (num,)
     found = x.numpy()
@@ -84,7 +84,7 @@ def test_linspace(start, stop, num, endpoint, dtype):
     unit = np.abs(wanted).max(initial=0) * float(np.finfo(dtype).eps)
     np.testing.assert_allclose(found, wanted, rtol=0, atol=unit)
     if not endpoint:
-        longer = creation.linspace(start, stop, num + 1, dtype=dtype)
+        longer = cyrt.linspace(start, stop, num + 1, dtype=dtype)
         np.testing.assert_array_equal(found, longer.numpy()[:-1])
 
 
@@ -93,20 +93,20 @@ def test_linspace(start, stop, num, endpoint, dtype):
 @given(st.integers(-100, 100), st.integers(-100, 100), st.integers(0, 20))
 def test_linspace_of_integers_is_rounded_down(start, stop, num):
     same(
-        creation.linspace(start, stop, num, dtype="int32"),
+        cyrt.linspace(start, stop, num, dtype="int32"),
         np.linspace(start, stop, num, dtype="int32"),
     )
 
 
 def test_linspace_far_apart_and_exact():
     big = 2**62 + 1
-    assert creation.linspace(-big, big, 3, dtype="int64").tolist() == [-big, 0, big]
+    assert cyrt.linspace(-big, big, 3, dtype="int64").tolist() == [-big, 0, big]
     most = np.finfo(np.float64).max
     np.testing.assert_array_equal(
-        creation.linspace(-most, most, 3, dtype="float64").numpy(), [-most, 0, most]
+        cyrt.linspace(-most, most, 3, dtype="float64").numpy(), [-most, 0, most]
     )
-    same(creation.linspace(0, 1j, 3), np.linspace(0, 1j, 3).astype("complex64"))
-    assert creation.linspace(cyrt.asarray(1.0), cyrt.asarray(2.0), 2).tolist() == [1, 2]
+    same(cyrt.linspace(0, 1j, 3), np.linspace(0, 1j, 3).astype("complex64"))
+    assert cyrt.linspace(cyrt.asarray(1.0), cyrt.asarray(2.0), 2).tolist() == [1, 2]
 
 
 WHOLE = [
@@ -187,15 +187,15 @@ def test_arange(start, stop, step, unit, dtype):
             ValueError,
             "'xy' or 'ij', got 'yx'",
         ),
-        (lambda: creation.linspace(0, 1, -1), ValueError, "num: expected 0 or more, got -1"),
-        (lambda: creation.linspace(0, 1, 2.0), TypeError, "num: expected an int, got float"),
-        (lambda: creation.linspace("0", 1, 2), TypeError, "start: expected a number, got str"),
+        (lambda: cyrt.linspace(0, 1, -1), ValueError, "num: expected 0 or more, got -1"),
+        (lambda: cyrt.linspace(0, 1, 2.0), TypeError, "num: expected an int, got float"),
+        (lambda: cyrt.linspace("0", 1, 2), TypeError, "start: expected a number, got str"),
         (
-            lambda: creation.linspace(0, 1j, 2, dtype="float32"),
+            lambda: cyrt.linspace(0, 1j, 2, dtype="float32"),
             TypeError,
             "complex ends for float32",
         ),
-        (lambda: creation.linspace(0, 300, 2, dtype="uint8"), OverflowError, "300 is out of range"),
+        (lambda: cyrt.linspace(0, 300, 2, dtype="uint8"), OverflowError, "300 is out of range"),
     ],
 )
 def test_refused(call, error, text):
