@@ -258,8 +258,8 @@ cdef class CommandEncoder(Recorder):
     def concurrent(self):
         """Record kernels inside the block without order among them; later operations wait for all.
 
-        Operations of arrays inside the block still wait for earlier ones that use the same memory,
-        and so do kernels. What a kernel inside the block writes is valid only after the block.
+        Inside the block, operations of arrays and kernels still wait for earlier operations of
+        arrays on the same memory. What a kernel inside writes is valid only after the block.
 
         Raises
         ------

@@ -21,7 +21,7 @@ cdef void inherit(Recording* recording, int node, const Recording* before) noexc
 # Do the same for all nodes of the stream's next recording, which other threads began while this one
 # was launched: memory that they have freed since has no mark.
 cdef void carry(const Recording* recording, Recording* later) noexcept
-# Return a number for the error of a refused operation. The number is valid while it has holders.
+# Return a number for the error of a refused operation, valid while it has holders; 0: no memory.
 cdef unsigned int refuse(const Recording* recording, int node, CUresult result, const char* call,
                          void* where) noexcept
 # Mark all operations as lost because of one error: their stream could not be ordered.

@@ -119,7 +119,7 @@ cdef inline void add_edge(Recording* recording, int source) noexcept:
     if source >= 0 and source >= recording.barrier:     # else the barrier already waits for it
         add_new_edge(recording, source)
 cdef void add_new_edge(Recording* recording, int source) noexcept
-# Make the next node that `append` adds a barrier: it waits for all nodes so far, later ones for it.
+# Make the next node a barrier: it waits for all earlier nodes, and all later nodes wait for it.
 cdef void add_barrier(Recording* recording) noexcept
 # Append a node and return its index. It takes the next `num_uses` entries of `uses`, and a
 # reference to the owner.

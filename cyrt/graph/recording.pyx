@@ -133,8 +133,7 @@ cdef inline void fold(Recording* recording, unsigned int word) noexcept:
 
 cdef inline void fold_head(Recording* recording, unsigned int head,
                            unsigned long long serial) noexcept:
-    """Append the three first words of a node, hashed as one: a head has far fewer bits than a word.
-    """
+    """Append a node's first three words, hashed as one: a head has far fewer bits than a word."""
     cdef unsigned int* words = recording.topology + recording.topology_words
     cdef unsigned long long both = serial ^ <unsigned long long>head << 40
     words[0], words[1], words[2] = head, <unsigned int>serial, <unsigned int>(serial >> 32)
@@ -164,7 +163,7 @@ cdef void reduce_edges(Recording* recording, int* before) noexcept:
     for i in range(LANES):
         before[i] = barrier
     for i in range(recording.open_edge, recording.num_edges):
-        source = recording.edges[i].source      # sort: a source may run before later ones only
+        source = recording.edges[i].source      # sort descending: nodes wait for lower ones only
         j = i
         while j > recording.open_edge and recording.edges[j - 1].source < source:
             recording.edges[j].source = recording.edges[j - 1].source

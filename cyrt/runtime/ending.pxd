@@ -8,7 +8,8 @@
 # - An event after the last use on each stream shows when memory is no longer in use, whatever else
 #   runs. A new PinnedBuffer then reuses page-locked memory, so a device that is never idle does not
 #   need more and more of it. A recorded use gets its event after it is launched.
-# - No function raises. What a fault, a fork or a reset leaves over ended with its context.
+# - No function raises. After a fault, a fork or a reset nothing is destroyed: it ended with its
+#   context.
 
 from cyrt.driver.cuda cimport CUresult
 from cyrt.runtime.state cimport Block

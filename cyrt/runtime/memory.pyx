@@ -455,8 +455,7 @@ cdef int copy_memory(Memory buffer, other, stream, bint outward) except -1:
 
 
 cdef int copy_within(Memory target, Memory source, StreamState* state) except -1:
-    """Copy between Buffers of one or two devices, as if all bytes were read before any is written.
-    """
+    """Copy between Buffers of one or two devices, as if all is read before any is written."""
     cdef Block* to_block = live_block(target)
     cdef Block* from_block = live_block(source)
     cdef Buffer aside

@@ -135,7 +135,7 @@ cdef tuple protocol(stream):
 
 
 cdef int ordinal_of_handle(CUstream handle) except -1:
-    """Return the device of another library's stream, to whose primary context it belongs."""
+    """Return the device of another library's stream: the stream is in its primary context."""
     cdef CUcontext context = NULL
     cdef CUdevice device = 0
     cdef CUresult result
@@ -181,8 +181,7 @@ cdef Stream stream_of(stream, int ordinal):
 
 
 cdef void flush_quietly(StreamState* state) noexcept:
-    """Launch recorded work where no caller can catch an error. What is not launched stays recorded.
-    """
+    """Launch what is recorded where no caller can catch an error. After one it stays recorded."""
     if process != READY or faulted[state.ordinal] or state.epoch != contexts[state.ordinal].epoch:
         return              # the next use of the device raises the error
     try:

@@ -44,8 +44,7 @@ cdef int nap(StreamState* stream, unsigned int* naps) except -1:
 
 
 cdef int refuse_own_turn(StreamState* stream) except -1:
-    """Raise if this thread has the turn: only a callback of the driver or of a tool can cause that.
-    """
+    """Raise if this thread has the turn, which only a driver's or a tool's callback can cause."""
     if stream.submitting and stream.submitter == PyThread_get_thread_ident():
         raise RuntimeError("this thread is putting work on the stream just now: nothing can be "
                            "launched or waited for from inside a call of the driver's")

@@ -110,7 +110,7 @@ cdef int end_chunk(StreamState* stream, Staging* staging, int index, int entered
 
 
 cdef int touch(StreamState* stream, char* target, const char* source, size_t nbytes) except -1:
-    """Copy between a chunk and pageable memory, on the host."""
+    """Copy between a chunk and the caller's memory, on the host."""
     verify(stream.ordinal, stream.epoch, b"copy")
     touching[stream.ordinal] += 1
     with nogil:

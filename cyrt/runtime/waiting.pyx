@@ -231,7 +231,8 @@ def drain(double seconds):
 
 
 cdef bint end_by(StreamState* state, double end) except -1:
-    """Wait for cyrt's work on the stream until a time; return whether it has ended."""
+    """Wait until a time for the stream's work; return whether it has ended. Wrapped and captured
+    streams are not waited for."""
     cdef CUresult result = CUDA_ERROR_NOT_READY
     cdef int entered
     if not state.owned or state.capturing:
