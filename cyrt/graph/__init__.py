@@ -1,3 +1,3 @@
-"""Operations become graphs: recorded, keyed by topology, and launched as executable graphs."""
+"""Operations as graphs: recorded, keyed by topology, and launched as executable graphs."""
 
 from cyrt.graph import seam as _seam  # noqa: F401

@@ -1,30 +1,32 @@
-# How a topology runs that was never seen before.
+# Chains, which run a topology that was never seen before.
 #
 # INVARIANTS
-# - Instantiating costs more than running (1.8 to 8 us a node beside 1, measured), and most
-#   topologies that are seen once are never seen again. So the first time the nodes run in their
-#   order, which keeps every edge, through execs that are chains of 1, 2, 4 ... kernels and serve
-#   all topologies: each node is set to whatever kernel comes (0.15 us).
-# - Only kernels without attributes: an update does not carry those.
+# - Instantiating a graph costs more than running it (1.8 to 8 us a node, against 1 us; measured),
+#   and most topologies that are seen once are never seen again. So the first time, executable
+#   graphs that are chains of 1, 2, 4 ... kernels run the nodes in the recorded order, which keeps
+#   every edge. All topologies share these chains: each node is set to the next kernel (0.15 us).
+# - A chain runs only kernels without attributes, since an update does not carry attributes.
 
 from cyrt.graph.executable cimport Executable, Outcome
 from cyrt.graph.recording cimport Recording
 from cyrt.runtime.state cimport StreamState
 
 cdef enum:
-    LENGTHS = 8             # 1, 2, 4 ... 128: above 200 a patched exec slows for good (measured)
+    LENGTHS = 8             # 1, 2, 4 ... 128: above 200 nodes a patched exec stays slow (measured)
 
 # The chains of one stream.
 cdef class Chains:
     cdef StreamState* stream
     cdef Executable[LENGTHS] links
-    cdef list owners        # per link: the functions of the plan that it ran last
+    cdef list owners        # for each link, the functions of the plan that it ran last
 
+# Return whether chains can run all nodes of the recording.
 cdef bint can_run(const Recording* recording) noexcept
+# Return the chains of a stream; the first use creates them.
 cdef Chains chains_of(StreamState* stream)
-# Runs the nodes in their order. Runs no Python code.
+# Run the nodes in the recorded order. The function runs no Python code.
 cdef void run(Chains chains, Recording* recording, Outcome* outcome) noexcept
-# Keeps the functions of the nodes that ran: the chains' nodes name them until they are set anew.
+# Keep the functions of the nodes that ran: the chains' nodes use them until they are set again.
 cdef int keep_owners(Chains chains, list owners) except -1
-# Drops those of a device that was reset.
+# Drop the chains of a device that was reset.
 cdef int forget_chains(int ordinal) except -1

@@ -7,7 +7,7 @@ from cyrt.graph.executable cimport Executable, Outcome, destroy, instantiate, la
 from cyrt.graph.recording cimport CLUSTER, COOPERATIVE, KERNEL, Recording
 from cyrt.runtime.state cimport StreamState
 
-# By the address of the stream's state.
+# The chains by the address of the stream's state.
 _chains = {}
 
 
@@ -54,7 +54,7 @@ cdef void run(Chains chains, Recording* recording, Outcome* outcome) noexcept:
     cdef Executable* link
     cdef int length, left = recording.num_nodes
     outcome.call = b"cuGraphLaunch"
-    # The calls that may lack memory come before the first launch.
+    # The calls that may run out of memory come before the first launch.
     for length in range(LENGTHS - 1, -1, -1):
         link = &chains.links[length]
         if left >> length and link.exec == NULL and not instantiate(
@@ -68,7 +68,7 @@ cdef void run(Chains chains, Recording* recording, Outcome* outcome) noexcept:
             if outcome.result == CUDA_SUCCESS:
                 outcome.result = launch(link)
             if outcome.result != CUDA_SUCCESS:
-                destroy(link)           # a kernel that a node of it cannot be set to
+                destroy(link)           # a node cannot be set to its kernel
                 return
             outcome.launched += 1 << length
 

@@ -1,4 +1,4 @@
-"""Child graphs: copies of graphs made elsewhere."""
+"""Child graphs: copies of graphs of other libraries."""
 
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -11,7 +11,7 @@ from cyrt.runtime.stream_state cimport mark
 
 cdef unsigned long long last_serial = 0
 cdef unsigned long long last_shape = 0
-# The number of each shape, which is its description; begun anew where there are too many.
+# The number of each shape, by its description. The dict is cleared when it has too many entries.
 _shapes = {}
 
 cdef enum:
@@ -62,7 +62,7 @@ cdef CUresult describe_edges(CUgraph graph, dict places, list found) except *:
     cdef CUgraphEdgeData* data
     cdef size_t i, count = 0
     cdef CUresult result
-    if cu.cuGraphGetTypedEdges == NULL:     # edges have no types, and an update is refused by them
+    if cu.cuGraphGetTypedEdges == NULL:     # no edge types, and an update fails if edges differ
         return CUDA_SUCCESS
     result = cu.cuGraphGetTypedEdges(graph, NULL, NULL, NULL, &count)
     if result != CUDA_SUCCESS or count == 0:
@@ -83,7 +83,7 @@ cdef CUresult describe_edges(CUgraph graph, dict places, list found) except *:
 
 
 cdef CUresult describe(CUgraph graph, list found) except *:
-    """Append the properties of a graph that an update does not carry to a list."""
+    """Append the properties of a graph that an update does not carry to the list `found`."""
     cdef CUgraphNode* nodes
     cdef size_t i, count = 0
     cdef dict places = {}
@@ -105,7 +105,7 @@ cdef CUresult describe(CUgraph graph, list found) except *:
 
 
 cdef unsigned long long number_of(tuple shape) except? 0:
-    """It never tells another shape."""
+    """Return the number of a shape. A number never stands for two shapes."""
     global last_shape
     if shape not in _shapes:
         if len(_shapes) >= MOST_SHAPES:
@@ -125,11 +125,11 @@ cdef ChildGraph copy_graph(int ordinal, unsigned int epoch, CUgraph graph):
     cdef const char* call = b"cuGraphClone"
     cdef int entered = enter(ordinal, epoch, call)
     child.ordinal, child.epoch = ordinal, epoch
-    with nogil:             # copying a kernel's node may load its code
+    with nogil:             # copying a kernel node may load the kernel's code
         result = cu.cuGraphClone(&child.graph, graph)
         if result == CUDA_SUCCESS:
             result = cu.cuGraphGetNodes(child.graph, NULL, &child.num_nodes)
-        if result == CUDA_SUCCESS:      # told here, not at the commit, where it can be no child
+        if result == CUDA_SUCCESS:      # raises here, not at the commit, if it cannot be a child
             call = b"cuGraphAddChildGraphNode"
             result = cu.cuGraphCreate(&parent, 0)
         if result == CUDA_SUCCESS:
@@ -151,7 +151,7 @@ cdef ChildGraph copy_graph(int ordinal, unsigned int epoch, CUgraph graph):
 
 cdef int begin_capture(StreamState* stream) except -1:
     cdef int entered = enter(stream.ordinal, stream.epoch, b"cuStreamBeginCapture")
-    mark(stream)        # whoever waits for the stream meanwhile waits for what came before
+    mark(stream)        # waits for the stream during the capture wait for this marker
     leave(stream.ordinal, entered,
           cu.cuStreamBeginCapture(stream.handle, CU_STREAM_CAPTURE_MODE_RELAXED),
           b"cuStreamBeginCapture")

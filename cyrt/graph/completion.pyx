@@ -1,4 +1,4 @@
-"""The completion thread."""
+"""The thread that calls completion handlers."""
 
 import threading
 import time
@@ -8,7 +8,7 @@ from functools import partial
 from cpython.object cimport PyObject
 
 cdef extern from "Python.h":
-    PyObject* PyObject_CallNoArgs(PyObject*)    # NULL: what it raised is set
+    PyObject* PyObject_CallNoArgs(PyObject*)    # NULL: an exception is set
     void PyErr_WriteUnraisable(PyObject*)
     void Py_XDECREF(PyObject*)
 
@@ -21,21 +21,21 @@ from cyrt.runtime.device cimport contexts, enter_quietly, leave_quietly
 from cyrt.runtime.state cimport StreamState
 
 cdef enum:
-    SHORTEST = 20           # microseconds between two looks
+    SHORTEST = 20           # microseconds between two polls, at least and at most
     LONGEST = 1000
 
-# The recorder puts these here. The first tells how far each recording is, before a handler is
-# called; the second launches those that the handler added to.
+# Two functions that the recorder sets. The first returns the extent of each recording before a
+# handler is called; the second launches the recordings to which the handler has added work.
 recorded = None
 launch_added = None
 _wake = threading.Condition()
-_queues = {}                # by stream: deque of Mark
+_queues = {}                # a deque of Mark for each stream
 _thread = None
-cdef bint running = False   # a handler is being called
+cdef bint running = False   # whether handlers are being called
 
 
 cdef class Mark:
-    """An event behind a batch, and what to call when it is reached."""
+    """An event after a batch, and the handlers to call when it is reached."""
     cdef CUevent event
     cdef int ordinal
     cdef unsigned int epoch
@@ -58,14 +58,14 @@ cdef int call_after(StreamState* stream, list handlers) except -1:
     global _thread
     cdef Mark mark = Mark()
     cdef int entered
-    if process != READY:        # a forked child, which has no thread for it
+    if process != READY:        # a forked child has no completion thread
         return 0
     mark.ordinal, mark.epoch, mark.handlers = stream.ordinal, stream.epoch, handlers
     entered = enter_quietly(stream.ordinal, stream.epoch)
-    # Where this fails, the device did and the batch with it: an event that was never recorded,
-    # or none, is reached.
+    # If a call fails, the device and the batch have failed, too: an event that was never recorded,
+    # or does not exist, counts as reached.
     if entered >= 0 and cu.cuEventCreate(&mark.event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS:
-        with nogil:             # it blocks where the driver's queue is full
+        with nogil:             # the call blocks while the driver's queue is full
             cu.cuEventRecord(mark.event, stream.handle)
         stream.put += 1
     leave_quietly(entered)
@@ -80,7 +80,7 @@ cdef int call_after(StreamState* stream, list handlers) except -1:
 
 
 cdef Mark next_reached():
-    """The first mark of a stream that has been reached, taken from its queue."""
+    """Take a mark that was reached from the front of a stream's queue; None if there is none."""
     cdef Mark mark
     for stream, queue in list(_queues.items()):
         mark = queue[0]
@@ -109,7 +109,7 @@ def _run():
             continue
         pause = SHORTEST
         while mark.handlers:
-            call(mark.handlers.pop(0))      # what a handler holds ends with its call
+            call(mark.handlers.pop(0))      # the handler is dropped after its call
         mark = None
         running = False
 
@@ -125,7 +125,7 @@ cdef void call(handler) noexcept:
 
 
 def drain(double seconds):
-    """Wait until every handler has run, `seconds` at most."""
+    """Wait until every handler has run, for at most `seconds`."""
     end = time.monotonic() + seconds
     while process == READY and (_queues or running) and time.monotonic() < end \
             and threading.current_thread() is not _thread:

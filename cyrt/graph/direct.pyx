@@ -1,5 +1,5 @@
 # C-level functions only: see direct.pxd.
-"""Launches on a stream at once, with no graph."""
+"""Direct launches: operations that are put on a stream at once, without a graph."""
 
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset

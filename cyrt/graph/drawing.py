@@ -1,4 +1,4 @@
-"""A plan's nodes, and a plan in Graphviz's language."""
+"""A plan's nodes, and the text of a plan in Graphviz's language."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _UNPRINTABLE = re.compile("[^\\x20-\\x7e\\xa0-\\ud7ff\\ue000-\\ufffd\\U00010000-
 class PlanNode(NamedTuple):
     """A node of a plan."""
 
-    name: str  # a kernel's symbol, mangled or not
+    name: str  # a kernel's symbol, mangled unless it is extern "C", or the kind
     kind: str  # "kernel", "copy", "fill", "empty" or "graph"
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     smem: int  # bytes of dynamic shared memory
     cluster: tuple[int, int, int] | None
     cooperative: bool
-    patched: bool  # by the last launch
+    patched: bool  # whether the last launch patched the node
 
 
 def printable(text: str) -> str:
-    """The text with control characters, but for line ends, and lone surrogates replaced."""
+    """Replace lone surrogates, and all control characters except line ends."""
     return "\n".join(_UNPRINTABLE.sub("\ufffd", line) for line in text.split("\n"))
 
 
@@ -34,7 +34,7 @@ def _extent(sizes: tuple[int, int, int]) -> str:
 
 
 def launch_text(node: PlanNode) -> str:
-    """The geometry as ``<<<(4, 2), 256, 1024>>> cluster 2``; empty for a node that has none."""
+    """Return the geometry as ``<<<(4, 2), 256, 1024>>> cluster 2``; empty if the node has none."""
     if node.kind not in ("kernel", "fill"):
         return ""
     text = f"<<<{_extent(node.grid)}, {_extent(node.block)}{f', {node.smem}' * (node.smem > 0)}>>>"
@@ -44,7 +44,7 @@ def launch_text(node: PlanNode) -> str:
 
 
 def node_details(index: int, node: PlanNode, label: Callable[[str], str]) -> str:
-    """Everything that is known about a node, one fact a line."""
+    """Return all properties of a node as text, one property on each line."""
     lines = [f"{index}: {label(node.name)}"]
     if label(node.name) != node.name:
         lines.append(node.name)
@@ -70,18 +70,18 @@ def dot(
     title: str = "",
     label: Callable[[str], str] = str,
 ) -> str:
-    """A batch in Graphviz's language.
+    """Return a batch in Graphviz's language.
 
     Parameters
     ----------
     nodes : sequence of PlanNode
-        Patched nodes are filled.
+        The nodes; patched ones are filled.
     edges : sequence of (int, int, bool)
-        Source, target, and whether the edge is programmatic: those are dashed.
+        Source, target, and whether the edge is programmatic; such edges are dashed.
     title : str, optional
         Text above the picture.
     label : callable, optional
-        Returns the name to show for a symbol.
+        Function that returns the name to show for a symbol.
     """
     lines = [
         "digraph {",

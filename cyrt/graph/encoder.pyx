@@ -1,4 +1,4 @@
-"""The command encoder: what the user records operations with."""
+"""The command encoder, with which users record operations."""
 
 import weakref
 from contextlib import contextmanager
@@ -40,28 +40,30 @@ cdef int positive(value, str what) except -1:
 
 
 cdef class CommandEncoder(Recorder):
-    """Records operations for one stream, and launches them as CUDA graphs.
+    """A recorder of operations for one stream, which launches them as CUDA graphs.
 
-    ``kernel[grid, block](...)`` records on the current encoder, the one of the thread's current
-    stream; this class makes a further one, which is current inside ``with encoder.stream:``. What
-    operations read and write decides what waits for what. A batch is launched by :meth:`commit`,
-    by a limit, and by whatever needs its results. It belongs to the thread that made it.
+    ``kernel[grid, block](...)`` records on the current encoder, the encoder of the thread's current
+    stream. This class creates another encoder, which is current inside ``with encoder.stream:``.
+    The memory that operations read and write decides which of them wait for which. A batch is
+    launched by :meth:`commit`, when it reaches a limit, and when its results are needed. Only the
+    thread that created the encoder may use it.
 
     Parameters
     ----------
     stream : Stream, optional
-        Whose operations it records; a new stream where left out.
+        The stream whose operations the encoder records; default: a new stream.
     max_ops : int, optional
-        Operations in a batch, at most (``CYRT_MAX_OPS_PER_GRAPH``).
+        The most operations in a batch (default: ``CYRT_MAX_OPS_PER_GRAPH``).
     max_mb : int, optional
-        MB of memory that a batch touches, each block once, at most (``CYRT_MAX_MB_PER_GRAPH``).
+        The most memory that a batch uses, in MB, counting each block once (default:
+        ``CYRT_MAX_MB_PER_GRAPH``).
     graphs : bool, optional
-        False launches every operation on the stream at once (``CYRT_GRAPHS``).
+        False launches each operation at once, without a graph (default: ``CYRT_GRAPHS``).
 
     Raises
     ------
     ValueError
-        Another CommandEncoder was made for the stream.
+        The stream has another CommandEncoder, or a limit is below 1.
     """
 
     def __init__(self, stream=None, *, max_ops=None, max_mb=None, graphs=None):
@@ -81,7 +83,7 @@ cdef class CommandEncoder(Recorder):
             self.max_bytes = <size_t>positive(max_mb, "max_mb") << 20
         recorders.attach(self, target.state, graphs)
         self.stream_ = target
-        self.deferred = 1           # its user commits
+        self.deferred = 1           # the user commits, not each use of other libraries' memory
         encoders[<size_t>self.state] = weakref.ref(self)
         if most_ops and self.boundary.max_ops > 1:
             boundaries.set_limit(&self.boundary, most_ops)
@@ -101,19 +103,19 @@ cdef class CommandEncoder(Recorder):
 
     @property
     def stream(self):
-        """The stream that the batches are launched on."""
+        """The stream on which the batches are launched."""
         if self.state == NULL:
             raise RuntimeError("the CommandEncoder is closed")
         return self.stream_ if self.stream_ is not None else stream_over(self.state)
 
     @property
     def num_ops(self):
-        """Operations recorded since the last commit."""
+        """The number of operations recorded since the last commit."""
         return self.recording.num_nodes
 
     def add_kernel(self, kernel, grid, block, args=(), *, smem=0, cluster=None, cooperative=False,
                    reads=None, writes=None):
-        """Record a kernel.
+        """Record the launch of a kernel.
 
         Parameters
         ----------
@@ -121,35 +123,40 @@ cdef class CommandEncoder(Recorder):
         grid, block : int or tuple of up to three ints
             Blocks in the grid, threads in a block; x first.
         args : sequence
-            One for each parameter, as in ``kernel[grid, block](*args)``.
+            An argument for each parameter, as in ``kernel[grid, block](*args)``.
         smem : int
             Bytes of dynamic shared memory.
         cluster : int or tuple of up to three ints, optional
-            Blocks in a cluster; the grid is a multiple of it. Compute capability 9.0 and above.
+            Blocks in a cluster; the grid must be a multiple of it. It needs compute capability 9.0.
         cooperative : bool
-            All blocks run at once and may synchronise with each other.
+            Whether all blocks run at once and may synchronise with each other.
         reads, writes : sequence of Buffer or array, optional
-            What it reads or writes: replaces what the signature says of reads, or of writes.
-            Memory behind pointers inside structs has to be named so; else the operation is
-            ordered against everything.
+            The memory that the kernel reads or writes; it replaces the reads, or the writes, of the
+            kernel's signature. Name memory behind pointers inside structs here: otherwise the
+            operation is ordered against all others.
 
         Raises
         ------
         TypeError, ValueError
-            An argument does not fit; more blocks than can run at once; a cluster that the grid is
-            no multiple of, or on a device that has none.
+            An argument does not match its parameter, a cooperative grid has more blocks than can
+            run at once, the grid is not a multiple of the cluster, or the device has no clusters.
         """
         self.own()
         kernels.add_kernel(self, kernel, grid, block, args, smem, cluster, cooperative, reads,
                            writes)
 
     def add_memcpy(self, dst, src):
-        """Record a copy of all bytes; host memory is read, or filled, when the call returns.
+        """Record a copy of all bytes. Host memory is read, or written, before the call returns.
 
         Parameters
         ----------
         dst, src : Buffer, array of another library, or buffer-protocol object
-            Of one size; one of them a Buffer, or an array of cyrt's that is contiguous.
+            Target and source, of equal size; one of them is a Buffer or a contiguous cyrt array.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Neither is a Buffer, the sizes differ, or the memory is not contiguous.
         """
         self.own()
         if isinstance(dst, Memory):
@@ -167,7 +174,7 @@ cdef class CommandEncoder(Recorder):
         ----------
         buffer : Buffer or contiguous array
         value : int or NumPy scalar
-            An int of 0 to 255 fills bytes; a scalar of 1, 2 or 4 bytes repeats its bytes.
+            An int from 0 to 255 fills bytes; a scalar of 1, 2 or 4 bytes repeats its bytes.
         """
         self.own()
         if not isinstance(buffer, Memory):
@@ -175,20 +182,22 @@ cdef class CommandEncoder(Recorder):
         fill_memory(<Memory>buffer, value, self.stream)
 
     def add_graph(self, child, *, reads=None, writes=None):
-        """Record a graph made elsewhere, as one node.
+        """Record a graph of another library as one node.
 
         Parameters
         ----------
         child : int or object
-            A ``CUgraph`` handle, or what gives one by ``int(child)`` or ``child.handle``. It is
-            copied as it is now.
+            A ``CUgraph`` handle, or an object that has one as ``int(child)`` or ``child.handle``.
+            The graph is copied as it is now.
         reads, writes : sequence of Buffer or array, optional
-            What it reads and writes; ordered against everything where neither is given.
+            The memory that the graph reads and writes. Without both, the node is ordered against
+            all other operations.
 
         Raises
         ------
         CudaError
-            The handle is no graph, or one that cannot be a child (with allocation nodes, say).
+            The handle is not a graph, or the graph cannot be a child (it has allocation nodes, for
+            example).
         """
         cdef size_t handle = graph_handle(child)
         self.own()
@@ -199,26 +208,28 @@ cdef class CommandEncoder(Recorder):
 
     @contextmanager
     def capture(self, *, reads=None, writes=None):
-        """Inside, what other libraries put on ``encoder.stream`` becomes one node.
+        """Record the work that other libraries put on ``encoder.stream`` inside the block.
 
-        An exception discards it. Nothing is recorded on the encoder meanwhile.
+        The work becomes one node. An exception discards it. The encoder records nothing else inside
+        the block.
 
         Parameters
         ----------
         reads, writes : sequence of Buffer or array, optional
-            What it reads and writes, looked at when the block ends; ordered against everything
-            where neither is given.
+            The memory that the work reads and writes, evaluated at the end of the block. Without
+            both, the node is ordered against all other operations.
 
         Yields
         ------
         Stream
+            The encoder's stream.
 
         Raises
         ------
         RuntimeError
-            A capture is open already; nothing was put on the stream.
+            A capture or ``concurrent()`` is open already, or nothing was put on the stream.
         CudaError
-            The capture was invalidated: a call that is not allowed during one was made.
+            A call that is not allowed during a capture invalidated it.
         """
         cdef ChildGraph child
         self.own()
@@ -245,15 +256,15 @@ cdef class CommandEncoder(Recorder):
 
     @contextmanager
     def concurrent(self):
-        """Inside, kernels are not ordered among themselves; what follows waits for all.
+        """Record kernels inside the block without order among them; later operations wait for all.
 
-        By the memory they use, operations of arrays are ordered after earlier ones, and kernels
-        after these. What a kernel inside writes is there behind the block.
+        Inside the block, operations of arrays and kernels still wait for earlier operations of
+        arrays on the same memory. What a kernel inside writes is valid only after the block.
 
         Raises
         ------
         RuntimeError
-            Nested.
+            A ``concurrent()`` block of the encoder is open already.
         """
         self.own()
         if self.recording.group >= 0:
@@ -268,7 +279,7 @@ cdef class CommandEncoder(Recorder):
             self.recording.group = -1
 
     def record(self, event):
-        """Put an event's mark behind what is recorded; launches that.
+        """Launch what is recorded and record an event after it.
 
         Parameters
         ----------
@@ -278,7 +289,7 @@ cdef class CommandEncoder(Recorder):
         checked_event(event).record(self.stream)
 
     def wait(self, event):
-        """Let what is recorded from now on wait for an event; launches what is recorded.
+        """Launch what is recorded and make later operations wait for an event.
 
         Parameters
         ----------
@@ -288,7 +299,7 @@ cdef class CommandEncoder(Recorder):
         checked_event(event).wait(self.stream)
 
     def keep(self, obj):
-        """Keep an object alive until the batch being recorded has ended."""
+        """Keep an object alive until the batch that is being recorded has ended."""
         self.own()
         if self.kept is None:
             self.kept = []
@@ -297,15 +308,15 @@ cdef class CommandEncoder(Recorder):
         self.state.idle = False
 
     def add_completed_handler(self, handler):
-        """Call a function once the batch being recorded has ended, or has failed.
+        """Call a function when the batch that is being recorded has ended or failed.
 
-        Handlers run on a thread of cyrt's own, in their order. What one raises goes to
-        ``sys.unraisablehook``; what it records is launched when it returns.
+        The handlers of a stream run in order, on a thread of cyrt. An exception of a handler goes
+        to ``sys.unraisablehook``; what a handler records is launched when it returns.
 
         Parameters
         ----------
         handler : callable
-            Called with no argument.
+            A function without arguments.
         """
         self.own()
         if not callable(handler):
@@ -318,7 +329,7 @@ cdef class CommandEncoder(Recorder):
         self.state.idle = False
 
     def commit(self):
-        """Launch what is recorded; nothing where there is nothing."""
+        """Launch what is recorded, if anything."""
         self.own()
         commit(self)
 
@@ -328,12 +339,12 @@ cdef class CommandEncoder(Recorder):
         wait_state(self.state)
 
     def close(self):
-        """Launch what is recorded, wait for it and let go of the stream.
+        """Launch what is recorded, wait for it and detach the encoder from the stream.
 
         Raises
         ------
         ValueError
-            It is the encoder that a stream has of itself.
+            The encoder was created by the stream, not by the user.
         """
         if self.closed:
             return
@@ -354,19 +365,19 @@ cdef class CommandEncoder(Recorder):
         self.close()
 
     def last_plan(self):
-        """The Plan of the last batch, or None."""
+        """Return the Plan of the last batch, or None."""
         return self.plan
 
     def stats(self):
-        """Counts since the encoder was made.
+        """Return counts since the encoder was created.
 
         Returns
         -------
         dict
             ``operations``, ``commits``; ``hits`` and ``misses`` of the plan cache; commits
-            ``chained`` (a topology's first, run in order by graphs that serve all topologies);
-            nodes ``patched``, ``instantiations``, graph ``launches``, ``evictions``; and of all
-            encoders, ``plans`` and the ``bytes_held`` by them.
+            ``chained`` (the first of a topology, run in order by graphs that all topologies share);
+            nodes ``patched``, ``instantiations``, graph ``launches``, ``evictions``; and for all
+            encoders together ``plans`` and the bytes that they occupy, ``bytes_held``.
         """
         count, held = _held()
         return {
@@ -392,21 +403,21 @@ cdef class CommandEncoder(Recorder):
 
 
 def current_encoder():
-    """The encoder of this thread's current stream."""
+    """Return the encoder of this thread's current stream."""
     cdef CommandEncoder encoder = encoder_of(current_state(current_ordinal()))
     if encoder.stream_ is None:
-        encoder.thread = PyThread_get_thread_ident()    # another thread's stream, once
+        encoder.thread = PyThread_get_thread_ident()    # another thread may have used the stream
     return encoder
 
 
 @contextmanager
 def batch():
-    """Inside, work on other libraries' memory does not commit by itself: the block's end does.
+    """Commit work on other libraries' memory at the end of the block, not after each operation.
 
     Yields
     ------
     CommandEncoder
-        The current one.
+        The current encoder.
     """
     cdef CommandEncoder encoder = current_encoder()
     encoder.deferred += 1
@@ -418,7 +429,7 @@ def batch():
 
 
 def concurrent():
-    """``current_encoder().concurrent()``."""
+    """Return ``current_encoder().concurrent()``."""
     return current_encoder().concurrent()
 
 
@@ -443,7 +454,7 @@ cdef size_t graph_handle(child) except? 0:
 
 
 cdef tuple checked_buffers(buffers, str what):
-    """As they are now: whoever gave the list may change it."""
+    """Return a checked copy of the list, which the caller may change later."""
     if buffers is None:
         return None
     if not isinstance(buffers, (list, tuple, set, frozenset)):

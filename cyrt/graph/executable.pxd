@@ -1,23 +1,23 @@
-# An executable graph: built from a recording, patched, launched, destroyed.
+# Executable graphs (execs): built from a recording, patched, launched and destroyed.
 #
 # INVARIANTS
-# - `nodes`, `geometry` and `blob` say what the exec runs, node for node.
-# - It belongs to one stream. Patching and destroying it in flight is safe and acts on later
+# - `nodes`, `geometry` and `blob` describe what the exec runs, node for node.
+# - An exec belongs to one stream. Patching or destroying it in flight is safe and affects later
 #   launches only (measured).
-# - A launch blocks where the driver's queue is full. Naming a kernel for the first time may load
-#   its code, and wait for all that is in flight. So launching, building, instantiating and setting
-#   a node to another kernel release the GIL; nothing else may patch or destroy the exec meanwhile.
-# - All of it happens during a stream's turn: no Python code runs, and what the driver refuses is
-#   told by an Outcome.
+# - A launch blocks while the driver's queue is full. A node's first use of a kernel may load its
+#   code, and wait for all work in flight. So launching, building, instantiating and setting a node
+#   to another kernel release the GIL; no other thread may patch or destroy the exec meanwhile.
+# - All of this happens during a stream's turn: no Python code runs, and an Outcome reports what the
+#   driver refuses.
 
 from cyrt.driver.cuda cimport CUgraph, CUgraphExec, CUgraphNode, CUresult
 from cyrt.graph.recording cimport Geometry, Recording
 from cyrt.runtime.state cimport StreamState
 
 cdef enum:
-    SAMPLES = 8                 # nodes that stand for all
+    SAMPLES = 8                 # nodes that are hashed to estimate how many of all nodes are equal
 
-# Parameters and geometry of every node, in short.
+# A summary of the parameters and geometry of all nodes.
 cdef struct Contents:
     unsigned long long hash
     unsigned int[SAMPLES] samples
@@ -31,26 +31,27 @@ cdef struct Executable:
     Geometry* geometry
     char* blob
     size_t blob_bytes
-    Contents contents           # of what it runs
-    unsigned long long used     # the cache's clock at its last launch
-    Executable* following       # what was launched after it last, of the same plan
+    Contents contents           # summary of what the exec runs
+    unsigned long long used     # the clock of the plan cache at the exec's last launch
+    Executable* following       # the exec of the same plan that was launched after its last launch
 
 # The result of a launch.
 cdef struct Outcome:
     CUresult result             # the driver's first refusal, or CUDA_SUCCESS
-    const char* call
-    int launched                # nodes that were launched before it
+    const char* call            # the driver function that returned it
+    int launched                # number of nodes that were launched before it
 
-# Bytes of host and device memory that the execs take, and that one of so many nodes takes.
+# Bytes of host and device memory that all execs occupy, and an exec of `num_nodes` nodes.
 cdef size_t held_bytes
 cdef size_t bytes_of(int num_nodes) noexcept
 
-# Of the nodes from `first` on, with the recording's edges, or `chained` one after the other.
+# Instantiate `count` nodes from `first` on, with the recording's edges, or, if `chained`, one after
+# the other. Return False, with the reason in `outcome`, if the driver refuses.
 cdef bint instantiate(Executable* target, StreamState* stream, Recording* recording, int first,
                       int count, bint chained, Outcome* outcome) noexcept
 cdef unsigned long long geometry_hash(const Recording* recording) noexcept
 cdef void summarise(const Recording* recording, Contents* contents) noexcept
-# How many of a few nodes have the same parameters: what a patch takes, roughly.
+# Return how many of the sampled nodes have equal parameters: an estimate of the cost of a patch.
 cdef inline int likeness(const Contents* one, const Contents* other) noexcept:
     cdef int i, equal = 0
     for i in range(SAMPLES):
@@ -58,12 +59,12 @@ cdef inline int likeness(const Contents* one, const Contents* other) noexcept:
     return equal
 cdef bint equal_params(Executable* target, Recording* recording) noexcept
 cdef bint equal_geometry(Executable* target, Recording* recording) noexcept
-# Sets the nodes that differ from the recording, and flags them in `patched`; the driver's first
-# refusal, where there is one: the exec is then of no use.
+# Set the nodes that differ from the recording, and flag them in `patched`. If the driver refuses
+# one, stop and return its error: the exec can then no longer be used.
 cdef CUresult patch(Executable* target, Recording* recording, char* patched) noexcept
-# Sets every node, whatever kernel it was, to the recording's from `first` on.
+# Set every node, whatever its kernel was, to the recording's nodes from `first` on.
 cdef CUresult replace(Executable* target, Recording* recording, int first) noexcept
-# The same by a new graph and cuGraphExecUpdate.
+# Make the exec equal to the recording by a new graph and cuGraphExecUpdate.
 cdef CUresult update(Executable* target, Recording* recording) noexcept
 cdef CUresult launch(Executable* target) noexcept
 cdef void destroy(Executable* target) noexcept

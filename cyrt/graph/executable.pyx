@@ -1,4 +1,4 @@
-"""Executable graphs: what the driver is told of them."""
+"""Executable graphs: the driver calls that build, patch and launch them."""
 
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
@@ -8,7 +8,7 @@ cdef extern from *:
     #define CYRT_MIX(h, word) (((h) ^ (word)) * 0x9e3779b97f4a7c15ull)
     #define CYRT_TURN(h) (((h) << 29) | ((h) >> 35))
 
-    /* Four words at a time: a batch has thousands of bytes. */
+    /* Hash four words at a time, since a batch has thousands of bytes. */
     static unsigned long long cyrt_hash(const char* bytes, size_t count) {
         unsigned long long h[4] = {count, 1, 2, 3}, words[4];
         size_t i;
@@ -35,7 +35,7 @@ from cyrt.runtime.device cimport contexts, enter_quietly, leave_quietly
 from cyrt.runtime.state cimport StreamState
 
 cdef enum:
-    NODE_BYTES = 10_000         # of host and device memory that a node of an exec takes (measured)
+    NODE_BYTES = 10_000         # host and device memory that a node of an exec occupies (measured)
 
 
 cdef size_t bytes_of(int num_nodes) noexcept:
@@ -86,7 +86,7 @@ cdef void fill_copy(CUDA_MEMCPY3D_v2* params, const char* blob) noexcept nogil:
 
 
 cdef void** pointer_room(Recording* recording) noexcept nogil:
-    """Room for the parameter pointers of any one node."""
+    """Allocate an array for the parameter pointers of the node that has the most."""
     return <void**>malloc(most_params(recording) * sizeof(void*))
 
 
@@ -129,7 +129,8 @@ cdef CUresult add_node(CUgraphNode* added, CUgraph graph, Recording* recording, 
 
 
 cdef CUresult add_edges(Executable* target, Recording* recording) noexcept nogil:
-    """One call for each type: a driver gives all edges of a call the first one's (measured)."""
+    """Add the edges in one call for each type, since a driver gives all edges of a call the type of
+    the first one (measured)."""
     cdef int count = recording.num_edges
     cdef CUgraphNode* ends
     cdef CUgraphEdgeData* data
@@ -167,7 +168,7 @@ cdef CUresult add_edges(Executable* target, Recording* recording) noexcept nogil
 
 cdef CUresult build(Executable* target, StreamState* stream, Recording* recording, int first,
                     int count, bint chained, CUcontext context, const char** call) noexcept nogil:
-    """The CUgraph, not instantiated; the context is current."""
+    """Build the CUgraph without instantiating it. The caller makes the context current."""
     cdef void** pointers = pointer_room(recording)
     cdef CUresult result
     cdef int i
@@ -232,7 +233,7 @@ cdef bint instantiate(Executable* target, StreamState* stream, Recording* record
 
 
 cdef void hold(Executable* target, Recording* recording) noexcept:
-    """Note what the exec runs now."""
+    """Store the parameters and geometry that the exec runs now."""
     memcpy(target.geometry, recording.geometry, target.num_nodes * sizeof(Geometry))
     memcpy(target.blob, recording.blob, target.blob_bytes)
 
@@ -300,7 +301,7 @@ cdef CUresult patch(Executable* target, Recording* recording, char* patched) noe
 
 
 cdef bint holds_node(const Executable* target, const Recording* recording, int i) noexcept:
-    """Whether the exec runs the node with these parameters and this geometry."""
+    """Return whether the exec runs the node with the recorded parameters and geometry."""
     cdef const Node* node = &recording.nodes[i]
     return (memcmp(target.blob + node.params, recording.blob + node.params, node.param_bytes) == 0
             and memcmp(&target.geometry[i], &recording.geometry[i], sizeof(Geometry)) == 0)

@@ -1,4 +1,4 @@
-"""Read after write, write after write, write after read: on memory, within one recording."""
+"""Hazards on memory within one recording: read after write, write after write, write after read."""
 
 from libc.stdlib cimport free, realloc
 
@@ -7,12 +7,12 @@ from cyrt.runtime.state cimport READ, Block, Hazard, StreamState
 
 
 cdef bint pending(const Hazard* hazard) noexcept:
-    """Whether the recording it speaks of has not been committed."""
+    """Return whether the recording that the state belongs to has not been committed."""
     return hazard.stream != NULL and hazard.stream.recording_epoch == hazard.epoch
 
 
 cdef int make_current(Block* block, unsigned long long epoch) except -1:
-    """Put this epoch's state into the block's own slot; another pending one moves to the list."""
+    """Move this epoch's state into `block.hazard`, and another pending state into the list."""
     cdef Hazard own = block.hazard
     cdef Hazard* grown
     cdef int i, kept = 0
@@ -26,7 +26,7 @@ cdef int make_current(Block* block, unsigned long long epoch) except -1:
         block.hazard.writer = -1
         block.hazard.num_readers = 0
         return 0
-    for i in range(block.num_others):           # those committed since are forgotten
+    for i in range(block.num_others):           # drop the states of committed recordings
         if pending(&block.others[i]):
             block.others[kept] = block.others[i]
             kept += 1

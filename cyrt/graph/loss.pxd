@@ -1,37 +1,37 @@
-# Operations that the driver refused when they were launched.
+# Losses: operations that the driver refused to launch, and what depends on them.
 #
 # INVARIANTS
 # - The rest of the batch runs, in order. What a refused operation would have written is lost, and
 #   so is what depends on that; see runtime/poison.
 # - An error is a number until its exception is raised: numbers are assigned during a stream's turn,
-#   where no Python object is made.
-# - Which operations depend on a lost one is read off the recording's uses: memory that was freed
-#   and allocated again inside the batch has another owner there.
+#   in which no Python object is created.
+# - The recording's uses show which operations depend on a lost one: they distinguish the owners of
+#   memory that was freed and allocated again inside the batch.
 
 from cyrt.driver.cuda cimport CUresult
 from cyrt.graph.recording cimport Recording
 
-# Room for the losses of all nodes; False: there is no memory.
+# Make room for the losses of all nodes. Return False if memory is short.
 cdef bint make_losses(Recording* recording) noexcept
-# A node is lost by an error, where it was not lost before; there is room for it.
+# Mark a node as lost because of an error, unless it is lost already. `make_losses` has made room.
 cdef void lose(Recording* recording, int node, unsigned int number) noexcept
-# A node is lost where it uses what is lost. `before`: the recording that is being launched, whose
-# marks are not set yet; NULL: there is none.
+# Mark a node as lost if it uses lost memory. `before` is the recording that is being launched, for
+# which no block is marked yet; NULL: there is none.
 cdef void inherit(Recording* recording, int node, const Recording* before) noexcept
-# The same for all nodes of the stream's next recording, which other threads began while this one
+# Do the same for all nodes of the stream's next recording, which other threads began while this one
 # was launched: memory that they have freed since has no mark.
 cdef void carry(const Recording* recording, Recording* later) noexcept
-# The number of a new error: the driver refused the operation. It lasts while something holds it.
+# Return a number for the error of a refused operation, valid while it has holders; 0: no memory.
 cdef unsigned int refuse(const Recording* recording, int node, CUresult result, const char* call,
                          void* where) noexcept
-# All operations are lost by one error: their stream could not be ordered.
+# Mark all operations as lost because of one error: their stream could not be ordered.
 cdef unsigned int lose_all(Recording* recording, CUresult result, const char* call,
                            void* where) noexcept
-# Marks the memory that the nodes write: lost, or whole again.
+# Mark the memory that the nodes write as lost, or as valid again.
 cdef void mark_losses(const Recording* recording) noexcept
-# Numbers that nothing is lost by any more may be used again.
+# Release the numbers without holders for reuse.
 cdef void reclaim() noexcept
-# A new exception for an error's number.
+# Return a new exception for an error's number.
 cdef object error_of(unsigned int number)
-# The number is used by so many more.
+# Add `change` to the number of holders of an error's number.
 cdef void count_holders(unsigned int number, int change) noexcept

@@ -1,5 +1,5 @@
 # C-level functions only: see loss.pxd.
-"""Operations that the driver refused, and the memory that was lost by them."""
+"""Losses: operations that the driver refused, and the memory that is lost because of them."""
 
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.object cimport PyObject
@@ -27,11 +27,11 @@ cdef struct Refusal:
     Geometry geometry
     unsigned int[3] cluster
     PyObject* function          # a LoadedFunction, or NULL
-    PyObject* where             # who recorded it, a str; or NULL
-    int holders                 # blocks and operations that are lost by it
+    PyObject* where             # a str, the file and line that recorded it; or NULL
+    int holders                 # blocks and operations that are lost because of it
     bint used
 
-cdef Refusal* refusals = NULL   # by number, less 1
+cdef Refusal* refusals = NULL   # the error of number n is at index n - 1
 cdef unsigned int num_refusals = 0
 
 
@@ -63,7 +63,8 @@ cdef bint same_memory(const Use* earlier, const Use* use) noexcept:
 
 cdef bint find_writer(const Recording* recording, int node, const Use* use,
                       unsigned int* number) noexcept:
-    """Whether a node before this one wrote the memory, or lost it by the number."""
+    """Return whether a node before this one writes the memory; set `number` to the error because of
+    which that node is lost, or 0."""
     cdef const Use* earlier
     cdef int u = recording.nodes[node].first_use if node < recording.num_nodes \
         else recording.num_uses
@@ -83,8 +84,7 @@ cdef bint find_writer(const Recording* recording, int node, const Use* use,
 
 cdef unsigned int inherited_loss(const Recording* recording, int node,
                                  const Recording* before) noexcept:
-    """The number of the error that the node is lost by, since it uses what is lost; 0: it is not.
-    """
+    """Return the number of the error if the node uses lost memory and so is lost, else 0."""
     cdef const Use* use
     cdef unsigned int number
     cdef int u
@@ -123,7 +123,7 @@ cdef unsigned int free_number() noexcept:
     i = num_refusals
     grown = <Refusal*>realloc(refusals, (2 * i + 8) * sizeof(Refusal))
     if grown == NULL:
-        return i                    # the last error tells of two; 0 where there is none
+        return i                    # two errors share the last number; 0 if there is no number
     memset(grown + i, 0, (i + 8) * sizeof(Refusal))
     refusals, num_refusals = grown, 2 * i + 8
     return i + 1
@@ -193,8 +193,8 @@ cdef void reclaim() noexcept:
 
 
 cdef object error_of(unsigned int number):
-    """A new exception for it."""
-    cdef Refusal refusal = refusals[number - 1]     # other threads may add some meanwhile
+    """Return a new exception for an error's number."""
+    cdef Refusal refusal = refusals[number - 1]     # a copy: other threads may move the array
     cdef Geometry geometry = refusal.geometry
     name, text = describe(<int>refusal.result)
     if refusal.function != NULL:

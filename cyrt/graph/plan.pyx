@@ -1,4 +1,4 @@
-"""Plans by topology: cached, laid over, launched."""
+"""Plans: the cache of executable graphs by topology, and their launches."""
 
 import warnings
 
@@ -17,29 +17,31 @@ from cyrt.runtime.state cimport StreamState
 
 _KINDS = ("kernel", "copy", "empty", "graph")
 
-# Every plan by (stream, hash, hash, nodes), and a list from the one used longest ago to the last.
+# All plans by (stream, hash, hash, nodes), and a linked list from the least to the most recently
+# used one.
 _plans = {}
 cdef Plan oldest = None
 cdef Plan newest = None
 cdef unsigned long long clock = 0
 cdef str strategy = None        # CYRT_GRAPH_UPDATE, read at first use
-cdef bint by_node, by_update    # it is "node", "exec"
-cdef bint chains = False        # topologies run as chains the first time
+cdef bint by_node, by_update    # whether the strategy is "node", or "exec"
+cdef bint chains = False        # whether chains run a topology the first time
 cdef Py_ssize_t most_plans = 0  # CYRT_GRAPH_CACHE_SIZE
 cdef size_t most_bytes = 0      # CYRT_GRAPH_CACHE_BYTES
-# Plans evicted, and the misses on them of late: the cache is too small where they come back.
+# The keys of evicted plans, and the number of recent misses on them: the cache is too small if
+# evicted topologies are used again.
 _evicted = {}
 cdef Py_ssize_t came_back = 0
-cdef unsigned long long counted_from = 0    # the clock then
+cdef unsigned long long counted_from = 0    # the clock when counting began
 
 
 def held():
-    """(plans, bytes) that the cache holds."""
+    """Return (plans, bytes): the number of plans in the cache and the bytes of all execs."""
     return len(_plans), held_bytes
 
 
 def cached():
-    """The plans in the cache, the one used first coming first."""
+    """Return the plans in the cache, in the order in which they were added."""
     return list(_plans.values())
 
 
@@ -49,7 +51,7 @@ cdef int read_settings() except -1:
     most_bytes = settings.get("CYRT_GRAPH_CACHE_BYTES")
     strategy = settings.get("CYRT_GRAPH_UPDATE")
     by_node, by_update = strategy == "node", strategy == "exec"
-    # A chain orders more than the edges do: checking mode wants to see those.
+    # A chain orders more nodes than the edges do. CYRT_CHECK has to see the order of the edges.
     chains = by_node and not settings.get("CYRT_CHECK")
     return 0
 
@@ -92,7 +94,7 @@ cdef int evict(PlanStats* stats) except -1:
             del _plans[plan.key]
             stats.evictions += 1
             note_evicted(plan.key, most_plans)
-            plan.drop()         # it may unload modules, and let other threads run
+            plan.drop()         # may unload modules, and let other threads run
             newer = oldest
         plan = newer
     return 0
@@ -106,8 +108,8 @@ cdef int note_evicted(tuple key, Py_ssize_t most) except -1:
 
 
 cdef void note_return(tuple key) noexcept:
-    """Warn once of topologies that often come back after they were evicted; where a filter makes an
-    error of that, the batch runs all the same."""
+    """Warn once of topologies that are often used again after their eviction. If a filter turns the
+    warning into an error, the batch still runs."""
     global came_back, counted_from
     cdef Py_ssize_t most = settings.get("CYRT_GRAPH_CACHE_SIZE")
     if came_back < 0 or key not in _evicted:
@@ -153,7 +155,7 @@ cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats):
         made.key = key
         if chains and chain.can_run(recording):
             made.chains = chain.chains_of(stream)
-        # Finalizers may have run until here, and have launched the recording, or made the plan.
+        # Finalizers may have run before this line, and launched the recording or added the plan.
         if recording.num_nodes != key[3] or not has_topology(made, recording):
             return None
         plan = _plans.get(key)
@@ -165,7 +167,7 @@ cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats):
         plan.busy += 1
         return plan
     stats.misses += 1
-    if plan is not None:        # two topologies of one hash: the later one takes the place
+    if plan is not None:        # two topologies have one hash: the new one replaces the old one
         unlink(plan)
     _plans[key] = made
     link(made)
@@ -175,9 +177,9 @@ cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats):
 
 
 cdef Plan new_plan(StreamState* stream, Recording* recording):
-    """The caller checks the copy: finalizers may run while objects are made, and change the
-    recording."""
-    cdef Py_ssize_t count = recording.num_nodes         # before finalizers change it
+    """Return a plan for a copy of the topology. The caller checks the copy: finalizers may run
+    while objects are created, and change the recording."""
+    cdef Py_ssize_t count = recording.num_nodes         # read before a finalizer can change it
     cdef list owners = [None] * count
     cdef Plan plan = Plan.__new__(Plan)
     cdef size_t topology_bytes = recording.topology_words * sizeof(unsigned int)
@@ -216,7 +218,7 @@ cdef str node_name(int kind, owner):
 
 
 cdef class Plan:
-    """The executable graphs of one topology, and what the last batch of it was."""
+    """The executable graphs of one topology, and the nodes of its last batch."""
 
     __module__ = "cyrt"
 
@@ -238,7 +240,7 @@ cdef class Plan:
 
     @property
     def names(self):
-        """What each node runs: a kernel's symbol, or ``copy``, ``empty``, ``graph``."""
+        """A list of what each node runs: a kernel's symbol, or ``copy``, ``empty``, ``graph``."""
         cdef const unsigned int* word = self.topology
         cdef unsigned int head
         cdef int i
@@ -251,7 +253,7 @@ cdef class Plan:
 
     @property
     def nodes(self):
-        """The operations in the order of recording, a ``PlanNode`` each."""
+        """A list of a ``PlanNode`` for each operation, in the order of recording."""
         from cyrt.graph.drawing import PlanNode
 
         cdef const unsigned int* word = self.topology
@@ -267,7 +269,7 @@ cdef class Plan:
                 cluster = word[0], word[1], word[2]
                 word += 3
             word += edges
-            # Copied first: other threads may launch the plan while objects are made.
+            # Copy it first: other threads may launch the plan while objects are created.
             geometry = self.geometry[i] if self.last == NULL else self.last.geometry[i]
             found.append(PlanNode(
                 name=node_name(kind, self.owners[i]), kind=_KINDS[kind],
@@ -279,7 +281,7 @@ cdef class Plan:
 
     @property
     def edges(self):
-        """``(source, target, programmatic)`` of each edge: indices into ``nodes``."""
+        """A list of ``(source, target, programmatic)``: indices into ``nodes``, for each edge."""
         cdef const unsigned int* word = self.topology
         cdef unsigned int head
         cdef int i, e
@@ -296,18 +298,18 @@ cdef class Plan:
 
     @property
     def patched(self):
-        """Indices of the nodes that the last launch patched."""
+        """A list of the indices of the nodes that the last launch patched."""
         cdef int i
         return [i for i in range(self.num_nodes) if self.patched_[i]]
 
     @property
     def graphs(self):
-        """``CUgraph`` handles behind the executable graphs, good until the plan's next launch."""
+        """``CUgraph`` handles of the executable graphs, valid until the plan's next launch."""
         cdef int i
         return [<size_t>self.variants[i].graph for i in range(self.num_variants)]
 
     def to_dot(self):
-        """The batch as Graphviz text."""
+        """Return the batch as Graphviz text."""
         from cyrt.graph.drawing import dot
 
         return dot(self.nodes, self.edges)
@@ -318,7 +320,7 @@ cdef class Plan:
 
 
 cdef Executable* new_variant(Plan plan) noexcept:
-    """Room for one exec more; NULL: there is no memory."""
+    """Allocate an exec and make room for it in the plan; NULL if memory is short."""
     cdef Executable** grown
     cdef int room
     if plan.num_variants == plan.variant_room:
@@ -333,7 +335,7 @@ cdef Executable* new_variant(Plan plan) noexcept:
 
 cdef Executable* add_variant(Plan plan, Recording* recording, PlanStats* stats,
                              Outcome* outcome) noexcept:
-    """NULL where the driver refuses it."""
+    """Add an exec that equals the recording to the plan; NULL if the driver refuses it."""
     cdef Executable* target = new_variant(plan)
     if target == NULL:
         outcome.result, outcome.call = CUDA_ERROR_OUT_OF_MEMORY, b"cuGraphInstantiateWithFlags"
@@ -365,7 +367,7 @@ cdef void drop_variant(Plan plan, Executable* target) noexcept:
 
 
 cdef bint remember_geometry(Plan plan, unsigned long long h) noexcept:
-    """Whether it was launched lately; it is now."""
+    """Return whether the geometry was launched recently, and remember it as launched now."""
     cdef Geometries* known = &plan.geometries
     cdef unsigned int i
     cdef bint found = False
@@ -379,8 +381,8 @@ cdef bint remember_geometry(Plan plan, unsigned long long h) noexcept:
 
 
 cdef bint remember(Plan plan, const Contents* contents, bint alike) noexcept:
-    """Whether these contents were launched lately, or, with `alike`, such that most nodes are
-    equal; they are now."""
+    """Return whether these contents, or, with `alike`, contents equal in most nodes, were launched
+    recently. Remember these contents as launched now."""
     cdef unsigned int i
     cdef bint found = False
     if plan.history == NULL:
@@ -405,10 +407,10 @@ cdef bint equals(Executable* target, Recording* recording) noexcept:
 
 
 cdef Executable* find_equal(Plan plan, Recording* recording, Contents* contents) noexcept:
-    """The exec that runs the recording; NULL: none does, and the contents are summarised."""
+    """Return the exec that equals the recording; else summarise the contents and return NULL."""
     cdef Executable* target = plan.last.following if plan.last != NULL else NULL
     cdef int i
-    if target != NULL and equals(target, recording):    # as in the round before
+    if target != NULL and equals(target, recording):    # the same successor as last time
         return target
     executables.summarise(recording, contents)
     for i in range(plan.num_variants):
@@ -420,7 +422,8 @@ cdef Executable* find_equal(Plan plan, Recording* recording, Contents* contents)
 
 cdef Executable* most_alike(Plan plan, Recording* recording, const Contents* contents,
                             int* most) noexcept:
-    """The exec of equal geometry with least to patch; NULL: none has that geometry."""
+    """Return the exec of equal geometry with the fewest nodes to patch, or NULL if none has equal
+    geometry. Set `most` to its number of equal samples."""
     cdef Executable* target
     cdef Executable* alike = NULL
     cdef int i, nodes
@@ -444,14 +447,14 @@ cdef Executable* longest_ago(Plan plan) noexcept:
 
 
 cdef bint has_room(Plan plan) noexcept:
-    """Whether the plan may have one exec more: plans used longest ago make room for it."""
+    """Return whether the plan may have another exec; plans used longest ago are evicted for it."""
     return plan.num_variants < VARIANTS \
         or (plan.num_variants + 1) * executables.bytes_of(plan.num_nodes) <= most_bytes // 2
 
 
 cdef Executable* patched_variant(Plan plan, Executable* target, Recording* recording,
                                  PlanStats* stats, Outcome* outcome) noexcept:
-    """The exec made equal to the recording, or a new one where the driver refuses that."""
+    """Patch the exec to equal the recording; replace it by a new one if the driver refuses."""
     cdef bint laid = False
     cdef int i
     if by_update:
@@ -469,7 +472,7 @@ cdef Executable* patched_variant(Plan plan, Executable* target, Recording* recor
 
 
 cdef Executable* lay(Plan plan, Recording* recording, PlanStats* stats, Outcome* outcome) noexcept:
-    """Make one exec equal to the recording; NULL where the driver refuses it."""
+    """Find, patch or add an exec that equals the recording; NULL if the driver refuses it."""
     global clock
     cdef Contents contents
     cdef Executable* target = find_equal(plan, recording, &contents)
@@ -511,13 +514,13 @@ cdef void launch_plan(Plan plan, Recording* recording, PlanStats* stats,
         remember(plan, &contents, False)
         chain.run(plan.chains, recording, outcome)
         stats.patched += outcome.launched
-        memset(plan.patched_, 0, plan.num_nodes)        # a graph of its own was not
+        memset(plan.patched_, 0, plan.num_nodes)        # the chain's nodes are not the plan's
         plan.patching = True
     else:
         target = lay(plan, recording, stats, outcome)
         if target == NULL:
             return
-        if before != NULL and plan.last == before:      # it was not dropped
+        if before != NULL and plan.last == before:      # else `before` was dropped
             before.following = target
         outcome.call = b"cuGraphLaunch"
         outcome.result = executables.launch(target)

@@ -1,20 +1,20 @@
-# Memory that cyrt did not allocate, in one recording: by address.
+# Ranges: the addresses of outside memory (see runtime/outside) that one recording uses.
 #
 # INVARIANTS
-# - Ranges do not overlap: each live range of addresses has one block that keeps its hazards.
-# - Memory of cyrt's own that was handed out is here too: others' views of it are the same memory.
+# - Ranges do not overlap: one block stores the hazards of each live range of addresses.
+# - Exported memory of cyrt has ranges, too, since views by other libraries are the same memory.
 
 from cyrt.runtime.state cimport Block
 
 cdef struct Range:
     unsigned long long start, end
     Block* block
-    unsigned int generation     # of the block: where it differs, the block was freed since
+    unsigned int generation     # of the block; the block was freed if its generation differs
 
 cdef struct Ranges:
     Range* items
     int count, room
 
-# The block that keeps the hazards of the block's memory. `joined` is set where it lies across
-# ranges that were told apart until now: the operation comes after all others then.
+# Return the block that stores the hazards of the given block's memory. Set `joined` if the memory
+# overlaps ranges that were separate until now: the operation must then wait for all others.
 cdef Block* resolve(Ranges* ranges, Block* block, bint* joined) except NULL

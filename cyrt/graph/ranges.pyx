@@ -1,4 +1,4 @@
-"""Others' memory by address, within one recording."""
+"""Ranges of addresses of outside memory, within one recording."""
 
 from libc.stdlib cimport realloc
 

@@ -1,17 +1,17 @@
-# A recording: the operations since the last commit, as plain arrays.
+# Recordings: a recording stores the operations since the last commit in C arrays.
 #
 # INVARIANTS
-# - Recording makes no driver call and no Python object; the arrays are reused by the next batch.
+# - Recording makes no driver call and creates no Python object; the next batch reuses the arrays.
 # - The topology is a sequence of integers built from fields, never from raw structs: for each node
-#   its kind, attributes and function serial, then its edges. `hash` folds the same integers.
-# - Geometry and parameters are not in the topology: they are patched.
-# - Parameter bytes between parameters are zero: equal recordings are equal byte for byte.
-# - At most LANES chains cover the nodes, by edges added while recording: a wider graph is slow to
-#   launch and gains nothing.
-# - No edge follows from others: each node knows the last node of every lane that comes before it.
-# - What each node uses is kept until the launch: where the driver refuses a node, what it would
+#   its kind, attributes and function serial, then its edges. `hash` is a hash of the same integers.
+# - Geometry and parameters are not part of the topology: they are patched.
+# - Bytes between parameters are zero: equal recordings are equal byte for byte.
+# - The nodes form at most LANES chains (lanes); edges are added for that while recording. A wider
+#   graph is slower to launch and gains nothing.
+# - No edge follows from other edges: each node stores, for every lane, the last node before it.
+# - The uses of each node are kept until the launch: if the driver refuses a node, what it would
 #   have written is lost, and what depends on that.
-# - A node that uses what is lost is recorded, and not launched: losses come in the stream's order.
+# - A node that uses lost memory is recorded but not launched, so losses follow the stream's order.
 
 from cyrt.driver.cuda cimport CUfunction
 from cyrt.runtime.module cimport Layout
@@ -24,10 +24,10 @@ cdef enum NodeKind:
     KERNEL
     COPY            # within the device; parameters: target, source, bytes
     EMPTY
-    CHILD           # parameters: the CUgraph, and a number that no other child has
+    CHILD           # parameters: the CUgraph, and the unique number of the child
 
 cdef enum NodeFlags:
-    PROGRAMMATIC = 1        # executes griddepcontrol.wait before it touches global memory
+    PROGRAMMATIC = 1        # it executes griddepcontrol.wait before it accesses global memory
     COOPERATIVE = 2
     CLUSTER = 4
 
@@ -42,32 +42,32 @@ cdef struct Use:
     Access access
     unsigned int generation
 
-# What `append` is told of an operation.
+# The description of an operation for `append`.
 cdef struct Operation:
     NodeKind kind
     unsigned int flags
     const unsigned int* cluster     # NULL: none
     CUfunction function
-    unsigned long long serial       # of the function, or what tells one child graph from another
+    unsigned long long serial       # of the function, or the shape of the child graph
     const Layout* layout
-    const Geometry* geometry        # NULL: it has none
+    const Geometry* geometry        # NULL: none
     const void* params
     size_t param_bytes
-    void* owner                     # LoadedFunction, or what a child graph belongs to
+    void* owner                     # a LoadedFunction or ChildGraph; NULL: none
 
 cdef struct Node:
     NodeKind kind
     unsigned int flags
     unsigned int cluster[3]
     CUfunction function
-    const Layout* layout        # of the parameters; NULL where there are none
+    const Layout* layout        # of a kernel's parameters; else NULL
     size_t params               # offset in the blob
     size_t param_bytes
-    int first_edge              # in `edges`, up to the next node's
-    int first_use               # in `uses`, up to the next node's
+    int first_edge              # index in `edges`; the node's edges end at the next node's
+    int first_use               # index in `uses`; the node's uses end at the next node's
     int lane
-    int[LANES] before           # the last node of each lane that comes before it, -1: none
-    void* owner                 # a reference
+    int[LANES] before           # the last node of each lane that runs before this one, -1: none
+    void* owner                 # a counted reference, or NULL
 
 cdef struct Edge:
     int source
@@ -78,11 +78,11 @@ cdef struct Recording:
     Geometry* geometry
     Edge* edges
     Use* uses
-    unsigned int* losses        # numbers of the errors that nodes are lost by; NULL: none is
+    unsigned int* losses        # for each node, the number of its error or 0; NULL: none is lost
     char* blob
     unsigned int* topology
     int num_nodes, num_edges
-    int open_edge               # where the edges of the next node begin
+    int open_edge               # index of the first edge of the next node, the open node
     int num_uses
     int node_room, edge_room, use_room, loss_room
     size_t blob_bytes, blob_room
@@ -90,35 +90,37 @@ cdef struct Recording:
     unsigned long long hash[2]
     int tails[LANES]            # the last node of each lane, -1: unused
     int next_lane
-    int barrier                 # every later node comes after this one; -1: none
-    int group                   # nodes from here on are not ordered among themselves; -1: none
+    int barrier                 # every later node runs after this one; -1: none
+    int group                   # nodes from this one on have no order among them; -1: none
 
-# Where the edges into a node end.
+# Return the end of the range of edges into a node.
 cdef inline int edge_end(const Recording* recording, int node) noexcept nogil:
     return recording.nodes[node + 1].first_edge if node + 1 < recording.num_nodes \
         else recording.num_edges
-# Where the uses of a node end.
+# Return the end of the range of uses of a node.
 cdef inline int use_end(const Recording* recording, int node) noexcept:
     return recording.nodes[node + 1].first_use if node + 1 < recording.num_nodes \
         else recording.num_uses
-# Parameters of the node that has the most; at least 1.
+# Return the number of parameters of the node that has the most; at least 1.
 cdef int most_params(const Recording* recording) noexcept nogil
+# Remove all nodes; `destroy` frees the arrays, too.
 cdef void clear(Recording* recording) noexcept
 cdef void destroy(Recording* recording) noexcept
-# Makes room for one more node, so that appending cannot fail half-way.
+# Make room for one more node, so that `append` cannot fail.
 cdef int reserve(Recording* recording, size_t param_bytes, int edges) except -1
-# Makes room for the uses of one more node.
+# Make room for the uses of one more node.
 cdef inline int reserve_uses(Recording* recording, int count) except -1:
     if recording.num_uses + count > recording.use_room:
         return grow_uses(recording, count)
     return 0
 cdef int grow_uses(Recording* recording, int count) except -1
-# An edge into the node that `append` adds next; needless ones are dropped.
+# Add an edge into the node that `append` adds next; redundant edges are dropped.
 cdef inline void add_edge(Recording* recording, int source) noexcept:
-    if source >= 0 and source >= recording.barrier:     # else the barrier comes after it already
+    if source >= 0 and source >= recording.barrier:     # else the barrier already waits for it
         add_new_edge(recording, source)
 cdef void add_new_edge(Recording* recording, int source) noexcept
-# Every node so far comes before the one that `append` adds next, and it before all later ones.
+# Make the next node a barrier: it waits for all earlier nodes, and all later nodes wait for it.
 cdef void add_barrier(Recording* recording) noexcept
-# Index of the new node, with that many of the uses that were kept. Takes a reference to the owner.
+# Append a node and return its index. It takes the next `num_uses` entries of `uses`, and a
+# reference to the owner.
 cdef int append(Recording* recording, const Operation* operation, int num_uses) noexcept

@@ -1,4 +1,4 @@
-"""The operations since the last commit, as plain arrays."""
+"""Recordings: the operations since the last commit, in C arrays."""
 
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport free, realloc
@@ -77,7 +77,7 @@ cdef void* grown(void* old, size_t bytes) except NULL:
 cdef int reserve(Recording* recording, size_t param_bytes, int edges) except -1:
     cdef int room
     cdef size_t bytes
-    edges += LANES + 1          # those of a barrier and of a full set of lanes
+    edges += LANES + 1          # the edges of a barrier, and one to join a lane
     if recording.num_nodes + 1 > recording.node_room:
         room = 2 * recording.node_room + 64
         recording.nodes = <Node*>grown(recording.nodes, room * sizeof(Node))
@@ -133,7 +133,7 @@ cdef inline void fold(Recording* recording, unsigned int word) noexcept:
 
 cdef inline void fold_head(Recording* recording, unsigned int head,
                            unsigned long long serial) noexcept:
-    """Three words, folded at once: a head has far fewer bits than a word."""
+    """Append a node's first three words, hashed as one: a head has far fewer bits than a word."""
     cdef unsigned int* words = recording.topology + recording.topology_words
     cdef unsigned long long both = serial ^ <unsigned long long>head << 40
     words[0], words[1], words[2] = head, <unsigned int>serial, <unsigned int>(serial >> 32)
@@ -151,18 +151,19 @@ cdef inline void come_after(Recording* recording, int* before, int source) noexc
 
 
 cdef void reduce_edges(Recording* recording, int* before) noexcept:
-    """Drop the edges of the open node that follow from others; what comes before it then."""
+    """Drop the edges of the open node that follow from others. Set `before` to the last node of
+    each lane that runs before the open node."""
     cdef int i, j, source, kept = recording.open_edge
     cdef int barrier = recording.barrier if recording.barrier < recording.num_nodes else -1
     if recording.num_edges == kept + 1 and recording.edges[kept].source > barrier:
-        source = recording.edges[kept].source       # the usual case: its own and what it knows
+        source = recording.edges[kept].source       # the usual case: a single edge
         memcpy(before, recording.nodes[source].before, LANES * sizeof(int))
         before[recording.nodes[source].lane] = source
         return
     for i in range(LANES):
         before[i] = barrier
     for i in range(recording.open_edge, recording.num_edges):
-        source = recording.edges[i].source      # latest first: none follows from a later one
+        source = recording.edges[i].source      # sort descending: nodes wait for lower ones only
         j = i
         while j > recording.open_edge and recording.edges[j - 1].source < source:
             recording.edges[j].source = recording.edges[j - 1].source
@@ -178,7 +179,8 @@ cdef void reduce_edges(Recording* recording, int* before) noexcept:
 
 
 cdef int choose_lane(Recording* recording, int* before) noexcept:
-    """One whose end comes before the open node: best by an edge, else by an edge that is added."""
+    """Return a lane whose last node runs before the open node, preferably by an existing edge. If
+    there is none, add an edge."""
     cdef int i, source, lane
     for i in range(recording.open_edge, recording.num_edges):
         source = recording.edges[i].source
@@ -191,7 +193,7 @@ cdef int choose_lane(Recording* recording, int* before) noexcept:
             recording.next_lane = (lane + 1) % LANES
             return lane
     lane = recording.next_lane
-    if recording.group >= 0:        # not behind one of its own, as long as there is another lane
+    if recording.group >= 0:        # prefer a lane without nodes of the group
         for i in range(lane, lane + LANES):
             if recording.tails[i % LANES] < recording.group:
                 lane = i % LANES

@@ -1,15 +1,15 @@
-# The functions of `kernels` that `graph` calls; seam.pyx gives those of `graph` to `runtime`.
+# The functions of `kernels` that `graph` calls. seam.pyx passes those of `graph` to `runtime`.
 #
 # INVARIANTS
-# - kernels/seam fills it, whole, when the package is imported. There is no other call upward.
+# - kernels/seam sets every member when the package is imported. There is no other call upward.
 
 from cyrt.runtime.state cimport StreamState
 
 cdef struct KernelCalls:
-    # Records a fill of a Memory with a pattern of 1, 2 or 4 bytes; False where it cannot.
+    # Record a fill of a Memory with a pattern of 1, 2 or 4 bytes. Return False if it cannot.
     bint (*record_fill)(StreamState* stream, object target, unsigned int pattern,
                         size_t width) except -1
-    # Records a Kernel with its arguments, geometry and attributes on a CommandEncoder.
+    # Record a Kernel with its arguments, geometry and attributes on a CommandEncoder.
     int (*add_kernel)(object encoder, kernel, grid, block, args, smem, cluster, bint cooperative,
                       reads, writes) except -1
 

@@ -1,1 +1,1 @@
-"""The driver's objects: devices, streams, events, memory, modules."""
+"""Objects of the driver: devices, streams, events, memory, modules."""

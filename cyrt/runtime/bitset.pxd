@@ -1,6 +1,6 @@
-# Sets of small integers as bitmaps in three levels: the lowest or highest member takes one look at
-# each, however many there are. (The highest level is searched in order: a word of it stands for
-# 262,144 numbers.)
+# Sets of small integers, stored as bitmaps of three levels. Finding the lowest or highest member
+# reads one word of each of the two lower levels, whatever the size of the set. (The highest level
+# is searched linearly: each of its words covers 262,144 numbers.)
 
 cdef extern from *:
     """
@@ -8,8 +8,8 @@ cdef extern from *:
     #include <string.h>
 
     typedef struct {
-        unsigned long long* levels[3];  /* a bit of a level: the word of the one below is not 0 */
-        int tops;                       /* words of the highest level */
+        unsigned long long* levels[3];  /* a bit is set if its word of the level below is not 0 */
+        int tops;                       /* number of words of the highest level */
     } cyrt_bits;
 
     #define CYRT_BIT(i) (1ull << ((i) & 63))
@@ -42,7 +42,7 @@ cdef extern from *:
         }
         return -1;
     }
-    /* Room for numbers below `room`; 0: there is no memory, and nothing has changed. */
+    /* Make room for numbers below `room`. Return 0, with nothing changed, if memory is short. */
     static int cyrt_bits_grow(cyrt_bits* bits, int room) {
         size_t old[3] = {bits->levels[0] ? bits->levels[1] - bits->levels[0] : 0,
                          bits->levels[0] ? bits->levels[2] - bits->levels[1] : 0,
@@ -68,10 +68,11 @@ cdef extern from *:
     """
     ctypedef struct Bits "cyrt_bits":
         int tops
-    # A set has room for what is added to it, or asked for: see `grow_bits`.
+    # Add or remove a number. It must be below the limit last passed to `grow_bits`.
     void add_bit "cyrt_bits_add"(Bits* bits, int i) noexcept nogil
     void drop_bit "cyrt_bits_drop"(Bits* bits, int i) noexcept nogil
-    # -1: the set is empty.
+    # Return the lowest or highest member, or -1 if the set is empty.
     int lowest_bit "cyrt_bits_lowest"(const Bits* bits) noexcept nogil
     int highest_bit "cyrt_bits_highest"(const Bits* bits) noexcept nogil
+    # Make room for numbers below `room`. Return False, with nothing changed, if memory is short.
     bint grow_bits "cyrt_bits_grow"(Bits* bits, int room) noexcept nogil

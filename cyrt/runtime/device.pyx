@@ -1,4 +1,4 @@
-"""Devices: what they are, which one is current, and their primary contexts."""
+"""Devices: their properties, the current device, and their primary contexts."""
 
 import threading
 
@@ -19,11 +19,11 @@ cdef extern from *:
     int cyrt_current_ordinal
     void cyrt_set_current_ordinal(int)
 
-# This thread's open `with` blocks: (Device, ordinal to go back to).
+# This thread's open `with` blocks: (Device, ordinal to restore at the end).
 _open = threading.local()
-_resetting = threading.RLock()      # a signal handler may reset, too
+_resetting = threading.RLock()      # reentrant, since a signal handler may reset the device, too
 
-# Called with the ordinal before a device's context is reset.
+# Functions that are called with the ordinal before a device's context is reset.
 reset_hooks = []
 
 
@@ -35,7 +35,7 @@ cdef int count() except -1:
 
 
 cdef int validate(index) except -1:
-    """The ordinal, if there is such a device."""
+    """Return the index as an int if it is a device's ordinal, else raise."""
     cdef int number = count()
     if isinstance(index, bool) or not hasattr(index, "__index__"):
         raise TypeError(
@@ -73,7 +73,7 @@ cdef int refuse_call(int ordinal, unsigned int epoch, const char* call) except -
             f"{call.decode()}: the object belongs to a context of device {ordinal} that was reset")
     if faulted[ordinal]:
         return refuse(call, ordinal)
-    return entry(epoch, False)          # the call is the first one, and opened the driver
+    return entry(epoch, False)          # this was the process's first call: it opened the driver
 
 
 cdef int enter(int ordinal, unsigned int epoch, const char* call) except -1:
@@ -90,7 +90,7 @@ cdef int leave(int ordinal, int entered, CUresult result, const char* call) exce
     cdef unsigned int epoch = <unsigned int>entered >> 1
     leave_quietly(entered)
     if entered >= 0 and result != CUDA_SUCCESS and contexts[ordinal].epoch != epoch:
-        return refuse_call(ordinal, epoch, call)    # reset meanwhile: no fault of the new context
+        return refuse_call(ordinal, epoch, call)    # a reset failed the call, not a new fault
     return check(result, call, ordinal)
 
 
@@ -145,18 +145,18 @@ cdef int attribute(int ordinal, int code, const char* name) except? -1:
 cdef class Device:
     """One device, real or emulated.
 
-    ``with device:`` makes it the current one of this thread. Devices are compared and hashed by
+    ``with device:`` makes it this thread's current device. Devices are compared and hashed by
     their index.
 
     Parameters
     ----------
     index : int, optional
-        From 0 to ``Device.count() - 1``; the thread's current device where left out.
+        An int from 0 to ``Device.count() - 1``; default: the thread's current device.
 
     Raises
     ------
     ValueError
-        There is no device of that index.
+        No device has that index.
     """
 
     def __cinit__(self):
@@ -175,22 +175,22 @@ cdef class Device:
 
     @property
     def index(self):
-        """Its number, from 0 to ``Device.count() - 1``."""
+        """The device's ordinal, from 0 to ``Device.count() - 1``."""
         return self.live()
 
     @staticmethod
     def count():
-        """Number of devices."""
+        """Return the number of devices."""
         return count()
 
     @staticmethod
     def current():
-        """This thread's current device."""
+        """Return this thread's current device."""
         return Device()
 
     @property
     def name(self):
-        """The driver's name for it, ``"NVIDIA H200"``."""
+        """The name that the driver reports, such as ``"NVIDIA H200"``."""
         cdef char text[256]
         ensure_open()
         check(cu.cuDeviceGetName(text, sizeof(text), self.live()), b"cuDeviceGetName")
@@ -198,7 +198,7 @@ cdef class Device:
 
     @property
     def uuid(self):
-        """The device's identity, 32 hexadecimal digits in the usual groups."""
+        """The device's UUID: ``"GPU-"`` and 32 hexadecimal digits in the usual groups."""
         cdef CUuuid value
         ensure_open()
         check(cu.cuDeviceGetUuid(&value, self.live()), b"cuDeviceGetUuid")
@@ -207,13 +207,13 @@ cdef class Device:
 
     @property
     def emulated(self):
-        """True for the device that ships in the package and runs on the CPU."""
+        """Whether this is the device that ships with the package and runs on the CPU."""
         self.live()
         return is_emulated()
 
     @property
     def compute_capability(self):
-        """``(major, minor)``, ``(9, 0)`` for Hopper."""
+        """The compute capability as ``(major, minor)``, ``(9, 0)`` for Hopper."""
         return (attribute(self.live(), CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
                           b"cuDeviceGetAttribute"),
                 attribute(self.live(), CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
@@ -221,7 +221,7 @@ cdef class Device:
 
     @property
     def multiprocessors(self):
-        """Number of multiprocessors."""
+        """The number of multiprocessors."""
         return attribute(self.live(), CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
                          b"cuDeviceGetAttribute")
 
@@ -232,13 +232,13 @@ cdef class Device:
                               b"cuDeviceGetAttribute"))
 
     def attribute(self, name):
-        """A device attribute by its name in ``CUdevice_attribute`` (cuda.h).
+        """Return a device attribute by its name in ``CUdevice_attribute`` (cuda.h).
 
         Parameters
         ----------
         name : str
-            ``"MAX_THREADS_PER_BLOCK"``, in either case, with or without the
-            ``CU_DEVICE_ATTRIBUTE_`` in front.
+            A name such as ``"MAX_THREADS_PER_BLOCK"``, in upper or lower case, with or without the
+            prefix ``CU_DEVICE_ATTRIBUTE_``.
 
         Returns
         -------
@@ -247,9 +247,9 @@ cdef class Device:
         Raises
         ------
         ValueError
-            There is no attribute of that name.
+            No attribute has that name.
         CudaError
-            This driver does not know it.
+            This driver does not know the attribute.
         """
         key = str(name).upper().removeprefix("CU_DEVICE_ATTRIBUTE_")
         code = DEVICE_ATTRIBUTES.get(key)
@@ -262,7 +262,7 @@ cdef class Device:
         return attribute(self.live(), code, b"cuDeviceGetAttribute")
 
     def memory_info(self):
-        """``(free, total)`` bytes of device memory, as the driver counts."""
+        """Return ``(free, total)``: bytes of device memory as the driver counts them."""
         cdef size_t free = 0, total = 0
         cdef Context* context = context_of(self.live())
         cdef int entered = enter(self.index, context.epoch, b"cuMemGetInfo")
@@ -270,16 +270,16 @@ cdef class Device:
         return free, total
 
     def reset(self):
-        """Give the emulated device a fresh context, after a fault or to end a stuck kernel.
+        """Give the emulated device a new context, after a fault or to end a stuck kernel.
 
-        Every Buffer, Stream, Event, Module and Kernel of the device is dead afterwards and raises
-        when it is used.
+        Every Buffer, Stream, Event, Module and Kernel of the device becomes invalid: using it
+        raises.
 
         Raises
         ------
         RuntimeError
-            On a GPU: its primary context is shared with every library of the process, and after a
-            fault only a new process gets a working one.
+            The device is a GPU. Every library of the process shares its primary context, and after
+            a fault only a new process gets a working one.
         """
         cdef int ordinal = self.live()
         if not is_emulated():
@@ -303,7 +303,7 @@ cdef class Device:
         outer = blocks.pop(i)[1]
         if i == len(blocks):
             cyrt_set_current_ordinal(outer)
-        else:                   # a generator's block, which ends before one inside it
+        else:                   # a generator's block may end before a block inside it
             blocks[i] = blocks[i][0], outer
 
     def __eq__(self, other):
@@ -338,7 +338,7 @@ cdef int reset(int ordinal) except -1:
     cdef Context* context = context_of(ordinal)
     cdef CUcontext handle = NULL
     cdef CUresult result
-    _table.begin_reset(ordinal)         # other threads are refused until it is done
+    _table.begin_reset(ordinal)         # calls of other threads raise until the reset is done
     context.epoch += 1
     for hook in reset_hooks:
         hook(ordinal)

@@ -1,4 +1,4 @@
-# dlpack.h of DLPack 1.1 (github.com/dmlc/dlpack), whose header comes in no wheel.
+# Declarations of dlpack.h, DLPack 1.1 (github.com/dmlc/dlpack). No wheel contains that header.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 

@@ -1,24 +1,26 @@
-# The end of what work in flight may still use: modules, pinned memory, memory outside the pool.
+# Deferred destruction of what work in flight may still use: modules, pinned memory, and memory
+# that is not the pool's.
 #
 # INVARIANTS
-# - The driver's calls that end these wait for every kernel on the device, also for one that has
-#   nothing to do with them (measured on an H100). They are made while nothing runs, so that
-#   dropping an object never hangs behind a kernel that does not end.
-# - A mark behind the last use on each stream tells when memory is no longer in use, whatever else
-#   runs. Page-locked memory then serves the next PinnedBuffer: a device that is never idle takes
-#   no more of it. A use that is recorded is marked once it was launched.
-# - Never raises. What a fault, a fork or a reset leaves went with its context.
+# - The driver calls that destroy these wait for every kernel on the device, even an unrelated one
+#   (measured on an H100). They are made while the device is idle, so that dropping an object never
+#   hangs because of a kernel that does not end.
+# - An event after the last use on each stream shows when memory is no longer in use, whatever else
+#   runs. A new PinnedBuffer then reuses page-locked memory, so a device that is never idle does not
+#   need more and more of it. A recorded use gets its event after it is launched.
+# - No function raises. After a fault, a fork or a reset nothing is destroyed: it ended with its
+#   context.
 
 from cyrt.driver.cuda cimport CUresult
 from cyrt.runtime.state cimport Block
 
 ctypedef CUresult (*End)(size_t handle) noexcept nogil
 
-# Calls `end(handle)` now if the device is idle, else at a later sweep.
+# Call `end(handle)` now if the device is idle, else in a later `sweep`.
 cdef void end_when_idle(int ordinal, unsigned int epoch, End end, size_t handle) noexcept
-# The same for a block's address, once every use of the block is over.
+# Do the same with a block's address, but not before every use of the block has ended.
 cdef void end_block(const Block* block, End end) noexcept
-# Page-locked memory of at least that size that is no longer in use, and its size; NULL: none.
+# Take unused page-locked memory of at least `size` bytes and set `size` to its size; else NULL.
 cdef void* reuse_pinned(int ordinal, size_t* size) noexcept
-# Ends what waits for it and can be ended.
+# Destroy every waiting object that can be destroyed now.
 cdef void sweep() noexcept

@@ -1,5 +1,5 @@
 # C-level functions only: see ending.pxd.
-"""Ends driver objects once no work in flight can use them."""
+"""Deferred destruction of driver objects, after the last work that uses them."""
 
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -13,46 +13,46 @@ from cyrt.runtime.state cimport Block, PINNED_MEMORY, StreamState
 from cyrt.runtime.stream_state cimport foreign_state, states
 
 cdef enum:
-    SLACK = 8               # page-locked memory serves requests smaller by one part in so many
+    SLACK = 8               # reused memory exceeds a request by at most the request / SLACK
 
-# A use of a block on a stream, until it is over.
+# A use of a block on a stream that has not ended.
 cdef struct Mark:
     StreamState* stream
-    unsigned long long recording    # to be launched first; 0: it was launched
-    CUevent event                   # behind the use; NULL: not put there yet
+    unsigned long long recording    # epoch of the unlaunched recording with the use, else 0
+    CUevent event                   # recorded after the use; NULL until it is recorded
     Mark* next
 
 cdef struct Ending:
     End end
     size_t handle
-    size_t pinned           # bytes of page-locked memory, which every device may use; else 0
+    size_t pinned           # bytes of page-locked memory, which any device may use; else 0
     int ordinal
     unsigned int epoch
-    Mark* marks             # the uses that are not over
+    Mark* marks             # the uses that have not ended
     Ending* next
 
-cdef Ending* endings = NULL     # all devices'; the last one first
+cdef Ending* endings = NULL     # of all devices, newest first
 
 
 cdef bint is_over(Mark* mark) noexcept:
-    """Whether a use is over; puts the event behind one that has been launched meanwhile."""
+    """Return whether a use has ended; record its event if it has been launched since."""
     cdef StreamState* state = mark.stream
     cdef CUresult result
     cdef int entered
     if state.epoch != contexts[state.ordinal].epoch:
-        return True         # its context was reset, and the event went with it
+        return True         # the reset of the context destroyed the event, too
     if mark.event != NULL:
         result = cu.cuEventQuery(mark.event)
         if result == CUDA_SUCCESS:
             cu.cuEventDestroy(mark.event)
         return result == CUDA_SUCCESS
-    # A query, or an event, would become part of a capture.
+    # A query would invalidate a capture, and an event would become part of it.
     if state.capturing or state.submitting or not has_spare_room(state) \
             or (state.pending and state.recording_epoch == mark.recording):
         return False
     if state.ended:
         return state.marker == NULL or cu.cuEventQuery(state.marker) == CUDA_SUCCESS
-    if state.thread:        # a stream that only one thread can ask
+    if state.thread:        # a per-thread default stream: only its thread can query it
         return state.last_work == NULL or cu.cuEventQuery(state.last_work) == CUDA_SUCCESS
     entered = enter_quietly(state.ordinal, state.epoch)
     if entered < 0:
@@ -69,7 +69,7 @@ cdef bint is_over(Mark* mark) noexcept:
 
 
 cdef bint is_unused(Ending* entry) noexcept:
-    """Whether all uses are over; those that are, are forgotten."""
+    """Return whether all uses have ended; drop the marks of those that have."""
     cdef Mark** link = &entry.marks
     cdef Mark* mark
     if process != READY:
@@ -85,7 +85,7 @@ cdef bint is_unused(Ending* entry) noexcept:
 
 
 cdef bint is_quiet(int ordinal) noexcept:
-    """Whether nothing runs on the device, as far as cyrt knows its streams."""
+    """Return whether no work runs on the device's streams that cyrt knows."""
     cdef StreamState* state = states[ordinal]
     cdef CUresult result = CUDA_SUCCESS
     cdef int entered
@@ -111,8 +111,8 @@ cdef bint is_quiet(int ordinal) noexcept:
 
 
 cdef bint are_quiet(const Ending* entry, signed char* quiet) noexcept:
-    """Whether nothing runs where the driver's call would wait for it. `quiet`: of each device,
-    -1 where it was not asked."""
+    """Return whether every device is idle whose work the driver's call would wait for. `quiet`
+    caches the answer for each device; -1 means not queried yet."""
     cdef int ordinal
     for ordinal in range(MAX_DEVICES):
         if ordinal == entry.ordinal or entry.pinned:
@@ -132,7 +132,7 @@ cdef void forget_marks(Ending* entry) noexcept:
 
 
 cdef Ending* take_ended() noexcept:
-    """One that can be ended, or went with its context, from the list; NULL: there is none."""
+    """Take an entry from the list that can be destroyed, or whose context was reset, else NULL."""
     cdef Ending** link = &endings
     cdef Ending* entry
     cdef signed char[MAX_DEVICES] quiet
@@ -153,7 +153,7 @@ cdef void sweep() noexcept:
     while entry != NULL:
         entered = enter_quietly(entry.ordinal, entry.epoch)
         if entered >= 0:
-            with nogil:             # others may add to the list meanwhile, and sweep it
+            with nogil:             # other threads may add to the list and sweep it meanwhile
                 entry.end(entry.handle)
             leave_quietly(entered)
         forget_marks(entry)
@@ -162,7 +162,7 @@ cdef void sweep() noexcept:
 
 
 cdef Ending* new_ending(int ordinal, unsigned int epoch, End end, size_t handle) noexcept:
-    """NULL where there is no memory for it: the object is never ended."""
+    """Return a new entry; NULL if memory is short: the object is then never destroyed."""
     cdef Ending* entry = <Ending*>calloc(1, sizeof(Ending))
     if entry != NULL:
         entry.end = end
@@ -191,8 +191,8 @@ cdef int add_mark(Ending* entry, StreamState* state) except -1:
 
 
 cdef int add_marks(Ending* entry, const Block* block) except -1:
-    """The stream that wrote last and those that have read since come after all earlier uses; an
-    address that was handed out may be used on any stream."""
+    """Mark the stream that wrote the block last and those that have read it since: they are ordered
+    after all earlier uses. An exported address may be in use on any stream, so mark all."""
     cdef StreamState* state
     cdef int i
     if not block.shared:
@@ -224,13 +224,13 @@ cdef void end_block(const Block* block, End end) noexcept:
         return
     try:
         add_marks(entry, block)
-    except BaseException:           # the device failed, and its memory is out of reach
+    except BaseException:           # the device failed: its memory cannot be freed
         forget_marks(entry)
         free(entry)
         return
     if block.kind == PINNED_MEMORY:
         entry.pinned = block.size
-        is_unused(entry)            # puts the marks there now, before further work
+        is_unused(entry)            # records the events now, before further work is launched
     add(entry)
 
 

@@ -1,4 +1,4 @@
-"""Events: marks in a stream, to wait for and to measure between."""
+"""Events: points in a stream to wait for, or to measure time between."""
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu
@@ -12,14 +12,14 @@ from cyrt.runtime.waiting cimport query_event, wait
 
 
 cdef class Event:
-    """A mark that `record` puts on a stream.
+    """A point in the work of a stream, set by `record`.
 
     Parameters
     ----------
     device : Device or int, optional
-        The current device where left out.
+        Default: the current device.
     timing : bool
-        False makes an event that cannot measure and costs a little less.
+        False creates an event that cannot measure time and costs a little less.
     """
 
     def __init__(self, device=None, *, bint timing=True):
@@ -57,22 +57,22 @@ cdef class Event:
 
     @property
     def device(self):
-        """The device it was made for."""
+        """The device that the event was created for."""
         self.live()
         return Device(self.ordinal)
 
     def record(self, stream=None):
-        """Put the mark behind what is on the stream now.
+        """Record the event after the work that is on the stream now.
 
         Parameters
         ----------
         stream : Stream, optional
-            Or anything with ``__cuda_stream__``; the current stream where left out.
+            A Stream or any object with ``__cuda_stream__``; default: the current stream.
 
         Returns
         -------
         Event
-            This one.
+            This event.
         """
         cdef Stream target
         cdef CUresult result
@@ -85,7 +85,7 @@ cdef class Event:
         flush(target.state)
         wait_for_room(target.state)
         entered = enter(self.ordinal, self.epoch, b"cuEventRecord")
-        with nogil:             # it blocks where the driver's queue is full
+        with nogil:             # the call blocks while the driver's queue is full
             result = cu.cuEventRecord(self.handle, target.state.handle)
         target.state.put += 1
         leave(self.ordinal, entered, result, b"cuEventRecord")
@@ -93,12 +93,12 @@ cdef class Event:
         return self
 
     def wait(self, stream=None):
-        """Let work put on the stream from now on wait for the mark.
+        """Make all later work on the stream wait for the event.
 
         Parameters
         ----------
         stream : Stream, optional
-            Of any device; the current stream where left out.
+            A stream of any device; default: the current stream.
         """
         self.live()
         self._hold_back(stream_of(stream, self.ordinal))
@@ -118,7 +118,7 @@ cdef class Event:
 
     @property
     def done(self):
-        """Whether the mark has been reached; True for one never recorded."""
+        """Whether the work before the event has ended; True if it was never recorded."""
         cdef int entered
         cdef CUresult result
         self.live()
@@ -131,17 +131,23 @@ cdef class Event:
         return True
 
     def synchronize(self):
-        """Wait until the mark has been reached; Ctrl-C ends the wait."""
+        """Wait until the work before the event has ended. Ctrl-C ends the wait."""
         self.live()
         wait(self.ordinal, self.epoch, query_event, self.handle, b"cuEventQuery")
 
     def elapsed_time(self, Event end not None):
-        """Milliseconds from this mark to a later one; waits for both.
+        """Return the milliseconds from this event to a later one, after waiting for both.
+
+        Parameters
+        ----------
+        end : Event
+            The later event, of the same device.
 
         Raises
         ------
         ValueError
-            One of them was made with ``timing=False``, or was never recorded.
+            One of them was created with ``timing=False`` or never recorded, or their devices
+            differ.
         """
         cdef float milliseconds = 0
         cdef int entered

@@ -1,5 +1,5 @@
 # C-level functions only: see exchange.pxd.
-"""Handing memory out as other libraries' arrays: DLPack and the CUDA array interface."""
+"""Export of memory to other libraries: DLPack and the CUDA array interface."""
 
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -37,7 +37,7 @@ cdef void delete_versioned(DLManagedTensorVersioned* tensor) noexcept nogil:
 
 
 cdef void drop_plain(object capsule) noexcept:
-    """The capsule goes; one that was consumed has another name."""
+    """Delete a capsule's tensor, unless a consumer took it and so renamed the capsule."""
     cdef DLManagedTensor* tensor
     if PyCapsule_IsValid(capsule, b"dltensor"):
         tensor = <DLManagedTensor*>PyCapsule_GetPointer(capsule, b"dltensor")
@@ -52,7 +52,8 @@ cdef void drop_versioned(object capsule) noexcept:
 
 
 cdef int order_consumer(Block* block, stream) except -1:
-    """The stream of the consumer waits; the legacy one does already, since the address is out."""
+    """Make the consumer's stream wait for the block. The legacy stream does so already, since the
+    address was exported."""
     cdef CUstream handle
     if stream is None:
         return 0
@@ -126,6 +127,6 @@ cdef object capsule_of(Memory owner, int ndim, const long long* dims, const long
 
 
 cdef dict interface_of(Memory owner, tuple shape, strides, str typestr):
-    # The legacy stream waits for what cyrt does with handed out memory, always.
+    # The legacy stream always waits for cyrt's work on exported memory.
     return {"shape": shape, "typestr": typestr, "data": (export_address(owner), False),
             "strides": strides, "version": 3, "stream": 1}

@@ -1,25 +1,25 @@
-# Memory on its way back to its home stream's bins.
+# Freed memory: its return to the bins of its home stream, the last stream that wrote it.
 #
 # INVARIANTS
-# - Freeing launches and waits for nothing, and never raises. Where several streams used the block,
-#   or its address was exported, one stream is made to wait for the others; where that is not
-#   possible yet, or the driver's queue of one of them is long, the block waits in a list.
-# - A small block that the recording uses stays out of its bin until the commit: its reuse inside
-#   one batch would order work that is otherwise independent; inside `concurrent()` it would not
-#   even be ordered.
+# - Freeing launches nothing, waits for nothing and never raises. If several streams used the block,
+#   or its address was exported, one stream is made to wait for the others. If that is not possible
+#   yet, or the driver's queue of one of them is long, the block is kept in the list `unsettled`.
+# - A small block that the recording uses returns to its bin only at the commit. Reusing it inside
+#   the same batch would order work that is otherwise independent; inside `concurrent()` the reuse
+#   would not even be ordered.
 
 from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.runtime.state cimport Block, StreamState
 
-# Freed, and used by streams whose use is not launched yet, or with no memory for its slot.
+# Freed blocks that another stream's unlaunched work uses, or whose slot could not be allocated.
 cdef Block* unsettled[MAX_DEVICES]
 
-# Returns a block of a bin.
+# Return a freed block of a size class to its bin, or keep it until that is possible.
 cdef void give_back(Block* block) noexcept
-# The stream's recording is exchanged for the next one, or dropped: what rested returns to the bins.
+# Return the RESTING blocks to the bins when the stream's recording is launched or dropped.
 cdef void return_rested(StreamState* stream) noexcept
-# Returns the blocks to the pool that were freed before another stream's use of them was launched,
-# where it is launched by now. Keeps the GIL.
+# Return those `unsettled` blocks to the pool whose uses have been launched since. The function
+# keeps the GIL.
 cdef void settle_freed(int ordinal) noexcept
-# Launches what keeps blocks of a size class from being settled.
+# Launch the work that keeps blocks of a size class in `unsettled`.
 cdef int launch_unsettled(int ordinal, int bin) except -1

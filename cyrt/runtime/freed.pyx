@@ -1,5 +1,5 @@
 # C-level functions only: see freed.pxd.
-"""Memory on its way back to its home stream's bins."""
+"""Freed memory: its return to the bins of its home stream."""
 
 from cyrt.runtime.blocks cimport put
 from cyrt.runtime.device cimport contexts
@@ -9,7 +9,7 @@ from cyrt.runtime.stream_state cimport flush
 
 
 cdef bint is_settled(const Block* block) noexcept:
-    """Whether its home stream's order covers all uses of it."""
+    """Return whether all uses of the block precede whatever its home stream does next."""
     return (block.num_readers == 0 and not block.shared and block.home.owned
             and block.home.ordinal == block.ordinal)
 
@@ -28,7 +28,7 @@ cdef void settle_later(Block* block) noexcept:
 
 
 cdef void put_away(Block* block) noexcept:
-    """Return it to its home stream: where that stream's recording uses it, at the commit."""
+    """Return the block to its home stream, at the commit if that stream's recording uses it."""
     if (block.size < LARGE or block.home.grouping) and is_recorded(block, block.home):
         rest(block)
     elif not put(block):
@@ -51,7 +51,7 @@ cdef void return_rested(StreamState* stream) noexcept:
     cdef Block* following
     stream.resting = stream.last_resting = NULL
     if stream.epoch != contexts[stream.ordinal].epoch:
-        return                      # the memory went with its context
+        return                      # the reset of the context freed the memory
     while block != NULL:
         following = block.next_resting
         if not put(block):
@@ -65,12 +65,12 @@ cdef void settle_freed(int ordinal) noexcept:
     unsettled[ordinal] = NULL
     while block != NULL:
         following = block.next_unsettled
-        give_back(block)            # into the list again, where it is too early
+        give_back(block)            # puts the block into the list again if it is still too early
         block = following
 
 
 cdef int launch_unsettled(int ordinal, int bin) except -1:
-    """A loop that drops large blocks would take ever more."""
+    """Launch these uses: otherwise a loop that drops large blocks would allocate ever more."""
     cdef Block* block = unsettled[ordinal]
     cdef int i
     while block != NULL and block.bin != bin:
@@ -79,7 +79,7 @@ cdef int launch_unsettled(int ordinal, int bin) except -1:
         return 0
     for i in range(block.num_readers):
         if block.readers[i].pending and not block.readers[i].capturing:
-            flush(block.readers[i])         # other threads run: the list may have changed
+            flush(block.readers[i])         # other threads may have changed the list: stop here
             break
     else:
         if block.home.pending:

@@ -1,4 +1,4 @@
-"""Buffers in host memory: page-locked, and managed."""
+"""Buffers in page-locked host memory and in managed memory."""
 
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.object cimport PyTypeObject
@@ -22,7 +22,7 @@ from cyrt.runtime.waiting cimport wait_state
 
 
 cdef Block* pinned_block(int ordinal, size_t size) except NULL:
-    """Memory that a dropped one left, once the work that used it is done; else the driver's."""
+    """Return memory of a dropped PinnedBuffer whose work has ended, else new driver memory."""
     cdef StreamState* home = current_state(ordinal)
     cdef size_t held = size
     cdef void* address = reuse_pinned(ordinal, &held) if pool_enabled() else NULL
@@ -54,24 +54,25 @@ cdef int leave_allocation(int ordinal, unsigned int epoch, int entered, CUresult
         leave(ordinal, entered, CUDA_SUCCESS, call)
         out_of_memory(ordinal, size, call)
     leave(ordinal, entered, result, call)
-    verify(ordinal, epoch, call)        # another thread may have reset the device meanwhile
+    verify(ordinal, epoch, call)        # another thread may have reset the device in between
     return 0
 
 
 cdef class PinnedBuffer(Buffer):
-    """Page-locked host memory: kernels use it by its address, copies need no staging.
+    """Page-locked host memory: kernels use it by its address, and copies need no staging.
 
-    Offers the buffer protocol: ``numpy.frombuffer(pinned, dtype)`` is a view. The host must not
-    touch it while work in flight uses it. Memory that is dropped serves a later PinnedBuffer of
-    about its size once the work that used it is done, so fresh memory holds anything; it goes back
-    to the driver when the devices are idle, since the driver would wait for that.
+    It supports the buffer protocol: ``numpy.frombuffer(pinned, dtype)`` is a view. The host must
+    not access it while work in flight uses it. A later PinnedBuffer of about the same size reuses
+    the memory of a dropped one after the work that uses it has ended, so the contents of a new one
+    are undefined. Memory returns to the driver while the devices are idle, since the driver would
+    wait for that.
 
     Parameters
     ----------
     nbytes : int
         Size in bytes, at least 1.
     device : Device or int, optional
-        The current device where left out.
+        Default: the current device.
     """
 
     def __init__(self, nbytes, device=None):
@@ -94,19 +95,19 @@ cdef class PinnedBuffer(Buffer):
 cdef class ManagedBuffer(Buffer):
     """Memory that host and device share under one address; pages move to where they are used.
 
-    Offers the buffer protocol; asking for it waits for the work that uses the memory.
+    It supports the buffer protocol; getting the buffer waits for the work that uses the memory.
 
     Parameters
     ----------
     nbytes : int
         Size in bytes, at least 1.
     device : Device or int, optional
-        The current device where left out.
+        Default: the current device.
 
     Raises
     ------
     RuntimeError
-        Host and device cannot use managed memory at the same time there
+        Host and device cannot use managed memory of this device at the same time
         (``device.concurrent_managed_access``).
     """
 

@@ -1,4 +1,4 @@
-"""What bytes of code are, read without the driver: their kind, their target, their variables."""
+"""Properties of code images, read without the driver: kind, target architecture, variables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import struct
 
 _FATBIN = b"\x50\xed\x55\xba"
-# Only comments come before the directive that no C++ begins with.
+# Only comments precede .version, the first directive, and C++ cannot begin with it.
 _PTX = re.compile(rb"(?>\s+|//[^\n]*\n|/\*.*?\*/)*+\.version\b", re.DOTALL)
 _PTX_TARGET = re.compile(rb"^\s*\.target\s+sm_(\d+)", re.MULTILINE)
 _PTX_VARIABLE = re.compile(
@@ -14,12 +14,13 @@ _PTX_VARIABLE = re.compile(
     rb"(?P<name>[A-Za-z_$%][\w$]*)\s*(?:\[[^\]]*\]\s*)*[;=,]",
     re.MULTILINE,
 )
-# What the compiler puts there itself and no code writes: printf's texts, tables of libdevice.
+# Symbols that the compiler adds and no kernel writes: printf's texts, tables of libdevice.
 _OWN = re.compile(r"\$str|__cudart_|__const_\$|\.nv\.")
 
-# Of ELF64 (Tool Interface Standard, "Executable and Linking Format"): header (ABI version, machine,
-# place of the sections, flags, their width and number, which one holds their names), section
-# (name, type, place, size, link), symbol (name, type, section).
+# Structures of ELF64 (Tool Interface Standard, "Executable and Linking Format"): header (ABI
+# version, machine, offset of the section headers, flags, size and number of section headers, index
+# of the section with their names), section (name, type, offset, size, link), symbol (name, type,
+# section).
 _ELF = struct.Struct("<8xB9xH20xQI6x3H")
 _SECTION = struct.Struct("<II16xQQI20x")
 _SYMBOL = struct.Struct("<IBxH16x")
@@ -27,7 +28,7 @@ _EM_CUDA, _SHT_SYMTAB, _STT_OBJECT = 190, 2, 1
 
 
 def kind(code: bytes) -> str:
-    """``"ptx"``, ``"cubin"`` or ``"fatbin"``; empty for what is none of them."""
+    """Return ``"ptx"``, ``"cubin"`` or ``"fatbin"``, or an empty string for other bytes."""
     if code.startswith(b"\x7fELF"):
         return "cubin"
     if code.startswith(_FATBIN):
@@ -36,7 +37,7 @@ def kind(code: bytes) -> str:
 
 
 def target(code: bytes) -> int | None:
-    """The architecture that a cubin or PTX was made for, 90 for ``sm_90``; None: not told."""
+    """Return the architecture that a cubin or PTX was made for, 90 for ``sm_90``, or None."""
     if kind(code) == "ptx":
         found = _PTX_TARGET.search(code)
         return int(found[1]) if found else None
@@ -49,7 +50,10 @@ def target(code: bytes) -> int | None:
 
 
 def misfit(code: bytes, compute_capability: tuple[int, int], emulated: bool) -> str:
-    """Why a device cannot run the code, and what to give it; empty where nothing is known."""
+    """Return why a device cannot run the code and what to use instead.
+
+    The result is empty if no reason is known.
+    """
     major, minor = compute_capability
     own = 10 * major + minor
     if emulated and kind(code) == "cubin":
@@ -73,13 +77,13 @@ def misfit(code: bytes, compute_capability: tuple[int, int], emulated: bool) -> 
 
 
 def variables(code: bytes) -> dict[str, bool] | None:
-    """The ``__device__`` and ``__constant__`` variables in code.
+    """Return the ``__device__`` and ``__constant__`` variables in code.
 
     Returns
     -------
     dict of str to bool, or None
-        By symbol, whether it is a ``__constant__`` one, which no kernel writes. None where the
-        code does not tell: a fatbin's parts are compressed.
+        For each symbol, whether it is ``__constant__``: no kernel writes those. None if they
+        cannot be read from the code: the parts of a fatbin are compressed.
     """
     which = kind(code)
     if which == "ptx":

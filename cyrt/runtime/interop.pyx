@@ -1,4 +1,4 @@
-"""Other libraries' memory as Buffers: ``__cuda_array_interface__`` and DLPack."""
+"""Import of other libraries' memory as Buffers: ``__cuda_array_interface__`` and DLPack."""
 
 import math
 import re
@@ -20,36 +20,36 @@ from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
 from cyrt.runtime.stream_state cimport foreign_state
 
-MOST_ELEMENTS = 1 << 58         # as of our own arrays
+MOST_ELEMENTS = 1 << 58         # the limit of cyrt's arrays, too
 MOST_BYTES = 1 << 62
 _typestr = re.compile(r"([<>|=]?)([A-Za-z])(\d{1,9})").fullmatch
 
 
 cpdef Memory as_buffer(obj, bint write, list layout=None):
-    """The memory of another library's array.
+    """Return the memory of another library's array.
 
     Parameters
     ----------
     obj : object
-        Memory of cyrt's, or what offers ``__cuda_array_interface__`` or ``__dlpack__``.
+        A Buffer or array of cyrt, or an object with ``__cuda_array_interface__`` or ``__dlpack__``.
     write : bool
-        The memory is going to be written.
+        Whether the memory is going to be written.
     layout : list, optional
-        Takes the shape, the strides in bytes (None: C-contiguous), the offset in bytes of the
-        first element, the kind (as `tensor_of` has it) and the itemsize. Without it negative
-        strides are refused.
+        An empty list, to which the function adds the shape, the strides in bytes (None:
+        C-contiguous), the offset in bytes of the first element, the kind (see `tensor_of`) and the
+        itemsize. Without a list, negative strides raise an error.
 
     Returns
     -------
     Memory
-        From the array's first element to the end of its last; keeps ``obj`` alive.
+        The bytes from the lowest to the end of the highest element; it keeps ``obj`` alive.
 
     Raises
     ------
     TypeError
-        It offers neither, or memory that the device cannot reach.
+        The object supports neither protocol, or the device cannot access its memory.
     ValueError
-        It is read-only and ``write`` is asked.
+        The memory is read-only and ``write`` is True, or the object's description is invalid.
     """
     if isinstance(obj, Memory):
         return <Memory>obj
@@ -59,7 +59,8 @@ cpdef Memory as_buffer(obj, bint write, list layout=None):
     except AttributeError:
         interface = None
     except Exception:
-        # PyTorch refuses tensors that require a gradient and dtypes NumPy lacks; DLPack serves.
+        # PyTorch raises for tensors that require a gradient and for dtypes that NumPy lacks: use
+        # DLPack for those.
         if not hasattr(obj, "__dlpack__"):
             raise
         interface = None
@@ -77,14 +78,14 @@ cpdef Memory as_buffer(obj, bint write, list layout=None):
 
 
 cdef class Layout:
-    """Another library's account of an array, checked; in Python's ints, which never overflow."""
-    cdef str name               # of its class
+    """Another library's description of an array, checked, in Python ints, which never overflow."""
+    cdef str name               # the name of the array's class
     cdef object address         # of the first element
     cdef tuple shape
     cdef tuple strides          # in bytes; None: C-contiguous
-    cdef str kind               # one of "biufc", "E" (bfloat16), or another one
+    cdef str kind               # one of "biufc", "E" (bfloat16), or another character
     cdef object itemsize
-    cdef object low, high       # the first byte, and the one after the last, from the address on
+    cdef object low, high       # offsets from the address: the first byte, the end of the last one
 
     cdef int validate(self) except -1:
         cdef tuple shape = self.shape
@@ -116,8 +117,8 @@ cdef class Layout:
         return 0
 
     cdef Memory memory(self, int ordinal, StreamState* home, owner, list layout):
-        """`layout`: takes shape, strides, offset of the first element, kind and itemsize; None:
-        the memory is that from the first element on."""
+        """Return a Buffer over the array. `layout` is a list to which shape, strides, offset of the
+        first element, kind and itemsize are added, or None; see `as_buffer`."""
         if layout is None and self.low < 0:
             raise ValueError("memory: an array with negative strides has no single extent")
         if layout is not None:
@@ -135,7 +136,7 @@ cdef tuple whole_numbers(str name, str what, values):
 
 
 cdef object whole_number(str name, str what, value):
-    """An int of 64 bits, without a sign."""
+    """Return the value if it is an unsigned 64-bit int, else raise."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"memory: {name}: {what}: expected an int, got {value!r}")
     value = value.__index__()
@@ -145,7 +146,7 @@ cdef object whole_number(str name, str what, value):
 
 
 cdef int device_of_address(CUdeviceptr address) except -1:
-    """The device that an address belongs to; the current one for memory it does not tell of."""
+    """Return the device of an address, or the current one if the driver does not report any."""
     cdef int ordinal = -1
     cdef CUresult result
     if address == 0:
@@ -194,21 +195,22 @@ cdef Layout layout_of_interface(str name, interface, bint write):
 
 
 cdef Memory from_interface(obj, interface, bint write, list layout):
-    """CUDA array interface, version 3 (numba.readthedocs.io, cuda/cuda_array_interface)."""
+    """Import by the CUDA array interface, version 3 (numba.readthedocs.io,
+    cuda/cuda_array_interface)."""
     cdef str name = type(obj).__name__
     cdef Layout found = layout_of_interface(name, interface, write)
     cdef int ordinal = device_of_address(found.address)
     cdef StreamState* home
     stream = interface.get("stream")
-    # No stream named: the producer asks for no wait by the protocol, but old ones mean the legacy
-    # one; waiting for it is never wrong.
+    # Without a stream the protocol requires no wait, but producers of older versions mean the
+    # legacy stream. Waiting for it is always correct.
     stream = 0 if stream is None else whole_number(name, "stream", stream)
     home = foreign_state(ordinal, <CUstream><size_t>stream)
     return found.memory(ordinal, home, (obj, interface), layout)
 
 
 cdef Memory from_dlpack(obj, bint write, list layout):
-    """DLPack: the producer makes our stream wait for the data itself."""
+    """Import by DLPack: the producer makes cyrt's stream wait for the data."""
     cdef StreamState* home
     cdef DLTensor* tensor
     cdef uint64_t flags = 0
@@ -229,7 +231,7 @@ cdef Memory from_dlpack(obj, bint write, list layout):
     context_of(ordinal)
     home = current_state(ordinal)
     handle = <size_t>home.handle
-    home.idle = False       # the producer makes it wait
+    home.idle = False       # the producer puts a wait on the stream
     try:
         capsule = obj.__dlpack__(stream=handle, max_version=(1, 1))
     except TypeError:
@@ -238,7 +240,7 @@ cdef Memory from_dlpack(obj, bint write, list layout):
     if write and flags & DLPACK_FLAG_READ_ONLY:
         raise ValueError(f"memory: {name} offers read-only memory, and the kernel's parameter is "
                          "written")
-    # The capsule, unconsumed, keeps the tensor and frees it when it goes.
+    # The capsule is not consumed, so it keeps the tensor alive and deletes it at its own end.
     return layout_of_tensor(name, tensor).memory(ordinal, home, (obj, capsule), layout)
 
 
@@ -264,7 +266,7 @@ cdef Layout layout_of_tensor(str name, DLTensor* tensor):
         raise ValueError(f"memory: {name}: a DLPack tensor of {tensor.ndim} dimensions has no "
                          "shape")
     found.name, found.itemsize = name, (tensor.dtype.bits * tensor.dtype.lanes + 7) // 8
-    # Vectors, and elements that share a byte, are of no kind known here.
+    # cyrt has no kind for vectors or for elements that share a byte.
     found.kind = "?" if tensor.dtype.bits % 8 or tensor.dtype.lanes != 1 \
         else kinds.get(tensor.dtype.code, "?")
     found.shape = tuple([tensor.shape[i] for i in range(tensor.ndim)])
@@ -275,14 +277,15 @@ cdef Layout layout_of_tensor(str name, DLTensor* tensor):
     return found
 
 
-# The kinds of DLPack's type codes; "E": bfloat16.
+# The kind of each DLPack type code; "E" is bfloat16.
 cdef dict kinds = {KDL_INT: "i", KDL_UINT: "u", KDL_FLOAT: "f", KDL_BFLOAT: "E",
                    KDL_COMPLEX: "c", KDL_BOOL: "b"}
 
 
 cdef int stay_in_order(Memory memory) except -1:
-    """The producer made one of our streams wait once; a view outlives that, and its memory is
-    written again. Where others work by default is the legacy stream."""
+    """Order later uses after the legacy stream. The producer made one of cyrt's streams wait only
+    once, but the view lives on while its memory is written again, and the legacy stream is where
+    other libraries work by default."""
     cdef StreamState* legacy = foreign_state(memory.block.ordinal, NULL)
     order_after(legacy, memory.block.home)
     memory.block.home = legacy
@@ -297,7 +300,7 @@ cdef tuple tensor_of(obj):
         try:
             memory = from_dlpack(obj, False, layout)
             stay_in_order(memory)
-        except ValueError:          # CuPy divides negative strides as unsigned numbers
+        except ValueError:          # CuPy's export divides negative strides as unsigned numbers
             if not hasattr(obj, "__cuda_array_interface__"):
                 raise
     if memory is None:

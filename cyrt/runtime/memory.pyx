@@ -1,4 +1,4 @@
-"""Buffers: memory of a device."""
+"""Buffers: objects that own device memory."""
 
 cimport cython
 from cpython.buffer cimport (
@@ -28,8 +28,8 @@ from cyrt.runtime.untracked cimport PyObject_GC_IsTracked, cyrt_bear_untracked
 from cyrt.runtime.waiting cimport wait_state
 
 
-resolve_foreign = None      # interop.as_buffer, which builds on this file, puts itself here
-host_classes = ()           # PinnedBuffer and ManagedBuffer; host_memory puts them here
+resolve_foreign = None      # interop.as_buffer; interop, which imports this module, sets it
+host_classes = ()           # PinnedBuffer and ManagedBuffer; host_memory sets them
 
 
 cdef Block* refuse_buffer(Memory buffer, Block* block) except NULL:
@@ -53,7 +53,7 @@ cdef int refuse_initialised(Buffer self) except -1:
 
 
 cdef int initialise(Buffer self, Block* block, size_t size) except -1:
-    """Give a Buffer its memory; another thread may have done so while this one allocated."""
+    """Give a Buffer its memory, unless another thread did so while this one allocated."""
     if self.initialised:
         release(block)
         refuse_initialised(self)
@@ -96,7 +96,8 @@ cdef Buffer variable_buffer(Buffer all, CUdeviceptr address, size_t nbytes, obje
 
 
 cdef int end_use(Block* block, StreamState* stream) except -1:
-    """Others' streams wait for ours, the legacy one always."""
+    """Make the legacy stream wait for `stream`, if other libraries may use the block, and the
+    stream that wrote the block last, too, if it is not cyrt's."""
     if is_outside(block):
         if not block.home.owned:
             order_launched(block.home, stream)
@@ -115,7 +116,7 @@ cdef size_t byte_count(nbytes, str what) except? 0:
 
 
 cdef class Memory:
-    """What Buffers and Arrays are over: memory of a device."""
+    """The base class of Buffers and Arrays: memory of a device."""
 
     def __init__(self):
         raise TypeError("use Buffer(nbytes), or an array")
@@ -133,23 +134,23 @@ cdef class Memory:
 
 @cython.no_gc
 cdef class Buffer(Memory):
-    """Bytes of a device's memory, from a stream-ordered pool.
+    """Bytes of device memory from a stream-ordered pool.
 
-    Fresh memory holds anything. It returns to the pool with :meth:`free` or the last reference,
-    also while work that uses it is in flight: the pool's next owner is ordered after that.
-    ``buffer[a:b]`` is a view of a range of bytes.
+    The contents of a new Buffer are undefined. Its memory returns to the pool with :meth:`free` or
+    with the last reference, even while work that uses it is in flight: the next owner's work is
+    ordered after that work. ``buffer[a:b]`` is a view of a range of bytes.
 
     Parameters
     ----------
     nbytes : int
         Size in bytes; 0 is allowed.
     device : Device or int, optional
-        The current device where left out.
+        Default: the current device.
 
     Raises
     ------
     OutOfMemoryError
-        The device has no such memory left; the message gives the sizes.
+        The device does not have enough free memory; the message gives the sizes.
     """
 
     def __init__(self, nbytes, device=None):
@@ -165,20 +166,22 @@ cdef class Buffer(Memory):
     def free(self):
         """Return the memory now; later uses of it and of its views raise ``ValueError``.
 
-        Launches what is recorded where others may use the memory, too.
+        If other libraries may use the memory, all recorded work is launched first.
 
         Raises
         ------
         BufferError
-            Pinned or managed memory that a memoryview or a NumPy array still shows.
+            A memoryview or a NumPy array still uses the pinned or managed memory.
+        ValueError
+            The Buffer is a view.
         """
         cdef Block* block
         check_initialised(self)
         if self.base is not None:
             raise ValueError("a view does not own its memory: free the Buffer it is a view of")
         if self.block != NULL and is_outside(self.block):
-            flush_all()     # recordings order such memory by its address, on whatever device
-        if self.exports:    # looked at here: a commit lets other threads run
+            flush_all()     # recordings of every device order such memory by its address
+        if self.exports:    # checked after the commit, which lets other threads run
             raise BufferError("the host still looks at the memory, through a memoryview or an "
                               "array made from the Buffer")
         block, self.block = self.block, NULL
@@ -187,11 +190,11 @@ cdef class Buffer(Memory):
 
     @property
     def ptr(self):
-        """Device address, an int.
+        """Device address as an int.
 
-        Handing it out launches what is recorded on the memory. Since others may use it on streams
-        of their own from then on, cyrt's work on it is launched at once, ordered after the legacy
-        stream's and before it.
+        Reading it launches the recorded work that uses the memory. Other libraries may use the
+        memory on their own streams from then on, so cyrt launches later work on it at once and
+        orders that work with the legacy stream, both after its earlier and before its later work.
         """
         return export_address(self)
 
@@ -203,7 +206,7 @@ cdef class Buffer(Memory):
 
     @property
     def device(self):
-        """The device whose memory it is."""
+        """The device that the memory belongs to."""
         return Device(live_block(self).ordinal)
 
     def __len__(self):
@@ -232,56 +235,58 @@ cdef class Buffer(Memory):
     def copy_from(self, source, stream=None):
         """Copy all bytes from host memory or from another Buffer.
 
-        Ordered after earlier work on the stream. Host memory has been read when the call returns.
+        The copy is ordered after earlier work on the stream. When the call returns, host memory
+        has been read.
 
         Parameters
         ----------
         source : buffer-protocol object, Buffer, or array of another library
-            C-contiguous and of exactly ``nbytes`` bytes.
+            C-contiguous memory of exactly ``nbytes`` bytes.
         stream : Stream, optional
-            The current stream where left out.
+            Default: the current stream.
 
         Raises
         ------
         ValueError
-            Another size, or not contiguous.
+            The source has another size or is not contiguous.
         """
         copy_memory(self, source, stream, outward=False)
 
     def copy_to(self, target, stream=None):
         """Copy all bytes to host memory or to another Buffer.
 
-        Ordered after earlier work on the stream; the data are in host memory when the call
-        returns.
+        The copy is ordered after earlier work on the stream. When the call returns, host memory
+        contains the data.
 
         Parameters
         ----------
         target : writable buffer-protocol object, Buffer, or array of another library
-            C-contiguous and of exactly ``nbytes`` bytes.
+            C-contiguous memory of exactly ``nbytes`` bytes.
         stream : Stream, optional
-            The current stream where left out.
+            Default: the current stream.
 
         Raises
         ------
         ValueError
-            Another size, not contiguous, or read-only.
+            The target has another size, is not contiguous, or is read-only.
         """
         copy_memory(self, target, stream, outward=True)
 
     def fill(self, value, stream=None):
-        """Fill with a pattern.
+        """Fill the memory with a pattern.
 
         Parameters
         ----------
         value : int or NumPy scalar
-            An int of 0 to 255 fills bytes; a NumPy scalar of 1, 2 or 4 bytes repeats its bytes.
+            An int from 0 to 255 fills bytes; a NumPy scalar of 1, 2 or 4 bytes repeats its bytes.
         stream : Stream, optional
-            The current stream where left out.
+            Default: the current stream.
 
         Raises
         ------
         ValueError
-            An int out of range, a scalar of another size, or ``nbytes`` no multiple of it.
+            The int is out of range, the scalar has another size, or ``nbytes`` or the address is
+            not a multiple of its size.
         """
         fill_memory(self, value, stream)
 
@@ -298,7 +303,7 @@ cdef CUdeviceptr export_address(Memory memory) except? 0:
     flush_block(block)
     if not block.shared and block.kind != FOREIGN_MEMORY and not faulted[block.ordinal]:
         order_consumer(legacy_state(block.ordinal), block)
-    live_block(memory)              # another thread may have freed it meanwhile
+    live_block(memory)              # another thread may have freed it in between
     refuse_poisoned(block)
     if not block.shared and block.kind != FOREIGN_MEMORY:
         add_outside(block)
@@ -337,7 +342,7 @@ cdef int fill_memory(Memory memory, value, stream) except -1:
         return 0
     begin_direct(state, block, overwriting(memory), NULL, READ)
     entered = enter_quietly(state.ordinal, state.epoch)
-    with nogil:             # it blocks where the driver's queue is full
+    with nogil:             # the call blocks while the driver's queue is full
         if width == 1:
             result = cu.cuMemsetD8Async(memory.address, <unsigned char>pattern, memory.size,
                                         state.handle)
@@ -353,7 +358,7 @@ cdef int fill_memory(Memory memory, value, stream) except -1:
 
 
 cdef int flush_all() except -1:
-    """Launch what is recorded on every device that answers."""
+    """Launch all recorded work of every device that has no fault."""
     cdef StreamState* state
     cdef int ordinal
     for ordinal in range(MAX_DEVICES):
@@ -374,7 +379,7 @@ cdef Stream stream_for(Memory buffer, stream):
 
 
 cdef size_t fill_pattern(value, unsigned int* pattern) except 0:
-    """Width in bytes of a fill value, and its bits."""
+    """Return the width of a fill value in bytes, and set `pattern` to its bits."""
     if hasattr(value, "dtype") and hasattr(value, "tobytes") and getattr(value, "ndim", 1) == 0:
         raw = value.tobytes()
         if len(raw) not in (1, 2, 4):
@@ -393,10 +398,10 @@ cdef size_t fill_pattern(value, unsigned int* pattern) except 0:
 
 
 cdef Memory memory_of(obj, bint write):
-    """The memory an object is or offers; None for host memory."""
+    """Return the Memory of an object with device memory; None for host memory."""
     if isinstance(obj, Memory):
         return <Memory>obj
-    # CuPy's arrays have the buffer protocol too, and refuse it.
+    # CuPy's arrays have the buffer protocol, too, but raise when it is used.
     if PyObject_CheckBuffer(obj) and not hasattr(type(obj), "__cuda_array_interface__"):
         return None
     if not hasattr(obj, "__cuda_array_interface__") and not hasattr(obj, "__dlpack__"):
@@ -432,7 +437,7 @@ cdef int copy_memory(Memory buffer, other, stream, bint outward) except -1:
     if peer is not None:
         copy_within(peer if outward else buffer, buffer if outward else peer, state)
         if live_block(peer).kind == PINNED_MEMORY or live_block(buffer).kind == PINNED_MEMORY:
-            wait_state(state)       # host memory: read, or filled, on return
+            wait_state(state)       # host memory is read or written before the call returns
         return 0
     get_host(other, &view, PyBUF_C_CONTIGUOUS | (PyBUF_WRITABLE if outward else 0), buffer.size)
     try:
@@ -450,7 +455,7 @@ cdef int copy_memory(Memory buffer, other, stream, bint outward) except -1:
 
 
 cdef int copy_within(Memory target, Memory source, StreamState* state) except -1:
-    """Between Buffers, of one device or of two; as if all were read before any is written."""
+    """Copy between Buffers of one or two devices, as if all is read before any is written."""
     cdef Block* to_block = live_block(target)
     cdef Block* from_block = live_block(source)
     cdef Buffer aside
@@ -487,24 +492,26 @@ cdef int copy_within(Memory target, Memory source, StreamState* state) except -1
 
 
 def pointer(address, nbytes, device=None, *, owner=None):
-    """Memory that cyrt did not allocate, by its address: the one way an int becomes a pointer.
+    """Return a Buffer over memory that cyrt did not allocate, by its address.
+
+    This is the only way to make a pointer from an int.
 
     Parameters
     ----------
     address : int
         Device address.
     nbytes : int
-        Bytes that may be used from there.
+        Number of bytes from the address on that may be used.
     device : Device or int, optional
-        The current device where left out.
+        Default: the current device.
     owner : object, optional
-        Kept alive as long as the result is.
+        Object that the result keeps alive.
 
     Returns
     -------
     Buffer
-        Ordered with the legacy default stream: what others put there before a use is waited for,
-        what they put there after it waits.
+        Its uses are ordered with the legacy default stream: each use waits for work that other
+        libraries put there before it, and their later work there waits for the use.
     """
     cdef size_t size = byte_count(nbytes, "nbytes")
     cdef size_t start = byte_count(address, "address")

@@ -1,4 +1,4 @@
-"""Code on a device: modules, functions and what the driver tells of them."""
+"""Code on a device: modules, functions and their attributes."""
 
 import threading
 
@@ -18,15 +18,16 @@ from cyrt.runtime.waiting cimport wait_all
 
 cdef enum:
     LOG_BYTES = 16384
-    PLAIN_SMEM = 48 << 10       # dynamic shared memory that needs no opting in
-    MOST_NAMES = 1024           # kernels of a module that function_names() lists, at most
+    PLAIN_SMEM = 48 << 10       # bytes of shared memory that a block may use without opting in
+    MOST_NAMES = 1024           # the most kernels of a module that function_names() lists
 
 
-# Held while code is loaded that several threads may ask for. One lock, so that no two threads wait
-# for each other; a finalizer or a signal handler that runs in a load may load, too.
+# A thread holds this lock while it loads code that several threads may request. There is only one
+# lock, so that no two threads wait for each other. It is reentrant, since a finalizer or a signal
+# handler that runs during a load may load code, too.
 loading = threading.RLock()
 cdef unsigned long long last_serial = 0
-cdef Limits[MAX_DEVICES] limits         # zeros: not asked for yet
+cdef Limits[MAX_DEVICES] limits         # zeros until they are queried
 
 
 cdef unsigned long long new_serial() noexcept:
@@ -36,7 +37,7 @@ cdef unsigned long long new_serial() noexcept:
 
 
 cdef const Limits* limits_of(int ordinal) except NULL:
-    """Asked for once a device."""
+    """Return the limits of a device; they are queried once."""
     cdef Limits* found = &limits[ordinal]
     cdef int i
     if found.threads == 0:
@@ -62,13 +63,14 @@ cdef class LoadedModule:
     Parameters
     ----------
     code : bytes
+        The PTX text, or the cubin or fatbin.
     device : Device or int, optional
-        The current device where left out.
+        Default: the current device.
 
     Raises
     ------
     CompileError
-        The driver refuses the code; ``log`` holds its JIT compiler's words.
+        The driver refuses the code; ``log`` is the output of its JIT compiler.
     """
 
     def __init__(self, bytes code not None, device=None):
@@ -78,7 +80,7 @@ cdef class LoadedModule:
         cdef char error[LOG_BYTES]
         cdef CUjit_option options[4]
         cdef void* values[4]
-        cdef bytes image = code + b"\0"     # PTX is text that ends in a NUL
+        cdef bytes image = code + b"\0"     # the driver expects PTX text to end with a NUL
         cdef const char* start = image
         cdef CUmodule handle = NULL
         cdef CUresult result
@@ -105,7 +107,7 @@ cdef class LoadedModule:
             raise errors.CompileError("cuModuleLoadDataEx", <int>result, name, text,
                                       error.decode("utf-8", "replace").strip())
         leave(ordinal, entered, result, b"cuModuleLoadDataEx")
-        if self.handle != NULL:         # by another thread meanwhile
+        if self.handle != NULL:         # another thread has initialised the object in between
             end_when_idle(ordinal, epoch, unload, <size_t>handle)
             raise RuntimeError("a LoadedModule is initialised once")
         self.handle, self.ordinal, self.epoch = handle, ordinal, epoch
@@ -125,12 +127,12 @@ cdef class LoadedModule:
         return 0
 
     def function(self, str name not None):
-        """The kernel of that (mangled) name.
+        """Return the kernel of that (mangled) name.
 
         Raises
         ------
         KeyError
-            The module has none.
+            The module has no kernel of that name.
         """
         cdef LoadedFunction function = LoadedFunction.__new__(LoadedFunction)
         cdef bytes encoded = name.encode()
@@ -160,7 +162,7 @@ cdef class LoadedModule:
         return function
 
     def function_names(self):
-        """Names of the kernels, or None where the driver (before 12.4) cannot tell."""
+        """Return the names of the kernels, or None if the driver (before 12.4) cannot list them."""
         cdef unsigned int count = 0
         cdef const char* texts[MOST_NAMES]
         cdef CUfunction handles[MOST_NAMES]
@@ -185,17 +187,17 @@ cdef class LoadedModule:
         return [texts[i].decode() for i in range(count) if texts[i] != NULL]
 
     def variable(self, str name not None):
-        """A ``__device__`` or ``__constant__`` variable of that (mangled) name.
+        """Return the ``__device__`` or ``__constant__`` variable of that (mangled) name.
 
         Returns
         -------
         Buffer
-            A view, ordered with the module's kernels; keeps the module loaded.
+            A view whose uses are ordered with the module's kernels; it keeps the module loaded.
 
         Raises
         ------
         KeyError
-            The module has none of that name.
+            The module has no variable of that name.
         """
         cdef CUdeviceptr address = 0
         cdef size_t size = 0
@@ -211,16 +213,16 @@ cdef class LoadedModule:
             leave_quietly(entered)
             raise KeyError(name)
         leave(self.ordinal, entered, result, b"cuModuleGetGlobal")
-        if self.memory is None:         # a variable that the code's bytes did not show
+        if self.memory is None:         # images.variables() did not find the variable
             wait_all(self.ordinal)
             order_variables(self, True)
         return variable_buffer(self.memory, address, size, self)
 
 
 cdef int order_variables(LoadedModule self, bint written) except -1:
-    """From here on every launch of a kernel of the module is a use of its variables."""
+    """Make every later launch of a kernel of the module a use of the module's variables."""
     cdef Buffer memory = variable_block(self.ordinal)
-    if self.memory is None:         # another thread may have come first
+    if self.memory is None:         # else another thread was faster
         self.memory = memory
         self.globals = live_block(memory)
         self.writes_globals = written
@@ -228,7 +230,7 @@ cdef int order_variables(LoadedModule self, bint written) except -1:
 
 
 cdef class LoadedFunction:
-    """A ``CUfunction``; made by :meth:`LoadedModule.function`."""
+    """A ``CUfunction``, created by :meth:`LoadedModule.function`."""
 
     def __init__(self):
         raise TypeError("a LoadedFunction is made by LoadedModule.function()")
@@ -254,21 +256,21 @@ cdef class LoadedFunction:
 
     @property
     def registers(self):
-        """32-bit registers a thread."""
+        """The number of 32-bit registers of a thread."""
         return self.attribute(CU_FUNC_ATTRIBUTE_NUM_REGS)
 
     @property
     def local_bytes(self):
-        """Bytes of local memory a thread."""
+        """The bytes of local memory of a thread."""
         return self.attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)
 
     @property
     def binary_version(self):
-        """Architecture of the loaded code, 90 for 9.0."""
+        """The architecture of the loaded code, 90 for compute capability 9.0."""
         return self.attribute(CU_FUNC_ATTRIBUTE_BINARY_VERSION)
 
     def parameters(self):
-        """``[(offset, size), ...]`` in bytes, or None from drivers before 12.4."""
+        """Return ``[(offset, size), ...]`` in bytes, or None with drivers before 12.4."""
         cdef size_t index, offset = 0, size = 0
         cdef CUresult result
         cdef int entered
@@ -281,7 +283,7 @@ cdef class LoadedFunction:
             index = len(found)
             with nogil:
                 result = cu.cuFuncGetParamInfo(self.handle, index, &offset, &size)
-            if result == CUDA_ERROR_INVALID_VALUE:      # past the last one
+            if result == CUDA_ERROR_INVALID_VALUE:      # after the last parameter
                 leave_quietly(entered)
                 return found
             if result != CUDA_SUCCESS:
@@ -289,7 +291,8 @@ cdef class LoadedFunction:
             found.append((offset, size))
 
     def blocks_per_multiprocessor(self, int block, size_t smem=0):
-        """How many blocks of so many threads, and bytes of dynamic shared memory, fit at once."""
+        """Return how many blocks of `block` threads and `smem` bytes of dynamic shared memory run
+        on a multiprocessor at once."""
         cdef int blocks = 0
         cdef CUresult result
         cdef int entered
@@ -304,7 +307,8 @@ cdef class LoadedFunction:
         return blocks
 
     def suggested_block(self, size_t smem=0):
-        """``(block, grid)``: threads for the highest occupancy, and the fewest blocks for it."""
+        """Return ``(block, grid)``: the threads of a block for the highest occupancy, and the
+        fewest blocks that reach it. `smem` is the bytes of dynamic shared memory of a block."""
         cdef int grid = 0, block = 0
         cdef CUresult result
         cdef int entered
@@ -345,7 +349,7 @@ cdef int allow_smem(LoadedFunction function, size_t nbytes) except -1:
         raise ValueError(
             f"{function.name}: {nbytes:,} bytes of dynamic and {function.static_smem:,} of static "
             f"shared memory; device {ordinal} has {function.limits.smem:,} for a block")
-    with loading:           # nobody takes back what another thread, or another object, allowed
+    with loading:           # the limit never falls below what another thread or object has set
         allowed = function.attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
         allowed = min(max(<long>nbytes, allowed), most)
         entered = enter(ordinal, function.module.epoch, b"cuFuncSetAttribute")

@@ -1,5 +1,5 @@
 # C-level functions only: see order.pxd.
-"""Order among streams on blocks of memory."""
+"""Order among streams that use the same blocks of memory."""
 
 from libc.stdlib cimport free, malloc, realloc
 
@@ -22,9 +22,9 @@ from cyrt.runtime.submission cimport (
 )
 
 cdef enum:
-    PATIENCE = 2500         # naps, 50 ms
+    PATIENCE = 2500         # naps of 20 us: 50 ms
 
-# The stream that used memory outside last.
+# The stream that used a device's outside memory last.
 cdef StreamState* last_outside[MAX_DEVICES]
 
 
@@ -34,7 +34,7 @@ cdef bint is_recorded(const Block* block, const StreamState* stream) noexcept:
         return False
     if block.hazard.epoch == stream.recording_epoch:
         return True
-    if is_outside(block) and stream.outside:    # by its address: another block keeps its hazards
+    if is_outside(block) and stream.outside:    # another block of the same address has its hazards
         return True
     for i in range(block.num_others):
         if block.others[i].epoch == stream.recording_epoch:
@@ -51,13 +51,13 @@ cdef bint reads(const Block* block, const StreamState* stream) noexcept:
 
 
 cdef bint is_over(const StreamState* stream) noexcept:
-    """Whether its context was reset."""
+    """Return whether the stream's context was reset."""
     return stream.epoch != contexts[stream.ordinal].epoch
 
 
 cdef int launch_earlier(const Block* block, StreamState* other) except -1:
-    """Let what another stream does with the block be launched. 1: it was, with the GIL held
-    throughout, and there is room for a mark behind it."""
+    """Have another stream's uses of the block launched. Return 1 if they were launched already, so
+    that the GIL was held throughout, and the queue has room for an event after them."""
     if is_over(other) or other.ended:
         return 1
     if is_recorded(block, other):
@@ -70,10 +70,10 @@ cdef int launch_earlier(const Block* block, StreamState* other) except -1:
 
 
 cdef int order_use(Block* block, StreamState* stream, Access access) except -1:
-    # A reader comes after what `home` wrote, and not after what it has read since.
+    # A reader waits for what `home` wrote, not for what other streams have read since.
     cdef bint ordered = block.home == stream or (access == READ and reads(block, stream))
     cdef int i
-    if block.kind == FOREIGN_MEMORY:        # `home` is its producer's stream
+    if block.kind == FOREIGN_MEMORY:        # `home` is the producer's stream
         return 1 if block.home == stream else launch_earlier(block, block.home)
     if ordered and access == READ:
         return 1
@@ -87,7 +87,7 @@ cdef int order_use(Block* block, StreamState* stream, Access access) except -1:
                 return 0
     elif block.num_readers == block.max_readers:
         grow_readers(block)
-    # All of it is launched. The GIL is held from here on.
+    # All earlier uses are launched. The GIL is held from here on.
     if not ordered:
         order_launched(stream, block.home)
     if access == READ:
@@ -191,7 +191,8 @@ cdef int order_consumer(StreamState* consumer, Block* block) except -1:
 
 
 cdef int flush_block(Block* block) except -1:
-    """Launching runs other threads, which may change the block's list: it is copied before."""
+    """Launch the recordings of a copied list: other threads run during a launch and may change the
+    block's list."""
     cdef int i, count = 0
     cdef StreamState** streams = <StreamState**>malloc(
         (block.num_others + 1) * sizeof(StreamState*))
@@ -217,7 +218,7 @@ cdef bint is_launched(const Block* block, const StreamState* stream) noexcept:
 
 
 cdef bint have_spare_room(const Block* block, StreamState* stream) noexcept:
-    """Whether that stream can be ordered after all of the block's uses now."""
+    """Return whether the queues have room to order the stream after all uses of the block."""
     cdef int i
     for i in range(block.num_readers):
         if not has_spare_room(block.readers[i]):
@@ -227,7 +228,7 @@ cdef bint have_spare_room(const Block* block, StreamState* stream) noexcept:
 
 
 cdef StreamState* settling_stream(const Block* block) noexcept:
-    """The stream whose order is to cover the block's uses; NULL: there is none."""
+    """Return the stream that can wait for the block's uses, or NULL if there is none."""
     cdef StreamState* stream = block.home
     if stream.owned and stream.ordinal == block.ordinal and not (
             stream.capturing and (block.num_readers or block.shared)):
@@ -241,7 +242,7 @@ cdef StreamState* settling_stream(const Block* block) noexcept:
 cdef bint settle(Block* block) noexcept:
     cdef StreamState* stream = settling_stream(block)
     cdef int i
-    if faulted[block.ordinal]:          # its memory is out of reach
+    if faulted[block.ordinal]:          # its memory can no longer be used
         return False
     if stream == NULL or (stream != block.home and not is_launched(block, block.home)):
         return False
@@ -291,7 +292,7 @@ cdef CUresult order_outside(StreamState* stream, int ordinal) noexcept:
 
 
 cdef int begin_block(StreamState* stream, Block* block, Access access) except -1:
-    """One block of `begin_direct`; 0: look again."""
+    """Order the operation of `begin_direct` after uses of one block. Return 0: call again."""
     cdef StreamState* other
     if use(block, stream, access) == 0:
         return 0
@@ -312,7 +313,8 @@ cdef int refuse_freed() except -1:
 
 cdef int look(StreamState* stream, Block* first, Access first_access, Block* second,
               Access second_access) except -1:
-    """One look of `begin_direct`; 0: look again."""
+    """Make one pass of `begin_direct`. Return 0 if something was launched or waited for: call
+    again."""
     verify(stream.ordinal, stream.epoch, b"cuMemcpyAsync")
     refuse_captured(stream)
     if favoured:
@@ -334,7 +336,7 @@ cdef int begin_direct(StreamState* stream, Block* first, Access first_access, Bl
     cdef int looks = 0
     cdef unsigned int first_owner = first.generation
     cdef unsigned int second_owner = second.generation if second != NULL else 0
-    legacy_state(stream.ordinal)        # made before the look that keeps the GIL
+    legacy_state(stream.ordinal)        # created before the pass that keeps the GIL
     try:
         while True:
             if look(stream, first, first_access, second, second_access):

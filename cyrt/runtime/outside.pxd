@@ -1,11 +1,11 @@
-# Memory that streams unknown to cyrt may use: memory of other libraries, and memory of cyrt's own
-# whose address was exported.
+# Outside memory: memory that streams unknown to cyrt may use. It is memory of other libraries, and
+# memory of cyrt whose address was exported.
 #
 # INVARIANTS
-# - The list of a device holds exactly the living blocks of that kind. The same memory may have
-#   several blocks there: a loss that one of them records is recorded in all that overlap it.
-# - A block stays `shared` when it is freed, until it has another owner: its order has to cover what
-#   others did with it.
+# - The list of a device contains exactly the living blocks of that kind. Several of its blocks may
+#   cover the same memory: a loss that one of them records is recorded in all that overlap it.
+# - A freed block stays `shared` until it has another owner: its next use has to wait for what other
+#   libraries did with it.
 
 from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.runtime.state cimport FOREIGN_MEMORY, Block
@@ -24,6 +24,6 @@ cdef inline bint contains(const Block* whole, const Block* part) noexcept:
     return whole.address <= part.address and whole.epoch == part.epoch \
         and part.address + part.size <= whole.address + whole.size
 
-# Adds a block that became outside; removes one that is freed.
+# Add a block that has become outside memory; remove one that is freed.
 cdef void add_outside(Block* block) noexcept
 cdef void remove_outside(Block* block) noexcept

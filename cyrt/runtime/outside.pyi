@@ -1,1 +1,1 @@
-# C-level functions only: see hazards.pxd.
+# C-level functions only: see outside.pxd.

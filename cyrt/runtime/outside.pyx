@@ -1,5 +1,5 @@
 # C-level functions only: see outside.pxd.
-"""Memory that streams may use that cyrt does not know of."""
+"""Outside memory: memory that streams unknown to cyrt may use."""
 
 from cyrt.runtime.state cimport Block
 

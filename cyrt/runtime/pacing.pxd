@@ -1,40 +1,41 @@
-# Pacing: the driver's queue of a stream never fills up.
+# Pacing, which keeps the driver's queue of a stream from becoming full.
 #
-# The driver takes about a thousand commands of a stream that have not run (1,021 measured); a call
-# that finds its queue full blocks until there is room. A thread that blocks there with the GIL held
-# blocks for ever where the queue's head is a callback that needs the GIL.
+# The driver's queue of a stream holds about a thousand commands that have not run (1,021 measured).
+# A call that finds the queue full blocks until there is room. A thread that blocks there and holds
+# the GIL blocks forever if the first command of the queue is a callback that needs the GIL.
 #
 # INVARIANTS
-# - `put` counts the commands that cyrt puts on a stream. Behind each STEP of them there is an
-#   event, so `put - run` is never less than the number of those that have not run.
-# - Whoever puts an operation on a stream, or an order between two, asks for room first. Where there
-#   is none they wait with the GIL released: before they look at other streams or, with the turn
-#   begun, between two operations.
-# - What is never waited for, such as an order that lets freed memory serve another stream, finds
-#   spare room behind that. The last of the queue is kept for the few commands that follow an
-#   operation in any case, such as the mark behind a batch.
-# - A captured stream is not paced: nothing that is put on it runs. Of the per-thread default stream
-#   only its own thread asks.
+# - `put` counts the commands that cyrt puts on a stream. An event is recorded after every STEP of
+#   them, so `put - run` is never less than the number of commands that have not run.
+# - A thread asks for room before it puts an operation, or a wait for another stream, on a stream.
+#   If there is none, it waits without the GIL: before it checks other streams or, within its turn,
+#   between two operations.
+# - Commands that must not wait, such as the order that lets another stream reuse freed memory, have
+#   spare room after that. The rest of the queue is reserved for the few commands that follow every
+#   operation, such as the event after a batch.
+# - A captured stream is not paced, since nothing that is put on it runs. Only the thread of a
+#   per-thread default stream asks for room on it.
 
 from cyrt.runtime.state cimport StreamState
 
 cdef enum:
     STEP = 128              # commands between two events
-    MOST = 640              # commands that have not run, where an operation is put behind them
-    SPARE = 896             # the same for a command that is never waited for
+    MOST = 640              # most commands that have not run when an operation is put after them
+    SPARE = 896             # most commands that have not run for a command that must not wait
 
-# Whether the stream has room for what a caller is about to put on it. Keeps the GIL.
+# Return whether the stream has room for an operation. The function keeps the GIL.
 cdef inline bint has_room(StreamState* stream) noexcept:
     return stream.put < stream.next_look or look(stream)
 cdef bint look(StreamState* stream) noexcept
-# The same for a command that is never waited for.
+# Return whether the stream has room for a command that must not wait.
 cdef inline bint has_spare_room(StreamState* stream) noexcept:
     return has_room(stream) or stream.put - stream.run < SPARE
-# 1: it has room, and the GIL was held throughout; 0: it was waited for. Ctrl-C ends the wait.
+# Return 1 if the stream has room, with the GIL held throughout. Else wait for room and return 0;
+# Ctrl-C ends the wait.
 cdef inline int wait_for_room(StreamState* stream) except -1:
     return 1 if has_room(stream) else wait_longer(stream)
 cdef int wait_longer(StreamState* stream) except -1
-# The same inside a turn, with no look for signals.
+# Wait for room inside a turn, without checking for signals.
 cdef inline void pace_turn(StreamState* stream) noexcept:
     if not has_room(stream):
         wait_in_turn(stream)

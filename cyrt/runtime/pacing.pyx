@@ -1,5 +1,5 @@
 # C-level functions only: see pacing.pxd.
-"""Room in the driver's queues of streams."""
+"""Pacing: room in the driver's queues of streams."""
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu
@@ -16,11 +16,11 @@ cdef enum:
 
 
 cdef void see_ended(StreamState* stream) noexcept:
-    """Take the events that were reached off the ring."""
+    """Remove the events that have been reached from the ring."""
     cdef int slot
     while stream.pace_count:
         slot = stream.pace_first
-        # A device that answers with an error runs nothing any more: the next call tells.
+        # After an error the device runs nothing any more: the next call raises that error.
         if cu.cuEventQuery(stream.pace_events[slot]) == CUDA_ERROR_NOT_READY:
             break
         stream.run = stream.pace_puts[slot]

@@ -1,28 +1,30 @@
-# Contents that were lost: of operations that the driver refused when they were launched.
+# Poisoned memory: contents that are lost, since the driver refused to launch the operation that
+# would have written them.
 #
 # INVARIANTS
-# - A block whose contents were lost carries the number of the error. It belongs to one owner of the
-#   block: another allocation of it is whole again, and so is a block that is overwritten wholly.
-# - Memory that is outside may have several blocks: those that overlap are lost together.
-# - Reading such a block raises that error; an operation that uses it is not launched, and what it
-#   would have written is lost by the same error.
-# - Blocks are marked when the operations that write them are launched, or are not: in that order.
-# - Normally nothing is lost, and `poisoned` is 0: that is all that the hot path looks at.
+# - A poisoned block stores the number of the error. The number belongs to one owner of the block:
+#   the block is valid again after its next allocation, and after an operation overwrites all of it.
+# - Several blocks may cover outside memory (see runtime/outside): overlapping ones are poisoned
+#   together.
+# - Reading a poisoned block raises the error. An operation that uses the block is not launched, and
+#   what it would have written is lost because of the same error.
+# - Blocks are marked when the operations that write them are launched or refused, in launch order.
+# - Normally nothing is lost and `poisoned` is 0: the hot path checks only that.
 
 from cyrt.runtime.state cimport Block
 
-cdef int poisoned               # blocks, and recorded operations
-# The number is used by one more, or by one less.
+cdef int poisoned               # number of blocks and recorded operations that store an error
+# Count one more, or one fewer, use of an error's number.
 cdef void hold_error(unsigned int number) noexcept
 cdef void drop_error(unsigned int number) noexcept
 
-# The block's contents were lost by an error, where it still has that owner.
+# Mark the block's contents as lost because of an error, if the block still has that owner.
 cdef void poison(Block* block, unsigned int number, unsigned int generation) noexcept
-# The block was overwritten wholly.
+# Mark the block as valid after an operation has overwritten all of it.
 cdef void heal(Block* block) noexcept
-# The block is over memory that was lost, where another block tells so.
+# Mark a new block as poisoned if it overlaps a poisoned one.
 cdef void inherit_loss(Block* block) noexcept
-# The block is freed.
+# Remove the error from a block that is freed.
 cdef void forget_loss(Block* block) noexcept
-# Raises the error by which the block's contents were lost.
+# Raise the error because of which the block's contents are lost, if any.
 cdef int refuse_poisoned(const Block* block) except -1

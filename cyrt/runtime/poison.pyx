@@ -1,5 +1,5 @@
 # C-level functions only: see poison.pxd.
-"""Blocks whose contents were lost."""
+"""Poisoned blocks, whose contents are lost."""
 
 from cyrt.runtime.outside cimport contains, is_outside, outside, overlap
 from cyrt.runtime.seam cimport graph
@@ -19,7 +19,7 @@ cdef void drop_error(unsigned int number) noexcept:
 
 
 cdef void mark(Block* block, unsigned int number) noexcept:
-    """Set the number of one block alone."""
+    """Set the error number of this block only."""
     if block.poison == number:
         return
     if block.poison:

@@ -1,4 +1,4 @@
-"""What the pool takes from the driver, and what it gives back."""
+"""The memory that the pool allocates from the driver and frees."""
 
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -26,11 +26,11 @@ cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident()
 
 cdef enum:
-    SLAB = 4 << 20              # what small blocks are cut from
+    SLAB = 4 << 20              # bytes of a slab, from which small blocks are cut
 
 
 cdef int from_driver(int ordinal, size_t size, CUdeviceptr* address) except -1:
-    """`size` bytes of the driver's; where there are none, again after the cache was given back."""
+    """Allocate `size` bytes from the driver; if it has too few, free the cache and try again."""
     cdef unsigned int epoch = context_of(ordinal).epoch
     cdef Pool* pool = &pools[ordinal]
     cdef CUresult result
@@ -44,7 +44,7 @@ cdef int from_driver(int ordinal, size_t size, CUdeviceptr* address) except -1:
                 result = cu.cuMemAlloc(address, size)
             if result != CUDA_ERROR_OUT_OF_MEMORY:
                 leave(ordinal, entered, result, b"cuMemAlloc")
-                verify(ordinal, epoch, b"cuMemAlloc")       # another thread may have reset it
+                verify(ordinal, epoch, b"cuMemAlloc")       # raises if the device was reset
                 pool.reserved += size
                 pool.driver_allocations += 1
                 return 0
@@ -90,7 +90,7 @@ cdef bint is_unused(const Block* block) noexcept:
 
 
 cdef void remove(Block* block) noexcept:
-    """Out of its bin, with its slot."""
+    """Remove a free block from its bin and give up its slot."""
     if block.keeper:
         stop_keeping(block)
     drop_bit(&block.holder.bins[block.bin].free, block.slot)
@@ -99,7 +99,8 @@ cdef void remove(Block* block) noexcept:
 
 
 cdef Block* detach_free_blocks(int ordinal) noexcept:
-    """Empty the bins of all but the blocks whose slab is in use, and of what a capture holds up."""
+    """Remove the free blocks from the bins, except those whose slab is in use and those of streams
+    that are being captured."""
     cdef StreamState* state = states[ordinal]
     cdef Block* block
     cdef Block* detached = NULL
@@ -119,7 +120,7 @@ cdef Block* detach_free_blocks(int ordinal) noexcept:
 
 
 cdef void hold_captured_slabs(int ordinal, int change) noexcept:
-    """Blocks in the bins of a stream that is captured stay: so do their slabs."""
+    """Count the free blocks of captured streams as live, or undo it: their slabs have to stay."""
     cdef StreamState* state = states[ordinal]
     cdef Block* block
     cdef int i, slot
@@ -133,7 +134,7 @@ cdef void hold_captured_slabs(int ordinal, int change) noexcept:
 
 
 cdef void attach_blocks(Block* block) noexcept:
-    """Back to the bins of their streams: the wait was interrupted."""
+    """Put the blocks back into the bins of their streams after an interrupted wait."""
     cdef Block* following
     while block != NULL:
         following = block.next
@@ -168,10 +169,10 @@ cdef void free_now(int ordinal, unsigned int epoch, CUdeviceptr address) noexcep
 
 
 cdef int trim(int ordinal) except -1:
-    """Give everything free back to the driver; Ctrl-C ends the wait for what is in flight.
+    """Free all memory that is not in use. Ctrl-C ends the wait for work in flight.
 
-    What is free now is taken out of the pool before the wait, which lets other threads record and
-    free more: that stays. Freeing releases the GIL, too.
+    The free blocks are taken out of the pool before the wait. During the wait other threads may
+    record work and free more blocks, which stay in the pool. Freeing releases the GIL, too.
     """
     cdef Pool* pool = &pools[ordinal]
     cdef unsigned int naps = 0, trims = pool.trims, epoch = contexts[ordinal].epoch
@@ -180,20 +181,20 @@ cdef int trim(int ordinal) except -1:
     cdef Block* block
     cdef Slab* slabs
     cdef Slab* slab
-    while pool.trimmer not in (0, thread) and pool.trims == trims:      # it gives all back
+    while pool.trimmer not in (0, thread) and pool.trims == trims:      # another thread trims
         nap(states[ordinal], &naps)
     if pool.trims != trims:
         return 0
-    flush_recorded(ordinal)             # what rests in recordings is free after that
+    flush_recorded(ordinal)             # returns the RESTING blocks to their bins
     settle_freed(ordinal)
     hold_captured_slabs(ordinal, 1)
     blocks = detach_free_blocks(ordinal)
     slabs = detach_free_slabs(pool)
     hold_captured_slabs(ordinal, -1)
-    outer, pool.trimmer = pool.trimmer, thread     # a signal handler's is inside another one
+    outer, pool.trimmer = pool.trimmer, thread     # a signal handler's trim may be a nested one
     try:
         wait_all(ordinal)
-        verify(ordinal, epoch, b"cuMemFree")        # a reset frees it all by itself
+        verify(ordinal, epoch, b"cuMemFree")        # raises after a reset, which freed all memory
     except BaseException:
         end_trim(pool, thread, outer)
         if epoch == contexts[ordinal].epoch:
@@ -229,7 +230,7 @@ cdef int trim(int ordinal) except -1:
 
 
 cdef void end_trim(Pool* pool, unsigned long thread, unsigned long outer) noexcept:
-    if pool.trimmer == thread:          # else another thread's began meanwhile, and ends by itself
+    if pool.trimmer == thread:          # else another thread began a trim and will end it
         pool.trimmer = outer if outer == thread else 0
 
 
@@ -258,14 +259,20 @@ def _reset(int ordinal):
 
 
 def memory_stats(device=None):
-    """What the pool holds of a device's memory.
+    """Return the sizes of a device's memory pool.
+
+    Parameters
+    ----------
+    device : Device or int, optional
+        Default: the current device.
 
     Returns
     -------
     dict
         Bytes ``in_use`` (in living Buffers, rounded to size classes), their ``peak``, ``cached``
-        (free, kept for reuse), ``reserved`` (taken from the driver: the two together), the
-        ``limit`` (None: none), and ``driver_allocations``, how often the driver was asked so far.
+        (free, kept for reuse), ``reserved`` (allocated from the driver: the sum of in_use and
+        cached), the ``limit`` (None: no limit), and ``driver_allocations``, the number of driver
+        allocations so far.
     """
     cdef int ordinal = ordinal_of(device)
     cdef Pool* pool
@@ -282,14 +289,19 @@ def memory_stats(device=None):
 
 
 def trim_memory(device=None):
-    """Give the memory that the pool keeps for reuse back to the driver.
+    """Return the memory that the pool keeps for reuse to the driver.
 
-    What the pool may hold is limited by the program's peak, which is counted anew from here.
+    The program's peak limits what the pool may keep; the peak is reset to the current use.
+
+    Parameters
+    ----------
+    device : Device or int, optional
+        Default: the current device.
 
     Returns
     -------
     int
-        Bytes given back.
+        Bytes returned to the driver.
     """
     cdef int ordinal = ordinal_of(device)
     cdef size_t before

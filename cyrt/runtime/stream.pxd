@@ -1,26 +1,28 @@
-# Streams, and which one a thread puts its work on.
+# Streams, and the current stream of each thread.
 #
 # INVARIANTS
-# - The default stream is a non-blocking one of each thread and device, never the legacy one.
-# - A Stream's state outlives it, and serves the next Stream of its priority once it is idle.
+# - Each thread has a default stream on each device. It is non-blocking, never the legacy stream.
+# - The state of a Stream outlives the object. A new Stream of the same priority reuses the state
+#   once its work has ended.
 
 from cyrt.runtime.state cimport StreamState
 
 cdef class Stream:
     cdef StreamState* state
-    cdef object owner           # what a wrapped stream belongs to
+    cdef object owner           # the object that a wrapped stream belongs to
     cdef object __weakref__
 
     cdef StreamState* live(self) except NULL
 
-# This thread's current stream on a device (borrowed by the caller's frame only).
+# Return this thread's current stream on a device, as a state (borrowed, for the caller's frame
+# only) or as a Stream.
 cdef StreamState* current_state(int ordinal) except NULL
 cdef Stream current_stream(int ordinal)
-# Launches what this thread has recorded for its current stream, if it has one.
+# Launch what is recorded for this thread's current stream, if the thread has one.
 cdef int flush_current(int ordinal) except -1
-# Hands an error to sys.unraisablehook, where nobody can catch it.
+# Report an error that no caller can catch to sys.unraisablehook.
 cdef void tell_unraisable(error) noexcept
-# A Stream of the state.
+# Return a Stream object of the state.
 cdef Stream stream_over(StreamState* state)
-# The state of a Stream, or of anything with __cuda_stream__; None: the current one.
+# Return a Stream, or a wrapper of an object with __cuda_stream__; None means the current stream.
 cdef Stream stream_of(stream, int ordinal)

@@ -1,4 +1,4 @@
-"""Streams: queues of work on a device, and which one a thread puts its work on."""
+"""Streams: queues of work on a device, and the current stream of each thread."""
 
 import threading
 
@@ -20,7 +20,7 @@ from cyrt.runtime.waiting cimport query_stream, wait, wait_state
 
 cdef extern from *:
     """
-    /* Each thread's current stream on each device: borrowed from its ThreadStreams. */
+    /* The current stream of each thread on each device, borrowed from its ThreadStreams. */
     static _Thread_local void* cyrt_current_stream[64];
     static inline void* cyrt_get_stream(int ordinal) { return cyrt_current_stream[ordinal]; }
     static inline void cyrt_set_stream(int ordinal, void* s) { cyrt_current_stream[ordinal] = s; }
@@ -29,15 +29,15 @@ cdef extern from *:
     void cyrt_set_stream(int ordinal, void* stream) noexcept nogil
 
 cdef enum:
-    MOST_BUSY = 32          # ended Streams whose work goes on; a further Stream waits for one
+    MOST_BUSY = 32          # dropped Streams with work in flight; then a new Stream waits for one
 
 _threads = threading.local()
 
 
 cdef class ThreadStreams:
-    """Owns what the C thread-local pointers borrow; ends with its thread."""
-    cdef list current           # per ordinal: the Stream in use
-    cdef list blocks            # the open `with` blocks: (Stream, ordinal, Stream to go back to)
+    """The owner of the streams that the C thread-local pointers borrow; it ends with its thread."""
+    cdef list current           # the current Stream for each ordinal
+    cdef list blocks            # the open `with` blocks: (Stream, ordinal, Stream to restore)
 
     def __cinit__(self):
         self.current = [None] * MAX_DEVICES
@@ -87,7 +87,7 @@ cdef int flush_current(int ordinal) except -1:
     return 0
 
 cdef StreamState* take_state(int ordinal, int priority) except NULL:
-    """A state for the caller's Stream: an idle one of that priority, or a new one."""
+    """Return a state for the caller's Stream: an idle one of that priority, or a new one."""
     cdef unsigned int epoch = context_of(ordinal).epoch
     cdef CUstream handle = NULL
     cdef CUresult result
@@ -103,7 +103,7 @@ cdef StreamState* take_state(int ordinal, int priority) except NULL:
                     and not state.pending and not state.submitting):
                 if cu.cuStreamQuery(state.handle) == CUDA_SUCCESS:
                     leave_quietly(entered)
-                    state.users += 1            # from here on nobody else takes it
+                    state.users += 1            # reserves the state for the caller
                     if state.encoder != NULL:
                         graph.end_encoder(state)
                     return state
@@ -113,16 +113,16 @@ cdef StreamState* take_state(int ordinal, int priority) except NULL:
         if busy == MOST_BUSY:
             wait(ordinal, epoch, query_stream, oldest.handle, b"cuStreamSynchronize")
     entered = enter(ordinal, epoch, b"cuStreamCreateWithPriority")
-    with nogil:                 # it may allocate, and wait for what is in flight
+    with nogil:                 # the call may allocate, and wait for work in flight
         result = cu.cuStreamCreateWithPriority(&handle, CU_STREAM_NON_BLOCKING, priority)
     leave(ordinal, entered, result, b"cuStreamCreateWithPriority")
-    verify(ordinal, epoch, b"cuStreamCreateWithPriority")   # the device was not reset meanwhile
+    verify(ordinal, epoch, b"cuStreamCreateWithPriority")   # raises if the device was reset
     state = new_state(ordinal, handle, priority, True)
     state.users += 1
     return state
 
 cdef tuple protocol(stream):
-    """(version, handle) of an object with __cuda_stream__, checked."""
+    """Return the checked (version, handle) of an object with __cuda_stream__."""
     answer = stream.__cuda_stream__() if callable(stream.__cuda_stream__) \
         else stream.__cuda_stream__
     if not (isinstance(answer, tuple) and len(answer) == 2):
@@ -135,13 +135,13 @@ cdef tuple protocol(stream):
 
 
 cdef int ordinal_of_handle(CUstream handle) except -1:
-    """The device of somebody else's stream: the one whose primary context it belongs to."""
+    """Return the device of another library's stream: the stream is in its primary context."""
     cdef CUcontext context = NULL
     cdef CUdevice device = 0
     cdef CUresult result
     cdef int ordinal = current_ordinal()
     cdef int entered
-    if <size_t>handle <= 2:         # the legacy and per-thread streams: of the current device
+    if <size_t>handle <= 2:         # legacy and per-thread default streams mean the current device
         return ordinal
     entered = enter(ordinal, context_of(ordinal).epoch, b"cuStreamGetCtx")
     result = cu.cuStreamGetCtx(handle, &context)
@@ -181,34 +181,34 @@ cdef Stream stream_of(stream, int ordinal):
 
 
 cdef void flush_quietly(StreamState* state) noexcept:
-    """Where nobody can catch what it raises. What is not launched stays recorded."""
+    """Launch what is recorded where no caller can catch an error. After one it stays recorded."""
     if process != READY or faulted[state.ordinal] or state.epoch != contexts[state.ordinal].epoch:
-        return              # whoever uses the device next is told
+        return              # the next use of the device raises the error
     try:
         flush(state)
     except KeyboardInterrupt:
-        PyErr_SetInterrupt()        # whoever runs next is interrupted instead
+        PyErr_SetInterrupt()        # interrupts the code that runs next instead
     except BaseException as error:
         tell_unraisable(error)
 
 
 cdef void tell_unraisable(error) noexcept:
-    """To ``sys.unraisablehook``: so ends what a function that cannot raise raises."""
+    """Report the error: Cython passes what a noexcept function raises to sys.unraisablehook."""
     raise error
 
 
 cdef class Stream:
-    """A queue of work: what is put on it runs in order.
+    """A queue of work that runs in order.
 
-    A new stream does not wait for the legacy default stream (it is non-blocking). As a context
-    manager it is the current stream of its device on this thread.
+    A new stream is non-blocking: it does not wait for the legacy default stream. Inside
+    ``with stream:`` it is this thread's current stream on its device.
 
     Parameters
     ----------
     device : Device or int, optional
-        The current device where left out.
+        Default: the current device.
     priority : int
-        Smaller is more urgent; clipped by the driver to what the device has.
+        Smaller is more urgent; limited to the range of the device.
     """
 
     def __init__(self, device=None, *, int priority=0):
@@ -221,22 +221,22 @@ cdef class Stream:
         leave(ordinal, entered, cu.cuCtxGetStreamPriorityRange(&least, &greatest),
               b"cuCtxGetStreamPriorityRange")
         state = take_state(ordinal, max(greatest, min(least, priority)))
-        if self.state != NULL:      # by another thread, while this one waited
+        if self.state != NULL:      # another thread initialised it while this one waited
             state.users -= 1
             raise RuntimeError("a Stream is initialised once")
         self.state = state
 
     @staticmethod
     def wrap(stream, device=None):
-        """Somebody else's stream.
+        """Return a Stream for another library's stream.
 
         Parameters
         ----------
         stream : object
-            Anything with ``__cuda_stream__`` (kept alive by the result), or a ``CUstream`` handle
-            as an int, which must be good as long as the result lives.
+            An object with ``__cuda_stream__`` (kept alive by the result), or a ``CUstream`` handle
+            as an int, which must stay valid as long as the result exists.
         device : Device or int, optional
-            The device of a handle that does not tell its own (0, 1 and 2).
+            The device for the handles 0, 1 and 2, which exist on every device.
 
         Returns
         -------
@@ -246,6 +246,8 @@ cdef class Stream:
         ------
         TypeError
             ``stream`` is neither.
+        ValueError
+            The stream does not belong to a device's primary context.
         """
         cdef Stream self
         cdef size_t handle
@@ -268,8 +270,8 @@ cdef class Stream:
         return self
 
     def __del__(self):
-        """Somebody else's handle is good as long as a Stream wraps it; what memory used on it is
-        waited for by the marker afterwards."""
+        """Record the marker of a wrapped stream. Its handle is valid only as long as a Stream wraps
+        it; later waits for its work use the marker."""
         cdef StreamState* state = self.state
         cdef int entered
         if state != NULL and state.users == 1 and not state.owned and <size_t>state.handle > 2:
@@ -300,21 +302,21 @@ cdef class Stream:
 
     @property
     def device(self):
-        """The device it runs on."""
+        """The device of the stream."""
         return Device(self.live().ordinal)
 
     @property
     def priority(self):
-        """Smaller is more urgent."""
+        """The priority; smaller is more urgent."""
         return self.live().priority
 
     def __cuda_stream__(self):
-        """``(0, handle)``: the protocol of cuda.core and CCCL."""
+        """Return ``(0, handle)``, the stream protocol of cuda.core and CCCL."""
         return 0, self.handle
 
     @property
     def done(self):
-        """Whether everything put on it so far has ended."""
+        """Whether all work put on the stream so far has ended."""
         cdef StreamState* state = self.live()
         cdef CUresult result
         cdef int entered
@@ -329,22 +331,22 @@ cdef class Stream:
         return True
 
     def synchronize(self):
-        """Wait until everything put on it so far has ended; Ctrl-C ends the wait.
+        """Wait until all work put on the stream so far has ended. Ctrl-C ends the wait.
 
         Raises
         ------
         CudaError
-            Something on the device failed.
+            Work on the device failed.
         """
         wait_state(self.live())
 
     def wait(self, other):
-        """Let work put here from now on wait for an event, or for what is on a stream now.
+        """Make all later work on this stream wait for an event or for another stream's work so far.
 
         Parameters
         ----------
         other : Event or Stream
-            Or an object with ``__cuda_stream__``.
+            Also an object with ``__cuda_stream__``.
         """
         if hasattr(other, "_hold_back"):
             other._hold_back(self)
@@ -371,7 +373,7 @@ cdef class Stream:
         first = innermost_block(mine.blocks, self)
         _, ordinal, stream = mine.blocks.pop(first)
         for i in range(first, len(mine.blocks)):
-            if mine.blocks[i][1] == ordinal:    # a generator's block ends before one inside it
+            if mine.blocks[i][1] == ordinal:    # a generator's block may end before an inner one
                 mine.blocks[i] = mine.blocks[i][0], ordinal, stream
                 break
         else:
@@ -396,9 +398,14 @@ cdef class Stream:
 
 
 def stream(stream=None):
-    """The current stream, or a context in which a given one is current on this thread.
+    """Return this thread's current stream, or another stream as a Stream.
 
-    ``with cyrt.stream(s):`` takes a Stream, anything with ``__cuda_stream__`` or a handle.
+    ``with cyrt.stream(s):`` makes ``s`` the current stream of this thread inside the block.
+
+    Parameters
+    ----------
+    stream : Stream, object with ``__cuda_stream__`` or int handle, optional
+        Default: the current stream.
     """
     if stream is None:
         return current_stream(current_ordinal())

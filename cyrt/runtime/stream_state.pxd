@@ -1,45 +1,45 @@
-# The states of streams: made and found, launched, and ordered among themselves.
+# The states of streams: creating and finding them, launching their work, ordering them.
 #
 # INVARIANTS
-# - States (CUstream and free blocks) are recycled, not destroyed; see state.pxd.
-# - The per-thread default stream belongs to one thread: others neither put work on it nor mark it,
-#   they wait for the event behind cyrt's last work there.
+# - States (CUstream and free blocks) are reused, not destroyed; see state.pxd.
+# - The per-thread default stream belongs to one thread. Other threads neither put work on it nor
+#   record an event on it: they wait for the event after cyrt's last work there.
 
 from cyrt.driver.cuda cimport CUevent, CUresult, CUstream
 from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.runtime.state cimport StreamState
 
-# What was recorded or put on the stream before the call has been launched when it returns. Other
-# threads may run meanwhile.
+# Launch all work that was recorded before the call, and wait for a launch that another thread has
+# begun. Other threads may run in between.
 cdef inline int flush(StreamState* stream) except -1:
     if stream.pending or stream.submitting:
         return flush_pending(stream)
     return 0
 cdef int flush_pending(StreamState* stream) except -1
 
-# The states of each device, linked.
+# A linked list of the states of each device.
 cdef StreamState* states[MAX_DEVICES]
-# The stream whose undeclared kernel every other stream of the device comes after; NULL: none.
+# The stream whose undeclared kernel the other streams of the device wait for; NULL: none.
 cdef StreamState* last_undeclared[MAX_DEVICES]
 
-# A new state, among the device's.
+# Create a state and add it to the device's list.
 cdef StreamState* new_state(int ordinal, CUstream handle, int priority, bint owned) except NULL
-# The state of somebody else's stream, by handle.
+# Return the state of another library's stream, by handle.
 cdef StreamState* foreign_state(int ordinal, CUstream handle) except NULL
-# That of the legacy default stream.
+# Return the state of the legacy default stream.
 cdef StreamState* legacy_state(int ordinal) except NULL
-# Whether it is the per-thread default stream of another thread.
+# Return whether it is the per-thread default stream of another thread.
 cdef bint is_others_thread(const StreamState* stream) noexcept
-# Raises while the stream is captured.
+# Raise an error if the stream is being captured.
 cdef int refuse_captured(StreamState* state) except -1
-# Work put on `later` from now on waits for what was launched on `earlier`. Keeps the GIL, and runs
-# no Python code but to raise.
+# Make later work on `later` wait for what was launched on `earlier`. The function keeps the GIL,
+# and runs Python code only to raise.
 cdef int order_launched(StreamState* later, StreamState* earlier) except -1
-# The same, with the driver's answer.
+# Do the same, and return the driver's result.
 cdef CUresult link(StreamState* later, StreamState* earlier) noexcept
-# Records an event behind what is on the stream now; makes it where there is none.
+# Record an event after the work that is on the stream now; create the event if it is NULL.
 cdef CUresult record_event(CUevent* event, CUstream stream) noexcept
-# The same with the state's marker.
+# Record the state's marker in the same way.
 cdef CUresult mark(StreamState* stream) noexcept
-# Inside a turn on a wrapped stream: notes where cyrt's work on it ends.
+# Record the event after cyrt's last work on a wrapped stream. Call it inside a turn.
 cdef CUresult mark_work(StreamState* stream) noexcept

@@ -1,5 +1,5 @@
 # C-level functions only: see stream_state.pxd.
-"""The states of streams: made and found, launched, and ordered among themselves."""
+"""The states of streams: creating and finding them, launching their work, ordering them."""
 
 from libc.stdlib cimport calloc
 
@@ -15,7 +15,7 @@ from cyrt.runtime.submission cimport wait_for_submission
 
 cdef extern from *:
     """
-    /* Numbers of threads: an ident may be used again, such a number is not. Under the GIL. */
+    /* Thread numbers, which are never reused, unlike Python's idents. The GIL protects them. */
     static _Thread_local unsigned long cyrt_number;
     static unsigned long cyrt_last_number;
     static inline unsigned long cyrt_thread_number(void) {
@@ -25,10 +25,10 @@ cdef extern from *:
     """
     unsigned long cyrt_thread_number() noexcept
 
-# Somebody else's streams by (ordinal, cuStreamGetId): ids are never used twice.
+# The states of other libraries' streams by (ordinal, epoch, cuStreamGetId): ids are never reused.
 _foreign = {}
 cdef StreamState* legacy[MAX_DEVICES]
-cdef size_t PER_THREAD = 2      # the handle that means another stream on each thread (cuda.h)
+cdef size_t PER_THREAD = 2      # the handle of each thread's default stream (cuda.h)
 
 
 cdef StreamState* new_state(int ordinal, CUstream handle, int priority, bint owned) except NULL:
@@ -77,7 +77,7 @@ cdef StreamState* legacy_state(int ordinal) except NULL:
 
 @reset_hooks.append
 def _reset(int ordinal):
-    states[ordinal] = NULL      # the states of the dead context stay allocated, and refused
+    states[ordinal] = NULL      # the old context's states stay allocated; using one raises
     last_undeclared[ordinal] = NULL
 
 
@@ -118,11 +118,11 @@ cdef int refuse_captured(StreamState* state) except -1:
 
 
 cdef CUevent end_of(StreamState* stream, CUresult* result) noexcept:
-    """An event behind what was launched on the stream; NULL: nothing was."""
+    """Return an event after what was launched on the stream, or NULL if nothing was."""
     cdef int entered
     if is_others_thread(stream):
         return stream.last_work
-    # A captured stream got its marker when the capture began, and no work since.
+    # The marker of a captured stream was recorded when the capture began; no work followed it.
     if not stream.ended and not stream.capturing:
         entered = enter_quietly(stream.ordinal, stream.epoch)
         if entered < 0:
@@ -138,7 +138,7 @@ cdef CUresult link(StreamState* later, StreamState* earlier) noexcept:
     cdef CUevent event
     cdef int entered
     if later == earlier or earlier.epoch != contexts[earlier.ordinal].epoch:
-        return CUDA_SUCCESS     # work of a context that was reset is over
+        return CUDA_SUCCESS     # the reset of its context ended the work
     event = end_of(earlier, &result)
     if result != CUDA_SUCCESS or event == NULL:
         return result

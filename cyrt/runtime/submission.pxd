@@ -1,20 +1,21 @@
 # Turns: one thread at a time puts work on a stream.
 #
 # INVARIANTS
-# - Work is put on a stream during a turn. The driver's calls in it may release the GIL: whoever
-#   looks at the stream meanwhile finds `submitting` set, and waits for the turn's end.
-# - No Python code runs during a turn: nothing is allocated that the collector tracks, no reference
-#   is dropped, no signal is looked for. So a thread never waits for a turn of its own.
-# - A thread that had the last turn lets the threads that wait go first.
+# - Work is put on a stream during a turn. Driver calls of the turn may release the GIL: another
+#   thread that needs the stream then finds `submitting` set and waits for the end of the turn.
+# - No Python code runs during a turn: the thread allocates no object that the garbage collector
+#   tracks, drops no reference and checks no signals. So a thread never waits for its own turn.
+# - The thread that had the last turn lets waiting threads go first.
 
 from cyrt.runtime.state cimport StreamState
 
-# Begins a turn, if it is free. Releases no GIL.
+# Begin a turn if no other thread has one or goes first. The function keeps the GIL.
 cdef bint try_submission(StreamState* stream) noexcept
+# End the turn.
 cdef void end_submission(StreamState* stream) noexcept
-# Waits until a turn may be free; Ctrl-C ends the wait.
+# Wait until this thread may try to begin a turn. Ctrl-C ends the wait.
 cdef int wait_for_turn(StreamState* stream) except -1
-# Waits until the turn that is under way, if one is, has ended; Ctrl-C ends the wait.
+# Wait for the end of the current turn, if there is one. Ctrl-C ends the wait.
 cdef int wait_for_submission(StreamState* stream) except -1
-# Sleeps 20 us without the GIL; `naps` counts up, and now and then signals are looked for.
+# Sleep 20 us without the GIL. `naps` counts the calls: every 500th one checks for signals.
 cdef int nap(StreamState* stream, unsigned int* naps) except -1

@@ -1,5 +1,5 @@
 # C-level functions only: see submission.pxd.
-"""Turns at putting work on a stream."""
+"""Turns: one thread at a time puts work on a stream."""
 
 from cpython.exc cimport PyErr_CheckSignals
 
@@ -14,8 +14,8 @@ cdef extern from "pythread.h":
 
 cdef enum:
     NAP = 20                # microseconds
-    NAPS = 500              # between two looks for a signal
-    PATIENCE = 2500         # naps that others are let go first
+    NAPS = 500              # naps between two checks for signals
+    PATIENCE = 2500         # naps during which other threads go first
 
 
 cdef bint try_submission(StreamState* stream) noexcept:
@@ -34,7 +34,7 @@ cdef void end_submission(StreamState* stream) noexcept:
 
 
 cdef int nap(StreamState* stream, unsigned int* naps) except -1:
-    verify(stream.ordinal, stream.epoch, b"cuGraphLaunch")      # a fork, perhaps, or a reset
+    verify(stream.ordinal, stream.epoch, b"cuGraphLaunch")      # raises after a fork or a reset
     naps[0] += 1
     if naps[0] % NAPS == 0:
         PyErr_CheckSignals()
@@ -44,7 +44,7 @@ cdef int nap(StreamState* stream, unsigned int* naps) except -1:
 
 
 cdef int refuse_own_turn(StreamState* stream) except -1:
-    """Only a callback of the driver's, or of a tool's, could come here."""
+    """Raise if this thread has the turn, which only a driver's or a tool's callback can cause."""
     if stream.submitting and stream.submitter == PyThread_get_thread_ident():
         raise RuntimeError("this thread is putting work on the stream just now: nothing can be "
                            "launched or waited for from inside a call of the driver's")
@@ -60,7 +60,7 @@ cdef int wait_for_turn(StreamState* stream) except -1:
         while stream.submitting or (stream.waiting > 1 and stream.submitter == thread):
             nap(stream, &naps)
             if naps > PATIENCE and not stream.submitting:
-                stream.submitter = 0    # who waits may be this thread, further down its stack
+                stream.submitter = 0    # the other waiter may be this thread, in an outer call
     finally:
         stream.waiting -= 1
     return 0

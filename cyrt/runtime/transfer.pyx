@@ -18,24 +18,24 @@ from cyrt.runtime.waiting cimport note_end, printing, put_so_far, query_event, w
 cdef enum:
     CHUNKS = 4
     CHUNK = 4 << 20
-    INLINE = 64 << 10       # up to here the driver takes host memory into its command buffer
+    INLINE = 64 << 10       # the most bytes that the driver copies into its command buffer
 
-# Pinned chunks used in turn; each is free once its event has passed. A copy has one of its own, so
-# that copies of several threads, and of a signal handler while a copy waits, do not meet.
+# A ring of pinned chunks; a chunk is free after its event. Each copy has a Staging to itself, which
+# keeps apart the copies of several threads, and of a signal handler that runs while a copy waits.
 cdef struct Staging:
     unsigned int epoch
     char* chunk[CHUNKS]
     CUevent passed[CHUNKS]
-    int turn                # the chunk to use next
-    Staging* next           # of the idle ones
+    int turn                # index of the chunk to use next
+    Staging* next           # in the list of idle ones
 
 cdef Staging* idle[MAX_DEVICES]
-cdef int touching[MAX_DEVICES]      # threads that read or write a chunk, with the GIL released
+cdef int touching[MAX_DEVICES]      # threads that access a chunk without the GIL
 
 
 @reset_hooks.append
 def _reset(int ordinal):
-    """The chunks go with their context: not under the hands of a thread that copies."""
+    """Wait until no thread accesses a chunk, since the reset frees the chunks."""
     while touching[ordinal]:
         with nogil:
             usleep(20)
@@ -48,7 +48,7 @@ cdef Staging* take_staging(StreamState* stream) except NULL:
         idle[stream.ordinal] = staging.next
         if staging.epoch == contexts[stream.ordinal].epoch:
             return staging
-        free(staging)       # its memory went with its context
+        free(staging)       # the reset of the context freed its chunks
     return new_staging(stream)
 
 
@@ -61,7 +61,7 @@ cdef Staging* new_staging(StreamState* stream) except NULL:
         staging.epoch = stream.epoch
         for i in range(CHUNKS):
             if result == CUDA_SUCCESS:
-                with nogil:         # it may wait for what is in flight
+                with nogil:         # the call may wait for work in flight
                     result = cu.cuMemHostAlloc(<void**>&staging.chunk[i], CHUNK,
                                                CU_MEMHOSTALLOC_PORTABLE)
             if result == CUDA_SUCCESS:
@@ -92,7 +92,7 @@ cdef void give_back(StreamState* stream, Staging* staging) noexcept:
 
 
 cdef int take_chunk(StreamState* stream, Staging* staging) except -1:
-    """The next chunk, once the copy that used it last has passed."""
+    """Return the index of the next chunk, after waiting for the last copy that used it."""
     cdef int index = staging.turn
     staging.turn = (index + 1) % CHUNKS
     wait(stream.ordinal, stream.epoch, query_event, staging.passed[index], b"cuEventQuery")
@@ -101,7 +101,7 @@ cdef int take_chunk(StreamState* stream, Staging* staging) except -1:
 
 cdef int end_chunk(StreamState* stream, Staging* staging, int index, int entered,
                    CUresult result, const char* call) except -1:
-    """Ends the turn in which a chunk's copy was put on the stream."""
+    """End the turn in which a chunk's copy was put on the stream."""
     if result == CUDA_SUCCESS:
         result = cu.cuEventRecord(staging.passed[index], stream.handle)
         stream.put += 1
@@ -110,7 +110,7 @@ cdef int end_chunk(StreamState* stream, Staging* staging, int index, int entered
 
 
 cdef int touch(StreamState* stream, char* target, const char* source, size_t nbytes) except -1:
-    """Copy to or from a chunk."""
+    """Copy between a chunk and the caller's memory, on the host."""
     verify(stream.ordinal, stream.epoch, b"copy")
     touching[stream.ordinal] += 1
     with nogil:
@@ -120,7 +120,8 @@ cdef int touch(StreamState* stream, char* target, const char* source, size_t nby
 
 
 cdef bint is_page_locked(const void* address) noexcept nogil:
-    """The driver copies pageable memory at the call, and memory it knows when its turn comes."""
+    """Return whether the driver knows the memory: it then reads the memory when the copy runs, and
+    not during the call as with pageable memory."""
     cdef CUmemorytype kind
     return cu.cuPointerGetAttribute(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                     <CUdeviceptr>address) == CUDA_SUCCESS
@@ -147,7 +148,8 @@ cdef int to_device(StreamState* stream, Block* block, Access access, CUdeviceptr
 
 cdef int send(StreamState* stream, Block* block, Access access, Staging* staging,
               CUdeviceptr target, const char* source, size_t nbytes) except -1:
-    """Each chunk is a turn of its own: other threads may use the memory in between, in order."""
+    """Copy to the device. Each chunk has a separate turn: other threads may use the memory in
+    between, in order."""
     cdef size_t done = 0, part
     cdef int index, entered
     cdef CUresult result
@@ -177,7 +179,8 @@ cdef int to_host(StreamState* stream, Block* block, char* target, CUdeviceptr so
 
 cdef int receive(StreamState* stream, Block* block, Staging* staging, char* target,
                  CUdeviceptr source, size_t nbytes) except -1:
-    """Chunk i + 1 crosses the bus while chunk i is copied out of pinned memory."""
+    """Copy from the device. Chunk i + 1 crosses the bus while chunk i is copied out of its pinned
+    memory."""
     cdef size_t asked = 0, done = 0, part
     cdef int[CHUNKS] pending
     cdef int index, entered
@@ -204,7 +207,7 @@ cdef int receive(StreamState* stream, Block* block, Staging* staging, char* targ
         count -= 1
         wait(stream.ordinal, stream.epoch, query_event, staging.passed[index],
              b"cuMemcpyDtoHAsync")
-        if asked == nbytes and count == 0 and not printing:     # a wait shows printf's text
+        if asked == nbytes and count == 0 and not printing:     # printf's text needs a real wait
             note_end(stream, before)
         part = min(<size_t>CHUNK, nbytes - done)
         touch(stream, target + done, staging.chunk[index], part)

@@ -1,17 +1,17 @@
-# Objects that the garbage collector may track and does not, unless it is told to.
+# Objects that the garbage collector could track but does not track unless it is asked to.
 #
 # INVARIANTS
-# - The place of a dead object serves the next one of its size: making and dropping one costs no
-#   more than if the collector did not know of its class.
-# - Python's subclasses have an allocator of their own; the collector tracks their instances.
+# - A new object reuses the memory of a dead object of the same size: creating and dropping an
+#   object costs no more than if its class had no garbage collection.
+# - Python subclasses use Python's allocator, and the collector tracks their instances.
 
 from cpython.object cimport PyTypeObject
 
 cdef extern from *:
     """
-    #define CYRT_SIZES 32               /* sizes in words, up to here */
-    #define CYRT_PLACES 256             /* of a size, at most */
-    /* A free place's first word after the head is the next one. */
+    #define CYRT_SIZES 32               /* objects of fewer words are kept */
+    #define CYRT_PLACES 256             /* the most objects that are kept of a size */
+    /* The first word after the header of a free object points to the next free object. */
     static struct { PyObject* first; int count; } cyrt_places[CYRT_SIZES];
 
     static PyObject* cyrt_new_untracked(PyTypeObject* type, Py_ssize_t items) {
@@ -46,7 +46,7 @@ cdef extern from *:
         type->tp_free = cyrt_free_untracked;
     }
     """
-    # For a class, and those that modules loaded later derive from it.
+    # Set the allocator of a class, and of the classes that later modules derive from it.
     void cyrt_bear_untracked(PyTypeObject* type)
 
 cdef extern from "Python.h":

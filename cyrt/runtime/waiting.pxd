@@ -1,4 +1,4 @@
-# Waiting for streams, and asking whether their work has ended.
+# Waiting for streams, and querying whether their work has ended.
 #
 # INVARIANTS
 # - Waits release the GIL and end on a signal (Ctrl-C).
@@ -7,31 +7,33 @@
 from cyrt.driver.cuda cimport CUresult
 from cyrt.runtime.state cimport StreamState
 
-# A kernel that prints was loaded: the driver hands its text out when it is made to synchronise.
+# Whether a kernel that prints was loaded: the driver prints its text only when it synchronises.
 cdef bint printing
 
 ctypedef CUresult (*Query)(void* handle) noexcept nogil
-# The driver's answer about a CUstream, and about a CUevent.
+# Query the driver about a CUstream or a CUevent.
 cdef CUresult query_stream(void* handle) noexcept nogil
 cdef CUresult query_event(void* handle) noexcept nogil
-# Polls until the answer is another than "not ready".
+# Poll a query until its result is not CUDA_ERROR_NOT_READY.
 cdef int wait(int ordinal, unsigned int epoch, Query query, void* handle,
               const char* call) except -1
-# Waits for what is on the stream now, what is recorded included.
+# Wait for all work that is on the stream now, recorded work included.
 cdef int wait_state(StreamState* state) except -1
-# How often something was put on the stream so far.
+# Return how many turns and waits for other streams have been put on the stream so far.
 cdef inline unsigned long long put_so_far(const StreamState* state) noexcept:
     return state.submissions + state.links
-# All that was on the stream at that count has ended: it is idle where nothing was put on it since.
+# Note that all work up to that count has ended: the stream is idle if nothing was put on it since.
 cdef inline void note_end(StreamState* state, unsigned long long count) noexcept:
     if count == put_so_far(state) and not (
             state.pending or state.submitting or state.handed_out):
         state.idle = True
-# Waits for all that cyrt put on any stream of a device.
+# Wait for all work that cyrt put on any stream of a device.
 cdef int wait_all(int ordinal) except -1
-# Whether nothing is recorded for the stream, or on it, that has not ended. Keeps the GIL.
+# Return whether no work is recorded for the stream and all work on it has ended. The function keeps
+# the GIL.
 cdef bint is_done(StreamState* stream) noexcept
 
-# Called after a wait for all of a device's streams; set by `ending`, which builds on this file.
+# A function called after a wait for all of a device's streams; `ending`, which imports this module,
+# sets it.
 ctypedef void (*OnIdle)() noexcept
 cdef OnIdle on_idle

@@ -1,4 +1,4 @@
-"""Waiting for streams, and asking whether their work has ended."""
+"""Waiting for streams, and querying whether their work has ended."""
 
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdlib cimport calloc
@@ -35,7 +35,7 @@ cdef extern from *:
     void cyrt_yield() noexcept nogil
 
 cdef double SPIN = 0.002        # seconds of polling before a wait begins to sleep
-cdef double SLICE = 0.02        # seconds between looks for a signal
+cdef double SLICE = 0.02        # seconds between checks for signals
 
 
 cdef int wait(int ordinal, unsigned int epoch, Query query, void* handle,
@@ -91,12 +91,12 @@ cdef struct WaitEvent:
     unsigned int epoch
     WaitEvent* next
 
-cdef WaitEvent* wait_events[MAX_DEVICES]    # that nobody waits for
+cdef WaitEvent* wait_events[MAX_DEVICES]    # lists of events that no thread waits for
 
 
 cdef int wait_now(StreamState* state) except -1:
     """Wait for what is on the stream now, by an event: a query of the stream would invalidate a
-    capture that another thread begins meanwhile."""
+    capture that another thread begins during the wait."""
     cdef WaitEvent* taken
     cdef CUresult result
     cdef int entered
@@ -110,7 +110,7 @@ cdef int wait_now(StreamState* state) except -1:
             raise MemoryError()
     try:
         entered = enter(state.ordinal, state.epoch, b"cuEventRecord")
-        if taken.epoch != state.epoch:      # it went with its context
+        if taken.epoch != state.epoch:      # the reset of the context destroyed the event
             taken.event, taken.epoch = NULL, state.epoch
         result = record_event(&taken.event, state.handle)
         state.put += 1
@@ -121,7 +121,7 @@ cdef int wait_now(StreamState* state) except -1:
         wait_events[state.ordinal] = taken
     if printing and not state.capturing:
         with nogil:
-            result = query_stream(state.handle)     # it hands the text out
+            result = query_stream(state.handle)     # prints the text
     return 0
 
 
@@ -158,26 +158,26 @@ cdef bint is_done(StreamState* stream) noexcept:
 
 
 def synchronize():
-    """Wait for all that cyrt put on any stream of the current device; Ctrl-C ends the wait.
+    """Wait for all work that cyrt put on any stream of the current device.
 
-    What every thread recorded or launched before the call has ended when it returns. On somebody
-    else's stream cyrt's own work is waited for, not its owner's.
+    When the call returns, everything that any thread recorded or launched before the call has
+    ended. On another library's stream it waits for cyrt's work only. Ctrl-C ends the wait.
 
     Raises
     ------
     CudaError
-        Something on the device failed.
+        Work on the device failed.
     """
     wait_all(current_ordinal())
 
 
 cdef int wait_work(StreamState* state) except -1:
-    """Wait for all that cyrt put on the stream."""
-    if state.capturing:         # what it is captured into has not run; what came before has a mark
+    """Wait for all work that cyrt put on the stream."""
+    if state.capturing:         # captured work does not run; the marker is after the earlier work
         return wait_event(state, state.marker)
     if state.owned:
         return 0 if state.idle else wait_state(state)
-    flush(state)                # somebody else's stream: its owner's work is not waited for
+    flush(state)                # another library's stream: wait for cyrt's work only
     return wait_event(state, state.last_work)
 
 
@@ -194,25 +194,25 @@ cdef int wait_all(int ordinal) except -1:
 
 
 def drain(double seconds):
-    """Launch what is recorded and wait until nothing is in flight, `seconds` at most.
+    """Launch what is recorded and wait until nothing is in flight, for at most `seconds`.
 
     Returns
     -------
     tuple
-        Whether nothing is in flight, and the errors that nobody was told of yet.
+        Whether nothing is in flight, and a list of the errors that were not raised before.
     """
     cdef double end = cyrt_now() + seconds
     cdef StreamState* state
     cdef list errors = []
     cdef bint idle = True
-    if process != READY:            # nothing was ever opened, or this is a forked child
+    if process != READY:            # the driver was never opened, or this is a forked child
         return idle, errors
     for ordinal in range(MAX_DEVICES):
         if states[ordinal] != NULL and not faulted[ordinal]:
             state = states[ordinal]
             while state != NULL:
                 try:
-                    if end_by(state, end):      # else its queue may be full: no wait without limit
+                    if end_by(state, end):      # else its queue may be full, and a launch may block
                         flush(state)
                     else:
                         idle = False
@@ -231,7 +231,8 @@ def drain(double seconds):
 
 
 cdef bint end_by(StreamState* state, double end) except -1:
-    """Whether cyrt's work on the stream has ended before a time."""
+    """Wait until a time for the stream's work; return whether it has ended. Wrapped and captured
+    streams are not waited for."""
     cdef CUresult result = CUDA_ERROR_NOT_READY
     cdef int entered
     if not state.owned or state.capturing:
