@@ -1,9 +1,12 @@
 """Chains of kernels: one set of executable graphs for every topology seen for the first time."""
 
+from libc.stdlib cimport free
 from libc.string cimport memset
 
-from cyrt.driver.cuda cimport CUDA_SUCCESS
-from cyrt.graph.executable cimport Executable, Outcome, destroy, instantiate, launch, replace
+from cyrt.driver.cuda cimport CUDA_ERROR_OUT_OF_MEMORY, CUDA_SUCCESS
+from cyrt.graph.executable cimport (
+    Executable, Outcome, destroy, instantiate, launch, pointer_room, replace,
+)
 from cyrt.graph.recording cimport CLUSTER, COOPERATIVE, KERNEL, Recording
 from cyrt.runtime.state cimport StreamState
 
@@ -52,6 +55,7 @@ cdef bint can_run(const Recording* recording) noexcept:
 
 cdef void run(Chains chains, Recording* recording, Outcome* outcome) noexcept:
     cdef Executable* link
+    cdef void** pointers
     cdef int length, left = recording.num_nodes
     outcome.call = b"cuGraphLaunch"
     # The calls that may run out of memory come before the first launch.
@@ -61,10 +65,22 @@ cdef void run(Chains chains, Recording* recording, Outcome* outcome) noexcept:
                 link, chains.stream, recording, 0, 1 << length, True, outcome):
             return
         left -= (left >> length) << length
+    pointers = pointer_room(recording)
+    if pointers == NULL:
+        outcome.result = CUDA_ERROR_OUT_OF_MEMORY
+        return
+    run_links(chains, recording, pointers, outcome)
+    free(pointers)
+
+
+cdef void run_links(Chains chains, Recording* recording, void** pointers,
+                    Outcome* outcome) noexcept:
+    cdef Executable* link
+    cdef int length
     for length in range(LENGTHS - 1, -1, -1):
         link = &chains.links[length]
         while recording.num_nodes - outcome.launched >= 1 << length:
-            outcome.result = replace(link, recording, outcome.launched)
+            outcome.result = replace(link, recording, outcome.launched, pointers)
             if outcome.result == CUDA_SUCCESS:
                 outcome.result = launch(link)
             if outcome.result != CUDA_SUCCESS:

@@ -13,7 +13,7 @@ class PlanNode(NamedTuple):
     """A node of a plan."""
 
     name: str  # a kernel's symbol, mangled unless it is extern "C", or the kind
-    kind: str  # "kernel", "copy", "fill", "empty" or "graph"
+    kind: str  # "kernel", "copy", "empty" or "graph"
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     smem: int  # bytes of dynamic shared memory
@@ -35,7 +35,7 @@ def _extent(sizes: tuple[int, int, int]) -> str:
 
 def launch_text(node: PlanNode) -> str:
     """Return the geometry as ``<<<(4, 2), 256, 1024>>> cluster 2``; empty if the node has none."""
-    if node.kind not in ("kernel", "fill"):
+    if node.kind != "kernel":
         return ""
     text = f"<<<{_extent(node.grid)}, {_extent(node.block)}{f', {node.smem}' * (node.smem > 0)}>>>"
     if node.cluster is not None:

@@ -377,7 +377,8 @@ cdef class CommandEncoder(Recorder):
             ``operations``, ``commits``; ``hits`` and ``misses`` of the plan cache; commits
             ``chained`` (the first of a topology, run in order by graphs that all topologies share);
             nodes ``patched``, ``instantiations``, graph ``launches``, ``evictions``; and for all
-            encoders together ``plans`` and the bytes that they occupy, ``bytes_held``.
+            encoders together ``plans``, and the bytes that their graphs and the shared ones occupy,
+            ``bytes_held``.
         """
         count, held = _held()
         return {

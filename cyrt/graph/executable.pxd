@@ -41,7 +41,8 @@ cdef struct Outcome:
     const char* call            # the driver function that returned it
     int launched                # number of nodes that were launched before it
 
-# Bytes of host and device memory that all execs occupy, and an exec of `num_nodes` nodes.
+# Bytes of host and device memory that all execs occupy, those of chains included, and an exec of
+# `num_nodes` nodes.
 cdef size_t held_bytes
 cdef size_t bytes_of(int num_nodes) noexcept
 
@@ -62,8 +63,12 @@ cdef bint equal_geometry(Executable* target, Recording* recording) noexcept
 # Set the nodes that differ from the recording, and flag them in `patched`. If the driver refuses
 # one, stop and return its error: the exec can then no longer be used.
 cdef CUresult patch(Executable* target, Recording* recording, char* patched) noexcept
-# Set every node, whatever its kernel was, to the recording's nodes from `first` on.
-cdef CUresult replace(Executable* target, Recording* recording, int first) noexcept
+# Allocate room for the parameter pointers of the node that has the most; the caller frees it.
+cdef void** pointer_room(Recording* recording) noexcept nogil
+# Set every node, whatever its kernel was, to the recording's nodes from `first` on. `pointers` is
+# room for the parameters' pointers, from `pointer_room`.
+cdef CUresult replace(Executable* target, Recording* recording, int first,
+                      void** pointers) noexcept
 # Make the exec equal to the recording by a new graph and cuGraphExecUpdate.
 cdef CUresult update(Executable* target, Recording* recording) noexcept
 cdef CUresult launch(Executable* target) noexcept

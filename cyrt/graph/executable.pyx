@@ -86,7 +86,6 @@ cdef void fill_copy(CUDA_MEMCPY3D_v2* params, const char* blob) noexcept nogil:
 
 
 cdef void** pointer_room(Recording* recording) noexcept nogil:
-    """Allocate an array for the parameter pointers of the node that has the most."""
     return <void**>malloc(most_params(recording) * sizeof(void*))
 
 
@@ -280,6 +279,7 @@ cdef CUresult set_node(Executable* target, int i, Recording* recording, int from
 cdef CUresult patch(Executable* target, Recording* recording, char* patched) noexcept:
     cdef void** pointers = pointer_room(recording)
     cdef StreamState* stream = target.stream
+    cdef CUcontext context = contexts[stream.ordinal].handle
     cdef CUresult result = CUDA_SUCCESS
     cdef int i, entered
     if pointers == NULL:
@@ -289,7 +289,11 @@ cdef CUresult patch(Executable* target, Recording* recording, char* patched) noe
     for i in range(target.num_nodes):
         if holds_node(target, recording, i):
             continue
-        result = set_node(target, i, recording, i, pointers, contexts[stream.ordinal].handle)
+        if recording.nodes[i].kind == CHILD:    # its kernels may be others, whose code is loaded
+            with nogil:
+                result = set_node(target, i, recording, i, pointers, context)
+        else:
+            result = set_node(target, i, recording, i, pointers, context)
         if result != CUDA_SUCCESS:
             break
         patched[i] = 1
@@ -307,22 +311,18 @@ cdef bint holds_node(const Executable* target, const Recording* recording, int i
             and memcmp(&target.geometry[i], &recording.geometry[i], sizeof(Geometry)) == 0)
 
 
-cdef CUresult replace(Executable* target, Recording* recording, int first) noexcept:
-    cdef void** pointers = pointer_room(recording)
+cdef CUresult replace(Executable* target, Recording* recording, int first,
+                      void** pointers) noexcept:
     cdef StreamState* stream = target.stream
     cdef CUcontext context = contexts[stream.ordinal].handle
     cdef CUresult result = CUDA_SUCCESS
-    cdef int i, entered
-    if pointers == NULL:
-        return CUDA_ERROR_OUT_OF_MEMORY
-    entered = enter_quietly(stream.ordinal, stream.epoch)
+    cdef int i, entered = enter_quietly(stream.ordinal, stream.epoch)
     with nogil:
         for i in range(target.num_nodes):
             result = set_node(target, i, recording, first + i, pointers, context)
             if result != CUDA_SUCCESS:
                 break
     leave_quietly(entered)
-    free(pointers)
     return result
 
 

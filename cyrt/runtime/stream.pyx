@@ -236,7 +236,8 @@ cdef class Stream:
             An object with ``__cuda_stream__`` (kept alive by the result), or a ``CUstream`` handle
             as an int, which must stay valid as long as the result exists.
         device : Device or int, optional
-            The device for the handles 0, 1 and 2, which exist on every device.
+            The device for the handles 0, 1 and 2, which exist on every device; by default the
+            current one. Another stream has a device of its own, which it must equal.
 
         Returns
         -------
@@ -247,7 +248,7 @@ cdef class Stream:
         TypeError
             ``stream`` is neither.
         ValueError
-            The stream does not belong to a device's primary context.
+            The stream does not belong to a device's primary context, or not to `device`.
         """
         cdef Stream self
         cdef size_t handle
@@ -261,8 +262,12 @@ cdef class Stream:
             raise TypeError("stream: expected a cyrt.Stream, an object with __cuda_stream__ or an "
                             f"int handle, got {type(stream).__name__}")
         ensure_open()
-        ordinal = ordinal_of(device) if device is not None \
-            else ordinal_of_handle(<CUstream>handle)
+        ordinal = ordinal_of_handle(<CUstream>handle)
+        if device is not None:
+            if handle > 2 and ordinal_of(device) != ordinal:
+                raise ValueError(f"device: expected {ordinal}, the stream's device, got "
+                                 f"{ordinal_of(device)}")
+            ordinal = ordinal_of(device)
         self = Stream.__new__(Stream)
         self.state = foreign_state(ordinal, <CUstream>handle)
         self.state.users += 1

@@ -194,7 +194,8 @@ cdef int wait_all(int ordinal) except -1:
 
 
 def drain(double seconds):
-    """Launch what is recorded and wait until nothing is in flight, for at most `seconds`.
+    """Launch what is recorded and wait until nothing is in flight, for at most `seconds`. Wrapped
+    streams, and streams that are captured, are not waited for.
 
     Returns
     -------

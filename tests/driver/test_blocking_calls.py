@@ -48,6 +48,7 @@ BLOCKING = (
     "cuGraphAddChildGraphNode",
     "cuGraphClone",
     "cuGraphInstantiateWithFlags",
+    "cuGraphExecChildGraphNodeSetParams",
     "cuGraphExecUpdate",
 )
 CALL = re.compile(rf"\bcu\.({'|'.join(BLOCKING)})\(")

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cyrt
-from cyrt.ops import creation, grids
+from cyrt.ops import grids
 
 quick = settings(max_examples=50, deadline=None)
 DTYPES = ("bool", "uint8", "int32", "int64", "float16", "float32", "float64")
@@ -93,8 +93,7 @@ def test_linspace(start, stop, num, endpoint, dtype):
 @given(st.integers(-100, 100), st.integers(-100, 100), st.integers(0, 20))
 def test_linspace_of_integers_is_rounded_down(start, stop, num):
     same(
-        cyrt.linspace(start, stop, num, dtype="int32"),
-        np.linspace(start, stop, num, dtype="int32"),
+        cyrt.linspace(start, stop, num, dtype="int32"), np.linspace(start, stop, num, dtype="int32")
     )
 
 
@@ -190,11 +189,7 @@ def test_arange(start, stop, step, unit, dtype):
         (lambda: cyrt.linspace(0, 1, -1), ValueError, "num: expected 0 or more, got -1"),
         (lambda: cyrt.linspace(0, 1, 2.0), TypeError, "num: expected an int, got float"),
         (lambda: cyrt.linspace("0", 1, 2), TypeError, "start: expected a number, got str"),
-        (
-            lambda: cyrt.linspace(0, 1j, 2, dtype="float32"),
-            TypeError,
-            "complex ends for float32",
-        ),
+        (lambda: cyrt.linspace(0, 1j, 2, dtype="float32"), TypeError, "complex ends for float32"),
         (lambda: cyrt.linspace(0, 300, 2, dtype="uint8"), OverflowError, "300 is out of range"),
     ],
 )

@@ -81,6 +81,24 @@ def test_wraps_a_protocol_object_and_a_handle():
     cyrt.Stream.wrap(0).synchronize()
 
 
+def test_a_device_that_is_not_the_streams(python):
+    done = python(
+        """
+        import cyrt
+        stream = cyrt.Stream(device=1)
+        assert cyrt.Stream.wrap(stream.handle, device=1).device.index == 1
+        assert cyrt.Stream.wrap(0, device=1).device.index == 1
+        try:
+            cyrt.Stream.wrap(stream.handle, device=0)
+        except ValueError as error:
+            print(error)
+        """,
+        CYRT_DEVICE="emulated",
+        CYRT_EMULATED_DEVICES="2",
+    )
+    assert done.stdout == "device: expected 1, the stream's device, got 0\n", done.stderr
+
+
 @pytest.mark.parametrize("bad", ["stream", 1.5, None, object()])
 def test_wrap_refuses_what_is_no_stream(bad):
     with pytest.raises(TypeError, match=f"got {type(bad).__name__}"):
