@@ -16,7 +16,6 @@
 #include "dependency.cuh"
 #include "real_math.cuh"
 #include "row.cuh"
-#include "strided.cuh"
 #include "params/norm.h"
 
 namespace cyrt {
@@ -139,17 +138,12 @@ moments_of(const Deal& deal, const Items<T, N> (&items)[CHUNKS], compute_of<T> o
     return found;
 }
 
-__device__ inline RowPart part_of_block(const Norm& args) {
-    uint32 row = divide(blockIdx.x, args.parts);
-    return {row, blockIdx.x - row * args.parts.size, args.part, args.n};
-}
-
 template <class T, bool CENTERED, bool VECTOR>
 __device__ inline void measure_part(const Norm& args) {
     using V = compute_of<T>;
     constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
     using Dealt = Deal<T, CHUNKS, VECTOR>;
-    RowPart part = part_of_block(args);
+    const RowPart part(args.parts, args.part, args.n);
     const T* row = global<T>(args.x) + part.row * args.x_step;
     V origin = origin_of<T, CENTERED>(row, true);
     Moments<V> state = {};
@@ -189,7 +183,7 @@ __device__ inline void normalize_part(const Norm& args) {
     using V = compute_of<T>;
     constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
     using Dealt = Deal<T, CHUNKS, VECTOR>;
-    RowPart part = part_of_block(args);
+    const RowPart part(args.parts, args.part, args.n);
     auto whole = state_of_row<Moments<V>, V>(args, part.row);
     V origin = whole.origin, mean = whole.state.mean;
     V scale = rsqrt(whole.state.squares / V(args.n) + V(args.eps));
@@ -405,7 +399,7 @@ __device__ inline void measure_slopes(const Norm& args) {
     using State = JointMoments<V>;
     constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
     using Dealt = Deal<T, CHUNKS, VECTOR>;
-    RowPart part = part_of_block(args);
+    const RowPart part(args.parts, args.part, args.n);
     const T* row = global<T>(args.x) + part.row * args.x_step;
     const T* gradient = global<T>(args.gradient) + part.row * args.gradient_step;
     V origin = origin_of<T, CENTERED>(row, true);

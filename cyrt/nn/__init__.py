@@ -4,5 +4,18 @@
 """
 
 from cyrt.nn.norm import layer_norm, layer_norm_vjp, rms_norm, rms_norm_vjp
+from cyrt.nn.softmax import cross_entropy, cross_entropy_vjp, log_softmax, softmax, softmax_vjp
+from cyrt.ops.reduce import logsumexp
 
-__all__ = ["layer_norm", "layer_norm_vjp", "rms_norm", "rms_norm_vjp"]
+__all__ = [
+    "cross_entropy",
+    "cross_entropy_vjp",
+    "layer_norm",
+    "layer_norm_vjp",
+    "log_softmax",
+    "logsumexp",
+    "rms_norm",
+    "rms_norm_vjp",
+    "softmax",
+    "softmax_vjp",
+]

@@ -11,7 +11,9 @@ from cyrt.builtin.row_grid cimport VECTOR_BYTES, Rows
 from cyrt.dtypes import DTYPES
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
-from cyrt.nn.rows cimport check_alike, check_rows, is_replaceable, spaced_rows, takes_rows
+from cyrt.nn.rows cimport (
+    check_alike, check_rows, count_rows, is_replaceable, spaced_rows, takes_rows,
+)
 from cyrt.ops.arguments import check_array
 from cyrt.ops.copy cimport assign_array
 from cyrt.ops.copy import copy as duplicate
@@ -65,19 +67,13 @@ cdef inline void set_optional(Operand* operand, Array x) noexcept:
         set_operand(operand, x)
 
 
-cdef inline void count_rows(Rows* rows, Array x) noexcept:
-    rows.n = x.dims[x.ndim_ - 1]
-    rows.rows = x.count // rows.n if rows.n else 0
-    rows.gradient_step = 0
-
-
 cdef Array normalize(int op, object x_, object weight_, object bias_, object eps_, object out):
     cdef Operand[4] operands
     cdef Rows rows
     cdef str name = catalogue.OPS[op]
     cdef Array x = check_array(x_, f"{name}: x"), weight, bias, source, target = None
     cdef double eps = check_eps(name, eps_)
-    check_rows(op, x)
+    check_rows(op, "x", x)
     weight = dense_parameter(name, "weight", weight_, x)
     bias = dense_parameter(name, "bias", bias_, x)
     count_rows(&rows, x)
@@ -139,8 +135,8 @@ cdef tuple differentiate(int op, object x_, object weight_, object bias_, object
     cdef Array x = check_array(x_, f"{name}: x"), g = check_array(g_, f"{name}: g")
     cdef Array weight, source, slope, target, of_weight, of_bias = None
     cdef double eps = check_eps(name, eps_)
-    check_rows(op, x)
-    check_alike(name, "g", g, x)
+    check_rows(op, "x", x)
+    check_alike(name, "g", g, "x", x)
     if bias_ is not None:
         check_parameter(name, "bias", check_array(bias_, f"{name}: bias"), x)
         of_bias = new_gradient(<Array>bias_, x)

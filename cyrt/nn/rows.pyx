@@ -2,9 +2,16 @@
 """Arrays as rows for kernels: rows along the last axis, at equal distances in memory."""
 
 from cyrt.builtin import catalogue
+from cyrt.builtin.row_grid cimport Rows
 from cyrt.dtypes import DTYPES
 from cyrt.ndarray cimport Array, as_contiguous, overlaps, shape_of
 from cyrt.ops.promotion cimport kinds
+
+
+cdef void count_rows(Rows* rows, Array x) noexcept:
+    rows.n = x.dims[x.ndim_ - 1]
+    rows.rows = x.count // rows.n if rows.n else 0
+    rows.x_step = rows.gradient_step = rows.out_step = 0
 
 
 cdef bint are_spaced(Array x, long long* step) noexcept:
@@ -54,20 +61,20 @@ cdef bint is_replaceable(Array target, Array operand) noexcept:
     return True
 
 
-cdef int check_rows(int op, Array x) except -1:
+cdef int check_rows(int op, str argument, Array x) except -1:
     cdef str name = catalogue.OPS[op]
     if kinds[x.code] != c"f":
         catalogue.row(name, DTYPES[x.code].name)
     if x.ndim_ == 0:
-        raise ValueError(f"{name}: x: expected at least one dimension, got shape ()")
+        raise ValueError(f"{name}: {argument}: expected at least one dimension, got shape ()")
     return 0
 
 
-cdef int check_alike(str name, str argument, Array other, Array x) except -1:
+cdef int check_alike(str name, str argument, Array other, str first, Array x) except -1:
     if other.code != x.code:
-        raise TypeError(f"{name}: {argument}: expected {DTYPES[x.code]}, the type of x, got "
+        raise TypeError(f"{name}: {argument}: expected {DTYPES[x.code]}, the type of {first}, got "
                         f"{DTYPES[other.code]}")
     if shape_of(other) != shape_of(x):
-        raise ValueError(f"{name}: {argument}: expected shape {shape_of(x)}, that of x, got "
+        raise ValueError(f"{name}: {argument}: expected shape {shape_of(x)}, that of {first}, got "
                          f"{shape_of(other)}")
     return 0

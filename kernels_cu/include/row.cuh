@@ -5,6 +5,7 @@
 
 #include "memory.cuh"
 #include "reduce.cuh"
+#include "strided.cuh"
 #include "params/row.h"
 
 namespace cyrt {
@@ -103,12 +104,15 @@ template <class T> __device__ inline T row_sum(T value) {
 
 // -- parts of long rows ---------------------------------------------------------------------------
 
-// The part of a row that a block works on; its first element is number `begin`.
+// The part of a row that a block works on: elements from `begin` to before `end`.
 struct RowPart {
     int64 row, begin, end;
 
-    __device__ RowPart(int64 row, uint32 part, int64 length, int64 n)
-        : row(row), begin(part * length), end(min(begin + length, n)) {}
+    __device__ RowPart(const Divider& parts, int64 length, int64 n)
+        : row(divide(blockIdx.x, parts)) {
+        begin = (blockIdx.x - row * parts.size) * length;
+        end = min(begin + length, n);
+    }
 };
 
 // What the blocks of a row's parts left comes together in one order. Every thread gets it.
