@@ -78,11 +78,16 @@ template <class T, Result RESULT> struct Outcome {
             if (target < 0) gradient = not_a_number<V>();
         }
     }
-    // Of the element in that column: its distance from the largest, and exp of it.
-    __device__ T of(V distance, V power, int64 column) const {
+    // The target among columns from `first` on; none of those that a thread has if it is elsewhere.
+    __device__ uint32 target_from(int64 first) const {
+        int64 column = target - first;
+        return column >= 0 && column < 0x7fffffff ? column : 0xffffffff;
+    }
+    // Of an element, its distance from the largest, and exp of that.
+    __device__ T of(V distance, V power, bool is_target) const {
         if constexpr (RESULT == LOGARITHM) return cast<T>(distance - factor);
         V y = power * factor;
-        if constexpr (RESULT == LOSS_VJP) y = gradient * (column == target ? y - V(1) : y);
+        if constexpr (RESULT == LOSS_VJP) y = gradient * (is_target ? y - V(1) : y);
         return cast<T>(y);
     }
 };
@@ -98,14 +103,12 @@ __device__ inline void weigh_row(const Softmax& args) {
     int64 row = int64(blockIdx.x) * blockDim.y + threadIdx.y;
     bool any = row < args.rows;
     Deal<T, CHUNKS, VECTOR> deal(any ? args.n : 0);
-    Items<T, N> items[CHUNKS];
-    deal.load(global<T>(args.x) + row * args.x_step, items);
+    Packed<T> packed[CHUNKS];
+    deal.load(global<T>(args.x) + row * args.x_step, packed);
     V x[CHUNKS][N], most = -infinity<V>(), sum = V(0);
-    deal.each([&](int chunk, int k) {
-        x[chunk][k] = widen(items[chunk].item[k]);
-        most = larger_number(most, x[chunk][k]);
-    });
-    most = row_reduce(most, [](V a, V b) { return larger_number(a, b); }, -infinity<V>());
+    widen(packed, x);
+    deal.each([&](int chunk, int k) { most = larger_number(most, x[chunk][k]); });
+    most = row_reduce(most, [](V a, V b) { return larger_number(a, b); });
     deal.each([&](int chunk, int k) {
         V power = exp_negative(x[chunk][k] - most);
         sum += power;
@@ -118,12 +121,14 @@ __device__ inline void weigh_row(const Softmax& args) {
     } else {
         Outcome<T, RESULT> outcome(args, row, all);
         T* out = global<T>(args.out) + row * args.out_step;
+        uint32 target = outcome.target_from(0);
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
             Items<T, N> results;
 #pragma unroll
             for (int k = 0; k < N; ++k) {
-                results.item[k] = outcome.of(x[chunk][k], x[chunk][k], deal.index(chunk, k));
+                bool is_target = deal.index(chunk, k) == target;
+                results.item[k] = outcome.of(x[chunk][k], x[chunk][k], is_target);
             }
             deal.store(out, chunk, results);
         }
@@ -142,17 +147,15 @@ template <class T, bool VECTOR> __device__ inline void weigh_part(const Softmax&
 #pragma unroll 1
     for (int64 at = part.begin; at < part.end; at += Dealt::capacity()) {
         const Dealt deal(part.end - at);
-        Items<T, N> items[CHUNKS];
-        deal.load(in + at, items);
-        V most = state.most, sum = V(0);
-        deal.each(
-            [&](int chunk, int k) { most = larger_number(most, widen(items[chunk].item[k])); });
-        deal.each([&](int chunk, int k) {
-            sum += Weighed<V>::weight(widen(items[chunk].item[k]), most);
-        });
+        Packed<T> packed[CHUNKS];
+        V x[CHUNKS][N], most = state.most, sum = V(0);
+        deal.load(in + at, packed);
+        widen(packed, x);
+        deal.each([&](int chunk, int k) { most = larger_number(most, x[chunk][k]); });
+        deal.each([&](int chunk, int k) { sum += Weighed<V>::weight(x[chunk][k], most); });
         state = {most, sum + state.sum * Weighed<V>::weight(state.most, most)};
     }
-    state = row_reduce(state, Weighed<V>::combine, Weighed<V>::none());
+    state = row_reduce(state, Weighed<V>::combine);
     if (threadIdx.x == 0) global<Weighed<V>>(args.states)[blockIdx.x] = state;
 }
 
@@ -177,17 +180,21 @@ __device__ inline void write_part(const Softmax& args, const RowPart& part,
 #pragma unroll 1
     for (int64 at = part.begin; at < part.end; at += Dealt::capacity()) {
         const Dealt deal(part.end - at);
-        Items<T, N> items[CHUNKS];
-        deal.load(in + at, items);
+        uint32 target = outcome.target_from(at);
+        Packed<T> packed[CHUNKS];
+        deal.load(in + at, packed);
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+            Items<T, N> results;
+            V x[N];
+            widen(packed[chunk], x);
 #pragma unroll
             for (int k = 0; k < N; ++k) {
-                V distance = widen(items[chunk].item[k]) - outcome.most;
-                items[chunk].item[k] =
-                    outcome.of(distance, exp_negative(distance), at + deal.index(chunk, k));
+                V distance = x[k] - outcome.most;
+                bool is_target = deal.index(chunk, k) == target;
+                results.item[k] = outcome.of(distance, exp_negative(distance), is_target);
             }
-            deal.store(out + at, chunk, items[chunk]);
+            deal.store(out + at, chunk, results);
         }
     }
 }
@@ -216,32 +223,51 @@ template <class T, Result RESULT> __device__ inline void softmax_long(const Soft
 
 // -- the gradient of softmax ----------------------------------------------------------------------
 
-// y * (g - the sum of y * g).
+// The sum of y * g; elements that there are not are 0.
+template <class T> __device__ inline compute_of<T> dot(const Packed<T>& y, const Packed<T>& g) {
+    constexpr int N = items_of<T>;
+    compute_of<T> values[N], slopes[N], sum = compute_of<T>(0);
+    widen(y, values);
+    widen(g, slopes);
+#pragma unroll
+    for (int k = 0; k < N; ++k) sum += values[k] * slopes[k];
+    return sum;
+}
+
+// y * (g - the sum of a row's y * g).
+template <class T>
+__device__ inline Items<T, items_of<T>> tilt(const Packed<T>& y, const Packed<T>& g,
+                                             compute_of<T> sum) {
+    constexpr int N = items_of<T>;
+    compute_of<T> values[N], slopes[N];
+    Items<T, N> results;
+    widen(y, values);
+    widen(g, slopes);
+#pragma unroll
+    for (int k = 0; k < N; ++k) results.item[k] = cast<T>(values[k] * (slopes[k] - sum));
+    return results;
+}
+
 template <class T, int CHUNKS, bool VECTOR>
 __device__ inline void differentiate_softmax(const Softmax& args) {
     using V = compute_of<T>;
-    constexpr int N = items_of<T>;
     wait_for_dependencies(args);
     launch_dependents();
     int64 row = int64(blockIdx.x) * blockDim.y + threadIdx.y;
     bool any = row < args.rows;
     Deal<T, CHUNKS, VECTOR> deal(any ? args.n : 0);
-    Items<T, N> y[CHUNKS], g[CHUNKS];
+    Packed<T> y[CHUNKS], g[CHUNKS];
     deal.load(global<T>(args.x) + row * args.x_step, y);
     deal.load(global<T>(args.gradient) + row * args.gradient_step, g);
     V sum = V(0);
-    deal.each([&](int chunk, int k) { sum += widen(y[chunk].item[k]) * widen(g[chunk].item[k]); });
+#pragma unroll
+    for (int chunk = 0; chunk < CHUNKS; ++chunk) sum += dot<T>(y[chunk], g[chunk]);
     sum = row_sum(sum);
     if (!any) return;
     T* out = global<T>(args.out) + row * args.out_step;
 #pragma unroll
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-        Items<T, N> results;
-#pragma unroll
-        for (int k = 0; k < N; ++k) {
-            results.item[k] = cast<T>(widen(y[chunk].item[k]) * (widen(g[chunk].item[k]) - sum));
-        }
-        deal.store(out, chunk, results);
+        deal.store(out, chunk, tilt<T>(y[chunk], g[chunk], sum));
     }
 }
 
@@ -264,26 +290,20 @@ __device__ inline void differentiate_part(const Softmax& args) {
 #pragma unroll 1
     for (int64 at = part.begin; at < part.end; at += Dealt::capacity()) {
         const Dealt deal(part.end - at);
-        Items<T, N> y[CHUNKS], g[CHUNKS];
+        Packed<T> y[CHUNKS], g[CHUNKS];
         deal.load(in + at, y);
         deal.load(gradient + at, g);
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-            Items<T, N> results;
-#pragma unroll
-            for (int k = 0; k < N; ++k) {
-                V value = widen(y[chunk].item[k]), slope = widen(g[chunk].item[k]);
-                if (LAST) {
-                    results.item[k] = cast<T>(value * (slope - sum));
-                } else {
-                    sum += value * slope;  // what there is not is 0
-                }
+            if constexpr (LAST) {
+                deal.store(out + at, chunk, tilt<T>(y[chunk], g[chunk], sum));
+            } else {
+                sum += dot<T>(y[chunk], g[chunk]);
             }
-            if (LAST) deal.store(out + at, chunk, results);
         }
     }
     if (LAST) return;
-    sum = row_reduce(sum, add, V(0));
+    sum = row_sum(sum);
     if (threadIdx.x == 0) global<V>(args.states)[blockIdx.x] = sum;
 }
 

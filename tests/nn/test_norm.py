@@ -187,6 +187,16 @@ def test_equal_elements():
     assert np.isnan(nn.layer_norm(x, eps=0).numpy()).all()
 
 
+@pytest.mark.parametrize("n", [24, 700])
+def test_gradients_without_eps(n, rng):
+    """Threads of a block that have no row add nothing to the sums, where 0 is divided by 0."""
+    x, g, weight = (numbers(rng, "float32", *each) for each in ((37, n), (37, n), (n,)))
+    a, d, w = (cyrt.asarray(each) for each in (x, g, weight))
+    found = nn.layer_norm_vjp(a, w, d, 0, w)
+    for each, wanted in zip(found, gradients(x, weight, g, 0), strict=True):
+        assert_close(each, wanted, "float32", largest(wanted))
+
+
 @pytest.mark.parametrize("function", ["layer_norm", "rms_norm"])
 @pytest.mark.parametrize("n", [1, 33, 300])
 def test_gradients_are_derivatives(function, n, rng):
