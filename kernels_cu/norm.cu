@@ -1,16 +1,17 @@
 // Normalisation of rows, by mean and variance (layer_norm) or by the mean square (rms_norm), and the
 // gradients of both.
 //
-// CYRT_NORM(name, type, centered) makes, all of parameters Norm:
-//   name_rows, name_rows_w, _b, _wb   rows that threads hold in registers; with weight and bias
-//   name_parts                        long rows: the moments of each part of a row, and then
-//   name_long                         the result
-// CYRT_NORM_VJP(name, type, centered) makes:
-//   name_rows, name_rows_w, _b, _wb   the gradient of x, and the sums of the parameters' gradients
-//                                     over the rows of each block: its partials
-//   name_parts, name_long             the same of long rows
-//   name_columns                      adds the partials
-// A row is x, centered: x minus its mean. Of it, x' is the normalised one: x * scale.
+// All kernels have parameters Norm.
+// CYRT_NORM(name, type, centered) makes
+//   name, name_w       rows that threads hold in registers; with weight
+//   name_unaligned     the same of rows that are not aligned to vectors, with and without parameters
+//   name_parts         long rows: the moments of each part of a row, and then
+//   name_long          the result
+// CYRT_NORM_VJP(name, type, centered) makes the same for the gradients, of x and, as sums over the
+// rows of each block, of the parameters, its partials; and
+//   name_columns       which adds the partials
+// CYRT_NORM_BIAS(name, type) and CYRT_NORM_VJP_BIAS(name, type) add to the centered ones
+//   name_b, name_wb    with bias, with weight and bias
 #pragma once
 
 #include "dependency.cuh"
@@ -52,7 +53,7 @@ template <class V, class State> struct PartState {
 
 template <class State> __device__ inline State reduce_moments(const State& state) {
     auto combine = [](const State& a, const State& b) { return State::combine(a, b); };
-    return row_reduce(state, combine);
+    return row_reduce<false>(state, combine);
 }
 
 // Distances from a row's first element are exact where the elements are close to one another:
@@ -182,8 +183,7 @@ __device__ inline PartState<V, State> state_of_row(const Norm& args, int64 row) 
     return {reduce_moments(state), states[0].origin};
 }
 
-template <class T, bool CENTERED, bool VECTOR>
-__device__ inline void normalize_part(const Norm& args) {
+template <class T, bool VECTOR> __device__ inline void normalize_part(const Norm& args) {
     using V = compute_of<T>;
     constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
     using Dealt = Deal<T, CHUNKS, VECTOR>;
@@ -217,13 +217,13 @@ __device__ inline void normalize_part(const Norm& args) {
     }
 }
 
-template <class T, bool CENTERED> __device__ inline void norm_long(const Norm& args) {
+template <class T> __device__ inline void norm_long(const Norm& args) {
     wait_for_dependencies(args);
     launch_dependents();
     if (args.flags & ROW_VECTORS) {
-        normalize_part<T, CENTERED, true>(args);
+        normalize_part<T, true>(args);
     } else {
-        normalize_part<T, CENTERED, false>(args);
+        normalize_part<T, false>(args);
     }
 }
 
@@ -542,19 +542,22 @@ template <class T> __device__ inline void norm_vjp_columns(const Norm& args) {
         NAME(const __grid_constant__ cyrt::Norm args) {           \
         __VA_ARGS__(args);                                        \
     }
-#define CYRT_NORM_ROWS(NAME, TEMPLATE, T, CENTERED)                                    \
-    CYRT_NORM_KERNEL(NAME, cyrt::ROW_BLOCK, 1, TEMPLATE<T, CENTERED, false, false>)    \
-    CYRT_NORM_KERNEL(NAME##_w, cyrt::ROW_BLOCK, 1, TEMPLATE<T, CENTERED, true, false>) \
-    CYRT_NORM_KERNEL(NAME##_b, cyrt::ROW_BLOCK, 1, TEMPLATE<T, CENTERED, false, true>) \
-    CYRT_NORM_KERNEL(NAME##_wb, cyrt::ROW_BLOCK, 1, TEMPLATE<T, CENTERED, true, true>)
+#define CYRT_NORM_ROWS(NAME, TEMPLATE, T, CENTERED)                                 \
+    CYRT_NORM_KERNEL(NAME, cyrt::ROW_BLOCK, 1, TEMPLATE<T, CENTERED, false, false>) \
+    CYRT_NORM_KERNEL(NAME##_w, cyrt::ROW_BLOCK, 1, TEMPLATE<T, CENTERED, true, false>)
+#define CYRT_NORM_ROWS_BIAS(NAME, TEMPLATE, T)                                     \
+    CYRT_NORM_KERNEL(NAME##_b, cyrt::ROW_BLOCK, 1, TEMPLATE<T, true, false, true>) \
+    CYRT_NORM_KERNEL(NAME##_wb, cyrt::ROW_BLOCK, 1, TEMPLATE<T, true, true, true>)
 #define CYRT_NORM(NAME, T, CENTERED)                                                          \
     CYRT_NORM_ROWS(NAME, cyrt::norm_rows, T, CENTERED)                                        \
     CYRT_NORM_KERNEL(NAME##_unaligned, cyrt::ROW_BLOCK, 1, cyrt::norm_unaligned<T, CENTERED>) \
     CYRT_NORM_KERNEL(NAME##_parts, cyrt::PART_BLOCK, 4, cyrt::norm_parts<T, CENTERED>)        \
-    CYRT_NORM_KERNEL(NAME##_long, cyrt::PART_BLOCK, 3, cyrt::norm_long<T, CENTERED>)
+    CYRT_NORM_KERNEL(NAME##_long, cyrt::PART_BLOCK, 3, cyrt::norm_long<T>)
+#define CYRT_NORM_BIAS(NAME, T) CYRT_NORM_ROWS_BIAS(NAME, cyrt::norm_rows, T)
 #define CYRT_NORM_VJP(NAME, T, CENTERED)                                                          \
     CYRT_NORM_ROWS(NAME, cyrt::norm_vjp_rows, T, CENTERED)                                        \
     CYRT_NORM_KERNEL(NAME##_unaligned, cyrt::ROW_BLOCK, 1, cyrt::norm_vjp_unaligned<T, CENTERED>) \
     CYRT_NORM_KERNEL(NAME##_parts, cyrt::PART_BLOCK, 2, cyrt::norm_vjp_parts<T, CENTERED>)        \
     CYRT_NORM_KERNEL(NAME##_long, cyrt::PART_BLOCK, 2, cyrt::norm_vjp_long<T>)                    \
     CYRT_NORM_KERNEL(NAME##_columns, cyrt::ROW_BLOCK, 1, cyrt::norm_vjp_columns<T>)
+#define CYRT_NORM_VJP_BIAS(NAME, T) CYRT_NORM_ROWS_BIAS(NAME, cyrt::norm_vjp_rows, T)

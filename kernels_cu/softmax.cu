@@ -155,7 +155,7 @@ template <class T, bool VECTOR> __device__ inline void weigh_part(const Softmax&
         deal.each([&](int chunk, int k) { sum += Weighed<V>::weight(x[chunk][k], most); });
         state = {most, sum + state.sum * Weighed<V>::weight(state.most, most)};
     }
-    state = row_reduce(state, Weighed<V>::combine);
+    state = row_reduce<false>(state, Weighed<V>::combine);
     if (threadIdx.x == 0) global<Weighed<V>>(args.states)[blockIdx.x] = state;
 }
 

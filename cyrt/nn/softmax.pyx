@@ -13,9 +13,10 @@ from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
 from cyrt.nn.rows cimport (
-    check_alike, check_rows, count_rows, is_replaceable, spaced_rows, takes_rows,
+    array_of, check_alike, check_rows, check_type, count_rows, is_replaceable, spaced_rows,
+    takes_rows,
 )
-from cyrt.ops.arguments import axis_of, check_array
+from cyrt.ops.arguments import axis_of
 from cyrt.ops.copy cimport assign_array, cast
 from cyrt.ops.elementwise cimport check_out
 from cyrt.ops.promotion cimport INT64, kinds
@@ -30,7 +31,7 @@ cdef int INT32 = _dtype("int32").code
 
 cdef Array checked_rows(int op, str argument, object x, object axis, int* place):
     """Check an array and its axis, and set the axis, counted from 0."""
-    cdef Array array = check_array(x, f"{catalogue.OPS[op]}: {argument}")
+    cdef Array array = array_of(op, argument, x)
     check_rows(op, argument, array)
     place[0] = axis_of(axis, array.ndim_)
     return array
@@ -73,11 +74,10 @@ cdef Array record(int op, Array x, Array gradient, Array targets, Array out):
 cdef Array apply(int op, object x_, object axis_, object out):
     cdef int axis
     cdef long long step
-    cdef str name = catalogue.OPS[op]
     cdef Array x = checked_rows(op, "x", x_, axis_, &axis), view, target = None
     view = along_last(x, axis)
     if out is not None:
-        target = check_out(name, out, x.code, x.ndim_, x.dims)
+        target = check_out(catalogue.OPS[op], out, x.code, x.ndim_, x.dims)
         target = along_last(target, axis)
         if target.code != x.code or not takes_rows(target, &step) \
                 or not is_replaceable(target, view):
@@ -92,27 +92,34 @@ cdef Array apply(int op, object x_, object axis_, object out):
     return out
 
 
-cdef Array checked_targets(str name, object targets, Array x, int axis):
+cdef Array checked_targets(int op, object targets, Array x, int axis):
     """Check the targets of x's rows, and return them contiguous, of int32 or int64."""
-    cdef Array array = check_array(targets, f"{name}: targets")
-    shape = shape_of(x)[:axis] + shape_of(x)[axis + 1:]
+    cdef Array array = array_of(op, "targets", targets)
+    cdef int d
+    cdef bint fits = array.ndim_ == x.ndim_ - 1
     if kinds[array.code] not in b"iu":
-        raise TypeError(f"{name}: targets: expected integers, got {DTYPES[array.code]}")
-    if shape_of(array) != shape:
-        raise ValueError(f"{name}: targets: expected shape {shape}, for logits of shape "
-                         f"{shape_of(x)} without axis {axis}, got {shape_of(array)}")
+        raise TypeError(f"{catalogue.OPS[op]}: targets: expected integers, got "
+                        f"{DTYPES[array.code]}")
+    for d in range(array.ndim_ if fits else 0):
+        fits = fits and array.dims[d] == x.dims[d if d < axis else d + 1]
+    if not fits:
+        shape = shape_of(x)
+        raise ValueError(f"{catalogue.OPS[op]}: targets: expected shape "
+                         f"{shape[:axis] + shape[axis + 1:]}, for logits of shape {shape} without "
+                         f"axis {axis}, got {shape_of(array)}")
     if x.dims[axis] == 0 and array.count:
-        raise ValueError(f"{name}: logits: no elements along axis {axis}: shape {shape_of(x)}")
+        raise ValueError(f"{catalogue.OPS[op]}: logits: no elements along axis {axis}: shape "
+                         f"{shape_of(x)}")
     if settings.get("CYRT_CHECK"):
-        check_columns(name, array.numpy(), axis, x.dims[axis])
+        check_columns(op, array.numpy(), axis, x.dims[axis])
     return as_contiguous(array if array.code == INT32 else cast(array, INT64))
 
 
-cdef int check_columns(str name, object targets, int axis, long long n) except -1:
+cdef int check_columns(int op, object targets, int axis, long long n) except -1:
     for each in (targets.min(), targets.max()) if targets.size else ():
         if not 0 <= int(each) < n:
-            raise IndexError(f"{name}: targets: {each} is out of bounds for axis {axis} with size "
-                             f"{n}")
+            raise IndexError(f"{catalogue.OPS[op]}: targets: {each} is out of bounds for axis "
+                             f"{axis} with size {n}")
     return 0
 
 
@@ -194,8 +201,8 @@ def softmax_vjp(y, g, axis=-1):
     """
     cdef int axis_
     cdef Array array = checked_rows(SOFTMAX_VJP, "y", y, axis, &axis_)
-    cdef Array gradient = check_array(g, "softmax_vjp: g")
-    check_alike("softmax_vjp", "g", gradient, "y", array)
+    cdef Array gradient = array_of(SOFTMAX_VJP, "g", g)
+    check_alike(SOFTMAX_VJP, "g", gradient, "y", array)
     result = record(SOFTMAX_VJP, along_last(array, axis_), along_last(gradient, axis_), None, None)
     return axis_back(result, axis_)
 
@@ -236,7 +243,7 @@ def cross_entropy(logits, targets, axis=-1):
     """
     cdef int axis_
     cdef Array array = checked_rows(CROSS_ENTROPY, "logits", logits, axis, &axis_)
-    cdef Array columns = checked_targets("cross_entropy", targets, array, axis_)
+    cdef Array columns = checked_targets(CROSS_ENTROPY, targets, array, axis_)
     return record(CROSS_ENTROPY, along_last(array, axis_), None, columns, None)
 
 
@@ -263,11 +270,9 @@ def cross_entropy_vjp(logits, targets, g, axis=-1):
     """
     cdef int axis_
     cdef Array array = checked_rows(CROSS_ENTROPY_VJP, "logits", logits, axis, &axis_)
-    cdef Array columns = checked_targets("cross_entropy_vjp", targets, array, axis_)
-    cdef Array gradient = check_array(g, "cross_entropy_vjp: g")
-    if gradient.code != array.code:
-        raise TypeError(f"cross_entropy_vjp: g: expected {DTYPES[array.code]}, the type of the "
-                        f"logits, got {DTYPES[gradient.code]}")
+    cdef Array columns = checked_targets(CROSS_ENTROPY_VJP, targets, array, axis_)
+    cdef Array gradient = array_of(CROSS_ENTROPY_VJP, "g", g)
+    check_type(CROSS_ENTROPY_VJP, "g", gradient, "the logits", array)
     if shape_of(gradient) != shape_of(columns):
         raise ValueError(f"cross_entropy_vjp: g: expected shape {shape_of(columns)}, that of the "
                          f"targets, got {shape_of(gradient)}")

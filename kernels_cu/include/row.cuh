@@ -112,17 +112,31 @@ __device__ inline void synchronize_row() {
     }
 }
 
-// Every thread of a row gets the result. All threads of the block take part.
-template <class T, class Op> __device__ inline T row_reduce(T value, Op op) {
+// As warp_reduce, without its loop: where rows are short its instructions count.
+template <class T, class Op> __device__ inline T unrolled_reduce(T value, Op op, uint32 size) {
+#pragma unroll
+    for (int lanes = WARP / 2; lanes; lanes /= 2) {
+        if (lanes < size) value = op(value, shuffle_xor(value, lanes));
+    }
+    return value;
+}
+
+// Every thread of a row gets the result. All threads of the block take part. Operations of many
+// instructions are not UNROLLED.
+template <bool UNROLLED = true, class T, class Op>
+__device__ inline T row_reduce(T value, Op op) {
     __shared__ alignas(16) unsigned char bytes[WARP * sizeof(T)];
     uint32 warps = blockDim.x / WARP, warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
     T* partial = reinterpret_cast<T*>(bytes) + threadIdx.y * warps;
-    value = warp_reduce(value, op, min(blockDim.x, WARP));
+    auto reduce = [&](T each, uint32 size) {
+        return UNROLLED ? unrolled_reduce(each, op, size) : warp_reduce(each, op, min(size, WARP));
+    };
+    value = reduce(value, blockDim.x);
     if (warps <= 1) return value;
     synchronize_row();  // the reads of an earlier call have ended
     if (lane == 0) partial[warp] = value;
     synchronize_row();
-    return warp_reduce(partial[lane & (warps - 1)], op, warps);
+    return reduce(partial[lane & (warps - 1)], warps);
 }
 
 template <class T> __device__ inline T row_sum(T value) {
@@ -145,7 +159,7 @@ struct RowPart {
 // What the blocks of a row's parts left comes together in one order. Every thread gets it.
 template <class State, class Op>
 __device__ inline State combine_parts(const State* states, uint32 count, Op op, State identity) {
-    return row_reduce(threadIdx.x < count ? states[threadIdx.x] : identity, op);
+    return row_reduce<false>(threadIdx.x < count ? states[threadIdx.x] : identity, op);
 }
 
 }  // namespace cyrt
