@@ -1,22 +1,22 @@
 // Normalisation of rows, by mean and variance (layer_norm) or by the mean square (rms_norm), and the
 // gradients of both.
 //
-// CYRT_NORM(name, type, centered) makes, all of parameters Norm:
-//   name_rows, name_rows_w, _b, _wb   rows that threads hold in registers; with weight and bias
-//   name_parts                        long rows: the moments of each part of a row, and then
-//   name_long                         the result
-// CYRT_NORM_VJP(name, type, centered) makes:
-//   name_rows, name_rows_w, _b, _wb   the gradient of x, and the sums of the parameters' gradients
-//                                     over the rows of each block: its partials
-//   name_parts, name_long             the same of long rows
-//   name_columns                      adds the partials
-// A row is x, centered: x minus its mean. Of it, x' is the normalised one: x * scale.
+// All kernels have parameters Norm.
+// CYRT_NORM(name, type, centered) makes
+//   name, name_w       rows that threads hold in registers; with weight
+//   name_unaligned     the same of rows that are not aligned to vectors, with and without parameters
+//   name_parts         long rows: the moments of each part of a row, and then
+//   name_long          the result
+// CYRT_NORM_VJP(name, type, centered) makes the same for the gradients, of x and, as sums over the
+// rows of each block, of the parameters, its partials; and
+//   name_columns       which adds the partials
+// CYRT_NORM_BIAS(name, type) and CYRT_NORM_VJP_BIAS(name, type) add to the centered ones
+//   name_b, name_wb    with bias, with weight and bias
 #pragma once
 
 #include "dependency.cuh"
 #include "real_math.cuh"
 #include "row.cuh"
-#include "strided.cuh"
 #include "params/norm.h"
 
 namespace cyrt {
@@ -53,7 +53,7 @@ template <class V, class State> struct PartState {
 
 template <class State> __device__ inline State reduce_moments(const State& state) {
     auto combine = [](const State& a, const State& b) { return State::combine(a, b); };
-    return row_reduce(state, combine, State{});
+    return row_reduce<false>(state, combine);
 }
 
 // Distances from a row's first element are exact where the elements are close to one another:
@@ -74,12 +74,13 @@ __device__ __forceinline__ void normalize_row(const Norm& args, bool weight, boo
     bool any = row < args.rows;
     const T* in = global<T>(args.x) + row * args.x_step;
     Deal<T, CHUNKS, VECTOR> deal(any ? args.n : 0);
-    Items<T, N> items[CHUNKS];
-    deal.load(in, items);
+    Packed<T> packed[CHUNKS];
+    deal.load(in, packed);
     V origin = origin_of<T, CENTERED>(in, any), n = V(args.n), x[CHUNKS][N];
     V sum = V(0), squares = V(0);
+    widen(packed, x);
     deal.each([&](int chunk, int k) {
-        x[chunk][k] = widen(items[chunk].item[k]) - origin;
+        x[chunk][k] -= origin;
         sum += x[chunk][k];
     });
     V mean = CENTERED ? row_sum(sum) / n : V(0);
@@ -92,14 +93,15 @@ __device__ __forceinline__ void normalize_row(const Norm& args, bool weight, boo
     T* out = global<T>(args.out) + row * args.out_step;
 #pragma unroll
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-        Items<T, N> weights, biases, results;
-        if (weight) weights = deal.load(global<T>(args.weight), chunk);
-        if (bias) biases = deal.load(global<T>(args.bias), chunk);
+        Items<T, N> results;
+        V weights[N], biases[N];
+        if (weight) widen(deal.load(global<T>(args.weight), chunk), weights);
+        if (bias) widen(deal.load(global<T>(args.bias), chunk), biases);
 #pragma unroll
         for (int k = 0; k < N; ++k) {
             V y = x[chunk][k] * scale;
-            if (weight) y *= widen(weights.item[k]);
-            if (bias) y += widen(biases.item[k]);
+            if (weight) y *= weights[k];
+            if (bias) y += biases[k];
             results.item[k] = cast<T>(y);
         }
         deal.store(out, chunk, results);
@@ -121,27 +123,22 @@ template <class T, bool CENTERED> __device__ inline void norm_unaligned(const No
 
 // -- long rows ------------------------------------------------------------------------------------
 
-// The moments of the elements that a thread has of a row from `origin` on.
-template <bool CENTERED, class T, class Deal, int CHUNKS, int N>
-__device__ inline Moments<compute_of<T>>
-moments_of(const Deal& deal, const Items<T, N> (&items)[CHUNKS], compute_of<T> origin) {
-    using V = compute_of<T>;
+// The moments of the elements x that a thread has of a row, from which `origin` is subtracted. Then
+// x is centered.
+template <bool CENTERED, class Deal, class V, int CHUNKS, int N>
+__device__ inline Moments<V> center(const Deal& deal, V (&x)[CHUNKS][N], V origin) {
     Moments<V> found = {};
     deal.each([&](int chunk, int k) {
+        x[chunk][k] -= origin;
         found.count += V(1);
-        found.mean += widen(items[chunk].item[k]) - origin;
+        found.mean += x[chunk][k];
     });
     found.mean = CENTERED && found.count > V(0) ? found.mean / found.count : V(0);
     deal.each([&](int chunk, int k) {
-        V x = widen(items[chunk].item[k]) - origin - found.mean;
-        found.squares += x * x;
+        x[chunk][k] -= found.mean;
+        found.squares += x[chunk][k] * x[chunk][k];
     });
     return found;
-}
-
-__device__ inline RowPart part_of_block(const Norm& args) {
-    uint32 row = divide(blockIdx.x, args.parts);
-    return {row, blockIdx.x - row * args.parts.size, args.part, args.n};
 }
 
 template <class T, bool CENTERED, bool VECTOR>
@@ -149,16 +146,18 @@ __device__ inline void measure_part(const Norm& args) {
     using V = compute_of<T>;
     constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
     using Dealt = Deal<T, CHUNKS, VECTOR>;
-    RowPart part = part_of_block(args);
+    const RowPart part(args.parts, args.part, args.n);
     const T* row = global<T>(args.x) + part.row * args.x_step;
     V origin = origin_of<T, CENTERED>(row, true);
     Moments<V> state = {};
 #pragma unroll 1
     for (int64 at = part.begin; at < part.end; at += Dealt::capacity()) {
         Dealt deal(part.end - at);
-        Items<T, N> items[CHUNKS];
-        deal.load(row + at, items);
-        state = Moments<V>::combine(state, moments_of<CENTERED>(deal, items, origin));
+        Packed<T> packed[CHUNKS];
+        V x[CHUNKS][N];
+        deal.load(row + at, packed);
+        widen(packed, x);
+        state = Moments<V>::combine(state, center<CENTERED>(deal, x, origin));
     }
     state = reduce_moments(state);
     if (threadIdx.x == 0) {
@@ -184,12 +183,11 @@ __device__ inline PartState<V, State> state_of_row(const Norm& args, int64 row) 
     return {reduce_moments(state), states[0].origin};
 }
 
-template <class T, bool CENTERED, bool VECTOR>
-__device__ inline void normalize_part(const Norm& args) {
+template <class T, bool VECTOR> __device__ inline void normalize_part(const Norm& args) {
     using V = compute_of<T>;
     constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
     using Dealt = Deal<T, CHUNKS, VECTOR>;
-    RowPart part = part_of_block(args);
+    const RowPart part(args.parts, args.part, args.n);
     auto whole = state_of_row<Moments<V>, V>(args, part.row);
     V origin = whole.origin, mean = whole.state.mean;
     V scale = rsqrt(whole.state.squares / V(args.n) + V(args.eps));
@@ -198,32 +196,34 @@ __device__ inline void normalize_part(const Norm& args) {
 #pragma unroll 1
     for (int64 at = part.begin; at < part.end; at += Dealt::capacity()) {
         Dealt deal(part.end - at);
-        Items<T, N> items[CHUNKS];
-        deal.load(in + at, items);
+        Packed<T> packed[CHUNKS];
+        deal.load(in + at, packed);
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-            Items<T, N> weights, biases;
-            if (args.weight) weights = deal.load(global<T>(args.weight) + at, chunk);
-            if (args.bias) biases = deal.load(global<T>(args.bias) + at, chunk);
+            Items<T, N> results;
+            V x[N], weights[N], biases[N];
+            widen(packed[chunk], x);
+            if (args.weight) widen(deal.load(global<T>(args.weight) + at, chunk), weights);
+            if (args.bias) widen(deal.load(global<T>(args.bias) + at, chunk), biases);
 #pragma unroll
             for (int k = 0; k < N; ++k) {
-                V y = (widen(items[chunk].item[k]) - origin - mean) * scale;
-                if (args.weight) y *= widen(weights.item[k]);
-                if (args.bias) y += widen(biases.item[k]);
-                items[chunk].item[k] = cast<T>(y);
+                V y = (x[k] - origin - mean) * scale;
+                if (args.weight) y *= weights[k];
+                if (args.bias) y += biases[k];
+                results.item[k] = cast<T>(y);
             }
-            deal.store(out + at, chunk, items[chunk]);
+            deal.store(out + at, chunk, results);
         }
     }
 }
 
-template <class T, bool CENTERED> __device__ inline void norm_long(const Norm& args) {
+template <class T> __device__ inline void norm_long(const Norm& args) {
     wait_for_dependencies(args);
     launch_dependents();
     if (args.flags & ROW_VECTORS) {
-        normalize_part<T, CENTERED, true>(args);
+        normalize_part<T, true>(args);
     } else {
-        normalize_part<T, CENTERED, false>(args);
+        normalize_part<T, false>(args);
     }
 }
 
@@ -233,10 +233,10 @@ template <class T, bool CENTERED> __device__ inline void norm_long(const Norm& a
 // neighbouring threads side by side.
 template <class V, int N> struct SharedSums {
     static constexpr int WIDTH = VECTOR_BYTES / sizeof(V), VECTORS = N / WIDTH;
-    V* first;
+    V* first;  // of the thread
 
     __device__ V* at(int chunk, int vector) const {
-        return first + ((chunk * VECTORS + vector) * blockDim.x + threadIdx.x) * WIDTH;
+        return first + (chunk * VECTORS + vector) * WIDTH * blockDim.x;
     }
     __device__ void clear(int chunk) const {
 #pragma unroll
@@ -306,9 +306,10 @@ __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight
     extern __shared__ uint4 vectors[];
     auto shared = reinterpret_cast<unsigned char*>(vectors);
     uint32 slots = Dealt::capacity();
-    auto held = reinterpret_cast<Items<T, N>*>(shared) + threadIdx.x;
+    auto held = reinterpret_cast<Packed<T>*>(shared) + threadIdx.x;
     V* sums = reinterpret_cast<V*>(shared + (weight ? slots * sizeof(T) : 0));
-    SharedSums<V, N> of_weight{sums + threadIdx.y * slots};
+    SharedSums<V, N> of_weight{sums + threadIdx.y * slots +
+                               threadIdx.x * (VECTOR_BYTES / sizeof(V))};
     SharedSums<V, N> of_bias{of_weight.first + (weight ? blockDim.y * slots : 0)};
     const Dealt whole(args.n);
     V n = V(args.n);
@@ -331,46 +332,53 @@ __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight
         bool any = row < args.rows;
         const T* in = global<T>(args.x) + row * args.x_step;
         const Dealt deal(any ? args.n : 0);
-        Items<T, N> x[CHUNKS], g[CHUNKS];
-        deal.load(in, x);
+        Packed<T> packed[CHUNKS], g[CHUNKS];
+        V x[CHUNKS][N], mean = V(0);
+        deal.load(in, packed);
         deal.load(global<T>(args.gradient) + row * args.gradient_step, g);
-        V origin = origin_of<T, CENTERED>(in, any), mean = V(0);
+        V origin = origin_of<T, CENTERED>(in, any);
+        widen(packed, x);
         if constexpr (CENTERED) {
-            deal.each([&](int chunk, int k) { mean += widen(x[chunk].item[k]) - origin; });
+            deal.each([&](int chunk, int k) {
+                x[chunk][k] -= origin;
+                mean += x[chunk][k];
+            });
             mean = row_sum(mean) / n;
         }
         Slopes<V> all = {};
+        deal.each([&](int chunk, int k) {
+            x[chunk][k] -= mean;
+            all.squares += x[chunk][k] * x[chunk][k];
+        });
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-            Items<T, N> weights;
-            if (weight) weights = held[chunk * blockDim.x];
+            V slopes[N], weights[N];
+            widen(g[chunk], slopes);  // 0 where there is no element
+            if (weight) widen(held[chunk * blockDim.x], weights);
 #pragma unroll
             for (int k = 0; k < N; ++k) {
-                V distance = deal.has(chunk, k) ? widen(x[chunk].item[k]) - origin - mean : V(0);
-                V slope = widen(g[chunk].item[k]);
-                if (weight) slope *= widen(weights.item[k]);
-                all.squares += distance * distance;
-                all.slope += slope;
-                all.products += slope * distance;
+                if (weight) slopes[k] *= weights[k];
+                all.slope += slopes[k];
+                all.products += slopes[k] * x[chunk][k];
             }
         }
-        all = row_reduce(all, Slopes<V>::add, Slopes<V>{});
+        all = row_reduce(all, Slopes<V>::add);
         if (!any) continue;
         V scale = rsqrt(all.squares / n + V(args.eps));
-        V level = CENTERED ? all.slope / n : V(0), tilt = all.products / n * scale * scale;
+        V level = CENTERED ? all.slope / n : V(0), tilt = all.products / n * scale;
         T* out = global<T>(args.out) + row * args.out_step;
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-            Items<T, N> weights, results;
-            V gradients[N], products[N];
-            if (weight) weights = held[chunk * blockDim.x];
+            Items<T, N> results;
+            V gradients[N], products[N], weights[N];
+            widen(g[chunk], gradients);
+            if (weight) widen(held[chunk * blockDim.x], weights);
 #pragma unroll
             for (int k = 0; k < N; ++k) {
-                V distance = widen(x[chunk].item[k]) - origin - mean;
-                V slope = gradients[k] = widen(g[chunk].item[k]);
-                if (weight) slope *= widen(weights.item[k]);
-                results.item[k] = cast<T>(scale * (slope - level - distance * tilt));
-                products[k] = gradients[k] * (distance * scale);
+                V normalized = x[chunk][k] * scale;
+                V slope = weight ? gradients[k] * weights[k] : gradients[k];
+                results.item[k] = cast<T>((slope - level - normalized * tilt) * scale);
+                products[k] = gradients[k] * normalized;
             }
             deal.store(out, chunk, results);
             if (weight) of_weight.add(chunk, products);
@@ -405,7 +413,7 @@ __device__ inline void measure_slopes(const Norm& args) {
     using State = JointMoments<V>;
     constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
     using Dealt = Deal<T, CHUNKS, VECTOR>;
-    RowPart part = part_of_block(args);
+    const RowPart part(args.parts, args.part, args.n);
     const T* row = global<T>(args.x) + part.row * args.x_step;
     const T* gradient = global<T>(args.gradient) + part.row * args.gradient_step;
     V origin = origin_of<T, CENTERED>(row, true);
@@ -413,27 +421,27 @@ __device__ inline void measure_slopes(const Norm& args) {
 #pragma unroll 1
     for (int64 at = part.begin; at < part.end; at += Dealt::capacity()) {
         const Dealt deal(part.end - at);
-        Items<T, N> x[CHUNKS], g[CHUNKS];
-        V slopes[CHUNKS][N];
-        deal.load(row + at, x);
+        Packed<T> packed[CHUNKS], g[CHUNKS];
+        V x[CHUNKS][N], slopes[CHUNKS][N];
+        deal.load(row + at, packed);
         deal.load(gradient + at, g);
-        Moments<V> moments = moments_of<CENTERED>(deal, x, origin);
+        widen(packed, x);
+        Moments<V> moments = center<CENTERED>(deal, x, origin);
         State found = {moments.count, moments.mean, moments.squares, V(0), V(0)};
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-            Items<T, N> weights;
-            if (args.weight) weights = deal.load(global<T>(args.weight) + at, chunk);
+            V weights[N];
+            widen(g[chunk], slopes[chunk]);  // 0 where there is no element
+            if (args.weight) widen(deal.load(global<T>(args.weight) + at, chunk), weights);
 #pragma unroll
             for (int k = 0; k < N; ++k) {
-                slopes[chunk][k] = widen(g[chunk].item[k]);
-                if (args.weight) slopes[chunk][k] *= widen(weights.item[k]);
+                if (args.weight) slopes[chunk][k] *= weights[k];
                 found.slope += slopes[chunk][k];
             }
         }
         found.slope = CENTERED && found.count > V(0) ? found.slope / found.count : V(0);
         deal.each([&](int chunk, int k) {
-            V distance = widen(x[chunk].item[k]) - origin - found.mean;
-            found.products += (slopes[chunk][k] - found.slope) * distance;
+            found.products += (slopes[chunk][k] - found.slope) * x[chunk][k];
         });
         state = State::combine(state, found);
     }
@@ -462,26 +470,28 @@ template <class T, bool VECTOR> __device__ inline void differentiate_strip(const
     V of_weight[CHUNKS][N] = {}, of_bias[CHUNKS][N] = {}, n = V(args.n);
 #pragma unroll 1
     for (int64 row = group; row < args.rows; row += args.groups) {
-        Items<T, N> x[CHUNKS], g[CHUNKS];
+        Packed<T> x[CHUNKS], g[CHUNKS];
         deal.load(global<T>(args.x) + row * args.x_step + at, x);
         deal.load(global<T>(args.gradient) + row * args.gradient_step + at, g);
         auto whole = state_of_row<JointMoments<V>, V>(args, row);
         V origin = whole.origin, mean = whole.state.mean, level = whole.state.slope;
         V scale = rsqrt(whole.state.squares / n + V(args.eps));
-        V tilt = whole.state.products / n * scale * scale;
+        V tilt = whole.state.products / n * scale;
         T* out = global<T>(args.out) + row * args.out_step + at;
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-            Items<T, N> weights, results;
-            if (args.weight) weights = deal.load(global<T>(args.weight) + at, chunk);
+            Items<T, N> results;
+            V distances[N], gradients[N], weights[N];
+            widen(x[chunk], distances);
+            widen(g[chunk], gradients);
+            if (args.weight) widen(deal.load(global<T>(args.weight) + at, chunk), weights);
 #pragma unroll
             for (int k = 0; k < N; ++k) {
-                V distance = widen(x[chunk].item[k]) - origin - mean;
-                V gradient = widen(g[chunk].item[k]), slope = gradient;
-                if (args.weight) slope *= widen(weights.item[k]);
-                results.item[k] = cast<T>(scale * (slope - level - distance * tilt));
-                of_weight[chunk][k] += gradient * (distance * scale);
-                of_bias[chunk][k] += gradient;
+                V normalized = (distances[k] - origin - mean) * scale;
+                V slope = args.weight ? gradients[k] * weights[k] : gradients[k];
+                results.item[k] = cast<T>((slope - level - normalized * tilt) * scale);
+                of_weight[chunk][k] += gradients[k] * normalized;
+                of_bias[chunk][k] += gradients[k];
             }
             deal.store(out, chunk, results);
         }
@@ -532,19 +542,22 @@ template <class T> __device__ inline void norm_vjp_columns(const Norm& args) {
         NAME(const __grid_constant__ cyrt::Norm args) {           \
         __VA_ARGS__(args);                                        \
     }
-#define CYRT_NORM_ROWS(NAME, TEMPLATE, T, CENTERED)                                    \
-    CYRT_NORM_KERNEL(NAME, cyrt::ROW_BLOCK, 1, TEMPLATE<T, CENTERED, false, false>)    \
-    CYRT_NORM_KERNEL(NAME##_w, cyrt::ROW_BLOCK, 1, TEMPLATE<T, CENTERED, true, false>) \
-    CYRT_NORM_KERNEL(NAME##_b, cyrt::ROW_BLOCK, 1, TEMPLATE<T, CENTERED, false, true>) \
-    CYRT_NORM_KERNEL(NAME##_wb, cyrt::ROW_BLOCK, 1, TEMPLATE<T, CENTERED, true, true>)
+#define CYRT_NORM_ROWS(NAME, TEMPLATE, T, CENTERED)                                 \
+    CYRT_NORM_KERNEL(NAME, cyrt::ROW_BLOCK, 1, TEMPLATE<T, CENTERED, false, false>) \
+    CYRT_NORM_KERNEL(NAME##_w, cyrt::ROW_BLOCK, 1, TEMPLATE<T, CENTERED, true, false>)
+#define CYRT_NORM_ROWS_BIAS(NAME, TEMPLATE, T)                                     \
+    CYRT_NORM_KERNEL(NAME##_b, cyrt::ROW_BLOCK, 1, TEMPLATE<T, true, false, true>) \
+    CYRT_NORM_KERNEL(NAME##_wb, cyrt::ROW_BLOCK, 1, TEMPLATE<T, true, true, true>)
 #define CYRT_NORM(NAME, T, CENTERED)                                                          \
     CYRT_NORM_ROWS(NAME, cyrt::norm_rows, T, CENTERED)                                        \
     CYRT_NORM_KERNEL(NAME##_unaligned, cyrt::ROW_BLOCK, 1, cyrt::norm_unaligned<T, CENTERED>) \
     CYRT_NORM_KERNEL(NAME##_parts, cyrt::PART_BLOCK, 4, cyrt::norm_parts<T, CENTERED>)        \
-    CYRT_NORM_KERNEL(NAME##_long, cyrt::PART_BLOCK, 4, cyrt::norm_long<T, CENTERED>)
+    CYRT_NORM_KERNEL(NAME##_long, cyrt::PART_BLOCK, 3, cyrt::norm_long<T>)
+#define CYRT_NORM_BIAS(NAME, T) CYRT_NORM_ROWS_BIAS(NAME, cyrt::norm_rows, T)
 #define CYRT_NORM_VJP(NAME, T, CENTERED)                                                          \
     CYRT_NORM_ROWS(NAME, cyrt::norm_vjp_rows, T, CENTERED)                                        \
     CYRT_NORM_KERNEL(NAME##_unaligned, cyrt::ROW_BLOCK, 1, cyrt::norm_vjp_unaligned<T, CENTERED>) \
     CYRT_NORM_KERNEL(NAME##_parts, cyrt::PART_BLOCK, 2, cyrt::norm_vjp_parts<T, CENTERED>)        \
     CYRT_NORM_KERNEL(NAME##_long, cyrt::PART_BLOCK, 2, cyrt::norm_vjp_long<T>)                    \
     CYRT_NORM_KERNEL(NAME##_columns, cyrt::ROW_BLOCK, 1, cyrt::norm_vjp_columns<T>)
+#define CYRT_NORM_VJP_BIAS(NAME, T) CYRT_NORM_ROWS_BIAS(NAME, cyrt::norm_vjp_rows, T)

@@ -32,13 +32,16 @@ cdef extern from "params/norm.h" nogil:
         Divider parts, strips
         unsigned int groups, flags
 
-# Kernels, in the order of Row.kernels. The first four are with weight (1), with bias (2), or both.
+# Kernels, in the order of Row.kernels. Those of aligned rows in registers come in pairs, the second
+# one with weight; those with bias are last.
 cdef enum Variant:
     HELD = 0
-    UNALIGNED = 4
+    UNALIGNED = 2
     PARTS
     LONG_ROWS
-    COLUMNS
+    BIASED
+    COLUMNS = 5
+    VJP_BIASED
 
 # Operands.
 cdef enum:
@@ -108,7 +111,7 @@ cdef int record_norm(Recorder encoder, int op, int dtype, const Operand* operand
     launch.entry = entry
     size = begin(&params, entry, operands, rows, eps)
     params.weight, params.bias = operands[WEIGHT].address, operands[BIAS].address
-    launch.variant = HELD + (params.weight != 0) + 2 * (params.bias != 0)
+    launch.variant = (BIASED if params.bias else HELD) + (params.weight != 0)
     if not params.flags & ROW_VECTORS:
         launch.variant = UNALIGNED
         chunks //= 2
@@ -152,7 +155,7 @@ cdef int record_norm_vjp(Recorder encoder, int op, int dtype, const Operand* ope
     params.gradient, params.weight = operands[GRADIENT].address, operands[VJP_WEIGHT].address
     params.weight_gradient = operands[WEIGHT_GRADIENT].address
     params.bias_gradient = operands[BIAS_GRADIENT].address
-    launch.variant = HELD + (params.weight != 0) + 2 * (params.bias_gradient != 0)
+    launch.variant = (VJP_BIASED if params.bias_gradient else HELD) + (params.weight != 0)
     if not params.flags & ROW_VECTORS \
             or not are_vectors(params.gradient, rows.gradient_step, items, size):
         params.flags = 0

@@ -23,14 +23,20 @@ from cyrt.nn.activations import (
 from cyrt.nn.gated import swiglu_vjp
 from cyrt.nn.norm import layer_norm, layer_norm_vjp, rms_norm, rms_norm_vjp
 from cyrt.nn.rope import rope, rope_vjp
+from cyrt.nn.softmax import cross_entropy, cross_entropy_vjp, log_softmax, softmax, softmax_vjp
+from cyrt.ops.reduce import logsumexp
 
 __all__ = [
+    "cross_entropy",
+    "cross_entropy_vjp",
     "gelu",
     "gelu_tanh",
     "gelu_tanh_vjp",
     "gelu_vjp",
     "layer_norm",
     "layer_norm_vjp",
+    "log_softmax",
+    "logsumexp",
     "relu",
     "relu_vjp",
     "rms_norm",
@@ -41,6 +47,8 @@ __all__ = [
     "sigmoid_vjp",
     "silu",
     "silu_vjp",
+    "softmax",
+    "softmax_vjp",
     "softplus",
     "softplus_vjp",
     "swiglu",

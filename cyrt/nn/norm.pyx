@@ -8,11 +8,12 @@ from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.norm cimport record_norm, record_norm_vjp
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.row_grid cimport VECTOR_BYTES, Rows
-from cyrt.dtypes import DTYPES
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
-from cyrt.nn.rows cimport check_alike, check_rows, is_replaceable, spaced_rows, takes_rows
-from cyrt.ops.arguments import check_array
+from cyrt.nn.rows cimport (
+    array_of, check_alike, check_rows, check_type, count_rows, is_replaceable, spaced_rows,
+    takes_rows,
+)
 from cyrt.ops.copy cimport assign_array
 from cyrt.ops.copy import copy as duplicate
 from cyrt.ops.elementwise cimport check_out
@@ -25,34 +26,33 @@ cdef int LAYER_NORM = op_code("layer_norm"), LAYER_NORM_VJP = op_code("layer_nor
 cdef int RMS_NORM = op_code("rms_norm"), RMS_NORM_VJP = op_code("rms_norm_vjp")
 
 
-cdef double check_eps(str name, object eps) except -1:
+cdef double check_eps(int op, object eps) except -1:
     number = python_number(eps) if is_number(eps) else eps
     if isinstance(number, bool) or not isinstance(number, (int, float)):
-        raise TypeError(f"{name}: eps: expected a number, got {type(eps).__name__}")
+        raise TypeError(f"{catalogue.OPS[op]}: eps: expected a number, got {type(eps).__name__}")
     if not (number >= 0 and isfinite(number)):
-        raise ValueError(f"{name}: eps: expected a finite number of 0 or more, got {eps}")
+        raise ValueError(f"{catalogue.OPS[op]}: eps: expected a finite number of 0 or more, got "
+                         f"{eps}")
     return number
 
 
-cdef int check_parameter(str name, str argument, Array parameter, Array x) except -1:
+cdef int check_parameter(int op, str argument, Array parameter, Array x) except -1:
     cdef long long n = x.dims[x.ndim_ - 1]
-    if parameter.code != x.code:
-        raise TypeError(f"{name}: {argument}: expected {DTYPES[x.code]}, the type of x, got "
-                        f"{DTYPES[parameter.code]}")
+    check_type(op, argument, parameter, "x", x)
     if parameter.ndim_ > 1 or (parameter.ndim_ == 1 and parameter.dims[0] != n):
-        raise ValueError(f"{name}: {argument}: expected shape ({n},) or (), for x of shape "
-                         f"{shape_of(x)}, got {shape_of(parameter)}")
+        raise ValueError(f"{catalogue.OPS[op]}: {argument}: expected shape ({n},) or (), for x of "
+                         f"shape {shape_of(x)}, got {shape_of(parameter)}")
     return 0
 
 
-cdef Array dense_parameter(str name, str argument, object parameter, Array x):
+cdef Array dense_parameter(int op, str argument, object parameter, Array x):
     """Check a weight or a bias, and return it as one contiguous, aligned row, copied if it is
     not."""
     cdef Array array
     if parameter is None:
         return None
-    array = check_array(parameter, f"{name}: {argument}")
-    check_parameter(name, argument, array, x)
+    array = array_of(op, argument, parameter)
+    check_parameter(op, argument, array, x)
     if array.ndim_ == 0:
         array = broadcast_to(array, (x.dims[x.ndim_ - 1],))
     if not array.dense:
@@ -65,25 +65,18 @@ cdef inline void set_optional(Operand* operand, Array x) noexcept:
         set_operand(operand, x)
 
 
-cdef inline void count_rows(Rows* rows, Array x) noexcept:
-    rows.n = x.dims[x.ndim_ - 1]
-    rows.rows = x.count // rows.n if rows.n else 0
-    rows.gradient_step = 0
-
-
 cdef Array normalize(int op, object x_, object weight_, object bias_, object eps_, object out):
     cdef Operand[4] operands
     cdef Rows rows
-    cdef str name = catalogue.OPS[op]
-    cdef Array x = check_array(x_, f"{name}: x"), weight, bias, source, target = None
-    cdef double eps = check_eps(name, eps_)
-    check_rows(op, x)
-    weight = dense_parameter(name, "weight", weight_, x)
-    bias = dense_parameter(name, "bias", bias_, x)
+    cdef Array x = array_of(op, "x", x_), weight, bias, source, target = None
+    cdef double eps = check_eps(op, eps_)
+    check_rows(op, "x", x)
+    weight = dense_parameter(op, "weight", weight_, x)
+    bias = dense_parameter(op, "bias", bias_, x)
     count_rows(&rows, x)
     source = spaced_rows(x, &rows.x_step)
     if out is not None:
-        target = check_out(name, out, x.code, x.ndim_, x.dims)
+        target = check_out(catalogue.OPS[op], out, x.code, x.ndim_, x.dims)
         if target.code != x.code or not takes_rows(target, &rows.out_step) \
                 or not is_replaceable(target, source) or not is_replaceable(target, weight) \
                 or not is_replaceable(target, bias):
@@ -135,16 +128,15 @@ cdef tuple differentiate(int op, object x_, object weight_, object bias_, object
                          bint donate):
     cdef Operand[6] operands
     cdef Rows rows
-    cdef str name = catalogue.OPS[op]
-    cdef Array x = check_array(x_, f"{name}: x"), g = check_array(g_, f"{name}: g")
+    cdef Array x = array_of(op, "x", x_), g = array_of(op, "g", g_)
     cdef Array weight, source, slope, target, of_weight, of_bias = None
-    cdef double eps = check_eps(name, eps_)
-    check_rows(op, x)
-    check_alike(name, "g", g, x)
+    cdef double eps = check_eps(op, eps_)
+    check_rows(op, "x", x)
+    check_alike(op, "g", g, "x", x)
     if bias_ is not None:
-        check_parameter(name, "bias", check_array(bias_, f"{name}: bias"), x)
+        check_parameter(op, "bias", array_of(op, "bias", bias_), x)
         of_bias = new_gradient(<Array>bias_, x)
-    weight = dense_parameter(name, "weight", weight_, x)
+    weight = dense_parameter(op, "weight", weight_, x)
     count_rows(&rows, x)
     source = spaced_rows(x, &rows.x_step)
     slope = source if g is x else spaced_rows(g, &rows.gradient_step)

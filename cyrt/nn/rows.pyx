@@ -2,9 +2,17 @@
 """Arrays as rows for kernels: rows along the last axis, at equal distances in memory."""
 
 from cyrt.builtin import catalogue
+from cyrt.builtin.row_grid cimport Rows
 from cyrt.dtypes import DTYPES
 from cyrt.ndarray cimport Array, as_contiguous, overlaps, shape_of
+from cyrt.ops.arguments import check_array
 from cyrt.ops.promotion cimport kinds
+
+
+cdef void count_rows(Rows* rows, Array x) noexcept:
+    rows.n = x.dims[x.ndim_ - 1]
+    rows.rows = x.count // rows.n if rows.n else 0
+    rows.x_step = rows.gradient_step = rows.out_step = 0
 
 
 cdef bint are_spaced(Array x, long long* step) noexcept:
@@ -54,20 +62,35 @@ cdef bint is_replaceable(Array target, Array operand) noexcept:
     return True
 
 
-cdef int check_rows(int op, Array x) except -1:
-    cdef str name = catalogue.OPS[op]
+cdef Array array_of(int op, str argument, object x):
+    if isinstance(x, Array):
+        return <Array>x
+    return check_array(x, f"{catalogue.OPS[op]}: {argument}")
+
+
+cdef int check_rows(int op, str argument, Array x) except -1:
     if kinds[x.code] != c"f":
-        catalogue.row(name, DTYPES[x.code].name)
+        catalogue.row(catalogue.OPS[op], DTYPES[x.code].name)       # raises
     if x.ndim_ == 0:
-        raise ValueError(f"{name}: x: expected at least one dimension, got shape ()")
+        raise ValueError(f"{catalogue.OPS[op]}: {argument}: expected at least one dimension, got "
+                         "shape ()")
     return 0
 
 
-cdef int check_alike(str name, str argument, Array other, Array x) except -1:
+cdef int check_type(int op, str argument, Array other, str first, Array x) except -1:
     if other.code != x.code:
-        raise TypeError(f"{name}: {argument}: expected {DTYPES[x.code]}, the type of x, got "
-                        f"{DTYPES[other.code]}")
-    if shape_of(other) != shape_of(x):
-        raise ValueError(f"{name}: {argument}: expected shape {shape_of(x)}, that of x, got "
-                         f"{shape_of(other)}")
+        raise TypeError(f"{catalogue.OPS[op]}: {argument}: expected {DTYPES[x.code]}, the type of "
+                        f"{first}, got {DTYPES[other.code]}")
+    return 0
+
+
+cdef int check_alike(int op, str argument, Array other, str first, Array x) except -1:
+    cdef int d
+    cdef bint alike = other.ndim_ == x.ndim_
+    check_type(op, argument, other, first, x)
+    for d in range(x.ndim_ if alike else 0):
+        alike = alike and other.dims[d] == x.dims[d]
+    if not alike:
+        raise ValueError(f"{catalogue.OPS[op]}: {argument}: expected shape {shape_of(x)}, that of "
+                         f"{first}, got {shape_of(other)}")
     return 0

@@ -2,6 +2,8 @@
 
 from cyrt.ndarray cimport Array
 
+# Return a view with an axis moved to another place.
+cdef Array move_axis(Array x, int axis, int to)
 # Return x, dense, with its axis moved to the last place.
 cdef Array axis_last(Array x, int axis)
 # Return a view of such rows with the last axis moved back.

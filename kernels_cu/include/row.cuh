@@ -5,11 +5,38 @@
 
 #include "memory.cuh"
 #include "reduce.cuh"
+#include "strided.cuh"
 #include "params/row.h"
 
 namespace cyrt {
 
 template <class T> constexpr int row_chunks = ROW_CHUNKS(items_of<T>);
+
+// The vector of elements that a thread has side by side, as words.
+template <class T> using Packed = Words<Items<T, items_of<T>>>;
+
+// Its elements in their compute type.
+template <class T, int N>
+__device__ inline void widen(const Words<Items<T, N>>& packed, compute_of<T> (&values)[N]) {
+    Items<T, N> items = packed.value();
+#pragma unroll
+    for (int k = 0; k < N; ++k) values[k] = widen(items.item[k]);
+}
+// Two to a word: an instruction each, which the compiler does not find.
+template <int N>
+__device__ inline void widen(const Words<Items<bfloat16, N>>& packed, float (&values)[N]) {
+#pragma unroll
+    for (int k = 0; k < N / 2; ++k) {
+        values[2 * k] = __uint_as_float(packed.word[k] << 16);
+        values[2 * k + 1] = __uint_as_float(packed.word[k] & 0xffff0000);
+    }
+}
+template <class T, int CHUNKS, int N>
+__device__ inline void widen(const Words<Items<T, N>> (&packed)[CHUNKS],
+                             compute_of<T> (&values)[CHUNKS][N]) {
+#pragma unroll
+    for (int chunk = 0; chunk < CHUNKS; ++chunk) widen(packed[chunk], values[chunk]);
+}
 
 // The elements that a thread has of `length` side by side: CHUNKS times N. With VECTOR those of a
 // chunk are side by side and aligned; otherwise neighbouring threads have neighbouring elements.
@@ -36,30 +63,33 @@ template <class T, int CHUNKS, bool VECTOR> struct Deal {
     template <class F> __device__ void each(F f) const {
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+            if (VECTOR && !has(chunk, 0)) continue;
 #pragma unroll
             for (int k = 0; k < N; ++k) {
-                if (has(chunk, k)) f(chunk, k);
+                if (VECTOR || has(chunk, k)) f(chunk, k);
             }
         }
     }
 
     // A chunk; elements that there are not are 0.
-    __device__ Items<T, N> load(const T* from, int chunk) const {
-        Items<T, N> items = {};
+    __device__ Packed<T> load(const T* from, int chunk) const {
         if constexpr (VECTOR) {
-            if (has(chunk, 0)) items = load_vector<N>(from + index(chunk, 0));
+            Packed<T> packed = {};
+            if (has(chunk, 0)) packed = Packed<T>::of(load_vector<N>(from + index(chunk, 0)));
+            return packed;
         } else {
+            Items<T, N> items = {};
 #pragma unroll
             for (int k = 0; k < N; ++k) {
                 if (has(chunk, k)) items.item[k] = from[index(chunk, k)];
             }
+            return Packed<T>::of(items);
         }
-        return items;
     }
     // All chunks: the loads are in flight together.
-    __device__ void load(const T* from, Items<T, N> (&items)[CHUNKS]) const {
+    __device__ void load(const T* from, Packed<T> (&chunks)[CHUNKS]) const {
 #pragma unroll
-        for (int chunk = 0; chunk < CHUNKS; ++chunk) items[chunk] = load(from, chunk);
+        for (int chunk = 0; chunk < CHUNKS; ++chunk) chunks[chunk] = load(from, chunk);
     }
     __device__ void store(T* to, int chunk, const Items<T, N>& items) const {
         if constexpr (VECTOR) {
@@ -82,39 +112,54 @@ __device__ inline void synchronize_row() {
     }
 }
 
-// Every thread of a row gets the result. All threads of the block take part; `identity` stands for
-// the warps that there are not.
-template <class T, class Op> __device__ inline T row_reduce(T value, Op op, T identity) {
+// As warp_reduce, without its loop: where rows are short its instructions count.
+template <class T, class Op> __device__ inline T unrolled_reduce(T value, Op op, uint32 size) {
+#pragma unroll
+    for (int lanes = WARP / 2; lanes; lanes /= 2) {
+        if (lanes < size) value = op(value, shuffle_xor(value, lanes));
+    }
+    return value;
+}
+
+// Every thread of a row gets the result. All threads of the block take part. Operations of many
+// instructions are not UNROLLED.
+template <bool UNROLLED = true, class T, class Op>
+__device__ inline T row_reduce(T value, Op op) {
     __shared__ alignas(16) unsigned char bytes[WARP * sizeof(T)];
-    T* partial = reinterpret_cast<T*>(bytes) + threadIdx.y * blockDim.x / WARP;
-    int lane = threadIdx.x % WARP;
-    value = warp_reduce(value, op, min(blockDim.x, WARP));
-    if (blockDim.x <= WARP) return value;
+    uint32 warps = blockDim.x / WARP, warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    T* partial = reinterpret_cast<T*>(bytes) + threadIdx.y * warps;
+    auto reduce = [&](T each, uint32 size) {
+        return UNROLLED ? unrolled_reduce(each, op, size) : warp_reduce(each, op, min(size, WARP));
+    };
+    value = reduce(value, blockDim.x);
+    if (warps <= 1) return value;
     synchronize_row();  // the reads of an earlier call have ended
-    if (lane == 0) partial[threadIdx.x / WARP] = value;
+    if (lane == 0) partial[warp] = value;
     synchronize_row();
-    value = lane < int(blockDim.x / WARP) ? partial[lane] : identity;
-    return warp_reduce(value, op);
+    return reduce(partial[lane & (warps - 1)], warps);
 }
 
 template <class T> __device__ inline T row_sum(T value) {
-    return row_reduce(value, [](T a, T b) { return a + b; }, T(0));
+    return row_reduce(value, [](T a, T b) { return a + b; });
 }
 
 // -- parts of long rows ---------------------------------------------------------------------------
 
-// The part of a row that a block works on; its first element is number `begin`.
+// The part of a row that a block works on: elements from `begin` to before `end`.
 struct RowPart {
     int64 row, begin, end;
 
-    __device__ RowPart(int64 row, uint32 part, int64 length, int64 n)
-        : row(row), begin(part * length), end(min(begin + length, n)) {}
+    __device__ RowPart(const Divider& parts, int64 length, int64 n)
+        : row(divide(blockIdx.x, parts)) {
+        begin = (blockIdx.x - row * parts.size) * length;
+        end = min(begin + length, n);
+    }
 };
 
 // What the blocks of a row's parts left comes together in one order. Every thread gets it.
 template <class State, class Op>
 __device__ inline State combine_parts(const State* states, uint32 count, Op op, State identity) {
-    return row_reduce(threadIdx.x < count ? states[threadIdx.x] : identity, op, identity);
+    return row_reduce<false>(threadIdx.x < count ? states[threadIdx.x] : identity, op);
 }
 
 }  // namespace cyrt

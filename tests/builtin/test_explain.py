@@ -94,6 +94,14 @@ CASES = {
         [(300, 200)],
         {},
     ),
+    "softmax": (lambda d: cyrt.nn.softmax(d.x), "softmax", [(300, 200)], {}),
+    "softmax of one row": (lambda d: cyrt.nn.softmax(d.long), "softmax", [3_000_000], {}),
+    "gradient of softmax": (
+        lambda d: cyrt.nn.softmax_vjp(d.x, d.x),
+        "softmax_vjp",
+        [(300, 200)],
+        {},
+    ),
     "rope": (lambda d: cyrt.nn.rope(d.x, 200), "rope", [(300, 200)], {}),
     "copy of a transposed matrix": (lambda d: d.x.T.copy(), "transpose", [(200, 300)], {}),
 }

@@ -187,6 +187,16 @@ def test_equal_elements():
     assert np.isnan(nn.layer_norm(x, eps=0).numpy()).all()
 
 
+@pytest.mark.parametrize("n", [24, 700])
+def test_gradients_without_eps(n, rng):
+    """Threads of a block that have no row add nothing to the sums, where 0 is divided by 0."""
+    x, g, weight = (numbers(rng, "float32", *each) for each in ((37, n), (37, n), (n,)))
+    a, d, w = (cyrt.asarray(each) for each in (x, g, weight))
+    found = nn.layer_norm_vjp(a, w, d, 0, w)
+    for each, wanted in zip(found, gradients(x, weight, g, 0), strict=True):
+        assert_close(each, wanted, "float32", largest(wanted))
+
+
 @pytest.mark.parametrize("function", ["layer_norm", "rms_norm"])
 @pytest.mark.parametrize("n", [1, 33, 300])
 def test_gradients_are_derivatives(function, n, rng):
@@ -281,16 +291,23 @@ def test_equal_inputs_give_equal_bits(n, rng):
             np.testing.assert_array_equal(each.view(np.uint16), other.numpy().view(np.uint16))
 
 
-def test_few_long_rows_and_many_give_the_same(rng):
-    """Rows that threads hold, and the same rows in parts."""
-    x = numbers(rng, "float32", 80, 16_384)
-    many = nn.layer_norm(cyrt.asarray(x)).numpy()
-    few = nn.layer_norm(cyrt.asarray(x[:2])).numpy()
-    np.testing.assert_allclose(few, many[:2], rtol=0, atol=2e-6)
-    g = numbers(rng, "float32", 80, 16_384)
-    many = nn.layer_norm_vjp(cyrt.asarray(x), None, cyrt.asarray(g))[0].numpy()
-    few = nn.layer_norm_vjp(cyrt.asarray(x[:2]), None, cyrt.asarray(g[:2]))[0].numpy()
-    np.testing.assert_allclose(few, many[:2], rtol=0, atol=2e-6)
+@pytest.mark.parametrize("name", ["float32", "bfloat16"])
+def test_few_long_rows_and_many_give_the_same(name, rng, batched):
+    """Rows that threads hold, with as much shared memory as a block may have, and the same rows in
+    parts."""
+    many = 40 * cyrt.Device().multiprocessors
+    host = numbers(rng, name, 5, 16_384)
+    x = cyrt.asarray(np.tile(host, (many // 5, 1)))
+    g = cyrt.asarray(np.tile(numbers(rng, name, 5, 16_384), (many // 5, 1)))
+    w = cyrt.asarray(numbers(rng, name, 16_384))
+    assert launches(lambda: nn.layer_norm_vjp(x, w, g, bias=w))[0].endswith("_wb")
+    assert launches(lambda: nn.layer_norm_vjp(x[:2], w, g[:2], bias=w))[1].endswith("_long")
+    assert_close(nn.layer_norm(x[:2], w, w), exact(nn.layer_norm(x, w, w)[:2]), name, 4)
+    found = nn.layer_norm_vjp(x, w, g, bias=w)
+    assert_close(nn.layer_norm_vjp(x[:2], w, g[:2])[0], exact(found[0][:2]), name, 4)
+    wanted = gradients(host, w.numpy(), g[:5].numpy())
+    for each, sums in zip(found[1:], wanted[1:], strict=True):
+        assert_close(each, many // 5 * sums, name, largest(many // 5 * sums))
 
 
 def test_kernels_by_shape(batched):

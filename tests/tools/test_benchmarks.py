@@ -15,6 +15,7 @@ SCRIPTS = Path(__file__).resolve().parent.parent.parent / "tools" / "benchmarks"
 CASES = {
     "elementwise": ("add", "float32, 1 MB moved"),
     "indexing": ("take_along_axis, 256 rows of 1,024 float32", "cyrt: 4 MB moved"),
+    "norms": ("layer_norm_vjp", "cyrt: 96 × 128 bfloat16"),
     "products": ("16 rows by matrix", "cyrt: bfloat16, (16, 96) by (96, 96)"),
     "random_numbers": ("truncated normal float32", "cyrt: 16,384"),
     "reductions": ("logsumexp by columns", "cyrt: 96 × 128 bfloat16"),
@@ -103,4 +104,21 @@ def test_wrong_moments_have_no_row(script, monkeypatch):
     normal = random.normal
     monkeypatch.setattr(random, "normal", lambda **options: normal(**options) + 0.1)
     with pytest.raises(AssertionError, match=r"normal float32: expected mean 0\.0000"):
+        list(module.measure(common.Session(small=True)))
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_wrong_gradients_have_no_row(which, script, monkeypatch):
+    from cyrt import nn
+
+    module, common = script("norms"), script("common")
+    right = nn.layer_norm_vjp
+
+    def wrong(*args, **kwargs):
+        results = right(*args, **kwargs)
+        results[which].flat[-1] = results[which].flat[-1] + 1
+        return results
+
+    monkeypatch.setattr(nn, "layer_norm_vjp", wrong)
+    with pytest.raises(AssertionError, match="Mismatched elements"):
         list(module.measure(common.Session(small=True)))

@@ -1,0 +1,40 @@
+"""Softmax of rows, cross entropy, and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cyrt.builtin.row import Row
+from cyrt.dtypes import dtype
+
+TEMPLATES = ("softmax",)
+# Rows that are not aligned; long rows. The states of their parts serve all results of softmax.
+VARIANTS = ("", "_unaligned", "_long")
+WITH_PARTS = (*VARIANTS, "_parts")
+TYPES = ("float16", "bfloat16", "float32", "float64")
+# The types in the wheel.
+PREBUILT = frozenset({"float16", "bfloat16", "float32"})
+# The result in C++, and what it is.
+RESULTS = {
+    "softmax": ("PROBABILITY", "exp(a) / sum(exp(a))"),
+    "log_softmax": ("LOGARITHM", "a - log(sum(exp(a)))"),
+    "cross_entropy": ("LOSS", "log(sum(exp(a))) - a[target]"),
+    "cross_entropy_vjp": ("LOSS_VJP", "g * (softmax(a) - (column == target))"),
+}
+VJP = "softmax_vjp"
+
+
+def rows() -> Iterator[Row]:
+    expressions = {op: text for op, (_, text) in RESULTS.items()} | {VJP: "a * (g - sum(a * g))"}
+    for op, expression in expressions.items():
+        variants = WITH_PARTS if op in ("softmax", VJP) else VARIANTS
+        for name in TYPES:
+            yield Row(op, "softmax", (name,), name, expression, name in PREBUILT, variants)
+
+
+def instance(row: Row) -> str:
+    of = f"{row.kernels[0]}, {dtype(row.output).cpp}"
+    if row.op == VJP:
+        return f"CYRT_SOFTMAX_VJP({of})"
+    made = f"CYRT_SOFTMAX({of}, {RESULTS[row.op][0]})"
+    return f"{made}\nCYRT_SOFTMAX_PARTS({of})" if row.op == "softmax" else made

@@ -1,0 +1,341 @@
+// Softmax of rows, its logarithm, the cross entropy with a target a row, and the gradients.
+//
+// All kernels have parameters Softmax.
+// CYRT_SOFTMAX(name, type, result) makes
+//   name, name_unaligned    rows that threads hold in registers
+//   name_long               long rows, from the states of their parts
+// CYRT_SOFTMAX_PARTS(name, type) makes
+//   name_parts              these states, for all results
+// CYRT_SOFTMAX_VJP(name, type) makes the four for the gradient of softmax.
+//
+// Exponentials are of distances from a row's largest element: nothing overflows. A row that has NaN
+// or infinity, or nothing but -infinity, is NaN.
+#pragma once
+
+#include "dependency.cuh"
+#include "real_math.cuh"
+#include "row.cuh"
+#include "params/softmax.h"
+
+namespace cyrt {
+
+enum Result { PROBABILITY, LOGARITHM, LOSS, LOSS_VJP };
+
+// The larger one; NaN is left to the sums.
+__device__ inline float larger_number(float a, float b) { return ::fmaxf(a, b); }
+__device__ inline double larger_number(double a, double b) { return ::fmax(a, b); }
+
+// exp of a number of 0 or less; of float in two instructions, with an error of 1e-7 (1 + |a|).
+__device__ inline float exp_negative(float a) {
+    float result;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(a * float(LOG2_E)));
+    return result;
+}
+__device__ inline double exp_negative(double a) { return exp(a); }
+
+// Of some elements of a row: the largest, and the sum of exp of their distances from it.
+template <class V> struct Weighed {
+    V most, sum;
+
+    // -infinity has no weight beside other elements.
+    __device__ static V weight(V a, V most) {
+        return a == -infinity<V>() ? V(0) : exp_negative(a - most);
+    }
+    __device__ static Weighed combine(const Weighed& a, const Weighed& b) {
+        V most = larger_number(a.most, b.most);
+        return {most, a.sum * weight(a.most, most) + b.sum * weight(b.most, most)};
+    }
+    __device__ static Weighed none() { return {-infinity<V>(), V(0)}; }
+};
+
+// The column of a row's target; -1 where there is no such column.
+__device__ inline int64 target_of(const Softmax& args, int64 row) {
+    int64 target = args.flags & SOFTMAX_WIDE_TARGETS ? global<int64>(args.targets)[row]
+                                                     : global<int32>(args.targets)[row];
+    return target >= 0 && target < args.n ? target : -1;
+}
+
+template <class T>
+__device__ inline T loss_of(const Softmax& args, int64 row, Weighed<compute_of<T>> all) {
+    using V = compute_of<T>;
+    int64 target = target_of(args, row);
+    if (target < 0) return cast<T>(not_a_number<V>());
+    return cast<T>(log(all.sum) -
+                   (widen(global<T>(args.x)[row * args.x_step + target]) - all.most));
+}
+
+// What the elements of a row become.
+template <class T, Result RESULT> struct Outcome {
+    using V = compute_of<T>;
+    V most, factor, gradient;
+    int64 target;
+
+    __device__ Outcome(const Softmax& args, int64 row, Weighed<V> all)
+        : most(all.most), factor(RESULT == LOGARITHM ? log(all.sum) : V(1) / all.sum), target(-1) {
+        if constexpr (RESULT == LOSS_VJP) {
+            target = target_of(args, row);
+            gradient = widen(global<T>(args.gradient)[row]);
+            if (target < 0) gradient = not_a_number<V>();
+        }
+    }
+    // The target among columns from `first` on; none of those that a thread has if it is elsewhere.
+    __device__ uint32 target_from(int64 first) const {
+        int64 column = target - first;
+        return column >= 0 && column < 0x7fffffff ? column : 0xffffffff;
+    }
+    // Of an element, its distance from the largest, and exp of that.
+    __device__ T of(V distance, V power, bool is_target) const {
+        if constexpr (RESULT == LOGARITHM) return cast<T>(distance - factor);
+        V y = power * factor;
+        if constexpr (RESULT == LOSS_VJP) y = gradient * (is_target ? y - V(1) : y);
+        return cast<T>(y);
+    }
+};
+
+// -- rows in registers ----------------------------------------------------------------------------
+
+template <class T, Result RESULT, int CHUNKS, bool VECTOR>
+__device__ inline void weigh_row(const Softmax& args) {
+    using V = compute_of<T>;
+    constexpr int N = items_of<T>;
+    wait_for_dependencies(args);
+    launch_dependents();
+    int64 row = int64(blockIdx.x) * blockDim.y + threadIdx.y;
+    bool any = row < args.rows;
+    Deal<T, CHUNKS, VECTOR> deal(any ? args.n : 0);
+    Packed<T> packed[CHUNKS];
+    deal.load(global<T>(args.x) + row * args.x_step, packed);
+    V x[CHUNKS][N], most = -infinity<V>(), sum = V(0);
+    widen(packed, x);
+    deal.each([&](int chunk, int k) { most = larger_number(most, x[chunk][k]); });
+    most = row_reduce(most, [](V a, V b) { return larger_number(a, b); });
+    deal.each([&](int chunk, int k) {
+        V power = exp_negative(x[chunk][k] - most);
+        sum += power;
+        x[chunk][k] = RESULT == LOGARITHM ? x[chunk][k] - most : power;
+    });
+    Weighed<V> all = {most, row_sum(sum)};
+    if (!any) return;
+    if constexpr (RESULT == LOSS) {
+        if (threadIdx.x == 0) global<T>(args.out)[row] = loss_of<T>(args, row, all);
+    } else {
+        Outcome<T, RESULT> outcome(args, row, all);
+        T* out = global<T>(args.out) + row * args.out_step;
+        uint32 target = outcome.target_from(0);
+#pragma unroll
+        for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+            Items<T, N> results;
+#pragma unroll
+            for (int k = 0; k < N; ++k) {
+                bool is_target = deal.index(chunk, k) == target;
+                results.item[k] = outcome.of(x[chunk][k], x[chunk][k], is_target);
+            }
+            deal.store(out, chunk, results);
+        }
+    }
+}
+
+// -- long rows ------------------------------------------------------------------------------------
+
+template <class T, bool VECTOR> __device__ inline void weigh_part(const Softmax& args) {
+    using V = compute_of<T>;
+    constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
+    using Dealt = Deal<T, CHUNKS, VECTOR>;
+    const RowPart part(args.parts, args.part, args.n);
+    const T* in = global<T>(args.x) + part.row * args.x_step;
+    Weighed<V> state = Weighed<V>::none();
+#pragma unroll 1
+    for (int64 at = part.begin; at < part.end; at += Dealt::capacity()) {
+        const Dealt deal(part.end - at);
+        Packed<T> packed[CHUNKS];
+        V x[CHUNKS][N], most = state.most, sum = V(0);
+        deal.load(in + at, packed);
+        widen(packed, x);
+        deal.each([&](int chunk, int k) { most = larger_number(most, x[chunk][k]); });
+        deal.each([&](int chunk, int k) { sum += Weighed<V>::weight(x[chunk][k], most); });
+        state = {most, sum + state.sum * Weighed<V>::weight(state.most, most)};
+    }
+    state = row_reduce<false>(state, Weighed<V>::combine);
+    if (threadIdx.x == 0) global<Weighed<V>>(args.states)[blockIdx.x] = state;
+}
+
+template <class T> __device__ inline void softmax_parts(const Softmax& args) {
+    wait_for_dependencies(args);
+    launch_dependents();
+    if (args.flags & ROW_VECTORS) {
+        weigh_part<T, true>(args);
+    } else {
+        weigh_part<T, false>(args);
+    }
+}
+
+template <class T, Result RESULT, bool VECTOR>
+__device__ inline void write_part(const Softmax& args, const RowPart& part,
+                                  const Outcome<T, RESULT>& outcome) {
+    using V = compute_of<T>;
+    constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
+    using Dealt = Deal<T, CHUNKS, VECTOR>;
+    const T* in = global<T>(args.x) + part.row * args.x_step;
+    T* out = global<T>(args.out) + part.row * args.out_step;
+#pragma unroll 1
+    for (int64 at = part.begin; at < part.end; at += Dealt::capacity()) {
+        const Dealt deal(part.end - at);
+        uint32 target = outcome.target_from(at);
+        Packed<T> packed[CHUNKS];
+        deal.load(in + at, packed);
+#pragma unroll
+        for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+            Items<T, N> results;
+            V x[N];
+            widen(packed[chunk], x);
+#pragma unroll
+            for (int k = 0; k < N; ++k) {
+                V distance = x[k] - outcome.most;
+                bool is_target = deal.index(chunk, k) == target;
+                results.item[k] = outcome.of(distance, exp_negative(distance), is_target);
+            }
+            deal.store(out + at, chunk, results);
+        }
+    }
+}
+
+// Of losses a block has a row, of others a part of one.
+template <class T, Result RESULT> __device__ inline void softmax_long(const Softmax& args) {
+    using V = compute_of<T>;
+    wait_for_dependencies(args);
+    launch_dependents();
+    const RowPart part(args.parts, args.part, args.n);
+    int64 row = RESULT == LOSS ? blockIdx.x : part.row;
+    auto states = global<Weighed<V>>(args.states) + row * args.parts.size;
+    Weighed<V> all =
+        combine_parts(states, args.parts.size, Weighed<V>::combine, Weighed<V>::none());
+    if constexpr (RESULT == LOSS) {
+        if (threadIdx.x == 0) global<T>(args.out)[row] = loss_of<T>(args, row, all);
+    } else {
+        Outcome<T, RESULT> outcome(args, row, all);
+        if (args.flags & ROW_VECTORS) {
+            write_part<T, RESULT, true>(args, part, outcome);
+        } else {
+            write_part<T, RESULT, false>(args, part, outcome);
+        }
+    }
+}
+
+// -- the gradient of softmax ----------------------------------------------------------------------
+
+// The sum of y * g; elements that there are not are 0.
+template <class T> __device__ inline compute_of<T> dot(const Packed<T>& y, const Packed<T>& g) {
+    constexpr int N = items_of<T>;
+    compute_of<T> values[N], slopes[N], sum = compute_of<T>(0);
+    widen(y, values);
+    widen(g, slopes);
+#pragma unroll
+    for (int k = 0; k < N; ++k) sum += values[k] * slopes[k];
+    return sum;
+}
+
+// y * (g - the sum of a row's y * g).
+template <class T>
+__device__ inline Items<T, items_of<T>> tilt(const Packed<T>& y, const Packed<T>& g,
+                                             compute_of<T> sum) {
+    constexpr int N = items_of<T>;
+    compute_of<T> values[N], slopes[N];
+    Items<T, N> results;
+    widen(y, values);
+    widen(g, slopes);
+#pragma unroll
+    for (int k = 0; k < N; ++k) results.item[k] = cast<T>(values[k] * (slopes[k] - sum));
+    return results;
+}
+
+template <class T, int CHUNKS, bool VECTOR>
+__device__ inline void differentiate_softmax(const Softmax& args) {
+    using V = compute_of<T>;
+    wait_for_dependencies(args);
+    launch_dependents();
+    int64 row = int64(blockIdx.x) * blockDim.y + threadIdx.y;
+    bool any = row < args.rows;
+    Deal<T, CHUNKS, VECTOR> deal(any ? args.n : 0);
+    Packed<T> y[CHUNKS], g[CHUNKS];
+    deal.load(global<T>(args.x) + row * args.x_step, y);
+    deal.load(global<T>(args.gradient) + row * args.gradient_step, g);
+    V sum = V(0);
+#pragma unroll
+    for (int chunk = 0; chunk < CHUNKS; ++chunk) sum += dot<T>(y[chunk], g[chunk]);
+    sum = row_sum(sum);
+    if (!any) return;
+    T* out = global<T>(args.out) + row * args.out_step;
+#pragma unroll
+    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+        deal.store(out, chunk, tilt<T>(y[chunk], g[chunk], sum));
+    }
+}
+
+// A part of a long row: its share of the sum, or the result from all shares.
+template <class T, bool LAST, bool VECTOR>
+__device__ inline void differentiate_part(const Softmax& args) {
+    using V = compute_of<T>;
+    constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
+    using Dealt = Deal<T, CHUNKS, VECTOR>;
+    const RowPart part(args.parts, args.part, args.n);
+    const T* in = global<T>(args.x) + part.row * args.x_step;
+    const T* gradient = global<T>(args.gradient) + part.row * args.gradient_step;
+    T* out = global<T>(args.out) + part.row * args.out_step;
+    auto add = [](V a, V b) { return a + b; };
+    V sum = V(0);
+    if (LAST) {
+        sum = combine_parts(global<V>(args.states) + part.row * args.parts.size, args.parts.size,
+                            add, V(0));
+    }
+#pragma unroll 1
+    for (int64 at = part.begin; at < part.end; at += Dealt::capacity()) {
+        const Dealt deal(part.end - at);
+        Packed<T> y[CHUNKS], g[CHUNKS];
+        deal.load(in + at, y);
+        deal.load(gradient + at, g);
+#pragma unroll
+        for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+            if constexpr (LAST) {
+                deal.store(out + at, chunk, tilt<T>(y[chunk], g[chunk], sum));
+            } else {
+                sum += dot<T>(y[chunk], g[chunk]);
+            }
+        }
+    }
+    if (LAST) return;
+    sum = row_sum(sum);
+    if (threadIdx.x == 0) global<V>(args.states)[blockIdx.x] = sum;
+}
+
+template <class T, bool LAST> __device__ inline void softmax_vjp_part(const Softmax& args) {
+    wait_for_dependencies(args);
+    launch_dependents();
+    if (args.flags & ROW_VECTORS) {
+        differentiate_part<T, LAST, true>(args);
+    } else {
+        differentiate_part<T, LAST, false>(args);
+    }
+}
+
+}  // namespace cyrt
+
+#define CYRT_SOFTMAX_KERNEL(NAME, THREADS, BLOCKS, ...)           \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) \
+        NAME(const __grid_constant__ cyrt::Softmax args) {        \
+        __VA_ARGS__(args);                                        \
+    }
+#define CYRT_SOFTMAX(NAME, T, RESULT)                                               \
+    CYRT_SOFTMAX_KERNEL(NAME, cyrt::ROW_BLOCK, 1,                                   \
+                        cyrt::weigh_row<T, RESULT, cyrt::row_chunks<T>, true>)      \
+    CYRT_SOFTMAX_KERNEL(NAME##_unaligned, cyrt::ROW_BLOCK, 1,                       \
+                        cyrt::weigh_row<T, RESULT, cyrt::row_chunks<T> / 2, false>) \
+    CYRT_SOFTMAX_KERNEL(NAME##_long, cyrt::PART_BLOCK, 4, cyrt::softmax_long<T, RESULT>)
+#define CYRT_SOFTMAX_PARTS(NAME, T) \
+    CYRT_SOFTMAX_KERNEL(NAME##_parts, cyrt::PART_BLOCK, 4, cyrt::softmax_parts<T>)
+#define CYRT_SOFTMAX_VJP(NAME, T)                                                          \
+    CYRT_SOFTMAX_KERNEL(NAME, cyrt::ROW_BLOCK, 1,                                          \
+                        cyrt::differentiate_softmax<T, cyrt::row_chunks<T> / 2, true>)     \
+    CYRT_SOFTMAX_KERNEL(NAME##_unaligned, cyrt::ROW_BLOCK, 1,                              \
+                        cyrt::differentiate_softmax<T, cyrt::row_chunks<T> / 4, false>)    \
+    CYRT_SOFTMAX_KERNEL(NAME##_long, cyrt::PART_BLOCK, 3, cyrt::softmax_vjp_part<T, true>) \
+    CYRT_SOFTMAX_KERNEL(NAME##_parts, cyrt::PART_BLOCK, 3, cyrt::softmax_vjp_part<T, false>)

@@ -1,0 +1,199 @@
+"""Normalisation, softmax, cross entropy and their gradients: bytes read and written per second,
+compared with a device copy and PyTorch.
+
+Each input counts once, and each result once. The last rows have the time of one operation on a
+single row, in a chain where each needs the result of the one before.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from common import Library, Row, Session, main
+
+import cyrt
+from cyrt import nn
+
+SHAPES = (8192, 1024), (8192, 4096), (8192, 8192), (4096, 16384)
+SMALL_SHAPES = (96, 128), (3, 16500)
+DTYPES = "bfloat16", "float32"
+ROTATED = 256 << 20  # bytes of x in all sets of inputs, at least
+CHAIN = 100  # operations of the chain, fewer than a batch holds
+CHAIN_ROW = 4096
+SLICE = 256  # rows of which references are computed at once
+CHECKED = 2  # slices whose results are compared
+EPS = 1e-5
+TOLERANCES = {"bfloat16": 2e-2, "float32": 1e-5}
+
+Inputs = dict[str, Any]
+# Rows of numbers that each operation reads and writes, in numbers of x's.
+MOVED = {
+    "layer_norm": 2,
+    "layer_norm_vjp": 3,
+    "rms_norm": 2,
+    "rms_norm_vjp": 3,
+    "softmax": 2,
+    "softmax_vjp": 3,
+    "cross_entropy": 1,
+    "cross_entropy_vjp": 2,
+}
+
+
+def _cyrt_function(name: str) -> Callable[[Inputs], Any]:
+    return {
+        "layer_norm": lambda a: nn.layer_norm(a["x"], a["w"], a["b"], EPS),
+        "layer_norm_vjp": lambda a: nn.layer_norm_vjp(a["x"], a["w"], a["g"], EPS, a["b"]),
+        "rms_norm": lambda a: nn.rms_norm(a["x"], a["w"], EPS),
+        "rms_norm_vjp": lambda a: nn.rms_norm_vjp(a["x"], a["w"], a["g"], EPS),
+        "softmax": lambda a: nn.softmax(a["x"]),
+        "softmax_vjp": lambda a: nn.softmax_vjp(a["x"], a["g"]),
+        "cross_entropy": lambda a: nn.cross_entropy(a["x"], a["t"]),
+        "cross_entropy_vjp": lambda a: nn.cross_entropy_vjp(a["x"], a["t"], a["h"]),
+    }[name]
+
+
+def _torch_function(name: str) -> Callable[[Inputs], Any] | None:
+    """PyTorch's own kernels; None where it has none for the gradient alone."""
+    import torch
+    from torch.nn import functional
+
+    def layer_norm_vjp(a: Inputs) -> Any:
+        if "mean" not in a:  # saved by the forward pass, which is not timed
+            _, a["mean"], a["scale"] = torch.native_layer_norm(
+                a["x"], a["w"].shape, a["w"], a["b"], EPS
+            )
+        return torch.ops.aten.native_layer_norm_backward(
+            a["g"], a["x"], a["w"].shape, a["mean"], a["scale"], a["w"], a["b"], [True, True, True]
+        )
+
+    return {
+        "layer_norm": lambda a: functional.layer_norm(a["x"], a["w"].shape, a["w"], a["b"], EPS),
+        "layer_norm_vjp": layer_norm_vjp,
+        "rms_norm": lambda a: functional.rms_norm(a["x"], a["w"].shape, a["w"], EPS),
+        "softmax": lambda a: torch.softmax(a["x"], -1),
+        "softmax_vjp": lambda a: torch.ops.aten._softmax_backward_data(
+            a["g"], a["x"], -1, a["x"].dtype
+        ),
+        "cross_entropy": lambda a: functional.cross_entropy(a["x"], a["t"], reduction="none"),
+    }.get(name)
+
+
+def _expected(name: str, a: Inputs, rows: slice) -> tuple[np.ndarray, ...]:
+    """The results of some rows; sums over rows are over these only."""
+    x, g, h = (a[key][rows].astype(np.float64) for key in "xgh")
+    if name == "softmax_vjp":
+        return (x * (g - (x * g).sum(1, keepdims=True)),)
+    if name.endswith("norm") or name.endswith("norm_vjp"):
+        x = x - x.mean(1, keepdims=True) if name.startswith("layer") else x
+        scale = 1 / np.sqrt(np.square(x).mean(1, keepdims=True) + EPS)
+        x, w = x * scale, a["w"].astype(np.float64)
+        if name.endswith("norm"):
+            return (x * w + (a["b"].astype(np.float64) if name.startswith("layer") else 0),)
+        slope = g * w
+        level = slope.mean(1, keepdims=True) if name.startswith("layer") else 0
+        of_x = scale * (slope - level - x * (slope * x).mean(1, keepdims=True))
+        sums = (g * x).sum(0), g.sum(0)
+        return (of_x, *(sums if name.startswith("layer") else sums[:1]))
+    x = x - x.max(1, keepdims=True)
+    powers = np.exp(x)
+    total = powers.sum(1, keepdims=True)
+    if name == "softmax":
+        return (powers / total,)
+    targets = a["t"][rows, None]
+    if name == "cross_entropy":
+        return ((np.log(total) - np.take_along_axis(x, targets, 1))[:, 0],)
+    found = powers / total
+    np.put_along_axis(found, targets, np.take_along_axis(found, targets, 1) - 1, 1)
+    return (h[:, None] * found,)
+
+
+def _check(name: str, found: tuple[np.ndarray, ...], a: Inputs, tolerance: float) -> None:
+    """Compare results of the first rows and of the last ones, and all sums over rows."""
+    count = len(a["x"])
+    slices = [slice(at, min(at + SLICE, count)) for at in range(0, count, SLICE)]
+    sums = [0.0] * (len(found) - 1)
+    for i, rows in enumerate(slices):
+        compared = i < CHECKED or i == len(slices) - 1
+        if not compared and not sums:
+            continue
+        wanted, *others = _expected(name, a, rows)
+        if compared:
+            np.testing.assert_allclose(found[0][rows], wanted, rtol=tolerance, atol=tolerance)
+        sums = [total + other for total, other in zip(sums, others, strict=True)]
+    for result, wanted in zip(found[1:], sums, strict=True):
+        np.testing.assert_allclose(
+            result, wanted, rtol=tolerance, atol=tolerance * np.abs(wanted).max()
+        )
+
+
+def _inputs(shape: tuple[int, int], dtype: str) -> Inputs:
+    rng = np.random.default_rng(3)
+    to = cyrt.dtype(dtype).numpy
+    host: Inputs = {
+        name: rng.standard_normal(size, dtype=np.float32).astype(to)
+        for name, size in (("x", shape), ("g", shape), ("w", shape[1:]), ("b", shape[1:]))
+    }
+    host["h"] = rng.standard_normal(shape[:1], dtype=np.float32).astype(to)
+    host["t"] = rng.integers(0, shape[1], shape[:1])
+    return host
+
+
+def _measure_case(
+    session: Session, library: Library, name: str, host: Inputs, dtype: str, sets: list[Inputs]
+) -> Iterator[Row]:
+    function = _cyrt_function(name) if library.name == "cyrt" else _torch_function(name)
+    if function is None:
+        return
+    found = function(sets[0])
+    found = found if isinstance(found, tuple) else (found,)
+    numbers = tuple(library.to_host(each).astype(np.float64) for each in found)
+    _check(name, numbers, host, TOLERANCES[dtype])
+    took = session.device_time(library, lambda i: function(sets[i]), len(sets))
+    rows, n = host["x"].shape
+    yield Row(
+        name,
+        f"{library.name}: {rows} × {n} {dtype}",
+        took,
+        note=session.copy_note(took, MOVED[name] * host["x"].nbytes),
+    )
+
+
+def _chain(session: Session, library: Library, dtype: str) -> Row:
+    host = _inputs((1, CHAIN_ROW), dtype)
+    inputs = {key: library.to_device(host[key]) for key in "xwb"}
+    function = (_cyrt_function if library.name == "cyrt" else _torch_function)("layer_norm")
+    assert function is not None
+    found = library.to_host(function(inputs)).astype(np.float64)
+    _check("layer_norm", (found,), host, TOLERANCES[dtype])
+
+    def step(_: int) -> None:
+        inputs["x"] = function(inputs)
+
+    took = session.device_time(library, step, CHAIN)
+    return Row("layer_norm in a chain", f"{library.name}: 1 × {CHAIN_ROW} {dtype}", took)
+
+
+def measure(session: Session) -> Iterator[Row]:
+    """Yield a row for every shape, element type, operation and library."""
+    libraries = [each for each in session.libraries if each.name in ("cyrt", "PyTorch")]
+    for shape in SMALL_SHAPES if session.small else SHAPES:
+        for dtype in DTYPES:
+            host = _inputs(shape, dtype)
+            count = 1 if session.small else max(2, -(-ROTATED // host["x"].nbytes))
+            for library in libraries:
+                sets = [
+                    {key: library.to_device(each) for key, each in host.items()}
+                    for _ in range(count)
+                ]
+                for name in MOVED:
+                    yield from _measure_case(session, library, name, host, dtype, sets)
+    for dtype in DTYPES:
+        for library in libraries:
+            yield _chain(session, library, dtype)
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, measure))
