@@ -370,6 +370,47 @@ def test_no_race_in_checking_mode(python):
     assert done.stderr == ""
 
 
+def test_less_shared_memory(python):
+    """The gradients of rows whose sums do not fit a block's shared memory are computed in parts."""
+    done = python(
+        """
+        import ctypes
+        import numpy as np
+        from cyrt.driver import table
+
+        SHARED_MEMORY_OPTIN = 97
+        prototype = ctypes.CFUNCTYPE(
+            ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.c_int, ctypes.c_int
+        )
+
+        def attribute(found, which, device):
+            status = original(found, which, device)
+            if which == SHARED_MEMORY_OPTIN:
+                found[0] = 99 << 10
+            return status
+
+        callback = prototype(attribute)
+        name = "cuDeviceGetAttribute"
+        original = prototype(table.replace(name, ctypes.cast(callback, ctypes.c_void_p).value, 0))
+
+        import cyrt
+        from cyrt import nn
+
+        rng = np.random.default_rng(0)
+        x, g = (cyrt.asarray(rng.normal(size=(80, 16_384)).astype(np.float32)) for _ in range(2))
+        w = cyrt.ones(16_384)
+        found = nn.layer_norm_vjp(x, w, g, bias=w)
+        cyrt.commit()
+        print(*cyrt.current_encoder().last_plan().names)
+        np.testing.assert_allclose(found[2].numpy(), g.numpy().sum(0), rtol=1e-4, atol=1e-4)
+        """,
+        CYRT_GRAPHS="1",
+    )
+    assert done.returncode == 0, done.stderr
+    family = "cyrt_layer_norm_vjp_float32"
+    assert done.stdout.split()[-3:] == [f"{family}_parts", f"{family}_long", f"{family}_columns"]
+
+
 X = cyrt.ones((3, 8))
 W = cyrt.ones(8)
 
