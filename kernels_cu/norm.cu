@@ -21,9 +21,9 @@
 
 namespace cyrt {
 
-// What is known of some elements of a row: their number, mean and sum of squares about the mean; of
-// the weighted gradient the mean, and the sum of products of its distances from it with those of x.
-// Means are 0 where nothing is centered, and sums are about 0.
+// The moments of some elements of a row: their number, mean and sum of squares about the mean. Joint
+// ones have the mean of their slopes, too, which are the result's gradient times the weight, and the
+// sum of products of both distances from the mean. Without centering, means are 0.
 template <class V> struct Moments {
     V count, mean, squares;
 
@@ -45,27 +45,27 @@ template <class V> struct JointMoments {
                 a.products + b.products + distance * rise * both};
     }
 };
-// A state of a part, and the element of its row that was subtracted from all.
+// The moments of a part of a row, whose first element was subtracted from all elements.
 template <class V, class State> struct PartState {
     State state;
-    V origin;
+    V pivot;
 };
 
 template <class State> __device__ inline State reduce_moments(const State& state) {
     auto combine = [](const State& a, const State& b) { return State::combine(a, b); };
-    return row_reduce<false>(state, combine);
+    return row_reduce<false, false>(state, combine);
 }
 
 // Distances from a row's first element are exact where the elements are close to one another:
 // nothing is lost where the mean is large.
 template <class T, bool CENTERED>
-__device__ inline compute_of<T> origin_of(const T* row, bool any) {
+__device__ inline compute_of<T> pivot_of(const T* row, bool any) {
     return CENTERED && any ? widen(row[0]) : compute_of<T>(0);
 }
 
 // -- rows in registers ----------------------------------------------------------------------------
 
-// `weight` and `bias` say whether they are there; they are constants where the compiler shall know.
+// `weight` and `bias` tell whether there is one. Where they are constants, no branch is compiled.
 template <class T, bool CENTERED, int CHUNKS, bool VECTOR>
 __device__ __forceinline__ void normalize_row(const Norm& args, bool weight, bool bias) {
     using V = compute_of<T>;
@@ -73,18 +73,18 @@ __device__ __forceinline__ void normalize_row(const Norm& args, bool weight, boo
     int64 row = int64(blockIdx.x) * blockDim.y + threadIdx.y;
     bool any = row < args.rows;
     const T* in = global<T>(args.x) + row * args.x_step;
-    Deal<T, CHUNKS, VECTOR> deal(any ? args.n : 0);
+    ThreadElements<T, CHUNKS, VECTOR> elements(any ? args.n : 0);
     Packed<T> packed[CHUNKS];
-    deal.load(in, packed);
-    V origin = origin_of<T, CENTERED>(in, any), n = V(args.n), x[CHUNKS][N];
+    elements.load(in, packed);
+    V pivot = pivot_of<T, CENTERED>(in, any), n = V(args.n), x[CHUNKS][N];
     V sum = V(0), squares = V(0);
     widen(packed, x);
-    deal.each([&](int chunk, int k) {
-        x[chunk][k] -= origin;
+    elements.each([&](int chunk, int k) {
+        x[chunk][k] -= pivot;
         sum += x[chunk][k];
     });
     V mean = CENTERED ? row_sum(sum) / n : V(0);
-    deal.each([&](int chunk, int k) {
+    elements.each([&](int chunk, int k) {
         x[chunk][k] -= mean;
         squares += x[chunk][k] * x[chunk][k];
     });
@@ -95,8 +95,8 @@ __device__ __forceinline__ void normalize_row(const Norm& args, bool weight, boo
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
         Items<T, N> results;
         V weights[N], biases[N];
-        if (weight) widen(deal.load(global<T>(args.weight), chunk), weights);
-        if (bias) widen(deal.load(global<T>(args.bias), chunk), biases);
+        if (weight) widen(elements.load(global<T>(args.weight), chunk), weights);
+        if (bias) widen(elements.load(global<T>(args.bias), chunk), biases);
 #pragma unroll
         for (int k = 0; k < N; ++k) {
             V y = x[chunk][k] * scale;
@@ -104,7 +104,7 @@ __device__ __forceinline__ void normalize_row(const Norm& args, bool weight, boo
             if (bias) y += biases[k];
             results.item[k] = cast<T>(y);
         }
-        deal.store(out, chunk, results);
+        elements.store(out, chunk, results);
     }
 }
 
@@ -123,18 +123,18 @@ template <class T, bool CENTERED> __device__ inline void norm_unaligned(const No
 
 // -- long rows ------------------------------------------------------------------------------------
 
-// The moments of the elements x that a thread has of a row, from which `origin` is subtracted. Then
+// The moments of the elements x that a thread has of a row, from which `pivot` is subtracted. Then
 // x is centered.
-template <bool CENTERED, class Deal, class V, int CHUNKS, int N>
-__device__ inline Moments<V> center(const Deal& deal, V (&x)[CHUNKS][N], V origin) {
+template <bool CENTERED, class ThreadElements, class V, int CHUNKS, int N>
+__device__ inline Moments<V> center(const ThreadElements& elements, V (&x)[CHUNKS][N], V pivot) {
     Moments<V> found = {};
-    deal.each([&](int chunk, int k) {
-        x[chunk][k] -= origin;
+    elements.each([&](int chunk, int k) {
+        x[chunk][k] -= pivot;
         found.count += V(1);
         found.mean += x[chunk][k];
     });
     found.mean = CENTERED && found.count > V(0) ? found.mean / found.count : V(0);
-    deal.each([&](int chunk, int k) {
+    elements.each([&](int chunk, int k) {
         x[chunk][k] -= found.mean;
         found.squares += x[chunk][k] * x[chunk][k];
     });
@@ -145,23 +145,23 @@ template <class T, bool CENTERED, bool VECTOR>
 __device__ inline void measure_part(const Norm& args) {
     using V = compute_of<T>;
     constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
-    using Dealt = Deal<T, CHUNKS, VECTOR>;
+    using Elements = ThreadElements<T, CHUNKS, VECTOR>;
     const RowPart part(args.parts, args.part, args.n);
     const T* row = global<T>(args.x) + part.row * args.x_step;
-    V origin = origin_of<T, CENTERED>(row, true);
+    V pivot = pivot_of<T, CENTERED>(row, true);
     Moments<V> state = {};
 #pragma unroll 1
-    for (int64 at = part.begin; at < part.end; at += Dealt::capacity()) {
-        Dealt deal(part.end - at);
+    for (int64 at = part.begin; at < part.end; at += Elements::capacity()) {
+        Elements elements(part.end - at);
         Packed<T> packed[CHUNKS];
         V x[CHUNKS][N];
-        deal.load(row + at, packed);
+        elements.load(row + at, packed);
         widen(packed, x);
-        state = Moments<V>::combine(state, center<CENTERED>(deal, x, origin));
+        state = Moments<V>::combine(state, center<CENTERED>(elements, x, pivot));
     }
     state = reduce_moments(state);
     if (threadIdx.x == 0) {
-        global<PartState<V, Moments<V>>>(args.states)[blockIdx.x] = {state, origin};
+        global<PartState<V, Moments<V>>>(args.states)[blockIdx.x] = {state, pivot};
     }
 }
 
@@ -175,44 +175,44 @@ template <class T, bool CENTERED> __device__ inline void norm_parts(const Norm& 
     }
 }
 
-// The state of a whole row, which every thread gets, and the origin of its mean.
+// The state of a whole row, which every thread gets, and the pivot of its mean.
 template <class State, class V>
 __device__ inline PartState<V, State> state_of_row(const Norm& args, int64 row) {
     auto states = global<PartState<V, State>>(args.states) + row * args.parts.size;
     State state = threadIdx.x < args.parts.size ? states[threadIdx.x].state : State{};
-    return {reduce_moments(state), states[0].origin};
+    return {reduce_moments(state), states[0].pivot};
 }
 
 template <class T, bool VECTOR> __device__ inline void normalize_part(const Norm& args) {
     using V = compute_of<T>;
     constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
-    using Dealt = Deal<T, CHUNKS, VECTOR>;
+    using Elements = ThreadElements<T, CHUNKS, VECTOR>;
     const RowPart part(args.parts, args.part, args.n);
     auto whole = state_of_row<Moments<V>, V>(args, part.row);
-    V origin = whole.origin, mean = whole.state.mean;
+    V pivot = whole.pivot, mean = whole.state.mean;
     V scale = rsqrt(whole.state.squares / V(args.n) + V(args.eps));
     const T* in = global<T>(args.x) + part.row * args.x_step;
     T* out = global<T>(args.out) + part.row * args.out_step;
 #pragma unroll 1
-    for (int64 at = part.begin; at < part.end; at += Dealt::capacity()) {
-        Dealt deal(part.end - at);
+    for (int64 at = part.begin; at < part.end; at += Elements::capacity()) {
+        Elements elements(part.end - at);
         Packed<T> packed[CHUNKS];
-        deal.load(in + at, packed);
+        elements.load(in + at, packed);
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
             Items<T, N> results;
             V x[N], weights[N], biases[N];
             widen(packed[chunk], x);
-            if (args.weight) widen(deal.load(global<T>(args.weight) + at, chunk), weights);
-            if (args.bias) widen(deal.load(global<T>(args.bias) + at, chunk), biases);
+            if (args.weight) widen(elements.load(global<T>(args.weight) + at, chunk), weights);
+            if (args.bias) widen(elements.load(global<T>(args.bias) + at, chunk), biases);
 #pragma unroll
             for (int k = 0; k < N; ++k) {
-                V y = (x[k] - origin - mean) * scale;
+                V y = (x[k] - pivot - mean) * scale;
                 if (args.weight) y *= weights[k];
                 if (args.bias) y += biases[k];
                 results.item[k] = cast<T>(y);
             }
-            deal.store(out + at, chunk, results);
+            elements.store(out + at, chunk, results);
         }
     }
 }
@@ -262,9 +262,9 @@ template <class V, int N> struct SharedSums {
 };
 
 // Adds up what the rows of threads of a block have, and writes it to a row of partials.
-template <class Deal, class V, int CHUNKS, int N>
-__device__ inline void write_partials(const Deal& deal, SharedSums<V, N> sums, uint32 slots,
-                                      V* partials) {
+template <class ThreadElements, class V, int CHUNKS, int N>
+__device__ inline void write_partials(const ThreadElements& elements, SharedSums<V, N> sums,
+                                      uint32 slots, V* partials) {
     V terms[N];
 #pragma unroll 1
     for (uint32 half = blockDim.y / 2; half; half /= 2) {
@@ -283,15 +283,15 @@ __device__ inline void write_partials(const Deal& deal, SharedSums<V, N> sums, u
         sums.read(chunk, terms);
 #pragma unroll
         for (int k = 0; k < N; ++k) {
-            if (deal.has(chunk, k)) partials[deal.index(chunk, k)] = terms[k];
+            if (elements.has(chunk, k)) partials[elements.index(chunk, k)] = terms[k];
         }
     }
 }
 
-template <class V> struct Slopes {
+template <class V> struct GradientSums {
     V squares, slope, products;
 
-    __device__ static Slopes add(const Slopes& a, const Slopes& b) {
+    __device__ static GradientSums add(const GradientSums& a, const GradientSums& b) {
         return {a.squares + b.squares, a.slope + b.slope, a.products + b.products};
     }
 };
@@ -302,16 +302,16 @@ template <class T, bool CENTERED, int CHUNKS, bool VECTOR>
 __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight, bool bias) {
     using V = compute_of<T>;
     constexpr int N = items_of<T>;
-    using Dealt = Deal<T, CHUNKS, VECTOR>;
+    using Elements = ThreadElements<T, CHUNKS, VECTOR>;
     extern __shared__ uint4 vectors[];
     auto shared = reinterpret_cast<unsigned char*>(vectors);
-    uint32 slots = Dealt::capacity();
+    uint32 slots = Elements::capacity();
     auto held = reinterpret_cast<Packed<T>*>(shared) + threadIdx.x;
     V* sums = reinterpret_cast<V*>(shared + (weight ? slots * sizeof(T) : 0));
     SharedSums<V, N> of_weight{sums + threadIdx.y * slots +
                                threadIdx.x * (VECTOR_BYTES / sizeof(V))};
     SharedSums<V, N> of_bias{of_weight.first + (weight ? blockDim.y * slots : 0)};
-    const Dealt whole(args.n);
+    const Elements whole(args.n);
     V n = V(args.n);
     if (weight) {
 #pragma unroll 1
@@ -331,22 +331,22 @@ __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight
         int64 row = first + threadIdx.y;
         bool any = row < args.rows;
         const T* in = global<T>(args.x) + row * args.x_step;
-        const Dealt deal(any ? args.n : 0);
+        const Elements elements(any ? args.n : 0);
         Packed<T> packed[CHUNKS], g[CHUNKS];
         V x[CHUNKS][N], mean = V(0);
-        deal.load(in, packed);
-        deal.load(global<T>(args.gradient) + row * args.gradient_step, g);
-        V origin = origin_of<T, CENTERED>(in, any);
+        elements.load(in, packed);
+        elements.load(global<T>(args.gradient) + row * args.gradient_step, g);
+        V pivot = pivot_of<T, CENTERED>(in, any);
         widen(packed, x);
         if constexpr (CENTERED) {
-            deal.each([&](int chunk, int k) {
-                x[chunk][k] -= origin;
+            elements.each([&](int chunk, int k) {
+                x[chunk][k] -= pivot;
                 mean += x[chunk][k];
             });
-            mean = row_sum(mean) / n;
+            mean = row_sum<true>(mean) / n;
         }
-        Slopes<V> all = {};
-        deal.each([&](int chunk, int k) {
+        GradientSums<V> all = {};
+        elements.each([&](int chunk, int k) {
             x[chunk][k] -= mean;
             all.squares += x[chunk][k] * x[chunk][k];
         });
@@ -362,10 +362,10 @@ __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight
                 all.products += slopes[k] * x[chunk][k];
             }
         }
-        all = row_reduce(all, Slopes<V>::add);
+        all = row_reduce<true>(all, GradientSums<V>::add);
         if (!any) continue;
         V scale = rsqrt(all.squares / n + V(args.eps));
-        V level = CENTERED ? all.slope / n : V(0), tilt = all.products / n * scale;
+        V mean_slope = CENTERED ? all.slope / n : V(0), mean_product = all.products / n * scale;
         T* out = global<T>(args.out) + row * args.out_step;
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
@@ -377,18 +377,18 @@ __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight
             for (int k = 0; k < N; ++k) {
                 V normalized = x[chunk][k] * scale;
                 V slope = weight ? gradients[k] * weights[k] : gradients[k];
-                results.item[k] = cast<T>((slope - level - normalized * tilt) * scale);
+                results.item[k] = cast<T>((slope - mean_slope - normalized * mean_product) * scale);
                 products[k] = gradients[k] * normalized;
             }
-            deal.store(out, chunk, results);
+            elements.store(out, chunk, results);
             if (weight) of_weight.add(chunk, products);
             if (bias) of_bias.add(chunk, gradients);
         }
     }
     V* partials = global<V>(args.partials) + blockIdx.x * args.n;
-    if (weight) write_partials<Dealt, V, CHUNKS, N>(whole, of_weight, slots, partials);
+    if (weight) write_partials<Elements, V, CHUNKS, N>(whole, of_weight, slots, partials);
     if (weight) partials += args.groups * args.n;
-    if (bias) write_partials<Dealt, V, CHUNKS, N>(whole, of_bias, slots, partials);
+    if (bias) write_partials<Elements, V, CHUNKS, N>(whole, of_bias, slots, partials);
 }
 
 template <class T, bool CENTERED, bool WEIGHT, bool BIAS>
@@ -412,27 +412,27 @@ __device__ inline void measure_slopes(const Norm& args) {
     using V = compute_of<T>;
     using State = JointMoments<V>;
     constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
-    using Dealt = Deal<T, CHUNKS, VECTOR>;
+    using Elements = ThreadElements<T, CHUNKS, VECTOR>;
     const RowPart part(args.parts, args.part, args.n);
     const T* row = global<T>(args.x) + part.row * args.x_step;
     const T* gradient = global<T>(args.gradient) + part.row * args.gradient_step;
-    V origin = origin_of<T, CENTERED>(row, true);
+    V pivot = pivot_of<T, CENTERED>(row, true);
     State state = {};
 #pragma unroll 1
-    for (int64 at = part.begin; at < part.end; at += Dealt::capacity()) {
-        const Dealt deal(part.end - at);
+    for (int64 at = part.begin; at < part.end; at += Elements::capacity()) {
+        const Elements elements(part.end - at);
         Packed<T> packed[CHUNKS], g[CHUNKS];
         V x[CHUNKS][N], slopes[CHUNKS][N];
-        deal.load(row + at, packed);
-        deal.load(gradient + at, g);
+        elements.load(row + at, packed);
+        elements.load(gradient + at, g);
         widen(packed, x);
-        Moments<V> moments = center<CENTERED>(deal, x, origin);
+        Moments<V> moments = center<CENTERED>(elements, x, pivot);
         State found = {moments.count, moments.mean, moments.squares, V(0), V(0)};
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
             V weights[N];
             widen(g[chunk], slopes[chunk]);  // 0 where there is no element
-            if (args.weight) widen(deal.load(global<T>(args.weight) + at, chunk), weights);
+            if (args.weight) widen(elements.load(global<T>(args.weight) + at, chunk), weights);
 #pragma unroll
             for (int k = 0; k < N; ++k) {
                 if (args.weight) slopes[chunk][k] *= weights[k];
@@ -440,13 +440,13 @@ __device__ inline void measure_slopes(const Norm& args) {
             }
         }
         found.slope = CENTERED && found.count > V(0) ? found.slope / found.count : V(0);
-        deal.each([&](int chunk, int k) {
+        elements.each([&](int chunk, int k) {
             found.products += (slopes[chunk][k] - found.slope) * x[chunk][k];
         });
         state = State::combine(state, found);
     }
     state = reduce_moments(state);
-    if (threadIdx.x == 0) global<PartState<V, State>>(args.states)[blockIdx.x] = {state, origin};
+    if (threadIdx.x == 0) global<PartState<V, State>>(args.states)[blockIdx.x] = {state, pivot};
 }
 
 template <class T, bool CENTERED> __device__ inline void norm_vjp_parts(const Norm& args) {
@@ -463,20 +463,20 @@ template <class T, bool CENTERED> __device__ inline void norm_vjp_parts(const No
 template <class T, bool VECTOR> __device__ inline void differentiate_strip(const Norm& args) {
     using V = compute_of<T>;
     constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
-    using Dealt = Deal<T, CHUNKS, VECTOR>;
+    using Elements = ThreadElements<T, CHUNKS, VECTOR>;
     uint32 group = divide(blockIdx.x, args.strips);
-    int64 at = int64(blockIdx.x - group * args.strips.size) * Dealt::capacity();
-    const Dealt deal(args.n - at);
+    int64 at = int64(blockIdx.x - group * args.strips.size) * Elements::capacity();
+    const Elements elements(args.n - at);
     V of_weight[CHUNKS][N] = {}, of_bias[CHUNKS][N] = {}, n = V(args.n);
 #pragma unroll 1
     for (int64 row = group; row < args.rows; row += args.groups) {
         Packed<T> x[CHUNKS], g[CHUNKS];
-        deal.load(global<T>(args.x) + row * args.x_step + at, x);
-        deal.load(global<T>(args.gradient) + row * args.gradient_step + at, g);
+        elements.load(global<T>(args.x) + row * args.x_step + at, x);
+        elements.load(global<T>(args.gradient) + row * args.gradient_step + at, g);
         auto whole = state_of_row<JointMoments<V>, V>(args, row);
-        V origin = whole.origin, mean = whole.state.mean, level = whole.state.slope;
+        V pivot = whole.pivot, mean = whole.state.mean, mean_slope = whole.state.slope;
         V scale = rsqrt(whole.state.squares / n + V(args.eps));
-        V tilt = whole.state.products / n * scale;
+        V mean_product = whole.state.products / n * scale;
         T* out = global<T>(args.out) + row * args.out_step + at;
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
@@ -484,21 +484,21 @@ template <class T, bool VECTOR> __device__ inline void differentiate_strip(const
             V distances[N], gradients[N], weights[N];
             widen(x[chunk], distances);
             widen(g[chunk], gradients);
-            if (args.weight) widen(deal.load(global<T>(args.weight) + at, chunk), weights);
+            if (args.weight) widen(elements.load(global<T>(args.weight) + at, chunk), weights);
 #pragma unroll
             for (int k = 0; k < N; ++k) {
-                V normalized = (distances[k] - origin - mean) * scale;
+                V normalized = (distances[k] - pivot - mean) * scale;
                 V slope = args.weight ? gradients[k] * weights[k] : gradients[k];
-                results.item[k] = cast<T>((slope - level - normalized * tilt) * scale);
+                results.item[k] = cast<T>((slope - mean_slope - normalized * mean_product) * scale);
                 of_weight[chunk][k] += gradients[k] * normalized;
                 of_bias[chunk][k] += gradients[k];
             }
-            deal.store(out, chunk, results);
+            elements.store(out, chunk, results);
         }
     }
     V* partials = global<V>(args.partials) + group * args.n + at;
-    deal.each([&](int chunk, int k) {
-        V* to = partials + deal.index(chunk, k);
+    elements.each([&](int chunk, int k) {
+        V* to = partials + elements.index(chunk, k);
         if (args.weight) *to = of_weight[chunk][k];
         if (args.bias_gradient) to[args.weight ? args.groups * args.n : 0] = of_bias[chunk][k];
     });

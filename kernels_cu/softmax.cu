@@ -33,19 +33,19 @@ __device__ inline float exp_negative(float a) {
 }
 __device__ inline double exp_negative(double a) { return exp(a); }
 
-// Of some elements of a row: the largest, and the sum of exp of their distances from it.
-template <class V> struct Weighed {
+// The largest of some elements of a row, and the sum of exp of their distances from it.
+template <class V> struct ExpSum {
     V most, sum;
 
-    // -infinity has no weight beside other elements.
+    // -infinity contributes nothing, also where it is the largest so far.
     __device__ static V weight(V a, V most) {
         return a == -infinity<V>() ? V(0) : exp_negative(a - most);
     }
-    __device__ static Weighed combine(const Weighed& a, const Weighed& b) {
+    __device__ static ExpSum combine(const ExpSum& a, const ExpSum& b) {
         V most = larger_number(a.most, b.most);
         return {most, a.sum * weight(a.most, most) + b.sum * weight(b.most, most)};
     }
-    __device__ static Weighed none() { return {-infinity<V>(), V(0)}; }
+    __device__ static ExpSum none() { return {-infinity<V>(), V(0)}; }
 };
 
 // The column of a row's target; -1 where there is no such column.
@@ -56,7 +56,7 @@ __device__ inline int64 target_of(const Softmax& args, int64 row) {
 }
 
 template <class T>
-__device__ inline T loss_of(const Softmax& args, int64 row, Weighed<compute_of<T>> all) {
+__device__ inline T loss_of(const Softmax& args, int64 row, ExpSum<compute_of<T>> all) {
     using V = compute_of<T>;
     int64 target = target_of(args, row);
     if (target < 0) return cast<T>(not_a_number<V>());
@@ -64,13 +64,13 @@ __device__ inline T loss_of(const Softmax& args, int64 row, Weighed<compute_of<T
                    (widen(global<T>(args.x)[row * args.x_step + target]) - all.most));
 }
 
-// What the elements of a row become.
-template <class T, Result RESULT> struct Outcome {
+// The last step: from the distances of a row's elements to their results.
+template <class T, Result RESULT> struct Epilogue {
     using V = compute_of<T>;
     V most, factor, gradient;
     int64 target;
 
-    __device__ Outcome(const Softmax& args, int64 row, Weighed<V> all)
+    __device__ Epilogue(const Softmax& args, int64 row, ExpSum<V> all)
         : most(all.most), factor(RESULT == LOGARITHM ? log(all.sum) : V(1) / all.sum), target(-1) {
         if constexpr (RESULT == LOSS_VJP) {
             target = target_of(args, row);
@@ -78,12 +78,12 @@ template <class T, Result RESULT> struct Outcome {
             if (target < 0) gradient = not_a_number<V>();
         }
     }
-    // The target among columns from `first` on; none of those that a thread has if it is elsewhere.
+    // The target's index from `first` on; if the target is elsewhere, an index that no element has.
     __device__ uint32 target_from(int64 first) const {
         int64 column = target - first;
         return column >= 0 && column < 0x7fffffff ? column : 0xffffffff;
     }
-    // Of an element, its distance from the largest, and exp of that.
+    // The result of an element; `distance` is its distance from the largest, `power` exp of it.
     __device__ T of(V distance, V power, bool is_target) const {
         if constexpr (RESULT == LOGARITHM) return cast<T>(distance - factor);
         V y = power * factor;
@@ -95,94 +95,94 @@ template <class T, Result RESULT> struct Outcome {
 // -- rows in registers ----------------------------------------------------------------------------
 
 template <class T, Result RESULT, int CHUNKS, bool VECTOR>
-__device__ inline void weigh_row(const Softmax& args) {
+__device__ inline void softmax_row(const Softmax& args) {
     using V = compute_of<T>;
     constexpr int N = items_of<T>;
     wait_for_dependencies(args);
     launch_dependents();
     int64 row = int64(blockIdx.x) * blockDim.y + threadIdx.y;
     bool any = row < args.rows;
-    Deal<T, CHUNKS, VECTOR> deal(any ? args.n : 0);
+    ThreadElements<T, CHUNKS, VECTOR> elements(any ? args.n : 0);
     Packed<T> packed[CHUNKS];
-    deal.load(global<T>(args.x) + row * args.x_step, packed);
+    elements.load(global<T>(args.x) + row * args.x_step, packed);
     V x[CHUNKS][N], most = -infinity<V>(), sum = V(0);
     widen(packed, x);
-    deal.each([&](int chunk, int k) { most = larger_number(most, x[chunk][k]); });
+    elements.each([&](int chunk, int k) { most = larger_number(most, x[chunk][k]); });
     most = row_reduce(most, [](V a, V b) { return larger_number(a, b); });
-    deal.each([&](int chunk, int k) {
+    elements.each([&](int chunk, int k) {
         V power = exp_negative(x[chunk][k] - most);
         sum += power;
         x[chunk][k] = RESULT == LOGARITHM ? x[chunk][k] - most : power;
     });
-    Weighed<V> all = {most, row_sum(sum)};
+    ExpSum<V> all = {most, row_sum(sum)};
     if (!any) return;
     if constexpr (RESULT == LOSS) {
         if (threadIdx.x == 0) global<T>(args.out)[row] = loss_of<T>(args, row, all);
     } else {
-        Outcome<T, RESULT> outcome(args, row, all);
+        Epilogue<T, RESULT> epilogue(args, row, all);
         T* out = global<T>(args.out) + row * args.out_step;
-        uint32 target = outcome.target_from(0);
+        uint32 target = epilogue.target_from(0);
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
             Items<T, N> results;
 #pragma unroll
             for (int k = 0; k < N; ++k) {
-                bool is_target = deal.index(chunk, k) == target;
-                results.item[k] = outcome.of(x[chunk][k], x[chunk][k], is_target);
+                bool is_target = elements.index(chunk, k) == target;
+                results.item[k] = epilogue.of(x[chunk][k], x[chunk][k], is_target);
             }
-            deal.store(out, chunk, results);
+            elements.store(out, chunk, results);
         }
     }
 }
 
 // -- long rows ------------------------------------------------------------------------------------
 
-template <class T, bool VECTOR> __device__ inline void weigh_part(const Softmax& args) {
+template <class T, bool VECTOR> __device__ inline void sum_part(const Softmax& args) {
     using V = compute_of<T>;
     constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
-    using Dealt = Deal<T, CHUNKS, VECTOR>;
+    using Elements = ThreadElements<T, CHUNKS, VECTOR>;
     const RowPart part(args.parts, args.part, args.n);
     const T* in = global<T>(args.x) + part.row * args.x_step;
-    Weighed<V> state = Weighed<V>::none();
+    ExpSum<V> state = ExpSum<V>::none();
 #pragma unroll 1
-    for (int64 at = part.begin; at < part.end; at += Dealt::capacity()) {
-        const Dealt deal(part.end - at);
+    for (int64 at = part.begin; at < part.end; at += Elements::capacity()) {
+        const Elements elements(part.end - at);
         Packed<T> packed[CHUNKS];
         V x[CHUNKS][N], most = state.most, sum = V(0);
-        deal.load(in + at, packed);
+        elements.load(in + at, packed);
         widen(packed, x);
-        deal.each([&](int chunk, int k) { most = larger_number(most, x[chunk][k]); });
-        deal.each([&](int chunk, int k) { sum += Weighed<V>::weight(x[chunk][k], most); });
-        state = {most, sum + state.sum * Weighed<V>::weight(state.most, most)};
+        elements.each([&](int chunk, int k) { most = larger_number(most, x[chunk][k]); });
+        elements.each([&](int chunk, int k) { sum += ExpSum<V>::weight(x[chunk][k], most); });
+        state = {most, sum + state.sum * ExpSum<V>::weight(state.most, most)};
     }
-    state = row_reduce<false>(state, Weighed<V>::combine);
-    if (threadIdx.x == 0) global<Weighed<V>>(args.states)[blockIdx.x] = state;
+    state = row_reduce<false, false>(state, ExpSum<V>::combine);
+    if (threadIdx.x == 0) global<ExpSum<V>>(args.states)[blockIdx.x] = state;
 }
 
 template <class T> __device__ inline void softmax_parts(const Softmax& args) {
     wait_for_dependencies(args);
     launch_dependents();
     if (args.flags & ROW_VECTORS) {
-        weigh_part<T, true>(args);
+        sum_part<T, true>(args);
     } else {
-        weigh_part<T, false>(args);
+        sum_part<T, false>(args);
     }
 }
 
 template <class T, Result RESULT, bool VECTOR>
 __device__ inline void write_part(const Softmax& args, const RowPart& part,
-                                  const Outcome<T, RESULT>& outcome) {
+                                  const Epilogue<T, RESULT>& epilogue) {
     using V = compute_of<T>;
     constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
-    using Dealt = Deal<T, CHUNKS, VECTOR>;
+    using Elements = ThreadElements<T, CHUNKS, VECTOR>;
     const T* in = global<T>(args.x) + part.row * args.x_step;
     T* out = global<T>(args.out) + part.row * args.out_step;
 #pragma unroll 1
-    for (int64 at = part.begin; at < part.end; at += Dealt::capacity()) {
-        const Dealt deal(part.end - at);
-        uint32 target = outcome.target_from(at);
+    for (int64 at = part.begin; at < part.end; at += Elements::capacity()) {
+        const Elements elements(part.end - at);
+        uint32 target = epilogue.target_from(at);
         Packed<T> packed[CHUNKS];
-        deal.load(in + at, packed);
+        elements.load(in + at, packed);
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
             Items<T, N> results;
@@ -190,33 +190,32 @@ __device__ inline void write_part(const Softmax& args, const RowPart& part,
             widen(packed[chunk], x);
 #pragma unroll
             for (int k = 0; k < N; ++k) {
-                V distance = x[k] - outcome.most;
-                bool is_target = deal.index(chunk, k) == target;
-                results.item[k] = outcome.of(distance, exp_negative(distance), is_target);
+                V distance = x[k] - epilogue.most;
+                bool is_target = elements.index(chunk, k) == target;
+                results.item[k] = epilogue.of(distance, exp_negative(distance), is_target);
             }
-            deal.store(out + at, chunk, results);
+            elements.store(out + at, chunk, results);
         }
     }
 }
 
-// Of losses a block has a row, of others a part of one.
+// A block computes the loss of a row, or the results of a part of a row.
 template <class T, Result RESULT> __device__ inline void softmax_long(const Softmax& args) {
     using V = compute_of<T>;
     wait_for_dependencies(args);
     launch_dependents();
     const RowPart part(args.parts, args.part, args.n);
     int64 row = RESULT == LOSS ? blockIdx.x : part.row;
-    auto states = global<Weighed<V>>(args.states) + row * args.parts.size;
-    Weighed<V> all =
-        combine_parts(states, args.parts.size, Weighed<V>::combine, Weighed<V>::none());
+    auto states = global<ExpSum<V>>(args.states) + row * args.parts.size;
+    ExpSum<V> all = combine_parts(states, args.parts.size, ExpSum<V>::combine, ExpSum<V>::none());
     if constexpr (RESULT == LOSS) {
         if (threadIdx.x == 0) global<T>(args.out)[row] = loss_of<T>(args, row, all);
     } else {
-        Outcome<T, RESULT> outcome(args, row, all);
+        Epilogue<T, RESULT> epilogue(args, row, all);
         if (args.flags & ROW_VECTORS) {
-            write_part<T, RESULT, true>(args, part, outcome);
+            write_part<T, RESULT, true>(args, part, epilogue);
         } else {
-            write_part<T, RESULT, false>(args, part, outcome);
+            write_part<T, RESULT, false>(args, part, epilogue);
         }
     }
 }
@@ -236,8 +235,8 @@ template <class T> __device__ inline compute_of<T> dot(const Packed<T>& y, const
 
 // y * (g - the sum of a row's y * g).
 template <class T>
-__device__ inline Items<T, items_of<T>> tilt(const Packed<T>& y, const Packed<T>& g,
-                                             compute_of<T> sum) {
+__device__ inline Items<T, items_of<T>> gradient_of(const Packed<T>& y, const Packed<T>& g,
+                                                    compute_of<T> sum) {
     constexpr int N = items_of<T>;
     compute_of<T> values[N], slopes[N];
     Items<T, N> results;
@@ -255,10 +254,10 @@ __device__ inline void differentiate_softmax(const Softmax& args) {
     launch_dependents();
     int64 row = int64(blockIdx.x) * blockDim.y + threadIdx.y;
     bool any = row < args.rows;
-    Deal<T, CHUNKS, VECTOR> deal(any ? args.n : 0);
+    ThreadElements<T, CHUNKS, VECTOR> elements(any ? args.n : 0);
     Packed<T> y[CHUNKS], g[CHUNKS];
-    deal.load(global<T>(args.x) + row * args.x_step, y);
-    deal.load(global<T>(args.gradient) + row * args.gradient_step, g);
+    elements.load(global<T>(args.x) + row * args.x_step, y);
+    elements.load(global<T>(args.gradient) + row * args.gradient_step, g);
     V sum = V(0);
 #pragma unroll
     for (int chunk = 0; chunk < CHUNKS; ++chunk) sum += dot<T>(y[chunk], g[chunk]);
@@ -267,7 +266,7 @@ __device__ inline void differentiate_softmax(const Softmax& args) {
     T* out = global<T>(args.out) + row * args.out_step;
 #pragma unroll
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-        deal.store(out, chunk, tilt<T>(y[chunk], g[chunk], sum));
+        elements.store(out, chunk, gradient_of<T>(y[chunk], g[chunk], sum));
     }
 }
 
@@ -276,7 +275,7 @@ template <class T, bool LAST, bool VECTOR>
 __device__ inline void differentiate_part(const Softmax& args) {
     using V = compute_of<T>;
     constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
-    using Dealt = Deal<T, CHUNKS, VECTOR>;
+    using Elements = ThreadElements<T, CHUNKS, VECTOR>;
     const RowPart part(args.parts, args.part, args.n);
     const T* in = global<T>(args.x) + part.row * args.x_step;
     const T* gradient = global<T>(args.gradient) + part.row * args.gradient_step;
@@ -288,15 +287,15 @@ __device__ inline void differentiate_part(const Softmax& args) {
                             add, V(0));
     }
 #pragma unroll 1
-    for (int64 at = part.begin; at < part.end; at += Dealt::capacity()) {
-        const Dealt deal(part.end - at);
+    for (int64 at = part.begin; at < part.end; at += Elements::capacity()) {
+        const Elements elements(part.end - at);
         Packed<T> y[CHUNKS], g[CHUNKS];
-        deal.load(in + at, y);
-        deal.load(gradient + at, g);
+        elements.load(in + at, y);
+        elements.load(gradient + at, g);
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
             if constexpr (LAST) {
-                deal.store(out + at, chunk, tilt<T>(y[chunk], g[chunk], sum));
+                elements.store(out + at, chunk, gradient_of<T>(y[chunk], g[chunk], sum));
             } else {
                 sum += dot<T>(y[chunk], g[chunk]);
             }
@@ -324,11 +323,11 @@ template <class T, bool LAST> __device__ inline void softmax_vjp_part(const Soft
         NAME(const __grid_constant__ cyrt::Softmax args) {        \
         __VA_ARGS__(args);                                        \
     }
-#define CYRT_SOFTMAX(NAME, T, RESULT)                                               \
-    CYRT_SOFTMAX_KERNEL(NAME, cyrt::ROW_BLOCK, 1,                                   \
-                        cyrt::weigh_row<T, RESULT, cyrt::row_chunks<T>, true>)      \
-    CYRT_SOFTMAX_KERNEL(NAME##_unaligned, cyrt::ROW_BLOCK, 1,                       \
-                        cyrt::weigh_row<T, RESULT, cyrt::row_chunks<T> / 2, false>) \
+#define CYRT_SOFTMAX(NAME, T, RESULT)                                                 \
+    CYRT_SOFTMAX_KERNEL(NAME, cyrt::ROW_BLOCK, 1,                                     \
+                        cyrt::softmax_row<T, RESULT, cyrt::row_chunks<T>, true>)      \
+    CYRT_SOFTMAX_KERNEL(NAME##_unaligned, cyrt::ROW_BLOCK, 1,                         \
+                        cyrt::softmax_row<T, RESULT, cyrt::row_chunks<T> / 2, false>) \
     CYRT_SOFTMAX_KERNEL(NAME##_long, cyrt::PART_BLOCK, 4, cyrt::softmax_long<T, RESULT>)
 #define CYRT_SOFTMAX_PARTS(NAME, T) \
     CYRT_SOFTMAX_KERNEL(NAME##_parts, cyrt::PART_BLOCK, 4, cyrt::softmax_parts<T>)

@@ -15,7 +15,7 @@ from cyrt.builtin.launch cimport (
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.row_grid cimport (
     PART_BLOCK, ROW_BLOCK, ROW_CHUNKS, ROW_VECTORS, Rows, are_vectors, is_long, part_length,
-    row_threads, rows_of_block, SHORT_BLOCK,
+    row_threads, rows_of_block, rows_within_warps,
 )
 from cyrt.builtin.space cimport Divider, divider
 from cyrt.builtin.workspace cimport allocate_workspace
@@ -117,7 +117,7 @@ cdef int record_norm(Recorder encoder, int op, int dtype, const Operand* operand
         chunks //= 2
     if not is_long(rows, entry.items, chunks, multiprocessors):
         x = row_threads(rows, entry.items, chunks, multiprocessors)
-        y = rows_of_block(rows, x, SHORT_BLOCK)
+        y = rows_within_warps(rows, x)
         set_geometry(&launch.geometry, ceiling(rows.rows, y), x, y)
         return record_launch(encoder, &launch, &params, operands, 4, 1 | WHOLE)
     set_parts(&params, &launch, rows, multiprocessors)

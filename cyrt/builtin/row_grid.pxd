@@ -1,5 +1,5 @@
-# How rows are dealt to threads and blocks, where a kernel keeps them in registers: the numbers of
-# params/row.h and what follows from them.
+# How rows are divided among threads and blocks, where a kernel keeps them in registers: the numbers
+# of params/row.h and what follows from them.
 
 from cyrt.builtin.grid cimport ceiling, power_of_two
 
@@ -46,6 +46,12 @@ cdef inline unsigned int rows_of_block(const Rows* rows, unsigned int threads,
                                        unsigned int block) noexcept:
     """Return the rows of a block of about `block` threads, which is of whole warps."""
     return power_of_two(rows.rows, max(1, WARP // threads), max(1, block // threads))
+
+
+cdef inline unsigned int rows_within_warps(const Rows* rows, unsigned int threads) noexcept:
+    """Return the rows of a block whose rows have no barriers of their own: those of more than a
+    warp are alone."""
+    return rows_of_block(rows, threads, SHORT_BLOCK) if threads <= WARP else 1
 
 
 cdef inline bint is_long(const Rows* rows, int items, int chunks, int multiprocessors) noexcept:

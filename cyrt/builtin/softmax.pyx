@@ -14,8 +14,8 @@ from cyrt.builtin.launch cimport (
 )
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.row_grid cimport (
-    PART_BLOCK, ROW_CHUNKS, ROW_VECTORS, SHORT_BLOCK, Rows, are_vectors, is_long, part_length,
-    row_threads, rows_of_block,
+    PART_BLOCK, ROW_CHUNKS, ROW_VECTORS, Rows, are_vectors, is_long, part_length, row_threads,
+    rows_within_warps,
 )
 from cyrt.builtin.space cimport Divider, divider
 from cyrt.builtin.workspace cimport allocate_workspace
@@ -79,7 +79,7 @@ cdef int record_softmax(Recorder encoder, int op, int dtype, const Operand* oper
     if is_long(rows, items, chunks, multiprocessors):
         return record_parts(encoder, op, dtype, &launch, &params, operands, rows, multiprocessors)
     x = row_threads(rows, items, chunks, multiprocessors)
-    y = rows_of_block(rows, x, SHORT_BLOCK)
+    y = rows_within_warps(rows, x)
     set_geometry(&launch.geometry, ceiling(rows.rows, y), x, y)
     return record_launch(encoder, &launch, &params, operands, 4, 1 | WHOLE)
 

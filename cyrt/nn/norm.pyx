@@ -11,8 +11,8 @@ from cyrt.builtin.row_grid cimport VECTOR_BYTES, Rows
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
 from cyrt.nn.rows cimport (
-    array_of, check_alike, check_rows, check_type, count_rows, is_replaceable, spaced_rows,
-    takes_rows,
+    array_of, check_alike, check_rows, check_type, count_rows, may_overwrite, spaced_rows,
+    writable_rows,
 )
 from cyrt.ops.copy cimport assign_array
 from cyrt.ops.copy import copy as duplicate
@@ -77,14 +77,14 @@ cdef Array normalize(int op, object x_, object weight_, object bias_, object eps
     source = spaced_rows(x, &rows.x_step)
     if out is not None:
         target = check_out(catalogue.OPS[op], out, x.code, x.ndim_, x.dims)
-        if target.code != x.code or not takes_rows(target, &rows.out_step) \
-                or not is_replaceable(target, source) or not is_replaceable(target, weight) \
-                or not is_replaceable(target, bias):
+        if target.code != x.code or not writable_rows(target, &rows.out_step) \
+                or not may_overwrite(target, source) or not may_overwrite(target, weight) \
+                or not may_overwrite(target, bias):
             target = None
     if target is None:
         # A copy of x receives its own result.
         target = source if source is not x else new_array(device_of(x), x.code, x.ndim_, x.dims)
-        takes_rows(target, &rows.out_step)
+        writable_rows(target, &rows.out_step)
     memset(operands, 0, sizeof(operands))
     set_operand(&operands[0], target)
     set_operand(&operands[1], source)
@@ -103,12 +103,12 @@ cdef Array gradient_target(Array x, Array source, Array g, Array slope, Array we
     may be overwritten."""
     cdef Array target
     for target in (source, slope):
-        if (donate or (target is not x and target is not g)) and takes_rows(target, step) \
-                and is_replaceable(target, source) and is_replaceable(target, slope) \
-                and is_replaceable(target, weight):
+        if (donate or (target is not x and target is not g)) and writable_rows(target, step) \
+                and may_overwrite(target, source) and may_overwrite(target, slope) \
+                and may_overwrite(target, weight):
             return target
     target = new_array(device_of(x), x.code, x.ndim_, x.dims)
-    takes_rows(target, step)
+    writable_rows(target, step)
     return target
 
 

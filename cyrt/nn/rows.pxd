@@ -8,11 +8,12 @@ cdef void count_rows(Rows* rows, Array x) noexcept
 # Return x if the elements of each row are contiguous and rows are evenly spaced; otherwise a dense
 # copy. Set the distance of rows in elements.
 cdef Array spaced_rows(Array x, long long* step)
-# Return whether a kernel that reads the operand row by row may write the target: elements that they
-# share have one index in both. None: there is no operand.
-cdef bint is_replaceable(Array target, Array operand) noexcept
-# Return whether a result may be written into x, each element on its own, and into rows of it.
-cdef bint takes_rows(Array x, long long* step) noexcept
+# Return whether a kernel that reads each row of the operand before it writes that row of the target
+# may do so: they share no memory, or have one layout. None: there is no operand.
+cdef bint may_overwrite(Array target, Array operand) noexcept
+# Return whether x's elements share no memory, and its rows are contiguous and evenly spaced; set
+# the distance of rows in elements.
+cdef bint writable_rows(Array x, long long* step) noexcept
 # Return an argument of an operation, if it is an Array; otherwise raise a TypeError.
 cdef Array array_of(int op, str argument, object x)
 # Raise a TypeError if the operation has no kernel for x's type, a ValueError if x has no axis.

@@ -40,7 +40,7 @@ cdef Array spaced_rows(Array x, long long* step):
     return x
 
 
-cdef bint takes_rows(Array x, long long* step) noexcept:
+cdef bint writable_rows(Array x, long long* step) noexcept:
     cdef int d
     for d in range(x.ndim_):
         if x.steps[d] == 0 and x.dims[d] > 1:
@@ -48,7 +48,7 @@ cdef bint takes_rows(Array x, long long* step) noexcept:
     return are_spaced(x, step)
 
 
-cdef bint is_replaceable(Array target, Array operand) noexcept:
+cdef bint may_overwrite(Array target, Array operand) noexcept:
     cdef int d
     if operand is None or not overlaps(target, operand):
         return True

@@ -13,8 +13,8 @@ from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
 from cyrt.nn.rows cimport (
-    array_of, check_alike, check_rows, check_type, count_rows, is_replaceable, spaced_rows,
-    takes_rows,
+    array_of, check_alike, check_rows, check_type, count_rows, may_overwrite, spaced_rows,
+    writable_rows,
 )
 from cyrt.ops.arguments import axis_of
 from cyrt.ops.copy cimport assign_array, cast
@@ -56,7 +56,7 @@ cdef Array record(int op, Array x, Array gradient, Array targets, Array out):
         # A copy of x receives its own result.
         target = source if source is not x else new_array(device_of(x), x.code, x.ndim_, x.dims)
     if op != CROSS_ENTROPY:
-        takes_rows(target, &rows.out_step)
+        writable_rows(target, &rows.out_step)
     memset(operands, 0, sizeof(operands))
     if gradient is not None:
         if op == SOFTMAX_VJP:
@@ -79,8 +79,8 @@ cdef Array apply(int op, object x_, object axis_, object out):
     if out is not None:
         target = check_out(catalogue.OPS[op], out, x.code, x.ndim_, x.dims)
         target = along_last(target, axis)
-        if target.code != x.code or not takes_rows(target, &step) \
-                or not is_replaceable(target, view):
+        if target.code != x.code or not writable_rows(target, &step) \
+                or not may_overwrite(target, view):
             target = None
     result = record(op, view, None, None, target)
     if target is not None:

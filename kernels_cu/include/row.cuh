@@ -1,6 +1,6 @@
-// Rows in registers: how elements are dealt to threads, loads, stores and reductions.
+// Rows in registers: which elements a thread has, loads, stores and reductions.
 //
-// A block is threadIdx.x threads a row, a power of two, and threadIdx.y rows.
+// A block has blockDim.y rows, and blockDim.x threads a row, a power of two.
 #pragma once
 
 #include "memory.cuh"
@@ -40,11 +40,11 @@ __device__ inline void widen(const Words<Items<T, N>> (&packed)[CHUNKS],
 
 // The elements that a thread has of `length` side by side: CHUNKS times N. With VECTOR those of a
 // chunk are side by side and aligned; otherwise neighbouring threads have neighbouring elements.
-template <class T, int CHUNKS, bool VECTOR> struct Deal {
+template <class T, int CHUNKS, bool VECTOR> struct ThreadElements {
     static constexpr int N = items_of<T>;
     int held;  // vectors, or elements
 
-    __device__ explicit Deal(int64 length) {
+    __device__ explicit ThreadElements(int64 length) {
         constexpr int UNIT = VECTOR ? N : 1;
         int shift = 31 - __clz(blockDim.x * UNIT);
         int rest = int(min(length, int64(capacity()))) - int(threadIdx.x) * UNIT;
@@ -103,12 +103,13 @@ template <class T, int CHUNKS, bool VECTOR> struct Deal {
     }
 };
 
-// A barrier of the threads of a row, which are whole warps.
-__device__ inline void synchronize_row() {
-    if (blockDim.y == 1) {
-        __syncthreads();
-    } else {
+// A barrier of the threads of a row, which are whole warps. In a block of SEVERAL rows each has its
+// own.
+template <bool SEVERAL> __device__ inline void synchronize_row() {
+    if (SEVERAL) {
         asm volatile("bar.sync %0, %1;" ::"r"(1 + threadIdx.y), "r"(blockDim.x) : "memory");
+    } else {
+        __syncthreads();
     }
 }
 
@@ -121,26 +122,26 @@ template <class T, class Op> __device__ inline T unrolled_reduce(T value, Op op,
     return value;
 }
 
-// Every thread of a row gets the result. All threads of the block take part. Operations of many
-// instructions are not UNROLLED.
-template <bool UNROLLED = true, class T, class Op>
+// Every thread of a row gets the result. All threads of the block take part. SEVERAL: rows of more
+// than a warp may share a block. Operations of many instructions are not UNROLLED.
+template <bool SEVERAL = false, bool UNROLLED = true, class T, class Op>
 __device__ inline T row_reduce(T value, Op op) {
     __shared__ alignas(16) unsigned char bytes[WARP * sizeof(T)];
     uint32 warps = blockDim.x / WARP, warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    T* partial = reinterpret_cast<T*>(bytes) + threadIdx.y * warps;
+    T* partial = reinterpret_cast<T*>(bytes) + (SEVERAL ? threadIdx.y * warps : 0);
     auto reduce = [&](T each, uint32 size) {
         return UNROLLED ? unrolled_reduce(each, op, size) : warp_reduce(each, op, min(size, WARP));
     };
     value = reduce(value, blockDim.x);
     if (warps <= 1) return value;
-    synchronize_row();  // the reads of an earlier call have ended
+    synchronize_row<SEVERAL>();  // the reads of an earlier call have ended
     if (lane == 0) partial[warp] = value;
-    synchronize_row();
+    synchronize_row<SEVERAL>();
     return reduce(partial[lane & (warps - 1)], warps);
 }
 
-template <class T> __device__ inline T row_sum(T value) {
-    return row_reduce(value, [](T a, T b) { return a + b; });
+template <bool SEVERAL = false, class T> __device__ inline T row_sum(T value) {
+    return row_reduce<SEVERAL>(value, [](T a, T b) { return a + b; });
 }
 
 // -- parts of long rows ---------------------------------------------------------------------------
@@ -156,10 +157,11 @@ struct RowPart {
     }
 };
 
-// What the blocks of a row's parts left comes together in one order. Every thread gets it.
+// Combines the states that the blocks of a row's parts wrote, always in the same order. Every thread
+// gets the result.
 template <class State, class Op>
 __device__ inline State combine_parts(const State* states, uint32 count, Op op, State identity) {
-    return row_reduce<false>(threadIdx.x < count ? states[threadIdx.x] : identity, op);
+    return row_reduce<false, false>(threadIdx.x < count ? states[threadIdx.x] : identity, op);
 }
 
 }  // namespace cyrt

@@ -5,7 +5,7 @@
 #include "params/space.h"
 #include "params/begin.h"
 
-// Steps are in elements. A pointer to what is not there is 0.
+// Steps are in elements. A pointer to an absent array is 0.
 struct CYRT_PARAMETERS Norm {
     CYRT_POINTER(const void) x;
     CYRT_POINTER(const void) gradient;  // of the result

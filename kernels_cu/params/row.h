@@ -1,4 +1,4 @@
-// How rows are dealt to threads and blocks, where a kernel keeps them in registers.
+// How rows are divided among threads and blocks, where a kernel keeps them in registers.
 #ifndef CYRT_PARAMS_ROW_H
 #define CYRT_PARAMS_ROW_H
 #include "params/begin.h"

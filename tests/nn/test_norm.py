@@ -106,17 +106,25 @@ def test_several_leading_dimensions(rng):
 
 @pytest.mark.parametrize("n", [24, 1000, 17_000])
 @pytest.mark.parametrize("how", LAYOUTS)
-def test_layouts(how, n, rng, batched):
+def test_layouts(how, n, rng):
     x, g, weight = (numbers(rng, "float32", *each) for each in ((3, n), (3, n), (n,)))
     a, d, w = as_view(x, how), as_view(g, how), cyrt.asarray(weight)
     assert_close(nn.layer_norm(a, w), normalized(x, weight), "float32", 4)
     found = nn.rms_norm_vjp(a, w, d)
     for each, wanted in zip(found, gradients(x, weight, g, centered=False)[:2], strict=True):
         assert_close(each, wanted, "float32", largest(wanted))
+
+
+@pytest.mark.parametrize("n", [24, 1000, 17_000])
+@pytest.mark.parametrize("how", LAYOUTS)
+def test_only_uneven_rows_are_copied(how, n, batched):
+    x = np.ones((3, n), np.float32)
+    a, w = as_view(x, how), cyrt.ones(n)
     names = launches(lambda: nn.layer_norm(a, w))
     assert any("copy" in each for each in names) != LAYOUTS[how]
     assert len(names) <= 3
-    assert 1 <= len(launches(lambda: nn.layer_norm_vjp(cyrt.asarray(x), w, cyrt.asarray(g)))) <= 3
+    dense = cyrt.asarray(x)
+    assert 1 <= len(launches(lambda: nn.layer_norm_vjp(dense, w, dense, bias=w))) <= 3
 
 
 def test_rows_of_a_broadcast_array(rng, batched):
@@ -360,6 +368,47 @@ def test_no_race_in_checking_mode(python):
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["done"]
     assert done.stderr == ""
+
+
+def test_less_shared_memory(python):
+    """The gradients of rows whose sums do not fit a block's shared memory are computed in parts."""
+    done = python(
+        """
+        import ctypes
+        import numpy as np
+        from cyrt.driver import table
+
+        SHARED_MEMORY_OPTIN = 97
+        prototype = ctypes.CFUNCTYPE(
+            ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.c_int, ctypes.c_int
+        )
+
+        def attribute(found, which, device):
+            status = original(found, which, device)
+            if which == SHARED_MEMORY_OPTIN:
+                found[0] = 99 << 10
+            return status
+
+        callback = prototype(attribute)
+        name = "cuDeviceGetAttribute"
+        original = prototype(table.replace(name, ctypes.cast(callback, ctypes.c_void_p).value, 0))
+
+        import cyrt
+        from cyrt import nn
+
+        rng = np.random.default_rng(0)
+        x, g = (cyrt.asarray(rng.normal(size=(80, 16_384)).astype(np.float32)) for _ in range(2))
+        w = cyrt.ones(16_384)
+        found = nn.layer_norm_vjp(x, w, g, bias=w)
+        cyrt.commit()
+        print(*cyrt.current_encoder().last_plan().names)
+        np.testing.assert_allclose(found[2].numpy(), g.numpy().sum(0), rtol=1e-4, atol=1e-4)
+        """,
+        CYRT_GRAPHS="1",
+    )
+    assert done.returncode == 0, done.stderr
+    family = "cyrt_layer_norm_vjp_float32"
+    assert done.stdout.split()[-3:] == [f"{family}_parts", f"{family}_long", f"{family}_columns"]
 
 
 X = cyrt.ones((3, 8))
