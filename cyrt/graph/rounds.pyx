@@ -3,6 +3,7 @@
 
 from libc.stdlib cimport calloc, free
 
+from cyrt.driver.cuda cimport CUfunction
 from cyrt.graph.recording cimport Node, Recording, Use, use_end
 from cyrt.runtime.state cimport OVERWRITE, READ, Block
 
@@ -12,6 +13,7 @@ cdef enum:
     EQUAL = 128                 # operations, at least, that equal those a period before
     FIRST_LOOK = 320            # after so many operations
     LONGEST_KEPT = 1024         # round that kept results alone tell of
+    LONGEST_COMMITTED = 4096    # round that commits tell of
 
 
 cdef Trace* new_trace() noexcept:
@@ -43,21 +45,27 @@ cdef void judge(Trace* trace) noexcept:
         trace.judged += 1
 
 
-cdef void trace_batch(Trace* trace, const Recording* recording, unsigned long long first) noexcept:
+cdef void trace_batch(Trace* trace, const Recording* recording, unsigned long long first,
+                      const Extra* extra) noexcept:
     cdef const Node* node
     cdef const Use* use
     cdef Step* step
     cdef Block* block
-    cdef unsigned long long now, since
-    cdef int i, u
+    cdef unsigned long long since, now = first
+    cdef int i, u, extras = 0
     judge(trace)
     for i in range(recording.num_nodes):
+        if extras < extra.count and extra.nodes[extras] == i:
+            extras += 1
+            continue
         node = &recording.nodes[i]
         step = step_at(trace, trace.count)
+        step.function = node.function
         step.hash = mix(<unsigned long long>node.kind, <size_t>node.function)
         step.result = NULL
         step.longest = 0
-        now = first + i + 1
+        step.committed = False
+        now += 1
         for u in range(node.first_use, use_end(recording, i)):
             use = &recording.uses[u]
             block = use.block
@@ -89,6 +97,28 @@ cdef bint come_round(const Trace* trace, int period, int length) noexcept:
     return True
 
 
+cdef void trace_commit(Trace* trace) noexcept:
+    if trace.count:
+        step_at(trace, trace.count - 1).committed = True
+
+
+cdef void foresee(const Trace* trace, CUfunction* functions, int period, int since,
+                  int count) noexcept:
+    cdef int i
+    for i in range(count):
+        functions[i] = step_at(trace, trace.count - period
+                               + (period - since + i) % period).function
+
+
+cdef bint commits_come_round(const Trace* trace, int period, int length) noexcept:
+    cdef int i
+    for i in range(1, length + 1):
+        if step_at(trace, trace.count - i).committed \
+                != step_at(trace, trace.count - i - period).committed:
+            return False
+    return True
+
+
 cdef bint kept_come_round(const Trace* trace, int period, int length) noexcept:
     cdef int i
     for i in range(1, length + 1):
@@ -110,7 +140,7 @@ cdef int shortest_period(const Trace* trace) noexcept:
 
 
 cdef int find_period(Trace* trace) noexcept:
-    cdef int period, multiple, length, i
+    cdef int period, multiple, length, i, kept = 0
     cdef int known = <int>min(trace.judged, <unsigned long long>LENGTH - EQUAL)
     cdef unsigned int longest = 1
     if trace.count < trace.next_look or trace.count < FIRST_LOOK:
@@ -123,11 +153,14 @@ cdef int find_period(Trace* trace) noexcept:
         longest = max(longest, step_at(trace, trace.count - i).longest)
     period *= (<int>longest + period - 1) // period
     multiple = period
-    while multiple <= LONGEST_KEPT:
+    while multiple <= LONGEST_COMMITTED:
         length = max(multiple, 2 * <int>EQUAL)
         if length + multiple > known:
             break
         if kept_come_round(trace, multiple, length):
-            return multiple
+            if commits_come_round(trace, multiple, length):
+                return multiple
+            if kept == 0 and multiple <= LONGEST_KEPT:
+                kept = multiple
         multiple += period
-    return period
+    return kept if kept else period

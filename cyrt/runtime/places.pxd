@@ -6,6 +6,9 @@
 #   somebody keeps: operations find the addresses that an executable graph holds already.
 # - Results that die with their batch are given low blocks, which all batches share. A result that
 #   outlives its batch has blocks of its own: two, where the next round's replaces it.
+# - A batch that a commit cuts early is continued: what follows asks the places that are left.
+# - What a place is given counts when its batch has ended: allocations that turned out to be no part
+#   of the round change nothing for the next one.
 # - All of that is a preference. A place that cannot have its block is given another one; what it
 #   keeps is lent to another place where the class would grow too large (see pool).
 # - Up to MOST_KEPT_BYTES of a device's memory are kept.
@@ -13,7 +16,12 @@
 from cyrt.runtime.state cimport Block, Places, StreamState
 
 # The batch that begins is the one of that key in a round of that number; 0: there is no round.
-cdef int begin_places(StreamState* stream, unsigned int round, unsigned long long key) except -1
+# `resumes`: it continues the batch of that key.
+cdef void begin_places(StreamState* stream, unsigned int round, unsigned long long key,
+                       bint resumes) noexcept
+# The block is for an operation that is no part of the round: where it was allocated last, the next
+# allocation asks for its place.
+cdef void leave_out(StreamState* stream, Block* block) noexcept
 # A free block of the class for the next place, which is `index`. NULL: a new one is best.
 cdef Block* ask(StreamState* stream, int bin, int* index) noexcept
 # The place was given the block.

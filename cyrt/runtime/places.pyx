@@ -56,17 +56,25 @@ cdef void add_kept(Place* place, Block* block) noexcept:
 cdef void end_places(StreamState* stream) noexcept:
     """Learn which results outlive their batch. One that is not launched yet has not died."""
     cdef Place* place
+    cdef Block* block
     cdef int i
     for i in range(stream.place):
         place = &stream.places.items[i]
+        block = place.given
+        if block == NULL:
+            continue
+        place.given = NULL
+        place.last = block
+        if place.kept != NULL and (place.died or place.bin != block.bin):
+            drop_kept(place)
+        place.bin = block.bin
         if place.died:
-            if place.kept != NULL:
-                drop_kept(place)
-        elif place.kept == NULL and place.last != NULL and place.last.taken == stream.turn \
-                and place.last.state != FREE:       # another stream may have freed it already
+            continue
+        if place.kept == NULL and block.taken == stream.turn \
+                and block.state != FREE:            # another stream may have freed it already
             place.kept = <Kept*>calloc(1, sizeof(Kept))
-            if place.kept != NULL:
-                add_kept(place, place.last)
+        if place.kept != NULL:
+            add_kept(place, block)
     stream.turn = 0
     stream.places = NULL
     stream.place = 0
@@ -110,28 +118,30 @@ cdef Places* find_places(StreamState* stream, unsigned long long key) noexcept:
     return NULL
 
 
-cdef int begin_places(StreamState* stream, unsigned int round, unsigned long long key) except -1:
+cdef void begin_places(StreamState* stream, unsigned int round, unsigned long long key,
+                       bint resumes) noexcept:
     global last_turn
     cdef Places* places
+    if resumes and stream.round == round and stream.places != NULL and stream.places.key == key:
+        return
     if stream.places != NULL:
         end_places(stream)
     if stream.round != round:
         forget_places(stream)
         stream.round = round
-    if round == 0:
-        return 0
+    if round == 0 or resumes:       # which of its places are next is not known
+        return
     places = find_places(stream, key)
     if places == NULL:
         places = <Places*>calloc(1, sizeof(Places))
         if places == NULL:
-            raise MemoryError()
+            return
         places.key = key
         places.next = stream.rounds
         stream.rounds = places
     last_turn += 1
     stream.turn = last_turn
     stream.places = places
-    return 0
 
 
 cdef bint add_place(Places* places, int bin) noexcept:
@@ -172,10 +182,7 @@ cdef Block* ask(StreamState* stream, int bin, int* index) noexcept:
     stream.place = number + 1
     place = &places.items[number]
     if place.bin != bin:            # another program
-        if place.kept != NULL:
-            drop_kept(place)
-        place.last = NULL
-        place.bin = bin
+        return lowest_free(&stream.bins[bin])
     if place.kept != NULL:
         for i in range(place.kept.count):
             block = place.kept.blocks[i]
@@ -194,9 +201,14 @@ cdef Block* ask(StreamState* stream, int bin, int* index) noexcept:
 
 cdef void note_place(StreamState* stream, int index, Block* block) noexcept:
     cdef Place* place = &stream.places.items[index]
-    place.last = block
+    place.given = block
     place.died = False
-    if place.kept != NULL:
-        add_kept(place, block)
     block.taken = stream.turn
     block.place = index
+
+
+cdef void leave_out(StreamState* stream, Block* block) noexcept:
+    if stream.turn and block.taken == stream.turn and block.place == stream.place - 1:
+        block.taken = 0
+        stream.place = block.place
+        stream.places.items[block.place].given = NULL

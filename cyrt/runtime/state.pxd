@@ -76,7 +76,8 @@ cdef struct Kept:
 
 # One of a batch's allocations.
 cdef struct Place:
-    Block* last                 # what it had last
+    Block* given                # what it has in this turn; NULL: nothing
+    Block* last                 # what it had in the turn before
     Kept* kept                  # NULL: what it had was freed before its batch had ended
     unsigned int number         # no other place has it
     int bin
