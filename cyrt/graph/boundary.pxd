@@ -7,7 +7,7 @@
 #   many as fit.
 #   Such a batch is launched with its last operation.
 # - A commit that the program asks for, or a wait, cuts one batch and moves no other: the next one
-#   is the rest of it.
+#   is the rest of it. Where a batch is several short rounds the next one has as many again.
 # - Operations that the program adds to a round now and then, as to print a mean, do not move the
 #   boundaries, either: an operation that runs something else than the round's next one is taken for
 #   such an extra one. After MOST_EXTRA of them in a batch the round is what has run instead.
@@ -48,6 +48,7 @@ cdef struct Boundary:
     unsigned long long commit       # where the last commit was that the program asked for
     unsigned long long key  # where in the `length` operations the batch begins
     bint resumes            # it is what a commit left of the batch of that key
+    int restarts            # rounds of the batch that a commit cut and that begins again; 0: none
     bint completed          # the batch before was launched when it was complete
 
 cdef void set_limit(Boundary* boundary, int max_ops) noexcept

@@ -180,6 +180,11 @@ cdef void advance(Boundary* boundary, const Recording* recording) noexcept:
     boundary.last_extra = boundary.extra
     boundary.position += recording.num_nodes - boundary.extra.count
     boundary.completed = recording.num_nodes >= boundary.complete
+    boundary.restarts = 0
+    if boundary.period and not boundary.completed and boundary.period < boundary.length:
+        boundary.restarts = boundary.length // boundary.period
+        boundary.origin += (boundary.position - boundary.origin) // boundary.period \
+            * boundary.period
     plan_batch(boundary)
 
 

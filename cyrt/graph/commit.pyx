@@ -19,7 +19,7 @@ from cyrt.runtime.memory cimport Memory
 from cyrt.runtime.order cimport flush_outside, launching_outside, order_outside
 from cyrt.runtime.freed cimport return_rested, settle_freed
 from cyrt.runtime.pacing cimport pace_turn, wait_for_room
-from cyrt.runtime.places cimport begin_places
+from cyrt.runtime.places cimport begin_places, restart_places
 from cyrt.runtime.state cimport Block, StreamState
 from cyrt.runtime.stream_state cimport flush, is_others_thread, legacy_state, link, mark_work
 from cyrt.runtime.waiting cimport query_event, wait, wait_state
@@ -327,7 +327,10 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     # Before the launch releases the GIL: memory freed after that belongs to the next recording.
     return_rested(state)
     boundaries.advance(&self.boundary, recording)
-    begin_places(state, self.boundary.round, self.boundary.key, self.boundary.resumes)
+    if self.boundary.restarts:
+        restart_places(state, self.boundary.restarts)
+    else:
+        begin_places(state, self.boundary.round, self.boundary.key, self.boundary.resumes)
     outcome.result, outcome.call, outcome.launched = CUDA_SUCCESS, b"cuStreamWaitEvent", 0
     if not state.owned:
         entered = enter_quietly(state.ordinal, state.epoch)

@@ -17,6 +17,10 @@ from cyrt.runtime.state cimport StreamState
 
 _KINDS = ("kernel", "copy", "empty", "graph")
 
+cdef enum:
+    BETTER = 2              # samples that a batch before was more alike in than any exec
+    NEVER = SAMPLES + 1
+
 # Every plan by (stream, hash, hash, nodes), and a list from the one used longest ago to the last.
 _plans = {}
 cdef Plan oldest = None
@@ -378,9 +382,9 @@ cdef bint remember_geometry(Plan plan, unsigned long long h) noexcept:
     return found
 
 
-cdef bint remember(Plan plan, const Contents* contents, bint alike) noexcept:
-    """Whether these contents were launched lately, or, with `alike`, such that most nodes are
-    equal; they are now."""
+cdef bint remember(Plan plan, const Contents* contents, int least) noexcept:
+    """Whether these contents were launched lately, or such that at least so many samples are equal;
+    they are now."""
     cdef unsigned int i
     cdef bint found = False
     if plan.history == NULL:
@@ -389,7 +393,8 @@ cdef bint remember(Plan plan, const Contents* contents, bint alike) noexcept:
             return False
     for i in range(min(plan.remembered, <unsigned int>HISTORY)):
         if plan.history[i].hash == contents.hash or (
-                alike and 2 * executables.likeness(&plan.history[i], contents) >= SAMPLES):
+                least <= SAMPLES
+                and executables.likeness(&plan.history[i], contents) >= least):
             found = True
             break
     plan.history[plan.remembered % HISTORY] = contents[0]
@@ -486,7 +491,8 @@ cdef Executable* lay(Plan plan, Recording* recording, PlanStats* stats, Outcome*
         return target
     alike = most_alike(plan, recording, &contents, &likeness)
     geometry_known = remember_geometry(plan, executables.geometry_hash(recording))
-    again = remember(plan, &contents, alike != NULL and 2 * likeness < SAMPLES) \
+    again = remember(plan, &contents, NEVER if alike == NULL
+                     else max(SAMPLES // 2, likeness + BETTER)) \
         or (geometry_known and alike == NULL)
     if plan.num_variants == 0 or (again and by_node and has_room(plan)):
         target = add_variant(plan, recording, stats, outcome)
@@ -508,7 +514,7 @@ cdef void launch_plan(Plan plan, Recording* recording, PlanStats* stats,
         stats.chained += 1
         executables.summarise(recording, &contents)
         remember_geometry(plan, executables.geometry_hash(recording))
-        remember(plan, &contents, False)
+        remember(plan, &contents, NEVER)
         chain.run(plan.chains, recording, outcome)
         stats.patched += outcome.launched
         memset(plan.patched_, 0, plan.num_nodes)        # a graph of its own was not

@@ -75,6 +75,11 @@ cdef void end_places(StreamState* stream) noexcept:
             place.kept = <Kept*>calloc(1, sizeof(Kept))
         if place.kept != NULL:
             add_kept(place, block)
+    stream.places.used = stream.place
+    stop_asking(stream)
+
+
+cdef void stop_asking(StreamState* stream) noexcept:
     stream.turn = 0
     stream.places = NULL
     stream.place = 0
@@ -205,6 +210,21 @@ cdef void note_place(StreamState* stream, int index, Block* block) noexcept:
     place.died = False
     block.taken = stream.turn
     block.place = index
+
+
+cdef void restart_places(StreamState* stream, int rounds) noexcept:
+    global last_turn
+    cdef int i
+    if stream.places == NULL:
+        return
+    for i in range(stream.place):       # what they had tells nothing: it may live for any time
+        stream.places.items[i].given = NULL
+    if stream.places.used == 0 or stream.places.used % rounds:
+        stop_asking(stream)
+        return
+    stream.place %= stream.places.used // rounds
+    last_turn += 1
+    stream.turn = last_turn
 
 
 cdef void leave_out(StreamState* stream, Block* block) noexcept:

@@ -89,6 +89,7 @@ cdef struct Places:
     Place* items
     int count
     int room
+    int used                    # by the last batch that was complete; 0: none was
     Places* next                # of the same round
 
 # The blocks of one size class whose home is a stream, each in a slot of its own: in use, free, or
