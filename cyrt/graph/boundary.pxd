@@ -38,7 +38,7 @@ cdef struct Boundary:
     bint searched           # long enough for any round: what is patched changes every time
     unsigned int round      # number of the program's round; 0: none is known
     int period              # its operations
-    CUfunction* functions   # what they run, and the first ones again, for as many as a batch may have
+    CUfunction* functions   # what they run, and the first ones again, as many as a batch may have
     const CUfunction* expected      # what the batch's nodes run; NULL: that is not known
     Extra extra             # its operations that are no part of the round
     Extra last_extra        # those of the batch before

@@ -36,6 +36,7 @@ cdef struct Step:
 cdef struct Trace:
     Step* steps                 # a ring
     unsigned long long count    # operations so far
+    unsigned long long start    # position of the first one
     unsigned long long judged   # those of which `kept` is known
     unsigned long long next_look
     int period                  # that the operations are compared by; 0: none

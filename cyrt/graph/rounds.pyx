@@ -53,6 +53,8 @@ cdef void trace_batch(Trace* trace, const Recording* recording, unsigned long lo
     cdef Block* block
     cdef unsigned long long since, now = first
     cdef int i, u, extras = 0
+    if trace.count == 0:
+        trace.start = first
     judge(trace)
     for i in range(recording.num_nodes):
         if extras < extra.count and extra.nodes[extras] == i:
@@ -73,8 +75,9 @@ cdef void trace_batch(Trace* trace, const Recording* recording, unsigned long lo
                 step.result = block
                 step.generation = use.generation
             if use.access != OVERWRITE:
-                # Memory that is new, or that another stream used last, has no such time.
-                since = now - block.last_use if 0 < block.last_use <= now else 0
+                # Memory that is new, or used last by another stream or before the trace, has no
+                # such time.
+                since = now - block.last_use if trace.start < block.last_use <= now else 0
                 if since > LONGEST:
                     since = LONGEST + 1
                 elif since > step.longest:
@@ -127,11 +130,11 @@ cdef bint kept_come_round(const Trace* trace, int period, int length) noexcept:
     return True
 
 
-cdef int shortest_period(const Trace* trace) noexcept:
+cdef int shortest_period(const Trace* trace, int least) noexcept:
     cdef unsigned long long h = step_at(trace, trace.count - 1).hash
     cdef int period, length
     cdef int known = <int>min(trace.count, <unsigned long long>LENGTH)
-    for period in range(1, min(<int>LONGEST, known - EQUAL) + 1):
+    for period in range(least, min(<int>LONGEST, known - EQUAL) + 1):
         if step_at(trace, trace.count - 1 - period).hash == h:
             length = max(period, <int>EQUAL)
             if length + period <= known and come_round(trace, period, length):
@@ -139,26 +142,36 @@ cdef int shortest_period(const Trace* trace) noexcept:
     return 0
 
 
+cdef int longest_use(const Trace* trace, int length) noexcept:
+    cdef unsigned int longest = 0
+    cdef int i
+    for i in range(1, length + 1):
+        longest = max(longest, step_at(trace, trace.count - i).longest)
+    return <int>longest
+
+
 cdef int find_period(Trace* trace) noexcept:
-    cdef int period, multiple, length, i, kept = 0
+    cdef int period, longer, multiple, length, kept = 0
     cdef int known = <int>min(trace.judged, <unsigned long long>LENGTH - EQUAL)
-    cdef unsigned int longest = 1
     if trace.count < trace.next_look or trace.count < FIRST_LOOK:
         return 0
     trace.next_look = trace.count + min(trace.count // 8, <unsigned long long>LENGTH // 4)
-    period = shortest_period(trace)
+    longer = shortest_period(trace, 1)
+    period = 0
+    while longer > period:              # what is compared gets longer, too
+        period = longer
+        longer = shortest_period(trace, max(period, longest_use(trace, max(period, <int>EQUAL))))
     if period == 0:
         return 0
-    for i in range(1, max(period, <int>EQUAL) + 1):
-        longest = max(longest, step_at(trace, trace.count - i).longest)
-    period *= (<int>longest + period - 1) // period
     multiple = period
     while multiple <= LONGEST_COMMITTED:
         length = max(multiple, 2 * <int>EQUAL)
         if length + multiple > known:
             break
         if kept_come_round(trace, multiple, length):
-            if commits_come_round(trace, multiple, length):
+            # Two commits may be that far apart by chance.
+            if length + 2 * multiple <= known \
+                    and commits_come_round(trace, multiple, length + multiple):
                 return multiple
             if kept == 0 and multiple <= LONGEST_KEPT:
                 kept = multiple

@@ -1,7 +1,8 @@
 # C-level functions only: see places.pxd.
 """Places: what each allocation of a round's batches is given."""
 
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport calloc, free, realloc, getenv
+from libc.stdio cimport printf
 from libc.string cimport memset
 
 from cyrt.runtime.blocks cimport (
@@ -206,6 +207,7 @@ cdef Block* ask(StreamState* stream, int bin, int* index) noexcept:
 
 cdef void note_place(StreamState* stream, int index, Block* block) noexcept:
     cdef Place* place = &stream.places.items[index]
+    if getenv(b"DBGP") != NULL: printf(b"  key %llu place %d got %llx last %llx state %d keeper %d kept %d num %d\n", stream.places.key, index, block.address, place.last.address if place.last != NULL else 0, place.last.state if place.last != NULL else -1, place.last.keeper if place.last != NULL else 0, place.kept.count if place.kept != NULL else -1, place.number)
     place.given = block
     place.died = False
     block.taken = stream.turn
