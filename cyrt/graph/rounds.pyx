@@ -12,8 +12,7 @@ cdef enum:
     LONGEST = 8192              # round
     EQUAL = 128                 # operations, at least, that equal those a period before
     FIRST_LOOK = 320            # after so many operations
-    LONGEST_KEPT = 1024         # round that kept results alone tell of
-    LONGEST_COMMITTED = 4096    # round that commits tell of
+    LONGEST_KEPT = 1024         # round that kept results and commits alone tell of
 
 
 cdef Trace* new_trace() noexcept:
@@ -164,7 +163,7 @@ cdef int find_period(Trace* trace) noexcept:
     if period == 0:
         return 0
     multiple = period
-    while multiple <= LONGEST_COMMITTED:
+    while multiple <= LONGEST_KEPT:
         length = max(multiple, 2 * <int>EQUAL)
         if length + multiple > known:
             break
@@ -173,7 +172,7 @@ cdef int find_period(Trace* trace) noexcept:
             if length + 2 * multiple <= known \
                     and commits_come_round(trace, multiple, length + multiple):
                 return multiple
-            if kept == 0 and multiple <= LONGEST_KEPT:
+            if kept == 0:
                 kept = multiple
         multiple += period
     return kept if kept else period
