@@ -1,8 +1,7 @@
 # C-level functions only: see boundary.pxd.
 """A batch ends at its limit, or where the program's round or a loop inside it begins."""
 
-from libc.stdlib cimport free, realloc, getenv
-from libc.stdio cimport printf
+from libc.stdlib cimport free, realloc
 
 from cyrt.driver.cuda cimport CUfunction
 from cyrt.graph.recording cimport Operation, Recording
@@ -124,7 +123,6 @@ cdef void look_for_round(Boundary* boundary) noexcept:
     boundary.trace.differing = 0
     boundary.trace.next_look = boundary.trace.count + TRIAL
     boundary.origin = boundary.position - since
-    if getenv(b"DBG") != NULL: printf(b"%llu FOUND %d since %llu len %d\n", boundary.position, period, since, boundary.length)
 
 
 cdef void begin(Boundary* boundary, const Operation* first, bint cut_off) noexcept:
@@ -142,7 +140,6 @@ cdef void begin(Boundary* boundary, const Operation* first, bint cut_off) noexce
 
 
 cdef void lose_round(Boundary* boundary) noexcept:
-    if getenv(b"DBG") != NULL: printf(b"%llu LOST %d\n", boundary.position, boundary.period)
     boundary.round = 0
     boundary.period = boundary.lost = boundary.num_beginnings = 0
     boundary.seldom = False
@@ -151,7 +148,6 @@ cdef void lose_round(Boundary* boundary) noexcept:
 
 cdef bint note_other(Boundary* boundary, int node) noexcept:
     cdef Extra* extra = &boundary.extra
-    if getenv(b"DBG") != NULL: printf(b"%llu OTHER node %d at %llu extras %d\n", boundary.position, node, (boundary.position+node-extra.count-boundary.origin)%boundary.period, extra.count)
     if extra.count == MOST_EXTRA:           # another program, or other kernels from now on
         boundary.expected = NULL
         extra.count = 0
@@ -195,7 +191,6 @@ cdef void advance(Boundary* boundary, const Recording* recording) noexcept:
 cdef void learn(Boundary* boundary, const Recording* recording,
                 unsigned long long patched) noexcept:
     cdef unsigned long long nodes = recording.num_nodes
-    if getenv(b"DBG") != NULL and boundary.period: printf(b"%llu at %llu/%d LEARN %llu patched %llu min %d key %llu resumes %d extra %d\n", boundary.last_position, (boundary.last_position-boundary.origin)%boundary.period, boundary.period, nodes, patched, boundary.min_ops, boundary.key, boundary.resumes, boundary.last_extra.count)
     if boundary.max_ops == 1:
         return
     if boundary.period == 0 and boundary.lost >= EVIDENCE:

@@ -12,7 +12,8 @@
 #   of the round change nothing for the next one.
 # - All of that is a preference. A place that cannot have its block is given another one; what it
 #   keeps is lent to another place where the class would grow too large (see pool).
-# - Up to MOST_KEPT_BYTES of a device's memory are kept.
+# - Up to MOST_KEPT_BYTES of a device's memory are kept. Where that is too little, streams that are
+#   no longer used keep nothing.
 
 from cyrt.runtime.state cimport Block, Places, StreamState
 
@@ -26,6 +27,8 @@ cdef void restart_places(StreamState* stream, int rounds) noexcept
 # The block is for an operation that is no part of the round: where it was allocated last, the next
 # allocation asks for its place.
 cdef void leave_out(StreamState* stream, Block* block) noexcept
+# Whether the stream has had no batch of a round for long: its places need nothing any more.
+cdef bint is_unused(const StreamState* stream) noexcept
 # A free block of the class for the next place, which is `index`. NULL: a new one is best.
 cdef Block* ask(StreamState* stream, int bin, int* index) noexcept
 # The place was given the block.

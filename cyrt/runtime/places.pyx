@@ -1,8 +1,7 @@
 # C-level functions only: see places.pxd.
 """Places: what each allocation of a round's batches is given."""
 
-from libc.stdlib cimport calloc, free, realloc, getenv
-from libc.stdio cimport printf
+from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
 from cyrt.runtime.blocks cimport (
@@ -11,11 +10,13 @@ from cyrt.runtime.blocks cimport (
 from cyrt.runtime.state cimport (
     FREE, MOST_KEPT, Block, Kept, Place, Places, StreamState,
 )
+from cyrt.runtime.stream_state cimport states
 
 cdef enum:
     MOST_BATCHES = 256              # of a round
     MOST_PLACES = 2048              # of a batch
     MOST_KEPT_BYTES = 64 << 20      # of a device
+    UNUSED = 256                    # batches of other streams
 
 cdef unsigned int last_number = 0
 cdef unsigned long long last_turn = 0
@@ -34,13 +35,55 @@ cdef void drop_kept(Place* place) noexcept:
     place.kept = NULL
 
 
+cdef void stop_asking(StreamState* stream) noexcept:
+    stream.turn = 0
+    stream.places = NULL
+    stream.place = 0
+
+
+cdef void free_places(Places* places) noexcept:
+    cdef int i
+    for i in range(places.count):
+        if places.items[i].kept != NULL:
+            drop_kept(&places.items[i])
+    free(places.items)
+    free(places)
+
+
+cdef void forget_places(StreamState* stream) noexcept:
+    cdef Places* places
+    while stream.rounds != NULL:
+        places = stream.rounds
+        stream.rounds = places.next
+        free_places(places)
+
+
+cdef bint is_unused(const StreamState* stream) noexcept:
+    return stream.turn == 0 or last_turn - stream.turn > <unsigned long long>UNUSED
+
+
+cdef bint forget_unused(int ordinal) noexcept:
+    """Whether there were unused streams whose places kept anything."""
+    cdef StreamState* stream = states[ordinal]
+    cdef bint found = False
+    while stream != NULL:
+        if stream.rounds != NULL and is_unused(stream):
+            stop_asking(stream)
+            forget_places(stream)
+            stream.round = 0
+            found = True
+        stream = stream.next
+    return found
+
+
 cdef void add_kept(Place* place, Block* block) noexcept:
     cdef Kept* kept = place.kept
     cdef int i
     for i in range(kept.count):
         if kept.blocks[i] == block:
             return
-    if block.keeper == 0 and kept_bytes[block.ordinal] + block.size > MOST_KEPT_BYTES:
+    if block.keeper == 0 and kept_bytes[block.ordinal] + block.size > MOST_KEPT_BYTES \
+            and not forget_unused(block.ordinal):
         return
     if kept.count == MOST_KEPT:
         if is_kept(place, kept.blocks[0]):
@@ -78,29 +121,6 @@ cdef void end_places(StreamState* stream) noexcept:
             add_kept(place, block)
     stream.places.used = stream.place
     stop_asking(stream)
-
-
-cdef void stop_asking(StreamState* stream) noexcept:
-    stream.turn = 0
-    stream.places = NULL
-    stream.place = 0
-
-
-cdef void free_places(Places* places) noexcept:
-    cdef int i
-    for i in range(places.count):
-        if places.items[i].kept != NULL:
-            drop_kept(&places.items[i])
-    free(places.items)
-    free(places)
-
-
-cdef void forget_places(StreamState* stream) noexcept:
-    cdef Places* places
-    while stream.rounds != NULL:
-        places = stream.rounds
-        stream.rounds = places.next
-        free_places(places)
 
 
 cdef Places* find_places(StreamState* stream, unsigned long long key) noexcept:
@@ -207,7 +227,6 @@ cdef Block* ask(StreamState* stream, int bin, int* index) noexcept:
 
 cdef void note_place(StreamState* stream, int index, Block* block) noexcept:
     cdef Place* place = &stream.places.items[index]
-    if getenv(b"DBGP") != NULL: printf(b"  key %llu place %d got %llx last %llx state %d keeper %d kept %d num %d\n", stream.places.key, index, block.address, place.last.address if place.last != NULL else 0, place.last.state if place.last != NULL else -1, place.last.keeper if place.last != NULL else 0, place.kept.count if place.kept != NULL else -1, place.number)
     place.given = block
     place.died = False
     block.taken = stream.turn
