@@ -41,6 +41,7 @@ cdef struct Trace:
     unsigned long long next_look
     int period                  # that the operations are compared by; 0: none
     int differing               # operations that differed from those a period before
+    unsigned long long unlike   # operations up to here are not compared
 
 # Folds a word into a hash.
 cdef inline unsigned long long mix(unsigned long long h, unsigned long long word) noexcept:

@@ -54,6 +54,8 @@ cdef void trace_batch(Trace* trace, const Recording* recording, unsigned long lo
     cdef int i, u, extras = 0
     if trace.count == 0:
         trace.start = first
+    if extra.count:             # one of them may have been taken for another operation
+        trace.unlike = trace.count + recording.num_nodes
     judge(trace)
     for i in range(recording.num_nodes):
         if extras < extra.count and extra.nodes[extras] == i:
@@ -85,7 +87,7 @@ cdef void trace_batch(Trace* trace, const Recording* recording, unsigned long lo
             block.last_use = now
         trace.count += 1
         # The first round's operands were used before the trace began.
-        if trace.period and trace.count > 2 * <unsigned long long>trace.period \
+        if trace.period and trace.count > trace.unlike + 2 * <unsigned long long>trace.period \
                 and step.hash != step_at(trace, trace.count - 1 - trace.period).hash:
             trace.differing += 1
 
