@@ -1,8 +1,13 @@
 # C-level functions only: see boundary.pxd.
 """A batch ends at its limit, or where the program's round or a loop inside it begins."""
 
+from libc.stdlib cimport free, realloc
+
+from cyrt.driver.cuda cimport CUfunction
 from cyrt.graph.recording cimport Operation, Recording
-from cyrt.graph.rounds cimport find_period, free_trace, mix, new_trace, trace_batch
+from cyrt.graph.rounds cimport (
+    MOST_EXTRA, Extra, find_period, foresee, free_trace, mix, new_trace, trace_batch, trace_commit,
+)
 
 cdef enum:
     EVIDENCE = 8            # batches in a row
@@ -11,6 +16,8 @@ cdef enum:
     SEARCH = 32768          # operations
     TRIAL = 1024            # operations that a round has to settle in, before a longer one is tried
     MOST_DIFFERING = 8      # operations, until a round is no longer believed in
+    NEVER = 1 << 30         # operations
+    BEYOND = 8              # operations that a batch may have beyond its limit: groups are joined
 
 cdef unsigned int last_round = 0
 
@@ -21,22 +28,26 @@ cdef void set_limit(Boundary* boundary, int max_ops) noexcept:
 
 
 cdef void plan_batch(Boundary* boundary) noexcept:
-    """Set the fewest operations of the batch that begins, and its number within the round."""
+    """Set the fewest operations of the batch that begins, and which of the round's it is."""
     cdef int half = (boundary.max_ops + 1) // 2
-    cdef unsigned long long offset = boundary.position - boundary.origin
-    cdef int at, length, parts
+    cdef int at, part, parts
+    boundary.extra.count = 0
+    boundary.expected = NULL
+    boundary.complete = NEVER
+    if boundary.max_ops == 1:
+        boundary.complete = boundary.min_ops = 1
+        return
     if boundary.period == 0:        # where operations seldom return, more room to meet one
         boundary.min_ops = half if boundary.seldom else half + half // 2
-    elif boundary.period <= boundary.max_ops:
-        length = boundary.max_ops // boundary.period * boundary.period
-        boundary.min_ops = length - <int>(offset % length)
-        boundary.key = boundary.batches if boundary.batches <= boundary.most_batches else 0
-    else:
-        parts = (boundary.period + boundary.max_ops - 1) // boundary.max_ops
-        length = (boundary.period + parts - 1) // parts
-        at = <int>(offset % boundary.period)
-        boundary.min_ops = min(length - at % length, boundary.period - at)
-        boundary.key = at
+        return
+    parts = (boundary.length + boundary.max_ops - 1) // boundary.max_ops
+    part = (boundary.length + parts - 1) // parts
+    at = <int>((boundary.position - boundary.origin) % boundary.length)
+    boundary.key = at - at % part
+    boundary.resumes = at % part != 0
+    boundary.min_ops = min(part - at % part, boundary.length - at)
+    boundary.complete = boundary.min_ops
+    boundary.expected = boundary.functions + at % boundary.period
 
 
 cdef unsigned long long operation_hash(const Operation* operation) noexcept:
@@ -84,38 +95,42 @@ cdef void remember(Boundary* boundary, const Operation* first) noexcept:
 
 
 cdef void note_commit(Boundary* boundary) noexcept:
-    """A commit that the program asked for. Where such come regularly, once a round or less often,
-    rounds begin there; a single one, as before a result is read, moves nothing."""
-    cdef unsigned long long since = boundary.position - boundary.commit
-    if boundary.period and boundary.batches == boundary.most_batches \
-            and since >= <unsigned long long>(boundary.period - boundary.period // 8):
-        boundary.origin = boundary.position
-    boundary.most_batches = boundary.batches
-    boundary.batches = 0
+    """A commit that the program asked for."""
     boundary.commit = boundary.position
+    if boundary.trace != NULL:
+        trace_commit(boundary.trace)
 
 
 cdef void look_for_round(Boundary* boundary) noexcept:
     global last_round
     cdef int period = find_period(boundary.trace)
+    cdef unsigned long long since = boundary.position - boundary.commit
+    cdef int count = period + boundary.max_ops + BEYOND
+    cdef CUfunction* functions
     if period <= boundary.period:           # a longer one may show only later
         return
+    functions = <CUfunction*>realloc(boundary.functions, count * sizeof(CUfunction))
+    if functions == NULL:
+        return
+    if since >= <unsigned long long>period:
+        since = 0
+    foresee(boundary.trace, functions, period, <int>since, count)
     last_round += 1
     boundary.round = last_round
+    boundary.functions = functions
     boundary.period = boundary.trace.period = period
+    boundary.length = period * max(1, boundary.max_ops // period)
     boundary.trace.differing = 0
     boundary.trace.next_look = boundary.trace.count + TRIAL
-    boundary.origin = boundary.commit \
-        if boundary.position - boundary.commit < <unsigned long long>period else boundary.position
+    boundary.origin = boundary.position - since
 
 
 cdef void begin(Boundary* boundary, const Operation* first, bint cut_off) noexcept:
     if cut_off:
-        boundary.batches += 1
         boundary.lost = 0 if boundary.found else boundary.lost + 1
         if boundary.lost == EVIDENCE:
             boundary.seldom = True
-    else:
+    elif not boundary.completed:
         note_commit(boundary)
     if boundary.trace != NULL and boundary.calm == 0:
         look_for_round(boundary)
@@ -128,6 +143,49 @@ cdef void lose_round(Boundary* boundary) noexcept:
     boundary.round = 0
     boundary.period = boundary.lost = boundary.num_beginnings = 0
     boundary.seldom = False
+    plan_batch(boundary)
+
+
+cdef bint note_other(Boundary* boundary, int node) noexcept:
+    cdef Extra* extra = &boundary.extra
+    if extra.count == MOST_EXTRA:           # another program, or other kernels from now on
+        boundary.expected = NULL
+        extra.count = 0
+        return False
+    extra.nodes[extra.count] = node
+    extra.count += 1
+    boundary.expected -= 1
+    if boundary.min_ops < boundary.max_ops:
+        boundary.min_ops += 1
+        boundary.complete = boundary.min_ops
+    return True
+
+
+cdef void adopt(Boundary* boundary, const Recording* recording) noexcept:
+    """The round runs what the batch ran instead."""
+    cdef int at = <int>((boundary.position - boundary.origin) % boundary.period)
+    cdef int i
+    for i in range(recording.num_nodes):
+        boundary.functions[(at + i) % boundary.period] = recording.nodes[i].function
+    for i in range(boundary.period, boundary.period + boundary.max_ops + BEYOND):
+        boundary.functions[i] = boundary.functions[i - boundary.period]
+
+
+cdef void advance(Boundary* boundary, const Recording* recording) noexcept:
+    if boundary.max_ops == 1 or recording.num_nodes == 0:
+        return
+    if boundary.period and boundary.expected == NULL:
+        adopt(boundary, recording)
+    boundary.last_position = boundary.position
+    boundary.last_extra = boundary.extra
+    boundary.position += recording.num_nodes - boundary.extra.count
+    boundary.completed = recording.num_nodes >= boundary.complete
+    boundary.restarts = 0
+    if boundary.period and not boundary.completed and boundary.period < boundary.length:
+        boundary.restarts = boundary.length // boundary.period
+        boundary.origin += (boundary.position - boundary.origin) // boundary.period \
+            * boundary.period
+    plan_batch(boundary)
 
 
 cdef void learn(Boundary* boundary, const Recording* recording,
@@ -147,16 +205,22 @@ cdef void learn(Boundary* boundary, const Recording* recording,
     elif boundary.trace != NULL:
         boundary.calm += nodes
         if boundary.calm > <unsigned long long>(2 * max(boundary.period, <int>TRIAL)):
-            forget(boundary)
+            drop_trace(boundary)
     if boundary.trace != NULL:
         boundary.searched = boundary.trace.count > SEARCH
-        trace_batch(boundary.trace, recording, boundary.position)
+        trace_batch(boundary.trace, recording, boundary.last_position, &boundary.last_extra)
         if boundary.period and boundary.trace.differing > MOST_DIFFERING:
             boundary.trace.period = 0
             lose_round(boundary)
-    boundary.position += nodes
+
+
+cdef void drop_trace(Boundary* boundary) noexcept:
+    free_trace(boundary.trace)
+    boundary.trace = NULL
 
 
 cdef void forget(Boundary* boundary) noexcept:
-    free_trace(boundary.trace)
-    boundary.trace = NULL
+    drop_trace(boundary)
+    free(boundary.functions)
+    boundary.functions = NULL
+    boundary.period = 0

@@ -19,6 +19,7 @@ from cyrt.runtime.memory cimport Memory
 from cyrt.runtime.order cimport flush_outside, launching_outside, order_outside
 from cyrt.runtime.freed cimport return_rested, settle_freed
 from cyrt.runtime.pacing cimport pace_turn, wait_for_room
+from cyrt.runtime.places cimport begin_places, restart_places
 from cyrt.runtime.state cimport Block, StreamState
 from cyrt.runtime.stream_state cimport flush, is_others_thread, legacy_state, link, mark_work
 from cyrt.runtime.waiting cimport query_event, wait, wait_state
@@ -197,6 +198,7 @@ cdef int abandon(Recorder self) except -1:
     state.pending = state.outside = False
     self.bytes = 0
     self.ranges.count = 0
+    self.boundary.expected = NULL
     return_rested(state)
     recordings.destroy(&dropped)
     del held
@@ -310,7 +312,8 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     """Inside the turn. Returns the number of the first operation's error that was refused."""
     cdef StreamState* state = self.state
     cdef Recording* recording = &self.launching
-    cdef unsigned long long chained = self.stats_.chained, patched = self.stats_.patched
+    cdef unsigned long long chained = self.stats_.chained, before = self.stats_.patched
+    cdef unsigned long long patched = 0
     cdef CUevent mark = self.marks[<int>(self.batches % IN_FLIGHT)]
     cdef unsigned int error = 0
     cdef int entered = -1
@@ -323,6 +326,11 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     self.ranges.count = 0
     # Before the launch releases the GIL: memory freed after that belongs to the next recording.
     return_rested(state)
+    boundaries.advance(&self.boundary, recording)
+    if self.boundary.restarts:
+        restart_places(state, self.boundary.restarts)
+    else:
+        begin_places(state, self.boundary.round, self.boundary.key, self.boundary.resumes)
     outcome.result, outcome.call, outcome.launched = CUDA_SUCCESS, b"cuStreamWaitEvent", 0
     if not state.owned:
         entered = enter_quietly(state.ordinal, state.epoch)
@@ -334,10 +342,9 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
         if plan is not None and recording.losses == NULL:
             plans.launch_plan(plan, recording, &self.stats_, outcome)
             # A topology that is new tells nothing of addresses; where most are, no boundary locks.
-            if self.stats_.chained != chained and self.boundary.trace == NULL \
-                    and self.stats_.misses < self.commits // 4 + 16:
-                patched = self.stats_.patched
-            boundaries.learn(&self.boundary, recording, self.stats_.patched - patched)
+            if self.stats_.chained == chained or self.boundary.trace != NULL \
+                    or self.stats_.misses >= self.commits // 4 + 16:
+                patched = self.stats_.patched - before
             if outcome.result != CUDA_SUCCESS:      # the rest runs with no graph
                 self.stats_.patched += recording.num_nodes - outcome.launched
         if plan is None or recording.losses != NULL or (
@@ -345,6 +352,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
             error = direct.launch_nodes(state, recording, outcome.launched, where, outcome)
         elif poisons.poisoned:
             loss.mark_losses(recording)
+        boundaries.learn(&self.boundary, recording, patched)
     if recording.losses != NULL:
         loss.carry(recording, &self.recording)
     if outcome.result == CUDA_SUCCESS:

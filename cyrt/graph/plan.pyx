@@ -17,6 +17,10 @@ from cyrt.runtime.state cimport StreamState
 
 _KINDS = ("kernel", "copy", "empty", "graph")
 
+cdef enum:
+    BETTER = 2              # samples more that an earlier batch equals than the best exec does
+    NEVER = SAMPLES + 1
+
 # All plans by (stream, hash, hash, nodes), and a linked list from the least to the most recently
 # used one.
 _plans = {}
@@ -380,9 +384,9 @@ cdef bint remember_geometry(Plan plan, unsigned long long h) noexcept:
     return found
 
 
-cdef bint remember(Plan plan, const Contents* contents, bint alike) noexcept:
-    """Return whether these contents, or, with `alike`, contents equal in most nodes, were launched
-    recently. Remember these contents as launched now."""
+cdef bint remember(Plan plan, const Contents* contents, int least) noexcept:
+    """Return whether these contents, or contents of which at least `least` samples are equal, were
+    launched recently. Remember these contents as launched now."""
     cdef unsigned int i
     cdef bint found = False
     if plan.history == NULL:
@@ -391,7 +395,8 @@ cdef bint remember(Plan plan, const Contents* contents, bint alike) noexcept:
             return False
     for i in range(min(plan.remembered, <unsigned int>HISTORY)):
         if plan.history[i].hash == contents.hash or (
-                alike and 2 * executables.likeness(&plan.history[i], contents) >= SAMPLES):
+                least <= SAMPLES
+                and executables.likeness(&plan.history[i], contents) >= least):
             found = True
             break
     plan.history[plan.remembered % HISTORY] = contents[0]
@@ -489,7 +494,8 @@ cdef Executable* lay(Plan plan, Recording* recording, PlanStats* stats, Outcome*
         return target
     alike = most_alike(plan, recording, &contents, &likeness)
     geometry_known = remember_geometry(plan, executables.geometry_hash(recording))
-    again = remember(plan, &contents, alike != NULL and 2 * likeness < SAMPLES) \
+    again = remember(plan, &contents, NEVER if alike == NULL
+                     else max(SAMPLES // 2, likeness + BETTER)) \
         or (geometry_known and alike == NULL)
     if plan.num_variants == 0 or (again and by_node and has_room(plan)):
         target = add_variant(plan, recording, stats, outcome)
@@ -511,7 +517,7 @@ cdef void launch_plan(Plan plan, Recording* recording, PlanStats* stats,
         stats.chained += 1
         executables.summarise(recording, &contents)
         remember_geometry(plan, executables.geometry_hash(recording))
-        remember(plan, &contents, False)
+        remember(plan, &contents, NEVER)
         chain.run(plan.chains, recording, outcome)
         stats.patched += outcome.launched
         memset(plan.patched_, 0, plan.num_nodes)        # the chain's nodes are not the plan's

@@ -26,7 +26,7 @@ from cyrt.runtime.order cimport (
 )
 from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.pacing cimport wait_for_room
-from cyrt.runtime.places cimport begin_places
+from cyrt.runtime.places cimport begin_places, leave_out
 from cyrt.runtime.poison cimport heal, poison, poisoned
 from cyrt.runtime.state cimport (
     FOREIGN_MEMORY, OVERWRITE, READ, Access, Block, StreamState,
@@ -146,10 +146,19 @@ cdef int cut(Recorder self, const Operation* operation) except -1:
     return 0
 
 
-cdef int begin(Recorder self, const Operation* operation, bint cut_off) except -1:
+cdef void begin(Recorder self, const Operation* operation, bint cut_off) noexcept:
     """The operation begins a batch."""
     boundaries.begin(&self.boundary, operation, cut_off)
-    return begin_places(self.state, self.boundary.round, self.boundary.key)
+    if self.state.round != self.boundary.round:     # else the places have begun, see `launch`
+        begin_places(self.state, self.boundary.round, self.boundary.key, self.boundary.resumes)
+
+
+cdef void leave_out_results(Recorder self, const Use* uses, int num_uses) noexcept:
+    """The operation is no part of the round."""
+    cdef int i
+    for i in range(num_uses):
+        if uses[i].access != READ:
+            leave_out(self.state, uses[i].block)
 
 
 cdef int add_foreign(Recorder self, list foreign, Use* uses, int num_uses) except -1:
@@ -288,6 +297,9 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
         recordings.add_barrier(recording)
         self.joined = False
     node = recordings.append(recording, operation, num_uses)
+    if self.boundary.expected != NULL and operation.function != self.boundary.expected[node] \
+            and boundaries.note_other(&self.boundary, node):
+        leave_out_results(self, uses, num_uses)
     if poisoned:
         inherit(recording, node, &self.launching)
     # Kernels of a group do not see each other; operations of arrays, and copies, do.
@@ -299,7 +311,7 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
     self.operations += 1
     if self.blocking:
         self.where = caller()
-    if self.boundary.max_ops == 1 or (foreign is not None and not self.deferred):
+    if node + 1 >= self.boundary.complete or (foreign is not None and not self.deferred):
         commit(self)
     return 0
 

@@ -3,6 +3,7 @@
 
 from libc.stdlib cimport calloc, free
 
+from cyrt.driver.cuda cimport CUfunction
 from cyrt.graph.recording cimport Node, Recording, Use, use_end
 from cyrt.runtime.state cimport OVERWRITE, READ, Block
 
@@ -11,7 +12,7 @@ cdef enum:
     LONGEST = 8192              # round
     EQUAL = 128                 # operations, at least, that equal those a period before
     FIRST_LOOK = 320            # after so many operations
-    LONGEST_KEPT = 1024         # round that kept results alone tell of
+    LONGEST_KEPT = 1024         # round that kept results and commits alone tell of
 
 
 cdef Trace* new_trace() noexcept:
@@ -43,21 +44,31 @@ cdef void judge(Trace* trace) noexcept:
         trace.judged += 1
 
 
-cdef void trace_batch(Trace* trace, const Recording* recording, unsigned long long first) noexcept:
+cdef void trace_batch(Trace* trace, const Recording* recording, unsigned long long first,
+                      const Extra* extra) noexcept:
     cdef const Node* node
     cdef const Use* use
     cdef Step* step
     cdef Block* block
-    cdef unsigned long long now, since
-    cdef int i, u
+    cdef unsigned long long since, now = first
+    cdef int i, u, extras = 0
+    if trace.count == 0:
+        trace.start = first
+    if extra.count:             # one of them may have been taken for another operation
+        trace.unlike = trace.count + recording.num_nodes
     judge(trace)
     for i in range(recording.num_nodes):
+        if extras < extra.count and extra.nodes[extras] == i:
+            extras += 1
+            continue
         node = &recording.nodes[i]
         step = step_at(trace, trace.count)
+        step.function = node.function
         step.hash = mix(<unsigned long long>node.kind, <size_t>node.function)
         step.result = NULL
         step.longest = 0
-        now = first + i + 1
+        step.committed = False
+        now += 1
         for u in range(node.first_use, use_end(recording, i)):
             use = &recording.uses[u]
             block = use.block
@@ -65,8 +76,9 @@ cdef void trace_batch(Trace* trace, const Recording* recording, unsigned long lo
                 step.result = block
                 step.generation = use.generation
             if use.access != OVERWRITE:
-                # Memory that is new, or that another stream used last, has no such time.
-                since = now - block.last_use if 0 < block.last_use <= now else 0
+                # Memory that is new, or used last by another stream or before the trace, has no
+                # such time.
+                since = now - block.last_use if trace.start < block.last_use <= now else 0
                 if since > LONGEST:
                     since = LONGEST + 1
                 elif since > step.longest:
@@ -75,7 +87,7 @@ cdef void trace_batch(Trace* trace, const Recording* recording, unsigned long lo
             block.last_use = now
         trace.count += 1
         # The first round's operands were used before the trace began.
-        if trace.period and trace.count > 2 * <unsigned long long>trace.period \
+        if trace.period and trace.count > trace.unlike + 2 * <unsigned long long>trace.period \
                 and step.hash != step_at(trace, trace.count - 1 - trace.period).hash:
             trace.differing += 1
 
@@ -89,6 +101,28 @@ cdef bint come_round(const Trace* trace, int period, int length) noexcept:
     return True
 
 
+cdef void trace_commit(Trace* trace) noexcept:
+    if trace.count:
+        step_at(trace, trace.count - 1).committed = True
+
+
+cdef void foresee(const Trace* trace, CUfunction* functions, int period, int since,
+                  int count) noexcept:
+    cdef int i
+    for i in range(count):
+        functions[i] = step_at(trace, trace.count - period
+                               + (period - since + i) % period).function
+
+
+cdef bint commits_come_round(const Trace* trace, int period, int length) noexcept:
+    cdef int i
+    for i in range(1, length + 1):
+        if step_at(trace, trace.count - i).committed \
+                != step_at(trace, trace.count - i - period).committed:
+            return False
+    return True
+
+
 cdef bint kept_come_round(const Trace* trace, int period, int length) noexcept:
     cdef int i
     for i in range(1, length + 1):
@@ -97,11 +131,11 @@ cdef bint kept_come_round(const Trace* trace, int period, int length) noexcept:
     return True
 
 
-cdef int shortest_period(const Trace* trace) noexcept:
+cdef int shortest_period(const Trace* trace, int least) noexcept:
     cdef unsigned long long h = step_at(trace, trace.count - 1).hash
     cdef int period, length
     cdef int known = <int>min(trace.count, <unsigned long long>LENGTH)
-    for period in range(1, min(<int>LONGEST, known - EQUAL) + 1):
+    for period in range(least, min(<int>LONGEST, known - EQUAL) + 1):
         if step_at(trace, trace.count - 1 - period).hash == h:
             length = max(period, <int>EQUAL)
             if length + period <= known and come_round(trace, period, length):
@@ -109,25 +143,38 @@ cdef int shortest_period(const Trace* trace) noexcept:
     return 0
 
 
+cdef int longest_use(const Trace* trace, int length) noexcept:
+    cdef unsigned int longest = 0
+    cdef int i
+    for i in range(1, length + 1):
+        longest = max(longest, step_at(trace, trace.count - i).longest)
+    return <int>longest
+
+
 cdef int find_period(Trace* trace) noexcept:
-    cdef int period, multiple, length, i
+    cdef int period, longer, multiple, length, kept = 0
     cdef int known = <int>min(trace.judged, <unsigned long long>LENGTH - EQUAL)
-    cdef unsigned int longest = 1
     if trace.count < trace.next_look or trace.count < FIRST_LOOK:
         return 0
     trace.next_look = trace.count + min(trace.count // 8, <unsigned long long>LENGTH // 4)
-    period = shortest_period(trace)
+    longer = shortest_period(trace, 1)
+    period = 0
+    while longer > period:              # what is compared gets longer, too
+        period = longer
+        longer = shortest_period(trace, max(period, longest_use(trace, max(period, <int>EQUAL))))
     if period == 0:
         return 0
-    for i in range(1, max(period, <int>EQUAL) + 1):
-        longest = max(longest, step_at(trace, trace.count - i).longest)
-    period *= (<int>longest + period - 1) // period
     multiple = period
     while multiple <= LONGEST_KEPT:
         length = max(multiple, 2 * <int>EQUAL)
         if length + multiple > known:
             break
         if kept_come_round(trace, multiple, length):
-            return multiple
+            # Two commits may be that far apart by chance.
+            if length + 2 * multiple <= known \
+                    and commits_come_round(trace, multiple, length + multiple):
+                return multiple
+            if kept == 0:
+                kept = multiple
         multiple += period
-    return period
+    return kept if kept else period

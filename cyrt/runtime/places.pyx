@@ -10,11 +10,13 @@ from cyrt.runtime.blocks cimport (
 from cyrt.runtime.state cimport (
     FREE, MOST_KEPT, Block, Kept, Place, Places, StreamState,
 )
+from cyrt.runtime.stream_state cimport states
 
 cdef enum:
     MOST_BATCHES = 256              # of a round
     MOST_PLACES = 2048              # of a batch
     MOST_KEPT_BYTES = 64 << 20      # of a device
+    UNUSED = 256                    # batches of other streams
 
 cdef unsigned int last_number = 0
 cdef unsigned long long last_turn = 0
@@ -33,40 +35,7 @@ cdef void drop_kept(Place* place) noexcept:
     place.kept = NULL
 
 
-cdef void add_kept(Place* place, Block* block) noexcept:
-    cdef Kept* kept = place.kept
-    cdef int i
-    for i in range(kept.count):
-        if kept.blocks[i] == block:
-            return
-    if block.keeper == 0 and kept_bytes[block.ordinal] + block.size > MOST_KEPT_BYTES:
-        return
-    if kept.count == MOST_KEPT:
-        if is_kept(place, kept.blocks[0]):
-            stop_keeping(kept.blocks[0])
-        kept.count -= 1
-        for i in range(kept.count):
-            kept.blocks[i] = kept.blocks[i + 1]
-    kept.blocks[kept.count] = block
-    kept.count += 1
-    if block.keeper == 0:           # else it is lent
-        keep(block, place.number)
-
-
-cdef void end_places(StreamState* stream) noexcept:
-    """Learn which results outlive their batch. One that is not launched yet has not died."""
-    cdef Place* place
-    cdef int i
-    for i in range(stream.place):
-        place = &stream.places.items[i]
-        if place.died:
-            if place.kept != NULL:
-                drop_kept(place)
-        elif place.kept == NULL and place.last != NULL and place.last.taken == stream.turn \
-                and place.last.state != FREE:       # another stream may have freed it already
-            place.kept = <Kept*>calloc(1, sizeof(Kept))
-            if place.kept != NULL:
-                add_kept(place, place.last)
+cdef void stop_asking(StreamState* stream) noexcept:
     stream.turn = 0
     stream.places = NULL
     stream.place = 0
@@ -87,6 +56,71 @@ cdef void forget_places(StreamState* stream) noexcept:
         places = stream.rounds
         stream.rounds = places.next
         free_places(places)
+
+
+cdef bint is_unused(const StreamState* stream) noexcept:
+    return stream.turn == 0 or last_turn - stream.turn > <unsigned long long>UNUSED
+
+
+cdef bint forget_unused(int ordinal) noexcept:
+    """Whether there were unused streams whose places kept anything."""
+    cdef StreamState* stream = states[ordinal]
+    cdef bint found = False
+    while stream != NULL:
+        if stream.rounds != NULL and is_unused(stream):
+            stop_asking(stream)
+            forget_places(stream)
+            stream.round = 0
+            found = True
+        stream = stream.next
+    return found
+
+
+cdef void add_kept(Place* place, Block* block) noexcept:
+    cdef Kept* kept = place.kept
+    cdef int i
+    for i in range(kept.count):
+        if kept.blocks[i] == block:
+            return
+    if block.keeper == 0 and kept_bytes[block.ordinal] + block.size > MOST_KEPT_BYTES \
+            and not forget_unused(block.ordinal):
+        return
+    if kept.count == MOST_KEPT:
+        if is_kept(place, kept.blocks[0]):
+            stop_keeping(kept.blocks[0])
+        kept.count -= 1
+        for i in range(kept.count):
+            kept.blocks[i] = kept.blocks[i + 1]
+    kept.blocks[kept.count] = block
+    kept.count += 1
+    if block.keeper == 0:           # else it is lent
+        keep(block, place.number)
+
+
+cdef void end_places(StreamState* stream) noexcept:
+    """Learn which results outlive their batch. One that is not launched yet has not died."""
+    cdef Place* place
+    cdef Block* block
+    cdef int i
+    for i in range(stream.place):
+        place = &stream.places.items[i]
+        block = place.given
+        if block == NULL:
+            continue
+        place.given = NULL
+        place.last = block
+        if place.kept != NULL and (place.died or place.bin != block.bin):
+            drop_kept(place)
+        place.bin = block.bin
+        if place.died:
+            continue
+        if place.kept == NULL and block.taken == stream.turn \
+                and block.state != FREE:            # another stream may have freed it already
+            place.kept = <Kept*>calloc(1, sizeof(Kept))
+        if place.kept != NULL:
+            add_kept(place, block)
+    stream.places.used = stream.place
+    stop_asking(stream)
 
 
 cdef Places* find_places(StreamState* stream, unsigned long long key) noexcept:
@@ -110,28 +144,30 @@ cdef Places* find_places(StreamState* stream, unsigned long long key) noexcept:
     return NULL
 
 
-cdef int begin_places(StreamState* stream, unsigned int round, unsigned long long key) except -1:
+cdef void begin_places(StreamState* stream, unsigned int round, unsigned long long key,
+                       bint resumes) noexcept:
     global last_turn
     cdef Places* places
+    if resumes and stream.round == round and stream.places != NULL and stream.places.key == key:
+        return
     if stream.places != NULL:
         end_places(stream)
     if stream.round != round:
         forget_places(stream)
         stream.round = round
-    if round == 0:
-        return 0
+    if round == 0 or resumes:       # which of its places are next is not known
+        return
     places = find_places(stream, key)
     if places == NULL:
         places = <Places*>calloc(1, sizeof(Places))
         if places == NULL:
-            raise MemoryError()
+            return
         places.key = key
         places.next = stream.rounds
         stream.rounds = places
     last_turn += 1
     stream.turn = last_turn
     stream.places = places
-    return 0
 
 
 cdef bint add_place(Places* places, int bin) noexcept:
@@ -172,10 +208,7 @@ cdef Block* ask(StreamState* stream, int bin, int* index) noexcept:
     stream.place = number + 1
     place = &places.items[number]
     if place.bin != bin:            # another program
-        if place.kept != NULL:
-            drop_kept(place)
-        place.last = NULL
-        place.bin = bin
+        return lowest_free(&stream.bins[bin])
     if place.kept != NULL:
         for i in range(place.kept.count):
             block = place.kept.blocks[i]
@@ -194,9 +227,29 @@ cdef Block* ask(StreamState* stream, int bin, int* index) noexcept:
 
 cdef void note_place(StreamState* stream, int index, Block* block) noexcept:
     cdef Place* place = &stream.places.items[index]
-    place.last = block
+    place.given = block
     place.died = False
-    if place.kept != NULL:
-        add_kept(place, block)
     block.taken = stream.turn
     block.place = index
+
+
+cdef void restart_places(StreamState* stream, int rounds) noexcept:
+    global last_turn
+    cdef int i
+    if stream.places == NULL:
+        return
+    for i in range(stream.place):       # what they had tells nothing: it may live for any time
+        stream.places.items[i].given = NULL
+    if stream.places.used == 0 or stream.places.used % rounds:
+        stop_asking(stream)
+        return
+    stream.place %= stream.places.used // rounds
+    last_turn += 1
+    stream.turn = last_turn
+
+
+cdef void leave_out(StreamState* stream, Block* block) noexcept:
+    if stream.turn and block.taken == stream.turn and block.place == stream.place - 1:
+        block.taken = 0
+        stream.place = block.place
+        stream.places.items[block.place].given = NULL

@@ -10,7 +10,7 @@ from cyrt.runtime.blocks cimport (
 from cyrt.runtime.device cimport contexts, enter, leave_quietly
 from cyrt.runtime.ending cimport end_block
 from cyrt.runtime.freed cimport give_back, launch_unsettled, settle_freed, unsettled
-from cyrt.runtime.places cimport ask, note_place
+from cyrt.runtime.places cimport ask, is_unused, note_place
 from cyrt.runtime.outside cimport is_outside, remove_outside
 from cyrt.runtime.pacing cimport has_spare_room
 from cyrt.runtime.poison cimport forget_loss
@@ -90,17 +90,21 @@ cdef bint may_give(const StreamState* other, const StreamState* stream) noexcept
     return other != stream and not other.pending and not other.submitting and not other.capturing
 
 
-cdef Block* from_other_stream(StreamState* stream, int bin, bint kept, bint busy) except? NULL:
+cdef Block* from_other_stream(StreamState* stream, int bin, bint kept, bint busy,
+                              bint unused) except? NULL:
     """A free block of a stream that has nothing left to do, or of a busy one, which this stream
-    then comes after; NULL where there is none. `kept`: places may lose theirs."""
+    then comes after; NULL where there is none. `kept`: places may lose theirs. `unused`: of streams
+    whose places need nothing."""
     cdef StreamState* other = states[stream.ordinal]
     cdef Block* block
     cdef CUresult result
     cdef int entered
     while other != NULL:
-        block = lowest_free(&other.bins[bin])
-        if block == NULL and kept:
-            block = lowest_kept(&other.bins[bin])
+        block = NULL
+        if not unused or is_unused(other):
+            block = lowest_free(&other.bins[bin])
+            if block == NULL and kept:
+                block = lowest_kept(&other.bins[bin])
         if block != NULL and may_give(other, stream):
             if busy:
                 result = link(stream, other) if has_spare_room(stream) and has_spare_room(other) \
@@ -144,16 +148,18 @@ cdef Block* find_block(StreamState* stream, size_t size, int bin, bint new) exce
         if size >= LARGE:
             launch_unsettled(ordinal, bin)
     crowded = is_crowded(ordinal, size, bin)
-    if crowded or not new:
+    if crowded and new:             # before another place of this stream loses its own
+        block = from_other_stream(stream, bin, True, False, True)
+    if block == NULL and (crowded or not new):
         block = highest_free(&stream.bins[bin])
     if block == NULL and crowded:
         block = lowest_kept(&stream.bins[bin])
     if block == NULL:
-        block = from_other_stream(stream, bin, crowded, False)
+        block = from_other_stream(stream, bin, crowded, False, False)
     if block == NULL and crowded and size >= LARGE:
         block = larger_free(stream, bin)
     if block == NULL and crowded and not stream.capturing:
-        block = from_other_stream(stream, bin, True, True)
+        block = from_other_stream(stream, bin, True, True, False)
     if block == NULL:
         if crowded and size >= LARGE and not (stream.capturing or stream.grouping):
             trim(ordinal)

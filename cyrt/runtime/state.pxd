@@ -76,7 +76,8 @@ cdef struct Kept:
 
 # One of a batch's allocations.
 cdef struct Place:
-    Block* last                 # what it had last
+    Block* given                # what it has in this turn; NULL: nothing
+    Block* last                 # what it had in the turn before
     Kept* kept                  # NULL: what it had was freed before its batch had ended
     unsigned int number         # no other place has it
     int bin
@@ -88,6 +89,7 @@ cdef struct Places:
     Place* items
     int count
     int room
+    int used                    # by the last batch that was complete; 0: none was
     Places* next                # of the same round
 
 # The blocks of one size class whose home is a stream, each in a slot of its own: in use, free, or
