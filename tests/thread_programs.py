@@ -253,7 +253,7 @@ class Program:
         except BaseException:
             self.fail(what)
 
-    def tell_unraisable(self, unraisable) -> None:
+    def report_unraisable(self, unraisable) -> None:
         if not is_refusal(unraisable.exc_value):
             lines = traceback.format_exception(unraisable.exc_value)
             self.failures.append(f"{self.name}, in {unraisable.object}: {''.join(lines)}")
@@ -272,7 +272,7 @@ class Program:
         self.interrupting = self.rng.random() < 0.7
         gc.set_threshold(self.rng.choice((20, 70, 300)), 3, 3)
         before = signal.signal(signal.SIGALRM, self.interrupt)
-        sys.unraisablehook = self.tell_unraisable
+        sys.unraisablehook = self.report_unraisable
         refusals = (
             Refusals(self.rng.choice((1, 2, 5)))
             if self.kind == "refused" and self.batched

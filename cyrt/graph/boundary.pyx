@@ -6,7 +6,8 @@ from libc.stdlib cimport free, realloc
 from cyrt.driver.cuda cimport CUfunction
 from cyrt.graph.recording cimport Operation, Recording
 from cyrt.graph.rounds cimport (
-    MOST_EXTRA, Extra, find_period, foresee, free_trace, mix, new_trace, trace_batch, trace_commit,
+    MOST_EXTRA, Extra, fill_expected, find_period, free_trace, mix, new_trace, trace_batch,
+    trace_commit,
 )
 
 cdef enum:
@@ -114,7 +115,7 @@ cdef void look_for_round(Boundary* boundary) noexcept:
         return
     if since >= <unsigned long long>period:
         since = 0
-    foresee(boundary.trace, functions, period, <int>since, count)
+    fill_expected(boundary.trace, functions, period, <int>since, count)
     last_round += 1
     boundary.round = last_round
     boundary.functions = functions

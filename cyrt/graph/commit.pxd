@@ -57,6 +57,6 @@ cdef unsigned long long new_epoch() noexcept
 # Launches what was recorded before the call.
 cdef int commit(Recorder self) except -1
 # Sees which batches have ended, and drops what was kept for them.
-cdef int look_back(Recorder self) except -1
+cdef int release_ended_batches(Recorder self) except -1
 # Names the operations of a device's batches that were launched and not seen to end.
 cdef str suspects(int ordinal)

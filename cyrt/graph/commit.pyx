@@ -17,14 +17,14 @@ from cyrt.runtime cimport poison as poisons
 from cyrt.runtime.device cimport contexts, enter, enter_quietly, leave, leave_quietly, verify
 from cyrt.runtime.memory cimport Memory
 from cyrt.runtime.order cimport flush_outside, launching_outside, order_outside
-from cyrt.runtime.freed cimport return_rested, settle_freed
+from cyrt.runtime.freed cimport return_held_blocks, return_unsettled_blocks
 from cyrt.runtime.pacing cimport pace_turn, wait_for_room
 from cyrt.runtime.places cimport begin_places, restart_places
 from cyrt.runtime.state cimport Block, StreamState
 from cyrt.runtime.stream_state cimport flush, is_others_thread, legacy_state, link, mark_work
 from cyrt.runtime.waiting cimport query_event, wait, wait_state
 from cyrt.runtime.submission cimport (
-    end_submission, nap, try_submission, wait_for_submission, wait_for_turn,
+    end_submission, sleep_briefly, try_submission, wait_for_submission, wait_for_turn,
 )
 
 cdef unsigned long long last_epoch = 0
@@ -74,7 +74,7 @@ cdef str suspects(int ordinal):
             "failed.")
 
 
-cdef int make_room(Recorder self) except -1:
+cdef int wait_for_oldest_batch(Recorder self) except -1:
     """Wait until fewer than IN_FLIGHT batches have not ended."""
     cdef int slot = self.batches % IN_FLIGHT
     cdef int entered
@@ -89,7 +89,7 @@ cdef int make_room(Recorder self) except -1:
                 b"cuEventQuery")
 
 
-cdef int look_back(Recorder self) except -1:
+cdef int release_ended_batches(Recorder self) except -1:
     """See which batches have ended, and drop what was kept for them."""
     if self.in_flight is None:      # it was detached meanwhile
         return 0
@@ -174,7 +174,7 @@ cdef int commit(Recorder self) except -1:
         return 0                # what is kept, and the handlers, are the next batch's
     if is_others_thread(state):
         while state.recording_epoch == wanted and self.recording.num_nodes:
-            nap(state, &naps)
+            sleep_briefly(state, &naps)
         return 0
     while state.recording_epoch == wanted and has_work(self):
         commit_once(self, wanted)
@@ -199,11 +199,11 @@ cdef int abandon(Recorder self) except -1:
     self.bytes = 0
     self.ranges.count = 0
     self.boundary.expected = NULL
-    return_rested(state)
+    return_held_blocks(state)
     recordings.destroy(&dropped)
     del held
     if handlers is not None:
-        completion.call_after(state, handlers)
+        completion.call_when_ended(state, handlers)
     return 0
 
 
@@ -223,7 +223,7 @@ cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
     legacy_state(state.ordinal)     # made before the turn, which makes no object
     if self.foreign is not None and self.flusher != PyThread_get_thread_ident():
         flush_homes(self)
-    make_room(self)
+    wait_for_oldest_batch(self)
     wait_for_room(state)
     if state.recording_epoch != wanted:
         return 0
@@ -269,7 +269,7 @@ cdef int launch_batch(Recorder self, Plan plan, list names) except -1:
     self.foreign = self.kept = self.handlers = None
     error = launch(self, plan, foreign, NULL if where is None else <void*>where, &outcome)
     if error:
-        poisons.hold_error(error)
+        poisons.retain_error(error)
     finished = self.launching
     memset(&self.launching, 0, sizeof(Recording))
     recordings.clear(&self.launching)
@@ -278,7 +278,7 @@ cdef int launch_batch(Recorder self, Plan plan, list names) except -1:
     if kept is not None or foreign is not None:
         self.in_flight.append((batch, kept, foreign))
     if handlers is not None:
-        completion.call_after(state, handlers)
+        completion.call_when_ended(state, handlers)
     recordings.clear(&finished)
     del expired
     if self.launching.nodes == NULL:        # no other commit has begun meanwhile
@@ -293,7 +293,7 @@ cdef int launch_batch(Recorder self, Plan plan, list names) except -1:
         plans.evict(&self.stats_)
     if error:
         exception = loss.error_of(error)
-        poisons.drop_error(error)
+        poisons.release_error(error)
         loss.reclaim()
         raise exception
     if outcome.result != CUDA_SUCCESS:
@@ -301,7 +301,7 @@ cdef int launch_batch(Recorder self, Plan plan, list names) except -1:
         if not is_sticky(outcome.result):
             wait_state(state)       # the batch may have no mark that tells of its end
         check(outcome.result, outcome.call, state.ordinal)
-    look_back(self)
+    release_ended_batches(self)
     if self.blocking:
         wait_state(state)
     return 0
@@ -325,7 +325,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     self.bytes = 0
     self.ranges.count = 0
     # Before the launch releases the GIL: memory freed after that belongs to the next recording.
-    return_rested(state)
+    return_held_blocks(state)
     boundaries.advance(&self.boundary, recording)
     if self.boundary.restarts:
         restart_places(state, self.boundary.restarts)
@@ -337,7 +337,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     if foreign is not None:
         outcome.result = order_foreign(self, foreign, True)
     if outcome.result != CUDA_SUCCESS:
-        error = loss.lose_all(recording, outcome.result, outcome.call, where)
+        error = loss.mark_all_lost(recording, outcome.result, outcome.call, where)
     elif recording.num_nodes:
         if plan is not None and recording.losses == NULL:
             plans.launch_plan(plan, recording, &self.stats_, outcome)
@@ -354,7 +354,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
             loss.mark_losses(recording)
         boundaries.learn(&self.boundary, recording, patched)
     if recording.losses != NULL:
-        loss.carry(recording, &self.recording)
+        loss.propagate_losses(recording, &self.recording)
     if outcome.result == CUDA_SUCCESS:
         outcome.call = b"cuEventRecord"
         with nogil:         # it blocks where the driver's queue is full
@@ -366,7 +366,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     leave_quietly(entered)
     self.batches += 1
     self.commits += 1
-    settle_freed(state.ordinal)
+    return_unsettled_blocks(state.ordinal)
     return error
 
 

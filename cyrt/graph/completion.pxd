@@ -10,4 +10,4 @@
 from cyrt.runtime.state cimport StreamState
 
 # Call each of `handlers` when the work that is on the stream now has ended or failed.
-cdef int call_after(StreamState* stream, list handlers) except -1
+cdef int call_when_ended(StreamState* stream, list handlers) except -1

@@ -54,7 +54,7 @@ cdef class Mark:
                 or cu.cuEventQuery(self.event) != CUDA_ERROR_NOT_READY)
 
 
-cdef int call_after(StreamState* stream, list handlers) except -1:
+cdef int call_when_ended(StreamState* stream, list handlers) except -1:
     global _thread
     cdef Mark mark = Mark()
     cdef int entered

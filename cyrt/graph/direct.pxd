@@ -10,8 +10,8 @@ from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.state cimport StreamState
 
 # Launch one kernel without attributes. The context of a wrapped stream must be current.
-cdef CUresult launch_now(StreamState* stream, LoadedFunction function, const Geometry* geometry,
-                         const char* params) noexcept
+cdef CUresult launch_kernel_directly(StreamState* stream, LoadedFunction function,
+                                     const Geometry* geometry, const char* params) noexcept
 # Launch the recording's nodes from `first` on, one by one in their order, except lost ones. A node
 # that the driver refuses is lost, too, and the others run; `outcome` has an error only if no other
 # node could be launched. Return the number of the first error; 0: there was none.

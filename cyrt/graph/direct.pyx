@@ -7,7 +7,7 @@ from libc.string cimport memset
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu, is_sticky
 from cyrt.graph.executable cimport Outcome
-from cyrt.graph.loss cimport inherit, lose, make_losses, mark_losses, refuse
+from cyrt.graph.loss cimport inherit, mark_lost, make_losses, mark_losses, refuse
 from cyrt.graph.recording cimport (
     CLUSTER, COOPERATIVE, COPY, EMPTY, KERNEL, Geometry, Node, Recording, most_params,
 )
@@ -20,8 +20,8 @@ cdef enum:
     STACK_PARAMS = 64
 
 
-cdef CUresult launch_now(StreamState* stream, LoadedFunction function, const Geometry* geometry,
-                         const char* params) noexcept:
+cdef CUresult launch_kernel_directly(StreamState* stream, LoadedFunction function,
+                                     const Geometry* geometry, const char* params) noexcept:
     cdef void* stack[STACK_PARAMS]
     cdef void** pointers = stack
     cdef CUresult result
@@ -125,7 +125,7 @@ cdef unsigned int launch_nodes(StreamState* stream, Recording* recording, int fi
                 outcome.result = result
                 break
             number = refuse(recording, i, result, outcome.call, where)
-            lose(recording, i, number)
+            mark_lost(recording, i, number)
             if first_error == 0:
                 first_error = number
         mark_losses(recording)

@@ -287,7 +287,7 @@ cdef CUresult patch(Executable* target, Recording* recording, char* patched) noe
     entered = enter_quietly(stream.ordinal, stream.epoch)
     memset(patched, 0, target.num_nodes)
     for i in range(target.num_nodes):
-        if holds_node(target, recording, i):
+        if node_equals(target, recording, i):
             continue
         if recording.nodes[i].kind == CHILD:    # its kernels may be others, whose code is loaded
             with nogil:
@@ -304,7 +304,7 @@ cdef CUresult patch(Executable* target, Recording* recording, char* patched) noe
     return result
 
 
-cdef bint holds_node(const Executable* target, const Recording* recording, int i) noexcept:
+cdef bint node_equals(const Executable* target, const Recording* recording, int i) noexcept:
     """Return whether the exec runs the node with the recorded parameters and geometry."""
     cdef const Node* node = &recording.nodes[i]
     return (memcmp(target.blob + node.params, recording.blob + node.params, node.param_bytes) == 0

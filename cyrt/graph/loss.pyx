@@ -14,7 +14,7 @@ from cyrt.graph.recording cimport (
 )
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.outside cimport is_outside, overlap
-from cyrt.runtime.poison cimport heal, hold_error, poison
+from cyrt.runtime.poison cimport mark_valid, retain_error, poison
 from cyrt.runtime.state cimport OVERWRITE, READ
 
 _KINDS = ("kernel", "copy", "empty node", "graph")
@@ -48,9 +48,9 @@ cdef bint make_losses(Recording* recording) noexcept:
     return True
 
 
-cdef void lose(Recording* recording, int node, unsigned int number) noexcept:
+cdef void mark_lost(Recording* recording, int node, unsigned int number) noexcept:
     if recording.losses[node] == 0 and number:
-        hold_error(number)
+        retain_error(number)
         recording.losses[node] = number
 
 
@@ -104,10 +104,10 @@ cdef unsigned int inherited_loss(const Recording* recording, int node,
 cdef void inherit(Recording* recording, int node, const Recording* before) noexcept:
     cdef unsigned int number = inherited_loss(recording, node, before)
     if number and make_losses(recording):
-        lose(recording, node, number)
+        mark_lost(recording, node, number)
 
 
-cdef void carry(const Recording* recording, Recording* later) noexcept:
+cdef void propagate_losses(const Recording* recording, Recording* later) noexcept:
     cdef int i
     for i in range(later.num_nodes):
         inherit(later, i, recording)
@@ -165,17 +165,17 @@ cdef void mark_losses(const Recording* recording) noexcept:
             if use.access != READ and number:
                 poison(use.block, number, use.generation)
             elif use.access == OVERWRITE and use.block.generation == use.generation:
-                heal(use.block)
+                mark_valid(use.block)
 
 
-cdef unsigned int lose_all(Recording* recording, CUresult result, const char* call,
+cdef unsigned int mark_all_lost(Recording* recording, CUresult result, const char* call,
                            void* where) noexcept:
     cdef unsigned int number = 0
     cdef int i
     if recording.num_nodes and make_losses(recording):
         number = refuse(recording, 0, result, call, where)
         for i in range(recording.num_nodes):
-            lose(recording, i, number)
+            mark_lost(recording, i, number)
         mark_losses(recording)
     return number
 

@@ -35,7 +35,7 @@ cdef size_t most_bytes = 0      # CYRT_GRAPH_CACHE_BYTES
 # The keys of evicted plans, and the number of recent misses on them: the cache is too small if
 # evicted topologies are used again.
 _evicted = {}
-cdef Py_ssize_t came_back = 0
+cdef Py_ssize_t num_returned = 0
 cdef unsigned long long counted_from = 0    # the clock when counting began
 
 
@@ -111,18 +111,18 @@ cdef int note_evicted(tuple key, Py_ssize_t most) except -1:
     return 0
 
 
-cdef void note_return(tuple key) noexcept:
+cdef void count_returning_topology(tuple key) noexcept:
     """Warn once of topologies that are often used again after their eviction. If a filter turns the
     warning into an error, the batch still runs."""
-    global came_back, counted_from
+    global num_returned, counted_from
     cdef Py_ssize_t most = settings.get("CYRT_GRAPH_CACHE_SIZE")
-    if came_back < 0 or key not in _evicted:
+    if num_returned < 0 or key not in _evicted:
         return
     if clock - counted_from > <unsigned long long>(4 * most):
-        came_back, counted_from = 0, clock
-    came_back += 1
-    if came_back > most:
-        came_back = -1
+        num_returned, counted_from = 0, clock
+    num_returned += 1
+    if num_returned > most:
+        num_returned = -1
         warnings.warn(
             f"the program uses more topologies in turn than the {len(_plans)} graphs that are "
             "kept: they are built again and again. CYRT_GRAPH_CACHE_SIZE and "
@@ -154,7 +154,7 @@ cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats):
     plan = _plans.get(key)
     if plan is None or not has_topology(plan, recording):
         if _evicted:
-            note_return(key)
+            count_returning_topology(key)
         made = new_plan(stream, recording)
         made.key = key
         if chains and chain.can_run(recording):
@@ -425,7 +425,7 @@ cdef Executable* find_equal(Plan plan, Recording* recording, Contents* contents)
     return NULL
 
 
-cdef Executable* most_alike(Plan plan, Recording* recording, const Contents* contents,
+cdef Executable* most_similar_variant(Plan plan, Recording* recording, const Contents* contents,
                             int* most) noexcept:
     """Return the exec of equal geometry with the fewest nodes to patch, or NULL if none has equal
     geometry. Set `most` to its number of equal samples."""
@@ -442,7 +442,7 @@ cdef Executable* most_alike(Plan plan, Recording* recording, const Contents* con
     return alike
 
 
-cdef Executable* longest_ago(Plan plan) noexcept:
+cdef Executable* least_recently_used(Plan plan) noexcept:
     cdef Executable* target = NULL
     cdef int i
     for i in range(plan.num_variants):
@@ -476,7 +476,8 @@ cdef Executable* patched_variant(Plan plan, Executable* target, Recording* recor
     return target
 
 
-cdef Executable* lay(Plan plan, Recording* recording, PlanStats* stats, Outcome* outcome) noexcept:
+cdef Executable* find_or_patch_exec(Plan plan, Recording* recording, PlanStats* stats,
+                                    Outcome* outcome) noexcept:
     """Find, patch or add an exec that equals the recording; NULL if the driver refuses it."""
     global clock
     cdef Contents contents
@@ -492,7 +493,7 @@ cdef Executable* lay(Plan plan, Recording* recording, PlanStats* stats, Outcome*
             memset(plan.patched_, 0, plan.num_nodes)
             plan.patching = False
         return target
-    alike = most_alike(plan, recording, &contents, &likeness)
+    alike = most_similar_variant(plan, recording, &contents, &likeness)
     geometry_known = remember_geometry(plan, executables.geometry_hash(recording))
     again = remember(plan, &contents, NEVER if alike == NULL
                      else max(SAMPLES // 2, likeness + BETTER)) \
@@ -500,8 +501,9 @@ cdef Executable* lay(Plan plan, Recording* recording, PlanStats* stats, Outcome*
     if plan.num_variants == 0 or (again and by_node and has_room(plan)):
         target = add_variant(plan, recording, stats, outcome)
     else:
-        target = patched_variant(plan, alike if alike != NULL else longest_ago(plan), recording,
-                                 stats, outcome)
+        if alike == NULL:
+            alike = least_recently_used(plan)
+        target = patched_variant(plan, alike, recording, stats, outcome)
     if target != NULL:
         target.contents = contents
         target.used = clock
@@ -523,7 +525,7 @@ cdef void launch_plan(Plan plan, Recording* recording, PlanStats* stats,
         memset(plan.patched_, 0, plan.num_nodes)        # the chain's nodes are not the plan's
         plan.patching = True
     else:
-        target = lay(plan, recording, stats, outcome)
+        target = find_or_patch_exec(plan, recording, stats, outcome)
         if target == NULL:
             return
         if before != NULL and plan.last == before:      # else `before` was dropped

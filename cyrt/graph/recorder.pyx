@@ -21,17 +21,17 @@ from cyrt.runtime.device cimport (
     contexts, current_ordinal, enter_quietly, leave_quietly, verify,
 )
 from cyrt.runtime.order cimport (
-    ask_favour, end_direct, end_favour, favoured, handed_out, order_behind,
-    order_undeclared, refuse_freed, use, yield_to_favoured,
+    end_direct, has_exported_memory, order_behind, order_undeclared, priority_thread, refuse_freed,
+    release_priority, request_priority, use, yield_to_priority_thread,
 )
 from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.pacing cimport wait_for_room
 from cyrt.runtime.places cimport begin_places, leave_out
-from cyrt.runtime.poison cimport heal, poison, poisoned
+from cyrt.runtime.poison cimport mark_valid, poison, poisoned
 from cyrt.runtime.state cimport (
     FOREIGN_MEMORY, OVERWRITE, READ, Access, Block, StreamState,
 )
-from cyrt.runtime.stream cimport flush_current, tell_unraisable
+from cyrt.runtime.stream cimport flush_current, report_unraisable
 from cyrt.runtime.stream_state cimport flush, refuse_captured
 from cyrt.runtime.waiting cimport wait_state
 from cyrt.runtime.submission cimport end_submission, try_submission, wait_for_turn
@@ -47,7 +47,7 @@ cdef Recorder encoder_of(StreamState* state):
     encoder = encoder_class.__new__(encoder_class)
     prepare(encoder, state, None)
     if state.encoder == NULL:       # no finalizer made one meanwhile
-        take_place(encoder, state)
+        record_for(encoder, state)
         encoders[<size_t>state] = encoder
     return <Recorder>state.encoder
 
@@ -56,7 +56,7 @@ cdef int attach(Recorder self, StreamState* state, graphs) except -1:
     prepare(self, state, graphs)
     while state.encoder != NULL:        # this one takes its place
         detach(<Recorder>state.encoder)
-    take_place(self, state)
+    record_for(self, state)
     return 0
 
 
@@ -79,7 +79,7 @@ cdef int prepare(Recorder self, StreamState* state, graphs) except -1:
     return 0
 
 
-cdef void take_place(Recorder self, StreamState* state) noexcept:
+cdef void record_for(Recorder self, StreamState* state) noexcept:
     """From here on it records for the stream."""
     state.recording_epoch = new_epoch()
     state.encoder = <void*>self
@@ -105,7 +105,7 @@ cdef void detach(Recorder self) noexcept:
     except BaseException as error:
         # After a fault the next use of the device raises it; a reset ends all work by itself.
         if not faulted[state.ordinal] and contexts[state.ordinal].epoch == state.epoch:
-            tell_unraisable(error)
+            report_unraisable(error)
     entered = enter_quietly(state.ordinal, state.epoch)
     for i in range(IN_FLIGHT):
         if self.marks[i] != NULL and entered >= 0:
@@ -207,10 +207,10 @@ cdef int order_again(Recorder self, const Use* uses, int num_uses, bint opaque) 
         while order(self, uses, num_uses, opaque) == 0:
             looks += 1
             if looks > 1:
-                ask_favour()
+                request_priority()
     finally:
         if looks > 1:
-            end_favour()
+            release_priority()
     return 0
 
 
@@ -225,7 +225,7 @@ cdef int check_owners(Recorder self, const Use* uses, int num_uses) except -1:
     return 0
 
 
-cdef bint lose(const Use* uses, int num_uses) noexcept:
+cdef bint spread_poison(const Use* uses, int num_uses) noexcept:
     """Whether a kernel uses what is lost: it is not launched then, and what it would have written
     is lost, too."""
     cdef unsigned int number = 0
@@ -238,7 +238,7 @@ cdef bint lose(const Use* uses, int num_uses) noexcept:
         if number and uses[i].access != READ:
             poison(uses[i].block, number, uses[i].block.generation)
         elif uses[i].access == OVERWRITE:
-            heal(uses[i].block)
+            mark_valid(uses[i].block)
     return number != 0
 
 
@@ -247,9 +247,9 @@ cdef list make_ready(Recorder self, const Operation* operation, const Use* uses,
     """End the batch before the operation where it ends, and order what is not ordered yet. Other
     threads may run. Returns `foreign`."""
     cdef StreamState* state = self.state
-    if favoured:
-        yield_to_favoured(state)
-    if opaque and foreign is None and handed_out[state.ordinal]:
+    if priority_thread:
+        yield_to_priority_thread(state)
+    if opaque and foreign is None and has_exported_memory[state.ordinal]:
         foreign = [None]        # it may use memory that others use, too
     if foreign is not None and not self.deferred:
         commit(self)            # others' memory may be what earlier nodes use: stream order
@@ -266,7 +266,7 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
     cdef StreamState* state = self.state
     cdef Block* block
     # Most operations change nothing but their own recording.
-    cdef bint ready = not (opaque or favoured or state.behind or foreign is not None
+    cdef bint ready = not (opaque or priority_thread or state.behind or foreign is not None
                            or recording.num_nodes == 0
                            or recording.num_nodes >= self.boundary.min_ops - 1
                            or self.bytes >= self.max_bytes)
@@ -327,8 +327,8 @@ cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry*
     while True:
         verify(state.ordinal, state.epoch, b"cuLaunchKernel")
         refuse_captured(state)
-        if favoured:
-            yield_to_favoured(state)
+        if priority_thread:
+            yield_to_priority_thread(state)
         if order(self, uses, num_uses, opaque) == 0:
             order_again(self, uses, num_uses, opaque)
         check_owners(self, uses, num_uses)
@@ -340,11 +340,11 @@ cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry*
             break
         else:
             wait_for_turn(state)
-    if poisoned and lose(uses, num_uses):
+    if poisoned and spread_poison(uses, num_uses):
         end_submission(state)
         return 0
     entered = -1 if state.owned else enter_quietly(state.ordinal, state.epoch)
-    result = directly.launch_now(state, function, geometry, params)
+    result = directly.launch_kernel_directly(state, function, geometry, params)
     end_direct(state)
     leave_quietly(entered)
     self.operations += 1

@@ -4,7 +4,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
-from cyrt.runtime.poison cimport drop_error
+from cyrt.runtime.poison cimport release_error
 
 cdef extern from *:
     """
@@ -29,7 +29,7 @@ cdef void clear(Recording* recording) noexcept:
     if recording.losses != NULL:
         for i in range(min(recording.num_nodes, recording.loss_room)):
             if recording.losses[i]:
-                drop_error(recording.losses[i])
+                release_error(recording.losses[i])
         free(recording.losses)
         recording.losses = NULL
         recording.loss_room = 0
@@ -131,7 +131,7 @@ cdef inline void fold(Recording* recording, unsigned int word) noexcept:
     recording.hash[1] = cyrt_fold(recording.hash[1], word, PRIME_1)
 
 
-cdef inline void fold_head(Recording* recording, unsigned int head,
+cdef inline void append_node_words(Recording* recording, unsigned int head,
                            unsigned long long serial) noexcept:
     """Append a node's first three words, hashed as one: a head has far fewer bits than a word."""
     cdef unsigned int* words = recording.topology + recording.topology_words
@@ -142,7 +142,7 @@ cdef inline void fold_head(Recording* recording, unsigned int head,
     recording.hash[1] = cyrt_fold(recording.hash[1], both, PRIME_1)
 
 
-cdef inline void come_after(Recording* recording, int* before, int source) noexcept:
+cdef inline void merge_predecessors(Recording* recording, int* before, int source) noexcept:
     cdef const Node* node = &recording.nodes[source]
     cdef int i
     for i in range(LANES):
@@ -174,7 +174,7 @@ cdef void reduce_edges(Recording* recording, int* before) noexcept:
         if before[recording.nodes[source].lane] < source:
             recording.edges[kept].source = source
             kept += 1
-            come_after(recording, before, source)
+            merge_predecessors(recording, before, source)
     recording.num_edges = kept
 
 
@@ -239,7 +239,7 @@ cdef int append(Recording* recording, const Operation* operation, int num_uses) 
     node.owner = operation.owner
     if node.owner != NULL:
         Py_INCREF(<object>node.owner)
-    fold_head(recording, <unsigned int>node.kind | flags << 4
+    append_node_words(recording, <unsigned int>node.kind | flags << 4
               | <unsigned int>(recording.num_edges - recording.open_edge) << 12, operation.serial)
     if flags & CLUSTER:
         for i in range(3):

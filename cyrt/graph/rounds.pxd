@@ -60,5 +60,5 @@ cdef void trace_commit(Trace* trace) noexcept
 cdef int find_period(Trace* trace) noexcept
 # What so many operations run, the first of which was recorded `since` operations ago, where the
 # last round comes again and again.
-cdef void foresee(const Trace* trace, CUfunction* functions, int period, int since,
+cdef void fill_expected(const Trace* trace, CUfunction* functions, int period, int since,
                   int count) noexcept

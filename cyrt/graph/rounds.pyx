@@ -35,7 +35,7 @@ cdef inline Step* step_at(const Trace* trace, unsigned long long number) noexcep
     return &trace.steps[number % LENGTH]
 
 
-cdef void judge(Trace* trace) noexcept:
+cdef void find_kept_results(Trace* trace) noexcept:
     """Tell which results of the batch before are alive still."""
     cdef Step* step
     while trace.judged < trace.count:
@@ -56,7 +56,7 @@ cdef void trace_batch(Trace* trace, const Recording* recording, unsigned long lo
         trace.start = first
     if extra.count:             # one of them may have been taken for another operation
         trace.unlike = trace.count + recording.num_nodes
-    judge(trace)
+    find_kept_results(trace)
     for i in range(recording.num_nodes):
         if extras < extra.count and extra.nodes[extras] == i:
             extras += 1
@@ -92,7 +92,7 @@ cdef void trace_batch(Trace* trace, const Recording* recording, unsigned long lo
             trace.differing += 1
 
 
-cdef bint come_round(const Trace* trace, int period, int length) noexcept:
+cdef bint repeats(const Trace* trace, int period, int length) noexcept:
     """Whether each of the last operations equals the one a period before."""
     cdef int i
     for i in range(1, length + 1):
@@ -106,7 +106,7 @@ cdef void trace_commit(Trace* trace) noexcept:
         step_at(trace, trace.count - 1).committed = True
 
 
-cdef void foresee(const Trace* trace, CUfunction* functions, int period, int since,
+cdef void fill_expected(const Trace* trace, CUfunction* functions, int period, int since,
                   int count) noexcept:
     cdef int i
     for i in range(count):
@@ -114,7 +114,7 @@ cdef void foresee(const Trace* trace, CUfunction* functions, int period, int sin
                                + (period - since + i) % period).function
 
 
-cdef bint commits_come_round(const Trace* trace, int period, int length) noexcept:
+cdef bint commits_repeat(const Trace* trace, int period, int length) noexcept:
     cdef int i
     for i in range(1, length + 1):
         if step_at(trace, trace.count - i).committed \
@@ -123,7 +123,7 @@ cdef bint commits_come_round(const Trace* trace, int period, int length) noexcep
     return True
 
 
-cdef bint kept_come_round(const Trace* trace, int period, int length) noexcept:
+cdef bint kept_results_repeat(const Trace* trace, int period, int length) noexcept:
     cdef int i
     for i in range(1, length + 1):
         if step_at(trace, trace.judged - i).kept != step_at(trace, trace.judged - i - period).kept:
@@ -138,7 +138,7 @@ cdef int shortest_period(const Trace* trace, int least) noexcept:
     for period in range(least, min(<int>LONGEST, known - EQUAL) + 1):
         if step_at(trace, trace.count - 1 - period).hash == h:
             length = max(period, <int>EQUAL)
-            if length + period <= known and come_round(trace, period, length):
+            if length + period <= known and repeats(trace, period, length):
                 return period
     return 0
 
@@ -169,10 +169,10 @@ cdef int find_period(Trace* trace) noexcept:
         length = max(multiple, 2 * <int>EQUAL)
         if length + multiple > known:
             break
-        if kept_come_round(trace, multiple, length):
+        if kept_results_repeat(trace, multiple, length):
             # Two commits may be that far apart by chance.
             if length + 2 * multiple <= known \
-                    and commits_come_round(trace, multiple, length + multiple):
+                    and commits_repeat(trace, multiple, length + multiple):
                 return multiple
             if kept == 0:
                 kept = multiple

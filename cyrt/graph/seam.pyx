@@ -3,7 +3,7 @@
 
 from cyrt.driver cimport table
 from cyrt.graph.chain cimport forget_chains
-from cyrt.graph.commit cimport Recorder, commit, look_back, suspects
+from cyrt.graph.commit cimport Recorder, commit, release_ended_batches, suspects
 from cyrt.graph.loss cimport count_holders, error_of
 from cyrt.graph.plan cimport forget_plans
 from cyrt.graph.recorder cimport end_encoder, record_copy
@@ -15,8 +15,8 @@ cdef int commit_stream(StreamState* stream) except -1:
     return commit(<Recorder>stream.encoder)
 
 
-cdef int look_back_stream(StreamState* stream) except -1:
-    return look_back(<Recorder>stream.encoder)
+cdef int release_ended_batches_of(StreamState* stream) except -1:
+    return release_ended_batches(<Recorder>stream.encoder)
 
 
 cdef int forget_device(int ordinal) except -1:
@@ -30,7 +30,7 @@ cdef bint record_fill(StreamState* stream, object target, unsigned int pattern,
 
 
 seam.graph.commit = commit_stream
-seam.graph.look_back = look_back_stream
+seam.graph.release_ended_batches = release_ended_batches_of
 seam.graph.end_encoder = end_encoder
 seam.graph.forget_device = forget_device
 seam.graph.record_copy = record_copy

@@ -37,7 +37,7 @@ cdef void destroy_block(Block* block) noexcept
 # Gives the block a slot of the stream's, and takes it from its holder. False: there is no memory.
 cdef bint join_bin(StreamState* stream, Block* block) noexcept
 # Makes room for one block more. False: there is no memory.
-cdef bint make_room(Bin* bin) noexcept
+cdef bint reserve_bin(Bin* bin) noexcept
 cdef void leave_bin(Block* block) noexcept
 # Puts a block into the bin of its home stream. False: there is no memory for it.
 cdef bint put(Block* block) noexcept

@@ -59,7 +59,7 @@ cdef void destroy_block(Block* block) noexcept:
     spare_blocks = block
 
 
-cdef bint make_room(Bin* bin) noexcept:
+cdef bint reserve_bin(Bin* bin) noexcept:
     cdef Block** grown
     cdef int room
     if bin.used < bin.room or lowest_bit(&bin.vacant) >= 0:
@@ -79,7 +79,7 @@ cdef bint make_room(Bin* bin) noexcept:
 cdef bint join_bin(StreamState* stream, Block* block) noexcept:
     cdef Bin* bin = &stream.bins[block.bin]
     cdef int slot
-    if not make_room(bin):
+    if not reserve_bin(bin):
         return False
     slot = lowest_bit(&bin.vacant)
     if slot >= 0:

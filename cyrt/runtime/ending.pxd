@@ -17,10 +17,10 @@ from cyrt.runtime.state cimport Block
 ctypedef CUresult (*End)(size_t handle) noexcept nogil
 
 # Call `end(handle)` now if the device is idle, else in a later `sweep`.
-cdef void end_when_idle(int ordinal, unsigned int epoch, End end, size_t handle) noexcept
+cdef void destroy_when_idle(int ordinal, unsigned int epoch, End end, size_t handle) noexcept
 # Do the same with a block's address, but not before every use of the block has ended.
-cdef void end_block(const Block* block, End end) noexcept
+cdef void free_block_when_unused(const Block* block, End end) noexcept
 # Take unused page-locked memory of at least `size` bytes and set `size` to its size; else NULL.
 cdef void* reuse_pinned(int ordinal, size_t* size) noexcept
 # Destroy every waiting object that can be destroyed now.
-cdef void sweep() noexcept
+cdef void destroy_unused() noexcept

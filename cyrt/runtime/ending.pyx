@@ -10,7 +10,7 @@ from cyrt.runtime cimport waiting as _waiting
 from cyrt.runtime.device cimport contexts, enter_quietly, leave_quietly
 from cyrt.runtime.pacing cimport has_spare_room
 from cyrt.runtime.state cimport Block, PINNED_MEMORY, StreamState
-from cyrt.runtime.stream_state cimport foreign_state, states
+from cyrt.runtime.stream_state cimport wrapped_state, states
 
 cdef enum:
     SLACK = 8               # reused memory exceeds a request by at most the request / SLACK
@@ -34,7 +34,7 @@ cdef struct Ending:
 cdef Ending* endings = NULL     # of all devices, newest first
 
 
-cdef bint is_over(Mark* mark) noexcept:
+cdef bint has_ended(Mark* mark) noexcept:
     """Return whether a use has ended; record its event if it has been launched since."""
     cdef StreamState* state = mark.stream
     cdef CUresult result
@@ -76,7 +76,7 @@ cdef bint is_unused(Ending* entry) noexcept:
         return False
     while link[0] != NULL:
         mark = link[0]
-        if is_over(mark):
+        if has_ended(mark):
             link[0] = mark.next
             free(mark)
         else:
@@ -84,7 +84,7 @@ cdef bint is_unused(Ending* entry) noexcept:
     return entry.marks == NULL
 
 
-cdef bint is_quiet(int ordinal) noexcept:
+cdef bint is_device_idle(int ordinal) noexcept:
     """Return whether no work runs on the device's streams that cyrt knows."""
     cdef StreamState* state = states[ordinal]
     cdef CUresult result = CUDA_SUCCESS
@@ -110,14 +110,14 @@ cdef bint is_quiet(int ordinal) noexcept:
     return result == CUDA_SUCCESS
 
 
-cdef bint are_quiet(const Ending* entry, signed char* quiet) noexcept:
+cdef bint are_devices_idle(const Ending* entry, signed char* quiet) noexcept:
     """Return whether every device is idle whose work the driver's call would wait for. `quiet`
     caches the answer for each device; -1 means not queried yet."""
     cdef int ordinal
     for ordinal in range(MAX_DEVICES):
         if ordinal == entry.ordinal or entry.pinned:
             if quiet[ordinal] < 0:
-                quiet[ordinal] = is_quiet(ordinal)
+                quiet[ordinal] = is_device_idle(ordinal)
             if not quiet[ordinal]:
                 return False
     return True
@@ -131,7 +131,7 @@ cdef void forget_marks(Ending* entry) noexcept:
         free(mark)
 
 
-cdef Ending* take_ended() noexcept:
+cdef Ending* take_destroyable() noexcept:
     """Take an entry from the list that can be destroyed, or whose context was reset, else NULL."""
     cdef Ending** link = &endings
     cdef Ending* entry
@@ -140,15 +140,15 @@ cdef Ending* take_ended() noexcept:
     while link[0] != NULL:
         entry = link[0]
         if entry.epoch != contexts[entry.ordinal].epoch \
-                or (are_quiet(entry, quiet) and is_unused(entry)):
+                or (are_devices_idle(entry, quiet) and is_unused(entry)):
             link[0] = entry.next
             return entry
         link = &entry.next
     return NULL
 
 
-cdef void sweep() noexcept:
-    cdef Ending* entry = take_ended()
+cdef void destroy_unused() noexcept:
+    cdef Ending* entry = take_destroyable()
     cdef int entered
     while entry != NULL:
         entered = enter_quietly(entry.ordinal, entry.epoch)
@@ -158,7 +158,7 @@ cdef void sweep() noexcept:
             leave_quietly(entered)
         forget_marks(entry)
         free(entry)
-        entry = take_ended()
+        entry = take_destroyable()
 
 
 cdef Ending* new_ending(int ordinal, unsigned int epoch, End end, size_t handle) noexcept:
@@ -176,7 +176,7 @@ cdef void add(Ending* entry) noexcept:
     global endings
     entry.next = endings
     endings = entry
-    sweep()
+    destroy_unused()
 
 
 cdef int add_mark(Ending* entry, StreamState* state) except -1:
@@ -200,7 +200,7 @@ cdef int add_marks(Ending* entry, const Block* block) except -1:
         for i in range(block.num_readers):
             add_mark(entry, block.readers[i])
         return 0
-    foreign_state(block.ordinal, NULL)
+    wrapped_state(block.ordinal, NULL)
     for i in range(MAX_DEVICES):
         state = states[i]
         while state != NULL:
@@ -210,13 +210,13 @@ cdef int add_marks(Ending* entry, const Block* block) except -1:
     return 0
 
 
-cdef void end_when_idle(int ordinal, unsigned int epoch, End end, size_t handle) noexcept:
+cdef void destroy_when_idle(int ordinal, unsigned int epoch, End end, size_t handle) noexcept:
     cdef Ending* entry = new_ending(ordinal, epoch, end, handle)
     if entry != NULL:
         add(entry)
 
 
-cdef void end_block(const Block* block, End end) noexcept:
+cdef void free_block_when_unused(const Block* block, End end) noexcept:
     cdef Ending* entry = NULL
     if process == READY and block.epoch == contexts[block.ordinal].epoch:
         entry = new_ending(block.ordinal, block.epoch, end, block.address)
@@ -251,4 +251,4 @@ cdef void* reuse_pinned(int ordinal, size_t* size) noexcept:
     return NULL
 
 
-_waiting.on_idle = sweep
+_waiting.on_idle = destroy_unused

@@ -101,9 +101,9 @@ cdef class Event:
             A stream of any device; default: the current stream.
         """
         self.live()
-        self._hold_back(stream_of(stream, self.ordinal))
+        self._make_wait(stream_of(stream, self.ordinal))
 
-    def _hold_back(self, Stream later not None):
+    def _make_wait(self, Stream later not None):
         cdef int entered
         self.live()
         flush(later.live())

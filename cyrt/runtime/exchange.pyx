@@ -14,7 +14,7 @@ from cyrt.runtime.dlpack cimport (
 from cyrt.runtime.memory cimport Memory, export_address, live_block
 from cyrt.runtime.state cimport Block
 from cyrt.runtime.order cimport order_consumer as order_uses
-from cyrt.runtime.stream_state cimport foreign_state
+from cyrt.runtime.stream_state cimport wrapped_state
 
 cdef extern from "Python.h":
     bint Py_IsInitialized() nogil
@@ -65,7 +65,7 @@ cdef int order_consumer(Block* block, stream) except -1:
         raise ValueError(f"__dlpack__: stream: expected -1, 1, 2 or a stream's handle, got "
                          f"{stream}")
     handle = <CUstream><size_t>stream
-    return order_uses(foreign_state(block.ordinal, handle), block)
+    return order_uses(wrapped_state(block.ordinal, handle), block)
 
 
 cdef void describe(DLTensor* tensor, void* trailer, Memory owner, int ndim, const long long* dims,

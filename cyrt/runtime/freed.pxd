@@ -15,11 +15,11 @@ from cyrt.runtime.state cimport Block, StreamState
 cdef Block* unsettled[MAX_DEVICES]
 
 # Return a freed block of a size class to its bin, or keep it until that is possible.
-cdef void give_back(Block* block) noexcept
+cdef void return_block(Block* block) noexcept
 # Return the RESTING blocks to the bins when the stream's recording is launched or dropped.
-cdef void return_rested(StreamState* stream) noexcept
+cdef void return_held_blocks(StreamState* stream) noexcept
 # Return those `unsettled` blocks to the pool whose uses have been launched since. The function
 # keeps the GIL.
-cdef void settle_freed(int ordinal) noexcept
+cdef void return_unsettled_blocks(int ordinal) noexcept
 # Launch the work that keeps blocks of a size class in `unsettled`.
-cdef int launch_unsettled(int ordinal, int bin) except -1
+cdef int launch_uses_of_unsettled(int ordinal, int bin) except -1

@@ -3,7 +3,7 @@
 
 from cyrt.runtime.blocks cimport put
 from cyrt.runtime.device cimport contexts
-from cyrt.runtime.order cimport is_recorded, settle
+from cyrt.runtime.order cimport is_recorded, order_after_all_uses
 from cyrt.runtime.state cimport LARGE, RESTING, UNSETTLED, Block, StreamState
 from cyrt.runtime.stream_state cimport flush
 
@@ -14,28 +14,28 @@ cdef bint is_settled(const Block* block) noexcept:
             and block.home.ordinal == block.ordinal)
 
 
-cdef void give_back(Block* block) noexcept:
-    if is_settled(block) or settle(block):
-        put_away(block)
+cdef void return_block(Block* block) noexcept:
+    if is_settled(block) or order_after_all_uses(block):
+        return_to_bin(block)
     else:
-        settle_later(block)
+        queue_unsettled(block)
 
 
-cdef void settle_later(Block* block) noexcept:
+cdef void queue_unsettled(Block* block) noexcept:
     block.state = UNSETTLED
     block.next_unsettled = unsettled[block.ordinal]
     unsettled[block.ordinal] = block
 
 
-cdef void put_away(Block* block) noexcept:
+cdef void return_to_bin(Block* block) noexcept:
     """Return the block to its home stream, at the commit if that stream's recording uses it."""
     if (block.size < LARGE or block.home.grouping) and is_recorded(block, block.home):
-        rest(block)
+        hold_until_commit(block)
     elif not put(block):
-        settle_later(block)
+        queue_unsettled(block)
 
 
-cdef void rest(Block* block) noexcept:
+cdef void hold_until_commit(Block* block) noexcept:
     cdef StreamState* stream = block.home
     block.state = RESTING
     block.next_resting = NULL
@@ -46,7 +46,7 @@ cdef void rest(Block* block) noexcept:
     stream.last_resting = block
 
 
-cdef void return_rested(StreamState* stream) noexcept:
+cdef void return_held_blocks(StreamState* stream) noexcept:
     cdef Block* block = stream.resting
     cdef Block* following
     stream.resting = stream.last_resting = NULL
@@ -55,21 +55,21 @@ cdef void return_rested(StreamState* stream) noexcept:
     while block != NULL:
         following = block.next_resting
         if not put(block):
-            settle_later(block)
+            queue_unsettled(block)
         block = following
 
 
-cdef void settle_freed(int ordinal) noexcept:
+cdef void return_unsettled_blocks(int ordinal) noexcept:
     cdef Block* block = unsettled[ordinal]
     cdef Block* following
     unsettled[ordinal] = NULL
     while block != NULL:
         following = block.next_unsettled
-        give_back(block)            # puts the block into the list again if it is still too early
+        return_block(block)            # puts the block into the list again if it is still too early
         block = following
 
 
-cdef int launch_unsettled(int ordinal, int bin) except -1:
+cdef int launch_uses_of_unsettled(int ordinal, int bin) except -1:
     """Launch these uses: otherwise a loop that drops large blocks would allocate ever more."""
     cdef Block* block = unsettled[ordinal]
     cdef int i
@@ -84,5 +84,5 @@ cdef int launch_unsettled(int ordinal, int bin) except -1:
     else:
         if block.home.pending:
             flush(block.home)
-    settle_freed(ordinal)
+    return_unsettled_blocks(ordinal)
     return 0

@@ -6,7 +6,7 @@ from cpython.object cimport PyTypeObject
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu
 from cyrt.runtime.device cimport Device, enter, leave, ordinal_of, verify
-from cyrt.runtime.ending cimport reuse_pinned, sweep
+from cyrt.runtime.ending cimport reuse_pinned, destroy_unused
 from cyrt.runtime import memory as _memory
 from cyrt.runtime.memory cimport (
     Buffer, byte_count, initialise, live_block, refuse_initialised,
@@ -29,7 +29,7 @@ cdef Block* pinned_block(int ordinal, size_t size) except NULL:
     cdef CUresult result
     cdef int entered
     if address == NULL:
-        sweep()
+        destroy_unused()
         entered = enter(ordinal, home.epoch, b"cuMemHostAlloc")
         with nogil:
             result = cu.cuMemHostAlloc(&address, size, CU_MEMHOSTALLOC_PORTABLE)

@@ -18,7 +18,7 @@ from cyrt.runtime.memory cimport Memory, foreign_buffer
 from cyrt.runtime.order cimport order_after
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
-from cyrt.runtime.stream_state cimport foreign_state
+from cyrt.runtime.stream_state cimport wrapped_state
 
 MOST_ELEMENTS = 1 << 58         # the limit of cyrt's arrays, too
 MOST_BYTES = 1 << 62
@@ -205,7 +205,7 @@ cdef Memory from_interface(obj, interface, bint write, list layout):
     # Without a stream the protocol requires no wait, but producers of older versions mean the
     # legacy stream. Waiting for it is always correct.
     stream = 0 if stream is None else whole_number(name, "stream", stream)
-    home = foreign_state(ordinal, <CUstream><size_t>stream)
+    home = wrapped_state(ordinal, <CUstream><size_t>stream)
     return found.memory(ordinal, home, (obj, interface), layout)
 
 
@@ -236,7 +236,7 @@ cdef Memory from_dlpack(obj, bint write, list layout):
         capsule = obj.__dlpack__(stream=handle, max_version=(1, 1))
     except TypeError:
         capsule = obj.__dlpack__(stream=handle)
-    tensor = tensor_in(name, capsule, &flags)
+    tensor = tensor_of_capsule(name, capsule, &flags)
     if write and flags & DLPACK_FLAG_READ_ONLY:
         raise ValueError(f"memory: {name} offers read-only memory, and the kernel's parameter is "
                          "written")
@@ -244,7 +244,7 @@ cdef Memory from_dlpack(obj, bint write, list layout):
     return layout_of_tensor(name, tensor).memory(ordinal, home, (obj, capsule), layout)
 
 
-cdef DLTensor* tensor_in(str name, capsule, uint64_t* flags) except NULL:
+cdef DLTensor* tensor_of_capsule(str name, capsule, uint64_t* flags) except NULL:
     cdef DLManagedTensorVersioned* versioned
     if PyCapsule_IsValid(capsule, b"dltensor_versioned"):
         versioned = <DLManagedTensorVersioned*>PyCapsule_GetPointer(capsule, b"dltensor_versioned")
@@ -282,11 +282,11 @@ cdef dict kinds = {KDL_INT: "i", KDL_UINT: "u", KDL_FLOAT: "f", KDL_BFLOAT: "E",
                    KDL_COMPLEX: "c", KDL_BOOL: "b"}
 
 
-cdef int stay_in_order(Memory memory) except -1:
+cdef int order_after_legacy(Memory memory) except -1:
     """Order later uses after the legacy stream. The producer made one of cyrt's streams wait only
     once, but the view lives on while its memory is written again, and the legacy stream is where
     other libraries work by default."""
-    cdef StreamState* legacy = foreign_state(memory.block.ordinal, NULL)
+    cdef StreamState* legacy = wrapped_state(memory.block.ordinal, NULL)
     order_after(legacy, memory.block.home)
     memory.block.home = legacy
     return 0
@@ -299,7 +299,7 @@ cdef tuple tensor_of(obj):
     if hasattr(obj, "__dlpack__"):
         try:
             memory = from_dlpack(obj, False, layout)
-            stay_in_order(memory)
+            order_after_legacy(memory)
         except ValueError:          # CuPy's export divides negative strides as unsigned numbers
             if not hasattr(obj, "__cuda_array_interface__"):
                 raise

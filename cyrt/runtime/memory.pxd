@@ -59,7 +59,7 @@ cdef Block* refuse_buffer(Memory buffer, Block* block) except NULL
 cdef Buffer foreign_buffer(CUdeviceptr address, size_t nbytes, int ordinal, StreamState* home,
                            object owner)
 # Create a Buffer that represents all variables of a module, and a view of it for one variable.
-cdef Buffer variable_block(int ordinal)
+cdef Buffer new_variables_buffer(int ordinal)
 cdef Buffer variable_buffer(Buffer all, CUdeviceptr address, size_t nbytes, object owner)
 # Return the access to the block of an operation that writes all bytes of the memory.
 cdef inline Access overwriting(Memory memory) noexcept:
@@ -71,7 +71,7 @@ cdef int initialise(Buffer self, Block* block, size_t size) except -1
 # Return a number of bytes after checking it; `what` names it in error messages.
 cdef size_t byte_count(nbytes, str what) except? 0
 # Make other libraries' streams wait for an operation that was put directly on the stream.
-cdef int end_use(Block* block, StreamState* stream) except -1
+cdef int order_foreign_streams(Block* block, StreamState* stream) except -1
 # Copy all bytes between device memory and host memory or another Memory, from `memory` if `outward`
 # is true, else to it. Or fill all bytes with a pattern. Raise ValueError if they are scattered.
 cdef int copy_memory(Memory memory, other, stream, bint outward) except -1

@@ -12,17 +12,17 @@ from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, cu, faulted
 from cyrt.runtime.device cimport Device, context_of, enter_quietly, leave, ordinal_of
 from cyrt.runtime.order cimport (
-    begin_direct, end_direct, flush_block, handed_out, order_consumer,
+    begin_direct, end_direct, flush_block, has_exported_memory, order_consumer,
 )
 from cyrt.runtime.outside cimport add_outside, is_outside
-from cyrt.runtime.poison cimport inherit_loss, refuse_poisoned
+from cyrt.runtime.poison cimport copy_error_of_overlap, refuse_poisoned
 from cyrt.runtime.pool cimport allocate, new_block, release
 from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport (
     DEVICE_MEMORY, FOREIGN_MEMORY, PINNED_MEMORY, READ, Block, StreamState,
 )
 from cyrt.runtime.stream cimport Stream, current_state, stream_of
-from cyrt.runtime.stream_state cimport flush, foreign_state, legacy_state, order_launched, states
+from cyrt.runtime.stream_state cimport flush, wrapped_state, legacy_state, order_launched, states
 from cyrt.runtime.transfer cimport to_device, to_host
 from cyrt.runtime.untracked cimport PyObject_GC_IsTracked, cyrt_bear_untracked
 from cyrt.runtime.waiting cimport wait_state
@@ -74,12 +74,12 @@ cdef Buffer foreign_buffer(CUdeviceptr address, size_t nbytes, int ordinal, Stre
     buffer.size = nbytes
     buffer.owner = owner
     add_outside(buffer.block)
-    inherit_loss(buffer.block)
+    copy_error_of_overlap(buffer.block)
     track(buffer)
     return buffer
 
 
-cdef Buffer variable_block(int ordinal):
+cdef Buffer new_variables_buffer(int ordinal):
     cdef Buffer buffer = Buffer.__new__(Buffer)
     buffer.block = new_block(0, 0, ordinal, DEVICE_MEMORY, current_state(ordinal))
     return buffer
@@ -95,7 +95,7 @@ cdef Buffer variable_buffer(Buffer all, CUdeviceptr address, size_t nbytes, obje
     return view
 
 
-cdef int end_use(Block* block, StreamState* stream) except -1:
+cdef int order_foreign_streams(Block* block, StreamState* stream) except -1:
     """Make the legacy stream wait for `stream`, if other libraries may use the block, and the
     stream that wrote the block last, too, if it is not cyrt's."""
     if is_outside(block):
@@ -307,7 +307,7 @@ cdef CUdeviceptr export_address(Memory memory) except? 0:
     refuse_poisoned(block)
     if not block.shared and block.kind != FOREIGN_MEMORY:
         add_outside(block)
-        block.shared = handed_out[block.ordinal] = True
+        block.shared = has_exported_memory[block.ordinal] = True
     return memory.address
 
 
@@ -353,7 +353,7 @@ cdef int fill_memory(Memory memory, value, stream) except -1:
             result = cu.cuMemsetD32Async(memory.address, pattern, memory.size // 4, state.handle)
     end_direct(state)
     leave(state.ordinal, entered, result, b"cuMemsetD8Async")
-    end_use(block, state)
+    order_foreign_streams(block, state)
     return 0
 
 
@@ -448,7 +448,7 @@ cdef int copy_memory(Memory buffer, other, stream, bint outward) except -1:
             else:
                 to_device(state, block, overwriting(buffer), buffer.address,
                           <const char*>view.buf, buffer.size)
-            end_use(block, state)
+            order_foreign_streams(block, state)
     finally:
         PyBuffer_Release(&view)
     return 0
@@ -486,8 +486,8 @@ cdef int copy_within(Memory target, Memory source, StreamState* state) except -1
         result = cu.cuMemcpyAsync(target.address, source.address, target.size, state.handle)
     end_direct(state)
     leave(state.ordinal, entered, result, b"cuMemcpyAsync")
-    end_use(from_block, state)
-    end_use(to_block, state)
+    order_foreign_streams(from_block, state)
+    order_foreign_streams(to_block, state)
     return 0
 
 
@@ -517,7 +517,7 @@ def pointer(address, nbytes, device=None, *, owner=None):
     cdef size_t start = byte_count(address, "address")
     cdef int ordinal = ordinal_of(device)
     context_of(ordinal)
-    return foreign_buffer(start, size, ordinal, foreign_state(ordinal, NULL), owner)
+    return foreign_buffer(start, size, ordinal, wrapped_state(ordinal, NULL), owner)
 
 
 cyrt_bear_untracked(<PyTypeObject*>Memory)

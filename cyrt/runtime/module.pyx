@@ -11,8 +11,8 @@ from cyrt.runtime.device cimport (
     Device, context_of, enter, leave, leave_quietly, ordinal_of,
 )
 from cyrt.runtime import image as images
-from cyrt.runtime.ending cimport end_when_idle, sweep
-from cyrt.runtime.memory cimport Buffer, live_block, variable_block, variable_buffer
+from cyrt.runtime.ending cimport destroy_when_idle, destroy_unused
+from cyrt.runtime.memory cimport Buffer, live_block, new_variables_buffer, variable_buffer
 from cyrt.runtime cimport waiting
 from cyrt.runtime.waiting cimport wait_all
 
@@ -96,7 +96,7 @@ cdef class LoadedModule:
         values[2] = error
         options[3] = CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
         values[3] = <void*><size_t>LOG_BYTES
-        sweep()
+        destroy_unused()
         entered = enter(ordinal, epoch, b"cuModuleLoadDataEx")
         with nogil:
             result = cu.cuModuleLoadDataEx(&handle, start, 4, options, values)
@@ -108,7 +108,7 @@ cdef class LoadedModule:
                                       error.decode("utf-8", "replace").strip())
         leave(ordinal, entered, result, b"cuModuleLoadDataEx")
         if self.handle != NULL:         # another thread has initialised the object in between
-            end_when_idle(ordinal, epoch, unload, <size_t>handle)
+            destroy_when_idle(ordinal, epoch, unload, <size_t>handle)
             raise RuntimeError("a LoadedModule is initialised once")
         self.handle, self.ordinal, self.epoch = handle, ordinal, epoch
         if b"vprintf" in code:
@@ -119,7 +119,7 @@ cdef class LoadedModule:
 
     def __dealloc__(self):
         if self.handle != NULL:
-            end_when_idle(self.ordinal, self.epoch, unload, <size_t>self.handle)
+            destroy_when_idle(self.ordinal, self.epoch, unload, <size_t>self.handle)
 
     cdef int live(self) except -1:
         if self.handle == NULL:
@@ -221,7 +221,7 @@ cdef class LoadedModule:
 
 cdef int order_variables(LoadedModule self, bint written) except -1:
     """Make every later launch of a kernel of the module a use of the module's variables."""
-    cdef Buffer memory = variable_block(self.ordinal)
+    cdef Buffer memory = new_variables_buffer(self.ordinal)
     if self.memory is None:         # else another thread was faster
         self.memory = memory
         self.globals = live_block(memory)

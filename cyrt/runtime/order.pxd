@@ -39,7 +39,7 @@ cdef int refuse_freed() except -1
 # addresses of such operations are compared only inside one recording. The function keeps the GIL.
 cdef CUresult order_outside(StreamState* stream, int ordinal) noexcept
 # Whether memory of a device was exported: an undeclared kernel may use what other libraries use.
-cdef bint[MAX_DEVICES] handed_out
+cdef bint[MAX_DEVICES] has_exported_memory
 # Make later work on `later` wait for the work that is on `earlier` now, recorded work included.
 cdef int order_after(StreamState* later, StreamState* earlier) except -1
 # Make a consumer's stream wait for every use of the block.
@@ -50,7 +50,7 @@ cdef bint is_recorded(const Block* block, const StreamState* stream) noexcept
 cdef int flush_block(Block* block) except -1
 # Make one stream of the block's device wait for every use of the block. Return False if a use is
 # not launched yet or cannot be waited for now. The function keeps the GIL.
-cdef bint settle(Block* block) noexcept
+cdef bint order_after_all_uses(Block* block) noexcept
 # Begin a turn on the stream for an operation that is put directly on it. First launch the stream's
 # recording, and order the stream after other uses of one or two blocks. `second` may be NULL.
 cdef int begin_direct(StreamState* stream, Block* first, Access first_access, Block* second,
@@ -59,7 +59,7 @@ cdef int begin_direct(StreamState* stream, Block* first, Access first_access, Bl
 cdef void end_direct(StreamState* stream) noexcept
 # The thread that may record first, since other threads kept it from recording; 0: none. It matters
 # for fairness only. Wait for that thread, become it, or stop being it.
-cdef unsigned long favoured
-cdef int yield_to_favoured(StreamState* stream) except -1
-cdef void ask_favour() noexcept
-cdef void end_favour() noexcept
+cdef unsigned long priority_thread
+cdef int yield_to_priority_thread(StreamState* stream) except -1
+cdef void request_priority() noexcept
+cdef void release_priority() noexcept

@@ -11,14 +11,14 @@ from cyrt.driver.table cimport MAX_DEVICES, check, faulted
 from cyrt.runtime.device cimport contexts, verify
 from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.pacing cimport has_spare_room, wait_for_room
-from cyrt.runtime.poison cimport heal, refuse_poisoned
+from cyrt.runtime.poison cimport mark_valid, refuse_poisoned
 from cyrt.runtime.state cimport FOREIGN_MEMORY, OVERWRITE, READ, Access, Block, StreamState
 from cyrt.runtime.stream_state cimport (
     flush, last_undeclared, legacy_state, link, mark_work, order_launched, refuse_captured, states,
 )
 from cyrt.runtime.waiting cimport is_done
 from cyrt.runtime.submission cimport (
-    end_submission, nap, try_submission, wait_for_submission, wait_for_turn,
+    end_submission, sleep_briefly, try_submission, wait_for_submission, wait_for_turn,
 )
 
 cdef enum:
@@ -227,7 +227,7 @@ cdef bint have_spare_room(const Block* block, StreamState* stream) noexcept:
         and not (block.shared and not has_spare_room(legacy_state(block.ordinal)))
 
 
-cdef StreamState* settling_stream(const Block* block) noexcept:
+cdef StreamState* choose_ordering_stream(const Block* block) noexcept:
     """Return the stream that can wait for the block's uses, or NULL if there is none."""
     cdef StreamState* stream = block.home
     if stream.owned and stream.ordinal == block.ordinal and not (
@@ -239,8 +239,8 @@ cdef StreamState* settling_stream(const Block* block) noexcept:
     return stream
 
 
-cdef bint settle(Block* block) noexcept:
-    cdef StreamState* stream = settling_stream(block)
+cdef bint order_after_all_uses(Block* block) noexcept:
+    cdef StreamState* stream = choose_ordering_stream(block)
     cdef int i
     if faulted[block.ordinal]:          # its memory can no longer be used
         return False
@@ -317,8 +317,8 @@ cdef int look(StreamState* stream, Block* first, Access first_access, Block* sec
     again."""
     verify(stream.ordinal, stream.epoch, b"cuMemcpyAsync")
     refuse_captured(stream)
-    if favoured:
-        yield_to_favoured(stream)
+    if priority_thread:
+        yield_to_priority_thread(stream)
     if stream.pending:
         flush(stream)
         return 0
@@ -343,9 +343,9 @@ cdef int begin_direct(StreamState* stream, Block* first, Access first_access, Bl
                 if try_submission(stream):
                     stream.put += 1
                     if first_access == OVERWRITE:
-                        heal(first)
+                        mark_valid(first)
                     if second_access == OVERWRITE:
-                        heal(second)
+                        mark_valid(second)
                     return 0
                 wait_for_turn(stream)
             if first.generation != first_owner \
@@ -353,10 +353,10 @@ cdef int begin_direct(StreamState* stream, Block* first, Access first_access, Bl
                 refuse_freed()
             looks += 1
             if looks > 1:
-                ask_favour()
+                request_priority()
     finally:
         if looks > 1:
-            end_favour()
+            release_priority()
 
 
 cdef void end_direct(StreamState* stream) noexcept:
@@ -364,20 +364,21 @@ cdef void end_direct(StreamState* stream) noexcept:
     end_submission(stream)
 
 
-cdef int yield_to_favoured(StreamState* stream) except -1:
+cdef int yield_to_priority_thread(StreamState* stream) except -1:
     cdef unsigned int naps = 0
-    while favoured != 0 and favoured != PyThread_get_thread_ident() and naps < PATIENCE:
-        nap(stream, &naps)
+    while priority_thread != 0 and priority_thread != PyThread_get_thread_ident() \
+            and naps < PATIENCE:
+        sleep_briefly(stream, &naps)
     return 0
 
 
-cdef void ask_favour() noexcept:
-    global favoured
-    if favoured == 0:
-        favoured = PyThread_get_thread_ident()
+cdef void request_priority() noexcept:
+    global priority_thread
+    if priority_thread == 0:
+        priority_thread = PyThread_get_thread_ident()
 
 
-cdef void end_favour() noexcept:
-    global favoured
-    if favoured == PyThread_get_thread_ident():
-        favoured = 0
+cdef void release_priority() noexcept:
+    global priority_thread
+    if priority_thread == PyThread_get_thread_ident():
+        priority_thread = 0

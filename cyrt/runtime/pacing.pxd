@@ -33,10 +33,10 @@ cdef inline bint has_spare_room(StreamState* stream) noexcept:
 # Return 1 if the stream has room, with the GIL held throughout. Else wait for room and return 0;
 # Ctrl-C ends the wait.
 cdef inline int wait_for_room(StreamState* stream) except -1:
-    return 1 if has_room(stream) else wait_longer(stream)
-cdef int wait_longer(StreamState* stream) except -1
+    return 1 if has_room(stream) else poll_for_room(stream)
+cdef int poll_for_room(StreamState* stream) except -1
 # Wait for room inside a turn, without checking for signals.
 cdef inline void pace_turn(StreamState* stream) noexcept:
     if not has_room(stream):
-        wait_in_turn(stream)
-cdef void wait_in_turn(StreamState* stream) noexcept
+        poll_for_room_in_turn(stream)
+cdef void poll_for_room_in_turn(StreamState* stream) noexcept

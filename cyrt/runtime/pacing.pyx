@@ -6,7 +6,7 @@ from cyrt.driver.table cimport cu
 from cyrt.runtime.device cimport enter_quietly, leave_quietly
 from cyrt.runtime.state cimport PACE_EVENTS, StreamState
 from cyrt.runtime.stream_state cimport is_others_thread, record_event
-from cyrt.runtime.submission cimport nap
+from cyrt.runtime.submission cimport sleep_briefly
 
 cdef extern from "unistd.h" nogil:
     int usleep(unsigned int)
@@ -15,7 +15,7 @@ cdef enum:
     NAP = 20                # microseconds
 
 
-cdef void see_ended(StreamState* stream) noexcept:
+cdef void pop_reached_events(StreamState* stream) noexcept:
     """Remove the events that have been reached from the ring."""
     cdef int slot
     while stream.pace_count:
@@ -44,7 +44,7 @@ cdef bint look(StreamState* stream) noexcept:
     entered = enter_quietly(stream.ordinal, stream.epoch)
     if entered < 0:                 # the next use of the context raises the error
         return True
-    see_ended(stream)
+    pop_reached_events(stream)
     if stream.put - stream.paced >= STEP and stream.pace_count < PACE_EVENTS:
         add_event(stream)
     leave_quietly(entered)
@@ -52,14 +52,14 @@ cdef bint look(StreamState* stream) noexcept:
     return stream.put - stream.run < MOST or stream.pace_count == 0
 
 
-cdef int wait_longer(StreamState* stream) except -1:
+cdef int poll_for_room(StreamState* stream) except -1:
     cdef unsigned int naps = 0
     while not has_room(stream):
-        nap(stream, &naps)
+        sleep_briefly(stream, &naps)
     return 0
 
 
-cdef void wait_in_turn(StreamState* stream) noexcept:
+cdef void poll_for_room_in_turn(StreamState* stream) noexcept:
     while not has_room(stream):
         with nogil:
             usleep(NAP)

@@ -15,15 +15,15 @@ from cyrt.runtime.state cimport Block
 
 cdef int poisoned               # number of blocks and recorded operations that store an error
 # Count one more, or one fewer, use of an error's number.
-cdef void hold_error(unsigned int number) noexcept
-cdef void drop_error(unsigned int number) noexcept
+cdef void retain_error(unsigned int number) noexcept
+cdef void release_error(unsigned int number) noexcept
 
 # Mark the block's contents as lost because of an error, if the block still has that owner.
 cdef void poison(Block* block, unsigned int number, unsigned int generation) noexcept
 # Mark the block as valid after an operation has overwritten all of it.
-cdef void heal(Block* block) noexcept
+cdef void mark_valid(Block* block) noexcept
 # Mark a new block as poisoned if it overlaps a poisoned one.
-cdef void inherit_loss(Block* block) noexcept
+cdef void copy_error_of_overlap(Block* block) noexcept
 # Remove the error from a block that is freed.
 cdef void forget_loss(Block* block) noexcept
 # Raise the error because of which the block's contents are lost, if any.

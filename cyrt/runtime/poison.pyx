@@ -6,13 +6,13 @@ from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport Block
 
 
-cdef void hold_error(unsigned int number) noexcept:
+cdef void retain_error(unsigned int number) noexcept:
     global poisoned
     poisoned += 1
     graph.count_holders(number, 1)
 
 
-cdef void drop_error(unsigned int number) noexcept:
+cdef void release_error(unsigned int number) noexcept:
     global poisoned
     poisoned -= 1
     graph.count_holders(number, -1)
@@ -23,9 +23,9 @@ cdef void mark(Block* block, unsigned int number) noexcept:
     if block.poison == number:
         return
     if block.poison:
-        drop_error(block.poison)
+        release_error(block.poison)
     if number:
-        hold_error(number)
+        retain_error(number)
     block.poison = number
 
 
@@ -42,7 +42,7 @@ cdef void poison(Block* block, unsigned int number, unsigned int generation) noe
             other = other.next_outside
 
 
-cdef void heal(Block* block) noexcept:
+cdef void mark_valid(Block* block) noexcept:
     cdef Block* other
     mark(block, 0)
     if poisoned and is_outside(block):
@@ -53,7 +53,7 @@ cdef void heal(Block* block) noexcept:
             other = other.next_outside
 
 
-cdef void inherit_loss(Block* block) noexcept:
+cdef void copy_error_of_overlap(Block* block) noexcept:
     cdef Block* other = outside[block.ordinal] if poisoned else NULL
     while other != NULL and not (other.poison and overlap(other, block)):
         other = other.next_outside

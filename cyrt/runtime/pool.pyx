@@ -8,13 +8,15 @@ from cyrt.runtime.blocks cimport (
     counts, highest_free, join_bin, lowest_free, lowest_kept, take,
 )
 from cyrt.runtime.device cimport contexts, enter, leave_quietly
-from cyrt.runtime.ending cimport end_block
-from cyrt.runtime.freed cimport give_back, launch_unsettled, settle_freed, unsettled
+from cyrt.runtime.ending cimport free_block_when_unused
+from cyrt.runtime.freed cimport (
+    launch_uses_of_unsettled, return_block, return_unsettled_blocks, unsettled,
+)
 from cyrt.runtime.places cimport ask, is_unused, note_place
 from cyrt.runtime.outside cimport is_outside, remove_outside
 from cyrt.runtime.pacing cimport has_spare_room
 from cyrt.runtime.poison cimport forget_loss
-from cyrt.runtime.reserve cimport Pool, from_driver, pools, slab_for, trim
+from cyrt.runtime.reserve cimport Pool, allocate_from_driver, pools, slab_for, trim
 from cyrt.runtime.state cimport (
     DEVICE_MEMORY, FOREIGN_MEMORY, LARGE, NUM_BINS, PINNED_MEMORY, Block, StreamState,
 )
@@ -68,7 +70,7 @@ cdef Block* cut(StreamState* stream, size_t size, int bin) except NULL:
     cdef Slab* slab = NULL
     cdef Block* block
     if size >= LARGE:
-        from_driver(stream.ordinal, size, &address)
+        allocate_from_driver(stream.ordinal, size, &address)
         block = new_block(address, size, stream.ordinal, DEVICE_MEMORY, stream)
         pool.cached += size
         pool.large_made += size
@@ -144,9 +146,9 @@ cdef Block* find_block(StreamState* stream, size_t size, int bin, bint new) exce
     cdef bint crowded
     cdef Block* block = NULL
     if unsettled[ordinal] != NULL:
-        settle_freed(ordinal)
+        return_unsettled_blocks(ordinal)
         if size >= LARGE:
-            launch_unsettled(ordinal, bin)
+            launch_uses_of_unsettled(ordinal, bin)
     crowded = is_crowded(ordinal, size, bin)
     if crowded and new:             # before another place of this stream loses its own
         block = from_other_stream(stream, bin, True, False, True)
@@ -166,7 +168,7 @@ cdef Block* find_block(StreamState* stream, size_t size, int bin, bint new) exce
         return cut(stream, size, bin)
     take(block)
     if block.holder != stream and not join_bin(stream, block):
-        give_back(block)
+        return_block(block)
         raise MemoryError()
     return block
 
@@ -183,7 +185,7 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
         out_of_memory(stream.ordinal, nbytes, b"cuMemAlloc")
     if not pool_enabled():
         if nbytes:
-            from_driver(stream.ordinal, nbytes, &address)
+            allocate_from_driver(stream.ordinal, nbytes, &address)
         block = new_block(address, nbytes, stream.ordinal, DEVICE_MEMORY, stream)
         pool.cached += nbytes
     else:
@@ -238,7 +240,7 @@ cdef void release(Block* block) noexcept:
         if block.bin >= 0:
             if block.slab == NULL:
                 pool.large_in_use -= block.size
-            give_back(block)
+            return_block(block)
             return
     free_to_driver(block)
 
@@ -249,7 +251,7 @@ cdef void free_to_driver(Block* block) noexcept:
         pool.cached -= block.size
         pool.reserved -= block.size
     if block.address != 0:
-        end_block(block, free_pinned if block.kind == PINNED_MEMORY else free_device)
+        free_block_when_unused(block, free_pinned if block.kind == PINNED_MEMORY else free_device)
     destroy_block(block)
 
 

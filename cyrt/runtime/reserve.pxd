@@ -23,7 +23,7 @@ cdef struct Pool:
 cdef Pool pools[MAX_DEVICES]
 
 # Allocate `size` bytes from the driver; if it has too few, free the cache and try again.
-cdef int from_driver(int ordinal, size_t size, CUdeviceptr* address) except -1
+cdef int allocate_from_driver(int ordinal, size_t size, CUdeviceptr* address) except -1
 # Return a slab with room for `size` more bytes.
 cdef Slab* slab_for(int ordinal, size_t size) except NULL
 # Free all memory that is not in use.

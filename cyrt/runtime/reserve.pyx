@@ -14,12 +14,12 @@ from cyrt.runtime.device cimport (
     contexts, context_of, enter, enter_quietly, leave, leave_quietly, ordinal_of, verify,
 )
 from cyrt.runtime.device import reset_hooks
-from cyrt.runtime.ending cimport sweep
-from cyrt.runtime.freed cimport give_back, settle_freed, unsettled
+from cyrt.runtime.ending cimport destroy_unused
+from cyrt.runtime.freed cimport return_block, return_unsettled_blocks, unsettled
 from cyrt.runtime.bitset cimport drop_bit
 from cyrt.runtime.state cimport FREE, LIVE, NUM_BINS, Bin, Block, StreamState
 from cyrt.runtime.stream_state cimport flush, states
-from cyrt.runtime.submission cimport nap
+from cyrt.runtime.submission cimport sleep_briefly
 from cyrt.runtime.waiting cimport wait_all
 
 cdef extern from "pythread.h":
@@ -29,14 +29,14 @@ cdef enum:
     SLAB = 4 << 20              # bytes of a slab, from which small blocks are cut
 
 
-cdef int from_driver(int ordinal, size_t size, CUdeviceptr* address) except -1:
+cdef int allocate_from_driver(int ordinal, size_t size, CUdeviceptr* address) except -1:
     """Allocate `size` bytes from the driver; if it has too few, free the cache and try again."""
     cdef unsigned int epoch = context_of(ordinal).epoch
     cdef Pool* pool = &pools[ordinal]
     cdef CUresult result
     cdef int entered
     limit = settings.get("CYRT_MEMORY_LIMIT")
-    sweep()
+    destroy_unused()
     for attempt in range(2):
         if limit is None or pool.reserved + size <= limit:
             entered = enter(ordinal, epoch, b"cuMemAlloc")
@@ -74,7 +74,7 @@ cdef Slab* slab_for(int ordinal, size_t size) except NULL:
     cdef CUdeviceptr address = 0
     if slab != NULL and SLAB - slab.used >= size:
         return slab
-    from_driver(ordinal, SLAB, &address)
+    allocate_from_driver(ordinal, SLAB, &address)
     slab = <Slab*>calloc(1, sizeof(Slab))
     if slab == NULL:
         raise MemoryError()
@@ -141,7 +141,7 @@ cdef void attach_blocks(Block* block) noexcept:
         counts[block.ordinal][block.bin].out += 1
         if block.slab != NULL:
             (<Slab*>block.slab).live += 1
-        give_back(block)
+        return_block(block)
         block = following
 
 
@@ -182,11 +182,11 @@ cdef int trim(int ordinal) except -1:
     cdef Slab* slabs
     cdef Slab* slab
     while pool.trimmer not in (0, thread) and pool.trims == trims:      # another thread trims
-        nap(states[ordinal], &naps)
+        sleep_briefly(states[ordinal], &naps)
     if pool.trims != trims:
         return 0
     flush_recorded(ordinal)             # returns the RESTING blocks to their bins
-    settle_freed(ordinal)
+    return_unsettled_blocks(ordinal)
     hold_captured_slabs(ordinal, 1)
     blocks = detach_free_blocks(ordinal)
     slabs = detach_free_slabs(pool)

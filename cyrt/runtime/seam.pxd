@@ -10,7 +10,7 @@ cdef struct GraphCalls:
     # Launch the work that this or another thread recorded for the stream before the call.
     int (*commit)(StreamState* stream) except -1
     # Drop the objects that were kept for batches of the stream that have ended.
-    int (*look_back)(StreamState* stream) except -1
+    int (*release_ended_batches)(StreamState* stream) except -1
     # Detach the encoder of a stream that a new Stream object is going to use.
     void (*end_encoder)(StreamState* stream) noexcept
     # Drop the plans and chains of a device that was reset.

@@ -129,7 +129,7 @@ cdef struct StreamState:
     bint outside            # its recording uses memory that is outside
     bint behind             # it is not ordered yet after the device's last undeclared kernel
     bint idle               # it was waited for, and nothing was put on it since
-    bint handed_out         # others have its handle: it may never be idle
+    bint has_exported_handle    # others have its handle: it may never be idle
     unsigned long long recording_epoch
     void* encoder           # the Recorder of it; NULL: none yet
     Places* places          # that ask for the blocks they had before; NULL: the batch has none

@@ -21,7 +21,7 @@ cdef Stream current_stream(int ordinal)
 # Launch what is recorded for this thread's current stream, if the thread has one.
 cdef int flush_current(int ordinal) except -1
 # Report an error that no caller can catch to sys.unraisablehook.
-cdef void tell_unraisable(error) noexcept
+cdef void report_unraisable(error) noexcept
 # Return a Stream object of the state.
 cdef Stream stream_over(StreamState* state)
 # Return a Stream, or a wrapper of an object with __cuda_stream__; None means the current stream.

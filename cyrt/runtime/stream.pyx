@@ -14,7 +14,7 @@ from cyrt.runtime.order cimport order_after
 from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream_state cimport (
-    flush, foreign_state, mark, new_state, refuse_captured, states,
+    flush, wrapped_state, mark, new_state, refuse_captured, states,
 )
 from cyrt.runtime.waiting cimport query_stream, wait, wait_state
 
@@ -86,7 +86,7 @@ cdef int flush_current(int ordinal) except -1:
         return flush((<Stream>found).state)
     return 0
 
-cdef StreamState* take_state(int ordinal, int priority) except NULL:
+cdef StreamState* acquire_state(int ordinal, int priority) except NULL:
     """Return a state for the caller's Stream: an idle one of that priority, or a new one."""
     cdef unsigned int epoch = context_of(ordinal).epoch
     cdef CUstream handle = NULL
@@ -121,7 +121,7 @@ cdef StreamState* take_state(int ordinal, int priority) except NULL:
     state.users += 1
     return state
 
-cdef tuple protocol(stream):
+cdef tuple checked_stream_protocol(stream):
     """Return the checked (version, handle) of an object with __cuda_stream__."""
     answer = stream.__cuda_stream__() if callable(stream.__cuda_stream__) \
         else stream.__cuda_stream__
@@ -189,10 +189,10 @@ cdef void flush_quietly(StreamState* state) noexcept:
     except KeyboardInterrupt:
         PyErr_SetInterrupt()        # interrupts the code that runs next instead
     except BaseException as error:
-        tell_unraisable(error)
+        report_unraisable(error)
 
 
-cdef void tell_unraisable(error) noexcept:
+cdef void report_unraisable(error) noexcept:
     """Report the error: Cython passes what a noexcept function raises to sys.unraisablehook."""
     raise error
 
@@ -220,7 +220,7 @@ cdef class Stream:
         cdef int entered = enter(ordinal, context_of(ordinal).epoch, b"cuCtxGetStreamPriorityRange")
         leave(ordinal, entered, cu.cuCtxGetStreamPriorityRange(&least, &greatest),
               b"cuCtxGetStreamPriorityRange")
-        state = take_state(ordinal, max(greatest, min(least, priority)))
+        state = acquire_state(ordinal, max(greatest, min(least, priority)))
         if self.state != NULL:      # another thread initialised it while this one waited
             state.users -= 1
             raise RuntimeError("a Stream is initialised once")
@@ -255,7 +255,7 @@ cdef class Stream:
         if isinstance(stream, Stream):
             return stream
         if hasattr(stream, "__cuda_stream__"):
-            handle = protocol(stream)[1]
+            handle = checked_stream_protocol(stream)[1]
         elif hasattr(stream, "__index__") and not isinstance(stream, bool):
             handle = stream
         else:
@@ -269,7 +269,7 @@ cdef class Stream:
                                  f"{ordinal_of(device)}")
             ordinal = ordinal_of(device)
         self = Stream.__new__(Stream)
-        self.state = foreign_state(ordinal, <CUstream>handle)
+        self.state = wrapped_state(ordinal, <CUstream>handle)
         self.state.users += 1
         self.owner = stream
         return self
@@ -300,7 +300,7 @@ cdef class Stream:
     @property
     def handle(self):
         """The ``CUstream``, as an int."""
-        self.live().handed_out = True
+        self.live().has_exported_handle = True
         self.state.idle = False
         flush(self.state)
         return <size_t>self.state.handle
@@ -353,12 +353,12 @@ cdef class Stream:
         other : Event or Stream
             Also an object with ``__cuda_stream__``.
         """
-        if hasattr(other, "_hold_back"):
-            other._hold_back(self)
+        if hasattr(other, "_make_wait"):
+            other._make_wait(self)
         else:
-            Stream.wrap(other)._hold_back(self)
+            Stream.wrap(other)._make_wait(self)
 
-    def _hold_back(self, Stream later not None):
+    def _make_wait(self, Stream later not None):
         verify(self.live().ordinal, self.state.epoch, b"cuEventRecord")
         refuse_captured(self.state)
         order_after(later.live(), self.state)

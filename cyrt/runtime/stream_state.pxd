@@ -25,7 +25,7 @@ cdef StreamState* last_undeclared[MAX_DEVICES]
 # Create a state and add it to the device's list.
 cdef StreamState* new_state(int ordinal, CUstream handle, int priority, bint owned) except NULL
 # Return the state of another library's stream, by handle.
-cdef StreamState* foreign_state(int ordinal, CUstream handle) except NULL
+cdef StreamState* wrapped_state(int ordinal, CUstream handle) except NULL
 # Return the state of the legacy default stream.
 cdef StreamState* legacy_state(int ordinal) except NULL
 # Return whether it is the per-thread default stream of another thread.

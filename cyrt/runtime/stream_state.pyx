@@ -46,7 +46,7 @@ cdef StreamState* new_state(int ordinal, CUstream handle, int priority, bint own
     return state
 
 
-cdef StreamState* foreign_state(int ordinal, CUstream handle) except NULL:
+cdef StreamState* wrapped_state(int ordinal, CUstream handle) except NULL:
     cdef unsigned long long identity = 0
     cdef unsigned int epoch = context_of(ordinal).epoch
     cdef StreamState* state
@@ -71,7 +71,7 @@ cdef StreamState* foreign_state(int ordinal, CUstream handle) except NULL:
 
 cdef StreamState* legacy_state(int ordinal) except NULL:
     if legacy[ordinal] == NULL or legacy[ordinal].epoch != contexts[ordinal].epoch:
-        legacy[ordinal] = foreign_state(ordinal, NULL)
+        legacy[ordinal] = wrapped_state(ordinal, NULL)
     return legacy[ordinal]
 
 

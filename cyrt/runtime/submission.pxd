@@ -18,4 +18,4 @@ cdef int wait_for_turn(StreamState* stream) except -1
 # Wait for the end of the current turn, if there is one. Ctrl-C ends the wait.
 cdef int wait_for_submission(StreamState* stream) except -1
 # Sleep 20 us without the GIL. `naps` counts the calls: every 500th one checks for signals.
-cdef int nap(StreamState* stream, unsigned int* naps) except -1
+cdef int sleep_briefly(StreamState* stream, unsigned int* naps) except -1

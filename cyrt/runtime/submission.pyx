@@ -33,7 +33,7 @@ cdef void end_submission(StreamState* stream) noexcept:
     stream.submitting = False
 
 
-cdef int nap(StreamState* stream, unsigned int* naps) except -1:
+cdef int sleep_briefly(StreamState* stream, unsigned int* naps) except -1:
     verify(stream.ordinal, stream.epoch, b"cuGraphLaunch")      # raises after a fork or a reset
     naps[0] += 1
     if naps[0] % NAPS == 0:
@@ -58,7 +58,7 @@ cdef int wait_for_turn(StreamState* stream) except -1:
     stream.waiting += 1
     try:
         while stream.submitting or (stream.waiting > 1 and stream.submitter == thread):
-            nap(stream, &naps)
+            sleep_briefly(stream, &naps)
             if naps > PATIENCE and not stream.submitting:
                 stream.submitter = 0    # the other waiter may be this thread, in an outer call
     finally:
@@ -71,5 +71,5 @@ cdef int wait_for_submission(StreamState* stream) except -1:
     cdef unsigned long long turn = stream.submissions
     refuse_own_turn(stream)
     while stream.submitting and stream.submissions == turn:
-        nap(stream, &naps)
+        sleep_briefly(stream, &naps)
     return 0

@@ -13,7 +13,7 @@ from cyrt.runtime.device import reset_hooks
 from cyrt.runtime.order cimport begin_direct, end_direct
 from cyrt.runtime.pool cimport out_of_memory
 from cyrt.runtime.state cimport READ, Access, Block, StreamState
-from cyrt.runtime.waiting cimport note_end, printing, put_so_far, query_event, wait
+from cyrt.runtime.waiting cimport note_end, printing, submission_count, query_event, wait
 
 cdef enum:
     CHUNKS = 4
@@ -86,7 +86,7 @@ cdef void end_staging(Staging* staging) noexcept:
     free(staging)
 
 
-cdef void give_back(StreamState* stream, Staging* staging) noexcept:
+cdef void release_staging(StreamState* stream, Staging* staging) noexcept:
     staging.next = idle[stream.ordinal]
     idle[stream.ordinal] = staging
 
@@ -109,7 +109,7 @@ cdef int end_chunk(StreamState* stream, Staging* staging, int index, int entered
     return leave(stream.ordinal, entered, result, call)
 
 
-cdef int touch(StreamState* stream, char* target, const char* source, size_t nbytes) except -1:
+cdef int copy_chunk(StreamState* stream, char* target, const char* source, size_t nbytes) except -1:
     """Copy between a chunk and the caller's memory, on the host."""
     verify(stream.ordinal, stream.epoch, b"copy")
     touching[stream.ordinal] += 1
@@ -143,7 +143,7 @@ cdef int to_device(StreamState* stream, Block* block, Access access, CUdeviceptr
     try:
         return send(stream, block, access, staging, target, source, nbytes)
     finally:
-        give_back(stream, staging)
+        release_staging(stream, staging)
 
 
 cdef int send(StreamState* stream, Block* block, Access access, Staging* staging,
@@ -158,7 +158,7 @@ cdef int send(StreamState* stream, Block* block, Access access, Staging* staging
         index = take_chunk(stream, staging)
         part = min(<size_t>CHUNK, nbytes - done)
         chunk = staging.chunk[index]
-        touch(stream, chunk, source + done, part)
+        copy_chunk(stream, chunk, source + done, part)
         begin_direct(stream, block, access, NULL, READ)
         entered = enter_quietly(stream.ordinal, stream.epoch)
         with nogil:
@@ -174,7 +174,7 @@ cdef int to_host(StreamState* stream, Block* block, char* target, CUdeviceptr so
     try:
         return receive(stream, block, staging, target, source, nbytes)
     finally:
-        give_back(stream, staging)
+        release_staging(stream, staging)
 
 
 cdef int receive(StreamState* stream, Block* block, Staging* staging, char* target,
@@ -197,7 +197,7 @@ cdef int receive(StreamState* stream, Block* block, Staging* staging, char* targ
             entered = enter_quietly(stream.ordinal, stream.epoch)
             with nogil:
                 result = cu.cuMemcpyDtoHAsync(chunk, source + asked, part, stream.handle)
-            before = put_so_far(stream)
+            before = submission_count(stream)
             end_chunk(stream, staging, index, entered, result, b"cuMemcpyDtoHAsync")
             pending[(first + count) % CHUNKS] = index
             count += 1
@@ -210,6 +210,6 @@ cdef int receive(StreamState* stream, Block* block, Staging* staging, char* targ
         if asked == nbytes and count == 0 and not printing:     # printf's text needs a real wait
             note_end(stream, before)
         part = min(<size_t>CHUNK, nbytes - done)
-        touch(stream, target + done, staging.chunk[index], part)
+        copy_chunk(stream, target + done, staging.chunk[index], part)
         done += part
     return 0

@@ -20,12 +20,12 @@ cdef int wait(int ordinal, unsigned int epoch, Query query, void* handle,
 # Wait for all work that is on the stream now, recorded work included.
 cdef int wait_state(StreamState* state) except -1
 # Return how many turns and waits for other streams have been put on the stream so far.
-cdef inline unsigned long long put_so_far(const StreamState* state) noexcept:
+cdef inline unsigned long long submission_count(const StreamState* state) noexcept:
     return state.submissions + state.links
 # Note that all work up to that count has ended: the stream is idle if nothing was put on it since.
 cdef inline void note_end(StreamState* state, unsigned long long count) noexcept:
-    if count == put_so_far(state) and not (
-            state.pending or state.submitting or state.handed_out):
+    if count == submission_count(state) and not (
+            state.pending or state.submitting or state.has_exported_handle):
         state.idle = True
 # Wait for all work that cyrt put on any stream of a device.
 cdef int wait_all(int ordinal) except -1

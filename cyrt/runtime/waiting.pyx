@@ -94,7 +94,7 @@ cdef struct WaitEvent:
 cdef WaitEvent* wait_events[MAX_DEVICES]    # lists of events that no thread waits for
 
 
-cdef int wait_now(StreamState* state) except -1:
+cdef int wait_by_event(StreamState* state) except -1:
     """Wait for what is on the stream now, by an event: a query of the stream would invalidate a
     capture that another thread begins during the wait."""
     cdef WaitEvent* taken
@@ -129,14 +129,14 @@ cdef int wait_state(StreamState* state) except -1:
     cdef unsigned long long before
     refuse_captured(state)
     flush(state)
-    before = put_so_far(state)
+    before = submission_count(state)
     if is_others_thread(state):
         wait_event(state, state.last_work)
     else:
-        wait_now(state)
+        wait_by_event(state)
         note_end(state, before)
     if state.encoder != NULL:
-        graph.look_back(state)
+        graph.release_ended_batches(state)
     return 0
 
 
@@ -171,7 +171,7 @@ def synchronize():
     wait_all(current_ordinal())
 
 
-cdef int wait_work(StreamState* state) except -1:
+cdef int wait_for_own_work(StreamState* state) except -1:
     """Wait for all work that cyrt put on the stream."""
     if state.capturing:         # captured work does not run; the marker is after the earlier work
         return wait_event(state, state.marker)
@@ -186,7 +186,7 @@ cdef int wait_all(int ordinal) except -1:
     context_of(ordinal)
     state = states[ordinal]
     while state != NULL:
-        wait_work(state)
+        wait_for_own_work(state)
         state = state.next
     if on_idle != NULL:
         on_idle()
@@ -213,7 +213,7 @@ def drain(double seconds):
             state = states[ordinal]
             while state != NULL:
                 try:
-                    if end_by(state, end):      # else its queue may be full, and a launch may block
+                    if wait_until(state, end):      # else its queue may be full: a launch may block
                         flush(state)
                     else:
                         idle = False
@@ -224,14 +224,14 @@ def drain(double seconds):
         state = states[ordinal]
         while state != NULL and not faulted[ordinal]:
             try:
-                idle = end_by(state, end) and idle
+                idle = wait_until(state, end) and idle
             except Exception as error:
                 errors.append(error)
             state = state.next
     return idle, errors
 
 
-cdef bint end_by(StreamState* state, double end) except -1:
+cdef bint wait_until(StreamState* state, double end) except -1:
     """Wait until a time for the stream's work; return whether it has ended. Wrapped and captured
     streams are not waited for."""
     cdef CUresult result = CUDA_ERROR_NOT_READY
