@@ -16,7 +16,7 @@ from cyrt.runtime.state cimport Block
 
 ctypedef CUresult (*End)(size_t handle) noexcept nogil
 
-# Call `end(handle)` now if the device is idle, else in a later `sweep`.
+# Call `end(handle)` now if the device is idle, else in a later `destroy_unused`.
 cdef void destroy_when_idle(int ordinal, unsigned int epoch, End end, size_t handle) noexcept
 # Do the same with a block's address, but not before every use of the block has ended.
 cdef void free_block_when_unused(const Block* block, End end) noexcept

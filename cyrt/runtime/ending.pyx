@@ -153,7 +153,7 @@ cdef void destroy_unused() noexcept:
     while entry != NULL:
         entered = enter_quietly(entry.ordinal, entry.epoch)
         if entered >= 0:
-            with nogil:             # other threads may add to the list and sweep it meanwhile
+            with nogil:             # other threads may add to the list and take from it meanwhile
                 entry.end(entry.handle)
             leave_quietly(entered)
         forget_marks(entry)
