@@ -1,5 +1,5 @@
 # C-level functions only: see boundary.pxd.
-"""A batch ends at its limit, or where the program's round or a loop inside it begins."""
+"""Boundaries: a batch ends at its limit, or where the program's round or a loop in it begins."""
 
 from libc.stdlib cimport free, realloc
 
@@ -11,14 +11,14 @@ from cyrt.graph.rounds cimport (
 )
 
 cdef enum:
-    EVIDENCE = 8            # batches in a row
-    FEW = 50                # a batch patches few of its nodes: one in so many
-    SOME = 8                # or one in so many, where the search found no better round
-    SEARCH = 32768          # operations
-    TRIAL = 1024            # operations that a round has to settle in, before a longer one is tried
-    MOST_DIFFERING = 8      # operations, until a round is no longer believed in
-    NEVER = 1 << 30         # operations
-    BEYOND = 8              # operations that a batch may have beyond its limit: groups are joined
+    EVIDENCE = 8            # consecutive batches at the limit: operations repeat seldom
+    FEW = 50                # few nodes of a batch are patched: at most 1/FEW
+    SOME = 8                # or at most 1/SOME, if a long search has found no better round
+    SEARCH = 32768          # operations that make a search long
+    TRIAL = 1024            # operations with a new round before a longer one is searched for
+    MOST_DIFFERING = 8      # operations that may differ before a round is given up
+    NEVER = 1 << 30         # more operations than any batch has
+    BEYOND = 8              # nodes that a batch may have beyond its limit, since groups are joined
 
 cdef unsigned int last_round = 0
 
@@ -29,7 +29,7 @@ cdef void set_limit(Boundary* boundary, int max_ops) noexcept:
 
 
 cdef void plan_batch(Boundary* boundary) noexcept:
-    """Set the fewest operations of the batch that begins, and which of the round's it is."""
+    """Set the minimum of the batch that begins, and its position in the round."""
     cdef int half = (boundary.max_ops + 1) // 2
     cdef int at, part, parts
     boundary.extra.count = 0
@@ -38,7 +38,7 @@ cdef void plan_batch(Boundary* boundary) noexcept:
     if boundary.max_ops == 1:
         boundary.complete = boundary.min_ops = 1
         return
-    if boundary.period == 0:        # where operations seldom return, more room to meet one
+    if boundary.period == 0:        # if operations repeat seldom, more room to meet one
         boundary.min_ops = half if boundary.seldom else half + half // 2
         return
     parts = (boundary.length + boundary.max_ops - 1) // boundary.max_ops
@@ -75,7 +75,7 @@ cdef bint ends_before(Boundary* boundary, int nodes, bint full, const Operation*
     if boundary.period:
         return full or nodes >= boundary.min_ops
     h = operation_hash(next)
-    repeats = h == boundary.previous        # in a run of equal operations none is special
+    repeats = h == boundary.previous        # among equal consecutive operations none is special
     boundary.previous = h
     if nodes < boundary.min_ops and not full:
         return False
@@ -87,7 +87,7 @@ cdef bint ends_before(Boundary* boundary, int nodes, bint full, const Operation*
 
 
 cdef void remember(Boundary* boundary, const Operation* first) noexcept:
-    # One batch that ran into the limit tells of a change, and where it ended nothing; two do.
+    # One batch at the limit shows a change, and its end means nothing. The end of a second counts.
     if boundary.num_beginnings == 0 or boundary.lost > 1:
         boundary.beginnings[boundary.num_beginnings % BEGINNINGS] = operation_hash(first)
         boundary.num_beginnings += 1
@@ -96,7 +96,7 @@ cdef void remember(Boundary* boundary, const Operation* first) noexcept:
 
 
 cdef void note_commit(Boundary* boundary) noexcept:
-    """A commit that the program asked for."""
+    """Store that the program asked for a commit here."""
     boundary.commit = boundary.position
     if boundary.trace != NULL:
         trace_commit(boundary.trace)
@@ -108,7 +108,7 @@ cdef void look_for_round(Boundary* boundary) noexcept:
     cdef unsigned long long since = boundary.position - boundary.commit
     cdef int count = period + boundary.max_ops + BEYOND
     cdef CUfunction* functions
-    if period <= boundary.period:           # a longer one may show only later
+    if period <= boundary.period:           # a longer one may become visible only later
         return
     functions = <CUfunction*>realloc(boundary.functions, count * sizeof(CUfunction))
     if functions == NULL:
@@ -149,7 +149,7 @@ cdef void lose_round(Boundary* boundary) noexcept:
 
 cdef bint note_other(Boundary* boundary, int node) noexcept:
     cdef Extra* extra = &boundary.extra
-    if extra.count == MOST_EXTRA:           # another program, or other kernels from now on
+    if extra.count == MOST_EXTRA:           # another program, or the round has changed
         boundary.expected = NULL
         extra.count = 0
         return False
@@ -163,7 +163,7 @@ cdef bint note_other(Boundary* boundary, int node) noexcept:
 
 
 cdef void adopt(Boundary* boundary, const Recording* recording) noexcept:
-    """The round runs what the batch ran instead."""
+    """Store what the batch ran as what this part of the round runs."""
     cdef int at = <int>((boundary.position - boundary.origin) % boundary.period)
     cdef int i
     for i in range(recording.num_nodes):
@@ -195,7 +195,7 @@ cdef void learn(Boundary* boundary, const Recording* recording,
     if boundary.max_ops == 1:
         return
     if boundary.period == 0 and boundary.lost >= EVIDENCE:
-        patched = nodes                 # topologies do not come round, either
+        patched = nodes                 # topologies do not repeat, either
     if patched * (SOME if boundary.searched else FEW) > nodes:
         boundary.calm = 0
         if boundary.trace == NULL:

@@ -1,16 +1,16 @@
 # The state of a recorder, and the commit, which launches its recording.
 #
 # INVARIANTS
-# - A commit is entered once and finished. First, with the recording still attached, other streams'
-#   work that comes before is launched, room is waited for, and the plan is found: signals,
-#   finalizers and other threads run there, and where they changed anything it begins again. Then,
-#   in the stream's turn, the recording is exchanged for an empty one and launched: no Python code
-#   runs until the turn has ended.
-# - So a recording is launched exactly once, by whoever comes first. A commit returns when what was
-#   recorded before it was called has been launched, by this thread or by another.
-# - A refused operation loses nothing but what depends on it: see graph/loss.
-# - A bounded number of launched batches is in flight; waiting for the oldest releases the GIL.
-# - The per-thread default stream's recording is launched by its thread.
+# - A commit that has begun is finished. First, while operations can still be added, it launches the
+#   work of other streams that must run before, waits for room, and finds the plan. Signal handlers,
+#   finalizers and other threads can run then; if they changed anything, the commit begins again.
+#   Then, in the stream's turn, the recording is exchanged for an empty one and launched: no Python
+#   code runs until the turn has ended.
+# - So a recording is launched exactly once, by the thread that comes first. A commit returns when
+#   what was recorded before the call has been launched, by this thread or by another.
+# - If the driver refuses an operation, only what depends on it is lost, too: see graph/loss.
+# - The number of batches in flight is limited; a wait for the oldest one releases the GIL.
+# - Only the thread of a per-thread default stream launches what is recorded for that stream.
 
 from cyrt.driver.cuda cimport CUevent
 from cyrt.graph.boundary cimport Boundary
@@ -21,42 +21,43 @@ from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport Stream
 
 cdef enum:
-    IN_FLIGHT = 64          # batches launched and not ended, at most
+    IN_FLIGHT = 64          # most batches that are launched and have not ended
 
 cdef class Recorder:
-    cdef Stream stream_             # of an encoder that the user made
+    cdef Stream stream_             # of an encoder that the user created; else None
     cdef StreamState* state
-    cdef Recording recording        # since the last commit
-    cdef Recording launching        # the batch whose turn it is; else empty
-    cdef unsigned long flusher      # the thread that launches first what a commit waits for
+    cdef Recording recording        # the operations since the last commit
+    cdef Recording launching        # the batch that is launched in the turn; else empty
+    cdef unsigned long flusher      # the thread that launches what a commit waits for; 0: none
     cdef PlanStats stats_
     cdef unsigned long long operations, commits
     cdef Boundary boundary
     cdef size_t max_bytes, bytes
     cdef bint graphs, blocking
-    cdef bint direct                # every kernel is launched on the stream at once
-    cdef int deferred               # depth of `batch()`: others' memory does not commit
+    cdef bint direct                # each kernel is launched on the stream at once, without a graph
+    cdef int deferred               # depth of `batch()` blocks: outside memory does not commit
     cdef bint closed
-    cdef unsigned long thread
-    cdef CUevent[IN_FLIGHT] marks   # behind each of the last batches
-    cdef unsigned long long batches, ended  # launched; seen to have ended
+    cdef unsigned long thread       # that may use the encoder
+    cdef CUevent[IN_FLIGHT] marks   # after each of the last batches
+    cdef unsigned long long batches, ended  # numbers of batches launched; known to have ended
     cdef list launched              # the Plan of each batch in flight, or its operations' names
-    cdef str where                  # with CYRT_LAUNCH_BLOCKING: who recorded the last operation
-    # Buffers that the recording uses and others may use, too; None among them: any memory that was
-    # handed out.
+    cdef str where                  # with CYRT_LAUNCH_BLOCKING: the code line of the last operation
+    # Buffers of outside memory that the recording uses; an element None represents all exported
+    # memory.
     cdef list foreign
-    cdef Ranges ranges              # their memory, by address
-    cdef bint joined                # the next operation comes after all others
-    cdef list kept                  # objects that live until the batch has run
-    cdef list handlers              # to call when the batch has run
-    cdef object in_flight           # deque of (batch, objects)
-    cdef Plan plan
+    cdef Ranges ranges              # the addresses of that memory
+    cdef bint joined                # the next operation waits for all others
+    cdef list kept                  # objects that are kept until the batch has ended
+    cdef list handlers              # functions to call when the batch has ended
+    cdef object in_flight           # deque of (batch, kept objects, Buffers)
+    cdef Plan plan                  # of the last batch that had one
     cdef object __weakref__
 
+# Return a number for a new recording; it is never reused.
 cdef unsigned long long new_epoch() noexcept
-# Launches what was recorded before the call.
+# Launch what was recorded before the call.
 cdef int commit(Recorder self) except -1
-# Sees which batches have ended, and drops what was kept for them.
+# Find the batches that have ended, and drop what was kept for them.
 cdef int release_ended_batches(Recorder self) except -1
-# Names the operations of a device's batches that were launched and not seen to end.
+# Return a text that names the operations of a device's batches in flight, for error messages.
 cdef str suspects(int ordinal)

@@ -29,10 +29,10 @@ from cyrt.runtime.submission cimport (
 
 cdef unsigned long long last_epoch = 0
 
-# Encoders of streams by the state's address: as long-lived as the states, but for those that the
-# user made, which are references only.
+# The encoders of streams, by the address of the state. They live as long as the states. Of those
+# that the user created, the dict has only weak references.
 encoders = {}
-nvtx = None                     # the package, with CYRT_NVTX=1
+nvtx = None                     # the package nvtx if CYRT_NVTX=1, else None
 
 
 cdef unsigned long long new_epoch() noexcept:
@@ -44,7 +44,7 @@ cdef unsigned long long new_epoch() noexcept:
 cdef class Recorder:
     def __dealloc__(self):
         if self.state != NULL and self.state.encoder == <void*>self:
-            self.state.encoder = NULL       # the interpreter goes down: the state stays
+            self.state.encoder = NULL       # the interpreter exits: the state remains
             self.state.pending = False
         boundaries.forget(&self.boundary)
         recordings.destroy(&self.recording)
@@ -53,7 +53,7 @@ cdef class Recorder:
 
 
 cdef str suspects(int ordinal):
-    """The operations of a device's batches that were launched and not seen to end."""
+    """Return a text that names the operations in flight, or where the last one was recorded."""
     cdef Recorder encoder
     cdef dict counts = {}
     for each in list(encoders.values()):
@@ -75,7 +75,7 @@ cdef str suspects(int ordinal):
 
 
 cdef int wait_for_oldest_batch(Recorder self) except -1:
-    """Wait until fewer than IN_FLIGHT batches have not ended."""
+    """Wait until fewer than IN_FLIGHT batches are in flight. Create the event of the next one."""
     cdef int slot = self.batches % IN_FLIGHT
     cdef int entered
     cdef CUresult result
@@ -83,15 +83,15 @@ cdef int wait_for_oldest_batch(Recorder self) except -1:
         entered = enter(self.state.ordinal, self.state.epoch, b"cuEventCreate")
         result = cu.cuEventCreate(&self.marks[slot], CU_EVENT_DISABLE_TIMING)
         return leave(self.state.ordinal, entered, result, b"cuEventCreate")
-    if self.ended + IN_FLIGHT > self.batches:       # seen to have ended already
+    if self.ended + IN_FLIGHT > self.batches:       # the oldest is known to have ended
         return 0
     return wait(self.state.ordinal, self.state.epoch, query_event, self.marks[slot],
                 b"cuEventQuery")
 
 
 cdef int release_ended_batches(Recorder self) except -1:
-    """See which batches have ended, and drop what was kept for them."""
-    if self.in_flight is None:      # it was detached meanwhile
+    """Find the batches that have ended, and drop what was kept for them."""
+    if self.in_flight is None:      # the encoder was detached meanwhile
         return 0
     if self.batches - self.ended > IN_FLIGHT:
         self.ended = self.batches - IN_FLIGHT
@@ -104,10 +104,10 @@ cdef int release_ended_batches(Recorder self) except -1:
 
 
 cdef int flush_homes(Recorder self) except -1:
-    """Before the turn begins: two that are under way never wait for each other."""
-    cdef list foreign = self.foreign        # finalizers may launch, and drop it, meanwhile
+    """Launch, before the turn, what the batch waits for: so two turns never wait for each other."""
+    cdef list foreign = self.foreign        # a finalizer may launch the batch and drop the list
     cdef StreamState* home
-    self.flusher = PyThread_get_thread_ident()      # homes may lead back here
+    self.flusher = PyThread_get_thread_ident()      # a home's commit may call this again
     try:
         for buffer in list(foreign):
             while flush_outside(self.state, device_of(self, buffer)) == 0:
@@ -123,7 +123,8 @@ cdef int flush_homes(Recorder self) except -1:
 
 
 cdef inline Block* block_of(object buffer) noexcept:
-    """The block of a Buffer. NULL: the Buffer was freed, or None stands for all exported memory."""
+    """Return the block of a Buffer; NULL: the Buffer was freed, or None represents all exported
+    memory."""
     cdef Memory memory
     if buffer is None:
         return NULL
@@ -132,14 +133,14 @@ cdef inline Block* block_of(object buffer) noexcept:
 
 
 cdef int device_of(Recorder self, object buffer) noexcept:
-    """Whose memory it is: pinned memory may be another device's."""
+    """Return the device of the memory: pinned memory may belong to another device."""
     cdef Block* block = block_of(buffer)
     return self.state.ordinal if block == NULL else block.ordinal
 
 
 cdef StreamState* home_of(Recorder self, object buffer) noexcept:
-    """The stream whose work on the memory comes first: the one that its producer named, the legacy
-    one for what was handed out."""
+    """Return the stream whose work on the memory the batch waits for: the one that the producer
+    named, or the legacy stream for exported memory."""
     cdef Block* block = block_of(buffer)
     if block != NULL and not block.shared:
         return block.home
@@ -147,8 +148,8 @@ cdef StreamState* home_of(Recorder self, object buffer) noexcept:
 
 
 cdef StreamState* launching_earlier(Recorder self) noexcept:
-    """A stream that others' memory is used on before, and that another thread puts work on just
-    now: only once that is done the stream can be ordered after it. NULL: there is none."""
+    """Return a stream that used the outside memory before and on which another thread has the turn
+    now; NULL: there is none. The batch can be ordered after it only when that turn has ended."""
     cdef StreamState* other
     if self.foreign is None:
         return NULL
@@ -171,24 +172,24 @@ cdef int commit(Recorder self) except -1:
     cdef unsigned long long wanted = state.recording_epoch
     cdef unsigned int naps = 0
     if state.capturing:
-        return 0                # what is kept, and the handlers, are the next batch's
+        return 0                # kept objects and handlers belong to the next batch
     if is_others_thread(state):
         while state.recording_epoch == wanted and self.recording.num_nodes:
             sleep_briefly(state, &naps)
         return 0
     while state.recording_epoch == wanted and has_work(self):
         commit_once(self, wanted)
-    if state.submitting:        # another thread launches it, or something later
+    if state.submitting:        # another thread launches it, or later work
         wait_for_submission(state)
     return 0
 
 
 cdef int abandon(Recorder self) except -1:
-    """Drop the recording; its handlers are called, as after a batch that failed."""
+    """Drop the recording, and have its handlers called, as after a batch that failed."""
     cdef StreamState* state = self.state
     cdef Recording dropped = self.recording
     cdef list handlers = self.handlers
-    cdef tuple held = (self.foreign, self.kept)     # dropped when all is consistent
+    cdef tuple held = (self.foreign, self.kept)     # dropped when the state is consistent
     memset(&self.recording, 0, sizeof(Recording))
     recordings.clear(&self.recording)
     if dropped.group >= 0:
@@ -208,7 +209,7 @@ cdef int abandon(Recorder self) except -1:
 
 
 cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
-    """One attempt, which ends where signals, finalizers or other threads changed anything."""
+    """Try to commit once. Return without a launch if anything else changed the recording."""
     cdef StreamState* state = self.state
     cdef Plan plan = None
     cdef list names = None
@@ -217,10 +218,10 @@ cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
     try:
         verify(state.ordinal, state.epoch, b"cuGraphLaunch")
     except BaseException:
-        if process == READY:        # the device failed, or was reset: it can never be launched
+        if process == READY:        # the device failed or was reset: no launch is possible
             abandon(self)
         raise
-    legacy_state(state.ordinal)     # made before the turn, which makes no object
+    legacy_state(state.ordinal)     # creates an object, which is not allowed in the turn
     if self.foreign is not None and self.flusher != PyThread_get_thread_ident():
         flush_homes(self)
     wait_for_oldest_batch(self)
@@ -238,7 +239,7 @@ cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
         elif nodes:
             names = plans.node_names(&self.recording)
         earlier = launching_earlier(self)
-        # Finalizers may have run: the collector can, wherever an object is made.
+        # Finalizers may have run: the collector can run whenever an object is created.
         if state.recording_epoch == wanted and self.recording.num_nodes == nodes \
                 and state.epoch == contexts[state.ordinal].epoch:
             if earlier != NULL:
@@ -264,7 +265,7 @@ cdef int launch_batch(Recorder self, Plan plan, list names) except -1:
     cdef list foreign = self.foreign, kept = self.kept, handlers = self.handlers
     cdef str where = self.where
     cdef object expired = self.launched[<int>(batch % IN_FLIGHT)]
-    # The stream's turn: what is taken here is dropped after it.
+    # The turn has begun: references that are moved here are dropped after it.
     self.launched[<int>(batch % IN_FLIGHT)] = plan if plan is not None else names
     self.foreign = self.kept = self.handlers = None
     error = launch(self, plan, foreign, NULL if where is None else <void*>where, &outcome)
@@ -281,7 +282,7 @@ cdef int launch_batch(Recorder self, Plan plan, list names) except -1:
         completion.call_when_ended(state, handlers)
     recordings.clear(&finished)
     del expired
-    if self.launching.nodes == NULL:        # no other commit has begun meanwhile
+    if self.launching.nodes == NULL:        # no other commit has begun: reuse the arrays
         self.launching = finished
     else:
         recordings.destroy(&finished)
@@ -299,7 +300,7 @@ cdef int launch_batch(Recorder self, Plan plan, list names) except -1:
     if outcome.result != CUDA_SUCCESS:
         verify(state.ordinal, state.epoch, outcome.call)
         if not is_sticky(outcome.result):
-            wait_state(state)       # the batch may have no mark that tells of its end
+            wait_state(state)       # the batch may have no event after it
         check(outcome.result, outcome.call, state.ordinal)
     release_ended_batches(self)
     if self.blocking:
@@ -309,7 +310,7 @@ cdef int launch_batch(Recorder self, Plan plan, list names) except -1:
 
 cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
                          Outcome* outcome) noexcept:
-    """Inside the turn. Returns the number of the first operation's error that was refused."""
+    """Launch the batch in the turn. Return the error number of what was refused first, or 0."""
     cdef StreamState* state = self.state
     cdef Recording* recording = &self.launching
     cdef unsigned long long chained = self.stats_.chained, before = self.stats_.patched
@@ -324,7 +325,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     state.pending = state.outside = False
     self.bytes = 0
     self.ranges.count = 0
-    # Before the launch releases the GIL: memory freed after that belongs to the next recording.
+    # Do this before the launch releases the GIL: memory freed later belongs to the next recording.
     return_held_blocks(state)
     boundaries.advance(&self.boundary, recording)
     if self.boundary.restarts:
@@ -341,11 +342,11 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     elif recording.num_nodes:
         if plan is not None and recording.losses == NULL:
             plans.launch_plan(plan, recording, &self.stats_, outcome)
-            # A topology that is new tells nothing of addresses; where most are, no boundary locks.
+            # A new topology shows nothing about addresses; if most are new, no boundary repeats.
             if self.stats_.chained == chained or self.boundary.trace != NULL \
                     or self.stats_.misses >= self.commits // 4 + 16:
                 patched = self.stats_.patched - before
-            if outcome.result != CUDA_SUCCESS:      # the rest runs with no graph
+            if outcome.result != CUDA_SUCCESS:      # the rest runs without a graph
                 self.stats_.patched += recording.num_nodes - outcome.launched
         if plan is None or recording.losses != NULL or (
                 outcome.result != CUDA_SUCCESS and not is_sticky(outcome.result)):
@@ -357,7 +358,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
         loss.propagate_losses(recording, &self.recording)
     if outcome.result == CUDA_SUCCESS:
         outcome.call = b"cuEventRecord"
-        with nogil:         # it blocks where the driver's queue is full
+        with nogil:         # it blocks while the driver's queue is full
             outcome.result = cu.cuEventRecord(mark, state.handle)
         state.put += 1
     if outcome.result == CUDA_SUCCESS and foreign is not None:
@@ -371,13 +372,13 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
 
 
 cdef CUresult order_foreign(Recorder self, list foreign, bint before) noexcept:
-    """The stream comes after those that use the memory too; or they come after it."""
+    """Make the stream wait for others that use the memory, if `before`; else make them wait."""
     cdef StreamState* state = self.state
     cdef StreamState* home
     cdef StreamState* last = NULL
     cdef StreamState* legacy = legacy_state(state.ordinal)
     cdef CUresult result = CUDA_SUCCESS
-    # Keeps the GIL: from here on whoever uses such memory waits for the turn's end.
+    # This loop keeps the GIL: after it, other uses of such memory wait for the end of the turn.
     for buffer in foreign:
         if before and result == CUDA_SUCCESS:
             result = order_outside(state, device_of(self, buffer))

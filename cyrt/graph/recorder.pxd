@@ -2,12 +2,14 @@
 #
 # INVARIANTS
 # - All or nothing: an operation that raises leaves the recording as it was.
-# - An operation is cut off from the last batch and ordered after other streams' work first, and
-#   again where other threads could run meanwhile. Then it is appended, with the GIL held and no
-#   Python object made or dropped from the last look to the end.
-# - Whatever puts work on the stream directly, or hands memory or the stream out, commits first
-#   (runtime's `flush`, whose hook this room fills).
-# - An operation that uses what is lost is not recorded: what it would have written is lost, too.
+# - First, the batch is launched if it ends before the operation, and the operation is ordered after
+#   other streams' work; this order is checked again if other threads could run meanwhile. After
+#   the last check, until the operation is appended, the GIL is held and no Python object is created
+#   or dropped.
+# - A function that puts work on the stream directly, or exports memory or the stream's handle,
+#   commits first: it calls `flush` of runtime, which calls `commit` through runtime/seam.
+# - An operation that uses lost memory is recorded but not launched: what it would have written is
+#   lost, too.
 
 from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.graph.commit cimport Recorder
@@ -15,22 +17,22 @@ from cyrt.graph.recording cimport Geometry, Operation, Use
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.state cimport Access, Block, StreamState
 
-# The encoder of a stream; made at first use.
+# Return the encoder of a stream; the first use creates it.
 cdef Recorder encoder_of(StreamState* state)
-# Records an operation. `foreign`: Buffers among its uses that are outside (outside.is_outside), or
-# None. `opaque`: it may touch memory that `uses` does not name, and comes after everything.
+# Record an operation. `foreign`: the Buffers of outside memory that it uses, or None. `opaque`: it
+# may use memory that `uses` does not contain, and waits for all earlier work.
 cdef int record(Recorder self, const Operation* operation, Use* uses, int num_uses,
                 list foreign, bint opaque) except -1
 cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* geometry,
                        const char* params, Use* uses, int num_uses, list foreign, bint opaque,
                        unsigned int flags, const unsigned int* cluster) except -1
 cdef int attach(Recorder self, StreamState* state, graphs) except -1
-# The stream goes on without the encoder.
+# Launch what is recorded, and close the encoder; the stream continues without it.
 cdef void detach(Recorder self) noexcept
-# What follows comes after every operation of the open group.
+# Make later operations wait for every operation of the open group.
 cdef int join_group(Recorder self) except -1
-# The encoder of the stream is detached.
+# Detach the stream's encoder.
 cdef void end_encoder(StreamState* state) noexcept
-# Records a copy within the device.
+# Record a copy within the device.
 cdef int record_copy(StreamState* state, Block* target, Access access, CUdeviceptr to,
                      Block* source, CUdeviceptr start, size_t nbytes) except -1

@@ -36,7 +36,7 @@ from cyrt.runtime.stream_state cimport flush, refuse_captured
 from cyrt.runtime.waiting cimport wait_state
 from cyrt.runtime.submission cimport end_submission, try_submission, wait_for_turn
 
-# CommandEncoder, which builds on this file.
+# The class CommandEncoder; `encoder`, which imports this file, sets it.
 encoder_class = None
 
 
@@ -46,7 +46,7 @@ cdef Recorder encoder_of(StreamState* state):
         return <Recorder>state.encoder
     encoder = encoder_class.__new__(encoder_class)
     prepare(encoder, state, None)
-    if state.encoder == NULL:       # no finalizer made one meanwhile
+    if state.encoder == NULL:       # no finalizer has created one meanwhile
         record_for(encoder, state)
         encoders[<size_t>state] = encoder
     return <Recorder>state.encoder
@@ -54,7 +54,7 @@ cdef Recorder encoder_of(StreamState* state):
 
 cdef int attach(Recorder self, StreamState* state, graphs) except -1:
     prepare(self, state, graphs)
-    while state.encoder != NULL:        # this one takes its place
+    while state.encoder != NULL:        # the new one replaces it
         detach(<Recorder>state.encoder)
     record_for(self, state)
     return 0
@@ -80,7 +80,7 @@ cdef int prepare(Recorder self, StreamState* state, graphs) except -1:
 
 
 cdef void record_for(Recorder self, StreamState* state) noexcept:
-    """From here on it records for the stream."""
+    """Make the recorder record for the stream from now on."""
     state.recording_epoch = new_epoch()
     state.encoder = <void*>self
     self.state = state
@@ -89,21 +89,21 @@ cdef void record_for(Recorder self, StreamState* state) noexcept:
 cdef void detach(Recorder self) noexcept:
     cdef StreamState* state = self.state
     cdef int i, entered
-    if process != READY:            # the interpreter goes down, or this is a forked child
+    if process != READY:            # the interpreter exits, or this is a forked child
         self.closed = True
         return
     try:
-        # Other threads may record while this one waits: until nothing is left.
+        # Other threads may record while this one waits, so repeat until nothing is left.
         while state.pending or state.submitting or self.in_flight:
             commit(self)
             if self.in_flight:
-                wait_state(state)   # what was kept for the batches lives until they ended
+                wait_state(state)   # objects kept for batches live until these have ended
     except KeyboardInterrupt:
-        PyErr_SetInterrupt()        # whoever runs next is interrupted instead
-        encoders[<size_t>state] = self      # it stays the stream's, and nothing is lost
+        PyErr_SetInterrupt()        # the code that runs next is interrupted instead
+        encoders[<size_t>state] = self      # the stream keeps it, and nothing is lost
         return
     except BaseException as error:
-        # After a fault the next use of the device raises it; a reset ends all work by itself.
+        # After a fault the next use of the device raises the error; a reset has ended all work.
         if not faulted[state.ordinal] and contexts[state.ordinal].epoch == state.epoch:
             report_unraisable(error)
     entered = enter_quietly(state.ordinal, state.epoch)
@@ -122,7 +122,7 @@ cdef void detach(Recorder self) noexcept:
 
 
 cdef int join_group(Recorder self) except -1:
-    """What follows comes after every operation of the group: after one empty node."""
+    """Append an empty node that waits for the group; all later operations wait for that node."""
     cdef Recording* recording = &self.recording
     cdef Operation join = Operation(EMPTY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL)
     if recording.num_nodes > recording.group:
@@ -134,7 +134,7 @@ cdef int join_group(Recorder self) except -1:
 
 
 cdef int cut(Recorder self, const Operation* operation) except -1:
-    """Commit where the batch ends before the operation."""
+    """Commit if the batch ends before the operation."""
     cdef int nodes = self.recording.num_nodes
     cdef bint full = self.bytes >= self.max_bytes
     if nodes == 0:
@@ -147,14 +147,14 @@ cdef int cut(Recorder self, const Operation* operation) except -1:
 
 
 cdef void begin(Recorder self, const Operation* operation, bint cut_off) noexcept:
-    """The operation begins a batch."""
+    """Begin a batch with the operation."""
     boundaries.begin(&self.boundary, operation, cut_off)
-    if self.state.round != self.boundary.round:     # else the places have begun, see `launch`
+    if self.state.round != self.boundary.round:     # else `launch` has begun the places
         begin_places(self.state, self.boundary.round, self.boundary.key, self.boundary.resumes)
 
 
 cdef void leave_out_results(Recorder self, const Use* uses, int num_uses) noexcept:
-    """The operation is no part of the round."""
+    """Exclude what the operation writes from the places: it does not belong to the round."""
     cdef int i
     for i in range(num_uses):
         if uses[i].access != READ:
@@ -162,10 +162,10 @@ cdef void leave_out_results(Recorder self, const Use* uses, int num_uses) noexce
 
 
 cdef int add_foreign(Recorder self, list foreign, Use* uses, int num_uses) except -1:
-    """Hold others' memory, and find its hazards by address.
+    """Keep the Buffers of outside memory alive, and find the memory's hazards by address.
 
-    A module's variables that were handed out have many addresses: what uses them comes after
-    everything, and everything after it.
+    The exported variables of a module have many addresses: an operation that uses them waits for
+    all earlier operations, and all later operations wait for it.
     """
     cdef Block* block
     cdef int i
@@ -184,8 +184,8 @@ cdef int add_foreign(Recorder self, list foreign, Use* uses, int num_uses) excep
 
 
 cdef int order(Recorder self, const Use* uses, int num_uses, bint opaque) except -1:
-    """One look at what the operation comes after. 1: all of that is launched, and the stream is
-    ordered after it; 0: look again."""
+    """Check once what the operation waits for. Return 1 if all of that is launched and the stream
+    waits for it; 0: call again."""
     cdef StreamState* state = self.state
     cdef int i
     if state.behind and order_behind(state) == 0:
@@ -194,14 +194,14 @@ cdef int order(Recorder self, const Use* uses, int num_uses, bint opaque) except
         return 0
     for i in range(num_uses):
         if uses[i].block.kind != FOREIGN_MEMORY \
-                and use(uses[i].block, state, uses[i].access) == 0:     # the launch orders that
+                and use(uses[i].block, state, uses[i].access) == 0:     # else the launch orders it
             return 0
     return 1
 
 
 cdef int order_again(Recorder self, const Use* uses, int num_uses, bint opaque) except -1:
-    """Until nothing had to be launched. Another thread that keeps using the memory lets this one
-    through after a while."""
+    """Repeat `order` until nothing had to be launched. If another thread keeps using the memory,
+    request priority, so that it lets this thread go first."""
     cdef int looks = 0
     try:
         while order(self, uses, num_uses, opaque) == 0:
@@ -215,7 +215,7 @@ cdef int order_again(Recorder self, const Use* uses, int num_uses, bint opaque) 
 
 
 cdef int check_owners(Recorder self, const Use* uses, int num_uses) except -1:
-    """After other threads could run: the operation is not recorded on what they freed or closed."""
+    """Raise if other threads, which could run, have freed the memory or closed the encoder."""
     cdef int i
     if self.state.encoder != <void*>self:
         raise RuntimeError("the CommandEncoder was closed while the operation was recorded")
@@ -226,8 +226,8 @@ cdef int check_owners(Recorder self, const Use* uses, int num_uses) except -1:
 
 
 cdef bint spread_poison(const Use* uses, int num_uses) noexcept:
-    """Whether a kernel uses what is lost: it is not launched then, and what it would have written
-    is lost, too."""
+    """Return whether a kernel uses lost memory. It is then not launched, and what it would have
+    written is marked as lost, too."""
     cdef unsigned int number = 0
     cdef int i
     for i in range(num_uses):
@@ -244,15 +244,15 @@ cdef bint spread_poison(const Use* uses, int num_uses) noexcept:
 
 cdef list make_ready(Recorder self, const Operation* operation, const Use* uses, int num_uses,
                      list foreign, bint opaque):
-    """End the batch before the operation where it ends, and order what is not ordered yet. Other
-    threads may run. Returns `foreign`."""
+    """Launch the batch if it ends before the operation, and order what is not ordered yet. Other
+    threads may run. Return `foreign`."""
     cdef StreamState* state = self.state
     if priority_thread:
         yield_to_priority_thread(state)
     if opaque and foreign is None and has_exported_memory[state.ordinal]:
-        foreign = [None]        # it may use memory that others use, too
+        foreign = [None]        # it may use exported memory
     if foreign is not None and not self.deferred:
-        commit(self)            # others' memory may be what earlier nodes use: stream order
+        commit(self)            # earlier nodes may use that memory: a commit puts them first
     else:
         cut(self, operation)
     order_again(self, uses, num_uses, opaque)
@@ -265,7 +265,7 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
     cdef Recording* recording = &self.recording
     cdef StreamState* state = self.state
     cdef Block* block
-    # Most operations change nothing but their own recording.
+    # Most operations change only their own recording.
     cdef bint ready = not (opaque or priority_thread or state.behind or foreign is not None
                            or recording.num_nodes == 0
                            or recording.num_nodes >= self.boundary.min_ops - 1
@@ -282,7 +282,7 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
         foreign = make_ready(self, operation, uses, num_uses, foreign, opaque)
         if state.capturing:
             refuse_captured(state)
-    # From here on nothing can commit, neither another thread nor a finalizer.
+    # From here on no other thread and no finalizer can commit.
     recordings.reserve_uses(recording, num_uses)
     for i in range(num_uses):
         recording.uses[recording.num_uses + i] = uses[i]
@@ -302,7 +302,7 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
         leave_out_results(self, uses, num_uses)
     if poisoned:
         inherit(recording, node, &self.launching)
-    # Kernels of a group do not see each other; operations of arrays, and copies, do.
+    # Kernels of a group have no order among them; operations of arrays, and copies, have one.
     if recording.group < 0 or operation.kind == COPY or (
             operation.kind == KERNEL and (<LoadedFunction>operation.owner).ordered):
         hazards.note(uses, num_uses, node)
@@ -318,7 +318,7 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
 
 cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry* geometry,
                          const char* params, Use* uses, int num_uses, bint opaque) except -1:
-    """A kernel alone, with no graph."""
+    """Launch a kernel directly on the stream, without a graph."""
     cdef StreamState* state = self.state
     cdef CUresult result
     cdef int i, entered
@@ -371,7 +371,7 @@ cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* g
 
 
 cdef str caller():
-    """Where the Python code stands that recorded an operation."""
+    """Return the file and line of the Python code outside cyrt that recorded an operation."""
     frame = sys._getframe()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cyrt":
         frame = frame.f_back
@@ -384,7 +384,7 @@ cdef void end_encoder(StreamState* state) noexcept:
 
 cdef int record_copy(StreamState* state, Block* target, Access access, CUdeviceptr to,
                      Block* source, CUdeviceptr start, size_t nbytes) except -1:
-    """A copy within the device."""
+    """Record a copy within the device."""
     cdef Operation operation = Operation(COPY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL)
     cdef unsigned long long[3] params
     cdef Use[2] uses
@@ -397,7 +397,7 @@ cdef int record_copy(StreamState* state, Block* target, Access access, CUdevicep
 
 
 def _recorded():
-    """The recordings that are not launched: how far each is, by its stream's state."""
+    """Return the extent of each unlaunched recording, by the address of its stream's state."""
     found = {}
     for address, each in encoders.copy().items():       # finalizers may add or end some
         encoder = each if isinstance(each, Recorder) else each()
@@ -412,13 +412,13 @@ cdef tuple extent(Recorder encoder):
 
 
 def _launch_added(dict before):
-    """Launch the recordings that hold more than they did."""
+    """Launch the recordings that have changed since `before`, a result of `_recorded`."""
     failed = None
     for address, found in _recorded().items():
         if found != before.get(address):
             try:
                 flush(<StreamState*><size_t>address)
-            except Exception as error:      # of one device; the others' are launched all the same
+            except Exception as error:      # of one device; those of others are still launched
                 failed = failed or error
     if failed is not None:
         raise failed

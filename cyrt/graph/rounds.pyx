@@ -1,5 +1,5 @@
 # C-level functions only: see rounds.pxd.
-"""The round of a program: after how many operations it begins again."""
+"""The round of a program: the operations after which it begins to repeat itself."""
 
 from libc.stdlib cimport calloc, free
 
@@ -8,11 +8,11 @@ from cyrt.graph.recording cimport Node, Recording, Use, use_end
 from cyrt.runtime.state cimport OVERWRITE, READ, Block
 
 cdef enum:
-    LENGTH = 16384              # operations remembered, a power of two
-    LONGEST = 8192              # round
-    EQUAL = 128                 # operations, at least, that equal those a period before
-    FIRST_LOOK = 320            # after so many operations
-    LONGEST_KEPT = 1024         # round that kept results and commits alone tell of
+    LENGTH = 16384              # operations that are stored, a power of two
+    LONGEST = 8192              # most operations of a round
+    EQUAL = 128                 # operations, at least, that must equal those a period before
+    FIRST_LOOK = 320            # operations before the first search
+    LONGEST_KEPT = 1024         # most operations of a round that only kept results and commits show
 
 
 cdef Trace* new_trace() noexcept:
@@ -36,7 +36,7 @@ cdef inline Step* step_at(const Trace* trace, unsigned long long number) noexcep
 
 
 cdef void find_kept_results(Trace* trace) noexcept:
-    """Tell which results of the batch before are alive still."""
+    """Store which results of the batch before are still alive."""
     cdef Step* step
     while trace.judged < trace.count:
         step = step_at(trace, trace.judged)
@@ -54,7 +54,7 @@ cdef void trace_batch(Trace* trace, const Recording* recording, unsigned long lo
     cdef int i, u, extras = 0
     if trace.count == 0:
         trace.start = first
-    if extra.count:             # one of them may have been taken for another operation
+    if extra.count:             # one of them may have been confused with an operation of the round
         trace.unlike = trace.count + recording.num_nodes
     find_kept_results(trace)
     for i in range(recording.num_nodes):
@@ -76,8 +76,8 @@ cdef void trace_batch(Trace* trace, const Recording* recording, unsigned long lo
                 step.result = block
                 step.generation = use.generation
             if use.access != OVERWRITE:
-                # Memory that is new, or used last by another stream or before the trace, has no
-                # such time.
+                # Memory that is new, or whose last use is another stream's or precedes the trace,
+                # has no such distance.
                 since = now - block.last_use if trace.start < block.last_use <= now else 0
                 if since > LONGEST:
                     since = LONGEST + 1
@@ -86,14 +86,14 @@ cdef void trace_batch(Trace* trace, const Recording* recording, unsigned long lo
                 step.hash = mix(step.hash, since << 2 | <unsigned long long>use.access)
             block.last_use = now
         trace.count += 1
-        # The first round's operands were used before the trace began.
+        # The operands of the first round were last used before the trace began.
         if trace.period and trace.count > trace.unlike + 2 * <unsigned long long>trace.period \
                 and step.hash != step_at(trace, trace.count - 1 - trace.period).hash:
             trace.differing += 1
 
 
 cdef bint repeats(const Trace* trace, int period, int length) noexcept:
-    """Whether each of the last operations equals the one a period before."""
+    """Return whether each of the last `length` operations equals the one a period before."""
     cdef int i
     for i in range(1, length + 1):
         if step_at(trace, trace.count - i).hash != step_at(trace, trace.count - i - period).hash:
@@ -159,7 +159,7 @@ cdef int find_period(Trace* trace) noexcept:
     trace.next_look = trace.count + min(trace.count // 8, <unsigned long long>LENGTH // 4)
     longer = shortest_period(trace, 1)
     period = 0
-    while longer > period:              # what is compared gets longer, too
+    while longer > period:              # more operations are compared then, too
         period = longer
         longer = shortest_period(trace, max(period, longest_use(trace, max(period, <int>EQUAL))))
     if period == 0:
@@ -170,7 +170,7 @@ cdef int find_period(Trace* trace) noexcept:
         if length + multiple > known:
             break
         if kept_results_repeat(trace, multiple, length):
-            # Two commits may be that far apart by chance.
+            # Two commits may have that distance by chance.
             if length + 2 * multiple <= known \
                     and commits_repeat(trace, multiple, length + multiple):
                 return multiple

@@ -1,5 +1,5 @@
 # C-level functions only: see blocks.pxd.
-"""Blocks of memory, and the bins that free ones lie in."""
+"""Blocks of memory, and the bins that contain the free ones."""
 
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
@@ -10,7 +10,7 @@ from cyrt.runtime.device cimport contexts
 from cyrt.runtime.poison cimport forget_loss
 from cyrt.runtime.state cimport FREE, LIVE, Bin, Block, BlockKind, Hazard, StreamState
 
-cdef Block* spare_blocks        # of memory that is gone
+cdef Block* spare_blocks        # the list of structs for reuse: their memory was freed
 
 
 cdef Block* new_block(CUdeviceptr address, size_t size, int ordinal, BlockKind kind,
@@ -51,7 +51,7 @@ cdef void destroy_block(Block* block) noexcept:
     free(block.hazard.readers)
     free(block.readers)
     block.generation += 1
-    block.state = LIVE              # in no bin
+    block.state = LIVE              # it is in no bin
     block.others, block.num_others = NULL, 0
     block.readers, block.num_readers = NULL, 0
     memset(&block.hazard, 0, sizeof(Hazard))
@@ -126,7 +126,7 @@ cdef void keep(Block* block, unsigned int place) noexcept:
 
 cdef void stop_keeping(Block* block) noexcept:
     cdef Bin* bin
-    if block.epoch == contexts[block.ordinal].epoch:    # else all were forgotten
+    if block.epoch == contexts[block.ordinal].epoch:    # else a reset has set it to 0
         kept_bytes[block.ordinal] -= block.size
     block.keeper = 0
     if block.state == FREE:

@@ -1,5 +1,5 @@
 # C-level functions only: see places.pxd.
-"""Places: what each allocation of a round's batches is given."""
+"""Places: the blocks that each allocation of a round's batches receives."""
 
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
@@ -13,10 +13,10 @@ from cyrt.runtime.state cimport (
 from cyrt.runtime.stream_state cimport states
 
 cdef enum:
-    MOST_BATCHES = 256              # of a round
-    MOST_PLACES = 2048              # of a batch
-    MOST_KEPT_BYTES = 64 << 20      # of a device
-    UNUSED = 256                    # batches of other streams
+    MOST_BATCHES = 256              # most batches of a round that have places
+    MOST_PLACES = 2048              # most places of a batch
+    MOST_KEPT_BYTES = 64 << 20      # most bytes of a device that places keep
+    UNUSED = 256                    # batches of other streams after which a stream is unused
 
 cdef unsigned int last_number = 0
 cdef unsigned long long last_turn = 0
@@ -63,7 +63,7 @@ cdef bint is_unused(const StreamState* stream) noexcept:
 
 
 cdef bint forget_unused(int ordinal) noexcept:
-    """Whether there were unused streams whose places kept anything."""
+    """Drop the places of unused streams. Return whether there were any."""
     cdef StreamState* stream = states[ordinal]
     cdef bint found = False
     while stream != NULL:
@@ -93,12 +93,13 @@ cdef void add_kept(Place* place, Block* block) noexcept:
             kept.blocks[i] = kept.blocks[i + 1]
     kept.blocks[kept.count] = block
     kept.count += 1
-    if block.keeper == 0:           # else it is lent
+    if block.keeper == 0:           # else it is lent by another place
         keep(block, place.number)
 
 
 cdef void end_places(StreamState* stream) noexcept:
-    """Learn which results outlive their batch. One that is not launched yet has not died."""
+    """End the batch, and find which results outlive it. A freed block that is in no bin yet counts
+    as alive."""
     cdef Place* place
     cdef Block* block
     cdef int i
@@ -115,7 +116,7 @@ cdef void end_places(StreamState* stream) noexcept:
         if place.died:
             continue
         if place.kept == NULL and block.taken == stream.turn \
-                and block.state != FREE:            # another stream may have freed it already
+                and block.state != FREE:            # it may be free on another stream
             place.kept = <Kept*>calloc(1, sizeof(Kept))
         if place.kept != NULL:
             add_kept(place, block)
@@ -124,7 +125,7 @@ cdef void end_places(StreamState* stream) noexcept:
 
 
 cdef Places* find_places(StreamState* stream, unsigned long long key) noexcept:
-    """Those of a batch, put in front of the others; NULL: there are none."""
+    """Return the places of a batch, after moving them to the front; NULL: there are none."""
     cdef Places** link = &stream.rounds
     cdef Places* places
     cdef int count = 1
@@ -135,7 +136,7 @@ cdef Places* find_places(StreamState* stream, unsigned long long key) noexcept:
             places.next = stream.rounds
             stream.rounds = places
             return places
-        if count == MOST_BATCHES:       # the one used longest ago makes room
+        if count == MOST_BATCHES:       # drop the batch used longest ago
             link[0] = places.next
             free_places(places)
             return NULL
@@ -155,7 +156,7 @@ cdef void begin_places(StreamState* stream, unsigned int round, unsigned long lo
     if stream.round != round:
         forget_places(stream)
         stream.round = round
-    if round == 0 or resumes:       # which of its places are next is not known
+    if round == 0 or resumes:       # the next place is not known
         return
     places = find_places(stream, key)
     if places == NULL:
@@ -192,7 +193,7 @@ cdef bint add_place(Places* places, int bin) noexcept:
 
 
 cdef inline bint is_free(const StreamState* stream, int bin, const Block* block) noexcept:
-    """Whether a block that the place had may be its again: its memory may have gone meanwhile."""
+    """Return whether a place can have its block again: its memory may have been freed meanwhile."""
     return block.state == FREE and block.holder == stream and block.bin == bin
 
 
@@ -207,7 +208,7 @@ cdef Block* ask(StreamState* stream, int bin, int* index) noexcept:
     index[0] = number
     stream.place = number + 1
     place = &places.items[number]
-    if place.bin != bin:            # another program
+    if place.bin != bin:            # another program is running
         return lowest_free(&stream.bins[bin])
     if place.kept != NULL:
         for i in range(place.kept.count):
@@ -222,7 +223,7 @@ cdef Block* ask(StreamState* stream, int bin, int* index) noexcept:
         return lowest_free(&stream.bins[bin])
     if is_free(stream, bin, block) and block.keeper == 0:
         return block
-    return highest_free(&stream.bins[bin])      # the lower ones are what other places ask for
+    return highest_free(&stream.bins[bin])      # other places ask for the lower ones
 
 
 cdef void note_place(StreamState* stream, int index, Block* block) noexcept:
@@ -238,7 +239,7 @@ cdef void restart_places(StreamState* stream, int rounds) noexcept:
     cdef int i
     if stream.places == NULL:
         return
-    for i in range(stream.place):       # what they had tells nothing: it may live for any time
+    for i in range(stream.place):       # their blocks show nothing: how long they live is not known
         stream.places.items[i].given = NULL
     if stream.places.used == 0 or stream.places.used % rounds:
         stop_asking(stream)

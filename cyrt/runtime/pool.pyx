@@ -29,12 +29,12 @@ cdef extern from *:
     int cyrt_log2(unsigned long long n) noexcept nogil
 
 cdef enum:
-    FINE = 4096                 # up to here classes are GRAIN apart
-    GRAIN = 512
-    SPARE = 2                   # times the most blocks of a class that were out at once
-    LARGE_SPARE = 10            # large ones may take one part in so many more than their peak
+    FINE = 4096                 # bytes; up to this size the classes are GRAIN apart
+    GRAIN = 512                 # bytes
+    SPARE = 2                   # times the most blocks of a class that were out at once: the limit
+    LARGE_SPARE = 10            # large blocks may occupy 1/LARGE_SPARE more than their peak
 
-cdef int pooling = -1           # CYRT_POOL, read at first use
+cdef int pooling = -1           # the value of `pool_enabled`; -1: not read yet
 
 
 cdef int pool_enabled() except -1:
@@ -45,7 +45,7 @@ cdef int pool_enabled() except -1:
 
 
 cdef int size_class(size_t nbytes, size_t* size) noexcept nogil:
-    """The class of a size, and what a block of it holds."""
+    """Return the class of a size, and set `size` to the bytes of a block of the class."""
     cdef int exponent, steps, first
     cdef size_t step, k
     if nbytes <= FINE:
@@ -64,7 +64,7 @@ cdef int size_class(size_t nbytes, size_t* size) noexcept nogil:
 
 
 cdef Block* cut(StreamState* stream, size_t size, int bin) except NULL:
-    """A new block."""
+    """Return a new block, from the driver or from a slab."""
     cdef Pool* pool = &pools[stream.ordinal]
     cdef CUdeviceptr address = 0
     cdef Slab* slab = NULL
@@ -88,15 +88,15 @@ cdef Block* cut(StreamState* stream, size_t size, int bin) except NULL:
 
 
 cdef bint may_give(const StreamState* other, const StreamState* stream) noexcept:
-    """Whether nothing is recorded for the other stream, or about to be put on it."""
+    """Return whether the other stream has nothing recorded and nothing is being put on it."""
     return other != stream and not other.pending and not other.submitting and not other.capturing
 
 
 cdef Block* from_other_stream(StreamState* stream, int bin, bint kept, bint busy,
                               bint unused) except? NULL:
-    """A free block of a stream that has nothing left to do, or of a busy one, which this stream
-    then comes after; NULL where there is none. `kept`: places may lose theirs. `unused`: of streams
-    whose places need nothing."""
+    """Return a free block of another stream; NULL: there is none. That stream's work has ended; if
+    `busy`, this stream is made to wait for it. If `kept`, the block may be one that a place keeps.
+    If `unused`, only streams whose places need no blocks are searched."""
     cdef StreamState* other = states[stream.ordinal]
     cdef Block* block
     cdef CUresult result
@@ -122,7 +122,7 @@ cdef Block* from_other_stream(StreamState* stream, int bin, bint kept, bint busy
 
 
 cdef bint is_crowded(int ordinal, size_t size, int bin) noexcept:
-    """Whether a new block would be more than the program's peak asks for."""
+    """Return whether a new block would exceed the limit that follows from the program's peak."""
     cdef Pool* pool = &pools[ordinal]
     cdef size_t peak
     if size < LARGE:
@@ -132,7 +132,7 @@ cdef bint is_crowded(int ordinal, size_t size, int bin) noexcept:
 
 
 cdef Block* larger_free(StreamState* stream, int bin) noexcept:
-    """The smallest free block that is larger; NULL: none is."""
+    """Return the smallest free block of a larger class; NULL: there is none."""
     cdef Block* block = NULL
     while block == NULL and bin < NUM_BINS - 1:
         bin += 1
@@ -141,7 +141,7 @@ cdef Block* larger_free(StreamState* stream, int bin) noexcept:
 
 
 cdef Block* find_block(StreamState* stream, size_t size, int bin, bint new) except NULL:
-    """A block where the stream's bin has none that is free, or where a new one is best."""
+    """Return a block if the stream's bin has no free one, or if a new one is best (`new`)."""
     cdef int ordinal = stream.ordinal
     cdef bint crowded
     cdef Block* block = NULL
@@ -150,7 +150,7 @@ cdef Block* find_block(StreamState* stream, size_t size, int bin, bint new) exce
         if size >= LARGE:
             launch_uses_of_unsettled(ordinal, bin)
     crowded = is_crowded(ordinal, size, bin)
-    if crowded and new:             # before another place of this stream loses its own
+    if crowded and new:             # first, before a place of this stream loses its block
         block = from_other_stream(stream, bin, True, False, True)
     if block == NULL and (crowded or not new):
         block = highest_free(&stream.bins[bin])
@@ -203,7 +203,7 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
         block.shared = False
         block.last_use = 0
         block.taken = 0
-        if place >= 0 and stream.turn == turn:      # else other threads ended the batch meanwhile
+        if place >= 0 and stream.turn == turn:      # else other threads have ended the batch
             note_place(stream, place, block)
         count = &counts[stream.ordinal][block.bin]
         count.out += 1

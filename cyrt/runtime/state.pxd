@@ -1,145 +1,145 @@
-# What streams and memory know of each other.
+# The states of streams and of blocks of memory, which refer to each other.
 
 from cyrt.driver.cuda cimport CUdeviceptr, CUevent, CUstream
 from cyrt.runtime.bitset cimport Bits
 
 cdef enum:
     NUM_BINS = 256
-    LARGE = 1 << 20         # bytes; from here on a block is a driver allocation of its own
+    LARGE = 1 << 20         # bytes; a block of this size or more is a separate driver allocation
     MOST_KEPT = 8
     PACE_EVENTS = 8
 
 cdef enum BlockState:
     LIVE
-    FREE            # in its home stream's bin
-    RESTING         # freed, and used by a recording that is not committed
-    UNSETTLED       # freed, and used by a stream that the home stream cannot be ordered after yet
+    FREE            # in a bin of its home stream
+    RESTING         # freed, but used by a recording that is not committed
+    UNSETTLED       # freed, but home cannot wait yet for another stream; see runtime/freed
 
 cdef enum BlockKind:
     DEVICE_MEMORY
     PINNED_MEMORY
     MANAGED_MEMORY
-    FOREIGN_MEMORY      # somebody else's: ordered, never freed
+    FOREIGN_MEMORY      # of another library: cyrt orders its uses, but never frees it
 
-# What an operation does with a block.
+# The access of an operation to a block.
 cdef enum Access:
     READ
-    WRITE               # some of it, and perhaps reads
-    OVERWRITE           # all of it, and reads nothing
+    WRITE               # writes a part of the block, and may read
+    OVERWRITE           # writes all of the block, and reads nothing of it
 
-# A block's place in one recording, see graph/hazards.
+# The nodes of one recording that use a block, see graph/hazards.
 cdef struct Hazard:
-    unsigned long long epoch    # the recording
-    StreamState* stream         # whose recording that is
-    int writer                  # its last node that wrote, -1: none
-    int num_readers             # nodes that have read since
+    unsigned long long epoch    # of the recording
+    StreamState* stream         # that the recording belongs to
+    int writer                  # the last node that wrote the block, -1: none
+    int num_readers             # number of nodes that have read it since
     int max_readers
     int* readers
 
 cdef struct Block:
     CUdeviceptr address
-    size_t size             # bytes taken from the driver or the slab
+    size_t size             # bytes allocated from the driver or cut from the slab
     int ordinal
     unsigned int epoch      # of the device's context
     BlockKind kind
-    int bin                 # size class, -1: returned straight to the driver
-    void* slab              # the Slab it is cut from; NULL: a driver allocation of its own
+    int bin                 # size class, -1: returned directly to the driver
+    void* slab              # the Slab it is cut from; NULL: it is a separate driver allocation
     StreamState* holder     # the stream in whose bin it has a slot; NULL: none
     int slot
-    Block* next             # among those that are about to be given back, or whose memory is gone
-    Block* next_resting     # among those freed since the last commit
+    Block* next             # in the list of blocks to be freed, or of those whose memory was freed
+    Block* next_resting     # in the stream's list of RESTING blocks
     BlockState state
-    bint shared             # its address was handed out: others may use it on streams of theirs
-    unsigned long long taken    # the turn of the places that it was handed out to; 0: none
-    int place                   # which of them
-    unsigned int keeper         # number of the place that it is kept for; 0: none
-    unsigned long long last_use     # number of the operation, while rounds are looked for
-    unsigned int generation     # how often it was freed: tells one owner from the next
-    unsigned int poison         # number of the error that its contents were lost by; 0: none
-    Block* next_unsettled       # among those freed while another stream's use was not launched
+    bint shared             # its address was exported: other libraries may use it on their streams
+    unsigned long long taken    # `turn` of the stream when a place received it; 0: none did
+    int place                   # index of that place in its batch
+    unsigned int keeper         # `number` of the place that keeps it; 0: none
+    unsigned long long last_use     # number of the operation; set while a round is searched for
+    unsigned int generation     # how often it was freed: it differs from one owner to the next
+    unsigned int poison         # number of the error that lost its contents; 0: none
+    Block* next_unsettled       # in the device's list of UNSETTLED blocks
     Block* previous_outside     # see runtime/outside
     Block* next_outside
-    # Ordering: the stream that wrote last (or that the block was freed on), and those that have
-    # read since. A reader waits for `home`; a writer waits for all of them and becomes `home`.
+    # Order: the stream that wrote the block last (or on which it was freed), and those that have
+    # read it since. A reader waits for `home`; a writer waits for all and becomes `home`.
     StreamState* home
     StreamState** readers
     int num_readers
     int max_readers
-    Hazard hazard               # of the recording that used it last
-    Hazard* others              # of further recordings that read it and are pending
+    Hazard hazard               # in the recording that used it last
+    Hazard* others              # in other recordings that read it and are not committed
     int num_others
 
-# What a result that outlives its batch asks for, see runtime/places.
+# The blocks that a place keeps for a result that outlives its batch, see runtime/places.
 cdef struct Kept:
-    Block* blocks[MOST_KEPT]    # the one that was added first coming first
+    Block* blocks[MOST_KEPT]    # in the order in which they were added
     int count
 
-# One of a batch's allocations.
+# A place: one allocation of a batch, see runtime/places.
 cdef struct Place:
-    Block* given                # what it has in this turn; NULL: nothing
-    Block* last                 # what it had in the turn before
-    Kept* kept                  # NULL: what it had was freed before its batch had ended
-    unsigned int number         # no other place has it
+    Block* given                # the block it received in this turn; NULL: none
+    Block* last                 # the block it received in the turn before
+    Kept* kept                  # NULL: its last block was freed before the batch ended
+    unsigned int number         # unique
     int bin
-    bint died                   # what it was given has been freed, and its batch was launched
+    bint died                   # `given` is in a bin again: the result did not outlive the batch
 
-# The allocations of one batch, in their order.
+# The places of one batch, in the order of its allocations.
 cdef struct Places:
-    unsigned long long key      # which batch of the round
+    unsigned long long key      # the batch's position in the round
     Place* items
     int count
     int room
-    int used                    # by the last batch that was complete; 0: none was
-    Places* next                # of the same round
+    int used                    # places that the last complete batch used; 0: no batch was complete
+    Places* next                # in the stream's list `rounds`
 
-# The blocks of one size class whose home is a stream, each in a slot of its own: in use, free, or
-# free and kept for a place.
+# The blocks of one size class that a stream holds, each in its own slot: in use, free, or free and
+# kept for a place.
 cdef struct Bin:
-    Block** blocks              # by slot; NULL: a vacant one
+    Block** blocks              # by slot; NULL: the slot is vacant
     Bits free, kept, vacant
-    int used                    # slots that are no higher than the highest one in use
+    int used                    # number of slots used so far, those vacant again included
     int room
 
-# One CUstream and the free blocks ordered on it. Never freed: an ended Stream's state serves the
-# next Stream of its priority, so no pointer to one dangles.
+# One CUstream and the free blocks ordered on it. It is never freed, so that no pointer to it
+# dangles: a new Stream of the same priority reuses the state of an ended Stream.
 cdef struct StreamState:
     CUstream handle
     int ordinal
     unsigned int epoch
     int priority
-    bint owned              # made here; else wrapped
-    int users               # Stream objects that hold it
-    bint ended              # wrapped, and its handle perhaps destroyed: the marker says it all
-    bint pending            # operations are recorded for it and not launched
-    bint grouping           # its operations are recorded with no order among them
-    bint submitting         # a thread puts work on it, with the GIL released
-    int waiting             # threads that wait for their turn to do so
-    unsigned long submitter  # the thread whose turn it is, or was last
-    unsigned long thread    # number of the only thread that may put work on it; 0: any
-    unsigned long long submissions  # turns so far
-    unsigned long long links    # waits for other streams that were put on it so far
-    unsigned long long put      # commands that were put on it so far, see runtime/pacing
-    unsigned long long run      # so many of them are known to have run
-    unsigned long long paced    # the last event is behind so many
-    unsigned long long next_look    # at this count the events are looked at
+    bint owned              # cyrt created the CUstream; else it is wrapped
+    int users               # number of Stream objects that use it
+    bint ended              # wrapped, its handle perhaps destroyed: `marker` is after all its work
+    bint pending            # operations are recorded for it that are not launched
+    bint grouping           # operations are recorded without order among them
+    bint submitting         # a thread puts work on it: its turn, in which it may release the GIL
+    int waiting             # number of threads that wait for their turn
+    unsigned long submitter  # the thread that has the turn, or had the last one
+    unsigned long thread    # number of the only thread that may put work on it; 0: any thread may
+    unsigned long long submissions  # number of turns so far
+    unsigned long long links    # number of waits for other streams put on it so far
+    unsigned long long put      # number of commands put on it so far, see runtime/pacing
+    unsigned long long run      # number of those that are known to have run
+    unsigned long long paced    # number of commands before the last event
+    unsigned long long next_look    # the value of `put` at which the events are queried next
     CUevent[PACE_EVENTS] pace_events
-    unsigned long long[PACE_EVENTS] pace_puts   # commands before each event
-    int pace_first, pace_count      # the events that were not reached
-    bint capturing          # what is put on it becomes a graph
-    bint outside            # its recording uses memory that is outside
-    bint behind             # it is not ordered yet after the device's last undeclared kernel
-    bint idle               # it was waited for, and nothing was put on it since
-    bint has_exported_handle    # others have its handle: it may never be idle
+    unsigned long long[PACE_EVENTS] pace_puts   # number of commands before each event
+    int pace_first, pace_count      # the ring of events that may not have been reached
+    bint capturing          # what is put on it becomes a part of a graph
+    bint outside            # its recording uses outside memory
+    bint behind             # it does not wait yet for the device's last undeclared kernel
+    bint idle               # a thread waited for it, and nothing was put on it since
+    bint has_exported_handle    # other libraries have its handle: it is never `idle`
     unsigned long long recording_epoch
-    void* encoder           # the Recorder of it; NULL: none yet
-    Places* places          # that ask for the blocks they had before; NULL: the batch has none
-    int place               # the next one
-    unsigned long long turn     # number of the batch that the places serve
-    Places* rounds          # of every batch of the program's round, the one used last first
-    unsigned int round      # number of the round that they belong to; 0: none
-    Block* resting          # freed since the last commit, the first one freed first
+    void* encoder           # its Recorder; NULL: none yet
+    Places* places          # of the batch that is being recorded; NULL: it has none
+    int place               # index of the place of the next allocation
+    unsigned long long turn     # unique number of that batch, while it has places; else 0
+    Places* rounds          # of all batches of the program's round, the last used first
+    unsigned int round      # number of that round; 0: none
+    Block* resting          # the list of RESTING blocks, in the order in which they were freed
     Block* last_resting
-    CUevent marker          # recorded anew for each wait of another stream
-    CUevent last_work       # of a wrapped stream: behind the last work that cyrt put on it
+    CUevent marker          # recorded again for each wait of another stream
+    CUevent last_work       # of a wrapped stream: after the last work that cyrt put on it
     Bin bins[NUM_BINS]
-    StreamState* next       # of the same device
+    StreamState* next       # in the list of the device's streams

@@ -1,4 +1,4 @@
-"""What comes between the rounds of a program, or inside one, moves no other batch."""
+"""Waits and extra operations between or inside a program's rounds move no other batch."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ programs = pytest.mark.parametrize("make", PROGRAMS.values(), ids=PROGRAMS)
 
 
 class Between:
-    """What a program does now and then besides its rounds."""
+    """The actions that a program performs sometimes, besides its rounds."""
 
     def __init__(self, program):
         self.program = program
@@ -69,7 +69,7 @@ between = pytest.mark.parametrize("what", ["read", "synchronize", "commit", "ope
 
 @pytest.fixture(autouse=True)
 def stream():
-    """A stream of the test's own, on a pool that holds nothing of other tests."""
+    """A separate stream for the test, and a pool without blocks of other tests."""
     gc.collect()
     cyrt.trim_memory()
     with cyrt.Stream() as stream:
@@ -92,8 +92,8 @@ def share_patched(run, rounds):
 @between
 @programs
 def test_what_comes_between_rounds_moves_nothing(make, what):
-    """Once in ten rounds, when the program has settled. An operation with no wait changes the batch
-    that it is in, which is several rounds of a short one."""
+    """The action happens once in ten rounds, when rounds are no longer patched. An operation that
+    does not wait changes the batch that contains it, which is several rounds if they are short."""
     program = make()
     act = getattr(Between(program), what)
 
@@ -126,7 +126,7 @@ def test_what_comes_after_every_round_settles(make, what):
 
 
 class Mixture(Rounds):
-    """A round of 300 operations in no order, some of whose results live until the next one's."""
+    """A round of 300 operations of random kinds; some results live until the next round's."""
 
     def __init__(self, seed=5):
         super().__init__()
@@ -170,7 +170,7 @@ def test_waits_inside_every_round_settle(waits):
 
 
 class Waiting(list):
-    """Waits once, before an element is iterated over."""
+    """A list whose iteration waits for the device once, before the element with index `before`."""
 
     before = -1
 
@@ -182,7 +182,7 @@ class Waiting(list):
 
 
 def test_a_wait_anywhere_unsettles_one_batch():
-    """Where a batch was never cut before, its two parts are new; the next batch is as ever."""
+    """If a batch was never cut at that point, its two parts are new; later batches are not."""
     program = Adam(50, kept=True)
     program.g = Waiting(program.g)
     share_patched(lambda i: program.run(), 30)
@@ -213,7 +213,7 @@ def test_operations_beside_the_round_unsettle_one_batch():
 
 
 def test_a_longer_stay_outside_the_round_is_overcome():
-    """Two hundred other operations: another program for a while."""
+    """Two hundred operations that do not belong to the round act as another program."""
     program = Mixture()
     side = cyrt.zeros(16)
     share_patched(lambda i: program.run(), 30)
@@ -236,7 +236,7 @@ def test_a_round_that_runs_other_kernels_from_now_on_settles():
 
 
 def test_programs_that_ran_before_do_not_unsettle_the_next(python):
-    """Their streams live on, with all that their places keep."""
+    """The streams of those programs stay alive, with all blocks that their places keep."""
     done = python(
         """
         import cyrt
