@@ -113,10 +113,11 @@ cdef void end_places(StreamState* stream) noexcept:
         if place.kept != NULL and (place.died or place.bin != block.bin):
             drop_kept(place)
         place.bin = block.bin
-        if place.died:
+        # Another stream may have freed it meanwhile: a block that is free, or of another place by now,
+        # is not kept.
+        if place.died or block.taken != stream.turn or block.state == FREE:
             continue
-        if place.kept == NULL and block.taken == stream.turn \
-                and block.state != FREE:            # it may be free on another stream
+        if place.kept == NULL:
             place.kept = <Kept*>calloc(1, sizeof(Kept))
         if place.kept != NULL:
             add_kept(place, block)

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import cyrt
+from cyrt.bench.rounds import adam
+from cyrt.bench.rounds.adam import Adam
 
 pytestmark = pytest.mark.usefixtures("pooled")
 
@@ -247,6 +249,54 @@ def test_a_program_of_rounds_without_the_pool(python):
 
 
 @pytest.mark.usefixtures("batched")
+class CrossedAdam(Adam):
+    """Steps of Adam; in some, another stream writes to moments of the batch and replaces them."""
+
+    def __init__(self, other):
+        super().__init__(50, kept=True)
+        self.other, self.crossed = other, False
+        self.g = CrossedGradients(self.g, self)
+
+    def cross(self, i):
+        with self.other:
+            self.m[i] += 1
+            self.m[i] = cyrt.zeros(adam.N)
+            self.other.synchronize()
+
+
+class CrossedGradients(list):
+    def __init__(self, gradients, program):
+        super().__init__(gradients)
+        self.program = program
+
+    def __iter__(self):
+        for i, gradient in enumerate(super().__iter__()):
+            if self.program.crossed and i in (4, 14, 24):
+                self.program.cross(i - 1)
+            yield gradient
+
+
+def test_a_block_of_a_place_that_another_stream_frees_is_allocated_once():
+    """The place of the freed block keeps blocks already, from the rounds before."""
+    first, second = cyrt.Stream(), cyrt.Stream()
+    program = CrossedAdam(second)
+    held = []
+    with first:
+        for _ in range(60):
+            program.run()
+    for _ in range(4):
+        with first:
+            program.crossed = True
+            program.run()
+            program.crossed = False
+            program.run()
+        first.synchronize()
+        second.synchronize()
+        with second:
+            held += [cyrt.full(adam.N, float(len(held) + i)) for i in range(60)]
+        assert [int(x[0]) for x in held] == list(range(len(held)))
+
+
 def test_a_block_that_another_stream_frees_is_given_once():
     """A result of the round goes to another stream, which writes to it and frees it before the
     batch ends that its place belongs to."""
