@@ -172,7 +172,10 @@ def test_every_thread_waits_first(prebuilt):
             body = entry.partition("\n}")[0]
             name = entry.partition("(")[0]
             for statement in before_wait(body.partition("{")[2]):
-                assert not access.search(statement), (name, statement)
+                assert not access.search(statement), (
+                    f"{name} runs {statement!r} before griddepcontrol.wait: the kernel begins with "
+                    "wait_for_dependencies(args), see kernels_cu/include/dependency.cuh"
+                )
             # Only tables of CUDA's own functions are read through the read-only cache.
             assert "ld.global.nc" not in body or "__cudart" in body, name
     for source in loading.TEMPLATES.rglob("*.cu*"):

@@ -1,6 +1,6 @@
 """The functions element by element: names, types, shapes, ``out=``; against NumPy.
 
-Values of every kernel have a test of their own, tests/kernels/test_catalogue.py.
+Values of every kernel have a test of their own, tests/builtin/test_catalogue.py.
 """
 
 from __future__ import annotations

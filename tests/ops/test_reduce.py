@@ -15,7 +15,7 @@ import cyrt
 from cyrt.dtypes import dtype
 from cyrt.ops import reduce
 
-# The rows of the others have a test of their own, in tests/kernels.
+# The rows of the others have a test of their own, in tests/builtin.
 NAMES = ("bool", "uint8", "int64", "bfloat16", "float32", "complex64")
 EPSILON = {
     "float16": 2**-11,

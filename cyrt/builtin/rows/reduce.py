@@ -76,6 +76,8 @@ def instance(row: Row) -> str:
     return (
         f"namespace {name}_of {{ using T = {element}; using R = {result}; "
         f"using Op = {row.expression}; }}\n"
+        f"static_assert(sizeof({name}_of::Op::State) == {state_bytes(row)}, "
+        f'"the bytes that state_bytes returns in cyrt/builtin/rows/reduce.py");\n'
         f"CYRT_REDUCE({name}, {name}_of::Op, {element}, {result})"
     )
 

@@ -1,1 +1,0 @@
-# Python only: see builtin.pyi.
