@@ -113,8 +113,8 @@ cdef void end_places(StreamState* stream) noexcept:
         if place.kept != NULL and (place.died or place.bin != block.bin):
             drop_kept(place)
         place.bin = block.bin
-        # Another stream may have freed it meanwhile: a block that is free, or that another place has
-        # by now, is not kept.
+        # Another stream may have freed it meanwhile: a block that is free, or that another place
+        # has by now, is not kept.
         if place.died or block.taken != stream.turn or block.state == FREE:
             continue
         if place.kept == NULL:
