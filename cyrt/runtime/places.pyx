@@ -62,12 +62,12 @@ cdef bint is_unused(const StreamState* stream) noexcept:
     return stream.turn == 0 or last_turn - stream.turn > <unsigned long long>UNUSED
 
 
-cdef bint forget_unused(int ordinal) noexcept:
+cdef bint forget_unused(const StreamState* asking) noexcept:
     """Drop the places of unused streams. Return whether there were any."""
-    cdef StreamState* stream = states[ordinal]
+    cdef StreamState* stream = states[asking.ordinal]
     cdef bint found = False
     while stream != NULL:
-        if stream.rounds != NULL and is_unused(stream):
+        if stream != asking and stream.rounds != NULL and is_unused(stream):
             stop_asking(stream)
             forget_places(stream)
             stream.round = 0
@@ -76,14 +76,14 @@ cdef bint forget_unused(int ordinal) noexcept:
     return found
 
 
-cdef void add_kept(Place* place, Block* block) noexcept:
+cdef void add_kept(const StreamState* stream, Place* place, Block* block) noexcept:
     cdef Kept* kept = place.kept
     cdef int i
     for i in range(kept.count):
         if kept.blocks[i] == block:
             return
     if block.keeper == 0 and kept_bytes[block.ordinal] + block.size > MOST_KEPT_BYTES \
-            and not forget_unused(block.ordinal):
+            and not forget_unused(stream):
         return
     if kept.count == MOST_KEPT:
         if is_kept(place, kept.blocks[0]):
@@ -120,7 +120,7 @@ cdef void end_places(StreamState* stream) noexcept:
         if place.kept == NULL:
             place.kept = <Kept*>calloc(1, sizeof(Kept))
         if place.kept != NULL:
-            add_kept(place, block)
+            add_kept(stream, place, block)
     stream.places.used = stream.place
     stop_asking(stream)
 
