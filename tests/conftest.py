@@ -120,9 +120,15 @@ def replaced():
 
 @pytest.fixture
 def python():
-    """Run a program in a fresh interpreter; gives the finished process."""
+    """Run a program in a fresh interpreter, which imports from `folders` too; returns the finished
+    process."""
 
-    def run(program, *, timeout=60, **environment):
+    def run(program, *, timeout=60, folders=(), **environment):
+        # The package may be installed in a folder that this variable names.
+        before = os.environ.get("PYTHONPATH")
+        path = [*map(str, folders), *([before] if before else [])]
+        if path:
+            environment["PYTHONPATH"] = os.pathsep.join(path)
         # -P: the installed package, not the source tree in the current folder.
         return subprocess.run(
             [sys.executable, "-P", "-c", textwrap.dedent(program)],

@@ -750,7 +750,7 @@ USES = {
 def test_memory_outside_that_another_device_uses(python, use):
     ended = python(
         DEVICES + textwrap.dedent(USES[use]) + "print(set(values.tolist()))\n",
-        PYTHONPATH=str(Path(__file__).resolve().parent.parent),
+        folders=[Path(__file__).resolve().parent.parent],
         CYRT_DEVICE="emulated",
         CYRT_EMULATED_DEVICES="2",
     )

@@ -94,7 +94,7 @@ def ends(python):
         ended = python(
             program,
             timeout=40,
-            PYTHONPATH=str(TESTS),
+            folders=[TESTS],
             CYRT_GRAPHS="0",
             CYRT_POOL="1",
             CYRT_CHECK="0",

@@ -24,11 +24,13 @@ ROTATED = 256 << 20  # bytes of x in all sets of inputs, at least
 CHAIN = 100  # operations of the chain, fewer than a batch holds
 CHAIN_ROW = 4096
 SLICE = 256  # rows of which references are computed at once
-CHECKED = 2  # slices whose results are compared
+COLUMNS = 256  # columns whose sums over rows are compared
 EPS = 1e-5
 TOLERANCES = {"bfloat16": 2e-2, "float32": 1e-5}
 
 Inputs = dict[str, Any]
+# The rows that are compared, with their results; and the sums over all rows of some columns.
+Expectation = tuple[list[tuple[slice, np.ndarray]], list[np.ndarray]]
 # Rows of numbers that each operation reads and writes, in numbers of x's.
 MOVED = {
     "layer_norm": 2,
@@ -49,7 +51,7 @@ def _cyrt_function(name: str) -> Callable[[Inputs], Any]:
         "rms_norm": lambda a: nn.rms_norm(a["x"], a["w"], EPS),
         "rms_norm_vjp": lambda a: nn.rms_norm_vjp(a["x"], a["w"], a["g"], EPS),
         "softmax": lambda a: nn.softmax(a["x"]),
-        "softmax_vjp": lambda a: nn.softmax_vjp(a["x"], a["g"]),
+        "softmax_vjp": lambda a: nn.softmax_vjp(a["y"], a["g"]),
         "cross_entropy": lambda a: nn.cross_entropy(a["x"], a["t"]),
         "cross_entropy_vjp": lambda a: nn.cross_entropy_vjp(a["x"], a["t"], a["h"]),
     }[name]
@@ -75,55 +77,69 @@ def _torch_function(name: str) -> Callable[[Inputs], Any] | None:
         "rms_norm": lambda a: functional.rms_norm(a["x"], a["w"].shape, a["w"], EPS),
         "softmax": lambda a: torch.softmax(a["x"], -1),
         "softmax_vjp": lambda a: torch.ops.aten._softmax_backward_data(
-            a["g"], a["x"], -1, a["x"].dtype
+            a["g"], a["y"], -1, a["y"].dtype
         ),
         "cross_entropy": lambda a: functional.cross_entropy(a["x"], a["t"], reduction="none"),
     }.get(name)
 
 
-def _expected(name: str, a: Inputs, rows: slice) -> tuple[np.ndarray, ...]:
-    """The results of some rows; sums over rows are over these only."""
-    x, g, h = (a[key][rows].astype(np.float64) for key in "xgh")
+def _expected(name: str, a: Inputs, rows: slice) -> np.ndarray:
+    """The results of some rows."""
+    x, g, h, y = (a[key][rows].astype(np.float64) for key in "xghy")
     if name == "softmax_vjp":
-        return (x * (g - (x * g).sum(1, keepdims=True)),)
+        return y * (g - (y * g).sum(1, keepdims=True))
     if name.endswith("norm") or name.endswith("norm_vjp"):
         x = x - x.mean(1, keepdims=True) if name.startswith("layer") else x
         scale = 1 / np.sqrt(np.square(x).mean(1, keepdims=True) + EPS)
         x, w = x * scale, a["w"].astype(np.float64)
         if name.endswith("norm"):
-            return (x * w + (a["b"].astype(np.float64) if name.startswith("layer") else 0),)
+            return x * w + (a["b"].astype(np.float64) if name.startswith("layer") else 0)
         slope = g * w
         level = slope.mean(1, keepdims=True) if name.startswith("layer") else 0
-        of_x = scale * (slope - level - x * (slope * x).mean(1, keepdims=True))
-        sums = (g * x).sum(0), g.sum(0)
-        return (of_x, *(sums if name.startswith("layer") else sums[:1]))
+        return scale * (slope - level - x * (slope * x).mean(1, keepdims=True))
     x = x - x.max(1, keepdims=True)
     powers = np.exp(x)
     total = powers.sum(1, keepdims=True)
     if name == "softmax":
-        return (powers / total,)
+        return powers / total
     targets = a["t"][rows, None]
     if name == "cross_entropy":
-        return ((np.log(total) - np.take_along_axis(x, targets, 1))[:, 0],)
+        return (np.log(total) - np.take_along_axis(x, targets, 1))[:, 0]
     found = powers / total
     np.put_along_axis(found, targets, np.take_along_axis(found, targets, 1) - 1, 1)
-    return (h[:, None] * found,)
+    return h[:, None] * found
 
 
-def _check(name: str, found: tuple[np.ndarray, ...], a: Inputs, tolerance: float) -> None:
-    """Compare results of the first rows and of the last ones, and all sums over rows."""
-    count = len(a["x"])
+def _expected_sums(name: str, a: Inputs) -> list[np.ndarray]:
+    """The sums over all rows, of the first columns."""
+    if not name.endswith("norm_vjp"):
+        return []
+    mean, scale = 0.0, np.empty((len(a["x"]), 1))
+    for at in range(0, len(scale), SLICE):
+        x = a["x"][at : at + SLICE].astype(np.float32)
+        scale[at : at + SLICE] = np.square(x).mean(1, keepdims=True, dtype=np.float64)
+    if name.startswith("layer"):
+        mean = a["x"].mean(1, keepdims=True, dtype=np.float64)
+        scale -= np.square(mean)
+    x, g = (a[key][:, :COLUMNS].astype(np.float64) for key in "xg")
+    sums = [(g * (x - mean) / np.sqrt(scale + EPS)).sum(0)]
+    return [*sums, g.sum(0)] if name.startswith("layer") else sums
+
+
+def _expectation(name: str, host: Inputs) -> Expectation:
+    """What every library's results are compared with."""
+    count = len(host["x"])
     slices = [slice(at, min(at + SLICE, count)) for at in range(0, count, SLICE)]
-    sums = [0.0] * (len(found) - 1)
-    for i, rows in enumerate(slices):
-        compared = i < CHECKED or i == len(slices) - 1
-        if not compared and not sums:
-            continue
-        wanted, *others = _expected(name, a, rows)
-        if compared:
-            np.testing.assert_allclose(found[0][rows], wanted, rtol=tolerance, atol=tolerance)
-        sums = [total + other for total, other in zip(sums, others, strict=True)]
-    for result, wanted in zip(found[1:], sums, strict=True):
+    compared = [slices[i] for i in sorted({0, min(1, len(slices) - 1), len(slices) - 1})]
+    return [(rows, _expected(name, host, rows)) for rows in compared], _expected_sums(name, host)
+
+
+def _check(found: tuple[np.ndarray, ...], expectation: Expectation, tolerance: float) -> None:
+    """Compare the first rows and the last ones, and the sums over all rows."""
+    compared, sums = expectation
+    pairs = [(found[0][rows], wanted) for rows, wanted in compared]
+    columns = [each[:COLUMNS] for each in found[1:]]
+    for result, wanted in (*pairs, *zip(columns, sums, strict=True)):
         np.testing.assert_allclose(
             result, wanted, rtol=tolerance, atol=tolerance * np.abs(wanted).max()
         )
@@ -138,11 +154,18 @@ def _inputs(shape: tuple[int, int], dtype: str) -> Inputs:
     }
     host["h"] = rng.standard_normal(shape[:1], dtype=np.float32).astype(to)
     host["t"] = rng.integers(0, shape[1], shape[:1])
+    powers = np.exp(host["x"].astype(np.float32))
+    host["y"] = (powers / powers.sum(1, keepdims=True)).astype(to)  # the softmax of x
     return host
 
 
 def _measure_case(
-    session: Session, library: Library, name: str, host: Inputs, dtype: str, sets: list[Inputs]
+    session: Session,
+    library: Library,
+    name: str,
+    expectation: Expectation,
+    dtype: str,
+    sets: list[Inputs],
 ) -> Iterator[Row]:
     function = _cyrt_function(name) if library.name == "cyrt" else _torch_function(name)
     if function is None:
@@ -150,14 +173,15 @@ def _measure_case(
     found = function(sets[0])
     found = found if isinstance(found, tuple) else (found,)
     numbers = tuple(library.to_host(each).astype(np.float64) for each in found)
-    _check(name, numbers, host, TOLERANCES[dtype])
+    _check(numbers, expectation, TOLERANCES[dtype])
     took = session.device_time(library, lambda i: function(sets[i]), len(sets))
-    rows, n = host["x"].shape
+    rows, n = sets[0]["x"].shape
+    nbytes = rows * n * cyrt.dtype(dtype).itemsize
     yield Row(
         name,
         f"{library.name}: {rows} × {n} {dtype}",
         took,
-        note=session.copy_note(took, MOVED[name] * host["x"].nbytes),
+        note=session.copy_note(took, MOVED[name] * nbytes),
     )
 
 
@@ -167,7 +191,7 @@ def _chain(session: Session, library: Library, dtype: str) -> Row:
     function = (_cyrt_function if library.name == "cyrt" else _torch_function)("layer_norm")
     assert function is not None
     found = library.to_host(function(inputs)).astype(np.float64)
-    _check("layer_norm", (found,), host, TOLERANCES[dtype])
+    _check((found,), _expectation("layer_norm", host), TOLERANCES[dtype])
 
     def step(_: int) -> None:
         inputs["x"] = function(inputs)
@@ -183,13 +207,19 @@ def measure(session: Session) -> Iterator[Row]:
         for dtype in DTYPES:
             host = _inputs(shape, dtype)
             count = 1 if session.small else max(2, -(-ROTATED // host["x"].nbytes))
-            for library in libraries:
-                sets = [
+            sets = {
+                library.name: [
                     {key: library.to_device(each) for key, each in host.items()}
                     for _ in range(count)
                 ]
-                for name in MOVED:
-                    yield from _measure_case(session, library, name, host, dtype, sets)
+                for library in libraries
+            }
+            for name in MOVED:
+                expectation = _expectation(name, host)
+                for library in libraries:
+                    yield from _measure_case(
+                        session, library, name, expectation, dtype, sets[library.name]
+                    )
     for dtype in DTYPES:
         for library in libraries:
             yield _chain(session, library, dtype)
