@@ -206,7 +206,7 @@ class Pair:
 
     def __init__(self, host: np.ndarray, own, doubtful: bool = False):
         self.host, self.own, self.doubtful = host, own, doubtful
-        self.steps = []
+        self.steps = []  # each change, with the values before it
 
     @property
     def is_array(self) -> bool:
@@ -215,9 +215,19 @@ class Pair:
     def check(self) -> None:
         found = persistent_read(self.own)
         if found is None:
-            assert self.doubtful, f"lost, with no refused operation before it: {self.steps}"
+            assert self.doubtful, f"lost, with no refused operation before it: {self.history()}"
         else:
-            np.testing.assert_array_equal(found, self.host, err_msg=str(self.steps))
+            self.compare(found)
+
+    def compare(self, found: np.ndarray) -> None:
+        np.testing.assert_array_equal(found, self.host, err_msg=self.history(found))
+
+    def history(self, found: np.ndarray | None = None) -> str:
+        """The changes so far; those before which the values were the ones found are marked."""
+        return ", ".join(
+            step + (" (found the values before it)" if np.array_equal(found, before) else "")
+            for step, before in self.steps
+        )
 
 
 class Program:
@@ -424,21 +434,23 @@ class Worker:
     def change(self, pair: Pair, after: np.ndarray, action, doubtful=None) -> None:
         """An operation in place. A call that raises did it or did not."""
         before = pair.host
-        pair.steps.append(self.done[-1])
+        pair.steps.append((self.done[-1], before))
         try:
             action()
         except cyrt.CudaError as error:
             if not is_refusal(error):
                 raise
+            pair.steps[-1] = f"{self.done[-1]}, which raised,", before
             pair.doubtful |= bool(doubtful)
             found = persistent_read(pair.own)
             if found is None:
-                assert pair.doubtful, f"lost, with no refused operation before it: {pair.steps}"
+                assert pair.doubtful, f"lost, with no refused operation before it: {pair.history()}"
                 self.mine.remove(pair)
                 return
             pair.host = after if (found == after).all() else before
-            np.testing.assert_array_equal(found, pair.host, err_msg=str(pair.steps))
+            pair.compare(found)
         else:
+            pair.steps[-1] = self.done[-1], before  # with the numbers by now
             pair.host = after
             if doubtful is not None:
                 pair.doubtful = doubtful
@@ -451,6 +463,7 @@ class Worker:
 
     def launch(self, name: str, *arguments, marked: bool = False) -> None:
         kernel = MODULE[name]
+        self.done[-1] += f" {name}{arguments[1:-1]}"
         if marked:
             kernel[1, BLOCK, MARK](*arguments)
         else:

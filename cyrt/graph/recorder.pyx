@@ -36,6 +36,9 @@ from cyrt.runtime.stream_state cimport flush, refuse_captured
 from cyrt.runtime.waiting cimport wait_state
 from cyrt.runtime.submission cimport end_submission, try_submission, wait_for_turn
 
+cdef enum:
+    MOST_FAILURES = 16          # attempts to launch what a detached encoder recorded
+
 # The class CommandEncoder; `encoder`, which imports this file, sets it.
 encoder_class = None
 
@@ -86,26 +89,42 @@ cdef void record_for(Recorder self, StreamState* state) noexcept:
     self.state = state
 
 
+cdef bint launch_rest(Recorder self) noexcept:
+    """Launch what is recorded, and wait for it. Return False if Ctrl-C ended the wait."""
+    cdef StreamState* state = self.state
+    cdef int failures = 0
+    # Other threads may record while this one waits, so repeat until nothing is left. An error may
+    # be that of another stream, whose operations had to be launched first: each is raised once.
+    while (state.pending or state.submitting or self.in_flight) and failures < MOST_FAILURES:
+        try:
+            commit(self)
+            if self.in_flight:
+                wait_state(state)   # objects kept for batches live until these have ended
+        except KeyboardInterrupt:
+            return False
+        except BaseException as error:
+            # After a fault the next use of the device raises the error; a reset has ended all work.
+            if faulted[state.ordinal] or contexts[state.ordinal].epoch != state.epoch:
+                return True
+            report_unraisable(error)
+            failures += 1
+    if state.pending:
+        report_unraisable(RuntimeError(
+            "operations that were recorded for the stream could not be launched, and are lost with "
+            f"their results: {self.recording.num_nodes}"))
+    return True
+
+
 cdef void detach(Recorder self) noexcept:
     cdef StreamState* state = self.state
     cdef int i, entered
     if process != READY:            # the interpreter exits, or this is a forked child
         self.closed = True
         return
-    try:
-        # Other threads may record while this one waits, so repeat until nothing is left.
-        while state.pending or state.submitting or self.in_flight:
-            commit(self)
-            if self.in_flight:
-                wait_state(state)   # objects kept for batches live until these have ended
-    except KeyboardInterrupt:
+    if not launch_rest(self):
         PyErr_SetInterrupt()        # the code that runs next is interrupted instead
         encoders[<size_t>state] = self      # the stream keeps it, and nothing is lost
         return
-    except BaseException as error:
-        # After a fault the next use of the device raises the error; a reset has ended all work.
-        if not faulted[state.ordinal] and contexts[state.ordinal].epoch == state.epoch:
-            report_unraisable(error)
     entered = enter_quietly(state.ordinal, state.epoch)
     for i in range(IN_FLIGHT):
         if self.marks[i] != NULL and entered >= 0:

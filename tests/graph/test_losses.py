@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
-from ctypes import c_void_p
+from ctypes import c_uint, c_void_p
 
 import numpy as np
 import pytest
@@ -348,6 +348,28 @@ def test_a_copy_that_is_refused(replaced):
         cyrt.commit()
     with pytest.raises(cyrt.CudaError, match="a copy"):
         y.copy_to(np.zeros(N, np.int32))
+
+
+@pytest.mark.parametrize(("errors", "launched"), [(2, True), (1000, False)])
+def test_a_closed_encoder_launches_its_rest(module, replaced, monkeypatch, errors, launched):
+    """Though attempts to launch it fail; if all fail, the user is told that it is lost."""
+    told = []
+    monkeypatch.setattr("sys.unraisablehook", lambda each: told.append(str(each.exc_value)))
+    z = ints()
+    encoder = cyrt.CommandEncoder()
+    encoder.add_kernel(module["put"], 1, N, (z, 3))
+    left = iter(range(errors))
+
+    def create_event(original, *arguments):
+        return original(*arguments) if next(left, None) is None else NOT_SUPPORTED
+
+    replaced("cuEventCreate", [c_void_p, c_uint], create_event)
+    with pytest.raises(cyrt.CudaError, match="cuEventCreate failed"):
+        encoder.close()
+    list(left)
+    assert "cuEventCreate failed" in told[0]
+    assert (z.numpy() == (3 if launched else 0)).all()
+    assert told[1:] == [] if launched else told[-1].endswith("lost with their results: 1")
 
 
 def test_handlers_are_called(module, refuse):
