@@ -6,6 +6,7 @@ Each runs twice, with a commit after every round and without.
 from __future__ import annotations
 
 import gc
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from cyrt.graph import plan
 
 SETTLING = 20  # rounds before anything is measured
 PATCHED = 0.02  # share of a round's operations below which it has settled
+OPERATIONS = 10_000  # that are measured at least: the wait before them cuts one batch
 
 PROGRAMS: dict[str, Callable[[], Rounds]] = {
     "Adam, 50 tensors": lambda: Adam(50, kept=True),
@@ -94,6 +96,8 @@ def measure(
     execs, start = _execs(), encoder.stats()
     settled, _ = settle(program, commit=commit)
     count = (encoder.stats()["operations"] - start["operations"]) / SETTLING
+    if not emulated:
+        rounds = max(rounds, math.ceil(OPERATIONS / count))
     before = encoder.stats()
     host, wall, patched = _measure(program, rounds, commit=commit)
     after = encoder.stats()

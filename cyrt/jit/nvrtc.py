@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Mapping, Sequence
+import gc
+from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -15,10 +17,24 @@ _INSTALL = (
 )
 
 
+@contextlib.contextmanager
+def _collector_off() -> Iterator[None]:
+    """No finalizer runs inside the block, unless the program calls the collector itself."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 @functools.cache
 def _nvrtc() -> ModuleType:
     try:
-        from cuda.bindings import nvrtc
+        # A finalizer that compiles a kernel would find the package imported in part.
+        with _collector_off():
+            from cuda.bindings import nvrtc
 
         # The first call opens the library.
         nvrtc.nvrtcVersion()
