@@ -219,9 +219,9 @@ cdef int order(Recorder self, const Use* uses, int num_uses, bint opaque) except
 
 
 cdef int order_again(Recorder self, const Use* uses, int num_uses, bint opaque) except -1:
-    """Repeat `order` until nothing had to be launched. If another thread keeps using the memory,
-    request priority, so that it lets this thread go first."""
-    cdef int looks = 0
+    """Repeat `order`, which returned 0, until nothing had to be launched. If another thread keeps
+    using the memory, request priority, so that it lets this thread go first."""
+    cdef int looks = 1
     try:
         while order(self, uses, num_uses, opaque) == 0:
             looks += 1
@@ -274,7 +274,8 @@ cdef list make_ready(Recorder self, const Operation* operation, const Use* uses,
         commit(self)            # earlier nodes may use that memory: a commit puts them first
     else:
         cut(self, operation)
-    order_again(self, uses, num_uses, opaque)
+    if order(self, uses, num_uses, opaque) == 0:
+        order_again(self, uses, num_uses, opaque)
     check_owners(self, uses, num_uses)
     return foreign
 

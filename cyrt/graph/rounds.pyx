@@ -92,11 +92,20 @@ cdef void trace_batch(Trace* trace, const Recording* recording, unsigned long lo
             trace.differing += 1
 
 
-cdef bint repeats(const Trace* trace, int period, int length) noexcept:
-    """Return whether each of the last `length` operations equals the one a period before."""
+cdef inline bint equals_earlier(const Trace* trace, int i, int period) noexcept:
+    return step_at(trace, trace.count - i).hash == step_at(trace, trace.count - i - period).hash
+
+
+cdef bint repeats(const Trace* trace, int period, int length, int* differing) noexcept:
+    """Return whether each of the last `length` operations equals the one a period before; else set
+    `differing` to one that does not. It is compared first, since it often differs again when the
+    next period is tried: else a run of equal operations would be compared for each of them."""
     cdef int i
+    if differing[0] <= length and not equals_earlier(trace, differing[0], period):
+        return False
     for i in range(1, length + 1):
-        if step_at(trace, trace.count - i).hash != step_at(trace, trace.count - i - period).hash:
+        if not equals_earlier(trace, i, period):
+            differing[0] = i
             return False
     return True
 
@@ -112,6 +121,15 @@ cdef void fill_expected(const Trace* trace, CUfunction* functions, int period, i
     for i in range(count):
         functions[i] = step_at(trace, trace.count - period
                                + (period - since + i) % period).function
+
+
+cdef int operations_since_commit(const Trace* trace) noexcept:
+    """Return how many operations were stored since the program's last commit, or LENGTH."""
+    cdef int i
+    for i in range(min(trace.count, <unsigned long long>LENGTH)):
+        if step_at(trace, trace.count - 1 - i).committed:
+            return i
+    return LENGTH
 
 
 cdef bint commits_repeat(const Trace* trace, int period, int length) noexcept:
@@ -132,14 +150,13 @@ cdef bint kept_results_repeat(const Trace* trace, int period, int length) noexce
 
 
 cdef int shortest_period(const Trace* trace, int least) noexcept:
-    cdef unsigned long long h = step_at(trace, trace.count - 1).hash
-    cdef int period, length
+    cdef int period, length, differing = 1
     cdef int known = <int>min(trace.count, <unsigned long long>LENGTH)
     for period in range(least, min(<int>LONGEST, known - EQUAL) + 1):
-        if step_at(trace, trace.count - 1 - period).hash == h:
-            length = max(period, <int>EQUAL)
-            if length + period <= known and repeats(trace, period, length):
-                return period
+        length = max(period, <int>EQUAL)
+        if length + period <= known and equals_earlier(trace, 1, period) \
+                and repeats(trace, period, length, &differing):
+            return period
     return 0
 
 
@@ -152,7 +169,7 @@ cdef int longest_use(const Trace* trace, int length) noexcept:
 
 
 cdef int find_period(Trace* trace) noexcept:
-    cdef int period, longer, multiple, length, kept = 0
+    cdef int period, longer, multiple, length, since, kept = 0
     cdef int known = <int>min(trace.judged, <unsigned long long>LENGTH - EQUAL)
     if trace.count < trace.next_look or trace.count < FIRST_LOOK:
         return 0
@@ -164,12 +181,16 @@ cdef int find_period(Trace* trace) noexcept:
         longer = shortest_period(trace, max(period, longest_use(trace, max(period, <int>EQUAL))))
     if period == 0:
         return 0
+    since = operations_since_commit(trace)
     multiple = period
     while multiple <= LONGEST_KEPT:
         length = max(multiple, 2 * <int>EQUAL)
         if length + multiple > known:
             break
-        if kept_results_repeat(trace, multiple, length):
+        # Once `kept` is found, only multiples count at which the last commit repeats.
+        if (kept == 0 or since >= length + multiple
+                or step_at(trace, trace.count - 1 - since - multiple).committed) \
+                and kept_results_repeat(trace, multiple, length):
             # Two commits may have that distance by chance.
             if length + 2 * multiple <= known \
                     and commits_repeat(trace, multiple, length + multiple):

@@ -37,37 +37,38 @@ cdef struct Hazard:
     int* readers
 
 cdef struct Block:
-    CUdeviceptr address
-    size_t size             # bytes allocated from the driver or cut from the slab
+    # What every operation reads comes first, in two cache lines.
     int ordinal
     unsigned int epoch      # of the device's context
     BlockKind kind
+    bint shared             # its address was exported: other libraries may use it on their streams
+    unsigned int generation     # how often it was freed: it differs from one owner to the next
+    # Order: the stream that wrote the block last (or on which it was freed), and those that have
+    # read it since. A reader waits for `home`; a writer waits for all and becomes `home`.
+    int num_readers
+    StreamState* home
+    Hazard hazard               # in the recording that used it last
+    size_t size             # bytes allocated from the driver or cut from the slab
+    StreamState** readers
+    int max_readers
+    unsigned int poison         # number of the error that lost its contents; 0: none
+    Hazard* others              # in other recordings that read it and are not committed
+    int num_others
+    BlockState state
+    CUdeviceptr address
     int bin                 # size class, -1: returned directly to the driver
+    int slot
     void* slab              # the Slab it is cut from; NULL: it is a separate driver allocation
     StreamState* holder     # the stream in whose bin it has a slot; NULL: none
-    int slot
-    Block* next             # in the list of blocks to be freed, or of those whose memory was freed
-    Block* next_resting     # in the stream's list of RESTING blocks
-    BlockState state
-    bint shared             # its address was exported: other libraries may use it on their streams
     unsigned long long taken    # `turn` of the stream when a place received it; 0: none did
     int place                   # index of that place in its batch
     unsigned int keeper         # `number` of the place that keeps it; 0: none
     unsigned long long last_use     # number of the operation; set while a round is searched for
-    unsigned int generation     # how often it was freed: it differs from one owner to the next
-    unsigned int poison         # number of the error that lost its contents; 0: none
+    Block* next             # in the list of blocks to be freed, or of those whose memory was freed
+    Block* next_resting     # in the stream's list of RESTING blocks
     Block* next_unsettled       # in the device's list of UNSETTLED blocks
     Block* previous_outside     # see runtime/outside
     Block* next_outside
-    # Order: the stream that wrote the block last (or on which it was freed), and those that have
-    # read it since. A reader waits for `home`; a writer waits for all and becomes `home`.
-    StreamState* home
-    StreamState** readers
-    int num_readers
-    int max_readers
-    Hazard hazard               # in the recording that used it last
-    Hazard* others              # in other recordings that read it and are not committed
-    int num_others
 
 # The blocks that a place keeps for a result that outlives its batch, see runtime/places.
 cdef struct Kept:
