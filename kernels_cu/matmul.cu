@@ -1,11 +1,13 @@
 // Products of matrices, batched: tiles in shared memory, a square of sums in each thread's
-// registers. dot.cuh serves those in which an operand is a vector.
+// registers. dot.cuh serves those in which an operand is a vector, and skinny.cuh those in which one
+// has few rows.
 //
 // Strides are any: what a tile's lanes run along is chosen for each operand by its smaller stride.
 // Where tiles are few the summed dimension is split, and sum_parts adds the parts.
 #pragma once
 
 #include "dot.cuh"
+#include "skinny.cuh"
 
 namespace cyrt {
 
@@ -235,3 +237,19 @@ template <class T> using Small = Tile<T, 8, 4, sizeof(compute_of<T>) <= 4 ? 32 :
         NAME##_parts(const __grid_constant__ cyrt::Parts args) {   \
         cyrt::sum_parts<TYPE>(args);                               \
     }
+
+#define CYRT_SKINNY(NAME, TYPE, EIGHTS, ROWS)                                    \
+    extern "C" __global__ void __launch_bounds__(512)                            \
+        NAME##_skinny_##ROWS(const __grid_constant__ cyrt::Skinny args) {        \
+        cyrt::skinny<TYPE, cyrt::AlongSum<TYPE>, EIGHTS>(args);                  \
+    }                                                                            \
+    extern "C" __global__ void __launch_bounds__(512)                            \
+        NAME##_skinny_across_##ROWS(const __grid_constant__ cyrt::Skinny args) { \
+        cyrt::skinny<TYPE, cyrt::AcrossSum<TYPE>, EIGHTS>(args);                 \
+    }
+// For the 16-bit floats.
+#define CYRT_MATMUL_SKINNY(NAME, TYPE) \
+    CYRT_SKINNY(NAME, TYPE, 1, 8)      \
+    CYRT_SKINNY(NAME, TYPE, 2, 16)     \
+    CYRT_SKINNY(NAME, TYPE, 4, 32)     \
+    CYRT_SKINNY(NAME, TYPE, 8, 64)

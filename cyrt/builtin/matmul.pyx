@@ -14,7 +14,7 @@ from cyrt.builtin.grid cimport (
 )
 from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
 from cyrt.builtin.operand cimport Operand
-from cyrt.builtin.rows.matmul import SERVED
+from cyrt.builtin.rows.matmul import HALVES, SERVED
 from cyrt.builtin.space cimport MAX_NDIM, MAX_OUTER, Divider, Outer2, Space, divider, simplify
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.dtypes import DTYPES
@@ -41,15 +41,22 @@ cdef extern from "params/matmul.h" nogil:
         Outer2 batch
         Divider tiles_m, tiles_n, parts
         unsigned int m, n, k, depth, num_batch, flags
+    cdef struct Skinny:
+        unsigned long long few_rows, matrix, out
+        long long few_step, wide_step, few_out, wide_out
+        Outer2 batch
+        Divider tiles, parts
+        unsigned int few, wide, k, depth, num_batch, flags
     cdef struct Parts:
         unsigned long long input, out
         long long n
         unsigned int count
 
-# The common data of matrix products and dot products.
+# The common data of all products.
 ctypedef fused Params:
     Dot
     Product
+    Skinny
 
 cdef enum:
     WARP = 32
@@ -64,8 +71,14 @@ cdef enum:
     VECTOR_BYTES = 16
     SMALL_SIDE = 32         # rows and columns of a small tile
     SMALL_BLOCK = 64        # threads of a small tile, and of blocks of rows in small grids
+    SKINNY_BLOCK = 512      # the most threads of a skinny product's block
     PART_UNIT = 32          # a multiple of every tile's depth
     PART_DEPTH = 256        # the least depth of a tile's part
+    FEW_ROWS = 64           # the most rows of a skinny product
+    WIDE = 128              # the fewest columns of a skinny product
+    CHUNK = 8               # elements of 16 bits in a vector: their sums are of whole vectors
+    DEEP_CHUNKS = 2         # the fewest chunks of a warp in a part
+    SHARED_BYTES = 48 << 10
 
 # Kernels, in the order of Row.kernels.
 cdef enum Variant:
@@ -74,6 +87,8 @@ cdef enum Variant:
     ROWS
     COLUMNS
     PARTS
+    SKINNY                  # at most 8 rows; then 16, 32, 64
+    SKINNY_ACROSS = SKINNY + 4
 
 # out[..., i, j] = the sum of a[..., i, :] * b[..., :, j].
 cdef struct Problem:
@@ -83,6 +98,7 @@ cdef struct Problem:
     long long m, n, k
     long long a_m, a_k, b_k, b_n
     bint conjugate              # whether a is conjugated
+    bint halves                 # whether elements are 16-bit floats
     int multiprocessors         # of the device
     int itemsize, sum_size      # bytes of an element, and of an element of the sum
 
@@ -90,13 +106,16 @@ cdef int MATMUL = op_code("matmul")
 cdef int COPY = op_code("copy")
 cdef int[64] kernel_types             # by element type, the type whose kernels compute it; -1: none
 
+cdef bint[64] are_halves              # by element type
 for _each in DTYPES:
+    are_halves[<int>_each.code] = _each.name in HALVES
     kernel_types[<int>_each.code] = dtype_code(SERVED[_each.name]) if _each.name in SERVED else -1
 
 
 def param_bytes(row):
     """Return the size in bytes of the parameter of each kernel of a row."""
-    return sizeof(Product), sizeof(Product), sizeof(Dot), sizeof(Dot), sizeof(Parts)
+    sizes = sizeof(Product), sizeof(Product), sizeof(Dot), sizeof(Dot), sizeof(Parts)
+    return sizes + (sizeof(Skinny),) * (len(row.kernels) - len(sizes))
 
 
 cdef int record_product(Recorder encoder, int dtype, const Operand* operands, int ndim,
@@ -131,6 +150,7 @@ cdef int record_product(Recorder encoder, int dtype, const Operand* operands, in
     p.m, p.n, p.k = shape[ndim - 2], shape[ndim - 1], length
     p.a_m, p.a_k, p.b_k, p.b_n = a[0], a[1], b[0], b[1]
     p.conjugate = conjugate
+    p.halves = are_halves[dtype]
     if p.batch.ndim == 1 and not conjugate:
         if p.n == 1 and p.batch.strides[0][1] == 0:
             # One matrix times many vectors is a product of matrices if the vectors are rows.
@@ -146,7 +166,7 @@ cdef int record_product(Recorder encoder, int dtype, const Operand* operands, in
 
 
 cdef void transpose(Problem* p) noexcept:
-    """Exchange the operands. The layout of the result is the same, as m or n is 1."""
+    """Exchange the operands. The result's layout changes, unless m or n is 1."""
     cdef int d
     p.operands[1], p.operands[2] = p.operands[2], p.operands[1]
     p.m, p.n = p.n, p.m
@@ -172,7 +192,9 @@ cdef int record(Recorder encoder, Problem* p) except -1:
     # Sums are split only if the product has few blocks per multiprocessor.
     if not fits or blocks > most // (p.m if p.n == 1 else ceiling(p.m, SMALL_SIDE)):
         return record_halves(encoder, p)
-    return record_dots(encoder, p) if p.n == 1 else record_tiles(encoder, p)
+    if p.n == 1:
+        return record_dots(encoder, p)
+    return record_skinny(encoder, p) if is_skinny(p) else record_tiles(encoder, p)
 
 
 cdef int record_halves(Recorder encoder, const Problem* whole) except -1:
@@ -247,6 +269,64 @@ cdef inline unsigned int flags_of(const Problem* p, int operand, long long strid
             p, operand, &p.batch, 0, slow):
         flags |= PRODUCT_VECTOR_A
     return flags << (operand - 1)
+
+
+# -- a few rows and a matrix -----------------------------------------------------------------------
+
+
+cdef bint is_skinny(const Problem* p) noexcept:
+    """Return whether the kernels of skinny products take the problem."""
+    cdef bint few_a = p.m <= p.n
+    cdef int few = 1 if few_a else 2
+    cdef long long few_step = p.a_m if few_a else p.b_n, few_summed = p.a_k if few_a else p.b_k
+    cdef long long wide_step = p.b_n if few_a else p.a_m, wide_summed = p.b_k if few_a else p.a_k
+    if not p.halves or min(p.m, p.n) > FEW_ROWS or max(p.m, p.n) < WIDE or p.k % CHUNK \
+            or few_summed != 1 or not is_aligned(p, few, &p.batch, 0, few_step):
+        return False
+    if wide_summed == 1:
+        return is_aligned(p, 3 - few, &p.batch, 0, wide_step)
+    return wide_step == 1 and max(p.m, p.n) % CHUNK == 0 \
+        and is_aligned(p, 3 - few, &p.batch, 0, wide_summed)
+
+
+cdef int record_skinny(Recorder encoder, const Problem* whole) except -1:
+    cdef Problem p = whole[0]
+    cdef Skinny args
+    cdef Launch launch
+    cdef long long batches = 1, blocks, parts
+    cdef int d, eights, rows, chunk
+    cdef unsigned int y
+    memset(&args, 0, sizeof(args))
+    args.few_out, args.wide_out = p.n, 1
+    if p.m > p.n:
+        args.few_out, args.wide_out = 1, p.n
+        transpose(&p)
+    for d in range(p.batch.ndim):
+        batches *= p.batch.shape[d]
+    eights = power_of_two(ceiling(p.m, 8), 1, FEW_ROWS // 8)
+    rows, chunk = (16, 32) if p.b_k == 1 else (32, 16)
+    chunk *= 4 if eights <= 2 else 2        # of the summed dimension, of a warp at a time
+    launch.entry = p.entry
+    launch.variant = SKINNY if p.b_k == 1 else SKINNY_ACROSS
+    launch.variant += 0 if eights == 1 else 1 if eights == 2 else 2 if eights == 4 else 3
+    args.few_rows, args.matrix, args.out = (p.operands[1].address, p.operands[2].address,
+                                            p.operands[0].address)
+    args.few_step, args.wide_step = p.a_m, p.b_n if p.b_k == 1 else p.b_k
+    args.few, args.wide, args.k = <unsigned int>p.m, <unsigned int>p.n, <unsigned int>p.k
+    args.num_batch = set_outer(&args.batch, &p.batch, 0)
+    args.tiles = divider(<unsigned int>ceiling(p.n, rows))
+    blocks = batches * args.tiles.size
+    y = BLOCK // WARP if blocks >= 2 * p.multiprocessors else SKINNY_BLOCK // WARP
+    while y * rows * eights * 8 * sizeof(float) > SHARED_BYTES:
+        y //= 2
+    y = power_of_two(ceiling(p.k, chunk), 1, y)
+    parts = min(p.multiprocessors // blocks, p.k // (DEEP_CHUNKS * chunk * y))
+    args.depth = <unsigned int>(ceiling(ceiling(p.k, max(parts, 1)), PART_UNIT) * PART_UNIT)
+    parts = ceiling(p.k, args.depth)
+    args.parts = divider(<unsigned int>parts)
+    set_geometry(&launch.geometry, blocks * parts, WARP, y)
+    launch.geometry.smem = <unsigned int>(y * rows * eights * 8 * sizeof(float))
+    return record_parts(encoder, &p, &launch, &args, batches * p.m * p.n, parts)
 
 
 # -- sums of products ------------------------------------------------------------------------------

@@ -40,6 +40,18 @@ struct CYRT_PARAMETERS Product {
     unsigned int m, n, k, depth, num_batch, flags;  // depth: of a part, a multiple of every tile's
 };
 
+// A batch of products of a few rows and a matrix, each along the summed dimension k.
+struct CYRT_PARAMETERS Skinny {
+    CYRT_POINTER(const void) few_rows;  // adjacent along k
+    CYRT_POINTER(const void) matrix;    // adjacent along k, or its rows are
+    CYRT_POINTER(void) out;             // contiguous, or parts of it, unrounded
+    long long few_step, wide_step;      // of a row; of a row or, where rows are adjacent, along k
+    long long few_out, wide_out;        // the result's strides
+    struct Outer2 batch;                // the stride of the few rows first
+    struct Divider tiles, parts;
+    unsigned int few, wide, k, depth, num_batch, flags;  // depth: of a part
+};
+
 // Sums of parts, to be added.
 struct CYRT_PARAMETERS Parts {
     CYRT_POINTER(const void) input;  // part by part

@@ -250,3 +250,81 @@ def test_more_rows_than_a_grid_holds_blocks_of(rng, emulated):
     a, b = filled(rng, "int8", 70_000, 3), filled(rng, "int8", 70_000, 3)
     found = matmul(cyrt.asarray(a[:, None, :]), cyrt.asarray(b[:, :, None])).numpy()
     np.testing.assert_array_equal(found[:, 0, 0], (a * b).sum(1, dtype=np.int8))
+
+
+def skinny_kernels(left, right):
+    """The kernels of a product, by the ends of their names, and the result."""
+    encoder = cyrt.current_encoder()
+    cyrt.commit()
+    result = matmul(left, right)
+    cyrt.commit()
+    names = encoder.last_plan().names if cyrt.settings.get("CYRT_GRAPHS") else []
+    return [each.split("float16")[-1] for each in names if "matmul" in each], result
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+@pytest.mark.parametrize("m", [2, 8, 9, 16, 17, 33, 64])
+@pytest.mark.parametrize(("n", "k"), [(128, 8), (136, 40), (777, 64), (144, 4096)])
+def test_a_few_rows_and_a_matrix(name, m, n, k, rng):
+    """The few rows first and second, the matrix along the summed dimension and across it."""
+    a, w = filled(rng, name, m, k), filled(rng, name, n, k)
+    wanted, few = exact(a, w.T), cyrt.asarray(a)
+    width = next(each for each in (8, 16, 32, 64) if m <= each)
+    along, across = cyrt.asarray(w).mT, cyrt.asarray(np.ascontiguousarray(w.T))
+    for matrix, suffix in ((along, "_skinny"), (across, "_skinny_across")):
+        for left, right, product in ((few, matrix, wanted), (matrix.mT, few.mT, wanted.T)):
+            names, found = skinny_kernels(left, right)
+            if names and (matrix is along or n % 8 == 0):
+                assert names[0] == f"{suffix}_{width}"
+            np.testing.assert_allclose(
+                found.numpy().astype(np.float64), product, rtol=TOLERANCE[name], atol=0
+            )
+
+
+def test_skinny_products_of_batches(rng):
+    a, w = filled(rng, "bfloat16", 3, 1, 5, 64), filled(rng, "bfloat16", 2, 136, 64)
+    x, y = cyrt.asarray(a), cyrt.asarray(w).mT
+    for left, right, wanted in (
+        (x, y, exact(a, w.mT)),
+        (x[:, 0], y[0], exact(a[:, 0], w[0].T)),
+        (y[:1].mT, x[:, 0].mT, exact(w[:1], a[:, 0].mT)),
+    ):
+        found = matmul(left, right).numpy().astype(np.float64)
+        np.testing.assert_allclose(found, wanted, rtol=TOLERANCE["bfloat16"], atol=0)
+
+
+def test_skinny_products_use_no_other_elements(rng):
+    """Not-a-numbers beside the operands, and numbers beside the result, which stay."""
+    a, w = (np.full((size + 16, 48 + 16), np.nan, np.float16) for size in (9, 200))
+    a[8:17, 8:56], w[8:208, 8:56] = filled(rng, "float16", 9, 48), filled(rng, "float16", 200, 48)
+    out = cyrt.full((11, 200), 7, dtype=cyrt.float16)
+    x, y = cyrt.asarray(a)[8:17, 8:56], cyrt.asarray(w)[8:208, 8:56]
+    assert matmul(x, y.mT, out=out[1:-1]).shape == (9, 200)
+    found, wanted = out.numpy(), exact(a[8:17, 8:56], w[8:208, 8:56].T)
+    np.testing.assert_allclose(found[1:-1].astype(np.float64), wanted, rtol=2e-3)
+    assert (found[0] == 7).all()
+    assert (found[-1] == 7).all()
+
+
+@pytest.mark.parametrize("offset", [1, 4, 7])
+def test_unaligned_operands_are_not_skinny(offset, rng):
+    a, w = filled(rng, "float16", 4, 72), filled(rng, "float16", 128, 72)
+    x, y = cyrt.asarray(a)[:, offset : offset + 64], cyrt.asarray(w)[:, offset : offset + 64]
+    names, found = skinny_kernels(x, y.mT)
+    assert not any("skinny" in each for each in names)
+    wanted = exact(a[:, offset : offset + 64], w[:, offset : offset + 64].T)
+    np.testing.assert_allclose(found.numpy().astype(np.float64), wanted, rtol=2e-3)
+
+
+@pytest.mark.parametrize("layout", ["along", "across"])
+def test_skinny_sums_in_parts_are_accurate_and_repeat(layout, rng):
+    a, w = (rng.normal(size=(size, 1 << 16)).astype(np.float16) for size in (3, 128))
+    x = cyrt.asarray(a)
+    y = cyrt.asarray(w).mT if layout == "along" else cyrt.asarray(np.ascontiguousarray(w.T))
+    names, found = skinny_kernels(x, y)
+    if names and cyrt.Device().multiprocessors > 8:
+        assert len(names) == 2
+    found, wanted = found.numpy().astype(np.float64), exact(a, w.T)
+    assert np.abs(found - wanted).max() < 1e-3 * np.abs(wanted).max()
+    for _ in range(3):
+        np.testing.assert_array_equal(matmul(x, y).numpy(), found)
