@@ -45,6 +45,7 @@ cdef struct Boundary:
     Extra last_extra        # those of the batch before
     unsigned long long last_position        # where that batch began
     int length              # operations that are cut into equal batches: a multiple of the period
+    int part                # operations of each of these batches; the last one may have fewer
     unsigned long long origin       # a position where a round began
     unsigned long long commit       # position of the last commit that the program asked for
     unsigned long long key  # index in the `length` operations at which the batch begins
@@ -59,6 +60,8 @@ cdef void set_limit(Boundary* boundary, int max_ops) noexcept
 cdef bint ends_before(Boundary* boundary, int nodes, bint full, const Operation* next) noexcept
 # Begin a batch with the operation; `cut_off`: the last batch ended because of `ends_before`.
 cdef void begin(Boundary* boundary, const Operation* first, bint cut_off) noexcept
+# Begin the batch again, since its operations were dropped.
+cdef void restart(Boundary* boundary) noexcept
 # Store that the node runs another kernel than expected. Return whether it is an extra operation.
 cdef bint note_other(Boundary* boundary, int node) noexcept
 # Begin the next batch, since this one is being launched.

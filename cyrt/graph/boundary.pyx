@@ -31,7 +31,7 @@ cdef void set_limit(Boundary* boundary, int max_ops) noexcept:
 cdef void plan_batch(Boundary* boundary) noexcept:
     """Set the minimum of the batch that begins, and its position in the round."""
     cdef int half = (boundary.max_ops + 1) // 2
-    cdef int at, part, parts
+    cdef int at, within
     boundary.extra.count = 0
     boundary.expected = NULL
     boundary.complete = NEVER
@@ -41,12 +41,11 @@ cdef void plan_batch(Boundary* boundary) noexcept:
     if boundary.period == 0:        # if operations repeat seldom, more room to meet one
         boundary.min_ops = half if boundary.seldom else half + half // 2
         return
-    parts = (boundary.length + boundary.max_ops - 1) // boundary.max_ops
-    part = (boundary.length + parts - 1) // parts
     at = <int>((boundary.position - boundary.origin) % boundary.length)
-    boundary.key = at - at % part
-    boundary.resumes = at % part != 0
-    boundary.min_ops = min(part - at % part, boundary.length - at)
+    within = at % boundary.part
+    boundary.key = at - within
+    boundary.resumes = within != 0
+    boundary.min_ops = min(boundary.part - within, boundary.length - at)
     boundary.complete = boundary.min_ops
     boundary.expected = boundary.functions + at % boundary.period
 
@@ -107,6 +106,7 @@ cdef void look_for_round(Boundary* boundary) noexcept:
     cdef int period = find_period(boundary.trace)
     cdef unsigned long long since = boundary.position - boundary.commit
     cdef int count = period + boundary.max_ops + BEYOND
+    cdef int parts
     cdef CUfunction* functions
     if period <= boundary.period:           # a longer one may become visible only later
         return
@@ -121,9 +121,12 @@ cdef void look_for_round(Boundary* boundary) noexcept:
     boundary.functions = functions
     boundary.period = boundary.trace.period = period
     boundary.length = period * max(1, boundary.max_ops // period)
+    parts = (boundary.length + boundary.max_ops - 1) // boundary.max_ops
+    boundary.part = (boundary.length + parts - 1) // parts
     boundary.trace.differing = 0
     boundary.trace.next_look = boundary.trace.count + TRIAL
     boundary.origin = boundary.position - since
+    plan_batch(boundary)
 
 
 cdef void begin(Boundary* boundary, const Operation* first, bint cut_off) noexcept:
@@ -131,12 +134,16 @@ cdef void begin(Boundary* boundary, const Operation* first, bint cut_off) noexce
         boundary.lost = 0 if boundary.found else boundary.lost + 1
         if boundary.lost == EVIDENCE:
             boundary.seldom = True
+            plan_batch(boundary)
     elif not boundary.completed:
         note_commit(boundary)
     if boundary.trace != NULL and boundary.calm == 0:
         look_for_round(boundary)
     if boundary.period == 0:
         remember(boundary, first)
+
+
+cdef void restart(Boundary* boundary) noexcept:
     plan_batch(boundary)
 
 

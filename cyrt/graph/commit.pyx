@@ -199,7 +199,7 @@ cdef int abandon(Recorder self) except -1:
     state.pending = state.outside = False
     self.bytes = 0
     self.ranges.count = 0
-    self.boundary.expected = NULL
+    boundaries.restart(&self.boundary)
     return_held_blocks(state)
     recordings.destroy(&dropped)
     del held
