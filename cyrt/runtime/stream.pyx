@@ -14,7 +14,7 @@ from cyrt.runtime.order cimport order_after
 from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream_state cimport (
-    flush, wrapped_state, mark, new_state, refuse_captured, states,
+    flush, forget_undeclared, mark, new_state, refuse_captured, states, wrapped_state,
 )
 from cyrt.runtime.waiting cimport query_stream, wait, wait_state
 
@@ -104,6 +104,7 @@ cdef StreamState* acquire_state(int ordinal, int priority) except NULL:
                 if cu.cuStreamQuery(state.handle) == CUDA_SUCCESS:
                     leave_quietly(entered)
                     state.users += 1            # reserves the state for the caller
+                    forget_undeclared(state)
                     if state.encoder != NULL:
                         graph.end_encoder(state)
                     return state

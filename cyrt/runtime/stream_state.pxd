@@ -21,6 +21,10 @@ cdef int flush_pending(StreamState* stream) except -1
 cdef StreamState* states[MAX_DEVICES]
 # The stream whose undeclared kernel the other streams of the device wait for; NULL: none.
 cdef StreamState* last_undeclared[MAX_DEVICES]
+# Note that all work of a stream has ended: later work need not wait for an undeclared kernel there.
+cdef inline void forget_undeclared(const StreamState* stream) noexcept:
+    if last_undeclared[stream.ordinal] == stream:
+        last_undeclared[stream.ordinal] = NULL
 
 # Create a state and add it to the device's list.
 cdef StreamState* new_state(int ordinal, CUstream handle, int priority, bint owned) except NULL

@@ -6,6 +6,7 @@
 
 from cyrt.driver.cuda cimport CUresult
 from cyrt.runtime.state cimport StreamState
+from cyrt.runtime.stream_state cimport forget_undeclared
 
 # Whether a kernel that prints was loaded: the driver prints its text only when it synchronises.
 cdef bint printing
@@ -24,9 +25,9 @@ cdef inline unsigned long long submission_count(const StreamState* state) noexce
     return state.submissions + state.links
 # Note that all work up to that count has ended: the stream is idle if nothing was put on it since.
 cdef inline void note_end(StreamState* state, unsigned long long count) noexcept:
-    if count == submission_count(state) and not (
-            state.pending or state.submitting or state.has_exported_handle):
-        state.idle = True
+    if count == submission_count(state) and not (state.pending or state.submitting):
+        forget_undeclared(state)
+        state.idle = not state.has_exported_handle
 # Wait for all work that cyrt put on any stream of a device.
 cdef int wait_all(int ordinal) except -1
 # Return whether no work is recorded for the stream and all work on it has ended. The function keeps

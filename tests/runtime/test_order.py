@@ -380,6 +380,31 @@ def test_undeclared_memory_comes_after_other_streams(gate):
     timer.join()
 
 
+@asynchronous
+def test_an_undeclared_kernel_that_has_ended_delays_nothing(gate):
+    """Other streams do not wait for what came after it on its stream."""
+    kernel = cyrt.Kernel(
+        "struct Pair { int* x; int value; };"
+        'extern "C" __global__ void put(Pair p) { *p.x = p.value; }',
+        "put",
+    )
+    x, later, found = ints(0, 1), cyrt.Stream(), []
+    kernel[1, 1](np.array([x.ptr, 7], np.uint64).tobytes())
+    cyrt.stream().synchronize()
+    gate.wait()
+    cyrt.commit()
+
+    def work():
+        with later:
+            found.append(int(ints(1, 1)[0]))
+
+    worker = in_thread(work)
+    worker.join(10)
+    gate.open()
+    assert found == [1]
+    assert ends(worker)
+
+
 class OnlyDlpack:
     """Another library's array that has no array interface, and makes nobody wait."""
 
@@ -501,6 +526,7 @@ def test_what_is_freed_while_memory_is_given_back_stays(gate, pooled):
     warm = cyrt.zeros(8)  # a GPU loads no code while a kernel waits
     warm += warm + 1
     warm.numpy()
+    cyrt.trim_memory()  # other tests' memory would be given back by an allocation, which waits
     gate.wait()  # the thread's stream is busy: giving back waits for it
     cyrt.commit()
     ready, trimmed, failures = threading.Event(), threading.Event(), []
