@@ -315,13 +315,18 @@ __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight
     V share = number<V>(args.share);
     const int64 step = int64(gridDim.x) * blockDim.y;
     int64 first = int64(blockIdx.x) * blockDim.y;
-    auto fetch = [&](int64 row) {
+    int64 ahead = first + threadIdx.y;
+    const T* in = global<T>(args.x) + ahead * args.x_step;
+    const T* gradient = global<T>(args.gradient) + ahead * args.gradient_step;
+    auto fetch = [&](bool any) {
         Elements elements = whole;
-        if (row >= args.rows) elements.held = 0;
-        next_x.fetch(elements, global<T>(args.x) + row * args.x_step);
-        next_g.fetch(elements, global<T>(args.gradient) + row * args.gradient_step);
+        if (!any) elements.held = 0;
+        next_x.fetch(elements, in);
+        next_g.fetch(elements, gradient);
+        in += step * args.x_step;
+        gradient += step * args.gradient_step;
     };
-    if constexpr (AHEAD) fetch(first + threadIdx.y);
+    if constexpr (AHEAD) fetch(ahead < args.rows);
     if (weight) {
 #pragma unroll 1
         for (int chunk = threadIdx.y; chunk < CHUNKS; chunk += blockDim.y) {
@@ -349,10 +354,10 @@ __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight
             next_x.take(packed);
             next_g.take(g);
         } else {
-            const T* in = global<T>(args.x) + row * args.x_step;
-            elements.load(in, packed);
+            const T* now = global<T>(args.x) + row * args.x_step;
+            elements.load(now, packed);
             elements.load(global<T>(args.gradient) + row * args.gradient_step, g);
-            pivot = pivot_of<T, pivots<T, CENTERED>>(in, any);
+            pivot = pivot_of<T, pivots<T, CENTERED>>(now, any);
         }
         widen(packed, x);
         if constexpr (CENTERED) {
@@ -361,7 +366,7 @@ __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight
                 mean += x[chunk][k];
             });
         }
-        if constexpr (AHEAD) fetch(row + step);
+        if constexpr (AHEAD) fetch(row + step < args.rows);
         if constexpr (CENTERED) mean = mean_of(row_sum<true>(mean, 0), V(int(args.n)), share);
         GradientSums<V, CENTERED> all = {};
         V slopes[CHUNKS][N];
@@ -390,7 +395,9 @@ __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
             Items<T, N> results;
-            V gradients[N], products[N], weights[N];
+            V gradients[N], weights[N], products[N], levels[N];
+            if (weight) of_weight.read(chunk, products);  // of the earlier rows
+            if (bias) of_bias.read(chunk, levels);
             widen(g[chunk], gradients);
             if (weight && !AHEAD) widen(held[chunk * blockDim.x], weights);
 #pragma unroll
@@ -399,10 +406,11 @@ __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight
                 V slope = weight ? gradients[k] * weights[k] : gradients[k];
                 if (AHEAD) slope = slopes[chunk][k];
                 results.item[k] = cast<T>((slope - mean_slope - normalized * mean_product) * scale);
-                products[k] = gradients[k] * normalized;
+                products[k] += gradients[k] * normalized;
+                levels[k] += gradients[k];
             }
-            if (weight) of_weight.add(chunk, products);
-            if (bias) of_bias.add(chunk, gradients);
+            if (weight) of_weight.write(chunk, products);
+            if (bias) of_bias.write(chunk, levels);
             elements.store(out, chunk, results);
         }
     }
@@ -565,20 +573,20 @@ template <class T> __device__ inline void norm_vjp_columns(const Norm& args) {
         NAME(const __grid_constant__ cyrt::Norm args) {           \
         __VA_ARGS__(args);                                        \
     }
-#define CYRT_NORM_ROWS(NAME, TEMPLATE, T, CENTERED, THREADS)               \
+#define CYRT_NORM_ROWS(NAME, TEMPLATE, T, CENTERED, THREADS)                \
     CYRT_NORM_KERNEL(NAME, THREADS, 1, TEMPLATE<T, CENTERED, false, false>) \
     CYRT_NORM_KERNEL(NAME##_w, THREADS, 1, TEMPLATE<T, CENTERED, true, false>)
-#define CYRT_NORM_ROWS_BIAS(NAME, TEMPLATE, T, THREADS)                     \
+#define CYRT_NORM_ROWS_BIAS(NAME, TEMPLATE, T, THREADS)                    \
     CYRT_NORM_KERNEL(NAME##_b, THREADS, 1, TEMPLATE<T, true, false, true>) \
     CYRT_NORM_KERNEL(NAME##_wb, THREADS, 1, TEMPLATE<T, true, true, true>)
 #define CYRT_NORM(NAME, T, CENTERED)                                                          \
-    CYRT_NORM_ROWS(NAME, cyrt::norm_rows, T, CENTERED, cyrt::ROW_BLOCK)                                        \
+    CYRT_NORM_ROWS(NAME, cyrt::norm_rows, T, CENTERED, cyrt::ROW_BLOCK)                       \
     CYRT_NORM_KERNEL(NAME##_unaligned, cyrt::ROW_BLOCK, 1, cyrt::norm_unaligned<T, CENTERED>) \
     CYRT_NORM_KERNEL(NAME##_parts, cyrt::PART_BLOCK, 4, cyrt::norm_parts<T, CENTERED>)        \
     CYRT_NORM_KERNEL(NAME##_long, cyrt::PART_BLOCK, 3, cyrt::norm_long<T>)
 #define CYRT_NORM_BIAS(NAME, T) CYRT_NORM_ROWS_BIAS(NAME, cyrt::norm_rows, T, cyrt::ROW_BLOCK)
 #define CYRT_NORM_VJP(NAME, T, CENTERED)                                                          \
-    CYRT_NORM_ROWS(NAME, cyrt::norm_vjp_rows, T, CENTERED, cyrt::vjp_block<T>)                                        \
+    CYRT_NORM_ROWS(NAME, cyrt::norm_vjp_rows, T, CENTERED, cyrt::vjp_block<T>)                    \
     CYRT_NORM_KERNEL(NAME##_unaligned, cyrt::ROW_BLOCK, 1, cyrt::norm_vjp_unaligned<T, CENTERED>) \
     CYRT_NORM_KERNEL(NAME##_parts, cyrt::PART_BLOCK, 2, cyrt::norm_vjp_parts<T, CENTERED>)        \
     CYRT_NORM_KERNEL(NAME##_long, cyrt::PART_BLOCK, 2, cyrt::norm_vjp_long<T>)                    \

@@ -155,8 +155,8 @@ __device__ inline uint32 thread_of_row() {
 // Every thread of a row gets the result. All threads of the block take part. SEVERAL: rows of more
 // than a warp may share a block. Operations of many instructions are not UNROLLED.
 //
-// One barrier a call: two calls in succession have different turns, 0 and 1, or different types. Then
-// the barrier of the second one has all reads of the first behind it, before a third one writes.
+// One barrier a call: two calls in succession have different turns, 0 and 1, or different types.
+// Then the barrier of the second has all reads of the first behind it, before a third one writes.
 template <bool SEVERAL = false, bool UNROLLED = true, class T, class Op>
 __device__ inline T row_reduce(T value, Op op, uint32 turn) {
     __shared__ alignas(16) unsigned char bytes[2 * WARP * sizeof(T)];

@@ -18,21 +18,21 @@ template <class V, int N> struct SharedSums {
 #pragma unroll
         for (int v = 0; v < VECTORS; ++v) store_vector<WIDTH>(at(chunk, v), splat<WIDTH>(V(0)));
     }
-    __device__ void add(int chunk, const V (&terms)[N]) const {
-#pragma unroll
-        for (int v = 0; v < VECTORS; ++v) {
-            Items<V, WIDTH> sums = load_vector<WIDTH>(at(chunk, v));
-#pragma unroll
-            for (int k = 0; k < WIDTH; ++k) sums.item[k] += terms[v * WIDTH + k];
-            store_vector<WIDTH>(at(chunk, v), sums);
-        }
-    }
     __device__ void read(int chunk, V (&terms)[N]) const {
 #pragma unroll
         for (int v = 0; v < VECTORS; ++v) {
             Items<V, WIDTH> sums = load_vector<WIDTH>(at(chunk, v));
 #pragma unroll
             for (int k = 0; k < WIDTH; ++k) terms[v * WIDTH + k] = sums.item[k];
+        }
+    }
+    __device__ void write(int chunk, const V (&terms)[N]) const {
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v) {
+            Items<V, WIDTH> sums;
+#pragma unroll
+            for (int k = 0; k < WIDTH; ++k) sums.item[k] = terms[v * WIDTH + k];
+            store_vector<WIDTH>(at(chunk, v), sums);
         }
     }
 };
@@ -50,8 +50,12 @@ __device__ inline void write_partials(const ThreadElements& elements, SharedSums
         SharedSums<V, N> others{sums.first + half * region};
 #pragma unroll 1
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-            others.read(chunk, terms);
-            sums.add(chunk, terms);
+            V found[N];
+            sums.read(chunk, terms);
+            others.read(chunk, found);
+#pragma unroll
+            for (int k = 0; k < N; ++k) terms[k] += found[k];
+            sums.write(chunk, terms);
         }
     }
     if (threadIdx.y > 0) return;
