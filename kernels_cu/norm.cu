@@ -78,7 +78,7 @@ template <class T, bool CENTERED> constexpr bool pivots = CENTERED && sizeof(T) 
 // is corrected by the remainder.
 template <class V> __device__ inline V mean_of(V sum, V n, V share) {
     V mean = sum * share;
-    return mean + (sum - mean * n) * share;
+    return fma(fma(-mean, n, sum), share, mean);
 }
 
 // A thread holds few elements where more threads of a row pay. No other rows hide the latency of
@@ -390,7 +390,7 @@ __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight
         if (!any) continue;
         V scale = rsqrt(all.of[0] * share + number<V>(args.eps)), mean_slope = V(0);
         V mean_product = all.of[1] * share * scale;
-        if constexpr (CENTERED) mean_slope = all.of[2] * share;
+        if constexpr (CENTERED) mean_slope = mean_of(all.of[2], V(int(args.n)), share);
         T* out = global<T>(args.out) + row * args.out_step;
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
