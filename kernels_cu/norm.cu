@@ -17,6 +17,7 @@
 #include "dependency.cuh"
 #include "real_math.cuh"
 #include "row.cuh"
+#include "shared_sums.cuh"
 #include "params/norm.h"
 
 namespace cyrt {
@@ -51,9 +52,14 @@ template <class V, class State> struct PartState {
     V pivot;
 };
 
-template <class State> __device__ inline State reduce_moments(const State& state) {
+template <class State>
+__device__ inline State reduce_moments(const State& state, uint32 turn = 0) {
     auto combine = [](const State& a, const State& b) { return State::combine(a, b); };
-    return row_reduce<false, false>(state, combine);
+    return row_reduce<false, false>(state, combine, turn);
+}
+
+template <class V> __device__ inline V number(const unsigned char (&bytes)[8]) {
+    return *reinterpret_cast<const V*>(bytes);
 }
 
 // Distances from a row's first element are exact where the elements are close to one another:
@@ -64,6 +70,20 @@ __device__ inline compute_of<T> pivot_of(const T* row, bool any) {
 }
 
 // -- rows in registers ----------------------------------------------------------------------------
+
+// Sums of as many numbers of 16 bits as registers hold have room in a float: no pivot is needed.
+template <class T, bool CENTERED> constexpr bool pivots = CENTERED && sizeof(T) > 2;
+
+// A row's sum over its length, which is exact where all elements are equal: the product with 1 / n
+// is corrected by the remainder.
+template <class V> __device__ inline V mean_of(V sum, V n, V share) {
+    V mean = sum * share;
+    return fma(fma(-mean, n, sum), share, mean);
+}
+
+// A thread holds few elements where more threads of a row pay. No other rows hide the latency of
+// weight and bias then, so they are loaded at once.
+template <class T> constexpr int few_chunks = FEW_ITEMS / items_of<T>;
 
 // `weight` and `bias` tell whether there is one. Where they are constants, no branch is compiled.
 template <class T, bool CENTERED, int CHUNKS, bool VECTOR>
@@ -76,27 +96,39 @@ __device__ __forceinline__ void normalize_row(const Norm& args, bool weight, boo
     ThreadElements<T, CHUNKS, VECTOR> elements(any ? args.n : 0);
     Packed<T> packed[CHUNKS];
     elements.load(in, packed);
-    V pivot = pivot_of<T, CENTERED>(in, any), n = V(args.n), x[CHUNKS][N];
-    V sum = V(0), squares = V(0);
+    constexpr bool EARLY = VECTOR && CHUNKS < row_chunks<T>;
+    Packed<T> early_weights[CHUNKS], early_biases[CHUNKS];
+    if (EARLY && weight) elements.load(global<T>(args.weight), early_weights);
+    if (EARLY && bias) elements.load(global<T>(args.bias), early_biases);
+    V pivot = pivot_of<T, pivots<T, CENTERED>>(in, any), share = number<V>(args.share);
+    V x[CHUNKS][N];
+    V sum = V(0), squares = V(0), mean = V(0);
     widen(packed, x);
-    elements.each([&](int chunk, int k) {
-        x[chunk][k] -= pivot;
-        sum += x[chunk][k];
-    });
-    V mean = CENTERED ? row_sum(sum) / n : V(0);
+    if constexpr (CENTERED) {
+        elements.each([&](int chunk, int k) {
+            if (pivots<T, CENTERED>) x[chunk][k] -= pivot;
+            sum += x[chunk][k];
+        });
+        mean = mean_of(row_sum(sum, 0), V(int(args.n)), share);
+    }
     elements.each([&](int chunk, int k) {
         x[chunk][k] -= mean;
         squares += x[chunk][k] * x[chunk][k];
     });
-    V scale = rsqrt(row_sum(squares) / n + V(args.eps));
+    V scale = rsqrt(row_sum(squares, 1) * share + number<V>(args.eps));
     if (!any) return;
     T* out = global<T>(args.out) + row * args.out_step;
 #pragma unroll
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
         Items<T, N> results;
         V weights[N], biases[N];
-        if (weight) widen(elements.load(global<T>(args.weight), chunk), weights);
-        if (bias) widen(elements.load(global<T>(args.bias), chunk), biases);
+        if (weight) {
+            widen(EARLY ? early_weights[chunk] : elements.load(global<T>(args.weight), chunk),
+                  weights);
+        }
+        if (bias) {
+            widen(EARLY ? early_biases[chunk] : elements.load(global<T>(args.bias), chunk), biases);
+        }
 #pragma unroll
         for (int k = 0; k < N; ++k) {
             V y = x[chunk][k] * scale;
@@ -112,7 +144,12 @@ template <class T, bool CENTERED, bool WEIGHT, bool BIAS>
 __device__ inline void norm_rows(const Norm& args) {
     wait_for_dependencies(args);
     launch_dependents();
-    normalize_row<T, CENTERED, row_chunks<T>, true>(args, WEIGHT, BIAS);
+    constexpr int FEW = few_chunks<T>;
+    if (FEW < row_chunks<T> && args.n <= blockDim.x * items_of<T> * FEW) {
+        normalize_row<T, CENTERED, FEW, true>(args, WEIGHT, BIAS);
+    } else {
+        normalize_row<T, CENTERED, row_chunks<T>, true>(args, WEIGHT, BIAS);
+    }
 }
 
 template <class T, bool CENTERED> __device__ inline void norm_unaligned(const Norm& args) {
@@ -177,10 +214,10 @@ template <class T, bool CENTERED> __device__ inline void norm_parts(const Norm& 
 
 // The state of a whole row, which every thread gets, and the pivot of its mean.
 template <class State, class V>
-__device__ inline PartState<V, State> state_of_row(const Norm& args, int64 row) {
+__device__ inline PartState<V, State> state_of_row(const Norm& args, int64 row, uint32 turn) {
     auto states = global<PartState<V, State>>(args.states) + row * args.parts.size;
     State state = threadIdx.x < args.parts.size ? states[threadIdx.x].state : State{};
-    return {reduce_moments(state), states[0].pivot};
+    return {reduce_moments(state, turn), states[0].pivot};
 }
 
 template <class T, bool VECTOR> __device__ inline void normalize_part(const Norm& args) {
@@ -188,9 +225,9 @@ template <class T, bool VECTOR> __device__ inline void normalize_part(const Norm
     constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
     using Elements = ThreadElements<T, CHUNKS, VECTOR>;
     const RowPart part(args.parts, args.part, args.n);
-    auto whole = state_of_row<Moments<V>, V>(args, part.row);
+    auto whole = state_of_row<Moments<V>, V>(args, part.row, 0);
     V pivot = whole.pivot, mean = whole.state.mean;
-    V scale = rsqrt(whole.state.squares / V(args.n) + V(args.eps));
+    V scale = rsqrt(whole.state.squares * number<V>(args.share) + number<V>(args.eps));
     const T* in = global<T>(args.x) + part.row * args.x_step;
     T* out = global<T>(args.out) + part.row * args.out_step;
 #pragma unroll 1
@@ -229,173 +266,166 @@ template <class T> __device__ inline void norm_long(const Norm& args) {
 
 // -- the gradients of rows in registers -----------------------------------------------------------
 
-// Sums that a thread keeps in shared memory, one for each of its elements: vectors, those of
-// neighbouring threads side by side.
-template <class V, int N> struct SharedSums {
-    static constexpr int WIDTH = VECTOR_BYTES / sizeof(V), VECTORS = N / WIDTH;
-    V* first;  // of the thread
+// Threads of a block of the gradients, at most.
+template <class T> constexpr int vjp_block = sizeof(T) == 2 ? ROW_BLOCK / 2 : ROW_BLOCK;
 
-    __device__ V* at(int chunk, int vector) const {
-        return first + (chunk * VECTORS + vector) * WIDTH * blockDim.x;
-    }
-    __device__ void clear(int chunk) const {
-#pragma unroll
-        for (int v = 0; v < VECTORS; ++v) store_vector<WIDTH>(at(chunk, v), splat<WIDTH>(V(0)));
-    }
-    __device__ void add(int chunk, const V (&terms)[N]) const {
-#pragma unroll
-        for (int v = 0; v < VECTORS; ++v) {
-            Items<V, WIDTH> sums = load_vector<WIDTH>(at(chunk, v));
-#pragma unroll
-            for (int k = 0; k < WIDTH; ++k) sums.item[k] += terms[v * WIDTH + k];
-            store_vector<WIDTH>(at(chunk, v), sums);
-        }
-    }
-    __device__ void read(int chunk, V (&terms)[N]) const {
-#pragma unroll
-        for (int v = 0; v < VECTORS; ++v) {
-            Items<V, WIDTH> sums = load_vector<WIDTH>(at(chunk, v));
-#pragma unroll
-            for (int k = 0; k < WIDTH; ++k) terms[v * WIDTH + k] = sums.item[k];
-        }
-    }
-};
-
-// Adds up what the rows of threads of a block have, and writes it to a row of partials.
-template <class ThreadElements, class V, int CHUNKS, int N>
-__device__ inline void write_partials(const ThreadElements& elements, SharedSums<V, N> sums,
-                                      uint32 slots, V* partials) {
-    V terms[N];
-#pragma unroll 1
-    for (uint32 half = blockDim.y / 2; half; half /= 2) {
-        __syncthreads();
-        if (threadIdx.y >= half) continue;
-        SharedSums<V, N> others{sums.first + half * slots};
-#pragma unroll 1
-        for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-            others.read(chunk, terms);
-            sums.add(chunk, terms);
-        }
-    }
-    if (threadIdx.y > 0) return;
-#pragma unroll 1
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-        sums.read(chunk, terms);
-#pragma unroll
-        for (int k = 0; k < N; ++k) {
-            if (elements.has(chunk, k)) partials[elements.index(chunk, k)] = terms[k];
-        }
-    }
-}
-
-template <class V> struct GradientSums {
-    V squares, slope, products;
+// Of a row: the sums of squared distances from the mean, of products of slopes with distances and,
+// where it is CENTERED, of slopes.
+template <class V, bool CENTERED> struct GradientSums {
+    static constexpr int COUNT = CENTERED ? 3 : 2;
+    V of[COUNT];
 
     __device__ static GradientSums add(const GradientSums& a, const GradientSums& b) {
-        return {a.squares + b.squares, a.slope + b.slope, a.products + b.products};
+        GradientSums sums;
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) sums.of[i] = a.of[i] + b.of[i];
+        return sums;
     }
 };
 
-// A block takes rows until there are none. In shared memory are the weight, and of each of its rows
-// of threads the sums for the gradients of weight and bias; `weight` and `bias` say which there are.
+// A block takes rows until there are none. In shared memory are the weight, and for each of its rows
+// of threads a region: the next row's elements of 2 bytes, which arrive while the present row is
+// worked on, and the sums for the gradients of weight and bias. `weight` and `bias` say which there
+// are. Where a row is ahead, threads are few and registers many: they keep the slopes.
 template <class T, bool CENTERED, int CHUNKS, bool VECTOR>
 __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight, bool bias) {
     using V = compute_of<T>;
     constexpr int N = items_of<T>;
     using Elements = ThreadElements<T, CHUNKS, VECTOR>;
+    constexpr bool AHEAD = VECTOR && sizeof(T) == 2;
     extern __shared__ uint4 vectors[];
-    auto shared = reinterpret_cast<unsigned char*>(vectors);
-    uint32 slots = Elements::capacity();
-    auto held = reinterpret_cast<Packed<T>*>(shared) + threadIdx.x;
-    V* sums = reinterpret_cast<V*>(shared + (weight ? slots * sizeof(T) : 0));
-    SharedSums<V, N> of_weight{sums + threadIdx.y * slots +
-                               threadIdx.x * (VECTOR_BYTES / sizeof(V))};
-    SharedSums<V, N> of_bias{of_weight.first + (weight ? blockDim.y * slots : 0)};
+    auto shared = reinterpret_cast<Packed<T>*>(vectors);
+    uint32 row_vectors = blockDim.x * CHUNKS;
+    uint32 sums = Elements::capacity() * sizeof(V) / VECTOR_BYTES;  // vectors, too
+    uint32 region = (AHEAD ? 2 * row_vectors : 0) + (weight ? sums : 0) + (bias ? sums : 0);
+    uint32 begin = (weight ? row_vectors : 0) + threadIdx.y * region;
+    Packed<T>* held;
+    Arriving<T, CHUNKS> next_x, next_g;
+    SharedSums<V, N> of_weight, of_bias;
+    auto place = [&](uint32 thread) {
+        held = shared + thread;
+        next_x.place = held + begin;
+        next_g.place = next_x.place + row_vectors;
+        Packed<T>* first_sums = next_x.place + (AHEAD ? 2 * row_vectors : 0);
+        of_weight.first = reinterpret_cast<V*>(first_sums);
+        of_bias.first = reinterpret_cast<V*>(first_sums + (weight ? sums : 0));
+    };
+    place(threadIdx.x);
     const Elements whole(args.n);
-    V n = V(args.n);
+    V share = number<V>(args.share);
+    const int64 step = int64(gridDim.x) * blockDim.y;
+    int64 first = int64(blockIdx.x) * blockDim.y;
+    int64 ahead = first + threadIdx.y;
+    const T* in = global<T>(args.x) + ahead * args.x_step;
+    const T* gradient = global<T>(args.gradient) + ahead * args.gradient_step;
+    auto fetch = [&](bool any) {
+        Elements elements = whole;
+        if (!any) elements.held = 0;
+        next_x.fetch(elements, in);
+        next_g.fetch(elements, gradient);
+        in += step * args.x_step;
+        gradient += step * args.gradient_step;
+    };
+    if constexpr (AHEAD) fetch(ahead < args.rows);
     if (weight) {
 #pragma unroll 1
         for (int chunk = threadIdx.y; chunk < CHUNKS; chunk += blockDim.y) {
             held[chunk * blockDim.x] = whole.load(global<T>(args.weight), chunk);
         }
     }
-#pragma unroll
+#pragma unroll 1
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
         if (weight) of_weight.clear(chunk);
         if (bias) of_bias.clear(chunk);
     }
     __syncthreads();
+    uint32 turn = 0;
 #pragma unroll 1
-    for (int64 first = int64(blockIdx.x) * blockDim.y; first < args.rows;
-         first += int64(gridDim.x) * blockDim.y) {
+    for (; first < args.rows; first += step, turn ^= 1) {
         int64 row = first + threadIdx.y;
         bool any = row < args.rows;
-        const T* in = global<T>(args.x) + row * args.x_step;
-        const Elements elements(any ? args.n : 0);
+        Elements elements = whole;
+        if (!any) elements.held = 0;
         Packed<T> packed[CHUNKS], g[CHUNKS];
-        V x[CHUNKS][N], mean = V(0);
-        elements.load(in, packed);
-        elements.load(global<T>(args.gradient) + row * args.gradient_step, g);
-        V pivot = pivot_of<T, CENTERED>(in, any);
+        V x[CHUNKS][N], mean = V(0), pivot = V(0);
+        place(thread_of_row());  // or registers would not suffice
+        if constexpr (AHEAD) {
+            Arriving<T, CHUNKS>::await();
+            next_x.take(packed);
+            next_g.take(g);
+        } else {
+            const T* now = global<T>(args.x) + row * args.x_step;
+            elements.load(now, packed);
+            elements.load(global<T>(args.gradient) + row * args.gradient_step, g);
+            pivot = pivot_of<T, pivots<T, CENTERED>>(now, any);
+        }
         widen(packed, x);
         if constexpr (CENTERED) {
             elements.each([&](int chunk, int k) {
-                x[chunk][k] -= pivot;
+                if (pivots<T, CENTERED>) x[chunk][k] -= pivot;
                 mean += x[chunk][k];
             });
-            mean = row_sum<true>(mean) / n;
         }
-        GradientSums<V> all = {};
+        if constexpr (AHEAD) fetch(row + step < args.rows);
+        if constexpr (CENTERED) mean = mean_of(row_sum<true>(mean, 0), V(int(args.n)), share);
+        GradientSums<V, CENTERED> all = {};
+        V slopes[CHUNKS][N];
         elements.each([&](int chunk, int k) {
             x[chunk][k] -= mean;
-            all.squares += x[chunk][k] * x[chunk][k];
+            all.of[0] += x[chunk][k] * x[chunk][k];
         });
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-            V slopes[N], weights[N];
-            widen(g[chunk], slopes);  // 0 where there is no element
+            V weights[N];
+            widen(g[chunk], slopes[chunk]);  // 0 where there is no element
             if (weight) widen(held[chunk * blockDim.x], weights);
 #pragma unroll
             for (int k = 0; k < N; ++k) {
-                if (weight) slopes[k] *= weights[k];
-                all.slope += slopes[k];
-                all.products += slopes[k] * x[chunk][k];
+                if (weight) slopes[chunk][k] *= weights[k];
+                all.of[1] += slopes[chunk][k] * x[chunk][k];
+                if constexpr (CENTERED) all.of[2] += slopes[chunk][k];
             }
         }
-        all = row_reduce<true>(all, GradientSums<V>::add);
+        all = row_reduce<true>(all, GradientSums<V, CENTERED>::add, CENTERED ? 0 : turn);
         if (!any) continue;
-        V scale = rsqrt(all.squares / n + V(args.eps));
-        V mean_slope = CENTERED ? all.slope / n : V(0), mean_product = all.products / n * scale;
+        V scale = rsqrt(all.of[0] * share + number<V>(args.eps)), mean_slope = V(0);
+        V mean_product = all.of[1] * share * scale;
+        if constexpr (CENTERED) mean_slope = mean_of(all.of[2], V(int(args.n)), share);
         T* out = global<T>(args.out) + row * args.out_step;
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
             Items<T, N> results;
-            V gradients[N], products[N], weights[N];
+            V gradients[N], weights[N], products[N], levels[N];
+            if (weight) of_weight.read(chunk, products);  // of the earlier rows
+            if (bias) of_bias.read(chunk, levels);
             widen(g[chunk], gradients);
-            if (weight) widen(held[chunk * blockDim.x], weights);
+            if (weight && !AHEAD) widen(held[chunk * blockDim.x], weights);
 #pragma unroll
             for (int k = 0; k < N; ++k) {
                 V normalized = x[chunk][k] * scale;
                 V slope = weight ? gradients[k] * weights[k] : gradients[k];
+                if (AHEAD) slope = slopes[chunk][k];
                 results.item[k] = cast<T>((slope - mean_slope - normalized * mean_product) * scale);
-                products[k] = gradients[k] * normalized;
+                products[k] += gradients[k] * normalized;
+                levels[k] += gradients[k];
             }
+            if (weight) of_weight.write(chunk, products);
+            if (bias) of_bias.write(chunk, levels);
             elements.store(out, chunk, results);
-            if (weight) of_weight.add(chunk, products);
-            if (bias) of_bias.add(chunk, gradients);
         }
     }
     V* partials = global<V>(args.partials) + blockIdx.x * args.n;
-    if (weight) write_partials<Elements, V, CHUNKS, N>(whole, of_weight, slots, partials);
+    region *= VECTOR_BYTES / sizeof(V);
+    if (weight) write_partials<Elements, V, CHUNKS, N>(whole, of_weight, region, partials);
     if (weight) partials += args.groups * args.n;
-    if (bias) write_partials<Elements, V, CHUNKS, N>(whole, of_bias, slots, partials);
+    if (bias) write_partials<Elements, V, CHUNKS, N>(whole, of_bias, region, partials);
 }
 
 template <class T, bool CENTERED, bool WEIGHT, bool BIAS>
 __device__ inline void norm_vjp_rows(const Norm& args) {
     wait_for_dependencies(args);
     launch_dependents();
-    differentiate_rows<T, CENTERED, row_chunks<T> / 2, true>(args, WEIGHT, BIAS);
+    differentiate_rows<T, CENTERED, VJP_CHUNKS, true>(args, WEIGHT, BIAS);
 }
 
 template <class T, bool CENTERED> __device__ inline void norm_vjp_unaligned(const Norm& args) {
@@ -467,16 +497,17 @@ template <class T, bool VECTOR> __device__ inline void differentiate_strip(const
     uint32 group = divide(blockIdx.x, args.strips);
     int64 at = int64(blockIdx.x - group * args.strips.size) * Elements::capacity();
     const Elements elements(args.n - at);
-    V of_weight[CHUNKS][N] = {}, of_bias[CHUNKS][N] = {}, n = V(args.n);
+    V of_weight[CHUNKS][N] = {}, of_bias[CHUNKS][N] = {}, share = number<V>(args.share);
+    uint32 turn = 0;
 #pragma unroll 1
-    for (int64 row = group; row < args.rows; row += args.groups) {
+    for (int64 row = group; row < args.rows; row += args.groups, turn ^= 1) {
         Packed<T> x[CHUNKS], g[CHUNKS];
         elements.load(global<T>(args.x) + row * args.x_step + at, x);
         elements.load(global<T>(args.gradient) + row * args.gradient_step + at, g);
-        auto whole = state_of_row<JointMoments<V>, V>(args, row);
+        auto whole = state_of_row<JointMoments<V>, V>(args, row, turn);
         V pivot = whole.pivot, mean = whole.state.mean, mean_slope = whole.state.slope;
-        V scale = rsqrt(whole.state.squares / n + V(args.eps));
-        V mean_product = whole.state.products / n * scale;
+        V scale = rsqrt(whole.state.squares * share + number<V>(args.eps));
+        V mean_product = whole.state.products * share * scale;
         T* out = global<T>(args.out) + row * args.out_step + at;
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
@@ -542,22 +573,23 @@ template <class T> __device__ inline void norm_vjp_columns(const Norm& args) {
         NAME(const __grid_constant__ cyrt::Norm args) {           \
         __VA_ARGS__(args);                                        \
     }
-#define CYRT_NORM_ROWS(NAME, TEMPLATE, T, CENTERED)                                 \
-    CYRT_NORM_KERNEL(NAME, cyrt::ROW_BLOCK, 1, TEMPLATE<T, CENTERED, false, false>) \
-    CYRT_NORM_KERNEL(NAME##_w, cyrt::ROW_BLOCK, 1, TEMPLATE<T, CENTERED, true, false>)
-#define CYRT_NORM_ROWS_BIAS(NAME, TEMPLATE, T)                                     \
-    CYRT_NORM_KERNEL(NAME##_b, cyrt::ROW_BLOCK, 1, TEMPLATE<T, true, false, true>) \
-    CYRT_NORM_KERNEL(NAME##_wb, cyrt::ROW_BLOCK, 1, TEMPLATE<T, true, true, true>)
+#define CYRT_NORM_ROWS(NAME, TEMPLATE, T, CENTERED, THREADS)                \
+    CYRT_NORM_KERNEL(NAME, THREADS, 1, TEMPLATE<T, CENTERED, false, false>) \
+    CYRT_NORM_KERNEL(NAME##_w, THREADS, 1, TEMPLATE<T, CENTERED, true, false>)
+#define CYRT_NORM_ROWS_BIAS(NAME, TEMPLATE, T, THREADS)                    \
+    CYRT_NORM_KERNEL(NAME##_b, THREADS, 1, TEMPLATE<T, true, false, true>) \
+    CYRT_NORM_KERNEL(NAME##_wb, THREADS, 1, TEMPLATE<T, true, true, true>)
 #define CYRT_NORM(NAME, T, CENTERED)                                                          \
-    CYRT_NORM_ROWS(NAME, cyrt::norm_rows, T, CENTERED)                                        \
+    CYRT_NORM_ROWS(NAME, cyrt::norm_rows, T, CENTERED, cyrt::ROW_BLOCK)                       \
     CYRT_NORM_KERNEL(NAME##_unaligned, cyrt::ROW_BLOCK, 1, cyrt::norm_unaligned<T, CENTERED>) \
     CYRT_NORM_KERNEL(NAME##_parts, cyrt::PART_BLOCK, 4, cyrt::norm_parts<T, CENTERED>)        \
     CYRT_NORM_KERNEL(NAME##_long, cyrt::PART_BLOCK, 3, cyrt::norm_long<T>)
-#define CYRT_NORM_BIAS(NAME, T) CYRT_NORM_ROWS_BIAS(NAME, cyrt::norm_rows, T)
+#define CYRT_NORM_BIAS(NAME, T) CYRT_NORM_ROWS_BIAS(NAME, cyrt::norm_rows, T, cyrt::ROW_BLOCK)
 #define CYRT_NORM_VJP(NAME, T, CENTERED)                                                          \
-    CYRT_NORM_ROWS(NAME, cyrt::norm_vjp_rows, T, CENTERED)                                        \
+    CYRT_NORM_ROWS(NAME, cyrt::norm_vjp_rows, T, CENTERED, cyrt::vjp_block<T>)                    \
     CYRT_NORM_KERNEL(NAME##_unaligned, cyrt::ROW_BLOCK, 1, cyrt::norm_vjp_unaligned<T, CENTERED>) \
     CYRT_NORM_KERNEL(NAME##_parts, cyrt::PART_BLOCK, 2, cyrt::norm_vjp_parts<T, CENTERED>)        \
     CYRT_NORM_KERNEL(NAME##_long, cyrt::PART_BLOCK, 2, cyrt::norm_vjp_long<T>)                    \
     CYRT_NORM_KERNEL(NAME##_columns, cyrt::ROW_BLOCK, 1, cyrt::norm_vjp_columns<T>)
-#define CYRT_NORM_VJP_BIAS(NAME, T) CYRT_NORM_ROWS_BIAS(NAME, cyrt::norm_vjp_rows, T)
+#define CYRT_NORM_VJP_BIAS(NAME, T) \
+    CYRT_NORM_ROWS_BIAS(NAME, cyrt::norm_vjp_rows, T, cyrt::vjp_block<T>)

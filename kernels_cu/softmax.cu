@@ -108,13 +108,13 @@ __device__ inline void softmax_row(const Softmax& args) {
     V x[CHUNKS][N], most = -infinity<V>(), sum = V(0);
     widen(packed, x);
     elements.each([&](int chunk, int k) { most = larger_number(most, x[chunk][k]); });
-    most = row_reduce(most, [](V a, V b) { return larger_number(a, b); });
+    most = row_reduce(most, [](V a, V b) { return larger_number(a, b); }, 0);
     elements.each([&](int chunk, int k) {
         V power = exp_negative(x[chunk][k] - most);
         sum += power;
         x[chunk][k] = RESULT == LOGARITHM ? x[chunk][k] - most : power;
     });
-    ExpSum<V> all = {most, row_sum(sum)};
+    ExpSum<V> all = {most, row_sum(sum, 1)};
     if (!any) return;
     if constexpr (RESULT == LOSS) {
         if (threadIdx.x == 0) global<T>(args.out)[row] = loss_of<T>(args, row, all);
@@ -155,7 +155,7 @@ template <class T, bool VECTOR> __device__ inline void sum_part(const Softmax& a
         elements.each([&](int chunk, int k) { sum += ExpSum<V>::weight(x[chunk][k], most); });
         state = {most, sum + state.sum * ExpSum<V>::weight(state.most, most)};
     }
-    state = row_reduce<false, false>(state, ExpSum<V>::combine);
+    state = row_reduce<false, false>(state, ExpSum<V>::combine, 0);
     if (threadIdx.x == 0) global<ExpSum<V>>(args.states)[blockIdx.x] = state;
 }
 
@@ -261,7 +261,7 @@ __device__ inline void differentiate_softmax(const Softmax& args) {
     V sum = V(0);
 #pragma unroll
     for (int chunk = 0; chunk < CHUNKS; ++chunk) sum += dot<T>(y[chunk], g[chunk]);
-    sum = row_sum(sum);
+    sum = row_sum(sum, 0);
     if (!any) return;
     T* out = global<T>(args.out) + row * args.out_step;
 #pragma unroll
@@ -302,7 +302,7 @@ __device__ inline void differentiate_part(const Softmax& args) {
         }
     }
     if (LAST) return;
-    sum = row_sum(sum);
+    sum = row_sum(sum, 0);
     if (threadIdx.x == 0) global<V>(args.states)[blockIdx.x] = sum;
 }
 

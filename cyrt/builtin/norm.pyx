@@ -4,7 +4,7 @@
 import math
 
 from cpython.object cimport PyObject
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from cyrt.builtin.entry cimport Entry, dtype_code, entry_of, op_code
 from cyrt.builtin.explain import expect_axis, expect_shapes
@@ -24,11 +24,13 @@ from cyrt.runtime.memory cimport Memory
 from cyrt.runtime.module cimport LoadedFunction, allow_smem
 
 cdef extern from "params/norm.h" nogil:
+    enum: VJP_CHUNKS
+    enum: FEW_ITEMS
     cdef struct Norm:
         unsigned long long x, gradient, weight, bias, out
         unsigned long long states, partials, weight_gradient, bias_gradient
         long long rows, n, x_step, gradient_step, out_step, part
-        double eps
+        unsigned char[8] eps, share
         Divider parts, strips
         unsigned int groups, flags
 
@@ -57,7 +59,6 @@ cdef enum:
 cdef enum:
     STATE = 4               # numbers of the state of a part of a row,
     JOINT_STATE = 6         # and of the gradients' one
-    VJP_BLOCK = 512         # threads of a block that has several rows
     STRIP_RESIDENT = 2      # blocks of strips on a multiprocessor
     COLUMN = 32             # columns of a block that adds partials
     ADDENDS = 4             # of a thread that adds partials
@@ -74,13 +75,24 @@ cdef inline int begin(Norm* params, const Entry* entry, const Operand* operands,
     cdef int items = entry.items, size = entry.itemsizes[0]
     memset(params, 0, sizeof(Norm))
     params.out, params.x = operands[OUT].address, operands[X].address
-    params.rows, params.n, params.eps = rows.rows, rows.n, eps
+    params.rows, params.n = rows.rows, rows.n
+    set_number(params.eps, eps, size)
+    set_number(params.share, 1 / <double>rows.n, size)
     params.x_step, params.out_step = rows.x_step, rows.out_step
     params.gradient_step = rows.gradient_step
     if rows.n % items == 0 and are_vectors(params.x, rows.x_step, items, size) \
             and are_vectors(params.out, rows.out_step, items, size):
         params.flags = ROW_VECTORS
     return size
+
+
+cdef inline void set_number(unsigned char* to, double value, int size) noexcept:
+    """Set a number in the type that elements of `size` bytes are computed in."""
+    cdef float single = <float>value
+    if size == sizeof(double):
+        memcpy(to, &value, sizeof(double))
+    else:
+        memcpy(to, &single, sizeof(float))
 
 
 cdef inline void set_parts(Norm* params, Launch* launch, const Rows* rows,
@@ -116,7 +128,11 @@ cdef int record_norm(Recorder encoder, int op, int dtype, const Operand* operand
         launch.variant = UNALIGNED
         chunks //= 2
     if not is_long(rows, entry.items, chunks, multiprocessors):
-        x = row_threads(rows, entry.items, chunks, multiprocessors)
+        # Where half of the largest block holds a row, few elements a thread are faster for float32.
+        if entry.items == 4 and launch.variant != UNALIGNED \
+                and rows.n <= ROW_BLOCK // 2 * FEW_ITEMS:
+            chunks = FEW_ITEMS // entry.items
+        x = row_threads(rows, entry.items, chunks, FEW_ITEMS, multiprocessors)
         y = rows_within_warps(rows, x)
         set_geometry(&launch.geometry, ceiling(rows.rows, y), x, y)
         return record_launch(encoder, &launch, &params, operands, 4, 1 | WHOLE)
@@ -141,12 +157,13 @@ cdef int record_norm_vjp(Recorder encoder, int op, int dtype, const Operand* ope
     cdef Memory partials = None
     cdef const Entry* entry = entry_of(encoder.state.ordinal, op, dtype)
     cdef int multiprocessors = multiprocessors_of(encoder.state.ordinal)
-    cdef int items = entry.items, chunks = ROW_CHUNKS(items) // 2, size, wide
+    cdef int items = entry.items, chunks = VJP_CHUNKS, size, wide
     cdef int gradients = (operands[WEIGHT_GRADIENT].buffer != NULL) \
         + (operands[BIAS_GRADIENT].buffer != NULL)
-    cdef unsigned int x = 0, y = 0
+    # A block has half the threads of a multiprocessor, or all of them.
+    cdef unsigned int x = 0, y = 0, threads = ROW_BLOCK
     cdef long long slots
-    cdef bint held = False
+    cdef bint held = False, ahead = False
     if rows.n == 0:
         return 0
     launch.entry = entry
@@ -160,16 +177,20 @@ cdef int record_norm_vjp(Recorder encoder, int op, int dtype, const Operand* ope
             or not are_vectors(params.gradient, rows.gradient_step, items, size):
         params.flags = 0
         launch.variant = UNALIGNED
-        chunks //= 2
-    if rows.rows and not is_long(rows, items, chunks, multiprocessors):
-        x = row_threads(rows, items, chunks, multiprocessors)
-        y = rows_of_block(rows, x, VJP_BLOCK)
-        params.groups = <unsigned int>min(ceiling(rows.rows, y), multiprocessors * (
-            ROW_BLOCK // max(x * y, <unsigned int>VJP_BLOCK)))
+        chunks = ROW_CHUNKS(items) // 4
+    elif size == 2:
+        threads, ahead = ROW_BLOCK // 2, True
+    if rows.rows and rows.n <= threads * items * chunks \
+            and not is_long(rows, items, chunks, multiprocessors):
+        x = min(threads, row_threads(rows, items, chunks, items, multiprocessors))
+        y = rows_of_block(rows, x, threads // 2)
+        params.groups = <unsigned int>min(
+            ceiling(rows.rows, y), multiprocessors * (threads // max(x * y, threads // 2)))
         slots = x * chunks * items
         set_geometry(&launch.geometry, params.groups, x, y)
         launch.geometry.smem = <unsigned int>(
-            (slots * size if params.weight else 0) + gradients * y * slots * wide)
+            (slots * size if params.weight else 0) + (2 * y * slots * size if ahead else 0)
+            + gradients * y * slots * wide)
         held = fits(&launch)
     if rows.rows and not held:
         params.strips = divider(<unsigned int>ceiling(

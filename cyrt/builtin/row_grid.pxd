@@ -32,11 +32,12 @@ cdef inline bint are_vectors(unsigned long long address, long long step, int ite
     return address % (items * itemsize) == 0 and step % items == 0
 
 
-cdef inline unsigned int row_threads(const Rows* rows, int items, int chunks,
+cdef inline unsigned int row_threads(const Rows* rows, int items, int chunks, int few,
                                      int multiprocessors) noexcept:
-    """Return the threads of a row: as few as hold it, or more if the device were idle."""
+    """Return the threads of a row: as few as hold it, or more if the device were idle, but with
+    `few` elements each."""
     cdef unsigned int threads = power_of_two(ceiling(rows.n, items * chunks), 1, ROW_BLOCK)
-    while threads < ROW_BLOCK and threads * items < rows.n \
+    while threads < ROW_BLOCK and threads * few < rows.n \
             and threads * rows.rows < RESIDENT * multiprocessors:
         threads *= 2
     return threads

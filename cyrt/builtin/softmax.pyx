@@ -78,7 +78,7 @@ cdef int record_softmax(Recorder encoder, int op, int dtype, const Operand* oper
         params.flags |= SOFTMAX_WIDE_TARGETS
     if is_long(rows, items, chunks, multiprocessors):
         return record_parts(encoder, op, dtype, &launch, &params, operands, rows, multiprocessors)
-    x = row_threads(rows, items, chunks, multiprocessors)
+    x = row_threads(rows, items, chunks, items, multiprocessors)
     y = rows_within_warps(rows, x)
     set_geometry(&launch.geometry, ceiling(rows.rows, y), x, y)
     return record_launch(encoder, &launch, &params, operands, 4, 1 | WHOLE)

@@ -103,6 +103,31 @@ template <class T, int CHUNKS, bool VECTOR> struct ThreadElements {
     }
 };
 
+// The vectors of a row on their way to shared memory. A thread takes those that it sent for, so no
+// barrier is needed, and its places are free as soon as it has read them.
+template <class T, int CHUNKS> struct Arriving {
+    Packed<T>* place;  // of the thread's first vector
+
+    template <class ThreadElements>
+    __device__ void fetch(const ThreadElements& elements, const T* from) const {
+#pragma unroll
+        for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+            uint32 to = __cvta_generic_to_shared(place + chunk * blockDim.x);
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
+                         "l"(from + elements.index(chunk, 0)),
+                         "r"(elements.has(chunk, 0) ? VECTOR_BYTES : 0)
+                         : "memory");
+        }
+    }
+    __device__ static void await() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+    __device__ void take(Packed<T> (&chunks)[CHUNKS]) const {
+#pragma unroll
+        for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+            chunks[chunk] = place[chunk * blockDim.x];
+        }
+    }
+};
+
 // A barrier of the threads of a row, which are whole warps. In a block of SEVERAL rows each has its
 // own.
 template <bool SEVERAL> __device__ inline void synchronize_row() {
@@ -113,35 +138,43 @@ template <bool SEVERAL> __device__ inline void synchronize_row() {
     }
 }
 
-// As warp_reduce, without its loop: where rows are short its instructions count.
-template <class T, class Op> __device__ inline T unrolled_reduce(T value, Op op, uint32 size) {
+// As warp_reduce of whole warps, without its loop: its instructions count.
+template <class T, class Op> __device__ inline T unrolled_reduce(T value, Op op) {
 #pragma unroll
-    for (int lanes = WARP / 2; lanes; lanes /= 2) {
-        if (lanes < size) value = op(value, shuffle_xor(value, lanes));
-    }
+    for (int lanes = WARP / 2; lanes; lanes /= 2) value = op(value, shuffle_xor(value, lanes));
     return value;
+}
+
+// threadIdx.x, read anew: in a loop, what follows from it occupies no registers.
+__device__ inline uint32 thread_of_row() {
+    uint32 x;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x));
+    return x;
 }
 
 // Every thread of a row gets the result. All threads of the block take part. SEVERAL: rows of more
 // than a warp may share a block. Operations of many instructions are not UNROLLED.
+//
+// One barrier a call: two calls in succession have different turns, 0 and 1, or different types.
+// Then the barrier of the second has all reads of the first behind it, before a third one writes.
 template <bool SEVERAL = false, bool UNROLLED = true, class T, class Op>
-__device__ inline T row_reduce(T value, Op op) {
-    __shared__ alignas(16) unsigned char bytes[WARP * sizeof(T)];
-    uint32 warps = blockDim.x / WARP, warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    T* partial = reinterpret_cast<T*>(bytes) + (SEVERAL ? threadIdx.y * warps : 0);
-    auto reduce = [&](T each, uint32 size) {
-        return UNROLLED ? unrolled_reduce(each, op, size) : warp_reduce(each, op, min(size, WARP));
-    };
-    value = reduce(value, blockDim.x);
+__device__ inline T row_reduce(T value, Op op, uint32 turn) {
+    __shared__ alignas(16) unsigned char bytes[2 * WARP * sizeof(T)];
+    uint32 thread = thread_of_row(), lane = thread % WARP, warps = blockDim.x / WARP;
+    T* partial = reinterpret_cast<T*>(bytes) + turn * WARP + (SEVERAL ? threadIdx.y * warps : 0);
+    if (UNROLLED && blockDim.x >= WARP) {
+        value = unrolled_reduce(value, op);
+    } else {
+        value = warp_reduce(value, op, min(blockDim.x, WARP));
+    }
     if (warps <= 1) return value;
-    synchronize_row<SEVERAL>();  // the reads of an earlier call have ended
-    if (lane == 0) partial[warp] = value;
+    if (lane == 0) partial[thread / WARP] = value;
     synchronize_row<SEVERAL>();
-    return reduce(partial[lane & (warps - 1)], warps);
+    return warp_reduce(partial[lane & (warps - 1)], op, warps);
 }
 
-template <bool SEVERAL = false, class T> __device__ inline T row_sum(T value) {
-    return row_reduce<SEVERAL>(value, [](T a, T b) { return a + b; });
+template <bool SEVERAL = false, class T> __device__ inline T row_sum(T value, uint32 turn) {
+    return row_reduce<SEVERAL>(value, [](T a, T b) { return a + b; }, turn);
 }
 
 // -- parts of long rows ---------------------------------------------------------------------------
@@ -161,7 +194,7 @@ struct RowPart {
 // gets the result.
 template <class State, class Op>
 __device__ inline State combine_parts(const State* states, uint32 count, Op op, State identity) {
-    return row_reduce<false, false>(threadIdx.x < count ? states[threadIdx.x] : identity, op);
+    return row_reduce<false, false>(threadIdx.x < count ? states[threadIdx.x] : identity, op, 0);
 }
 
 }  // namespace cyrt

@@ -5,6 +5,11 @@
 #include "params/space.h"
 #include "params/begin.h"
 
+enum {
+    VJP_CHUNKS = 4,  // vectors of x and of the gradient that a thread holds of an aligned row
+    FEW_ITEMS = 16   // elements of x that a thread holds at least, if rows have them
+};
+
 // Steps are in elements. A pointer to an absent array is 0.
 struct CYRT_PARAMETERS Norm {
     CYRT_POINTER(const void) x;
@@ -19,7 +24,8 @@ struct CYRT_PARAMETERS Norm {
     long long rows, n;                          // n elements a row
     long long x_step, gradient_step, out_step;  // from row to row
     long long part;                             // elements of a part of a row
-    double eps;
+    // In the type that the kernels compute in, float or double: constants of instructions then.
+    unsigned char eps[8], share[8];  // share: 1 / n
     struct Divider parts;   // of a row
     struct Divider strips;  // of columns, a block each
     unsigned int groups;    // rows of partials

@@ -189,10 +189,27 @@ def test_what_is_not_finite_stays_in_its_row(value, n, rng):
         assert not lost[[0, 2, 3]].any()
 
 
-def test_equal_elements():
-    x = cyrt.full((3, 50), 7.5)
-    np.testing.assert_array_equal(nn.layer_norm(x).numpy(), 0)
-    assert np.isnan(nn.layer_norm(x, eps=0).numpy()).all()
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("n", [55, 328])
+def test_equal_elements(n, name):
+    """Their mean is exact, though 1 / n is not."""
+    x = cyrt.full((3, n), 57_344, dtype=name)
+    np.testing.assert_array_equal(exact(nn.layer_norm(x)), 0)
+    assert np.isnan(exact(nn.layer_norm(x, eps=0))).all()
+    np.testing.assert_array_equal(exact(nn.layer_norm_vjp(x, None, x)[0]), 0)
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("shape", [(9001, 64), (203, 2048)])
+def test_blocks_take_several_rows(shape, name, rng):
+    x, g, weight = (numbers(rng, name, *each) for each in (shape, shape, shape[-1:]))
+    a, w, d = (cyrt.asarray(each) for each in (x, weight, g))
+    wanted = gradients(x, weight, g)
+    for each, result in zip(nn.layer_norm_vjp(a, w, d, bias=w), wanted, strict=True):
+        assert_close(each, result, name, largest(result))
+    wanted = gradients(x, weight, g, centered=False)[:2]
+    for each, result in zip(nn.rms_norm_vjp(a, w, d)[:2], wanted, strict=True):
+        assert_close(each, result, name, largest(result))
 
 
 @pytest.mark.parametrize("n", [24, 700])
