@@ -21,6 +21,7 @@ from cyrt.nn.activations import (
     tanh_vjp,
 )
 from cyrt.nn.gated import swiglu_vjp
+from cyrt.nn.linear import linear
 from cyrt.nn.norm import layer_norm, layer_norm_vjp, rms_norm, rms_norm_vjp
 from cyrt.nn.rope import rope, rope_vjp
 from cyrt.nn.softmax import cross_entropy, cross_entropy_vjp, log_softmax, softmax, softmax_vjp
@@ -35,6 +36,7 @@ __all__ = [
     "gelu_vjp",
     "layer_norm",
     "layer_norm_vjp",
+    "linear",
     "log_softmax",
     "logsumexp",
     "relu",

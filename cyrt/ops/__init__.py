@@ -110,7 +110,7 @@ from cyrt.ops.gather import take, take_along_axis
 from cyrt.ops.grids import eye, meshgrid, tril, triu
 from cyrt.ops.inspection import __array_api_version__, __array_namespace_info__, finfo, iinfo
 from cyrt.ops.manipulation import concat, concatenate, hstack, repeat, roll, stack, tile, vstack
-from cyrt.ops.matmul import dot, inner, matmul, matrix_transpose, outer, tensordot, vecdot
+from cyrt.ops.matmul import addmm, dot, inner, matmul, matrix_transpose, outer, tensordot, vecdot
 from cyrt.ops.printing import array2string, array_repr, array_str
 from cyrt.ops.promotion import can_cast, isdtype, result_type
 from cyrt.ops.reduce import (
@@ -162,6 +162,7 @@ __all__ = [
     "acos",
     "acosh",
     "add",
+    "addmm",
     "all",
     "any",
     "arange",

@@ -1,6 +1,8 @@
 """Products of matrices, vectors and tensors."""
 
-from cyrt.dtypes import DTYPES
+from numpy import broadcast_shapes
+
+from cyrt.dtypes import DTYPES, dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.builtin.matmul cimport record_product
 from cyrt.builtin.space cimport MAX_NDIM
@@ -90,7 +92,15 @@ cdef int join_batch(str name, Array a, Array b, int skipped_a, int skipped_b, Fa
     return 0
 
 
-def matmul(x1, x2, /, out=None):
+cdef int summed_type(str name, int code, object dtype) except -1:
+    """Return the code of the type in which to sum, which is the result's."""
+    wanted = _dtype(dtype)
+    if promote(code, wanted.code) != wanted.code:
+        raise TypeError(f"{name}: dtype: {DTYPES[code]} operands do not promote to {wanted}")
+    return wanted.code
+
+
+def matmul(x1, x2, /, out=None, *, dtype=None):
     """Multiply matrices; ``x1 @ x2``.
 
     Parameters
@@ -104,6 +114,8 @@ def matmul(x1, x2, /, out=None):
     out : Array, optional
         The array that receives the result: of its shape, and of a type that it can be cast to
         within its kind.
+    dtype : dtype, optional
+        The type in which to multiply and add, to which the operands promote: int32 for int8.
 
     Returns
     -------
@@ -129,6 +141,8 @@ def matmul(x1, x2, /, out=None):
     cdef long long[MAX_NDIM] dims
     cdef Array a, b
     cdef int d, batch, ndim, code = joint_type("matmul", x1, x2)
+    if dtype is not None:
+        code = summed_type("matmul", code, dtype)
     a, b = <Array>x1, <Array>x2
     if out is not None:
         check_array(out, "matmul: out")
@@ -163,6 +177,45 @@ def matmul(x1, x2, /, out=None):
         dims[ndim] = factors.shape[batch + 1]
         ndim += 1
     return multiply("matmul", a, b, &factors, ndim, dims, <Array>out)
+
+
+def addmm(c, a, b, /, alpha=1.0, beta=1.0):
+    """Compute ``alpha * (a @ b) + beta * c``.
+
+    Parameters
+    ----------
+    c : Array
+        An array that broadcasts to the shape of the product.
+    a, b : Array
+        The factors, as :func:`matmul` takes them.
+    alpha, beta : int or float
+        Without a beta (0), c's values do not matter.
+
+    Returns
+    -------
+    Array
+        An array of the product's shape, and of the type that all operands promote to.
+
+    Raises
+    ------
+    ValueError
+        The shapes do not multiply, c does not broadcast to the product's shape, or the arrays are
+        on two devices.
+    TypeError
+        An operand is no Array, or the types do not promote.
+    """
+    cdef Array addend = check_array(c, "addmm: c")
+    cdef Array product = matmul(a, b, dtype=DTYPES[promote(joint_type("addmm", a, b),
+                                                           addend.code)])
+    if broadcast_shapes(addend.shape, product.shape) != product.shape:
+        raise ValueError(f"addmm: c: expected a shape that broadcasts to {product.shape}, got "
+                         f"{addend.shape}")
+    if alpha != 1:
+        product *= alpha
+    if beta == 0:
+        return product
+    product += addend if beta == 1 else addend * beta
+    return product
 
 
 cdef Array move_axis_last(Array x, int axis):

@@ -251,3 +251,40 @@ def test_what_does_not_multiply_is_refused(call, error, message):
     operands = {name: cyrt.asarray(value) for name, value in FLOATS.items()}
     with pytest.raises(error, match=message):
         call(operands)
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(1, 1), (0.5, 2), (-1, 0), (0, 1), (2, -0.25)])
+@pytest.mark.parametrize("shape", [(4, 7), (7,), (4, 1), ()])
+def test_addmm(alpha, beta, shape, rng):
+    c, a, b = (rng.normal(size=each).astype(np.float32) for each in (shape, (4, 5), (5, 7)))
+    found = cyrt.addmm(*map(cyrt.asarray, (c, a, b)), alpha=alpha, beta=beta)
+    wanted = alpha * (a.astype(np.float64) @ b) + beta * c.astype(np.float64)
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_addmm_without_a_beta_does_not_read_c():
+    c = cyrt.full((2, 2), float("nan"))
+    ones = cyrt.ones((2, 2))
+    assert (cyrt.addmm(c, ones, ones, beta=0).numpy() == 2).all()
+
+
+def test_addmm_refuses_what_does_not_fit():
+    ones = cyrt.ones((2, 3))
+    with pytest.raises(ValueError, match=r"c: expected a shape that broadcasts to \(2, 2\)"):
+        cyrt.addmm(cyrt.ones((3, 2, 2)), ones, ones.mT)
+    with pytest.raises(ValueError, match="addmm|matmul"):
+        cyrt.addmm(ones, ones, ones)
+    with pytest.raises(TypeError, match="addmm: c"):
+        cyrt.addmm(1.0, ones, ones.mT)
+
+
+def test_matmul_in_a_wider_type(rng):
+    a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((5, 40), (40, 6)))
+    x, y = cyrt.asarray(a), cyrt.asarray(b)
+    narrow, wide = cyrt.matmul(x, y), cyrt.matmul(x, y, dtype=cyrt.int32)
+    assert str(narrow.dtype) == "int8"
+    np.testing.assert_array_equal(narrow.numpy(), a @ b)
+    assert str(wide.dtype) == "int32"
+    np.testing.assert_array_equal(wide.numpy(), a.astype(np.int32) @ b.astype(np.int32))
+    with pytest.raises(TypeError, match="dtype: int8 operands do not promote to uint8"):
+        cyrt.matmul(x, y, dtype=cyrt.uint8)
