@@ -232,6 +232,18 @@ def test_variance_beside_a_large_mean(rng):
         np.testing.assert_allclose(found, np.var(x.astype(np.float64), axis=axis), rtol=1e-4)
 
 
+def test_variance_beside_an_outlier(rng):
+    """In any place, the first of a thread's elements too, whose distances are added."""
+    x = (1e4 + 0.1 * rng.normal(size=(4_096, 6))).astype(np.float32)
+    for place in (0, 1, 100, 4_095):
+        y = x.copy()
+        y[place] = -3e4
+        for host, axis in ((y, 0), (np.ascontiguousarray(y.T), 1)):
+            for each in (host, x if axis == 0 else x.T.copy()):
+                found = reduce.var(cyrt.asarray(each), axis=axis).numpy()
+                np.testing.assert_allclose(found, np.var(each.astype(float), axis=axis), rtol=1e-5)
+
+
 def test_sums_are_as_accurate_as_a_tree(rng):
     x = rng.random(1_000_000).astype(np.float32)
     exact = math.fsum(x)
@@ -270,6 +282,34 @@ def test_places(name):
         assert reduce.argmin(cyrt.asarray(host)).item() == 900
         host[:] = -np.inf
         assert reduce.argmax(cyrt.asarray(host)).item() == 0
+
+
+@pytest.mark.parametrize("name", ["uint8", "bfloat16", "float32"])
+def test_places_of_views(name, rng):
+    """Ties in every order of memory: indices that decrease along it, or skip."""
+    host = rng.integers(0, 3, (65, 264)).astype(dtype(name).numpy)
+    x = cyrt.asarray(host)
+    for key in (np.s_[:], np.s_[::-1], np.s_[:, ::-1], np.s_[::-2, ::-1], np.s_[:, 8::-3]):
+        for axis in (None, 0, 1):
+            for op in ("argmax", "argmin"):
+                for view, array in ((host[key], x[key]), (host[key].T, x[key].T)):
+                    wanted = getattr(np, op)(view, axis=axis)
+                    np.testing.assert_array_equal(getattr(reduce, op)(array, axis=axis), wanted)
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16"])
+def test_first_nan_of_many(name, rng):
+    """Wherever it lies in its batch, behind infinities and before other NaN."""
+    host = rng.normal(size=(3, 2_056)).astype(dtype(name).numpy)
+    host[:, ::7] = np.inf
+    for place in (0, 1, 8, 9, 31, 64, 511, 1_030, 2_055):
+        found = host.copy()
+        found[:, place:] = np.where(rng.random(host[:, place:].shape) < 0.3, np.nan, 1)
+        found[:, place] = np.nan
+        for array, axis in ((found, 1), (np.ascontiguousarray(found.T), 0)):
+            for op in (reduce.argmax, reduce.argmin):
+                assert op(cyrt.asarray(array), axis=axis).numpy().tolist() == [place] * 3
+        assert reduce.argmax(cyrt.asarray(found[0])).item() == place
 
 
 @pytest.mark.parametrize("name", ["float32", "bfloat16"])
