@@ -75,15 +75,19 @@ struct Share {
 
 __device__ constexpr int smaller(int a, int b) { return a < b ? a : b; }
 
-// Loads that a thread has in flight, of N elements each, and of them those of a batch: its elements
-// are in registers as they are computed with, the others as they lie in memory.
-template <class T, int N> constexpr int loads_of = N > 1 && N * sizeof(T) > 8 ? 4 : 8;
-template <class T, int N> constexpr int batch_loads_of = smaller(loads_of<T, N>, 16 / N);
+// Loads that a thread has in flight, each of an element of COLUMNS columns or of ITEMS elements of
+// one, and of them those of a batch: its elements are in registers as they are computed with, the
+// others as they lie in memory.
+template <class T, int COLUMNS, int ITEMS>
+constexpr int loads_of =
+    COLUMNS * ITEMS > 1 && (COLUMNS > 4 || COLUMNS * ITEMS * sizeof(T) > 8) ? 4 : 8;
+template <class T, int COLUMNS, int ITEMS>
+constexpr int batch_loads_of = smaller(loads_of<T, COLUMNS, ITEMS>, 16 / (COLUMNS * ITEMS));
 
 // A thread's elements of one run: units a hop apart, of ITEMS elements side by side each. Their
 // logical indices increase.
 template <class T, int COLUMNS, int ITEMS> struct Elements {
-    static constexpr uint32 BATCH = batch_loads_of<T, COLUMNS * ITEMS> * ITEMS;
+    static constexpr uint32 BATCH = batch_loads_of<T, COLUMNS, ITEMS> * ITEMS;
     const T* from;
     int64 hop, place, place_hop, place_step;
     uint32 count;
@@ -96,11 +100,12 @@ template <class T, int COLUMNS, int ITEMS> struct Elements {
     }
 };
 
-// The next loads of each column; all of them are there, or those where j * lanes < left.
-template <bool ALL, class Op, class T, int COLUMNS, int ITEMS>
+// The next LOADS loads of each column; all of them are there, or those where j * lanes < left.
+template <bool ALL, int LOADS, class Op, class T, int COLUMNS, int ITEMS>
 __device__ inline void take_loads(typename Op::Run (&runs)[COLUMNS],
                                   Elements<T, COLUMNS, ITEMS>& elements, int64 left, uint32 lanes) {
-    constexpr int N = COLUMNS * ITEMS, LOADS = loads_of<T, N>, BATCH_LOADS = batch_loads_of<T, N>;
+    constexpr int N = COLUMNS * ITEMS;
+    constexpr int BATCH_LOADS = smaller(LOADS, batch_loads_of<T, COLUMNS, ITEMS>);
     static_assert(COLUMNS == 1 || ITEMS == 1, "a vector is of one column, or of one row");
     const T* from = elements.from + elements.count / ITEMS * elements.hop;
     Items<T, N> items[LOADS] = {};
@@ -136,7 +141,7 @@ __device__ inline void take_loads(typename Op::Run (&runs)[COLUMNS],
 template <class Op, int COLUMNS, int ITEMS, class T, class Add>
 __device__ inline void take_share(const Reduce& args, const T* in, int64 place, const Share& share,
                                   const Add& add) {
-    constexpr int N = COLUMNS * ITEMS, LOADS = loads_of<T, N>;
+    constexpr int N = COLUMNS * ITEMS, LOADS = loads_of<T, COLUMNS, ITEMS>;
     constexpr uint32 RUN = RUN_BATCHES * Elements<T, COLUMNS, ITEMS>::BATCH;
     int64 taken = LOADS * args.lanes, step = args.row_strides[1];
 #pragma unroll 1
@@ -158,12 +163,12 @@ __device__ inline void take_share(const Reduce& args, const T* in, int64 place, 
             if constexpr (N > 1) {
 #pragma unroll 1
                 for (; (LOADS - 1) * args.lanes < left && elements.count < RUN; left -= taken) {
-                    take_loads<true, Op>(runs, elements, left, args.lanes);
+                    take_loads<true, LOADS, Op>(runs, elements, left, args.lanes);
                 }
             }
 #pragma unroll 1
             for (; left > 0 && elements.count < RUN; left -= taken) {
-                take_loads<false, Op>(runs, elements, left, args.lanes);
+                take_loads<false, LOADS, Op>(runs, elements, left, args.lanes);
             }
             Elements<T, COLUMNS, ITEMS> column = elements;
 #pragma unroll
@@ -230,25 +235,37 @@ template <class Op, class T, class R> __device__ inline void reduce_rows(const R
     }
 }
 
-// A thread has N columns side by side. Their states are in shared memory: with them, the runs and
-// the loads in flight would not fit in registers.
-template <class Op, class T, class R, int N>
-__device__ inline void down_columns(const Reduce& args, typename Op::State* shared) {
+// The loads of a whole run, in groups that become smaller: each is of as many as there are.
+template <int LOADS, class Op, class T, int COLUMNS>
+__device__ inline void take_run(typename Op::Run (&runs)[COLUMNS],
+                                Elements<T, COLUMNS, 1>& elements, int left) {
+#pragma unroll 1
+    for (; left >= LOADS; left -= LOADS) take_loads<true, LOADS, Op>(runs, elements, left, 1);
+    if constexpr (LOADS > 1) take_run<LOADS / 2, Op>(runs, elements, left);
+}
+
+// The states of N columns that are one run each, of one thread: they never leave its registers.
+template <class Op, class T, int N>
+__device__ inline void run_down(const Reduce& args, const T* in, typename Op::State (&states)[N]) {
+    int64 hop = args.row_strides[0], step = args.row_strides[1];
+    Elements<T, N, 1> elements{in, hop, args.place, step, step, 0};
+    typename Op::Run runs[N];
+#pragma unroll
+    for (auto& run : runs) run = Op::start();
+    take_run<loads_of<T, N, 1>, Op>(runs, elements, args.units);
+#pragma unroll
+    for (int k = 0; k < N; ++k, ++elements.from) states[k] = Op::close(runs[k], elements);
+}
+
+// The same of any columns, in the threads of the block's first row. They are in shared memory
+// until the end: with them, the runs and the loads in flight would not fit in registers.
+template <class Op, class T, int N>
+__device__ inline void share_down(const Reduce& args, const T* in, const Share& share,
+                                  typename Op::State* shared, typename Op::State (&states)[N]) {
     using State = typename Op::State;
-    uint32 rest = divide(blockIdx.x, args.parts);
-    uint32 part = blockIdx.x - rest * args.parts.size;
-    uint32 outer = divide(rest, args.chunks);
-    uint32 chunk = rest - outer * args.chunks.size;
-    int64 first = int64(chunk) * blockDim.x * N, column = first + threadIdx.x * N;
-    int64 offsets[2];
-    locate(args.kept, args.num_kept, outer, offsets);
-    const T* in = global<T>(args.input) + offsets[0] + column * args.kept_strides[0];
-    Share share(args, part, threadIdx.y, blockDim.y);
-    if (column >= args.kept_inner) share.rows = 0;
     // Neighbouring threads have neighbouring states.
     int columns = blockDim.x * N, thread = threadIdx.y * blockDim.x + threadIdx.x;
     State* own = shared + threadIdx.y * columns + threadIdx.x;
-    auto at = [&](int c) { return c % N * blockDim.x + c / N; };
 #pragma unroll
     for (int k = 0; k < N; ++k) own[k * blockDim.x] = Op::identity();
     take_share<Op, N, 1>(args, in, args.place, share, [&](int k, State state) {
@@ -263,22 +280,68 @@ __device__ inline void down_columns(const Reduce& args, typename Op::State* shar
         }
         __syncthreads();
     }
-#pragma unroll 1
-    for (int c = thread; c < columns; c += blockDim.x * blockDim.y) {
-        if (first + c >= args.kept_inner) return;
-        if (args.parts.size > 1) {
-            store_state(args.out, part * args.outputs + outer * args.kept_inner + first + c,
-                        shared[at(c)]);
+#pragma unroll
+    for (int k = 0; k < N; ++k) states[k] = own[k * blockDim.x];
+}
+
+// Results side by side along the innermost kept dimension, in vectors of up to VECTOR_BYTES.
+template <class Op, class R, int N>
+__device__ inline void store_results(const Reduce& args, R* out,
+                                     const typename Op::State (&states)[N]) {
+    constexpr int WIDTH = smaller(N, VECTOR_BYTES / sizeof(R));
+    bool vectors = N > 1 && args.flags & REDUCE_VECTORS_OUT;
+#pragma unroll
+    for (int k = 0; k < N; k += WIDTH) {
+        Items<R, WIDTH> items;
+#pragma unroll
+        for (int i = 0; i < WIDTH; ++i) {
+            items.item[i] = Op::finish(states[k + i], args.divisor, args.flags & REDUCE_ROOT);
+        }
+        if (vectors) {
+            store_vector<WIDTH>(out + k, items);
         } else {
-            global<R>(args.out)[offsets[1] + (first + c) * args.kept_strides[1]] =
-                Op::finish(shared[at(c)], args.divisor, args.flags & REDUCE_ROOT);
+#pragma unroll
+            for (int i = 0; i < WIDTH; ++i) out[(k + i) * args.kept_strides[1]] = items.item[i];
         }
     }
 }
 
+// A thread has N columns side by side.
+template <class Op, class T, class R, int N>
+__device__ inline void down_columns(const Reduce& args, typename Op::State* shared) {
+    uint32 rest = divide(blockIdx.x, args.parts);
+    uint32 part = blockIdx.x - rest * args.parts.size;
+    uint32 outer = divide(rest, args.chunks);
+    uint32 chunk = rest - outer * args.chunks.size;
+    int64 column = (int64(chunk) * blockDim.x + threadIdx.x) * N;
+    bool any = column < args.kept_inner;
+    int64 offsets[2];
+    locate(args.kept, args.num_kept, outer, offsets);
+    const T* in = global<T>(args.input) + offsets[0] + column * args.kept_strides[0];
+    typename Op::State states[N];
+    if (args.flags & REDUCE_ALONE && args.units <= RUN_BATCHES * Elements<T, N, 1>::BATCH) {
+        if (!any) return;
+        run_down<Op>(args, in, states);
+    } else {
+        Share share(args, part, threadIdx.y, blockDim.y);
+        if (!any) share.rows = 0;
+        share_down<Op>(args, in, share, shared, states);
+        if (threadIdx.y != 0 || !any) return;
+    }
+    if (args.parts.size > 1) {
+        int64 to = part * args.outputs + outer * args.kept_inner + column;
+#pragma unroll
+        for (int k = 0; k < N; ++k) store_state(args.out, to + k, states[k]);
+    } else {
+        store_results<Op>(args, global<R>(args.out) + offsets[1] + column * args.kept_strides[1],
+                          states);
+    }
+}
+
 template <class Op, class T, class R> __device__ inline void reduce_columns(const Reduce& args) {
-    constexpr int N = smaller(items_of<T>, REDUCE_COLUMNS);
     using State = typename Op::State;
+    constexpr int N =
+        sizeof(State) <= REDUCE_SHORT ? items_of<T> : smaller(items_of<T>, REDUCE_COLUMNS);
     __shared__ alignas(16) unsigned char bytes[COLUMN_THREADS * N * sizeof(State)];
     State* shared = reinterpret_cast<State*>(bytes);
     wait_for_dependencies(args);

@@ -12,7 +12,10 @@ cdef extern from "params/reduce.h" nogil:
     enum: ROW_THREADS
     enum: COLUMN_THREADS
     enum: REDUCE_COLUMNS
+    enum: REDUCE_SHORT
     enum: REDUCE_VECTORS
+    enum: REDUCE_VECTORS_OUT
+    enum: REDUCE_ALONE
     enum: REDUCE_ROOT
 
 cdef enum:
@@ -69,6 +72,16 @@ cdef inline bint vectors(const ReduceLaunch* self, const Space* along,
     for d in range(others.ndim):
         all |= others.strides[d][0]
     return all & (items - 1) == 0 and self.params.input & (items * self.itemsize - 1) == 0
+
+
+cdef inline bint vectors_out(const ReduceLaunch* self, const Space* kept, int itemsize) noexcept:
+    """Return whether the results of a thread's columns can be written in vectors."""
+    cdef int d
+    cdef long long all = 0, width = min(<long long>self.items, VECTOR_BYTES // itemsize)
+    for d in range(1, kept.ndim):
+        all |= kept.strides[d][1]
+    return kept.strides[0][1] == 1 and all & (width - 1) == 0 \
+        and self.params.out & (width * itemsize - 1) == 0
 
 
 cdef inline long long lanes_of(long long units, long long rows, long long threads) noexcept:
@@ -168,8 +181,9 @@ cdef bint choose_columns(ReduceLaunch* self, const Reduction* reduction, bint wh
     """Give neighbouring threads results of their own. `whole` computes each in one part."""
     cdef Reduce* params = &self.params
     cdef const Space* kept = reduction.kept
-    cdef long long total, width, x, y, chunks, blocks
-    self.items = min(self.items, REDUCE_COLUMNS)
+    cdef long long total, width, share, x, y, chunks, blocks
+    if reduction.state_size > REDUCE_SHORT:
+        self.items = min(self.items, REDUCE_COLUMNS)
     self.launch.variant = COLUMNS
     put_reduced(self, reduction)
     if not (put_dims(&params.kept, &params.num_kept, kept, 1)
@@ -181,19 +195,25 @@ cdef bint choose_columns(ReduceLaunch* self, const Reduction* reduction, bint wh
         params.kept_strides[1] = kept.strides[0][1]
     if vectors(self, kept, reduction.reduced) and width % self.items == 0:
         params.flags |= REDUCE_VECTORS
+        if vectors_out(self, kept, reduction.entry.itemsizes[0]):
+            params.flags |= REDUCE_VECTORS_OUT
         width //= self.items
+    blocks = size_of(kept, 1)
     total = params.units * params.rows
+    # Threads share a result where there are too few results to fill the device.
+    share = max(LOADS, ceiling(total * width * blocks, WAVES * RESIDENT))
     x = power_of_two(width, 1, WARP)
-    y = power_of_two(ceiling(total, LOADS), 1, COLUMN_THREADS // x)
+    y = power_of_two(ceiling(total, share), 1, COLUMN_THREADS // x)
     x = power_of_two(width, x, COLUMN_THREADS // y)
     params.lanes = <unsigned int>lanes_of(params.units, params.rows, y)
     chunks = ceiling(width, x)
-    blocks = size_of(kept, 1)
     if chunks > MAX_NUMERATOR or blocks > MAX_NUMERATOR // chunks:
         return False
     blocks *= chunks
     params.chunks = divider(<unsigned int>chunks)
     divide(self, 1 if whole else parts_of(blocks, x, y, total // y, True), y)
+    if y == 1 and params.rows == 1 and self.num_parts == 1:
+        params.flags |= REDUCE_ALONE
     return set_grid(self, blocks, x, y)
 
 

@@ -105,8 +105,8 @@ template <class R> struct Sum : Tree<Sum<R>, kept_of<R>> {
     __device__ static R finish(State sum, double divisor, bool) {
         if constexpr (is_integer<State>::value) {
             return sum;
-        } else {
-            return cast<R>(over(sum, divisor));
+        } else {  // a division costs more than all else of a result of few elements
+            return cast<R>(divisor == 1 ? sum : over(sum, divisor));
         }
     }
     template <class T> __device__ static T over(T a, double divisor) { return a / T(divisor); }
