@@ -62,99 +62,139 @@ struct Share {
     __device__ Share(const Reduce& args, uint32 part, uint32 thread, uint32 threads) {
         uint32 row_part = divide(part, args.unit_parts);
         uint32 unit_part = part - row_part * args.unit_parts.size;
-        uint32 lane = thread & (args.lanes - 1);
-        row_step = threads / args.lanes;
+        uint32 lane = thread & (args.lanes - 1), shift = 31 - __clz(args.lanes);
+        row_step = threads >> shift;
         row = row_part * args.part_rows;
         rows = min(row + args.part_rows, args.rows);
         unit = unit_part * args.part_units;
         units = min(unit + args.part_units, args.units);
-        row += (thread - lane) / args.lanes;
+        row += thread >> shift;
         unit += lane;
     }
 };
 
-// Loads that a thread has in flight.
-template <int N> constexpr int loads_of = N == 1 ? 8 : 4;
+__device__ constexpr int smaller(int a, int b) { return a < b ? a : b; }
 
-template <class Op, class T, int N>
-__device__ inline typename Op::State reduce_items(const Items<T, N>& items, int64 place, int64 step,
-                                                  bool any) {
-    compute_of<T> values[N];
-    int64 places[N];
-    bool valid[N];
-#pragma unroll
-    for (int k = 0; k < N; ++k) {
-        values[k] = widen(items.item[k]);
-        places[k] = place + k * step;
-        valid[k] = any;
+// Loads that a thread has in flight, each of an element of COLUMNS columns or of ITEMS elements of
+// one, and of them those of a batch: its elements are in registers as they are computed with, the
+// others as they lie in memory.
+template <class T, int COLUMNS, int ITEMS>
+constexpr int loads_of =
+    COLUMNS * ITEMS > 1 && (COLUMNS > 4 || COLUMNS * ITEMS * sizeof(T) > 8) ? 4 : 8;
+template <class T, int COLUMNS, int ITEMS>
+constexpr int batch_loads_of = smaller(loads_of<T, COLUMNS, ITEMS>, 16 / (COLUMNS * ITEMS));
+
+// A thread's elements of one run: units a hop apart, of ITEMS elements side by side each. Their
+// logical indices increase.
+template <class T, int COLUMNS, int ITEMS> struct Elements {
+    static constexpr uint32 BATCH = batch_loads_of<T, COLUMNS, ITEMS> * ITEMS;
+    const T* from;
+    int64 hop, place, place_hop, place_step;
+    uint32 count;
+
+    __device__ compute_of<T> value(uint32 number) const {
+        return widen(from[number / ITEMS * hop + number % ITEMS]);
     }
-    return Op::of(values, places, valid);
-}
-
-// How a thread steps from unit to unit, and how many there are from its first one on, with those
-// of the other lanes: its unit j is there where j * lanes < left.
-struct Steps {
-    int64 left, hop, place_hop;
-    uint32 lanes;
-
-    template <bool ALL> __device__ bool has(int j) const { return ALL || j * lanes < left; }
-    template <int UNITS, class T> __device__ void advance(const T*& from, int64& place) {
-        left -= UNITS * lanes;
-        from += UNITS * hop;
-        place += UNITS * place_hop;
+    __device__ int64 place_of(uint32 number) const {
+        return place + number / ITEMS * place_hop + number % ITEMS * place_step;
     }
 };
 
-// The next units of a row, of N elements each; all of them are there, or some.
-template <bool ALL, class Op, class T, int N>
-__device__ inline typename Op::State next_units(const T* from, int64 place, int64 step,
-                                                const Steps& steps) {
-    constexpr int LOADS = loads_of<N>;
+// The next LOADS loads of each column; all of them are there, or those where j * lanes < left.
+template <bool ALL, int LOADS, class Op, class T, int COLUMNS, int ITEMS>
+__device__ inline void take_loads(typename Op::Run (&runs)[COLUMNS],
+                                  Elements<T, COLUMNS, ITEMS>& elements, int64 left, uint32 lanes) {
+    constexpr int N = COLUMNS * ITEMS;
+    constexpr int BATCH_LOADS = smaller(LOADS, batch_loads_of<T, COLUMNS, ITEMS>);
+    static_assert(COLUMNS == 1 || ITEMS == 1, "a vector is of one column, or of one row");
+    const T* from = elements.from + elements.count / ITEMS * elements.hop;
     Items<T, N> items[LOADS] = {};
-    typename Op::State states[LOADS];
+    bool valid[LOADS];
 #pragma unroll
     for (int j = 0; j < LOADS; ++j) {
-        if (steps.has<ALL>(j)) items[j] = load_aligned<N>(from + j * steps.hop);
+        valid[j] = ALL || j * lanes < left;
+        if (valid[j]) items[j] = load_aligned<N>(from + j * elements.hop);
     }
 #pragma unroll
-    for (int j = 0; j < LOADS; ++j) {
-        states[j] =
-            reduce_items<Op>(items[j], place + j * steps.place_hop, step, steps.has<ALL>(j));
-    }
+    for (int first = 0; first < LOADS; first += BATCH_LOADS) {
+        if (!valid[first]) return;
 #pragma unroll
-    for (int width = LOADS / 2; width; width /= 2) {
+        for (int column = 0; column < COLUMNS; ++column) {
+            Batch<compute_of<T>, BATCH_LOADS, ITEMS> batch;
+            batch.number = elements.count;
 #pragma unroll
-        for (int j = 0; j < width; ++j) states[j] = Op::combine(states[j], states[j + width]);
+            for (int j = 0; j < BATCH_LOADS; ++j) {
+                batch.valid[j] = valid[first + j];
+#pragma unroll
+                for (int k = 0; k < ITEMS; ++k) {
+                    batch.value[j][k] = widen(items[first + j].item[column + k]);
+                }
+            }
+            Op::take(runs[column], batch);
+        }
+#pragma unroll
+        for (int j = 0; j < BATCH_LOADS; ++j) elements.count += valid[first + j] ? ITEMS : 0;
     }
-    return states[0];
 }
 
-template <class Op, class T, int N>
-__device__ inline typename Op::State along_rows(const Reduce& args, const T* in,
-                                                const Share& share) {
-    constexpr int LOADS = loads_of<N>;
-    typename Op::State state = Op::identity();
-    int64 step = args.row_strides[1];
+// Calls add(column, state) with the state of each run of a thread's share of the rows.
+template <class Op, int COLUMNS, int ITEMS, class T, class Add>
+__device__ inline void take_share(const Reduce& args, const T* in, int64 place, const Share& share,
+                                  const Add& add) {
+    constexpr int N = COLUMNS * ITEMS, LOADS = loads_of<T, COLUMNS, ITEMS>;
+    constexpr uint32 RUN = RUN_BATCHES * Elements<T, COLUMNS, ITEMS>::BATCH;
+    int64 taken = LOADS * args.lanes, step = args.row_strides[1];
 #pragma unroll 1
     for (int64 row = share.row; row < share.rows; row += share.row_step) {
         int64 offsets[2];
         locate(args.reduced, args.num_reduced, row, offsets);
-        const T* from = in + offsets[0] + share.unit * N * args.row_strides[0];
-        int64 place = args.place + offsets[1] + share.unit * N * step;
-        Steps steps{share.units - share.unit, args.lanes * N * args.row_strides[0],
-                    args.lanes * N * step, args.lanes};
-        if constexpr (N > 1) {
+        Elements<T, COLUMNS, ITEMS> elements;
+        elements.from = in + offsets[0] + share.unit * ITEMS * args.row_strides[0];
+        elements.hop = args.lanes * ITEMS * args.row_strides[0];
+        elements.place = place + offsets[1] + share.unit * ITEMS * step;
+        elements.place_hop = args.lanes * ITEMS * step;
+        elements.place_step = step;
 #pragma unroll 1
-            for (; steps.has<false>(LOADS - 1); steps.advance<LOADS>(from, place)) {
-                state = Op::combine(state, next_units<true, Op, T, N>(from, place, step, steps));
+        for (int64 left = share.units - share.unit; left > 0;) {
+            typename Op::Run runs[COLUMNS];
+#pragma unroll
+            for (auto& run : runs) run = Op::start();
+            elements.count = 0;
+            if constexpr (N > 1) {
+#pragma unroll 1
+                for (; (LOADS - 1) * args.lanes < left && elements.count < RUN; left -= taken) {
+                    take_loads<true, LOADS, Op>(runs, elements, left, args.lanes);
+                }
             }
-        }
 #pragma unroll 1
-        for (; steps.left > 0; steps.advance<LOADS>(from, place)) {
-            state = Op::combine(state, next_units<false, Op, T, N>(from, place, step, steps));
+            for (; left > 0 && elements.count < RUN; left -= taken) {
+                take_loads<false, LOADS, Op>(runs, elements, left, args.lanes);
+            }
+            Elements<T, COLUMNS, ITEMS> column = elements;
+#pragma unroll
+            for (int k = 0; k < COLUMNS; ++k, ++column.from) {
+                add(k, Op::close(runs[k], column));
+            }
+            elements.from += RUN / ITEMS * elements.hop;
+            elements.place += RUN / ITEMS * elements.place_hop;
         }
     }
-    return state;
+}
+
+// Of the threads that share a result, side by side; the first one gets it. They are of a warp, or
+// of the whole block.
+template <class Op> __device__ inline typename Op::State reduce_threads(typename Op::State state) {
+    using State = typename Op::State;
+    __shared__ alignas(16) unsigned char bytes[ROW_THREADS / WARP * sizeof(State)];
+    State* partial = reinterpret_cast<State*>(bytes);
+    auto combine = [](State a, State b) { return Op::combine(a, b); };
+    state = warp_reduce(state, combine, min(blockDim.x, WARP));
+    if (blockDim.x <= WARP) return state;
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+    if (lane == 0) partial[warp] = state;
+    __syncthreads();
+    if (warp > 0) return state;
+    return warp_reduce(lane < warps ? partial[lane] : Op::identity(), combine, warps);
 }
 
 // A block is x threads that share a result, and y results; several of a warp, or one of the block.
@@ -171,22 +211,22 @@ template <class Op, class T, class R> __device__ inline void reduce_rows(const R
     locate(args.kept, args.num_kept, output, offsets);
     if (output < args.outputs) {
         const T* in = global<T>(args.input) + offsets[0];
+        int64 place = args.place;
+        bool vectors = args.flags & REDUCE_VECTORS;
         Share share(args, part, threadIdx.x, blockDim.x);
-        state = args.flags & REDUCE_VECTORS ? along_rows<Op, T, N>(args, in, share)
-                                            : along_rows<Op, T, 1>(args, in, share);
-        if (part == 0) {
-#pragma unroll 1
-            for (int64 k = threadIdx.x; k < args.tail; k += blockDim.x) {
-                int64 at = args.units * N + k;
-                state = Op::combine(state, reduce_items<Op>(load_aligned<1>(in + at),
-                                                            args.place + at * args.row_strides[1],
-                                                            0, true));
-            }
+        auto add = [&](int, State other) { state = Op::combine(state, other); };
+        if (vectors) {
+            take_share<Op, 1, N>(args, in, place, share, add);
+            in += args.units * N;
+            place += args.units * N * args.row_strides[1];
+            share.unit = threadIdx.x;
+            share.units = args.tail;
+        }
+        if (!vectors || (part == 0 && args.tail > 0)) {
+            take_share<Op, 1, 1>(args, in, place, share, add);
         }
     }
-    auto combine = [](State a, State b) { return Op::combine(a, b); };
-    state = blockDim.x <= WARP ? warp_reduce(state, combine, blockDim.x)
-                               : block_reduce(state, combine, Op::identity());
+    state = reduce_threads<Op>(state);
     if (threadIdx.x != 0 || output >= args.outputs) return;
     if (args.parts.size > 1) {
         store_state(args.out, part * args.outputs + output, state);
@@ -195,94 +235,114 @@ template <class Op, class T, class R> __device__ inline void reduce_rows(const R
     }
 }
 
-// The next units of N columns, an element of each.
-template <bool ALL, class Op, class T, int N>
-__device__ inline void next_rows(typename Op::State (&states)[N], const T* from, int64 place,
-                                 const Steps& steps) {
-    constexpr int LOADS = loads_of<N>;
-    Items<T, N> items[LOADS] = {};
-    int64 places[LOADS];
-    bool valid[LOADS];
+// The loads of a whole run, in groups that become smaller: each is of as many as there are.
+template <int LOADS, class Op, class T, int COLUMNS>
+__device__ inline void take_run(typename Op::Run (&runs)[COLUMNS],
+                                Elements<T, COLUMNS, 1>& elements, int left) {
+#pragma unroll 1
+    for (; left >= LOADS; left -= LOADS) take_loads<true, LOADS, Op>(runs, elements, left, 1);
+    if constexpr (LOADS > 1) take_run<LOADS / 2, Op>(runs, elements, left);
+}
+
+// The states of N columns that are one run each, of one thread: they never leave its registers.
+template <class Op, class T, int N>
+__device__ inline void run_down(const Reduce& args, const T* in, typename Op::State (&states)[N]) {
+    int64 hop = args.row_strides[0], step = args.row_strides[1];
+    Elements<T, N, 1> elements{in, hop, args.place, step, step, 0};
+    typename Op::Run runs[N];
 #pragma unroll
-    for (int j = 0; j < LOADS; ++j) {
-        valid[j] = steps.has<ALL>(j);
-        places[j] = place + j * steps.place_hop;
-        if (valid[j]) items[j] = load_aligned<N>(from + j * steps.hop);
+    for (auto& run : runs) run = Op::start();
+    take_run<loads_of<T, N, 1>, Op>(runs, elements, args.units);
+#pragma unroll
+    for (int k = 0; k < N; ++k, ++elements.from) states[k] = Op::close(runs[k], elements);
+}
+
+// The same of any columns, in the threads of the block's first row. They are in shared memory
+// until the end: with them, the runs and the loads in flight would not fit in registers.
+template <class Op, class T, int N>
+__device__ inline void share_down(const Reduce& args, const T* in, const Share& share,
+                                  typename Op::State* shared, typename Op::State (&states)[N]) {
+    using State = typename Op::State;
+    // Neighbouring threads have neighbouring states.
+    int columns = blockDim.x * N, thread = threadIdx.y * blockDim.x + threadIdx.x;
+    State* own = shared + threadIdx.y * columns + threadIdx.x;
+#pragma unroll
+    for (int k = 0; k < N; ++k) own[k * blockDim.x] = Op::identity();
+    take_share<Op, N, 1>(args, in, args.place, share, [&](int k, State state) {
+        own[k * blockDim.x] = Op::combine(own[k * blockDim.x], state);
+    });
+    __syncthreads();
+#pragma unroll 1
+    for (int half = blockDim.y / 2 * columns; half >= columns; half /= 2) {
+#pragma unroll 1
+        for (int i = thread; i < half; i += blockDim.x * blockDim.y) {
+            shared[i] = Op::combine(shared[i], shared[i + half]);
+        }
+        __syncthreads();
     }
 #pragma unroll
-    for (int k = 0; k < N; ++k) {
-        compute_of<T> values[LOADS];
+    for (int k = 0; k < N; ++k) states[k] = own[k * blockDim.x];
+}
+
+// Results side by side along the innermost kept dimension, in vectors of up to VECTOR_BYTES.
+template <class Op, class R, int N>
+__device__ inline void store_results(const Reduce& args, R* out,
+                                     const typename Op::State (&states)[N]) {
+    constexpr int WIDTH = smaller(N, VECTOR_BYTES / sizeof(R));
+    bool vectors = N > 1 && args.flags & REDUCE_VECTORS_OUT;
 #pragma unroll
-        for (int j = 0; j < LOADS; ++j) values[j] = widen(items[j].item[k]);
-        states[k] = Op::combine(states[k], Op::of(values, places, valid));
+    for (int k = 0; k < N; k += WIDTH) {
+        Items<R, WIDTH> items;
+#pragma unroll
+        for (int i = 0; i < WIDTH; ++i) {
+            items.item[i] = Op::finish(states[k + i], args.divisor, args.flags & REDUCE_ROOT);
+        }
+        if (vectors) {
+            store_vector<WIDTH>(out + k, items);
+        } else {
+#pragma unroll
+            for (int i = 0; i < WIDTH; ++i) out[(k + i) * args.kept_strides[1]] = items.item[i];
+        }
     }
 }
 
 // A thread has N columns side by side.
 template <class Op, class T, class R, int N>
 __device__ inline void down_columns(const Reduce& args, typename Op::State* shared) {
-    constexpr int LOADS = loads_of<N>;
-    using State = typename Op::State;
     uint32 rest = divide(blockIdx.x, args.parts);
     uint32 part = blockIdx.x - rest * args.parts.size;
     uint32 outer = divide(rest, args.chunks);
     uint32 chunk = rest - outer * args.chunks.size;
-    int64 first = (int64(chunk) * blockDim.x + threadIdx.x) * N;
+    int64 column = (int64(chunk) * blockDim.x + threadIdx.x) * N;
+    bool any = column < args.kept_inner;
     int64 offsets[2];
     locate(args.kept, args.num_kept, outer, offsets);
-    const T* in = global<T>(args.input) + offsets[0] + first * args.kept_strides[0];
-    Share share(args, part, threadIdx.y, blockDim.y);
-    if (first >= args.kept_inner) share.rows = 0;
-    State states[N];
-#pragma unroll
-    for (int k = 0; k < N; ++k) states[k] = Op::identity();
-#pragma unroll 1
-    for (int64 row = share.row; row < share.rows; row += share.row_step) {
-        int64 at[2];
-        locate(args.reduced, args.num_reduced, row, at);
-        const T* from = in + at[0] + share.unit * args.row_strides[0];
-        int64 place = args.place + at[1] + share.unit * args.row_strides[1];
-        Steps steps{share.units - share.unit, args.lanes * args.row_strides[0],
-                    args.lanes * args.row_strides[1], args.lanes};
-        if constexpr (N > 1) {
-#pragma unroll 1
-            for (; steps.has<false>(LOADS - 1); steps.advance<LOADS>(from, place)) {
-                next_rows<true, Op, T, N>(states, from, place, steps);
-            }
-        }
-#pragma unroll 1
-        for (; steps.left > 0; steps.advance<LOADS>(from, place)) {
-            next_rows<false, Op, T, N>(states, from, place, steps);
-        }
+    const T* in = global<T>(args.input) + offsets[0] + column * args.kept_strides[0];
+    typename Op::State states[N];
+    if (args.flags & REDUCE_ALONE && args.units <= RUN_BATCHES * Elements<T, N, 1>::BATCH) {
+        if (!any) return;
+        run_down<Op>(args, in, states);
+    } else {
+        Share share(args, part, threadIdx.y, blockDim.y);
+        if (!any) share.rows = 0;
+        share_down<Op>(args, in, share, shared, states);
+        if (threadIdx.y != 0 || !any) return;
     }
-    reduce_columns(states, [](State a, State b) { return Op::combine(a, b); }, shared);
-    if (threadIdx.y != 0 || first >= args.kept_inner) return;
     if (args.parts.size > 1) {
-        int64 to = part * args.outputs + outer * args.kept_inner + first;
+        int64 to = part * args.outputs + outer * args.kept_inner + column;
 #pragma unroll
         for (int k = 0; k < N; ++k) store_state(args.out, to + k, states[k]);
-        return;
+    } else {
+        store_results<Op>(args, global<R>(args.out) + offsets[1] + column * args.kept_strides[1],
+                          states);
     }
-    Items<R, N> results;
-#pragma unroll
-    for (int k = 0; k < N; ++k) {
-        results.item[k] = Op::finish(states[k], args.divisor, args.flags & REDUCE_ROOT);
-    }
-    R* out = global<R>(args.out) + offsets[1] + first * args.kept_strides[1];
-    if constexpr (N > 1 && N * sizeof(R) <= VECTOR_BYTES) {
-        if (args.flags & REDUCE_VECTORS_OUT) {
-            store_vector<N>(out, results);
-            return;
-        }
-    }
-#pragma unroll
-    for (int k = 0; k < N; ++k) out[k * args.kept_strides[1]] = results.item[k];
 }
 
 template <class Op, class T, class R> __device__ inline void reduce_columns(const Reduce& args) {
-    constexpr int N = items_of<T>;
     using State = typename Op::State;
-    __shared__ alignas(16) unsigned char bytes[COLUMN_THREADS / 2 * N * sizeof(State)];
+    constexpr int N =
+        sizeof(State) <= REDUCE_SHORT ? items_of<T> : smaller(items_of<T>, REDUCE_COLUMNS);
+    __shared__ alignas(16) unsigned char bytes[COLUMN_THREADS * N * sizeof(State)];
     State* shared = reinterpret_cast<State*>(bytes);
     wait_for_dependencies(args);
     launch_dependents();
@@ -297,7 +357,7 @@ template <class Op, class T, class R> __device__ inline void reduce_columns(cons
 template <class Op> struct Merge : Tree<Merge<Op>, typename Op::State> {
     using State = typename Op::State;
     __device__ static State identity() { return Op::identity(); }
-    __device__ static State lift(State state, int64) { return state; }
+    __device__ static State lift(State state) { return state; }
     __device__ static State combine(State a, State b) { return Op::combine(a, b); }
     __device__ static auto finish(State state, double divisor, bool root) {
         return Op::finish(state, divisor, root);
@@ -306,7 +366,7 @@ template <class Op> struct Merge : Tree<Merge<Op>, typename Op::State> {
 
 template <class Op, class R> __device__ inline void reduce_parts(const Reduce& args) {
     using State = typename Op::State;
-    __shared__ alignas(16) unsigned char bytes[COLUMN_THREADS / 2 * sizeof(State)];
+    __shared__ alignas(16) unsigned char bytes[COLUMN_THREADS * sizeof(State)];
     wait_for_dependencies(args);
     launch_dependents();
     down_columns<Merge<Op>, State, R, 1>(args, reinterpret_cast<State*>(bytes));

@@ -11,18 +11,22 @@ from cyrt.builtin.space cimport MAX_NUMERATOR, MAX_OUTER, Outer2, Space, divider
 cdef extern from "params/reduce.h" nogil:
     enum: ROW_THREADS
     enum: COLUMN_THREADS
+    enum: REDUCE_COLUMNS
+    enum: REDUCE_SHORT
     enum: REDUCE_VECTORS
     enum: REDUCE_VECTORS_OUT
+    enum: REDUCE_ALONE
     enum: REDUCE_ROOT
 
 cdef enum:
     VECTOR_BYTES = 16
     WARP = 32
     LOADS = 4               # units that a thread loads at once
-    SHARE = 8               # units of a thread before other threads share its result,
+    SHARE = 8               # units of a thread before others of its warp share its result,
+    LONG_SHARE = 16         # before other warps do,
     ALONE = 2               # or of a thread on an idle device
     RESIDENT = 132 * 2048   # threads that an H200 runs at once
-    WAVES = 4               # grids of this many times RESIDENT threads end together
+    WAVES = 2               # grids of this many times RESIDENT threads end together
     FILL = 3                # one wave of this many parts fills at least 3/4 of the device
     WORTH = 2               # the factor that pays for a second launch; also the fewest parts
     SECTOR = 32             # bytes of a memory transaction
@@ -68,6 +72,16 @@ cdef inline bint vectors(const ReduceLaunch* self, const Space* along,
     for d in range(others.ndim):
         all |= others.strides[d][0]
     return all & (items - 1) == 0 and self.params.input & (items * self.itemsize - 1) == 0
+
+
+cdef inline bint vectors_out(const ReduceLaunch* self, const Space* kept, int itemsize) noexcept:
+    """Return whether the results of a thread's columns can be written in vectors."""
+    cdef int d
+    cdef long long all = 0, width = min(<long long>self.items, VECTOR_BYTES // itemsize)
+    for d in range(1, kept.ndim):
+        all |= kept.strides[d][1]
+    return kept.strides[0][1] == 1 and all & (width - 1) == 0 \
+        and self.params.out & (width * itemsize - 1) == 0
 
 
 cdef inline long long lanes_of(long long units, long long rows, long long threads) noexcept:
@@ -117,7 +131,8 @@ cdef inline bint set_grid(ReduceLaunch* self, long long blocks, long long x, lon
 
 
 cdef inline void put_reduced(ReduceLaunch* self, const Reduction* reduction) noexcept:
-    """Set the reduced dimensions: rows of units, each of which is an element."""
+    """Set the reduced dimensions: rows of units, each of which is an element. Logical indices
+    increase along a row: it is walked from its end if they do not."""
     cdef Reduce* params = &self.params
     cdef const Space* reduced = reduction.reduced
     params.units = reduced.shape[0] if reduced.ndim else 1
@@ -125,6 +140,11 @@ cdef inline void put_reduced(ReduceLaunch* self, const Reduction* reduction) noe
     if reduced.ndim:
         params.row_strides[0] = reduced.strides[0][0]
         params.row_strides[1] = reduced.strides[0][1]
+    if params.row_strides[1] < 0:
+        params.input += (params.units - 1) * params.row_strides[0] * self.itemsize
+        params.place += (params.units - 1) * params.row_strides[1]
+        params.row_strides[0] = -params.row_strides[0]
+        params.row_strides[1] = -params.row_strides[1]
 
 
 cdef bint choose_rows(ReduceLaunch* self, const Reduction* reduction) noexcept:
@@ -137,13 +157,14 @@ cdef bint choose_rows(ReduceLaunch* self, const Reduction* reduction) noexcept:
     if not (put_dims(&params.kept, &params.num_kept, reduction.kept, 0)
             and put_dims(&params.reduced, &params.num_reduced, reduction.reduced, 1)):
         return False
-    if vectors(self, reduction.reduced, reduction.kept) and (
+    if params.row_strides[0] > 0 and vectors(self, reduction.reduced, reduction.kept) and (
             alone or params.units % self.items == 0):
         params.flags |= REDUCE_VECTORS
         params.tail = params.units % self.items
         params.units //= self.items
     total = params.units * params.rows
-    threads = power_of_two(ceiling(total, SHARE), 1, ROW_THREADS)
+    threads = max(power_of_two(ceiling(total, SHARE), 1, WARP),
+                  power_of_two(ceiling(total, LONG_SHARE), 1, ROW_THREADS))
     while threads < ROW_THREADS and threads * params.outputs < RESIDENT // 2 \
             and threads * ALONE < total:
         threads *= 2
@@ -160,8 +181,9 @@ cdef bint choose_columns(ReduceLaunch* self, const Reduction* reduction, bint wh
     """Give neighbouring threads results of their own. `whole` computes each in one part."""
     cdef Reduce* params = &self.params
     cdef const Space* kept = reduction.kept
-    cdef long long total, width, x, y, chunks, blocks, all = 0
-    cdef int d, out_bytes = self.items * reduction.entry.itemsizes[0]
+    cdef long long total, width, share, x, y, chunks, blocks
+    if reduction.state_size > REDUCE_SHORT:
+        self.items = min(self.items, REDUCE_COLUMNS)
     self.launch.variant = COLUMNS
     put_reduced(self, reduction)
     if not (put_dims(&params.kept, &params.num_kept, kept, 1)
@@ -173,24 +195,25 @@ cdef bint choose_columns(ReduceLaunch* self, const Reduction* reduction, bint wh
         params.kept_strides[1] = kept.strides[0][1]
     if vectors(self, kept, reduction.reduced) and width % self.items == 0:
         params.flags |= REDUCE_VECTORS
-        width //= self.items
-        for d in range(1, kept.ndim):
-            all |= kept.strides[d][1]
-        if kept.strides[0][1] == 1 and all & (self.items - 1) == 0 \
-                and out_bytes <= 16 and params.out & (out_bytes - 1) == 0:
+        if vectors_out(self, kept, reduction.entry.itemsizes[0]):
             params.flags |= REDUCE_VECTORS_OUT
+        width //= self.items
+    blocks = size_of(kept, 1)
     total = params.units * params.rows
+    # Threads share a result where there are too few results to fill the device.
+    share = max(LOADS, ceiling(total * width * blocks, WAVES * RESIDENT))
     x = power_of_two(width, 1, WARP)
-    y = power_of_two(ceiling(total, LOADS), 1, COLUMN_THREADS // x)
+    y = power_of_two(ceiling(total, share), 1, COLUMN_THREADS // x)
     x = power_of_two(width, x, COLUMN_THREADS // y)
     params.lanes = <unsigned int>lanes_of(params.units, params.rows, y)
     chunks = ceiling(width, x)
-    blocks = size_of(kept, 1)
     if chunks > MAX_NUMERATOR or blocks > MAX_NUMERATOR // chunks:
         return False
     blocks *= chunks
     params.chunks = divider(<unsigned int>chunks)
     divide(self, 1 if whole else parts_of(blocks, x, y, total // y, True), y)
+    if y == 1 and params.rows == 1 and self.num_parts == 1:
+        params.flags |= REDUCE_ALONE
     return set_grid(self, blocks, x, y)
 
 

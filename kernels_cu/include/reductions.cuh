@@ -1,10 +1,12 @@
 // What reductions compute. An operation has
-//   State                     what is known of some elements; one of whole words
-//   identity()                of none
-//   of(values, places, valid) of N elements, in their compute type, and their logical indices; but
-//                             for those that are not valid
-//   combine(a, b)             of both
+//   State                 what is known of some elements; one of whole words
+//   Run                   the same while a thread takes elements of one row; start() of none
+//   identity()            the state of no elements
+//   take(run, batch)      adds a batch, the next elements in the order of their logical indices
+//   close(run, elements)  the state of a run of RUN_BATCHES batches at most
+//   combine(a, b)         of both
 //   finish(state, divisor, root)   the result, as it lies in memory
+// What is done once a run, or once a batch, costs little beside what is done for each element.
 // Combinations form trees, the same ones each time: rounding errors stay small and equal.
 #pragma once
 
@@ -39,25 +41,58 @@ template <class T> __device__ inline T highest() {
     }
 }
 
-// Operations that know the state of one element: Self::lift(value, place).
+constexpr int RUN_BATCHES = 16;
+
+// Elements that a thread loads at once, in their compute type. Those of a load are there or not;
+// the first load's are.
+template <class V, int LOADS_, int ITEMS_> struct Batch {
+    static constexpr int LOADS = LOADS_, ITEMS = ITEMS_;
+    V value[LOADS][ITEMS];
+    bool valid[LOADS];
+    uint32 number;  // of the first one in its run
+
+    template <class T> __device__ T get(int load, int item, T otherwise) const {
+        return valid[load] ? cast<T>(value[load][item]) : otherwise;
+    }
+};
+
+template <int N, class T, class Combine>
+__device__ inline T fold(T (&values)[N], const Combine& combine) {
+#pragma unroll
+    for (int width = N / 2; width; width /= 2) {
+#pragma unroll
+        for (int k = 0; k < width; ++k) values[k] = combine(values[k], values[k + width]);
+    }
+    return values[0];
+}
+
+// Of f(load, item), of all elements of a batch.
+template <class T, class Batch, class Function, class Combine>
+__device__ inline T fold_batch(const Function& f, const Combine& combine) {
+    T loads[Batch::LOADS];
+#pragma unroll
+    for (int j = 0; j < Batch::LOADS; ++j) {
+        T items[Batch::ITEMS];
+#pragma unroll
+        for (int k = 0; k < Batch::ITEMS; ++k) items[k] = f(j, k);
+        loads[j] = fold(items, combine);
+    }
+    return fold(loads, combine);
+}
+
+// Operations that know the state of one element: Self::lift(value).
 template <class Self, class State_> struct Tree {
     using State = State_;
-    template <class V, int N>
-    __device__ static State of(const V (&values)[N], const int64 (&places)[N],
-                               const bool (&valid)[N]) {
-        State states[N];
-#pragma unroll
-        for (int k = 0; k < N; ++k) {
-            states[k] = valid[k] ? Self::lift(values[k], places[k]) : Self::identity();
-        }
-#pragma unroll
-        for (int width = N / 2; width; width /= 2) {
-#pragma unroll
-            for (int k = 0; k < width; ++k) {
-                states[k] = Self::combine(states[k], states[k + width]);
-            }
-        }
-        return states[0];
+    using Run = State;
+    __device__ static Run start() { return Self::identity(); }
+    template <class Batch> __device__ static void take(Run& run, const Batch& batch) {
+        auto lifted = [&](int load, int item) {
+            return batch.valid[load] ? Self::lift(batch.value[load][item]) : Self::identity();
+        };
+        run = Self::combine(run, fold_batch<State, Batch>(lifted, Self::combine));
+    }
+    template <class Elements> __device__ static State close(Run run, const Elements&) {
+        return run;
     }
 };
 
@@ -65,13 +100,13 @@ template <class Self, class State_> struct Tree {
 template <class R> struct Sum : Tree<Sum<R>, kept_of<R>> {
     using State = kept_of<R>;
     __device__ static State identity() { return State{}; }
-    template <class V> __device__ static State lift(V value, int64) { return cast<State>(value); }
+    template <class V> __device__ static State lift(V value) { return cast<State>(value); }
     __device__ static State combine(State a, State b) { return a + b; }
     __device__ static R finish(State sum, double divisor, bool) {
         if constexpr (is_integer<State>::value) {
             return sum;
-        } else {
-            return cast<R>(over(sum, divisor));
+        } else {  // a division costs more than all else of a result of few elements
+            return cast<R>(divisor == 1 ? sum : over(sum, divisor));
         }
     }
     template <class T> __device__ static T over(T a, double divisor) { return a / T(divisor); }
@@ -83,7 +118,7 @@ template <class R> struct Sum : Tree<Sum<R>, kept_of<R>> {
 template <class R> struct Product : Tree<Product<R>, kept_of<R>> {
     using State = kept_of<R>;
     __device__ static State identity() { return cast<State>(1); }
-    template <class V> __device__ static State lift(V value, int64) { return cast<State>(value); }
+    template <class V> __device__ static State lift(V value) { return cast<State>(value); }
     __device__ static State combine(State a, State b) { return a * b; }
     __device__ static R finish(State product, double, bool) { return cast<R>(product); }
 };
@@ -106,7 +141,7 @@ __device__ inline float smaller_of(float a, float b) {
 template <class T> struct Max : Tree<Max<T>, kept_of<T>> {
     using State = kept_of<T>;
     __device__ static State identity() { return lowest<State>(); }
-    template <class V> __device__ static State lift(V value, int64) { return value; }
+    template <class V> __device__ static State lift(V value) { return value; }
     __device__ static State combine(State a, State b) { return larger_of(a, b); }
     __device__ static T finish(State most, double, bool) { return cast<T>(most); }
 };
@@ -114,29 +149,57 @@ template <class T> struct Max : Tree<Max<T>, kept_of<T>> {
 template <class T> struct Min : Tree<Min<T>, kept_of<T>> {
     using State = kept_of<T>;
     __device__ static State identity() { return highest<State>(); }
-    template <class V> __device__ static State lift(V value, int64) { return value; }
+    template <class V> __device__ static State lift(V value) { return value; }
     __device__ static State combine(State a, State b) { return smaller_of(a, b); }
     __device__ static T finish(State least, double, bool) { return cast<T>(least); }
 };
 
-// Where the largest is, or the smallest: the first of equal ones, and the first NaN before all.
+// Where the largest is, or the smallest: the first of equal ones, and the first NaN before all. A
+// run keeps the number of its element, from which the logical index follows at the end.
 template <class V> struct Candidate {
     V value;
     int64 place;
 };
-template <class T, bool LARGEST>
-struct Place : Tree<Place<T, LARGEST>, Candidate<kept_of<T>>> {
+template <class T, bool LARGEST> struct Place {
     using Value = kept_of<T>;
     using State = Candidate<Value>;
-    __device__ static State identity() {
-        return {LARGEST ? lowest<Value>() : highest<Value>(), 0x7fffffffffffffff};
-    }
-    template <class V> __device__ static State lift(V value, int64 place) { return {value, place}; }
+    struct Run {
+        Value value;  // NaN: `number` is one of the first batch that has a NaN
+        uint32 number;
+    };
+    static constexpr bool REAL = !is_integer<Value>::value;
+    __device__ static Value least() { return LARGEST ? lowest<Value>() : highest<Value>(); }
+    __device__ static State identity() { return {least(), 0x7fffffffffffffff}; }
+    __device__ static Run start() { return {least(), 0}; }
     __device__ static bool before(Value a, Value b) {
-        if constexpr (!is_integer<Value>::value) {
-            if (isnan(a)) return !isnan(b);
+        if constexpr (REAL) {
+            if (isnan(b)) return false;
         }
-        return LARGEST ? a > b : a < b;
+        return LARGEST ? !(a <= b) : !(a >= b);
+    }
+    template <class Batch> __device__ static void take(Run& run, const Batch& batch) {
+        constexpr int ITEMS = Batch::ITEMS, LAST = Batch::LOADS * ITEMS - 1;
+        auto value = [&](int load, int item) { return batch.get(load, item, least()); };
+        Value best = fold_batch<Value, Batch>(value, [](Value a, Value b) {
+            return LARGEST ? larger_of(a, b) : smaller_of(a, b);
+        });
+        uint32 number = LAST;
+#pragma unroll
+        for (int i = LAST - 1; i >= 0; --i) {
+            if (value(i / ITEMS, i % ITEMS) == best) number = i;
+        }
+        if (before(best, run.value)) run = {best, batch.number + number};
+    }
+    template <class Elements>
+    __device__ static State close(const Run& run, const Elements& elements) {
+        uint32 number = run.number;
+        if constexpr (REAL) {
+            if (isnan(run.value)) {
+                number -= number % Elements::BATCH;
+                while (!isnan(elements.value(number))) ++number;
+            }
+        }
+        return {run.value, elements.place_of(number)};
     }
     __device__ static State combine(State a, State b) {
         bool second = before(b.value, a.value) || (!before(a.value, b.value) && b.place < a.place);
@@ -150,7 +213,7 @@ template <class T> using ArgMin = Place<T, false>;
 template <class T> struct Any : Tree<Any<T>, uint32> {
     using State = uint32;
     __device__ static State identity() { return 0; }
-    template <class V> __device__ static State lift(V value, int64) { return truth(value); }
+    template <class V> __device__ static State lift(V value) { return truth(value); }
     __device__ static State combine(State a, State b) { return a | b; }
     __device__ static boolean finish(State found, double, bool) { return {uint8(found)}; }
 };
@@ -158,7 +221,7 @@ template <class T> struct Any : Tree<Any<T>, uint32> {
 template <class T> struct All : Tree<All<T>, uint32> {
     using State = uint32;
     __device__ static State identity() { return 1; }
-    template <class V> __device__ static State lift(V value, int64) { return truth(value); }
+    template <class V> __device__ static State lift(V value) { return truth(value); }
     __device__ static State combine(State a, State b) { return a & b; }
     __device__ static boolean finish(State found, double, bool) { return {uint8(found)}; }
 };
@@ -166,10 +229,24 @@ template <class T> struct All : Tree<All<T>, uint32> {
 template <class T> struct CountNonzero : Tree<CountNonzero<T>, int64> {
     using State = int64;
     __device__ static State identity() { return 0; }
-    template <class V> __device__ static State lift(V value, int64) { return truth(value); }
+    template <class V> __device__ static State lift(V value) { return truth(value); }
     __device__ static State combine(State a, State b) { return a + b; }
     __device__ static int64 finish(State count, double, bool) { return count; }
 };
+
+// Quotients and powers of e, of float within a few ulp, in as few instructions as there can be.
+__device__ inline float quotient(float a, float b) {
+    float reciprocal;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(reciprocal) : "f"(b));
+    return a * reciprocal;
+}
+__device__ inline double quotient(double a, double b) { return a / b; }
+__device__ inline float power(float a) {
+    float result;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(a * float(LOG2_E)));
+    return result;
+}
+__device__ inline double power(double a) { return exp(a); }
 
 // Means and squares of distances from them, put together as Chan, Golub and LeVeque do; means in
 // double: nothing cancels where they are large.
@@ -177,40 +254,41 @@ template <class V> struct Moments {
     double mean;
     V count, squares;
 };
+// A run adds distances from its first element, and their squares. Of n elements these are at most
+// n + 1 times those from the mean: however the elements lie, few digits cancel.
 template <class T> struct Variance {
     using V = compute_of<T>;
     using State = Moments<V>;
+    struct Run {
+        V pivot, sum, squares;
+    };
     __device__ static State identity() { return {0.0, V(0), V(0)}; }
-    template <int N>
-    __device__ static State of(const V (&values)[N], const int64 (&)[N], const bool (&valid)[N]) {
-        V pivot = values[0], terms[N], count = V(0);
+    __device__ static Run start() { return {V(0), V(0), V(0)}; }
+    template <class Batch> __device__ static void take(Run& run, const Batch& batch) {
+        run.pivot = batch.number == 0 ? batch.value[0][0] : run.pivot;
+        V sums[Batch::LOADS], squares[Batch::LOADS];
 #pragma unroll
-        for (int k = 0; k < N; ++k) {
-            terms[k] = valid[k] ? values[k] - pivot : V(0);
-            count += V(valid[k]);
-        }
-        V mean = add(terms) / (count > V(0) ? count : V(1));
+        for (int j = 0; j < Batch::LOADS; ++j) {
 #pragma unroll
-        for (int k = 0; k < N; ++k) {
-            V distance = values[k] - pivot - mean;
-            terms[k] = valid[k] ? distance * distance : V(0);
+            for (int k = 0; k < Batch::ITEMS; ++k) {
+                V distance = batch.valid[j] ? batch.value[j][k] - run.pivot : V(0);
+                sums[j] = k ? sums[j] + distance : distance;
+                squares[j] = k ? fma(distance, distance, squares[j]) : distance * distance;
+            }
         }
-        return {double(pivot) + double(mean), count, add(terms)};
+        auto add = [](V a, V b) { return a + b; };
+        run.sum += fold(sums, add);
+        run.squares += fold(squares, add);
     }
-    template <int N> __device__ static V add(const V (&values)[N]) {
-        V sums[N];
-#pragma unroll
-        for (int k = 0; k < N; ++k) sums[k] = values[k];
-#pragma unroll
-        for (int width = N / 2; width; width /= 2) {
-#pragma unroll
-            for (int k = 0; k < width; ++k) sums[k] += sums[k + width];
-        }
-        return sums[0];
+    template <class Elements>
+    __device__ static State close(const Run& run, const Elements& elements) {
+        V count = V(elements.count), mean = quotient(run.sum, count);
+        return {double(run.pivot) + double(mean), count,
+                maximum(run.squares - run.sum * mean, V(0))};
     }
     __device__ static State combine(State a, State b) {
         V count = a.count + b.count;
-        V share = count > V(0) ? b.count / count : V(0);
+        V share = count > V(0) ? quotient(b.count, count) : V(0);
         double distance = b.mean - a.mean;
         return {a.mean + distance * double(share), count,
                 a.squares + b.squares + V(distance) * V(distance) * (a.count * share)};
@@ -228,22 +306,26 @@ template <class V> struct Scaled {
 template <class T> struct LogSumExp {
     using V = compute_of<T>;
     using State = Scaled<V>;
+    using Run = State;
     __device__ static State identity() { return {-infinity<V>(), V(0)}; }
-    __device__ static V share(V value, V most) {
-        return value == most ? V(1) : exp(value - most);  // infinities too
+    __device__ static Run start() { return identity(); }
+    // Differences from it are never NaN where no element is.
+    __device__ static V base(V most) { return isfinite(most) ? most : V(0); }
+    template <class Batch> __device__ static void take(Run& run, const Batch& batch) {
+        auto value = [&](int load, int item) { return batch.get(load, item, -infinity<V>()); };
+        V most = fold_batch<V, Batch>(value, [](V a, V b) { return larger_of(a, b); });
+        most = larger_of(run.most, most);
+        V from = base(most);
+        auto term = [&](int load, int item) { return power(value(load, item) - from); };
+        V sum = fold_batch<V, Batch>(term, [](V a, V b) { return a + b; });
+        run = {most, run.sum * power(run.most - from) + sum};
     }
-    template <int N>
-    __device__ static State of(const V (&values)[N], const int64 (&)[N], const bool (&valid)[N]) {
-        V most = -infinity<V>(), sum = V(0);
-#pragma unroll
-        for (int k = 0; k < N; ++k) most = valid[k] ? maximum(most, values[k]) : most;
-#pragma unroll
-        for (int k = 0; k < N; ++k) sum += valid[k] ? share(values[k], most) : V(0);
-        return {most, sum};
+    template <class Elements> __device__ static State close(Run run, const Elements&) {
+        return run;
     }
     __device__ static State combine(State a, State b) {
-        V most = maximum(a.most, b.most);
-        return {most, a.sum * share(a.most, most) + b.sum * share(b.most, most)};
+        V most = larger_of(a.most, b.most), from = base(most);
+        return {most, a.sum * power(a.most - from) + b.sum * power(b.most - from)};
     }
     __device__ static T finish(State state, double, bool) {
         return cast<T>(state.most + log(state.sum));

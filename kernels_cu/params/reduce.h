@@ -7,9 +7,12 @@
 enum {
     ROW_THREADS = 512,  // of a block, at most
     COLUMN_THREADS = 256,
+    REDUCE_COLUMNS = 4,      // of a thread, at most, if a state has more bytes than
+    REDUCE_SHORT = 4,        // these; else as many as a vector of the input has elements
     REDUCE_VECTORS = 1,      // flag: the input is read in vectors
     REDUCE_VECTORS_OUT = 2,  // flag: the output may be written in vectors
-    REDUCE_ROOT = 4          // flag: the square root is taken at the end
+    REDUCE_ALONE = 4,        // flag: a thread has its columns alone, of one row of units
+    REDUCE_ROOT = 8          // flag: the square root is taken at the end
 };
 
 // The reduced dimensions are rows of units side by side, and a grid's part is some rows of some

@@ -206,6 +206,56 @@ def test_results_shared_by_blocks(name, shape, axis, rng):
         compare("var", x, axis, False, cyrt.asarray(x))
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("width", [8, 1_000, 1_004, 1_023])
+def test_columns_of_few_rows(name, width, rng):
+    """Of one thread each, or of several; in vectors, and not."""
+    for rows in (1, 2, 3, 4, 8, 64):
+        x = values(rng, name, (rows, width), rows == 3)
+        array = cyrt.asarray(x)
+        for op in FUNCTIONS[dtype(name).kind]:
+            compare(op, x, 0, False, array)
+        for op in ("sum", "any"):
+            compare(op, x[:, 1:], 0, False, array[:, 1:])
+            compare(op, x[:, ::-1], 0, False, array[:, ::-1])
+
+
+@pytest.mark.parametrize("name", ["uint8", "bfloat16", "float32"])
+def test_outputs_of_columns_of_few_rows(name, rng):
+    """Side by side, apart, and unaligned; what lies around them stays."""
+    for rows in (2, 3, 8, 64):
+        x = values(rng, name, (rows, 24, 40), False)
+        array = cyrt.asarray(x)
+        for op in ("max", "argmin", "any"):
+            for axes in ((0, 1, 2), (0, 2, 1), (1, 0, 2), (2, 0, 1)):
+                axis = axes.index(0)
+                compare(op, x.transpose(axes), axis, False, array.transpose(axes))
+            found = getattr(reduce, op)(array, axis=0).numpy()
+            for key in (np.s_[:, :40], np.s_[:, 1:41], np.s_[:, 4:44], np.s_[:, 39::-1]):
+                whole = cyrt.zeros((24, 45), dtype=found.dtype.name)
+                expected = np.zeros((24, 45), found.dtype)
+                expected[key] = found
+                getattr(reduce, op)(array, axis=0, out=whole[key])
+                np.testing.assert_array_equal(whole.numpy(), expected)
+
+
+@pytest.mark.parametrize(("name", "width"), [("uint8", 4_325_384), ("bfloat16", 540_673)])
+def test_columns_that_fill_the_device(name, width, rng):
+    """Of one thread each, which loads its 15 elements in groups that become smaller."""
+    few = values(rng, name, (15, 997), False)
+    x = np.tile(few, -(-width // 997))[:, :width]
+    array = cyrt.asarray(x)
+    for op in ("max", "any") if name == "uint8" else ("max", "argmin", "sum", "var"):
+        expected = getattr(reduce, op)(cyrt.asarray(few), axis=0).numpy()
+        compare(op, few, 0, False, cyrt.asarray(few))
+        found = getattr(reduce, op)(array, axis=0).numpy()
+        expected = np.tile(expected, -(-width // 997))[:width]
+        if op == "var":  # of another tree
+            np.testing.assert_allclose(found.astype(float), expected.astype(float), rtol=2**-7)
+        else:
+            np.testing.assert_array_equal(found, expected)
+
+
 def test_more_dimensions_than_a_kernel_has(rng):
     """Those that are kept in turn, those that are reduced through a copy."""
     x = rng.normal(size=(2,) * 18).astype(np.float32)
@@ -230,6 +280,18 @@ def test_variance_beside_a_large_mean(rng):
     for axis in (None, 0, 1):
         found = reduce.var(cyrt.asarray(x), axis=axis).numpy()
         np.testing.assert_allclose(found, np.var(x.astype(np.float64), axis=axis), rtol=1e-4)
+
+
+def test_variance_beside_an_outlier(rng):
+    """In any place, the first of a thread's elements too, whose distances are added."""
+    x = (1e4 + 0.1 * rng.normal(size=(4_096, 6))).astype(np.float32)
+    for place in (0, 1, 100, 4_095):
+        y = x.copy()
+        y[place] = -3e4
+        for host, axis in ((y, 0), (np.ascontiguousarray(y.T), 1)):
+            for each in (host, x if axis == 0 else x.T.copy()):
+                found = reduce.var(cyrt.asarray(each), axis=axis).numpy()
+                np.testing.assert_allclose(found, np.var(each.astype(float), axis=axis), rtol=1e-5)
 
 
 def test_sums_are_as_accurate_as_a_tree(rng):
@@ -270,6 +332,34 @@ def test_places(name):
         assert reduce.argmin(cyrt.asarray(host)).item() == 900
         host[:] = -np.inf
         assert reduce.argmax(cyrt.asarray(host)).item() == 0
+
+
+@pytest.mark.parametrize("name", ["uint8", "bfloat16", "float32"])
+def test_places_of_views(name, rng):
+    """Ties in every order of memory: indices that decrease along it, or skip."""
+    host = rng.integers(0, 3, (65, 264)).astype(dtype(name).numpy)
+    x = cyrt.asarray(host)
+    for key in (np.s_[:], np.s_[::-1], np.s_[:, ::-1], np.s_[::-2, ::-1], np.s_[:, 8::-3]):
+        for axis in (None, 0, 1):
+            for op in ("argmax", "argmin"):
+                for view, array in ((host[key], x[key]), (host[key].T, x[key].T)):
+                    wanted = getattr(np, op)(view, axis=axis)
+                    np.testing.assert_array_equal(getattr(reduce, op)(array, axis=axis), wanted)
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16"])
+def test_first_nan_of_many(name, rng):
+    """Wherever it lies in its batch, behind infinities and before other NaN."""
+    host = rng.normal(size=(3, 2_056)).astype(dtype(name).numpy)
+    host[:, ::7] = np.inf
+    for place in (0, 1, 8, 9, 31, 64, 511, 1_030, 2_055):
+        found = host.copy()
+        found[:, place:] = np.where(rng.random(host[:, place:].shape) < 0.3, np.nan, 1)
+        found[:, place] = np.nan
+        for array, axis in ((found, 1), (np.ascontiguousarray(found.T), 0)):
+            for op in (reduce.argmax, reduce.argmin):
+                assert op(cyrt.asarray(array), axis=axis).numpy().tolist() == [place] * 3
+        assert reduce.argmax(cyrt.asarray(found[0])).item() == place
 
 
 @pytest.mark.parametrize("name", ["float32", "bfloat16"])
