@@ -7,6 +7,7 @@ import gc
 import sys
 import threading
 import weakref
+from pathlib import Path
 
 import pytest
 from outside import SOURCE, Library, N, host, until, zeros
@@ -385,3 +386,50 @@ def test_what_a_handler_records_on_another_device(python):
         CYRT_EMULATED_DEVICES="2",
     )
     assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr
+
+
+def test_finalizers_that_add_handlers_while_the_thread_looks_for_some(python):
+    """The collector runs them on the thread that calls handlers, too."""
+    done = python(
+        """
+        import gc, threading, time
+        import cyrt
+        from gates import Gate
+
+        gate, added, called = Gate(), [], []
+
+        class Ends:
+            def __init__(self):
+                self.circle = self
+
+            def __del__(self):
+                if threading.current_thread().name == "cyrt completion" and len(added) < 300:
+                    with cyrt.Stream():
+                        cyrt.current_encoder().add_completed_handler(lambda: called.append(1))
+                        added.append(1)
+                        cyrt.commit()
+                if not gate.flag[0]:
+                    Ends()
+
+        streams = [cyrt.Stream() for _ in range(20)]
+        for stream in streams:
+            with stream:
+                gate.wait()
+                cyrt.current_encoder().add_completed_handler(lambda: called.append(1))
+                added.append(1)
+                cyrt.commit()
+        gc.set_threshold(1)
+        Ends()
+        end = time.monotonic() + 20
+        while len(added) < 300 and time.monotonic() < end:
+            time.sleep(0.001)
+        gate.open()
+        gc.set_threshold(700)
+        while len(called) < len(added) and time.monotonic() < end:
+            time.sleep(0.001)
+        print(len(added), len(called))
+        """,
+        folders=[Path(__file__).resolve().parent.parent],
+        CYRT_LAUNCH_BLOCKING="0",
+    )
+    assert done.stdout == "300 300\n", done.stdout + done.stderr
