@@ -82,8 +82,8 @@ cdef int call_when_ended(StreamState* stream, list handlers) except -1:
 cdef Mark next_reached():
     """Take a mark that was reached from the front of a stream's queue; None if there is none."""
     cdef Mark mark
-    # Finalizers add to the dict, too, on this thread. None runs while a list of its keys is made, as
-    # that creates no object that the collector tracks; a list of its items would.
+    # Finalizers add to the dict, too, on this thread. None runs while a list of its keys is made:
+    # that creates no object that the collector tracks, as a list of its items would.
     for stream in list(_queues):
         queue = _queues[stream]         # only this thread removes one
         mark = queue[0]
