@@ -180,9 +180,8 @@ template <class T, bool LARGEST> struct Place {
     template <class Batch> __device__ static void take(Run& run, const Batch& batch) {
         constexpr int ITEMS = Batch::ITEMS, LAST = Batch::LOADS * ITEMS - 1;
         auto value = [&](int load, int item) { return batch.get(load, item, least()); };
-        Value best = fold_batch<Value, Batch>(value, [](Value a, Value b) {
-            return LARGEST ? larger_of(a, b) : smaller_of(a, b);
-        });
+        Value best = fold_batch<Value, Batch>(
+            value, [](Value a, Value b) { return LARGEST ? larger_of(a, b) : smaller_of(a, b); });
         uint32 number = LAST;
 #pragma unroll
         for (int i = LAST - 1; i >= 0; --i) {

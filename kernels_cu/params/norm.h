@@ -26,9 +26,9 @@ struct CYRT_PARAMETERS Norm {
     long long part;                             // elements of a part of a row
     // In the type that the kernels compute in, float or double: constants of instructions then.
     unsigned char eps[8], share[8];  // share: 1 / n
-    struct Divider parts;   // of a row
-    struct Divider strips;  // of columns, a block each
-    unsigned int groups;    // rows of partials
+    struct Divider parts;            // of a row
+    struct Divider strips;           // of columns, a block each
+    unsigned int groups;             // rows of partials
     unsigned int flags;
 };
 
