@@ -29,9 +29,9 @@ cdef class Chains:
 
 
 cdef int forget_chains(int ordinal) except -1:
-    for key, chains in list(_chains.items()):
+    for chains in list(_chains.values()):   # a list of items could run finalizers that add some
         if (<Chains>chains).stream.ordinal == ordinal:
-            del _chains[key]
+            del _chains[<size_t>(<Chains>chains).stream]
     return 0
 
 

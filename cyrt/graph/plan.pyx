@@ -130,10 +130,10 @@ cdef void count_returning_topology(tuple key) noexcept:
 
 
 cdef int forget_plans(int ordinal) except -1:
-    for key, plan in list(_plans.items()):
+    for plan in list(_plans.values()):      # a list of items could run finalizers that add some
         if (<Plan>plan).stream.ordinal == ordinal:
             unlink(<Plan>plan)
-            del _plans[key]
+            _plans.pop((<Plan>plan).key, None)
             if (<Plan>plan).busy == 0:
                 (<Plan>plan).drop()
     return 0
