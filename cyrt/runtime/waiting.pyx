@@ -101,6 +101,8 @@ cdef int wait_by_event(StreamState* state) except -1:
     cdef CUresult result
     cdef int entered
     wait_for_room(state)
+    if state.capturing:         # another thread began a capture: its marker is after earlier work
+        return wait_event(state, state.marker)
     taken = wait_events[state.ordinal]
     if taken != NULL:
         wait_events[state.ordinal] = taken.next
@@ -134,7 +136,8 @@ cdef int wait_state(StreamState* state) except -1:
         wait_event(state, state.last_work)
     else:
         wait_by_event(state)
-        note_end(state, before)
+        if not state.capturing:
+            note_end(state, before)
     if state.encoder != NULL:
         graph.release_ended_batches(state)
     return 0
