@@ -269,7 +269,7 @@ template <class T> __device__ inline void norm_long(const Norm& args) {
 // Threads of a block of the gradients, at most.
 template <class T> constexpr int vjp_block = sizeof(T) == 2 ? ROW_BLOCK / 2 : ROW_BLOCK;
 
-// Of a row: the sums of squared distances from the mean, of products of slopes with distances and,
+// The sums over a row of squared distances from the mean, of products of slopes with distances and,
 // where it is CENTERED, of slopes.
 template <class V, bool CENTERED> struct GradientSums {
     static constexpr int COUNT = CENTERED ? 3 : 2;

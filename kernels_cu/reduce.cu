@@ -181,7 +181,7 @@ __device__ inline void take_share(const Reduce& args, const T* in, int64 place, 
     }
 }
 
-// Of the threads that share a result, side by side; the first one gets it. They are of a warp, or
+// Combines the states of neighbouring threads that share a result; the first one gets it. They are of a warp, or
 // of the whole block.
 template <class Op> __device__ inline typename Op::State reduce_threads(typename Op::State state) {
     using State = typename Op::State;

@@ -128,7 +128,7 @@ cdef int record_norm(Recorder encoder, int op, int dtype, const Operand* operand
         launch.variant = UNALIGNED
         chunks //= 2
     if not is_long(rows, entry.items, chunks, multiprocessors):
-        # Where half of the largest block holds a row, few elements a thread are faster for float32.
+        # A float32 row that fits in half of the largest block is faster with few elements a thread.
         if entry.items == 4 and launch.variant != UNALIGNED \
                 and rows.n <= ROW_BLOCK // 2 * FEW_ITEMS:
             chunks = FEW_ITEMS // entry.items

@@ -37,7 +37,7 @@ cdef struct Hazard:
     int* readers
 
 cdef struct Block:
-    # What every operation reads comes first, in two cache lines.
+    # The fields that every operation reads come first and fit in two cache lines.
     int ordinal
     unsigned int epoch      # of the device's context
     BlockKind kind

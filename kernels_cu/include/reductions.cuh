@@ -66,7 +66,7 @@ __device__ inline T fold(T (&values)[N], const Combine& combine) {
     return values[0];
 }
 
-// Of f(load, item), of all elements of a batch.
+// Combines f(load, item) of all elements of a batch.
 template <class T, class Batch, class Function, class Combine>
 __device__ inline T fold_batch(const Function& f, const Combine& combine) {
     T loads[Batch::LOADS];

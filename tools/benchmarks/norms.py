@@ -129,7 +129,7 @@ def _expected_sums(name: str, a: Inputs) -> list[np.ndarray]:
 
 
 def _expectation(name: str, host: Inputs) -> Expectation:
-    """What every library's results are compared with."""
+    """Return the reference results with which those of every library are compared."""
     count = len(host["x"])
     slices = [slice(at, min(at + SLICE, count)) for at in range(0, count, SLICE)]
     compared = [slices[i] for i in sorted({0, min(1, len(slices) - 1), len(slices) - 1})]
