@@ -181,8 +181,8 @@ __device__ inline void take_share(const Reduce& args, const T* in, int64 place, 
     }
 }
 
-// Combines the states of neighbouring threads that share a result; the first one gets it. They are of a warp, or
-// of the whole block.
+// Combines the states of neighbouring threads that share a result; the first one gets it. They are
+// those of a warp, or of the whole block.
 template <class Op> __device__ inline typename Op::State reduce_threads(typename Op::State state) {
     using State = typename Op::State;
     __shared__ alignas(16) unsigned char bytes[ROW_THREADS / WARP * sizeof(State)];
