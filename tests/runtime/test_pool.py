@@ -29,8 +29,9 @@ def address(buffer):
     return repr(buffer).partition(" at ")[2]
 
 
+@pytest.mark.usefixtures("emptied")
 def test_the_lowest_free_block_comes_first(rng):
-    """What is handed out depends on what is free, not on the order in which it was freed."""
+    """The block of an allocation depends on what is free, not on the order of the frees."""
     with cyrt.Stream():
         blocks = [cyrt.Buffer(5000) for _ in range(300)]
         addresses = [address(b) for b in blocks]
