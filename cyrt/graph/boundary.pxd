@@ -14,7 +14,8 @@
 # - If no round is known, a batch ends, between a minimum and the limit, before an operation whose
 #   kernel and geometry equal those of an operation that began an earlier batch: so boundaries stay
 #   at the same operation of a loop in the program.
-# - A round is searched for only while batches are patched; at other times this costs nothing.
+# - A round is searched for only while batches are patched; at other times this costs nothing. After
+#   a long search that found none, the search pauses, longer each time.
 
 from cyrt.driver.cuda cimport CUfunction
 from cyrt.graph.recording cimport Operation, Recording
@@ -37,6 +38,8 @@ cdef struct Boundary:
     Trace* trace            # NULL: no recent batch was patched
     unsigned long long calm     # number of operations launched since a batch was patched
     bint searched           # for longer than any round: what is patched changes every time
+    unsigned long long pause    # number of operations without a search after a long one
+    unsigned long long pause_end    # position at which that pause ends
     unsigned int round      # number of the program's round; 0: none is known
     int period              # number of its operations
     CUfunction* functions   # what they run, followed by a repetition as long as a batch may be

@@ -15,6 +15,7 @@ cdef enum:
     FEW = 50                # few nodes of a batch are patched: at most 1/FEW
     SOME = 8                # or at most 1/SOME, if a long search has found no better round
     SEARCH = 32768          # operations that make a search long
+    LONGEST_PAUSE = 16 * SEARCH
     TRIAL = 1024            # operations with a new round before a longer one is searched for
     MOST_DIFFERING = 8      # operations that may differ before a round is given up
     NEVER = 1 << 30         # more operations than any batch has
@@ -118,6 +119,7 @@ cdef void look_for_round(Boundary* boundary) noexcept:
     fill_expected(boundary.trace, functions, period, <int>since, count)
     last_round += 1
     boundary.round = last_round
+    boundary.pause = 0
     boundary.functions = functions
     boundary.period = boundary.trace.period = period
     boundary.length = period * max(1, boundary.max_ops // period)
@@ -205,7 +207,7 @@ cdef void learn(Boundary* boundary, const Recording* recording,
         patched = nodes                 # topologies do not repeat, either
     if patched * (SOME if boundary.searched else FEW) > nodes:
         boundary.calm = 0
-        if boundary.trace == NULL:
+        if boundary.trace == NULL and boundary.position >= boundary.pause_end:
             boundary.searched = False
             boundary.trace = new_trace()
             if boundary.trace != NULL:
@@ -220,6 +222,15 @@ cdef void learn(Boundary* boundary, const Recording* recording,
         if boundary.period and boundary.trace.differing > MOST_DIFFERING:
             boundary.trace.period = 0
             lose_round(boundary)
+        if boundary.trace.count > 2 * SEARCH:
+            pause_search(boundary)
+
+
+cdef void pause_search(Boundary* boundary) noexcept:
+    drop_trace(boundary)
+    boundary.pause = min(max(2 * boundary.pause, <unsigned long long>SEARCH),
+                         <unsigned long long>LONGEST_PAUSE)
+    boundary.pause_end = boundary.position + boundary.pause
 
 
 cdef void drop_trace(Boundary* boundary) noexcept:

@@ -9,6 +9,8 @@
 # - So a recording is launched exactly once, by the thread that comes first. A commit returns when
 #   what was recorded before the call has been launched, by this thread or by another.
 # - If the driver refuses an operation, only what depends on it is lost, too: see graph/loss.
+# - A Recording is freed with its Recorder only, since a commit that another one overtakes still
+#   reads the recording that it began with.
 # - The number of batches in flight is limited; a wait for the oldest one releases the GIL.
 # - Only the thread of a per-thread default stream launches what is recorded for that stream.
 
@@ -26,8 +28,9 @@ cdef enum:
 cdef class Recorder:
     cdef Stream stream_             # of an encoder that the user created; else None
     cdef StreamState* state
-    cdef Recording recording        # the operations since the last commit
-    cdef Recording launching        # the batch that is launched in the turn; else empty
+    cdef Recording* recording       # the operations since the last commit
+    cdef Recording* launching       # the batch that is launched in the turn; else NULL
+    cdef Recording* spare           # a list of empty ones
     cdef unsigned long flusher      # the thread that launches what a commit waits for; 0: none
     cdef PlanStats stats_
     cdef unsigned long long operations, commits

@@ -1,8 +1,6 @@
 """The state of a recorder, and the commit, which launches its recording."""
 
 from libc.stdlib cimport free
-from libc.string cimport memset
-
 cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident()
 
@@ -42,13 +40,17 @@ cdef unsigned long long new_epoch() noexcept:
 
 
 cdef class Recorder:
+    def __cinit__(self):
+        self.recording = recordings.new_recording()
+
     def __dealloc__(self):
         if self.state != NULL and self.state.encoder == <void*>self:
             self.state.encoder = NULL       # the interpreter exits: the state remains
             self.state.pending = False
         boundaries.forget(&self.boundary)
-        recordings.destroy(&self.recording)
-        recordings.destroy(&self.launching)
+        recordings.destroy(self.recording)
+        recordings.destroy(self.launching)
+        recordings.destroy(self.spare)
         free(self.ranges.items)
 
 
@@ -184,16 +186,40 @@ cdef int commit(Recorder self) except -1:
     return 0
 
 
+cdef int make_spare(Recorder self) except -1:
+    if self.spare == NULL:
+        self.spare = recordings.new_recording()
+    return 0
+
+
+cdef Recording* exchange_recording(Recorder self) noexcept:
+    """Exchange the recording for a spare one, and return it."""
+    cdef Recording* recording = self.recording
+    self.recording = self.spare
+    self.spare = self.spare.next
+    self.recording.next = NULL
+    if recording.group >= 0:
+        self.recording.group = 0
+    return recording
+
+
+cdef void clear_recording(Recorder self, Recording* recording) noexcept:
+    """Clear a recording, which may run finalizers, and make it a spare one."""
+    recordings.clear(recording)
+    if self.spare != NULL:          # other commits have cleared theirs meanwhile
+        recordings.free_arrays(recording)
+    recording.next = self.spare
+    self.spare = recording
+
+
 cdef int abandon(Recorder self) except -1:
     """Drop the recording, and have its handlers called, as after a batch that failed."""
     cdef StreamState* state = self.state
-    cdef Recording dropped = self.recording
-    cdef list handlers = self.handlers
     cdef tuple held = (self.foreign, self.kept)     # dropped when the state is consistent
-    memset(&self.recording, 0, sizeof(Recording))
-    recordings.clear(&self.recording)
-    if dropped.group >= 0:
-        self.recording.group = 0
+    cdef list handlers = self.handlers
+    cdef Recording* dropped
+    make_spare(self)
+    dropped = exchange_recording(self)
     self.foreign = self.kept = self.handlers = None
     state.recording_epoch = new_epoch()
     state.pending = state.outside = False
@@ -201,7 +227,7 @@ cdef int abandon(Recorder self) except -1:
     self.ranges.count = 0
     boundaries.restart(&self.boundary)
     return_held_blocks(state)
-    recordings.destroy(&dropped)
+    clear_recording(self, dropped)
     del held
     if handlers is not None:
         completion.call_when_ended(state, handlers)
@@ -233,12 +259,13 @@ cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
         nvtx.push_range(f"cyrt: {nodes} operations", domain="cyrt")
     try:
         if nodes and self.graphs and self.recording.losses == NULL:
-            plan = plans.find(state, &self.recording, &self.stats_)
+            plan = plans.find(state, self.recording, &self.stats_)
             if plan is None:
                 return 0
         elif nodes:
-            names = plans.node_names(&self.recording)
+            names = plans.node_names(self.recording)
         earlier = launching_earlier(self)
+        make_spare(self)
         # Finalizers may have run: the collector can run whenever an object is created.
         if state.recording_epoch == wanted and self.recording.num_nodes == nodes \
                 and state.epoch == contexts[state.ordinal].epoch:
@@ -258,7 +285,7 @@ cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
 
 cdef int launch_batch(Recorder self, Plan plan, list names) except -1:
     cdef StreamState* state = self.state
-    cdef Recording finished
+    cdef Recording* finished
     cdef Outcome outcome
     cdef unsigned long long batch = self.batches
     cdef unsigned int error
@@ -271,21 +298,15 @@ cdef int launch_batch(Recorder self, Plan plan, list names) except -1:
     error = launch(self, plan, foreign, NULL if where is None else <void*>where, &outcome)
     if error:
         poisons.retain_error(error)
-    finished = self.launching
-    memset(&self.launching, 0, sizeof(Recording))
-    recordings.clear(&self.launching)
+    finished, self.launching = self.launching, NULL
     end_submission(state)
 
     if kept is not None or foreign is not None:
         self.in_flight.append((batch, kept, foreign))
     if handlers is not None:
         completion.call_when_ended(state, handlers)
-    recordings.clear(&finished)
+    clear_recording(self, finished)
     del expired
-    if self.launching.nodes == NULL:        # no other commit has begun: reuse the arrays
-        self.launching = finished
-    else:
-        recordings.destroy(&finished)
     if plan is not None:
         if plan.chains is not None and plan.launches:
             chain.keep_owners(plan.chains, plan.owners)
@@ -312,15 +333,13 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
                          Outcome* outcome) noexcept:
     """Launch the batch in the turn. Return the error number of what was refused first, or 0."""
     cdef StreamState* state = self.state
-    cdef Recording* recording = &self.launching
+    cdef Recording* recording = exchange_recording(self)
     cdef unsigned long long chained = self.stats_.chained, before = self.stats_.patched
     cdef unsigned long long patched = 0
     cdef CUevent mark = self.marks[<int>(self.batches % IN_FLIGHT)]
     cdef unsigned int error = 0
     cdef int entered = -1
-    self.launching, self.recording = self.recording, self.launching
-    if recording.group >= 0:
-        self.recording.group = 0
+    self.launching = recording
     state.recording_epoch = new_epoch()
     state.pending = state.outside = False
     self.bytes = 0
@@ -355,7 +374,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
             loss.mark_losses(recording)
         boundaries.learn(&self.boundary, recording, patched)
     if recording.losses != NULL:
-        loss.propagate_losses(recording, &self.recording)
+        loss.propagate_losses(recording, self.recording)
     if outcome.result == CUDA_SUCCESS:
         outcome.call = b"cuEventRecord"
         with nogil:         # it blocks while the driver's queue is full

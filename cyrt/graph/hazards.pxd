@@ -9,13 +9,50 @@
 # - Several recordings may read a block at once: the block stores the state of one of them, and the
 #   block's list `others` stores the rest.
 
-from cyrt.graph.recording cimport Recording, Use
-from cyrt.runtime.state cimport StreamState
+from cyrt.graph.recording cimport Recording, Use, add_edge
+from cyrt.runtime.state cimport READ, Block, Hazard, StreamState
+
+# Make the state of a block, whose epoch is another one, that of the stream's recording.
+cdef int make_current(Block* block, StreamState* stream) except -1
+# Make room for more readers.
+cdef int grow_readers(Hazard* hazard) except -1
 
 # Give each block a state for the stream's recording, with room for one more reader. Add the sizes
 # of blocks that had none to `bytes`. Return the most edges that `depend` can add.
-cdef int prepare(const Use* uses, int count, StreamState* stream, size_t* bytes) except -1
+cdef inline int prepare(const Use* uses, int count, StreamState* stream, size_t* bytes) except -1:
+    cdef int i, edges = 0
+    cdef Block* block
+    for i in range(count):
+        block = uses[i].block
+        if block.hazard.epoch != stream.recording_epoch:
+            make_current(block, stream)
+            bytes[0] += block.size
+        if block.hazard.num_readers + 2 > block.hazard.max_readers:
+            grow_readers(&block.hazard)
+        edges += 1 + block.hazard.num_readers
+    return edges
+
 # Add the edges into the open node that the uses require. It cannot fail after `prepare`.
-cdef void depend(Recording* recording, const Use* uses, int count) noexcept
+cdef inline void depend(Recording* recording, const Use* uses, int count) noexcept:
+    cdef int i, j
+    cdef Hazard* hazard
+    for i in range(count):
+        hazard = &uses[i].block.hazard
+        add_edge(recording, hazard.writer)
+        if uses[i].access != READ:
+            for j in range(hazard.num_readers):
+                add_edge(recording, hazard.readers[j])
+
 # Store the node as reader or writer of the blocks. It cannot fail after `prepare`.
-cdef void note(const Use* uses, int count, int node) noexcept
+cdef inline void note(const Use* uses, int count, int node) noexcept:
+    cdef int i
+    cdef Hazard* hazard
+    for i in range(count):
+        hazard = &uses[i].block.hazard
+        if uses[i].access != READ:
+            hazard.writer = node
+            hazard.num_readers = 0
+        elif hazard.writer != node and not (
+                hazard.num_readers and hazard.readers[hazard.num_readers - 1] == node):
+            hazard.readers[hazard.num_readers] = node
+            hazard.num_readers += 1

@@ -2,8 +2,7 @@
 
 from libc.stdlib cimport free, realloc
 
-from cyrt.graph.recording cimport Recording, Use, add_edge
-from cyrt.runtime.state cimport READ, Block, Hazard, StreamState
+from cyrt.runtime.state cimport Block, Hazard, StreamState
 
 
 cdef bint pending(const Hazard* hazard) noexcept:
@@ -11,8 +10,9 @@ cdef bint pending(const Hazard* hazard) noexcept:
     return hazard.stream != NULL and hazard.stream.recording_epoch == hazard.epoch
 
 
-cdef int make_current(Block* block, unsigned long long epoch) except -1:
+cdef int make_current(Block* block, StreamState* stream) except -1:
     """Move this epoch's state into `block.hazard`, and another pending state into the list."""
+    cdef unsigned long long epoch = stream.recording_epoch
     cdef Hazard own = block.hazard
     cdef Hazard* grown
     cdef int i, kept = 0
@@ -22,6 +22,7 @@ cdef int make_current(Block* block, unsigned long long epoch) except -1:
             block.others[i] = own
             return 0
     if not pending(&own):
+        block.hazard.stream = stream
         block.hazard.epoch = epoch
         block.hazard.writer = -1
         block.hazard.num_readers = 0
@@ -39,6 +40,7 @@ cdef int make_current(Block* block, unsigned long long epoch) except -1:
     block.others = grown
     block.others[kept] = own
     block.num_others = kept + 1
+    block.hazard.stream = stream
     block.hazard.epoch = epoch
     block.hazard.writer = -1
     block.hazard.num_readers = 0
@@ -47,47 +49,11 @@ cdef int make_current(Block* block, unsigned long long epoch) except -1:
     return 0
 
 
-cdef int prepare(const Use* uses, int count, StreamState* stream, size_t* bytes) except -1:
-    cdef int i, room, edges = 0
-    cdef Block* block
-    cdef int* grown
-    for i in range(count):
-        block = uses[i].block
-        if block.hazard.epoch != stream.recording_epoch:
-            make_current(block, stream.recording_epoch)
-            block.hazard.stream = stream
-            bytes[0] += block.size
-        if block.hazard.num_readers + 2 > block.hazard.max_readers:
-            room = 2 * block.hazard.max_readers + 4
-            grown = <int*>realloc(block.hazard.readers, room * sizeof(int))
-            if grown == NULL:
-                raise MemoryError()
-            block.hazard.readers = grown
-            block.hazard.max_readers = room
-        edges += 1 + block.hazard.num_readers
-    return edges
-
-
-cdef void depend(Recording* recording, const Use* uses, int count) noexcept:
-    cdef int i, j
-    cdef Hazard* hazard
-    for i in range(count):
-        hazard = &uses[i].block.hazard
-        add_edge(recording, hazard.writer)
-        if uses[i].access != READ:
-            for j in range(hazard.num_readers):
-                add_edge(recording, hazard.readers[j])
-
-
-cdef void note(const Use* uses, int count, int node) noexcept:
-    cdef int i
-    cdef Hazard* hazard
-    for i in range(count):
-        hazard = &uses[i].block.hazard
-        if uses[i].access != READ:
-            hazard.writer = node
-            hazard.num_readers = 0
-        elif hazard.writer != node and not (
-                hazard.num_readers and hazard.readers[hazard.num_readers - 1] == node):
-            hazard.readers[hazard.num_readers] = node
-            hazard.num_readers += 1
+cdef int grow_readers(Hazard* hazard) except -1:
+    cdef int room = 2 * hazard.max_readers + 4
+    cdef int* grown = <int*>realloc(hazard.readers, room * sizeof(int))
+    if grown == NULL:
+        raise MemoryError()
+    hazard.readers = grown
+    hazard.max_readers = room
+    return 0

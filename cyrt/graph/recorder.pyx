@@ -5,6 +5,7 @@ import threading
 from collections import deque
 
 from cpython.exc cimport PyErr_SetInterrupt
+from libc.string cimport memcpy
 
 from cyrt import settings
 from cyrt.driver.cuda cimport *
@@ -77,8 +78,6 @@ cdef int prepare(Recorder self, StreamState* state, graphs) except -1:
     self.in_flight = deque()
     self.launched = [None] * IN_FLIGHT
     self.thread = threading.get_ident()
-    recordings.clear(&self.recording)
-    recordings.clear(&self.launching)
     return 0
 
 
@@ -142,7 +141,7 @@ cdef void detach(Recorder self) noexcept:
 
 cdef int join_group(Recorder self) except -1:
     """Append an empty node that waits for the group; all later operations wait for that node."""
-    cdef Recording* recording = &self.recording
+    cdef Recording* recording = self.recording
     cdef Operation join = Operation(EMPTY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL)
     if recording.num_nodes > recording.group:
         recordings.reserve(recording, 0, 0)
@@ -282,8 +281,9 @@ cdef list make_ready(Recorder self, const Operation* operation, const Use* uses,
 
 cdef int record(Recorder self, const Operation* operation, Use* uses, int num_uses,
                 list foreign, bint opaque) except -1:
-    cdef Recording* recording = &self.recording
+    cdef Recording* recording = self.recording
     cdef StreamState* state = self.state
+    cdef Use* stored
     cdef Block* block
     # Most operations change only their own recording.
     cdef bint ready = not (opaque or priority_thread or state.behind or foreign is not None
@@ -294,18 +294,19 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
     verify(state.ordinal, state.epoch, b"cuLaunchKernel")
     if state.capturing:
         refuse_captured(state)
+    stored = recordings.reserve_uses(recording, num_uses)
     for i in range(num_uses):
         block = uses[i].block
         uses[i].generation = block.generation
+        stored[i] = uses[i]
         ready = ready and block.home == state and block.num_readers == 0
     if not ready:
         foreign = make_ready(self, operation, uses, num_uses, foreign, opaque)
         if state.capturing:
             refuse_captured(state)
+        recording = self.recording      # a commit exchanges it
+        memcpy(recordings.reserve_uses(recording, num_uses), uses, num_uses * sizeof(Use))
     # From here on no other thread and no finalizer can commit.
-    recordings.reserve_uses(recording, num_uses)
-    for i in range(num_uses):
-        recording.uses[recording.num_uses + i] = uses[i]
     if foreign is not None:
         add_foreign(self, foreign, uses, num_uses)
     if recording.group >= 0 and (opaque or self.joined):
@@ -321,7 +322,7 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
             and boundaries.note_other(&self.boundary, node):
         leave_out_results(self, uses, num_uses)
     if poisoned:
-        inherit(recording, node, &self.launching)
+        inherit(recording, node, self.launching)
     # Kernels of a group have no order among them; operations of arrays, and copies, have one.
     if recording.group < 0 or operation.kind == COPY or (
             operation.kind == KERNEL and (<LoadedFunction>operation.owner).ordered):

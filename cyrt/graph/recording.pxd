@@ -92,6 +92,7 @@ cdef struct Recording:
     int next_lane
     int barrier                 # every later node runs after this one; -1: none
     int group                   # nodes from this one on have no order among them; -1: none
+    Recording* next             # in the recorder's list of spare recordings
 
 # Return the end of the range of edges into a node.
 cdef inline int edge_end(const Recording* recording, int node) noexcept nogil:
@@ -103,16 +104,20 @@ cdef inline int use_end(const Recording* recording, int node) noexcept:
         else recording.num_uses
 # Return the number of parameters of the node that has the most; at least 1.
 cdef int most_params(const Recording* recording) noexcept nogil
-# Remove all nodes; `destroy` frees the arrays, too.
+# Return an empty recording.
+cdef Recording* new_recording() except NULL
+# Remove all nodes. The arrays are kept for the next ones; `free_arrays` frees them, too.
 cdef void clear(Recording* recording) noexcept
-cdef void destroy(Recording* recording) noexcept
+cdef void free_arrays(Recording* recording) noexcept
+# Free the recordings of a list.
+cdef void destroy(Recording* first) noexcept
 # Make room for one more node, so that `append` cannot fail.
 cdef int reserve(Recording* recording, size_t param_bytes, int edges) except -1
-# Make room for the uses of one more node.
-cdef inline int reserve_uses(Recording* recording, int count) except -1:
+# Make room for the uses of one more node, and return their address.
+cdef inline Use* reserve_uses(Recording* recording, int count) except NULL:
     if recording.num_uses + count > recording.use_room:
-        return grow_uses(recording, count)
-    return 0
+        grow_uses(recording, count)
+    return recording.uses + recording.num_uses
 cdef int grow_uses(Recording* recording, int count) except -1
 # Add an edge into the node that `append` adds next; redundant edges are dropped.
 cdef inline void add_edge(Recording* recording, int source) noexcept:

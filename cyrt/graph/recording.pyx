@@ -1,7 +1,7 @@
 """Recordings: the operations since the last commit, in C arrays."""
 
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
 from cyrt.runtime.poison cimport release_error
@@ -19,6 +19,14 @@ cdef extern from *:
 
 cdef unsigned long long PRIME_0 = 0x9e3779b97f4a7c15u
 cdef unsigned long long PRIME_1 = 0xc2b2ae3d27d4eb4fu
+
+
+cdef Recording* new_recording() except NULL:
+    cdef Recording* recording = <Recording*>calloc(1, sizeof(Recording))
+    if recording == NULL:
+        raise MemoryError()
+    clear(recording)
+    return recording
 
 
 cdef void clear(Recording* recording) noexcept:
@@ -48,7 +56,7 @@ cdef void clear(Recording* recording) noexcept:
         recording.tails[i] = -1
 
 
-cdef void destroy(Recording* recording) noexcept:
+cdef void free_arrays(Recording* recording) noexcept:
     clear(recording)
     free(recording.nodes)
     free(recording.geometry)
@@ -57,6 +65,16 @@ cdef void destroy(Recording* recording) noexcept:
     free(recording.blob)
     free(recording.topology)
     memset(recording, 0, sizeof(Recording))
+    clear(recording)
+
+
+cdef void destroy(Recording* first) noexcept:
+    cdef Recording* next
+    while first != NULL:
+        next = first.next
+        free_arrays(first)
+        free(first)
+        first = next
 
 
 cdef int most_params(const Recording* recording) noexcept nogil:

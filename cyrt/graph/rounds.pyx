@@ -152,10 +152,12 @@ cdef bint kept_results_repeat(const Trace* trace, int period, int length) noexce
 cdef int shortest_period(const Trace* trace, int least) noexcept:
     cdef int period, length, differing = 1
     cdef int known = <int>min(trace.count, <unsigned long long>LENGTH)
+    cdef unsigned long long last = step_at(trace, trace.count - 1).hash
     for period in range(least, min(<int>LONGEST, known - EQUAL) + 1):
+        if step_at(trace, trace.count - 1 - period).hash != last:   # most periods end here
+            continue
         length = max(period, <int>EQUAL)
-        if length + period <= known and equals_earlier(trace, 1, period) \
-                and repeats(trace, period, length, &differing):
+        if length + period <= known and repeats(trace, period, length, &differing):
             return period
     return 0
 

@@ -451,7 +451,8 @@ cdef int launch(Launch self, PyObject** args, Py_ssize_t count, list declared) e
         record_kernel(encoder_of(stream), function, &self.geometry, packed.blob, packed.uses,
                       packed.num_uses, foreign, kernel.opaque and declared is None, 0, NULL)
     finally:
-        PyMem_Free(packed.heap)
+        if packed.heap != NULL:
+            PyMem_Free(packed.heap)
     return 0
 
 

@@ -114,6 +114,7 @@ def test_pinned_memory_is_used_again_while_the_device_is_busy(busy, ended, poole
     """What used it is done; a kernel that does not end has nothing to do with it."""
     fill, other = cyrt.Stream(), cyrt.Stream()
     kernel = busy(other)
+    begun = len(ended)
     pinned = cyrt.PinnedBuffer(SIZE)
     address = address_of(pinned)
     pinned.fill(1, fill)
@@ -126,7 +127,7 @@ def test_pinned_memory_is_used_again_while_the_device_is_busy(busy, ended, poole
     further = cyrt.PinnedBuffer(SIZE)
     assert address_of(further) != address
     assert kernel.runs
-    assert ended == []
+    assert ended[begun:] == []
 
 
 def test_pinned_memory_in_use_is_not_used_again(busy, pooled, unchecked):
