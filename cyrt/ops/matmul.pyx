@@ -64,8 +64,8 @@ cdef Array multiply(str name, Array a, Array b, const Factors* factors, int ndim
     set_operand(&operands[0], target)
     set_operand(&operands[1], a)
     set_operand(&operands[2], b)
-    operands[1].strides = factors.a
-    operands[2].strides = factors.b
+    operands[1].strides = &factors.a[0]
+    operands[2].strides = &factors.b[0]
     record_product(encoder_of(stream), a.code, operands, factors.ndim, factors.shape,
                    factors.length, factors.conjugate)
     if out is not None and target is not out:

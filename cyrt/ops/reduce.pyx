@@ -182,7 +182,9 @@ cdef Array cast_to_float(Array x, str name=None, object dtype=None):
     """Cast integers to the default type of real numbers, or any array to `dtype`."""
     cdef int code
     if dtype is None:
-        return cast(x, FLOAT32) if kinds[x.code] in b"biu" else x
+        if kinds[x.code] in b"biu":
+            return cast(x, FLOAT32)
+        return x
     code = _dtype(dtype).code
     if kinds[code] not in b"fc":
         raise TypeError(f"{name}: dtype: expected a floating-point type, got {DTYPES[code]}")

@@ -1,8 +1,9 @@
 # C-level functions only: see blocks.pxd.
 """Blocks of memory, and the bins that contain the free ones."""
 
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport free, realloc
 from libc.string cimport memset
+from posix.stdlib cimport posix_memalign
 
 from cyrt.driver.cuda cimport *
 from cyrt.runtime.bitset cimport add_bit, drop_bit, grow_bits, lowest_bit
@@ -10,22 +11,40 @@ from cyrt.runtime.device cimport contexts
 from cyrt.runtime.poison cimport forget_loss
 from cyrt.runtime.state cimport FREE, LIVE, Bin, Block, BlockKind, Hazard, StreamState
 
+cdef enum:
+    CACHE_LINE = 64         # bytes
+    CHUNK = 32              # Block structs that are allocated at once
+
 cdef Block* spare_blocks        # the list of structs for reuse: their memory was freed
+
+
+cdef int add_spare_blocks() except -1:
+    global spare_blocks
+    cdef size_t stride = (sizeof(Block) + CACHE_LINE - 1) // CACHE_LINE * CACHE_LINE
+    cdef void* chunk = NULL
+    cdef Block* block
+    cdef int i
+    if posix_memalign(&chunk, CACHE_LINE, CHUNK * stride) != 0:
+        raise MemoryError()
+    memset(chunk, 0, CHUNK * stride)
+    for i in range(CHUNK - 1, -1, -1):
+        block = <Block*>(<char*>chunk + i * stride)
+        block.next = spare_blocks
+        spare_blocks = block
+    return 0
 
 
 cdef Block* new_block(CUdeviceptr address, size_t size, int ordinal, BlockKind kind,
                       StreamState* home) except NULL:
     global spare_blocks
-    cdef Block* block = spare_blocks
-    cdef unsigned int generation = 0
-    if block != NULL:
-        spare_blocks = block.next
-        generation = block.generation
-        memset(block, 0, sizeof(Block))
-    else:
-        block = <Block*>calloc(1, sizeof(Block))
-        if block == NULL:
-            raise MemoryError()
+    cdef Block* block
+    cdef unsigned int generation
+    if spare_blocks == NULL:
+        add_spare_blocks()
+    block = spare_blocks
+    spare_blocks = block.next
+    generation = block.generation
+    memset(block, 0, sizeof(Block))
     block.generation = generation
     block.address = address
     block.size = size

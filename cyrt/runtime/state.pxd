@@ -37,7 +37,8 @@ cdef struct Hazard:
     int* readers
 
 cdef struct Block:
-    # The fields that every operation reads come first and fit in two cache lines.
+    # A block begins with a cache line. The fields that every operation reads fit in the first two,
+    # those of an allocation in the third.
     int ordinal
     unsigned int epoch      # of the device's context
     BlockKind kind
@@ -55,9 +56,9 @@ cdef struct Block:
     Hazard* others              # in other recordings that read it and are not committed
     int num_others
     BlockState state
-    CUdeviceptr address
     int bin                 # size class, -1: returned directly to the driver
     int slot
+    CUdeviceptr address
     void* slab              # the Slab it is cut from; NULL: it is a separate driver allocation
     StreamState* holder     # the stream in whose bin it has a slot; NULL: none
     unsigned long long taken    # `turn` of the stream when a place received it; 0: none did
