@@ -113,9 +113,9 @@ cdef void free_arrays(Recording* recording) noexcept
 cdef void destroy(Recording* first) noexcept
 # Make room for one more node, so that `append` cannot fail.
 cdef int reserve(Recording* recording, size_t param_bytes, int edges) except -1
-# Make room for the uses of one more node, and return their address.
+# Make room for the uses of one more node, which may have none, and return their address.
 cdef inline Use* reserve_uses(Recording* recording, int count) except NULL:
-    if recording.num_uses + count > recording.use_room:
+    if recording.num_uses + count >= recording.use_room:
         grow_uses(recording, count)
     return recording.uses + recording.num_uses
 cdef int grow_uses(Recording* recording, int count) except -1
