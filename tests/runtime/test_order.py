@@ -261,6 +261,47 @@ def test_a_wait_for_all_does_not_wait_for_a_stream_that_is_captured(module):
     assert (x.numpy() == 0).all()
 
 
+@pytest.mark.usefixtures("batched")
+def test_a_capture_that_begins_during_a_wait_for_all(module, replaced):
+    """The wait has launched the encoder's batch when the encoder's thread begins the capture."""
+    recorded, may_begin, begun, may_end = (threading.Event() for _ in range(4))
+    waiter, failures = threading.get_ident(), []
+
+    def query(original, event):
+        result = original(event)
+        if threading.get_ident() == waiter and recorded.is_set() and not may_begin.is_set():
+            may_begin.set()
+            assert begun.wait(30)
+        return result
+
+    def work():
+        try:
+            x = ints()
+            with cyrt.CommandEncoder() as encoder:
+                encoder.add_kernel(module["increment"], 1, N, (x,))
+                recorded.set()
+                assert may_begin.wait(30)
+                with encoder.capture(writes=[x]) as stream:
+                    library_free_fill(stream, x)
+                    begun.set()
+                    assert may_end.wait(30)
+            assert (x.numpy() == 0).all()
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            begun.set()
+
+    cyrt.synchronize()
+    replaced("cuEventQuery", [c_void_p], query)
+    worker = in_thread(work)
+    assert recorded.wait(30)
+    cyrt.synchronize()
+    may_end.set()
+    assert ends(worker)
+    assert may_begin.is_set()
+    assert failures == []
+
+
 def library_free_fill(stream, x):
     """Something that can be captured."""
     driver = ctypes.CDLL(
