@@ -30,8 +30,11 @@ from cyrt.runtime.memory import Buffer, pointer
 from cyrt.runtime.reserve import memory_stats, trim_memory
 from cyrt.runtime.stream import Stream, stream
 from cyrt.runtime.waiting import synchronize
+from cyrt.settings import warn_of_unknown_names as _warn_of_unknown_names
 
 __version__ = "0.1.0"
+
+_warn_of_unknown_names()
 
 bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64 = _DTYPES[:9]
 float16, bfloat16, float32, float64, complex64, complex128 = _DTYPES[9:]

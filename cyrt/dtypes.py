@@ -151,7 +151,8 @@ def dtype(name: Any) -> DType:
     if found is None and name is not None:
         found = _BY_NAME.get(_numpy_name(name))
     if found is None:
-        raise TypeError(f"{name!r} is no element type; there are {', '.join(_BY_NAME)}")
+        hint = ". A shape is one argument, such as (3, 4)" if isinstance(name, int) else ""
+        raise TypeError(f"{name!r} is no element type; there are {', '.join(_BY_NAME)}{hint}")
     return found
 
 

@@ -15,7 +15,7 @@ from cyrt.operators import functions
 from cyrt.runtime.device cimport Device, context_of
 from cyrt.runtime.exchange cimport capsule_of, interface_of
 from cyrt.runtime.memory cimport (
-    REPEATED, SCATTERED, Memory, copy_memory, export_address, live_block, track,
+    REPEATED, SCATTERED, Memory, copy_memory, export_address, live_block, track, view_bytes,
 )
 from cyrt.runtime.pool cimport allocate
 from cyrt.runtime.state cimport StreamState
@@ -200,6 +200,23 @@ cdef object host_copy(Array x):
     return result
 
 
+cdef int check_equal_layout(Array x, object other, str what) except -1:
+    """Raise ValueError if the other object is an array of another shape or type."""
+    if hasattr(other, "shape") and hasattr(other, "dtype") \
+            and (tuple(other.shape) != shape_of(x) or _dtype(other.dtype) is not DTYPES[x.code]):
+        raise ValueError(f"{what}: expected shape {shape_of(x)} and {DTYPES[x.code]}, got "
+                         f"{tuple(other.shape)} and {other.dtype}")
+    return 0
+
+
+cdef object bytes_of(object memory):
+    """Return a NumPy array's bytes, as Python's buffers know no bfloat16; other objects as they
+    are."""
+    if isinstance(memory, np.ndarray) and memory.flags.c_contiguous:
+        return memory.reshape(-1).view(np.uint8)
+    return memory
+
+
 cdef object single(Array x, str what):
     """Return the one element as a Python number."""
     if x.count != 1:
@@ -212,7 +229,8 @@ cdef object single(Array x, str what):
 
 @cython.no_gc
 cdef class Array(Operators):
-    """An n-dimensional array on a device.
+    """Array()\n--\n
+    An n-dimensional array on a device.
 
     Arrays are created by :func:`cyrt.asarray`, :func:`cyrt.zeros` and other functions, never by a
     call of the class. Operators and functions return at once: they record work, which runs in order
@@ -328,15 +346,86 @@ cdef class Array(Operators):
 
     # -- to the host and to others --
 
-    def numpy(self):
+    def numpy(self, *, out=None):
         """Copy the values to a NumPy array; waits for them.
+
+        Parameters
+        ----------
+        out : numpy.ndarray, optional
+            A writable array of the same shape and type that receives the values.
 
         Returns
         -------
         numpy.ndarray
-            A C-contiguous copy; bfloat16 is the type of ml_dtypes.
+            `out`, or a new C-contiguous array; bfloat16 is the type of ml_dtypes.
+
+        Raises
+        ------
+        ValueError
+            `out` has another shape or type.
         """
-        return host_copy(self)
+        if out is None:
+            return host_copy(self)
+        if not isinstance(out, np.ndarray):
+            raise TypeError(f"numpy: out: expected a NumPy array, got {type(out).__name__}")
+        check_equal_layout(self, out, "numpy: out")
+        if out.flags.c_contiguous and out.flags.writeable and out.size:
+            copy_memory(as_contiguous(self), out.reshape(-1).view(np.uint8), None, True)
+        else:
+            np.copyto(out, host_copy(self))
+        return out
+
+    @property
+    def buffer(self):
+        """The bytes of the elements, a Buffer that is a view of the array's memory.
+
+        Raises
+        ------
+        ValueError
+            The array is not C-contiguous.
+        """
+        return view_bytes(self, 0, self.size)
+
+    def copy_from(self, source, stream=None):
+        """Copy all elements from host memory or from memory on a device.
+
+        When the call returns, host memory has been read.
+
+        Parameters
+        ----------
+        source : array, Buffer or buffer-protocol object
+            C-contiguous memory of exactly ``nbytes`` bytes; an array of the same shape and type.
+        stream : Stream, optional
+            It is ordered after earlier work on this stream. Default: the current stream.
+
+        Raises
+        ------
+        ValueError
+            The source has another shape, type or size, or one of both is not C-contiguous.
+        """
+        check_equal_layout(self, source, "copy_from")
+        copy_memory(self, bytes_of(source), stream, outward=False)
+
+    def copy_to(self, target, stream=None):
+        """Copy all elements to host memory or to memory on a device.
+
+        When the call returns, host memory contains the data.
+
+        Parameters
+        ----------
+        target : array, Buffer or writable buffer-protocol object
+            C-contiguous memory of exactly ``nbytes`` bytes; an array of the same shape and type.
+        stream : Stream, optional
+            It is ordered after earlier work on this stream. Default: the current stream.
+
+        Raises
+        ------
+        ValueError
+            The target has another shape, type or size, is read-only, or one of both is not
+            C-contiguous.
+        """
+        check_equal_layout(self, target, "copy_to")
+        copy_memory(self, bytes_of(target), stream, outward=True)
 
     def item(self, *index):
         """Return one element as a Python number; waits for it.

@@ -5,7 +5,9 @@ A variable is read once, at its first use; changing the environment afterwards h
 
 from __future__ import annotations
 
+import difflib
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -150,6 +152,20 @@ def get(name: str) -> Any:
         return setting.parse(text)
     except ValueError as error:
         raise ValueError(f"{name}={text!r}: {error}") from None
+
+
+def warn_of_unknown_names() -> None:
+    """Warn of variables whose names begin as ours do and that nothing reads."""
+    for name in os.environ:
+        if name.startswith("CYRT_") and not name.startswith("CYRT_TEST_") and name not in SETTINGS:
+            words = {each.removeprefix("CYRT_"): each for each in SETTINGS}
+            similar = difflib.get_close_matches(name.removeprefix("CYRT_"), words, 1)
+            warnings.warn(
+                f"the environment variable {name} has no effect"
+                + (f"; {words[similar[0]]} exists" if similar else ""),
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
 
 def cache_dir() -> str:

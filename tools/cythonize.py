@@ -18,7 +18,6 @@ from setuptools import Extension
 ROOT = Path(__file__).resolve().parent.parent
 DIRECTIVES = {
     "language_level": 3,
-    "embedsignature": True,
     "boundscheck": False,
     "wraparound": False,
 }

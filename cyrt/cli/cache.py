@@ -16,6 +16,9 @@ from cyrt.jit.cache import Cache, Entry
 from cyrt.jit.image import from_facts
 
 
+WIDTH = 100  # columns of the list; long names of kernels continue on the next line
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's actions."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
@@ -104,7 +107,7 @@ def _list(cache: Cache, console: Console) -> int:
                 entry.key[:12], ", ".join(names) or "none", facts["arch"], facts["file"], size, age
             )
     if rows.row_count:
-        console.print(rows)
+        console.print(rows, width=min(console.width, WIDTH))
     console.print(
         f"{cache.folder}: {count} entries, {_size(total)} of {_size(cache.limit)}"
         + (f", {damaged} damaged (compiled anew when wanted)" if damaged else "")

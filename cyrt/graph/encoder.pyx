@@ -40,7 +40,8 @@ cdef int positive(value, str what) except -1:
 
 
 cdef class CommandEncoder(Recorder):
-    """A recorder of operations for one stream, which launches them as CUDA graphs.
+    """CommandEncoder(stream=None, *, max_ops=None, max_mb=None, graphs=None)\n--\n
+    A recorder of operations for one stream, which launches them as CUDA graphs.
 
     ``kernel[grid, block](...)`` records on the current encoder, the encoder of the thread's current
     stream. This class creates another encoder, which is current inside ``with encoder.stream:``.

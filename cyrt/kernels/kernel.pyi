@@ -1,6 +1,6 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, SupportsIndex, final
+from typing import Any, NoReturn, SupportsIndex, final
 
 from cyrt.kernels.module import Module
 
@@ -35,6 +35,7 @@ class Kernel:
     def __getitem__(
         self, config: tuple[_Size, _Size] | tuple[_Size, _Size, SupportsIndex]
     ) -> Launch: ...
+    def __call__(self, *args: Any, **keywords: Any) -> NoReturn: ...
     @property
     def registers(self) -> int: ...
     @property

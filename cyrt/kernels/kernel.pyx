@@ -102,7 +102,9 @@ cdef object call(object self, PyObject** args, size_t count, PyObject* keywords)
 
 
 cdef class Kernel:
-    """One function of device code.
+    """Kernel(code, name, *, signature=None, options=(), headers=None, define=None, pdl=False,
+           strided=False)\n--\n
+    One function of device code.
 
     ``kernel[grid, block](*args)`` and ``kernel[grid, block, smem](*args)`` put it on the current
     stream: ``grid`` and ``block`` are an int or a tuple of up to three, x first, ``smem`` is bytes
@@ -203,6 +205,10 @@ cdef class Kernel:
         bound.kernel = self
         bound.vectorcall = call
         return bound
+
+    def __call__(self, *args, **keywords):
+        raise TypeError(f"{self.name}: a launch is written kernel[grid, block](*args), for example "
+                        f"{self.name}[8, 256](x, n); kernel.for_each(n, *args) chooses both")
 
     cdef LoadedFunction load(self, int ordinal):
         cdef LoadedFunction function = self.loaded[ordinal]

@@ -275,8 +275,15 @@ class Module:
         try:
             return self._load(ordinal).function(symbol)
         except KeyError:
+            how = (
+                f'. Kernels that are templates or not extern "C" are listed: '
+                f"Module(code, names=[{symbol!r}])"
+                if isinstance(self._code, str) and symbol not in self._names
+                else ""
+            )
             raise KeyError(
                 f"the module has no kernel {symbol!r}; it has {', '.join(self.names) or 'none'}"
+                f"{how}"
             ) from None
 
     def _symbol(self, name: str) -> str:

@@ -81,8 +81,9 @@ cdef int pack_integer(ParamCode code, object value, char* target) except -1:
 
 
 cdef str out_of_range(value, int bits, bint signed):
-    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
-    return f"{value} is out of range, expected {low} to {high}"
+    cdef object count = 1 << <object>bits       # a Python int: 2**64 fits in no C type
+    low = -(count // 2) if signed else 0
+    return f"{value} is out of range, expected {low} to {low + count - 1}"
 
 
 cdef double as_double(object value) except? -1.0:

@@ -3,7 +3,13 @@ from typing import Any
 from cyrt.ndarray import Array
 
 def asarray(
-    obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | None = None
+    obj: Any,
+    /,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    copy: bool | None = None,
+    shape: Any = None,
 ) -> Array: ...
 def weak_array(other: Array, values: Any) -> Array: ...
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array: ...

@@ -1,5 +1,6 @@
 """Creation of arrays."""
 
+from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.float cimport PyFloat_CheckExact
 from cpython.long cimport PyLong_CheckExact
 
@@ -17,7 +18,7 @@ from cyrt.ops.promotion cimport (
 )
 from cyrt.runtime.device cimport current_ordinal, ordinal_of
 from cyrt.runtime.interop cimport tensor_of
-from cyrt.runtime.memory cimport Memory, copy_memory
+from cyrt.runtime.memory cimport Buffer, Memory, copy_memory
 from cyrt.shape cimport check_size, dims_of
 
 # Default element types by kind: bool, int, float, complex.
@@ -151,14 +152,44 @@ cdef Array from_other(obj, bint copy):
     return array_over(memory, _dtype(name).code, ndim, dims, steps, first // itemsize)
 
 
-def asarray(obj, /, dtype=None, *, device=None, copy=None):
+cdef Array from_buffer(Buffer buffer, object dtype, object shape):
+    """View the bytes of a Buffer as elements."""
+    cdef long long[MAX_NDIM] dims
+    cdef long long[MAX_NDIM] steps
+    cdef long long count = 1
+    cdef int d, ndim = 1
+    if dtype is None:
+        raise TypeError("asarray: a Buffer has no element type; expected dtype=, for example "
+                        "asarray(buffer, dtype=cyrt.float32)")
+    target = _dtype(dtype)
+    if shape is None:
+        if buffer.size % target.itemsize:
+            raise ValueError(f"asarray: {buffer.size:,} bytes are no multiple of {target}'s "
+                             f"{target.itemsize}")
+        dims[0] = buffer.size // target.itemsize
+    else:
+        ndim = dims_of(shape, dims)
+        check_size(ndim, dims)
+    for d in range(ndim - 1, -1, -1):
+        steps[d] = count
+        count *= dims[d]
+    if count * target.itemsize != <long long>buffer.size:
+        raise ValueError(f"asarray: {count:,} elements of {target} have {count * target.itemsize:,} "
+                         f"bytes, the Buffer has {buffer.size:,}")
+    if buffer.address % target.itemsize:
+        raise ValueError(f"asarray: the Buffer's address is no multiple of {target}'s "
+                         f"{target.itemsize} bytes")
+    return array_over(buffer, target.code, ndim, dims, steps, 0)
+
+
+def asarray(obj, /, dtype=None, *, device=None, copy=None, shape=None):
     """Convert an object to an array.
 
     Parameters
     ----------
-    obj : Array, number, nested sequence, or array of another library
-        Host arrays are copied to the device; arrays on a device, with ``__dlpack__`` or
-        ``__cuda_array_interface__``, are viewed in place.
+    obj : Array, number, nested sequence, Buffer, or array of another library
+        Host arrays are copied to the device; Buffers of device memory and arrays on a device, with
+        ``__dlpack__`` or ``__cuda_array_interface__``, are viewed in place.
     dtype : DType, optional
         Element type of the result. Default: an array's own type; Python numbers become bool, int64,
         float32 or complex64.
@@ -167,13 +198,16 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None):
         objects.
     copy : bool, optional
         True always copies. False raises a ValueError if a copy is needed. Default: copy if needed.
+    shape : int or tuple of int, optional
+        Shape of a Buffer's elements, for which `dtype` is required. Default: one dimension.
 
     Raises
     ------
     ValueError
-        Rows have different lengths, or a copy is needed and ``copy=False``.
+        Rows have different lengths, a copy is needed and ``copy=False``, or the elements are not
+        as large as the Buffer.
     TypeError
-        Elements are not numbers.
+        Elements are not numbers, a Buffer has no `dtype`, or another object a `shape`.
     OverflowError
         An int is out of the type's range.
 
@@ -187,8 +221,14 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None):
     Array([1.5, 2.5], dtype=float32)
     """
     cdef bint fresh = False
+    cdef bint is_buffer = isinstance(obj, Buffer) and not PyObject_CheckBuffer(obj)
+    if shape is not None and not is_buffer:
+        raise TypeError("asarray: shape= is the shape of a Buffer's elements; got an object of "
+                        f"type {type(obj).__name__}, which reshape() changes")
     if isinstance(obj, Array):
         x = obj
+    elif is_buffer:
+        x = from_buffer(obj, dtype, shape)
     elif not isinstance(obj, np.ndarray) and (
             hasattr(obj, "__cuda_array_interface__") or on_device(obj)):
         x = from_other(obj, False)

@@ -143,7 +143,8 @@ cdef int attribute(int ordinal, int code, const char* name) except? -1:
 
 
 cdef class Device:
-    """One device, real or emulated.
+    """Device(index=None)\n--\n
+    One device, real or emulated.
 
     ``with device:`` makes it this thread's current device. Devices are compared and hashed by
     their index.

@@ -12,7 +12,8 @@ from cyrt.runtime.waiting cimport query_event, wait
 
 
 cdef class Event:
-    """A point in the work of a stream, set by `record`.
+    """Event(device=None, *, timing=True)\n--\n
+    A point in the work of a stream, set by `record`.
 
     Parameters
     ----------

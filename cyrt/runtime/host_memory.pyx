@@ -59,7 +59,8 @@ cdef int leave_allocation(int ordinal, unsigned int epoch, int entered, CUresult
 
 
 cdef class PinnedBuffer(Buffer):
-    """Page-locked host memory: kernels use it by its address, and copies need no staging.
+    """PinnedBuffer(nbytes, device=None)\n--\n
+    Page-locked host memory: kernels use it by its address, and copies need no staging.
 
     It supports the buffer protocol: ``numpy.frombuffer(pinned, dtype)`` is a view. The host must
     not access it while work in flight uses it. A later PinnedBuffer of about the same size reuses
@@ -93,7 +94,8 @@ cdef class PinnedBuffer(Buffer):
 
 
 cdef class ManagedBuffer(Buffer):
-    """Memory that host and device share under one address; pages move to where they are used.
+    """ManagedBuffer(nbytes, device=None)\n--\n
+    Memory that host and device share under one address; pages move to where they are used.
 
     It supports the buffer protocol; getting the buffer waits for the work that uses the memory.
 

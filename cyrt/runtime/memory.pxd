@@ -72,6 +72,8 @@ cdef int initialise(Buffer self, Block* block, size_t size) except -1
 cdef size_t byte_count(nbytes, str what) except? 0
 # Make other libraries' streams wait for an operation that was put directly on the stream.
 cdef int order_foreign_streams(Block* block, StreamState* stream) except -1
+# Create a Buffer that is a view of a part of the memory. Raise ValueError if an array is scattered.
+cdef Buffer view_bytes(Memory memory, size_t start, size_t nbytes)
 # Copy all bytes between device memory and host memory or another Memory, from `memory` if `outward`
 # is true, else to it. Or fill all bytes with a pattern. Raise ValueError if they are scattered.
 cdef int copy_memory(Memory memory, other, stream, bint outward) except -1

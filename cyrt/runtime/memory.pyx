@@ -134,7 +134,8 @@ cdef class Memory:
 
 @cython.no_gc
 cdef class Buffer(Memory):
-    """Bytes of device memory from a stream-ordered pool.
+    """Buffer(nbytes, device=None)\n--\n
+    Bytes of device memory from a stream-ordered pool.
 
     The contents of a new Buffer are undefined. Its memory returns to the pool with :meth:`free` or
     with the last reference, even while work that uses it is in flight: the next owner's work is
@@ -214,7 +215,6 @@ cdef class Buffer(Memory):
         return self.size
 
     def __getitem__(self, key):
-        cdef Buffer view
         cdef Py_ssize_t start, stop, step
         if not isinstance(key, slice):
             raise TypeError("a Buffer is indexed by a slice of bytes, buffer[a:b], not by "
@@ -223,14 +223,7 @@ cdef class Buffer(Memory):
         start, stop, step = key.indices(self.size)
         if step != 1:
             raise ValueError(f"a view of a Buffer is contiguous: step 1, not {step}")
-        live_block(self)
-        view = Buffer.__new__(Buffer)
-        view.base = self if self.base is None else self.base
-        view.owner = self.owner
-        view.address = self.address + start
-        view.size = max(0, stop - start)
-        track(view)
-        return view
+        return view_bytes(self, start, max(0, stop - start))
 
     def copy_from(self, source, stream=None):
         """Copy all bytes from host memory or from another Buffer.
@@ -309,6 +302,20 @@ cdef CUdeviceptr export_address(Memory memory) except? 0:
         add_outside(block)
         block.shared = has_exported_memory[block.ordinal] = True
     return memory.address
+
+
+cdef Buffer view_bytes(Memory memory, size_t start, size_t nbytes):
+    cdef Buffer view
+    live_block(memory)
+    if memory.traits & SCATTERED:
+        refuse_scattered(memory)
+    view = Buffer.__new__(Buffer)
+    view.base = memory if memory.base is None else memory.base
+    view.owner = memory.owner
+    view.address = memory.address + start
+    view.size = nbytes
+    track(view)
+    return view
 
 
 cdef int refuse_scattered(Memory memory) except -1:

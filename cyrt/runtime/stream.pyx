@@ -199,7 +199,8 @@ cdef void report_unraisable(error) noexcept:
 
 
 cdef class Stream:
-    """A queue of work that runs in order.
+    """Stream(device=None, *, priority=0)\n--\n
+    A queue of work that runs in order.
 
     A new stream is non-blocking: it does not wait for the legacy default stream. Inside
     ``with stream:`` it is this thread's current stream on its device.

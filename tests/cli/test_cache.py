@@ -44,6 +44,7 @@ def test_list(filled, capsys):
         assert part in line
     assert "2 entries" in lines[-1]
     assert "of 1.0 GiB" in lines[-1]
+    assert max(map(len, lines[:-1])) <= 100
 
 
 def test_show(filled, capsys):

@@ -386,3 +386,28 @@ def test_an_array_for_a_number_of_unknown_sign():
     kernel[1, 1](cyrt.asarray(3))
     with pytest.raises(TypeError, match=r"k: argument 1"):
         kernel[1, 1](cyrt.zeros(2, dtype="int32"))
+
+
+@pytest.mark.parametrize(
+    ("type", "low", "high"),
+    [
+        ("short", -(2**15), 2**15 - 1),
+        ("int", -(2**31), 2**31 - 1),
+        ("unsigned", 0, 2**32 - 1),
+        ("long long", -(2**63), 2**63 - 1),
+        ("unsigned long long", 0, 2**64 - 1),
+    ],
+)
+def test_the_range_of_an_integer_is_named(type, low, high):
+    kernel = cyrt.Kernel(f'extern "C" __global__ void take({type} n) {{}}', "take")
+    kernel[1, 1](low)
+    kernel[1, 1](high)
+    for value in (low - 1, high + 1):
+        with pytest.raises(ValueError, match=f"{value} is out of range, expected {low} to {high}"):
+            kernel[1, 1](value)
+
+
+def test_a_launch_without_a_geometry():
+    kernel = cyrt.Kernel('extern "C" __global__ void take(int n) {}', "take")
+    with pytest.raises(TypeError, match=r"take: a launch is written kernel\[grid, block\]"):
+        kernel((1,), (8,), (3,))

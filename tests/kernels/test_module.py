@@ -330,3 +330,16 @@ def test_a_forked_child_is_refused_where_it_would_load(python):
         timeout=30,
     )
     assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("template <class T> __global__ void f(T* x) { *x = 1; }", "f<float>"),
+        ("__global__ void f(float* x) { *x = 1; }", "f"),
+    ],
+)
+def test_a_kernel_that_is_not_listed(source, name):
+    with pytest.raises(KeyError, match="names="):
+        cyrt.Module(source)[name]
+    assert cyrt.Module(source, names=[name])[name].name == name

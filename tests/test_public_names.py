@@ -1,0 +1,45 @@
+"""What every public name tells of itself, and what mistyped ones do."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import cyrt
+
+
+def public_callables():
+    for module in (cyrt, cyrt.nn, cyrt.random, cyrt.kernels):
+        for name in dir(module):
+            each = getattr(module, name)
+            if not name.startswith("_") and callable(each):
+                yield pytest.param(each, id=f"{module.__name__}.{name}")
+
+
+@pytest.mark.parametrize("each", public_callables())
+def test_a_signature(each):
+    inspect.signature(each)
+    if inspect.isclass(each) and not issubclass(each, Exception):
+        for name, member in vars(each).items():
+            if not name.startswith("_") and callable(member):
+                inspect.signature(member)
+
+
+def test_the_parameters_of_a_class():
+    assert list(inspect.signature(cyrt.Buffer).parameters) == ["nbytes", "device"]
+    assert "priority" in inspect.signature(cyrt.Stream).parameters
+    assert "defines" not in inspect.signature(cyrt.Kernel).parameters
+    assert inspect.getdoc(cyrt.Buffer).startswith("Bytes of device memory")
+
+
+def test_a_mistyped_variable(python):
+    done = python("import cyrt", CYRT_GRAPH="0", CYRT_TEST_X="1", PYTHONWARNINGS="default")
+    assert "CYRT_GRAPH has no effect; CYRT_GRAPHS exists" in done.stderr
+    assert "CYRT_TEST_X" not in done.stderr
+
+
+@pytest.mark.parametrize("make", [cyrt.zeros, cyrt.ones, cyrt.empty])
+def test_a_shape_of_two_arguments(make):
+    with pytest.raises(TypeError, match=r"A shape is one argument, such as \(3, 4\)"):
+        make(3, 4)
