@@ -11,6 +11,7 @@ import numpy as np
 from cyrt import settings
 from cyrt.builtin import catalogue
 from cyrt.ndarray import Array
+from cyrt.nn.attention_operands import check_cache, check_operands
 from cyrt.nn.cached_attention import MAX_KEYS, MAX_ROWS, MAX_WIDTH, attend
 from cyrt.nn.rope import rope as _rope
 from cyrt.nn.softmax import softmax, softmax_vjp
@@ -21,7 +22,7 @@ from cyrt.ops.manipulation import concat
 from cyrt.ops.matmul import matmul
 from cyrt.ops.reduce import max as _max
 from cyrt.ops.shapes import broadcast_to, reshape
-from cyrt.ops.ternary import where
+from cyrt.ops.ternary import clip, where
 
 _KERNEL_TYPES = frozenset(row.dtype for row in catalogue.ROWS if row.op == "attention")
 _ROPE_ARGUMENTS = ("dims", "traditional", "base", "scale", "freqs")
@@ -94,7 +95,7 @@ def attention(
     >>> cyrt.nn.attention(q, k, v)[0, 0]
     Array([[2., 3., 4., 5.]], dtype=float32)
     """
-    _check_operands("attention", q, k, v)
+    check_operands("attention", q, k, v)
     factor = _scale_of("attention", scale, q)
     turn = None if rope is None else _rope_arguments(rope, q.shape[3])
     if sinks is not None:
@@ -132,7 +133,7 @@ def _with_cache(
 ) -> Array:
     if not (mask is None or (isinstance(mask, str) and mask == "causal")):
         raise ValueError('attention: mask: with a cache it is None or "causal", which are the same')
-    keys, values = _checked_cache(cache, q, k)
+    keys, values = check_cache(cache, q, k)
     if position is None:
         raise ValueError("attention: position: a cache needs that of the first new row, got None")
     at = _checked_position(position, q)
@@ -160,7 +161,7 @@ def _with_cache(
                 f"attention: with a position on the device: expected at most {MAX_WIDTH} features, "
                 f"got {q.shape[3]}"
             )
-        done = []
+        at, done = clip(at, 0, capacity - rows), []
         for i in range(0, rows, MAX_ROWS):
             some_q, some_k, some_v = (each[:, :, i : i + MAX_ROWS] for each in (q, k, v))
             done.append(
@@ -207,7 +208,7 @@ def attention_vjp(
         As by :func:`attention`; or g differs from q in shape or type.
     """
     name = "attention_vjp"
-    _check_operands(name, q, k, v)
+    check_operands(name, q, k, v)
     check_array(g, f"{name}: g")
     if g.shape != q.shape:
         raise ValueError(f"{name}: g: expected shape {q.shape}, that of q, got {g.shape}")
@@ -282,28 +283,6 @@ def _is_for_kernels(q: Array) -> bool:
     return q.dtype.name in _KERNEL_TYPES and q.shape[2] <= MAX_ROWS and q.shape[3] <= MAX_WIDTH
 
 
-def _check_operands(name: str, q: Array, k: Array, v: Array) -> None:
-    for letter, each in (("q", q), ("k", k), ("v", v)):
-        check_array(each, f"{name}: {letter}")
-    if q.dtype.kind != "f" or k.dtype != q.dtype or v.dtype != q.dtype:
-        raise TypeError(
-            f"{name}: expected q, k and v of one real floating-point type, got {q.dtype}, "
-            f"{k.dtype} and {v.dtype}"
-        )
-    fits = q.ndim == k.ndim == 4 and k.shape == v.shape
-    if not fits or (q.shape[0], q.shape[3]) != (k.shape[0], k.shape[3]):
-        raise ValueError(
-            f"{name}: expected q (B, H, T, D), k and v (B, H', S, D), got {q.shape}, {k.shape} and "
-            f"{v.shape}"
-        )
-    heads, shared = q.shape[1], k.shape[1]
-    if heads % shared if shared else heads:
-        raise ValueError(
-            f"{name}: {heads} heads of q are no multiple of the {shared} heads of k and v: shapes "
-            f"{q.shape} and {k.shape}"
-        )
-
-
 def _scale_of(name: str, scale: float | None, q: Array) -> float:
     if scale is None:
         return q.shape[3] ** -0.5 if q.shape[3] else 1.0
@@ -355,42 +334,6 @@ def _check_mask(name: str, mask: Array | str | None, q: Array, k: Array) -> None
         raise ValueError(
             f"{name}: mask: expected a shape that broadcasts to {shape}, got {mask.shape}"
         )
-
-
-def _checked_cache(cache: tuple[Array, Array], q: Array, k: Array) -> tuple[Array, Array]:
-    if not (isinstance(cache, (tuple, list)) and len(cache) == 2):
-        raise TypeError(
-            f"attention: cache: expected a tuple of keys and values, got {type(cache).__name__}"
-        )
-    keys, values = cache
-    if k.shape[2] != q.shape[2]:
-        raise ValueError(
-            f"attention: with a cache there are as many new keys as queries: q {q.shape}, "
-            f"k {k.shape}"
-        )
-    for name, each in (("keys", keys), ("values", values)):
-        check_array(each, f"attention: cache: {name}")
-        if each.dtype != q.dtype:
-            raise TypeError(
-                f"attention: cache: {name}: expected {q.dtype}, the type of q, got {each.dtype}"
-            )
-        if each.ndim != 4 or (*each.shape[:2], each.shape[3]) != (*k.shape[:2], k.shape[3]):
-            raise ValueError(
-                f"attention: cache: {name}: expected shape ({k.shape[0]}, {k.shape[1]}, capacity, "
-                f"{k.shape[3]}), got {each.shape}"
-            )
-        steps = [step for size, step in zip(each.shape, each.strides, strict=True) if size > 1]
-        if 0 in steps or (each.shape[3] > 1 and steps[-1] != each.itemsize):
-            raise ValueError(
-                f"attention: cache: {name}: expected an array whose elements share no memory, with "
-                f"contiguous features, got strides {each.strides} of shape {each.shape}"
-            )
-    if keys.shape != values.shape or keys.shape[2] > MAX_KEYS:
-        raise ValueError(
-            f"attention: cache: expected keys and values of one shape, and at most {MAX_KEYS:,} of "
-            f"them, got {keys.shape} and {values.shape}"
-        )
-    return keys, values
 
 
 def _checked_position(position: Array | int, q: Array) -> Array | int:

@@ -348,15 +348,16 @@ def test_positions_on_the_device(rng, rows, kind):
     check_cache(rng, "bfloat16", shape, 70, each.astype(int), ROPES["neighbours"], spaced)
 
 
-def test_positions_on_the_device_are_clipped(rng, setting):
+@pytest.mark.parametrize("rows", [2, 20])
+def test_positions_on_the_device_are_clipped(rng, setting, rows):
     setting(CYRT_CHECK="0")
-    q, k, v = operands(rng, "float32", 1, 2, 1, 2, 2, 8)
+    q, k, v = operands(rng, "float32", 1, 2, 1, rows, rows, 8)
     for position, at in ((-3, 0), (1000, 8), (9, 8)):
         results = []
         for each in cyrt.asarray([position]), at:
-            cache = cyrt.ones((1, 1, 10, 8)), cyrt.ones((1, 1, 10, 8))
+            cache = cyrt.ones((1, 1, 8 + rows, 8)), cyrt.ones((1, 1, 8 + rows, 8))
             results.append(attention(*on_device(q, k, v), cache=cache, position=each).numpy())
-        np.testing.assert_array_equal(*results)
+        np.testing.assert_allclose(*results, atol=1e-6)
 
 
 def test_positions_on_the_device_are_checked(setting):
