@@ -6,8 +6,8 @@ The caches of keys and values are the only state. The position is an array on th
 tokens are, so that a token is the same batch of operations as the one before; nothing is captured,
 and no buffer is fixed.
 
-Shapes are GPT-2's, Llama-3.2-1B's, and a tiny one, the default, which the emulated device can run.
-Weights are random, or those of a folder of safetensors by Llama's names.
+Shapes are GPT-2's, Llama-3.2-1B's, and a tiny one, which is the default on the emulated device; on
+a GPU it is Llama's. Weights are random, or those of a folder of safetensors by Llama's names.
 """
 
 from __future__ import annotations
@@ -380,7 +380,7 @@ def report(model: Transformer, count: int, k: int) -> None:
     )
     rng = np.random.default_rng(0)
     prompt = cyrt.asarray(rng.integers(0, shape.vocabulary, PROMPT))
-    generate(model, prompt, min(count, 16), k)[1]()  # loads kernels
+    generate(model, prompt, count, k)[1]()  # loads kernels, and makes graphs
     encoder = cyrt.current_encoder()
     before = encoder.stats()
     text, wait = generate(model, prompt, count, k)
@@ -411,7 +411,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--shape", choices=SHAPES, help="default: tiny")
+    parser.add_argument(
+        "--shape", choices=SHAPES, help="default: tiny on the emulated device, llama on a GPU"
+    )
     parser.add_argument(
         "--checkpoint",
         type=Path,
@@ -423,7 +425,7 @@ def main(arguments: list[str] | None = None) -> None:
         "--top-k", type=int, default=0, metavar="K", help="of which one is drawn; 0: the first one"
     )
     options = parser.parse_args(arguments)
-    shape = SHAPES[options.shape or "tiny"]
+    shape = SHAPES[options.shape or ("tiny" if cyrt.Device().emulated else "llama")]
     if options.tokens < 1 or not 0 <= options.top_k <= shape.vocabulary:
         parser.error(f"--tokens from 1, --top-k from 0 to {shape.vocabulary:,}")
     if shape.positions and (options.checkpoint or PROMPT + options.tokens > shape.positions):

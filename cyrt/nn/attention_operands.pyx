@@ -11,23 +11,26 @@ cdef inline Array array_of(str name, str argument, object x):
     return <Array>x if isinstance(x, Array) else check_array(x, f"{name}: {argument}")
 
 
-def check_operands(str name, q_, k_, v_):
+def check_operands(str name, q, k, v):
     """Raise an error unless q is (B, H, T, D), k and v are (B, H', S, D), H a multiple of H', and
     all of one real floating-point type."""
-    cdef Array q = array_of(name, "q", q_), k = array_of(name, "k", k_), v = array_of(name, "v", v_)
-    cdef bint fits = q.ndim_ == 4 and k.ndim_ == 4 and v.ndim_ == 4
+    cdef Array queries = array_of(name, "q", q), keys = array_of(name, "k", k)
+    cdef Array values = array_of(name, "v", v)
+    cdef bint fits = queries.ndim_ == 4 and keys.ndim_ == 4 and values.ndim_ == 4
+    cdef long long heads, shared
     cdef int d
-    if kinds[q.code] != c"f" or k.code != q.code or v.code != q.code:
+    if kinds[queries.code] != c"f" or keys.code != queries.code or values.code != queries.code:
         raise TypeError(f"{name}: expected q, k and v of one real floating-point type, got "
-                        f"{DTYPES[q.code]}, {DTYPES[k.code]} and {DTYPES[v.code]}")
+                        f"{DTYPES[queries.code]}, {DTYPES[keys.code]} and {DTYPES[values.code]}")
     for d in range(4 if fits else 0):
-        fits = fits and k.dims[d] == v.dims[d]
-    if not (fits and q.dims[0] == k.dims[0] and q.dims[3] == k.dims[3]):
+        fits = fits and keys.dims[d] == values.dims[d]
+    if not (fits and queries.dims[0] == keys.dims[0] and queries.dims[3] == keys.dims[3]):
         raise ValueError(f"{name}: expected q (B, H, T, D), k and v (B, H', S, D), got "
-                         f"{shape_of(q)}, {shape_of(k)} and {shape_of(v)}")
-    if q.dims[1] % k.dims[1] if k.dims[1] else q.dims[1]:
-        raise ValueError(f"{name}: {q.dims[1]} heads of q are no multiple of the {k.dims[1]} heads "
-                         f"of k and v: shapes {shape_of(q)} and {shape_of(k)}")
+                         f"{shape_of(queries)}, {shape_of(keys)} and {shape_of(values)}")
+    heads, shared = queries.dims[1], keys.dims[1]
+    if heads % shared if shared else heads:
+        raise ValueError(f"{name}: {heads} heads of q are no multiple of the {shared} heads of k "
+                         f"and v: shapes {shape_of(queries)} and {shape_of(keys)}")
 
 
 cdef int check_rows(str name, Array x, Array q, Array k) except -1:
@@ -67,4 +70,6 @@ def check_cache(cache, Array q, Array k):
         raise ValueError("attention: cache: expected keys and values of one shape, and at most "
                          f"{<long long>MAX_CAPACITY:,} of them, got {shape_of(keys)} and "
                          f"{shape_of(values)}")
+    if keys.address == values.address and keys.count:
+        raise ValueError("attention: cache: keys and values are the same memory")
     return keys, values

@@ -321,13 +321,14 @@ def test_wrong_folders(tmp_path):
 
 
 def test_command(tmp_path, capsys):
-    example.main(["--tokens", "20"])
+    example.main(["--shape", "tiny", "--tokens", "20"])
     told = capsys.readouterr().out
     assert "2 layers of width 64, 4 heads over 2, vocabulary 256, bfloat16" in told
     assert "% of a copy's" in told
     assert "10 operations a layer" in told
     save(tmp_path, tensors_of(example.random_model(TINY)))
-    example.main(["--tokens", "3", "--checkpoint", str(tmp_path), "--top-k", "4"])
+    options = ["--shape", "tiny", "--tokens", "3", "--top-k", "4"]
+    example.main([*options, "--checkpoint", str(tmp_path)])
     assert "tokens 32 to 35: [" in capsys.readouterr().out
 
 
@@ -335,7 +336,7 @@ def test_command(tmp_path, capsys):
     ("arguments", "message"),
     [
         (["--tokens", "0"], "--tokens from 1"),
-        (["--top-k", "257"], "--top-k from 0 to 256"),
+        (["--shape", "tiny", "--top-k", "257"], "--top-k from 0 to 256"),
         (["--shape", "gpt2", "--tokens", "1000"], "1024 positions at most"),
         (["--shape", "other"], "invalid choice: 'other'"),
         (["--checkpoint", "nowhere"], "nowhere: there is no file"),
