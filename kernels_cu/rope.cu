@@ -2,41 +2,16 @@
 // that is proportional to their position.
 //
 // A thread rotates V pairs of up to ROPE_HEADS heads, and computes their angles once; or it copies V
-// features that are not rotated. Angles are reduced to a turn in double: they are exact at any
-// position.
+// features that are not rotated.
 #pragma once
 
 #include "dependency.cuh"
 #include "memory.cuh"
-#include "real_math.cuh"
+#include "rotation.cuh"
 #include "strided.cuh"
 #include "params/rope.h"
 
 namespace cyrt {
-
-template <int V> struct Rotation {
-    float cosine[V], sine[V];
-};
-
-template <int V>
-__device__ inline Rotation<V> rotation_at(const Rope& args, uint32 pair, int64 position) {
-    Rotation<V> rotation;
-    double turns = args.turns, ratio = 1;
-    if (args.freqs == nullptr) {
-        turns *= exp2(args.log2_step * pair);
-        if (V > 1) ratio = exp2(args.log2_step);
-    }
-#pragma unroll
-    for (int k = 0; k < V; ++k) {
-        double angle = turns;
-        if (args.freqs != nullptr) angle /= args.freqs[int64(pair + k) * args.freqs_step];
-        angle *= double(position);
-        angle -= round(angle);
-        ::sincospif(2 * float(angle), &rotation.sine[k], &rotation.cosine[k]);
-        turns *= ratio;
-    }
-    return rotation;
-}
 
 template <int V, class T>
 __device__ inline void rotate(const Rope& args, const Rotation<V>& rotation, const T* in, T* out,

@@ -61,7 +61,7 @@ def explain(op, dtype, *shapes, **options):
         The shapes of the operands: one shape that all operands of an elementwise operation share;
         the input's of a reduction, a scan or a sort, which sorts along the last axis; the factors'
         of ``"matmul"``; the array's and the indices' of ``"take"`` and ``"put"``; the sorted
-        elements' and the values' of ``"search"``.
+        elements' and the values' of ``"search"``; the queries' and the cache's of ``"attention"``.
     strides : sequence, optional
         In elements. For elementwise operations: those of the output and each input, each a sequence
         of int, or None for contiguous. For reductions: a sequence of int, the input's.

@@ -6,7 +6,7 @@ from cyrt.graph.commit cimport Recorder
 from cyrt.graph.recording cimport Geometry
 
 cdef enum:
-    MAX_USES = 8            # the most operands of a launch
+    MAX_USES = 9            # the most operands of a launch
     WHOLE = 1 << 16         # a bit of `writes`: every element of operand 0 is written
 
 cdef struct Launch:

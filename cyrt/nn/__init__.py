@@ -20,6 +20,7 @@ from cyrt.nn.activations import (
     tanh,
     tanh_vjp,
 )
+from cyrt.nn.attention import attention, attention_vjp
 from cyrt.nn.gated import swiglu_vjp
 from cyrt.nn.linear import linear
 from cyrt.nn.norm import layer_norm, layer_norm_vjp, rms_norm, rms_norm_vjp
@@ -28,6 +29,8 @@ from cyrt.nn.softmax import cross_entropy, cross_entropy_vjp, log_softmax, softm
 from cyrt.ops.reduce import logsumexp
 
 __all__ = [
+    "attention",
+    "attention_vjp",
     "cross_entropy",
     "cross_entropy_vjp",
     "gelu",

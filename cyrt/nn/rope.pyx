@@ -96,19 +96,10 @@ cdef bint describe(RopeSpace* space, int operand, Array x) noexcept:
     return True
 
 
-cdef Array rotate(str name, object x_, object dims, bint traditional, object base, object scale,
-                  object offset, object freqs, double direction):
-    cdef Operand[4] operands
-    cdef RopeSpace space
-    cdef Array x = check_array(x_, f"{name}: {'g' if direction < 0 else 'x'}"), target
-    cdef Array offsets = None, divisors = None
+cdef Array set_angles(RopeSpace* space, str name, Array x, object dims, bint traditional,
+                      object base, object scale, object freqs, double direction):
+    cdef Array divisors = None
     cdef double number
-    if kinds[x.code] != c"f" or x.code == _dtype("float64").code:
-        catalogue.row("rope", DTYPES[x.code].name)      # raises: it lists the types
-    if x.ndim_ < 2:
-        raise ValueError(f"{name}: expected an array (..., positions, features) of at least two "
-                         f"dimensions, got shape {shape_of(x)}")
-    memset(&space, 0, sizeof(space))
     space.features = x.dims[x.ndim_ - 1]
     if space.features > MAX_NUMERATOR:
         raise ValueError(f"{name}: expected at most {<long long>MAX_NUMERATOR:,} features, got "
@@ -120,6 +111,25 @@ cdef Array rotate(str name, object x_, object dims, bint traditional, object bas
     if number <= 0:
         raise ValueError(f"{name}: base: expected a number above 0, got {base}")
     space.log2_step = -math.log2(number) / space.pairs
+    if freqs is not None:
+        divisors = check_freqs(name, check_array(freqs, f"{name}: freqs"), x, space.pairs)
+        space.freqs_step = divisors.steps[0]
+    return divisors
+
+
+cdef Array rotate(str name, object x_, object dims, bint traditional, object base, object scale,
+                  object offset, object freqs, double direction):
+    cdef Operand[4] operands
+    cdef RopeSpace space
+    cdef Array x = check_array(x_, f"{name}: {'g' if direction < 0 else 'x'}"), target
+    cdef Array offsets = None, divisors
+    if kinds[x.code] != c"f" or x.code == _dtype("float64").code:
+        catalogue.row("rope", DTYPES[x.code].name)      # raises: it lists the types
+    if x.ndim_ < 2:
+        raise ValueError(f"{name}: expected an array (..., positions, features) of at least two "
+                         f"dimensions, got shape {shape_of(x)}")
+    memset(&space, 0, sizeof(space))
+    divisors = set_angles(&space, name, x, dims, traditional, base, scale, freqs, direction)
     if isinstance(offset, Array):
         offsets = check_offset(name, <Array>offset, x)
     else:
@@ -130,8 +140,6 @@ cdef Array rotate(str name, object x_, object dims, bint traditional, object bas
                             f"{type(offset).__name__}") from None
         except OverflowError:
             raise ValueError(f"{name}: offset: expected an int of 64 bits, got {offset}") from None
-    if freqs is not None:
-        divisors = check_freqs(name, check_array(freqs, f"{name}: freqs"), x, space.pairs)
     if not describe(&space, 1, x):
         x = as_contiguous(x)
         describe(&space, 1, x)
@@ -145,7 +153,6 @@ cdef Array rotate(str name, object x_, object dims, bint traditional, object bas
         space.offsets_step = offsets.steps[0] if offsets.count > 1 else 0
     if divisors is not None:
         set_operand(&operands[3], divisors)
-        space.freqs_step = divisors.steps[0]
     record_rope(encoder_of(current_state(device_of(x))), x.code, operands, &space)
     return target
 

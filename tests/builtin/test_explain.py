@@ -14,6 +14,7 @@ SHAPES = {
     "put": [(40, 6), (5,)],
     "search": [(100,), (7,)],
     "rope": [(12, 6)],
+    "attention": [(1, 4, 1, 8), (1, 2, 12, 8)],
 }
 
 
@@ -103,6 +104,12 @@ CASES = {
         {},
     ),
     "rope": (lambda d: cyrt.nn.rope(d.x, 200), "rope", [(300, 200)], {}),
+    "attention": (
+        lambda d: cyrt.nn.attention(*d.heads, cache=d.cache, position=100),
+        "attention",
+        [(1, 6, 4, 64), (1, 2, 700, 64)],
+        {},
+    ),
     "copy of a transposed matrix": (lambda d: d.x.T.copy(), "transpose", [(200, 300)], {}),
 }
 
@@ -116,6 +123,8 @@ class Data:
         self.index = cyrt.asarray([0, 3, 5, 1, 4, 2, 6])
         self.sorted = cyrt.arange(1000, dtype=cyrt.float32)
         self.values = cyrt.ones(7, dtype=cyrt.float32)
+        self.heads = [cyrt.ones((1, n, 4, 64), dtype=cyrt.float32) for n in (6, 2, 2)]
+        self.cache = tuple(cyrt.zeros((1, 2, 700, 64), dtype=cyrt.float32) for _ in range(2))
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +164,8 @@ def test_nothing_is_allocated():
         (("matmul", "bool", (3, 4), (4, 3)), {}, TypeError, "numeric"),
         (("take", "float32", (0, 4), 3), {}, ValueError, "at least one element"),
         (("add", "float32", (1,) * 65), {}, ValueError, "at most 64 dimensions, got 65"),
+        (("attention", "float32", (1, 3, 1, 8), (1, 2, 9, 8)), {}, ValueError, "heads a multiple"),
+        (("attention", "float64", (1, 2, 1, 8), (1, 2, 9, 8)), {}, TypeError, "no kernel"),
     ],
 )
 def test_wrong_questions(arguments, options, error, message):

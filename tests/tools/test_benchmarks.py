@@ -13,6 +13,7 @@ import pytest
 
 SCRIPTS = Path(__file__).resolve().parent.parent.parent / "tools" / "benchmarks"
 CASES = {
+    "attention": ("small with rope", "cyrt: 2 × 3 heads over 3, 49 of 50 × 32 bfloat16"),
     "elementwise": ("add", "float32, 1 MB moved"),
     "indexing": ("take_along_axis, 256 rows of 1,024 float32", "cyrt: 4 MB moved"),
     "norms": ("layer_norm_vjp", "cyrt: 96 × 128 bfloat16"),

@@ -1,0 +1,215 @@
+# cython: cdivision=True
+"""Attention of a few rows of queries to a cache: the launches of attention.cu."""
+
+from cpython.object cimport PyObject
+from libc.math cimport M_LOG2E
+from libc.string cimport memset
+
+from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
+from cyrt.builtin.explain import expect_shapes
+from cyrt.builtin.grid cimport ceiling, multiprocessors_of, power_of_two, set_geometry
+from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
+from cyrt.builtin.operand cimport Operand
+from cyrt.builtin.space cimport MAX_NUMERATOR, Divider, divider
+from cyrt.builtin.workspace cimport allocate_workspace
+from cyrt.graph.commit cimport Recorder
+from cyrt.runtime.memory cimport Memory
+
+cdef extern from "params/attention.h" nogil:
+    enum: ATTENTION_ITEMS
+    enum: ATTENTION_WARPS
+    enum: ATTENTION_PARTS
+    enum: ATTENTION_APPEND
+    enum: ATTENTION_WIDE_POSITIONS
+    enum: ATTENTION_WIDE_SINKS
+    enum: ATTENTION_TRADITIONAL
+    int ATTENTION_KEYS(int itemsize)
+    long long ATTENTION_KEY_VECTORS(long long nbytes)
+    cdef struct AttentionStrides:
+        long long batch, head, row
+    cdef struct Attention:
+        unsigned long long out, keys, values, q, k, v, positions, freqs, sinks, states
+        AttentionStrides q_step, k_step, v_step, keys_step, values_step
+        long long positions_step, freqs_step, sinks_step, first, most
+        double turns, log2_step
+        float scale
+        unsigned int fresh, features, pairs, flags, group, lanes
+        Divider parts, tiles, heads, rows, group_rows, chunk
+
+cdef enum:
+    WARP = 32
+    VECTOR_BYTES = 16
+    HELD_FEATURES = 1024    # of all rows of a block, above which it has half of the warps
+    WHOLE_CHUNKS = 2        # of a cache that is not divided, at most
+    WAVES = 1               # blocks for each multiprocessor, at most, where a cache is divided
+
+# Kernels, in the order of Row.kernels.
+cdef enum Variant:
+    ONE_ROW = 0
+    FOUR_ROWS
+    EIGHT_ROWS
+    UNALIGNED
+    PARTS
+
+cdef int ATTENTION = op_code("attention")
+
+
+def param_bytes(row):
+    """Return the size in bytes of the parameter of each kernel of a row."""
+    return (sizeof(Attention),) * len(row.kernels)
+
+
+cdef inline bint is_aligned(const Operand* operand, const Steps* steps, int itemsize) noexcept:
+    return (operand.address | <unsigned long long>(
+        (steps.batch | steps.head | steps.row) * itemsize)) % VECTOR_BYTES == 0
+
+
+cdef inline bint takes_vectors(const Operand* operands, const AttentionSpace* space,
+                               int itemsize) noexcept:
+    """Return whether rows of keys and values begin at a vector, and divide into lanes' items."""
+    return space.features % ATTENTION_ITEMS == 0 \
+        and is_aligned(&operands[KEYS], &space.keys, itemsize) \
+        and is_aligned(&operands[VALUES], &space.values, itemsize) \
+        and (space.fresh == 0
+             or is_aligned(&operands[NEW_VALUES], &space.new_values, itemsize))
+
+
+cdef int record_attention(Recorder encoder, int dtype, const Operand* operands,
+                          const AttentionSpace* space) except -1:
+    cdef Attention params
+    cdef Launch launch
+    cdef int itemsize, held = 8, keys = 1       # rows that a block holds; keys that a lane takes
+    cdef long long group_rows, parts = 1, units = space.batches * space.key_heads, tiles, chunks
+    cdef unsigned int warps
+    if units == 0 or space.heads == 0 or space.rows == 0 or space.features == 0:
+        return 0
+    group_rows = space.heads // space.key_heads * space.rows
+    launch.entry = entry_of(encoder.state.ordinal, ATTENTION, dtype)
+    itemsize = launch.entry.itemsizes[0]
+    launch.variant = UNALIGNED
+    if takes_vectors(operands, space, itemsize):
+        keys = ATTENTION_KEYS(itemsize)
+        held = 1 if group_rows == 1 else 4 if group_rows <= 4 else 8
+        launch.variant = ONE_ROW if held == 1 else FOUR_ROWS if held == 4 else EIGHT_ROWS
+    set_params(&params, operands, space)
+    tiles = ceiling(group_rows, held)
+    keys *= WARP // params.lanes
+    warps = ATTENTION_WARPS if held * space.features <= HELD_FEATURES else ATTENTION_WARPS // 2
+    warps = power_of_two(ceiling(space.capacity, keys), 1, warps)
+    chunks = ceiling(space.capacity, keys * warps)
+    if chunks > WHOLE_CHUNKS:
+        parts = max(1, min(chunks, ATTENTION_PARTS,
+                           WAVES * multiprocessors_of(encoder.state.ordinal) // (units * tiles)))
+    if units > MAX_NUMERATOR // max(tiles * parts, group_rows):
+        raise ValueError(f"attention: {units:,} heads of keys with {group_rows:,} rows of queries "
+                         "are more than a grid has blocks")
+    params.chunk = divider(keys * warps)
+    params.parts = divider(<unsigned int>parts)
+    params.tiles = divider(<unsigned int>tiles)
+    set_geometry(&launch.geometry, units * tiles * parts, WARP, warps)
+    launch.geometry.smem = <unsigned int>max(
+        16 * ATTENTION_KEY_VECTORS(space.fresh * space.features * itemsize)
+        + held * space.features * 4 + space.rows * space.pairs * 8,
+        warps * held * (space.features * 4 + 8))
+    if parts == 1:
+        return record_launch(encoder, &launch, &params, operands, ATTENTION_OPERANDS,
+                             writes_of(space))
+    return record_parts(encoder, &launch, &params, operands, space, units * group_rows)
+
+
+cdef inline unsigned int writes_of(const AttentionSpace* space) noexcept:
+    return 1 << OUT | (1 << KEYS | 1 << VALUES if space.append else 0)
+
+
+cdef void set_params(Attention* params, const Operand* operands,
+                     const AttentionSpace* space) noexcept:
+    """Set all of them but what depends on the grid."""
+    memset(params, 0, sizeof(Attention))
+    params.out = operands[OUT].address
+    params.keys, params.values = operands[KEYS].address, operands[VALUES].address
+    params.q, params.k = operands[QUERIES].address, operands[NEW_KEYS].address
+    params.v = operands[NEW_VALUES].address
+    if operands[POSITIONS].buffer != NULL:
+        params.positions, params.positions_step = operands[POSITIONS].address, space.positions_step
+    if operands[FREQS].buffer != NULL:
+        params.freqs, params.freqs_step = operands[FREQS].address, space.freqs_step
+    if operands[SINKS].buffer != NULL:
+        params.sinks, params.sinks_step = operands[SINKS].address, space.sinks_step
+    set_steps(&params.q_step, &space.queries)
+    set_steps(&params.k_step, &space.new_keys)
+    set_steps(&params.v_step, &space.new_values)
+    set_steps(&params.keys_step, &space.keys)
+    set_steps(&params.values_step, &space.values)
+    params.first = space.first
+    params.most = space.capacity - (space.fresh if space.append else 0)
+    params.turns, params.log2_step = space.turns, space.log2_step
+    params.scale = <float>(space.scale * M_LOG2E)
+    params.fresh = <unsigned int>space.fresh
+    params.features, params.pairs = <unsigned int>space.features, <unsigned int>space.pairs
+    if space.append:
+        params.flags |= ATTENTION_APPEND
+    if space.wide_positions:
+        params.flags |= ATTENTION_WIDE_POSITIONS
+    if space.wide_sinks:
+        params.flags |= ATTENTION_WIDE_SINKS
+    if space.traditional:
+        params.flags |= ATTENTION_TRADITIONAL
+    params.group = <unsigned int>(space.heads // space.key_heads)
+    params.lanes = power_of_two(ceiling(space.features, ATTENTION_ITEMS), 1, WARP)
+    params.heads = divider(<unsigned int>space.key_heads)
+    params.rows = divider(<unsigned int>space.rows)
+    params.group_rows = divider(<unsigned int>(params.group * space.rows))
+
+
+cdef inline void set_steps(AttentionStrides* strides, const Steps* steps) noexcept:
+    strides.batch, strides.head, strides.row = steps.batch, steps.head, steps.row
+
+
+cdef int record_parts(Recorder encoder, Launch* launch, Attention* params,
+                      const Operand* operands, const AttentionSpace* space,
+                      long long rows) except -1:
+    """Record the states of the parts of the cache, and the results from them."""
+    cdef Operand[ATTENTION_OPERANDS] uses
+    cdef Operand[4] combined
+    cdef Memory states
+    cdef int i
+    states = allocate_workspace(encoder, rows * params.parts.size * (space.features + 2) * 4)
+    params.states = states.address
+    for i in range(ATTENTION_OPERANDS):
+        uses[i] = operands[i]
+    uses[OUT] = Operand(<PyObject*>states, states.address, NULL, [0, 0])
+    record_launch(encoder, launch, params, uses, ATTENTION_OPERANDS, writes_of(space))
+    launch.variant = PARTS
+    set_geometry(&launch.geometry, rows, ATTENTION_PARTS, 1)
+    combined[0], combined[1] = operands[OUT], uses[OUT]
+    combined[2], combined[3] = operands[POSITIONS], operands[SINKS]
+    return record_launch(encoder, launch, params, combined, 4, 1)
+
+
+def explain(Explainer explainer, str op, str dtype, shapes):
+    """List the launches of the attention of queries, shaped (batches, heads, rows, features), that
+    come with as many keys and values, to a cache (batches, heads of keys, capacity, features)."""
+    cdef Operand[ATTENTION_OPERANDS] operands
+    cdef AttentionSpace space
+    queries, cache = expect_shapes(op, shapes, "the queries", "the cache")
+    if len(queries) != 4 or len(cache) != 4 or queries[0] != cache[0] or queries[3] != cache[3] \
+            or cache[1] == 0 or queries[1] % cache[1] \
+            or not queries[2] <= min(<int>NEW_ROWS, cache[2]) \
+            or queries[3] > <int>MAX_FEATURES or cache[2] > <int>MAX_CAPACITY:
+        raise ValueError(f"{op}: expected shapes (batches, heads, rows, features) and (batches, "
+                         "heads of keys, capacity, features), with heads a multiple of those of "
+                         f"keys, rows up to {<int>NEW_ROWS} and features up to "
+                         f"{<int>MAX_FEATURES}, got {queries} and {cache}")
+    set_example_memory(operands, ATTENTION_OPERANDS)
+    operands[POSITIONS].buffer = operands[FREQS].buffer = operands[SINKS].buffer = NULL
+    memset(&space, 0, sizeof(space))
+    space.batches, space.heads, space.rows, space.features = queries
+    space.key_heads, space.capacity = cache[1], cache[2]
+    space.fresh, space.append = space.rows, True
+    space.keys.row = space.features
+    space.keys.head = space.features * space.capacity
+    space.keys.batch = space.keys.head * space.key_heads
+    space.values = space.keys
+    space.pairs = space.features // 2
+    record_attention(explainer, dtype_code(dtype), operands, &space)
+    return dtype

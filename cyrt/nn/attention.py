@@ -1,0 +1,360 @@
+"""Scaled dot-product attention, and its gradients."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from cyrt import settings
+from cyrt.builtin import catalogue
+from cyrt.ndarray import Array
+from cyrt.nn.attention_operands import check_cache, check_operands
+from cyrt.nn.cached_attention import MAX_KEYS, MAX_ROWS, MAX_WIDTH, attend
+from cyrt.nn.rope import rope as _rope
+from cyrt.nn.softmax import softmax, softmax_vjp
+from cyrt.ops.arange import arange
+from cyrt.ops.arguments import check_array
+from cyrt.ops.creation import zeros
+from cyrt.ops.manipulation import concat
+from cyrt.ops.matmul import matmul
+from cyrt.ops.reduce import max as _max
+from cyrt.ops.shapes import broadcast_to, reshape
+from cyrt.ops.ternary import clip, where
+
+_KERNEL_TYPES = frozenset(row.dtype for row in catalogue.ROWS if row.op == "attention")
+_ROPE_ARGUMENTS = ("dims", "traditional", "base", "scale", "freqs")
+
+
+def attention(
+    q: Array,
+    k: Array,
+    v: Array,
+    scale: float | None = None,
+    mask: Array | str | None = None,
+    *,
+    sinks: Array | None = None,
+    cache: tuple[Array, Array] | None = None,
+    position: Array | int | None = None,
+    rope: dict[str, Any] | None = None,
+) -> Array:
+    """Compute scaled dot-product attention: ``softmax(scale * q @ k.mT + mask) @ v``.
+
+    Weights and their sums are float32 (float64 for float64). Up to 16 rows of queries of a 16-bit
+    type or float32, of up to 256 features, with no mask or a causal one, take one launch, or two
+    where there are many keys. Otherwise all weights of a head are in memory at once.
+
+    Parameters
+    ----------
+    q : Array
+        Queries of a floating-point type and shape (B, H, T, D).
+    k, v : Array
+        Keys and values of q's type and shape (B, H', S, D). H is a multiple of H': neighbouring
+        heads of queries share one of keys.
+    scale : float, optional
+        By default ``D ** -0.5``.
+    mask : Array or "causal", optional
+        Broadcasts to (B, H, T, S). A key counts where an array of bool is True; an array of a real
+        floating-point type is added. "causal": query i sees the keys up to S - T + i. The result of
+        a query that sees no key is 0.
+    sinks : Array, optional
+        A logit of each head, shape (H,), that joins the sum of the weights.
+    cache : tuple of Array, optional
+        Keys and values of the positions so far, (B, H', capacity, D). New ones, k and v of T rows,
+        are written to it, from `position` on; each query sees what is before it, and its own.
+    position : int or Array, optional
+        The position of the first of the new rows. An Array of integers on q's device is read when
+        the operation runs: one number, or one for each batch. There it is clipped to the range,
+        unless ``CYRT_CHECK=1``. Without a cache, it is the position of the first key for `rope`.
+    rope : dict, optional
+        Arguments of :func:`cyrt.nn.rope` (``dims``, by default D; ``traditional``, ``base``,
+        ``scale``, ``freqs``), with which queries and keys are turned first. Queries end where keys
+        end.
+
+    Returns
+    -------
+    Array
+        An array of q's shape and type.
+
+    Raises
+    ------
+    ValueError
+        Shapes do not fit, the cache is full, or the position is out of range.
+    TypeError
+        An operand is of another type.
+    IndexError
+        A position on the device is out of range, with ``CYRT_CHECK=1``.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> q, k = cyrt.zeros((1, 2, 1, 4)), cyrt.zeros((1, 1, 2, 4))
+    >>> v = cyrt.asarray([[[[1.0, 2.0, 3.0, 4.0], [3.0, 4.0, 5.0, 6.0]]]])
+    >>> cyrt.nn.attention(q, k, v)[0, 0]
+    Array([[2., 3., 4., 5.]], dtype=float32)
+    """
+    check_operands("attention", q, k, v)
+    factor = _scale_of("attention", scale, q)
+    turn = None if rope is None else _rope_arguments(rope, q.shape[3])
+    if sinks is not None:
+        _check_sinks(sinks, q)
+    if cache is not None:
+        return _with_cache(q, k, v, factor, mask, sinks, cache, position, turn)
+    _check_mask("attention", mask, q, k)
+    if turn is not None:
+        first = 0 if position is None else _checked_position(position, q)
+        q = _rope(q, **turn, offset=first + (k.shape[2] - q.shape[2]))
+        k = _rope(k, **turn, offset=first)
+    elif position is not None:
+        raise ValueError("attention: position: without a cache it is that of rope, which is None")
+    rows, keys = q.shape[2], k.shape[2]
+    if not isinstance(mask, Array) and _is_for_kernels(q) and keys <= MAX_KEYS:
+        if mask is None:
+            return attend(q, k, v, None, None, False, keys, None, factor, sinks)
+        if rows <= keys:
+            old = keys - rows
+            parts = k[:, :, :old], v[:, :, :old], k[:, :, old:], v[:, :, old:]
+            return attend(q, *parts, False, old, None, factor, sinks)
+    return _multiply(q, k, v, factor, mask, sinks)
+
+
+def _with_cache(
+    q: Array,
+    k: Array,
+    v: Array,
+    scale: float,
+    mask: Array | str | None,
+    sinks: Array | None,
+    cache: tuple[Array, Array],
+    position: Array | int | None,
+    rope: dict[str, Any] | None,
+) -> Array:
+    if not (mask is None or (isinstance(mask, str) and mask == "causal")):
+        raise ValueError('attention: mask: with a cache it is None or "causal", which are the same')
+    keys, values = check_cache(cache, q, k)
+    if position is None:
+        raise ValueError("attention: position: a cache needs that of the first new row, got None")
+    at = _checked_position(position, q)
+    rows, capacity = q.shape[2], keys.shape[2]
+    if rows > capacity:
+        raise ValueError(f"attention: {rows} rows do not fit in a cache of {capacity}")
+    if not isinstance(at, Array) and not 0 <= at <= capacity - rows:
+        raise ValueError(
+            f"attention: position: {rows} rows at {at} do not fit in a cache of {capacity}"
+        )
+    if isinstance(at, Array) and settings.get("CYRT_CHECK"):
+        for each in at.numpy().flat:
+            if not 0 <= each <= capacity - rows:
+                raise IndexError(
+                    f"attention: position: {rows} rows at {each} do not fit in a cache of "
+                    f"{capacity}"
+                )
+    if _is_for_kernels(q):
+        return attend(q, keys, values, k, v, True, at, rope, scale, sinks)
+    if isinstance(at, Array):
+        if q.dtype.name not in _KERNEL_TYPES:
+            catalogue.row("attention", q.dtype.name)  # raises: it lists the types
+        if q.shape[3] > MAX_WIDTH:
+            raise ValueError(
+                f"attention: with a position on the device: expected at most {MAX_WIDTH} features, "
+                f"got {q.shape[3]}"
+            )
+        at, done = clip(at, 0, capacity - rows), []
+        for i in range(0, rows, MAX_ROWS):
+            some_q, some_k, some_v = (each[:, :, i : i + MAX_ROWS] for each in (q, k, v))
+            done.append(
+                attend(some_q, keys, values, some_k, some_v, True, at + i, rope, scale, sinks)
+            )
+        return concat(done, axis=2)
+    if rope is not None:
+        q, k = _rope(q, **rope, offset=at), _rope(k, **rope, offset=at)
+    end = at + rows
+    keys[:, :, at:end] = k
+    values[:, :, at:end] = v
+    return _multiply(q, keys[:, :, :end], values[:, :, :end], scale, "causal", sinks)
+
+
+def attention_vjp(
+    q: Array,
+    k: Array,
+    v: Array,
+    g: Array,
+    scale: float | None = None,
+    mask: Array | str | None = None,
+) -> tuple[Array, Array, Array]:
+    """Compute the gradients of :func:`attention` from that of its result.
+
+    All weights of a head, and their gradients, are in memory at once.
+
+    Parameters
+    ----------
+    q, k, v : Array
+        As of :func:`attention`.
+    g : Array
+        The gradient of the result, of q's shape and type.
+    scale : float, optional
+    mask : Array or "causal", optional
+
+    Returns
+    -------
+    tuple of Array
+        The gradients of q, k and v, of their shapes and type.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As by :func:`attention`; or g differs from q in shape or type.
+    """
+    name = "attention_vjp"
+    check_operands(name, q, k, v)
+    check_array(g, f"{name}: g")
+    if g.shape != q.shape:
+        raise ValueError(f"{name}: g: expected shape {q.shape}, that of q, got {g.shape}")
+    if g.dtype != q.dtype:
+        raise TypeError(f"{name}: g: expected {q.dtype}, the type of q, got {g.dtype}")
+    _check_mask(name, mask, q, k)
+    factor = _scale_of(name, scale, q)
+    wide = _wide(q)
+    weights = _grouped(_weights(q, k, factor, mask, None), k)
+    slopes = _grouped(g, k)
+    gradient = softmax_vjp(weights, matmul(slopes, v.mT, dtype=wide))
+    gradient = gradient * factor
+    gq = reshape(matmul(gradient, k, dtype=wide), q.shape)
+    gk = matmul(gradient.mT, _grouped(q, k), dtype=wide)
+    gv = matmul(weights.mT, slopes, dtype=wide)
+    return gq.astype(q.dtype), gk.astype(q.dtype), gv.astype(q.dtype)
+
+
+# -- by products ----------------------------------------------------------------------------------
+
+
+def _wide(q: Array) -> str:
+    """The type of logits and weights."""
+    return "float64" if q.dtype.name == "float64" else "float32"
+
+
+def _grouped(x: Array, k: Array) -> Array:
+    """View (B, H, T, N) as (B, H', H / H' * T, N): rows that share keys, one after the other."""
+    batches, heads, rows, n = x.shape
+    shared = k.shape[1]
+    return reshape(x, (batches, shared, heads // shared * rows if shared else 0, n))
+
+
+def _multiply(
+    q: Array, k: Array, v: Array, scale: float, mask: Array | str | None, sinks: Array | None
+) -> Array:
+    if k.shape[2] == 0:
+        return zeros(q.shape, dtype=q.dtype, device=q.device)
+    weights = _weights(q, k, scale, mask, sinks)
+    product = matmul(_grouped(weights, k), v, dtype=_wide(q))
+    return reshape(product, q.shape).astype(q.dtype)
+
+
+def _weights(
+    q: Array, k: Array, scale: float, mask: Array | str | None, sinks: Array | None
+) -> Array:
+    """The weights of all keys for each query, (B, H, T, S)."""
+    wide = _wide(q)
+    _, heads, rows, _ = q.shape
+    keys = k.shape[2]
+    logits = matmul(_grouped(q.astype(wide) * scale, k), k.mT, dtype=wide)
+    logits = reshape(logits, (*q.shape[:3], keys))
+    if isinstance(mask, Array):
+        logits = where(mask, logits, -math.inf) if mask.dtype.name == "bool" else logits + mask
+    elif mask is not None:
+        last = arange(rows, device=q.device) + (keys - rows)
+        seen = arange(keys, device=q.device) <= reshape(last, (rows, 1))
+        logits = where(seen, logits, -math.inf)
+    if sinks is not None:
+        column = broadcast_to(reshape(sinks.astype(wide), (1, heads, 1, 1)), (*logits.shape[:3], 1))
+        return softmax(concat([logits, column], axis=-1))[..., :keys]
+    weights = softmax(logits)
+    if isinstance(mask, Array) or (mask is not None and rows > keys):
+        weights = where(_max(logits, axis=-1, keepdims=True) == -math.inf, 0.0, weights)
+    return weights
+
+
+# -- checks ---------------------------------------------------------------------------------------
+
+
+def _is_for_kernels(q: Array) -> bool:
+    return q.dtype.name in _KERNEL_TYPES and q.shape[2] <= MAX_ROWS and q.shape[3] <= MAX_WIDTH
+
+
+def _scale_of(name: str, scale: float | None, q: Array) -> float:
+    if scale is None:
+        return q.shape[3] ** -0.5 if q.shape[3] else 1.0
+    if isinstance(scale, bool) or not isinstance(scale, (int, float, np.number)):
+        raise TypeError(f"{name}: scale: expected a number, got {type(scale).__name__}")
+    if not math.isfinite(scale):
+        raise ValueError(f"{name}: scale: expected a finite number, got {scale}")
+    return float(scale)
+
+
+def _rope_arguments(rope: dict[str, Any], features: int) -> dict[str, Any]:
+    if not isinstance(rope, dict):
+        raise TypeError(f"attention: rope: expected a dict, got {type(rope).__name__}")
+    if not rope.keys() <= set(_ROPE_ARGUMENTS):
+        other = next(key for key in rope if key not in _ROPE_ARGUMENTS)
+        raise TypeError(
+            f"attention: rope: expected arguments {', '.join(_ROPE_ARGUMENTS)}, got {other!r}"
+        )
+    return {"dims": features, **rope}
+
+
+def _check_sinks(sinks: Array, q: Array) -> None:
+    check_array(sinks, "attention: sinks")
+    if sinks.dtype.kind != "f":
+        raise TypeError(f"attention: sinks: expected a real floating-point type, got {sinks.dtype}")
+    if sinks.shape != q.shape[1:2]:
+        raise ValueError(
+            f"attention: sinks: expected shape {q.shape[1:2]}, a logit of each head, got "
+            f"{sinks.shape}"
+        )
+
+
+def _check_mask(name: str, mask: Array | str | None, q: Array, k: Array) -> None:
+    if mask is None or (isinstance(mask, str) and mask == "causal"):
+        return
+    if isinstance(mask, str):
+        raise ValueError(f'{name}: mask: expected None, "causal" or an Array, got {mask!r}')
+    check_array(mask, f"{name}: mask")
+    if mask.dtype.kind not in "bf":
+        raise TypeError(
+            f"{name}: mask: expected bool or a real floating-point type, got {mask.dtype}"
+        )
+    shape = (*q.shape[:3], k.shape[2])
+    try:
+        fits = np.broadcast_shapes(mask.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"{name}: mask: expected a shape that broadcasts to {shape}, got {mask.shape}"
+        )
+
+
+def _checked_position(position: Array | int, q: Array) -> Array | int:
+    if not isinstance(position, Array):
+        if isinstance(position, bool):
+            raise TypeError("attention: position: expected an int or an Array, got bool")
+        try:
+            return operator.index(position)
+        except TypeError:
+            raise TypeError(
+                "attention: position: expected an int or an Array of integers, got "
+                f"{type(position).__name__}"
+            ) from None
+    if position.dtype.kind not in "iu":
+        raise TypeError(f"attention: position: expected integers, got {position.dtype}")
+    if position.size != 1 and position.shape != q.shape[:1]:
+        raise ValueError(
+            f"attention: position: expected one number, or shape ({q.shape[0]},), for q of shape "
+            f"{q.shape}, got {position.shape}"
+        )
+    return position
+
+
+__all__ = ["attention", "attention_vjp"]

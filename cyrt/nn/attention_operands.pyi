@@ -1,0 +1,6 @@
+from typing import Any
+
+from cyrt.ndarray import Array
+
+def check_operands(name: str, q: Any, k: Any, v: Any) -> None: ...
+def check_cache(cache: Any, q: Array, k: Array) -> tuple[Array, Array]: ...

@@ -1,0 +1,75 @@
+"""Checks of queries, keys, values and caches, which every layer of every token calls."""
+
+from cyrt.builtin.attention cimport MAX_CAPACITY
+from cyrt.dtypes import DTYPES
+from cyrt.ndarray cimport Array, shape_of
+from cyrt.ops.arguments import check_array
+from cyrt.ops.promotion cimport kinds
+
+
+cdef inline Array array_of(str name, str argument, object x):
+    return <Array>x if isinstance(x, Array) else check_array(x, f"{name}: {argument}")
+
+
+def check_operands(str name, q, k, v):
+    """Raise an error unless q is (B, H, T, D), k and v are (B, H', S, D), H a multiple of H', and
+    all of one real floating-point type."""
+    cdef Array queries = array_of(name, "q", q), keys = array_of(name, "k", k)
+    cdef Array values = array_of(name, "v", v)
+    cdef bint fits = queries.ndim_ == 4 and keys.ndim_ == 4 and values.ndim_ == 4
+    cdef long long heads, shared
+    cdef int d
+    if kinds[queries.code] != c"f" or keys.code != queries.code or values.code != queries.code:
+        raise TypeError(f"{name}: expected q, k and v of one real floating-point type, got "
+                        f"{DTYPES[queries.code]}, {DTYPES[keys.code]} and {DTYPES[values.code]}")
+    for d in range(4 if fits else 0):
+        fits = fits and keys.dims[d] == values.dims[d]
+    if not (fits and queries.dims[0] == keys.dims[0] and queries.dims[3] == keys.dims[3]):
+        raise ValueError(f"{name}: expected q (B, H, T, D), k and v (B, H', S, D), got "
+                         f"{shape_of(queries)}, {shape_of(keys)} and {shape_of(values)}")
+    heads, shared = queries.dims[1], keys.dims[1]
+    if heads % shared if shared else heads:
+        raise ValueError(f"{name}: {heads} heads of q are no multiple of the {shared} heads of k "
+                         f"and v: shapes {shape_of(queries)} and {shape_of(keys)}")
+
+
+cdef int check_rows(str name, Array x, Array q, Array k) except -1:
+    """Check keys or values of a cache."""
+    cdef bint apart = True
+    cdef int d
+    if x.code != q.code:
+        raise TypeError(f"attention: cache: {name}: expected {DTYPES[q.code]}, the type of q, got "
+                        f"{DTYPES[x.code]}")
+    if x.ndim_ != 4 or x.dims[0] != k.dims[0] or x.dims[1] != k.dims[1] or x.dims[3] != k.dims[3]:
+        raise ValueError(f"attention: cache: {name}: expected shape ({k.dims[0]}, {k.dims[1]}, "
+                         f"capacity, {k.dims[3]}), got {shape_of(x)}")
+    for d in range(4):
+        apart = apart and (x.dims[d] <= 1 or x.steps[d] != 0)
+    if not apart or x.dims[3] > 1 and x.steps[3] != 1:
+        raise ValueError(f"attention: cache: {name}: expected an array whose elements share no "
+                         f"memory, with contiguous features, got strides {x.strides} of shape "
+                         f"{shape_of(x)}")
+    return 0
+
+
+def check_cache(cache, Array q, Array k):
+    """Return keys and values; raise an error unless they are a cache for q and k, which have been
+    checked."""
+    cdef Array keys, values
+    if not (isinstance(cache, (tuple, list)) and len(cache) == 2):
+        raise TypeError("attention: cache: expected a tuple of keys and values, got "
+                        f"{type(cache).__name__}")
+    if k.dims[2] != q.dims[2]:
+        raise ValueError("attention: with a cache there are as many new keys as queries: q "
+                         f"{shape_of(q)}, k {shape_of(k)}")
+    keys = array_of("attention: cache", "keys", cache[0])
+    values = array_of("attention: cache", "values", cache[1])
+    check_rows("keys", keys, q, k)
+    check_rows("values", values, q, k)
+    if keys.dims[2] != values.dims[2] or keys.dims[2] > <long long>MAX_CAPACITY:
+        raise ValueError("attention: cache: expected keys and values of one shape, and at most "
+                         f"{<long long>MAX_CAPACITY:,} of them, got {shape_of(keys)} and "
+                         f"{shape_of(values)}")
+    if keys.address == values.address and keys.count:
+        raise ValueError("attention: cache: keys and values are the same memory")
+    return keys, values

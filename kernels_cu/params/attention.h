@@ -1,0 +1,55 @@
+// Parameters of attention.cu.
+#ifndef CYRT_PARAMS_ATTENTION_H
+#define CYRT_PARAMS_ATTENTION_H
+#include "params/begin.h"
+#include "params/space.h"
+
+enum {
+    ATTENTION_ITEMS = 8,    // features of a key that a lane holds
+    ATTENTION_WARPS = 8,    // of a block, at most
+    ATTENTION_PARTS = 128,  // of the cache, at most: a block combines them, a thread each
+    // Flags.
+    ATTENTION_APPEND = 1,          // new keys and values are written to the cache
+    ATTENTION_WIDE_POSITIONS = 2,  // positions are int64; otherwise int32
+    ATTENTION_WIDE_SINKS = 4,      // sinks are float32; otherwise of the queries' type
+    ATTENTION_TRADITIONAL = 8      // neighbouring features are a pair
+};
+
+// Keys that a lane takes at once, 8 features of each, where they are aligned.
+#define ATTENTION_KEYS(ITEMSIZE) ((ITEMSIZE) <= 2 ? 4 : 2)
+// Vectors of shared memory that new keys occupy, of so many bytes.
+#define ATTENTION_KEY_VECTORS(NBYTES) (((NBYTES) + 15) / 16)
+
+// (batch, heads, rows, features), the features contiguous. Strides are in elements.
+struct AttentionStrides {
+    long long batch, head, row;
+};
+
+struct CYRT_PARAMETERS Attention {
+    CYRT_POINTER(void) out;   // (batch, heads, rows, features), contiguous
+    CYRT_POINTER(void) keys;  // the cache
+    CYRT_POINTER(void) values;
+    CYRT_POINTER(const void) q;
+    CYRT_POINTER(const void) k;  // new rows, which follow the first ones of the cache
+    CYRT_POINTER(const void) v;
+    CYRT_POINTER(const void) positions;  // of the first new row of each batch; or NULL
+    CYRT_POINTER(const float) freqs;     // the radians' divisor of each pair; or NULL
+    CYRT_POINTER(const void) sinks;      // a logit of each head; or NULL
+    CYRT_POINTER(float) states;          // of the parts of the cache; or NULL: there is one
+    struct AttentionStrides q_step, k_step, v_step, keys_step, values_step;
+    long long positions_step, freqs_step, sinks_step;
+    long long first;          // added to every position
+    long long most;           // the largest position of a first new row
+    double turns, log2_step;  // of the rotation, as in Rope
+    float scale;              // from products to logits, whose powers of 2 are taken
+    unsigned int fresh;       // new rows of keys and values
+    unsigned int features, pairs, flags;
+    unsigned int group;                  // heads of queries that share a head of keys
+    unsigned int lanes;                  // of a warp, that share a key; a power of two
+    struct Divider parts, tiles, heads;  // of the cache, of a group's rows; heads of keys
+    struct Divider rows, group_rows;     // of a head of queries, of a group of heads
+    struct Divider chunk;                // keys that a block takes at once
+};
+
+#include "params/end.h"
+#endif

@@ -1,0 +1,316 @@
+"""Attention to a cache of keys and values against NumPy in float64, and its launches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from attention_reference import ROPES, TYPES, on_device, operands, reference, turned
+from rows_of_numbers import assert_close, exact, launches, numbers
+
+import cyrt
+from cyrt.nn import attention
+
+
+def with_cache(k, v, keys, values, position, rope, name):
+    """The cache after new rows, rounded as it is, and what each query sees of it."""
+    new = turned(exact(k), rope, position).astype(k.dtype)
+    keys, values = keys.copy(), values.copy()
+    rows = k.shape[2]
+    for batch, at in enumerate(np.broadcast_to(position, k.shape[:1])):
+        keys[batch, :, at : at + rows] = new[batch]
+        values[batch, :, at : at + rows] = v[batch]
+    at = np.asarray(position).reshape(-1, 1, 1, 1)
+    seen = np.arange(keys.shape[2]) <= at + np.arange(rows)[:, None]
+    return keys, values, seen
+
+
+def check_cache(rng, name, shape, capacity, position, rope, as_array=None, sinks=None):
+    batches, heads, shared, rows, features = shape
+    q, k, v = operands(rng, name, batches, heads, shared, rows, rows, features)
+    old = [numbers(rng, name, batches, shared, capacity, features) for _ in range(2)]
+    cache = tuple(on_device(*old))
+    given = position if as_array is None else as_array
+    found = attention(*on_device(q, k, v), sinks=sinks, cache=cache, position=given, rope=rope)
+    keys, values, seen = with_cache(k, v, *old, position, rope, name)
+    assert_close(cache[0], exact(keys), name)
+    before = ~seen[:, :, 0] | (np.arange(capacity) < np.asarray(position).reshape(-1, 1, 1))
+    before = np.broadcast_to(
+        before & ~(seen[:, :, -1] & ~seen[:, :, 0]), (batches, shared, capacity)
+    )
+    np.testing.assert_array_equal(cache[0].numpy()[before], old[0][before])
+    np.testing.assert_array_equal(cache[1].numpy(), values)
+    wanted = reference(
+        turned(exact(q), rope, position),
+        keys,
+        values,
+        mask=seen,
+        sinks=None if sinks is None else exact(sinks),
+    )
+    assert_close(found, wanted, name, scale=2)
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("rope", ROPES.values(), ids=ROPES)
+@pytest.mark.parametrize(
+    ("shape", "capacity", "positions"),
+    [
+        # batches, heads, heads of keys, rows, features
+        ((1, 4, 1, 1, 64), 160, (0, 1, 100, 159)),
+        ((2, 2, 2, 1, 16), 40, (0, 39)),
+        ((1, 2, 1, 2, 24), 33, (31,)),
+        ((1, 4, 2, 5, 32), 50, (0, 44)),
+        ((1, 2, 1, 16, 16), 16, (0,)),
+        ((1, 8, 1, 16, 8), 90, (70,)),
+        ((1, 2, 1, 17, 16), 40, (0, 23)),
+        ((2, 3, 3, 2, 34), 20, (7,)),
+    ],
+)
+def test_cache(rng, name, rope, shape, capacity, positions):
+    for position in positions:
+        check_cache(rng, name, shape, capacity, position, rope)
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("position", [0, 3, 64, 300, 599])
+def test_cache_in_parts(rng, name, position):
+    """Parts that have no keys yet, one that has new ones alone, and all."""
+    sinks = cyrt.asarray(numbers(rng, name, 2))
+    told = cyrt.kernels.explain("attention", name, (1, 2, 1, 128), (1, 2, 600, 128))
+    assert told.launches == 2
+    check_cache(rng, name, (1, 2, 2, 1, 128), 600, position, ROPES["halves"], sinks=sinks)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 16])
+@pytest.mark.parametrize("features", [200, 256])
+def test_cache_of_wide_heads(rng, rows, features):
+    for name in "bfloat16", "float32":
+        check_cache(rng, name, (1, 2, 1, rows, features), 150, 150 - rows, ROPES["halves"])
+
+
+@pytest.mark.parametrize("rows", [1, 4, 17, 40])
+@pytest.mark.parametrize("kind", ["int32", "int64", "uint8"])
+def test_positions_on_the_device(rng, rows, kind):
+    to = cyrt.dtype(kind).numpy
+    shape = (2, 4, 2, rows, 16)
+    one = cyrt.asarray(np.array([9], to))
+    for given in one, one.reshape(()):
+        check_cache(rng, "float32", shape, 70, 9, ROPES["halves"], given)
+    each = np.array([30, 5], to)
+    check_cache(rng, "float32", shape, 70, each.astype(int), ROPES["halves"], cyrt.asarray(each))
+    spaced = cyrt.asarray(np.repeat(each, 2))[::2]
+    check_cache(rng, "bfloat16", shape, 70, each.astype(int), ROPES["neighbours"], spaced)
+
+
+@pytest.mark.parametrize("rows", [2, 20])
+def test_positions_on_the_device_are_clipped(rng, setting, rows):
+    setting(CYRT_CHECK="0")
+    q, k, v = operands(rng, "float32", 1, 2, 1, rows, rows, 8)
+    for position, at in ((-3, 0), (1000, 8), (9, 8)):
+        results = []
+        for each in cyrt.asarray([position]), at:
+            cache = cyrt.ones((1, 1, 8 + rows, 8)), cyrt.ones((1, 1, 8 + rows, 8))
+            results.append(attention(*on_device(q, k, v), cache=cache, position=each).numpy())
+        np.testing.assert_allclose(*results, atol=1e-6)
+
+
+def test_positions_on_the_device_are_checked(setting):
+    setting(CYRT_CHECK="1")
+    x = cyrt.ones((1, 1, 2, 8))
+    cache = cyrt.ones((1, 1, 10, 8)), cyrt.ones((1, 1, 10, 8))
+    with pytest.raises(IndexError, match="2 rows at 9 do not fit in a cache of 10"):
+        attention(x, x, x, cache=cache, position=cyrt.asarray([9]))
+
+
+@pytest.mark.parametrize("rows", [1, 20])
+def test_cache_that_is_a_part_of_an_array(rng, rows):
+    """All layers' keys and values in one array; positions before heads."""
+    q, k, v = operands(rng, "float32", 2, 4, 2, rows, rows, 16)
+    old = numbers(rng, "float32", 2, 3, 2, 50, 2, 16)
+    room = cyrt.asarray(old)
+    cache = tuple(room[i, 1].swapaxes(1, 2) for i in range(2))
+    found = attention(*on_device(q, k, v), cache=cache, position=30)
+    keys, values, seen = with_cache(
+        k, v, *(each[1].swapaxes(1, 2) for each in old), 30, None, "float32"
+    )
+    assert_close(found, reference(q, keys, values, mask=seen), "float32")
+    old[0, 1], old[1, 1] = keys.swapaxes(1, 2), values.swapaxes(1, 2)
+    np.testing.assert_array_equal(room.numpy(), old)
+
+
+def test_rope_with_frequencies(rng):
+    freqs = np.sort(rng.uniform(1, 500, 8)).astype(np.float32)
+    rope = {"freqs": cyrt.asarray(freqs)}
+    for rows in 1, 20:
+        check_cache(rng, "float32", (1, 4, 2, rows, 16), 60, 33, rope)
+
+
+def test_float64_has_a_cache_too(rng):
+    check_cache(rng, "float64", (1, 4, 2, 3, 16), 20, 11, None)
+
+
+def test_token_after_token_is_all_at_once(rng):
+    """A cache that fills up row by row gives what all rows give together."""
+    q, k, v = operands(rng, "float32", 1, 4, 2, 24, 24, 16)
+    rope = ROPES["halves"]
+    whole = attention(*on_device(q, k, v), mask="causal", rope=rope).numpy()
+    cache = cyrt.zeros((1, 2, 24, 16)), cyrt.zeros((1, 2, 24, 16))
+    position = cyrt.zeros((), dtype=cyrt.int32)
+    at, found = 0, []
+    for count in 17, 1, 1, 4, 1:
+        rows = on_device(*(each[:, :, at : at + count] for each in (q, k, v)))
+        found.append(attention(*rows, cache=cache, position=position, rope=rope).numpy())
+        position += count
+        at += count
+    np.testing.assert_allclose(np.concatenate(found, 2), whole, atol=2e-6)
+
+
+def test_results_repeat(rng):
+    """Equal inputs give equal bits, in parts too."""
+    q, k, v = on_device(*operands(rng, "bfloat16", 1, 4, 2, 1, 1, 128))
+    old = on_device(*(numbers(rng, "bfloat16", 1, 2, 700, 128) for _ in range(2)))
+    found = [
+        attention(q, k, v, cache=(old[0].copy(), old[1].copy()), position=650).numpy()
+        for _ in range(3)
+    ]
+    np.testing.assert_array_equal(found[0].view(np.uint16), found[1].view(np.uint16))
+    np.testing.assert_array_equal(found[0].view(np.uint16), found[2].view(np.uint16))
+
+
+# -- launches -------------------------------------------------------------------------------------
+
+
+def decoding(capacity, features=64):
+    q = cyrt.ones((1, 4, 1, features), dtype=cyrt.float32)
+    k = cyrt.ones((1, 2, 1, features), dtype=cyrt.float32)
+    cache = tuple(cyrt.zeros((1, 2, capacity, features), dtype=cyrt.float32) for _ in range(2))
+    return lambda position: attention(q, k, k, cache=cache, position=position, rope={})
+
+
+@pytest.mark.usefixtures("batched")
+@pytest.mark.parametrize(("capacity", "names"), [(64, ["_4"]), (400, ["_4", "_parts"])])
+def test_few_rows_are_a_launch_or_two(capacity, names):
+    step = decoding(capacity)
+    wanted = [f"cyrt_attention_float32{end}" for end in names]
+    assert launches(lambda: step(5)) == wanted
+    assert launches(lambda: step(cyrt.asarray([5], copy=True)))[-len(wanted) :] == wanted
+
+
+@pytest.mark.usefixtures("batched", "pooled")
+@pytest.mark.parametrize(("capacity", "nodes"), [(64, 1), (400, 2)])
+def test_a_growing_position_patches_numbers_alone(capacity, nodes):
+    """The graph and its geometry stay, however full the cache is."""
+    step = decoding(capacity)
+    encoder = cyrt.current_encoder()
+    cyrt.commit()
+    patched, grids = [], set()
+    for position in range(20):
+        before = encoder.stats()
+        y = step(position)
+        cyrt.commit()
+        after = encoder.stats()
+        patched.append(after["patched"] - before["patched"])
+        assert after["misses"] == before["misses"] or position < 8
+        grids.add(tuple(node.grid for node in encoder.last_plan().nodes))
+        del y
+    assert patched[-8:] == [nodes] * 8
+    assert len(grids) == 1
+
+
+@pytest.mark.usefixtures("batched", "pooled")
+def test_a_position_on_the_device_patches_nothing():
+    step = decoding(400)
+    encoder = cyrt.current_encoder()
+    position = cyrt.zeros((), dtype=cyrt.int32)
+    patched = []
+    for _ in range(20):
+        before = encoder.stats()["patched"]
+        y = step(position)
+        position += 1
+        cyrt.commit()
+        patched.append(encoder.stats()["patched"] - before)
+        del y
+    assert patched[-8:] == [0] * 8
+
+
+# -- bad input ------------------------------------------------------------------------------------
+
+Q, K = (2, 4, 3, 8), (2, 2, 5, 8)
+NEW, CACHE = (2, 2, 3, 8), (2, 2, 10, 8)
+
+
+def full(shape, name="float32"):
+    return cyrt.ones(shape, dtype=name)
+
+
+def cached(position=0, q=Q, new=NEW, cache=CACHE, name="float32", **options):
+    arrays = [full(q), full(new), full(new)]
+    return attention(*arrays, cache=(full(cache, name), full(cache)), position=position, **options)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: cached(rope={"dims": 7}), ValueError, "rope: dims: .* from 2 to 8, .* got 7"),
+        (lambda: cached(None), ValueError, "position: a cache needs that of the first new row"),
+        (lambda: cached(8), ValueError, "3 rows at 8 do not fit in a cache of 10"),
+        (lambda: cached(10), ValueError, "3 rows at 10 do not fit in a cache of 10"),
+        (lambda: cached(-1), ValueError, "3 rows at -1 do not fit"),
+        (lambda: cached(cache=(2, 2, 2, 8)), ValueError, "3 rows do not fit in a cache of 2"),
+        (lambda: cached(1.5), TypeError, "position: expected an int or an Array .* got float"),
+        (lambda: cached(True), TypeError, "position: .* got bool"),
+        (lambda: cached(full(1)), TypeError, "position: expected integers, got float32"),
+        (
+            lambda: cached(cyrt.zeros(3, dtype=cyrt.int32)),
+            ValueError,
+            r"one number, or shape \(2,\), for q .* got \(3,\)",
+        ),
+        (lambda: cached(new=K), ValueError, r"as many new keys as queries: q \(2, 4, 3, 8\), k"),
+        (
+            lambda: cached(cache=(2, 4, 10, 8)),
+            ValueError,
+            r"keys: expected shape \(2, 2, capacity, 8\), got \(2, 4, 10, 8\)",
+        ),
+        (lambda: cached(name="float16"), TypeError, "keys: expected float32, .* got float16"),
+        (lambda: cached(mask=full((3, 10), bool)), ValueError, "mask: with a cache it is None or"),
+        (
+            lambda: attention(full(Q), full(NEW), full(NEW), cache=full(CACHE), position=0),
+            TypeError,
+            "cache: expected a tuple of keys and values, got Array",
+        ),
+        (
+            lambda: attention(
+                full(Q), full(NEW), full(NEW), cache=(full(CACHE), full((2, 2, 11, 8))), position=0
+            ),
+            ValueError,
+            r"of one shape, .* got \(2, 2, 10, 8\) and \(2, 2, 11, 8\)",
+        ),
+        (
+            lambda: attention(
+                full(Q),
+                full(NEW),
+                full(NEW),
+                cache=(cyrt.broadcast_to(full(8), CACHE), full(CACHE)),
+                position=0,
+            ),
+            ValueError,
+            r"elements share no memory, .* got strides \(0, 0, 0, 4\)",
+        ),
+        (
+            lambda: attention(full(Q), full(NEW), full(NEW), cache=(full(CACHE),) * 2, position=0),
+            ValueError,
+            "cache: keys and values are the same memory",
+        ),
+        (
+            lambda: attention(
+                *[cyrt.ones((1, 1, 1, 300))] * 3,
+                cache=(cyrt.ones((1, 1, 9, 300)), cyrt.ones((1, 1, 9, 300))),
+                position=cyrt.asarray([3]),
+            ),
+            ValueError,
+            "at most 256 features, got 300",
+        ),
+    ],
+)
+def test_bad_input(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
