@@ -20,6 +20,17 @@ from cyrt.nn.activations import (
     tanh,
     tanh_vjp,
 )
+from cyrt.nn.conv import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_general,
+    conv_input_vjp,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+    conv_weight_vjp,
+)
 from cyrt.nn.gated import swiglu_vjp
 from cyrt.nn.linear import linear
 from cyrt.nn.norm import layer_norm, layer_norm_vjp, rms_norm, rms_norm_vjp
@@ -28,6 +39,15 @@ from cyrt.nn.softmax import cross_entropy, cross_entropy_vjp, log_softmax, softm
 from cyrt.ops.reduce import logsumexp
 
 __all__ = [
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_general",
+    "conv_input_vjp",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "conv_weight_vjp",
     "cross_entropy",
     "cross_entropy_vjp",
     "gelu",

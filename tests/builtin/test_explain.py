@@ -14,6 +14,9 @@ SHAPES = {
     "put": [(40, 6), (5,)],
     "search": [(100,), (7,)],
     "rope": [(12, 6)],
+    "conv": [(2, 12, 8), (6, 3, 8)],
+    "conv_input_vjp": [(2, 12, 8), (6, 3, 8)],
+    "conv_weight_vjp": [(2, 12, 8), (6, 3, 8)],
 }
 
 
@@ -103,6 +106,26 @@ CASES = {
         {},
     ),
     "rope": (lambda d: cyrt.nn.rope(d.x, 200), "rope", [(300, 200)], {}),
+    "convolution": (
+        lambda d: cyrt.nn.conv2d(d.image, d.filters, 2, 1),
+        "conv",
+        [(2, 30, 20, 16), (24, 3, 3, 16)],
+        {"stride": 2, "padding": 1},
+    ),
+    "gradient of a convolution's weight": (
+        lambda d: cyrt.nn.conv_weight_vjp(d.image, d.image, (16, 1, 1, 1), groups=16),
+        "conv_weight_vjp",
+        [(2, 30, 20, 16), (16, 1, 1, 1)],
+        {"groups": 16},
+    ),
+    "gradient of a convolution's input": (
+        lambda d: cyrt.nn.conv_input_vjp(
+            d.image, cyrt.permute_dims(d.filters, (3, 1, 2, 0)), (2, 30, 20, 24), padding=1
+        ),
+        "conv_input_vjp",
+        [(2, 30, 20, 24), (16, 3, 3, 24)],
+        {"padding": 1},
+    ),
     "copy of a transposed matrix": (lambda d: d.x.T.copy(), "transpose", [(200, 300)], {}),
 }
 
@@ -115,6 +138,8 @@ class Data:
         self.long = cyrt.zeros(3_000_000, dtype=cyrt.float32)
         self.index = cyrt.asarray([0, 3, 5, 1, 4, 2, 6])
         self.sorted = cyrt.arange(1000, dtype=cyrt.float32)
+        self.image = cyrt.ones((2, 30, 20, 16), dtype=cyrt.float32)
+        self.filters = cyrt.ones((24, 3, 3, 16), dtype=cyrt.float32)
         self.values = cyrt.ones(7, dtype=cyrt.float32)
 
 
@@ -154,6 +179,9 @@ def test_nothing_is_allocated():
         (("matmul", "float32", (3, 4), (3, 4)), {}, ValueError, r"\(\.\.\., m, k\)"),
         (("matmul", "bool", (3, 4), (4, 3)), {}, TypeError, "numeric"),
         (("take", "float32", (0, 4), 3), {}, ValueError, "at least one element"),
+        (("conv", "float32", (1, 5, 4)), {}, ValueError, "2 shapes, of the input and the weight"),
+        (("conv", "float32", (1, 5, 4), (2, 3, 3)), {}, ValueError, r"\(1, 5, 4\), \(2, 3, 3\)"),
+        (("conv", "float32", (1, 5, 4), (2, 3, 4)), {"stride": 0}, ValueError, "stride"),
         (("add", "float32", (1,) * 65), {}, ValueError, "at most 64 dimensions, got 65"),
     ],
 )
