@@ -244,18 +244,18 @@ template <class T> using Small = Shape<T, 32, 32, 64>;
 
 }  // namespace cyrt
 
-#define CYRT_CONV(NAME, TYPE, KERNEL)                           \
-    extern "C" __global__ void __launch_bounds__(128, 2)        \
-        NAME(const __grid_constant__ cyrt::Conv args) {         \
-        cyrt::KERNEL<TYPE, cyrt::Large<TYPE>>(args);            \
-    }                                                           \
-    extern "C" __global__ void __launch_bounds__(64)            \
-        NAME##_small(const __grid_constant__ cyrt::Conv args) { \
-        cyrt::KERNEL<TYPE, cyrt::Small<TYPE>>(args);            \
-    }                                                           \
-    extern "C" __global__ void __launch_bounds__(256)           \
+#define CYRT_CONV(NAME, TYPE, KERNEL)                            \
+    extern "C" __global__ void __launch_bounds__(128, 2)         \
+        NAME(const __grid_constant__ cyrt::Conv args) {          \
+        cyrt::KERNEL<TYPE, cyrt::Large<TYPE>>(args);             \
+    }                                                            \
+    extern "C" __global__ void __launch_bounds__(64)             \
+        NAME##_small(const __grid_constant__ cyrt::Conv args) {  \
+        cyrt::KERNEL<TYPE, cyrt::Small<TYPE>>(args);             \
+    }                                                            \
+    extern "C" __global__ void __launch_bounds__(256)            \
         NAME##_sum(const __grid_constant__ cyrt::ConvSum args) { \
-        cyrt::sum_parts<TYPE>(args);                            \
+        cyrt::sum_parts<TYPE>(args);                             \
     }
 
 #define CYRT_DEPTHWISE(NAME, TYPE, KERNEL)                                   \

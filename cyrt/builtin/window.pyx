@@ -93,13 +93,13 @@ cdef int set_sliding(Sliding* sliding, str name, int ndim, const long long* sour
                              f"{shape_of_sizes(ndim, taps)}")
         window = extent(taps[d], s.step[d])
         room = extent(sources[d], s.spacing[d]) + low[d] + high[d] - window
-        # Rounded down: one step short of a window there are no outputs.
-        s.outputs[d] = (room if room >= 0 else room - s.stride[d] + 1) // s.stride[d] + 1
-        if s.outputs[d] < 0:
+        # A place too few leaves no outputs, of any stride; even fewer are taken for a mistake.
+        s.outputs[d] = room // s.stride[d] + 1 if room >= 0 else 0
+        if room < -1:
             raise ValueError(
                 f"{name}: a kernel of size {taps[d]} is larger than the padded input of size "
                 f"{sources[d]} in spatial dimension {d} (with dilation it has {window} places, "
-                f"the input {room + window}): the output's size would be {s.outputs[d]}")
+                f"the input {room + window}): the output's size would be negative")
         s.origin[d] = -low[d]
         if flip:
             s.origin[d] += (taps[d] - 1) * s.step[d]

@@ -34,11 +34,14 @@ from cyrt.nn.conv import (
 from cyrt.nn.gated import swiglu_vjp
 from cyrt.nn.linear import linear
 from cyrt.nn.norm import layer_norm, layer_norm_vjp, rms_norm, rms_norm_vjp
+from cyrt.nn.pool import avg_pool, avg_pool_vjp, max_pool, max_pool_vjp
 from cyrt.nn.rope import rope, rope_vjp
 from cyrt.nn.softmax import cross_entropy, cross_entropy_vjp, log_softmax, softmax, softmax_vjp
 from cyrt.ops.reduce import logsumexp
 
 __all__ = [
+    "avg_pool",
+    "avg_pool_vjp",
     "conv1d",
     "conv2d",
     "conv3d",
@@ -59,6 +62,8 @@ __all__ = [
     "linear",
     "log_softmax",
     "logsumexp",
+    "max_pool",
+    "max_pool_vjp",
     "relu",
     "relu_vjp",
     "rms_norm",

@@ -9,13 +9,13 @@
 
 namespace cyrt {
 
-// Called, not inlined: a thread has up to 64 results.
+// Called, not inlined: loops that call it are unrolled.
 template <class C> __device__ __noinline__ C activate(C a, uint32 activation) {
     switch (activation) {
-        case ACTIVATION_GELU: return gelu(a);
-        case ACTIVATION_GELU_TANH: return gelu_tanh(a);
-        case ACTIVATION_SILU: return silu(a);
-        default: return a;
+    case ACTIVATION_GELU: return gelu(a);
+    case ACTIVATION_GELU_TANH: return gelu_tanh(a);
+    case ACTIVATION_SILU: return silu(a);
+    default: return a;
     }
 }
 

@@ -93,9 +93,7 @@ template <class T, class Shape, bool ACROSS_A, bool ACROSS_B> struct MultiplyAdd
 template <class T, int SIZE, int DEPTH, bool ACROSS> struct alignas(16) NarrowTile {
     T item[ACROSS ? DEPTH : SIZE][(ACROSS ? SIZE : DEPTH) + 8];
 
-    __device__ T* at(uint32 row, uint32 k) {
-        return ACROSS ? &item[k][row] : &item[row][k];
-    }
+    __device__ T* at(uint32 row, uint32 k) { return ACROSS ? &item[k][row] : &item[row][k]; }
     __device__ const T* at(uint32 row, uint32 k) const {
         return const_cast<NarrowTile*>(this)->at(row, k);
     }

@@ -28,7 +28,8 @@ template <class T, int V> __device__ inline void depthwise(const Conv& args) {
 #pragma unroll
     for (int i = 0; i < OUTPUTS; ++i) {
         uint32 at = output + i * blockDim.y;
-        place[i] = at < args.rows && channel < args.columns ? place_of(args.windows, at) : nowhere();
+        place[i] =
+            at < args.rows && channel < args.columns ? place_of(args.windows, at) : nowhere();
     }
     C sums[OUTPUTS][V] = {};
     uint32 fitting = WEIGHTS / width;

@@ -9,7 +9,7 @@ enum {
     CONV_VECTOR_SOURCE = 1,  // channels are aligned vectors
     CONV_VECTOR_OTHER = 2,
     CONV_VECTOR_OUT = 4,
-    CONV_PARTS = 8,     // sums go to memory, unrounded: part, group, row, column
+    CONV_PARTS = 8,  // sums go to memory, unrounded: part, group, row, column
 };
 
 enum { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_GELU, ACTIVATION_GELU_TANH, ACTIVATION_SILU };

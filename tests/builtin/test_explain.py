@@ -14,6 +14,10 @@ SHAPES = {
     "put": [(40, 6), (5,)],
     "search": [(100,), (7,)],
     "rope": [(12, 6)],
+    "max_pool": [(2, 12, 8), 3],
+    "avg_pool": [(2, 12, 8), 3],
+    "max_pool_vjp": [(2, 12, 8), 3],
+    "avg_pool_vjp": [(2, 12, 8), 3],
     "conv": [(2, 12, 8), (6, 3, 8)],
     "conv_input_vjp": [(2, 12, 8), (6, 3, 8)],
     "conv_weight_vjp": [(2, 12, 8), (6, 3, 8)],
@@ -126,6 +130,12 @@ CASES = {
         [(2, 30, 20, 24), (16, 3, 3, 24)],
         {"padding": 1},
     ),
+    "gradient of max_pool": (
+        lambda d: cyrt.nn.max_pool_vjp(d.image, d.pooled, 2),
+        "max_pool_vjp",
+        [(2, 30, 20, 16), (2, 2)],
+        {},
+    ),
     "copy of a transposed matrix": (lambda d: d.x.T.copy(), "transpose", [(200, 300)], {}),
 }
 
@@ -139,6 +149,7 @@ class Data:
         self.index = cyrt.asarray([0, 3, 5, 1, 4, 2, 6])
         self.sorted = cyrt.arange(1000, dtype=cyrt.float32)
         self.image = cyrt.ones((2, 30, 20, 16), dtype=cyrt.float32)
+        self.pooled = cyrt.ones((2, 15, 10, 16), dtype=cyrt.float32)
         self.filters = cyrt.ones((24, 3, 3, 16), dtype=cyrt.float32)
         self.values = cyrt.ones(7, dtype=cyrt.float32)
 
@@ -182,6 +193,7 @@ def test_nothing_is_allocated():
         (("conv", "float32", (1, 5, 4)), {}, ValueError, "2 shapes, of the input and the weight"),
         (("conv", "float32", (1, 5, 4), (2, 3, 3)), {}, ValueError, r"\(1, 5, 4\), \(2, 3, 3\)"),
         (("conv", "float32", (1, 5, 4), (2, 3, 4)), {"stride": 0}, ValueError, "stride"),
+        (("max_pool", "float32", (1, 5, 4), (2, 2)), {}, ValueError, r"\(1, 5, 4\) and \(2, 2\)"),
         (("add", "float32", (1,) * 65), {}, ValueError, "at most 64 dimensions, got 65"),
     ],
 )
