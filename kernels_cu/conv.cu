@@ -245,7 +245,7 @@ template <class T> using Small = Shape<T, 32, 32, 64>;
 }  // namespace cyrt
 
 #define CYRT_CONV(NAME, TYPE, KERNEL)                            \
-    extern "C" __global__ void __launch_bounds__(128, 2)         \
+    extern "C" __global__ void __launch_bounds__(128, 3)         \
         NAME(const __grid_constant__ cyrt::Conv args) {          \
         cyrt::KERNEL<TYPE, cyrt::Large<TYPE>>(args);             \
     }                                                            \

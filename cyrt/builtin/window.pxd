@@ -16,6 +16,7 @@ cdef extern from "params/window.h" nogil:
     cdef struct Windows:
         Axis[WINDOW_AXES] axis
         long long batch_step
+        unsigned int num_axes, spaced
 
 # Windows over the spatial dimensions of a source: see Axis. Dimensions that there are not have
 # size 1.

@@ -131,7 +131,8 @@ cdef void set_windows(Windows* windows, const Sliding* sliding, long long batch_
                       const long long* steps) noexcept:
     cdef Axis* axis
     cdef int d
-    windows.batch_step = batch_step
+    windows.batch_step, windows.num_axes = batch_step, <unsigned int>sliding.ndim
+    windows.spaced = False
     for d in range(WINDOW_AXES):
         axis = &windows.axis[d]
         axis.outputs = divider(<unsigned int>max(1, sliding.outputs[d]))
@@ -141,3 +142,4 @@ cdef void set_windows(Windows* windows, const Sliding* sliding, long long batch_
         axis.origin = <int>sliding.origin[d]
         axis.limit = <unsigned int>extent(sliding.sources[d], sliding.spacing[d])
         axis.source_step = steps[d] if d < sliding.ndim else 0
+        windows.spaced |= sliding.spacing[d] > 1

@@ -15,10 +15,11 @@ struct Axis {
     long long source_step;  // from element to element
 };
 
-// Axes that there are not have one output and one tap.
 struct Windows {
     struct Axis axis[WINDOW_AXES];
-    long long batch_step;  // of the source
+    long long batch_step;   // of the source
+    unsigned int num_axes;  // further axes have one output and one tap
+    unsigned int spaced;    // whether a spacing is more than 1
 };
 
 #include "params/end.h"
