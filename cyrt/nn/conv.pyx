@@ -64,21 +64,22 @@ cdef int set_sizes(Convolution* conv, str name, int wanted, int ndim, const long
                    bint flip) except -1:
     """Check the shapes of input and weight, and set what follows from them and the arguments."""
     cdef long long count
-    shapes = f"got {shape_tuple(ndim, source)} and {shape_tuple(weight_ndim, weight)}"
-    if wanted and ndim != wanted:
+    cdef bint fits = 3 <= ndim <= MOST_DIMS and weight_ndim == ndim and wanted in (0, ndim)
+    if not fits:
         raise ValueError(f"{name}: expected an input (N, *spatial, C) and a weight (O, *kernel, "
-                         f"C / groups) of {wanted} dimensions, {shapes}")
-    if not 3 <= ndim <= MOST_DIMS or weight_ndim != ndim:
-        raise ValueError(f"{name}: expected an input (N, *spatial, C) and a weight (O, *kernel, "
-                         f"C / groups) of as many dimensions, 3 to 5, {shapes}")
+                         f"C / groups) of {wanted or 'as many'} dimensions"
+                         f"{'' if wanted else ', 3 to 5'}, got "
+                         f"{shape_tuple(ndim, source)} and {shape_tuple(weight_ndim, weight)}")
     try:
-        count = operator.index(groups)
+        number = operator.index(groups)
     except TypeError:
         raise TypeError(f"{name}: groups: expected an int, got {groups!r}") from None
-    if count < 1 or weight[0] % count or source[ndim - 1] % count \
-            or weight[ndim - 1] != source[ndim - 1] // count:
+    count = number if 0 < number < 1 << 58 else 0      # no array has as many channels
+    fits = count > 0 and weight[0] % count == 0 and source[ndim - 1] % count == 0
+    if not fits or weight[ndim - 1] != source[ndim - 1] // count:
         raise ValueError(f"{name}: groups: {groups} groups of the input's last dimension must have "
-                         f"the size of the weight's last one, and divide its first one, {shapes}")
+                         "the size of the weight's last one, and divide its first one, got "
+                         f"{shape_tuple(ndim, source)} and {shape_tuple(weight_ndim, weight)}")
     memset(conv, 0, sizeof(Convolution))
     set_sliding(&conv.sliding, name, ndim - 2, source + 1, weight + 1, stride, padding,
                 kernel_dilation, input_dilation, flip)
@@ -179,6 +180,15 @@ cdef Array convolve(str name, int wanted, object input_, object weight_, object 
     return record(CONV, code, &conv, x.ndim_, dims, x, weight, bias)
 
 
+cdef Array convolve_plainly(str name, int wanted, object input_, object weight, object stride,
+                            object padding, object dilation, object groups, object bias,
+                            object activation):
+    cdef long long[WINDOW_AXES] checked
+    read_numbers(name, "dilation", dilation, wanted - 2, 1, checked)
+    return convolve(name, wanted, input_, weight, stride, padding, dilation, 1, groups, False, bias,
+                    activation)
+
+
 # -- convolutions ----------------------------------------------------------------------------------
 
 
@@ -258,8 +268,8 @@ def conv1d(input, weight, stride=1, padding=0, dilation=1, groups=1, bias=None, 
     Array
         Shape (N, outputs, O).
     """
-    return convolve("conv1d", 3, input, weight, stride, padding, dilation, 1, groups, False, bias,
-                    activation)
+    return convolve_plainly("conv1d", 3, input, weight, stride, padding, dilation, groups, bias,
+                            activation)
 
 
 def conv2d(input, weight, stride=1, padding=0, dilation=1, groups=1, bias=None, activation=None):
@@ -279,8 +289,8 @@ def conv2d(input, weight, stride=1, padding=0, dilation=1, groups=1, bias=None, 
     Array
         Shape (N, *outputs, O).
     """
-    return convolve("conv2d", 4, input, weight, stride, padding, dilation, 1, groups, False, bias,
-                    activation)
+    return convolve_plainly("conv2d", 4, input, weight, stride, padding, dilation, groups, bias,
+                            activation)
 
 
 def conv3d(input, weight, stride=1, padding=0, dilation=1, groups=1, bias=None, activation=None):
@@ -300,8 +310,8 @@ def conv3d(input, weight, stride=1, padding=0, dilation=1, groups=1, bias=None, 
     Array
         Shape (N, *outputs, O).
     """
-    return convolve("conv3d", 5, input, weight, stride, padding, dilation, 1, groups, False, bias,
-                    activation)
+    return convolve_plainly("conv3d", 5, input, weight, stride, padding, dilation, groups, bias,
+                            activation)
 
 
 cdef Array transpose(str name, int wanted, object input_, object weight_, object stride,
@@ -310,13 +320,14 @@ cdef Array transpose(str name, int wanted, object input_, object weight_, object
     """A convolution of the input dilated by the stride, padded so that a kernel that meets one
     element has an output, less the padding."""
     cdef Array weight = check_array(weight_, f"{name}: weight")
-    cdef long long[WINDOW_AXES] low, high, more, step
+    cdef long long[WINDOW_AXES] low, high, more, step, checked
     cdef long long reach
     cdef int d, ndim = wanted - 2
     if weight.ndim_ != wanted:
         raise ValueError(f"{name}: expected a weight (O, *kernel, C / groups) of {wanted} "
                          f"dimensions, got shape {shape_of(weight)}")
     read_numbers(name, "dilation", dilation, ndim, 1, step)
+    read_numbers(name, "stride", stride, ndim, 1, checked)
     read_numbers(name, "output_padding", output_padding, ndim, 0, more)
     read_padding(name, padding, ndim, low, high)
     pairs = []

@@ -442,6 +442,13 @@ def test_explanations(op, shapes, options, kernels):
         assert found == [f"cyrt_{op}_{name}{each}" for each in kernels]
 
 
+def test_more_outputs_than_one_launch_has():
+    for op in "conv", "conv_input_vjp":
+        assert len(launches_of(op, (70_000, 40_000, 8), (8, 1, 8))) == 2
+    with pytest.raises(ValueError, match="more than 2,147,483,647 outputs .* 2,800,000,000"):
+        explain("conv_weight_vjp", "float32", (70_000, 40_000, 8), (8, 1, 8))
+
+
 def test_explanation_of_the_inputs_gradient_by_channels():
     found = launches_of("conv_input_vjp", (2, 9, 9, 8), (8, 3, 3, 1), groups=8)
     assert found == ["cyrt_conv_float32_depthwise"]
@@ -457,6 +464,7 @@ def test_explanation_of_the_inputs_gradient_by_channels():
         ((2, 5, 6), (4, 3, 2), {"groups": 3}, r"3 groups .* got \(2, 5, 6\) and \(4, 3, 2\)"),
         ((2, 5, 6), (4, 3, 5), {}, r"1 groups .* got \(2, 5, 6\) and \(4, 3, 5\)"),
         ((2, 5, 6), (4, 3, 6), {"groups": 0}, "0 groups"),
+        ((2, 5, 6), (4, 3, 6), {"groups": 1 << 70}, "1180591620717411303424 groups"),
         ((2, 5, 6), (4, 3, 3, 6), {}, r"of as many dimensions.*\(2, 5, 6\) and \(4, 3, 3, 6\)"),
         ((5, 6), (3, 6), {}, r"3 to 5, got \(5, 6\) and \(3, 6\)"),
         ((1,) * 6, (1,) * 6, {}, "3 to 5"),
@@ -510,6 +518,10 @@ def test_wrong_types():
         nn.conv2d(x, w)
     with pytest.raises(ValueError, match=r"conv_transpose2d: .* of 4 dimensions, got shape"):
         nn.conv_transpose2d(x, w)
+    with pytest.raises(ValueError, match="conv1d: dilation: .* got 0"):
+        nn.conv1d(x, w, dilation=0)
+    with pytest.raises(ValueError, match="conv_transpose1d: stride: .* got 0"):
+        nn.conv_transpose1d(x, w, stride=0)
     with pytest.raises(ValueError, match="output_padding: .* got -1"):
         nn.conv_transpose1d(x, w, output_padding=-1)
 
