@@ -286,35 +286,39 @@ def test_adjoints(stride, groups, rng):
 # -- layouts ---------------------------------------------------------------------------------------
 
 
+# Parts of an array (6, 12, 9, 32), and how many copies are made of them.
+VIEWS = {
+    "part": (np.s_[1:3, 2:7, 1:9, 16:], 0),
+    "not aligned": (np.s_[:2, :5, :, 3:19], 0),
+    "steps": (np.s_[::3, ::2, ::-1, :16], 0),
+    "other channels": (np.s_[:2, :5, :, ::2], 1),
+}
+
+
 @pytest.mark.parametrize("name", TYPES)
 @pytest.mark.parametrize("groups", [1, 16])
-def test_strided_views(name, groups, rng):
-    """They are read where they are if the last axis is contiguous, and are copied otherwise."""
+@pytest.mark.parametrize("view", VIEWS)
+def test_strided_views(view, groups, name, rng):
     x, w = numbers(rng, name, 6, 12, 9, 32), numbers(rng, name, 32, 3, 2, 16 // groups)
-    cases = {
-        "part": (np.s_[1:3, 2:7, 1:9, 16:], 0),
-        "not aligned": (np.s_[:2, :5, :, 3:19], 0),
-        "steps": (np.s_[::3, ::2, ::-1, :16], 0),
-        "other channels": (np.s_[:2, :5, :, ::2], 1),
-    }
-    large, weights = cyrt.asarray(x), cyrt.asarray(w)
-    for key, copies in cases.values():
-        part, filters = large[key], weights[::2]
-        wanted = convolve(x[key], w[::2], groups=groups)
-        run = lambda: nn.conv2d(part, filters, groups=groups)  # noqa: B023, E731
-        compare(run(), wanted, name)
-        assert len(launches(run)) == 1 + copies
-        g = cyrt.asarray(numbers(rng, name, *wanted.shape, 2))[..., 0]
-        compare(
-            nn.conv_weight_vjp(g, part, filters.shape, groups=groups),
-            weight_gradient(g, x[key], filters.shape, groups=groups),
-            name,
-        )
-        compare(
-            nn.conv_input_vjp(g, filters, part.shape, groups=groups),
-            input_gradient(g, w[::2], part.shape, groups=groups),
-            name,
-        )
+    key, _ = VIEWS[view]
+    part, filters = cyrt.asarray(x)[key], cyrt.asarray(w)[::2]
+    wanted = convolve(x[key], w[::2], groups=groups)
+    compare(nn.conv2d(part, filters, groups=groups), wanted, name)
+    g = cyrt.asarray(numbers(rng, name, *wanted.shape, 2))[..., 0]
+    wanted = weight_gradient(g, x[key], filters.shape, groups=groups)
+    compare(nn.conv_weight_vjp(g, part, filters.shape, groups=groups), wanted, name)
+    wanted = input_gradient(g, w[::2], part.shape, groups=groups)
+    compare(nn.conv_input_vjp(g, filters, part.shape, groups=groups), wanted, name)
+
+
+@pytest.mark.usefixtures("batched")
+@pytest.mark.parametrize("view", VIEWS)
+def test_views_are_copied_only_if_their_channels_are_apart(view, rng):
+    key, copies = VIEWS[view]
+    part = cyrt.asarray(numbers(rng, "float32", 6, 12, 9, 32))[key]
+    filters = cyrt.asarray(numbers(rng, "float32", 32, 3, 2, 16))[::2]
+    assert len(launches(lambda: nn.conv2d(part, filters))) == 1 + copies
+    assert len(launches(lambda: nn.conv2d(part, filters[:, ::2]))) == 2 + copies
 
 
 def test_broadcast_input_and_transposed_weight(rng):

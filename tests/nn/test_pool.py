@@ -154,29 +154,37 @@ def test_not_finite(name, channels, rng):
     assert_close(nn.max_pool_vjp(a, cyrt.asarray(g), **options), wanted, name, 4)
 
 
+# Parts of an array (6, 12, 9, 32), and how many copies are made of them.
+VIEWS = {
+    "part": (np.s_[1:3, 2:7, 1:9, 16:], 0),
+    "not aligned": (np.s_[:2, :5, :, 3:19], 0),
+    "steps": (np.s_[::3, ::2, ::-1, :16], 0),
+    "other channels": (np.s_[:2, :5, :, ::2], 1),
+}
+
+
 @pytest.mark.parametrize("name", TYPES)
-def test_strided_views(name, rng):
-    """They are read where they are if the last axis is contiguous, and are copied otherwise."""
-    x = numbers(rng, name, 6, 12, 9, 32)
-    large = cyrt.asarray(x)
-    options = {"kernel_size": 2, "stride": (1, 2)}
-    for key, copies in [
-        (np.s_[1:3, 2:7, 1:9, 16:], 0),
-        (np.s_[:2, :5, :, 3:19], 0),
-        (np.s_[::3, ::2, ::-1, :16], 0),
-        (np.s_[:2, :5, :, ::2], 1),
-    ]:
-        part = large[key]
-        for function in nn.max_pool, nn.avg_pool:
-            assert len(launches(lambda f=function, a=part: f(a, **options))) == 1 + copies
-        wanted = greatest(x[key], **options)
-        np.testing.assert_array_equal(exact(nn.max_pool(part, **options)), wanted)
-        assert_close(nn.avg_pool(part, **options), mean(x[key], **options), name)
-        g = cyrt.asarray(numbers(rng, name, *wanted.shape, 2))[..., 1]
-        found = nn.max_pool_vjp(part, g, **options)
-        assert_close(found, greatest_gradient(x[key], g, **options), name, 8)
-        found = nn.avg_pool_vjp(part, g, **options)
-        assert_close(found, mean_gradient(x[key], g, **options), name, 8)
+@pytest.mark.parametrize("view", VIEWS)
+def test_strided_views(view, name, rng):
+    x, options = numbers(rng, name, 6, 12, 9, 32), {"kernel_size": 2, "stride": (1, 2)}
+    key, _ = VIEWS[view]
+    part, wanted = cyrt.asarray(x)[key], greatest(x[key], **options)
+    np.testing.assert_array_equal(exact(nn.max_pool(part, **options)), wanted)
+    assert_close(nn.avg_pool(part, **options), mean(x[key], **options), name)
+    g = cyrt.asarray(numbers(rng, name, *wanted.shape, 2))[..., 1]
+    found = nn.max_pool_vjp(part, g, **options)
+    assert_close(found, greatest_gradient(x[key], g, **options), name, 8)
+    found = nn.avg_pool_vjp(part, g, **options)
+    assert_close(found, mean_gradient(x[key], g, **options), name, 8)
+
+
+@pytest.mark.usefixtures("batched")
+@pytest.mark.parametrize("function", [nn.max_pool, nn.avg_pool])
+@pytest.mark.parametrize("view", VIEWS)
+def test_views_are_copied_only_if_their_channels_are_apart(view, function, rng):
+    key, copies = VIEWS[view]
+    part = cyrt.asarray(numbers(rng, "float32", 6, 12, 9, 32))[key]
+    assert len(launches(lambda: function(part, 2))) == 1 + copies
 
 
 def test_adjoint(rng):
