@@ -133,3 +133,23 @@ def test_random():
         assert abs(mean - 127.5) < 5 * 73.9 / part.size**0.5
     again = x[1 << 32 :]
     assert not cyrt.all(x[: again.size] == again).item()
+
+
+def test_convolutions():
+    rows, channels = N // 64, 64
+    x = marked(cyrt.float16)[: rows * channels].reshape((1, rows, channels))
+    weight = cyrt.ones((1, 1, channels), dtype=cyrt.float16)
+    inside = {place: value for place, value in MARKS.items() if place < rows * channels}
+    found = cyrt.nn.conv1d(x, weight)
+    assert places(found.ravel()) == {place // 64: value for place, value in inside.items()}
+    found = cyrt.nn.conv_weight_vjp(cyrt.ones_like(found), x, weight.shape)
+    sums = [sum(v for place, v in inside.items() if place % 64 == c) for c in range(channels)]
+    assert found.ravel().tolist() == sums
+    del found
+    g = cyrt.max(x, axis=2, keepdims=True)
+    found = cyrt.nn.conv_input_vjp(g, weight, x.shape)
+    wanted = {place // 64 * 64 + c: v for place, v in inside.items() for c in range(channels)}
+    assert places(found.ravel()) == wanted
+    del found
+    assert places(cyrt.nn.max_pool(x, 1).ravel()) == inside
+    assert places(cyrt.nn.max_pool_vjp(x, x, 1).ravel()) == inside

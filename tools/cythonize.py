@@ -16,11 +16,7 @@ from Cython.Build import cythonize
 from setuptools import Extension
 
 ROOT = Path(__file__).resolve().parent.parent
-DIRECTIVES = {
-    "language_level": 3,
-    "boundscheck": False,
-    "wraparound": False,
-}
+DIRECTIVES = {"language_level": 3, "boundscheck": False, "wraparound": False}
 
 
 def main() -> None:

@@ -20,6 +20,12 @@ def explain(
     *shapes: _Shape,
     strides: Sequence[Sequence[int] | None] | Sequence[int] | None = None,
     axis: int | Sequence[int] | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] | Sequence[Sequence[int]] = 0,
+    kernel_dilation: int | Sequence[int] = 1,
+    input_dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+    flip: bool = False,
 ) -> Explanation | None: ...
 def expect_shapes(
     op: str, shapes: Sequence[tuple[int, ...]], *names: str

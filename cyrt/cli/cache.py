@@ -15,7 +15,6 @@ from cyrt.cli.output import console as output_console
 from cyrt.jit.cache import Cache, Entry
 from cyrt.jit.image import from_facts
 
-
 WIDTH = 100  # columns of the list; long names of kernels continue on the next line
 
 

@@ -11,26 +11,11 @@
 
 #include "dependency.cuh"
 #include "memory.cuh"
+#include "mma.cuh"
 #include "strided.cuh"
 #include "params/matmul.h"
 
 namespace cyrt {
-
-template <class T>
-__device__ inline void multiply_tiles(float (&sums)[4], uint32 a0, uint32 a1, uint32 a2, uint32 a3,
-                                      uint32 b0, uint32 b1);
-#define CYRT_MULTIPLY_TILES(TYPE, PTX)                                                             \
-    template <>                                                                                    \
-    __device__ inline void multiply_tiles<TYPE>(float (&sums)[4], uint32 a0, uint32 a1, uint32 a2, \
-                                                uint32 a3, uint32 b0, uint32 b1) {                 \
-        asm("mma.sync.aligned.m16n8k16.row.col.f32." PTX "." PTX                                   \
-            ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                 \
-            : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])                           \
-            : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));                               \
-    }
-CYRT_MULTIPLY_TILES(float16, "f16")
-CYRT_MULTIPLY_TILES(bfloat16, "bf16")
-#undef CYRT_MULTIPLY_TILES
 
 // Lanes are 8 groups of 4. The tensor core's result has rows `group` and group + 8, and of both the
 // columns 2 * member and the next one.

@@ -15,6 +15,13 @@ SHAPES = {
     "search": [(100,), (7,)],
     "rope": [(12, 6)],
     "attention": [(1, 4, 1, 8), (1, 2, 12, 8)],
+    "max_pool": [(2, 12, 8), 3],
+    "avg_pool": [(2, 12, 8), 3],
+    "max_pool_vjp": [(2, 12, 8), 3],
+    "avg_pool_vjp": [(2, 12, 8), 3],
+    "conv": [(2, 12, 8), (6, 3, 8)],
+    "conv_input_vjp": [(2, 12, 8), (6, 3, 8)],
+    "conv_weight_vjp": [(2, 12, 8), (6, 3, 8)],
 }
 
 
@@ -110,6 +117,32 @@ CASES = {
         [(1, 6, 4, 64), (1, 2, 700, 64)],
         {},
     ),
+    "convolution": (
+        lambda d: cyrt.nn.conv2d(d.image, d.filters, 2, 1),
+        "conv",
+        [(2, 30, 20, 16), (24, 3, 3, 16)],
+        {"stride": 2, "padding": 1},
+    ),
+    "gradient of a convolution's weight": (
+        lambda d: cyrt.nn.conv_weight_vjp(d.image, d.image, (16, 1, 1, 1), groups=16),
+        "conv_weight_vjp",
+        [(2, 30, 20, 16), (16, 1, 1, 1)],
+        {"groups": 16},
+    ),
+    "gradient of a convolution's input": (
+        lambda d: cyrt.nn.conv_input_vjp(
+            d.image, cyrt.permute_dims(d.filters, (3, 1, 2, 0)), (2, 30, 20, 24), padding=1
+        ),
+        "conv_input_vjp",
+        [(2, 30, 20, 24), (16, 3, 3, 24)],
+        {"padding": 1},
+    ),
+    "gradient of max_pool": (
+        lambda d: cyrt.nn.max_pool_vjp(d.image, d.pooled, 2),
+        "max_pool_vjp",
+        [(2, 30, 20, 16), (2, 2)],
+        {},
+    ),
     "copy of a transposed matrix": (lambda d: d.x.T.copy(), "transpose", [(200, 300)], {}),
 }
 
@@ -122,6 +155,9 @@ class Data:
         self.long = cyrt.zeros(3_000_000, dtype=cyrt.float32)
         self.index = cyrt.asarray([0, 3, 5, 1, 4, 2, 6])
         self.sorted = cyrt.arange(1000, dtype=cyrt.float32)
+        self.image = cyrt.ones((2, 30, 20, 16), dtype=cyrt.float32)
+        self.pooled = cyrt.ones((2, 15, 10, 16), dtype=cyrt.float32)
+        self.filters = cyrt.ones((24, 3, 3, 16), dtype=cyrt.float32)
         self.values = cyrt.ones(7, dtype=cyrt.float32)
         self.heads = [cyrt.ones((1, n, 4, 64), dtype=cyrt.float32) for n in (6, 2, 2)]
         self.cache = tuple(cyrt.zeros((1, 2, 700, 64), dtype=cyrt.float32) for _ in range(2))
@@ -163,6 +199,10 @@ def test_nothing_is_allocated():
         (("matmul", "float32", (3, 4), (3, 4)), {}, ValueError, r"\(\.\.\., m, k\)"),
         (("matmul", "bool", (3, 4), (4, 3)), {}, TypeError, "numeric"),
         (("take", "float32", (0, 4), 3), {}, ValueError, "at least one element"),
+        (("conv", "float32", (1, 5, 4)), {}, ValueError, "2 shapes, of the input and the weight"),
+        (("conv", "float32", (1, 5, 4), (2, 3, 3)), {}, ValueError, r"\(1, 5, 4\), \(2, 3, 3\)"),
+        (("conv", "float32", (1, 5, 4), (2, 3, 4)), {"stride": 0}, ValueError, "stride"),
+        (("max_pool", "float32", (1, 5, 4), (2, 2)), {}, ValueError, r"\(1, 5, 4\) and \(2, 2\)"),
         (("add", "float32", (1,) * 65), {}, ValueError, "at most 64 dimensions, got 65"),
         (("attention", "float32", (1, 3, 1, 8), (1, 2, 9, 8)), {}, ValueError, "heads a multiple"),
         (("attention", "float64", (1, 2, 1, 8), (1, 2, 9, 8)), {}, TypeError, "no kernel"),

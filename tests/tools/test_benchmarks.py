@@ -14,6 +14,7 @@ import pytest
 SCRIPTS = Path(__file__).resolve().parent.parent.parent / "tools" / "benchmarks"
 CASES = {
     "attention": ("small with rope", "cyrt: 2 × 3 heads over 3, 49 of 50 × 32 bfloat16"),
+    "convolutions": ("weight_vjp", "cyrt: 2 × 9² × 16, 24 of 3², float16"),
     "elementwise": ("add", "float32, 1 MB moved"),
     "indexing": ("take_along_axis, 256 rows of 1,024 float32", "cyrt: 4 MB moved"),
     "norms": ("layer_norm_vjp", "cyrt: 96 × 128 bfloat16"),
@@ -121,5 +122,22 @@ def test_wrong_gradients_have_no_row(which, script, monkeypatch):
         return results
 
     monkeypatch.setattr(nn, "layer_norm_vjp", wrong)
+    with pytest.raises(AssertionError, match="Mismatched elements"):
+        list(module.measure(common.Session(small=True)))
+
+
+@pytest.mark.parametrize("function", ["conv2d", "conv_input_vjp", "conv_weight_vjp"])
+def test_wrong_convolutions_have_no_row(function, script, monkeypatch):
+    from cyrt import nn
+
+    module, common = script("convolutions"), script("common")
+    right = getattr(nn, function)
+
+    def wrong(*args, **kwargs):
+        result = right(*args, **kwargs)
+        result.flat[-1] = result.flat[-1] + 1
+        return result
+
+    monkeypatch.setattr(nn, function, wrong)
     with pytest.raises(AssertionError, match="Mismatched elements"):
         list(module.measure(common.Session(small=True)))

@@ -1,0 +1,341 @@
+# cython: cdivision=True
+"""Convolutions and their gradients: the launches of conv.cu."""
+
+from cpython.object cimport PyObject
+from libc.string cimport memset
+
+from cyrt.builtin.entry cimport Entry, dtype_code, entry_of, op_code
+from cyrt.builtin.explain import expect_shapes
+from cyrt.builtin.grid cimport (
+    MAX_BLOCKS, ceiling, multiprocessors_of, power_of_two, set_geometry,
+)
+from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
+from cyrt.builtin.operand cimport Operand
+from cyrt.builtin.space cimport MAX_NUMERATOR, Divider, divider
+from cyrt.builtin.window cimport Windows, product, reverse, set_sliding, set_windows
+from cyrt.builtin.workspace cimport allocate_workspace
+from cyrt.graph.commit cimport Recorder
+from cyrt.runtime.memory cimport Memory
+
+cdef extern from "params/conv.h" nogil:
+    enum: CONV_VECTOR_SOURCE
+    enum: CONV_VECTOR_OTHER
+    enum: CONV_VECTOR_OUT
+    enum: CONV_PARTS
+    enum: ACTIVATION_NONE
+    enum: ACTIVATION_RELU
+    enum: ACTIVATION_GELU
+    enum: ACTIVATION_GELU_TANH
+    enum: ACTIVATION_SILU
+    cdef struct Conv:
+        unsigned long long source, other, bias, out
+        Windows windows
+        long long other_step, other_group, out_step, bias_step
+        Divider channels, tiles_m, tiles_n, groups
+        unsigned int rows, columns, length, depth, flags, activation
+    cdef struct ConvSum:
+        unsigned long long input, bias, out
+        long long group_step, row_step, column_step, bias_step
+        Divider rows, columns
+        unsigned int n, count, activation
+
+# Kernels, in the order of Row.kernels.
+cdef enum Variant:
+    LARGE = 0
+    SMALL
+    PARTS
+    DEPTHWISE
+    DEPTHWISE_ELEMENTS
+
+cdef enum:
+    WARP = 32
+    BLOCK = 256             # threads of depthwise kernels and of sums
+    VECTOR_BYTES = 16
+    SMALL_SIDE = 32         # rows and columns of a small tile
+    SMALL_BLOCK = 64
+    WAVES = 4               # blocks per multiprocessor if sums are split into parts
+    PART_DEPTH = 256        # the least depth of a part
+    PART_UNIT = 32          # a multiple of every tile's depth
+    OUTPUTS = 4             # of a thread of a depthwise kernel
+    TAPS = 4                # of a block of the weight's gradient
+    MOST_RESULTS = 4        # of a channel in a depthwise convolution
+    MOST_TAPS = 1024        # of its windows
+
+ACTIVATIONS = {
+    None: <int>ACTIVATION_NONE,
+    "relu": <int>ACTIVATION_RELU,
+    "gelu": <int>ACTIVATION_GELU,
+    "gelu_tanh": <int>ACTIVATION_GELU_TANH,
+    "silu": <int>ACTIVATION_SILU,
+}
+cdef int CONV = op_code("conv"), INPUT_VJP = op_code("conv_input_vjp")
+cdef int WEIGHT_VJP = op_code("conv_weight_vjp")
+
+# What the kernels of an operation compute: the sizes of Conv, in 64 bits.
+cdef struct Sizes:
+    long long rows, columns, length, groups
+    bint depthwise
+    int items               # elements of a vector
+    int itemsize, sum_size  # bytes of an element, and of an element of a sum
+    int multiprocessors
+
+
+def param_bytes(row):
+    """Return the size in bytes of the parameter of each kernel of a row."""
+    return tuple([sizeof(ConvSum) if kernel.endswith("_sum") else sizeof(Conv)
+                  for kernel in row.kernels])
+
+
+cdef int activation_code(str name, object activation) except -1:
+    try:
+        return ACTIVATIONS[activation]
+    except (KeyError, TypeError):
+        names = ", ".join([repr(each) for each in ACTIVATIONS if each])
+        raise ValueError(f"{name}: activation: expected None or one of {names}, got "
+                         f"{activation!r}") from None
+
+
+cdef int record_conv(Recorder encoder, int op, int dtype, const Operand* operands,
+                     const Convolution* conv) except -1:
+    cdef Conv args
+    cdef Sizes sizes
+    cdef Launch launch
+    cdef Convolution view = conv[0]
+    cdef long long taps = product(conv.sliding.taps), channels = conv.channels, parts
+    launch.entry = entry_of(encoder.state.ordinal, op, dtype)
+    sizes.items, sizes.itemsize = launch.entry.items, launch.entry.itemsizes[0]
+    sizes.sum_size = max(4, sizes.itemsize)
+    sizes.multiprocessors = multiprocessors_of(encoder.state.ordinal)
+    sizes.groups = conv.groups
+    sizes.columns = conv.results
+    sizes.rows = conv.batch * product(conv.sliding.outputs)
+    sizes.length = taps * channels
+    if op == INPUT_VJP:
+        view.sliding = reverse(&conv.sliding)
+        sizes.rows = conv.batch * product(conv.sliding.sources)
+        sizes.columns, channels = channels, conv.results
+        sizes.length = taps * channels
+    elif op == WEIGHT_VJP:
+        sizes.rows, sizes.length = sizes.length, sizes.rows
+    if sizes.rows == 0 or sizes.columns == 0 or sizes.groups == 0:
+        return 0
+    sizes.depthwise = conv.channels == 1 and taps <= MOST_TAPS \
+        and conv.results <= (1 if op == INPUT_VJP else MOST_RESULTS)
+    if op != WEIGHT_VJP and sizes.rows > MAX_NUMERATOR and conv.batch > 1:
+        return record_halves(encoder, op, dtype, operands, conv, sizes.rows // conv.batch,
+                             sizes.groups * sizes.columns * sizes.itemsize)
+    if max(sizes.rows, sizes.length) > MAX_NUMERATOR \
+            or sizes.columns * sizes.groups > MAX_NUMERATOR:
+        raise ValueError(f"conv: more than {<long long>MAX_NUMERATOR:,} outputs of an image, "
+                         f"channels, or elements of a filter are not provided for: "
+                         f"{sizes.rows:,} by {sizes.length:,} by {sizes.columns:,} in "
+                         f"{sizes.groups:,} groups")
+    memset(&args, 0, sizeof(args))
+    args.source, args.other = operands[SOURCE].address, operands[OTHER].address
+    args.bias, args.out = operands[BIAS].address, operands[OUT].address
+    set_windows(&args.windows, &view.sliding, conv.batch_step, conv.steps)
+    args.other_step, args.bias_step = conv.other_step, conv.bias_step
+    args.other_group = conv.results * (1 if op == WEIGHT_VJP else conv.other_step)
+    args.activation = conv.activation
+    args.channels = divider(<unsigned int>max(1, channels))
+    args.flags = flags_of(&sizes, op, &args, &view, channels, launch.entry)
+    if sizes.depthwise:
+        # One group of all channels.
+        sizes.columns *= sizes.groups
+        sizes.groups = 1
+        args.channels = divider(<unsigned int>conv.results)
+        parts = choose_depthwise(&sizes, op, &args, &launch, conv.results)
+        if op == INPUT_VJP:
+            launch.entry = entry_of(encoder.state.ordinal, CONV, dtype)
+    else:
+        parts = choose_tiles(&sizes, op, &args, &launch)
+    args.rows, args.columns = <unsigned int>sizes.rows, <unsigned int>sizes.columns
+    args.length, args.out_step = <unsigned int>sizes.length, sizes.columns * sizes.groups
+    args.groups = divider(<unsigned int>sizes.groups)
+    if op != WEIGHT_VJP and parts == 1:
+        return record_launch(encoder, &launch, &args, operands, 4, 1)
+    return record_parts(encoder, op, dtype, operands, &sizes, &args, &launch, parts)
+
+
+cdef int record_halves(Recorder encoder, int op, int dtype, const Operand* operands,
+                       const Convolution* conv, long long rows, long long row_bytes) except -1:
+    """Record two halves of the batch."""
+    cdef Convolution part = conv[0]
+    cdef Operand[4] moved
+    cdef int i, itemsize = entry_of(encoder.state.ordinal, op, dtype).itemsizes[0]
+    for i in range(4):
+        moved[i] = operands[i]
+    part.batch = conv.batch // 2
+    record_conv(encoder, op, dtype, moved, &part)
+    moved[OUT].address += <unsigned long long>(part.batch * rows * row_bytes)
+    moved[SOURCE].address += <unsigned long long>(part.batch * conv.batch_step * itemsize)
+    part.batch = conv.batch - part.batch
+    return record_conv(encoder, op, dtype, moved, &part)
+
+
+# -- layout ----------------------------------------------------------------------------------------
+
+
+cdef unsigned int flags_of(const Sizes* sizes, int op, const Conv* args, const Convolution* view,
+                           long long channels, const Entry* entry) noexcept:
+    """Return which operands are read and written in vectors."""
+    cdef unsigned long long places = view.batch_step if view.batch > 1 else 0
+    cdef long long row = sizes.columns if op != CONV else sizes.length
+    cdef unsigned int flags = 0
+    cdef int d
+    for d in range(view.sliding.ndim):
+        if view.sliding.sources[d] > 1:
+            places |= view.steps[d]
+    places |= channels * (sizes.groups if sizes.depthwise else 1)
+    if (places * sizes.itemsize | args.source) % VECTOR_BYTES == 0:
+        flags |= CONV_VECTOR_SOURCE
+    if sizes.depthwise and op == WEIGHT_VJP:
+        row *= sizes.groups
+    if ((row | args.other_step) * sizes.itemsize | args.other) % VECTOR_BYTES == 0:
+        flags |= CONV_VECTOR_OTHER
+    row = sizes.columns * (sizes.groups if sizes.depthwise else 1)
+    if (row * sizes.itemsize | args.out) % VECTOR_BYTES == 0:
+        flags |= CONV_VECTOR_OUT
+    return flags
+
+
+cdef long long choose_tiles(Sizes* sizes, int op, Conv* args, Launch* launch) except -1:
+    """Choose the tiles' size and the parts of the sums, and return the number of parts."""
+    cdef long long m = 128 if sizes.itemsize <= 4 else 64, n = 64, tiles, parts
+    tiles = ceiling(sizes.rows, m) * ceiling(sizes.columns, n) * sizes.groups
+    launch.variant = LARGE
+    if sizes.columns <= SMALL_SIDE or sizes.rows <= m // 2 \
+            or (op != WEIGHT_VJP and tiles < sizes.multiprocessors * 3 // 4):
+        launch.variant = SMALL
+        m = n = SMALL_SIDE
+        tiles = ceiling(sizes.rows, m) * ceiling(sizes.columns, n) * sizes.groups
+    parts = max(1, min(WAVES * sizes.multiprocessors // tiles, sizes.length // PART_DEPTH))
+    if op != WEIGHT_VJP and tiles >= sizes.multiprocessors:
+        parts = 1
+    args.depth = <unsigned int>(max(1, ceiling(ceiling(sizes.length, parts), PART_UNIT))
+                                * PART_UNIT)
+    parts = max(1, ceiling(sizes.length, args.depth))
+    if tiles * parts > MAX_BLOCKS:
+        raise ValueError(f"conv: more than {<long long>MAX_BLOCKS:,} tiles are not provided for, "
+                         f"got {tiles:,}")
+    args.tiles_m = divider(<unsigned int>ceiling(sizes.rows, m))
+    args.tiles_n = divider(<unsigned int>ceiling(sizes.columns, n))
+    set_geometry(&launch.geometry, tiles * parts,
+                 SMALL_BLOCK if launch.variant == SMALL else m, 1)
+    return parts
+
+
+cdef long long choose_depthwise(Sizes* sizes, int op, Conv* args, Launch* launch,
+                                long long results) except -1:
+    """Choose threads and blocks, and return the number of parts."""
+    cdef unsigned int needed = CONV_VECTOR_SOURCE | CONV_VECTOR_OUT
+    cdef unsigned int x, y
+    cdef long long items = 1, blocks, parts = 1
+    if op == WEIGHT_VJP:
+        needed = CONV_VECTOR_SOURCE | CONV_VECTOR_OTHER
+    launch.variant = DEPTHWISE_ELEMENTS
+    if results == 1 and args.flags & needed == needed:
+        launch.variant = DEPTHWISE
+        items = sizes.items
+    x = power_of_two(ceiling(sizes.columns, items), 1, WARP)
+    y = BLOCK // x
+    args.tiles_n = divider(<unsigned int>ceiling(sizes.columns, x * items))
+    if op == WEIGHT_VJP:
+        args.tiles_m = divider(<unsigned int>ceiling(sizes.rows, TAPS))
+        blocks = <long long>args.tiles_n.size * args.tiles_m.size
+        parts = max(1, min(WAVES * sizes.multiprocessors // blocks,
+                           sizes.length // (OUTPUTS * y)))
+        args.depth = <unsigned int>max(1, ceiling(sizes.length, parts))
+        parts = max(1, ceiling(sizes.length, args.depth))
+        blocks *= parts
+    else:
+        # Blocks of fewer outputs where the device would be idle.
+        while y > max(1, WARP // x) and args.tiles_n.size * ceiling(sizes.rows, y * OUTPUTS) \
+                < sizes.multiprocessors:
+            y //= 2
+        blocks = args.tiles_n.size * ceiling(sizes.rows, y * OUTPUTS)
+    if blocks > MAX_BLOCKS:
+        raise ValueError(f"conv: more than {<long long>MAX_BLOCKS:,} blocks are not provided for, "
+                         f"got {blocks:,}")
+    set_geometry(&launch.geometry, blocks, x, y)
+    return parts
+
+
+# -- parts -----------------------------------------------------------------------------------------
+
+
+cdef int record_parts(Recorder encoder, int op, int dtype, const Operand* operands,
+                      const Sizes* sizes, Conv* args, Launch* launch, long long parts) except -1:
+    """Record one launch into a workspace, and one that adds the parts of each sum."""
+    cdef Operand[4] uses
+    cdef ConvSum summing
+    cdef Memory workspace
+    cdef long long count = sizes.rows * sizes.columns * sizes.groups
+    cdef int i
+    if count > MAX_NUMERATOR:
+        raise ValueError(f"conv: a gradient of more than {<long long>MAX_NUMERATOR:,} elements is "
+                         f"not provided for, got {count:,}")
+    workspace = allocate_workspace(encoder, parts * count * sizes.sum_size)
+    memset(&summing, 0, sizeof(summing))
+    summing.out, summing.bias, summing.bias_step = args.out, args.bias, args.bias_step
+    summing.activation = args.activation
+    summing.input = args.out = workspace.address
+    args.flags = (args.flags & ~CONV_VECTOR_OUT) | CONV_PARTS
+    if sizes.columns % sizes.items == 0:
+        args.flags |= CONV_VECTOR_OUT
+    for i in range(4):
+        uses[i] = operands[i]
+    uses[OUT] = Operand(<PyObject*>workspace, workspace.address, NULL, [0, 0])
+    record_launch(encoder, launch, args, uses, 3, 1)
+    summing.rows, summing.columns = (divider(<unsigned int>sizes.rows),
+                                     divider(<unsigned int>sizes.columns))
+    summing.n, summing.count = <unsigned int>count, <unsigned int>parts
+    if op == WEIGHT_VJP:
+        # A column is a row of the weight.
+        summing.row_step, summing.column_step = 1, sizes.rows
+        summing.group_step = sizes.rows * sizes.columns
+    else:
+        summing.row_step, summing.column_step = sizes.columns * sizes.groups, 1
+        summing.group_step = sizes.columns
+    launch.entry = entry_of(encoder.state.ordinal, op, dtype)
+    launch.variant = PARTS
+    set_geometry(&launch.geometry, ceiling(count, BLOCK), BLOCK, 1)
+    uses[1], uses[2] = uses[OUT], operands[BIAS]
+    uses[OUT] = operands[OUT]
+    return record_launch(encoder, launch, &summing, uses, 3, 1)
+
+
+def explain(Explainer explainer, str op, str dtype, shapes, stride=1, padding=0, kernel_dilation=1,
+            input_dilation=1, groups=1, flip=False):
+    """List the launches of a convolution without bias, or of one of its gradients; the shapes are
+    the input's and the weight's."""
+    cdef Operand[4] operands
+    cdef Convolution conv
+    cdef long long[3] sizes, taps
+    cdef long long step
+    cdef int d, ndim
+    source, weight = expect_shapes(op, shapes, "the input", "the weight")
+    ndim = len(source) - 2
+    if not 1 <= ndim <= 3 or len(weight) != len(source) or groups < 1 \
+            or source[ndim + 1] != weight[ndim + 1] * groups or weight[0] % groups:
+        raise ValueError(f"{op}: expected shapes (N, ..., C) and (O, ..., C / groups) of 1 to 3 "
+                         f"spatial dimensions, O a multiple of groups, got {source}, {weight} and "
+                         f"{groups} groups")
+    for d in range(ndim):
+        sizes[d], taps[d] = source[d + 1], weight[d + 1]
+    memset(&conv, 0, sizeof(conv))
+    set_sliding(&conv.sliding, op, ndim, sizes, taps, stride, padding, kernel_dilation,
+                input_dilation, flip)
+    conv.batch, conv.groups = source[0], groups
+    conv.channels, conv.results = weight[ndim + 1], weight[0] // groups
+    step = groups * (conv.results if op == "conv_input_vjp" else conv.channels)
+    for d in range(ndim - 1, -1, -1):
+        conv.steps[d] = step
+        step *= conv.sliding.outputs[d] if op == "conv_input_vjp" else sizes[d]
+    conv.batch_step = step
+    conv.other_step = conv.results * groups if op == "conv_weight_vjp" else (
+        product(conv.sliding.taps) * conv.channels)
+    set_example_memory(operands, 4)
+    memset(&operands[BIAS], 0, sizeof(Operand))
+    record_conv(explainer, op_code(op), dtype_code(dtype), operands, &conv)
+    return dtype

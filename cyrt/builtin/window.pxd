@@ -1,0 +1,45 @@
+# Sliding windows: the arguments that describe them, read and checked, and as kernels take them.
+#
+# INVARIANTS
+# - Positions are below 2**31 on either side of 0, and those of taps below 2**28, so that kernels
+#   compute them in 32 bits.
+
+from cyrt.builtin.space cimport Divider
+
+cdef extern from "params/window.h" nogil:
+    enum: WINDOW_AXES
+    cdef struct Axis:
+        Divider outputs, taps, spacing
+        int stride, step, origin
+        unsigned int limit
+        long long source_step
+    cdef struct Windows:
+        Axis[WINDOW_AXES] axis
+        long long batch_step
+        unsigned int num_axes, spaced
+
+# Windows over the spatial dimensions of a source: see Axis. Dimensions that there are not have
+# size 1.
+cdef struct Sliding:
+    int ndim
+    long long[WINDOW_AXES] sources, outputs, taps
+    long long[WINDOW_AXES] stride, step, origin, spacing
+
+# Read the windows' arguments: an int, or one for each dimension; of the padding, also a pair for
+# each. `sources` and `taps` are the sizes of the dimensions. ValueError, TypeError: they are
+# outside their limits, or leave no room for a window.
+cdef int set_sliding(Sliding* sliding, str name, int ndim, const long long* sources,
+                     const long long* taps, object stride, object padding, object kernel_dilation,
+                     object input_dilation, bint flip) except -1
+# Read a number for each dimension, from `least` on.
+cdef int read_numbers(str name, str argument, object value, int ndim, long long least,
+                      long long* numbers) except -1
+# Read the padding before and behind each dimension.
+cdef int read_padding(str name, object padding, int ndim, long long* low, long long* high) except -1
+# Return the windows that have an element of the source each: its outputs are the source's elements.
+cdef Sliding reverse(const Sliding* sliding) noexcept
+# Return the product of sizes.
+cdef long long product(const long long* sizes) noexcept
+# Set the kernel's windows; steps are the source's, in elements.
+cdef void set_windows(Windows* windows, const Sliding* sliding, long long batch_step,
+                      const long long* steps) noexcept

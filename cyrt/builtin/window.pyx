@@ -1,0 +1,145 @@
+# cython: cdivision=True
+"""Sliding windows over spatial dimensions."""
+
+import operator
+
+from cyrt.builtin.space cimport divider
+
+cdef enum:
+    FARTHEST = 1 << 28      # dilated sizes and padding are smaller
+
+
+cdef long long read_number(str name, str argument, object value, str expected,
+                           long long least) except? -1:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}: {argument}: expected {expected}, got {value!r}") from None
+    if not least <= number < FARTHEST:
+        raise ValueError(f"{name}: {argument}: expected {expected}, from {least} to "
+                         f"{<long long>FARTHEST - 1}, got {value!r}")
+    return number
+
+
+cdef int read_numbers(str name, str argument, object value, int ndim, long long least,
+                      long long* numbers) except -1:
+    cdef str expected = f"an int or a tuple of {ndim} int, one for each spatial dimension"
+    cdef int d
+    if hasattr(value, "__index__"):
+        numbers[0] = read_number(name, argument, value, expected, least)
+        for d in range(1, ndim):
+            numbers[d] = numbers[0]
+        return 0
+    if not isinstance(value, (tuple, list)):
+        raise TypeError(f"{name}: {argument}: expected {expected}, got {value!r}")
+    if len(value) != ndim:
+        raise ValueError(f"{name}: {argument}: expected {expected}, got {value!r}")
+    for d in range(ndim):
+        numbers[d] = read_number(name, argument, value[d], expected, least)
+    return 0
+
+
+cdef int read_padding(str name, object padding, int ndim, long long* low,
+                      long long* high) except -1:
+    cdef str expected
+    cdef int d
+    if not isinstance(padding, (tuple, list)) \
+            or not any([isinstance(each, (tuple, list)) for each in padding]):
+        read_numbers(name, "padding", padding, ndim, 1 - FARTHEST, low)
+        for d in range(ndim):
+            high[d] = low[d]
+        return 0
+    expected = f"an int, {ndim} int or {ndim} pairs (before, behind)"
+    if len(padding) != ndim:
+        raise ValueError(f"{name}: padding: expected {expected}, got {padding!r}")
+    for d, pair in enumerate(padding):
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise ValueError(f"{name}: padding: expected {expected}, got {padding!r}")
+        low[d] = read_number(name, "padding", pair[0], expected, 1 - FARTHEST)
+        high[d] = read_number(name, "padding", pair[1], expected, 1 - FARTHEST)
+    return 0
+
+
+cdef inline long long extent(long long size, long long spacing) noexcept:
+    """Return the positions that elements take up."""
+    return (size - 1) * spacing + 1 if size else 0
+
+
+cdef int set_sliding(Sliding* sliding, str name, int ndim, const long long* sources,
+                     const long long* taps, object stride, object padding, object kernel_dilation,
+                     object input_dilation, bint flip) except -1:
+    cdef long long[WINDOW_AXES] low, high
+    cdef long long room, window
+    cdef int d
+    cdef Sliding* s = sliding
+    s.ndim = ndim
+    for d in range(WINDOW_AXES):
+        s.sources[d] = s.outputs[d] = s.taps[d] = s.stride[d] = s.step[d] = s.spacing[d] = 1
+        s.origin[d] = 0
+    read_numbers(name, "stride", stride, ndim, 1, s.stride)
+    read_numbers(name, "kernel_dilation", kernel_dilation, ndim, 1, s.step)
+    read_numbers(name, "input_dilation", input_dilation, ndim, 1, s.spacing)
+    read_padding(name, padding, ndim, low, high)
+    for d in range(ndim):
+        s.sources[d], s.taps[d] = sources[d], taps[d]
+        if taps[d] < 1:
+            raise ValueError(f"{name}: expected a kernel of sizes above 0, got "
+                             f"{shape_of_sizes(ndim, taps)}")
+        if max(sources[d], taps[d]) >= FARTHEST \
+                or extent(sources[d], s.spacing[d]) >= FARTHEST \
+                or extent(taps[d], s.step[d]) >= FARTHEST:
+            raise ValueError(f"{name}: dilated sizes of {<long long>FARTHEST:,} and more are not "
+                             f"provided for, got {shape_of_sizes(ndim, sources)} with a kernel "
+                             f"{shape_of_sizes(ndim, taps)}")
+        window = extent(taps[d], s.step[d])
+        room = extent(sources[d], s.spacing[d]) + low[d] + high[d] - window
+        # A place too few leaves no outputs, of any stride; even fewer are taken for a mistake.
+        s.outputs[d] = room // s.stride[d] + 1 if room >= 0 else 0
+        if room < -1:
+            raise ValueError(
+                f"{name}: a kernel of size {taps[d]} is larger than the padded input of size "
+                f"{sources[d]} in spatial dimension {d} (with dilation it has {window} places, "
+                f"the input {room + window}): the output's size would be negative")
+        s.origin[d] = -low[d]
+        if flip:
+            s.origin[d] += (taps[d] - 1) * s.step[d]
+            s.step[d] = -s.step[d]
+    return 0
+
+
+cdef tuple shape_of_sizes(int ndim, const long long* sizes):
+    return tuple([sizes[d] for d in range(ndim)])
+
+
+cdef Sliding reverse(const Sliding* sliding) noexcept:
+    """An output o and a source's element i meet at tap t where o * stride + t * step + origin =
+    i * spacing."""
+    cdef Sliding back = sliding[0]
+    cdef int d
+    for d in range(WINDOW_AXES):
+        back.sources[d], back.outputs[d] = sliding.outputs[d], sliding.sources[d]
+        back.stride[d], back.spacing[d] = sliding.spacing[d], sliding.stride[d]
+        back.step[d], back.origin[d] = -sliding.step[d], -sliding.origin[d]
+    return back
+
+
+cdef long long product(const long long* sizes) noexcept:
+    return sizes[0] * sizes[1] * sizes[2]
+
+
+cdef void set_windows(Windows* windows, const Sliding* sliding, long long batch_step,
+                      const long long* steps) noexcept:
+    cdef Axis* axis
+    cdef int d
+    windows.batch_step, windows.num_axes = batch_step, <unsigned int>sliding.ndim
+    windows.spaced = False
+    for d in range(WINDOW_AXES):
+        axis = &windows.axis[d]
+        axis.outputs = divider(<unsigned int>max(1, sliding.outputs[d]))
+        axis.taps = divider(<unsigned int>sliding.taps[d])
+        axis.spacing = divider(<unsigned int>sliding.spacing[d])
+        axis.stride, axis.step = <int>sliding.stride[d], <int>sliding.step[d]
+        axis.origin = <int>sliding.origin[d]
+        axis.limit = <unsigned int>extent(sliding.sources[d], sliding.spacing[d])
+        axis.source_step = steps[d] if d < sliding.ndim else 0
+        windows.spaced |= sliding.spacing[d] > 1

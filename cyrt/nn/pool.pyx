@@ -1,0 +1,216 @@
+"""Pooling of arrays whose channels lie last, and its gradients."""
+
+from libc.string cimport memset
+
+from cyrt.builtin.entry cimport op_code
+from cyrt.builtin.operand cimport Operand
+from cyrt.builtin.pool cimport GRADIENT, OUT, SOURCE, Pooling, record_pool
+from cyrt.builtin.window cimport WINDOW_AXES, read_numbers, set_sliding
+from cyrt.dtypes import DTYPES
+from cyrt.graph.recorder cimport encoder_of
+from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
+from cyrt.ops.arguments import check_array
+from cyrt.ops.promotion cimport kinds
+from cyrt.runtime.stream cimport current_state
+
+cdef enum:
+    MOST_DIMS = WINDOW_AXES + 2
+
+cdef int MAX = op_code("max_pool"), MAX_VJP = op_code("max_pool_vjp")
+cdef int AVG = op_code("avg_pool"), AVG_VJP = op_code("avg_pool_vjp")
+
+
+cdef Array read_input(str name, object x_, object kernel_size, object stride, object padding,
+                      Pooling* pooling):
+    """Check the arguments and set the windows."""
+    cdef Array x = check_array(x_, f"{name}: x")
+    cdef long long[WINDOW_AXES] taps
+    cdef int ndim = x.ndim_ - 2
+    if kinds[x.code] != c"f":
+        raise TypeError(f"{name}: x: expected a real floating-point type, got {DTYPES[x.code]}")
+    if not 1 <= ndim <= WINDOW_AXES:
+        raise ValueError(f"{name}: x: expected a shape (N, *spatial, C) of 3 to 5 dimensions, got "
+                         f"{shape_of(x)}")
+    memset(pooling, 0, sizeof(Pooling))
+    read_numbers(name, "kernel_size", kernel_size, ndim, 1, taps)
+    set_sliding(&pooling.sliding, name, ndim, x.dims + 1, taps,
+                kernel_size if stride is None else stride, padding, 1, 1, False)
+    pooling.batch, pooling.channels = x.dims[0], x.dims[ndim + 1]
+    return x
+
+
+cdef Array as_source(Array x, Pooling* pooling):
+    """Return x, copied unless its last axis is contiguous; set its steps."""
+    cdef int d, last = x.ndim_ - 1
+    if x.dims[last] > 1 and x.steps[last] != 1:
+        x = as_contiguous(x)
+    pooling.batch_step = x.steps[0]
+    for d in range(1, last):
+        pooling.steps[d - 1] = x.steps[d]
+    return x
+
+
+cdef Array record(int op, Array like, int ndim, const long long* dims, Array source,
+                  Array gradient, const Pooling* pooling):
+    """Record the operation into an array of those dimensions and the type of `like`."""
+    cdef Operand[3] operands
+    cdef Array out = new_array(device_of(like), like.code, ndim, dims)
+    memset(operands, 0, sizeof(operands))
+    if out.count == 0:
+        return out
+    set_operand(&operands[OUT], out)
+    if source.count:
+        set_operand(&operands[SOURCE], source)
+    if gradient is not None and gradient.count:
+        set_operand(&operands[GRADIENT], gradient)
+    record_pool(encoder_of(current_state(device_of(like))), op, like.code, operands, pooling)
+    return out
+
+
+cdef Array forward(str name, int op, object x_, object kernel_size, object stride,
+                   object padding):
+    cdef Pooling pooling
+    cdef Array x = read_input(name, x_, kernel_size, stride, padding, &pooling)
+    cdef long long[MOST_DIMS] dims
+    cdef int d
+    dims[0], dims[x.ndim_ - 1] = x.dims[0], x.dims[x.ndim_ - 1]
+    for d in range(pooling.sliding.ndim):
+        dims[d + 1] = pooling.sliding.outputs[d]
+    return record(op, x, x.ndim_, dims, as_source(x, &pooling), None, &pooling)
+
+
+cdef Array backward(str name, int op, object x_, object g_, object kernel_size, object stride,
+                    object padding):
+    cdef Pooling pooling
+    cdef Array x = read_input(name, x_, kernel_size, stride, padding, &pooling)
+    cdef Array g = check_array(g_, f"{name}: g")
+    cdef int d, last = x.ndim_ - 1
+    cdef bint fits = g.ndim_ == x.ndim_ and g.dims[0] == x.dims[0] and g.dims[last] == x.dims[last]
+    if g.code != x.code:
+        raise TypeError(f"{name}: g: expected {DTYPES[x.code]}, the type of x, got "
+                        f"{DTYPES[g.code]}")
+    for d in range(1, last if fits else 0):
+        fits = fits and g.dims[d] == pooling.sliding.outputs[d - 1]
+    if not fits:
+        outputs = tuple([pooling.sliding.outputs[d] for d in range(pooling.sliding.ndim)])
+        raise ValueError(f"{name}: g: expected the result's shape, "
+                         f"{(x.dims[0], *outputs, x.dims[last])}, got {shape_of(g)}")
+    if device_of(g) != device_of(x):
+        raise ValueError(f"{name}: g is on device {device_of(g)}, x on {device_of(x)}; "
+                         "to_device() moves arrays")
+    if op == AVG_VJP:
+        return record(op, x, x.ndim_, x.dims, as_source(g, &pooling), None, &pooling)
+    return record(op, x, x.ndim_, x.dims, as_source(x, &pooling), as_contiguous(g), &pooling)
+
+
+def max_pool(x, kernel_size, stride=None, padding=0):
+    """Take the greatest element of each window, of 1 to 3 spatial dimensions.
+
+    Parameters
+    ----------
+    x : Array
+        Shape (N, *spatial, C), of a real floating-point type. It is copied if its last axis is not
+        contiguous.
+    kernel_size : int or tuple of int
+        The windows' size, for all spatial dimensions or one for each.
+    stride : int or tuple of int, optional
+        The distance of windows; by default their size.
+    padding : int, tuple of int or tuple of pairs
+        By how much windows reach beyond the elements, as for :func:`conv_general`. The padding is
+        minus infinity.
+
+    Returns
+    -------
+    Array
+        Shape (N, *outputs, C), of x's type. NaN is the greatest element.
+
+    Raises
+    ------
+    TypeError
+        x is no Array of a real floating-point type, or a number is no int.
+    ValueError
+        x has no spatial dimension or more than 3, a number is out of its range, or the window is
+        larger than the padded x.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.nn.max_pool(cyrt.asarray([[[1.0], [3.0], [2.0], [0.0]]]), 2)[0, :, 0]
+    Array([3., 2.], dtype=float32)
+    """
+    return forward("max_pool", MAX, x, kernel_size, stride, padding)
+
+
+def avg_pool(x, kernel_size, stride=None, padding=0):
+    """Take the mean of each window, of 1 to 3 spatial dimensions.
+
+    Parameters
+    ----------
+    x : Array
+    kernel_size, stride, padding
+        As for :func:`max_pool`; but the padding is zeros, which count.
+
+    Returns
+    -------
+    Array
+        Shape (N, *outputs, C), of x's type.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.nn.avg_pool(cyrt.asarray([[[1.0], [3.0], [2.0], [0.0]]]), 2)[0, :, 0]
+    Array([2., 1.], dtype=float32)
+    """
+    return forward("avg_pool", AVG, x, kernel_size, stride, padding)
+
+
+def max_pool_vjp(x, g, kernel_size, stride=None, padding=0):
+    """Compute the gradient of :func:`max_pool`'s input from that of its result.
+
+    A window passes its gradient to the first of its greatest elements.
+
+    Parameters
+    ----------
+    x : Array
+        The input.
+    g : Array
+        The gradient of the result, of its shape and x's type.
+    kernel_size, stride, padding
+        As for :func:`max_pool`.
+
+    Returns
+    -------
+    Array
+        An array of x's shape and type.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As by :func:`max_pool`; or g has another type or shape.
+    """
+    return backward("max_pool_vjp", MAX_VJP, x, g, kernel_size, stride, padding)
+
+
+def avg_pool_vjp(x, g, kernel_size, stride=None, padding=0):
+    """Compute the gradient of :func:`avg_pool`'s input from that of its result.
+
+    Parameters
+    ----------
+    x : Array
+        The input; its values are not read.
+    g : Array
+        The gradient of the result, of its shape and x's type.
+    kernel_size, stride, padding
+        As for :func:`avg_pool`.
+
+    Returns
+    -------
+    Array
+        An array of x's shape and type.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As by :func:`avg_pool`; or g has another type or shape.
+    """
+    return backward("avg_pool_vjp", AVG_VJP, x, g, kernel_size, stride, padding)

@@ -1,0 +1,157 @@
+// Pooling of arrays whose channels lie last: the greatest element or the mean of windows, and the
+// gradients.
+//
+// A thread takes a vector of neighbouring channels (V elements of 16 bytes together) of one output,
+// or one channel where they are not aligned. blockDim.x threads have neighbouring channels,
+// blockDim.y have other outputs. Gradients are gathered: an element of the input adds what the
+// windows that it is in pass to it, in one order.
+#pragma once
+
+#include "dependency.cuh"
+#include "memory.cuh"
+#include "real_math.cuh"
+#include "window.cuh"
+#include "params/pool.h"
+
+namespace cyrt {
+
+// The greatest element. NaN is greater than all; where there are no elements, minus infinity.
+struct Greatest {
+    template <class C> __device__ static C identity() { return -infinity<C>(); }
+    template <class C> __device__ static C add(C state, C x) { return maximum(state, x); }
+    template <class C> __device__ static C result(C state, uint32) { return state; }
+};
+
+// The mean; places where there are no elements count as zeros.
+struct Mean {
+    template <class C> __device__ static C identity() { return C(0); }
+    template <class C> __device__ static C add(C state, C x) { return state + x; }
+    template <class C> __device__ static C result(C state, uint32 taps) { return state / C(taps); }
+};
+
+// What a thread takes; `there` is false beyond the end.
+template <int V> struct Share {
+    uint32 output, channel;
+    bool there;
+
+    __device__ explicit Share(const Pool& args) {
+        uint32 block = divide(blockIdx.x, args.chunks);
+        uint32 chunk = blockIdx.x - block * args.chunks.size;
+        output = block * blockDim.y + threadIdx.y;
+        channel = (chunk * blockDim.x + threadIdx.x) * V;
+        there = output < args.outputs && channel < args.channels;
+    }
+    __device__ int64 place(const Pool& args) const {
+        return int64(output) * args.channels + channel;
+    }
+};
+
+template <class T, int V, class Op> __device__ inline void pool(const Pool& args) {
+    using C = compute_of<T>;
+    wait_for_dependencies(args);
+    launch_dependents();
+    Share<V> share(args);
+    if (!share.there) return;
+    const T* source = global<T>(args.source) + share.channel;
+    Place place = place_of(args.windows, share.output);
+    C state[V];
+#pragma unroll
+    for (int v = 0; v < V; ++v) state[v] = Op::template identity<C>();
+#pragma unroll 4
+    for (uint32 t = 0; t < args.taps; ++t) {
+        int64 offset;
+        if (!find(args.windows, place, tap_of(args.windows, t), offset)) continue;
+        Items<T, V> items = load_vector<V>(source + offset);
+#pragma unroll
+        for (int v = 0; v < V; ++v) state[v] = Op::add(state[v], widen(items.item[v]));
+    }
+    Items<T, V> results;
+#pragma unroll
+    for (int v = 0; v < V; ++v) results.item[v] = cast<T>(Op::result(state[v], args.taps));
+    store_vector<V>(global<T>(args.out) + share.place(args), results);
+}
+
+// The tap of the first of the greatest elements; no tap where there are no elements.
+template <class T, int V> __device__ inline void find_greatest(const Pool& args) {
+    using C = compute_of<T>;
+    constexpr uint32 NONE = 0xffffffff;
+    constexpr int WORD = V < 4 ? V : 4;
+    wait_for_dependencies(args);
+    launch_dependents();
+    Share<V> share(args);
+    if (!share.there) return;
+    const T* source = global<T>(args.source) + share.channel;
+    Place place = place_of(args.windows, share.output);
+    C greatest[V] = {};
+    Items<uint32, V> tap = splat<V>(NONE);
+#pragma unroll 1
+    for (uint32 t = 0; t < args.taps; ++t) {
+        int64 offset;
+        if (!find(args.windows, place, tap_of(args.windows, t), offset)) continue;
+        Items<T, V> items = load_vector<V>(source + offset);
+#pragma unroll
+        for (int v = 0; v < V; ++v) {
+            C x = widen(items.item[v]);
+            bool greater = x > greatest[v] || (x != x && greatest[v] == greatest[v]);
+            if (tap.item[v] == NONE || greater) {
+                greatest[v] = x;
+                tap.item[v] = t;
+            }
+        }
+    }
+    uint32* to = global<uint32>(args.tap) + share.place(args);
+#pragma unroll
+    for (int v = 0; v < V; v += WORD) {
+        Items<uint32, WORD> word;
+#pragma unroll
+        for (int w = 0; w < WORD; ++w) word.item[w] = tap.item[v + w];
+        store_vector<WORD>(to + v, word);
+    }
+}
+
+// The source is the result's gradient, and windows run backwards. With GREATEST an output passes its
+// gradient to the element at its tap alone.
+template <class T, int V, bool GREATEST> __device__ inline void pool_vjp(const Pool& args) {
+    using C = compute_of<T>;
+    wait_for_dependencies(args);
+    launch_dependents();
+    Share<V> share(args);
+    if (!share.there) return;
+    const T* source = global<T>(args.source) + share.channel;
+    const uint32* taps = global<uint32>(args.tap) + share.channel;
+    Place place = place_of(args.windows, share.output);
+    C sums[V] = {};
+#pragma unroll 4
+    for (uint32 t = 0; t < args.taps; ++t) {
+        int64 offset;
+        if (!find(args.windows, place, tap_of(args.windows, t), offset)) continue;
+        Items<T, V> items = load_vector<V>(source + offset);
+#pragma unroll
+        for (int v = 0; v < V; ++v) {
+            if (!GREATEST || taps[offset + v] == t) sums[v] += widen(items.item[v]);
+        }
+    }
+    Items<T, V> results;
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+        results.item[v] = cast<T>(GREATEST ? sums[v] : sums[v] / C(args.taps));
+    }
+    store_vector<V>(global<T>(args.out) + share.place(args), results);
+}
+
+}  // namespace cyrt
+
+#define CYRT_POOL_KERNEL(NAME, ...)                     \
+    extern "C" __global__ void __launch_bounds__(256)   \
+        NAME(const __grid_constant__ cyrt::Pool args) { \
+        __VA_ARGS__(args);                              \
+    }
+#define CYRT_POOL(NAME, TYPE, OP)                                            \
+    CYRT_POOL_KERNEL(NAME, cyrt::pool<TYPE, cyrt::items_of<TYPE>, cyrt::OP>) \
+    CYRT_POOL_KERNEL(NAME##_elements, cyrt::pool<TYPE, 1, cyrt::OP>)
+#define CYRT_POOL_VJP(NAME, TYPE, GREATEST)                                      \
+    CYRT_POOL_KERNEL(NAME, cyrt::pool_vjp<TYPE, cyrt::items_of<TYPE>, GREATEST>) \
+    CYRT_POOL_KERNEL(NAME##_elements, cyrt::pool_vjp<TYPE, 1, GREATEST>)
+#define CYRT_POOL_TAPS(NAME, TYPE)                                                 \
+    CYRT_POOL_KERNEL(NAME##_taps, cyrt::find_greatest<TYPE, cyrt::items_of<TYPE>>) \
+    CYRT_POOL_KERNEL(NAME##_taps_elements, cyrt::find_greatest<TYPE, 1>)
