@@ -10,6 +10,7 @@ from __future__ import annotations
 from cyrt import numpy_compat, ops
 from cyrt.numpy_compat import ufunc_methods
 from cyrt.numpy_compat.attributes import Flags, Flat
+from cyrt.numpy_compat.interop import call_numpy
 from cyrt.operators import bind
 from cyrt.ops.copy import assign
 from cyrt.ops.creation import weak_array
@@ -30,6 +31,7 @@ bind(
     asarray=ops.asarray,
     assign=assign,
     astype=ops.astype,
+    call_numpy=call_numpy,
     choose=numpy_compat.choose,
     clip=ops.clip,
     compress=numpy_compat.compress,

@@ -352,17 +352,12 @@ cdef class Array(Operators):
         Parameters
         ----------
         out : numpy.ndarray, optional
-            A writable array of the same shape and type that receives the values.
+            A writable array of the same shape and type, which receives the values and is returned.
 
         Returns
         -------
         numpy.ndarray
             `out`, or a new C-contiguous array; bfloat16 is the type of ml_dtypes.
-
-        Raises
-        ------
-        ValueError
-            `out` has another shape or type.
         """
         if out is None:
             return host_copy(self)
@@ -466,6 +461,9 @@ cdef class Array(Operators):
             raise ValueError("an Array lies on a device: NumPy gets a copy, never a view")
         result = host_copy(self)
         return result if dtype is None else result.astype(dtype, copy=False)
+
+    def __array_function__(self, function, types, args, kwargs):
+        return functions.call_numpy(function, args, kwargs)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         """Return a DLPack capsule (dmlc.github.io/dlpack, 1.1); the consumer's stream waits for the

@@ -17,7 +17,7 @@ def public_callables():
                 yield pytest.param(each, id=f"{module.__name__}.{name}")
 
 
-@pytest.mark.parametrize("each", public_callables())
+@pytest.mark.parametrize("each", list(public_callables()))
 def test_a_signature(each):
     inspect.signature(each)
     if inspect.isclass(each) and not issubclass(each, Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,15 @@ import numpy as np
 from cyrt.ndarray import Array
 
 __all__ = ["asnumpy", "issubdtype"]
+
+
+class _Calls(threading.local):
+    """Whether the thread is inside one of NumPy's functions that got an Array."""
+
+    inside = False
+
+
+_calls = _Calls()
 
 
 def issubdtype(arg1: Any, arg2: Any, /) -> bool:
@@ -22,6 +32,36 @@ def issubdtype(arg1: Any, arg2: Any, /) -> bool:
     if arg1 == "bfloat16" and kind is not None and issubclass(np.floating, kind):
         return True
     return bool(np.issubdtype(arg1, arg2))
+
+
+def call_numpy(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """Call one of NumPy's functions that got an Array.
+
+    Functions that call the Array's method, or return a number, work as for NumPy's arrays.
+
+    Raises
+    ------
+    TypeError
+        The result would be a NumPy array on the host; the message names cyrt's own function.
+    """
+    if _calls.inside:  # a function calls others of NumPy's
+        return function._implementation(*args, **keywords)
+    _calls.inside = True
+    try:
+        result = function._implementation(*args, **keywords)
+    finally:
+        _calls.inside = False
+    parts = result if isinstance(result, (tuple, list)) else (result,)
+    if not any(isinstance(part, np.ndarray) for part in parts):
+        return result
+    import cyrt
+
+    name = function.__name__
+    own = f"call cyrt.{name}, or " if hasattr(cyrt, name) else ""
+    raise TypeError(
+        f"numpy.{name} computes on the host and got an Array, which lies on a device: {own}"
+        "convert the Array by x.numpy()"
+    )
 
 
 def asnumpy(a: Any, /) -> np.ndarray:
