@@ -17,6 +17,7 @@ cdef struct Launch:
 # A recorder that lists its launches instead of recording them.
 cdef class Explainer(Recorder):
     cdef readonly list launches     # (kernel, grid, block)
+    cdef list calls         # (LoadedFunction, grid, block, bytes of shared memory, parameters)
 
 # Return an Explainer for a device.
 cdef Explainer explainer_of(int ordinal)

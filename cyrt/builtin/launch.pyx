@@ -27,6 +27,7 @@ cdef class Explainer(Recorder):
 
     def __cinit__(self):
         self.launches = []
+        self.calls = []
 
 
 cdef Explainer explainer_of(int ordinal):
@@ -43,6 +44,16 @@ cdef void set_example_memory(Operand* operands, int count) noexcept:
         operands[i].address = EXAMPLE_ADDRESS
 
 
+cdef int list_launch(Explainer explainer, LoadedFunction function, const Geometry* geometry,
+                     const char* params) except -1:
+    grid = geometry.grid[0], geometry.grid[1], geometry.grid[2]
+    block = geometry.block[0], geometry.block[1], geometry.block[2]
+    explainer.launches.append((function.name, grid[0], block[:2]))
+    explainer.calls.append((function, grid, block, geometry.smem,
+                            params[:function.layout.nbytes]))
+    return 0
+
+
 cdef int record_launch(Recorder encoder, const Launch* launch, const void* params,
                        const Operand* operands, int count, unsigned int writes) except -1:
     cdef LoadedFunction function = <LoadedFunction>launch.entry.functions[launch.variant]
@@ -51,9 +62,7 @@ cdef int record_launch(Recorder encoder, const Launch* launch, const void* param
     cdef Block* block
     cdef int i, ordinal = encoder.state.ordinal, num_uses = 0
     if type(encoder) is Explainer:
-        (<Explainer>encoder).launches.append((
-            function.name, launch.geometry.grid[0],
-            (launch.geometry.block[0], launch.geometry.block[1])))
+        list_launch(<Explainer>encoder, function, &launch.geometry, <const char*>params)
         return 0
     for i in range(count - 1, -1, -1):          # written memory comes last
         if operands[i].buffer == NULL:
