@@ -13,6 +13,9 @@ from cyrt.builtin.grid cimport (
     MAX_BLOCKS, ceiling, multiprocessors_of, power_of_two, set_geometry,
 )
 from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
+from cyrt.builtin.library_product cimport (
+    Matrices, is_large, is_library_type, is_served, record_library_product,
+)
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.rows.matmul import HALVES, SERVED
 from cyrt.builtin.space cimport MAX_NDIM, MAX_OUTER, Divider, Outer2, Space, divider, simplify
@@ -99,6 +102,7 @@ cdef struct Problem:
     long long a_m, a_k, b_k, b_n
     bint conjugate              # whether a is conjugated
     bint halves                 # whether elements are 16-bit floats
+    int dtype
     int multiprocessors         # of the device
     int itemsize, sum_size      # bytes of an element, and of an element of the sum
 
@@ -151,6 +155,7 @@ cdef int record_product(Recorder encoder, int dtype, const Operand* operands, in
     p.a_m, p.a_k, p.b_k, p.b_n = a[0], a[1], b[0], b[1]
     p.conjugate = conjugate
     p.halves = are_halves[dtype]
+    p.dtype = dtype
     if p.batch.ndim == 1 and not conjugate:
         if p.n == 1 and p.batch.strides[0][1] == 0:
             # One matrix times many vectors is a product of matrices if the vectors are rows.
@@ -181,6 +186,8 @@ cdef int record(Recorder encoder, Problem* p) except -1:
     cdef long long most = MAX_BLOCKS, blocks = 1
     cdef bint fits = p.batch.ndim < MAX_OUTER and p.m <= most
     cdef int d
+    if p.n > 1 and is_library_type[p.dtype] and p.batch.ndim <= 1 and record_by_library(encoder, p):
+        return 0
     if p.n > 1:
         if p.n > most or p.k > most:
             raise ValueError(f"matmul: ({p.m:,}, {p.k:,}) by ({p.k:,}, {p.n:,}): sizes of more "
@@ -195,6 +202,22 @@ cdef int record(Recorder encoder, Problem* p) except -1:
     if p.n == 1:
         return record_dots(encoder, p)
     return record_skinny(encoder, p) if is_skinny(p) else record_tiles(encoder, p)
+
+
+cdef bint record_by_library(Recorder encoder, const Problem* p) except -1:
+    """Record a product that a library multiplies faster; return False if there is none."""
+    cdef Matrices matrices
+    matrices.operands = p.operands
+    matrices.dtype = matrices.out_dtype = p.dtype
+    matrices.m, matrices.n, matrices.k = p.m, p.n, p.k
+    matrices.a_m, matrices.a_k, matrices.b_k, matrices.b_n = p.a_m, p.a_k, p.b_k, p.b_n
+    matrices.batch, matrices.a_batch, matrices.b_batch = 1, 0, 0
+    if p.batch.ndim:
+        matrices.batch = p.batch.shape[0]
+        matrices.a_batch, matrices.b_batch = p.batch.strides[0][1], p.batch.strides[0][2]
+    matrices.alpha, matrices.beta = [1, 0], [0, 0]
+    return is_large(&matrices) and is_served(encoder.state.ordinal) and not is_skinny(p) \
+        and record_library_product(encoder, &matrices)
 
 
 cdef int record_halves(Recorder encoder, const Problem* whole) except -1:

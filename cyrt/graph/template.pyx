@@ -122,11 +122,12 @@ cdef Template keep(Template template):
     another thread has put there meanwhile."""
     global num_templates, most_templates, clock
     cdef PyObject** head
-    cdef Template earlier = find(&template.key)
-    if earlier is not None:
-        return earlier
+    cdef Template earlier
     if most_templates == 0:
         most_templates = settings.get("CYRT_TEMPLATE_CACHE_SIZE")
+    earlier = find(&template.key)
+    if earlier is not None:
+        return earlier
     if num_templates >= most_templates:
         others = sorted(stored(), key=_last_use)
         drop(others[:len(others) - most_templates + 1])
