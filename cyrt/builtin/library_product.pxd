@@ -28,9 +28,11 @@ cdef bint decide_for(int ordinal) except -1
 # Return whether there is a library for products on the device.
 cdef inline bint is_served(int ordinal) except -1:
     return decisions[ordinal] > 0 or (decisions[ordinal] == 0 and decide_for(ordinal))
-# Return whether the product is of so many multiplications that the library may be faster.
+# Return whether the product is of so many multiplications that the library may be faster, and not of
+# more rows or matrices than the library counts.
 cdef inline bint is_large(const Matrices* p) noexcept:
-    return <double>p.m * p.n * p.k * p.batch >= LEAST_PRODUCTS
+    return <double>p.m * p.n * p.k * p.batch >= LEAST_PRODUCTS \
+        and (p.m | p.n | p.k | p.batch) >> 31 == 0
 # Return whether the library multiplies such elements, given an element type's code.
 cdef bint[64] is_library_type
 # Record the product, on a device that is served. Return False, and record nothing, if the library

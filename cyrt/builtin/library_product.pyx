@@ -73,15 +73,16 @@ cdef bint record_library_product(Recorder encoder, const Matrices* p) except -1:
     cdef int i, ordinal = encoder.state.ordinal
     cdef int count = 4 if p.beta[0] or p.beta[1] else 3
     cdef unsigned long long alignments = 0
+    cdef bint scaled
     cdef unsigned long long[4] factors
     begin_key(&key, FAMILY, ordinal)
     for i in range(count):
         alignments = alignments << 8 | alignment_of(p.operands[i].address)
-    add_word(&key, alignments << 32 | p.dtype << 16 | p.out_dtype << 8 | (count == 4) << 1 | tf32)
-    add_word(&key, p.m)
-    add_word(&key, p.n)
-    add_word(&key, p.k)
-    add_word(&key, p.batch)
+    scaled = count == 4 or p.alpha[0] != 1 or p.alpha[1] != 0
+    add_word(&key, alignments << 32 | p.dtype << 16 | p.out_dtype << 8 | (count == 4) << 2
+             | scaled << 1 | tf32)
+    add_word(&key, <unsigned long long>p.m << 32 | <unsigned long long>p.n)
+    add_word(&key, <unsigned long long>p.k << 32 | <unsigned long long>p.batch)
     add_word(&key, p.a_m)
     add_word(&key, p.a_k)
     add_word(&key, p.b_k)
@@ -89,10 +90,11 @@ cdef bint record_library_product(Recorder encoder, const Matrices* p) except -1:
     if p.batch > 1:
         add_word(&key, p.a_batch)
         add_word(&key, p.b_batch)
-    memcpy(factors, p.alpha, sizeof(p.alpha))
-    memcpy(factors + 2, p.beta, sizeof(p.beta))
-    for i in range(4):
-        add_word(&key, factors[i])
+    if scaled:
+        memcpy(factors, p.alpha, sizeof(p.alpha))
+        memcpy(factors + 2, p.beta, sizeof(p.beta))
+        for i in range(4):
+            add_word(&key, factors[i])
     if count == 4:
         add_word(&key, p.c_m)
         add_word(&key, p.c_n)

@@ -79,6 +79,7 @@ cdef enum:
     PART_DEPTH = 256        # the least depth of a tile's part
     FEW_ROWS = 64           # the most rows of a skinny product
     WIDE = 128              # the fewest columns of a skinny product
+    MOST_OF_16_ROWS = 1 << 26   # the most elements of a matrix that 16 rows are best multiplied by
     CHUNK = 8               # elements of 16 bits in a vector: their sums are of whole vectors
     DEEP_CHUNKS = 2         # the fewest chunks of a warp in a part
     SHARED_BYTES = 48 << 10
@@ -216,7 +217,8 @@ cdef bint record_by_library(Recorder encoder, const Problem* p) except -1:
         matrices.batch = p.batch.shape[0]
         matrices.a_batch, matrices.b_batch = p.batch.strides[0][1], p.batch.strides[0][2]
     matrices.alpha, matrices.beta = [1, 0], [0, 0]
-    return is_large(&matrices) and is_served(encoder.state.ordinal) and not is_skinny(p) \
+    return is_large(&matrices) and is_served(encoder.state.ordinal) \
+        and not (is_skinny(p) and is_skinny_faster(p)) \
         and record_library_product(encoder, &matrices)
 
 
@@ -310,6 +312,13 @@ cdef bint is_skinny(const Problem* p) noexcept:
         return is_aligned(p, 3 - few, &p.batch, 0, wide_step)
     return wide_step == 1 and max(p.m, p.n) % CHUNK == 0 \
         and is_aligned(p, 3 - few, &p.batch, 0, wide_summed)
+
+
+cdef bint is_skinny_faster(const Problem* p) noexcept:
+    """Return whether a skinny product is faster by its own kernels than by a library (measured on
+    an H200: see docs/performance.md)."""
+    cdef long long few = min(p.m, p.n)
+    return few <= 8 or few <= 16 and <double>p.k * max(p.m, p.n) <= MOST_OF_16_ROWS
 
 
 cdef int record_skinny(Recorder encoder, const Problem* whole) except -1:
