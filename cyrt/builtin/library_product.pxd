@@ -28,7 +28,7 @@ cdef bint decide_for(int ordinal) except -1
 # Return whether there is a library for products on the device.
 cdef inline bint is_served(int ordinal) except -1:
     return decisions[ordinal] > 0 or (decisions[ordinal] == 0 and decide_for(ordinal))
-# Return whether the product is of so many multiplications that the library may be faster, and not of
+# Return whether the product is of so many multiplications that the library may be faster, and of no
 # more rows or matrices than the library counts.
 cdef inline bint is_large(const Matrices* p) noexcept:
     return <double>p.m * p.n * p.k * p.batch >= LEAST_PRODUCTS \

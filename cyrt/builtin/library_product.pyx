@@ -128,7 +128,8 @@ cdef object matrix(const Matrices* p, int operand, int dtype, long long rows, lo
 cdef Template prepare(int ordinal, const Matrices* p, int count, const Key* key):
     """Learn the product, or learn that the library does not provide it.
 
-    The library stores matrices by columns, so in its terms the result is the transpose.
+    The library stores matrices by columns, so in its terms the result is the transpose, and the
+    factors are exchanged.
     """
     cdef Extent[MOST_OPERANDS] extents
     cdef unsigned int epoch = context_of(ordinal).epoch
@@ -155,13 +156,6 @@ cdef Template prepare(int ordinal, const Matrices* p, int count, const Key* key)
         if product.workspace:
             extents[count].written, extents[count].workspace = product.workspace, True
             count += 1
-        return learn(key, ordinal, call_in_order(product), extents, count, product.workspace)
+        return learn(key, ordinal, product, extents, count, product.workspace)
     except cublaslt.Unsupported as error:
         return refuse(key, ordinal, str(error))
-
-
-cdef object call_in_order(product):
-    """Return a call that takes the operands in the order out, a, b: the library's own is b, a."""
-    def call(stream, addresses):
-        product(stream, (addresses[0], addresses[2], addresses[1], *addresses[3:]))
-    return call

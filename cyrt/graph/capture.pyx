@@ -59,6 +59,10 @@ cdef class CapturedKernel:
                 self.attributes)
 
 
+def _do_nothing():
+    pass
+
+
 # -- capturing -------------------------------------------------------------------------------------
 
 
@@ -68,12 +72,14 @@ cdef CUgraph capture(Stream stream, object call, tuple addresses, int seed) exce
     cdef int attempt, entered
     cdef bint collecting = gc.isenabled()
     handle = <size_t>state.handle
+    prepare = getattr(call, "prepare", _do_nothing)
     # A finalizer or a signal handler may call the driver meanwhile, which may end the capture as
     # invalid: the call is then captured again.
     for attempt in range(ATTEMPTS):
         entered = enter(state.ordinal, state.epoch, b"cuStreamBeginCapture")
-        gc.disable()
         try:
+            prepare()
+            gc.disable()
             begin_capture(state, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
             try:
                 cyrt_scribble(37 * (seed + 1))

@@ -66,7 +66,8 @@ cdef void begin_key(Key* key, unsigned long long family, int ordinal) noexcept
 # Return the template of a key, or None.
 cdef Template find(const Key* key)
 # Learn a call and keep it. `call` takes the handle of a stream and a tuple of addresses, and puts
-# work on the stream. The last operand is the workspace, if the call needs one.
+# work on the stream; `call.prepare()`, if there is one, is called before each capture. The last
+# operand is the workspace, if the call needs one.
 cdef Template learn(const Key* key, int ordinal, object call, const Extent* operands, int count,
                     size_t workspace)
 # Keep the verdict that the library does not provide a call.

@@ -413,7 +413,7 @@ def record_call(key, call, buffers, writes, *, size_t workspace=0):
     call : callable
         It takes the handle of a stream and a tuple of addresses, those of the operands and then of
         the workspace, and puts its work on the stream. It is called to learn the call, and each
-        time if the call is opaque.
+        time if the call is opaque; its ``prepare()``, if it has one, before each capture.
     buffers : sequence of Memory
         The operands, on one device.
     writes : sequence of int

@@ -339,13 +339,17 @@ class Product:
             raise Unsupported(f"cublasLtMatmulAlgoGetHeuristic: no algorithm: {self.text}")
         self._algo, self.workspace = result.algo, int(result.workspace)
 
+    def prepare(self) -> None:
+        """Make what a call on this thread needs, and what cannot be made during a capture."""
+        _handle(self._library, *self._device)
+
     def __call__(self, stream: int, addresses: Sequence[int]) -> None:
         """Put the product on a stream.
 
-        The addresses are those of d, a, b, of c if there is a beta, and of the workspace if there
+        The addresses are those of d, b, a, of c if there is a beta, and of the workspace if there
         is one.
         """
-        d, a, b, *rest = addresses
+        d, b, a, *rest = addresses
         c = rest.pop(0) if self.beta else d
         workspace = rest.pop(0) if self.workspace else None
         self._call(

@@ -187,7 +187,7 @@ def test_attributes_of_nodes_are_those_of_a_capture(library):
         pytest.skip("the device has no clusters")
 
     def call(stream, where):
-        attributes = [(CLUSTER, (2, 1, 1)), (PRIORITY, (3,))]
+        attributes = [(CLUSTER, (2, 1, 1)), (PRIORITY, (-1,))]
         library.put(stream, "ranks", [c_uint64(where[2])], grid=8, attributes=attributes)
 
     vectors = Vectors()
@@ -211,6 +211,39 @@ def test_a_kernel_of_a_library_is_no_function(library):
         assert told.reason is None
         np.testing.assert_array_equal(vectors.result(), vectors.host[0] + vectors.host[1])
     assert told.names == ["add"]
+
+
+def test_a_node_that_has_a_kernel_and_no_function(library, replaced):
+    """As drivers describe the launch of a library's kernel."""
+    kernel = library.kernel("nested")
+
+    def describe(original, node, address):
+        result = original(node, address)
+        params = ctypes.cast(address, ctypes.POINTER(KernelNodeParams)).contents
+        params.func, params.kern, params.ctx = None, kernel.value, library.context.value
+        return result
+
+    replaced("cuGraphKernelNodeGetParams", [c_void_p] * 2, describe)
+    for seed in range(4):
+        vectors = Vectors(seed, spare=seed)
+        told = record(library.nested, vectors)
+        assert told.reason is None
+        np.testing.assert_array_equal(vectors.result(), 3 * (vectors.host[0] + vectors.host[1]))
+    assert told.names == ["nested"]
+
+
+def test_a_call_is_prepared_before_each_capture(library):
+    class Call:
+        prepared = 0
+
+        def prepare(self):
+            Call.prepared += 1
+
+        def __call__(self, stream, where):
+            library.add(stream, where)
+
+    record(Call(), Vectors())
+    assert Call.prepared == 3
 
 
 # -- opaque calls ----------------------------------------------------------------------------------

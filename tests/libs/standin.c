@@ -33,20 +33,26 @@ typedef struct {
     int64_t batch_a, batch_b, batch_c, batch_d;
     double alpha[2], beta[2];
     int* counter;
+    const void* memory; /* of the library's own, which the kernel does not use */
 } Gemm;
 
 typedef int (*LaunchFn)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                         void*, void**, void**);
+typedef int (*AllocFn)(uint64_t*, size_t);
+typedef int (*FreeFn)(uint64_t);
 typedef int (*MemsetFn)(uint64_t, unsigned char, size_t, void*);
 
 static struct {
     LaunchFn launch;
     MemsetFn set;
+    AllocFn allocate;
+    FreeFn release;
     void* kernels[16]; /* by type of the result; int8 is of type 10 */
     void* spoil;
     size_t version, workspace;
     int create, heuristic, algorithms, matmul;
     int handles, products, asked, live;
+    uint64_t memory;
     Preference preference;
 } state = {.version = 130000, .algorithms = 1};
 
@@ -57,9 +63,11 @@ void standin_reset(void) {
     state.algorithms = 1;
     state.products = state.asked = 0;
 }
-void standin_driver(LaunchFn launch, MemsetFn set) {
+void standin_driver(LaunchFn launch, MemsetFn set, AllocFn allocate, FreeFn release) {
     state.launch = launch;
     state.set = set;
+    state.allocate = allocate;
+    state.release = release;
 }
 void standin_kernel(int type, void* kernel) { state.kernels[type] = kernel; }
 void standin_spoiler(void* kernel) { state.spoil = kernel; }
@@ -75,6 +83,7 @@ void standin_set(size_t version, size_t workspace, int create, int heuristic, in
 int standin_products(void) { return state.products; }
 int standin_asked(void) { return state.asked; }
 int standin_handles(void) { return state.handles; }
+void standin_memory(uint64_t address) { state.memory = address; }
 int standin_live(void) { return state.live; }
 uint64_t standin_preference(int index) {
     return index == 0   ? state.preference.workspace
@@ -106,7 +115,10 @@ static int dropped(void* object) {
 }
 
 int cublasLtCreate(void** handle) {
+    uint64_t memory = 0;
     if (state.create) return state.create;
+    /* The library's handle has device memory, which no capture allows to allocate. */
+    if (state.allocate && (state.allocate(&memory, 256) || state.release(memory))) return 1;
     ++state.handles;
     *handle = calloc(1, 16);
     return 0;
@@ -219,6 +231,7 @@ int cublasLtMatmul(void* handle, Desc* desc, const void* alpha, const void* a, L
     scale(g.beta, beta, desc->scale);
     g.with_c = g.beta[0] != 0 || g.beta[1] != 0;
     g.counter = workspace_bytes ? workspace : 0;
+    g.memory = (const void*)state.memory;
     if (workspace_bytes && state.set((uint64_t)workspace, 0, 4, stream)) return 13;
     if (state.launch(state.kernels[ld->type], (unsigned)((g.rows * g.columns + 127) / 128),
                      (unsigned)ld->batch, 1, 128, 1, 1, 0, stream, 0, extra))

@@ -24,6 +24,7 @@ struct Gemm {
     long long batch_a, batch_b, batch_c, batch_d;
     double alpha[2], beta[2];
     int* counter;
+    const void* memory;
 };
 struct Pair { double re, im; };
 struct F { float re, im; };
@@ -104,11 +105,12 @@ class Standin:
     def use_driver(self):
         """Give it the driver and its kernels."""
         driver = Driver()
-        address = {
-            name: ctypes.cast(getattr(driver.driver, name), c_void_p)
-            for name in ("cuLaunchKernel", "cuMemsetD8Async")
-        }
-        self.library.standin_driver(address["cuLaunchKernel"], address["cuMemsetD8Async"])
+        self.library.standin_driver(
+            *(
+                ctypes.cast(getattr(driver.driver, name), c_void_p)
+                for name in ("cuLaunchKernel", "cuMemsetD8Async", "cuMemAlloc_v2", "cuMemFree_v2")
+            )
+        )
         code = compiler.compile(SOURCE, arch="compute_90").code
         with driver:
             module = c_void_p()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from ctypes import c_uint64
 
 import numpy as np
 import pytest
@@ -267,6 +268,39 @@ def test_without_scratch_memory_the_call_is_captured_where_it_is(standin, rng, r
     np.testing.assert_array_equal(out.numpy(), a @ b)
 
 
+@pytest.mark.usefixtures("batched")
+@pytest.mark.parametrize("refused", [0, 1, 2])
+def test_a_kernel_that_the_driver_refuses_loses_the_product(standin, rng, replaced, refused):
+    from ctypes import c_void_p
+
+    standin.set(workspace=4096)
+    a, b = numbers((90, 70), "float32", rng), numbers((70, 80), "float32", rng)
+    x, y = cyrt.asarray(a), cyrt.asarray(b)
+    check(a, b, x, y)
+    cyrt.synchronize()
+    state = {"on": True, "count": 0}
+
+    def launch_kernel(original, *arguments):
+        state["count"] += state["on"]
+        return 801 if state["on"] and state["count"] == refused + 1 else original(*arguments)
+
+    replaced(
+        "cuGraphLaunch",
+        [c_void_p] * 2,
+        lambda original, *rest: 801 if state["on"] else original(*rest),
+    )
+    replaced("cuLaunchKernelEx", [c_void_p] * 4, launch_kernel)
+    product = cyrt.matmul(x, y)
+    with pytest.raises(cyrt.CudaError, match="The operation refused is the kernel"):
+        cyrt.commit()
+    state["on"] = False
+    # What comes after the refused kernel did not run on what it would have written.
+    assert state["count"] == refused + 1
+    with pytest.raises(cyrt.CudaError, match="801"):
+        product.numpy()
+    check(a, b, x, y)
+
+
 def test_threads_and_streams_have_workspaces_of_their_own(standin, rng):
     standin.set(workspace=1 << 20)
     failed = []
@@ -286,6 +320,30 @@ def test_threads_and_streams_have_workspaces_of_their_own(standin, rng):
     for thread in threads:
         thread.join()
     assert not failed
+
+
+def test_an_opaque_call_on_a_thread_without_a_handle(standin, rng):
+    """The handle is made before the capture, in which the library could not allocate."""
+    a, b = numbers((90, 70), "float32", rng), numbers((70, 80), "float32", rng)
+    x, y = cyrt.asarray(a), cyrt.asarray(b)
+    foreign = cyrt.zeros(64)
+    standin.library.standin_memory(c_uint64(foreign.__cuda_array_interface__["data"][0]))
+    try:
+        check(a, b, x, y)
+        before, during = standin.handles, []
+
+        def work():
+            with cyrt.Stream():
+                check(a, b, x, y)
+                during.append(cyrt.current_encoder().stats()["opaque_captures"])
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    finally:
+        standin.library.standin_memory(c_uint64(0))
+    assert during == [1]
+    assert standin.handles == before
 
 
 def test_explain_tells_the_library(standin):
