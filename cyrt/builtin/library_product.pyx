@@ -3,7 +3,6 @@
 from libc.string cimport memcpy, memset
 
 from cyrt import settings
-from cyrt.builtin.entry cimport dtype_code
 from cyrt.builtin.launch cimport WHOLE, Explainer, list_call, record_call
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.driver.cuda cimport CUdeviceptr
@@ -11,7 +10,6 @@ from cyrt.dtypes import DTYPES
 from cyrt.graph.template cimport (
     ALIGNMENT, MOST_OPERANDS, Extent, Key, Template, add_word, begin_key, find, learn, refuse,
 )
-from cyrt.libs import cublaslt
 from cyrt.runtime.device cimport Device, context_of, enter, leave_quietly
 from cyrt.runtime.memory cimport Memory
 
@@ -27,12 +25,17 @@ for _each in DTYPES:
     is_library_type[<int>_each.code] = _each.name in (
         "float16", "bfloat16", "float32", "float64", "complex64", "complex128")
 
-cdef int INT8 = dtype_code("int8")
+
+cdef object bindings():
+    """Return the bindings of the library, which are imported at their first use."""
+    from cyrt.libs import cublaslt
+
+    return cublaslt
 
 
 cdef bint decide_for(int ordinal) except -1:
     global tf32
-    cdef bint served = not Device(ordinal).emulated and cublaslt.find()[0] is not None
+    cdef bint served = not Device(ordinal).emulated and bindings().find()[0] is not None
     if tf32 < 0:
         tf32 = settings.get("CYRT_TF32")
     decisions[ordinal] = 1 if served else -1
@@ -104,7 +107,7 @@ cdef bint record_library_product(Recorder encoder, const Matrices* p) except -1:
     if template.refused:
         return False
     if type(encoder) is Explainer:
-        list_call(<Explainer>encoder, template, f"cuBLASLt {cublaslt.find()[0].dotted}")
+        list_call(<Explainer>encoder, template, f"cuBLASLt {bindings().find()[0].dotted}")
         return True
     if template.workspace:
         workspace = allocate_workspace(encoder, template.workspace)
@@ -121,8 +124,8 @@ cdef object matrix(const Matrices* p, int operand, int dtype, long long rows, lo
         return None
     if transposed:
         rows, columns = columns, rows
-    return cublaslt.Matrix(DTYPES[dtype].name, rows, columns, step, bool(transposed), batch_step,
-                           alignment_of(p.operands[operand].address))
+    return bindings().Matrix(DTYPES[dtype].name, rows, columns, step, bool(transposed), batch_step,
+                             alignment_of(p.operands[operand].address))
 
 
 cdef Template prepare(int ordinal, const Matrices* p, int count, const Key* key):
@@ -134,6 +137,7 @@ cdef Template prepare(int ordinal, const Matrices* p, int count, const Key* key)
     cdef Extent[MOST_OPERANDS] extents
     cdef unsigned int epoch = context_of(ordinal).epoch
     cdef int i, entered
+    cublaslt = bindings()
     out = matrix(p, 0, p.out_dtype, p.n, p.m, 1, p.n, p.m * p.n)
     b = matrix(p, 2, p.dtype, p.n, p.k, p.b_n, p.b_k, p.b_batch if p.batch > 1 else 0)
     a = matrix(p, 1, p.dtype, p.k, p.m, p.a_k, p.a_m, p.a_batch if p.batch > 1 else 0)

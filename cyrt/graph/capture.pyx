@@ -6,6 +6,7 @@ import struct
 from libc.string cimport memcpy, memset
 
 from cyrt.driver.cuda cimport *
+from cyrt.driver.errors import CudaError
 from cyrt.driver.table cimport check, cu
 from cyrt.graph.child cimport (
     attributes_of, begin_capture, copy_graph, discard_capture, take_graph,
@@ -84,12 +85,17 @@ cdef CUgraph capture(Stream stream, object call, tuple addresses, int seed) exce
             try:
                 cyrt_scribble(37 * (seed + 1))
                 call(handle, addresses)
-            except BaseException:
+            except BaseException as error:
                 if discard_capture(state) != CUDA_ERROR_STREAM_CAPTURE_INVALIDATED \
-                        or attempt == ATTEMPTS - 1:
+                        or attempt == ATTEMPTS - 1 or not isinstance(error, Exception):
                     raise
                 continue
-            return take_graph(state)
+            try:
+                return take_graph(state)
+            except CudaError as error:
+                if error.code != <int>CUDA_ERROR_STREAM_CAPTURE_INVALIDATED \
+                        or attempt == ATTEMPTS - 1:
+                    raise
         finally:
             leave_quietly(entered)
             if collecting:

@@ -16,8 +16,6 @@ from ctypes import byref, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, 
 from dataclasses import dataclass
 from typing import Any
 
-from cuda import pathfinder
-
 from cyrt.driver.errors import CudaError, OutOfMemoryError
 
 MINIMUM_VERSION = 120000  # the first one with the types of CUDA 12
@@ -149,6 +147,8 @@ def open_library(path: str) -> tuple[Library | None, str]:
 @functools.cache
 def find() -> tuple[Library | None, str]:
     """Find and open the library, once; return it, or None and why there is none."""
+    from cuda import pathfinder  # it is not loaded before it is needed
+
     try:
         path = pathfinder.load_nvidia_dynamic_lib("cublasLt").abs_path
     except (pathfinder.DynamicLibNotFoundError, RuntimeError) as error:
@@ -230,7 +230,7 @@ def _types(dtype: str, tf32: bool) -> tuple[int, str]:
     if dtype == "int8":
         return COMPUTE_32I, "int32"
     if dtype == "complex64":
-        return COMPUTE_32F_FAST_TF32 if tf32 else COMPUTE_32F, dtype
+        return COMPUTE_32F, dtype
     return COMPUTE_32F_FAST_TF32 if tf32 and dtype == "float32" else COMPUTE_32F, "float32"
 
 

@@ -350,18 +350,40 @@ def test_a_call_that_fails_is_raised_and_not_kept(library):
     np.testing.assert_array_equal(vectors.result(), vectors.host[0] + vectors.host[1])
 
 
-def test_a_capture_that_somebody_else_ended_is_repeated(library):
+@pytest.mark.parametrize("first", [True, False])
+def test_a_capture_that_somebody_else_ended_is_repeated(library, first):
     calls = iter(range(100))
 
     def call(stream, where):
-        if next(calls) == 0:  # a finalizer may do so
+        ended = next(calls) == 0  # as a finalizer may do
+        if not first:
+            library.add(stream, where)
+        if ended:
             with library:
                 library.driver.cuCtxSynchronize()
-        library.add(stream, where)
+        if first:
+            library.add(stream, where)
 
     vectors = Vectors()
     assert record(call, vectors).reason is None
+    assert next(calls) == 4
     np.testing.assert_array_equal(vectors.result(), vectors.host[0] + vectors.host[1])
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
+def test_a_capture_that_never_succeeds(library, error):
+    calls = iter(range(100))
+
+    def call(stream, where):
+        next(calls)
+        with library:
+            library.driver.cuCtxSynchronize()
+        raise error
+
+    with pytest.raises(error):
+        record(call, Vectors())
+    assert next(calls) == (1 if error is KeyboardInterrupt else 3)
+    assert template.held() == 0
 
 
 # -- the store -------------------------------------------------------------------------------------
@@ -515,11 +537,16 @@ def test_operands_of_outside_memory(library):
     np.testing.assert_array_equal(vectors.result(), a + 2 * b + 1)
 
 
+@only_batches
 def test_inside_concurrent_they_are_ordered(library):
     vectors = Vectors()
-    record(library.add, vectors)
+    record(library.chain, vectors, workspace=4096)
+    cyrt.commit()
     with cyrt.concurrent():
         record(library.chain, vectors, workspace=4096)
+    cyrt.commit()
+    plan = cyrt.current_encoder().last_plan()
+    assert {(0, 1), (1, 2), (2, 3)} <= {(source, target) for source, target, _ in plan.edges}
     a, b = vectors.host
     np.testing.assert_array_equal(vectors.result(), a + 2 * b + 1)
 

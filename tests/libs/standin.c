@@ -51,7 +51,7 @@ static struct {
     void* spoil;
     size_t version, workspace;
     int create, heuristic, algorithms, matmul;
-    int handles, products, asked, live;
+    int handles, products, asked, live, compute;
     uint64_t memory;
     Preference preference;
 } state = {.version = 130000, .algorithms = 1};
@@ -84,6 +84,7 @@ int standin_products(void) { return state.products; }
 int standin_asked(void) { return state.asked; }
 int standin_handles(void) { return state.handles; }
 void standin_memory(uint64_t address) { state.memory = address; }
+int standin_compute(void) { return state.compute; }
 int standin_live(void) { return state.live; }
 uint64_t standin_preference(int index) {
     return index == 0   ? state.preference.workspace
@@ -151,7 +152,7 @@ int cublasLtMatrixLayoutSetAttribute(Layout* layout, int id, const void* value, 
 }
 int cublasLtMatmulDescCreate(Desc** out, int compute, int scale) {
     Desc* desc = made(sizeof(Desc));
-    desc->compute = compute;
+    desc->compute = state.compute = compute;
     desc->scale = scale;
     *out = desc;
     return 0;

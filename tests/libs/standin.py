@@ -141,6 +141,11 @@ class Standin:
         return self.library.standin_handles()
 
     @property
+    def compute(self):
+        """The cublasComputeType_t of the last product that was asked for."""
+        return self.library.standin_compute()
+
+    @property
     def live(self):
         return self.library.standin_live()
 

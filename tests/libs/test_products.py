@@ -69,6 +69,22 @@ def test_every_type(standin, rng, dtype, workspace):
     assert cyrt.current_encoder().stats()["templates"] == 1
 
 
+@pytest.mark.parametrize("tf32", [False, True])
+def test_the_type_of_the_computation(standin, rng, setting, tf32):
+    setting(CYRT_TF32=str(int(tf32)))
+    library_product.decide(0, True)
+    for dtype, compute in (
+        ("float16", cublaslt.COMPUTE_32F),
+        ("bfloat16", cublaslt.COMPUTE_32F),
+        ("float32", cublaslt.COMPUTE_32F_FAST_TF32 if tf32 else cublaslt.COMPUTE_32F),
+        ("complex64", cublaslt.COMPUTE_32F),
+        ("float64", cublaslt.COMPUTE_64F),
+        ("complex128", cublaslt.COMPUTE_64F),
+    ):
+        check(numbers((90, 70), dtype, rng), numbers((70, 80), dtype, rng))
+        assert standin.compute == compute, dtype
+
+
 LAYOUTS = {
     "plain": lambda a, b: (a, b),
     "first transposed": lambda a, b: (cyrt.asarray(a.numpy().T).mT, b),
