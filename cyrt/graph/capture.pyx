@@ -3,7 +3,7 @@
 import gc
 import struct
 
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.errors import CudaError
@@ -34,7 +34,9 @@ cdef extern from *:
 cdef enum:
     MOST_NODES = 64             # of a captured call
     ATTEMPTS = 3
+    LEAST_ADDRESS = 1 << 12     # no memory is below it
 
+cdef char[8] NO_PADDING = [0, 0, 0, 0, 0, 0, 0, 0]
 FAR = 1 << 31       # a word this far from its operand may be a part of an address
 
 
@@ -295,17 +297,25 @@ def explain(found, masks, addresses):
 
 cdef list explain_kernel(tuple same, bytes mask, addresses):
     cdef list words = []
-    cdef Py_ssize_t start, end
-    first = same[0].params
+    cdef bytes first = same[0].params, second = same[1].params, third = same[2].params
+    cdef const char* one = first
+    cdef const char* two = second
+    cdef const char* three = third
+    cdef const char* padding = mask
+    cdef Py_ssize_t start, size, i
     for start in range(0, len(first), 8):
-        end = min(start + 8, <Py_ssize_t>len(first))
-        if not any(mask[start:end]):
-            values = [kernel.params[start:end] for kernel in same]
-            if values[0] != values[1] or values[0] != values[2]:
-                words.append((start, *explain_word(same[0].name, start, values, addresses)))
-        elif any(same[0].params[i] != kernel.params[i] and not mask[i]
-                 for kernel in same for i in range(start, end)):
-            raise Opaque(f"{same[0].name}: the parameters' bytes {start} to {end} differ")
+        size = min(<Py_ssize_t>8, len(first) - start)
+        if memcmp(one + start, two + start, size) == 0 \
+                and memcmp(one + start, three + start, size) == 0:
+            continue
+        if memcmp(padding + start, NO_PADDING, size) == 0:
+            values = [each[start:start + size] for each in (first, second, third)]
+            words.append((start, *explain_word(same[0].name, start, values, addresses)))
+            continue
+        for i in range(start, start + size):
+            if not padding[i] and (one[i] != two[i] or one[i] != three[i]):
+                raise Opaque(f"{same[0].name}: the parameters' bytes {start} to {start + size} "
+                             "differ")
     return words
 
 
@@ -324,17 +334,19 @@ cdef tuple explain_word(str name, Py_ssize_t start, list values, addresses):
     return matches[0]
 
 
-def check_memory(kernel, mask, words):
+def check_memory(kernel, bytes mask, words):
     """Raise Opaque if another word of the parameters is the address of device memory."""
     cdef unsigned long long value
     cdef unsigned int kind
     cdef bytes params = kernel.params
+    cdef const char* padding = mask
+    cdef Py_ssize_t start
     known = {start for start, *_ in words}
     for start in range(0, len(params) - 7, 8):
-        if start in known or any(mask[start:start + 8]):
+        memcpy(&value, <const char*>params + start, sizeof(value))
+        if value < LEAST_ADDRESS or memcmp(padding + start, NO_PADDING, 8) != 0:
             continue
-        memcpy(&value, <const char*>params + <Py_ssize_t>start, sizeof(value))
-        if value and cu.cuPointerGetAttribute(
+        if start not in known and cu.cuPointerGetAttribute(
                 &kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, value) == CUDA_SUCCESS:
             raise Opaque(f"{kernel.name}: the parameters' word at {start} is the address of memory "
                          "that is no operand", undeclared=True)

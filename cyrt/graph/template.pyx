@@ -297,6 +297,13 @@ cdef list places(const Extent* operands, int count, size_t* nbytes):
     return [tuple(found) for found in rounds]
 
 
+cdef bytes without(bytes params, bytes mask):
+    """Return the parameters with zeros as padding."""
+    if not any(mask):
+        return params
+    return bytes([0 if padding else byte for byte, padding in zip(params, mask, strict=True)])
+
+
 cdef list learn_kernels(int ordinal, object call, const Extent* operands, int count):
     """Return the TemplateKernels of a call. Raise `captures.Opaque` if there can be none."""
     cdef Stream stream = Stream(ordinal)
@@ -322,12 +329,9 @@ cdef list learn_kernels(int ordinal, object call, const Extent* operands, int co
     kernels = []
     for first, third, mask, words in zip(found[0], found[2], masks, learned, strict=True):
         captures.check_memory(first, mask, words)
-        params = bytes([0 if padding else byte
-                        for byte, padding in zip(first.params, mask, strict=True)])
-        kernel = new_kernel(first, params, words)
+        kernel = new_kernel(first, without(first.params, mask), words)
         confirmed = laid_out(kernel, addresses[2])
-        if any(not padding and one != other for one, other, padding in zip(
-                confirmed, third.params, mask, strict=True)):
+        if without(confirmed, mask) != without(third.params, mask):
             raise captures.Opaque(f"{first.name}: the third capture is not as the first two show")
         kernels.append(kernel)
     return kernels
