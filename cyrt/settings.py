@@ -111,6 +111,12 @@ SETTINGS: dict[str, Setting] = {
         "node",
         "how a kept graph is made equal to a batch: node by node, by a whole update, or anew",
     ),
+    "CYRT_TEMPLATE_CACHE_SIZE": Setting(
+        _count, 1000, "calls of other libraries whose launches are known, at most"
+    ),
+    "CYRT_TF32": Setting(
+        _switch, False, "1: float32 products may round their operands to TF32, for speed"
+    ),
     "CYRT_NVTX": Setting(
         _switch, False, "1: an NVTX range around each commit, by the package nvtx"
     ),

@@ -17,6 +17,7 @@ FLOORS = {
     "settings": 0,
     "driver": 1,
     "runtime": 2,
+    "libs": 3,
     "jit": 4,
     "graph": 4,
     "builtin": 5,

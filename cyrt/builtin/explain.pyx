@@ -28,7 +28,7 @@ class Explanation:
         The number of launches of the operation.
     origin : str
         The origin of the code: a prebuilt cubin, prebuilt PTX or the compiler (JIT), and the
-        architecture that it was compiled for.
+        architecture that it was compiled for; or a library and its version.
     expression : str
         The computed expression of the inputs a, b and c, in C++, or in words.
     kernels : tuple of tuple
@@ -47,7 +47,7 @@ class Explanation:
 def explain(op, dtype, *shapes, **options):
     """Return the kernels, blocks, grids and code of an operation on the current device.
 
-    Nothing is allocated or launched. Operands are assumed to be contiguous, and aligned to 16
+    Nothing is launched. Operands are assumed to be contiguous, and aligned to 16
     bytes.
 
     Parameters
@@ -99,7 +99,7 @@ def explain(op, dtype, *shapes, **options):
         return None
     kernel, grid, block = explainer.launches[0]
     return Explanation(kernel, grid, block, len(explainer.launches),
-                       origin_of(ordinal, op_code(op), dtype_code(name)),
+                       explainer.origin or origin_of(ordinal, op_code(op), dtype_code(name)),
                        catalogue.row(op, name).expression, tuple(explainer.launches))
 
 

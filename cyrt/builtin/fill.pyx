@@ -8,6 +8,7 @@ from cyrt.driver.errors import CompileError
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.builtin.elementwise cimport record_elementwise
 from cyrt.builtin.entry cimport dtype_code, op_code
+from cyrt.builtin.launch cimport Explainer, explainer_of, set_example_memory
 from cyrt.builtin.operand cimport Operand
 from cyrt.runtime.memory cimport Memory
 from cyrt.runtime.state cimport StreamState
@@ -17,17 +18,23 @@ cdef int copy_code = -1
 cdef bint unavailable = False
 
 
-cdef bint record_fill(StreamState* stream, object target, unsigned int pattern,
-                      size_t width) except -1:
-    global copy_code, unavailable
-    cdef Operand[2] operands
-    cdef long long count = (<Memory>target).size // width
-    if unavailable:
-        return False
+cdef int set_codes() except -1:
+    global copy_code
     if copy_code < 0:
         for bytes, name in ((1, "uint8"), (2, "uint16"), (4, "uint32")):
             codes[<int>bytes] = dtype_code(name)
         copy_code = op_code("copy")
+    return 0
+
+
+cdef bint record_fill(StreamState* stream, object target, unsigned int pattern,
+                      size_t width) except -1:
+    global unavailable
+    cdef Operand[2] operands
+    cdef long long count = (<Memory>target).size // width
+    if unavailable:
+        return False
+    set_codes()
     memset(operands, 0, sizeof(operands))
     operands[0].buffer = <PyObject*>target
     operands[0].address = (<Memory>target).address
@@ -38,3 +45,17 @@ cdef bint record_fill(StreamState* stream, object target, unsigned int pattern,
         unavailable = True
         return False
     return True
+
+
+cdef list fill_launches(int ordinal, CUdeviceptr address, size_t count, unsigned int pattern,
+                        size_t width):
+    cdef Operand[2] operands
+    cdef long long elements = count
+    cdef Explainer explainer = explainer_of(ordinal)
+    set_codes()
+    set_example_memory(operands, 1)
+    memset(&operands[1], 0, sizeof(Operand))
+    operands[0].address = address
+    operands[1].value[0] = pattern
+    record_elementwise(explainer, copy_code, codes[width], operands, 1, &elements)
+    return explainer.calls

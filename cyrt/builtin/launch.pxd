@@ -4,6 +4,8 @@ from cyrt.builtin.entry cimport Entry
 from cyrt.builtin.operand cimport Operand
 from cyrt.graph.commit cimport Recorder
 from cyrt.graph.recording cimport Geometry
+from cyrt.graph.template cimport Template
+from cyrt.runtime.memory cimport Memory
 
 cdef enum:
     MAX_USES = 9            # the most operands of a launch
@@ -17,6 +19,8 @@ cdef struct Launch:
 # A recorder that lists its launches instead of recording them.
 cdef class Explainer(Recorder):
     cdef readonly list launches     # (kernel, grid, block)
+    cdef readonly str origin        # the library that launches them; None: cyrt's own kernels
+    cdef list calls         # (LoadedFunction, grid, block, bytes of shared memory, parameters)
 
 # Return an Explainer for a device.
 cdef Explainer explainer_of(int ordinal)
@@ -26,3 +30,8 @@ cdef void set_example_memory(Operand* operands, int count) noexcept
 # uses; bit i of `writes` is set if operand i is written.
 cdef int record_launch(Recorder encoder, const Launch* launch, const void* params,
                        const Operand* operands, int count, unsigned int writes) except -1
+# Record a library's call; the workspace, or None, comes after the operands.
+cdef int record_call(Recorder encoder, Template template, const Operand* operands, int count,
+                     unsigned int writes, Memory workspace) except -1
+# List the kernels of a library's call.
+cdef int list_call(Explainer explainer, Template template, str origin) except -1

@@ -1,2 +1,3 @@
 class Explainer:
     launches: list[tuple[str, int, tuple[int, int]]]
+    origin: str | None

@@ -3,12 +3,18 @@
 from cpython.object cimport PyObject
 from libc.string cimport memset
 
+from cyrt.graph.child cimport ChildGraph
 from cyrt.graph.recorder cimport record_kernel
 from cyrt.graph.recording cimport Use
+from cyrt.graph.template cimport (
+    MOST_OPERANDS, Template, TemplateKernel, capture_opaque, record_opaque, record_template,
+)
 from cyrt.runtime.memory cimport Memory, live_block, overwriting
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.outside cimport is_outside
-from cyrt.runtime.state cimport MANAGED_MEMORY, PINNED_MEMORY, READ, WRITE, Block
+from cyrt.runtime.state cimport (
+    MANAGED_MEMORY, OVERWRITE, PINNED_MEMORY, READ, WRITE, Block,
+)
 from cyrt.runtime.stream cimport current_state
 
 
@@ -23,10 +29,13 @@ cdef class Explainer(Recorder):
     ----------
     launches : list of tuple
         The kernel, grid and block of each launch.
+    origin : str or None
+        The library that launches them.
     """
 
     def __cinit__(self):
         self.launches = []
+        self.calls = []
 
 
 cdef Explainer explainer_of(int ordinal):
@@ -43,18 +52,38 @@ cdef void set_example_memory(Operand* operands, int count) noexcept:
         operands[i].address = EXAMPLE_ADDRESS
 
 
-cdef int record_launch(Recorder encoder, const Launch* launch, const void* params,
-                       const Operand* operands, int count, unsigned int writes) except -1:
-    cdef LoadedFunction function = <LoadedFunction>launch.entry.functions[launch.variant]
-    cdef Use[MAX_USES] uses
+cdef int list_launch(Explainer explainer, LoadedFunction function, const Geometry* geometry,
+                     const char* params) except -1:
+    grid = geometry.grid[0], geometry.grid[1], geometry.grid[2]
+    block = geometry.block[0], geometry.block[1], geometry.block[2]
+    explainer.launches.append((function.name, grid[0], block[:2]))
+    explainer.calls.append((function, grid, block, geometry.smem,
+                            params[:function.layout.nbytes]))
+    return 0
+
+
+cdef int list_call(Explainer explainer, Template template, str origin) except -1:
+    cdef TemplateKernel kernel
+    cdef const Geometry* geometry
+    explainer.origin = origin
+    if template.kernels is None:
+        explainer.launches.append((origin, 1, (1, 1)))      # captured each time
+        return 0
+    for kernel in template.kernels:
+        geometry = &kernel.geometry
+        explainer.launches.append((
+            kernel.name, geometry.grid[0] * geometry.grid[1] * geometry.grid[2],
+            (geometry.block[0], geometry.block[1])))
+    return 0
+
+
+cdef inline list use_operands(int ordinal, const Operand* operands, int count, unsigned int writes,
+                              Use* uses, int* num_uses):
+    """Set the uses of operands. Return the Buffers of outside memory, or None."""
     cdef list foreign = None
     cdef Block* block
-    cdef int i, ordinal = encoder.state.ordinal, num_uses = 0
-    if type(encoder) is Explainer:
-        (<Explainer>encoder).launches.append((
-            function.name, launch.geometry.grid[0],
-            (launch.geometry.block[0], launch.geometry.block[1])))
-        return 0
+    cdef int i
+    num_uses[0] = 0
     for i in range(count - 1, -1, -1):          # written memory comes last
         if operands[i].buffer == NULL:
             continue
@@ -66,10 +95,46 @@ cdef int record_launch(Recorder encoder, const Launch* launch, const void* param
         if is_outside(block):
             foreign = foreign or []
             foreign.append(<Memory>operands[i].buffer)
-        uses[num_uses].block = block
-        uses[num_uses].access = READ if not writes >> i & 1 \
+        uses[num_uses[0]].block = block
+        uses[num_uses[0]].access = READ if not writes >> i & 1 \
             else overwriting(<Memory>operands[i].buffer) if i == 0 and writes & WHOLE \
             else WRITE
-        num_uses += 1
+        num_uses[0] += 1
+    return foreign
+
+
+cdef int record_launch(Recorder encoder, const Launch* launch, const void* params,
+                       const Operand* operands, int count, unsigned int writes) except -1:
+    cdef LoadedFunction function = <LoadedFunction>launch.entry.functions[launch.variant]
+    cdef Use[MAX_USES] uses
+    cdef list foreign
+    cdef int num_uses
+    if type(encoder) is Explainer:
+        list_launch(<Explainer>encoder, function, &launch.geometry, <const char*>params)
+        return 0
+    foreign = use_operands(encoder.state.ordinal, operands, count, writes, uses, &num_uses)
     return record_kernel(encoder, function, &launch.geometry, <const char*>params, uses, num_uses,
                          foreign, False, 0, NULL)
+
+
+cdef int record_call(Recorder encoder, Template template, const Operand* operands, int count,
+                     unsigned int writes, Memory workspace) except -1:
+    cdef unsigned long long[MOST_OPERANDS] addresses
+    cdef Use[MOST_OPERANDS] uses
+    cdef ChildGraph child = None
+    cdef list foreign
+    cdef int i, num_uses, num_addresses = count
+    for i in range(count):
+        addresses[i] = operands[i].address
+    if workspace is not None:
+        addresses[count] = workspace.address
+        num_addresses += 1
+    if template.kernels is None:
+        child = capture_opaque(template, addresses, num_addresses)
+    foreign = use_operands(encoder.state.ordinal, operands, count, writes, uses, &num_uses)
+    if workspace is not None:
+        uses[num_uses].block, uses[num_uses].access = workspace.block, OVERWRITE
+        num_uses += 1
+    if child is not None:
+        return record_opaque(encoder, template, child, uses, num_uses, foreign)
+    return record_template(encoder, template, addresses, num_addresses, uses, num_uses, foreign)

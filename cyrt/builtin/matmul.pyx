@@ -13,6 +13,9 @@ from cyrt.builtin.grid cimport (
     MAX_BLOCKS, ceiling, multiprocessors_of, power_of_two, set_geometry,
 )
 from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
+from cyrt.builtin.library_product cimport (
+    Matrices, is_large, is_library_type, is_served, record_library_product,
+)
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.rows.matmul import HALVES, SERVED
 from cyrt.builtin.space cimport MAX_NDIM, MAX_OUTER, Divider, Outer2, Space, divider, simplify
@@ -76,6 +79,7 @@ cdef enum:
     PART_DEPTH = 256        # the least depth of a tile's part
     FEW_ROWS = 64           # the most rows of a skinny product
     WIDE = 128              # the fewest columns of a skinny product
+    MOST_OF_16_ROWS = 1 << 26   # the most elements of a matrix that 16 rows are best multiplied by
     CHUNK = 8               # elements of 16 bits in a vector: their sums are of whole vectors
     DEEP_CHUNKS = 2         # the fewest chunks of a warp in a part
     SHARED_BYTES = 48 << 10
@@ -99,6 +103,7 @@ cdef struct Problem:
     long long a_m, a_k, b_k, b_n
     bint conjugate              # whether a is conjugated
     bint halves                 # whether elements are 16-bit floats
+    int dtype
     int multiprocessors         # of the device
     int itemsize, sum_size      # bytes of an element, and of an element of the sum
 
@@ -151,6 +156,7 @@ cdef int record_product(Recorder encoder, int dtype, const Operand* operands, in
     p.a_m, p.a_k, p.b_k, p.b_n = a[0], a[1], b[0], b[1]
     p.conjugate = conjugate
     p.halves = are_halves[dtype]
+    p.dtype = dtype
     if p.batch.ndim == 1 and not conjugate:
         if p.n == 1 and p.batch.strides[0][1] == 0:
             # One matrix times many vectors is a product of matrices if the vectors are rows.
@@ -181,6 +187,8 @@ cdef int record(Recorder encoder, Problem* p) except -1:
     cdef long long most = MAX_BLOCKS, blocks = 1
     cdef bint fits = p.batch.ndim < MAX_OUTER and p.m <= most
     cdef int d
+    if p.n > 1 and is_library_type[p.dtype] and p.batch.ndim <= 1 and record_by_library(encoder, p):
+        return 0
     if p.n > 1:
         if p.n > most or p.k > most:
             raise ValueError(f"matmul: ({p.m:,}, {p.k:,}) by ({p.k:,}, {p.n:,}): sizes of more "
@@ -195,6 +203,23 @@ cdef int record(Recorder encoder, Problem* p) except -1:
     if p.n == 1:
         return record_dots(encoder, p)
     return record_skinny(encoder, p) if is_skinny(p) else record_tiles(encoder, p)
+
+
+cdef bint record_by_library(Recorder encoder, const Problem* p) except -1:
+    """Record a product that a library multiplies faster; return False if there is none."""
+    cdef Matrices matrices
+    matrices.operands = p.operands
+    matrices.dtype = matrices.out_dtype = p.dtype
+    matrices.m, matrices.n, matrices.k = p.m, p.n, p.k
+    matrices.a_m, matrices.a_k, matrices.b_k, matrices.b_n = p.a_m, p.a_k, p.b_k, p.b_n
+    matrices.batch, matrices.a_batch, matrices.b_batch = 1, 0, 0
+    if p.batch.ndim:
+        matrices.batch = p.batch.shape[0]
+        matrices.a_batch, matrices.b_batch = p.batch.strides[0][1], p.batch.strides[0][2]
+    matrices.alpha, matrices.beta = [1, 0], [0, 0]
+    return is_large(&matrices) and is_served(encoder.state.ordinal) \
+        and not (is_skinny(p) and is_skinny_faster(p)) \
+        and record_library_product(encoder, &matrices)
 
 
 cdef int record_halves(Recorder encoder, const Problem* whole) except -1:
@@ -287,6 +312,13 @@ cdef bint is_skinny(const Problem* p) noexcept:
         return is_aligned(p, 3 - few, &p.batch, 0, wide_step)
     return wide_step == 1 and max(p.m, p.n) % CHUNK == 0 \
         and is_aligned(p, 3 - few, &p.batch, 0, wide_summed)
+
+
+cdef bint is_skinny_faster(const Problem* p) noexcept:
+    """Return whether a skinny product is faster by its own kernels than by a library (measured on
+    an H200: see docs/performance.md)."""
+    cdef long long few = min(p.m, p.n)
+    return few <= 8 or few <= 16 and <double>p.k * max(p.m, p.n) <= MOST_OF_16_ROWS
 
 
 cdef int record_skinny(Recorder encoder, const Problem* whole) except -1:

@@ -16,10 +16,11 @@ from cyrt.cli.output import console as output_console
 from cyrt.driver import library, table
 from cyrt.jit import compiler
 from cyrt.jit.headers import include_directories
+from cyrt.libs import cublaslt
 
 # For each library: its name in cuda.pathfinder, its use, and the extra that installs it.
 _LIBRARIES = {
-    "cuBLASLt": ("cublasLt", "matrix products", "libs"),
+    "cuBLASLt": ("cublasLt", "matrix products", "cublas"),
     "cuDNN": ("cudnn", "convolutions", "libs"),
 }
 
@@ -106,9 +107,12 @@ def run(options: argparse.Namespace) -> int:
             ("CUDA's headers (cuda_fp16.h ...)", f"pip install 'cyrt[cuda{generation}]'")
         )
     for title, (name, use, extra) in _LIBRARIES.items():
-        found = _find(name)
-        facts.add_row(title, found or "not found")
-        if found is None:
+        found, problem = _find(name), ""
+        if name == "cublasLt" and found is not None:
+            cublas, problem = cublaslt.find()
+            found = f"{cublas.dotted}, {found}" if cublas is not None else found
+        facts.add_row(title, problem or found or "not found")
+        if found is None or problem:
             missing.append(
                 (f"{title}, for {use} on a GPU", f"pip install 'cyrt[{extra}{generation}]'")
             )

@@ -71,6 +71,7 @@ cdef extern from "cuda.h" nogil:
         CUDA_ERROR_LAUNCH_FAILED
         CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
         CUDA_ERROR_NOT_SUPPORTED
+        CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
         CUDA_ERROR_UNKNOWN
 
     ctypedef enum CUdevice_attribute:
@@ -134,6 +135,7 @@ cdef extern from "cuda.h" nogil:
 
     ctypedef enum CUstreamCaptureMode:
         CU_STREAM_CAPTURE_MODE_RELAXED
+        CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 
     ctypedef enum CUgraphDependencyType:
         CU_GRAPH_DEPENDENCY_TYPE_DEFAULT
@@ -150,10 +152,12 @@ cdef extern from "cuda.h" nogil:
         CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN
         CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP
         CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+        CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION
 
     ctypedef enum CUgraphNodeType:
         CU_GRAPH_NODE_TYPE_KERNEL
         CU_GRAPH_NODE_TYPE_GRAPH
+        CU_GRAPH_NODE_TYPE_MEMSET
 
     ctypedef struct ClusterDim:         # unnamed in CUlaunchAttributeValue
         unsigned int x
@@ -194,6 +198,18 @@ cdef extern from "cuda.h" nogil:
         void** extra
         CUkernel kern
         CUcontext ctx
+
+    ctypedef struct CUDA_MEMSET_NODE_PARAMS_v1:
+        CUdeviceptr dst
+        size_t pitch
+        unsigned int value
+        unsigned int elementSize
+        size_t width
+        size_t height
+
+    void* CU_LAUNCH_PARAM_END
+    void* CU_LAUNCH_PARAM_BUFFER_POINTER
+    void* CU_LAUNCH_PARAM_BUFFER_SIZE
 
     ctypedef struct CUDA_MEMCPY3D_v2:
         CUmemorytype srcMemoryType

@@ -62,6 +62,8 @@
     F(cuFuncGetAttribute, 2020, 0)                          \
     F(cuFuncSetAttribute, 9000, 0)                          \
     F(cuFuncGetParamInfo, 12040, 1)                         \
+    F(cuKernelGetName, 12030, 1)                            \
+    F(cuKernelGetParamInfo, 12040, 1)                       \
     F(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, 0) \
     F(cuOccupancyMaxPotentialBlockSize, 6050, 0)            \
     F(cuLaunchKernel, 4000, 0)                              \
@@ -78,6 +80,8 @@
     F(cuGraphAddDependencies, 10000, 0)                     \
     F(cuGraphKernelNodeSetAttribute, 11000, 0)              \
     F(cuGraphKernelNodeGetAttribute, 11000, 0)              \
+    F(cuGraphKernelNodeGetParams, 12000, 0)                 \
+    F(cuGraphMemsetNodeGetParams, 10000, 0)                 \
     F(cuGraphNodeGetType, 10000, 0)                         \
     F(cuGraphChildGraphNodeGetGraph, 10000, 0)              \
     ALIAS(cuGraphGetTypedEdges, cuGraphGetEdges, 12030, 1)  \

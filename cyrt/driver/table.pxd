@@ -62,6 +62,8 @@ cdef extern from "functions.h":
         CUresult (*cuFuncGetAttribute)(int*, CUfunction_attribute, CUfunction) noexcept nogil
         CUresult (*cuFuncSetAttribute)(CUfunction, CUfunction_attribute, int) noexcept nogil
         CUresult (*cuFuncGetParamInfo)(CUfunction, size_t, size_t*, size_t*) noexcept nogil
+        CUresult (*cuKernelGetName)(const char**, CUkernel) noexcept nogil
+        CUresult (*cuKernelGetParamInfo)(CUkernel, size_t, size_t*, size_t*) noexcept nogil
         CUresult (*cuOccupancyMaxActiveBlocksPerMultiprocessor)(
             int*, CUfunction, int, size_t) noexcept nogil
         CUresult (*cuOccupancyMaxPotentialBlockSize)(
@@ -91,6 +93,10 @@ cdef extern from "functions.h":
             CUgraphNode, CUkernelNodeAttrID, const CUkernelNodeAttrValue*) noexcept nogil
         CUresult (*cuGraphKernelNodeGetAttribute)(
             CUgraphNode, CUkernelNodeAttrID, CUkernelNodeAttrValue*) noexcept nogil
+        CUresult (*cuGraphKernelNodeGetParams)(
+            CUgraphNode, CUDA_KERNEL_NODE_PARAMS_v2*) noexcept nogil
+        CUresult (*cuGraphMemsetNodeGetParams)(
+            CUgraphNode, CUDA_MEMSET_NODE_PARAMS_v1*) noexcept nogil
         CUresult (*cuGraphNodeGetType)(CUgraphNode, CUgraphNodeType*) noexcept nogil
         CUresult (*cuGraphChildGraphNodeGetGraph)(CUgraphNode, CUgraph*) noexcept nogil
         CUresult (*cuGraphGetTypedEdges)(

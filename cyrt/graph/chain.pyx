@@ -7,7 +7,8 @@ from cyrt.driver.cuda cimport CUDA_ERROR_OUT_OF_MEMORY, CUDA_SUCCESS
 from cyrt.graph.executable cimport (
     Executable, Outcome, destroy, instantiate, launch, pointer_room, replace,
 )
-from cyrt.graph.recording cimport CLUSTER, COOPERATIVE, KERNEL, Recording
+from cyrt.graph.pattern cimport Pattern
+from cyrt.graph.recording cimport CLUSTER, COOPERATIVE, KERNEL, TEMPLATE, Node, Recording
 from cyrt.runtime.state cimport StreamState
 
 # The chains by the address of the stream's state.
@@ -45,10 +46,14 @@ cdef Chains chains_of(StreamState* stream):
 
 
 cdef bint can_run(const Recording* recording) noexcept:
+    cdef const Node* node
     cdef int i
     for i in range(recording.num_nodes):
-        if recording.nodes[i].kind != KERNEL \
-                or recording.nodes[i].flags & (CLUSTER | COOPERATIVE):
+        node = &recording.nodes[i]
+        if node.kind == KERNEL and not node.flags & (CLUSTER | COOPERATIVE):
+            continue
+        # A node keeps the attributes that it was added with.
+        if node.kind != TEMPLATE or (<const Pattern*>node.layout).num_attributes:
             return False
     return True
 

@@ -7,7 +7,9 @@
 #   measured). That rest is the child's shape, and part of the topology: the types of the nodes, the
 #   attributes of kernels, the edges with their types, and the same of nested child graphs.
 
-from cyrt.driver.cuda cimport CUgraph
+from cyrt.driver.cuda cimport (
+    CUgraph, CUgraphNode, CUkernelNodeAttrID, CUresult, CUstreamCaptureMode,
+)
 from cyrt.runtime.state cimport StreamState
 
 cdef class ChildGraph:
@@ -18,10 +20,18 @@ cdef class ChildGraph:
     cdef int ordinal
     cdef unsigned int epoch
 
+cdef enum:
+    NUM_ATTRIBUTES = 11
+cdef CUkernelNodeAttrID[NUM_ATTRIBUTES] ATTRIBUTES      # that a kernel node may have
+# Return the bytes of each of these attributes of a kernel node, or None.
+cdef list attributes_of(CUgraphNode node)
+
 # Copy a graph as it is now: its owner may change or destroy it afterwards.
 cdef ChildGraph copy_graph(int ordinal, unsigned int epoch, CUgraph graph)
-# Begin a capture of the stream, or end it and return its graph.
-cdef int begin_capture(StreamState* stream) except -1
+# Begin a capture of the stream, or end it and return its graph: a copy, or the graph itself, which
+# the caller destroys.
+cdef int begin_capture(StreamState* stream, CUstreamCaptureMode mode) except -1
 cdef ChildGraph end_capture(StreamState* stream)
-# End the capture and drop its graph, even if the capture was invalidated.
-cdef void discard_capture(StreamState* stream) noexcept
+cdef CUgraph take_graph(StreamState* stream) except NULL
+# End the capture, drop its graph, and return the driver's result, that of an invalid capture, too.
+cdef CUresult discard_capture(StreamState* stream) noexcept

@@ -18,11 +18,14 @@ cdef enum:
     MOST_SHAPES = 4096
 
 # The attributes of a kernel node (cuda.h, CUlaunchAttributeID).
-cdef CUkernelNodeAttrID[8] ATTRIBUTES = [
+cdef CUkernelNodeAttrID[NUM_ATTRIBUTES] ATTRIBUTES = [
     CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
     CU_LAUNCH_ATTRIBUTE_PRIORITY, CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
     CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
-    CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT]
+    CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+    CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION,
+    # From CUDA 13 on, whose header may not be there: scheduling for NVLink, and portable clusters.
+    <CUkernelNodeAttrID>16, <CUkernelNodeAttrID>17]
 
 
 cdef class ChildGraph:
@@ -37,19 +40,25 @@ cdef class ChildGraph:
             leave_quietly(entered)
 
 
-cdef CUresult describe_node(CUgraphNode node, list found) except *:
+cdef list attributes_of(CUgraphNode node):
     cdef CUkernelNodeAttrValue value
+    cdef list found = []
+    for attribute in ATTRIBUTES:
+        memset(&value, 0, sizeof(value))
+        if cu.cuGraphKernelNodeGetAttribute(node, attribute, &value) == CUDA_SUCCESS:
+            found.append((<char*>&value)[:sizeof(value)])
+        else:
+            found.append(None)      # the driver or the device has no such attribute
+    return found
+
+
+cdef CUresult describe_node(CUgraphNode node, list found) except *:
     cdef CUgraphNodeType kind
     cdef CUgraph inner = NULL
     cdef CUresult result = cu.cuGraphNodeGetType(node, &kind)
     found.append(<int>kind)
     if result == CUDA_SUCCESS and kind == CU_GRAPH_NODE_TYPE_KERNEL:
-        for attribute in ATTRIBUTES:
-            memset(&value, 0, sizeof(value))
-            if cu.cuGraphKernelNodeGetAttribute(node, attribute, &value) == CUDA_SUCCESS:
-                found.append((<char*>&value)[:sizeof(value)])
-            else:
-                found.append(None)      # the driver or the device has no such attribute
+        found.extend(attributes_of(node))
     elif result == CUDA_SUCCESS and kind == CU_GRAPH_NODE_TYPE_GRAPH:
         result = cu.cuGraphChildGraphNodeGetGraph(node, &inner)
         if result == CUDA_SUCCESS:
@@ -149,35 +158,41 @@ cdef ChildGraph copy_graph(int ordinal, unsigned int epoch, CUgraph graph):
     return child
 
 
-cdef int begin_capture(StreamState* stream) except -1:
+cdef int begin_capture(StreamState* stream, CUstreamCaptureMode mode) except -1:
     cdef int entered = enter(stream.ordinal, stream.epoch, b"cuStreamBeginCapture")
     mark(stream)        # waits for the stream during the capture wait for this marker
-    leave(stream.ordinal, entered,
-          cu.cuStreamBeginCapture(stream.handle, CU_STREAM_CAPTURE_MODE_RELAXED),
+    leave(stream.ordinal, entered, cu.cuStreamBeginCapture(stream.handle, mode),
           b"cuStreamBeginCapture")
     stream.capturing = True
     return 0
 
 
-cdef ChildGraph end_capture(StreamState* stream):
+cdef CUgraph take_graph(StreamState* stream) except NULL:
     cdef CUgraph graph = NULL
     cdef CUresult result
     cdef int entered = enter(stream.ordinal, stream.epoch, b"cuStreamEndCapture")
     stream.capturing = False
     result = cu.cuStreamEndCapture(stream.handle, &graph)
     leave(stream.ordinal, entered, result, b"cuStreamEndCapture")
+    return graph
+
+
+cdef ChildGraph end_capture(StreamState* stream):
+    cdef CUgraph graph = take_graph(stream)
     try:
         return copy_graph(stream.ordinal, stream.epoch, graph)
     finally:
         cu.cuGraphDestroy(graph)
 
 
-cdef void discard_capture(StreamState* stream) noexcept:
+cdef CUresult discard_capture(StreamState* stream) noexcept:
     cdef CUgraph graph = NULL
+    cdef CUresult result = CUDA_ERROR_CONTEXT_IS_DESTROYED
     cdef int entered = enter_quietly(stream.ordinal, stream.epoch)
     stream.capturing = False
     if entered >= 0:
-        cu.cuStreamEndCapture(stream.handle, &graph)
+        result = cu.cuStreamEndCapture(stream.handle, &graph)
         if graph != NULL:
             cu.cuGraphDestroy(graph)
     leave_quietly(entered)
+    return result

@@ -34,6 +34,7 @@ cdef class Recorder:
     cdef unsigned long flusher      # the thread that launches what a commit waits for; 0: none
     cdef PlanStats stats_
     cdef unsigned long long operations, commits
+    cdef unsigned long long repoints, opaque_captures   # calls of libraries: see template
     cdef Boundary boundary
     cdef size_t max_bytes, bytes
     cdef bint graphs, blocking

@@ -8,8 +8,9 @@ from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu, is_sticky
 from cyrt.graph.executable cimport Outcome
 from cyrt.graph.loss cimport inherit, mark_lost, make_losses, mark_losses, refuse
+from cyrt.graph.pattern cimport Pattern, lay
 from cyrt.graph.recording cimport (
-    CLUSTER, COOPERATIVE, COPY, EMPTY, KERNEL, Geometry, Node, Recording, most_params,
+    CLUSTER, COOPERATIVE, COPY, EMPTY, KERNEL, TEMPLATE, Geometry, Node, Recording, param_room,
 )
 from cyrt.runtime.device cimport enter_quietly, leave_quietly
 from cyrt.runtime.module cimport LoadedFunction
@@ -43,15 +44,9 @@ cdef CUresult launch_kernel_directly(StreamState* stream, LoadedFunction functio
     return result
 
 
-cdef CUresult launch_kernel(StreamState* stream, Node* node, const Geometry* geometry, char* blob,
-                            void** pointers) noexcept nogil:
-    cdef CUlaunchConfig config
-    cdef CUlaunchAttribute[2] attributes
-    cdef int i
-    for i in range(node.layout.count):
-        pointers[i] = blob + node.params + node.layout.offsets[i]
-    memset(&config, 0, sizeof(config))
-    memset(attributes, 0, sizeof(attributes))
+cdef void configure(CUlaunchConfig* config, StreamState* stream, const Geometry* geometry,
+                    CUlaunchAttribute* attributes) noexcept nogil:
+    memset(config, 0, sizeof(CUlaunchConfig))
     config.gridDimX, config.gridDimY, config.gridDimZ = \
         geometry.grid[0], geometry.grid[1], geometry.grid[2]
     config.blockDimX, config.blockDimY, config.blockDimZ = \
@@ -59,6 +54,17 @@ cdef CUresult launch_kernel(StreamState* stream, Node* node, const Geometry* geo
     config.sharedMemBytes = geometry.smem
     config.hStream = stream.handle
     config.attrs = attributes
+
+
+cdef CUresult launch_kernel(StreamState* stream, Node* node, const Geometry* geometry, char* blob,
+                            void** pointers) noexcept nogil:
+    cdef CUlaunchConfig config
+    cdef CUlaunchAttribute[2] attributes
+    cdef int i
+    for i in range(node.layout.count):
+        pointers[i] = blob + node.params + node.layout.offsets[i]
+    memset(attributes, 0, sizeof(attributes))
+    configure(&config, stream, geometry, attributes)
     if node.flags & COOPERATIVE:
         attributes[config.numAttrs].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE
         attributes[config.numAttrs].value.cooperative = 1
@@ -70,6 +76,20 @@ cdef CUresult launch_kernel(StreamState* stream, Node* node, const Geometry* geo
         attributes[config.numAttrs].value.clusterDim.z = node.cluster[2]
         config.numAttrs += 1
     return cu.cuLaunchKernelEx(&config, node.function, pointers, NULL)
+
+
+cdef CUresult launch_pattern(StreamState* stream, const Pattern* pattern, const Geometry* geometry,
+                             const unsigned long long* operands, void** pointers) noexcept nogil:
+    cdef CUlaunchConfig config
+    # A launch takes the kernel of a library in the place of a function.
+    cdef CUfunction function = pattern.function if pattern.function != NULL \
+        else <CUfunction>pattern.kernel
+    configure(&config, stream, geometry, pattern.attributes)
+    config.numAttrs = pattern.num_attributes
+    lay(pattern, operands, pointers)
+    if pattern.packed:
+        return cu.cuLaunchKernelEx(&config, function, NULL, pointers)
+    return cu.cuLaunchKernelEx(&config, function, pointers, NULL)
 
 
 cdef CUresult launch_child(StreamState* stream, CUgraph graph) noexcept nogil:
@@ -91,6 +111,10 @@ cdef CUresult launch_node(StreamState* stream, Recording* recording, int i, void
         if node.kind == KERNEL:
             call[0] = b"cuLaunchKernel"
             result = launch_kernel(stream, node, &recording.geometry[i], recording.blob, pointers)
+        elif node.kind == TEMPLATE:
+            call[0] = b"cuLaunchKernel"
+            result = launch_pattern(stream, <const Pattern*>node.layout, &recording.geometry[i],
+                                    words, pointers)
         elif node.kind == COPY:
             call[0] = b"cuMemcpyAsync"
             result = cu.cuMemcpyAsync(words[0], words[1], words[2], stream.handle)
@@ -102,7 +126,7 @@ cdef CUresult launch_node(StreamState* stream, Recording* recording, int i, void
 
 cdef unsigned int launch_nodes(StreamState* stream, Recording* recording, int first, void* where,
                                Outcome* outcome) noexcept:
-    cdef void** pointers = <void**>malloc(most_params(recording) * sizeof(void*))
+    cdef void** pointers = <void**>malloc(param_room(recording))
     cdef unsigned int number, first_error = 0
     cdef CUresult result
     cdef int i, entered = enter_quietly(stream.ordinal, stream.epoch)

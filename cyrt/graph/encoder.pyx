@@ -15,6 +15,7 @@ from cyrt.graph.child cimport (
     ChildGraph, begin_capture, copy_graph, discard_capture, end_capture,
 )
 from cyrt.graph.plan import held as _held
+from cyrt.graph.template import held as _templates_held
 from cyrt.graph.commit cimport Recorder, commit
 from cyrt.graph.commit import encoders
 from cyrt.graph.recorder cimport encoder_of
@@ -242,7 +243,7 @@ cdef class CommandEncoder(Recorder):
         checked_buffers(writes, "writes")
         while self.state.pending or self.state.submitting:
             commit(self)
-        begin_capture(self.state)
+        begin_capture(self.state, CU_STREAM_CAPTURE_MODE_RELAXED)
         try:
             yield self.stream
         except BaseException:
@@ -377,9 +378,10 @@ cdef class CommandEncoder(Recorder):
         dict
             ``operations``, ``commits``; ``hits`` and ``misses`` of the plan cache; commits
             ``chained`` (the first of a topology, run in order by graphs that all topologies share);
-            nodes ``patched``, ``instantiations``, graph ``launches``, ``evictions``; and for all
-            encoders together ``plans``, and the bytes that their graphs and the shared ones occupy,
-            ``bytes_held``.
+            nodes ``patched``, ``instantiations``, graph ``launches``, ``evictions``; calls of
+            libraries recorded as kernels, ``repoints``, and ``opaque_captures``, calls that are
+            captured each time; and for all encoders together ``plans``, the bytes that their graphs
+            and the shared ones occupy, ``bytes_held``, and ``templates`` of libraries' calls.
         """
         count, held = _held()
         return {
@@ -392,8 +394,11 @@ cdef class CommandEncoder(Recorder):
             "instantiations": self.stats_.instantiations,
             "launches": self.stats_.launches,
             "evictions": self.stats_.evictions,
+            "repoints": self.repoints,
+            "opaque_captures": self.opaque_captures,
             "plans": count,
             "bytes_held": held,
+            "templates": _templates_held(),
         }
 
     def __reduce__(self):

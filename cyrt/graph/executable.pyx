@@ -28,8 +28,10 @@ cdef extern from *:
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu
+from cyrt.graph.pattern cimport Pattern, lay
 from cyrt.graph.recording cimport (
-    CHILD, CLUSTER, COOPERATIVE, COPY, KERNEL, Geometry, Node, Recording, edge_end, most_params,
+    CHILD, CLUSTER, COOPERATIVE, COPY, KERNEL, TEMPLATE, Geometry, Node, Recording, edge_end,
+    param_room,
 )
 from cyrt.runtime.device cimport contexts, enter_quietly, leave_quietly
 from cyrt.runtime.state cimport StreamState
@@ -63,14 +65,25 @@ cdef void destroy(Executable* target) noexcept:
 
 cdef void fill_kernel(CUDA_KERNEL_NODE_PARAMS_v2* params, Node* node, const Geometry* geometry,
                       char* blob, void** pointers) noexcept nogil:
+    cdef const Pattern* pattern
     cdef int i
     memset(params, 0, sizeof(CUDA_KERNEL_NODE_PARAMS_v2))
-    params.func = node.function
     params.gridDimX, params.gridDimY, params.gridDimZ = \
         geometry.grid[0], geometry.grid[1], geometry.grid[2]
     params.blockDimX, params.blockDimY, params.blockDimZ = \
         geometry.block[0], geometry.block[1], geometry.block[2]
     params.sharedMemBytes = geometry.smem
+    if node.kind == TEMPLATE:
+        pattern = <const Pattern*>node.layout
+        params.func, params.kern = pattern.function, pattern.kernel
+        params.ctx = pattern.context
+        lay(pattern, <const unsigned long long*>(blob + node.params), pointers)
+        if pattern.packed:
+            params.extra = pointers
+        else:
+            params.kernelParams = pointers
+        return
+    params.func = node.function
     for i in range(node.layout.count):
         pointers[i] = blob + node.params + node.layout.offsets[i]
     params.kernelParams = pointers
@@ -86,7 +99,24 @@ cdef void fill_copy(CUDA_MEMCPY3D_v2* params, const char* blob) noexcept nogil:
 
 
 cdef void** pointer_room(Recording* recording) noexcept nogil:
-    return <void**>malloc(most_params(recording) * sizeof(void*))
+    return <void**>malloc(param_room(recording))
+
+
+cdef CUresult add_pattern(CUgraphNode* added, CUgraph graph, Node* node, const Geometry* geometry,
+                          char* blob, void** pointers, const char** call) noexcept nogil:
+    cdef const Pattern* pattern = <const Pattern*>node.layout
+    cdef CUDA_KERNEL_NODE_PARAMS_v2 kernel
+    cdef CUresult result
+    cdef int i
+    fill_kernel(&kernel, node, geometry, blob, pointers)
+    call[0] = b"cuGraphAddKernelNode"
+    result = cu.cuGraphAddKernelNode(added, graph, NULL, 0, &kernel)
+    for i in range(pattern.num_attributes):
+        if result == CUDA_SUCCESS:
+            call[0] = b"cuGraphKernelNodeSetAttribute"
+            result = cu.cuGraphKernelNodeSetAttribute(
+                added[0], pattern.attributes[i].id, &pattern.attributes[i].value)
+    return result
 
 
 cdef CUresult add_node(CUgraphNode* added, CUgraph graph, Recording* recording, int i,
@@ -115,6 +145,9 @@ cdef CUresult add_node(CUgraphNode* added, CUgraph graph, Recording* recording, 
             result = cu.cuGraphKernelNodeSetAttribute(
                 added[0], CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value)
         return result
+    if node.kind == TEMPLATE:
+        return add_pattern(added, graph, node, &recording.geometry[i], recording.blob, pointers,
+                           call)
     if node.kind == COPY:
         fill_copy(&copy, recording.blob + node.params)
         call[0] = b"cuGraphAddMemcpyNode"
@@ -264,7 +297,7 @@ cdef CUresult set_node(Executable* target, int i, Recording* recording, int from
     cdef CUDA_KERNEL_NODE_PARAMS_v2 kernel
     cdef CUDA_MEMCPY3D_v2 copy
     cdef Node* node = &recording.nodes[from_node]
-    if node.kind == KERNEL:
+    if node.kind == KERNEL or node.kind == TEMPLATE:
         fill_kernel(&kernel, node, &recording.geometry[from_node], recording.blob, pointers)
         return cu.cuGraphExecKernelNodeSetParams(target.exec, target.nodes[i], &kernel)
     if node.kind == COPY:

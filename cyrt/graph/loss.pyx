@@ -10,9 +10,8 @@ from cyrt.driver import errors
 from cyrt.driver.cuda cimport CUresult
 from cyrt.driver.table import describe
 from cyrt.graph.recording cimport (
-    CLUSTER, KERNEL, Geometry, Recording, Use, use_end,
+    CLUSTER, KERNEL, TEMPLATE, Geometry, Recording, Use, use_end,
 )
-from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.outside cimport is_outside, overlap
 from cyrt.runtime.poison cimport mark_valid, retain_error, poison
 from cyrt.runtime.state cimport OVERWRITE, READ
@@ -26,7 +25,7 @@ cdef struct Refusal:
     unsigned int flags
     Geometry geometry
     unsigned int[3] cluster
-    PyObject* function          # a LoadedFunction, or NULL
+    PyObject* function          # a LoadedFunction or TemplateKernel, or NULL
     PyObject* where             # a str, the file and line that recorded it; or NULL
     int holders                 # blocks and operations that are lost because of it
     bint used
@@ -144,7 +143,7 @@ cdef unsigned int refuse(const Recording* recording, int node, CUresult result, 
     for i in range(3):
         refusal.cluster[i] = recording.nodes[node].cluster[i]
     if not refusal.used:
-        if refusal.kind == KERNEL:
+        if refusal.kind == KERNEL or refusal.kind == TEMPLATE:
             refusal.function = <PyObject*>recording.nodes[node].owner
             Py_INCREF(<object>refusal.function)
         if where != NULL:
@@ -198,7 +197,7 @@ cdef object error_of(unsigned int number):
     cdef Geometry geometry = refusal.geometry
     name, text = describe(<int>refusal.result)
     if refusal.function != NULL:
-        detail = (f"The operation refused is the kernel {(<LoadedFunction>refusal.function).name}, "
+        detail = (f"The operation refused is the kernel {(<object>refusal.function).name}, "
                   f"grid ({geometry.grid[0]}, {geometry.grid[1]}, {geometry.grid[2]}), block "
                   f"({geometry.block[0]}, {geometry.block[1]}, {geometry.block[2]}), "
                   f"{geometry.smem:,} bytes of dynamic shared memory")

@@ -10,12 +10,11 @@ from cyrt.driver.cuda cimport *
 from cyrt.graph cimport chain, executable as executables
 from cyrt.graph.executable cimport Contents, Executable, Outcome, SAMPLES, held_bytes
 from cyrt.graph.recording cimport (
-    CLUSTER, COOPERATIVE, KERNEL, Geometry, Recording,
+    CLUSTER, COOPERATIVE, Geometry, Recording,
 )
-from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.state cimport StreamState
 
-_KINDS = ("kernel", "copy", "empty", "graph")
+_KINDS = ("kernel", "copy", "empty", "graph", "kernel")
 
 cdef enum:
     BETTER = 2              # samples more that an earlier batch equals than the best exec does
@@ -218,7 +217,7 @@ cdef list node_names(Recording* recording):
 
 
 cdef str node_name(int kind, owner):
-    return (<LoadedFunction>owner).name if kind == KERNEL else _KINDS[kind]
+    return owner.name if _KINDS[kind] == "kernel" else _KINDS[kind]
 
 
 cdef class Plan:

@@ -17,7 +17,7 @@ from cyrt.graph.commit cimport IN_FLIGHT, commit, new_epoch
 from cyrt.graph.commit import encoders
 from cyrt.graph.loss cimport inherit
 from cyrt.graph.ranges cimport resolve
-from cyrt.graph.recording cimport COPY, EMPTY, KERNEL, Recording
+from cyrt.graph.recording cimport COPY, EMPTY, KERNEL, TEMPLATE, Recording
 from cyrt.runtime.device cimport (
     contexts, current_ordinal, enter_quietly, leave_quietly, verify,
 )
@@ -324,7 +324,7 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
     if poisoned:
         inherit(recording, node, self.launching)
     # Kernels of a group have no order among them; operations of arrays, and copies, have one.
-    if recording.group < 0 or operation.kind == COPY or (
+    if recording.group < 0 or operation.kind == COPY or operation.kind == TEMPLATE or (
             operation.kind == KERNEL and (<LoadedFunction>operation.owner).ordered):
         hazards.note(uses, num_uses, node)
     state.pending = True

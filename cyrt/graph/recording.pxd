@@ -25,6 +25,7 @@ cdef enum NodeKind:
     COPY            # within the device; parameters: target, source, bytes
     EMPTY
     CHILD           # parameters: the CUgraph, and the unique number of the child
+    TEMPLATE        # a kernel of a pattern; parameters: the addresses of the call's operands
 
 cdef enum NodeFlags:
     PROGRAMMATIC = 1        # it executes griddepcontrol.wait before it accesses global memory
@@ -48,19 +49,19 @@ cdef struct Operation:
     unsigned int flags
     const unsigned int* cluster     # NULL: none
     CUfunction function
-    unsigned long long serial       # of the function, or the shape of the child graph
+    unsigned long long serial       # of the function or pattern, or the shape of the child graph
     const Layout* layout
     const Geometry* geometry        # NULL: none
     const void* params
     size_t param_bytes
-    void* owner                     # a LoadedFunction or ChildGraph; NULL: none
+    void* owner         # a LoadedFunction, ChildGraph or TemplateKernel; NULL: none
 
 cdef struct Node:
     NodeKind kind
     unsigned int flags
     unsigned int cluster[3]
     CUfunction function
-    const Layout* layout        # of a kernel's parameters; else NULL
+    const Layout* layout        # of a kernel's parameters, or a Pattern's; else NULL
     size_t params               # offset in the blob
     size_t param_bytes
     int first_edge              # index in `edges`; the node's edges end at the next node's
@@ -102,8 +103,8 @@ cdef inline int edge_end(const Recording* recording, int node) noexcept nogil:
 cdef inline int use_end(const Recording* recording, int node) noexcept:
     return recording.nodes[node + 1].first_use if node + 1 < recording.num_nodes \
         else recording.num_uses
-# Return the number of parameters of the node that has the most; at least 1.
-cdef int most_params(const Recording* recording) noexcept nogil
+# Return the bytes of room in which any node's parameters can be laid out for the driver.
+cdef size_t param_room(const Recording* recording) noexcept nogil
 # Return an empty recording.
 cdef Recording* new_recording() except NULL
 # Remove all nodes. The arrays are kept for the next ones; `free_arrays` frees them, too.

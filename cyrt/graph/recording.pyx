@@ -4,6 +4,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
+from cyrt.graph.pattern cimport Pattern, room_of
 from cyrt.runtime.poison cimport release_error
 
 cdef extern from *:
@@ -77,12 +78,17 @@ cdef void destroy(Recording* first) noexcept:
         first = next
 
 
-cdef int most_params(const Recording* recording) noexcept nogil:
-    cdef int i, most = 1
+cdef size_t param_room(const Recording* recording) noexcept nogil:
+    cdef const Node* node
+    cdef size_t room = 1
+    cdef int i
     for i in range(recording.num_nodes):
-        if recording.nodes[i].layout != NULL and recording.nodes[i].layout.count > most:
-            most = recording.nodes[i].layout.count
-    return most
+        node = &recording.nodes[i]
+        if node.kind == TEMPLATE:
+            room = max(room, room_of(<const Pattern*>node.layout))
+        elif node.layout != NULL:
+            room = max(room, node.layout.count * sizeof(void*))
+    return room
 
 
 cdef void* grown(void* old, size_t bytes) except NULL:

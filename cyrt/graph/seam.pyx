@@ -7,6 +7,7 @@ from cyrt.graph.commit cimport Recorder, commit, release_ended_batches, suspects
 from cyrt.graph.loss cimport count_holders, error_of
 from cyrt.graph.plan cimport forget_plans
 from cyrt.graph.recorder cimport end_encoder, record_copy
+from cyrt.graph.template cimport forget_templates
 from cyrt.runtime cimport seam
 from cyrt.runtime.state cimport StreamState
 
@@ -21,6 +22,7 @@ cdef int release_ended_batches_of(StreamState* stream) except -1:
 
 cdef int forget_device(int ordinal) except -1:
     forget_plans(ordinal)
+    forget_templates(ordinal)
     return forget_chains(ordinal)
 
 

@@ -14,6 +14,7 @@ from cyrt.ndarray cimport (
 from cyrt.ops.arguments import axes_of, check_array
 from cyrt.ops.copy cimport assign_array, cast
 from cyrt.ops.elementwise cimport binary, check_out
+from cyrt.ops.library_matmul cimport multiply_by_library
 from cyrt.ops.promotion cimport kinds, promote
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
@@ -139,7 +140,7 @@ def matmul(x1, x2, /, out=None, *, dtype=None):
     """
     cdef Factors factors
     cdef long long[MAX_NDIM] dims
-    cdef Array a, b
+    cdef Array a, b, product
     cdef int d, batch, ndim, code = joint_type("matmul", x1, x2)
     if dtype is not None:
         code = summed_type("matmul", code, dtype)
@@ -153,6 +154,10 @@ def matmul(x1, x2, /, out=None, *, dtype=None):
     if factors.length != b.dims[b.ndim_ - 1 - matrix_b]:
         refuse_shapes("matmul", a, b, f"{factors.length} columns do not meet "
                       f"{b.dims[b.ndim_ - 1 - matrix_b]} rows")
+    if a.code != code and a.code == b.code and out is None:
+        product = multiply_by_library(a, b, None, code, 1, 0)
+        if product is not None:
+            return product
     if a.code != code:
         a = cast(a, code)
     if b.code != code:
@@ -205,8 +210,14 @@ def addmm(c, a, b, /, alpha=1.0, beta=1.0):
         An operand is no Array, or the types do not promote.
     """
     cdef Array addend = check_array(c, "addmm: c")
-    cdef Array product = matmul(a, b, dtype=DTYPES[promote(joint_type("addmm", a, b),
-                                                           addend.code)])
+    cdef int code = promote(joint_type("addmm", a, b), addend.code)
+    cdef Array product = None
+    if isinstance(alpha, (int, float)) and isinstance(beta, (int, float)) and (
+            alpha != 1 or beta != 0):
+        product = multiply_by_library(a, b, addend if beta else None, code, alpha, beta)
+        if product is not None:
+            return product
+    product = matmul(a, b, dtype=DTYPES[code])
     if broadcast_shapes(addend.shape, product.shape) != product.shape:
         raise ValueError(f"addmm: c: expected a shape that broadcasts to {product.shape}, got "
                          f"{addend.shape}")

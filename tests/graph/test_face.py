@@ -377,8 +377,11 @@ def test_stats(module, encoder, x):
         "instantiations",
         "launches",
         "evictions",
+        "repoints",
+        "opaque_captures",
         "plans",
         "bytes_held",
+        "templates",
     }
     for _ in range(5):
         encoder.add_kernel(module["axpb"], 1, N, (x, 1.0, 1.0, N))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import statistics
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,10 @@ ROTATED = 1 << 30  # least bytes of all operands of a round: more than a cache h
 MOST_SETS = 64
 BUSY = 1 << 29  # bytes of the copy during which products are recorded
 PRODUCTS = 100  # products in a round, unless they are large
+CHECKED = 1 << 35  # multiplications; of larger products, some rows are checked
+CHECKED_ROWS = 64
+CHAIN_SIDE = 768
+NEW_SHAPES = 8
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,9 @@ def _cases(small: bool) -> list[Case]:
         ]
     for name in ("float32", "bfloat16", "float64"):
         cases.append(Case("matrices", name, (side // 2,) * 2, (side // 2,) * 2))
-    cases.append(Case("matrices", "float32", (side,) * 2, (side,) * 2))
+    for name in ("bfloat16", "float16", "float32", "float64"):
+        for size in (side, side if small else 2 * side):
+            cases.append(Case("matrices", name, (size,) * 2, (size,) * 2))
     cases.append(
         Case(
             "matrices, first transposed",
@@ -155,12 +162,15 @@ class _Timer:
 
 
 def _check(case: Case, found: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
+    if case.macs > CHECKED and len(a) == len(found) and not case.transposed:
+        rows = np.linspace(0, len(a) - 1, CHECKED_ROWS).astype(int)
+        a, found = a[rows], found[rows]
     a, b = a.astype(np.float64), b.astype(np.float64)
     # Sums are exact in float32; 16-bit results are rounded.
     np.testing.assert_allclose(
         found.astype(np.float64),
         case.product(np, a, b),
-        rtol=1e-2 if case.dtype == "bfloat16" else 1e-6,
+        rtol={"bfloat16": 1e-2, "float16": 1e-3}.get(case.dtype, 1e-6),
         atol=1e-6,
     )
 
@@ -212,6 +222,85 @@ def _rates(case: Case, took: float, timer: _Timer) -> str:
     )
 
 
+def _permutation(size: int, dtype: str, rng: np.random.Generator) -> np.ndarray:
+    return np.eye(size)[rng.permutation(size)].astype(cyrt.dtype(dtype).numpy)
+
+
+def _chain(
+    library: Library, dtype: str, rows: int, small: bool, rng: np.random.Generator
+) -> tuple[float, float] | None:
+    """Check a chain of products by one matrix; return the µs of a product, on the device with the
+    host's work, and on the host alone."""
+    namespace = _Namespace(library)
+    side = 48 if small else CHAIN_SIDE
+    x, w = (
+        Case("", dtype, (rows, side), (side, side)).operands(rng)[0],
+        _permutation(side, dtype, rng),
+    )
+    first, matrix = library.to_device(x), library.to_device(w)
+
+    def work() -> Any:
+        y = first
+        for _ in range(PRODUCTS):
+            y = namespace.matmul(y, matrix)
+        return y
+
+    wanted = x.astype(np.float64) @ np.linalg.matrix_power(w.astype(np.float64), PRODUCTS)
+    np.testing.assert_array_equal(library.to_host(work()).astype(np.float64), wanted)
+    if small:
+        return None
+    devices, hosts = [], []
+    for _ in range(ROUNDS):
+        library.synchronize()
+        begin = library.record_event()
+        start = time.perf_counter()
+        work()
+        hosts.append(1e6 * (time.perf_counter() - start) / PRODUCTS)
+        devices.append(1e3 * library.elapsed(begin, library.record_event()) / PRODUCTS)
+    return statistics.median(devices), statistics.median(hosts)
+
+
+def _first_call(
+    library: Library, dtype: str, small: bool, rng: np.random.Generator
+) -> float | None:
+    """Check products of shapes that were not multiplied before; return the µs of such a call until
+    its result is there."""
+    namespace = _Namespace(library)
+    side = 48 if small else CHAIN_SIDE
+    w = _permutation(side, dtype, rng)
+    matrix, times = library.to_device(w), []
+    for i in range(NEW_SHAPES):
+        x = Case("", dtype, (side + 8 * i + 8, side), (side, side)).operands(rng)[0]
+        array = library.to_device(x)
+        library.synchronize()
+        start = time.perf_counter()
+        found = namespace.matmul(array, matrix)
+        library.synchronize()
+        times.append(1e6 * (time.perf_counter() - start))
+        np.testing.assert_array_equal(
+            library.to_host(found).astype(np.float64), x.astype(np.float64) @ w.astype(np.float64)
+        )
+    return None if small else statistics.median(times[1:])  # the first one loads code
+
+
+def _host_rows(session: Session, rng: np.random.Generator) -> Iterator[Row]:
+    """Yield the rows in which the host's time counts."""
+    for library in session.libraries:
+        if library.name == "CuPy":
+            continue
+        for dtype in ("bfloat16", "float32"):
+            for rows in (16, 256):
+                took = _chain(library, dtype, rows, session.small, rng)
+                yield Row(
+                    "chain of 100",
+                    f"{library.name}: {dtype}, ({rows}, {CHAIN_SIDE}) by "
+                    f"({CHAIN_SIDE}, {CHAIN_SIDE})",
+                    *(took or ()),
+                )
+            took_first = _first_call(library, dtype, session.small, rng)
+            yield Row("first product of a shape", f"{library.name}: {dtype}", host=took_first)
+
+
 def measure(session: Session) -> Iterator[Row]:
     """Yield a row for every case and library."""
     rng = np.random.default_rng(5)
@@ -229,6 +318,7 @@ def measure(session: Session) -> Iterator[Row]:
             yield Row(
                 case.what, f"{library.name}: {case.dtype}, {case.a} by {case.b}", took, note=note
             )
+    yield from _host_rows(session, rng)
 
 
 if __name__ == "__main__":

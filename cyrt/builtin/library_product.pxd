@@ -1,0 +1,40 @@
+# Products of matrices by cuBLASLt, where there is one: recorded from templates.
+#
+# INVARIANTS
+# - Everything that selects the library's algorithm is in the key: types, sizes, strides, factors,
+#   alignments, TF32. The verdict that it does not provide a product is kept under the same key;
+#   any other status of the library is raised.
+# - The workspace is a block of the pool for each call, so calls on several streams share none.
+
+from cyrt.builtin.operand cimport Operand
+from cyrt.driver.table cimport MAX_DEVICES
+from cyrt.graph.commit cimport Recorder
+
+# out[b, i, j] = alpha * the sum of a[b, i, :] * b[b, :, j] + beta * c[i, j]. Strides in elements.
+cdef struct Matrices:
+    const Operand* operands     # out, which is contiguous, a, b; and c unless beta is 0
+    int dtype, out_dtype        # of the factors, and of out and c
+    long long m, n, k, batch
+    long long a_m, a_k, b_k, b_n, c_m, c_n
+    long long a_batch, b_batch
+    double[2] alpha, beta       # real and imaginary part
+
+cdef enum:
+    LEAST_PRODUCTS = 1 << 18    # multiplications from which on the library is faster
+
+cdef signed char[MAX_DEVICES] decisions         # 0: none yet, 1: the library serves it, -1: not
+cdef bint decide_for(int ordinal) except -1
+
+# Return whether there is a library for products on the device.
+cdef inline bint is_served(int ordinal) except -1:
+    return decisions[ordinal] > 0 or (decisions[ordinal] == 0 and decide_for(ordinal))
+# Return whether the product is of so many multiplications that the library may be faster, and of no
+# more rows or matrices than the library counts.
+cdef inline bint is_large(const Matrices* p) noexcept:
+    return <double>p.m * p.n * p.k * p.batch >= LEAST_PRODUCTS \
+        and (p.m | p.n | p.k | p.batch) >> 31 == 0
+# Return whether the library multiplies such elements, given an element type's code.
+cdef bint[64] is_library_type
+# Record the product, on a device that is served. Return False, and record nothing, if the library
+# does not provide it.
+cdef bint record_library_product(Recorder encoder, const Matrices* p) except -1

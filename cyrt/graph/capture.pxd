@@ -1,0 +1,27 @@
+# Captures of other libraries' calls on a stream of their own, and what they show of each other.
+
+from cyrt.driver.cuda cimport CUcontext, CUfunction, CUkernel
+from cyrt.graph.child cimport ChildGraph
+from cyrt.graph.recording cimport Geometry
+from cyrt.runtime.stream cimport Stream
+
+# A kernel of a capture: one that the library launched, or one of cyrt's in the place of a memset.
+cdef class CapturedKernel:
+    cdef CUfunction function
+    cdef CUkernel kernel
+    cdef CUcontext context
+    cdef Geometry geometry
+    cdef bint packed            # the parameters were passed as one buffer
+    cdef readonly str name
+    cdef readonly bytes params
+    cdef list offsets           # of the parameters; empty if packed
+    cdef list attributes        # for each of ATTRIBUTES, its bytes, or None if it is the default
+    cdef object owner           # the LoadedFunction of a kernel of cyrt's
+
+    cdef tuple identity(self)
+
+# Call `call(handle of the stream, addresses)` while the stream is captured; nothing of it runs.
+# Return the kernels in order, or all of it as a child graph. Different seeds leave different bytes
+# in memory that the call does not initialise.
+cdef list capture_kernels(Stream stream, object call, tuple addresses, int seed)
+cdef ChildGraph capture_child(Stream stream, object call, tuple addresses)

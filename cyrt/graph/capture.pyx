@@ -1,0 +1,352 @@
+"""Captures of other libraries' calls, and what they show of each other."""
+
+import gc
+import struct
+
+from libc.string cimport memcmp, memcpy, memset
+
+from cyrt.driver.cuda cimport *
+from cyrt.driver.errors import CudaError
+from cyrt.driver.table cimport check, cu
+from cyrt.graph.child cimport (
+    attributes_of, begin_capture, copy_graph, discard_capture, take_graph,
+)
+from cyrt.graph.seam cimport kernels
+from cyrt.runtime.device cimport enter, leave_quietly
+from cyrt.runtime.module cimport LoadedFunction
+from cyrt.runtime.state cimport StreamState
+
+cdef extern from *:
+    """
+    #include <string.h>
+    /* Leave known bytes in the stack below the caller, where the call's frames are going to be:
+       what they do not initialise then differs between two captures. */
+    #if defined(__GNUC__)
+    __attribute__((noinline))
+    #endif
+    static void cyrt_scribble(int byte) {
+        volatile char stack[32768];
+        for (size_t i = 0; i < sizeof(stack); ++i) stack[i] = (char)byte;
+    }
+    """
+    void cyrt_scribble(int byte) noexcept
+
+cdef enum:
+    MOST_NODES = 64             # of a captured call
+    ATTEMPTS = 3
+    LEAST_ADDRESS = 1 << 12     # no memory is below it
+
+cdef char[8] NO_PADDING = [0, 0, 0, 0, 0, 0, 0, 0]
+FAR = 1 << 31       # a word this far from its operand may be a part of an address
+
+
+class Opaque(Exception):
+    """The captures do not explain each other.
+
+    Attributes
+    ----------
+    undeclared : bool
+        The call uses memory that is no operand.
+    """
+
+    def __init__(self, message, undeclared=False):
+        super().__init__(message)
+        self.undeclared = undeclared
+
+
+cdef class CapturedKernel:
+    cdef tuple identity(self):
+        """Return everything that is equal in all captures of a call."""
+        return (<size_t>self.function, <size_t>self.kernel, <size_t>self.context, self.packed,
+                (<char*>&self.geometry)[:sizeof(Geometry)], len(self.params), self.offsets,
+                self.attributes)
+
+
+def _do_nothing():
+    pass
+
+
+# -- capturing -------------------------------------------------------------------------------------
+
+
+cdef CUgraph capture(Stream stream, object call, tuple addresses, int seed) except NULL:
+    """Return the graph of the call, which the caller destroys."""
+    cdef StreamState* state = stream.live()
+    cdef int attempt, entered
+    cdef bint collecting = gc.isenabled()
+    handle = <size_t>state.handle
+    prepare = getattr(call, "prepare", _do_nothing)
+    # A finalizer or a signal handler may call the driver meanwhile, which may end the capture as
+    # invalid: the call is then captured again.
+    for attempt in range(ATTEMPTS):
+        entered = enter(state.ordinal, state.epoch, b"cuStreamBeginCapture")
+        try:
+            prepare()
+            gc.disable()
+            begin_capture(state, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+            try:
+                cyrt_scribble(37 * (seed + 1))
+                call(handle, addresses)
+            except BaseException as error:
+                if discard_capture(state) != CUDA_ERROR_STREAM_CAPTURE_INVALIDATED \
+                        or attempt == ATTEMPTS - 1 or not isinstance(error, Exception):
+                    raise
+                continue
+            try:
+                return take_graph(state)
+            except CudaError as error:
+                if error.code != <int>CUDA_ERROR_STREAM_CAPTURE_INVALIDATED \
+                        or attempt == ATTEMPTS - 1:
+                    raise
+        finally:
+            leave_quietly(entered)
+            if collecting:
+                gc.enable()
+
+
+cdef ChildGraph capture_child(Stream stream, object call, tuple addresses):
+    cdef StreamState* state = stream.live()
+    cdef CUgraph graph = capture(stream, call, addresses, 0)
+    try:
+        return copy_graph(state.ordinal, state.epoch, graph)
+    finally:
+        cu.cuGraphDestroy(graph)
+
+
+cdef list capture_kernels(Stream stream, object call, tuple addresses, int seed):
+    cdef StreamState* state = stream.live()
+    cdef CUgraph graph = capture(stream, call, addresses, seed)
+    cdef CUgraphNode[MOST_NODES] nodes
+    cdef CUgraphNodeType kind
+    cdef size_t i, count = MOST_NODES
+    cdef list found = []
+    cdef int entered = enter(state.ordinal, state.epoch, b"cuGraphGetNodes")
+    try:
+        check(cu.cuGraphGetNodes(graph, NULL, &count), b"cuGraphGetNodes")
+        if count > MOST_NODES:
+            raise Opaque(f"the call has {count} nodes")
+        check(cu.cuGraphGetNodes(graph, nodes, &count), b"cuGraphGetNodes")
+        for i in range(count):
+            check(cu.cuGraphNodeGetType(nodes[i], &kind), b"cuGraphNodeGetType")
+            if kind == CU_GRAPH_NODE_TYPE_KERNEL:
+                found.append(read_kernel(nodes[i]))
+            elif kind == CU_GRAPH_NODE_TYPE_MEMSET:
+                found.extend(read_memset(nodes[i], state.ordinal))
+            else:
+                raise Opaque(f"the call has a node of type {<int>kind}, neither kernel nor memset")
+        return found
+    finally:
+        cu.cuGraphDestroy(graph)
+        leave_quietly(entered)
+
+
+cdef CapturedKernel read_kernel(CUgraphNode node):
+    cdef CapturedKernel found = CapturedKernel.__new__(CapturedKernel)
+    cdef CUDA_KERNEL_NODE_PARAMS_v2 params
+    memset(&params, 0, sizeof(params))
+    check(cu.cuGraphKernelNodeGetParams(node, &params), b"cuGraphKernelNodeGetParams")
+    found.function, found.kernel, found.context = params.func, params.kern, params.ctx
+    if found.function != NULL:
+        found.kernel, found.context = NULL, NULL        # the driver ignores them
+    found.geometry.grid[:] = [params.gridDimX, params.gridDimY, params.gridDimZ]
+    found.geometry.block[:] = [params.blockDimX, params.blockDimY, params.blockDimZ]
+    found.geometry.smem = params.sharedMemBytes
+    found.name = name_of(found)
+    found.packed = params.extra != NULL and params.kernelParams == NULL
+    found.offsets = []
+    if found.packed:
+        found.params = packed_params(params.extra)
+    else:
+        found.params = separate_params(found, params.kernelParams)
+    found.attributes = own_attributes(node, &params)
+    return found
+
+
+cdef str name_of(CapturedKernel kernel):
+    cdef const char* text = NULL
+    cdef CUresult result = CUDA_ERROR_UNKNOWN
+    with nogil:
+        if kernel.function != NULL and cu.cuFuncGetName != NULL:
+            result = cu.cuFuncGetName(&text, kernel.function)
+        elif kernel.function == NULL and cu.cuKernelGetName != NULL:
+            result = cu.cuKernelGetName(&text, kernel.kernel)
+    return text.decode() if result == CUDA_SUCCESS and text != NULL else "kernel of a library"
+
+
+cdef bytes packed_params(void** extra):
+    """Return the buffer of `extra`, a list of pairs of a name and a value."""
+    cdef const char* buffer = NULL
+    cdef size_t size = 0
+    while extra[0] != CU_LAUNCH_PARAM_END:
+        if extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER:
+            buffer = <const char*>extra[1]
+        elif extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE:
+            size = (<size_t*>extra[1])[0]
+        else:
+            raise Opaque(f"a launch has the unknown extra {<size_t>extra[0]}")
+        extra += 2
+    return buffer[:size]
+
+
+cdef bytes separate_params(CapturedKernel kernel, void** values):
+    """Return the parameters packed, and set their offsets."""
+    cdef size_t index = 0, offset = 0, size = 0, end = 0
+    cdef CUresult result
+    cdef bytearray packed = bytearray()
+    while True:
+        with nogil:
+            if kernel.function != NULL:
+                result = CUDA_ERROR_NOT_SUPPORTED if cu.cuFuncGetParamInfo == NULL \
+                    else cu.cuFuncGetParamInfo(kernel.function, index, &offset, &size)
+            else:
+                result = CUDA_ERROR_NOT_SUPPORTED if cu.cuKernelGetParamInfo == NULL \
+                    else cu.cuKernelGetParamInfo(kernel.kernel, index, &offset, &size)
+        if result == CUDA_ERROR_INVALID_VALUE:          # after the last parameter
+            return bytes(packed)
+        if result != CUDA_SUCCESS:
+            raise Opaque(f"{kernel.name}: the driver does not tell its parameters")
+        end = max(end, offset + size)
+        packed.extend(bytes(end - len(packed)))
+        packed[offset:offset + size] = (<const char*>values[index])[:size]
+        kernel.offsets.append(offset)
+        index += 1
+
+
+cdef list own_attributes(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2* params):
+    """Return the attributes of a node that another node of the same launch does not have."""
+    cdef CUgraph graph = NULL
+    cdef CUgraphNode plain
+    cdef CUresult result
+    with nogil:
+        result = cu.cuGraphCreate(&graph, 0)
+        if result == CUDA_SUCCESS:
+            result = cu.cuGraphAddKernelNode(&plain, graph, NULL, 0, params)
+    try:
+        if result != CUDA_SUCCESS:
+            raise Opaque("a kernel cannot be added without its attributes")
+        return [None if own == default else own
+                for own, default in zip(attributes_of(node), attributes_of(plain), strict=True)]
+    finally:
+        if graph != NULL:
+            cu.cuGraphDestroy(graph)
+
+
+cdef list read_memset(CUgraphNode node, int ordinal):
+    """Return the launches of cyrt's own kernels that fill the memory, since memset nodes among
+    kernels make a graph's launch slow."""
+    cdef CUDA_MEMSET_NODE_PARAMS_v1 fill
+    cdef CapturedKernel kernel
+    cdef LoadedFunction function
+    cdef list found = []
+    check(cu.cuGraphMemsetNodeGetParams(node, &fill), b"cuGraphMemsetNodeGetParams")
+    if fill.height > 1 and fill.pitch != fill.width * fill.elementSize:
+        raise Opaque("a memset of rows with gaps")
+    for function, grid, block, smem, params in kernels.fill_launches(
+            ordinal, fill.dst, fill.width * max(fill.height, <size_t>1), fill.value,
+            fill.elementSize):
+        kernel = CapturedKernel.__new__(CapturedKernel)
+        kernel.function, kernel.owner, kernel.name = function.handle, function, function.name
+        kernel.geometry.grid[:] = grid
+        kernel.geometry.block[:] = block
+        kernel.geometry.smem = smem
+        kernel.params, kernel.offsets = params, [0]
+        kernel.attributes = []
+        found.append(kernel)
+    return found
+
+
+# -- comparing -------------------------------------------------------------------------------------
+
+
+def compare(one, other):
+    """Raise Opaque unless two captures have the same kernels, whatever their parameters are."""
+    if len(one) != len(other):
+        raise Opaque(f"{len(one)} kernels in one capture, {len(other)} in another")
+    for first, second in zip(one, other, strict=True):
+        if (<CapturedKernel>first).identity() != (<CapturedKernel>second).identity():
+            raise Opaque(f"{first.name}: its launches differ between captures")
+
+
+def explain(found, masks, addresses):
+    """Return, for each kernel, the words of its parameters that are addresses of operands.
+
+    Parameters
+    ----------
+    found : sequence
+        The kernels of each of three captures.
+    masks : sequence of bytes
+        For each kernel, which bytes of its parameters are padding.
+    addresses : sequence of tuple
+        The operands' addresses in each capture.
+
+    Returns
+    -------
+    list of list
+        For each kernel its words: their offset, operand and constant.
+
+    Raises
+    ------
+    Opaque
+        Other bytes differ.
+    """
+    for other in found[1:]:
+        compare(found[0], other)
+    return [explain_kernel(same, mask, addresses)
+            for mask, same in zip(masks, zip(*found, strict=True), strict=True)]
+
+
+cdef list explain_kernel(tuple same, bytes mask, addresses):
+    cdef list words = []
+    cdef bytes first = same[0].params, second = same[1].params, third = same[2].params
+    cdef const char* one = first
+    cdef const char* two = second
+    cdef const char* three = third
+    cdef const char* padding = mask
+    cdef Py_ssize_t start, size, i
+    for start in range(0, len(first), 8):
+        size = min(<Py_ssize_t>8, len(first) - start)
+        if memcmp(one + start, two + start, size) == 0 \
+                and memcmp(one + start, three + start, size) == 0:
+            continue
+        if memcmp(padding + start, NO_PADDING, size) == 0:
+            values = [each[start:start + size] for each in (first, second, third)]
+            words.append((start, *explain_word(same[0].name, start, values, addresses)))
+            continue
+        for i in range(start, start + size):
+            if not padding[i] and (one[i] != two[i] or one[i] != three[i]):
+                raise Opaque(f"{same[0].name}: the parameters' bytes {start} to {start + size} "
+                             "differ")
+    return words
+
+
+cdef tuple explain_word(str name, Py_ssize_t start, list values, addresses):
+    """Return the operand whose address it is, and the constant, from the first two captures."""
+    cdef list matches = []
+    if len(values[0]) == 8:
+        numbers = [struct.unpack("<Q", value)[0] for value in values]
+        for operand in range(len(addresses[0])):
+            addend = numbers[0] - addresses[0][operand]
+            if addend == numbers[1] - addresses[1][operand] and -FAR < addend < FAR:
+                matches.append((operand, addend))
+    if len(matches) != 1:
+        raise Opaque(f"{name}: the parameters' word at {start} differs, and is no operand's "
+                     "address")
+    return matches[0]
+
+
+def check_memory(kernel, bytes mask, words):
+    """Raise Opaque if another word of the parameters is the address of device memory."""
+    cdef unsigned long long value
+    cdef unsigned int kind
+    cdef bytes params = kernel.params
+    cdef const char* padding = mask
+    cdef Py_ssize_t start
+    known = {start for start, *_ in words}
+    for start in range(0, len(params) - 7, 8):
+        memcpy(&value, <const char*>params + start, sizeof(value))
+        if value < LEAST_ADDRESS or memcmp(padding + start, NO_PADDING, 8) != 0:
+            continue
+        if start not in known and cu.cuPointerGetAttribute(
+                &kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, value) == CUDA_SUCCESS:
+            raise Opaque(f"{kernel.name}: the parameters' word at {start} is the address of memory "
+                         "that is no operand", undeclared=True)

@@ -1,0 +1,84 @@
+# Templates: calls of other libraries that are captured once, and recorded as kernels after that.
+#
+# INVARIANTS
+# - A call is captured three times, with its operands at other addresses; nothing of it runs. A word
+#   of the parameters that differs is the address of one operand and a constant, which two captures
+#   show and the third one confirms, byte for byte. Bytes that differ between two captures at equal
+#   addresses are padding. Every other difference, and a word that is the address of memory which is
+#   no operand, make the call opaque: it is captured each time, and is a child graph.
+# - The operands are within one block of scratch memory during these captures, so a word could have
+#   the upper half of an address in another place: a constant is less than 2 GiB, or the call is
+#   opaque.
+# - The key of a template is everything that selects the call, with the device's epoch and the
+#   alignments of its operands. The store has a limit; a template in a recording stays alive.
+# - The nodes of a call run in order: each writes what the call writes.
+
+from cyrt.graph.child cimport ChildGraph
+from cyrt.graph.commit cimport Recorder
+from cyrt.graph.pattern cimport Pattern
+from cyrt.graph.recording cimport Geometry, Use
+
+cdef enum:
+    KEY_WORDS = 40
+    MOST_OPERANDS = 8       # of a call, its workspace included
+    ALIGNMENT = 16          # of an operand, as far as a key tells it
+
+cdef struct Key:
+    int count
+    unsigned long long[KEY_WORDS] words
+
+# An operand of a call to be learned: its address or one of the same alignment, and its bytes if it
+# is written, else 0. A workspace has the alignment of a block of the pool.
+cdef struct Extent:
+    unsigned long long address
+    size_t written
+    bint workspace
+
+# One kernel of a template.
+cdef class TemplateKernel:
+    cdef Pattern pattern
+    cdef Geometry geometry
+    cdef unsigned int flags
+    cdef unsigned int[3] cluster
+    cdef unsigned long long serial      # unique
+    cdef readonly str name
+    cdef object owner           # what keeps the code loaded, if cyrt loaded it
+
+cdef class Template:
+    cdef Key key
+    cdef unsigned long long hash, used
+    cdef Template following     # in the same bucket of the store
+    cdef int ordinal
+    cdef readonly list kernels  # TemplateKernels in order; None: the call is opaque, or refused
+    cdef int count
+    cdef readonly object call   # of an opaque call; else None
+    cdef readonly str reason    # for which the call is opaque or refused; else None
+    cdef readonly bint refused  # the library does not provide it: other kernels have to run
+    cdef bint undeclared        # it uses memory that is no operand
+    cdef readonly size_t workspace
+    cdef object __weakref__
+
+cdef inline void add_word(Key* key, unsigned long long word) noexcept:
+    key.words[key.count] = word
+    key.count += 1
+# Begin a key with the family of the calls, the device and its epoch.
+cdef void begin_key(Key* key, unsigned long long family, int ordinal) noexcept
+# Return the template of a key, or None.
+cdef Template find(const Key* key)
+# Learn a call and keep it. `call` takes the handle of a stream and a tuple of addresses, and puts
+# work on the stream; `call.prepare()`, if there is one, is called before each capture. The last
+# operand is the workspace, if the call needs one.
+cdef Template learn(const Key* key, int ordinal, object call, const Extent* operands, int count,
+                    size_t workspace)
+# Keep the verdict that the library does not provide a call.
+cdef Template refuse(const Key* key, int ordinal, str reason)
+# Record a template's call. The uses are those of all its operands.
+cdef int record_template(Recorder encoder, Template template,
+                         const unsigned long long* addresses, int num_operands, const Use* uses,
+                         int num_uses, list foreign) except -1
+# Capture an opaque call with its operands where they are; record what was captured.
+cdef ChildGraph capture_opaque(Template template, const unsigned long long* addresses, int count)
+cdef int record_opaque(Recorder encoder, Template template, ChildGraph child, Use* uses,
+                       int num_uses, list foreign) except -1
+# Drop the templates of a device that was reset.
+cdef int forget_templates(int ordinal) except -1

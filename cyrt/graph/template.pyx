@@ -1,0 +1,480 @@
+"""Templates: calls of other libraries, captured once and recorded as kernels after that."""
+
+from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcmp, memcpy, memset
+
+from cyrt import settings
+from cyrt.driver.cuda cimport *
+from cyrt.driver.errors import OutOfMemoryError
+from cyrt.graph import capture as captures
+from cyrt.graph.capture cimport CapturedKernel, capture_child, capture_kernels
+from cyrt.graph.child cimport ATTRIBUTES, NUM_ATTRIBUTES
+from cyrt.graph.pattern cimport Word, lay, room_of
+from cyrt.graph.recorder cimport encoder_of, record
+from cyrt.graph.recording cimport CHILD, CLUSTER, COOPERATIVE, PROGRAMMATIC, TEMPLATE, Operation
+from cyrt.runtime.device cimport context_of, contexts
+from cyrt.runtime.memory cimport Memory, live_block
+from cyrt.runtime.module cimport LoadedFunction
+from cyrt.runtime.outside cimport is_outside
+from cyrt.runtime.pool cimport allocate
+from cyrt.runtime.state cimport OVERWRITE, READ, WRITE
+from cyrt.runtime.stream cimport Stream, current_state
+
+cdef enum:
+    BUCKETS = 1024          # a power of two
+    SPREAD = 4096           # bytes between two addresses of a capture
+    BLOCK = 512             # alignment of a block of the pool
+    FAMILY_OF_TESTS = 0
+
+cdef PyObject* buckets[BUCKETS]         # owned references, each the head of a list
+cdef Py_ssize_t num_templates = 0       # in the store
+cdef Py_ssize_t most_templates = 0      # CYRT_TEMPLATE_CACHE_SIZE
+cdef unsigned long long clock = 0
+cdef unsigned long long last_serial = 0
+
+
+def held():
+    """Return the number of templates in the store."""
+    return num_templates
+
+
+# -- the store -------------------------------------------------------------------------------------
+
+
+cdef void begin_key(Key* key, unsigned long long family, int ordinal) noexcept:
+    key.count = 0
+    add_word(key, family)
+    add_word(key, <unsigned long long>contexts[ordinal].epoch << 8 | <unsigned long long>ordinal)
+
+
+cdef inline unsigned long long hash_of(const Key* key) noexcept:
+    cdef unsigned long long h = key.count
+    cdef int i
+    for i in range(key.count):
+        h = (h ^ key.words[i]) * <unsigned long long>0x9e3779b97f4a7c15u
+        h ^= h >> 29
+    return h
+
+
+cdef inline bint has_key(Template template, unsigned long long h, const Key* key) noexcept:
+    return template.hash == h and template.key.count == key.count and memcmp(
+        template.key.words, key.words, key.count * sizeof(key.words[0])) == 0
+
+
+cdef Template find(const Key* key):
+    global clock
+    cdef unsigned long long h = hash_of(key)
+    cdef PyObject* head = buckets[h & (BUCKETS - 1)]
+    cdef Template template = None if head == NULL else <Template>head
+    while template is not None:
+        if has_key(template, h, key):
+            clock += 1
+            template.used = clock
+            return template
+        template = template.following
+    return None
+
+
+cdef int unlink(Template template) except -1:
+    """Remove a template from the store."""
+    global num_templates
+    cdef PyObject** head = &buckets[template.hash & (BUCKETS - 1)]
+    cdef Template earlier = <Template>head[0]
+    cdef Template following = template.following
+    num_templates -= 1
+    template.following = None
+    if earlier is template:
+        head[0] = NULL
+        if following is not None:
+            Py_INCREF(following)
+            head[0] = <PyObject*>following
+        Py_DECREF(template)
+    else:
+        while earlier.following is not template:
+            earlier = earlier.following
+        earlier.following = following
+    return 0
+
+
+cdef list stored():
+    cdef list found = []
+    cdef Template template
+    cdef int i
+    for i in range(BUCKETS):
+        template = None if buckets[i] == NULL else <Template>buckets[i]
+        while template is not None:
+            found.append(template)
+            template = template.following
+    return found
+
+
+cdef int drop(list templates) except -1:
+    """Remove templates that may have been removed meanwhile: finalizers may have run."""
+    for template in templates:
+        if find(&(<Template>template).key) is template:
+            unlink(<Template>template)
+    return 0
+
+
+cdef Template keep(Template template):
+    """Put a template into the store, and drop those used longest ago. Return it, or the one that
+    another thread has put there meanwhile."""
+    global num_templates, most_templates, clock
+    cdef PyObject** head
+    cdef Template earlier
+    if most_templates == 0:
+        most_templates = settings.get("CYRT_TEMPLATE_CACHE_SIZE")
+    earlier = find(&template.key)
+    if earlier is not None:
+        return earlier
+    if num_templates >= most_templates:
+        others = sorted(stored(), key=_last_use)
+        drop(others[:len(others) - most_templates + 1])
+        earlier = find(&template.key)
+        if earlier is not None:
+            return earlier
+    clock += 1
+    template.used = clock
+    head = &buckets[template.hash & (BUCKETS - 1)]
+    if head[0] != NULL:
+        template.following = <Template>head[0]      # its reference moves from the bucket
+        Py_DECREF(<object>head[0])
+    Py_INCREF(template)
+    head[0] = <PyObject*>template
+    num_templates += 1
+    return template
+
+
+def _last_use(Template template not None):
+    return template.used
+
+
+def forget():
+    """Drop all templates, and read the limit on their number again."""
+    global most_templates
+    drop(stored())
+    most_templates = 0
+
+
+cdef int forget_templates(int ordinal) except -1:
+    return drop([each for each in stored() if (<Template>each).ordinal == ordinal])
+
+
+# -- learning --------------------------------------------------------------------------------------
+
+
+cdef class TemplateKernel:
+    """A kernel of a template, with what it keeps alive."""
+
+    def __dealloc__(self):
+        free(self.pattern.layout.offsets)
+        free(self.pattern.params)
+        free(self.pattern.words)
+        free(self.pattern.attributes)
+
+
+cdef class Template:
+    """What is known of a call of another library.
+
+    Attributes
+    ----------
+    kernels : list or None
+        The kernels that the call launches; None if it is opaque or refused.
+    reason : str or None
+        For which the call is opaque or refused.
+    """
+
+    @property
+    def names(self):
+        """A list of the names of the kernels."""
+        return [kernel.name for kernel in self.kernels or ()]
+
+
+cdef Template new_template(const Key* key, int ordinal, str reason):
+    cdef Template template = Template.__new__(Template)
+    template.key = key[0]
+    template.hash = hash_of(key)
+    template.ordinal = ordinal
+    template.reason = reason
+    return template
+
+
+cdef Template refuse(const Key* key, int ordinal, str reason):
+    cdef Template template = new_template(key, ordinal, reason)
+    template.refused = True
+    return keep(template)
+
+
+cdef void* allocated(size_t bytes) except NULL:
+    cdef void* memory = calloc(max(bytes, <size_t>1), 1)
+    if memory == NULL:
+        raise MemoryError()
+    return memory
+
+
+cdef TemplateKernel new_kernel(CapturedKernel captured, bytes params, list words):
+    """Return a kernel with these words of its parameters to be set."""
+    global last_serial
+    cdef TemplateKernel kernel = TemplateKernel.__new__(TemplateKernel)
+    cdef Pattern* pattern = &kernel.pattern
+    cdef CUkernelNodeAttrValue value
+    cdef int i
+    last_serial += 1
+    kernel.serial = last_serial
+    kernel.name = captured.name
+    kernel.owner = captured.owner
+    kernel.geometry = captured.geometry
+    pattern.function, pattern.kernel = captured.function, captured.kernel
+    pattern.context, pattern.packed = captured.context, captured.packed
+    pattern.nbytes = len(params)
+    pattern.params = <char*>allocated(len(params))
+    memcpy(pattern.params, <const char*>params, len(params))
+    pattern.layout.offsets = <unsigned int*>allocated(
+        len(captured.offsets) * sizeof(unsigned int))
+    pattern.layout.count = len(captured.offsets)
+    for i in range(pattern.layout.count):
+        pattern.layout.offsets[i] = captured.offsets[i]
+    pattern.layout.nbytes = len(params)
+    pattern.words = <Word*>allocated(len(words) * sizeof(Word))
+    pattern.num_words = len(words)
+    for i in range(pattern.num_words):
+        pattern.words[i].offset, pattern.words[i].operand, addend = words[i]
+        pattern.words[i].addend = addend & 0xFFFF_FFFF_FFFF_FFFF
+    pattern.attributes = <CUlaunchAttribute*>allocated(
+        NUM_ATTRIBUTES * sizeof(CUlaunchAttribute))
+    for i, attribute in enumerate(captured.attributes):
+        if attribute is None:
+            continue
+        memcpy(&value, <const char*>attribute, sizeof(value))
+        pattern.attributes[pattern.num_attributes].id = ATTRIBUTES[i]
+        pattern.attributes[pattern.num_attributes].value = value
+        pattern.num_attributes += 1
+        if ATTRIBUTES[i] == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+            kernel.flags |= CLUSTER
+            kernel.cluster = [value.clusterDim.x, value.clusterDim.y, value.clusterDim.z]
+        elif ATTRIBUTES[i] == CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+            kernel.flags |= COOPERATIVE
+    if captured.owner is not None and (<LoadedFunction>captured.owner).programmatic:
+        kernel.flags |= PROGRAMMATIC
+    return kernel
+
+
+cdef bytes laid_out(TemplateKernel kernel, tuple addresses):
+    """Return the parameters that the driver is given for operands at these addresses."""
+    cdef unsigned long long[MOST_OPERANDS] words
+    cdef void** room = <void**>malloc(room_of(&kernel.pattern))
+    cdef char* params
+    cdef int i
+    if room == NULL:
+        raise MemoryError()
+    for i, address in enumerate(addresses):
+        words[i] = address
+    lay(&kernel.pattern, words, room)
+    if kernel.pattern.packed:
+        params = <char*>room[1]
+    else:
+        params = <char*>room[0] - kernel.pattern.layout.offsets[0] if kernel.pattern.layout.count \
+            else <char*>room
+    found = params[:kernel.pattern.nbytes]
+    free(room)
+    return found
+
+
+cdef list places(const Extent* operands, int count, size_t* nbytes):
+    """Return the offsets of the operands in the scratch memory, for each of three captures. Between
+    two captures no operand moves as far as another one."""
+    cdef size_t written = 0
+    cdef int i
+    rounds = [], [], []
+    for i in range(count):
+        written = max(written, operands[i].written)
+        # An operand's address is of no higher alignment than the key tells.
+        rest = 0 if operands[i].workspace else ALIGNMENT + operands[i].address % ALIGNMENT
+        for found, slot in zip(rounds, (i, 2 * i + count + 1, 4 * count + 5 - i), strict=True):
+            found.append(SPREAD * slot + rest)
+    nbytes[0] = written + <size_t>SPREAD * (4 * count + 7)
+    return [tuple(found) for found in rounds]
+
+
+cdef bytes without(bytes params, bytes mask):
+    """Return the parameters with zeros as padding."""
+    if not any(mask):
+        return params
+    return bytes([0 if padding else byte for byte, padding in zip(params, mask, strict=True)])
+
+
+cdef list learn_kernels(int ordinal, object call, const Extent* operands, int count):
+    """Return the TemplateKernels of a call. Raise `captures.Opaque` if there can be none."""
+    cdef Stream stream = Stream(ordinal)
+    cdef Memory scratch = Memory.__new__(Memory)
+    cdef size_t nbytes = 0
+    cdef list offsets = places(operands, count, &nbytes)
+    scratch.block = allocate(stream.live(), nbytes)
+    scratch.address = scratch.block.address
+    scratch.size = nbytes
+    addresses = [tuple([scratch.address + offset for offset in each]) for each in offsets]
+    found = [capture_kernels(stream, call, each, seed) for seed, each in enumerate(addresses)]
+    masks = [bytes(len(kernel.params)) for kernel in found[0]]
+    try:
+        learned = captures.explain(found, masks, addresses)
+    except captures.Opaque:
+        again = capture_kernels(stream, call, addresses[0], len(found))
+        captures.compare(found[0], again)
+        masks = [bytes([x != y for x, y in zip(one.params, other.params, strict=True)])
+                 for one, other in zip(found[0], again, strict=True)]
+        if not any(map(any, masks)):
+            raise
+        learned = captures.explain(found, masks, addresses)
+    kernels = []
+    for first, third, mask, words in zip(found[0], found[2], masks, learned, strict=True):
+        captures.check_memory(first, mask, words)
+        kernel = new_kernel(first, without(first.params, mask), words)
+        confirmed = laid_out(kernel, addresses[2])
+        if without(confirmed, mask) != without(third.params, mask):
+            raise captures.Opaque(f"{first.name}: the third capture is not as the first two show")
+        kernels.append(kernel)
+    return kernels
+
+
+cdef Template learn(const Key* key, int ordinal, object call, const Extent* operands, int count,
+                    size_t workspace):
+    cdef Template template = new_template(key, ordinal, None)
+    template.workspace = workspace
+    try:
+        template.kernels = learn_kernels(ordinal, call, operands, count)
+        template.count = len(template.kernels)
+        return keep(template)
+    except OutOfMemoryError:        # without scratch memory the call is captured where it is
+        template.reason = "there is no scratch memory to learn the call in"
+        template.call = call
+        return template
+    except captures.Opaque as error:
+        template.reason = str(error)
+        template.undeclared = error.undeclared
+        template.call = call
+        return keep(template)
+
+
+# -- recording -------------------------------------------------------------------------------------
+
+
+cdef int record_template(Recorder encoder, Template template,
+                         const unsigned long long* addresses, int num_operands, const Use* uses,
+                         int num_uses, list foreign) except -1:
+    cdef TemplateKernel kernel
+    cdef Operation operation
+    cdef Use[MOST_OPERANDS] own         # `record` changes the uses of outside memory
+    cdef int i, u
+    operation.kind = TEMPLATE
+    operation.params = addresses
+    operation.param_bytes = num_operands * sizeof(addresses[0])
+    for i in range(template.count):
+        kernel = <TemplateKernel>template.kernels[i]
+        for u in range(num_uses):
+            own[u] = uses[u]
+            if i and own[u].access == OVERWRITE:        # an earlier kernel has written some of it
+                own[u].access = WRITE
+        operation.flags = kernel.flags
+        operation.cluster = kernel.cluster
+        operation.function = kernel.pattern.function if kernel.pattern.function != NULL \
+            else <CUfunction>kernel.pattern.kernel
+        operation.serial = kernel.serial
+        operation.layout = &kernel.pattern.layout
+        operation.geometry = &kernel.geometry
+        operation.owner = <void*>kernel
+        record(encoder, &operation, own, num_uses, None if foreign is None else foreign[:], False)
+    encoder.repoints += 1
+    return 0
+
+
+cdef ChildGraph capture_opaque(Template template, const unsigned long long* addresses, int count):
+    cdef int i
+    return capture_child(Stream(template.ordinal), template.call,
+                         tuple([addresses[i] for i in range(count)]))
+
+
+cdef int record_opaque(Recorder encoder, Template template, ChildGraph child, Use* uses,
+                       int num_uses, list foreign) except -1:
+    cdef Operation operation = Operation(
+        CHILD, 0, NULL, NULL, child.shape, NULL, NULL, NULL, 0, <void*>child)
+    cdef unsigned long long[2] params
+    params[0], params[1] = <size_t>child.graph, child.serial
+    operation.params = params
+    operation.param_bytes = sizeof(params)
+    record(encoder, &operation, uses, num_uses, foreign, template.undeclared)
+    encoder.opaque_captures += 1
+    return 0
+
+
+def record_call(key, call, buffers, writes, *, size_t workspace=0):
+    """Record a call of another library on the current stream.
+
+    Parameters
+    ----------
+    key : sequence of int
+        Everything that selects what the call launches, except its operands' alignments.
+    call : callable
+        It takes the handle of a stream and a tuple of addresses, those of the operands and then of
+        the workspace, and puts its work on the stream. It is called to learn the call, and each
+        time if the call is opaque; its ``prepare()``, if it has one, before each capture.
+    buffers : sequence of Memory
+        The operands, on one device.
+    writes : sequence of int
+        The indices of those that the call writes.
+    workspace : int
+        Bytes of temporary memory of the call.
+
+    Returns
+    -------
+    Template
+    """
+    cdef Key words
+    cdef Extent[MOST_OPERANDS] extents
+    cdef unsigned long long[MOST_OPERANDS] addresses
+    cdef Use[MOST_OPERANDS] uses
+    cdef list operands = list(buffers), foreign = []
+    cdef Memory memory
+    cdef Template template
+    cdef ChildGraph child
+    cdef Recorder encoder
+    cdef int i, count = len(operands) + (workspace > 0)
+    cdef int ordinal = live_block(<Memory?>operands[0]).ordinal
+    if count > MOST_OPERANDS or len(key) + len(operands) + 4 > KEY_WORDS:
+        raise ValueError(f"a call has at most {<int>MOST_OPERANDS} operands and "
+                         f"{<int>KEY_WORDS} words of its key")
+    context_of(ordinal)
+    encoder = encoder_of(current_state(ordinal))
+    begin_key(&words, FAMILY_OF_TESTS, ordinal)
+    for word in (len(key), *key, workspace):
+        add_word(&words, word)
+    memset(extents, 0, sizeof(extents))
+    for i in range(len(operands)):
+        memory = <Memory?>operands[i]
+        live_block(memory)
+        addresses[i] = extents[i].address = memory.address
+        extents[i].written = memory.size if i in writes else 0
+        add_word(&words, memory.address % ALIGNMENT)
+    template = find(&words)
+    if workspace:
+        extents[count - 1].written, extents[count - 1].workspace = workspace, True
+    if template is None:
+        template = learn(&words, ordinal, call, extents, count, workspace)
+    if workspace:
+        memory = Memory.__new__(Memory)
+        memory.block = allocate(encoder.state, workspace)
+        memory.address, memory.size = memory.block.address, workspace
+        addresses[count - 1] = memory.address
+        operands.append(memory)
+    child = None if template.kernels is not None else capture_opaque(template, addresses, count)
+    for i in range(count):
+        memory = <Memory>operands[i]
+        uses[i].block = live_block(memory)
+        uses[i].access = OVERWRITE if i == len(buffers) else WRITE if i in writes else READ
+        if is_outside(uses[i].block):
+            foreign.append(memory)
+    if child is None:
+        record_template(encoder, template, addresses, count, uses, count, foreign or None)
+    else:
+        record_opaque(encoder, template, child, uses, count, foreign or None)
+    return template

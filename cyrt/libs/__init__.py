@@ -1,0 +1,1 @@
+"""Libraries of NVIDIA's that cyrt calls, each found and opened at its first use."""

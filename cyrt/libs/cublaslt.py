@@ -1,0 +1,389 @@
+"""cuBLASLt by ctypes: products of matrices, on a path that only the first call of a kind takes.
+
+Values and types are those of cublasLt.h and cublas_api.h, which tests/libs compares where the
+headers are installed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from ctypes import byref, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from dataclasses import dataclass
+from typing import Any
+
+from cyrt.driver.errors import CudaError, OutOfMemoryError
+
+MINIMUM_VERSION = 120000  # the first one with the types of CUDA 12
+
+SUCCESS, ALLOC_FAILED, INVALID_VALUE, NOT_SUPPORTED = 0, 3, 7, 15
+OP_N, OP_T = 0, 1
+LAYOUT_BATCH_COUNT, LAYOUT_STRIDED_BATCH_OFFSET = 5, 6
+DESC_TRANSA, DESC_TRANSB = 3, 4
+PREF_MAX_WORKSPACE_BYTES, PREF_REDUCTION_SCHEME_MASK = 1, 3
+PREF_MIN_ALIGNMENT_BYTES = (5, 6, 7, 8)  # of A, B, C and D
+# Parts of a sum are added in the type of the computation, in one order.
+REDUCTION_SCHEME_COMPUTE_TYPE = 2
+
+# cudaDataType of library_types.h.
+DATA_TYPES = {
+    "float16": 2,
+    "bfloat16": 14,
+    "float32": 0,
+    "float64": 1,
+    "complex64": 4,
+    "complex128": 5,
+    "int8": 3,
+    "int32": 10,
+}
+COMPUTE_32F, COMPUTE_32F_FAST_TF32, COMPUTE_64F, COMPUTE_32I = 68, 77, 70, 72
+
+
+class Algo(ctypes.Structure):
+    """``cublasLtMatmulAlgo_t``: opaque."""
+
+    _fields_ = [("data", c_uint64 * 8)]
+
+
+class HeuristicResult(ctypes.Structure):
+    """``cublasLtMatmulHeuristicResult_t``."""
+
+    _fields_ = [
+        ("algo", Algo),
+        ("workspace", c_size_t),
+        ("state", c_int),
+        ("waves", c_float),
+        ("reserved", c_int * 4),
+    ]
+
+
+_SIGNATURES: dict[str, tuple[Any, ...]] = {
+    "cublasLtCreate": (c_void_p,),
+    "cublasLtDestroy": (c_void_p,),
+    "cublasLtMatrixLayoutCreate": (c_void_p, c_int, c_uint64, c_uint64, c_int64),
+    "cublasLtMatrixLayoutDestroy": (c_void_p,),
+    "cublasLtMatrixLayoutSetAttribute": (c_void_p, c_int, c_void_p, c_size_t),
+    "cublasLtMatmulDescCreate": (c_void_p, c_int, c_int),
+    "cublasLtMatmulDescDestroy": (c_void_p,),
+    "cublasLtMatmulDescSetAttribute": (c_void_p, c_int, c_void_p, c_size_t),
+    "cublasLtMatmulPreferenceCreate": (c_void_p,),
+    "cublasLtMatmulPreferenceDestroy": (c_void_p,),
+    "cublasLtMatmulPreferenceSetAttribute": (c_void_p, c_int, c_void_p, c_size_t),
+    "cublasLtMatmulAlgoGetHeuristic": (*(c_void_p,) * 7, c_int, c_void_p, c_void_p),
+    "cublasLtMatmul": (*(c_void_p,) * 14, c_size_t, c_void_p),
+}
+
+
+class Unsupported(Exception):
+    """The library does not provide a product; other kernels have to run."""
+
+
+class Library:
+    """An opened cuBLASLt.
+
+    Attributes
+    ----------
+    path : str
+    version : int
+        130100 for 13.1.0.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        opened = ctypes.CDLL(path)
+        opened.cublasLtGetVersion.restype = c_size_t
+        self.version: int = opened.cublasLtGetVersion()
+        self._texts = {}
+        for name in ("cublasLtGetStatusName", "cublasLtGetStatusString"):
+            function = getattr(opened, name)
+            function.restype, function.argtypes = c_char_p, (c_int,)
+            self._texts[name] = function
+        self.functions: dict[str, Callable[..., int]] = {}
+        for name, types in _SIGNATURES.items():
+            function = getattr(opened, name)
+            function.restype, function.argtypes = c_int, types
+            self.functions[name] = function
+
+    @property
+    def dotted(self) -> str:
+        """The version as text."""
+        return f"{self.version // 10000}.{self.version % 10000 // 100}.{self.version % 100}"
+
+    def call(self, name: str, *arguments: Any, detail: str = "") -> None:
+        """Call a function; raise the error that its status is."""
+        status = self.functions[name](*arguments)
+        if status == SUCCESS:
+            return
+        if status in (NOT_SUPPORTED, INVALID_VALUE):
+            raise Unsupported(f"{name}: {self._text('cublasLtGetStatusName', status)}: {detail}")
+        kind = OutOfMemoryError if status == ALLOC_FAILED else CudaError
+        raise kind(
+            name,
+            status,
+            self._text("cublasLtGetStatusName", status),
+            self._text("cublasLtGetStatusString", status),
+            detail,
+        )
+
+    def _text(self, name: str, status: int) -> str:
+        return (self._texts[name](status) or b"an unknown status").decode()
+
+
+def open_library(path: str) -> tuple[Library | None, str]:
+    """Open the library at a path; return it, or None and why it cannot be used."""
+    try:
+        opened = Library(path)
+    except (OSError, AttributeError) as error:
+        return None, f"cuBLASLt cannot be opened: {error}"
+    if opened.version < MINIMUM_VERSION:
+        return None, f"cuBLASLt {opened.dotted} is too old; 12.0 or newer is needed"
+    return opened, ""
+
+
+@functools.cache
+def find() -> tuple[Library | None, str]:
+    """Find and open the library, once; return it, or None and why there is none."""
+    from cuda import pathfinder  # it is not loaded before it is needed
+
+    try:
+        path = pathfinder.load_nvidia_dynamic_lib("cublasLt").abs_path
+    except (pathfinder.DynamicLibNotFoundError, RuntimeError) as error:
+        return None, f"cuBLASLt is not found: {str(error).splitlines()[0]}"
+    return open_library(path) if path else (None, "cuBLASLt has no path")
+
+
+class _Handle:
+    """A handle of the library, for one thread and one context of a device."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._process = os.getpid()
+        self.value = c_void_p()
+        library.call("cublasLtCreate", byref(self.value), detail="a handle")
+
+    def __del__(self) -> None:
+        if self.value and self._process == os.getpid() and not sys.is_finalizing():
+            self._library.functions["cublasLtDestroy"](self.value)
+
+
+class _Handles(threading.local):
+    def __init__(self) -> None:
+        self.by_device: dict[tuple[str, int, int], _Handle] = {}
+
+
+_handles = _Handles()
+
+
+def _handle(library: Library, ordinal: int, epoch: int) -> c_void_p:
+    """This thread's handle; the device's context is current."""
+    key = library.path, ordinal, epoch
+    if key not in _handles.by_device:
+        _handles.by_device[key] = _Handle(library)
+    return _handles.by_device[key].value
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """An operand in the library's terms: stored column by column.
+
+    Attributes
+    ----------
+    dtype : str
+    rows, columns : int
+        Of the matrix in memory.
+    step : int
+        Elements from one column to the next.
+    transposed : bool
+        Whether the factor is the transpose of the matrix in memory.
+    batch_step : int
+        Elements from one matrix of a batch to the next.
+    alignment : int
+        Bytes of which each address of the operand is a multiple.
+    """
+
+    dtype: str
+    rows: int
+    columns: int
+    step: int
+    transposed: bool
+    batch_step: int
+    alignment: int
+
+
+_SCALES: dict[str, Callable[[complex], Any]] = {
+    "float32": lambda value: c_float(value.real),
+    "float64": lambda value: ctypes.c_double(value.real),
+    "int32": lambda value: c_int32(int(value.real)),
+    "complex64": lambda value: (c_float * 2)(value.real, value.imag),
+    "complex128": lambda value: (ctypes.c_double * 2)(value.real, value.imag),
+}
+
+
+def _types(dtype: str, tf32: bool) -> tuple[int, str]:
+    """The type in which elements of a type are multiplied and added, and that of the factors."""
+    if dtype in ("float64", "complex128"):
+        return COMPUTE_64F, dtype
+    if dtype == "int8":
+        return COMPUTE_32I, "int32"
+    if dtype == "complex64":
+        return COMPUTE_32F, dtype
+    return COMPUTE_32F_FAST_TF32 if tf32 and dtype == "float32" else COMPUTE_32F, "float32"
+
+
+class Product:
+    """``d = alpha * a @ b + beta * c`` on matrices of given layouts.
+
+    Making one asks the library for its algorithm; calling it puts the product on a stream.
+
+    Parameters
+    ----------
+    library : Library
+    ordinal, epoch : int
+        The device and the epoch of its context, which is current.
+    a, b, c, d : Matrix
+        A product without a beta takes d as c.
+    batch : int
+    alpha, beta : complex
+    tf32 : bool
+        Whether float32 may be rounded to TF32.
+    most_workspace : int
+        The most bytes of temporary memory.
+
+    Attributes
+    ----------
+    workspace : int
+        Bytes of temporary memory of a call.
+
+    Raises
+    ------
+    Unsupported
+        The library does not provide the product.
+    CudaError
+        The library failed otherwise; the message has the shapes and types.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        ordinal: int,
+        epoch: int,
+        matrices: Sequence[Matrix],
+        batch: int,
+        alpha: complex,
+        beta: complex,
+        *,
+        tf32: bool,
+        most_workspace: int,
+    ) -> None:
+        self._library, self._device = library, (ordinal, epoch)
+        self._objects: list[tuple[str, c_void_p]] = []
+        self.beta = beta
+        self.text = _describe(matrices, batch)
+        compute, scale = _types(matrices[0].dtype, tf32)
+        self._alpha, self._beta = _SCALES[scale](alpha), _SCALES[scale](beta)
+        self._desc = self._create("MatmulDesc", compute, DATA_TYPES[scale])
+        for attribute, matrix in zip((DESC_TRANSA, DESC_TRANSB), matrices, strict=False):
+            self._set("MatmulDesc", self._desc, attribute, c_int32(matrix.transposed))
+        self._layouts = [self._layout(matrix, batch) for matrix in matrices]
+        self._choose(matrices, most_workspace)
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        self._library.call(f"cublasLt{name}", *arguments, detail=self.text)
+
+    def _create(self, kind: str, *arguments: Any) -> c_void_p:
+        made = c_void_p()
+        self._call(f"{kind}Create", byref(made), *arguments)
+        self._objects.append((kind, made))
+        return made
+
+    def _set(self, kind: str, target: c_void_p, attribute: int, value: Any) -> None:
+        self._call(f"{kind}SetAttribute", target, attribute, byref(value), ctypes.sizeof(value))
+
+    def _layout(self, matrix: Matrix, batch: int) -> c_void_p:
+        layout = self._create(
+            "MatrixLayout", DATA_TYPES[matrix.dtype], matrix.rows, matrix.columns, matrix.step
+        )
+        if batch > 1:
+            self._set("MatrixLayout", layout, LAYOUT_BATCH_COUNT, c_int32(batch))
+            step = c_int64(matrix.batch_step)
+            self._set("MatrixLayout", layout, LAYOUT_STRIDED_BATCH_OFFSET, step)
+        return layout
+
+    def _choose(self, matrices: Sequence[Matrix], most_workspace: int) -> None:
+        """Ask for the algorithm that the library holds to be the fastest."""
+        preference = self._create("MatmulPreference")
+        wanted = [
+            (PREF_MAX_WORKSPACE_BYTES, c_uint64(most_workspace)),
+            (PREF_REDUCTION_SCHEME_MASK, ctypes.c_uint32(REDUCTION_SCHEME_COMPUTE_TYPE)),
+        ]
+        for attribute, matrix in zip(PREF_MIN_ALIGNMENT_BYTES, matrices, strict=True):
+            wanted.append((attribute, ctypes.c_uint32(matrix.alignment)))
+        for attribute, value in wanted:
+            self._set("MatmulPreference", preference, attribute, value)
+        result, count = HeuristicResult(), c_int()
+        self._call(
+            "MatmulAlgoGetHeuristic",
+            _handle(self._library, *self._device),
+            self._desc,
+            *self._layouts,
+            preference,
+            1,
+            byref(result),
+            byref(count),
+        )
+        if count.value == 0 or result.state in (NOT_SUPPORTED, INVALID_VALUE):
+            raise Unsupported(f"cublasLtMatmulAlgoGetHeuristic: no algorithm: {self.text}")
+        self._algo, self.workspace = result.algo, int(result.workspace)
+
+    def prepare(self) -> None:
+        """Make what a call on this thread needs, and what cannot be made during a capture."""
+        _handle(self._library, *self._device)
+
+    def __call__(self, stream: int, addresses: Sequence[int]) -> None:
+        """Put the product on a stream.
+
+        The addresses are those of d, b, a, of c if there is a beta, and of the workspace if there
+        is one.
+        """
+        d, b, a, *rest = addresses
+        c = rest.pop(0) if self.beta else d
+        workspace = rest.pop(0) if self.workspace else None
+        self._call(
+            "Matmul",
+            _handle(self._library, *self._device),
+            self._desc,
+            byref(self._alpha),
+            a,
+            self._layouts[0],
+            b,
+            self._layouts[1],
+            byref(self._beta),
+            c,
+            self._layouts[2],
+            d,
+            self._layouts[3],
+            byref(self._algo),
+            workspace,
+            self.workspace,
+            stream,
+        )
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            for kind, made in reversed(self._objects):
+                self._library.functions[f"cublasLt{kind}Destroy"](made)
+
+
+def _describe(matrices: Sequence[Matrix], batch: int) -> str:
+    """The shapes and types of a product, column by column, for errors."""
+    texts = []
+    for name, matrix in zip("ABCD", matrices, strict=True):
+        turned = ", transposed" if matrix.transposed else ""
+        texts.append(
+            f"{name} {matrix.dtype} ({matrix.rows}, {matrix.columns}){turned}, step {matrix.step}"
+        )
+    return "; ".join(texts) + (f"; a batch of {batch}" if batch > 1 else "")

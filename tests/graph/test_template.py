@@ -1,0 +1,561 @@
+"""Calls of other libraries, learned once and recorded as kernels."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import threading
+import weakref
+from ctypes import c_int, c_uint64, c_void_p
+
+import numpy as np
+import pytest
+from calls import CLUSTER, PRIORITY, Calls, KernelNodeParams, N, Packed, Vectors, record
+from outside import only_batches, only_graphs
+
+import cyrt
+from cyrt.graph import template
+
+
+@pytest.fixture(scope="module")
+def library():
+    return Calls()
+
+
+@pytest.fixture(autouse=True)
+def stream():
+    template.forget()
+    with cyrt.Stream() as stream:
+        yield stream
+    template.forget()
+
+
+def addresses(vectors):
+    return tuple(each.ptr for each in vectors.all)
+
+
+CALLS = {
+    "separate parameters": lambda library: library.add,
+    "one packed buffer": lambda library: library.scaled,
+    "pointers in a struct": lambda library: library.nested,
+}
+WANTED = {
+    "separate parameters": lambda a, b: a + b,
+    "one packed buffer": lambda a, b: a + 2 * b,
+    "pointers in a struct": lambda a, b: 3 * (a + b),
+}
+
+
+@pytest.mark.parametrize("what", CALLS)
+def test_a_call_is_learned_once_and_right_everywhere(library, what):
+    call, before = CALLS[what](library), library.count
+    for seed in range(6):
+        vectors = Vectors(seed, spare=seed)
+        told = record(call, vectors)
+        assert told.reason is None
+        np.testing.assert_array_equal(vectors.result(), WANTED[what](*vectors.host))
+    assert library.count == before + 3
+    assert template.held() == 1
+
+
+@only_graphs
+@pytest.mark.parametrize("what", CALLS)
+def test_nodes_are_what_a_capture_at_these_addresses_is(library, what):
+    call = CALLS[what](library)
+    for seed in range(3):
+        vectors = Vectors(seed, spare=seed)
+        cyrt.commit()
+        for _ in range(2):  # the first batch of a topology runs as a chain
+            record(call, vectors)
+            cyrt.commit()
+        handles = cyrt.current_encoder().last_plan().graphs
+        wanted = library.captured(call, addresses(vectors))
+        assert library.launches(handles[0]) == wanted
+        cyrt.synchronize()
+        template.forget()
+
+
+@only_graphs
+def test_patched_nodes_are_fresh_nodes(library, replaced):
+    seen = {"cuGraphAddKernelNode": [], "cuGraphExecKernelNodeSetParams": []}
+
+    def spy(name, at):
+        def call(original, *arguments):
+            params = ctypes.cast(arguments[at], ctypes.POINTER(KernelNodeParams)).contents
+            seen[name].append(library.node_params(params))
+            return original(*arguments)
+
+        return call
+
+    sets = [Vectors(seed, spare=seed) for seed in range(4)]
+    record(library.scaled, sets[0])
+    cyrt.synchronize()
+    pointers = [c_void_p] * 3
+    add = [c_void_p, c_void_p, c_void_p, ctypes.c_size_t, c_void_p]
+    replaced("cuGraphExecKernelNodeSetParams", pointers, spy("cuGraphExecKernelNodeSetParams", 2))
+    replaced("cuGraphAddKernelNode", add, spy("cuGraphAddKernelNode", 4))
+    for vectors in sets + sets[::-1]:
+        record(library.scaled, vectors)
+        cyrt.commit()
+    cyrt.synchronize()
+    wanted = {library.captured(library.scaled, addresses(each))[0][4] for each in sets}
+    found = [params for each in seen.values() for params in each]
+    assert set(found) <= wanted
+    assert len(found) >= 3
+
+
+def test_several_kernels_and_a_memset_are_kernels_in_order(library):
+    before = library.count
+    for seed in range(4):
+        vectors = Vectors(seed, spare=seed)
+        told = record(library.chain, vectors, workspace=4096)
+        a, b = vectors.host
+        np.testing.assert_array_equal(vectors.result(), a + 2 * b + 1)
+    assert library.count == before + 3
+    assert told.names[1:] == ["increase", "scaled", "add"]
+    assert told.names[0].startswith("cyrt_copy")
+
+
+@only_batches
+def test_a_graph_of_them_has_no_memset(library):
+    vectors = Vectors()
+    cyrt.commit()
+    for _ in range(2):
+        record(library.chain, vectors, workspace=4096)
+        cyrt.commit()
+    plan = cyrt.current_encoder().last_plan()
+    assert [node.kind for node in plan.nodes] == ["kernel"] * 4
+    assert {(0, 1), (1, 2), (2, 3)} <= {(source, target) for source, target, _ in plan.edges}
+
+
+def test_padding_that_varies_is_none_of_the_parameters(library):
+    count = iter(range(1, 100))
+
+    def call(stream, where):
+        library.scaled(stream, where, padding=bytes([next(count)] * 7))
+
+    vectors = Vectors()
+    assert record(call, vectors).reason is None
+    np.testing.assert_array_equal(vectors.result(), vectors.host[0] + 2 * vectors.host[1])
+    assert next(count) == 5, "three captures, and one at equal addresses"
+
+
+def test_padding_of_a_separate_struct(library):
+    count = iter(range(1, 100))
+
+    def call(stream, where):
+        library.nested(stream, where, padding=bytes([next(count)] * 4))
+
+    vectors = Vectors()
+    assert record(call, vectors).reason is None
+    np.testing.assert_array_equal(vectors.result(), 3 * (vectors.host[0] + vectors.host[1]))
+
+
+def test_addresses_with_an_offset(library):
+    def call(stream, where):
+        library.scaled(stream, where, n=N - 4, offset=16)
+
+    vectors = Vectors()
+    assert record(call, vectors).reason is None
+    a, b = vectors.host
+    np.testing.assert_array_equal(vectors.result()[4:], (a + 2 * b)[4:])
+    assert (vectors.result()[:4] == 0).all()
+
+
+def test_attributes_are_carried(library):
+    if not cyrt.Device(0).attribute("CLUSTER_LAUNCH"):
+        pytest.skip("the device has no clusters")
+
+    def call(stream, where):
+        library.put(
+            stream,
+            "ranks",
+            [c_uint64(where[2])],
+            grid=8,
+            attributes=[(CLUSTER, (4, 1, 1)), (PRIORITY, (0,))],
+        )
+
+    vectors = Vectors()
+    for _ in range(3):
+        assert record(call, vectors).reason is None
+    assert vectors.result()[:8].tolist() == [40, 41, 42, 43] * 2
+
+
+@only_graphs
+def test_attributes_of_nodes_are_those_of_a_capture(library):
+    if not cyrt.Device(0).attribute("CLUSTER_LAUNCH"):
+        pytest.skip("the device has no clusters")
+
+    def call(stream, where):
+        attributes = [(CLUSTER, (2, 1, 1)), (PRIORITY, (-1,))]
+        library.put(stream, "ranks", [c_uint64(where[2])], grid=8, attributes=attributes)
+
+    vectors = Vectors()
+    cyrt.commit()
+    record(call, vectors)
+    cyrt.commit()
+    plan = cyrt.current_encoder().last_plan()
+    assert [node.cluster for node in plan.nodes] == [(2, 1, 1)]
+    assert library.launches(plan.graphs[0]) == library.captured(call, addresses(vectors))
+
+
+def test_a_kernel_of_a_library_is_no_function(library):
+    kernel = library.kernel("add")
+
+    def call(stream, where):
+        library.add(stream, where, kernel=kernel)
+
+    for seed in range(3):
+        vectors = Vectors(seed)
+        told = record(call, vectors)
+        assert told.reason is None
+        np.testing.assert_array_equal(vectors.result(), vectors.host[0] + vectors.host[1])
+    assert told.names == ["add"]
+
+
+def test_a_node_that_has_a_kernel_and_no_function(library, replaced):
+    """As drivers describe the launch of a library's kernel."""
+    kernel = library.kernel("nested")
+
+    def describe(original, node, address):
+        result = original(node, address)
+        params = ctypes.cast(address, ctypes.POINTER(KernelNodeParams)).contents
+        params.func, params.kern, params.ctx = None, kernel.value, library.context.value
+        return result
+
+    replaced("cuGraphKernelNodeGetParams", [c_void_p] * 2, describe)
+    for seed in range(4):
+        vectors = Vectors(seed, spare=seed)
+        told = record(library.nested, vectors)
+        assert told.reason is None
+        np.testing.assert_array_equal(vectors.result(), 3 * (vectors.host[0] + vectors.host[1]))
+    assert told.names == ["nested"]
+
+
+def test_a_call_is_prepared_before_each_capture(library):
+    class Call:
+        prepared = 0
+
+        def prepare(self):
+            Call.prepared += 1
+
+        def __call__(self, stream, where):
+            library.add(stream, where)
+
+    record(Call(), Vectors())
+    assert Call.prepared == 3
+
+
+# -- opaque calls ----------------------------------------------------------------------------------
+
+
+def opaque(library, call, message, **options):
+    """Record a call at several addresses; check that it is captured each time, and right."""
+    before = cyrt.current_encoder().stats()
+    for seed in range(3):
+        vectors = Vectors(seed, spare=seed)
+        told = record(call, vectors, **options)
+        assert message in told.reason
+        yield vectors
+    assert cyrt.current_encoder().stats()["opaque_captures"] == before["opaque_captures"] + 3
+    assert cyrt.current_encoder().stats()["repoints"] == before["repoints"]
+
+
+def test_an_address_that_is_no_operand(library):
+    own = Vectors(7)
+    where_own = own.b.ptr
+
+    def call(stream, where):
+        library.add(stream, (where[0], where_own, where[2]))
+
+    for vectors in opaque(library, call, "memory that is no operand"):
+        np.testing.assert_array_equal(vectors.result(), vectors.host[0] + own.host[1])
+
+
+def test_a_difference_of_addresses(library):
+    def call(stream, where):
+        step = (where[1] - where[0]) // 4
+        library.put(
+            stream, "distance", [c_uint64(where[0]), ctypes.c_longlong(step), c_uint64(where[2])]
+        )
+
+    for vectors in opaque(library, call, "no operand's address"):
+        np.testing.assert_array_equal(vectors.result(), vectors.host[1])
+
+
+def test_a_word_that_may_be_half_an_address(library):
+    """All captures have the same upper halves, so a lower half alone would look like an address."""
+
+    def call(stream, where):
+        library.put(
+            stream,
+            "distance",
+            [c_uint64(where[1]), ctypes.c_longlong(0), c_uint64(where[2])],
+            attributes=(),
+        )
+        low = (where[0] & 0xFFFF_FFFF) | 77 << 32
+        library.put(stream, "scaled", Packed(low, b"\1", b"", 0, low, low, 0.0, b""))
+
+    for vectors in opaque(library, call, "no operand's address"):
+        np.testing.assert_array_equal(vectors.result(), vectors.host[1])
+
+
+def test_a_third_capture_that_disagrees(library):
+    calls = iter(range(100))
+
+    def call(stream, where):
+        n = N - 1 if next(calls) == 2 else N
+        library.scaled(stream, where, n=n)
+
+    for vectors in opaque(library, call, "differ"):
+        np.testing.assert_array_equal(vectors.result(), vectors.host[0] + 2 * vectors.host[1])
+
+
+def test_other_kernels_for_other_addresses(library):
+    calls = iter(range(100))
+
+    def call(stream, where):
+        library.add(stream, where)
+        if next(calls) == 1:
+            library.put(stream, "increase", [c_uint64(where[2]), c_int(0)])
+
+    for vectors in opaque(library, call, "kernels in one capture"):
+        np.testing.assert_array_equal(vectors.result(), vectors.host[0] + vectors.host[1])
+
+
+def test_a_node_that_is_no_kernel(library):
+    def call(stream, where):
+        with library:
+            library(
+                "cuMemcpyDtoDAsync_v2",
+                c_uint64(where[2]),
+                c_uint64(where[0]),
+                ctypes.c_size_t(4 * N),
+                c_void_p(stream),
+            )
+
+    for vectors in opaque(library, call, "neither kernel nor memset"):
+        np.testing.assert_array_equal(vectors.result(), vectors.host[0])
+
+
+def test_a_call_that_fails_is_raised_and_not_kept(library):
+    def call(stream, where):
+        raise ZeroDivisionError
+
+    vectors = Vectors()
+    with pytest.raises(ZeroDivisionError):
+        record(call, vectors)
+    assert template.held() == 0
+    assert record(library.add, vectors).reason is None
+    np.testing.assert_array_equal(vectors.result(), vectors.host[0] + vectors.host[1])
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_capture_that_somebody_else_ended_is_repeated(library, first):
+    calls = iter(range(100))
+
+    def call(stream, where):
+        ended = next(calls) == 0  # as a finalizer may do
+        if not first:
+            library.add(stream, where)
+        if ended:
+            with library:
+                library.driver.cuCtxSynchronize()
+        if first:
+            library.add(stream, where)
+
+    vectors = Vectors()
+    assert record(call, vectors).reason is None
+    assert next(calls) == 4
+    np.testing.assert_array_equal(vectors.result(), vectors.host[0] + vectors.host[1])
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
+def test_a_capture_that_never_succeeds(library, error):
+    calls = iter(range(100))
+
+    def call(stream, where):
+        next(calls)
+        with library:
+            library.driver.cuCtxSynchronize()
+        raise error
+
+    with pytest.raises(error):
+        record(call, Vectors())
+    assert next(calls) == (1 if error is KeyboardInterrupt else 3)
+    assert template.held() == 0
+
+
+# -- the store -------------------------------------------------------------------------------------
+
+
+def test_the_key_has_the_alignments(library):
+    before = library.count
+    for shift in (0, 16, 4, 20, 8):
+        vectors = Vectors(1, shift)
+        record(library.add, vectors)
+        np.testing.assert_array_equal(vectors.result(), vectors.host[0] + vectors.host[1])
+    assert template.held() == 3  # of 16, 4 and 8 bytes
+    assert library.count == before + 9
+
+
+def test_calls_of_other_keys_are_others(library):
+    vectors = Vectors()
+    for scale in (1.0, 2.0, 4.0):
+        record(
+            lambda stream, where, scale=scale: library.scaled(stream, where, scale=scale),
+            vectors,
+            key=(5, int(scale)),
+        )
+        np.testing.assert_array_equal(vectors.result(), vectors.host[0] + scale * vectors.host[1])
+    assert template.held() == 3
+
+
+def test_the_least_recently_used_is_evicted(library, setting):
+    setting(CYRT_TEMPLATE_CACHE_SIZE="3")
+    template.forget()
+    vectors = Vectors()
+    for key in (1, 2, 3, 1, 4):  # 2 was used longest ago
+        record(library.add, vectors, key=(key,))
+    assert template.held() == 3
+    before = library.count
+    for key in (1, 3, 4):
+        record(library.add, vectors, key=(key,))
+    assert library.count == before
+    record(library.add, vectors, key=(2,))
+    assert library.count == before + 3
+    assert template.held() == 3
+
+
+def test_many_keys_share_the_buckets(library, setting):
+    setting(CYRT_TEMPLATE_CACHE_SIZE="40")
+    template.forget()
+    vectors = Vectors()
+    kept = []
+    for key in range(100):
+        kept.append(weakref.ref(record(library.add, vectors, key=(key, key * 2**40))))
+    cyrt.synchronize()
+    gc.collect()
+    assert template.held() == 40
+    assert sum(each() is not None for each in kept) == 40
+    template.forget()
+    assert template.held() == 0
+    assert not any(each() for each in kept)
+
+
+def test_an_evicted_one_in_a_recording_runs(library):
+    vectors = Vectors()
+    record(library.add, vectors)
+    template.forget()
+    gc.collect()
+    np.testing.assert_array_equal(vectors.result(), vectors.host[0] + vectors.host[1])
+
+
+def test_stats_count_them(library):
+    vectors = Vectors()
+    before = cyrt.current_encoder().stats()
+    for _ in range(5):
+        record(library.chain, vectors, workspace=4096)
+    after = cyrt.current_encoder().stats()
+    assert after["repoints"] == before["repoints"] + 5
+    assert after["templates"] == 1
+    assert after["operations"] == before["operations"] + 20
+
+
+def test_two_threads_and_streams_share_one(library):
+    record(library.chain, Vectors(), workspace=4096)
+    count, failed = library.count, []
+
+    def work(seed):
+        with cyrt.Stream():
+            sets = [Vectors(seed + i) for i in range(3)]
+            for _ in range(20):
+                for vectors in sets:
+                    record(library.chain, vectors, workspace=4096)
+            for vectors in sets:
+                a, b = vectors.host
+                if (vectors.result() != a + 2 * b + 1).any():
+                    failed.append(seed)
+
+    threads = [threading.Thread(target=work, args=(10 * i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert library.count == count
+    assert template.held() == 1
+
+
+def test_two_threads_may_learn_at_once(library):
+    barrier, failed = threading.Barrier(4), []
+
+    def work(seed):
+        with cyrt.Stream():
+            vectors = Vectors(seed)
+            barrier.wait()
+            record(library.chain, vectors, workspace=4096)
+            a, b = vectors.host
+            if (vectors.result() != a + 2 * b + 1).any():
+                failed.append(seed)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert template.held() == 1
+
+
+@only_batches
+@pytest.mark.usefixtures("only_emulated")
+def test_a_template_after_its_module_is_gone(library):
+    own = Calls()
+    vectors, other = Vectors(), Vectors(3)
+    record(own.add, vectors)
+    cyrt.synchronize()
+    with own:
+        own("cuModuleUnload", own.module)
+    record(own.add, vectors)
+    with pytest.raises(cyrt.CudaError, match="The operation refused is the kernel add"):
+        cyrt.synchronize()
+    with pytest.raises(cyrt.CudaError):
+        vectors.result()
+    record(library.add, other, key=(2,))
+    np.testing.assert_array_equal(other.result(), other.host[0] + other.host[1])
+
+
+def test_operands_of_outside_memory(library):
+    vectors = Vectors()
+    outside = cyrt.pointer(vectors.out.ptr, vectors.out.nbytes)
+    told = template.record_call(
+        (1,), library.chain, [*vectors.all[:2], outside], (2,), workspace=4096
+    )
+    assert told.reason is None
+    a, b = vectors.host
+    np.testing.assert_array_equal(vectors.result(), a + 2 * b + 1)
+
+
+@only_batches
+def test_inside_concurrent_they_are_ordered(library):
+    vectors = Vectors()
+    record(library.chain, vectors, workspace=4096)
+    cyrt.commit()
+    with cyrt.concurrent():
+        record(library.chain, vectors, workspace=4096)
+    cyrt.commit()
+    plan = cyrt.current_encoder().last_plan()
+    assert {(0, 1), (1, 2), (2, 3)} <= {(source, target) for source, target, _ in plan.edges}
+    a, b = vectors.host
+    np.testing.assert_array_equal(vectors.result(), a + 2 * b + 1)
+
+
+def test_a_freed_operand_is_refused(library):
+    vectors = Vectors()
+    record(library.add, vectors)
+    whole = cyrt.Buffer(4 * N)
+    vectors.out = whole
+    whole.free()
+    with pytest.raises(ValueError, match="freed"):
+        record(library.add, vectors)
