@@ -173,9 +173,10 @@ cdef Array from_buffer(Buffer buffer, object dtype, object shape):
     for d in range(ndim - 1, -1, -1):
         steps[d] = count
         count *= dims[d]
-    if count * target.itemsize != <long long>buffer.size:
-        raise ValueError(f"asarray: {count:,} elements of {target} have {count * target.itemsize:,} "
-                         f"bytes, the Buffer has {buffer.size:,}")
+    needed = count * target.itemsize        # a Python int
+    if needed != buffer.size:
+        raise ValueError(f"asarray: {count:,} elements of {target} have {needed:,} bytes, the "
+                         f"Buffer has {buffer.size:,}")
     if buffer.address % target.itemsize:
         raise ValueError(f"asarray: the Buffer's address is no multiple of {target}'s "
                          f"{target.itemsize} bytes")
