@@ -396,7 +396,7 @@ cdef class Array(Operators):
         Raises
         ------
         ValueError
-            The source has another shape, type or size, or one of both is not C-contiguous.
+            The source has another shape, type or size, or one of the two is not C-contiguous.
         """
         check_equal_layout(self, source, "copy_from")
         copy_memory(self, bytes_of(source), stream, outward=False)
@@ -416,7 +416,7 @@ cdef class Array(Operators):
         Raises
         ------
         ValueError
-            The target has another shape, type or size, is read-only, or one of both is not
+            The target has another shape, type or size, is read-only, or one of the two is not
             C-contiguous.
         """
         check_equal_layout(self, target, "copy_to")

@@ -252,10 +252,13 @@ def load_model(folder: Path, shape: Shape) -> Transformer:
         kind = kind or found.dtype
         if found.shape != of:
             raise ValueError(f"{folder}: {name}: expected shape {of}, got {found.shape}")
-        if found.dtype != kind or found.dtype.name not in ("float16", "bfloat16", "float32"):
+        if found.dtype.name not in ("float16", "bfloat16", "float32"):
             raise TypeError(
-                f"{folder}: {name}: expected one of float16, bfloat16 and float32 for all, got "
-                f"{found.dtype} beside {kind}"
+                f"{folder}: {name}: expected float16, bfloat16 or float32, got {found.dtype}"
+            )
+        if found.dtype != kind:
+            raise TypeError(
+                f"{folder}: {name}: expected {kind}, the type of the others, got {found.dtype}"
             )
         return found
 

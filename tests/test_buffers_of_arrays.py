@@ -38,6 +38,19 @@ def test_a_buffer_that_is_no_such_array(error, message, arguments):
         cyrt.asarray(cyrt.Buffer(26), **arguments)
 
 
+@pytest.mark.parametrize("make", [cyrt.PinnedBuffer, cyrt.ManagedBuffer])
+def test_memory_of_the_host_as_elements(make):
+    buffer = make(16)
+    np.frombuffer(buffer, np.float32)[:] = [1, 2, 3, 4]
+    assert cyrt.asarray(buffer, dtype="float32").tolist() == [1, 2, 3, 4]
+    assert cyrt.asarray(buffer, dtype="float32", shape=(2, 2)).tolist() == [[1, 2], [3, 4]]
+    assert cyrt.asarray(buffer, dtype="bfloat16").shape == (8,)
+    with pytest.raises(ValueError, match="4 elements of float32 have no shape"):
+        cyrt.asarray(buffer, dtype="float32", shape=(3, 2))
+    with pytest.raises(ValueError, match="18 bytes are no multiple"):
+        cyrt.asarray(make(18), dtype="float32")
+
+
 def test_a_misaligned_buffer():
     with pytest.raises(ValueError, match="address is no multiple"):
         cyrt.asarray(cyrt.Buffer(26)[2:22], dtype=cyrt.float32)

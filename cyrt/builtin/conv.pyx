@@ -120,7 +120,7 @@ cdef int record_conv(Recorder encoder, int op, int dtype, const Operand* operand
     if sizes.rows == 0 or sizes.columns == 0 or sizes.groups == 0:
         return 0
     sizes.depthwise = conv.channels == 1 and taps <= MOST_TAPS \
-        and conv.results <= (1 if op == INPUT_VJP else MOST_RESULTS)
+        and 0 < conv.results <= (1 if op == INPUT_VJP else MOST_RESULTS)
     if op != WEIGHT_VJP and sizes.rows > MAX_NUMERATOR and conv.batch > 1:
         return record_halves(encoder, op, dtype, operands, conv, sizes.rows // conv.batch,
                              sizes.groups * sizes.columns * sizes.itemsize)

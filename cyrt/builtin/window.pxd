@@ -38,7 +38,7 @@ cdef int read_numbers(str name, str argument, object value, int ndim, long long 
 cdef int read_padding(str name, object padding, int ndim, long long* low, long long* high) except -1
 # Return the windows that have an element of the source each: its outputs are the source's elements.
 cdef Sliding reverse(const Sliding* sliding) noexcept
-# Return the product of sizes.
+# Return the product of sizes, or a number above every limit if it is larger than that.
 cdef long long product(const long long* sizes) noexcept
 # Set the kernel's windows; steps are the source's, in elements.
 cdef void set_windows(Windows* windows, const Sliding* sliding, long long batch_step,

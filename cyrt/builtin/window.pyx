@@ -8,6 +8,8 @@ from cyrt.builtin.space cimport divider
 cdef enum:
     FARTHEST = 1 << 28      # dilated sizes and padding are smaller
 
+cdef long long MOST = <long long>1 << 40    # no array has as many windows, or elements of one
+
 
 cdef long long read_number(str name, str argument, object value, str expected,
                            long long least) except? -1:
@@ -124,6 +126,8 @@ cdef Sliding reverse(const Sliding* sliding) noexcept:
 
 
 cdef long long product(const long long* sizes) noexcept:
+    if <double>sizes[0] * <double>sizes[1] * <double>sizes[2] > <double>MOST:
+        return MOST
     return sizes[0] * sizes[1] * sizes[2]
 
 

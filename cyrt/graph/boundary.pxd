@@ -38,6 +38,7 @@ cdef struct Boundary:
     Trace* trace            # NULL: no recent batch was patched
     unsigned long long calm     # number of operations launched since a batch was patched
     bint searched           # for longer than any round: what is patched changes every time
+    unsigned long long searching    # number of operations since the search for a round began
     unsigned long long pause    # number of operations without a search after a long one
     unsigned long long pause_end    # position at which that pause ends
     unsigned int round      # number of the program's round; 0: none is known

@@ -151,6 +151,7 @@ cdef void restart(Boundary* boundary) noexcept:
 
 cdef void lose_round(Boundary* boundary) noexcept:
     boundary.round = 0
+    boundary.pause = 0
     boundary.period = boundary.lost = boundary.num_beginnings = 0
     boundary.seldom = False
     plan_batch(boundary)
@@ -222,7 +223,8 @@ cdef void learn(Boundary* boundary, const Recording* recording,
         if boundary.period and boundary.trace.differing > MOST_DIFFERING:
             boundary.trace.period = 0
             lose_round(boundary)
-        if boundary.trace.count > 2 * SEARCH:
+        boundary.searching = 0 if boundary.period else boundary.searching + nodes
+        if boundary.searching > 2 * SEARCH:
             pause_search(boundary)
 
 
@@ -231,6 +233,7 @@ cdef void pause_search(Boundary* boundary) noexcept:
     boundary.pause = min(max(2 * boundary.pause, <unsigned long long>SEARCH),
                          <unsigned long long>LONGEST_PAUSE)
     boundary.pause_end = boundary.position + boundary.pause
+    boundary.searching = 0
 
 
 cdef void drop_trace(Boundary* boundary) noexcept:

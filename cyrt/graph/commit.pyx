@@ -1,6 +1,7 @@
 """The state of a recorder, and the commit, which launches its recording."""
 
 from libc.stdlib cimport free
+
 cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident()
 

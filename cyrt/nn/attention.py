@@ -62,16 +62,17 @@ def attention(
     sinks : Array, optional
         A logit of each head, shape (H,), that joins the sum of the weights.
     cache : tuple of Array, optional
-        Keys and values of the positions so far, (B, H', capacity, D). New ones, k and v of T rows,
-        are written to it, from `position` on; each query sees what is before it, and its own.
+        Keys and values of the positions so far, (B, H', capacity, D), which share no element. New
+        ones, k and v of T rows, are written to it, from `position` on; each query sees what is
+        before it, and its own.
     position : int or Array, optional
         The position of the first of the new rows. An Array of integers on q's device is read when
         the operation runs: one number, or one for each batch. There it is clipped to the range,
         unless ``CYRT_CHECK=1``. Without a cache, it is the position of the first key for `rope`.
     rope : dict, optional
         Arguments of :func:`cyrt.nn.rope` (``dims``, by default D; ``traditional``, ``base``,
-        ``scale``, ``freqs``), with which queries and keys are turned first. Queries end where keys
-        end.
+        ``scale``, ``freqs``), with which queries and keys are turned first. The last query is
+        at the position of the last key.
 
     Returns
     -------
@@ -262,16 +263,20 @@ def _weights(
     logits = matmul(_grouped(q.astype(wide) * scale, k), k.mT, dtype=wide)
     logits = reshape(logits, (*q.shape[:3], keys))
     if isinstance(mask, Array):
-        logits = where(mask, logits, -math.inf) if mask.dtype.name == "bool" else logits + mask
+        logits = (
+            where(mask, logits, -math.inf)
+            if mask.dtype.name == "bool"
+            else (logits + mask.astype(wide))
+        )
     elif mask is not None:
         last = arange(rows, device=q.device) + (keys - rows)
         seen = arange(keys, device=q.device) <= reshape(last, (rows, 1))
         logits = where(seen, logits, -math.inf)
     if sinks is not None:
         column = broadcast_to(reshape(sinks.astype(wide), (1, heads, 1, 1)), (*logits.shape[:3], 1))
-        return softmax(concat([logits, column], axis=-1))[..., :keys]
-    weights = softmax(logits)
-    if isinstance(mask, Array) or (mask is not None and rows > keys):
+        logits = concat([logits, column], axis=-1)
+    weights = softmax(logits)[..., :keys]
+    if keys and (isinstance(mask, Array) or (mask is not None and rows > keys)):
         weights = where(_max(logits, axis=-1, keepdims=True) == -math.inf, 0.0, weights)
     return weights
 
@@ -286,7 +291,7 @@ def _is_for_kernels(q: Array) -> bool:
 def _scale_of(name: str, scale: float | None, q: Array) -> float:
     if scale is None:
         return q.shape[3] ** -0.5 if q.shape[3] else 1.0
-    if isinstance(scale, bool) or not isinstance(scale, (int, float, np.number)):
+    if isinstance(scale, bool) or not isinstance(scale, (int, float, np.integer, np.floating)):
         raise TypeError(f"{name}: scale: expected a number, got {type(scale).__name__}")
     if not math.isfinite(scale):
         raise ValueError(f"{name}: scale: expected a finite number, got {scale}")
@@ -354,7 +359,8 @@ def _checked_position(position: Array | int, q: Array) -> Array | int:
             f"attention: position: expected one number, or shape ({q.shape[0]},), for q of shape "
             f"{q.shape}, got {position.shape}"
         )
-    return position
+    # Sums of positions have the type of the positions, and small types would wrap.
+    return position if position.dtype.name in ("int32", "int64") else position.astype("int64")
 
 
 __all__ = ["attention", "attention_vjp"]

@@ -10,8 +10,9 @@ from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.rope cimport RopeSpace
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
-from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand
+from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, overlaps, set_operand
 from cyrt.nn.rope cimport set_angles
+from cyrt.ops.copy import copy as duplicate
 from cyrt.ops.copy cimport cast
 from cyrt.runtime.stream cimport current_state
 
@@ -27,6 +28,12 @@ cdef int FLOAT32 = _dtype("float32").code
 cdef Array with_rows(Array x):
     """Return x, or a copy of it whose features are contiguous."""
     return x if x.dims[3] <= 1 or x.steps[3] == 1 else as_contiguous(x)
+
+
+cdef Array apart_from(Array x, Array keys, Array values):
+    """Return x, or a copy if it may share memory with the cache, which other blocks write while it
+    is read."""
+    return duplicate(x) if overlaps(x, keys) or overlaps(x, values) else x
 
 
 cdef inline void set_steps(Steps* steps, Array x) noexcept:
@@ -64,7 +71,9 @@ def attend(q, keys, values, k, v, bint append, position, rope, double scale, sin
     cdef Array out = new_array(device_of(queries), queries.code, 4, queries.dims)
     memset(operands, 0, sizeof(operands))
     memset(&space, 0, sizeof(space))
-    if not append:
+    if append:
+        queries = apart_from(queries, cached_keys, cached_values)
+    else:
         cached_keys, cached_values = with_rows(cached_keys), with_rows(cached_values)
     set_operand(&operands[OUT], out)
     set_operand(&operands[KEYS], cached_keys)
@@ -79,6 +88,9 @@ def attend(q, keys, values, k, v, bint append, position, rope, double scale, sin
     space.capacity, space.append, space.scale = cached_keys.dims[2], append, scale
     if k is not None:
         new_keys, new_values = with_rows(k), with_rows(v)
+        if append:
+            new_keys = apart_from(new_keys, cached_keys, cached_values)
+            new_values = apart_from(new_values, cached_keys, cached_values)
         set_operand(&operands[NEW_KEYS], new_keys)
         set_operand(&operands[NEW_VALUES], new_values)
         set_steps(&space.new_keys, new_keys)

@@ -77,9 +77,10 @@ cdef int set_sizes(Convolution* conv, str name, int wanted, int ndim, const long
     count = number if 0 < number < 1 << 58 else 0      # no array has as many channels
     fits = count > 0 and weight[0] % count == 0 and source[ndim - 1] % count == 0
     if not fits or weight[ndim - 1] != source[ndim - 1] // count:
-        raise ValueError(f"{name}: groups: {groups} groups of the input's last dimension must have "
-                         "the size of the weight's last one, and divide its first one, got "
-                         f"{shape_tuple(ndim, source)} and {shape_tuple(weight_ndim, weight)}")
+        raise ValueError(f"{name}: groups: expected a divisor of the weight's first dimension, and "
+                         "an input whose last dimension is groups times the weight's last one, got "
+                         f"{groups} groups, shapes {shape_tuple(ndim, source)} and "
+                         f"{shape_tuple(weight_ndim, weight)}")
     memset(conv, 0, sizeof(Convolution))
     set_sliding(&conv.sliding, name, ndim - 2, source + 1, weight + 1, stride, padding,
                 kernel_dilation, input_dilation, flip)

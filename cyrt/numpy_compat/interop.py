@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cyrt.ndarray import Array
+from cyrt.ops.inspection import namespace
 
 __all__ = ["asnumpy", "issubdtype"]
 
@@ -37,30 +38,36 @@ def issubdtype(arg1: Any, arg2: Any, /) -> bool:
 def call_numpy(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """Call one of NumPy's functions that got an Array.
 
-    Functions that call the Array's method, or return a number, work as for NumPy's arrays.
+    Functions that call the Array's method stay on the device; those that return a number, a bool
+    or a text compute with a copy of the elements on the host.
 
     Raises
     ------
     TypeError
         The result would be a NumPy array on the host; the message names cyrt's own function.
     """
+    implementation = getattr(function, "_implementation", None)
+    if implementation is None:  # a function with ``like=``
+        raise _refusal(function)
     if _calls.inside:  # a function calls others of NumPy's
-        return function._implementation(*args, **keywords)
+        return implementation(*args, **keywords)
     _calls.inside = True
     try:
-        result = function._implementation(*args, **keywords)
+        result = implementation(*args, **keywords)
     finally:
         _calls.inside = False
     parts = result if isinstance(result, (tuple, list)) else (result,)
-    if not any(isinstance(part, np.ndarray) for part in parts):
-        return result
-    import cyrt
+    if any(isinstance(part, np.ndarray) for part in parts):
+        raise _refusal(function)
+    return result
 
+
+def _refusal(function: Any) -> TypeError:
     name = function.__name__
-    own = f"call cyrt.{name}, or " if hasattr(cyrt, name) else ""
-    raise TypeError(
-        f"numpy.{name} computes on the host and got an Array, which lies on a device: {own}"
-        "convert the Array by x.numpy()"
+    own = function.__module__ == "numpy" and hasattr(namespace(), name)
+    return TypeError(
+        f"{function.__module__}.{name} computes on the host and got an Array, which lies on a "
+        f"device: {f'call cyrt.{name}, or ' if own else ''}convert the Array by x.numpy()"
     )
 
 

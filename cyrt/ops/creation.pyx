@@ -183,14 +183,28 @@ cdef Array from_buffer(Buffer buffer, object dtype, object shape):
     return array_over(buffer, target.code, ndim, dims, steps, 0)
 
 
+cdef object from_host_buffer(object buffer, object target, object shape):
+    """View the bytes of a page-locked or managed Buffer as a NumPy array."""
+    if buffer.nbytes % target.itemsize:
+        raise ValueError(f"asarray: {buffer.nbytes:,} bytes are no multiple of {target}'s "
+                         f"{target.itemsize}")
+    values = np.frombuffer(buffer, target.numpy)
+    try:
+        return values if shape is None else values.reshape(shape)
+    except ValueError:
+        raise ValueError(f"asarray: {values.size:,} elements of {target} have no shape "
+                         f"{shape}") from None
+
+
 def asarray(obj, /, dtype=None, *, device=None, copy=None, shape=None):
     """Convert an object to an array.
 
     Parameters
     ----------
     obj : Array, number, nested sequence, Buffer, or array of another library
-        Host arrays are copied to the device; Buffers of device memory and arrays on a device, with
-        ``__dlpack__`` or ``__cuda_array_interface__``, are viewed in place.
+        Host arrays, page-locked and managed Buffers are copied to the device; other Buffers,
+        and arrays on a device, with ``__dlpack__`` or ``__cuda_array_interface__``, are viewed in
+        place.
     dtype : DType, optional
         Element type of the result. Default: an array's own type; Python numbers become bool, int64,
         float32 or complex64.
@@ -222,13 +236,14 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None, shape=None):
     Array([1.5, 2.5], dtype=float32)
     """
     cdef bint fresh = False
-    cdef bint is_buffer = isinstance(obj, Buffer) and not PyObject_CheckBuffer(obj)
-    if shape is not None and not is_buffer:
-        raise TypeError("asarray: shape= is the shape of a Buffer's elements; got an object of "
-                        f"type {type(obj).__name__}, which reshape() changes")
+    if shape is not None and not isinstance(obj, Buffer):
+        raise TypeError("asarray: shape= is the shape of a Buffer's elements; got an object of type "
+                        f"{type(obj).__name__}, whose array has reshape()")
+    if isinstance(obj, Buffer) and PyObject_CheckBuffer(obj) and dtype is not None:
+        obj = from_host_buffer(obj, _dtype(dtype), shape)
     if isinstance(obj, Array):
         x = obj
-    elif is_buffer:
+    elif isinstance(obj, Buffer) and not PyObject_CheckBuffer(obj):
         x = from_buffer(obj, dtype, shape)
     elif not isinstance(obj, np.ndarray) and (
             hasattr(obj, "__cuda_array_interface__") or on_device(obj)):

@@ -218,3 +218,16 @@ def test_chains_and_direct_launches_count_as_patched():
         found = changes(batch)
         assert (found["patched"], found["instantiations"]) == (0, 1)
         assert x.tolist() == [10] * 32
+
+
+def test_a_search_that_paused_begins_again():
+    """Operations without a round, for longer than a search lasts; then rounds."""
+    order = random.Random(3)
+    many = [cyrt.zeros(8) for _ in range(200)]
+    with cyrt.Stream():
+        for _ in range(75_000):
+            x, y = order.choice(many), order.choice(many)
+            x += y
+        program = Adam(50, kept=False)
+        run(program, 140, True)
+        assert share_patched(program, 10, True) <= 0.02

@@ -37,7 +37,7 @@ def test_results(rng, name, shape, mask):
 @pytest.mark.parametrize("name", ["float32", "bfloat16"])
 @pytest.mark.parametrize("rows", [3, 20])
 @pytest.mark.parametrize("shape", [(2, 4, 0, 9), (4, 0, 1), (0, 9), (9,), (2, 1, 0, 1)])
-@pytest.mark.parametrize("kind", ["bool", "float32", "own"])
+@pytest.mark.parametrize("kind", ["bool", "float32", "float64", "own"])
 def test_masks(rng, name, rows, shape, kind):
     """The 0 stands for the rows. Some rows are masked whole."""
     q, k, v = operands(rng, name, 2, 4, 2, rows, 9, 16)
@@ -79,6 +79,25 @@ def test_sinks(rng, name, rows, mask):
         every_other = cyrt.asarray(np.repeat(sinks, 2))[::2]
         found = attention(*on_device(q, k, v), mask=given, sinks=every_other)
         assert_close(found, wanted, name)
+
+
+@pytest.mark.parametrize("rows", [3, 20])
+def test_a_sink_that_takes_nothing(rng, rows):
+    q, k, v = operands(rng, "float32", 1, 2, 1, rows, 2, 8)
+    mask = np.ones((rows, 2), bool)
+    mask[0] = False
+    sinks = np.full(2, -np.inf, np.float32)
+    for kind, given in (("causal", "causal"), (mask, cyrt.asarray(mask))):
+        found = attention(*on_device(q, k, v), mask=given, sinks=cyrt.asarray(sinks))
+        assert_close(found, reference(q, k, v, mask=kind), "float32")
+
+
+@pytest.mark.parametrize("mask", [None, "causal"])
+def test_gradients_without_keys(mask):
+    q, k = cyrt.ones((1, 2, 1, 4)), cyrt.ones((1, 1, 0, 4))
+    gq, gk, gv = attention_vjp(q, k, k, q, mask=mask)
+    assert (gq.numpy() == 0).all()
+    assert gk.shape == gv.shape == (1, 1, 0, 4)
 
 
 @pytest.mark.parametrize("rows", [1, 20])

@@ -101,6 +101,34 @@ def test_positions_on_the_device(rng, rows, kind):
     check_cache(rng, "bfloat16", shape, 70, each.astype(int), ROPES["neighbours"], spaced)
 
 
+def test_positions_of_small_types_do_not_wrap(rng):
+    for kind, at in (("int8", 100), ("uint8", 240)):
+        position = cyrt.asarray(at, dtype=kind)
+        check_cache(rng, "float32", (1, 2, 1, 40, 16), at + 40, at, ROPES["halves"], position)
+    q, k, v = on_device(*operands(rng, "float32", 1, 2, 1, 5, 3, 8))
+    for kind in "uint8", "uint32":
+        found = attention(q, k, v, position=cyrt.asarray(7, dtype=kind), rope={})
+        wanted = attention(q, k, v, position=7, rope={})
+        np.testing.assert_allclose(found.numpy(), wanted.numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize("rope", [None, {}])
+def test_new_rows_that_lie_in_the_cache(rng, rope):
+    """Blocks of other heads and rows write the cache while it is read."""
+    rooms = [numbers(rng, "float32", 1, 2, 32, 8) for _ in range(2)]
+    q = numbers(rng, "float32", 1, 32, 2, 8)
+    results = []
+    for copied in True, False:
+        keys, values = on_device(*rooms)
+        k, v = keys[:, :, 4:6], values[:, :, 4:6]
+        if copied:
+            k, v = k.copy(), v.copy()
+        found = attention(cyrt.asarray(q), k, v, cache=(keys, values), position=5, rope=rope)
+        results.append([each.numpy() for each in (found, keys, values)])
+    for found, wanted in zip(*results, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
 @pytest.mark.parametrize("rows", [2, 20])
 def test_positions_on_the_device_are_clipped(rng, setting, rows):
     setting(CYRT_CHECK="0")
