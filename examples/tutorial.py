@@ -128,12 +128,12 @@ back = np.empty_like(host)
 buffer[:8].copy_to(back[:2])  # a slice is a view of bytes
 print(back[:2])
 
-x = cyrt.empty(4)
-buffer.copy_to(x)  # Buffer -> Array
+x = cyrt.asarray(buffer, dtype="float32")  # the bytes as elements
 x *= 10
-buffer.copy_from(x)  # Array -> Buffer; x must lie in C order
 buffer.copy_to(back)
 print(back)
+x.buffer[4:8].fill(0)  # the elements as bytes: the second one
+print(x)
 
 stats = cyrt.memory_stats()
 print(sorted(stats))

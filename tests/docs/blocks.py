@@ -40,20 +40,15 @@ class Block:
 def blocks_of(text: str) -> list[Block]:
     """The blocks of Python in a page's text."""
     found: list[Block] = []
-    end = 0
+    before, end = "", 0  # the block before: its language, and where it ends
     for match in _FENCE.finditer(text):
-        if match["language"] == "python":
+        language = match["language"]
+        if language == "python":
             line = text.count("\n", 0, match.start("code")) + 1
             found.append(Block(match["code"], line, match["mark"] or ""))
-        elif (
-            match["language"] == "text"
-            and found
-            and not text[end : match.start()].strip()
-            and text[:end].endswith("```")
-            and found[-1].output is None
-        ):
+        elif language == "text" and before == "python" and not text[end : match.start()].strip():
             found[-1].output = match["code"]
-        end = match.end()
+        before, end = language, match.end()
     return found
 
 
@@ -79,12 +74,16 @@ def run_block(block: Block, page: Path, names: dict[str, object]) -> None:
 def main() -> None:
     page, *line = sys.argv[1:]
     names: dict[str, object] = {"__name__": "__main__"}
+    ran = 0
     for block in blocks_of(Path(page).read_text()):
         alone = block.mark == "own process"
         if block.mark.startswith("not run") or alone != bool(line):
             continue
         if not line or int(line[0]) == block.line:
             run_block(block, Path(page), names)
+            ran += 1
+    if line and not ran:
+        raise SystemExit(f"{page}: no block of its own process begins at line {line[0]}")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ RUNS = {
     "custom_kernel": (("--size", "96", "--steps", "2"), "agree with NumPy"),
     "game_of_life": (("--size", "8", "--steps", "6"), "2 cells further down and to the right"),
     "image_blur": (("--size", "32", "--output", "small.png"), "small.png: 64 x 32 pixels"),
-    "logistic_regression": ((), "the loss fell"),
+    "logistic_regression": (("--size", "100"), "the loss fell"),
     "mlp": (("--size", "32", "--hidden", "8", "--steps", "10"), "steps a second"),
     "pagerank": (("--size", "50"), "NumPy agrees"),
     "pipeline": (("--size", "256", "--parts", "3", "--times", "8"), "overlapped"),
