@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable
 
@@ -9,7 +10,7 @@ import numpy as np
 
 import cyrt
 
-EXAMPLES, FEATURES = 1000, 100
+FEATURES = 100
 RATE = 0.1
 
 
@@ -34,20 +35,23 @@ def steps_a_second(step: Callable[[], None], seconds: float) -> tuple[float, int
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=int, default=1000, help="examples to learn from")
+    count = parser.parse_args().size
     device = cyrt.Device()
     print(
         f"device {device.index}: {device.name} "
         f"({'emulated, on the CPU' if device.emulated else 'GPU'})"
     )
     rng = np.random.default_rng(0)
-    X_host = rng.standard_normal((EXAMPLES, FEATURES), np.float32)
+    X_host = rng.standard_normal((count, FEATURES), np.float32)
     y_host = (X_host @ rng.standard_normal(FEATURES, np.float32) > 0).astype(np.float32)
     X, y = cyrt.asarray(X_host), cyrt.asarray(y_host)
     w = cyrt.zeros(FEATURES, dtype=cyrt.float32)
 
     def step() -> None:
         nonlocal w
-        w = w - RATE * (X.T @ (cyrt.sigmoid(X @ w) - y)) / EXAMPLES
+        w = w - RATE * (X.T @ (cyrt.sigmoid(X @ w) - y)) / count
 
     def waited_step() -> None:
         step()
@@ -55,7 +59,7 @@ def main() -> None:
 
     first = loss(X, y, w)
     step()
-    wanted = -RATE * X_host.T @ (0.5 - y_host) / EXAMPLES
+    wanted = -RATE * X_host.T @ (0.5 - y_host) / count
     np.testing.assert_allclose(w.numpy(), wanted, rtol=1e-4, atol=1e-6)
     print("the first step agrees with NumPy")
 
@@ -63,8 +67,8 @@ def main() -> None:
     for what, each in (("sent in batches", step), ("waited for one by one", waited_step)):
         for _ in range(20):
             each()
-        rate, count = steps_a_second(each, seconds)
-        print(f"{count:,} steps, {what}: {rate:,.0f} a second; the loss is {loss(X, y, w):.4f}")
+        rate, done = steps_a_second(each, seconds)
+        print(f"{done:,} steps, {what}: {rate:,.0f} a second; the loss is {loss(X, y, w):.4f}")
     last = loss(X, y, w)
     if not last < first:
         raise SystemExit(f"the loss did not fall: {first:.4f} at first, {last:.4f} now")

@@ -3,11 +3,13 @@
 ``python3 tools/run.py demo``  builds and installs the package, then compiles a real kernel,
 launches it on data, compares the result with NumPy and prints the cost of a launch.
 
-``python3 tools/run.py test``  builds and installs the package as a wheel, lints, and runs the
-tests; further arguments go to pytest.
+``python3 tools/run.py test``  builds and installs the package as a wheel, lints, builds the
+documentation, and runs the tests; further arguments go to pytest.
 
 ``python3 tools/run.py build``  builds the changes since then and copies them into the installed
 package, which takes seconds.
+
+``python3 tools/run.py docs``  builds the documentation into ``build/site``; a warning is an error.
 """
 
 from __future__ import annotations
@@ -172,6 +174,18 @@ def demo() -> None:
     run(PYTHON, ROOT / "examples" / "saxpy.py")
 
 
+def docs() -> None:
+    """The documentation: the reference is made of the installed package's docstrings."""
+    begin = time.monotonic()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    pip = (PYTHON, "-m", "pip", "--quiet", "--disable-pip-version-check")
+    run(*pip, "install", *project["project"]["optional-dependencies"]["docs"])
+    run(PYTHON, "-P", ROOT / "tools" / "reference_stubs.py", ROOT / "build" / "reference")
+    # The variable turns off a message about another tool of the theme's makers.
+    run(PYTHON, "-m", "mkdocs", "-q", "build", "--strict", "--clean", NO_MKDOCS_2_WARNING="1")
+    print(f"documentation in {time.monotonic() - begin:.0f} s: build/site/index.html", flush=True)
+
+
 def c_sources() -> list[Path]:
     """The project's C, C++ and CUDA sources."""
     return sorted(
@@ -191,6 +205,7 @@ def test(arguments: list[str]) -> None:
     run(VENV / "bin" / "cython-lint", "cyrt")
     run(PYTHON, "-m", "mypy")
     run(VENV / "bin" / "stubtest", *STUBTEST)
+    docs()
     device = os.environ.get("CYRT_DEVICE", "emulated")
     workers = [] if device == "cuda" else ["-n", str(len(os.sched_getaffinity(0)))]
     run(VENV / "bin" / "pytest", *workers, *arguments, CYRT_DEVICE=device)
@@ -198,10 +213,12 @@ def test(arguments: list[str]) -> None:
 
 
 def main() -> None:
-    if len(sys.argv) < 2 or sys.argv[1] not in ("demo", "test", "build"):
+    if len(sys.argv) < 2 or sys.argv[1] not in ("demo", "test", "build", "docs"):
         sys.exit(__doc__)
-    if sys.argv[1] == "build":
+    if sys.argv[1] in ("build", "docs"):
         build()
+        if sys.argv[1] == "docs":
+            docs()
         return
     set_up()
     if sys.argv[1] == "demo":

@@ -1,0 +1,104 @@
+"""The reference has every public name once, and each with the installed docstring."""
+
+from __future__ import annotations
+
+import ast
+import collections
+import importlib.util
+import re
+
+import pytest
+from blocks import DOCS, ROOT
+
+import cyrt
+import cyrt.kernels
+
+_BLOCK = re.compile(r"^::: (cyrt[.\w]*)\n((?:    .*\n)*)", re.MULTILINE)
+_MEMBER = re.compile(r"^        - (\w+)$", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def stubs():
+    spec = importlib.util.spec_from_file_location(
+        "reference_stubs", ROOT / "tools" / "reference_stubs.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def folder(stubs, tmp_path_factory):
+    path = tmp_path_factory.mktemp("reference")
+    stubs.write(path)
+    return path
+
+
+def listed():
+    """The names of each module that the pages list; None where a page has all of a module."""
+    found = collections.defaultdict(list)
+    for page in sorted((DOCS / "reference").glob("*.md")):
+        for module, options in _BLOCK.findall(page.read_text()):
+            found[module] += _MEMBER.findall(options) or [None]
+    return found
+
+
+def declared(folder, module):
+    """The declarations of a module by name: the node, and its docstring."""
+    body = ast.parse(folder.joinpath(*module.split("."), "__init__.py").read_text()).body
+    found = {}
+    for node, behind in zip(body, [*body[1:], None], strict=True):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            found[node.name] = node, ast.get_docstring(node)
+        elif isinstance(node, ast.AnnAssign):
+            found[node.target.id] = node, ast.literal_eval(behind.value)
+    return found
+
+
+def test_every_public_name_is_on_one_page():
+    pages = listed()
+    modules = {"nn", "random"}
+    assert sorted(pages["cyrt"]) == sorted(set(cyrt.__all__) - modules)
+    assert sorted(pages["cyrt.kernels"]) == sorted(set(cyrt.kernels.__all__) - {"Kernel", "Module"})
+    assert pages["cyrt.nn"] == pages["cyrt.random"] == [None]
+
+
+@pytest.mark.parametrize("module", ["cyrt", "cyrt.nn", "cyrt.random", "cyrt.kernels"])
+def test_every_name_is_declared_with_a_docstring(folder, module):
+    found = declared(folder, module)
+    names = set(importlib.import_module(module).__all__) - {"nn", "random"}
+    assert names <= found.keys()
+    assert all(found[name][1] for name in names), [n for n in names if not found[n][1]]
+
+
+def test_docstrings_and_signatures_are_the_package_s(folder):
+    found = declared(folder, "cyrt")
+    _, text = found["sum"]
+    assert text.startswith("Compute the sum over axes")
+    assert text.partition("\n")[0] in cyrt.sum.__doc__
+    assert [each.arg for each in found["sum"][0].args.args] == [
+        "axis",
+        "dtype",
+        "out",
+        "keepdims",
+        "initial",
+        "where",
+    ]
+    defaults = [ast.unparse(each) for each in found["sum"][0].args.defaults]
+    assert defaults == ["None", "None", "None", "False", "None", "None"]
+    members = {each.name: each for each in found["Kernel"][0].body if hasattr(each, "name")}
+    assert "occupancy" in ast.get_docstring(members["suggested_block"])
+    assert "property" in ast.unparse(members["registers"].decorator_list[0])
+    array = {each.name for each in found["Array"][0].body if hasattr(each, "name")}
+    assert {"numpy", "sum", "T", "astype"} <= array
+
+
+def test_roles_and_tables_become_markdown(stubs):
+    text = "See :func:`~cyrt.sum`, :func:`layer_norm` and :meth:`tune`."
+    assert stubs.markdown(text) == (
+        "See [`cyrt.sum`][cyrt.sum], [`layer_norm`][cyrt.nn.layer_norm] and `tune`."
+    )
+    table = "===  ===\na    b\n===  ===\n1    2\n===  ===\n"
+    assert stubs.markdown(f"Text\n\n{table}\nmore") == (
+        f"Text\n\n```text\n{table.rstrip()}\n```\n\nmore"
+    )

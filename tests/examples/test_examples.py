@@ -1,0 +1,96 @@
+"""Each example runs, at a small size, and says what it found."""
+
+from __future__ import annotations
+
+import importlib.util
+import struct
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+# For each example: arguments for a small size, and a part of what it prints.
+RUNS = {
+    "custom_kernel": (("--size", "96", "--steps", "2"), "agree with NumPy"),
+    "game_of_life": (("--size", "8", "--steps", "6"), "2 cells further down and to the right"),
+    "image_blur": (("--size", "32", "--output", "small.png"), "small.png: 64 x 32 pixels"),
+    "logistic_regression": (("--size", "100"), "the loss fell"),
+    "mlp": (("--size", "32", "--hidden", "8", "--steps", "10"), "steps a second"),
+    "pagerank": (("--size", "50"), "NumPy agrees"),
+    "pipeline": (("--size", "256", "--parts", "3", "--times", "8"), "overlapped"),
+    "saxpy": ((), "agrees with NumPy"),
+    "tutorial": ((), "6 Training"),
+}
+# Those that need another library and a GPU: the library, and a part of what they print.
+OTHERS = {"with_cupy": ("cupy", "share their memory"), "with_torch": ("torch", "in one batch")}
+
+
+def run(name, folder, *arguments):
+    return subprocess.run(
+        [sys.executable, "-P", EXAMPLES / f"{name}.py", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_every_example_is_run():
+    # Kept by their own tests.
+    elsewhere = {"transformer_decode"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} - elsewhere == {*RUNS, *OTHERS}
+
+
+@pytest.mark.parametrize("name", sorted(RUNS))
+def test_example(name, tmp_path):
+    arguments, text = RUNS[name]
+    done = run(name, tmp_path, *arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert text in done.stdout
+
+
+def test_the_picture_is_a_png(tmp_path):
+    """Its parts, by the PNG specification: their checksums, and the bytes of its lines."""
+    done = run("image_blur", tmp_path, "--size", "16", "--output", "it.png")
+    assert done.returncode == 0, done.stderr
+    data = (tmp_path / "it.png").read_bytes()
+    assert data.startswith(b"\x89PNG\r\n\x1a\n")
+    parts, at = {}, 8
+    while at < len(data):
+        length, kind = struct.unpack(">I4s", data[at : at + 8])
+        body = data[at + 8 : at + 8 + length]
+        (checksum,) = struct.unpack(">I", data[at + 8 + length : at + 12 + length])
+        assert zlib.crc32(kind + body) == checksum
+        parts[kind] = body
+        at += 12 + length
+    assert list(parts) == [b"IHDR", b"IDAT", b"IEND"]
+    assert struct.unpack(">II", parts[b"IHDR"][:8]) == (32, 16)
+    assert len(zlib.decompress(parts[b"IDAT"])) == 16 * (1 + 3 * 32)
+
+
+@pytest.mark.parametrize("name", sorted(OTHERS))
+def test_missing_library_is_told_in_one_line(name, tmp_path):
+    library, _ = OTHERS[name]
+    if importlib.util.find_spec(library) is not None:
+        pytest.skip(f"{library} is installed")
+    done = run(name, tmp_path)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert f"{name}.py needs" in done.stderr
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", sorted(OTHERS))
+def test_with_another_library(name, tmp_path):
+    library, text = OTHERS[name]
+    if importlib.util.find_spec(library) is None:
+        pytest.skip(f"needs {library}")
+    done = run(name, tmp_path, "--size", "64")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert text in done.stdout
