@@ -276,8 +276,8 @@ class Module:
             return self._load(ordinal).function(symbol)
         except KeyError:
             how = (
-                f'. Kernels that are templates or not extern "C" are listed: '
-                f"Module(code, names=[{symbol!r}])"
+                # No double quotes: a KeyError's text would show all others with backslashes.
+                f". Templates, and kernels with C++ names, are listed: names=[{symbol!r}]"
                 if isinstance(self._code, str) and symbol not in self._names
                 else ""
             )
