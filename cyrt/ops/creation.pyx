@@ -237,8 +237,8 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None, shape=None):
     """
     cdef bint fresh = False
     if shape is not None and not isinstance(obj, Buffer):
-        raise TypeError("asarray: shape= is the shape of a Buffer's elements; got an object of type "
-                        f"{type(obj).__name__}, whose array has reshape()")
+        raise TypeError("asarray: shape= is the shape of a Buffer's elements; an array of this "
+                        f"{type(obj).__name__} has reshape()")
     if isinstance(obj, Buffer) and PyObject_CheckBuffer(obj) and dtype is not None:
         obj = from_host_buffer(obj, _dtype(dtype), shape)
     if isinstance(obj, Array):
