@@ -71,7 +71,7 @@ ACTIVATIONS = {
 cdef int CONV = op_code("conv"), INPUT_VJP = op_code("conv_input_vjp")
 cdef int WEIGHT_VJP = op_code("conv_weight_vjp")
 
-# What the kernels of an operation compute: the sizes of Conv, in 64 bits.
+# The sizes of the product that an operation computes, in 64 bits; Conv has them in 32.
 cdef struct Sizes:
     long long rows, columns, length, groups
     bint depthwise

@@ -22,7 +22,8 @@ cdef struct Matrices:
 cdef enum:
     LEAST_PRODUCTS = 1 << 18    # multiplications from which on the library is faster
 
-cdef signed char[MAX_DEVICES] decisions         # 0: none yet, 1: the library serves it, -1: not
+# Whether a device's products run by the library: 1 yes, -1 no, 0 not decided yet.
+cdef signed char[MAX_DEVICES] decisions
 cdef bint decide_for(int ordinal) except -1
 
 # Return whether there is a library for products on the device.

@@ -210,6 +210,7 @@ cdef void learn(Boundary* boundary, const Recording* recording,
         boundary.calm = 0
         if boundary.trace == NULL and boundary.position >= boundary.pause_end:
             boundary.searched = False
+            boundary.searching = 0
             boundary.trace = new_trace()
             if boundary.trace != NULL:
                 boundary.trace.period = boundary.period
@@ -233,7 +234,6 @@ cdef void pause_search(Boundary* boundary) noexcept:
     boundary.pause = min(max(2 * boundary.pause, <unsigned long long>SEARCH),
                          <unsigned long long>LONGEST_PAUSE)
     boundary.pause_end = boundary.position + boundary.pause
-    boundary.searching = 0
 
 
 cdef void drop_trace(Boundary* boundary) noexcept:

@@ -175,7 +175,7 @@ cdef class TemplateKernel:
 
 
 cdef class Template:
-    """What is known of a call of another library.
+    """A call of another library: the kernels that it launches, or why these cannot be recorded.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ from cyrt.ops.copy import copy as duplicate
 from cyrt.ops.copy cimport cast
 from cyrt.runtime.stream cimport current_state
 
-# What these launches take: rows of queries, features, and keys of a cache, at most.
+# The most rows of queries, features, and keys of a cache that the kernels accept.
 MAX_ROWS = <int>NEW_ROWS
 MAX_WIDTH = <int>MAX_FEATURES
 MAX_KEYS = <int>MAX_CAPACITY
