@@ -385,24 +385,30 @@ cdef bint remember_geometry(Plan plan, unsigned long long h) noexcept:
 
 cdef bint remember(Plan plan, const Contents* contents, int least) noexcept:
     """Return whether these contents, or contents of which at least `least` samples are equal, were
-    launched recently. Remember these contents as launched now."""
+    launched twice before. Remember these contents as launched now."""
+    cdef Launched* earlier
     cdef unsigned int i
-    cdef bint found = False
+    cdef bint twice
     if plan.history == NULL:
-        plan.history = <Contents*>malloc(HISTORY * sizeof(Contents))
+        plan.history = <Launched*>malloc(HISTORY * sizeof(Launched))
         if plan.history == NULL:
             return False
     for i in range(min(plan.remembered, <unsigned int>HISTORY)):
-        if plan.history[i].hash == contents.hash or (
+        earlier = &plan.history[i]
+        if earlier.contents.hash == contents.hash or (
                 least <= SAMPLES
-                and executables.likeness(&plan.history[i], contents) >= least):
-            found = True
-            break
-    plan.history[plan.remembered % HISTORY] = contents[0]
+                and executables.likeness(&earlier.contents, contents) >= least):
+            twice = earlier.repeated
+            earlier.contents = contents[0]
+            earlier.repeated = True
+            return twice
+    earlier = &plan.history[plan.remembered % HISTORY]
+    earlier.contents = contents[0]
+    earlier.repeated = False
     plan.remembered += 1
     if plan.remembered == 2 * HISTORY:
         plan.remembered = HISTORY
-    return found
+    return False
 
 
 cdef bint equals(Executable* target, Recording* recording) noexcept:
