@@ -5,11 +5,9 @@
 # - What is launched equals what was recorded, node for node. If the driver refuses a patch, the
 #   plan drops the exec and builds a new one.
 # - A hash of its parameters finds an exec. Parameters that were never launched are patched into the
-#   exec that is most like them. Parameters that are launched a third time get a separate exec, as
-#   long as the plan's execs occupy at most half of the cache; what comes twice may not come again,
-#   and an exec costs as much as patching all nodes several times. So does a batch that is clearly
-#   more like earlier batches than like any exec: after that only what changes every time is
-#   patched.
+#   exec that is most like them. Parameters that repeat get a separate exec, as long as the plan's
+#   execs occupy at most half of the cache. So does a batch that is clearly more like an earlier
+#   batch than like any exec: after that only what changes every time is patched.
 # - A topology that was never seen runs as a chain: see chain. Its nodes are counted as patched.
 # - A patched parameter costs 0.16 us, a patched grid or block 1.2 to 1.8 us with the launch after
 #   it (measured): an exec of equal geometry is patched before any other.
@@ -24,18 +22,13 @@ from cyrt.runtime.state cimport StreamState
 
 cdef enum:
     VARIANTS = 8            # execs that a plan may have even if the cache is full
-    HISTORY = 256           # contents of launches that are remembered
+    HISTORY = 256           # launches whose contents are remembered
     GEOMETRIES = 16         # launches whose geometry is remembered
 
 # Hashes of the geometries of the last launches.
 cdef struct Geometries:
     unsigned long long[GEOMETRIES] hashes
     unsigned int count
-
-# What a launch ran that no exec was equal to.
-cdef struct Launched:
-    Contents contents
-    bint repeated           # the like of them was launched before that, too
 
 cdef class Plan:
     cdef StreamState* stream
@@ -53,7 +46,7 @@ cdef class Plan:
     cdef int num_variants, variant_room
     cdef bint patching          # the last launch patched nodes
     cdef Geometries geometries
-    cdef Launched* history      # a ring
+    cdef Contents* history      # a ring: contents of the last launches that no exec was equal to
     cdef unsigned int remembered
     cdef int busy               # commits that launch the plan, or are about to
     cdef Chains chains          # the chains for the first launch; None: an exec runs it

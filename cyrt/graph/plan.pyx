@@ -385,30 +385,24 @@ cdef bint remember_geometry(Plan plan, unsigned long long h) noexcept:
 
 cdef bint remember(Plan plan, const Contents* contents, int least) noexcept:
     """Return whether these contents, or contents of which at least `least` samples are equal, were
-    launched twice before. Remember these contents as launched now."""
-    cdef Launched* earlier
+    launched recently. Remember these contents as launched now."""
     cdef unsigned int i
-    cdef bint twice
+    cdef bint found = False
     if plan.history == NULL:
-        plan.history = <Launched*>malloc(HISTORY * sizeof(Launched))
+        plan.history = <Contents*>malloc(HISTORY * sizeof(Contents))
         if plan.history == NULL:
             return False
     for i in range(min(plan.remembered, <unsigned int>HISTORY)):
-        earlier = &plan.history[i]
-        if earlier.contents.hash == contents.hash or (
+        if plan.history[i].hash == contents.hash or (
                 least <= SAMPLES
-                and executables.likeness(&earlier.contents, contents) >= least):
-            twice = earlier.repeated
-            earlier.contents = contents[0]
-            earlier.repeated = True
-            return twice
-    earlier = &plan.history[plan.remembered % HISTORY]
-    earlier.contents = contents[0]
-    earlier.repeated = False
+                and executables.likeness(&plan.history[i], contents) >= least):
+            found = True
+            break
+    plan.history[plan.remembered % HISTORY] = contents[0]
     plan.remembered += 1
     if plan.remembered == 2 * HISTORY:
         plan.remembered = HISTORY
-    return False
+    return found
 
 
 cdef bint equals(Executable* target, Recording* recording) noexcept:

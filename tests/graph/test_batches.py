@@ -140,25 +140,6 @@ def test_a_plan_has_a_graph_for_each_set_of_addresses(module):
 
 
 @by_node
-def test_addresses_that_come_twice_get_no_graph(module):
-    """They may not come again; those that come a third time get one."""
-    cells = Cells(cyrt.CommandEncoder(), module["next"], 60)
-    encoder = cells.encoder
-
-    def batch(i):
-        cells.next(i, 1)
-        encoder.commit()
-
-    batch(0)
-    batch(1)  # the topology's graph
-    found = cells.changes(lambda: [batch(i) for i in (*range(2, 50), *range(2, 50))])
-    assert (found["patched"], found["instantiations"]) == (96, 0)
-    found = cells.changes(lambda: [batch(i) for i in range(2, 50)])
-    assert found["instantiations"] == 47  # the graph that was patched still equals the last one
-    cells.check()
-
-
-@by_node
 def test_a_small_cache_has_room_for_eight_graphs_of_a_plan(python):
     """More than that, and less than half of the cache."""
     done = python(
