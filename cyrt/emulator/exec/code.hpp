@@ -132,6 +132,7 @@ struct Program {
     uint32_t staging_bytes = 0;  // after the stack: arguments of a call that overflows
     bool uses_stack = false;     // calls, or alloca
     bool launches_dependents = false;
+    bool triggers_before_waiting = false;  // see exec/trigger.hpp
     bool uses_workspace = false;        // the grid barrier of cooperative groups
     bool uses_reserved_shared = false;  // their scratch memory
     bool uses_cluster_barrier = false;
