@@ -391,6 +391,15 @@ cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* g
     return record(self, &operation, uses, num_uses, foreign, opaque)
 
 
+cdef int keep(Recorder self, object obj) except -1:
+    if self.kept is None:
+        self.kept = []
+    self.kept.append(obj)
+    self.state.pending = True
+    self.state.idle = False
+    return 0
+
+
 cdef str caller():
     """Return the file and line of the Python code outside cyrt that recorded an operation."""
     frame = sys._getframe()

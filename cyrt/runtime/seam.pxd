@@ -21,6 +21,8 @@ cdef struct GraphCalls:
     # Record a fill of a Memory with a pattern of 1, 2 or 4 bytes. Return False if it cannot.
     bint (*record_fill)(StreamState* stream, object target, unsigned int pattern,
                         size_t width) except -1
+    # Keep an object until the work that is on the stream now has ended.
+    int (*keep)(StreamState* stream, object obj) except -1
     # Return a new exception for an error number of runtime/poison.
     object (*error_of)(unsigned int number)
     # Add `change` to the number of uses of an error number.
