@@ -120,6 +120,9 @@ SETTINGS: dict[str, Setting] = {
     "CYRT_NVTX": Setting(
         _switch, False, "1: an NVTX range around each commit, by the package nvtx"
     ),
+    "CYRT_CUPTI": Setting(
+        _switch, True, "0: traces hold batches only, and no single operations, which CUPTI times"
+    ),
     "CYRT_PDL": Setting(_switch, True, "0: no programmatic edges between kernels"),
     "CYRT_CACHE": Setting(_switch, True, "0: compiled kernels are neither read from disk nor kept"),
     "CYRT_CACHE_DIR": Setting(str, None, "folder for compiled kernels; default: the user's cache"),

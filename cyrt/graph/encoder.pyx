@@ -26,6 +26,7 @@ from cyrt.runtime.event cimport Event
 from cyrt.runtime.interop cimport as_buffer
 from cyrt.runtime.memory cimport Memory, copy_memory, fill_memory, live_block
 from cyrt.runtime.outside cimport is_outside
+from cyrt.runtime.seam cimport graph as runtime
 from cyrt.runtime.state cimport READ, WRITE
 from cyrt.runtime.stream cimport Stream, current_state, stream_of, stream_over
 from cyrt.runtime.stream_state cimport refuse_captured
@@ -247,6 +248,7 @@ cdef class CommandEncoder(Recorder):
         checked_buffers(reads, "reads")
         checked_buffers(writes, "writes")
         while self.state.pending or self.state.submitting:
+            runtime.reason = b"a capture begins"
             commit(self)
         begin_capture(self.state, CU_STREAM_CAPTURE_MODE_RELAXED)
         try:
@@ -334,6 +336,7 @@ cdef class CommandEncoder(Recorder):
     def commit(self):
         """Launch what is recorded, if anything."""
         self.own()
+        runtime.reason = b"commit()"
         commit(self)
 
     def synchronize(self):
@@ -433,6 +436,7 @@ def batch():
         yield encoder
     finally:
         encoder.deferred -= 1
+        runtime.reason = b"the batch() block ends"
         commit(encoder)
 
 
