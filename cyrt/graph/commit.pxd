@@ -48,7 +48,9 @@ cdef class Recorder:
     cdef unsigned long long repoints, opaque_captures   # calls of libraries: see template
     cdef Boundary boundary
     cdef size_t max_bytes, bytes
+    cdef unsigned long long num_early_loads     # operations that may load before they wait
     cdef bint graphs, blocking
+    cdef bint early_loads           # CYRT_EARLY_LOADS
     cdef bint direct                # each kernel is launched on the stream at once, without a graph
     cdef int deferred               # depth of `batch()` blocks: outside memory does not commit
     cdef bint closed

@@ -384,8 +384,10 @@ cdef class CommandEncoder(Recorder):
             ``chained`` (the first of a topology, run in order by graphs that all topologies share);
             nodes ``patched``, ``instantiations``, graph ``launches``, ``evictions``; calls of
             libraries recorded as kernels, ``repoints``, and ``opaque_captures``, calls that are
-            captured each time; and for all encoders together ``plans``, the bytes that their graphs
-            and the shared ones occupy, ``bytes_held``, and ``templates`` of libraries' calls.
+            captured each time; ``early_loads``, operations that may load their weights while those
+            before them still run; and for all encoders together ``plans``, the bytes that their
+            graphs and the shared ones occupy, ``bytes_held``, and ``templates`` of libraries'
+            calls.
         """
         count, held = _held()
         return {
@@ -400,6 +402,7 @@ cdef class CommandEncoder(Recorder):
             "evictions": self.stats_.evictions,
             "repoints": self.repoints,
             "opaque_captures": self.opaque_captures,
+            "early_loads": self.num_early_loads,
             "plans": count,
             "bytes_held": held,
             "templates": _templates_held(),
@@ -503,7 +506,7 @@ cdef int uses_of(CommandEncoder self, list buffers, str what, bint write, Use* u
 
 cdef int add_child(CommandEncoder self, ChildGraph child, list reads, list writes) except -1:
     cdef Operation operation = Operation(
-        CHILD, 0, NULL, NULL, child.shape, NULL, NULL, NULL, 0, <void*>child)
+        CHILD, 0, NULL, NULL, child.shape, NULL, NULL, NULL, 0, <void*>child, NULL)
     cdef unsigned long long[2] params
     cdef list foreign = []
     cdef int count = 0

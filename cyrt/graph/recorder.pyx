@@ -15,6 +15,7 @@ from cyrt.graph cimport hazards, recording as recordings
 from cyrt.graph import commit as _commit, completion as _completion
 from cyrt.graph.commit cimport IN_FLIGHT, commit, new_epoch, now, tracing
 from cyrt.graph.commit import encoders
+from cyrt.graph.early cimport allow_early_load, may_load_early
 from cyrt.graph.loss cimport inherit
 from cyrt.graph.ranges cimport resolve
 from cyrt.graph.recording cimport COPY, EMPTY, KERNEL, TEMPLATE, Recording
@@ -71,6 +72,7 @@ cdef int prepare(Recorder self, StreamState* state, graphs) except -1:
     boundaries.set_limit(&self.boundary, 1 if self.blocking or not self.graphs or state.thread
                          else settings.get("CYRT_MAX_OPS_PER_GRAPH"))
     self.direct = not self.graphs and not self.blocking
+    self.early_loads = settings.get("CYRT_EARLY_LOADS")
     if self.max_bytes == 0:
         self.max_bytes = <size_t>settings.get("CYRT_MAX_MB_PER_GRAPH") << 20
     if settings.get("CYRT_NVTX") and _commit.nvtx is None:
@@ -144,7 +146,7 @@ cdef void detach(Recorder self) noexcept:
 cdef int join_group(Recorder self) except -1:
     """Append an empty node that waits for the group; all later operations wait for that node."""
     cdef Recording* recording = self.recording
-    cdef Operation join = Operation(EMPTY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL)
+    cdef Operation join = Operation(EMPTY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL, NULL)
     if recording.num_nodes > recording.group:
         recordings.reserve(recording, 0, 0)
         recordings.add_barrier(recording)
@@ -336,6 +338,10 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
     if recording.group < 0 or operation.kind == COPY or operation.kind == TEMPLATE or (
             operation.kind == KERNEL and (<LoadedFunction>operation.owner).ordered):
         hazards.note(uses, num_uses, node)
+    if operation.early != NULL and self.early_loads \
+            and may_load_early(recording, state, uses[operation.early.use].block):
+        allow_early_load(recording, operation.early.word)
+        self.num_early_loads += 1
     state.pending = True
     state.idle = False
     self.operations += 1
@@ -387,7 +393,8 @@ cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry*
 
 cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* geometry,
                        const char* params, Use* uses, int num_uses, list foreign, bint opaque,
-                       unsigned int flags, const unsigned int* cluster) except -1:
+                       unsigned int flags, const unsigned int* cluster,
+                       const EarlyLoad* early) except -1:
     cdef Operation operation
     if self.direct and foreign is None and flags == 0:
         return launch_directly(self, function, geometry, params, uses, num_uses, opaque)
@@ -401,6 +408,7 @@ cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* g
     operation.params = params
     operation.param_bytes = function.layout.nbytes
     operation.owner = <void*>function
+    operation.early = early
     return record(self, &operation, uses, num_uses, foreign, opaque)
 
 
@@ -428,7 +436,8 @@ cdef void end_encoder(StreamState* state) noexcept:
 cdef int record_copy(StreamState* state, Block* target, Access access, CUdeviceptr to,
                      Block* source, CUdeviceptr start, size_t nbytes) except -1:
     """Record a copy within the device."""
-    cdef Operation operation = Operation(COPY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL)
+    cdef Operation operation = Operation(
+        COPY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL, NULL)
     cdef unsigned long long[3] params
     cdef Use[2] uses
     params[0], params[1], params[2] = to, start, nbytes
