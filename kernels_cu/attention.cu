@@ -19,7 +19,7 @@
 
 #include "dependency.cuh"
 #include "memory.cuh"
-#include "real_math.cuh"
+#include "online_softmax.cuh"
 #include "reduce.cuh"
 #include "rotation.cuh"
 #include "strided.cuh"
@@ -30,19 +30,6 @@ namespace cyrt {
 constexpr int ITEMS = ATTENTION_ITEMS;
 
 template <class T> using Features = Items<T, ITEMS>;
-
-// The largest of some logits, and the sum of the powers of 2 of their distances from it.
-struct Share {
-    float most, sum;
-};
-
-// The power of 2 of a logit's distance from the largest one, which is -infinity where there is none.
-__device__ inline float weight(float logit, float most) {
-    float result;
-    float distance = logit - (most == -infinity<float>() ? 0 : most);
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(distance));
-    return result;
-}
 
 __device__ inline int64 place_of(const AttentionStrides& step, uint32 batch, uint32 head,
                                  uint32 row) {
@@ -62,22 +49,6 @@ __device__ inline uint32 position_of(const Attention& args, uint32 batch) {
 // How many chunks some keys are.
 __device__ inline uint32 chunks_of(const Attention& args, uint32 keys) {
     return divide(keys + args.chunk.size - 1, args.chunk);
-}
-
-// The factor of a row's sum of values. The sink of its head joins the sum of the weights.
-template <class T> __device__ inline float factor_of(const Attention& args, uint32 head,
-                                                     Share all) {
-    float own = 1, sum = all.sum;
-    if (args.sinks != nullptr) {
-        int64 place = head * args.sinks_step;
-        float sink = args.flags & ATTENTION_WIDE_SINKS ? global<float>(args.sinks)[place]
-                                                       : widen(global<T>(args.sinks)[place]);
-        sink *= float(LOG2_E);
-        float most = ::fmaxf(all.most, sink);
-        own = weight(all.most, most);
-        sum = all.sum * own + weight(sink, most);
-    }
-    return sum == 0 ? 0 : own / sum;
 }
 
 // -- keys and values ------------------------------------------------------------------------------

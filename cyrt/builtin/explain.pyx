@@ -62,8 +62,9 @@ def explain(op, dtype, *shapes, **options):
         the input's of a reduction, a scan or a sort, which sorts along the last axis; the factors'
         of ``"matmul"``; the array's and the indices' of ``"take"`` and ``"put"``; the sorted
         elements' and the values' of ``"search"``; the queries' and the cache's of ``"attention"``;
-        the input's and the weight's of ``"conv"`` and its gradients; the input's and the window's
-        of ``"max_pool"``, ``"avg_pool"`` and their gradients.
+        the queries' and the keys' of ``"flash_attention"``; the input's and the weight's of
+        ``"conv"`` and its gradients; the input's and the window's of ``"max_pool"``,
+        ``"avg_pool"`` and their gradients.
     strides : sequence, optional
         In elements. For elementwise operations: those of the output and each input, each a sequence
         of int, or None for contiguous. For reductions: a sequence of int, the input's.

@@ -10,14 +10,18 @@ import numpy as np
 
 from cyrt import settings
 from cyrt.builtin import catalogue
+from cyrt.dtypes import dtype
 from cyrt.ndarray import Array
 from cyrt.nn.attention_operands import check_cache, check_operands
 from cyrt.nn.cached_attention import MAX_KEYS, MAX_ROWS, MAX_WIDTH, attend
+from cyrt.nn.flash_attention import MAX_KEYS as FLASH_KEYS
+from cyrt.nn.flash_attention import MAX_WIDTH as FLASH_WIDTH
+from cyrt.nn.flash_attention import attend as attend_by_tiles
 from cyrt.nn.rope import rope as _rope
 from cyrt.nn.softmax import softmax, softmax_vjp
 from cyrt.ops.arange import arange
 from cyrt.ops.arguments import check_array
-from cyrt.ops.creation import zeros
+from cyrt.ops.creation import empty, zeros
 from cyrt.ops.manipulation import concat
 from cyrt.ops.matmul import matmul
 from cyrt.ops.reduce import max as _max
@@ -25,6 +29,8 @@ from cyrt.ops.shapes import broadcast_to, reshape
 from cyrt.ops.ternary import clip, where
 
 _KERNEL_TYPES = frozenset(row.dtype for row in catalogue.ROWS if row.op == "attention")
+_FLASH_TYPES = frozenset(row.dtype for row in catalogue.ROWS if row.op == "flash_attention")
+_WEIGHTS = 256 << 20  # bytes of weights that products are made of at once, about
 _ROPE_ARGUMENTS = ("dims", "traditional", "base", "scale", "freqs")
 
 
@@ -44,7 +50,10 @@ def attention(
 
     Weights and their sums are float32 (float64 for float64). Up to 16 rows of queries of a 16-bit
     type or float32, of up to 256 features, with no mask or a causal one, take one launch, or two
-    where there are many keys. Otherwise all weights of a head are in memory at once.
+    where there are many keys. More rows of a 16-bit type, or other masks, take one launch for up to
+    128 features, by tensor cores: weights are rounded to the type where they are multiplied with
+    the values, and never in memory. Otherwise they are made for some rows at a time: 256 MiB of
+    them, or those of one row.
 
     Parameters
     ----------
@@ -118,7 +127,7 @@ def attention(
             old = keys - rows
             parts = k[:, :, :old], v[:, :, :old], k[:, :, old:], v[:, :, old:]
             return attend(q, *parts, False, old, None, factor, sinks)
-    return _multiply(q, k, v, factor, mask, sinks)
+    return _attend(q, k, v, factor, mask, sinks)
 
 
 def _with_cache(
@@ -174,7 +183,20 @@ def _with_cache(
     end = at + rows
     keys[:, :, at:end] = k
     values[:, :, at:end] = v
-    return _multiply(q, keys[:, :, :end], values[:, :, :end], scale, "causal", sinks)
+    return _attend(q, keys[:, :, :end], values[:, :, :end], scale, "causal", sinks)
+
+
+def _attend(
+    q: Array, k: Array, v: Array, scale: float, mask: Array | str | None, sinks: Array | None
+) -> Array:
+    if (
+        q.dtype.name in _FLASH_TYPES
+        and q.shape[3] <= FLASH_WIDTH
+        and max(q.shape[2], k.shape[2]) <= FLASH_KEYS
+    ):
+        array = mask if isinstance(mask, Array) else None
+        return attend_by_tiles(q, k, v, array, mask is not array, scale, sinks)
+    return _multiply(q, k, v, scale, mask, sinks)
 
 
 def attention_vjp(
@@ -187,7 +209,8 @@ def attention_vjp(
 ) -> tuple[Array, Array, Array]:
     """Compute the gradients of :func:`attention` from that of its result.
 
-    All weights of a head, and their gradients, are in memory at once.
+    Weights, and their gradients, are in memory for some heads at a time: 256 MiB of weights, or
+    those of the heads of queries that share one of keys.
 
     Parameters
     ----------
@@ -217,15 +240,25 @@ def attention_vjp(
         raise TypeError(f"{name}: g: expected {q.dtype}, the type of q, got {g.dtype}")
     _check_mask(name, mask, q, k)
     factor = _scale_of(name, scale, q)
-    wide = _wide(q)
-    weights = _grouped(_weights(q, k, factor, mask, None), k)
-    slopes = _grouped(g, k)
-    gradient = softmax_vjp(weights, matmul(slopes, v.mT, dtype=wide))
-    gradient = gradient * factor
-    gq = reshape(matmul(gradient, k, dtype=wide), q.shape)
-    gk = matmul(gradient.mT, _grouped(q, k), dtype=wide)
-    gv = matmul(weights.mT, slopes, dtype=wide)
-    return gq.astype(q.dtype), gk.astype(q.dtype), gv.astype(q.dtype)
+    (batches, heads, rows, _), (_, shared, keys, _) = q.shape, k.shape
+    group = heads // shared if shared else 0
+    head_nbytes = group * rows * keys * dtype(_wide(q)).itemsize
+    some_heads = _at_once(shared, head_nbytes)
+    some_batches = _at_once(batches, some_heads * head_nbytes)
+    if some_heads >= shared and some_batches >= batches:
+        return _multiply_gradients(q, k, v, g, factor, mask)
+    gq, gk, gv = (empty(each.shape, dtype=q.dtype, device=q.device) for each in (q, k, v))
+    if isinstance(mask, Array):
+        mask = broadcast_to(mask, (batches, heads, rows, keys))
+    for i in range(0, batches, some_batches):
+        for j in range(0, shared, some_heads):
+            of_k = slice(i, i + some_batches), slice(j, j + some_heads)
+            of_q = of_k[0], slice(j * group, (j + some_heads) * group)
+            part = mask[of_q] if isinstance(mask, Array) else mask
+            gq[of_q], gk[of_k], gv[of_k] = _multiply_gradients(
+                q[of_q], k[of_k], v[of_k], g[of_q], factor, part
+            )
+    return gq, gk, gv
 
 
 # -- by products ----------------------------------------------------------------------------------
@@ -234,6 +267,11 @@ def attention_vjp(
 def _wide(q: Array) -> str:
     """The type of logits and weights."""
     return "float64" if q.dtype.name == "float64" else "float32"
+
+
+def _at_once(count: int, nbytes: int) -> int:
+    """How many parts are computed at once, whose weights take so many bytes each."""
+    return max(1, min(count, _WEIGHTS // max(1, nbytes)))
 
 
 def _grouped(x: Array, k: Array) -> Array:
@@ -246,11 +284,53 @@ def _grouped(x: Array, k: Array) -> Array:
 def _multiply(
     q: Array, k: Array, v: Array, scale: float, mask: Array | str | None, sinks: Array | None
 ) -> Array:
+    """Attend to some batches and rows of queries after the other, so that memory stays bounded."""
+    batches, heads, rows, _ = q.shape
+    keys = k.shape[2]
+    row_nbytes = heads * keys * dtype(_wide(q)).itemsize
+    some_rows = _at_once(rows, row_nbytes)
+    some_batches = _at_once(batches, some_rows * row_nbytes)
+    if some_rows >= rows and some_batches >= batches:
+        return _multiply_at_once(q, k, v, scale, mask, sinks)
+    out = empty(q.shape, dtype=q.dtype, device=q.device)
+    if isinstance(mask, Array):
+        mask = broadcast_to(mask, (batches, heads, rows, keys))
+    for i in range(0, batches, some_batches):
+        batch = slice(i, i + some_batches)
+        for first in range(0, rows, some_rows):
+            last, end, part = min(first + some_rows, rows), keys, mask
+            if isinstance(mask, Array):
+                part = mask[batch, :, first:last]
+            elif mask is not None:
+                end = max(0, keys - rows + last)  # the keys that the last of these rows sees
+            out[batch, :, first:last] = _multiply_at_once(
+                q[batch, :, first:last], k[batch, :, :end], v[batch, :, :end], scale, part, sinks
+            )
+    return out
+
+
+def _multiply_at_once(
+    q: Array, k: Array, v: Array, scale: float, mask: Array | str | None, sinks: Array | None
+) -> Array:
     if k.shape[2] == 0:
         return zeros(q.shape, dtype=q.dtype, device=q.device)
     weights = _weights(q, k, scale, mask, sinks)
     product = matmul(_grouped(weights, k), v, dtype=_wide(q))
     return reshape(product, q.shape).astype(q.dtype)
+
+
+def _multiply_gradients(
+    q: Array, k: Array, v: Array, g: Array, scale: float, mask: Array | str | None
+) -> tuple[Array, Array, Array]:
+    wide = _wide(q)
+    weights = _grouped(_weights(q, k, scale, mask, None), k)
+    slopes = _grouped(g, k)
+    gradient = softmax_vjp(weights, matmul(slopes, v.mT, dtype=wide))
+    gradient = gradient * scale
+    gq = reshape(matmul(gradient, k, dtype=wide), q.shape)
+    gk = matmul(gradient.mT, _grouped(q, k), dtype=wide)
+    gv = matmul(weights.mT, slopes, dtype=wide)
+    return gq.astype(q.dtype), gk.astype(q.dtype), gv.astype(q.dtype)
 
 
 def _weights(

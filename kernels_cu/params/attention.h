@@ -1,4 +1,4 @@
-// Parameters of attention.cu.
+// Parameters of attention.cu. Strides and flags are flash_attention.cu's, too.
 #ifndef CYRT_PARAMS_ATTENTION_H
 #define CYRT_PARAMS_ATTENTION_H
 #include "params/begin.h"
@@ -12,7 +12,9 @@ enum {
     ATTENTION_APPEND = 1,          // new keys and values are written to the cache
     ATTENTION_WIDE_POSITIONS = 2,  // positions are int64; otherwise int32
     ATTENTION_WIDE_SINKS = 4,      // sinks are float32; otherwise of the queries' type
-    ATTENTION_TRADITIONAL = 8      // neighbouring features are a pair
+    ATTENTION_TRADITIONAL = 8,     // neighbouring features are a pair
+    ATTENTION_CAUSAL = 16,         // the last query sees all keys, the one before all but one ...
+    ATTENTION_NEGATE = 32          // the scale is negative, and given without its sign
 };
 
 // Keys that a lane takes at once, 8 features of each, where they are aligned.

@@ -1,0 +1,122 @@
+# cython: cdivision=True
+"""Attention of many rows of queries: the launch of flash_attention.cu."""
+
+from libc.float cimport FLT_MIN
+from libc.math cimport M_LOG2E, fabs
+from libc.string cimport memset
+
+from cyrt.builtin.attention cimport Steps
+from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
+from cyrt.builtin.explain import expect_shapes
+from cyrt.builtin.grid cimport ceiling, set_geometry
+from cyrt.builtin.launch cimport (
+    WHOLE, Explainer, Launch, record_launch, set_example_memory,
+)
+from cyrt.builtin.operand cimport Operand
+from cyrt.builtin.space cimport MAX_NUMERATOR, Divider, divider
+from cyrt.graph.commit cimport Recorder
+
+cdef extern from "params/attention.h" nogil:
+    enum: ATTENTION_WIDE_SINKS
+    enum: ATTENTION_CAUSAL
+    enum: ATTENTION_NEGATE
+    cdef struct AttentionStrides:
+        long long batch, head, row
+
+cdef extern from "params/flash_attention.h" nogil:
+    enum: FLASH_ROWS
+    enum: FLASH_NARROW
+    enum: FLASH_WIDE
+    enum: FLASH_MASK_BOOL
+    enum: FLASH_MASK_OWN
+    enum: FLASH_MASK_FLOAT
+    cdef struct FlashAttention:
+        unsigned long long out, q, k, v, mask, sinks
+        AttentionStrides q_step, k_step, v_step, mask_step
+        long long mask_key_step, sinks_step
+        float scale
+        int rows, keys
+        unsigned int features, flags, mask_type
+        Divider tiles, heads, group
+
+# Kernels, in the order of Row.kernels: a sum of these.
+cdef enum Variant:
+    WIDE = 1
+    MASKED = 2
+
+cdef int FLASH_ATTENTION = op_code("flash_attention")
+
+
+def param_bytes(row):
+    """Return the size in bytes of the parameter of each kernel of a row."""
+    return (sizeof(FlashAttention),) * len(row.kernels)
+
+
+cdef inline void set_steps(AttentionStrides* strides, const Steps* steps) noexcept:
+    strides.batch, strides.head, strides.row = steps.batch, steps.head, steps.row
+
+
+cdef int record_flash_attention(Recorder encoder, int dtype, const Operand* operands,
+                                const FlashSpace* space) except -1:
+    cdef FlashAttention params
+    cdef Launch launch
+    cdef long long units = space.batches * space.heads, tiles = ceiling(space.rows, FLASH_ROWS)
+    cdef bint wide = space.features > FLASH_NARROW
+    if units == 0 or tiles == 0 or space.features == 0:
+        return 0
+    if units > MAX_NUMERATOR // tiles:
+        raise ValueError(f"attention: {units:,} heads of {space.rows:,} rows of queries are more "
+                         "than a grid has blocks")
+    memset(&params, 0, sizeof(params))
+    params.out, params.q = operands[OUT].address, operands[QUERIES].address
+    params.k, params.v = operands[KEYS].address, operands[VALUES].address
+    set_steps(&params.q_step, &space.queries)
+    set_steps(&params.k_step, &space.key_steps)
+    set_steps(&params.v_step, &space.values)
+    launch.variant = WIDE if wide else 0
+    if operands[MASK].buffer != NULL:
+        launch.variant += MASKED
+        params.mask, params.mask_key_step = operands[MASK].address, space.mask_key_step
+        set_steps(&params.mask_step, &space.mask)
+        params.mask_type = (FLASH_MASK_BOOL if space.mask_type == BOOL_MASK
+                            else FLASH_MASK_OWN if space.mask_type == OWN_MASK
+                            else FLASH_MASK_FLOAT)
+    if operands[SINKS].buffer != NULL:
+        params.sinks, params.sinks_step = operands[SINKS].address, space.sinks_step
+    if space.causal:
+        params.flags |= ATTENTION_CAUSAL
+    if space.wide_sinks:
+        params.flags |= ATTENTION_WIDE_SINKS
+    if space.scale < 0:
+        params.flags |= ATTENTION_NEGATE
+    # The kernel looks for the largest product, and multiplies those that are hidden, -infinity.
+    params.scale = max(<float>(fabs(space.scale) * M_LOG2E), <float>FLT_MIN)
+    params.rows, params.keys = <int>space.rows, <int>space.keys
+    params.features = <unsigned int>space.features
+    params.tiles = divider(<unsigned int>tiles)
+    params.heads = divider(<unsigned int>space.heads)
+    params.group = divider(<unsigned int>(space.heads // space.key_heads))
+    launch.entry = entry_of(encoder.state.ordinal, FLASH_ATTENTION, dtype)
+    set_geometry(&launch.geometry, units * tiles, FLASH_ROWS * (2 if wide else 1), 1)
+    return record_launch(encoder, &launch, &params, operands, FLASH_OPERANDS, 1 << OUT | WHOLE)
+
+
+def explain(Explainer explainer, str op, str dtype, shapes):
+    """List the launch of the attention of queries, shaped (batches, heads, rows, features), to keys
+    (batches, heads of keys, keys, features)."""
+    cdef Operand[FLASH_OPERANDS] operands
+    cdef FlashSpace space
+    queries, keys = expect_shapes(op, shapes, "the queries", "the keys")
+    if len(queries) != 4 or len(keys) != 4 or queries[0] != keys[0] or queries[3] != keys[3] \
+            or keys[1] == 0 or queries[1] % keys[1] or queries[3] > <int>MOST_FEATURES \
+            or max(queries[2], keys[2]) > <int>MOST_KEYS:
+        raise ValueError(f"{op}: expected shapes (batches, heads, rows, features) and (batches, "
+                         "heads of keys, keys, features), with heads a multiple of those of keys "
+                         f"and features up to {<int>MOST_FEATURES}, got {queries} and {keys}")
+    set_example_memory(operands, FLASH_OPERANDS)
+    operands[MASK].buffer = operands[SINKS].buffer = NULL
+    memset(&space, 0, sizeof(space))
+    space.batches, space.heads, space.rows, space.features = queries
+    space.key_heads, space.keys = keys[1], keys[2]
+    record_flash_attention(explainer, dtype_code(dtype), operands, &space)
+    return dtype

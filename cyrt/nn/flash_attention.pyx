@@ -1,0 +1,102 @@
+"""Attention of many rows of queries, of 16-bit floats, in a launch."""
+
+from libc.string cimport memset
+
+from cyrt.builtin.attention cimport Steps
+from cyrt.builtin.flash_attention cimport (
+    BOOL_MASK, FLASH_OPERANDS, FLOAT_MASK, KEYS, MASK, MOST_FEATURES, MOST_KEYS, OUT, OWN_MASK,
+    QUERIES, SINKS, VALUES, VECTOR_BYTES, FlashSpace, record_flash_attention,
+)
+from cyrt.builtin.operand cimport Operand
+from cyrt.dtypes import dtype as _dtype
+from cyrt.graph.recorder cimport encoder_of
+from cyrt.ndarray cimport Array, device_of, itemsizes, new_array, set_operand, view_of
+from cyrt.ops.copy cimport assign_array, broadcast_steps, cast
+from cyrt.runtime.stream cimport current_state
+
+# The most features, and keys or rows of queries, that the kernels accept.
+MAX_WIDTH = <int>MOST_FEATURES
+MAX_KEYS = <int>MOST_KEYS
+
+cdef int BOOL = _dtype("bool").code, FLOAT32 = _dtype("float32").code
+
+
+cdef inline void set_steps(Steps* steps, Array x) noexcept:
+    steps.batch = x.steps[0] if x.dims[0] > 1 else 0
+    steps.head = x.steps[1] if x.dims[1] > 1 else 0
+    steps.row = x.steps[2] if x.dims[2] > 1 else 0
+
+
+cdef Array with_vectors(Array x, Steps* steps):
+    """Return x, or a copy of it in which every row begins at a vector; set the steps."""
+    cdef int vector = VECTOR_BYTES // itemsizes[x.code]
+    cdef long long[4] dims
+    cdef Array rows
+    set_steps(steps, x)
+    if (x.dims[3] <= 1 or x.steps[3] == 1) and x.address % VECTOR_BYTES == 0 \
+            and (steps.batch | steps.head | steps.row) % vector == 0:
+        return x
+    dims[0], dims[1], dims[2] = x.dims[0], x.dims[1], x.dims[2]
+    dims[3] = (x.dims[3] + vector - 1) // vector * vector
+    rows = new_array(device_of(x), x.code, 4, dims)
+    rows = view_of(rows, x.code, 4, x.dims, rows.steps, 0)
+    assign_array(rows, x)
+    set_steps(steps, rows)
+    return rows
+
+
+def attend(q, k, v, mask, bint causal, double scale, sinks):
+    """Attend to keys, all of them, those that a mask lets count, or causal ones.
+
+    The arguments have been checked: q (B, H, T, D), k and v (B, H', S, D), of one type of the
+    kernels; MAX_WIDTH features, MAX_KEYS rows and keys at most.
+
+    Parameters
+    ----------
+    mask : Array, optional
+        Of bool or a real floating-point type; it broadcasts to (B, H, T, S).
+    causal : bool
+        Whether query i sees the keys up to S - T + i alone. Not with a mask.
+    scale : float
+        The factor of the products.
+    sinks : Array, optional
+        Of shape (H,), and a real floating-point type.
+    """
+    cdef Operand[FLASH_OPERANDS] operands
+    cdef FlashSpace space
+    cdef Array out, queries, keys, values, added = None, logits = None
+    cdef long long[4] dims, steps
+    memset(operands, 0, sizeof(operands))
+    memset(&space, 0, sizeof(space))
+    queries = with_vectors(q, &space.queries)
+    keys, values = with_vectors(k, &space.key_steps), with_vectors(v, &space.values)
+    out = new_array(device_of(queries), queries.code, 4, queries.dims)
+    set_operand(&operands[OUT], out)
+    set_operand(&operands[QUERIES], queries)
+    set_operand(&operands[KEYS], keys)
+    set_operand(&operands[VALUES], values)
+    space.batches, space.heads, space.key_heads = queries.dims[0], queries.dims[1], keys.dims[1]
+    space.rows, space.keys, space.features = queries.dims[2], keys.dims[2], queries.dims[3]
+    space.causal, space.scale = causal, scale
+    if mask is not None:
+        added = mask
+        if added.code != BOOL and added.code != queries.code:
+            added = cast(added, FLOAT32)
+        dims[0], dims[1], dims[2] = space.batches, space.heads, space.rows
+        dims[3] = space.keys
+        broadcast_steps(added, 4, dims, steps)
+        space.mask.batch, space.mask.head, space.mask.row = steps[0], steps[1], steps[2]
+        space.mask_key_step = steps[3]
+        space.mask_type = (BOOL_MASK if added.code == BOOL else
+                           OWN_MASK if added.code == queries.code else FLOAT_MASK)
+        set_operand(&operands[MASK], added)
+    if sinks is not None:
+        logits = sinks
+        if logits.code != queries.code:
+            logits = cast(logits, FLOAT32)
+        set_operand(&operands[SINKS], logits)
+        space.sinks_step = logits.steps[0]
+        space.wide_sinks = logits.code == FLOAT32
+    record_flash_attention(encoder_of(current_state(device_of(queries))), queries.code, operands,
+                           &space)
+    return out
