@@ -1,11 +1,13 @@
 """Attention of one new token to a cache of keys and values: bytes of the cache read per second,
-compared with a device copy and PyTorch's scaled_dot_product_attention.
+compared with a device copy and PyTorch's scaled_dot_product_attention. Attention of a prompt:
+operations per second, compared with the same function of PyTorch.
 
 The keys and values before the position count once. cyrt appends the new row to the cache in the
 same operation, and with "rope" turns it; PyTorch is given a slice of the cache that has it already.
 Caches are cold, as behind the products of a layer: each call of a round has its own, and the round
 begins behind operations on more memory than the device's caches hold, which also keep the device
-busy while the host records.
+busy while the host records. Of a prompt, two operations count for every feature of a query and key,
+and of a weight and value, that is not hidden by the mask; the operands of all calls are the same.
 """
 
 from __future__ import annotations
@@ -46,6 +48,27 @@ CASES = (
     Case("GPT-2", 1, 12, 12, 64, 1024, 1023),
     Case("one head of keys", 1, 8, 1, 256, 8192, 8191),
 )
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A model's heads, and so many rows of queries, keys and values."""
+
+    name: str
+    heads: int
+    shared: int
+    features: int
+    rows: int
+    mask: str | None = "causal"  # or "bool", an array
+
+
+PROMPTS = (
+    *(Prompt("Llama-3.2-1B", 32, 8, 64, rows) for rows in (512, 2048, 8192)),
+    *(Prompt("Llama-3.1-8B", 32, 8, 128, rows) for rows in (512, 2048, 8192)),
+    Prompt("Llama-3.2-1B", 32, 8, 64, 2048, None),
+    Prompt("Llama-3.2-1B", 32, 8, 64, 2048, "bool"),
+)
+SMALL_PROMPTS = (Prompt("small", 4, 2, 64, 70), Prompt("small", 2, 1, 40, 130, "bool"))
 SMALL_CASES = (Case("small", 1, 4, 2, 64, 400, 333), Case("small", 2, 3, 3, 32, 50, 49))
 DTYPES = "bfloat16", "float32"
 ROTATED = 4 << 30  # bytes of all caches, at most
@@ -53,6 +76,9 @@ SETS = 4, 64  # calls of a round
 BUSY_ELEMENTS, BUSY_CALLS = 1 << 27, 12  # what a round begins behind, about 3 ms
 ROPE = {"base": 500_000.0}
 TOLERANCES = {"bfloat16": 2e-2, "float32": 1e-5}
+
+PROMPT_CALLS = 16  # of a round
+CHECKED_ROWS = 9  # of a prompt, from the first one to the last
 
 Inputs = dict[str, Any]
 
@@ -142,8 +168,69 @@ def _device_time(library: Library, function: Callable[[Inputs], Any], sets: list
     return statistics.median(times)
 
 
+def _prompt_inputs(case: Prompt) -> Inputs:
+    rng = np.random.default_rng(4)
+    to = cyrt.dtype("bfloat16").numpy
+    inputs = {
+        name: rng.standard_normal((1, heads, case.rows, case.features), dtype=np.float32).astype(to)
+        for name, heads in (("q", case.heads), ("k", case.shared), ("v", case.shared))
+    }
+    if case.mask == "bool":
+        inputs["mask"] = np.tri(case.rows, dtype=bool)
+    return inputs
+
+
+def _prompt_function(library: Library, case: Prompt) -> Callable[[Inputs], Any]:
+    causal = case.mask == "causal"
+    if library.name == "cyrt":
+        return lambda a: nn.attention(
+            a["q"], a["k"], a["v"], mask="causal" if causal else a.get("mask")
+        )
+    from torch.nn import functional
+
+    return lambda a: functional.scaled_dot_product_attention(
+        a["q"], a["k"], a["v"], attn_mask=a.get("mask"), is_causal=causal, enable_gqa=True
+    )
+
+
+def _check_prompt(case: Prompt, host: Inputs, found: np.ndarray) -> None:
+    """Compare some rows of every head with NumPy in float64."""
+    q, k, v = (host[name][0].astype(np.float64) for name in "qkv")
+    for head in range(case.heads):
+        shared = head // (case.heads // case.shared)
+        for row in np.linspace(0, case.rows - 1, CHECKED_ROWS).astype(int):
+            seen = case.rows if case.mask is None else row + 1
+            logits = k[shared, :seen] @ q[head, row] * case.features**-0.5
+            powers = np.exp(logits - logits.max())
+            wanted = powers @ v[shared, :seen] / powers.sum()
+            np.testing.assert_allclose(
+                found[0, head, row], wanted, rtol=2e-2, atol=2e-2 * np.abs(wanted).max()
+            )
+
+
+def _measure_prompts(session: Session, libraries: list[Library]) -> Iterator[Row]:
+    for case in SMALL_PROMPTS if session.small else PROMPTS:
+        host = _prompt_inputs(case)
+        pairs = case.rows**2 if case.mask is None else case.rows * (case.rows + 1) // 2
+        for library in libraries:
+            inputs = {name: library.to_device(each) for name, each in host.items()}
+            function = _prompt_function(library, case)
+            _check_prompt(case, host, library.to_host(function(inputs)).astype(np.float64))
+            took = None
+            if not session.small:
+                took = _device_time(library, function, [inputs] * PROMPT_CALLS)
+            rate = 0 if took is None else 4 * case.heads * pairs * case.features / took / 1e6
+            yield Row(
+                f"{case.name}, a prompt",
+                f"{library.name}: {case.heads} heads over {case.shared}, {case.rows} × "
+                f"{case.features} bfloat16, mask {case.mask}",
+                took,
+                note=f"{rate:,.0f} TFLOP/s" if rate else "",
+            )
+
+
 def measure(session: Session) -> Iterator[Row]:
-    """Yield a row for every cache, element type and library."""
+    """Yield a row for every cache, element type and library, and for every prompt and library."""
     libraries = [each for each in session.libraries if each.name in ("cyrt", "PyTorch")]
     for case in SMALL_CASES if session.small else CASES:
         for dtype in DTYPES:
@@ -174,6 +261,7 @@ def measure(session: Session) -> Iterator[Row]:
                         took,
                         note=session.copy_note(took, nbytes),
                     )
+    yield from _measure_prompts(session, libraries)
 
 
 if __name__ == "__main__":
