@@ -30,7 +30,7 @@ from cyrt.ops.ternary import clip, where
 
 _KERNEL_TYPES = frozenset(row.dtype for row in catalogue.ROWS if row.op == "attention")
 _FLASH_TYPES = frozenset(row.dtype for row in catalogue.ROWS if row.op == "flash_attention")
-_WEIGHTS = 256 << 20  # bytes of weights that products are made of at once, about
+_WEIGHTS = 256 << 20  # bytes of weights in memory at once, where products compute them
 _ROPE_ARGUMENTS = ("dims", "traditional", "base", "scale", "freqs")
 
 
@@ -53,7 +53,7 @@ def attention(
     where there are many keys. More rows of a 16-bit type, or other masks, take one launch for up to
     128 features, by tensor cores: weights are rounded to the type where they are multiplied with
     the values, and never in memory. Otherwise they are made for some rows at a time: 256 MiB of
-    them, or those of one row.
+    them, or those of one row of all heads.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def _attend(
         and max(q.shape[2], k.shape[2]) <= FLASH_KEYS
     ):
         array = mask if isinstance(mask, Array) else None
-        return attend_by_tiles(q, k, v, array, mask is not array, scale, sinks)
+        return attend_by_tiles(q, k, v, array, isinstance(mask, str), scale, sinks)
     return _multiply(q, k, v, scale, mask, sinks)
 
 
