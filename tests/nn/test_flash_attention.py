@@ -89,8 +89,10 @@ def test_one_row_of_a_mask_for_all(rng):
 @pytest.mark.parametrize("scale", [0, -1.5, np.float32(0.7)])
 def test_scale(rng, scale):
     q, k, v = operands(rng, "float16", 1, 2, 1, 70, 90, 24)
-    wanted = reference(q, k, v, scale=float(scale), mask="causal")
-    assert_close(attention(*on_device(q, k, v), scale, "causal"), wanted, "float16", scale=2)
+    sinks = numbers(rng, "float16", 2) + 1
+    wanted = reference(q, k, v, scale=float(scale), mask="causal", sinks=sinks)
+    found = attention(*on_device(q, k, v), scale, "causal", sinks=cyrt.asarray(sinks))
+    assert_close(found, wanted, "float16", scale=2)
     mask = rng.random((70, 90)) < 0.5
     wanted = reference(q, k, v, scale=float(scale), mask=mask)
     found = attention(*on_device(q, k, v), scale, cyrt.asarray(mask))
