@@ -358,6 +358,9 @@ cdef class Stream:
         other : Event or Stream
             Also an object with ``__cuda_stream__``.
         """
+        if isinstance(other, int):      # `wrap` would take it for a handle
+            raise TypeError("wait: expected an Event, a Stream or an object with __cuda_stream__, "
+                            f"got {type(other).__name__}")
         if hasattr(other, "_make_wait"):
             other._make_wait(self)
         else:
