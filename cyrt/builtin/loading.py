@@ -43,7 +43,7 @@ def _images(name: str, device: Device) -> Iterator[tuple[Path, str]]:
 
 def best_origin(device: Device) -> str:
     """Return where a device's built-in kernels come from, if the driver refuses nothing."""
-    for path, origin in _images("", device):
+    for path, origin in _images("any", device):
         if path.parent.is_dir():
             ptx = path.suffix == ".ptx" and not device.emulated
             return origin + (", which the driver compiles at first use" if ptx else "")

@@ -30,8 +30,8 @@ COMMANDS = {
     "graph": "run a script and draw the batches that it launched",
     "cache": "the compiled kernels kept on disk",
 }
-# The distribution of a module whose name it does not have.
-_DISTRIBUTIONS = {"cuda": "cuda-pathfinder", "cuda.pathfinder": "cuda-pathfinder"}
+# The distribution of a package whose name it does not have.
+_DISTRIBUTIONS = {"cuda": "cuda-pathfinder"}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -92,8 +92,8 @@ def _import(name: str) -> ModuleType:
     try:
         return import_module(f"cyrt.cli.{name}")
     except ModuleNotFoundError as error:
-        missing = error.name or ""
-        if missing.partition(".")[0] == "cyrt":
+        missing = (error.name or "cyrt").partition(".")[0]
+        if missing == "cyrt":
             raise
         raise Refusal(
             f"it needs {missing}, which is not installed: "

@@ -358,11 +358,11 @@ cdef class Stream:
         other : Event or Stream
             Also an object with ``__cuda_stream__``.
         """
-        if isinstance(other, int):      # `wrap` would take it for a handle
-            raise TypeError("wait: expected an Event, a Stream or an object with __cuda_stream__, "
-                            f"got {type(other).__name__}")
         if hasattr(other, "_make_wait"):
             other._make_wait(self)
+        elif not isinstance(other, Stream) and not hasattr(other, "__cuda_stream__"):
+            raise TypeError("wait: expected an Event, a Stream or an object with __cuda_stream__, "
+                            f"got {type(other).__name__}")
         else:
             Stream.wrap(other)._make_wait(self)
 
