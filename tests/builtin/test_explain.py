@@ -80,6 +80,9 @@ CASES = {
     ),
     "sort": (lambda d: cyrt.sort(d.x), "sort", [(300, 200)], {}),
     "sort of one row": (lambda d: cyrt.sort(d.long), "sort", [3_000_000], {}),
+    "top_k": (lambda d: cyrt.top_k(d.x, 9), "top_k", [(300, 200)], {"k": 9}),
+    "top_k of one row": (lambda d: cyrt.top_k(d.long, 100), "top_k", [3_000_000], {"k": 100}),
+    "swiglu_vjp": (lambda d: cyrt.nn.swiglu_vjp(d.x, d.x, d.x), "swiglu_vjp", [(300, 200)], {}),
     "scan of columns": (
         lambda d: cyrt.cumulative_sum(d.x, axis=0),
         "cumulative_sum",
@@ -195,6 +198,7 @@ def test_nothing_is_allocated():
         (("sum", "float32", "four"), {}, TypeError, "an int or a sequence of int, got 'four'"),
         (("sort", "float32", 4), {"axis": 0}, TypeError, "axis"),
         (("sort", "complex64", 4), {}, TypeError, "complex64"),
+        (("top_k", "float32", 4), {"k": 5}, ValueError, "k: expected an int from 1 to 4, got 5"),
         (("matmul", "float32", (3, 4)), {}, ValueError, "expected 2 shapes, of the first factor"),
         (("matmul", "float32", (3, 4), (3, 4)), {}, ValueError, r"\(\.\.\., m, k\)"),
         (("matmul", "bool", (3, 4), (4, 3)), {}, TypeError, "numeric"),

@@ -36,6 +36,34 @@ def test_swiglu(rng):
     assert_close(of_gate, slope * up * g, "float64")
 
 
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(), (1,), (7,), (3, 33), (2, 5, 2048), (4100, 3), (0, 4)])
+def test_swiglu_vjp_by_shape(name, shape, rng):
+    """One element, rows that are no whole vectors, and as many as fill several blocks; contiguous,
+    transposed, and broadcast gradients."""
+    host = [numbers(rng, name, *shape) for _ in range(3)]
+    gate, up, g = (exact(each) for each in host)
+    sigmoid = 1 / (1 + np.exp(-gate))
+    wanted = sigmoid * (1 + gate * (1 - sigmoid)) * up * g, gate * sigmoid * g
+    arrays = [cyrt.asarray(each) for each in host]
+    turned = [cyrt.asarray(each.T.copy()).T for each in host]
+    for a, b, c in (arrays, turned, (turned[0], *arrays[1:])):
+        for found, each in zip(nn.swiglu_vjp(a, b, c), wanted, strict=True):
+            assert found.shape == shape
+            assert_close(found, each, name, 4)
+    ones = cyrt.broadcast_to(cyrt.ones((), dtype=name), shape)
+    assert_close(nn.swiglu_vjp(*arrays[:2], ones)[1], gate * sigmoid, name, 4)
+
+
+def test_swiglu_vjp_promotes(rng):
+    x = cyrt.asarray(numbers(rng, "float16", 4, 10))
+    wide = x.astype(cyrt.float32)
+    found = nn.swiglu_vjp(x, wide, x)
+    for each, wanted in zip(found, nn.swiglu_vjp(wide, wide, wide), strict=True):
+        assert each.dtype == cyrt.float32
+        np.testing.assert_array_equal(each.numpy(), wanted.numpy())
+
+
 def test_views_and_halves_of_an_array(rng):
     """The gate and the rest are often two halves of one product's rows."""
     both = numbers(rng, "float32", 5, 64)
@@ -100,7 +128,7 @@ def test_names():
         (
             lambda x: nn.swiglu_vjp(*[x.astype(cyrt.int32)] * 3),
             TypeError,
-            "swiglu_vjp_gate: not for int32; it takes float16",
+            "swiglu_vjp: not for int32; it takes float16",
         ),
     ],
 )

@@ -1,0 +1,10 @@
+# Gradients of gated linear units: the launch of gated.cu.
+
+from cyrt.builtin.operand cimport Operand
+from cyrt.graph.commit cimport Recorder
+
+# Record the gradients of swiglu: operands 0 and 1, contiguous, receive those of the gate and of up;
+# operands 2 to 4 are gate, up and the gradient of the result, `rows` rows of n elements side by side,
+# whose distances are `steps`.
+cdef int record_swiglu_vjp(Recorder encoder, int dtype, const Operand* operands, long long rows,
+                           long long n, const long long* steps) except -1
