@@ -545,29 +545,25 @@ template <class T> __device__ inline void norm_vjp_long(const Norm& args) {
     }
 }
 
-// The sums of columns of partials: of the weight's, in args.strips blocks, and then of the bias's. A
-// thread has many addends, whose loads are in flight together.
+// The sums of columns of partials: of the weight's, in args.strips blocks, and then of the bias's.
 template <class T> __device__ inline void norm_vjp_columns(const Norm& args) {
     using V = compute_of<T>;
-    __shared__ V shared[COLUMN_ROWS][COLUMN];
+    __shared__ V shared[ROW_BLOCK / 2];
     wait_for_dependencies(args);
     launch_dependents();
     bool second = blockIdx.x >= args.strips.size, weight = args.weight && !second;
-    int64 column = int64(blockIdx.x - (second ? args.strips.size : 0)) * COLUMN + threadIdx.x;
+    int64 column = int64(blockIdx.x - (second ? args.strips.size : 0)) * blockDim.x + threadIdx.x;
     const V* from = global<V>(args.partials) + (second ? args.groups * args.n : 0) + column;
-    V sum = V(0);
+    V sum[1] = {V(0)};
     if (column < args.n) {
-#pragma unroll 8
+#pragma unroll 4
         for (uint32 group = threadIdx.y; group < args.groups; group += blockDim.y) {
-            sum += from[group * args.n];
+            sum[0] += from[group * args.n];
         }
     }
-    shared[threadIdx.y][threadIdx.x] = sum;
-    __syncthreads();
+    reduce_columns(sum, [](V a, V b) { return a + b; }, shared);
     if (threadIdx.y > 0 || column >= args.n) return;
-#pragma unroll 4
-    for (uint32 y = 1; y < blockDim.y; ++y) sum += shared[y][threadIdx.x];
-    global<T>(weight ? args.weight_gradient : args.bias_gradient)[column] = cast<T>(sum);
+    global<T>(weight ? args.weight_gradient : args.bias_gradient)[column] = cast<T>(sum[0]);
 }
 
 }  // namespace cyrt
@@ -594,7 +590,6 @@ template <class T> __device__ inline void norm_vjp_columns(const Norm& args) {
     CYRT_NORM_KERNEL(NAME##_unaligned, cyrt::ROW_BLOCK, 1, cyrt::norm_vjp_unaligned<T, CENTERED>) \
     CYRT_NORM_KERNEL(NAME##_parts, cyrt::PART_BLOCK, 2, cyrt::norm_vjp_parts<T, CENTERED>)        \
     CYRT_NORM_KERNEL(NAME##_long, cyrt::PART_BLOCK, 2, cyrt::norm_vjp_long<T>)                    \
-    CYRT_NORM_KERNEL(NAME##_columns, (cyrt::COLUMN * cyrt::COLUMN_ROWS), 1,                       \
-                     cyrt::norm_vjp_columns<T>)
+    CYRT_NORM_KERNEL(NAME##_columns, cyrt::ROW_BLOCK, 1, cyrt::norm_vjp_columns<T>)
 #define CYRT_NORM_VJP_BIAS(NAME, T) \
     CYRT_NORM_ROWS_BIAS(NAME, cyrt::norm_vjp_rows, T, cyrt::vjp_block<T>)

@@ -26,8 +26,6 @@ from cyrt.runtime.module cimport LoadedFunction, allow_smem
 cdef extern from "params/norm.h" nogil:
     enum: VJP_CHUNKS
     enum: FEW_ITEMS
-    enum: COLUMN
-    enum: COLUMN_ROWS
     cdef struct Norm:
         unsigned long long x, gradient, weight, bias, out
         unsigned long long states, partials, weight_gradient, bias_gradient
@@ -62,7 +60,8 @@ cdef enum:
     STATE = 4               # numbers of the state of a part of a row,
     JOINT_STATE = 6         # and of the gradients' one
     STRIP_RESIDENT = 2      # blocks of strips on a multiprocessor
-    ADDENDS = 16            # of a thread that adds partials, at least
+    COLUMN = 32             # columns of a block that adds partials
+    ADDENDS = 4             # of a thread that adds partials
 
 
 def param_bytes(row):
@@ -249,7 +248,7 @@ cdef int record_columns(Recorder encoder, Launch* launch, Norm* params, const Op
     uses[2] = operand_of(partials)
     launch.variant = COLUMNS
     set_geometry(&launch.geometry, gradients * <long long>params.strips.size, COLUMN,
-                 power_of_two(params.groups // ADDENDS, 1, COLUMN_ROWS))
+                 power_of_two(ceiling(params.groups, ADDENDS), 1, ROW_BLOCK // COLUMN))
     return record_launch(encoder, launch, params, uses, 3, 3)
 
 

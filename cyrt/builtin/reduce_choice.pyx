@@ -92,15 +92,14 @@ cdef inline long long lanes_of(long long units, long long rows, long long thread
     return lanes
 
 
-cdef inline long long parts_of(long long blocks, long long x, long long y,
-                               long long units) noexcept:
+cdef inline long long parts_of(long long blocks, long long x, long long y, long long units,
+                               bint one_wave) noexcept:
     """Return the number of parts of each result in a grid; `units` are those of a thread in one
-    part. They make one wave if that nearly fills the device: each wave more begins with loads that
-    nothing hides, and leaves more states to combine."""
+    part; `one_wave` limits the parts to one wave if that nearly fills the device."""
     cdef long long wanted = 1
     if blocks < RESIDENT and units >= WORTH * SHARE:
         wanted = RESIDENT // 2 // (blocks * x * y)
-        if wanted < FILL:
+        if not one_wave or wanted < FILL:
             wanted = WAVES * RESIDENT // (blocks * x * y)
         wanted = min(wanted, units // LOADS)
     return wanted if wanted >= WORTH else 1
@@ -152,7 +151,7 @@ cdef bint choose_rows(ReduceLaunch* self, const Reduction* reduction) noexcept:
     """Let neighbouring threads share a result. Return False if it does not fit."""
     cdef Reduce* params = &self.params
     cdef long long total, threads, x, y, blocks
-    cdef bint alone = reduction.reduced.ndim == 1
+    cdef bint alone = reduction.reduced.ndim == 1, one_wave
     self.launch.variant = ROWS
     put_reduced(self, reduction)
     if not (put_dims(&params.kept, &params.num_kept, reduction.kept, 0)
@@ -174,7 +173,9 @@ cdef bint choose_rows(ReduceLaunch* self, const Reduction* reduction) noexcept:
         y = power_of_two(params.outputs, WARP // x, COLUMN_THREADS // x)
     params.lanes = <unsigned int>lanes_of(params.units, params.rows, x)
     blocks = ceiling(params.outputs, y)
-    divide(self, parts_of(blocks, x, y, total // x), x)
+    # A whole array's long states are better few: each costs instructions, and is combined later.
+    one_wave = params.outputs == 1 and reduction.state_size > REDUCE_SHORT
+    divide(self, parts_of(blocks, x, y, total // x, one_wave), x)
     return set_grid(self, blocks, x, y)
 
 
@@ -212,7 +213,7 @@ cdef bint choose_columns(ReduceLaunch* self, const Reduction* reduction, bint wh
         return False
     blocks *= chunks
     params.chunks = divider(<unsigned int>chunks)
-    divide(self, 1 if whole else parts_of(blocks, x, y, total // y), y)
+    divide(self, 1 if whole else parts_of(blocks, x, y, total // y, True), y)
     if y == 1 and params.rows == 1 and self.num_parts == 1:
         params.flags |= REDUCE_ALONE
     return set_grid(self, blocks, x, y)

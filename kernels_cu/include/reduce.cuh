@@ -1,4 +1,4 @@
-// Reductions over lanes and over a block.
+// Reductions over lanes, over a block and over the rows of a block.
 #pragma once
 
 #include "types.cuh"
@@ -53,6 +53,27 @@ template <class T, class Op> __device__ inline T block_reduce(T value, Op op, T 
         if (lane == 0) partial[warp] = value;
         __syncthreads();
         value = lane < int(blockDim.x / WARP) ? partial[lane] : identity;
+    }
+}
+
+// Over threadIdx.y, for each of N values and each threadIdx.x: the threads of the first row get the
+// results. blockDim.y is a power of two; `shared` has room for N values of half the threads.
+template <int N, class T, class Op>
+__device__ inline void reduce_columns(T (&values)[N], Op op, T* shared) {
+    int threads = blockDim.x * blockDim.y, half = threads / 2;
+    int thread = threadIdx.y * blockDim.x + threadIdx.x;
+#pragma unroll 1
+    for (; half >= int(blockDim.x); half /= 2, threads /= 2) {
+        if (thread >= half && thread < threads) {
+#pragma unroll
+            for (int k = 0; k < N; ++k) shared[k * half + thread - half] = values[k];
+        }
+        __syncthreads();
+        if (thread < half) {
+#pragma unroll
+            for (int k = 0; k < N; ++k) values[k] = op(values[k], shared[k * half + thread]);
+        }
+        __syncthreads();
     }
 }
 

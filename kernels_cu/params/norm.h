@@ -7,10 +7,7 @@
 
 enum {
     VJP_CHUNKS = 4,  // vectors of x and of the gradient that a thread holds of an aligned row
-    FEW_ITEMS = 16,  // elements of x that a thread holds at least, if rows have them
-    // A block that adds partials:
-    COLUMN = 32,      // its columns,
-    COLUMN_ROWS = 16  // and the threads that share one, at most
+    FEW_ITEMS = 16   // elements of x that a thread holds at least, if rows have them
 };
 
 // Steps are in elements. A pointer to an absent array is 0.
