@@ -72,11 +72,11 @@ cdef int record_rows(Recorder encoder, Launch* launch, TopK* params, const Opera
     """Record the launches for rows that grids cover."""
     cdef Operand[3] uses
     cdef Operand source = operands[2]
-    cdef Memory workspace = None, before
+    cdef Memory workspace = None, _before
     cdef long long slots
     params.input, params.origins, params.step = source.address, 0, params.n
     while True:
-        before = workspace      # lives until the launch that reads it is recorded
+        _before = workspace      # lives until the launch that reads it is recorded
         params.tiles = <unsigned int>ceiling(params.n, TILE)
         params.last = params.tiles == 1
         set_geometry(&launch.geometry, rows * <long long>params.tiles,

@@ -65,8 +65,8 @@ def swiglu_vjp(gate, up, g, *, donate=False):
     g : Array
         The gradient of the result, of that shape.
     donate : bool
-        Whether gate, up and g may be overwritten. The gradients are then in the memory of those that
-        are contiguous and of their type.
+        Whether gate, up and g may be overwritten. The gradients are then in the memory of those
+        that are contiguous and of their type.
 
     Returns
     -------

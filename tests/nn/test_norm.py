@@ -306,13 +306,12 @@ def test_inputs_are_kept(rng):
 
 @pytest.mark.parametrize("n", [96, 97, 17_000])
 def test_equal_inputs_give_equal_bits(n, rng, emulated):
-    """3,000 times on a GPU; 30 times on the emulated device, where a repetition takes a millisecond
-    and more."""
+    """3,000 times on a GPU; on the emulated device as many as take half a second."""
     rows = 300 if n < 1000 else 5
     x, g, w = (numbers(rng, "bfloat16", *each) for each in ((rows, n), (rows, n), (n,)))
     a, d, weight = cyrt.asarray(x), cyrt.asarray(g), cyrt.asarray(w)
     first = [each.numpy() for each in nn.layer_norm_vjp(a, weight, d, bias=weight)]
-    for _ in range(30 if emulated else 3000):
+    for _ in range(60 if emulated else 3000):
         again = nn.layer_norm_vjp(a, weight, d, bias=weight)
         for each, other in zip(first, again, strict=True):
             np.testing.assert_array_equal(each.view(np.uint16), other.numpy().view(np.uint16))
