@@ -41,14 +41,18 @@ def test_swiglu(rng):
 @pytest.mark.parametrize("shape", [(), (1,), (7,), (3, 33), (2, 5, 2048), (4100, 3), (0, 4)])
 def test_swiglu_vjp_by_shape(name, shape, rng):
     """One element, rows that are no whole vectors, and as many as fill several blocks; contiguous,
-    transposed, and broadcast gradients."""
+    transposed, halves of other rows, and broadcast gradients."""
     host = [numbers(rng, name, *shape) for _ in range(3)]
     gate, up, g = (exact(each) for each in host)
     sigmoid = 1 / (1 + np.exp(-gate))
     wanted = sigmoid * (1 + gate * (1 - sigmoid)) * up * g, gate * sigmoid * g
     arrays = [cyrt.asarray(each) for each in host]
     turned = [cyrt.asarray(each.T.copy()).T for each in host]
-    for a, b, c in (arrays, turned, (turned[0], *arrays[1:])):
+    cases = [arrays, turned, (turned[0], *arrays[1:])]
+    if shape:
+        both = cyrt.concat(arrays[:2], axis=-1)
+        cases.append((both[..., : shape[-1]], both[..., shape[-1] :], arrays[2]))
+    for a, b, c in cases:
         for found, each in zip(nn.swiglu_vjp(a, b, c), wanted, strict=True):
             assert found.shape == shape
             assert_close(found, each, name, 4)
