@@ -105,6 +105,8 @@ def explain(Explainer explainer, str op, str dtype, shapes, *, k=1):
     (shape,) = expect_shapes(op, shapes, "the input")
     last = expect_axis(op, -1, shape)
     most = min(TOP_K_MOST, shape[last])
+    if not hasattr(k, "__index__"):
+        raise TypeError(f"top_k: k: expected an int, got {type(k).__name__}")
     if not 0 < k <= most:
         raise ValueError(f"top_k: k: expected an int from 1 to {most}, got {k}")
     set_example_memory(operands, 3)

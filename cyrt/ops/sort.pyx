@@ -156,7 +156,9 @@ def top_k(x, k, /, axis=-1):
     TypeError
         x is complex, or k is no int.
     ValueError
-        The axis has fewer than k elements.
+        The axis has fewer than k elements, or k is negative.
+    numpy.exceptions.AxisError
+        x has no such axis.
 
     Examples
     --------
@@ -169,8 +171,6 @@ def top_k(x, k, /, axis=-1):
         count = operator.index(k)
     except TypeError:
         raise TypeError(f"top_k: k: expected an int, got {type(k).__name__}") from None
-    if x.ndim == 0:
-        raise ValueError("top_k: expected at least one dimension, got shape ()")
     if not 0 <= count <= x.shape[axis]:
         raise ValueError(f"top_k: k: expected an int from 0 to {x.shape[axis]}, the size of axis "
                          f"{axis} of {x.shape}, got {count}")

@@ -199,6 +199,7 @@ def test_nothing_is_allocated():
         (("sort", "float32", 4), {"axis": 0}, TypeError, "axis"),
         (("sort", "complex64", 4), {}, TypeError, "complex64"),
         (("top_k", "float32", 4), {"k": 5}, ValueError, "k: expected an int from 1 to 4, got 5"),
+        (("top_k", "float32", 4), {"k": 2.0}, TypeError, "k: expected an int, got float"),
         (("matmul", "float32", (3, 4)), {}, ValueError, "expected 2 shapes, of the first factor"),
         (("matmul", "float32", (3, 4), (3, 4)), {}, ValueError, r"\(\.\.\., m, k\)"),
         (("matmul", "bool", (3, 4), (4, 3)), {}, TypeError, "numeric"),

@@ -442,6 +442,7 @@ W = cyrt.ones(8)
         (lambda: nn.layer_norm(X, 2.0), TypeError, "weight: expected an Array, got .*float"),
         (lambda: nn.layer_norm(X, eps=-1.0), ValueError, "eps: .*-1.0"),
         (lambda: nn.layer_norm(X, eps=float("nan")), ValueError, "eps: .*nan"),
+        (lambda: nn.layer_norm(X, eps=10**400), ValueError, "eps: expected a finite number .*000"),
         (lambda: nn.layer_norm(X, eps="small"), TypeError, "eps: expected a number, got str"),
         (lambda: nn.layer_norm(X, eps=1j), TypeError, "eps: expected a number, got complex"),
         (lambda: nn.layer_norm(cyrt.ones(())), ValueError, r"x: expected at least one .*\(\)"),
