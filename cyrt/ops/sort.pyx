@@ -160,6 +160,10 @@ def top_k(x, k, /, axis=-1):
     numpy.exceptions.AxisError
         x has no such axis.
 
+    Notes
+    -----
+    Up to 128 elements are selected in one pass over the axis; for more it is sorted.
+
     Examples
     --------
     >>> import cyrt

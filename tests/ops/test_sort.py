@@ -152,14 +152,17 @@ def test_top_k_of_a_vocabulary(name, rng):
 
 
 def test_top_k_of_what_is_in_order():
-    """Equal, ascending, descending: the elements of a tile may differ in their position alone."""
+    """Equal, ascending, descending: the elements of a tile may differ in their position alone; also
+    of every second element, and with the order reversed."""
     n, k = 20_000, 100
     for x, first in (
         (np.full(n, 7, np.int32), np.arange(k)),
         (np.arange(n, dtype=np.int32), n - 1 - np.arange(k)),
         (-np.arange(n, dtype=np.int32), np.arange(k)),
     ):
-        assert cyrt.top_k(cyrt.asarray(x), k)[1].tolist() == first.tolist()
+        backwards = cyrt.asarray(np.repeat(x[::-1], 2))[::-2]
+        for array in cyrt.asarray(x), backwards:
+            assert cyrt.top_k(array, k)[1].tolist() == first.tolist()
 
 
 def test_top_k_of_all_and_of_nan():
