@@ -120,6 +120,9 @@ SETTINGS: dict[str, Setting] = {
     "CYRT_NVTX": Setting(
         _switch, False, "1: an NVTX range around each commit, by the package nvtx"
     ),
+    "CYRT_CUPTI": Setting(
+        _switch, True, "0: traces hold batches only, and no single operations, which CUPTI times"
+    ),
     "CYRT_PDL": Setting(_switch, True, "0: no programmatic edges between kernels"),
     "CYRT_EARLY_LOADS": Setting(
         _switch, True, "0: no kernel loads its weights before those that it depends on have ended"
