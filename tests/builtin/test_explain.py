@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 import cyrt
@@ -37,7 +39,7 @@ def test_every_operation_is_explained():
 
 
 def recorded(work):
-    """The kernel, grid and block of each launch that a function records."""
+    """The kernel, the blocks of the grid, and the block of each launch that a function records."""
     work()  # allocates, so that the second one records nothing else
     with cyrt.Stream() as stream:
         work()
@@ -45,7 +47,9 @@ def recorded(work):
         encoder.commit()
         nodes = encoder.last_plan().nodes
         stream.synchronize()
-    return [(node.name, node.grid[0], node.block[:2]) for node in nodes if node.kind == "kernel"]
+    return [
+        (node.name, math.prod(node.grid), node.block[:2]) for node in nodes if node.kind == "kernel"
+    ]
 
 
 CASES = {

@@ -1,4 +1,6 @@
-"""Products of matrices and vectors: every kernel, on every type, around the edges of its tiles."""
+"""Products of matrices and vectors: every kernel, on every type, around the edges of its tiles.
+
+A GPU's library is left aside: see tests/libs."""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import numpy as np
 import pytest
 
 import cyrt
+from cyrt.builtin import library_product
 from cyrt.dtypes import DTYPES, dtype
 from cyrt.ops.matmul import matmul, matrix_transpose, vecdot
 
@@ -15,6 +18,13 @@ only_graphs = pytest.mark.skipif(
 )
 NUMERIC = [each.name for each in DTYPES if each.kind != "b"]
 TOLERANCE = {"float16": 2e-3, "bfloat16": 1e-2, "float32": 1e-5, "complex64": 1e-5}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def own_kernels():
+    library_product.decide(0, False)
+    yield
+    library_product.decide(0)
 
 
 def filled(rng, name, *shape):
