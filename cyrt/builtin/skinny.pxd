@@ -6,6 +6,7 @@ from cyrt.builtin.space cimport Divider, Outer2
 from cyrt.graph.commit cimport Recorder
 
 cdef extern from "params/matmul.h" nogil:
+    enum: FEW_LINEAR_ROWS       # the most rows of a linear layer that one kernel computes
     cdef struct Skinny:
         unsigned long long few_rows, matrix, out, norm, bias, residual
         long long few_step, wide_step, few_out, wide_out
@@ -17,7 +18,6 @@ cdef extern from "params/matmul.h" nogil:
 
 cdef enum:
     VECTOR_BYTES = 16
-    FEW_LINEAR_ROWS = 16        # the most rows of a linear layer that one kernel computes
 
 # The most rows of a skinny product, by the code of the element type; 0: there is no kernel.
 cdef int[64] most_few_rows
@@ -41,15 +41,15 @@ cdef enum:
 # out = residual + activation(rms_norm(x) @ weight.T + bias), of a few rows.
 cdef struct Linear:
     Operand[6] operands         # contiguous, but for the distances of the rows of x and of weight
-    int dtype
+    int dtype, itemsize
     long long rows, length, features        # of x, their length, and that of the result's rows
     long long x_step, weight_step
     bint gated                  # weight has a gate and a gated row for each feature
     unsigned int activation     # of params/activation.h
     double eps
 
-# Return whether one kernel computes such a layer: its type and its sizes, and the alignment of x,
-# weight and norm.
+# Return whether one kernel computes such a layer, by its type, its sizes and the alignment of the
+# weight; that of x and norm is 16 bytes.
 cdef bint is_fused(const Linear* p) noexcept
 # Record it.
 cdef int record_linear(Recorder encoder, const Linear* p) except -1

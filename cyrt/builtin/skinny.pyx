@@ -40,7 +40,7 @@ for _each in DTYPES:
 
 
 cdef long long choose_skinny(Skinny* args, Launch* launch, int dtype, int ordinal, bint along,
-                             long long batches) except -1:
+                             long long batches, bint divisible) except -1:
     cdef int itemsize = launch.entry.itemsizes[0], multiprocessors = multiprocessors_of(ordinal)
     cdef int width = 0, eights, rows, chunk
     cdef long long blocks, parts
@@ -69,15 +69,11 @@ cdef long long choose_skinny(Skinny* args, Launch* launch, int dtype, int ordina
 
 
 cdef bint is_fused(const Linear* p) noexcept:
-    cdef int itemsize
-    cdef unsigned long long places
     if not 0 < p.rows <= min(FEW_LINEAR_ROWS, most_few_rows[p.dtype]) or p.features == 0 \
             or p.features >> 30 or p.length >> 31:
         return False
-    itemsize = 4 if widths[p.dtype] == 2 else 2
-    places = p.length | p.weight_step | (p.x_step if p.rows > 1 else 0)
-    return (places * itemsize | p.operands[X].address | p.operands[WEIGHT].address
-            | p.operands[NORM].address) % VECTOR_BYTES == 0
+    return ((p.length | p.weight_step) * p.itemsize | p.operands[WEIGHT].address) \
+        % VECTOR_BYTES == 0
 
 
 cdef int record_linear(Recorder encoder, const Linear* p) except -1:

@@ -1,19 +1,24 @@
 """Linear layers."""
 
-from libc.math cimport isfinite
 from libc.string cimport memset
 
+from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.skinny cimport (
-    BIAS, FEW_LINEAR_ROWS, NORM, OUT, RESIDUAL, WEIGHT, X, Linear, is_fused, record_linear,
+    BIAS, FEW_LINEAR_ROWS, NORM, OUT, RESIDUAL, VECTOR_BYTES, WEIGHT, X, Linear, is_fused,
+    record_linear,
 )
 from cyrt.builtin.space cimport MAX_NDIM
+from cyrt.dtypes import DTYPES
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport (
-    Array, as_contiguous, device_of, new_array_on, set_operand, shape_of,
+    Array, as_contiguous, device_of, itemsizes, new_array_on, set_operand, shape_of,
 )
 from cyrt.nn.activations import gelu, gelu_tanh, relu, silu, swiglu
+from cyrt.nn.norm cimport check_eps, dense_parameter
 from cyrt.nn.norm import rms_norm
 from cyrt.nn.rows cimport spaced_rows
+from cyrt.ops.arguments import check_array
+from cyrt.ops.copy import copy as duplicate
 from cyrt.ops.matmul import matmul
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
@@ -35,14 +40,20 @@ cdef dict CODES = {
     "swiglu": <int>ACTIVATION_NONE,
 }
 cdef dict FUNCTIONS = {"relu": relu, "gelu": gelu, "gelu_tanh": gelu_tanh, "silu": silu}
+cdef int RMS_NORM = op_code("rms_norm")
+cdef bint[64] is_floating           # by the code of the element type
+
+for _each in DTYPES:
+    is_floating[<int>_each.code] = _each.kind == "f"
 
 
 def linear(x, w, b=None, activation=None, residual=None, norm=None):
     """Multiply by a matrix of weights, with what precedes and follows in a linear layer.
 
     The result is ``residual + activation(rms_norm(x, *norm) @ w.mT + b)``. For at most 16 rows of
-    float16, bfloat16 or float32, in aligned memory, that is one operation, which rounds once;
-    otherwise each step is an operation of its own.
+    float16, bfloat16 or float32 that is one operation, which keeps the steps' results in float32;
+    for more, each step is an operation of its own. So it is for operands of several types, and
+    where w's rows are not contiguous, or not aligned to 16 bytes.
 
     Parameters
     ----------
@@ -70,7 +81,7 @@ def linear(x, w, b=None, activation=None, residual=None, norm=None):
     ValueError
         The shapes do not fit, or there is no such activation.
     TypeError
-        An operand is no Array, or the types do not promote.
+        An operand is no Array, x or w has no floating-point type, or the types do not promote.
 
     Examples
     --------
@@ -85,10 +96,6 @@ def linear(x, w, b=None, activation=None, residual=None, norm=None):
     return compose(x, w, b, activation, residual, norm) if result is None else result
 
 
-cdef int refuse(str name, object operand) except -1:
-    raise TypeError(f"linear: {name}: expected an Array, got {type(operand).__name__}")
-
-
 cdef int check_operands(object x_, object w_, object b_, object activation, object residual_,
                         object norm) except -1:
     cdef Array x, w, b, residual
@@ -96,14 +103,17 @@ cdef int check_operands(object x_, object w_, object b_, object activation, obje
     cdef int d
     cdef bint fits
     if not isinstance(x_, Array):
-        refuse("x", x_)
+        check_array(x_, "linear: x")
     if not isinstance(w_, Array):
-        refuse("w", w_)
+        check_array(w_, "linear: w")
     if b_ is not None and not isinstance(b_, Array):
-        refuse("b", b_)
+        check_array(b_, "linear: b")
     if residual_ is not None and not isinstance(residual_, Array):
-        refuse("residual", residual_)
+        check_array(residual_, "linear: residual")
     x, w, b, residual = <Array>x_, <Array>w_, <Array>b_, <Array>residual_
+    if not is_floating[x.code] or not is_floating[w.code]:
+        raise TypeError("linear: expected x and w of floating-point types, got "
+                        f"{DTYPES[x.code]} and {DTYPES[w.code]}")
     if x.ndim_ == 0 or w.ndim_ != 2 or x.dims[x.ndim_ - 1] != w.dims[1]:
         raise ValueError("linear: expected x of shape (..., in) and w of shape (out, in), got "
                          f"{shape_of(x)} and {shape_of(w)}")
@@ -125,47 +135,42 @@ cdef int check_operands(object x_, object w_, object b_, object activation, obje
         for d in range(x.ndim_ - 1 if fits else 0):
             fits = fits and residual.dims[d] == x.dims[d]
         if not fits:
-            raise ValueError(f"linear: residual: expected shape {(*shape_of(x)[:-1], features)}, "
+            *outer, _ = shape_of(x)
+            raise ValueError(f"linear: residual: expected shape {(*outer, features)}, "
                              f"got {shape_of(residual)}")
     return 0
 
 
 cdef Array record_fused(Array x, Array w, Array b, object activation, Array residual,
                         object norm):
-    """Record the layer as one operation. Return None, and record nothing, if no kernel computes
-    it, or an operand is none that it takes."""
+    """Record the layer as one operation, besides copies of operands that the kernel does not take
+    as they are. Return None, and record nothing, if no kernel computes it."""
     cdef Linear layer
-    cdef Array out, source, of_norm = None
+    cdef Array out, scale
     cdef long long[MAX_NDIM] dims
     cdef StreamState* stream
-    cdef int d, ordinal
-    layer.dtype = x.code
+    cdef int d, ordinal = device_of(x)
+    memset(&layer, 0, sizeof(layer))
+    layer.dtype, layer.itemsize = x.code, itemsizes[x.code]
     layer.length = w.dims[1]
-    if layer.length == 0 or x.count == 0 or x.count > layer.length * FEW_LINEAR_ROWS \
-            or w.steps[1] != 1 or w.steps[0] < 0:
-        return None
-    if norm is not None:
-        of_norm = norm_weight(norm, layer.length)
-        if of_norm is None:
-            return None
-        layer.eps = norm[1]
-    ordinal = device_of(x)
-    if not (is_alike(w, x.code, ordinal) and is_alike(b, x.code, ordinal)
-            and is_alike(residual, x.code, ordinal) and is_alike(of_norm, x.code, ordinal)):
+    if x.count == 0 or x.count > layer.length * FEW_LINEAR_ROWS or w.steps[1] != 1 \
+            or not (is_alike(w, x.code, ordinal) and is_alike(b, x.code, ordinal)
+                    and is_alike(residual, x.code, ordinal)):
         return None
     layer.rows = x.count // layer.length
     layer.gated = activation == "swiglu"
     layer.activation = CODES[activation]
     layer.features = w.dims[0] // 2 if layer.gated else w.dims[0]
     layer.weight_step = w.steps[0]
-    source = spaced_rows(x, &layer.x_step)
-    memset(layer.operands, 0, sizeof(layer.operands))
-    set_operand(&layer.operands[X], source)
     set_operand(&layer.operands[WEIGHT], w)
-    if of_norm is not None:
-        set_operand(&layer.operands[NORM], of_norm)
     if not is_fused(&layer):
         return None
+    if norm is not None:
+        layer.eps = check_eps(RMS_NORM, norm[1])
+        scale = dense_parameter(RMS_NORM, "weight", norm[0], x)
+        set_operand(&layer.operands[NORM], scale)
+    x = aligned_rows(x, &layer)
+    set_operand(&layer.operands[X], x)
     if b is not None:
         b = as_contiguous(b)
         set_operand(&layer.operands[BIAS], b)
@@ -187,14 +192,14 @@ cdef inline bint is_alike(Array operand, int code, int ordinal) except -1:
     return operand is None or operand.code == code and device_of(operand) == ordinal
 
 
-cdef Array norm_weight(tuple norm, long long length):
-    """Return a weight that kernels take as it is, if rms_norm takes it and eps; None else."""
-    cdef Array weight
-    weight_, eps = norm
-    if not isinstance(weight_, Array) or type(eps) is not float or not isfinite(eps) or eps < 0:
-        return None
-    weight = <Array>weight_
-    return weight if weight.dense and weight.ndim_ == 1 and weight.dims[0] == length else None
+cdef Array aligned_rows(Array x, Linear* layer):
+    """Return x, or a copy of it, whose rows are aligned to vectors. Set their distance."""
+    cdef Array rows = spaced_rows(x, &layer.x_step)
+    cdef unsigned long long places = layer.x_step if layer.rows > 1 else 0
+    if (places * layer.itemsize | rows.address) % VECTOR_BYTES == 0:
+        return rows
+    layer.x_step = layer.length
+    return duplicate(x)
 
 
 cdef Array compose(Array x, Array w, Array b, object activation, Array residual, object norm):
@@ -203,7 +208,7 @@ cdef Array compose(Array x, Array w, Array b, object activation, Array residual,
     if b is not None:
         y = y + b
     if activation == "swiglu":
-        half = y.shape[-1] // 2
+        half = w.dims[0] // 2
         y = swiglu(y[..., :half], y[..., half:])
     elif activation is not None:
         y = FUNCTIONS[activation](y)

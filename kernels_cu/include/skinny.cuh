@@ -90,9 +90,9 @@ __device__ inline void multiply_steps(typename Wide::Few::Sums (&sums)[EIGHTS][W
 template <class T, class Wide, int EIGHTS, int AHEAD>
 __device__ inline void skinny(const Skinny& args) {
     constexpr int ROWS = Wide::ROWS, COLUMNS = 8 * EIGHTS;
+    constexpr bool LINEAR = Wide::ALONG && COLUMNS <= FEW_LINEAR_ROWS;  // layers come here
     extern __shared__ float shared[];  // of each warp: COLUMNS by ROWS
-    __shared__ float factors[COLUMNS];
-    bool gated = args.flags & SKINNY_GATED;
+    bool gated = LINEAR && args.flags & SKINNY_GATED;
     uint32 kept = gated ? ROWS / 2 : ROWS;  // results of the block, of each of the few rows
     uint32 rest = divide(blockIdx.x, args.tiles);
     uint32 row = (blockIdx.x - rest * args.tiles.size) * kept;
@@ -114,11 +114,17 @@ __device__ inline void skinny(const Skinny& args) {
     launch_dependents<PRODUCT_BLOCKS>();
     const T* few = global<T>(args.few_rows) + offsets[0];
     typename Wide::Few::Sums sums[EIGHTS][Wide::TILES] = {};
-    if (args.norm) {
-        measure_rows(args, few, factors, shared);
-        FewRows<T, true> normed = {few, args.few_step, args.few, global<T>(args.norm), factors};
-        multiply_steps(sums, wide, rows, normed, k, end);
-    } else {
+    bool normed = false;
+    if constexpr (LINEAR) {
+        normed = args.norm;
+        if (normed) {
+            __shared__ float factors[COLUMNS];
+            measure_rows(args, few, factors, shared);
+            FewRows<T, true> scaled = {few, args.few_step, args.few, global<T>(args.norm), factors};
+            multiply_steps(sums, wide, rows, scaled, k, end);
+        }
+    }
+    if (!normed) {
         FewRows<T, false> plain = {few, args.few_step, args.few};
         multiply_steps(sums, wide, rows, plain, k, end);
     }
@@ -146,15 +152,16 @@ __device__ inline void skinny(const Skinny& args) {
         if (index >= args.wide) continue;
         uint32 slot = column * ROWS + (gated ? result + (result & ~7u) : result);
         int64 place = column * args.few_out + index * args.wide_out;
+        float sum = sum_warps(shared + slot, COLUMNS * ROWS);
         if (args.flags & MATMUL_PARTS) {
-            global<float>(args.out)[(part * batches + batch) * size + place] =
-                sum_warps(shared + slot, COLUMNS * ROWS);
-            continue;
+            global<float>(args.out)[(part * batches + batch) * size + place] = sum;
+        } else if constexpr (LINEAR) {
+            float gated_sum = gated ? sum_warps(shared + slot + 8, COLUMNS * ROWS) : 0;
+            global<T>(args.out)[batch * size + place] =
+                LinearEpilogue<T>(args, index, place).apply(args, sum, gated_sum);
+        } else {
+            global<T>(args.out)[batch * size + place] = cast<T>(sum);
         }
-        LinearEpilogue<T> epilogue(args, index, place);
-        float gated_sum = gated ? sum_warps(shared + slot + 8, COLUMNS * ROWS) : 0;
-        global<T>(args.out)[batch * size + place] =
-            epilogue.apply(args, sum_warps(shared + slot, COLUMNS * ROWS), gated_sum);
     }
 }
 

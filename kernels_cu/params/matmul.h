@@ -20,11 +20,12 @@ enum {
 
 // What a warp of a skinny product takes at once.
 enum {
-    ALONG_ROWS = 16,   // rows of the matrix in a tile, if they lie along the summed dimension
-    ACROSS_ROWS = 32,  // and if they lie across it
-    ALONG_STEP = 64,   // bytes of a row
-    ACROSS_STEP = 16,  // elements of a column
-    GEMV_ROWS = 8      // rows that a block multiplies by a single one
+    ALONG_ROWS = 16,      // rows of the matrix in a tile, if they lie along the summed dimension
+    ACROSS_ROWS = 32,     // and if they lie across it
+    ALONG_STEP = 64,      // bytes of a row
+    ACROSS_STEP = 16,     // elements of a column
+    GEMV_ROWS = 8,        // rows that a block multiplies by a single one
+    FEW_LINEAR_ROWS = 16  // the most few rows of a linear layer
 };
 // Tiles of rows along the summed dimension, steps that are on their way, and the most warps of a
 // block, for so many times 8 few rows, of elements of so many bytes.

@@ -138,7 +138,7 @@ def test_after_a_reset(python):
 
 
 # The structs of parameters with a word `early`, by what the names of their kernels contain.
-EARLY = {"_rows": "Dot", "_columns": "Dot", "_skinny": "Skinny"}
+EARLY = {"_rows": "Dot", "_columns": "Dot", "_skinny": "Skinny", "_gemv": "Skinny"}
 
 
 @pytest.fixture(scope="module")
