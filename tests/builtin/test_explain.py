@@ -69,6 +69,12 @@ CASES = {
         [(3, 100, 200), (200, 40)],
         {},
     ),
+    "product of a few rows": (
+        lambda d: d.x[:16] @ cyrt.reshape(d.long[: 200 * 256], (200, 256)),
+        "matmul",
+        [(16, 200), (200, 256)],
+        {},
+    ),
     "product with a column": (
         lambda d: d.x @ d.y[:, :1].copy(),
         "matmul",
