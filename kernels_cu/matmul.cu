@@ -239,13 +239,17 @@ template <class T> using Small = Tile<T, 8, 4, sizeof(compute_of<T>) <= 4 ? 32 :
         cyrt::sum_parts<TYPE>(args);                               \
     }
 
+// Blocks of a multiprocessor; 0: the compiler decides. Those of float32 spill a few registers for two.
+#define SKINNY_BLOCKS(ITEMSIZE) ((ITEMSIZE) == 4 ? 2 : 0)
 #define CYRT_SKINNY(NAME, TYPE, EIGHTS, ROWS)                                                  \
-    extern "C" __global__ void __launch_bounds__(32 * SKINNY_WARPS(EIGHTS, sizeof(TYPE)))      \
+    extern "C" __global__ void __launch_bounds__(32 * SKINNY_WARPS(EIGHTS, sizeof(TYPE)),      \
+                                                 SKINNY_BLOCKS(sizeof(TYPE)))                  \
         NAME##_skinny_##ROWS(const __grid_constant__ cyrt::Skinny args) {                      \
-        cyrt::skinny<TYPE, cyrt::AlongSum<TYPE, SKINNY_TILES(EIGHTS, sizeof(TYPE))>, EIGHTS,   \
+        cyrt::skinny<TYPE, cyrt::AlongSum<TYPE, SKINNY_TILES(EIGHTS)>, EIGHTS,                 \
                      SKINNY_STEPS(EIGHTS, sizeof(TYPE))>(args);                                \
     }                                                                                          \
-    extern "C" __global__ void __launch_bounds__(32 * SKINNY_WARPS(EIGHTS, sizeof(TYPE)))      \
+    extern "C" __global__ void __launch_bounds__(32 * SKINNY_WARPS(EIGHTS, sizeof(TYPE)),      \
+                                                 SKINNY_BLOCKS(sizeof(TYPE)))                  \
         NAME##_skinny_across_##ROWS(const __grid_constant__ cyrt::Skinny args) {               \
         cyrt::skinny<TYPE, cyrt::AcrossSum<TYPE>, EIGHTS, SKINNY_STEPS(EIGHTS, sizeof(TYPE))>( \
             args);                                                                             \

@@ -19,7 +19,7 @@ cdef extern from "params/matmul.h" nogil:
     enum: ALONG_STEP
     enum: ACROSS_STEP
     enum: GEMV_ROWS
-    int SKINNY_TILES(int eights, int itemsize)
+    int SKINNY_TILES(int eights)
     int SKINNY_STEPS(int eights, int itemsize)
     int SKINNY_WARPS(int eights, int itemsize)
 
@@ -49,12 +49,13 @@ cdef long long choose_skinny(Skinny* args, Launch* launch, int dtype, int ordina
         width += 1
     eights = 1 << width
     launch.variant = GEMV + 1 + width + (0 if along else widths[dtype])
-    rows = ALONG_ROWS * SKINNY_TILES(eights, itemsize) if along else ACROSS_ROWS
+    rows = ALONG_ROWS * SKINNY_TILES(eights) if along else ACROSS_ROWS
     chunk = SKINNY_STEPS(eights, itemsize) * (ALONG_STEP // itemsize if along else ACROSS_STEP)
     args.tiles = divider(<unsigned int>ceiling(
         args.wide, rows // 2 if args.flags & SKINNY_GATED else rows))
     blocks = batches * args.tiles.size
-    y = WARPS if blocks >= 2 * multiprocessors else SKINNY_WARPS(eights, itemsize)
+    # Registers suffice for two such blocks a multiprocessor, or for a single large one.
+    y = WARPS if blocks > multiprocessors else SKINNY_WARPS(eights, itemsize)
     while y * rows * eights * 8 * sizeof(float) > SHARED_BYTES:
         y //= 2
     y = power_of_two(ceiling(args.k, chunk), 1, y)

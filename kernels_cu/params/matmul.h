@@ -29,8 +29,8 @@ enum {
 };
 // Tiles of rows along the summed dimension, steps that are on their way, and the most warps of a
 // block, for so many times 8 few rows, of elements of so many bytes.
-#define SKINNY_TILES(EIGHTS, ITEMSIZE) ((EIGHTS) == 1 || (ITEMSIZE) == 4 ? 1 : 2)
-#define SKINNY_STEPS(EIGHTS, ITEMSIZE) (((EIGHTS) == 1 ? 8 : 4) / (ITEMSIZE))
+#define SKINNY_TILES(EIGHTS) ((EIGHTS) <= 2 ? 1 : 2)
+#define SKINNY_STEPS(EIGHTS, ITEMSIZE) (((EIGHTS) * (ITEMSIZE) <= 4 ? 8 : 4) / (ITEMSIZE))
 #define SKINNY_WARPS(EIGHTS, ITEMSIZE) ((EIGHTS) <= 2 && (ITEMSIZE) == 2 ? 16 : 8)
 
 // The most blocks of a sum's or a skinny product's grid that let the next kernel start early, which
