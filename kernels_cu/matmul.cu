@@ -7,7 +7,6 @@
 #pragma once
 
 #include "dot.cuh"
-#include "gemv.cuh"
 #include "skinny.cuh"
 
 namespace cyrt {
@@ -239,8 +238,6 @@ template <class T> using Small = Tile<T, 8, 4, sizeof(compute_of<T>) <= 4 ? 32 :
         cyrt::sum_parts<TYPE>(args);                               \
     }
 
-// Blocks of a multiprocessor; 0: the compiler decides. Those of float32 spill a few registers for two.
-#define SKINNY_BLOCKS(ITEMSIZE) ((ITEMSIZE) == 4 ? 2 : 0)
 #define CYRT_SKINNY(NAME, TYPE, EIGHTS, ROWS)                                                  \
     extern "C" __global__ void __launch_bounds__(32 * SKINNY_WARPS(EIGHTS, sizeof(TYPE)),      \
                                                  SKINNY_BLOCKS(sizeof(TYPE)))                  \
@@ -255,12 +252,8 @@ template <class T> using Small = Tile<T, 8, 4, sizeof(compute_of<T>) <= 4 ? 32 :
             args);                                                                             \
     }
 // For float32, and for the 16-bit floats.
-#define CYRT_MATMUL_SKINNY(NAME, TYPE)                           \
-    extern "C" __global__ void __launch_bounds__(256)            \
-        NAME##_gemv(const __grid_constant__ cyrt::Skinny args) { \
-        cyrt::gemv<TYPE>(args);                                  \
-    }                                                            \
-    CYRT_SKINNY(NAME, TYPE, 1, 8)                                \
+#define CYRT_MATMUL_SKINNY(NAME, TYPE) \
+    CYRT_SKINNY(NAME, TYPE, 1, 8)      \
     CYRT_SKINNY(NAME, TYPE, 2, 16)
 #define CYRT_MATMUL_SKINNY_HALVES(NAME, TYPE) \
     CYRT_MATMUL_SKINNY(NAME, TYPE)            \

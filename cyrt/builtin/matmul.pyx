@@ -19,8 +19,9 @@ from cyrt.builtin.library_product cimport (
     Matrices, is_large, is_library_type, is_served, record_library_product,
 )
 from cyrt.builtin.operand cimport Operand
-from cyrt.builtin.rows.matmul import SERVED
-from cyrt.builtin.skinny cimport VECTOR_BYTES, Skinny, choose_skinny, most_few_rows
+from cyrt.builtin.rows.matmul import SERVED, VARIANTS
+from cyrt.builtin.rows.matmul import SKINNY as WIDTHS
+from cyrt.builtin.skinny cimport VECTOR_BYTES, Skinny, choose_skinny
 from cyrt.builtin.space cimport MAX_NDIM, MAX_OUTER, Divider, Outer2, Space, divider, simplify
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.dtypes import DTYPES
@@ -98,8 +99,13 @@ cdef struct Problem:
 cdef int MATMUL = op_code("matmul")
 cdef int COPY = op_code("copy")
 cdef int[64] kernel_types             # by element type, the type whose kernels compute it; -1: none
+cdef int SKINNY = len(VARIANTS)       # the kernel of a matrix along the summed dimension and 8 rows
+cdef int[64] num_widths               # by element type, how many there are of each layout
+cdef int[64] most_few_rows            # and the most rows that they take; 0: there is none
 
 for _each in DTYPES:
+    num_widths[<int>_each.code] = len(WIDTHS.get(_each.name, ()))
+    most_few_rows[<int>_each.code] = max(WIDTHS.get(_each.name, (0,)))
     kernel_types[<int>_each.code] = dtype_code(SERVED[_each.name]) if _each.name in SERVED else -1
 
 
@@ -313,6 +319,7 @@ cdef int record_skinny(Recorder encoder, const Problem* whole) except -1:
     cdef Launch launch
     cdef long long batches = 1, parts
     cdef int d
+    cdef bint along
     memset(&args, 0, sizeof(args))
     args.few_out, args.wide_out = p.n, 1
     if p.m > p.n:
@@ -323,10 +330,12 @@ cdef int record_skinny(Recorder encoder, const Problem* whole) except -1:
     launch.entry = p.entry
     args.few_rows, args.matrix, args.out = (p.operands[1].address, p.operands[2].address,
                                             p.operands[0].address)
-    args.few_step, args.wide_step = p.a_m, p.b_n if p.b_k == 1 else p.b_k
+    along = p.b_k == 1
+    args.few_step, args.wide_step = p.a_m, p.b_n if along else p.b_k
     args.few, args.wide, args.k = <unsigned int>p.m, <unsigned int>p.n, <unsigned int>p.k
     args.num_batch = set_outer(&args.batch, &p.batch, 0)
-    parts = choose_skinny(&args, &launch, p.dtype, encoder.state.ordinal, p.b_k == 1, batches,
+    parts = choose_skinny(&args, &launch, encoder.state.ordinal,
+                          SKINNY if along else SKINNY + num_widths[p.dtype], along, False, batches,
                           True)
     return record_parts(encoder, &p, &launch, &args, batches * p.m * p.n, parts)
 

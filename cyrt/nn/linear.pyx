@@ -3,10 +3,10 @@
 from libc.string cimport memset
 
 from cyrt.builtin.entry cimport op_code
-from cyrt.builtin.skinny cimport (
-    BIAS, FEW_LINEAR_ROWS, NORM, OUT, RESIDUAL, VECTOR_BYTES, WEIGHT, X, Linear, is_fused,
-    record_linear,
+from cyrt.builtin.linear cimport (
+    BIAS, FEW_LINEAR_ROWS, NORM, OUT, RESIDUAL, WEIGHT, X, Layer, is_fused, record_linear,
 )
+from cyrt.builtin.skinny cimport VECTOR_BYTES
 from cyrt.builtin.space cimport MAX_NDIM
 from cyrt.dtypes import DTYPES
 from cyrt.graph.recorder cimport encoder_of
@@ -145,7 +145,7 @@ cdef Array record_fused(Array x, Array w, Array b, object activation, Array resi
                         object norm):
     """Record the layer as one operation, besides copies of operands that the kernel does not take
     as they are. Return None, and record nothing, if no kernel computes it."""
-    cdef Linear layer
+    cdef Layer layer
     cdef Array out, scale
     cdef long long[MAX_NDIM] dims
     cdef StreamState* stream
@@ -192,7 +192,7 @@ cdef inline bint is_alike(Array operand, int code, int ordinal) except -1:
     return operand is None or operand.code == code and device_of(operand) == ordinal
 
 
-cdef Array aligned_rows(Array x, Linear* layer):
+cdef Array aligned_rows(Array x, Layer* layer):
     """Return x, or a copy of it, whose rows are aligned to vectors. Set their distance."""
     cdef Array rows = spaced_rows(x, &layer.x_step)
     cdef unsigned long long places = layer.x_step if layer.rows > 1 else 0

@@ -27,10 +27,11 @@ __device__ inline float sum_lanes(float (&sums)[GEMV_ROWS]) {
     return sum + shuffle_xor(sum, 1);
 }
 
-template <class T> __device__ inline void gemv(const Skinny& args) {
+template <class T> __device__ inline void gemv(const Linear& all) {
+    const Skinny& args = all.product;
     constexpr int K = VECTOR_BYTES / sizeof(T), ROWS = GEMV_ROWS;
     __shared__ float of_warp[16][ROWS + 1];  // the last one: of squares
-    bool gated = args.flags & SKINNY_GATED;
+    bool gated = all.gated;
     uint32 kept = gated ? ROWS / 2 : ROWS, first = blockIdx.x * kept;
     uint32 thread = threadIdx.y * 32 + threadIdx.x;
     const T* rows[ROWS];
@@ -50,15 +51,15 @@ template <class T> __device__ inline void gemv(const Skinny& args) {
             matrix[i] = Fragment<T, K>::load(rows[i] + at, at < args.k);
         }
     };
-    if (!args.early) wait_for_dependencies(args);
+    if (!args.early) wait_for_dependencies(all);
     load_matrix();
-    if (args.early) wait_for_dependencies(args);
+    if (args.early) wait_for_dependencies(all);
     launch_dependents<PRODUCT_BLOCKS>();
     const T* few = global<T>(args.few_rows);
-    const T* weight = static_cast<const T*>(args.norm);
+    const T* weight = static_cast<const T*>(all.norm);
     bool stores = thread < kept && first + thread < args.wide;
     uint32 index = stores ? first + thread : first;
-    LinearEpilogue<T> epilogue(args, index, index * args.wide_out);
+    LinearEpilogue<T> epilogue(all, index, index * args.wide_out);
     float sums[ROWS] = {}, squares = 0;
 #pragma unroll 1
     while (at < args.k) {
@@ -98,10 +99,10 @@ template <class T> __device__ inline void gemv(const Skinny& args) {
         for (uint32 warp = 1; warp < blockDim.y; ++warp) sum += of_warp[warp][i];
         return sum;
     };
-    float factor = weight ? rsqrt(sum_warps(ROWS) / float(args.k) + args.eps) : 1;
+    float factor = weight ? rsqrt(sum_warps(ROWS) / float(args.k) + all.eps) : 1;
     float gated_sum = gated ? factor * sum_warps(thread + ROWS / 2) : 0;
     global<T>(args.out)[index * args.wide_out] =
-        epilogue.apply(args, factor * sum_warps(thread), gated_sum);
+        epilogue.apply(all, factor * sum_warps(thread), gated_sum);
 }
 
 }  // namespace cyrt

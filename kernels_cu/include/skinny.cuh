@@ -11,12 +11,21 @@
 #include "skinny_tiles.cuh"
 #include "strided.cuh"
 
+// Blocks of a multiprocessor; 0: the compiler decides. Those of float32 spill some registers for two.
+#define SKINNY_BLOCKS(ITEMSIZE) ((ITEMSIZE) == 4 ? 2 : 0)
+
 namespace cyrt {
+
+// The product of a kernel's parameters.
+__device__ inline const Skinny& product_of(const Skinny& args) { return args; }
+__device__ inline const Skinny& product_of(const Linear& args) { return args.product; }
+template <class Args> constexpr bool IS_LINEAR = false;
+template <> constexpr bool IS_LINEAR<Linear> = true;
 
 // Computes the factors of the few rows' normalisation, 1 / sqrt(mean of squares + eps). `partial`
 // has room for each warp's sum of each row.
 template <class T>
-__device__ inline void measure_rows(const Skinny& args, const T* few, float* factors,
+__device__ inline void measure_rows(const Skinny& args, float eps, const T* few, float* factors,
                                     float* partial) {
     constexpr int K = VECTOR_BYTES / sizeof(T);
     uint32 thread = threadIdx.y * 32 + threadIdx.x;
@@ -39,7 +48,7 @@ __device__ inline void measure_rows(const Skinny& args, const T* few, float* fac
         float sum = 0;
 #pragma unroll 4
         for (uint32 warp = 0; warp < blockDim.y; ++warp) sum += partial[thread * blockDim.y + warp];
-        factors[thread] = rsqrt(sum / float(args.k) + args.eps);
+        factors[thread] = rsqrt(sum / float(args.k) + eps);
     }
     __syncthreads();
 }
@@ -87,12 +96,13 @@ __device__ inline void multiply_steps(typename Wide::Few::Sums (&sums)[EIGHTS][W
 
 // A block of 32 by y threads takes Wide::ROWS rows of the matrix; its warps take every y-th AHEAD
 // steps of the summed dimension. EIGHTS times 8 is the most that the few rows can be.
-template <class T, class Wide, int EIGHTS, int AHEAD>
-__device__ inline void skinny(const Skinny& args) {
+template <class T, class Wide, int EIGHTS, int AHEAD, class Args>
+__device__ inline void skinny(const Args& all) {
     constexpr int ROWS = Wide::ROWS, COLUMNS = 8 * EIGHTS;
-    constexpr bool LINEAR = Wide::ALONG && COLUMNS <= FEW_LINEAR_ROWS;  // layers come here
     extern __shared__ float shared[];  // of each warp: COLUMNS by ROWS
-    bool gated = LINEAR && args.flags & SKINNY_GATED;
+    const Skinny& args = product_of(all);
+    bool gated = false;
+    if constexpr (IS_LINEAR<Args>) gated = all.gated;
     uint32 kept = gated ? ROWS / 2 : ROWS;  // results of the block, of each of the few rows
     uint32 rest = divide(blockIdx.x, args.tiles);
     uint32 row = (blockIdx.x - rest * args.tiles.size) * kept;
@@ -101,26 +111,26 @@ __device__ inline void skinny(const Skinny& args) {
     uint32 end = args.k - begin < args.depth ? args.k : begin + args.depth;
     int64 offsets[2];
     locate_row(args.batch, batch, args.num_batch, offsets);
-    typename Wide::Rows rows(global<T>(args.matrix) + offsets[1], args, row);
+    typename Wide::Rows rows(global<T>(args.matrix) + offsets[1], args, row, gated);
     uint32 k = begin + threadIdx.y * AHEAD * Wide::STEP;
     Wide wide[AHEAD];
     auto load_matrix = [&] {
 #pragma unroll
         for (int i = 0; i < AHEAD; ++i) wide[i].load(rows, k + i * Wide::STEP, end);
     };
-    if (!args.early) wait_for_dependencies(args);
+    if (!args.early) wait_for_dependencies(all);
     load_matrix();
-    if (args.early) wait_for_dependencies(args);
+    if (args.early) wait_for_dependencies(all);
     launch_dependents<PRODUCT_BLOCKS>();
     const T* few = global<T>(args.few_rows) + offsets[0];
     typename Wide::Few::Sums sums[EIGHTS][Wide::TILES] = {};
     bool normed = false;
-    if constexpr (LINEAR) {
-        normed = args.norm;
+    if constexpr (IS_LINEAR<Args>) {
+        normed = all.norm;
         if (normed) {
             __shared__ float factors[COLUMNS];
-            measure_rows(args, few, factors, shared);
-            FewRows<T, true> scaled = {few, args.few_step, args.few, global<T>(args.norm), factors};
+            measure_rows(args, all.eps, few, factors, shared);
+            FewRows<T, true> scaled = {few, args.few_step, args.few, global<T>(all.norm), factors};
             multiply_steps(sums, wide, rows, scaled, k, end);
         }
     }
@@ -155,10 +165,10 @@ __device__ inline void skinny(const Skinny& args) {
         float sum = sum_warps(shared + slot, COLUMNS * ROWS);
         if (args.flags & MATMUL_PARTS) {
             global<float>(args.out)[(part * batches + batch) * size + place] = sum;
-        } else if constexpr (LINEAR) {
+        } else if constexpr (IS_LINEAR<Args>) {
             float gated_sum = gated ? sum_warps(shared + slot + 8, COLUMNS * ROWS) : 0;
             global<T>(args.out)[batch * size + place] =
-                LinearEpilogue<T>(args, index, place).apply(args, sum, gated_sum);
+                LinearEpilogue<T>(all, index, place).apply(all, sum, gated_sum);
         } else {
             global<T>(args.out)[batch * size + place] = cast<T>(sum);
         }

@@ -125,7 +125,6 @@ template <int K> struct Eight<float32, K> {
 // TILES times 16 rows of the matrix, which lie along the summed dimension. A lane takes 16 bytes of
 // the rows `group` and group + 8 of each; those of gates take a gate and the row that it gates.
 template <class T, int TILES_> struct AlongSum {
-    static constexpr bool ALONG = true;
     static constexpr int TILES = TILES_, ROWS = ALONG_ROWS * TILES, STEP = ALONG_STEP / sizeof(T);
     static constexpr int K = VECTOR_BYTES / sizeof(T);
     using Few = Eight<T, K>;
@@ -136,8 +135,7 @@ template <class T, int TILES_> struct AlongSum {
         bool there[TILES][2];
         Lane lane;
 
-        __device__ Rows(const T* matrix, const Skinny& args, uint32 row) {
-            bool gated = args.flags & SKINNY_GATED;
+        __device__ Rows(const T* matrix, const Skinny& args, uint32 row, bool gated) {
             uint32 between = gated ? args.wide : 8, kept = gated ? 8 : 16;
 #pragma unroll
             for (int tile = 0; tile < TILES; ++tile) {
@@ -186,7 +184,6 @@ template <class T, int TILES_> struct AlongSum {
 // 32 rows of the matrix, neighbours in memory at each index of the summed dimension. A lane takes 4
 // rows at 4 indices.
 template <class T> struct AcrossSum {
-    static constexpr bool ALONG = false;
     static constexpr int TILES = 2, ROWS = ACROSS_ROWS, STEP = ACROSS_STEP, K = 4;
     using Few = Eight<T, K>;
     Fragment<T, 4> at_index[K];
@@ -197,7 +194,8 @@ template <class T> struct AcrossSum {
         bool there;
         Lane lane;
 
-        __device__ Rows(const T* matrix, const Skinny& args, uint32 row) : step(args.wide_step) {
+        __device__ Rows(const T* matrix, const Skinny& args, uint32 row, bool)
+            : step(args.wide_step) {
             row += 4 * lane.group;
             first = matrix + row + K * lane.member * step;
             there = row < args.wide;

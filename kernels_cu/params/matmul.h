@@ -1,7 +1,6 @@
 // Parameters of matmul.cu.
 #ifndef CYRT_PARAMS_MATMUL_H
 #define CYRT_PARAMS_MATMUL_H
-#include "params/activation.h"
 #include "params/space.h"
 #include "params/begin.h"
 
@@ -14,18 +13,15 @@ enum {
     PRODUCT_VECTOR_B = 16,
     PRODUCT_VECTOR_OUT = 32,
     PRODUCT_ALONG_A = 64,  // lanes run along the summed dimension
-    PRODUCT_ALONG_B = 128,
-    SKINNY_GATED = 256  // a row of the matrix is a gate, the one `wide` rows behind it is gated
+    PRODUCT_ALONG_B = 128
 };
 
 // What a warp of a skinny product takes at once.
 enum {
-    ALONG_ROWS = 16,      // rows of the matrix in a tile, if they lie along the summed dimension
-    ACROSS_ROWS = 32,     // and if they lie across it
-    ALONG_STEP = 64,      // bytes of a row
-    ACROSS_STEP = 16,     // elements of a column
-    GEMV_ROWS = 8,        // rows that a block multiplies by a single one
-    FEW_LINEAR_ROWS = 16  // the most few rows of a linear layer
+    ALONG_ROWS = 16,   // rows of the matrix in a tile, if they lie along the summed dimension
+    ACROSS_ROWS = 32,  // and if they lie across it
+    ALONG_STEP = 64,   // bytes of a row
+    ACROSS_STEP = 16   // elements of a column
 };
 // Tiles of rows along the summed dimension, steps that are on their way, and the most warps of a
 // block, for so many times 8 few rows, of elements of so many bytes.
@@ -62,22 +58,16 @@ struct CYRT_PARAMETERS Product {
     unsigned int m, n, k, depth, num_batch, flags;  // depth: of a part, a multiple of every tile's
 };
 
-// A batch of products of a few rows and a matrix, each along the summed dimension k. What precedes
-// and follows them in a linear layer is of a single product, whose sums are not parts.
+// A batch of products of a few rows and a matrix, each along the summed dimension k.
 struct CYRT_PARAMETERS Skinny {
     CYRT_POINTER(const void) few_rows;  // adjacent along k
     CYRT_POINTER(const void) matrix;    // adjacent along k, or its rows are
     CYRT_POINTER(void) out;             // contiguous, or parts of it, unrounded
-    CYRT_POINTER(const void) norm;      // the weight of an rms_norm of the few rows, of k; or 0
-    CYRT_POINTER(const void) bias;      // of the matrix's rows; or 0
-    CYRT_POINTER(const void) residual;  // as out; or 0
     long long few_step, wide_step;      // of a row; of a row or, where rows are adjacent, along k
     long long few_out, wide_out;        // the result's strides
     struct Outer2 batch;                // the stride of the few rows first
     struct Divider tiles, parts;
-    unsigned int few, wide, k, depth;  // wide: of the result; depth: of a part
-    unsigned int num_batch, flags, activation;
-    float eps;           // of the norm
+    unsigned int few, wide, k, depth, num_batch, flags;  // depth: of a part
     unsigned int early;  // 1: the matrix's first may be loaded before griddepcontrol.wait
 };
 

@@ -12,6 +12,7 @@ from cyrt.kernels import explain
 
 SHAPES = {
     "matmul": [(33, 17), (17, 9)],
+    "linear": [(3, 16), (10, 16)],
     "take": [(40, 6), (5,)],
     "put": [(40, 6), (5,)],
     "search": [(100,), (7,)],
@@ -74,6 +75,18 @@ CASES = {
         "matmul",
         [(16, 200), (200, 256)],
         {},
+    ),
+    "layer of one row": (
+        lambda d: cyrt.nn.linear(d.x[0], d.x, activation="relu", norm=(d.row, 1e-5)),
+        "linear",
+        [200, (300, 200)],
+        {"activation": "relu"},
+    ),
+    "gated layer": (
+        lambda d: cyrt.nn.linear(cyrt.reshape(d.x[:10], (2, 5, 200)), d.x, activation="swiglu"),
+        "linear",
+        [(2, 5, 200), (300, 200)],
+        {"activation": "swiglu"},
     ),
     "product with a column": (
         lambda d: d.x @ d.y[:, :1].copy(),
@@ -208,6 +221,10 @@ def test_nothing_is_allocated():
         (("matmul", "float32", (3, 4)), {}, ValueError, "expected 2 shapes, of the first factor"),
         (("matmul", "float32", (3, 4), (3, 4)), {}, ValueError, r"\(\.\.\., m, k\)"),
         (("matmul", "bool", (3, 4), (4, 3)), {}, TypeError, "numeric"),
+        (("linear", "float32", (3, 4), (6, 5)), {}, ValueError, r"got \(3, 4\) and \(6, 5\)"),
+        (("linear", "float32", (17, 4), (6, 4)), {}, ValueError, "1 to 16 rows of a multiple of 4"),
+        (("linear", "bfloat16", (3, 4), (6, 4)), {}, ValueError, "multiple of 8 elements"),
+        (("linear", "float64", (3, 4), (6, 4)), {}, TypeError, "no kernel for float64"),
         (("take", "float32", (0, 4), 3), {}, ValueError, "at least one element"),
         (("conv", "float32", (1, 5, 4)), {}, ValueError, "2 shapes, of the input and the weight"),
         (("conv", "float32", (1, 5, 4), (2, 3, 3)), {}, ValueError, r"\(1, 5, 4\), \(2, 3, 3\)"),
@@ -226,4 +243,5 @@ def test_wrong_questions(arguments, options, error, message):
 def test_no_elements():
     assert explain("sort", "float32", (0, 4)) is None
     assert explain("matmul", "float32", (0, 4), (4, 2)) is None
+    assert explain("linear", "float32", (0, 4), (2, 4)) is None
     assert explain("take", "float32", (3, 4), (0,)) is None

@@ -25,7 +25,7 @@ def _variants(name: str) -> tuple[str, ...]:
     if name not in SKINNY:
         return VARIANTS
     layouts = ("_skinny", "_skinny_across")
-    return (*VARIANTS, "_gemv", *(f"{each}_{most}" for each in layouts for most in SKINNY[name]))
+    return (*VARIANTS, *(f"{each}_{most}" for each in layouts for most in SKINNY[name]))
 
 
 def rows() -> Iterator[Row]:
