@@ -60,11 +60,11 @@ def explain(op, dtype, *shapes, **options):
     *shapes : int or sequence of int
         The shapes of the operands: one shape that all operands of an elementwise operation or of
         ``"swiglu_vjp"`` share; the input's of a reduction, a scan, or of a sort or ``"top_k"``
-        along the last axis; the factors' of ``"matmul"``; the array's and the indices' of
-        ``"take"`` and ``"put"``; the sorted elements' and the values' of ``"search"``; the queries'
-        and the cache's of ``"attention"``; the input's and the weight's of ``"conv"`` and its
-        gradients; the input's and the window's of ``"max_pool"``, ``"avg_pool"`` and their
-        gradients.
+        along the last axis; the factors' of ``"matmul"``; the input's and the weight's of
+        ``"linear"``; the array's and the indices' of ``"take"`` and ``"put"``; the sorted elements'
+        and the values' of ``"search"``; the queries' and the cache's of ``"attention"``; the
+        input's and the weight's of ``"conv"`` and its gradients; the input's and the window's of
+        ``"max_pool"``, ``"avg_pool"`` and their gradients.
     strides : sequence, optional
         In elements. For elementwise operations: those of the output and each input, each a sequence
         of int, or None for contiguous. For reductions: a sequence of int, the input's.
@@ -75,6 +75,8 @@ def explain(op, dtype, *shapes, **options):
         How many elements ``"top_k"`` selects of a row (1 by default).
     stride, padding, kernel_dilation, input_dilation, groups, flip : optional
         Of a convolution: see :func:`cyrt.nn.conv_general`.
+    activation : str, optional
+        Of ``"linear"``: see :func:`cyrt.nn.linear`.
 
     Returns
     -------
