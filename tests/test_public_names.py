@@ -26,6 +26,21 @@ def test_a_signature(each):
                 inspect.signature(member)
 
 
+def test_names_are_the_public_ones():
+    other = [
+        f"{module.__name__}.{name}: {each.__name__}"
+        for module in (cyrt, cyrt.nn, cyrt.random, cyrt.kernels)
+        for name, each in vars(module).items()
+        if not name.startswith("_")
+        and callable(each)
+        and hasattr(each, "__name__")  # which element types do not have
+        and each.__name__ != name
+        # Names of one function: cyrt.abs is cyrt.absolute, for NumPy's programs.
+        and getattr(module, each.__name__, None) is not each
+    ]
+    assert other == []
+
+
 def test_the_parameters_of_a_class():
     assert list(inspect.signature(cyrt.Buffer).parameters) == ["nbytes", "device"]
     assert "priority" in inspect.signature(cyrt.Stream).parameters

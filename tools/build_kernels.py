@@ -119,7 +119,7 @@ def nvrtc() -> Nvrtc:
 def target_of(arch: str) -> str:
     """Return ``"sm_90"`` for ``"9.0"``."""
     if arch not in ARCHS:
-        sys.exit(f"archs: {arch!r} is none of {', '.join(ARCHS)}")
+        sys.exit(f"archs: {arch!r} is none of {', '.join(ARCHS)}, all, native")
     return f"sm_{arch.replace('.', '')}"
 
 
@@ -166,6 +166,41 @@ def make(job: tuple[str, str, str, Path]) -> str:
     return f"{path.parent.name}/{path.name}"
 
 
+def installed() -> list[str]:
+    """The compute capabilities to compile for, so that the installed GPUs run what comes out."""
+    count, device, value = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return []
+    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+        return []
+    found = set()
+    for ordinal in range(count.value):
+        driver.cuDeviceGet(ctypes.byref(device), ordinal)
+        capability = []
+        for attribute in (75, 76):  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
+            driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
+            capability.append(value.value)
+        # A GPU runs cubins of its own major version and of no later minor one.
+        found.update(
+            [
+                arch
+                for arch in ARCHS
+                if (version := [int(part) for part in arch.split(".")])[0] == capability[0]
+                and version <= capability
+            ][-1:]
+        )
+    return [arch for arch in ARCHS if arch in found]
+
+
+def archs_of(text: str) -> list[str]:
+    """The compute capabilities that ``--archs`` names."""
+    if text == "native":
+        return installed()
+    return list(ARCHS) if text == "all" else [arch for arch in text.split(",") if arch]
+
+
 def targets_of(archs: list[str]) -> list[tuple[str, str]]:
     """Each target and the suffix of its files; PTX is always included."""
     targets = [(target_of(arch), "cubin") for arch in dict.fromkeys(archs)]
@@ -192,8 +227,12 @@ def build(folder: Path, archs: list[str], workers: int) -> None:
     jobs.sort(key=lambda job: -len(job[1]))
     try:
         with ProcessPoolExecutor(workers) as pool:
-            for entry in pool.map(make, jobs):
+            told = begin
+            for count, entry in enumerate(pool.map(make, jobs), 1):
                 done[entry] = wanted[entry]
+                if time.monotonic() - told > 4:
+                    told = time.monotonic()
+                    print(f"{count} of {len(jobs)} modules compiled", flush=True)
     finally:
         kept = {entry: key for entry, key in done.items() if wanted.get(entry) == key}
         (folder / MANIFEST).write_text(json.dumps(kept, indent=0, sort_keys=True))
@@ -202,7 +241,8 @@ def build(folder: Path, archs: list[str], workers: int) -> None:
             path.unlink()
     nbytes = sum(path.stat().st_size for path in folder.glob("*/*"))
     print(
-        f"{len(jobs)} of {len(wanted)} modules compiled in {time.monotonic() - begin:.0f} s; "
+        f"{len(jobs)} of {len(wanted)} modules compiled for "
+        f"{', '.join(target for target, _ in targets)} in {time.monotonic() - begin:.0f} s; "
         f"{nbytes / 1e6:.1f} MB"
     )
 
@@ -233,11 +273,13 @@ def main() -> None:
         "--probe", action="store_true", help="only look for the compiler, and check --archs"
     )
     parser.add_argument(
-        "--archs", default=",".join(ARCHS), help="compute capabilities, with commas; none: PTX only"
+        "--archs",
+        default="all",
+        help="compute capabilities, with commas; all; native: the GPUs present; none: PTX only",
     )
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     arguments = parser.parse_args()
-    archs = [arch for arch in arguments.archs.split(",") if arch]
+    archs = archs_of(arguments.archs)
     if arguments.probe:
         targets_of(archs)
         nvrtc()

@@ -62,6 +62,35 @@ def run(*command: object, **environment: str) -> None:
         sys.exit(status)
 
 
+def run_build(*command: object) -> None:
+    """Run a command that builds; print a line of its progress every few seconds.
+
+    The build's whole output is printed only if it fails.
+    """
+    print("$", textwrap.shorten(" ".join(map(str, command)), 200), flush=True)
+    begin = told = time.monotonic()
+    process = subprocess.Popen(
+        [str(part) for part in command],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        env={**os.environ, "PATH": f"{PYTHON.parent}{os.pathsep}{os.environ['PATH']}"},
+    )
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        step = re.search(r"\[\d+/\d+\] \w+ .*|\d+ of \d+ modules compiled", line)
+        now = time.monotonic()
+        if step and now - told > 4:
+            told = now
+            print(f"  {now - begin:3.0f} s  {textwrap.shorten(step[0], 90)}", flush=True)
+    if process.wait():
+        print("".join(lines), end="", flush=True)
+        sys.exit(process.returncode)
+
+
 def toolkit() -> str:
     """The extra for the driver: ``cuda12`` below CUDA 13, else ``cuda13``."""
     version = ctypes.c_int()
@@ -72,30 +101,8 @@ def toolkit() -> str:
     return "cuda12" if 0 < version.value < 13000 else "cuda13"
 
 
-def architectures() -> str:
-    """The installed GPUs' architectures, separated by commas: targets of the kernels, with PTX."""
-    found = set()
-    count, device = ctypes.c_int(), ctypes.c_int()
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return ""
-    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
-        return ""
-    for ordinal in range(count.value):
-        driver.cuDeviceGet(ctypes.byref(device), ordinal)
-        parts = []
-        for attribute in (75, 76):  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
-            value = ctypes.c_int()
-            driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
-            parts.append(str(value.value))
-        found.add(".".join(parts))
-    known = re.findall(r"'(\d+\.\d)'", (ROOT / "meson.options").read_text())
-    return ",".join(sorted(found.intersection(known)))
-
-
-def set_up() -> None:
-    """A virtual environment with the package, built as a wheel, and its test dependencies."""
+def set_up(*extras: str) -> None:
+    """A virtual environment with the package, built as a wheel, and what its extras install."""
     begin = time.monotonic()
     if not PYTHON.exists():
         print(f"$ {sys.executable} -m venv {VENV}", flush=True)
@@ -111,21 +118,25 @@ def set_up() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     # The pip of older Python versions does not know -C.
     run(*pip, "install", "pip>=23.1", *project["build-system"]["requires"], "ninja")
-    run(
-        *pip,
+    run_build(
+        *pip[:3],
+        "--disable-pip-version-check",
+        "--verbose",
         "wheel",
         "--no-deps",
         "--no-build-isolation",
         "--wheel-dir",
         WHEELS,
         f"-Cbuild-dir={BUILD}",
-        f"-Csetup-args=-Darchs={architectures()}",
+        "-Csetup-args=-Darchs=native",
         ROOT,
     )
     (wheel,) = WHEELS.glob("cyrt-*.whl")
+    # pip takes a wheel of the installed version for what is installed.
+    if list(installed_folder().glob("cyrt-*.dist-info")):
+        run(*pip, "uninstall", "--yes", "cyrt")
     # Only imported modules get bytecode: compiling all of them takes longer than the installation.
-    run(*pip, "install", "--no-compile", f"{wheel}[{toolkit()},test]")
-    run(*pip, "install", "--force-reinstall", "--no-deps", wheel)
+    run(*pip, "install", "--no-compile", f"{wheel}[{','.join((toolkit(), *extras))}]")
     print(f"set up in {time.monotonic() - begin:.0f} s", flush=True)
 
 
@@ -144,7 +155,7 @@ def installed_folder() -> Path:
 def build() -> None:
     """Build the changes, and copy them into the installed package."""
     if not (PYTHON.exists() and BUILD.exists()):
-        set_up()
+        set_up("test")
         return
     run(PYTHON.parent / "ninja", "-C", BUILD, "--quiet")
     folder, copied = installed_folder(), 0
@@ -220,10 +231,11 @@ def main() -> None:
         if sys.argv[1] == "docs":
             docs()
         return
-    set_up()
     if sys.argv[1] == "demo":
+        set_up()
         demo()
     else:
+        set_up("test")
         test(sys.argv[2:])
 
 

@@ -26,6 +26,7 @@ def explain(
     input_dilation: int | Sequence[int] = 1,
     groups: int = 1,
     flip: bool = False,
+    activation: str | None = None,
 ) -> Explanation | None: ...
 def expect_shapes(
     op: str, shapes: Sequence[tuple[int, ...]], *names: str

@@ -58,21 +58,26 @@ def explain(op, dtype, *shapes, **options):
     dtype : str
         Element type of the operands; of an elementwise operation, of its last input.
     *shapes : int or sequence of int
-        The shapes of the operands: one shape that all operands of an elementwise operation share;
-        the input's of a reduction, a scan or a sort, which sorts along the last axis; the factors'
-        of ``"matmul"``; the array's and the indices' of ``"take"`` and ``"put"``; the sorted
-        elements' and the values' of ``"search"``; the queries' and the cache's of ``"attention"``;
-        the queries' and the keys' of ``"flash_attention"``; the input's and the weight's of
-        ``"conv"`` and its gradients; the input's and the window's of ``"max_pool"``,
-        ``"avg_pool"`` and their gradients.
+        The shapes of the operands: one shape that all operands of an elementwise operation or of
+        ``"swiglu_vjp"`` share; the input's of a reduction, a scan, or of a sort or ``"top_k"``
+        along the last axis; the factors' of ``"matmul"``; the input's and the weight's of
+        ``"linear"``; the array's and the indices' of ``"take"`` and ``"put"``; the sorted elements'
+        and the values' of ``"search"``; the queries' and the cache's of ``"attention"``, and the
+        keys' of ``"flash_attention"``; the input's and the weight's of ``"conv"`` and its
+        gradients; the input's and the window's of ``"max_pool"``, ``"avg_pool"`` and their
+        gradients.
     strides : sequence, optional
         In elements. For elementwise operations: those of the output and each input, each a sequence
         of int, or None for contiguous. For reductions: a sequence of int, the input's.
     axis : int or sequence of int, optional
         The axes of a reduction (all of them by default), the axis of a scan (the last one) or of
         ``"take"`` and ``"put"`` (the first one).
+    k : int
+        How many elements ``"top_k"`` selects of a row (1 by default).
     stride, padding, kernel_dilation, input_dilation, groups, flip : optional
         Of a convolution: see :func:`cyrt.nn.conv_general`.
+    activation : str, optional
+        Of ``"linear"``: see :func:`cyrt.nn.linear`.
 
     Returns
     -------

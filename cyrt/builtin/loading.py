@@ -41,6 +41,15 @@ def _images(name: str, device: Device) -> Iterator[tuple[Path, str]]:
         yield PREBUILT / f"compute_{PTX_ARCH}" / f"{name}.ptx", f"prebuilt PTX compute_{PTX_ARCH}"
 
 
+def best_origin(device: Device) -> str:
+    """Return where a device's built-in kernels come from, if the driver refuses nothing."""
+    for path, origin in _images("any", device):
+        if path.parent.is_dir():
+            ptx = path.suffix == ".ptx" and not device.emulated
+            return origin + (", which the driver compiles at first use" if ptx else "")
+    return "none is prebuilt for it: NVRTC compiles each at first use"
+
+
 def _prebuilt(path: Path, origin: str, device: Device) -> _Loaded:
     return LoadedModule(path.read_bytes(), device), origin
 

@@ -19,7 +19,9 @@ from cyrt.builtin.library_product cimport (
     Matrices, is_large, is_library_type, is_served, record_library_product,
 )
 from cyrt.builtin.operand cimport Operand
-from cyrt.builtin.rows.matmul import HALVES, SERVED
+from cyrt.builtin.rows.matmul import SERVED, VARIANTS
+from cyrt.builtin.rows.matmul import SKINNY as WIDTHS
+from cyrt.builtin.skinny cimport VECTOR_BYTES, Skinny, choose_skinny
 from cyrt.builtin.space cimport MAX_NDIM, MAX_OUTER, Divider, Outer2, Space, divider, simplify
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.dtypes import DTYPES
@@ -46,12 +48,6 @@ cdef extern from "params/matmul.h" nogil:
         Outer2 batch
         Divider tiles_m, tiles_n, parts
         unsigned int m, n, k, depth, num_batch, flags
-    cdef struct Skinny:
-        unsigned long long few_rows, matrix, out
-        long long few_step, wide_step, few_out, wide_out
-        Outer2 batch
-        Divider tiles, parts
-        unsigned int few, wide, k, depth, num_batch, flags, early
     cdef struct Parts:
         unsigned long long input, out
         long long n
@@ -73,18 +69,12 @@ cdef enum:
     WAVES = 4               # blocks per multiprocessor if sums are split into parts
     SPLIT_COLUMNS = 4096    # longer columns are split; shorter ones use narrow blocks
     SECTOR = 32             # bytes of a memory transaction
-    VECTOR_BYTES = 16
     SMALL_SIDE = 32         # rows and columns of a small tile
     SMALL_BLOCK = 64        # threads of a small tile, and of blocks of rows in small grids
-    SKINNY_BLOCK = 512      # the most threads of a skinny product's block
     PART_UNIT = 32          # a multiple of every tile's depth
     PART_DEPTH = 256        # the least depth of a tile's part
-    FEW_ROWS = 64           # the most rows of a skinny product
     WIDE = 128              # the fewest columns of a skinny product
     MOST_OF_16_ROWS = 1 << 26   # the most elements of a matrix that 16 rows are best multiplied by
-    CHUNK = 8               # elements of 16 bits in a vector: their sums are of whole vectors
-    DEEP_CHUNKS = 2         # the fewest chunks of a warp in a part
-    SHARED_BYTES = 48 << 10
 
 # Kernels, in the order of Row.kernels.
 cdef enum Variant:
@@ -93,8 +83,6 @@ cdef enum Variant:
     ROWS
     COLUMNS
     PARTS
-    SKINNY                  # at most 8 rows; then 16, 32, 64
-    SKINNY_ACROSS = SKINNY + 4
 
 # out[..., i, j] = the sum of a[..., i, :] * b[..., :, j].
 cdef struct Problem:
@@ -104,7 +92,6 @@ cdef struct Problem:
     long long m, n, k
     long long a_m, a_k, b_k, b_n
     bint conjugate              # whether a is conjugated
-    bint halves                 # whether elements are 16-bit floats
     int dtype
     int multiprocessors         # of the device
     int itemsize, sum_size      # bytes of an element, and of an element of the sum
@@ -112,10 +99,13 @@ cdef struct Problem:
 cdef int MATMUL = op_code("matmul")
 cdef int COPY = op_code("copy")
 cdef int[64] kernel_types             # by element type, the type whose kernels compute it; -1: none
+cdef int SKINNY = len(VARIANTS)       # the kernel of a matrix along the summed dimension and 8 rows
+cdef int[64] num_widths               # by element type, how many there are of each layout
+cdef int[64] most_few_rows            # and the most rows that they take; 0: there is none
 
-cdef bint[64] are_halves              # by element type
 for _each in DTYPES:
-    are_halves[<int>_each.code] = _each.name in HALVES
+    num_widths[<int>_each.code] = len(WIDTHS.get(_each.name, ()))
+    most_few_rows[<int>_each.code] = max(WIDTHS.get(_each.name, (0,)))
     kernel_types[<int>_each.code] = dtype_code(SERVED[_each.name]) if _each.name in SERVED else -1
 
 
@@ -157,7 +147,6 @@ cdef int record_product(Recorder encoder, int dtype, const Operand* operands, in
     p.m, p.n, p.k = shape[ndim - 2], shape[ndim - 1], length
     p.a_m, p.a_k, p.b_k, p.b_n = a[0], a[1], b[0], b[1]
     p.conjugate = conjugate
-    p.halves = are_halves[dtype]
     p.dtype = dtype
     if p.batch.ndim == 1 and not conjugate:
         if p.n == 1 and p.batch.strides[0][1] == 0:
@@ -307,12 +296,13 @@ cdef bint is_skinny(const Problem* p) noexcept:
     cdef int few = 1 if few_a else 2
     cdef long long few_step = p.a_m if few_a else p.b_n, few_summed = p.a_k if few_a else p.b_k
     cdef long long wide_step = p.b_n if few_a else p.a_m, wide_summed = p.b_k if few_a else p.a_k
-    if not p.halves or min(p.m, p.n) > FEW_ROWS or max(p.m, p.n) < WIDE or p.k % CHUNK \
+    cdef int vector = VECTOR_BYTES // p.itemsize
+    if min(p.m, p.n) > most_few_rows[p.dtype] or max(p.m, p.n) < WIDE or p.k % vector \
             or few_summed != 1 or not is_aligned(p, few, &p.batch, 0, few_step):
         return False
     if wide_summed == 1:
         return is_aligned(p, 3 - few, &p.batch, 0, wide_step)
-    return wide_step == 1 and max(p.m, p.n) % CHUNK == 0 \
+    return wide_step == 1 and max(p.m, p.n) % vector == 0 \
         and is_aligned(p, 3 - few, &p.batch, 0, wide_summed)
 
 
@@ -327,9 +317,9 @@ cdef int record_skinny(Recorder encoder, const Problem* whole) except -1:
     cdef Problem p = whole[0]
     cdef Skinny args
     cdef Launch launch
-    cdef long long batches = 1, blocks, parts
-    cdef int d, eights, rows, chunk
-    cdef unsigned int y
+    cdef long long batches = 1, parts
+    cdef int d
+    cdef bint along
     memset(&args, 0, sizeof(args))
     args.few_out, args.wide_out = p.n, 1
     if p.m > p.n:
@@ -337,29 +327,16 @@ cdef int record_skinny(Recorder encoder, const Problem* whole) except -1:
         transpose(&p)
     for d in range(p.batch.ndim):
         batches *= p.batch.shape[d]
-    eights = power_of_two(ceiling(p.m, 8), 1, FEW_ROWS // 8)
-    rows, chunk = (16, 32) if p.b_k == 1 else (32, 16)
-    chunk *= 4 if eights <= 2 else 2        # of the summed dimension, of a warp at a time
     launch.entry = p.entry
-    launch.variant = SKINNY if p.b_k == 1 else SKINNY_ACROSS
-    launch.variant += 0 if eights == 1 else 1 if eights == 2 else 2 if eights == 4 else 3
     args.few_rows, args.matrix, args.out = (p.operands[1].address, p.operands[2].address,
                                             p.operands[0].address)
-    args.few_step, args.wide_step = p.a_m, p.b_n if p.b_k == 1 else p.b_k
+    along = p.b_k == 1
+    args.few_step, args.wide_step = p.a_m, p.b_n if along else p.b_k
     args.few, args.wide, args.k = <unsigned int>p.m, <unsigned int>p.n, <unsigned int>p.k
     args.num_batch = set_outer(&args.batch, &p.batch, 0)
-    args.tiles = divider(<unsigned int>ceiling(p.n, rows))
-    blocks = batches * args.tiles.size
-    y = BLOCK // WARP if blocks >= 2 * p.multiprocessors else SKINNY_BLOCK // WARP
-    while y * rows * eights * 8 * sizeof(float) > SHARED_BYTES:
-        y //= 2
-    y = power_of_two(ceiling(p.k, chunk), 1, y)
-    parts = min(p.multiprocessors // blocks, p.k // (DEEP_CHUNKS * chunk * y))
-    args.depth = <unsigned int>(ceiling(ceiling(p.k, max(parts, 1)), PART_UNIT) * PART_UNIT)
-    parts = ceiling(p.k, args.depth)
-    args.parts = divider(<unsigned int>parts)
-    set_geometry(&launch.geometry, blocks * parts, WARP, y)
-    launch.geometry.smem = <unsigned int>(y * rows * eights * 8 * sizeof(float))
+    parts = choose_skinny(&args, &launch, encoder.state.ordinal,
+                          SKINNY if along else SKINNY + num_widths[p.dtype], along, False, batches,
+                          True)
     return record_parts(encoder, &p, &launch, &args, batches * p.m * p.n, parts)
 
 

@@ -151,7 +151,7 @@ cdef bint choose_rows(ReduceLaunch* self, const Reduction* reduction) noexcept:
     """Let neighbouring threads share a result. Return False if it does not fit."""
     cdef Reduce* params = &self.params
     cdef long long total, threads, x, y, blocks
-    cdef bint alone = reduction.reduced.ndim == 1
+    cdef bint alone = reduction.reduced.ndim == 1, one_wave
     self.launch.variant = ROWS
     put_reduced(self, reduction)
     if not (put_dims(&params.kept, &params.num_kept, reduction.kept, 0)
@@ -173,7 +173,9 @@ cdef bint choose_rows(ReduceLaunch* self, const Reduction* reduction) noexcept:
         y = power_of_two(params.outputs, WARP // x, COLUMN_THREADS // x)
     params.lanes = <unsigned int>lanes_of(params.units, params.rows, x)
     blocks = ceiling(params.outputs, y)
-    divide(self, parts_of(blocks, x, y, total // x, False), x)
+    # A whole array's long states are better few: each costs instructions, and is combined later.
+    one_wave = params.outputs == 1 and reduction.state_size > REDUCE_SHORT
+    divide(self, parts_of(blocks, x, y, total // x, one_wave), x)
     return set_grid(self, blocks, x, y)
 
 

@@ -10,8 +10,17 @@ import argparse
 import sys
 from importlib import import_module
 from types import ModuleType
+from typing import NoReturn
 
-from cyrt.cli.output import OutputLost, checked_output, flush_script_output, report_lost_output
+from cyrt import settings
+from cyrt.cli.output import (
+    OutputLost,
+    Refusal,
+    checked_output,
+    flush_script_output,
+    report_lost_output,
+    say,
+)
 
 __all__ = ["main"]
 
@@ -21,6 +30,15 @@ COMMANDS = {
     "graph": "run a script and draw the batches that it launched",
     "cache": "the compiled kernels kept on disk",
 }
+# The distribution of a package whose name it does not have.
+_DISTRIBUTIONS = {"cuda": "cuda-pathfinder"}
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -34,10 +52,15 @@ def main(arguments: list[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit status; 1 if the output cannot be written.
+        The exit status; 1 if the output cannot be written, 2 if the command refuses what it is
+        given or misses what it needs.
     """
-    command, options = _parse(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        arguments = sys.argv[1:]
     try:
+        command, options = _parse(arguments)
+        if options.command != "info":  # it tells what is wrong in its tables
+            _check_settings()
         if options.command == "graph":  # the script's output and its errors are its own
             status = command.run(options)
             flush_script_output()
@@ -47,17 +70,46 @@ def main(arguments: list[str] | None = None) -> int:
     except OutputLost as lost:
         report_lost_output(lost)
         return 1
+    except Refusal as refusal:
+        say(f"cyrt {_chosen(arguments)}: {refusal}")
+        return 2
+
+
+def _chosen(arguments: list[str]) -> str | None:
+    """The command's name, if there is one."""
+    return next((each for each in arguments if not each.startswith("-")), None)
+
+
+def _check_settings() -> None:
+    for name in settings.SETTINGS:
+        try:
+            settings.get.__wrapped__(name)  # a script may still change what was not asked for
+        except ValueError as error:
+            raise Refusal(str(error)) from None
+
+
+def _import(name: str) -> ModuleType:
+    try:
+        return import_module(f"cyrt.cli.{name}")
+    except ModuleNotFoundError as error:
+        missing = (error.name or "cyrt").partition(".")[0]
+        if missing == "cyrt":
+            raise
+        raise Refusal(
+            f"it needs {missing}, which is not installed: "
+            f"pip install {_DISTRIBUTIONS.get(missing, missing)}"
+        ) from None
 
 
 def _parse(arguments: list[str]) -> tuple[ModuleType, argparse.Namespace]:
     """The command's module, and its options; a script's own arguments are ``script_arguments``."""
-    parser = argparse.ArgumentParser(prog="python -m cyrt", description="cyrt's tools")
+    parser = _Parser(prog="python -m cyrt", description="cyrt's tools")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    chosen = next((each for each in arguments if not each.startswith("-")), None)
+    chosen = _chosen(arguments)
     for name, summary in COMMANDS.items():
         subparser = subparsers.add_parser(name, help=summary)
         if name == chosen:  # the other commands' imports take time
-            command = import_module(f"cyrt.cli.{name}")
+            command = _import(name)
             command.add_arguments(subparser)
 
     end = arguments.index("--") if "--" in arguments else len(arguments)

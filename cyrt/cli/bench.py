@@ -19,7 +19,10 @@ from cyrt.bench.measurement import Bench
 from cyrt.bench.peers import PEERS
 from cyrt.bench.peers import measure as measure_peer
 from cyrt.bench.row import Row
-from cyrt.cli.bench_report import PICTURES, Report
+from cyrt.cli.bench_comparison import compare
+from cyrt.cli.bench_plot import PICTURES, draw
+from cyrt.cli.bench_report import Report
+from cyrt.cli.output import Refusal, one_line, unwritable
 
 MOST_ROUNDS = 2000  # programs count in float32, which is exact up to 2**24
 
@@ -53,6 +56,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw them: .svg, .png or .pdf")
+    parser.add_argument(
+        "--compare",
+        nargs=2,
+        type=Path,
+        metavar=("A", "B"),
+        help="measure nothing; print the figures of two files written by --json, and B / A",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -60,21 +70,29 @@ def run(options: argparse.Namespace) -> int:
 
     Raises
     ------
-    SystemExit
-        An option is invalid; nothing was measured.
+    Refusal
+        An option is invalid, or there is no device; nothing was measured.
     WrongResult
         A program's results are wrong; nothing was printed or written.
     """
+    if options.compare is not None:
+        for name in ("case", "peers", "json", "plot"):
+            if getattr(options, name) is not None:
+                raise Refusal(f"--compare measures nothing, so --{name} cannot be given beside it")
+        return compare(*options.compare)
     names = list(dict.fromkeys(options.case or CASES))
     for name in names:
         if name not in CASES:
-            raise SystemExit(f"no case is named {name!r}; there are {', '.join(CASES)}")
+            raise Refusal(f"no case is named {name!r}; there are {', '.join(CASES)}")
     peers = _peer_names(options.peers)
     if not 1 <= options.rounds <= MOST_ROUNDS:
-        raise SystemExit(f"rounds: expected a number from 1 to {MOST_ROUNDS}, got {options.rounds}")
+        raise Refusal(f"rounds: expected a number from 1 to {MOST_ROUNDS}, got {options.rounds}")
     _check_files(options.json, options.plot)
 
-    device = cyrt.Device()
+    try:
+        device = cyrt.Device()
+    except cyrt.CudaError as error:
+        raise Refusal(one_line(error)) from None
     report = Report(
         device.name,
         device.emulated,
@@ -91,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json is not None:
         report.write(options.json)
     if options.plot is not None:
-        report.draw(options.plot)
+        draw(report, options.plot)
     return 0
 
 
@@ -101,22 +119,20 @@ def _peer_names(text: str | None) -> list[str]:
     names = list(PEERS) if text == "all" else [name.strip() for name in text.split(",")]
     for name in names:
         if name not in PEERS:
-            raise SystemExit(f"no peer is named {name!r}; there are {', '.join(PEERS)}")
+            raise Refusal(f"no peer is named {name!r}; there are {', '.join(PEERS)}")
     return list(dict.fromkeys(names))
 
 
 def _check_files(json_file: Path | None, picture: Path | None) -> None:
     for file in (json_file, picture):
-        if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
-            raise SystemExit(
-                f"{file} cannot be written: "
-                + ("it is a folder" if file.is_dir() else "there is no such folder")
-            )
+        reason = None if file is None else unwritable(file)
+        if reason is not None:
+            raise Refusal(f"{file} cannot be written: {reason}")
     if picture is not None:
         if picture.suffix not in PICTURES:
-            raise SystemExit(f"{picture}: expected a name that ends in {' or '.join(PICTURES)}")
+            raise Refusal(f"{picture}: expected a name that ends in {' or '.join(PICTURES)}")
         if importlib.util.find_spec("matplotlib") is None:
-            raise SystemExit(
+            raise Refusal(
                 "--plot needs matplotlib, which is not installed: pip install 'cyrt[bench]'"
             )
 

@@ -1,4 +1,4 @@
-"""The report of ``python -m cyrt bench``: the table, the JSON file and the picture."""
+"""The report of ``python -m cyrt bench``: the table and the JSON file."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from rich.table import Table
 
 from cyrt.bench.row import Row
 from cyrt.cli.output import console as output_console
-
-PICTURES = (".svg", ".png", ".pdf")
 
 
 @dataclass
@@ -111,47 +109,6 @@ class Report:
         file.write_text(
             json.dumps(self.document(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
         )
-
-    def draw(self, file: Path) -> None:
-        """Draw host and wall time of every row that has them, as horizontal bars."""
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-
-        rows = [row for row in self.rows if row.kind != "other" and row.host is not None]
-        figure = Figure(figsize=(9, 1.6 + 0.42 * len(rows)), layout="constrained")
-        FigureCanvasAgg(figure)
-        axes = figure.add_subplot()
-        colours = {
-            "floor": ("#9a9a9a", "#cfcfcf"),
-            "case": ("#3f7f00", "#a3cf6b"),
-            "peer": ("#2b5c9e", "#9dbfe6"),
-        }
-        for place, row in enumerate(rows):
-            bars = [
-                (value, colour)
-                for value, colour in zip((row.host, row.wall), colours[row.kind], strict=True)
-                if value is not None
-            ]
-            for i, (value, colour) in enumerate(bars):
-                height = place + 0.4 * (i - (len(bars) - 1) / 2)
-                axes.barh(height, value, 0.38, color=colour)
-                axes.annotate(
-                    f"{value:.3g}",
-                    (value, height),
-                    (3, 0),
-                    fontsize=7,
-                    textcoords="offset points",
-                    verticalalignment="center",
-                )
-        axes.set_yticks(range(len(rows)), [f"{row.name}: {row.what}" for row in rows], fontsize=8)
-        axes.invert_yaxis()
-        axes.set_xscale("log")
-        axes.margins(x=0.12, y=0.01)
-        axes.set_xlabel("µs an operation; dark: host" + ("" if self.emulated else ", light: wall"))
-        axes.set_title(
-            f"{self.device}{' (emulated: host costs only)' if self.emulated else ''}", fontsize=10
-        )
-        figure.savefig(file)
 
 
 def _cell(value: float | None, form: str, unit: str = "") -> str:

@@ -5,17 +5,28 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import runpy
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import cyrt
 from cyrt import settings
+from cyrt.cli.graph_png import png, problem
 from cyrt.cli.graph_svg import svg, titles
+from cyrt.cli.output import Refusal, one_line, say, unwritable
 from cyrt.graph import plan
 from cyrt.graph.drawing import dot
 from cyrt.jit.mangling import readable_name
 from cyrt.runtime import waiting
+
+PICTURES = (".svg", ".png")
+DOTS = (".dot", ".gv")
+# The built-in kernels that move whole elements serve every type of a size: each is compiled for one
+# of them, and a copy of what is contiguous moves 16 bytes at a time, whatever they are.
+_MOVE = re.compile("cyrt_(copy|where|transpose)_(uint8|uint16|uint32|uint64|complex128)(.*)")
+_WORDS = {"uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8, "complex128": 16}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,9 +41,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "script", metavar="SCRIPT", help="a Python file, or a folder or archive with a __main__.py"
     )
     parser.add_argument(
-        "-o", required=True, metavar="FILE", dest="svg", help="the picture to write, an SVG"
+        "-o", required=True, metavar="FILE", dest="picture", help="the picture: .svg or .png"
     )
-    parser.add_argument("--dot", metavar="FILE", help="write Graphviz's language there as well")
+    parser.add_argument(
+        "--dot",
+        metavar="FILE",
+        help="write every operation in Graphviz's language there as well: .dot or .gv",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -42,16 +57,20 @@ def run(options: argparse.Namespace) -> int:
     -------
     int
         The script's own exit status, if it sets one; 1 if the script raises or records nothing, or
-        if a picture cannot be written; 2 if the script is not run at all.
+        if a picture cannot be written.
+
+    Raises
+    ------
+    Refusal
+        The script is not run at all, or it finds no device.
     """
     script = options.script
     # Absolute before the script runs: it may change the current folder.
     source = Path(script).absolute()
-    targets = [Path(name).absolute() for name in (options.svg, options.dot) if name is not None]
+    targets = [Path(name).absolute() for name in (options.picture, options.dot) if name is not None]
     refusal = _refusal(script, source, targets)
     if refusal is not None:
-        _say(refusal)
-        return 2
+        raise Refusal(refusal)
     process = os.getpid()
     status = _run_script(script, options.script_arguments)
     if os.getpid() != process:
@@ -65,26 +84,35 @@ def run(options: argparse.Namespace) -> int:
             else f"{script} recorded nothing, so there is nothing to draw"
         )
         return 1
-    texts = [svg(batches, readable_name)]
+    drawn = svg(batches, _label)
+    contents = [png(drawn) if targets[0].suffix == ".png" else drawn.encode()]
     if options.dot is not None:
-        texts.append(
+        contents.append(
             "\n".join(
-                dot(batch.nodes, batch.edges, title=title, label=readable_name)
+                dot(batch.nodes, batch.edges, title=title, label=_label)
                 for batch, title in zip(batches, titles(batches), strict=True)
-            )
+            ).encode()
         )
-    for target, text in zip(targets, texts, strict=True):
+    for target, content in zip(targets, contents, strict=True):
         # The script may have linked them since.
         if _is_source(source, target):
             _say(f"{target} is the script's own file: nothing is written there")
             return 1
         try:
-            target.write_text(text, encoding="utf-8")
+            target.write_bytes(content)
         except OSError as error:
             _say(f"{target} cannot be written: {error.strerror}")
             return 1
-    _say(f"{options.svg}: {len(batches)} batch{'es' * (len(batches) > 1)}")
+    _say(f"{options.picture}: {len(batches)} batch{'es' * (len(batches) > 1)}")
     return status
+
+
+def _label(symbol: str) -> str:
+    """The name to show for a symbol."""
+    found = _MOVE.fullmatch(symbol)
+    if found is None:
+        return readable_name(symbol)
+    return f"cyrt_{found[1]}{found[3]}, {8 * _WORDS[found[2]]}-bit words"
 
 
 def _flush() -> None:
@@ -95,9 +123,7 @@ def _flush() -> None:
 
 def _say(text: str) -> None:
     _flush()  # the script's own output first
-    # There may be no stderr.
-    with contextlib.suppress(AttributeError, OSError, ValueError):
-        sys.stderr.write(f"cyrt graph: {text}\n")
+    say(f"cyrt graph: {text}")
 
 
 def _refusal(script: str, source: Path, targets: Sequence[Path]) -> str | None:
@@ -107,12 +133,13 @@ def _refusal(script: str, source: Path, targets: Sequence[Path]) -> str | None:
         len(targets) > 1 and _is_same(*targets)
     ):
         return "the script and the files to write must be different ones"
-    for target in targets:
-        if not target.parent.is_dir():
-            return f"{target} cannot be written: there is no folder {target.parent}"
-        if target.is_dir():
-            return f"{target} cannot be written: it is a folder"
-    return None
+    for target, endings in zip(targets, (PICTURES, DOTS), strict=False):
+        if target.suffix not in endings:
+            return f"{target.name}: expected a name that ends in {' or '.join(endings)}"
+        reason = unwritable(target)
+        if reason is not None:
+            return f"{target} cannot be written: {reason}"
+    return problem() if targets[0].suffix == ".png" else None
 
 
 def _sources(source: Path) -> tuple[Path, Path]:
@@ -143,11 +170,12 @@ def _run_script(script: str, arguments: Sequence[str]) -> int:
         if request.code is None or isinstance(request.code, int):
             return request.code or 0
         _flush()
-        with contextlib.suppress(AttributeError, OSError, ValueError):
-            sys.stderr.write(f"{request.code}\n")
+        say(str(request.code))
         return 1
     except BaseException as error:
         _flush()
+        if isinstance(error, cyrt.CudaError) and error.name == "CUDA_ERROR_NO_DEVICE":
+            raise Refusal(one_line(error)) from None
         # The script's part of the traceback: none where it does not compile.
         trace = error.__traceback__
         while trace is not None and trace.tb_frame.f_globals.get("__name__") != "__main__":

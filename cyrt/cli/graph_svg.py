@@ -8,6 +8,7 @@ from itertools import pairwise
 from math import sqrt
 from typing import Protocol
 
+from cyrt.cli.graph_folding import Part, fold
 from cyrt.cli.graph_layout import Layout, arrange
 from cyrt.graph.drawing import PlanNode, launch_text, node_details, printable
 
@@ -18,6 +19,8 @@ _HEIGHT = 38.0
 _PADDING = 16.0
 _TITLE = 26.0  # height of the line above a batch
 _LEGEND = 44.0
+_LOOP = 14.0  # from a repeated part to the line beside it
+_PAGE = 1123.0, 794.0  # the longer and the shorter side of an A4 page
 
 
 class Batch(Protocol):
@@ -55,14 +58,14 @@ def svg(batches: Sequence[Batch], label: Callable[[str], str] = str) -> str:
     Parameters
     ----------
     batches : sequence of Batch
-        They are drawn in rows, from left to right.
+        They are drawn in rows, from left to right. Parts of a chain that repeat are drawn once.
     label : callable, optional
         Returns the name to show for a symbol; the node's tooltip shows the symbol itself.
 
     Returns
     -------
     str
-        An SVG document.
+        An SVG document that is shown as large as a page, if it is larger.
     """
     panels = [
         _Panel(batch, title, label) for batch, title in zip(batches, titles(batches), strict=True)
@@ -76,9 +79,14 @@ def svg(batches: Sequence[Batch], label: Callable[[str], str] = str) -> str:
             "</g>",
         ]
     size = f'width="{_number(width)}" height="{_number(height)}"'
+    longer, shorter = sorted(_PAGE, reverse=True)
+    scale = min(
+        1.0, max(min(longer / width, shorter / height), min(shorter / width, longer / height))
+    )
+    shown = f'width="{_number(scale * width)}" height="{_number(scale * height)}"'
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="cyrt" role="img" {size} '
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="cyrt" role="img" {shown} '
             f'viewBox="0 0 {_number(width)} {_number(height)}">',
             "<title>Batches of operations, as cyrt launches them</title>",
             _STYLE,
@@ -94,15 +102,24 @@ class _Panel:
     """One batch, drawn at the origin."""
 
     def __init__(self, batch: Batch, title: str, label: Callable[[str], str]) -> None:
-        nodes, edges = batch.nodes, batch.edges
+        folded = fold(batch.nodes, batch.edges)
+        nodes = folded.nodes
         texts = [
-            (str(i), _short(label(node.name)), launch_text(node)) for i, node in enumerate(nodes)
+            (str(i), _short(label(node.name)), launch_text(node))
+            for i, node in zip(folded.indices, nodes, strict=True)
         ]
         widths = [
             max(len(number) + 1 + len(name), len(launch)) * _LETTER + _PADDING
             for number, name, launch in texts
         ]
-        layout = arrange(widths, edges, _HEIGHT)
+        # The line beside a repeated part and its text take their room from the part's nodes.
+        room = [0.0] * len(nodes)
+        for part in folded.parts:
+            for i in part.positions:
+                room[i] = 2 * (_LOOP + 6 + len(_times(part.times)) * _LETTER)
+        layout = arrange(
+            [width + more for width, more in zip(widths, room, strict=True)], folded.edges, _HEIGHT
+        )
         self.width = max(layout.width, len(title) * _TITLE_LETTER) + 2 * _PADDING
         self.height = layout.height + _TITLE + 2 * _PADDING
         left = (self.width - layout.width) / 2
@@ -112,8 +129,10 @@ class _Panel:
             f'<text class="title" x="{_number(_PADDING)}" y="{_number(_PADDING + 10)}">'
             f"{_escaped(title)}</text>",
             f'<g transform="translate({_number(left)} {_number(_TITLE + _PADDING)})">',
-            *_edges(edges, layout),
+            *_edges(folded.edges, folded.indices, layout),
+            *(_loop(part, widths, layout) for part in folded.parts),
         ]
+        times = {i: part.times for part in folded.parts for i in part.positions}
         for i, node in enumerate(nodes):
             self.parts.append(
                 _box(
@@ -122,13 +141,34 @@ class _Panel:
                     widths[i],
                     layout.centers[i],
                     layout.tops[i],
-                    node_details(i, node, label),
+                    node_details(folded.indices[i], node, label)
+                    + (f"\nthe first of {times[i]:,} equal ones" if i in times else ""),
                 )
             )
         self.parts.append("</g>")
 
 
-def _edges(edges: Sequence[tuple[int, int, bool]], layout: Layout) -> list[str]:
+def _times(times: int) -> str:
+    return f"× {times:,}"
+
+
+def _loop(part: Part, widths: Sequence[float], layout: Layout) -> str:
+    """A line beside a part that repeats, from its end back to its begin, and how often it runs."""
+    first, last = part.positions[0], part.positions[-1]
+    sides = [layout.centers[i] + widths[i] / 2 for i in part.positions]
+    top, bottom = layout.tops[first] + _HEIGHT / 4, layout.tops[last] + _HEIGHT * 3 / 4
+    across = max(sides) + _LOOP
+    return (
+        f'<path class="edge loop" d="M{_point(sides[-1], bottom)}L{_point(across, bottom)}'
+        f'L{_point(across, top)}L{_point(sides[0], top)}" marker-end="url(#cyrt-loop)"/>'
+        f'<text x="{_number(across + 5)}" y="{_number((top + bottom) / 2 + 4)}">'
+        f"{_times(part.times)}</text>"
+    )
+
+
+def _edges(
+    edges: Sequence[tuple[int, int, bool]], indices: Sequence[int], layout: Layout
+) -> list[str]:
     drawn = []
     for (source, target, programmatic), route in zip(edges, layout.routes, strict=True):
         path = "M" + _point(*route[0])
@@ -141,7 +181,7 @@ def _edges(edges: Sequence[tuple[int, int, bool]], layout: Layout) -> list[str]:
         kind = "programmatic" if programmatic else "full"
         drawn.append(
             f'<path class="edge {kind}" d="{path}" marker-end="url(#cyrt-{kind})">'
-            f"<title>{source} → {target}, {kind}</title></path>"
+            f"<title>{indices[source]} → {indices[target]}, {kind}</title></path>"
         )
     return drawn
 
@@ -219,6 +259,8 @@ _LIGHT = {
     ".full-head": "fill:#6b7280",
     ".programmatic": "stroke:#0a7d6c",
     ".programmatic-head": "fill:#0a7d6c",
+    ".loop": "stroke:#7d4cc2",
+    ".loop-head": "fill:#7d4cc2",
 }
 _DARK = {
     ".paper": "fill:#15181d",
@@ -235,6 +277,8 @@ _DARK = {
     ".full-head": "fill:#9aa4b0",
     ".programmatic": "stroke:#35c9b2",
     ".programmatic-head": "fill:#35c9b2",
+    ".loop": "stroke:#b48cf0",
+    ".loop-head": "fill:#b48cf0",
 }
 
 
@@ -262,11 +306,11 @@ _STYLE = (
         f'<marker id="cyrt-{kind}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" '
         f'markerHeight="7" orient="auto" markerUnits="userSpaceOnUse">'
         f'<path class="{kind}-head" d="M0 0L8 4L0 8z"/></marker>'
-        for kind in ("full", "programmatic")
+        for kind in ("full", "programmatic", "loop")
     )
     + "</defs>"
 )
-_LEGEND_WIDTH = 720.0
+_LEGEND_WIDTH = 930.0
 _LEGEND_TEXT = (
     '<g class="legend" transform="translate(16 26)">'
     '<path class="edge full" d="M0 -4H40" marker-end="url(#cyrt-full)"/>'
@@ -274,5 +318,7 @@ _LEGEND_TEXT = (
     '<path class="edge programmatic" d="M190 -4H230" marker-end="url(#cyrt-programmatic)"/>'
     '<text x="238">programmatic: may start before its end</text>'
     '<g class="node patched" transform="translate(520 -12)"><rect width="24" height="16" rx="4"/>'
-    '</g><text x="552">patched by the last launch</text></g>'
+    '</g><text x="552">patched by the last launch</text>'
+    '<path class="edge loop" d="M730 -4H770" marker-end="url(#cyrt-loop)"/>'
+    '<text x="778">comes repeatedly</text></g>'
 )

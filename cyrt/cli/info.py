@@ -12,6 +12,7 @@ from rich.table import Table
 
 import cyrt
 from cyrt import settings
+from cyrt.builtin import loading
 from cyrt.cli.output import console as output_console
 from cyrt.driver import library, table
 from cyrt.jit import compiler
@@ -39,7 +40,16 @@ def _find(name: str) -> str | None:
 
 def _devices() -> Table:
     rows = Table(title="devices", title_justify="left")
-    for heading in ("#", "name", "compute", "SMs", "memory free / total", "managed access", "uuid"):
+    for heading in (
+        "#",
+        "name",
+        "compute",
+        "SMs",
+        "memory free / total",
+        "managed access",
+        "built-in kernels",
+        "uuid",
+    ):
         rows.add_column(heading)
     for index in range(cyrt.Device.count()):
         device = cyrt.Device(index)
@@ -51,6 +61,7 @@ def _devices() -> Table:
             str(device.multiprocessors),
             f"{free / 2**30:.1f} / {total / 2**30:.1f} GiB",
             "concurrent" if device.concurrent_managed_access else "no",
+            loading.best_origin(device),
             device.uuid,
         )
     return rows

@@ -1,4 +1,4 @@
-"""Standard output, and the error that it cannot be written."""
+"""What the commands print and write, and the errors that they cannot."""
 
 from __future__ import annotations
 
@@ -6,9 +6,15 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any, TextIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
-from rich.console import Console
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class Refusal(Exception):
+    """What a command is given, or what it needs, is not right; the text is one line."""
 
 
 class OutputLost(Exception):
@@ -66,8 +72,39 @@ def report_lost_output(lost: OutputLost) -> None:
     os.close(null)
 
 
+def say(text: str) -> None:
+    """Print a line on standard error, which may be missing or closed."""
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        sys.stderr.write(f"{text}\n")
+
+
+def one_line(error: Exception) -> str:
+    """An error's text without its line ends."""
+    return " ".join(str(error).split())
+
+
+def unwritable(file: Path) -> str | None:
+    """Return why a file cannot be written, or None. A file that exists stays as it is."""
+    try:
+        if file.is_dir():
+            return "it is a folder"
+        if not file.absolute().parent.is_dir():
+            return f"there is no folder {file.absolute().parent}"
+        exists = file.exists()
+        if exists and not file.is_file():
+            return None  # a pipe or a terminal: opening it could wait
+        file.open("ab").close()
+        if not exists:
+            Path(os.path.realpath(file)).unlink()
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
 def console() -> Console:
     """A console that folds lines in a narrow terminal only, and prints brackets as they are."""
+    from rich.console import Console
+
     return Console(
         highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 1000
     )

@@ -11,8 +11,7 @@ _ADVICE = {
     "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": "The PTX is newer than the driver: compile to a cubin, "
     "or with an older NVRTC (pip install 'cyrt[cuda12]').",
     "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": "Fewer threads a block, or less shared memory.",
-    "CUDA_ERROR_ILLEGAL_ADDRESS": "A kernel accessed memory outside its buffers; "
-    "CYRT_DEVICE=emulated names the kernel, the thread and the address.",
+    "CUDA_ERROR_ILLEGAL_ADDRESS": "A kernel accessed memory outside its buffers.",
     "CUDA_ERROR_MISALIGNED_ADDRESS": "A kernel accessed an address that is not a multiple of the "
     "access's size.",
     "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH": "The driver's library and its kernel module differ: "
@@ -25,6 +24,12 @@ NO_ADDRESS_SPACE = (
     "The emulated device reserves the addresses of its whole memory when it is opened, and this "
     "process may not have so many (ulimit -v): set CYRT_EMULATED_MEMORY, which is 8G by default, "
     "to less."
+)
+
+# What a GPU's fault says; the emulated device's own text names all that.
+GPU_FAULT = (
+    "The device can be used no more in this process: restart it. CYRT_DEVICE=emulated names the "
+    "kernel, the thread and the address."
 )
 
 # After these errors the context returns the same code for every call (cuda.h, CUresult).

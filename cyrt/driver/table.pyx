@@ -190,7 +190,7 @@ cdef int fail(CUresult result, const char* call, int ordinal) except -1:
     if _emulated:
         detail = fault_text(ordinal)
     else:
-        detail = "The device can be used no more in this process: restart it."
+        detail = errors.GPU_FAULT
     if suspects != NULL:
         detail = "\n".join(filter(None, (detail, suspects(ordinal))))
     error = errors.CudaError(call.decode(), code, name, text, detail)

@@ -91,8 +91,8 @@ cdef str suspects(int ordinal):
     if not counts:
         return ""
     operations = ", ".join(f"{name} x {n}" if n > 1 else name for name, n in counts.items())
-    return (f"Operations in flight: {operations}. CYRT_LAUNCH_BLOCKING=1 names the one that "
-            "failed.")
+    return (f"Operations in flight: {operations}. CYRT_LAUNCH_BLOCKING=1 tells the line of "
+            "Python that recorded the one that failed.")
 
 
 cdef int wait_for_oldest_batch(Recorder self) except -1:

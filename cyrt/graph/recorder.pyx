@@ -483,5 +483,9 @@ def commit_current():
     flush_current(current_ordinal())
 
 
+# Its public name; in this file `commit` is that of a Recorder.
+commit_current.__name__ = commit_current.__qualname__ = "commit"
+
+
 _completion.recorded = _recorded
 _completion.launch_added = _launch_added

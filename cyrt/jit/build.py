@@ -49,6 +49,11 @@ _NAME_MAP_ERROR = re.compile(
     r"^__nv_name_map\(\d+\): error: (?P<why>.*)\n +#pragma nv_mangled_name (?P<name>.*)$",
     re.MULTILINE,
 )
+# All that NVRTC says of the names: lines of a file that is not the user's.
+_NAME_MAP_DIAGNOSTIC = re.compile(
+    r"^__nv_name_map\(\d+\): .*\n(?:[ \t].*\n|\n)*|^\d+ errors? detected in the compilation .*\n?",
+    re.MULTILINE,
+)
 _NO_HEADER = re.compile(r'(?:could not|cannot) open source file "([^"]+)"')
 
 
@@ -215,7 +220,7 @@ def _fail_name(
     text += ", ".join(dict.fromkeys(known)) or "none"
     if result is None:
         raise CompileError("nvrtcGetLoweredName", 10, "NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID", text)
-    _raise(result, text, result.log)
+    _raise(result, text, _NAME_MAP_DIAGNOSTIC.sub("", result.log).strip())
 
 
 def _raise(result: nvrtc.Result, text: str, log: str) -> NoReturn:

@@ -98,6 +98,11 @@ cdef object call(object self, PyObject** args, size_t count, PyObject* keywords)
         return None
     values = [<object>args[i] for i in range(positional)]
     named = {name: <object>args[positional + i] for i, name in enumerate(<tuple>keywords)}
+    for name in named.keys() - {"reads", "writes"}:
+        raise TypeError(
+            f"{(<Launch>self).kernel.name}: a launch takes the kernel's arguments by their place, "
+            f"and by name only reads= and writes=, not {name}=; cooperative= and cluster= are "
+            "arguments of CommandEncoder.add_kernel(kernel, grid, block, args)")
     return self.__call__(*values, **named)
 
 

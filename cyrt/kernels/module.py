@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -34,6 +36,14 @@ def _read(path: Path) -> str | bytes:
         raise ValueError(
             f"{path} is neither PTX, cubin nor fatbin, and no source in UTF-8 ({error})"
         ) from None
+
+
+def _warn(log: str) -> None:
+    """Warn of what the compiler said, at the line outside of cyrt that made the module."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == "cyrt":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(f"the compiler warns of the kernels:\n{log}", RuntimeWarning, stacklevel=level)
 
 
 def _named(name: str, full: Mapping[str, str]) -> list[str]:
@@ -236,6 +246,8 @@ class Module:
         arch = jit.compiler.architecture(device.compute_capability, device.emulated)
         if arch not in self._images:
             self._images[arch] = self._compile(arch)
+            if self._images[arch].log:
+                _warn(self._images[arch].log)
         return self._images[arch]
 
     def _compile(self, arch: str) -> Image:

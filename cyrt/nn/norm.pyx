@@ -1,6 +1,6 @@
 """Normalisation along the last axis, and its gradients."""
 
-from libc.math cimport isfinite
+from libc.float cimport DBL_MAX
 from libc.string cimport memset
 
 from cyrt.builtin import catalogue
@@ -30,7 +30,7 @@ cdef double check_eps(int op, object eps) except -1:
     number = python_number(eps) if is_number(eps) else eps
     if isinstance(number, bool) or not isinstance(number, (int, float)):
         raise TypeError(f"{catalogue.OPS[op]}: eps: expected a number, got {type(eps).__name__}")
-    if not (number >= 0 and isfinite(number)):
+    if not 0 <= number <= DBL_MAX:
         raise ValueError(f"{catalogue.OPS[op]}: eps: expected a finite number of 0 or more, got "
                          f"{eps}")
     return number

@@ -3,7 +3,7 @@
 import math
 import operator
 
-from libc.math cimport isfinite
+from libc.float cimport DBL_MAX
 from libc.string cimport memset
 
 from cyrt.builtin import catalogue
@@ -28,7 +28,7 @@ cdef double check_real(str name, str argument, object value) except? -1:
     number = python_number(value) if is_number(value) else value
     if isinstance(number, bool) or not isinstance(number, (int, float)):
         raise TypeError(f"{name}: {argument}: expected a number, got {type(value).__name__}")
-    if not isfinite(<double>number):
+    if not -DBL_MAX <= number <= DBL_MAX:
         raise ValueError(f"{name}: {argument}: expected a finite number, got {value}")
     return number
 

@@ -2,12 +2,14 @@
 
 import operator
 
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
-from cyrt.builtin.sort cimport record_sort
 from cyrt.builtin.operand cimport Operand
+from cyrt.builtin.sort cimport record_sort
+from cyrt.builtin.space cimport MAX_NDIM
+from cyrt.builtin.top_k cimport TOP_K_MOST, record_top_k
 from cyrt.ndarray cimport Array, device_of, new_array, set_operand
 from cyrt.ops.arguments import axis_of, check_array
 from cyrt.ops.gather import take_along_axis
@@ -30,6 +32,25 @@ cdef Array sorted_along(Array x, int axis, bint places, bint descending):
     record_sort(encoder_of(current_state(ordinal)), x.code, operands, rows.count // n if n else 0,
                 n, places, descending)
     return axis_back(result, axis)
+
+
+cdef tuple selected_along(Array x, int axis, int k):
+    """Return the k greatest elements and their indices; k is from 1 to TOP_K_MOST."""
+    cdef Operand[3] operands
+    cdef Array rows = axis_last(x, axis), values, indices
+    cdef int ordinal = device_of(x)
+    cdef long long n = rows.dims[rows.ndim_ - 1]
+    cdef long long[MAX_NDIM] dims
+    memcpy(dims, rows.dims, rows.ndim_ * sizeof(long long))
+    dims[rows.ndim_ - 1] = k
+    values = new_array(ordinal, x.code, rows.ndim_, dims)
+    indices = new_array(ordinal, INT64, rows.ndim_, dims)
+    memset(operands, 0, sizeof(operands))
+    set_operand(&operands[0], values)
+    set_operand(&operands[1], indices)
+    set_operand(&operands[2], rows)
+    record_top_k(encoder_of(current_state(ordinal)), x.code, operands, rows.count // n, n, k)
+    return axis_back(values, axis), axis_back(indices, axis)
 
 
 cdef tuple check_arguments(object x, object axis, object kind, str name):
@@ -135,7 +156,13 @@ def top_k(x, k, /, axis=-1):
     TypeError
         x is complex, or k is no int.
     ValueError
-        The axis has fewer than k elements.
+        The axis has fewer than k elements, or k is negative.
+    numpy.exceptions.AxisError
+        x has no such axis.
+
+    Notes
+    -----
+    Up to 128 elements are selected in one pass over the axis; for more it is sorted.
 
     Examples
     --------
@@ -148,10 +175,10 @@ def top_k(x, k, /, axis=-1):
         count = operator.index(k)
     except TypeError:
         raise TypeError(f"top_k: k: expected an int, got {type(k).__name__}") from None
-    if x.ndim == 0:
-        raise ValueError("top_k: expected at least one dimension, got shape ()")
     if not 0 <= count <= x.shape[axis]:
         raise ValueError(f"top_k: k: expected an int from 0 to {x.shape[axis]}, the size of axis "
                          f"{axis} of {x.shape}, got {count}")
+    if 0 < count <= TOP_K_MOST and x.shape[axis] <= 0xffffffff:
+        return selected_along(x, axis, count)
     indices = sorted_along(x, axis, True, True)[(slice(None),) * axis + (slice(count),)]
     return take_along_axis(x, indices, axis=axis), indices

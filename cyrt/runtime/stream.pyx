@@ -364,6 +364,9 @@ cdef class Stream:
         """
         if hasattr(other, "_make_wait"):
             other._make_wait(self)
+        elif not isinstance(other, Stream) and not hasattr(other, "__cuda_stream__"):
+            raise TypeError("wait: expected an Event, a Stream or an object with __cuda_stream__, "
+                            f"got {type(other).__name__}")
         else:
             Stream.wrap(other)._make_wait(self)
 

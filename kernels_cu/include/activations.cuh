@@ -5,6 +5,7 @@
 #pragma once
 
 #include "real_math.cuh"
+#include "params/activation.h"
 
 namespace cyrt {
 
@@ -56,6 +57,17 @@ template <class T> __device__ inline if_real<T> tanh_slope(T a) {
 
 template <class T> __device__ inline if_real<T> softplus(T a) {
     return a > T(0) ? a + log1p(exp(-a)) : log1p(exp(a));
+}
+
+// Called, not inlined: loops that call it are unrolled.
+template <class C> __device__ __noinline__ C activate(C a, uint32 activation) {
+    switch (activation) {
+    case ACTIVATION_RELU: return relu(a);
+    case ACTIVATION_GELU: return gelu(a);
+    case ACTIVATION_GELU_TANH: return gelu_tanh(a);
+    case ACTIVATION_SILU: return silu(a);
+    default: return a;
+    }
 }
 
 }  // namespace cyrt

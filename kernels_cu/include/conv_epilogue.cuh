@@ -9,16 +9,6 @@
 
 namespace cyrt {
 
-// Called, not inlined: loops that call it are unrolled.
-template <class C> __device__ __noinline__ C activate(C a, uint32 activation) {
-    switch (activation) {
-    case ACTIVATION_GELU: return gelu(a);
-    case ACTIVATION_GELU_TANH: return gelu_tanh(a);
-    case ACTIVATION_SILU: return silu(a);
-    default: return a;
-    }
-}
-
 // Results of neighbouring channels, of which `count` are there.
 template <class T, int N, class Args>
 __device__ inline Items<T, N> finish(const Args& args, uint32 channel, uint32 count,

@@ -31,6 +31,11 @@ template <class T> __device__ inline T shuffle_xor(T value, int lanes) {
     return words.value();
 }
 
+// The first value plus that of a lane `lanes` away; in the upper one of both lanes, the second values.
+__device__ inline float add_across(float first, float second, bool upper, int lanes) {
+    return (upper ? second : first) + shuffle_xor(upper ? first : second, lanes);
+}
+
 // Every lane gets the result. All lanes take part. A warp holds several groups of fewer lanes, a
 // power of two.
 template <class T, class Op> __device__ inline T warp_reduce(T value, Op op, int size = WARP) {

@@ -1,156 +1,155 @@
-// Skinny products: a few rows times a matrix of 16-bit floats, by tensor cores.
+// Skinny products: a few rows times a matrix; and linear layers of a few rows, whose norm, bias,
+// activation and residual are computed in the same launch.
 //
 // The time is that of reading the matrix, so each of its elements is read once, from global memory
-// into the registers of the thread that multiplies it, 8 or 16 bytes at a time. A tensor core takes
-// elements of the summed dimension in any order, if both factors come in the same one: each thread
-// takes neighbouring elements. The warps of a block share out the summed dimension, and the last
-// step adds their sums in one order.
-//
-// In mma.m16n8k16 (PTX ISA) the matrix is the factor of 16 rows, the few rows are the columns.
+// into the registers of the thread that multiplies it, 8 or 16 bytes at a time. The warps of a block
+// share out the summed dimension, and the last step adds their sums in one order.
 #pragma once
 
 #include "dependency.cuh"
-#include "memory.cuh"
-#include "mma.cuh"
+#include "linear_epilogue.cuh"
+#include "skinny_tiles.cuh"
 #include "strided.cuh"
-#include "params/matmul.h"
+
+// Blocks of a multiprocessor; 0: the compiler decides. Those of float32 spill some registers for two.
+#define SKINNY_BLOCKS(ITEMSIZE) ((ITEMSIZE) == 4 ? 2 : 0)
 
 namespace cyrt {
 
-// Lanes are 8 groups of 4. The tensor core's result has rows `group` and group + 8, and of both the
-// columns 2 * member and the next one.
-struct Lane {
-    uint32 group = threadIdx.x / 4, member = threadIdx.x % 4;
-};
+// The product of a kernel's parameters.
+__device__ inline const Skinny& product_of(const Skinny& args) { return args; }
+__device__ inline const Skinny& product_of(const Linear& args) { return args.product; }
+template <class Args> constexpr bool IS_LINEAR = false;
+template <> constexpr bool IS_LINEAR<Linear> = true;
 
-// The matrix's rows lie along the summed dimension. A thread takes 8 of its elements, for two
-// steps of the tensor core, of rows `group` and group + 8.
-template <class T> struct AlongSum {
-    static constexpr int ROWS = 16, TILES = 1, STEP = 32;
-    Lane lane;
-    uint4 low, high;
-
-    __device__ void load(const T* matrix, const Skinny& args, uint32 row, uint32 k, uint32 end) {
-        uint32 first = row + lane.group, at = k + 8 * lane.member;
-        low = high = uint4{};
-        if (at >= end) return;
-        const T* from = matrix + int64(first) * args.wide_step + at;
-        if (first < args.wide) low = *reinterpret_cast<const uint4*>(from);
-        if (first + 8 < args.wide) {
-            high = *reinterpret_cast<const uint4*>(from + 8 * args.wide_step);
-        }
-    }
-    struct Few {
-        uint4 word;
-        __device__ void load(const T* from, const Lane& lane, uint32 k, uint32 end) {
-            uint32 at = k + 8 * lane.member;
-            word = at < end ? *reinterpret_cast<const uint4*>(from + at) : uint4{};
-        }
-    };
-    __device__ void multiply(float (&sums)[1][4], const Few& few) const {
-        multiply_tiles<T>(sums[0], low.x, high.x, low.y, high.y, few.word.x, few.word.y);
-        multiply_tiles<T>(sums[0], low.z, high.z, low.w, high.w, few.word.z, few.word.w);
-    }
-    // The matrix's row of a tensor core's row.
-    __device__ static uint32 row_of(uint32, uint32 group, uint32 half) { return group + 8 * half; }
-};
-
-// The matrix's rows are neighbours in memory, at each index of the summed dimension. A thread takes
-// 4 rows at 4 indices, and pairs the elements of two indices.
-template <class T> struct AcrossSum {
-    static constexpr int ROWS = 32, TILES = 2, STEP = 16;
-    Lane lane;
-    uint2 word[4];
-
-    __device__ void load(const T* matrix, const Skinny& args, uint32 row, uint32 k, uint32 end) {
-        uint32 first = row + 4 * lane.group, at = k + 4 * lane.member;
-        const T* from = matrix + int64(at) * args.wide_step + first;
+// Computes the factors of the few rows' normalisation, 1 / sqrt(mean of squares + eps). `partial`
+// has room for each warp's sum of each row.
+template <class T>
+__device__ inline void measure_rows(const Skinny& args, float eps, const T* few, float* factors,
+                                    float* partial) {
+    constexpr int K = VECTOR_BYTES / sizeof(T);
+    uint32 thread = threadIdx.y * 32 + threadIdx.x;
+#pragma unroll 4
+    for (uint32 row = 0; row < args.few; ++row) {
+        float sum = 0;
+#pragma unroll 1
+        for (uint32 at = thread * K; at < args.k; at += 32 * K * blockDim.y) {
+            float x[K];
+            Fragment<T, K>::load(few + row * args.few_step + at, true).widen_to(x);
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            word[i] = uint2{};
-            if (first < args.wide && at < end) {
-                word[i] = *reinterpret_cast<const uint2*>(from + i * args.wide_step);
+            for (int i = 0; i < K; ++i) sum += x[i] * x[i];
+        }
+#pragma unroll
+        for (int lanes = 16; lanes; lanes /= 2) sum += shuffle_xor(sum, lanes);
+        if (threadIdx.x == 0) partial[row * blockDim.y + threadIdx.y] = sum;
+    }
+    __syncthreads();
+    if (thread < args.few) {
+        float sum = 0;
+#pragma unroll 4
+        for (uint32 warp = 0; warp < blockDim.y; ++warp) sum += partial[thread * blockDim.y + warp];
+        factors[thread] = rsqrt(sum / float(args.k) + eps);
+    }
+    __syncthreads();
+}
+
+// The sum over all warps, each of which has `spacing` of them.
+__device__ inline float sum_warps(const float* sums, uint32 spacing) {
+    float sum = sums[0];
+#pragma unroll 4
+    for (uint32 warp = 1; warp < blockDim.y; ++warp) sum += sums[warp * spacing];
+    return sum;
+}
+
+// Multiplies a warp's part of the matrix, of which AHEAD steps are loaded. Each step makes room for
+// the one AHEAD steps later, so that as many are always on their way.
+template <class Wide, int EIGHTS, int AHEAD, class Few>
+__device__ inline void multiply_steps(typename Wide::Few::Sums (&sums)[EIGHTS][Wide::TILES],
+                                      Wide (&wide)[AHEAD], const typename Wide::Rows& rows,
+                                      const Few& few, uint32 k, uint32 end) {
+    using Columns = typename Wide::Few;
+    // How many eights of the few rows are loaded at once: into 16 registers, if more than one.
+    constexpr int FIT = sizeof(Columns) < 64 ? 64 / sizeof(Columns) : 1;
+    constexpr int LOADED = FIT < AHEAD * EIGHTS ? FIT : AHEAD * EIGHTS;
+    uint32 own = Wide::K * rows.lane.member;
+#pragma unroll 1
+    while (k < end) {
+        uint32 next = k + blockDim.y * AHEAD * Wide::STEP;
+#pragma unroll
+        for (int first = 0; first < AHEAD * EIGHTS; first += LOADED) {
+            Columns columns[LOADED];
+#pragma unroll
+            for (int i = 0; i < LOADED; ++i) {
+                uint32 at = k + (first + i) / EIGHTS * Wide::STEP + own;
+                columns[i].load(few, rows.lane, (first + i) % EIGHTS, at, at < end);
+            }
+#pragma unroll
+            for (int i = 0; i < LOADED; ++i) {
+                int step = (first + i) / EIGHTS, eight = (first + i) % EIGHTS;
+                wide[step].multiply(sums[eight], columns[i]);
+                if (eight == EIGHTS - 1) wide[step].load(rows, next + step * Wide::STEP, end);
             }
         }
+        k = next;
     }
-    struct Few {
-        uint2 word;
-        __device__ void load(const T* from, const Lane& lane, uint32 k, uint32 end) {
-            uint32 at = k + 4 * lane.member;
-            word = at < end ? *reinterpret_cast<const uint2*>(from + at) : uint2{};
-        }
-    };
-    __device__ void multiply(float (&sums)[2][4], const Few& few) const {
-        constexpr uint32 EVEN = 0x5410, ODD = 0x7632;  // the lower, the upper halves of two words
-        multiply_tiles<T>(sums[0], __byte_perm(word[0].x, word[1].x, EVEN),
-                          __byte_perm(word[0].x, word[1].x, ODD),
-                          __byte_perm(word[2].x, word[3].x, EVEN),
-                          __byte_perm(word[2].x, word[3].x, ODD), few.word.x, few.word.y);
-        multiply_tiles<T>(sums[1], __byte_perm(word[0].y, word[1].y, EVEN),
-                          __byte_perm(word[0].y, word[1].y, ODD),
-                          __byte_perm(word[2].y, word[3].y, EVEN),
-                          __byte_perm(word[2].y, word[3].y, ODD), few.word.x, few.word.y);
-    }
-    __device__ static uint32 row_of(uint32 tile, uint32 group, uint32 half) {
-        return 4 * group + 2 * tile + half;
-    }
-};
+}
 
 // A block of 32 by y threads takes Wide::ROWS rows of the matrix; its warps take every y-th AHEAD
 // steps of the summed dimension. EIGHTS times 8 is the most that the few rows can be.
-template <class T, class Wide, int EIGHTS> __device__ inline void skinny(const Skinny& args) {
-    constexpr int AHEAD = EIGHTS <= 2 ? 4 : 2, ROWS = Wide::ROWS, COLUMNS = 8 * EIGHTS;
+template <class T, class Wide, int EIGHTS, int AHEAD, class Args>
+__device__ inline void skinny(const Args& all) {
+    constexpr int ROWS = Wide::ROWS, COLUMNS = 8 * EIGHTS;
     extern __shared__ float shared[];  // of each warp: COLUMNS by ROWS
+    const Skinny& args = product_of(all);
+    bool gated = false;
+    if constexpr (IS_LINEAR<Args>) gated = all.gated;
+    uint32 kept = gated ? ROWS / 2 : ROWS;  // results of the block, of each of the few rows
     uint32 rest = divide(blockIdx.x, args.tiles);
-    uint32 row = (blockIdx.x - rest * args.tiles.size) * ROWS;
+    uint32 row = (blockIdx.x - rest * args.tiles.size) * kept;
     uint32 batch = divide(rest, args.parts), part = rest - batch * args.parts.size;
     uint32 begin = part * args.depth;
     uint32 end = args.k - begin < args.depth ? args.k : begin + args.depth;
     int64 offsets[2];
     locate_row(args.batch, batch, args.num_batch, offsets);
-    const T* few = global<T>(args.few_rows) + offsets[0];
-    const T* matrix = global<T>(args.matrix) + offsets[1];
-    Lane lane;
-    float sums[EIGHTS][Wide::TILES][4] = {};
-    uint32 stride = Wide::STEP * AHEAD, k = begin + threadIdx.y * stride;
+    typename Wide::Rows rows(global<T>(args.matrix) + offsets[1], args, row, gated);
+    uint32 k = begin + threadIdx.y * AHEAD * Wide::STEP;
     Wide wide[AHEAD];
     auto load_matrix = [&] {
 #pragma unroll
-        for (int i = 0; i < AHEAD; ++i) wide[i].load(matrix, args, row, k + i * Wide::STEP, end);
+        for (int i = 0; i < AHEAD; ++i) wide[i].load(rows, k + i * Wide::STEP, end);
     };
-    if (!args.early) wait_for_dependencies(args);
+    if (!args.early) wait_for_dependencies(all);
     load_matrix();
-    if (args.early) wait_for_dependencies(args);
+    if (args.early) wait_for_dependencies(all);
     launch_dependents<PRODUCT_BLOCKS>();
-#pragma unroll 1
-    while (k < end) {
-        asm volatile("" ::: "memory");  // all of them are on their way before the first is used
-#pragma unroll
-        for (int i = 0; i < AHEAD; ++i) {
-            typename Wide::Few columns[EIGHTS];
-#pragma unroll
-            for (int eight = 0; eight < EIGHTS; ++eight) {
-                uint32 column = 8 * eight + lane.group;
-                columns[eight].load(few + int64(column) * args.few_step, lane, k + i * Wide::STEP,
-                                    column < args.few ? end : 0);
-            }
-#pragma unroll
-            for (int eight = 0; eight < EIGHTS; ++eight) {
-                wide[i].multiply(sums[eight], columns[eight]);
-            }
+    const T* few = global<T>(args.few_rows) + offsets[0];
+    typename Wide::Few::Sums sums[EIGHTS][Wide::TILES] = {};
+    bool normed = false;
+    if constexpr (IS_LINEAR<Args>) {
+        normed = all.norm;
+        if (normed) {
+            __shared__ float factors[COLUMNS];
+            measure_rows(args, all.eps, few, factors, shared);
+            FewRows<T, true> scaled = {few, args.few_step, args.few, global<T>(all.norm), factors};
+            multiply_steps(sums, wide, rows, scaled, k, end);
         }
-        k += blockDim.y * stride;
-        load_matrix();
     }
-    float* own = shared + threadIdx.y * COLUMNS * ROWS;
+    if (!normed) {
+        FewRows<T, false> plain = {few, args.few_step, args.few};
+        multiply_steps(sums, wide, rows, plain, k, end);
+    }
+    float* of_warp = shared + threadIdx.y * COLUMNS * ROWS;
+    Lane lane;
 #pragma unroll
     for (int eight = 0; eight < EIGHTS; ++eight) {
 #pragma unroll
         for (int tile = 0; tile < Wide::TILES; ++tile) {
+            float whole[4];
+            Wide::Few::finish(sums[eight][tile], lane, whole);
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
                 uint32 column = 8 * eight + 2 * lane.member + i % 2;
-                own[column * ROWS + Wide::row_of(tile, lane.group, i / 2)] = sums[eight][tile][i];
+                of_warp[column * ROWS + Wide::row_of(tile, lane.group, i / 2)] = whole[i];
             }
         }
     }
@@ -158,15 +157,18 @@ template <class T, class Wide, int EIGHTS> __device__ inline void skinny(const S
     int64 size = int64(args.few) * args.wide;
     int64 batches = gridDim.x / (args.tiles.size * args.parts.size);
 #pragma unroll 1
-    for (uint32 i = threadIdx.y * 32 + threadIdx.x; i < COLUMNS * ROWS; i += 32 * blockDim.y) {
-        uint32 column = i / ROWS, index = row + i % ROWS;
-        if (column >= args.few || index >= args.wide) continue;
-        float sum = shared[i];
-#pragma unroll 4
-        for (uint32 warp = 1; warp < blockDim.y; ++warp) sum += shared[warp * COLUMNS * ROWS + i];
+    for (uint32 i = threadIdx.y * 32 + threadIdx.x; i < args.few * kept; i += 32 * blockDim.y) {
+        uint32 column = i / kept, result = i % kept, index = row + result;
+        if (index >= args.wide) continue;
+        uint32 slot = column * ROWS + (gated ? result + (result & ~7u) : result);
         int64 place = column * args.few_out + index * args.wide_out;
+        float sum = sum_warps(shared + slot, COLUMNS * ROWS);
         if (args.flags & MATMUL_PARTS) {
             global<float>(args.out)[(part * batches + batch) * size + place] = sum;
+        } else if constexpr (IS_LINEAR<Args>) {
+            float gated_sum = gated ? sum_warps(shared + slot + 8, COLUMNS * ROWS) : 0;
+            global<T>(args.out)[batch * size + place] =
+                LinearEpilogue<T>(all, index, place).apply(all, sum, gated_sum);
         } else {
             global<T>(args.out)[batch * size + place] = cast<T>(sum);
         }

@@ -1,6 +1,7 @@
 // Parameters of conv.cu.
 #ifndef CYRT_PARAMS_CONV_H
 #define CYRT_PARAMS_CONV_H
+#include "params/activation.h"
 #include "params/window.h"
 #include "params/begin.h"
 
@@ -11,8 +12,6 @@ enum {
     CONV_VECTOR_OUT = 4,
     CONV_PARTS = 8,  // sums go to memory, unrounded: part, group, row, column
 };
-
-enum { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_GELU, ACTIVATION_GELU_TANH, ACTIVATION_SILU };
 
 // Products of matrices, one a group: rows by length, of the source unfolded into windows, and length
 // by columns, of the other operand.

@@ -16,6 +16,19 @@ enum {
     PRODUCT_ALONG_B = 128
 };
 
+// What a warp of a skinny product takes at once.
+enum {
+    ALONG_ROWS = 16,   // rows of the matrix in a tile, if they lie along the summed dimension
+    ACROSS_ROWS = 32,  // and if they lie across it
+    ALONG_STEP = 64,   // bytes of a row
+    ACROSS_STEP = 16   // elements of a column
+};
+// Tiles of rows along the summed dimension, steps that are on their way, and the most warps of a
+// block, for so many times 8 few rows, of elements of so many bytes.
+#define SKINNY_TILES(EIGHTS) ((EIGHTS) <= 2 ? 1 : 2)
+#define SKINNY_STEPS(EIGHTS, ITEMSIZE) (((EIGHTS) * (ITEMSIZE) <= 4 ? 8 : 4) / (ITEMSIZE))
+#define SKINNY_WARPS(EIGHTS, ITEMSIZE) ((EIGHTS) <= 2 && (ITEMSIZE) == 2 ? 16 : 8)
+
 // The most blocks of a sum's or a skinny product's grid that let the next kernel start early, which
 // is to load its own weights.
 enum { PRODUCT_BLOCKS = 528 };

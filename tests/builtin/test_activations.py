@@ -77,7 +77,6 @@ REFERENCE = {
     **FUNCTIONS,
     **{f"{name}_vjp": lambda x, g, name=name: SLOPES[name](x) * g for name in SLOPES},
     "swiglu": lambda gate, up: silu(gate) * up,
-    "swiglu_vjp_gate": lambda gate, up, g: SLOPES["silu"](gate) * up * g,
 }
 
 

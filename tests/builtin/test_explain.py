@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 import cyrt
@@ -10,6 +12,7 @@ from cyrt.kernels import explain
 
 SHAPES = {
     "matmul": [(33, 17), (17, 9)],
+    "linear": [(3, 16), (10, 16)],
     "take": [(40, 6), (5,)],
     "put": [(40, 6), (5,)],
     "search": [(100,), (7,)],
@@ -38,7 +41,7 @@ def test_every_operation_is_explained():
 
 
 def recorded(work):
-    """The kernel, grid and block of each launch that a function records."""
+    """The kernel, the blocks of the grid, and the block of each launch that a function records."""
     work()  # allocates, so that the second one records nothing else
     with cyrt.Stream() as stream:
         work()
@@ -46,7 +49,9 @@ def recorded(work):
         encoder.commit()
         nodes = encoder.last_plan().nodes
         stream.synchronize()
-    return [(node.name, node.grid[0], node.block[:2]) for node in nodes if node.kind == "kernel"]
+    return [
+        (node.name, math.prod(node.grid), node.block[:2]) for node in nodes if node.kind == "kernel"
+    ]
 
 
 CASES = {
@@ -66,6 +71,24 @@ CASES = {
         [(3, 100, 200), (200, 40)],
         {},
     ),
+    "product of a few rows": (
+        lambda d: d.x[:16] @ cyrt.reshape(d.long[: 200 * 256], (200, 256)),
+        "matmul",
+        [(16, 200), (200, 256)],
+        {},
+    ),
+    "layer of one row": (
+        lambda d: cyrt.nn.linear(d.x[0], d.x, activation="relu", norm=(d.row, 1e-5)),
+        "linear",
+        [200, (300, 200)],
+        {"activation": "relu"},
+    ),
+    "gated layer": (
+        lambda d: cyrt.nn.linear(cyrt.reshape(d.x[:10], (2, 5, 200)), d.x, activation="swiglu"),
+        "linear",
+        [(2, 5, 200), (300, 200)],
+        {"activation": "swiglu"},
+    ),
     "product with a column": (
         lambda d: d.x @ d.y[:, :1].copy(),
         "matmul",
@@ -81,6 +104,9 @@ CASES = {
     ),
     "sort": (lambda d: cyrt.sort(d.x), "sort", [(300, 200)], {}),
     "sort of one row": (lambda d: cyrt.sort(d.long), "sort", [3_000_000], {}),
+    "top_k": (lambda d: cyrt.top_k(d.x, 9), "top_k", [(300, 200)], {"k": 9}),
+    "top_k of one row": (lambda d: cyrt.top_k(d.long, 100), "top_k", [3_000_000], {"k": 100}),
+    "swiglu_vjp": (lambda d: cyrt.nn.swiglu_vjp(d.x, d.x, d.x), "swiglu_vjp", [(300, 200)], {}),
     "scan of columns": (
         lambda d: cyrt.cumulative_sum(d.x, axis=0),
         "cumulative_sum",
@@ -196,9 +222,15 @@ def test_nothing_is_allocated():
         (("sum", "float32", "four"), {}, TypeError, "an int or a sequence of int, got 'four'"),
         (("sort", "float32", 4), {"axis": 0}, TypeError, "axis"),
         (("sort", "complex64", 4), {}, TypeError, "complex64"),
+        (("top_k", "float32", 4), {"k": 5}, ValueError, "k: expected an int from 1 to 4, got 5"),
+        (("top_k", "float32", 4), {"k": 2.0}, TypeError, "k: expected an int, got float"),
         (("matmul", "float32", (3, 4)), {}, ValueError, "expected 2 shapes, of the first factor"),
         (("matmul", "float32", (3, 4), (3, 4)), {}, ValueError, r"\(\.\.\., m, k\)"),
         (("matmul", "bool", (3, 4), (4, 3)), {}, TypeError, "numeric"),
+        (("linear", "float32", (3, 4), (6, 5)), {}, ValueError, r"got \(3, 4\) and \(6, 5\)"),
+        (("linear", "float32", (17, 4), (6, 4)), {}, ValueError, "1 to 16 rows of a multiple of 4"),
+        (("linear", "bfloat16", (3, 4), (6, 4)), {}, ValueError, "multiple of 8 elements"),
+        (("linear", "float64", (3, 4), (6, 4)), {}, TypeError, "no kernel for float64"),
         (("take", "float32", (0, 4), 3), {}, ValueError, "at least one element"),
         (("conv", "float32", (1, 5, 4)), {}, ValueError, "2 shapes, of the input and the weight"),
         (("conv", "float32", (1, 5, 4), (2, 3, 3)), {}, ValueError, r"\(1, 5, 4\), \(2, 3, 3\)"),
@@ -217,4 +249,5 @@ def test_wrong_questions(arguments, options, error, message):
 def test_no_elements():
     assert explain("sort", "float32", (0, 4)) is None
     assert explain("matmul", "float32", (0, 4), (4, 2)) is None
+    assert explain("linear", "float32", (0, 4), (2, 4)) is None
     assert explain("take", "float32", (3, 4), (0,)) is None

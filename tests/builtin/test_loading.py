@@ -137,14 +137,18 @@ def test_after_a_reset(python):
     assert done.returncode == 0, done.stderr
 
 
-# The structs of parameters with a word `early`, by what the names of their kernels contain.
-EARLY = {"_rows": "Dot", "_columns": "Dot", "_skinny": "Skinny"}
+# The structs of parameters that have a word `early`, or that others begin with: by the template,
+# and by what the names of the kernels contain.
+EARLY = {
+    "matmul": {"_rows": "Dot", "_columns": "Dot", "_skinny": "Skinny"},
+    "linear": {"": "Skinny"},
+}
 
 
 @pytest.fixture(scope="module")
 def early_words():
     """The offset of the word `early` in each of those structs."""
-    structs = sorted(set(EARLY.values()))
+    structs = sorted({name for ends in EARLY.values() for name in ends.values()})
     stores = "".join(
         f"out[{i}] = __builtin_offsetof(cyrt::{name}, early);" for i, name in enumerate(structs)
     )
@@ -227,7 +231,7 @@ def test_every_thread_waits_first(prebuilt, early_words):
             name, _, rest = entry.partition("(")
             body = rest.partition("{")[2]
             statements = statements_of(body)
-            ends = EARLY if path.stem.startswith("matmul") else {}
+            ends = EARLY.get(path.stem.partition("_")[0], {})
             struct = next((ends[each] for each in ends if f"{path.stem}{each}" in name), None)
             known = predicates_of(statements, early_words[struct], 0) if struct else {}
             for statement in before_wait(statements, known):

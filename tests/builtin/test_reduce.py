@@ -79,6 +79,9 @@ def test_grids_fill_a_device():
     for name in "float32", "bfloat16":  # columns: once, more parts only cost
         _, grid, block = launches("sum", name, (8192, 8192), (0,))[0]
         assert grid * math.prod(block) == 132 * 1024 // (32 * 256) * (32 * 256)
+    for op in "argmax", "var", "logsumexp":  # so do whole arrays with long states
+        _, grid, block = launches(op, "float32", (8192, 8192), (0, 1))[0]
+        assert (grid, block[0]) == (256, 512)
     _, grid, block = launches("sum", "float32", (1_000,), (0,))[0]
     assert grid == 1
     assert block[0] <= 256

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from xml.etree import ElementTree
@@ -15,6 +16,7 @@ from cyrt.bench.cases import CASES
 from cyrt.bench.floor_cases import FLOORS
 from cyrt.bench.row import Row
 from cyrt.cli import bench, main
+from cyrt.cli.bench_plot import draw
 from cyrt.cli.bench_report import Report
 
 LAUNCHES = ["record", "chain", "fork-join", "wide", "repoint", "reshape", "cold", "loop", "sync"]
@@ -157,44 +159,95 @@ def test_without_graphs_the_rows_say_so(python, tmp_path):
         (["--peers", "torch,tensorflow"], "no peer is named 'tensorflow'; there are torch, cupy"),
         (["--rounds", "0"], "rounds: expected a number from 1 to 2000, got 0"),
         (["--plot", "bars.txt"], "bars.txt: expected a name that ends in .svg or .png or .pdf"),
-        (["--json", "no/such/rows.json"], "no/such/rows.json cannot be written: there is no such"),
+        (
+            ["--json", "no/such/rows.json"],
+            "no/such/rows.json cannot be written: there is no folder",
+        ),
         (["--json", "/"], "/ cannot be written: it is a folder"),
+        (["--json", "/proc/rows.json"], "/proc/rows.json cannot be written: "),
+        (["--compare", "none.json", "b.json"], "none.json cannot be read: No such file"),
+        (["--compare", __file__, "b.json"], "test_bench.py was not written by bench --json"),
+        (["--compare", "a", "b", "--case", "chain"], "--case cannot be given beside it"),
     ],
 )
-def test_bad_arguments_are_told_before_anything_is_measured(arguments, told, monkeypatch):
+def test_bad_arguments_are_told_before_anything_is_measured(arguments, told, monkeypatch, capsys):
     monkeypatch.setattr(bench, "_measure", lambda *_: pytest.fail("it measured"))
-    with pytest.raises(SystemExit) as error:
-        main(["bench", *arguments])
-    assert told in str(error.value)
+    assert main(["bench", *arguments]) == 2
+    output = capsys.readouterr()
+    assert told in output.err
+    assert (output.out, output.err.count("\n")) == ("", 1)
 
 
-def test_a_picture_without_matplotlib(monkeypatch):
+def test_a_picture_without_matplotlib(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(SystemExit, match=r"pip install 'cyrt\[bench\]'"):
-        main(["bench", "--plot", "bars.svg"])
+    assert main(["bench", "--plot", "bars.svg"]) == 2
+    assert "pip install 'cyrt[bench]'" in capsys.readouterr().err
+
+
+def test_two_files_are_compared(tmp_path, capsys):
+    rows = [
+        [
+            Row("floor", "C loop", "cuLaunchKernel", 2.5),
+            Row("case", "chain", "full edges", 0.25, 1.0),
+        ],
+        [Row("case", "chain", "full edges", 0.5, 0.75), Row("peer", "torch", "eager", 5.0)],
+    ]
+    files = [tmp_path / "a.json", tmp_path / "b.json"]
+    for file, device, found in zip(files, ("one", "other"), rows, strict=True):
+        Report(device, False, (9, 0), {"CYRT_GRAPHS": "1"}, found).write(file)
+    assert main(["bench", "--compare", *map(str, files)]) == 0
+    text = capsys.readouterr().out
+    (line,) = (line for line in text.splitlines() if "full edges" in line)
+    figures = ["0.250", "0.500", "2.00", "1.000", "0.750", "0.75"]
+    assert line.replace("│", " ").split() == ["chain", "full", "edges", *figures]
+    assert "only in A: C loop: cuLaunchKernel" in text
+    assert "only in B: torch: eager" in text
+    assert "The devices differ" in text
+    assert f"B: {files[1]}, cyrt " in text
+    assert "other, CYRT_GRAPHS=1" in text
 
 
 def test_the_picture_has_a_bar_for_each_time(tmp_path):
     pytest.importorskip("matplotlib")
     file = tmp_path / "bars.svg"
-    Report(
-        "a device",
-        False,
-        (9, 0),
-        {},
-        [
-            Row("floor", "C loop", "cuLaunchKernel", 2.5, 2.75),
-            Row("case", "chain", "full edges", 0.25),
-            Row("peer", "torch", "", note="no GPU"),
-            Row("other", "import", "import cyrt", 20000.0),
-        ],
-    ).draw(file)
+    rows = [
+        Row("floor", "C loop", "cuLaunchKernel", 2.5, 2.75),
+        Row("case", "chain", "full edges", 0.25),
+        Row("peer", "torch", "", note="no GPU"),
+        Row("peer", "jax", "jitted", 35.0),
+        Row("other", "import", "import cyrt", 20000.0),
+    ]
+    draw(Report("a device", False, (9, 0), {}, rows), file)
     root = ElementTree.parse(file).getroot()
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     drawn = file.read_text(encoding="utf-8")
     # Host and wall of floors, cases and peers.
     colours = "#9a9a9a", "#cfcfcf", "#3f7f00", "#a3cf6b", "#2b5c9e", "#9dbfe6"
-    assert [drawn.count(f"fill: {each}") for each in colours] == [1, 1, 1, 0, 0, 0]
+    # A bar, and a patch in the legend.
+    assert [drawn.count(f"fill: {each}") for each in colours] == [2, 2, 2, 0, 2, 0]
+    for text in (
+        "floor, in C: host, until the call returns",
+        "floor, in C: wall, until the GPU has finished",
+        "cyrt: host, until the call returns",
+        "other library: host, until the call returns",
+        "µs an operation; each line is ten times the one before",
+    ):
+        assert f"<!-- {text} -->" in drawn
+    assert "cyrt: wall" not in drawn
+    # One scale: what takes 140 times as long has a longer bar, and all begin at one place.
+    begins, ends = [], {}
+    for colour in ("#9a9a9a", "#3f7f00", "#2b5c9e"):
+        path = re.search(rf'<path d="([^"]+)"[^>]*style="fill: {colour}', drawn)
+        across = [float(x) for x in re.findall(r"[ML] (-?[\d.]+) ", path[1])]
+        begins.append(min(across))
+        ends[colour] = max(across)
+    assert max(begins) - min(begins) < 0.1
+    left, right = (
+        float(x)
+        for x in re.search(r'"patch_2">\s*<path d="M ([\d.]+) .*\nL ([\d.]+) ', drawn).groups()
+    )
+    tenth = 0.1 * (right - left)  # of the picture, which the shortest bar takes at least
+    assert left + tenth < ends["#3f7f00"] < ends["#9a9a9a"] < ends["#2b5c9e"] < right
     for text in ("C loop: cuLaunchKernel", "chain: full edges", "2.75", "0.25", "a device"):
         assert f"<!-- {text} -->" in drawn
     assert "torch" not in drawn

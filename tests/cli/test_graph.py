@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import subprocess
 import sys
 import textwrap
@@ -67,21 +68,21 @@ def test_batches_in_order_of_first_use(graph, tmp_path):
         """,
         SCRIPT,
         "-o",
-        "out",
+        "out.svg",
         "--dot",
         "out.dot",
     )
     assert done.returncode == 0, done.stderr
-    assert done.stderr == "cyrt graph: out: 2 batches\n"
+    assert done.stderr == "cyrt graph: out.svg: 2 batches\n"
     expected = [
         "batch 1 of 2: 2 operations, launched 3 times, none patched",
         "batch 2 of 2: 5 operations, launched 1 time, none patched",
     ]
-    assert titles(tmp_path / "here" / "out") == expected
+    assert titles(tmp_path / "here" / "out.svg") == expected
     text = (tmp_path / "here" / "out.dot").read_text()
     assert all(f'label="{title}"' in text for title in expected)
     assert text.count("twice<float>\\n<<<1, 256>>>") == 7
-    picture = ET.parse(tmp_path / "here" / "out")
+    picture = ET.parse(tmp_path / "here" / "out.svg")
     tooltip = picture.find(f".//{SVG}g[@class='node kernel']/{SVG}title")
     assert tooltip.text.startswith("0: twice<float>\n_Z5twiceIf")
 
@@ -182,17 +183,87 @@ def test_nothing_to_draw(graph, tmp_path, script, environment, told):
     [
         (["missing.py", "-o", "out.svg"], "missing.py: there is no such script"),
         ([SCRIPT, "-o", "missing/out.svg"], "there is no folder"),
-        ([SCRIPT, "-o", ".."], "it is a folder"),
+        ([SCRIPT, "-o", "folder.svg"], "it is a folder"),
+        ([SCRIPT, "-o", "out"], "out: expected a name that ends in .svg or .png"),
+        ([SCRIPT, "-o", "other.py"], "other.py: expected a name that ends in .svg or .png"),
+        ([SCRIPT, "-o", "out.svg", "--dot", "out.txt"], "expected a name that ends in .dot or .gv"),
+        ([SCRIPT, "-o", "/proc/out.svg"], "/proc/out.svg cannot be written: "),
         ([SCRIPT, "-o", "same", "--dot", "same"], "must be different"),
         ([SCRIPT, "-o", SCRIPT], "must be different"),
         ([SCRIPT], "the following arguments are required: -o"),
     ],
 )
-def test_what_cannot_be_done_is_told_before_the_script_runs(graph, arguments, told):
+def test_what_cannot_be_done_is_told_before_the_script_runs(graph, tmp_path, arguments, told):
+    (tmp_path / "here" / "folder.svg").mkdir()
     done = graph("print('ran')", *arguments)
     assert done.returncode == 2
     assert told in done.stderr
+    assert done.stderr.count("\n") == 1
     assert done.stdout == ""
+    assert [path.name for path in (tmp_path / "here").iterdir()] == ["folder.svg"]
+
+
+def test_no_device(graph):
+    done = graph(
+        "import cyrt\ncyrt.ones(1)",
+        SCRIPT,
+        "-o",
+        "out.svg",
+        CYRT_DEVICE="cuda",
+        CUDA_VISIBLE_DEVICES="",
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert "set CYRT_DEVICE=emulated" in done.stderr
+
+
+def test_png(graph, tmp_path):
+    try:
+        import cairosvg  # noqa: F401
+    except (ImportError, OSError):
+        pytest.skip("needs cairosvg and Cairo")
+    done = graph("from working import work; work(50)", SCRIPT, "-o", "out.png")
+    assert done.returncode == 0, done.stderr
+    content = (tmp_path / "here" / "out.png").read_bytes()
+    assert content.startswith(b"\x89PNG\r\n")
+    width, height = struct.unpack(">II", content[16:24])
+    assert max(width, height) <= 2 * 1123
+
+
+@pytest.mark.parametrize(
+    ("cairosvg", "told"),
+    [
+        ("raise ModuleNotFoundError('no', name='cairosvg')", "pip install 'cyrt[graph]'"),
+        ("raise OSError('no library called cairo')", "apt install libcairo2"),
+    ],
+)
+def test_png_without_what_it_needs(graph, tmp_path, cairosvg, told):
+    (tmp_path / "here" / "cairosvg.py").write_text(cairosvg)
+    done = graph("print('ran')", SCRIPT, "-o", "out.png")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("cyrt graph: PNG needs")
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_copy_is_named_by_the_words_that_it_moves(graph, tmp_path):
+    done = graph(
+        """
+        import cyrt
+        x = cyrt.ones(1024)
+        y, z = x.copy(), x[::2].copy()
+        """,
+        SCRIPT,
+        "-o",
+        "out.svg",
+        "--dot",
+        "out.dot",
+    )
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "here" / "out.dot").read_text()
+    assert "cyrt_copy, 128-bit words\\n" in text
+    assert "cyrt_copy_strided, 32-bit words\\n" in text
+    assert "complex128\\n<<<" not in text
 
 
 @pytest.mark.parametrize("way", ["..", "link", "hard link", "link to the folder", "dangling link"])

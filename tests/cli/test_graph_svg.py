@@ -34,6 +34,11 @@ def node(name="add", kind="kernel", *, patched=False, **facts):
     return PlanNode(name, kind, **{**empty, **facts}, patched=patched)
 
 
+def size(picture):
+    """Width and height in the units of its parts."""
+    return tuple(map(float, picture.get("viewBox").split()[2:]))
+
+
 class Box(NamedTuple):
     left: float
     top: float
@@ -92,7 +97,7 @@ def batches(draw):
     )
     edges = draw(st.dictionaries(pairs, st.booleans(), max_size=80)) if count > 1 else {}
     return Batch(
-        [node(kind * draw(st.integers(1, 9)), kind) for kind in kinds],
+        [node(f"{kind * draw(st.integers(1, 9))}{i}", kind) for i, kind in enumerate(kinds)],
         [(*pair, programmatic) for pair, programmatic in edges.items()],
     )
 
@@ -115,7 +120,7 @@ def test_edges_lead_down_and_around_nodes(batch):
             assert not any(
                 box.left < x < box.right and box.top + 0.2 < y < box.bottom - 0.2 for x, y in points
             )
-    width, height = (float(picture.get(side)) for side in ("width", "height"))
+    width, height = size(picture)
     assert all(box.left >= 0 and box.right < width and box.bottom < height for box in found)
 
 
@@ -127,7 +132,7 @@ def test_rows_are_ordered_so_that_edges_do_not_cross():
 
 def test_an_edge_that_passes_rows_is_straight_there():
     edges = [(i, i + 1, False) for i in range(6)] + [(0, 6, True)]
-    drawn = dict(routes(ET.fromstring(svg([Batch([node()] * 7, edges)]))))
+    drawn = dict(routes(ET.fromstring(svg([Batch([node(f"add{i}") for i in range(7)], edges)]))))
     for points in drawn[0, 6, True][16:-16], drawn[2, 3, False]:
         across = [x for x, _ in points]
         assert max(across) - min(across) < 3
@@ -135,12 +140,11 @@ def test_an_edge_that_passes_rows_is_straight_there():
 
 def test_what_is_wide_takes_several_rows():
     picture = ET.fromstring(svg([Batch([node()] * 128)]))
-    assert float(picture.get("width")) < 1600
-    assert float(picture.get("height")) < 1600
+    assert max(size(picture)) < 1600
 
 
 def test_several_batches_do_not_overlap():
-    chain = Batch([node()] * 60, [(i, i + 1, False) for i in range(59)])
+    chain = Batch([node(f"add{i}") for i in range(60)], [(i, i + 1, False) for i in range(59)])
     picture = ET.fromstring(svg([chain, Batch([node()] * 9), chain, chain, Batch([node()])] * 2))
     panels = []
     for group in picture.iterfind(f"{SVG}g[@class='batch']"):
@@ -150,8 +154,47 @@ def test_several_batches_do_not_overlap():
     assert len(panels) == 10
     for a, b in combinations(panels, 2):
         assert a.right < b.left or b.right < a.left or a.bottom < b.top or b.bottom < a.top
-    assert max(p.right for p in panels) < float(picture.get("width"))
-    assert max(p.bottom for p in panels) < float(picture.get("height"))
+    assert max(p.right for p in panels) < size(picture)[0]
+    assert max(p.bottom for p in panels) < size(picture)[1]
+
+
+@pytest.mark.parametrize("count", [1, 400])
+def test_a_picture_fits_a_page(count):
+    chain = Batch(
+        [node(f"add{i}") for i in range(count)], [(i, i + 1, False) for i in range(count - 1)]
+    )
+    picture = ET.fromstring(svg([chain]))
+    shown = [float(picture.get(side)) for side in ("width", "height")]
+    shorter, longer = sorted(shown)
+    assert shorter <= 794
+    assert longer <= 1123
+    width, height = size(picture)
+    assert shown[0] / shown[1] == pytest.approx(width / height, rel=0.01)
+    assert (shown[0] == width) == (count == 1)
+
+
+def test_a_part_that_repeats_is_drawn_once_beside_a_loop():
+    names = ["first", *["multiply", "add"] * 40, "last"]
+    batch = Batch(
+        [node(name, patched=i == 30) for i, name in enumerate(names)],
+        [(i, i + 1, i % 2 == 0) for i in range(len(names) - 1)],
+    )
+    picture = ET.fromstring(svg([batch]))
+    found = boxes(picture)
+    assert len(found) == 4
+    assert titles([batch])[0].startswith("batch 1 of 1: 82 operations")
+    numbers = [text.text for text in picture.iterfind(f".//{SVG}g/{SVG}text[@class='number']")]
+    assert numbers == ["0", "1", "2", "81"]
+    assert [text.text for text in picture.iter(f"{SVG}text") if "×" in text.text] == ["× 40"]
+    (loop,) = picture.iterfind(f".//{SVG}g[@class='batch']//{SVG}path[@class='edge loop']")
+    points = list(map(float, re.findall(r"[-\d.]+", loop.get("d"))))
+    x, y = points[::2], points[1::2]
+    assert found[1].top < y[-1] < found[1].bottom < found[2].top < y[0] < found[2].bottom
+    assert max(x) > max(box.right for box in found[1:3])
+    kinds = [group.get("class") for group in picture.iterfind(f".//{SVG}g[@class='batch']//{SVG}g")]
+    assert kinds[1:] == ["node kernel", "node kernel", "node kernel patched", "node kernel"]
+    details = [t.text.split("\n")[-1] for t in picture.iterfind(f".//{SVG}g/{SVG}title")]
+    assert details[1] == "the first of 40 equal ones"
 
 
 def test_titles():

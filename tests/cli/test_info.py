@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
+
+from cyrt.builtin import loading
+from cyrt.cli import main
 
 PROGRAM = "import sys; from cyrt.cli import main; sys.exit(main(['info']))"
 
@@ -109,3 +113,73 @@ def test_too_few_addresses_for_the_emulated_device(python):
     assert "CYRT_EMULATED_MEMORY" in done.stdout
     done = python(program, CYRT_DEVICE="emulated", CYRT_EMULATED_MEMORY="64M")
     assert (done.stdout, done.returncode) == ("", 0), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("capability", "told"),
+    [
+        ((9, 0), "prebuilt cubin sm_90"),
+        ((8, 9), "prebuilt cubin sm_80"),
+        ((11, 0), "prebuilt PTX compute_90, which the driver compiles at first use"),
+        ((7, 5), "none is prebuilt for it: NVRTC compiles each at first use"),
+    ],
+)
+def test_where_the_built_in_kernels_of_a_gpu_come_from(tmp_path, monkeypatch, capability, told):
+    for folder in ("sm_80", "sm_90", "compute_90"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.setattr(loading, "PREBUILT", tmp_path)
+    device = SimpleNamespace(compute_capability=capability, emulated=False)
+    assert loading.best_origin(device) == told
+
+
+def test_a_missing_package_is_named(python):
+    done = python(
+        """
+        import sys
+        sys.modules["rich"] = sys.modules["rich.console"] = sys.modules["rich.table"] = None
+        from cyrt.cli import main
+        sys.exit(main(["info"]))
+        """
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    told = "cyrt info: it needs rich, which is not installed: pip install rich\n"
+    assert done.stderr == told
+
+
+@pytest.mark.parametrize(
+    "command", [["bench", "--case", "chain"], ["bench", "--case", "chain", "--json", "rows.json"]]
+)
+def test_no_device(command, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "cyrt", *command],
+        cwd=tmp_path,
+        env={**os.environ, "CYRT_DEVICE": "cuda", "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert "set CYRT_DEVICE=emulated" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "the following arguments are required: COMMAND"),
+        (["inform"], "invalid choice: 'inform'"),
+        (["info", "--all"], "unrecognized arguments: --all"),
+        (["cache", "show"], "the following arguments are required: KEY"),
+        (["bench", "--rounds", "many"], "argument --rounds: invalid int value: 'many'"),
+    ],
+)
+def test_wrong_options_are_one_line(arguments, told, capsys):
+    with pytest.raises(SystemExit) as leaving:
+        main(arguments)
+    output = capsys.readouterr()
+    assert leaving.value.code == 2
+    assert told in output.err
+    assert "--help" in output.err
+    assert (output.out, output.err.count("\n")) == ("", 1)

@@ -159,6 +159,16 @@ def test_the_text_is_the_same_without_graphs(python):
     assert len(json.loads(texts[0])) == 58
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("shape", "most"), [(TINY, 5), (GPT, 7)], ids=["llama", "gpt2"])
+def test_operations_of_a_layer(shape, most, dtype):
+    """Of one token: four linear layers and attention; GPT-2's kind has its norms besides."""
+    model = example.random_model(shape, dtype)
+    x, here = cyrt.zeros((1, 1, shape.width), dtype=dtype), cyrt.zeros(1, dtype=cyrt.int32)
+    cache = model.caches(4)[0]
+    assert example.operations_of(lambda: model.layer(x, model.layers[0], cache, here)) == most
+
+
 @pytest.mark.usefixtures("batched", "pooled")
 @pytest.mark.parametrize("shape", [TINY, GPT], ids=["llama", "gpt2"])
 def test_a_token_patches_nothing(shape):
@@ -325,7 +335,7 @@ def test_command(tmp_path, capsys):
     told = capsys.readouterr().out
     assert "2 layers of width 64, 4 heads over 2, vocabulary 256, bfloat16" in told
     assert "% of a copy's" in told
-    assert "10 operations a layer" in told
+    assert "5 operations a layer" in told
     save(tmp_path, tensors_of(example.random_model(TINY)))
     options = ["--shape", "tiny", "--tokens", "3", "--top-k", "4"]
     example.main([*options, "--checkpoint", str(tmp_path)])

@@ -17,13 +17,21 @@ pytestmark = [
 ]
 
 LENGTH, WIDTH = 256, 192
-# Shapes of the weights, and the product: of one row along and across the summed dimension, and of
-# four rows of 16-bit floats, which are another kernel's.
+
+
+def layer(x, w):
+    return cyrt.nn.linear(x, w, activation="silu", norm=(cyrt.ones(LENGTH, dtype=x.dtype), 1e-5))
+
+
+# Shapes of the weights, and the product: of one row along and across the summed dimension, of four
+# rows of 16-bit floats, which are another kernel's, and in layers.
 PRODUCTS = {
     "along": (1, (WIDTH, LENGTH), "float32", lambda x, w: x @ w.T),
     "across": (1, (LENGTH, WIDTH), "float32", lambda x, w: x @ w),
     "skinny along": (4, (WIDTH, LENGTH), "bfloat16", lambda x, w: x @ w.T),
     "skinny across": (4, (LENGTH, WIDTH), "bfloat16", lambda x, w: x @ w),
+    "layer of one row": (1, (WIDTH, LENGTH), "bfloat16", layer),
+    "layer of four rows": (4, (WIDTH, LENGTH), "bfloat16", layer),
 }
 FILL = r"""
 #ifdef PDL
@@ -292,6 +300,7 @@ class Steps:
         y = cyrt.nn.silu(y @ self.up.T)
         self.x = self.x * 0.5 + y @ self.down
         self.few = self.few + (self.few @ self.fixed.T) @ self.across
+        self.few = cyrt.nn.linear(self.few, self.across, activation="silu", residual=self.few)
         self.across *= 0.75
         if step % 3 == 1:
             with cyrt.stream(other):

@@ -469,6 +469,8 @@ def test_wrong_name_says_which_there_are(name, why):
     assert why in message
     assert "its kernels: saxpy, over, tmpl<…>" in message
     assert "probe" not in message
+    assert "__nv_name_map" not in message
+    assert "pragma" not in message
 
 
 def test_failing_instance_shows_its_line():

@@ -343,3 +343,10 @@ def test_a_kernel_that_is_not_listed(source, name):
     with pytest.raises(KeyError, match="names="):
         cyrt.Module(source)[name]
     assert cyrt.Module(source, names=[name])[name].name == name
+
+
+def test_the_compilers_warnings_are_shown():
+    source = 'extern "C" __global__ void quiet(int* x) {\n  int nobody_reads_it;\n  *x = 1;\n}'
+    with pytest.warns(RuntimeWarning, match=r"cyrt_kernel\.cu\(2\): .*nobody_reads_it") as caught:
+        cyrt.Kernel(source, "quiet")[1, 1](cyrt.Buffer(4))
+    assert [warning.filename for warning in caught] == [__file__]

@@ -152,9 +152,10 @@ def test_products_that_own_kernels_multiply(standin, rng, shape):
     assert standin.asked == 0
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 @pytest.mark.parametrize(("rows", "asked"), [(8, 0), (16, 0), (17, 1), (64, 1)])
-def test_skinny_products_of_few_rows_are_own_kernels(standin, rng, rows, asked):
-    check(numbers((rows, 256), "bfloat16", rng), numbers((256, 512), "bfloat16", rng))
+def test_skinny_products_of_few_rows_are_own_kernels(standin, rng, rows, asked, dtype):
+    check(numbers((rows, 256), dtype, rng), numbers((256, 512), dtype, rng))
     assert standin.asked == asked
 
 

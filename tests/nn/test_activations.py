@@ -10,6 +10,7 @@ from rows_of_numbers import assert_close, exact, numbers
 
 import cyrt
 from cyrt import nn
+from cyrt.kernels import explain
 
 SLOPED = ["relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "softplus"]
 
@@ -34,6 +35,91 @@ def test_swiglu(rng):
     assert_close(of_up, gate * sigmoid * g, "float64")
     slope = sigmoid * (1 + gate * (1 - sigmoid))
     assert_close(of_gate, slope * up * g, "float64")
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(), (1,), (7,), (3, 33), (2, 5, 2048), (4100, 3), (0, 4)])
+def test_swiglu_vjp_by_shape(name, shape, rng):
+    """One element, rows that are no whole vectors, and as many as fill several blocks; contiguous,
+    transposed, halves of other rows, and broadcast gradients."""
+    host = [numbers(rng, name, *shape) for _ in range(3)]
+    gate, up, g = (exact(each) for each in host)
+    sigmoid = 1 / (1 + np.exp(-gate))
+    wanted = sigmoid * (1 + gate * (1 - sigmoid)) * up * g, gate * sigmoid * g
+    arrays = [cyrt.asarray(each) for each in host]
+    turned = [cyrt.asarray(each.T.copy()).T for each in host]
+    cases = [arrays, turned, (turned[0], *arrays[1:])]
+    if shape:
+        both = cyrt.concat(arrays[:2], axis=-1)
+        cases.append((both[..., : shape[-1]], both[..., shape[-1] :], arrays[2]))
+    for a, b, c in cases:
+        for found, each in zip(nn.swiglu_vjp(a, b, c), wanted, strict=True):
+            assert found.shape == shape
+            assert_close(found, each, name, 4)
+    ones = cyrt.broadcast_to(cyrt.ones((), dtype=name), shape)
+    assert_close(nn.swiglu_vjp(*arrays[:2], ones)[1], gate * sigmoid, name, 4)
+
+
+def test_swiglu_vjp_promotes(rng):
+    x = cyrt.asarray(numbers(rng, "float16", 4, 10))
+    wide = x.astype(cyrt.float32)
+    found = nn.swiglu_vjp(x, wide, x)
+    for each, wanted in zip(found, nn.swiglu_vjp(wide, wide, wide), strict=True):
+        assert each.dtype == cyrt.float32
+        np.testing.assert_array_equal(each.numpy(), wanted.numpy())
+
+
+def test_swiglu_vjp_in_the_memory_of_its_operands(rng):
+    """Gradients never share memory, nor overwrite what is read at another place or in another
+    type."""
+    x = [numbers(rng, "float32", 40, 16) for _ in range(3)]
+    wanted = [each.numpy() for each in nn.swiglu_vjp(*map(cyrt.asarray, x))]
+    repeated = [each.numpy() for each in nn.swiglu_vjp(*[cyrt.asarray(x[0])] * 3)]
+    gate, up, g = map(cyrt.asarray, x)
+    found = nn.swiglu_vjp(gate, up, g, donate=True)
+    assert found[0] is gate
+    assert found[1] is up
+    gate, up, g = map(cyrt.asarray, x)
+    wide = nn.swiglu_vjp(gate, up.astype(cyrt.float64), g, donate=True)
+    assert wide[0].dtype == cyrt.float64
+    same = cyrt.asarray(x[0])
+    both = nn.swiglu_vjp(same, same, same, donate=True)
+    assert both[0] is same
+    columns = cyrt.asarray(np.concatenate(x, 1))  # views that are not contiguous keep their values
+    apart = nn.swiglu_vjp(columns[:, :16], columns[:, 16:32], columns[:, 32:], donate=True)
+    np.testing.assert_array_equal(columns.numpy(), np.concatenate(x, 1))
+    turned = nn.swiglu_vjp(*(cyrt.asarray(each.T.copy()).T for each in x), donate=True)
+    for i in range(2):
+        for each in found[i], apart[i], turned[i]:
+            np.testing.assert_array_equal(each.numpy(), wanted[i])
+        np.testing.assert_array_equal(both[i].numpy(), repeated[i])
+        np.testing.assert_allclose(wide[i].numpy(), wanted[i], 1e-5, 1e-6)
+    line = cyrt.asarray(x[0].ravel())  # operands that overlap each other
+    parts = line[:600], line[8:608], line[16:616]
+    apart = [each.numpy() for each in nn.swiglu_vjp(*(each.copy() for each in parts))]
+    for each, other in zip(nn.swiglu_vjp(*parts, donate=True), apart, strict=True):
+        np.testing.assert_array_equal(each.numpy(), other)
+
+
+def test_launches_of_swiglu_vjp():
+    """One; several of more than 2**30 elements side by side."""
+    assert explain("swiglu_vjp", "bfloat16", (3, 1 << 20)).launches == 1
+    told = explain("swiglu_vjp", "bfloat16", (5, 1 << 30))
+    assert (told.launches, told.grid) == (5, 1 << 19)
+    assert explain("swiglu_vjp", "float32", (1 << 32, 3)).launches == 12
+
+
+@pytest.mark.gpu
+def test_swiglu_vjp_of_many_elements():
+    n = 2**30 + 3
+    gate = cyrt.zeros(n, dtype=cyrt.bfloat16)
+    up, g = cyrt.ones_like(gate), cyrt.ones_like(gate)
+    gate[n - 2 :] = 2
+    of_gate, of_up = nn.swiglu_vjp(gate, up, g)
+    wanted = nn.swiglu_vjp(gate[n - 4 :].copy(), up[:4], g[:4])
+    np.testing.assert_array_equal(exact(of_gate[n - 4 :]), exact(wanted[0]))
+    np.testing.assert_array_equal(exact(of_up[n - 4 :]), exact(wanted[1]))
+    assert bool(cyrt.all(of_gate[: n - 2] == 0.5))
 
 
 def test_views_and_halves_of_an_array(rng):
@@ -100,7 +186,7 @@ def test_names():
         (
             lambda x: nn.swiglu_vjp(*[x.astype(cyrt.int32)] * 3),
             TypeError,
-            "swiglu_vjp_gate: not for int32; it takes float16",
+            "swiglu_vjp has no kernel for int32; it has for float16",
         ),
     ],
 )

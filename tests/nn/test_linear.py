@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from rows_of_numbers import assert_close, exact, numbers
@@ -51,6 +53,127 @@ def test_results(name, activation, whole, rng):
     assert_close(found, wanted, name, scale=8 * max(1, np.abs(wanted).max()))
 
 
+def operations_of(work):
+    encoder = cyrt.current_encoder()
+    before = encoder.stats()["operations"]
+    work()
+    return encoder.stats()["operations"] - before
+
+
+class Layer:
+    """A layer's operands, as NumPy's and as Arrays."""
+
+    def __init__(self, rng, name, rows, length, out, gated=False):
+        features = out // 2 if gated else out
+        shapes = {
+            "x": (*rows, length),
+            "w": (out, length),
+            "b": (out,),
+            "residual": (*rows, features),
+            "norm": (length,),
+        }
+        self.name = name
+        self.host = {each: numbers(rng, name, *shape) for each, shape in shapes.items()}
+        self.host["w"] = (self.host["w"] / length**0.5).astype(self.host["w"].dtype)
+        self.arrays = {each: cyrt.asarray(host) for each, host in self.host.items()}
+
+    def check(self, activation=None, absent=(), **views):
+        """Compute it without some operands, and with views of others, and compare. Return how many
+        operations it took."""
+        given = {**self.arrays, **views, **dict.fromkeys(absent)}
+        host = {**self.host, **dict.fromkeys(absent)}
+        given["norm"], host["norm"] = (
+            None if each["norm"] is None else (each["norm"], 1e-5) for each in (given, host)
+        )
+        found = []
+        took = operations_of(lambda: found.append(nn.linear(**given, activation=activation)))
+        wanted = layer(**host, activation=activation)
+        assert_close(found[0], wanted, self.name, scale=2 * max(1, np.abs(wanted).max()))
+        return took
+
+
+FUSED = ["float16", "bfloat16", "float32"]
+PRESENCES = [
+    tuple(name for name, there in zip(("b", "residual", "norm"), bits, strict=True) if not there)
+    for bits in itertools.product((False, True), repeat=3)
+]
+
+
+@pytest.mark.parametrize("name", FUSED)
+@pytest.mark.parametrize("rows", [(), (1, 1), (2,), (3, 3), (16,)], ids=str)
+def test_few_rows_are_one_operation(name, rows, rng):
+    """With every operand and without, sizes that fill no tile."""
+    plain, gated = (Layer(rng, name, rows, 72, 74, gated) for gated in (False, True))
+    for absent in PRESENCES:
+        assert plain.check("gelu_tanh" if "norm" in absent else None, absent) == 1
+        assert gated.check("swiglu", absent) == 1
+
+
+@pytest.mark.parametrize("name", FUSED)
+@pytest.mark.parametrize("length", [8, 1032, 2056, 4160])
+def test_lengths(name, length, rng):
+    """Shorter than a warp's step, and of several rounds of a block's threads."""
+    for rows in (1, 5):
+        assert Layer(rng, name, (rows,), length, 20, True).check("swiglu") == 1
+
+
+@pytest.mark.parametrize("activation", SLOPES)
+@pytest.mark.parametrize("rows", [1, 4])
+def test_activations_of_a_few_rows(activation, rows, rng):
+    gated = activation == "swiglu"
+    assert Layer(rng, "float32", (rows,), 16, 18, gated).check(activation) == 1
+
+
+@pytest.mark.parametrize(("name", "rows", "length"), [("bfloat16", 17, 64), ("float32", 2, 63)])
+def test_other_layers_are_operations_of_their_own(name, rows, length, rng):
+    data = Layer(rng, name, (rows,), length, 24, True)
+    for absent in PRESENCES:
+        assert data.check("swiglu", absent) == 5 - len(absent)
+
+
+def test_types_that_promote(rng):
+    data = Layer(rng, "float64", (2,), 8, 12)
+    given = {name: data.arrays[name].astype("float32") for name in ("w", "b")}
+    data.host.update((name, array.numpy()) for name, array in given.items())
+    data.check(absent=("norm",), **given)
+
+
+def test_no_rows():
+    found = nn.linear(cyrt.zeros((0, 8)), cyrt.zeros((6, 8)), cyrt.zeros(6), "swiglu")
+    assert found.shape == (0, 3)
+
+
+def apart(x, way):
+    """The same values, with other memory between them."""
+    host = x.numpy()
+    if way == "transposed":
+        return cyrt.asarray(np.ascontiguousarray(host.T)).T
+    if way == "backwards":
+        return cyrt.asarray(np.ascontiguousarray(host[..., ::-1]))[..., ::-1]
+    if way == "rows backwards":
+        return cyrt.asarray(np.ascontiguousarray(host[::-1]))[::-1]
+    before, behind = {"aligned": (8, 8), "unaligned": (1, 2), "rows unaligned": (8, 1)}[way]
+    wide = np.full((*host.shape[:-1], before + host.shape[-1] + behind), np.nan, host.dtype)
+    wide[..., before : before + host.shape[-1]] = host
+    return cyrt.asarray(wide)[..., before : before + host.shape[-1]]
+
+
+WAYS = ["aligned", "unaligned", "rows unaligned", "transposed", "backwards", "rows backwards"]
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("way", WAYS)
+def test_strides(rows, way, rng):
+    """Not-a-numbers lie beside the operands. Those that are small are copied, if they must be."""
+    data = Layer(rng, "bfloat16", (rows,), 40, 50, True)
+    for each in data.arrays:
+        took = data.check("swiglu", **{each: apart(data.arrays[each], way)})
+        if each == "w":
+            assert (took == 1) == (way in ("aligned", "rows backwards"))
+        else:
+            assert took <= 2
+
+
 def test_keywords_and_vectors(rng):
     x, w = numbers(rng, "float32", 64), numbers(rng, "float32", 16, 64)
     found = nn.linear(cyrt.asarray(x), cyrt.asarray(w), activation="relu")
@@ -79,7 +202,28 @@ def test_wrong_arguments():
         nn.linear(x, w, activation="elu")
     with pytest.raises(ValueError, match=r"even number of rows of w, got \(5, 4\)"):
         nn.linear(x, w, activation="swiglu")
-    with pytest.raises(TypeError, match="x: expected an Array, got ndarray"):
+    with pytest.raises(TypeError, match=r"linear: x: expected an Array, got numpy\.ndarray"):
         nn.linear(np.zeros((3, 4), np.float32), w)
-    with pytest.raises(TypeError, match="norm: expected a tuple"):
-        nn.linear(x, w, norm=cyrt.ones(4))
+    with pytest.raises(TypeError, match="linear: residual: expected an Array, got .*int"):
+        nn.linear(x, w, residual=1)
+    for other in "int32", "complex64":
+        with pytest.raises(TypeError, match=f"x and w of floating-point types, .* {other} and"):
+            nn.linear(cyrt.asarray(np.zeros((3, 4), other)), w)
+
+
+@pytest.mark.parametrize("rows", [3, 17])
+@pytest.mark.parametrize(
+    ("norm", "error", "message"),
+    [
+        (lambda: cyrt.ones(4), TypeError, "norm: expected a tuple of weight and eps"),
+        (lambda: (np.ones(4), 1e-5), TypeError, "weight: expected an Array, got numpy"),
+        (lambda: (cyrt.ones(5), 1e-5), ValueError, r"weight: expected shape \(4,\).*got \(5,\)"),
+        (lambda: (cyrt.ones(4, dtype="float16"), 1e-5), TypeError, "float16"),
+        (lambda: (cyrt.ones(4), -1.0), ValueError, "eps: expected a finite number of 0 or more"),
+        (lambda: (cyrt.ones(4), "1"), TypeError, "eps: expected a number, got str"),
+    ],
+)
+def test_wrong_norms(rows, norm, error, message):
+    """Of layers that are fused and of others."""
+    with pytest.raises(error, match=message):
+        nn.linear(cyrt.zeros((rows, 4)), cyrt.zeros((5, 4)), norm=norm())

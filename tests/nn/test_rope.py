@@ -168,6 +168,7 @@ X = (3, 2, 4, 8)
         (lambda x: rope(x.astype(cyrt.float64), 8), TypeError, "no kernel for float64"),
         (lambda x: rope(np.zeros(X, np.float32), 8), TypeError, "expected an Array, got numpy"),
         (lambda x: rope(x, 8, base=0), ValueError, "base: expected a number above 0, got 0"),
+        (lambda x: rope(x, 8, base=10**400), ValueError, "base: expected a finite number"),
         (lambda x: rope(x, 8, base="e"), TypeError, "base: expected a number, got str"),
         (lambda x: rope(x, 8, scale=float("nan")), ValueError, "scale: expected a finite number"),
         (lambda x: rope(x, 8, offset=1.5), TypeError, "offset: expected an int or an Array"),

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cyrt
+from cyrt.kernels import explain
 from cyrt.ops.sort import argsort, sort
 
 
@@ -126,6 +127,42 @@ def test_top_k(rng, name, shape, axis):
         np.testing.assert_array_equal(indices.numpy(), wanted)
         np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, wanted, axis))
         assert (str(values.dtype), indices.dtype) == (name, cyrt.int64)
+
+
+@pytest.mark.parametrize("k", [1, 128, 129])
+@pytest.mark.parametrize("name", REAL)
+def test_top_k_is_what_a_descending_sort_puts_first(name, k, rng):
+    """Rows of one tile and of several, with NaN, both zeros and many equal elements."""
+    for n in 129, 4_096, 4_097, 9_001:
+        x = values(name, (3, n), rng)
+        order = places(x, -1, True)[:, :k]
+        found, indices = cyrt.top_k(cyrt.asarray(x), k)
+        np.testing.assert_array_equal(indices.numpy(), order)
+        np.testing.assert_array_equal(bits(found.numpy()), bits(np.take_along_axis(x, order, -1)))
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float32", "int64"])
+def test_top_k_of_a_vocabulary(name, rng):
+    """What the tiles of a row leave is selected from again, twice where it is more than a tile."""
+    for n, k, launches in ((128_256, 50, 2), (140_000, 128, 3)):
+        assert explain("top_k", name, (2, n), k=k).launches == launches
+        x = values(name, (2, n), rng)
+        order = places(x, -1, True)[:, :k]
+        np.testing.assert_array_equal(cyrt.top_k(cyrt.asarray(x), k)[1].numpy(), order)
+
+
+def test_top_k_of_what_is_in_order():
+    """Equal, ascending, descending: the elements of a tile may differ in their position alone; also
+    of every second element, and with the order reversed."""
+    n, k = 20_000, 100
+    for x, first in (
+        (np.full(n, 7, np.int32), np.arange(k)),
+        (np.arange(n, dtype=np.int32), n - 1 - np.arange(k)),
+        (-np.arange(n, dtype=np.int32), np.arange(k)),
+    ):
+        backwards = cyrt.asarray(np.repeat(x[::-1], 2))[::-2]
+        for array in cyrt.asarray(x), backwards:
+            assert cyrt.top_k(array, k)[1].tolist() == first.tolist()
 
 
 def test_top_k_of_all_and_of_nan():

@@ -182,6 +182,12 @@ def test_wait_for_a_stream(module):
     assert read(b) == 42
 
 
+@pytest.mark.parametrize("other", [3, True, "now"])
+def test_wait_for_something_else(other):
+    with pytest.raises(TypeError, match="expected an Event, a Stream or an object with __cuda_st"):
+        cyrt.Stream().wait(other)
+
+
 def test_wait_for_an_event(module):
     first, second = cyrt.Stream(), cyrt.Stream()
     a, b = cyrt.Buffer(4), cyrt.Buffer(4)

@@ -85,3 +85,40 @@ tool.build(folder, [], 1)
     assert done.returncode == 1
     assert "pip install 'nvidia-cuda-nvrtc-cu12==12.9.*'" in done.stderr
     assert "-Dprebuilt=off" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("gpus", "archs"),
+    [
+        ([], []),
+        ([(9, 0), (9, 0), (8, 6)], ["8.6", "9.0"]),
+        ([(8, 7), (12, 1)], ["8.6", "12.0"]),  # the highest of the major version that is no later
+        ([(7, 5), (11, 0)], []),
+    ],
+)
+def test_native_is_what_the_installed_gpus_run(tool, gpus, archs):
+    done = tool(f"""
+import ctypes
+gpus = {gpus!r}
+
+class Driver:
+    def cuInit(self, flags): return 0
+    def cuDeviceGetCount(self, count): count._obj.value = len(gpus); return 0
+    def cuDeviceGet(self, device, ordinal): device._obj.value = ordinal
+    def cuDeviceGetAttribute(self, value, attribute, device):
+        value._obj.value = gpus[device.value][attribute - 75]
+
+ctypes.CDLL = lambda name: Driver()
+print(tool.archs_of("native"), tool.archs_of("all") == list(tool.ARCHS), tool.archs_of("9.0,8.0"))
+""")
+    assert done.stdout == f"{archs} True ['9.0', '8.0']\n", done.stderr
+
+
+def test_without_a_driver_native_is_none(tool):
+    done = tool("""
+import ctypes
+def refuse(name): raise OSError(name)
+ctypes.CDLL = refuse
+print(tool.archs_of("native"), tool.targets_of([]))
+""")
+    assert done.stdout == "[] [('compute_90', 'ptx')]\n", done.stderr

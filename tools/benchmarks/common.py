@@ -1,4 +1,4 @@
-"""Common parts of the benchmark scripts: array libraries, clocks, reference rates, the table.
+"""Common parts of the benchmark scripts: array libraries, clocks, reference rates, the rows.
 
 Device times are medians between two events. On the emulated device, whose times are unrelated to a
 GPU's, and with ``--small``, results are checked at small sizes and nothing is timed.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -17,8 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 import cyrt
 
@@ -174,7 +171,7 @@ def _torch() -> Library:
 
     def to_device(host: np.ndarray) -> Any:
         if host.dtype.name == "bfloat16":  # PyTorch does not support ml_dtypes.bfloat16
-            return torch.from_numpy(host.astype(np.float32)).to("cuda", torch.bfloat16)
+            return torch.from_numpy(host.view(np.int16)).cuda().view(torch.bfloat16)
         return torch.from_numpy(host).cuda()
 
     def to_host(x: Any) -> np.ndarray:
@@ -215,7 +212,7 @@ def _cupy() -> Library:
 
 
 def main(description: str, measure: Callable[[Session], Iterable[Row]]) -> int:
-    """Run a script: parse its options, measure, print the table.
+    """Run a script: parse its options, measure, print each row when it is there.
 
     Parameters
     ----------
@@ -233,8 +230,11 @@ def main(description: str, measure: Callable[[Session], Iterable[Row]]) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
     options = parser.parse_args()
     device = cyrt.Device()
-    rows = list(measure(Session(options.small or device.emulated)))
-    _print_table(f"{device.name}: µs a call", rows)
+    print(f"{device.name}: µs a call, on the host and on the device", flush=True)
+    rows = []
+    for row in measure(Session(options.small or device.emulated)):
+        _print_row(row)
+        rows.append(row)
     if options.json is not None:
         options.json.write_text(
             json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False) + "\n",
@@ -243,21 +243,8 @@ def main(description: str, measure: Callable[[Session], Iterable[Row]]) -> int:
     return 0
 
 
-def _print_table(title: str, rows: list[Row]) -> None:
-    table = Table(title=title, title_justify="left")
-    for heading in ("case", "what"):
-        table.add_column(heading)
-    for heading in ("host", "device"):
-        table.add_column(heading, justify="right")
-    table.add_column("")
-    for row in rows:
-        timed = row.host is not None or row.device is not None
-        table.add_row(
-            row.case,
-            row.what,
-            *("" if each is None else f"{each:,.2f}" for each in (row.host, row.device)),
-            row.note if timed else "checked, not timed",
-        )
-    Console(
-        highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 1000
-    ).print(table)
+def _print_row(row: Row) -> None:
+    host, device = ("" if each is None else f"{each:,.2f}" for each in (row.host, row.device))
+    timed = host or device
+    note = row.note if timed else "checked, not timed"
+    print(f"{row.case:<32} {row.what:<64} {host:>12} {device:>12}  {note}".rstrip(), flush=True)

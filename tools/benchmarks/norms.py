@@ -1,5 +1,5 @@
-"""Normalisation, softmax, cross entropy and their gradients: bytes read and written per second,
-compared with a device copy and PyTorch.
+"""Normalisation, softmax, cross entropy and their gradients, and those of swiglu: bytes read and
+written per second, compared with a device copy and PyTorch.
 
 Each input counts once, and each result once. The last rows have the time of one operation on a
 single row, in a chain where each needs the result of the one before.
@@ -43,6 +43,7 @@ MOVED = {
     "softmax_vjp": 3,
     "cross_entropy": 1,
     "cross_entropy_vjp": 2,
+    "swiglu_vjp": 5,
 }
 
 
@@ -56,6 +57,7 @@ def _cyrt_function(name: str) -> Callable[[Inputs], Any]:
         "softmax_vjp": lambda a: nn.softmax_vjp(a["y"], a["g"]),
         "cross_entropy": lambda a: nn.cross_entropy(a["x"], a["t"]),
         "cross_entropy_vjp": lambda a: nn.cross_entropy_vjp(a["x"], a["t"], a["h"]),
+        "swiglu_vjp": lambda a: nn.swiglu_vjp(a["x"], a["y"], a["g"])[0],
     }[name]
 
 
@@ -88,6 +90,9 @@ def _torch_function(name: str) -> Callable[[Inputs], Any] | None:
 def _expected(name: str, a: Inputs, rows: slice) -> np.ndarray:
     """The results of some rows."""
     x, g, h, y = (a[key][rows].astype(np.float64) for key in "xghy")
+    if name == "swiglu_vjp":
+        sigmoid = 1 / (1 + np.exp(-x))
+        return sigmoid * (1 + x * (1 - sigmoid)) * y * g
     if name == "softmax_vjp":
         return y * (g - (y * g).sum(1, keepdims=True))
     if name.endswith("norm") or name.endswith("norm_vjp"):

@@ -1,4 +1,4 @@
-"""Products of matrices and vectors, compared with PyTorch.
+"""Products of matrices and vectors and linear layers, compared with PyTorch.
 
 Each row has the time of a device copy that reads and writes as many bytes. The host's time is
 excluded: cyrt's products are recorded while the GPU is busy with a copy, PyTorch's are in a CUDA
@@ -23,10 +23,22 @@ ROTATED = 1 << 30  # least bytes of all operands of a round: more than a cache h
 MOST_SETS = 64
 BUSY = 1 << 29  # bytes of the copy during which products are recorded
 PRODUCTS = 100  # products in a round, unless they are large
-CHECKED = 1 << 35  # multiplications; of larger products, some rows are checked
+CHECKED = 1 << 31  # multiplications; of larger products, some rows and columns are checked
 CHECKED_ROWS = 64
+DRAWN = 1_000_003  # random numbers of an operand, which repeat: a prime, so that rows differ
 CHAIN_SIDE = 768
 NEW_SHAPES = 8
+EPS = 1e-5
+
+
+def _drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Random small whole numbers, whose sums are exact in float32."""
+    numbers = rng.integers(-2, 3, min(DRAWN, int(np.prod(shape))), dtype=np.int8)
+    return np.resize(numbers.astype(cyrt.dtype(dtype).numpy), shape)
+
+
+def _wide(x: np.ndarray) -> np.ndarray:
+    return x.astype(np.float64 if x.dtype == np.float64 else np.float32)
 
 
 @dataclass(frozen=True)
@@ -41,8 +53,8 @@ class Case:
         Element type.
     a, b : tuple of int
         Shapes of the arrays in memory.
-    transposed : bool
-        True if the first operand is the transposed view of its array.
+    transposed, along : bool
+        True if the first, the second operand is the transposed view of its array.
     dots : bool
         True if the products are dot products along the last axis.
     """
@@ -52,80 +64,171 @@ class Case:
     a: tuple[int, ...]
     b: tuple[int, ...]
     transposed: bool = False
+    along: bool = False
     dots: bool = False
 
-    def operands(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Random small whole numbers, whose sums are exact."""
-        a, b = (
-            rng.integers(-2, 3, shape).astype(cyrt.dtype(self.dtype).numpy)
-            for shape in (self.a, self.b)
-        )
-        return a, b
+    def __str__(self) -> str:
+        return f"{self.dtype}, {self.a} by {self.b}" + (" transposed" if self.along else "")
+
+    def operands(self, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+        return _drawn(rng, self.a, self.dtype), _drawn(rng, self.b, self.dtype)
+
+    def factors(self, a: Any, b: Any) -> tuple[Any, Any]:
+        return a.mT if self.transposed else a, b.mT if self.along else b
 
     def product(self, namespace: Any, a: Any, b: Any) -> Any:
         """The product, with the functions ``matmul`` and ``vecdot`` of a namespace."""
         if self.dots:
             return namespace.vecdot(a, b)
-        return namespace.matmul(a.mT if self.transposed else a, b)
+        return namespace.matmul(*self.factors(a, b))
+
+    def sample(self, found: Any) -> Any:
+        """What is checked of a result."""
+        if self.macs <= CHECKED:
+            return found
+        rows, columns = (max(1, size // CHECKED_ROWS) for size in found.shape)
+        return found[::rows, ::columns]
+
+    def expected(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """The same of the right result."""
+        if self.macs <= CHECKED:
+            return self.product(np, _wide(a), _wide(b))
+        left, right = self.factors(a, b)
+        rows, columns = (max(1, n // CHECKED_ROWS) for n in (left.shape[0], right.shape[1]))
+        return _wide(left[::rows]) @ _wide(right[:, ::columns])
 
     @property
     def macs(self) -> int:
         """Number of multiplications."""
-        return int(np.prod(self.a)) * (1 if self.dots or len(self.b) == 1 else self.b[-1])
+        if self.dots or len(self.b) == 1:
+            return int(np.prod(self.a))
+        return int(np.prod(self.a)) * self.b[-2 if self.along else -1]
 
     @property
     def nbytes(self) -> int:
         """Bytes read and written."""
         a, b = (np.broadcast_to(np.empty(()), shape) for shape in (self.a, self.b))
-        result = a.shape[:-1] if self.dots else np.matmul(a.mT if self.transposed else a, b).shape
+        result = a.shape[:-1] if self.dots else np.matmul(*self.factors(a, b)).shape
         return cyrt.dtype(self.dtype).itemsize * (a.size + b.size + int(np.prod(result)))
 
 
-def _cases(small: bool) -> list[Case]:
+@dataclass(frozen=True)
+class Layer:
+    """A linear layer of bfloat16: a norm in front, and a gate or a residual behind the product.
+
+    Attributes
+    ----------
+    what : str
+        A short description.
+    rows, length, features : int
+        Of the input, their length, and that of the result's rows.
+    gated : bool
+        True if there is a norm, and a gate for each feature; else there is a residual.
+    """
+
+    what: str
+    rows: int
+    length: int
+    features: int
+    gated: bool
+    dtype: str = "bfloat16"
+
+    def __str__(self) -> str:
+        return f"{self.dtype}, ({self.rows}, {self.length}) to {self.features}"
+
+    def operands(self, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+        """Input, matrix, and the norm's weight or the residual."""
+        outer = (1 + self.gated) * self.features
+        last = (self.length,) if self.gated else (self.rows, self.features)
+        shapes = (self.rows, self.length), (outer, self.length), last
+        x, w, other = (_drawn(rng, shape, self.dtype) for shape in shapes)
+        return x, w * np.float32(2.0**-6).astype(w.dtype), other
+
+    def product(self, namespace: Any, x: Any, w: Any, other: Any) -> Any:
+        return namespace.layer(x, w, other, self.gated)
+
+    def sample(self, found: Any) -> Any:
+        return found
+
+    def expected(self, x: np.ndarray, w: np.ndarray, other: np.ndarray) -> np.ndarray:
+        x, w, other = map(_wide, (x, w, other))
+        if not self.gated:
+            return other + x @ w.T
+        x = x / np.sqrt((x * x).mean(-1, keepdims=True) + EPS) * other
+        gate, up = np.split(x @ w.T, 2, -1)
+        return gate / (1 + np.exp(-gate)) * up
+
+    @property
+    def macs(self) -> int:
+        return self.rows * self.length * self.features * (1 + self.gated)
+
+    @property
+    def nbytes(self) -> int:
+        outer = (1 + self.gated) * self.features
+        return 2 * (self.length * (outer + self.rows) + 2 * self.rows * self.features)
+
+
+def _cases(small: bool) -> Iterator[Case | Layer]:
     side = 96 if small else 4096
     tall = 1 << 10 if small else 1 << 20
-    cases = [
-        Case("matrix by vector", "float32", (1000, 100), (100,)),
-        Case("transposed matrix by vector", "float32", (1000, 100), (1000,), transposed=True),
-    ]
-    for name in ("float32", "bfloat16"):
-        cases += [
-            Case("matrix by vector", name, (side, side), (side,)),
-            Case("transposed matrix by vector", name, (side, side), (side,), transposed=True),
-            Case("tall, transposed, by vector", name, (tall, 96), (tall,), transposed=True),
-            Case("dot product", name, (tall * 16,), (tall * 16,), dots=True),
-            Case("dot products of rows", name, (tall // 16, 1024), (tall // 16, 1024), dots=True),
-            Case("16 rows by matrix", name, (16, side), (side, side)),
-            Case("batch of 1,000", name, (1000, 32, 32), (1000, 32, 32)),
-        ]
-    for name in ("float32", "bfloat16", "float64"):
-        cases.append(Case("matrices", name, (side // 2,) * 2, (side // 2,) * 2))
     for name in ("bfloat16", "float16", "float32", "float64"):
         for size in (side, side if small else 2 * side):
-            cases.append(Case("matrices", name, (size,) * 2, (size,) * 2))
-    cases.append(
-        Case(
-            "matrices, first transposed",
-            "float32",
-            (side // 2,) * 2,
-            (side // 2,) * 2,
-            transposed=True,
-        )
-    )
-    return cases
+            yield Case("matrices", name, (size,) * 2, (size,) * 2)
+    for name, most in (("bfloat16", 64), ("float32", 16)):
+        for rows in (2, 8, 16, 32, 64):
+            if rows <= most:
+                what = f"{rows} rows by matrix"
+                yield Case(what, name, (rows, side), (side, side))
+                yield Case(what, name, (rows, side), (side, side), along=True)
+    yield Case("4 rows by matrix", "bfloat16", (4, 2 * side), (2 * side, side // 2))
+    yield Case("4 rows by matrix", "bfloat16", (4, 2 * side), (side // 2, 2 * side), along=True)
+    for rows in (1, 8):
+        yield Layer("layer with norm and gate", rows, side // 2, 2 * side, gated=True)
+        yield Layer("layer with residual", rows, 2 * side, side // 2, gated=False)
+    yield Case("matrix by vector", "float32", (1000, 100), (100,))
+    yield Case("transposed matrix by vector", "float32", (1000, 100), (1000,), transposed=True)
+    for name in ("float32", "bfloat16"):
+        yield Case("matrix by vector", name, (side, side), (side,))
+        yield Case("transposed matrix by vector", name, (side, side), (side,), transposed=True)
+        yield Case("tall, transposed, by vector", name, (tall, 96), (tall,), transposed=True)
+        yield Case("dot product", name, (tall * 16,), (tall * 16,), dots=True)
+        yield Case("dot products of rows", name, (tall // 16, 1024), (tall // 16, 1024), dots=True)
+        yield Case("batch of 1,000", name, (1000, 32, 32), (1000, 32, 32))
+    for name in ("float32", "bfloat16", "float64"):
+        yield Case("matrices", name, (side // 2,) * 2, (side // 2,) * 2)
+    half = (side // 2,) * 2
+    yield Case("matrices, first transposed", "float32", half, half, transposed=True)
 
 
 class _Namespace:
-    """The functions of a library that :meth:`Case.product` calls."""
+    """The functions of a library that cases call."""
 
     def __init__(self, library: Library) -> None:
         if library.name == "PyTorch":
             import torch
 
             torch.backends.cuda.matmul.allow_tf32 = False
-            self.matmul, self.vecdot = torch.matmul, torch.linalg.vecdot
+            self.matmul, self.vecdot, self.layer = torch.matmul, torch.linalg.vecdot, _torch_layer
+            self.copy = torch.clone
         else:
-            self.matmul, self.vecdot = cyrt.matmul, cyrt.vecdot
+            self.matmul, self.vecdot, self.layer = cyrt.matmul, cyrt.vecdot, _layer
+            self.copy = cyrt.Array.copy
+
+
+def _layer(x: Any, w: Any, other: Any, gated: bool) -> Any:
+    if gated:
+        return cyrt.nn.linear(x, w, activation="swiglu", norm=(other, EPS))
+    return cyrt.nn.linear(x, w, residual=other)
+
+
+def _torch_layer(x: Any, w: Any, other: Any, gated: bool) -> Any:
+    from torch.nn import functional
+
+    if not gated:
+        return other + functional.linear(x, w)
+    y = functional.rms_norm(x, x.shape[-1:], other, EPS)
+    gate, up = functional.linear(y, w).chunk(2, -1)
+    return functional.silu(gate) * up
 
 
 class _Timer:
@@ -161,31 +264,32 @@ class _Timer:
         return graph.replay
 
 
-def _check(case: Case, found: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
-    if case.macs > CHECKED and len(a) == len(found) and not case.transposed:
-        rows = np.linspace(0, len(a) - 1, CHECKED_ROWS).astype(int)
-        a, found = a[rows], found[rows]
-    a, b = a.astype(np.float64), b.astype(np.float64)
-    # Sums are exact in float32; 16-bit results are rounded.
+def _check(case: Case | Layer, found: np.ndarray, expected: np.ndarray) -> None:
+    # Sums are exact in float32; 16-bit results are rounded, those of layers at each step.
+    scale = np.abs(expected).max() if isinstance(case, Layer) else 0
     np.testing.assert_allclose(
         found.astype(np.float64),
-        case.product(np, a, b),
+        expected,
         rtol={"bfloat16": 1e-2, "float16": 1e-3}.get(case.dtype, 1e-6),
-        atol=1e-6,
+        atol=1e-6 + 1e-2 * scale,
     )
 
 
 def _measure_case(
-    case: Case, library: Library, timer: _Timer | None, rng: np.random.Generator
+    case: Case | Layer,
+    library: Library,
+    timer: _Timer | None,
+    operands: tuple[np.ndarray, ...],
+    expected: np.ndarray,
 ) -> float | None:
     """Check a product; returns its µs, None without a timer."""
     namespace = _Namespace(library)
-    count = 1 if timer is None else _set_count(case)
-    a, b = case.operands(rng)
-    sets = [(library.to_device(a), library.to_device(b)) for _ in range(count)]
-    _check(case, library.to_host(case.product(namespace, *sets[-1])), a, b)
+    first = tuple(map(library.to_device, operands))
+    _check(case, library.to_host(case.sample(case.product(namespace, *first))), expected)
     if timer is None:
         return None
+    count = _set_count(case)
+    sets = [first, *(tuple(map(namespace.copy, first)) for _ in range(count - 1))]
     products = max(count, min(PRODUCTS, 4 * PRODUCTS * 10**9 // max(case.macs, 1)))
 
     def work() -> None:
@@ -196,11 +300,11 @@ def _measure_case(
     return timer(work) / products
 
 
-def _set_count(case: Case) -> int:
+def _set_count(case: Case | Layer) -> int:
     return max(1, min(MOST_SETS, ROTATED // case.nbytes))
 
 
-def _copy_time(case: Case, timer: _Timer) -> float:
+def _copy_time(case: Case | Layer, timer: _Timer) -> float:
     """µs of a device copy that reads and writes as many bytes as a product."""
     half = max(1, case.nbytes // 2)
     pairs = [(cyrt.Buffer(half), cyrt.Buffer(half)) for _ in range(_set_count(case))]
@@ -215,10 +319,10 @@ def _copy_time(case: Case, timer: _Timer) -> float:
     return timer(work) / len(pairs)
 
 
-def _rates(case: Case, took: float, timer: _Timer) -> str:
+def _rates(case: Case | Layer, took: float, copied: float) -> str:
     return (
         f"{2e-6 * case.macs / took:.2f} TFLOP/s, {1e-3 * case.nbytes / took:,.0f} GB/s; "
-        f"a copy of as many bytes takes {_copy_time(case, timer):.2f} µs"
+        f"a copy of as many bytes takes {copied:.2f} µs"
     )
 
 
@@ -309,16 +413,17 @@ def measure(session: Session) -> Iterator[Row]:
         for library in session.libraries
         if library.name != "CuPy"
     }
+    yield from _host_rows(session, rng)
     for case in _cases(session.small):
+        operands = case.operands(rng)
+        expected = case.expected(*operands)
+        copied = 0.0 if session.small else _copy_time(case, timers["cyrt"])
         for library in session.libraries:
             if library.name not in timers:
                 continue
-            took = _measure_case(case, library, timers[library.name], rng)
-            note = "" if took is None else _rates(case, took, timers["cyrt"])
-            yield Row(
-                case.what, f"{library.name}: {case.dtype}, {case.a} by {case.b}", took, note=note
-            )
-    yield from _host_rows(session, rng)
+            took = _measure_case(case, library, timers[library.name], operands, expected)
+            note = "" if took is None else _rates(case, took, copied)
+            yield Row(case.what, f"{library.name}: {case}", took, note=note)
 
 
 if __name__ == "__main__":

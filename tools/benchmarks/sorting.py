@@ -1,4 +1,4 @@
-"""Sorting, scans, selection with a mask and searching, compared with PyTorch and CuPy.
+"""Sorting, the k greatest, scans, selection with a mask and searching, beside PyTorch and CuPy.
 
 Times are device times; selection waits for the number of elements, so its time is a host time.
 """
@@ -42,6 +42,7 @@ def _functions(library: str) -> dict[str, Callable[..., Any]]:
         return {
             "sort": lambda x: torch.sort(x, stable=True)[0],
             "argsort": lambda x: torch.argsort(x, stable=True),
+            "top_k": lambda x, k: torch.topk(x, k)[0],
             "cumulative_sum": lambda x, axis: torch.cumsum(x, axis),
             "select": lambda x, mask: x[mask],
             "searchsorted": torch.searchsorted,
@@ -59,6 +60,7 @@ def _functions(library: str) -> dict[str, Callable[..., Any]]:
     return {
         "sort": cyrt.sort,
         "argsort": cyrt.argsort,
+        "top_k": lambda x, k: cyrt.top_k(x, k)[0],
         "cumulative_sum": lambda x, axis: cyrt.cumulative_sum(x, axis=axis),
         "select": lambda x, mask: x[mask],
         "searchsorted": cyrt.searchsorted,
@@ -97,6 +99,23 @@ def _cases(small: bool) -> Iterator[Case]:
             lambda rng, shape=(rows, columns): (_random_numbers("float32", shape, rng),),
             np.sort,
             {},
+        )
+    for rows, columns, k, dtype in (
+        (1, 128_256, 50, "bfloat16"),
+        (1, 128_256, 50, "float32"),
+        (8, 128_256, 50, "float32"),
+        (512, 128_256, 50, "float32"),
+        (1, 1 << 24, 128, "float32"),
+    ):
+        shape = (1 if small else rows), size(columns)
+        yield Case(
+            "top_k",
+            f"{dtype}, {k} of {shape[0]:,} × {shape[1]:,}",
+            lambda rng, shape=shape, dtype=dtype: (
+                rng.standard_normal(shape, np.float32).astype(cyrt.dtype(dtype).numpy),
+            ),
+            lambda x, k: -np.sort(-x.astype(np.float32), -1)[:, :k],
+            {"k": k},
         )
     n = size(NBYTES // 4)
     side = int(n**0.5)
@@ -148,7 +167,8 @@ def _measure_case(
     def work(i: int) -> Any:
         return function(*inputs[i], **case.options)
 
-    np.testing.assert_allclose(library.to_host(work(0)), expected, rtol=case.tolerance)
+    found = library.to_host(work(0)).astype(expected.dtype)
+    np.testing.assert_allclose(found, expected, rtol=case.tolerance)
     timer = session.host_time if case.waits else session.device_time
     took = timer(library, work, SETS)
     note = session.copy_note(took, sum(each.nbytes for each in sets[0]) + expected.nbytes)
@@ -173,6 +193,8 @@ def measure(session: Session) -> Iterator[Row]:
         )
         expected = case.expected(*first, **case.options)
         for library in session.libraries:
+            if case.function not in _functions(library.name):
+                continue
             yield _measure_case(session, library, case, [first] + [others] * (SETS - 1), expected)
 
 

@@ -130,7 +130,6 @@ ACTIVATIONS: dict[str, str] = {
     },
     "softplus_vjp": "sigmoid(a) * b",
     "swiglu": "silu(a) * b",
-    "swiglu_vjp_gate": "silu_slope(a) * b * c",
 }
 TO_BOOL = frozenset(
     {

@@ -16,20 +16,28 @@ SERVED = {
 }
 # The suffixes of the kernels' names.
 VARIANTS = ("", "_small", "_rows", "_columns", "_parts")
-# Products of at most so many rows, whose matrix lies along the summed dimension, or across it.
-SKINNY = tuple(f"_skinny{layout}_{rows}" for layout in ("", "_across") for rows in (8, 16, 32, 64))
-HALVES = ("float16", "bfloat16")
+# The most rows of skinny products. Their matrix lies along the summed dimension, or across it.
+SKINNY = {"float16": (8, 16, 32, 64), "bfloat16": (8, 16, 32, 64), "float32": (8, 16)}
+
+
+def _variants(name: str) -> tuple[str, ...]:
+    """The kernels of a type, in the order of cyrt/builtin/matmul.pyx."""
+    if name not in SKINNY:
+        return VARIANTS
+    layouts = ("_skinny", "_skinny_across")
+    return (*VARIANTS, *(f"{each}_{most}" for each in layouts for most in SKINNY[name]))
 
 
 def rows() -> Iterator[Row]:
     for name in dict.fromkeys(SERVED.values()):
         # Products of integers of 8 and 64 bits are rare.
         prebuilt = name == "uint32" or (dtype(name).kind == "f" and is_prebuilt(name))
-        variants = VARIANTS + (SKINNY if name in HALVES else ())
-        yield Row("matmul", "matmul", (name, name), name, "sum(a * b)", prebuilt, variants)
+        yield Row("matmul", "matmul", (name, name), name, "sum(a * b)", prebuilt, _variants(name))
 
 
 def instance(row: Row) -> str:
     of = f"{row.kernels[0]}, {dtype(row.output).cpp}"
-    skinny = f"\nCYRT_MATMUL_SKINNY({of})" if row.output in HALVES else ""
-    return f"CYRT_MATMUL({of}){skinny}"
+    if row.output not in SKINNY:
+        return f"CYRT_MATMUL({of})"
+    halves = "_HALVES" if len(SKINNY[row.output]) > 2 else ""
+    return f"CYRT_MATMUL({of})\nCYRT_MATMUL_SKINNY{halves}({of})"

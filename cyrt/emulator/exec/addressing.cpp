@@ -1,18 +1,13 @@
 #include "exec/addressing.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
+
+#include "exec/arena.hpp"
 
 namespace cyrt::emu {
 
 namespace {
-
-std::string hex(uint64_t value) {
-    char text[19];
-    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-    return text;
-}
 
 const char* window_name(uint64_t window) {
     if (window == kSharedWindow) return "shared";

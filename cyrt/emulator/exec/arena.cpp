@@ -20,6 +20,12 @@
 
 namespace cyrt::emu {
 
+std::string hex(uint64_t value) {
+    char text[24];
+    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+    return text;
+}
+
 namespace {
 
 constexpr uint64_t kAlign = 512;
@@ -69,12 +75,6 @@ uint64_t erase_sorted(std::vector<Range>& ranges, uint64_t lo) {
     uint64_t size = found->size;
     ranges.erase(ranges.begin() + (found - ranges.data()));
     return size;
-}
-
-std::string hex(uint64_t value) {
-    char text[24];
-    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-    return text;
 }
 
 std::string bytes(uint64_t count) {

@@ -8,6 +8,8 @@
 
 namespace cyrt::emu {
 
+std::string hex(uint64_t value);  // "0x1f"
+
 // One live allocation, or the part of the host's memory that the device may touch.
 struct Region {
     uint64_t lo = 0, hi = 0;    // [lo, hi)

@@ -12,7 +12,7 @@ namespace cyrt::emu {
 
 namespace {
 
-struct alignas(16) Wide {
+struct alignas(16) Bits128 {
     uint64_t lo, hi;
 };
 
@@ -35,16 +35,16 @@ void resize(Warp& warp, const Inst& inst) {
 
 template <typename From, typename To>
 void resize_from_wide(Warp& warp, const Inst& inst) {
-    const Wide* in = cells<Wide>(warp, inst.s[0]);
+    const Bits128* in = cells<Bits128>(warp, inst.s[0]);
     each<To>(warp, inst.d[0], [=](int lane) { return To(From(in[lane].lo)); });
 }
 
 template <typename From>
 void resize_to_wide(Warp& warp, const Inst& inst) {
     const From* in = cells<From>(warp, inst.s[0]);
-    each<Wide>(warp, inst.d[0], [=](int lane) {
+    each<Bits128>(warp, inst.d[0], [=](int lane) {
         const auto value = int64_t(in[lane]);
-        return Wide{uint64_t(value), From(-1) < 0 && value < 0 ? ~0ull : 0};
+        return Bits128{uint64_t(value), From(-1) < 0 && value < 0 ? ~0ull : 0};
     });
 }
 
@@ -106,8 +106,8 @@ Handler pack_handler(uint32_t count, uint32_t width) {
     case 22: return pack<uint32_t, 2, 2>;
     case 42: return pack<uint64_t, 2, 4>;
     case 24: return pack<uint64_t, 4, 2>;
-    case 44: return pack<Wide, 4, 4>;
-    case 28: return pack<Wide, 8, 2>;
+    case 44: return pack<Bits128, 4, 4>;
+    case 28: return pack<Bits128, 8, 2>;
     default: return nullptr;
     }
 }

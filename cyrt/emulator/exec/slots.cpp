@@ -12,10 +12,10 @@ namespace cyrt::emu {
 namespace {
 
 // The offsets of one kind of slot in one function.
-struct Kind {
+struct PoolKind {
     uint8_t cell;
     bool is_predicate;
-    bool operator<(const Kind& other) const {
+    bool operator<(const PoolKind& other) const {
         return std::pair(cell, is_predicate) < std::pair(other.cell, other.is_predicate);
     }
 };
@@ -75,7 +75,7 @@ class Assignment {
                 order.push_back(slot);
         std::sort(order.begin(), order.end(),
                   [&](uint32_t a, uint32_t b) { return ranges_[a].first < ranges_[b].first; });
-        std::map<Kind, Pool> pools;
+        std::map<PoolKind, Pool> pools;
         for (uint32_t slot : order) {
             const VirtualSlot& virtual_slot = uses_.slots[slot];
             Pool& pool = pools[{virtual_slot.cell, virtual_slot.is_predicate}];

@@ -2,6 +2,7 @@
 // Their arguments are above the caller's frame, as for every call.
 #include <cstring>
 
+#include "exec/arena.hpp"
 #include "exec/block.hpp"
 #include "exec/format.hpp"
 
@@ -10,12 +11,6 @@ namespace cyrt::emu {
 namespace {
 
 constexpr size_t kLongestText = 1 << 16;  // of a format or a string: the limit if a NUL is missing
-
-std::string hex(uint64_t value) {
-    char text[24];
-    std::snprintf(text, sizeof text, "0x%llx", (unsigned long long)value);
-    return text;
-}
 
 // A lane's memory, accessed by generic addresses.
 class LaneMemory {

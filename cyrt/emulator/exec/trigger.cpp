@@ -23,9 +23,9 @@ struct Place {
     }
 };
 
-class Walk {
+class TriggerSearch {
   public:
-    explicit Walk(const Program& program) : program_(program) {
+    explicit TriggerSearch(const Program& program) : program_(program) {
         open_.push_back({program.functions.back().entry});
     }
 
@@ -83,7 +83,7 @@ class Walk {
 }  // namespace
 
 bool may_trigger_before_waiting(const Program& program) {
-    return program.launches_dependents && Walk(program).finds_trigger();
+    return program.launches_dependents && TriggerSearch(program).finds_trigger();
 }
 
 }  // namespace cyrt::emu

@@ -34,7 +34,7 @@ void fill_constant(std::byte* at, Cell value) {
         std::memcpy(at + lane * sizeof value, &value, sizeof value);
 }
 
-struct Wide {
+struct Cell128 {
     uint64_t lo, hi;
 };
 
@@ -49,7 +49,7 @@ void fill_param(const ParamSlot& param, const std::byte* params, std::byte* slot
     else if (param.cell == 8)
         fill_constant(slots + param.slot, value);
     else
-        fill_constant(slots + param.slot, Wide{value, 0});
+        fill_constant(slots + param.slot, Cell128{value, 0});
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ std::unique_ptr<WarpStorage> ProgramStore::make(const Program& program) const {
         else if (constant.cell == 8)
             fill_constant(at, constant.lo);
         else
-            fill_constant(at, Wide{constant.lo, constant.hi});
+            fill_constant(at, Cell128{constant.lo, constant.hi});
     }
     return out;
 }

@@ -9,7 +9,7 @@ namespace cyrt::ptx {
 
 namespace {
 
-constexpr int kMaxDepth = 16;  // of brackets in an operand
+constexpr int kMaxBrackets = 16;  // of brackets in an operand
 
 // Names of PTX ISA 10; the %envreg, %pm and %reserved_smem_offset families by their prefix.
 constexpr std::string_view kSpecials[] = {
@@ -69,7 +69,7 @@ std::string OperandParser::unique_name(const std::string& name) {
 }
 
 Operand OperandParser::parse(int depth) {
-    if (depth > kMaxDepth) lexer_.fail_expected("a simpler operand");
+    if (depth > kMaxBrackets) lexer_.fail_expected("a simpler operand");
     if (lexer_.at("{")) return list("{", "}", depth);
     if (lexer_.at("[")) return address(depth);
     if (lexer_.at(Token::Kind::word) && !lexer_.at("WARP_SZ")) return named();

@@ -1,0 +1,33 @@
+# Linear layers of a few rows: the launches of linear.cu.
+
+from cyrt.builtin.operand cimport Operand
+from cyrt.graph.commit cimport Recorder
+
+cdef extern from "params/linear.h" nogil:
+    enum: FEW_LINEAR_ROWS       # the most rows
+
+# The operands.
+cdef enum:
+    OUT = 0
+    X
+    WEIGHT                      # (out, in)
+    NORM                        # of the norm; absent operands have no buffer and the address 0
+    BIAS
+    RESIDUAL
+    NUM_OPERANDS
+
+# out = residual + activation(rms_norm(x) @ weight.T + bias), of a few rows.
+cdef struct Layer:
+    Operand[6] operands         # contiguous, but for the distances of the rows of x and of weight
+    int dtype, itemsize
+    long long rows, length, features        # of x, their length, and that of the result's rows
+    long long x_step, weight_step
+    bint gated                  # weight has a gate and a gated row for each feature
+    unsigned int activation     # of params/activation.h
+    double eps
+
+# Return whether one kernel computes such a layer, by its type, its sizes and the alignment of the
+# weight; that of x and norm is 16 bytes.
+cdef bint is_fused(const Layer* p) noexcept
+# Record it.
+cdef int record_linear(Recorder encoder, const Layer* p) except -1

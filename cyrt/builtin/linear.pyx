@@ -1,0 +1,109 @@
+# cython: cdivision=True
+"""Linear layers of a few rows: the launches of linear.cu."""
+
+import math
+
+from libc.string cimport memset
+
+from cyrt.builtin import catalogue
+from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
+from cyrt.builtin.explain import expect_shapes
+from cyrt.builtin.grid cimport ceiling, set_geometry
+from cyrt.builtin.launch cimport (
+    Explainer, Launch, record_launch_of_weights, set_example_memory,
+)
+from cyrt.builtin.skinny cimport VECTOR_BYTES, Skinny, choose_skinny
+from cyrt.dtypes import DTYPES
+
+cdef extern from "params/linear.h" nogil:
+    enum: GEMV_ROWS
+    cdef struct Linear:
+        Skinny product
+        unsigned long long norm, bias, residual
+        float eps
+        unsigned int activation, gated
+
+cdef enum:
+    WARP = 32
+    MOST_WARPS = 8          # of a block that multiplies one row
+    ONE_ROW = 0             # the kernels, in the order of Row.kernels
+    MORE_ROWS
+
+cdef int LINEAR = op_code("linear")
+cdef bint[64] is_served     # by the code of the element type
+
+for _each in catalogue.ROWS:
+    if _each.op == "linear":
+        is_served[<int>dtype_code(_each.dtype)] = True
+
+
+def param_bytes(row):
+    """Return the size in bytes of the parameter of each kernel of a row."""
+    return (sizeof(Linear),) * len(row.kernels)
+
+
+cdef bint is_fused(const Layer* p) noexcept:
+    if not is_served[p.dtype] or not 0 < p.rows <= FEW_LINEAR_ROWS or p.features == 0 \
+            or p.features >> 30 or p.length >> 31:
+        return False
+    return ((p.length | p.weight_step) * p.itemsize | p.operands[WEIGHT].address) \
+        % VECTOR_BYTES == 0
+
+
+cdef int record_linear(Recorder encoder, const Layer* p) except -1:
+    cdef Linear args
+    cdef Skinny* product = &args.product
+    cdef Launch launch
+    cdef long long vectors, rounds
+    cdef int ordinal = encoder.state.ordinal
+    launch.entry = entry_of(ordinal, LINEAR, p.dtype)
+    memset(&args, 0, sizeof(args))
+    product.out, product.few_rows = p.operands[OUT].address, p.operands[X].address
+    product.matrix, args.norm = p.operands[WEIGHT].address, p.operands[NORM].address
+    args.bias, args.residual = p.operands[BIAS].address, p.operands[RESIDUAL].address
+    product.few, product.wide = <unsigned int>p.rows, <unsigned int>p.features
+    product.k = product.depth = <unsigned int>p.length
+    product.few_step, product.wide_step = p.x_step, p.weight_step
+    product.few_out, product.wide_out = p.features, 1
+    args.gated, args.activation, args.eps = p.gated, p.activation, <float>p.eps
+    if p.rows == 1:
+        # As few rounds of a block's threads along a row as there can be, and threads for no more.
+        vectors = p.length * p.itemsize // VECTOR_BYTES
+        rounds = ceiling(vectors, WARP * MOST_WARPS)
+        launch.variant = ONE_ROW
+        set_geometry(&launch.geometry,
+                     ceiling(p.features, GEMV_ROWS // 2 if p.gated else GEMV_ROWS), WARP,
+                     <unsigned int>ceiling(vectors, WARP * rounds))
+    else:
+        choose_skinny(product, &launch, ordinal, MORE_ROWS, True, p.gated, 1, False)
+    return record_launch_of_weights(encoder, &launch, &args, p.operands, NUM_OPERANDS, 1, WEIGHT,
+                                    <char*>&product.early - <char*>&args)
+
+
+def explain(Explainer explainer, str op, str dtype, shapes, *, activation=None):
+    """List the launch of a linear layer of an input, shaped (..., in), and a weight, shaped
+    (out, in)."""
+    cdef Layer layer
+    x, w = expect_shapes(op, shapes, "the input", "the weight")
+    catalogue.row(op, dtype)        # raises
+    gated = activation == "swiglu"
+    if len(x) == 0 or len(w) != 2 or x[len(x) - 1] != w[1] or gated and w[0] % 2:
+        raise ValueError(f"{op}: expected shapes (..., in) and (out, in), and an even out for "
+                         f"swiglu, got {x} and {w}")
+    *outer, length = x
+    memset(&layer, 0, sizeof(layer))
+    set_example_memory(layer.operands, NUM_OPERANDS)
+    layer.dtype = dtype_code(dtype)
+    layer.itemsize = DTYPES[layer.dtype].itemsize
+    layer.rows, layer.length = math.prod(outer), length
+    layer.features = w[0] // 2 if gated else w[0]
+    layer.x_step = layer.weight_step = length
+    layer.gated = gated
+    if layer.rows and layer.features:
+        if not is_fused(&layer):
+            raise ValueError(f"{op}: expected 1 to {<int>FEW_LINEAR_ROWS} rows of a multiple of "
+                             f"{VECTOR_BYTES // layer.itemsize} elements, which one kernel "
+                             f"computes, got {x} and {w}: others are a product and operations of "
+                             "their own")
+        record_linear(explainer, &layer)
+    return dtype

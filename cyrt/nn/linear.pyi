@@ -1,0 +1,10 @@
+from cyrt.ndarray import Array
+
+def linear(
+    x: Array,
+    w: Array,
+    b: Array | None = ...,
+    activation: str | None = ...,
+    residual: Array | None = ...,
+    norm: tuple[Array, float] | None = ...,
+) -> Array: ...

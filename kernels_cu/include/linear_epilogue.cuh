@@ -1,0 +1,36 @@
+// What follows the sums of a linear layer: bias, activation or gate, and residual.
+#pragma once
+
+#include "activations.cuh"
+#include "memory.cuh"
+#include "params/linear.h"
+
+namespace cyrt {
+
+// Of one result.
+template <class T> struct LinearEpilogue {
+    T bias, gated_bias, residual;  // read only where the layer has them
+
+    // Loads them, well before they are needed.
+    __device__ LinearEpilogue(const Linear& args, uint32 index, int64 place) {
+        if (args.bias) {
+            const T* from = static_cast<const T*>(args.bias) + index;
+            bias = global<T>(from)[0];
+            if (args.gated) gated_bias = global<T>(from)[args.product.wide];
+        }
+        if (args.residual) residual = global<T>(args.residual)[place];
+    }
+    // `gated` is the sum that this one is the gate of, if it is one.
+    __device__ T apply(const Linear& args, float sum, float gated) const {
+        if (args.bias) sum += widen(bias);
+        if (args.gated) {
+            sum = silu(sum) * (args.bias ? gated + widen(gated_bias) : gated);
+        } else if (args.activation != ACTIVATION_NONE) {
+            sum = activate(sum, args.activation);
+        }
+        if (args.residual) sum += widen(residual);
+        return cast<T>(sum);
+    }
+};
+
+}  // namespace cyrt

@@ -1,0 +1,237 @@
+// What a warp multiplies of a skinny product: parts of the matrix, in two layouts, and of the few
+// rows. 16-bit floats go to the tensor cores; float32 is multiplied in float32.
+#pragma once
+
+#include "memory.cuh"
+#include "mma.cuh"
+#include "reduce.cuh"
+#include "params/matmul.h"
+
+namespace cyrt {
+
+// K elements as they lie in memory. What is held over a branch is this: elements of 16 bits would
+// take a register each.
+template <class T, int K> struct Fragment {
+    static constexpr int WORDS = K * sizeof(T) / sizeof(uint32);
+    uint32 word[WORDS];
+
+    // Zeros if they are not there.
+    __device__ static Fragment load(const T* from, bool there) {
+        using Vector = typename Word<K * sizeof(T)>::type;
+        Vector vector = there ? *reinterpret_cast<const Vector*>(global<T>(from)) : Vector{};
+        Fragment fragment;
+        memcpy(&fragment, &vector, sizeof(vector));
+        return fragment;
+    }
+    __device__ void widen_to(float (&wide)[K]) const {
+        Items<T, K> items;
+        memcpy(&items, word, sizeof(word));
+#pragma unroll
+        for (int i = 0; i < K; ++i) wide[i] = widen(items.item[i]);
+    }
+    __device__ static Fragment narrow(const float (&wide)[K]) {
+        Items<T, K> items;
+        Fragment fragment;
+#pragma unroll
+        for (int i = 0; i < K; ++i) items.item[i] = cast<T>(wide[i]);
+        memcpy(fragment.word, &items, sizeof(fragment.word));
+        return fragment;
+    }
+};
+
+// Lanes are 8 groups of 4. As in the result of mma.m16n8k16 (PTX ISA), a lane ends with the sums of
+// the matrix's rows `group` and group + 8 of a tile, and of both the few rows 2 * member and the
+// next one.
+struct Lane {
+    uint32 group = threadIdx.x / 4, member = threadIdx.x % 4;
+};
+
+// The few rows. NORMED: they are multiplied by a weight, and by the factors of their normalisation.
+template <class T, bool NORMED> struct FewRows {
+    const T* first;
+    int64 step;
+    uint32 count;
+    const T* weight;
+    const float* factors;
+
+    // A row's elements from `at` on. Of rows that there are not, those of the first one: their sums
+    // are not used, and no lane takes a way of its own.
+    template <int K> __device__ Fragment<T, K> load(uint32 row, uint32 at, bool there) const {
+        if (row >= count) row = 0;
+        auto elements = Fragment<T, K>::load(first + row * step + at, there);
+        if (NORMED) {
+            float wide[K], weights[K], factor = factors[row];
+            elements.widen_to(wide);
+            Fragment<T, K>::load(weight + at, there).widen_to(weights);
+#pragma unroll
+            for (int i = 0; i < K; ++i) wide[i] = wide[i] * factor * weights[i];
+            elements = Fragment<T, K>::narrow(wide);
+        }
+        return elements;
+    }
+};
+
+// Eight of the few rows, at K indices of the summed dimension a lane. Tensor cores take elements of
+// it in any order if both factors come in the same one, and each lane those of one row.
+template <class T, int K> struct Eight {
+    using Sums = float[4];
+    Fragment<T, K> row;
+
+    template <class Few>
+    __device__ void load(const Few& few, const Lane& lane, uint32 eight, uint32 at, bool there) {
+        row = few.template load<K>(8 * eight + lane.group, at, there);
+    }
+    __device__ static void finish(const Sums& sums, const Lane&, float (&whole)[4]) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) whole[i] = sums[i];
+    }
+};
+
+// A lane multiplies all eight of float32, and the members of a group share out the summed dimension.
+template <int K> struct Eight<float32, K> {
+    using Sums = float[2][8];
+    Fragment<float32, K> row[8];
+
+    template <class Few>
+    __device__ void load(const Few& few, const Lane&, uint32 eight, uint32 at, bool there) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) row[i] = few.template load<K>(8 * eight + i, at, there);
+    }
+    // Adds the products of two rows of the matrix at one index.
+    __device__ void multiply(Sums& sums, int index, uint32 low, uint32 high) const {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+            sums[0][i] += __uint_as_float(low) * __uint_as_float(row[i].word[index]);
+            sums[1][i] += __uint_as_float(high) * __uint_as_float(row[i].word[index]);
+        }
+    }
+    // Adds the sums of a group's lanes: half of them change hands, then half of those.
+    __device__ static void finish(const Sums& sums, const Lane& lane, float (&whole)[4]) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            float four[4];
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                four[i] = add_across(sums[half][i], sums[half][i + 4], lane.member & 2, 2);
+            }
+#pragma unroll
+            for (int i = 0; i < 2; ++i) {
+                whole[2 * half + i] = add_across(four[i], four[i + 2], lane.member & 1, 1);
+            }
+        }
+    }
+};
+
+// TILES times 16 rows of the matrix, which lie along the summed dimension. A lane takes 16 bytes of
+// the rows `group` and group + 8 of each; those of gates take a gate and the row that it gates.
+template <class T, int TILES_> struct AlongSum {
+    static constexpr int TILES = TILES_, ROWS = ALONG_ROWS * TILES, STEP = ALONG_STEP / sizeof(T);
+    static constexpr int K = VECTOR_BYTES / sizeof(T);
+    using Few = Eight<T, K>;
+    Fragment<T, K> half[TILES][2];
+
+    struct Rows {
+        const T* first[TILES][2];
+        bool there[TILES][2];
+        Lane lane;
+
+        __device__ Rows(const T* matrix, const Skinny& args, uint32 row, bool gated) {
+            uint32 between = gated ? args.wide : 8, kept = gated ? 8 : 16;
+#pragma unroll
+            for (int tile = 0; tile < TILES; ++tile) {
+#pragma unroll
+                for (int i = 0; i < 2; ++i) {
+                    uint32 upper = row + tile * kept + lane.group, at = upper + i * between;
+                    first[tile][i] = matrix + at * args.wide_step + K * lane.member;
+                    there[tile][i] = (gated ? upper : at) < args.wide;
+                }
+            }
+        }
+    };
+    __device__ void load(const Rows& rows, uint32 k, uint32 end) {
+        bool inside = k + K * rows.lane.member < end;
+#pragma unroll
+        for (int tile = 0; tile < TILES; ++tile) {
+#pragma unroll
+            for (int i = 0; i < 2; ++i) {
+                half[tile][i] =
+                    Fragment<T, K>::load(rows.first[tile][i] + k, inside && rows.there[tile][i]);
+            }
+        }
+    }
+    __device__ void multiply(typename Few::Sums (&sums)[TILES], const Few& few) const {
+#pragma unroll
+        for (int tile = 0; tile < TILES; ++tile) {
+            const auto &low = half[tile][0].word, &high = half[tile][1].word;
+            if constexpr (sizeof(T) == 4) {
+#pragma unroll
+                for (int i = 0; i < K; ++i) few.multiply(sums[tile], i, low[i], high[i]);
+            } else {
+#pragma unroll
+                for (int i = 0; i < K / 2; i += 2) {
+                    multiply_tiles<T>(sums[tile], low[i], high[i], low[i + 1], high[i + 1],
+                                      few.row.word[i], few.row.word[i + 1]);
+                }
+            }
+        }
+    }
+    // The matrix's row of a tile's row, within the block's.
+    __device__ static uint32 row_of(uint32 tile, uint32 group, uint32 half) {
+        return 16 * tile + 8 * half + group;
+    }
+};
+
+// 32 rows of the matrix, neighbours in memory at each index of the summed dimension. A lane takes 4
+// rows at 4 indices.
+template <class T> struct AcrossSum {
+    static constexpr int TILES = 2, ROWS = ACROSS_ROWS, STEP = ACROSS_STEP, K = 4;
+    using Few = Eight<T, K>;
+    Fragment<T, 4> at_index[K];
+
+    struct Rows {
+        const T* first;
+        int64 step;
+        bool there;
+        Lane lane;
+
+        __device__ Rows(const T* matrix, const Skinny& args, uint32 row, bool)
+            : step(args.wide_step) {
+            row += 4 * lane.group;
+            first = matrix + row + K * lane.member * step;
+            there = row < args.wide;
+        }
+    };
+    __device__ void load(const Rows& rows, uint32 k, uint32 end) {
+        bool inside = rows.there && k + K * rows.lane.member < end;
+#pragma unroll
+        for (int i = 0; i < K; ++i) {
+            at_index[i] = Fragment<T, 4>::load(rows.first + (k + i) * rows.step, inside);
+        }
+    }
+    __device__ void multiply(typename Few::Sums (&sums)[TILES], const Few& few) const {
+#pragma unroll
+        for (int tile = 0; tile < TILES; ++tile) {
+            if constexpr (sizeof(T) == 4) {
+#pragma unroll
+                for (int i = 0; i < K; ++i) {
+                    few.multiply(sums[tile], i, at_index[i].word[2 * tile],
+                                 at_index[i].word[2 * tile + 1]);
+                }
+            } else {
+                // Pairs of indices, of the lower and the upper halves of two words.
+                constexpr uint32 EVEN = 0x5410, ODD = 0x7632;
+                uint32 first = at_index[0].word[tile], second = at_index[1].word[tile];
+                uint32 third = at_index[2].word[tile], fourth = at_index[3].word[tile];
+                multiply_tiles<T>(sums[tile], __byte_perm(first, second, EVEN),
+                                  __byte_perm(first, second, ODD), __byte_perm(third, fourth, EVEN),
+                                  __byte_perm(third, fourth, ODD), few.row.word[0],
+                                  few.row.word[1]);
+            }
+        }
+    }
+    __device__ static uint32 row_of(uint32 tile, uint32 group, uint32 half) {
+        return 4 * group + 2 * tile + half;
+    }
+};
+
+}  // namespace cyrt

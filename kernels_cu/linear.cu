@@ -1,0 +1,22 @@
+// Linear layers of a few rows: rms_norm, product with a matrix whose rows lie along the summed
+// dimension, bias, activation or gate, and residual, in one launch. gemv.cuh serves a single row, and
+// skinny.cuh more.
+#pragma once
+
+#include "gemv.cuh"
+#include "skinny.cuh"
+
+#define CYRT_LINEAR_ROWS(NAME, TYPE, EIGHTS, ROWS)                                        \
+    extern "C" __global__ void __launch_bounds__(32 * SKINNY_WARPS(EIGHTS, sizeof(TYPE)), \
+                                                 SKINNY_BLOCKS(sizeof(TYPE)))             \
+        NAME##_##ROWS(const __grid_constant__ cyrt::Linear args) {                        \
+        cyrt::skinny<TYPE, cyrt::AlongSum<TYPE, SKINNY_TILES(EIGHTS)>, EIGHTS,            \
+                     SKINNY_STEPS(EIGHTS, sizeof(TYPE))>(args);                           \
+    }
+#define CYRT_LINEAR(NAME, TYPE)                           \
+    extern "C" __global__ void __launch_bounds__(256)     \
+        NAME(const __grid_constant__ cyrt::Linear args) { \
+        cyrt::gemv<TYPE>(args);                           \
+    }                                                     \
+    CYRT_LINEAR_ROWS(NAME, TYPE, 1, 8)                    \
+    CYRT_LINEAR_ROWS(NAME, TYPE, 2, 16)

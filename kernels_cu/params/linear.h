@@ -1,0 +1,26 @@
+// Parameters of linear.cu.
+#ifndef CYRT_PARAMS_LINEAR_H
+#define CYRT_PARAMS_LINEAR_H
+#include "params/activation.h"
+#include "params/matmul.h"
+#include "params/begin.h"
+
+enum {
+    GEMV_ROWS = 8,        // rows of the matrix that a block multiplies by a single one
+    FEW_LINEAR_ROWS = 16  // the most few rows
+};
+
+// One product of a few rows and a matrix along the summed dimension, in one part, and what precedes
+// and follows it.
+struct CYRT_PARAMETERS Linear {
+    struct Skinny product;              // wide: of the result
+    CYRT_POINTER(const void) norm;      // the weight of an rms_norm of the few rows, of k; or 0
+    CYRT_POINTER(const void) bias;      // of the matrix's rows; or 0
+    CYRT_POINTER(const void) residual;  // as out; or 0
+    float eps;                          // of the norm
+    unsigned int activation;
+    unsigned int gated;  // 1: a row of the matrix is a gate, the one `wide` rows behind it is gated
+};
+
+#include "params/end.h"
+#endif
