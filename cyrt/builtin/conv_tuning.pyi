@@ -1,0 +1,6 @@
+from cyrt.libs.cudnn import Convolution, Problem
+
+MOST_PLANS: int
+
+def nbytes(problem: Problem, name: int) -> int: ...
+def choose(convolution: Convolution, ordinal: int, version: str) -> None: ...
