@@ -3,9 +3,11 @@
 # INVARIANTS
 # - A call is captured three times, with its operands at other addresses; nothing of it runs. A word
 #   of the parameters that differs is the address of one operand and a constant, which two captures
-#   show and the third one confirms, byte for byte. Bytes that differ between two captures at equal
-#   addresses are padding. Every other difference, and a word that is the address of memory which is
-#   no operand, make the call opaque: it is captured each time, and is a child graph.
+#   show and the third one confirms, byte for byte. Half a word that differs is the lower half of an
+#   address that the same kernel has in whole: one that an earlier call left in padding. Bytes that
+#   differ between two captures at equal addresses are padding. Every other difference, and a word
+#   that is the address of memory which is no operand, make the call opaque: it is captured each
+#   time, and is a child graph.
 # - The operands are within one block of scratch memory during these captures, so a word could have
 #   the upper half of an address in another place: a constant is less than 2 GiB, or the call is
 #   opaque.
@@ -42,7 +44,7 @@ cdef class TemplateKernel:
     cdef unsigned int[3] cluster
     cdef unsigned long long serial      # unique
     cdef readonly str name
-    cdef object owner           # what keeps the code loaded, if cyrt loaded it
+    cdef object owner           # what keeps the code loaded
 
 cdef class Template:
     cdef Key key

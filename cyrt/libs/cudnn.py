@@ -306,11 +306,7 @@ class Convolution:
         graph.build_operation_graph()
         graph.create_execution_plans([cudnn.heur_mode.A])
         note = cudnn.numerical_note
-        unwanted = [
-            note.NONDETERMINISTIC,
-            note.DOWN_CONVERT_INPUTS,
-            note.REDUCED_PRECISION_REDUCTION,
-        ]
+        unwanted = [note.NONDETERMINISTIC, note.DOWN_CONVERT_INPUTS]
         if problem.dtype == "float32" and not problem.tf32:
             unwanted.append(note.TENSOR_CORE)
         graph.deselect_numeric_notes(unwanted)

@@ -19,7 +19,17 @@ from rows_of_numbers import exact, launches, numbers
 
 import cyrt
 from cyrt import nn
+from cyrt.builtin import library_conv
 from cyrt.kernels import explain
+
+
+@pytest.fixture
+def own_kernels():
+    """No library, which a GPU may have."""
+    library_conv.decide(0, False)
+    yield
+    library_conv.decide(0)
+
 
 # -- sizes -----------------------------------------------------------------------------------------
 
@@ -395,6 +405,7 @@ def test_equal_results_run_to_run(groups, rng):
         ),
     ],
 )
+@pytest.mark.usefixtures("own_kernels")
 def test_explanations(op, shapes, options, kernels):
     for name in TYPES:
         found = launches_of(op, *shapes, dtype=name, **options)
