@@ -381,10 +381,10 @@ cdef class Array(Operators):
         """
         return view_bytes(self, 0, self.size)
 
-    def copy_from(self, source, stream=None):
+    def copy_from(self, source, stream=None, *, bint blocking=True):
         """Copy all elements from host memory or from memory on a device.
 
-        When the call returns, host memory has been read.
+        When the call returns, host memory has been read, unless `blocking` is False.
 
         Parameters
         ----------
@@ -392,19 +392,22 @@ cdef class Array(Operators):
             C-contiguous memory of exactly ``nbytes`` bytes; an array of the same shape and type.
         stream : Stream, optional
             It is ordered after earlier work on this stream. Default: the current stream.
+        blocking : bool
+            False returns at once, as in :meth:`Buffer.copy_from`.
 
         Raises
         ------
         ValueError
-            The source has another shape, type or size, or one of the two is not C-contiguous.
+            The source has another shape, type or size, one of the two is not C-contiguous, or the
+            source is pageable host memory although `blocking` is False.
         """
         check_equal_layout(self, source, "copy_from")
-        copy_memory(self, bytes_of(source), stream, outward=False)
+        copy_memory(self, bytes_of(source), stream, False, blocking)
 
-    def copy_to(self, target, stream=None):
+    def copy_to(self, target, stream=None, *, bint blocking=True):
         """Copy all elements to host memory or to memory on a device.
 
-        When the call returns, host memory contains the data.
+        When the call returns, host memory contains the data, unless `blocking` is False.
 
         Parameters
         ----------
@@ -412,15 +415,17 @@ cdef class Array(Operators):
             C-contiguous memory of exactly ``nbytes`` bytes; an array of the same shape and type.
         stream : Stream, optional
             It is ordered after earlier work on this stream. Default: the current stream.
+        blocking : bool
+            False returns at once, as in :meth:`Buffer.copy_to`.
 
         Raises
         ------
         ValueError
-            The target has another shape, type or size, is read-only, or one of the two is not
-            C-contiguous.
+            The target has another shape, type or size, is read-only, one of the two is not
+            C-contiguous, or the target is pageable host memory although `blocking` is False.
         """
         check_equal_layout(self, target, "copy_to")
-        copy_memory(self, bytes_of(target), stream, outward=True)
+        copy_memory(self, bytes_of(target), stream, True, blocking)
 
     def item(self, *index):
         """Return one element as a Python number; waits for it.

@@ -127,7 +127,13 @@ SETTINGS: dict[str, Setting] = {
     "CYRT_NVTX": Setting(
         _switch, False, "1: an NVTX range around each commit, by the package nvtx"
     ),
+    "CYRT_CUPTI": Setting(
+        _switch, True, "0: traces hold batches only, and no single operations, which CUPTI times"
+    ),
     "CYRT_PDL": Setting(_switch, True, "0: no programmatic edges between kernels"),
+    "CYRT_EARLY_LOADS": Setting(
+        _switch, True, "0: no kernel loads its weights before those that it depends on have ended"
+    ),
     "CYRT_CACHE": Setting(_switch, True, "0: compiled kernels are neither read from disk nor kept"),
     "CYRT_CACHE_DIR": Setting(str, None, "folder for compiled kernels; default: the user's cache"),
     "CYRT_CACHE_SIZE": Setting(

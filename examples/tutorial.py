@@ -163,7 +163,10 @@ with side:
 done.synchronize()
 print(done.done, w[-1].item())
 
-parts = [np.full(1000, i, np.float32) for i in range(4)]
+parts = [cyrt.PinnedBuffer(4000) for _ in range(4)]
+values = [np.frombuffer(part, np.float32) for part in parts]
+for i, each in enumerate(values):
+    each[:] = i
 streams = [cyrt.Stream(), cyrt.Stream()]
 slots = [cyrt.Buffer(4000), cyrt.Buffer(4000)]
 double = cyrt.Kernel(
@@ -174,14 +177,12 @@ double = cyrt.Kernel(
     "twice",
 )
 for i, part in enumerate(parts):
-    slots[i % 2].copy_from(part, stream=streams[i % 2])  # while part i - 1 is computed
     with streams[i % 2]:
+        slots[i % 2].copy_from(part, blocking=False)  # while part i - 1 is computed
         double.for_each(1000, slots[i % 2], 1000)
-        cyrt.commit()  # launched now
-    if i > 0:
-        slots[1 - i % 2].copy_to(parts[i - 1], stream=streams[1 - i % 2])
-slots[1].copy_to(parts[3], stream=streams[1])
-print([int(part[0]) for part in parts])
+        slots[i % 2].copy_to(part, blocking=False)
+cyrt.synchronize()  # now the host may look
+print([int(each[0]) for each in values])
 
 total = cyrt.zeros(4)
 quarter = cyrt.Kernel(

@@ -118,6 +118,9 @@ __device__ inline void take_loads(typename Op::Run (&runs)[COLUMNS],
 #pragma unroll
     for (int first = 0; first < LOADS; first += BATCH_LOADS) {
         if (!valid[first]) return;
+        compute_of<T> values[BATCH_LOADS][N];
+#pragma unroll
+        for (int j = 0; j < BATCH_LOADS; ++j) widen(items[first + j], values[j]);
 #pragma unroll
         for (int column = 0; column < COLUMNS; ++column) {
             Batch<compute_of<T>, BATCH_LOADS, ITEMS> batch;
@@ -126,9 +129,7 @@ __device__ inline void take_loads(typename Op::Run (&runs)[COLUMNS],
             for (int j = 0; j < BATCH_LOADS; ++j) {
                 batch.valid[j] = valid[first + j];
 #pragma unroll
-                for (int k = 0; k < ITEMS; ++k) {
-                    batch.value[j][k] = widen(items[first + j].item[column + k]);
-                }
+                for (int k = 0; k < ITEMS; ++k) batch.value[j][k] = values[j][column + k];
             }
             Op::take(runs[column], batch);
         }

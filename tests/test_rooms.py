@@ -21,6 +21,7 @@ FLOORS = {
     "jit": 4,
     "graph": 4,
     "builtin": 5,
+    "tracing": 5,
     "kernels": 6,
     "indexing": 7,
     "operators": 7,

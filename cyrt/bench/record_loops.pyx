@@ -64,7 +64,7 @@ def record_ready(Recorder encoder not None, Kernel kernel not None, Buffer out n
     uses[2].block, uses[2].access = live_block(out), WRITE
     begin = cyrt_dispatch_now()
     for _round in range(rounds):
-        record_kernel(encoder, function, &geometry, params, uses, 3, None, False, 0, NULL)
+        record_kernel(encoder, function, &geometry, params, uses, 3, None, False, 0, NULL, NULL)
     return cyrt_dispatch_now() - begin
 
 

@@ -116,7 +116,7 @@ cdef int record_contiguous(StreamState* stream, int op, int dtype, Memory out, M
     uses[inputs].access = overwriting(out)
     return record_kernel(encoder_of(stream), <LoadedFunction>entry.functions[<int>ALIGNED],
                          &launch.geometry, <const char*>&params, uses, inputs + 1, None, False, 0,
-                         NULL)
+                         NULL, NULL)
 
 
 cdef int record_with_number(StreamState* stream, int op, int dtype, Memory out, Memory a,
@@ -150,7 +150,8 @@ cdef int record_with_number(StreamState* stream, int op, int dtype, Memory out, 
     uses[0].access = READ
     uses[1].access = overwriting(out)
     return record_kernel(encoder_of(stream), <LoadedFunction>entry.functions[<int>ALIGNED],
-                         &launch.geometry, <const char*>&params, uses, 2, None, False, 0, NULL)
+                         &launch.geometry, <const char*>&params, uses, 2, None, False, 0, NULL,
+                         NULL)
 
 
 cdef int record_slowly(StreamState* stream, int op, int dtype, Memory out, Memory a, PyObject* b,

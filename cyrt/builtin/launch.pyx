@@ -5,7 +5,7 @@ from libc.string cimport memset
 
 from cyrt.graph.child cimport ChildGraph
 from cyrt.graph.recorder cimport record_kernel
-from cyrt.graph.recording cimport Use
+from cyrt.graph.recording cimport EarlyLoad, Use
 from cyrt.graph.template cimport (
     MOST_OPERANDS, Template, TemplateKernel, capture_opaque, record_opaque, record_template,
 )
@@ -103,8 +103,9 @@ cdef inline list use_operands(int ordinal, const Operand* operands, int count, u
     return foreign
 
 
-cdef int record_launch(Recorder encoder, const Launch* launch, const void* params,
-                       const Operand* operands, int count, unsigned int writes) except -1:
+cdef inline int record_with(Recorder encoder, const Launch* launch, const void* params,
+                            const Operand* operands, int count, unsigned int writes,
+                            const EarlyLoad* early) except -1:
     cdef LoadedFunction function = <LoadedFunction>launch.entry.functions[launch.variant]
     cdef Use[MAX_USES] uses
     cdef list foreign
@@ -114,7 +115,24 @@ cdef int record_launch(Recorder encoder, const Launch* launch, const void* param
         return 0
     foreign = use_operands(encoder.state.ordinal, operands, count, writes, uses, &num_uses)
     return record_kernel(encoder, function, &launch.geometry, <const char*>params, uses, num_uses,
-                         foreign, False, 0, NULL)
+                         foreign, False, 0, NULL, early)
+
+
+cdef int record_launch(Recorder encoder, const Launch* launch, const void* params,
+                       const Operand* operands, int count, unsigned int writes) except -1:
+    return record_with(encoder, launch, params, operands, count, writes, NULL)
+
+
+cdef int record_launch_of_weights(Recorder encoder, const Launch* launch, const void* params,
+                                  const Operand* operands, int count, unsigned int writes,
+                                  int weights, size_t word) except -1:
+    cdef EarlyLoad early
+    cdef int i
+    early.use, early.word = 0, word
+    for i in range(weights + 1, count):         # the order of `use_operands`
+        if operands[i].buffer != NULL:
+            early.use += 1
+    return record_with(encoder, launch, params, operands, count, writes, &early)
 
 
 cdef int record_call(Recorder encoder, Template template, const Operand* operands, int count,

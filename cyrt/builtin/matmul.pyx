@@ -12,7 +12,9 @@ from cyrt.builtin.explain import expect_shapes
 from cyrt.builtin.grid cimport (
     MAX_BLOCKS, ceiling, multiprocessors_of, power_of_two, set_geometry,
 )
-from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
+from cyrt.builtin.launch cimport (
+    Explainer, Launch, record_launch, record_launch_of_weights, set_example_memory,
+)
 from cyrt.builtin.library_product cimport (
     Matrices, is_large, is_library_type, is_served, record_library_product,
 )
@@ -37,7 +39,7 @@ cdef extern from "params/matmul.h" nogil:
         long long a_stride, b_stride, a_column, b_column, length, depth
         Outer2 outer
         Divider chunks, parts
-        unsigned int rows, columns, num_outer, flags
+        unsigned int rows, columns, num_outer, flags, early
     cdef struct Product:
         unsigned long long a, b, out
         long long a_stride, a_summed, b_stride, b_summed
@@ -49,7 +51,7 @@ cdef extern from "params/matmul.h" nogil:
         long long few_step, wide_step, few_out, wide_out
         Outer2 batch
         Divider tiles, parts
-        unsigned int few, wide, k, depth, num_batch, flags
+        unsigned int few, wide, k, depth, num_batch, flags, early
     cdef struct Parts:
         unsigned long long input, out
         long long n
@@ -479,13 +481,13 @@ cdef int record_parts(Recorder encoder, const Problem* p, Launch* launch, Params
     cdef Memory workspace
     cdef unsigned int x
     if parts == 1:
-        return record_launch(encoder, launch, params, p.operands, 3, 1)
+        return record_factors(encoder, launch, params, p.operands)
     workspace = allocate_workspace(encoder, parts * count * p.sum_size)
     operands[0] = Operand(<PyObject*>workspace, workspace.address, NULL, [0, 0])
     operands[1], operands[2] = p.operands[1], p.operands[2]
     params.out = workspace.address
     params.flags |= MATMUL_PARTS
-    record_launch(encoder, launch, params, operands, 3, 1)
+    record_factors(encoder, launch, params, operands)
     memset(&summing, 0, sizeof(summing))
     summing.input, summing.out = workspace.address, p.operands[0].address
     summing.n, summing.count = count, <unsigned int>parts
@@ -496,6 +498,18 @@ cdef int record_parts(Recorder encoder, const Problem* p, Launch* launch, Params
     operands[1] = operands[0]
     operands[0] = p.operands[0]
     return record_launch(encoder, launch, &summing, operands, 2, 1)
+
+
+cdef inline int record_factors(Recorder encoder, const Launch* launch, Params* params,
+                               const Operand* operands) except -1:
+    """Record a launch that reads operands 1 and 2. The larger one of a product of few rows may be
+    loaded early."""
+    if Params is Product:
+        return record_launch(encoder, launch, params, operands, 3, 1)
+    else:
+        return record_launch_of_weights(encoder, launch, params, operands, 3, 1,
+                                        1 if Params is Dot else 2,
+                                        <char*>&params.early - <char*>params)
 
 
 # -- alignment and strides -------------------------------------------------------------------------

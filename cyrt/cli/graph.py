@@ -8,14 +8,13 @@ import os
 import runpy
 import sys
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
 from cyrt import settings
 from cyrt.cli.graph_svg import svg, titles
 from cyrt.graph import plan
 from cyrt.graph.drawing import dot
-from cyrt.jit.mangling import from_mangled
+from cyrt.jit.mangling import readable_name
 from cyrt.runtime import waiting
 
 
@@ -66,11 +65,11 @@ def run(options: argparse.Namespace) -> int:
             else f"{script} recorded nothing, so there is nothing to draw"
         )
         return 1
-    texts = [svg(batches, _readable)]
+    texts = [svg(batches, readable_name)]
     if options.dot is not None:
         texts.append(
             "\n".join(
-                dot(batch.nodes, batch.edges, title=title, label=_readable)
+                dot(batch.nodes, batch.edges, title=title, label=readable_name)
                 for batch, title in zip(batches, titles(batches), strict=True)
             )
         )
@@ -156,10 +155,3 @@ def _run_script(script: str, arguments: Sequence[str]) -> int:
         sys.excepthook(type(error), error.with_traceback(trace), trace)
         return 1
     return 0
-
-
-@cache
-def _readable(symbol: str) -> str:
-    """A kernel's name as it is written in source, or the symbol if that cannot be demangled."""
-    signature = from_mangled(symbol)
-    return symbol if signature is None else signature.name

@@ -25,6 +25,17 @@ from cyrt.runtime.stream cimport Stream
 cdef enum:
     IN_FLIGHT = 64          # most batches that are launched and have not ended
 
+# A commit that is traced: host times in ns of the monotonic clock, and events around the batch.
+cdef struct Timing:
+    long long begun             # the first operation was recorded; 0: before the trace began
+    long long launching, launched   # the turn began and ended; 0: nothing was launched
+    CUevent before, after       # NULL: nothing is traced
+
+# Whether a trace is written: `tracer` is not None.
+cdef bint tracing
+# Return the time of the monotonic clock in ns, which is that of Python's time.perf_counter_ns().
+cdef long long now() noexcept
+
 cdef class Recorder:
     cdef Stream stream_             # of an encoder that the user created; else None
     cdef StreamState* state
@@ -37,7 +48,9 @@ cdef class Recorder:
     cdef unsigned long long repoints, opaque_captures   # calls of libraries: see template
     cdef Boundary boundary
     cdef size_t max_bytes, bytes
+    cdef unsigned long long num_early_loads     # operations that may load before they wait
     cdef bint graphs, blocking
+    cdef bint early_loads           # CYRT_EARLY_LOADS
     cdef bint direct                # each kernel is launched on the stream at once, without a graph
     cdef int deferred               # depth of `batch()` blocks: outside memory does not commit
     cdef bint closed
@@ -55,6 +68,7 @@ cdef class Recorder:
     cdef list handlers              # functions to call when the batch has ended
     cdef object in_flight           # deque of (batch, kept objects, Buffers)
     cdef Plan plan                  # of the last batch that had one
+    cdef Timing timing
     cdef object __weakref__
 
 # Return a number for a new recording; it is never reused.

@@ -1,6 +1,7 @@
 """The state of a recorder, and the commit, which launches its recording."""
 
 from libc.stdlib cimport free
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident()
@@ -13,12 +14,14 @@ from cyrt.graph cimport (
 from cyrt.graph.executable cimport Outcome
 from cyrt.graph.recording cimport Recording
 from cyrt.runtime cimport poison as poisons
+from cyrt.runtime.event cimport Event
 from cyrt.runtime.device cimport contexts, enter, enter_quietly, leave, leave_quietly, verify
 from cyrt.runtime.memory cimport Memory
 from cyrt.runtime.order cimport flush_outside, launching_outside, order_outside
 from cyrt.runtime.freed cimport return_held_blocks, return_unsettled_blocks
 from cyrt.runtime.pacing cimport pace_turn, wait_for_room
 from cyrt.runtime.places cimport begin_places, restart_places
+from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport Block, StreamState
 from cyrt.runtime.stream_state cimport flush, is_others_thread, legacy_state, link, mark_work
 from cyrt.runtime.waiting cimport query_event, wait, wait_state
@@ -32,6 +35,21 @@ cdef unsigned long long last_epoch = 0
 # that the user created, the dict has only weak references.
 encoders = {}
 nvtx = None                     # the package nvtx if CYRT_NVTX=1, else None
+# An object that is told of each commit, or None; `set_tracer` sets it. See cyrt/tracing.
+cdef object tracer = None
+
+
+def set_tracer(value):
+    """Tell an object of each commit from now on; None: tell no object."""
+    global tracer, tracing
+    tracer = value
+    tracing = value is not None
+
+
+cdef long long now() noexcept:
+    cdef timespec time
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return time.tv_sec * 1_000_000_000 + time.tv_nsec
 
 
 cdef unsigned long long new_epoch() noexcept:
@@ -117,6 +135,7 @@ cdef int flush_homes(Recorder self) except -1:
                 pass
             home = home_of(self, buffer)
             if home != self.state:
+                graph.reason = b"another stream or library uses the memory"
                 flush(home)
                 wait_for_room(home)
     finally:
@@ -241,6 +260,7 @@ cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
     cdef Plan plan = None
     cdef list names = None
     cdef StreamState* earlier
+    cdef object traced = None
     cdef int nodes
     try:
         verify(state.ordinal, state.epoch, b"cuGraphLaunch")
@@ -258,6 +278,8 @@ cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
     nodes = self.recording.num_nodes
     if nvtx is not None:
         nvtx.push_range(f"cyrt: {nodes} operations", domain="cyrt")
+    if tracing and nodes:
+        traced = begin_tracing(self)
     try:
         if nodes and self.graphs and self.recording.losses == NULL:
             plan = plans.find(state, self.recording, &self.stats_)
@@ -279,8 +301,31 @@ cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
     finally:
         if plan is not None:
             plan.busy -= 1
+        if traced is not None:
+            end_tracing(self, traced, plan, names)
         if nvtx is not None:
             nvtx.pop_range(domain="cyrt")
+    return 0
+
+
+cdef object begin_tracing(Recorder self):
+    """Tell the tracer that a commit begins, and keep the events that it wants around the batch."""
+    cdef str reason = "" if graph.reason == NULL else graph.reason.decode()
+    cdef object traced = tracer.begin_commit(self, self.state.ordinal, reason, self.timing.begun)
+    cdef Event before = traced.before, after = traced.after
+    before.recorded = after.recorded = True
+    self.timing.launching = 0
+    self.timing.before, self.timing.after = before.handle, after.handle
+    return traced
+
+
+cdef int end_tracing(Recorder self, object traced, Plan plan, list names) except -1:
+    cdef Timing timing = self.timing
+    self.timing.before = self.timing.after = NULL
+    self.timing.launching = 0
+    if timing.launching and tracer is not None:
+        tracer.end_commit(self, <size_t>self.state, traced, plan if plan is not None else names,
+                          timing.launching, timing.launched)
     return 0
 
 
@@ -338,6 +383,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     cdef unsigned long long chained = self.stats_.chained, before = self.stats_.patched
     cdef unsigned long long patched = 0
     cdef CUevent mark = self.marks[<int>(self.batches % IN_FLIGHT)]
+    cdef CUevent before_batch = self.timing.before, after_batch = self.timing.after
     cdef unsigned int error = 0
     cdef int entered = -1
     self.launching = recording
@@ -357,6 +403,9 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
         entered = enter_quietly(state.ordinal, state.epoch)
     if foreign is not None:
         outcome.result = order_foreign(self, foreign, True)
+    if before_batch != NULL:
+        self.timing.launching = now()
+        record_mark(state, before_batch)
     if outcome.result != CUDA_SUCCESS:
         error = loss.mark_all_lost(recording, outcome.result, outcome.call, where)
     elif recording.num_nodes:
@@ -374,13 +423,14 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
         elif poisons.poisoned:
             loss.mark_losses(recording)
         boundaries.learn(&self.boundary, recording, patched)
+    if after_batch != NULL:
+        record_mark(state, after_batch)
+        self.timing.launched = now()
     if recording.losses != NULL:
         loss.propagate_losses(recording, self.recording)
     if outcome.result == CUDA_SUCCESS:
         outcome.call = b"cuEventRecord"
-        with nogil:         # it blocks while the driver's queue is full
-            outcome.result = cu.cuEventRecord(mark, state.handle)
-        state.put += 1
+        outcome.result = record_mark(state, mark)
     if outcome.result == CUDA_SUCCESS and foreign is not None:
         outcome.result = order_foreign(self, foreign, False)
     mark_work(state)
@@ -389,6 +439,14 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     self.commits += 1
     return_unsettled_blocks(state.ordinal)
     return error
+
+
+cdef CUresult record_mark(StreamState* state, CUevent mark) noexcept:
+    cdef CUresult result
+    with nogil:             # the call blocks while the driver's queue is full
+        result = cu.cuEventRecord(mark, state.handle)
+    state.put += 1
+    return result
 
 
 cdef CUresult order_foreign(Recorder self, list foreign, bint before) noexcept:

@@ -26,6 +26,7 @@ from cyrt.runtime.event cimport Event
 from cyrt.runtime.interop cimport as_buffer
 from cyrt.runtime.memory cimport Memory, copy_memory, fill_memory, live_block
 from cyrt.runtime.outside cimport is_outside
+from cyrt.runtime.seam cimport graph as runtime
 from cyrt.runtime.state cimport READ, WRITE
 from cyrt.runtime.stream cimport Stream, current_state, stream_of, stream_over
 from cyrt.runtime.stream_state cimport refuse_captured
@@ -147,24 +148,29 @@ cdef class CommandEncoder(Recorder):
         kernels.add_kernel(self, kernel, grid, block, args, smem, cluster, cooperative, reads,
                            writes)
 
-    def add_memcpy(self, dst, src):
-        """Record a copy of all bytes. Host memory is read, or written, before the call returns.
+    def add_memcpy(self, dst, src, *, bint blocking=True):
+        """Record a copy of all bytes.
+
+        Host memory is read, or written, before the call returns, unless `blocking` is False.
 
         Parameters
         ----------
         dst, src : Buffer, array of another library, or buffer-protocol object
             Target and source, of equal size; one of them is a Buffer or a contiguous cyrt array.
+        blocking : bool
+            False returns at once, as in :meth:`Buffer.copy_from`.
 
         Raises
         ------
         TypeError, ValueError
-            Neither is a Buffer, the sizes differ, or the memory is not contiguous.
+            Neither is a Buffer, the sizes differ, the memory is not contiguous, or it is pageable
+            host memory although `blocking` is False.
         """
         self.own()
         if isinstance(dst, Memory):
-            copy_memory(<Memory>dst, src, self.stream, outward=False)
+            copy_memory(<Memory>dst, src, self.stream, False, blocking)
         elif isinstance(src, Memory):
-            copy_memory(<Memory>src, dst, self.stream, outward=True)
+            copy_memory(<Memory>src, dst, self.stream, True, blocking)
         else:
             raise TypeError("add_memcpy: expected a Buffer as dst or src, got "
                             f"{type(dst).__name__} and {type(src).__name__}")
@@ -242,6 +248,7 @@ cdef class CommandEncoder(Recorder):
         checked_buffers(reads, "reads")
         checked_buffers(writes, "writes")
         while self.state.pending or self.state.submitting:
+            runtime.reason = b"a capture begins"
             commit(self)
         begin_capture(self.state, CU_STREAM_CAPTURE_MODE_RELAXED)
         try:
@@ -303,11 +310,7 @@ cdef class CommandEncoder(Recorder):
     def keep(self, obj):
         """Keep an object alive until the batch that is being recorded has ended."""
         self.own()
-        if self.kept is None:
-            self.kept = []
-        self.kept.append(obj)
-        self.state.pending = True
-        self.state.idle = False
+        recorders.keep(self, obj)
 
     def add_completed_handler(self, handler):
         """Call a function when the batch that is being recorded has ended or failed.
@@ -333,6 +336,7 @@ cdef class CommandEncoder(Recorder):
     def commit(self):
         """Launch what is recorded, if anything."""
         self.own()
+        runtime.reason = b"commit()"
         commit(self)
 
     def synchronize(self):
@@ -380,8 +384,10 @@ cdef class CommandEncoder(Recorder):
             ``chained`` (the first of a topology, run in order by graphs that all topologies share);
             nodes ``patched``, ``instantiations``, graph ``launches``, ``evictions``; calls of
             libraries recorded as kernels, ``repoints``, and ``opaque_captures``, calls that are
-            captured each time; and for all encoders together ``plans``, the bytes that their graphs
-            and the shared ones occupy, ``bytes_held``, and ``templates`` of libraries' calls.
+            captured each time; ``early_loads``, operations that may load their weights while those
+            before them still run; and for all encoders together ``plans``, the bytes that their
+            graphs and the shared ones occupy, ``bytes_held``, and ``templates`` of libraries'
+            calls.
         """
         count, held = _held()
         return {
@@ -396,6 +402,7 @@ cdef class CommandEncoder(Recorder):
             "evictions": self.stats_.evictions,
             "repoints": self.repoints,
             "opaque_captures": self.opaque_captures,
+            "early_loads": self.num_early_loads,
             "plans": count,
             "bytes_held": held,
             "templates": _templates_held(),
@@ -432,6 +439,7 @@ def batch():
         yield encoder
     finally:
         encoder.deferred -= 1
+        runtime.reason = b"the batch() block ends"
         commit(encoder)
 
 
@@ -498,7 +506,7 @@ cdef int uses_of(CommandEncoder self, list buffers, str what, bint write, Use* u
 
 cdef int add_child(CommandEncoder self, ChildGraph child, list reads, list writes) except -1:
     cdef Operation operation = Operation(
-        CHILD, 0, NULL, NULL, child.shape, NULL, NULL, NULL, 0, <void*>child)
+        CHILD, 0, NULL, NULL, child.shape, NULL, NULL, NULL, 0, <void*>child, NULL)
     cdef unsigned long long[2] params
     cdef list foreign = []
     cdef int count = 0

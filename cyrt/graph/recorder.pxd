@@ -13,7 +13,7 @@
 
 from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.graph.commit cimport Recorder
-from cyrt.graph.recording cimport Geometry, Operation, Use
+from cyrt.graph.recording cimport EarlyLoad, Geometry, Operation, Use
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.state cimport Access, Block, StreamState
 
@@ -25,10 +25,13 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
                 list foreign, bint opaque) except -1
 cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* geometry,
                        const char* params, Use* uses, int num_uses, list foreign, bint opaque,
-                       unsigned int flags, const unsigned int* cluster) except -1
+                       unsigned int flags, const unsigned int* cluster,
+                       const EarlyLoad* early) except -1
 cdef int attach(Recorder self, StreamState* state, graphs) except -1
 # Launch what is recorded, and close the encoder; the stream continues without it.
 cdef void detach(Recorder self) noexcept
+# Keep an object alive until the batch that is recorded now has ended.
+cdef int keep(Recorder self, object obj) except -1
 # Make later operations wait for every operation of the open group.
 cdef int join_group(Recorder self) except -1
 # Detach the stream's encoder.

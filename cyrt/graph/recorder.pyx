@@ -13,8 +13,9 @@ from cyrt.driver.table cimport READY, check, cu, faulted, process
 from cyrt.graph cimport boundary as boundaries, direct as directly
 from cyrt.graph cimport hazards, recording as recordings
 from cyrt.graph import commit as _commit, completion as _completion
-from cyrt.graph.commit cimport IN_FLIGHT, commit, new_epoch
+from cyrt.graph.commit cimport IN_FLIGHT, commit, new_epoch, now, tracing
 from cyrt.graph.commit import encoders
+from cyrt.graph.early cimport allow_early_load, may_load_early
 from cyrt.graph.loss cimport inherit
 from cyrt.graph.ranges cimport resolve
 from cyrt.graph.recording cimport COPY, EMPTY, KERNEL, TEMPLATE, Recording
@@ -29,6 +30,7 @@ from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.pacing cimport wait_for_room
 from cyrt.runtime.places cimport begin_places, leave_out
 from cyrt.runtime.poison cimport mark_valid, poison, poisoned
+from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport (
     FOREIGN_MEMORY, OVERWRITE, READ, Access, Block, StreamState,
 )
@@ -70,6 +72,7 @@ cdef int prepare(Recorder self, StreamState* state, graphs) except -1:
     boundaries.set_limit(&self.boundary, 1 if self.blocking or not self.graphs or state.thread
                          else settings.get("CYRT_MAX_OPS_PER_GRAPH"))
     self.direct = not self.graphs and not self.blocking
+    self.early_loads = settings.get("CYRT_EARLY_LOADS")
     if self.max_bytes == 0:
         self.max_bytes = <size_t>settings.get("CYRT_MAX_MB_PER_GRAPH") << 20
     if settings.get("CYRT_NVTX") and _commit.nvtx is None:
@@ -95,6 +98,7 @@ cdef bint launch_rest(Recorder self) noexcept:
     # Other threads may record while this one waits, so repeat until nothing is left. An error may
     # be that of another stream, whose operations had to be launched first: each is raised once.
     while (state.pending or state.submitting or self.in_flight) and failures < MOST_FAILURES:
+        graph.reason = b"the encoder ends"
         try:
             commit(self)
             if self.in_flight:
@@ -142,7 +146,7 @@ cdef void detach(Recorder self) noexcept:
 cdef int join_group(Recorder self) except -1:
     """Append an empty node that waits for the group; all later operations wait for that node."""
     cdef Recording* recording = self.recording
-    cdef Operation join = Operation(EMPTY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL)
+    cdef Operation join = Operation(EMPTY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL, NULL)
     if recording.num_nodes > recording.group:
         recordings.reserve(recording, 0, 0)
         recordings.add_barrier(recording)
@@ -159,6 +163,10 @@ cdef int cut(Recorder self, const Operation* operation) except -1:
         begin(self, operation, False)
     elif (full or nodes >= self.boundary.min_ops - 1) and (
             boundaries.ends_before(&self.boundary, nodes, full, operation)):
+        graph.reason = b"the batch uses as much memory as CYRT_MAX_MB_PER_GRAPH allows" if full \
+            else b"the batch has the most operations" if nodes >= self.boundary.max_ops \
+            else b"the program's round ends" if self.boundary.period \
+            else b"an operation comes that began an earlier batch"
         commit(self)
         begin(self, operation, True)
     return 0
@@ -167,6 +175,8 @@ cdef int cut(Recorder self, const Operation* operation) except -1:
 cdef void begin(Recorder self, const Operation* operation, bint cut_off) noexcept:
     """Begin a batch with the operation."""
     boundaries.begin(&self.boundary, operation, cut_off)
+    if tracing:
+        self.timing.begun = now()
     if self.state.round != self.boundary.round:     # else `launch` has begun the places
         begin_places(self.state, self.boundary.round, self.boundary.key, self.boundary.resumes)
 
@@ -270,6 +280,7 @@ cdef list make_ready(Recorder self, const Operation* operation, const Use* uses,
     if opaque and foreign is None and has_exported_memory[state.ordinal]:
         foreign = [None]        # it may use exported memory
     if foreign is not None and not self.deferred:
+        graph.reason = b"an operation on other libraries' memory comes"
         commit(self)            # earlier nodes may use that memory: a commit puts them first
     else:
         cut(self, operation)
@@ -327,12 +338,19 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
     if recording.group < 0 or operation.kind == COPY or operation.kind == TEMPLATE or (
             operation.kind == KERNEL and (<LoadedFunction>operation.owner).ordered):
         hazards.note(uses, num_uses, node)
+    if operation.early != NULL and self.early_loads \
+            and may_load_early(recording, state, uses[operation.early.use].block):
+        allow_early_load(recording, operation.early.word)
+        self.num_early_loads += 1
     state.pending = True
     state.idle = False
     self.operations += 1
     if self.blocking:
         self.where = caller()
     if node + 1 >= self.boundary.complete or (foreign is not None and not self.deferred):
+        graph.reason = b"other libraries use the memory" if foreign is not None \
+            else b"operations are launched one at a time" if self.boundary.max_ops == 1 \
+            else b"a part of the program's round is complete"
         commit(self)
     return 0
 
@@ -354,6 +372,7 @@ cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry*
             order_again(self, uses, num_uses, opaque)
         check_owners(self, uses, num_uses)
         if state.pending:
+            graph.reason = b"a kernel comes that is launched without a graph"
             commit(self)
         elif wait_for_room(state) == 0:
             continue
@@ -374,7 +393,8 @@ cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry*
 
 cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* geometry,
                        const char* params, Use* uses, int num_uses, list foreign, bint opaque,
-                       unsigned int flags, const unsigned int* cluster) except -1:
+                       unsigned int flags, const unsigned int* cluster,
+                       const EarlyLoad* early) except -1:
     cdef Operation operation
     if self.direct and foreign is None and flags == 0:
         return launch_directly(self, function, geometry, params, uses, num_uses, opaque)
@@ -388,7 +408,17 @@ cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* g
     operation.params = params
     operation.param_bytes = function.layout.nbytes
     operation.owner = <void*>function
+    operation.early = early
     return record(self, &operation, uses, num_uses, foreign, opaque)
+
+
+cdef int keep(Recorder self, object obj) except -1:
+    if self.kept is None:
+        self.kept = []
+    self.kept.append(obj)
+    self.state.pending = True
+    self.state.idle = False
+    return 0
 
 
 cdef str caller():
@@ -406,7 +436,8 @@ cdef void end_encoder(StreamState* state) noexcept:
 cdef int record_copy(StreamState* state, Block* target, Access access, CUdeviceptr to,
                      Block* source, CUdeviceptr start, size_t nbytes) except -1:
     """Record a copy within the device."""
-    cdef Operation operation = Operation(COPY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL)
+    cdef Operation operation = Operation(
+        COPY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL, NULL)
     cdef unsigned long long[3] params
     cdef Use[2] uses
     params[0], params[1], params[2] = to, start, nbytes
@@ -438,6 +469,7 @@ def _launch_added(dict before):
     for address, found in _recorded().items():
         if found != before.get(address):
             try:
+                graph.reason = b"a handler of a batch's end has recorded"
                 flush(<StreamState*><size_t>address)
             except Exception as error:      # of one device; those of others are still launched
                 failed = failed or error
@@ -447,6 +479,7 @@ def _launch_added(dict before):
 
 def commit_current():
     """Launch what is recorded for this thread's current stream."""
+    graph.reason = b"commit()"
     flush_current(current_ordinal())
 
 

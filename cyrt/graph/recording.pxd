@@ -43,6 +43,11 @@ cdef struct Use:
     Access access
     unsigned int generation
 
+# What a kernel may load before it waits for its dependencies, if the recording allows it.
+cdef struct EarlyLoad:
+    int use             # index of the use of the block that is loaded
+    size_t word         # offset in the parameters of a 32-bit word; 1: the load may come early
+
 # The description of an operation for `append`.
 cdef struct Operation:
     NodeKind kind
@@ -55,6 +60,7 @@ cdef struct Operation:
     const void* params
     size_t param_bytes
     void* owner         # a LoadedFunction, ChildGraph or TemplateKernel; NULL: none
+    const EarlyLoad* early          # NULL: none; see graph/early
 
 cdef struct Node:
     NodeKind kind

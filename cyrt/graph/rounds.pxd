@@ -23,7 +23,6 @@ cdef struct Extra:
 
 # A recorded operation.
 cdef struct Step:
-    unsigned long long hash
     CUfunction function         # of its kernel; NULL: it is not a kernel
     Block* result               # the block that it writes; NULL: none
     unsigned int generation     # of that block at that time
@@ -34,6 +33,8 @@ cdef struct Step:
 # The last operations of a recorder.
 cdef struct Trace:
     Step* steps                 # a ring
+    # A ring of the operations' hashes, stored twice in succession: the last ones are contiguous.
+    unsigned long long* hashes
     unsigned long long count    # number of operations so far
     unsigned long long start    # position of the first one
     unsigned long long judged   # number of those whose `kept` is known

@@ -19,8 +19,9 @@ cdef Trace* new_trace() noexcept:
     cdef Trace* trace = <Trace*>calloc(1, sizeof(Trace))
     if trace != NULL:
         trace.steps = <Step*>calloc(LENGTH, sizeof(Step))
-        if trace.steps == NULL:
-            free(trace)
+        trace.hashes = <unsigned long long*>calloc(2 * LENGTH, sizeof(unsigned long long))
+        if trace.steps == NULL or trace.hashes == NULL:
+            free_trace(trace)
             return NULL
     return trace
 
@@ -28,7 +29,13 @@ cdef Trace* new_trace() noexcept:
 cdef void free_trace(Trace* trace) noexcept:
     if trace != NULL:
         free(trace.steps)
+        free(trace.hashes)
         free(trace)
+
+
+cdef inline const unsigned long long* last_hash(const Trace* trace) noexcept:
+    """Return the address of the last operation's hash, which those of the earlier ones precede."""
+    return &trace.hashes[LENGTH + (trace.count - 1) % LENGTH]
 
 
 cdef inline Step* step_at(const Trace* trace, unsigned long long number) noexcept:
@@ -48,12 +55,15 @@ cdef void trace_batch(Trace* trace, const Recording* recording, unsigned long lo
                       const Extra* extra) noexcept:
     cdef const Node* node
     cdef const Use* use
+    cdef const Use* end
     cdef Step* step
     cdef Block* block
-    cdef unsigned long long since, now = first
-    cdef int i, u, extras = 0
+    cdef unsigned long long since, start, h, now = first
+    cdef unsigned int longest
+    cdef int i, extras = 0
     if trace.count == 0:
         trace.start = first
+    start = trace.start
     if extra.count:             # one of them may have been confused with an operation of the round
         trace.unlike = trace.count + recording.num_nodes
     find_kept_results(trace)
@@ -64,13 +74,14 @@ cdef void trace_batch(Trace* trace, const Recording* recording, unsigned long lo
         node = &recording.nodes[i]
         step = step_at(trace, trace.count)
         step.function = node.function
-        step.hash = mix(<unsigned long long>node.kind, <size_t>node.function)
         step.result = NULL
-        step.longest = 0
         step.committed = False
+        h = mix(<unsigned long long>node.kind, <size_t>node.function)
+        longest = 0
         now += 1
-        for u in range(node.first_use, use_end(recording, i)):
-            use = &recording.uses[u]
+        use = &recording.uses[node.first_use]
+        end = &recording.uses[use_end(recording, i)]
+        while use != end:
             block = use.block
             if use.access != READ:
                 step.result = block
@@ -78,33 +89,34 @@ cdef void trace_batch(Trace* trace, const Recording* recording, unsigned long lo
             if use.access != OVERWRITE:
                 # Memory that is new, or whose last use is another stream's or precedes the trace,
                 # has no such distance.
-                since = now - block.last_use if trace.start < block.last_use <= now else 0
+                since = now - block.last_use if start < block.last_use <= now else 0
                 if since > LONGEST:
                     since = LONGEST + 1
-                elif since > step.longest:
-                    step.longest = <unsigned int>since
-                step.hash = mix(step.hash, since << 2 | <unsigned long long>use.access)
+                elif since > longest:
+                    longest = <unsigned int>since
+                h = mix(h, since << 2 | <unsigned long long>use.access)
             block.last_use = now
+            use += 1
+        step.longest = longest
+        trace.hashes[trace.count % LENGTH] = trace.hashes[LENGTH + trace.count % LENGTH] = h
         trace.count += 1
         # The operands of the first round were last used before the trace began.
         if trace.period and trace.count > trace.unlike + 2 * <unsigned long long>trace.period \
-                and step.hash != step_at(trace, trace.count - 1 - trace.period).hash:
+                and h != last_hash(trace)[-trace.period]:
             trace.differing += 1
-
-
-cdef inline bint equals_earlier(const Trace* trace, int i, int period) noexcept:
-    return step_at(trace, trace.count - i).hash == step_at(trace, trace.count - i - period).hash
 
 
 cdef bint repeats(const Trace* trace, int period, int length, int* differing) noexcept:
     """Return whether each of the last `length` operations equals the one a period before; else set
-    `differing` to one that does not. It is compared first, since it often differs again when the
-    next period is tried: else a run of equal operations would be compared for each of them."""
+    `differing` to the number of operations after one that does not. That one is compared first,
+    since it often differs again when the next period is tried: else a run of equal operations would
+    be compared for each of them."""
+    cdef const unsigned long long* last = last_hash(trace)
     cdef int i
-    if differing[0] <= length and not equals_earlier(trace, differing[0], period):
+    if differing[0] < length and last[-differing[0]] != last[-differing[0] - period]:
         return False
-    for i in range(1, length + 1):
-        if not equals_earlier(trace, i, period):
+    for i in range(length):
+        if last[-i] != last[-i - period]:
             differing[0] = i
             return False
     return True
@@ -150,15 +162,16 @@ cdef bint kept_results_repeat(const Trace* trace, int period, int length) noexce
 
 
 cdef int shortest_period(const Trace* trace, int least) noexcept:
-    cdef int period, length, differing = 1
+    cdef int period = least, length, differing = 0
     cdef int known = <int>min(trace.count, <unsigned long long>LENGTH)
-    cdef unsigned long long last = step_at(trace, trace.count - 1).hash
-    for period in range(least, min(<int>LONGEST, known - EQUAL) + 1):
-        if step_at(trace, trace.count - 1 - period).hash != last:   # most periods end here
-            continue
-        length = max(period, <int>EQUAL)
-        if length + period <= known and repeats(trace, period, length, &differing):
-            return period
+    cdef int most = min(<int>LONGEST, known - EQUAL)
+    cdef const unsigned long long* last = last_hash(trace)
+    while period <= most:
+        if last[-period] == last[0]:        # seldom
+            length = max(period, <int>EQUAL)
+            if length + period <= known and repeats(trace, period, length, &differing):
+                return period
+        period += 1
     return 0
 
 

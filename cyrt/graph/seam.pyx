@@ -6,7 +6,7 @@ from cyrt.graph.chain cimport forget_chains
 from cyrt.graph.commit cimport Recorder, commit, release_ended_batches, suspects
 from cyrt.graph.loss cimport count_holders, error_of
 from cyrt.graph.plan cimport forget_plans
-from cyrt.graph.recorder cimport end_encoder, record_copy
+from cyrt.graph.recorder cimport encoder_of, end_encoder, keep, record_copy
 from cyrt.graph.template cimport forget_templates
 from cyrt.runtime cimport seam
 from cyrt.runtime.state cimport StreamState
@@ -31,12 +31,17 @@ cdef bint record_fill(StreamState* stream, object target, unsigned int pattern,
     return kernels.record_fill != NULL and kernels.record_fill(stream, target, pattern, width)
 
 
+cdef int keep_on(StreamState* stream, object obj) except -1:
+    return keep(encoder_of(stream), obj)
+
+
 seam.graph.commit = commit_stream
 seam.graph.release_ended_batches = release_ended_batches_of
 seam.graph.end_encoder = end_encoder
 seam.graph.forget_device = forget_device
 seam.graph.record_copy = record_copy
 seam.graph.record_fill = record_fill
+seam.graph.keep = keep_on
 seam.graph.error_of = error_of
 seam.graph.count_holders = count_holders
 table.suspects = suspects

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import NoReturn
 
 from cyrt.jit.parameters import Parameter, Signature, by_value
@@ -262,6 +263,13 @@ class _Reader:
         if letter == "N" or letter.isdigit() or letter in ("S", "L"):
             return self.name()
         _unsure()
+
+
+@cache
+def readable_name(symbol: str) -> str:
+    """Return a kernel's name as source has it, or the symbol where that cannot be told."""
+    signature = from_mangled(symbol)
+    return symbol if signature is None else signature.name
 
 
 def from_mangled(symbol: str) -> Signature | None:

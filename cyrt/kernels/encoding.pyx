@@ -63,7 +63,8 @@ cdef int add_kernel(object encoder, kernel, grid, block, args, smem, cluster,
         if declared is not None:
             foreign = replace_uses(self, function, declared, reads, writes, foreign, &packed)
         record_kernel(<CommandEncoder>encoder, function, &geometry, packed.blob, packed.uses,
-                      packed.num_uses, foreign, self.opaque and declared is None, flags, sizes)
+                      packed.num_uses, foreign, self.opaque and declared is None, flags, sizes,
+                      NULL)
     finally:
         PyMem_Free(packed.heap)
     return 0

@@ -455,7 +455,7 @@ cdef int launch(Launch self, PyObject** args, Py_ssize_t count, list declared) e
             foreign, packed.num_uses = use_declared(kernel.name, declared, stream.ordinal, foreign,
                                                     packed.uses, packed.num_uses)
         record_kernel(encoder_of(stream), function, &self.geometry, packed.blob, packed.uses,
-                      packed.num_uses, foreign, kernel.opaque and declared is None, 0, NULL)
+                      packed.num_uses, foreign, kernel.opaque and declared is None, 0, NULL, NULL)
     finally:
         if packed.heap != NULL:
             PyMem_Free(packed.heap)

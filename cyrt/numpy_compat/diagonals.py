@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from operator import index
 from typing import Any
 
@@ -49,8 +50,45 @@ def diagflat(v: Array, k: int = 0) -> Array:
     return diag(ravel(v), k)
 
 
-def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Array:
-    """The sums along diagonals; see :func:`cyrt.diagonal` and :func:`cyrt.sum`."""
+def trace(
+    a: Array | str | os.PathLike[str],
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: Any = None,
+) -> Any:
+    """The sums along diagonals; of a file's name, a context that writes a trace of what runs.
+
+    ``trace(x, ...)`` is NumPy's function. ``with cyrt.trace("out.json"):`` writes what the host
+    records and launches inside, with the reason for each commit, and when the GPU ran it, for
+    https://ui.perfetto.dev. Entering launches what was recorded before, leaving waits.
+
+    Parameters
+    ----------
+    a : Array, or str or path
+        The array; or the file to write, and no other argument.
+    offset, axis1, axis2 : int
+        See :func:`cyrt.diagonal`.
+    dtype : DType, optional
+        See :func:`cyrt.sum`.
+
+    Returns
+    -------
+    Array or context manager
+
+    Raises
+    ------
+    OSError
+        The file cannot be written; raised where the context is entered.
+    RuntimeError
+        Another trace is being written; raised there, too.
+    """
+    if isinstance(a, (str, os.PathLike)):
+        if (offset, axis1, axis2, dtype) != (0, 0, 1, None):
+            raise TypeError("trace: a file's name is the only argument of a trace of what runs")
+        from cyrt.tracing import Trace  # with what it imports, which arrays do not need
+
+        return Trace(a)
     return reduce.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 

@@ -6,6 +6,7 @@ from cyrt.runtime.device cimport (
     Device, context_of, enter, enter_quietly, leave, leave_quietly, ordinal_of,
 )
 from cyrt.runtime.pacing cimport wait_for_room
+from cyrt.runtime.seam cimport graph
 from cyrt.runtime.stream cimport Stream, stream_of
 from cyrt.runtime.stream_state cimport flush
 from cyrt.runtime.waiting cimport query_event, wait
@@ -83,6 +84,7 @@ cdef class Event:
         if target.state.ordinal != self.ordinal:
             raise ValueError(f"the event is of device {self.ordinal}, the stream of device "
                              f"{target.state.ordinal}")
+        graph.reason = b"an event is recorded"
         flush(target.state)
         wait_for_room(target.state)
         entered = enter(self.ordinal, self.epoch, b"cuEventRecord")
@@ -107,6 +109,7 @@ cdef class Event:
     def _make_wait(self, Stream later not None):
         cdef int entered
         self.live()
+        graph.reason = b"later work waits for an event"
         flush(later.live())
         wait_for_room(later.state)
         later.state.idle = False

@@ -4,6 +4,7 @@
 from cyrt.runtime.blocks cimport put
 from cyrt.runtime.device cimport contexts
 from cyrt.runtime.order cimport is_recorded, order_after_all_uses
+from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport LARGE, RESTING, UNSETTLED, Block, StreamState
 from cyrt.runtime.stream_state cimport flush
 
@@ -77,6 +78,7 @@ cdef int launch_uses_of_unsettled(int ordinal, int bin) except -1:
         block = block.next_unsettled
     if block == NULL:
         return 0
+    graph.reason = b"freed memory is wanted again"
     for i in range(block.num_readers):
         if block.readers[i].pending and not block.readers[i].capturing:
             flush(block.readers[i])         # other threads may have changed the list: stop here

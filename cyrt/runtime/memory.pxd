@@ -75,8 +75,9 @@ cdef int order_foreign_streams(Block* block, StreamState* stream) except -1
 # Create a Buffer that is a view of a part of the memory. Raise ValueError if an array is scattered.
 cdef Buffer view_bytes(Memory memory, size_t start, size_t nbytes)
 # Copy all bytes between device memory and host memory or another Memory, from `memory` if `outward`
-# is true, else to it. Or fill all bytes with a pattern. Raise ValueError if they are scattered.
-cdef int copy_memory(Memory memory, other, stream, bint outward) except -1
+# is true, else to it. Or fill all bytes with a pattern. Raise ValueError if they are scattered, or
+# if a copy that is not `blocking` uses pageable memory.
+cdef int copy_memory(Memory memory, other, stream, bint outward, bint blocking=*) except -1
 cdef int fill_memory(Memory memory, value, stream) except -1
 # Export the address: from now on other libraries may use the memory on their own streams.
 cdef CUdeviceptr export_address(Memory memory) except? 0

@@ -1,5 +1,7 @@
 """Buffers: objects that own device memory."""
 
+import numpy as np
+
 cimport cython
 from cpython.buffer cimport (
     PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
@@ -23,7 +25,7 @@ from cyrt.runtime.state cimport (
 )
 from cyrt.runtime.stream cimport Stream, current_state, stream_of
 from cyrt.runtime.stream_state cimport flush, wrapped_state, legacy_state, order_launched, states
-from cyrt.runtime.transfer cimport to_device, to_host
+from cyrt.runtime.transfer cimport copy_page_locked, is_page_locked, to_device, to_host
 from cyrt.runtime.untracked cimport PyObject_GC_IsTracked, cyrt_bear_untracked
 from cyrt.runtime.waiting cimport wait_state
 
@@ -225,11 +227,11 @@ cdef class Buffer(Memory):
             raise ValueError(f"a view of a Buffer is contiguous: step 1, not {step}")
         return view_bytes(self, start, max(0, stop - start))
 
-    def copy_from(self, source, stream=None):
+    def copy_from(self, source, stream=None, *, bint blocking=True):
         """Copy all bytes from host memory or from another Buffer.
 
         The copy is ordered after earlier work on the stream. When the call returns, host memory
-        has been read.
+        has been read, unless `blocking` is False.
 
         Parameters
         ----------
@@ -237,19 +239,23 @@ cdef class Buffer(Memory):
             C-contiguous memory of exactly ``nbytes`` bytes.
         stream : Stream, optional
             Default: the current stream.
+        blocking : bool
+            False returns at once. Page-locked host memory is then read in the stream's order, and
+            kept alive until then; the host must not write it before the stream has come so far.
 
         Raises
         ------
         ValueError
-            The source has another size or is not contiguous.
+            The source has another size, is not contiguous, or is pageable host memory although
+            `blocking` is False.
         """
-        copy_memory(self, source, stream, outward=False)
+        copy_memory(self, source, stream, False, blocking)
 
-    def copy_to(self, target, stream=None):
+    def copy_to(self, target, stream=None, *, bint blocking=True):
         """Copy all bytes to host memory or to another Buffer.
 
         The copy is ordered after earlier work on the stream. When the call returns, host memory
-        contains the data.
+        contains the data, unless `blocking` is False.
 
         Parameters
         ----------
@@ -257,13 +263,17 @@ cdef class Buffer(Memory):
             C-contiguous memory of exactly ``nbytes`` bytes.
         stream : Stream, optional
             Default: the current stream.
+        blocking : bool
+            False returns at once. Page-locked host memory is then written in the stream's order,
+            and kept alive until then; the host reads it after ``stream.synchronize()``.
 
         Raises
         ------
         ValueError
-            The target has another size, is not contiguous, or is read-only.
+            The target has another size, is not contiguous, is read-only, or is pageable host memory
+            although `blocking` is False.
         """
-        copy_memory(self, target, stream, outward=True)
+        copy_memory(self, target, stream, True, blocking)
 
     def fill(self, value, stream=None):
         """Fill the memory with a pattern.
@@ -371,6 +381,7 @@ cdef int flush_all() except -1:
     for ordinal in range(MAX_DEVICES):
         state = states[ordinal]
         while state != NULL and not faulted[ordinal]:
+            graph.reason = b"memory that other libraries may use is freed"
             flush(state)
             state = state.next
     return 0
@@ -433,7 +444,37 @@ cdef int get_host(obj, Py_buffer* view, int flags, size_t nbytes) except -1:
     return 0
 
 
-cdef int copy_memory(Memory buffer, other, stream, bint outward) except -1:
+cdef Buffer shown_buffer(obj, CUdeviceptr address, size_t nbytes):
+    """Return the part of a PinnedBuffer or a ManagedBuffer that a NumPy array or a memoryview
+    shows; None for other host memory."""
+    cdef Buffer shown
+    while isinstance(obj, (np.ndarray, memoryview)):
+        obj = obj.obj if isinstance(obj, memoryview) else obj.base
+    if not isinstance(obj, host_classes):
+        return None
+    shown = <Buffer>obj
+    if address < shown.address or address + nbytes > shown.address + shown.size:
+        return None
+    return view_bytes(shown, address - shown.address, nbytes)
+
+
+cdef int copy_at_once(Memory buffer, Block* block, other, char* host, StreamState* state,
+                      bint outward) except -1:
+    """Put a copy of page-locked host memory on the stream, and keep that memory until it ended."""
+    cdef Buffer shown = shown_buffer(other, <CUdeviceptr>host, buffer.size)
+    if shown is not None:
+        return copy_within(shown if outward else buffer, buffer if outward else shown, state)
+    if not (is_page_locked(host) and is_page_locked(host + buffer.size - 1)):
+        raise ValueError("blocking=False: expected page-locked host memory, such as a "
+                         "cyrt.PinnedBuffer or numpy.frombuffer(pinned, dtype), got pageable "
+                         f"memory ({type(other).__name__})")
+    copy_page_locked(state, block, READ if outward else overwriting(buffer), buffer.address, host,
+                     buffer.size, outward)
+    graph.keep(state, memoryview(other))
+    return order_foreign_streams(block, state)
+
+
+cdef int copy_memory(Memory buffer, other, stream, bint outward, bint blocking=True) except -1:
     cdef Py_buffer view
     cdef Block* block
     cdef Stream target = stream_for(buffer, stream)
@@ -443,13 +484,16 @@ cdef int copy_memory(Memory buffer, other, stream, bint outward) except -1:
         refuse_scattered(buffer)
     if peer is not None:
         copy_within(peer if outward else buffer, buffer if outward else peer, state)
-        if live_block(peer).kind == PINNED_MEMORY or live_block(buffer).kind == PINNED_MEMORY:
+        if blocking and (live_block(peer).kind == PINNED_MEMORY
+                         or live_block(buffer).kind == PINNED_MEMORY):
             wait_state(state)       # host memory is read or written before the call returns
         return 0
     get_host(other, &view, PyBUF_C_CONTIGUOUS | (PyBUF_WRITABLE if outward else 0), buffer.size)
     try:
         if buffer.size:
             block = live_block(buffer)
+            if not blocking:
+                return copy_at_once(buffer, block, other, <char*>view.buf, state, outward)
             if outward:
                 to_host(state, block, <char*>view.buf, buffer.address, buffer.size)
             else:

@@ -12,6 +12,7 @@ from cyrt.runtime.device cimport contexts, verify
 from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.pacing cimport has_spare_room, wait_for_room
 from cyrt.runtime.poison cimport mark_valid, refuse_poisoned
+from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport FOREIGN_MEMORY, OVERWRITE, READ, Access, Block, StreamState
 from cyrt.runtime.stream_state cimport (
     flush, last_undeclared, legacy_state, link, mark_work, order_launched, refuse_captured, states,
@@ -26,6 +27,11 @@ cdef enum:
 
 # The stream that used a device's outside memory last.
 cdef StreamState* last_outside[MAX_DEVICES]
+
+
+cdef int launch_for_others(StreamState* stream) except -1:
+    graph.reason = b"another stream or library uses the memory"
+    return flush(stream)
 
 
 cdef bint is_recorded(const Block* block, const StreamState* stream) noexcept:
@@ -61,7 +67,7 @@ cdef int launch_earlier(const Block* block, StreamState* other) except -1:
     if is_over(other) or other.ended:
         return 1
     if is_recorded(block, other):
-        flush(other)
+        launch_for_others(other)
         return 0
     if other.submitting:
         wait_for_submission(other)
@@ -115,7 +121,7 @@ cdef int order_behind(StreamState* stream) except -1:
     cdef StreamState* other = last_undeclared[stream.ordinal]
     if other != NULL and other != stream and not is_over(other) and not is_done(other):
         if other.pending:
-            flush(other)
+            launch_for_others(other)
             return 0
         if other.submitting:
             wait_for_submission(other)
@@ -132,7 +138,7 @@ cdef int order_undeclared(StreamState* stream) except -1:
     while other != NULL:
         if other != stream:
             if other.pending and not other.capturing:
-                flush(other)
+                launch_for_others(other)
                 return 0
             if other.submitting:
                 wait_for_submission(other)
@@ -158,7 +164,7 @@ cdef int order_after(StreamState* later, StreamState* earlier) except -1:
     if later == earlier:
         return 0
     if not earlier.ended and not is_over(earlier):
-        flush(earlier)
+        launch_for_others(earlier)
     wait_for_room(later)
     wait_for_room(earlier)
     return order_launched(later, earlier)
@@ -176,7 +182,7 @@ cdef int order_consumer(StreamState* consumer, Block* block) except -1:
                 launched = launch_earlier(block, block.readers[i])
         undeclared = last_undeclared[block.ordinal]
         if launched and undeclared != NULL and undeclared.pending:
-            flush(undeclared)
+            launch_for_others(undeclared)
             launched = 0
         if launched and undeclared != NULL:
             launched = wait_for_room(undeclared)
@@ -207,7 +213,7 @@ cdef int flush_block(Block* block) except -1:
             count += 1
     try:
         for i in range(count):
-            flush(streams[i])
+            launch_for_others(streams[i])
     finally:
         free(streams)
     return 0
@@ -276,7 +282,7 @@ cdef int flush_outside(StreamState* stream, int ordinal) except -1:
     other = states[ordinal]
     while other != NULL:
         if other.outside and other != stream and not other.capturing:
-            flush(other)
+            launch_for_others(other)
             return 0
         other = other.next
     other = last_outside[ordinal]
@@ -320,6 +326,7 @@ cdef int look(StreamState* stream, Block* first, Access first_access, Block* sec
     if priority_thread:
         yield_to_priority_thread(stream)
     if stream.pending:
+        graph.reason = b"a copy between host and device, or a fill, comes"
         flush(stream)
         return 0
     if wait_for_room(stream) == 0:

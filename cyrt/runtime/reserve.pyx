@@ -17,6 +17,7 @@ from cyrt.runtime.device import reset_hooks
 from cyrt.runtime.ending cimport destroy_unused
 from cyrt.runtime.freed cimport return_block, return_unsettled_blocks, unsettled
 from cyrt.runtime.bitset cimport drop_bit
+from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport FREE, LIVE, NUM_BINS, Bin, Block, StreamState
 from cyrt.runtime.stream_state cimport flush, states
 from cyrt.runtime.submission cimport sleep_briefly
@@ -238,6 +239,7 @@ cdef int flush_recorded(int ordinal) except -1:
     cdef StreamState* state = states[ordinal]
     while state != NULL:
         if not state.capturing:
+            graph.reason = b"free memory is returned to the driver"
             flush(state)
         state = state.next
     return 0

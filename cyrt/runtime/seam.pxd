@@ -7,6 +7,9 @@ from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.runtime.state cimport Access, Block, StreamState
 
 cdef struct GraphCalls:
+    # Why the next commit is made, for traces; who is about to ask for one sets it. A thread that
+    # commits meanwhile may take another's.
+    const char* reason
     # Launch the work that this or another thread recorded for the stream before the call.
     int (*commit)(StreamState* stream) except -1
     # Drop the objects that were kept for batches of the stream that have ended.
@@ -21,6 +24,8 @@ cdef struct GraphCalls:
     # Record a fill of a Memory with a pattern of 1, 2 or 4 bytes. Return False if it cannot.
     bint (*record_fill)(StreamState* stream, object target, unsigned int pattern,
                         size_t width) except -1
+    # Keep an object until the work that is on the stream now has ended.
+    int (*keep)(StreamState* stream, object obj) except -1
     # Return a new exception for an error number of runtime/poison.
     object (*error_of)(unsigned int number)
     # Add `change` to the number of uses of an error number.

@@ -185,6 +185,7 @@ cdef void flush_quietly(StreamState* state) noexcept:
     """Launch what is recorded where no caller can catch an error. After one it stays recorded."""
     if process != READY or faulted[state.ordinal] or state.epoch != contexts[state.ordinal].epoch:
         return              # the next use of the device raises the error
+    graph.reason = b"the stream or its thread ends"
     try:
         flush(state)
     except KeyboardInterrupt:
@@ -304,6 +305,7 @@ cdef class Stream:
         """The ``CUstream``, as an int."""
         self.live().has_exported_handle = True
         self.state.idle = False
+        graph.reason = b"the stream's handle is handed out"
         flush(self.state)
         return <size_t>self.state.handle
 
@@ -328,6 +330,7 @@ cdef class Stream:
         cdef CUresult result
         cdef int entered
         refuse_captured(state)
+        graph.reason = b"the program asks whether the stream is done"
         flush(state)
         entered = enter(state.ordinal, state.epoch, b"cuStreamQuery")
         result = cu.cuStreamQuery(state.handle)
@@ -385,6 +388,7 @@ cdef class Stream:
                 break
         else:
             mine.set(ordinal, stream)
+        graph.reason = b"the stream's block ends"
         flush(self.state)
 
     def __eq__(self, other):

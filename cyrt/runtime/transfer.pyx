@@ -120,11 +120,25 @@ cdef int copy_chunk(StreamState* stream, char* target, const char* source, size_
 
 
 cdef bint is_page_locked(const void* address) noexcept nogil:
-    """Return whether the driver knows the memory: it then reads the memory when the copy runs, and
-    not during the call as with pageable memory."""
     cdef CUmemorytype kind
     return cu.cuPointerGetAttribute(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                     <CUdeviceptr>address) == CUDA_SUCCESS
+
+
+cdef int copy_page_locked(StreamState* stream, Block* block, Access access, CUdeviceptr memory,
+                          char* host, size_t nbytes, bint outward) except -1:
+    cdef CUresult result
+    cdef int entered
+    begin_direct(stream, block, access, NULL, READ)
+    entered = enter_quietly(stream.ordinal, stream.epoch)
+    with nogil:
+        if outward:
+            result = cu.cuMemcpyDtoHAsync(host, memory, nbytes, stream.handle)
+        else:
+            result = cu.cuMemcpyHtoDAsync(memory, host, nbytes, stream.handle)
+    end_direct(stream)
+    return leave(stream.ordinal, entered, result,
+                 b"cuMemcpyDtoHAsync" if outward else b"cuMemcpyHtoDAsync")
 
 
 cdef int to_device(StreamState* stream, Block* block, Access access, CUdeviceptr target,

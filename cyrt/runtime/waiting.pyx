@@ -130,6 +130,7 @@ cdef int wait_by_event(StreamState* state) except -1:
 cdef int wait_state(StreamState* state) except -1:
     cdef unsigned long long before
     refuse_captured(state)
+    graph.reason = b"the host waits for results"
     flush(state)
     before = submission_count(state)
     if is_others_thread(state):
@@ -180,6 +181,7 @@ cdef int wait_for_own_work(StreamState* state) except -1:
         return wait_event(state, state.marker)
     if state.owned:
         return 0 if state.idle else wait_state(state)
+    graph.reason = b"the host waits for results"
     flush(state)                # another library's stream: wait for cyrt's work only
     return wait_event(state, state.last_work)
 
@@ -217,6 +219,7 @@ def drain(double seconds):
             while state != NULL:
                 try:
                     if wait_until(state, end):      # else its queue may be full: a launch may block
+                        graph.reason = b"everything is launched and waited for"
                         flush(state)
                     else:
                         idle = False

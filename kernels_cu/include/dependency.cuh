@@ -6,6 +6,10 @@ namespace cyrt {
 // Before this returns, nothing in global memory may be touched, and no thread may return. So loads
 // must not be hoisted above it: no __restrict__, __ldg or .nc anywhere.
 //
+// The exception are the first loads of weights. A kernel waits in front of them, or behind them if
+// the word `early` of its parameters is 1: the recorder sets it where nothing that may still run
+// writes them (see cyrt/graph/early.pxd).
+//
 // It is called with the kernel's parameters, and waits whatever they are. But it cannot before they
 // are here: else they would be fetched afterwards, which costs a small kernel 0.07 of 0.70 us.
 template <class Args> __device__ inline void wait_for_dependencies(const Args& args) {
@@ -22,10 +26,11 @@ template <class Args> __device__ inline void wait_for_dependencies(const Args& a
 #endif
 }
 
-// Lets the next kernel start early. It pays for grids that leave the device room, and costs others.
-__device__ inline void launch_dependents() {
+// Lets the next kernel start early, in grids of at most so many blocks. It pays where they leave the
+// device room, and costs other kernels.
+template <unsigned BLOCKS = 128> __device__ inline void launch_dependents() {
 #if __CUDA_ARCH__ >= 900
-    if (gridDim.x <= 128) {
+    if (gridDim.x <= BLOCKS) {
         asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
     }
 #endif

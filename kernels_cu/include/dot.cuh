@@ -65,26 +65,60 @@ __device__ inline void store_sum(const Dot& args, int64 place, int64 part, compu
     }
 }
 
-// A thread's sum of a row's elements from begin to limit.
+// A vector as it lies in memory. What is held over a branch is this: elements of 16 bits would take a
+// register each.
+template <class T, int N> using Packed = typename Word<sizeof(T) * N>::type;
+
+// Loads AHEAD vectors from index `at` on; those beyond the limit are loaded from `at` again.
+template <class T, int N, int AHEAD>
+__device__ inline void load_ahead(Packed<T, N> (&x)[AHEAD], const T* from, int64 stride, int64 at,
+                                  uint32 step, int64 limit) {
+#pragma unroll
+    for (int i = 0; i < AHEAD; ++i) {
+        int64 k = at + i * step;
+        if (k >= limit) k = at;
+        x[i] = *reinterpret_cast<const Packed<T, N>*>(from + k * stride);
+    }
+}
+
+template <class T, int N, int AHEAD>
+__device__ inline void unpack(Items<T, N> (&items)[AHEAD], const Packed<T, N> (&x)[AHEAD]) {
+#pragma unroll
+    for (int i = 0; i < AHEAD; ++i) memcpy(&items[i], &x[i], sizeof(x[i]));
+}
+
+// A thread's sum of a row's elements from begin to limit; it waits for what the kernel depends on.
 template <class T, int N>
 __device__ inline compute_of<T> sum_row(const Dot& args, const T* a, const T* b, int64 begin,
                                         int64 limit) {
     constexpr int AHEAD = N > 1 ? 4 : 8;
     uint32 step = blockDim.x * N;
     Items<compute_of<T>, N> sums = {};
-#pragma unroll 1
-    for (int64 at = begin + threadIdx.x * N; at < limit; at += AHEAD * step) {
+    auto load = [&](Packed<T, N>(&x)[AHEAD], int64 at) {
+        load_ahead<T, N>(x, a, N > 1 ? 1 : args.a_stride, at, step, limit);
+    };
+    auto add = [&](const Packed<T, N>(&packed)[AHEAD], int64 at) {
         Items<T, N> x[AHEAD], y[AHEAD];
+        Packed<T, N> of_b[AHEAD];
         bool there[AHEAD];
+        load_ahead<T, N>(of_b, b, N > 1 ? 1 : args.b_stride, at, step, limit);
+        unpack<T, N>(x, packed);
+        unpack<T, N>(y, of_b);
 #pragma unroll
-        for (int i = 0; i < AHEAD; ++i) {
-            int64 k = at + i * step;
-            there[i] = k < limit;
-            if (!there[i]) k = at;
-            x[i] = load_vector<N>(a + (N > 1 ? k : k * args.a_stride));
-            y[i] = load_vector<N>(b + (N > 1 ? k : k * args.b_stride));
-        }
+        for (int i = 0; i < AHEAD; ++i) there[i] = at + i * step < limit;
         multiply_all<T>(sums, x, y, there, args.flags);
+    };
+    int64 at = begin + threadIdx.x * N;
+    Packed<T, N> x[AHEAD];
+    if (!args.early) wait_for_dependencies(args);
+    if (at < limit) load(x, at);
+    if (args.early) wait_for_dependencies(args);
+    launch_dependents<PRODUCT_BLOCKS>();
+#pragma unroll 1
+    while (at < limit) {
+        add(x, at);
+        at += AHEAD * step;
+        if (at < limit) load(x, at);
     }
     return sum_items(sums);
 }
@@ -94,8 +128,6 @@ template <class T> __device__ inline void rows(const Dot& args) {
     using C = compute_of<T>;
     __shared__ alignas(16) unsigned char bytes[32 * sizeof(C)];
     C* of_warp = reinterpret_cast<C*>(bytes);
-    wait_for_dependencies(args);
-    launch_dependents();
     uint32 row_block = divide(blockIdx.x, args.parts);
     uint32 part = blockIdx.x - row_block * args.parts.size;
     uint32 row = row_block * blockDim.y + threadIdx.y;
@@ -157,43 +189,62 @@ template <class C, int N> __device__ inline C sum_columns(Items<C, N> sums) {
     return sum;
 }
 
-// A block takes blockDim.x * N columns, side by side in the result.
+// A block takes blockDim.x * N columns, side by side in the result. It waits for what the kernel
+// depends on.
 template <class T, int N>
 __device__ inline void sum_products(const Dot& args, const T* a, const T* b, uint32 row,
                                     uint32 chunk, uint32 part) {
     constexpr int AHEAD = 4;
-    uint32 first = chunk * blockDim.x * N, column = first + threadIdx.x * N;
+    uint32 left = chunk * blockDim.x * N, column = left + threadIdx.x * N;
     int64 begin = part * args.depth, limit = begin + args.depth;
     if (limit > args.length) limit = args.length;
     if (column >= args.columns) limit = 0;
     a += column * args.a_column;
     b += column * args.b_column;
     Items<compute_of<T>, N> sums = {};
-#pragma unroll 1
-    for (int64 at = begin + threadIdx.y; at < limit; at += AHEAD * blockDim.y) {
+    auto load = [&](Packed<T, N>(&x)[AHEAD], int64 at) {
+        load_ahead<T, N>(x, a, args.a_stride, at, blockDim.y, limit);
+    };
+    auto add = [&](const Packed<T, N>(&packed)[AHEAD], int64 at) {
         Items<T, N> x[AHEAD], y[AHEAD];
         bool there[AHEAD];
+        if (args.b_column == 0) {
+            Packed<T, 1> of_b[AHEAD];
+            Items<T, 1> single[AHEAD];
+            load_ahead<T, 1>(of_b, b, args.b_stride, at, blockDim.y, limit);
+            unpack<T, 1>(single, of_b);
 #pragma unroll
-        for (int i = 0; i < AHEAD; ++i) {
-            int64 k = at + i * blockDim.y;
-            there[i] = k < limit;
-            if (!there[i]) k = at;
-            x[i] = load_vector<N>(a + k * args.a_stride);
-            y[i] = args.b_column == 0 ? splat<N>(b[k * args.b_stride])
-                                      : load_vector<N>(b + k * args.b_stride);
+            for (int i = 0; i < AHEAD; ++i) y[i] = splat<N>(single[i].item[0]);
+        } else {
+            Packed<T, N> of_b[AHEAD];
+            load_ahead<T, N>(of_b, b, args.b_stride, at, blockDim.y, limit);
+            unpack<T, N>(y, of_b);
         }
+        unpack<T, N>(x, packed);
+#pragma unroll
+        for (int i = 0; i < AHEAD; ++i) there[i] = at + i * blockDim.y < limit;
         multiply_all<T>(sums, x, y, there, args.flags);
+    };
+    int64 at = begin + threadIdx.y;
+    Packed<T, N> x[AHEAD];
+    if (!args.early) wait_for_dependencies(args);
+    if (at < limit) load(x, at);
+    if (args.early) wait_for_dependencies(args);
+    launch_dependents<PRODUCT_BLOCKS>();
+#pragma unroll 1
+    while (at < limit) {
+        add(x, at);
+        at += AHEAD * blockDim.y;
+        if (at < limit) load(x, at);
     }
     auto sum = sum_columns(sums);
     uint32 thread = threadIdx.y * blockDim.x + threadIdx.x;
-    if (thread < blockDim.x * N && first + thread < args.columns) {
-        store_sum<T>(args, int64(row) * args.columns + first + thread, part, sum);
+    if (thread < blockDim.x * N && left + thread < args.columns) {
+        store_sum<T>(args, int64(row) * args.columns + left + thread, part, sum);
     }
 }
 
 template <class T> __device__ inline void columns(const Dot& args) {
-    wait_for_dependencies(args);
-    launch_dependents();
     uint32 rest = divide(blockIdx.x, args.parts), row = divide(rest, args.chunks);
     uint32 part = blockIdx.x - rest * args.parts.size, chunk = rest - row * args.chunks.size;
     int64 offsets[2];

@@ -62,6 +62,23 @@ template <int N, class T> __device__ inline Items<T, N> splat(T value) {
     return items;
 }
 
+// Elements in their compute type.
+template <class T, int N>
+__device__ inline void widen(const Items<T, N>& items, compute_of<T> (&values)[N]) {
+#pragma unroll
+    for (int k = 0; k < N; ++k) values[k] = widen(items.item[k]);
+}
+// Two to a word: an instruction each, which the compiler does not find.
+template <int N>
+__device__ inline void widen(const Items<bfloat16, N>& items, float (&values)[N]) {
+    uint32 words[(N + 1) / 2] = {};
+    memcpy(words, &items, sizeof(items));
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+        values[k] = __uint_as_float(k % 2 ? words[k / 2] & 0xffff0000 : words[k / 2] << 16);
+    }
+}
+
 // A pointer to global memory, as the compiler then knows.
 template <class T> __device__ inline T* global(void* memory) {
     T* p = static_cast<T*>(memory);

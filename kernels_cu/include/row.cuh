@@ -18,18 +18,7 @@ template <class T> using Packed = Words<Items<T, items_of<T>>>;
 // Its elements in their compute type.
 template <class T, int N>
 __device__ inline void widen(const Words<Items<T, N>>& packed, compute_of<T> (&values)[N]) {
-    Items<T, N> items = packed.value();
-#pragma unroll
-    for (int k = 0; k < N; ++k) values[k] = widen(items.item[k]);
-}
-// Two to a word: an instruction each, which the compiler does not find.
-template <int N>
-__device__ inline void widen(const Words<Items<bfloat16, N>>& packed, float (&values)[N]) {
-#pragma unroll
-    for (int k = 0; k < N / 2; ++k) {
-        values[2 * k] = __uint_as_float(packed.word[k] << 16);
-        values[2 * k + 1] = __uint_as_float(packed.word[k] & 0xffff0000);
-    }
+    widen(packed.value(), values);
 }
 template <class T, int CHUNKS, int N>
 __device__ inline void widen(const Words<Items<T, N>> (&packed)[CHUNKS],

@@ -101,8 +101,6 @@ template <class T> struct AcrossSum {
 template <class T, class Wide, int EIGHTS> __device__ inline void skinny(const Skinny& args) {
     constexpr int AHEAD = EIGHTS <= 2 ? 4 : 2, ROWS = Wide::ROWS, COLUMNS = 8 * EIGHTS;
     extern __shared__ float shared[];  // of each warp: COLUMNS by ROWS
-    wait_for_dependencies(args);
-    launch_dependents();
     uint32 rest = divide(blockIdx.x, args.tiles);
     uint32 row = (blockIdx.x - rest * args.tiles.size) * ROWS;
     uint32 batch = divide(rest, args.parts), part = rest - batch * args.parts.size;
@@ -114,12 +112,18 @@ template <class T, class Wide, int EIGHTS> __device__ inline void skinny(const S
     const T* matrix = global<T>(args.matrix) + offsets[1];
     Lane lane;
     float sums[EIGHTS][Wide::TILES][4] = {};
-    uint32 stride = Wide::STEP * AHEAD;
-#pragma unroll 1
-    for (uint32 k = begin + threadIdx.y * stride; k < end; k += blockDim.y * stride) {
-        Wide wide[AHEAD];
+    uint32 stride = Wide::STEP * AHEAD, k = begin + threadIdx.y * stride;
+    Wide wide[AHEAD];
+    auto load_matrix = [&] {
 #pragma unroll
         for (int i = 0; i < AHEAD; ++i) wide[i].load(matrix, args, row, k + i * Wide::STEP, end);
+    };
+    if (!args.early) wait_for_dependencies(args);
+    load_matrix();
+    if (args.early) wait_for_dependencies(args);
+    launch_dependents<PRODUCT_BLOCKS>();
+#pragma unroll 1
+    while (k < end) {
         asm volatile("" ::: "memory");  // all of them are on their way before the first is used
 #pragma unroll
         for (int i = 0; i < AHEAD; ++i) {
@@ -135,6 +139,8 @@ template <class T, class Wide, int EIGHTS> __device__ inline void skinny(const S
                 wide[i].multiply(sums[eight], columns[eight]);
             }
         }
+        k += blockDim.y * stride;
+        load_matrix();
     }
     float* own = shared + threadIdx.y * COLUMNS * ROWS;
 #pragma unroll

@@ -16,6 +16,10 @@ enum {
     PRODUCT_ALONG_B = 128
 };
 
+// The most blocks of a sum's or a skinny product's grid that let the next kernel start early, which
+// is to load its own weights.
+enum { PRODUCT_BLOCKS = 528 };
+
 // Sums of products along one dimension, one for each element of the result.
 struct CYRT_PARAMETERS Dot {
     CYRT_POINTER(const void) a;
@@ -27,6 +31,7 @@ struct CYRT_PARAMETERS Dot {
     struct Outer2 outer;           // the result's other dimensions (rows: all); a's stride first
     struct Divider chunks, parts;  // blocks that share a row (columns), a result
     unsigned int rows, columns, num_outer, flags;
+    unsigned int early;  // 1: a's first elements may be loaded before griddepcontrol.wait
 };
 
 // A batch of products of matrices.
@@ -50,6 +55,7 @@ struct CYRT_PARAMETERS Skinny {
     struct Outer2 batch;                // the stride of the few rows first
     struct Divider tiles, parts;
     unsigned int few, wide, k, depth, num_batch, flags;  // depth: of a part
+    unsigned int early;  // 1: the matrix's first may be loaded before griddepcontrol.wait
 };
 
 // Sums of parts, to be added.

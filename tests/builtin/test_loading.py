@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import cyrt
 from cyrt import jit
 from cyrt.builtin import catalogue, loading
 from cyrt.driver.errors import CompileError
@@ -136,9 +137,57 @@ def test_after_a_reset(python):
     assert done.returncode == 0, done.stderr
 
 
-def before_wait(body):
-    """Statements of PTX that may run before griddepcontrol.wait, by whatever way."""
-    statements = [each.strip() for each in re.split(r"[;{}\n]", body) if each.strip()]
+# The structs of parameters with a word `early`, by what the names of their kernels contain.
+EARLY = {"_rows": "Dot", "_columns": "Dot", "_skinny": "Skinny"}
+
+
+@pytest.fixture(scope="module")
+def early_words():
+    """The offset of the word `early` in each of those structs."""
+    structs = sorted(set(EARLY.values()))
+    stores = "".join(
+        f"out[{i}] = __builtin_offsetof(cyrt::{name}, early);" for i, name in enumerate(structs)
+    )
+    device = cyrt.Device()
+    image = jit.compiler.compile(
+        f'#include "params/matmul.h"\nextern "C" __global__ void words(int* out) {{ {stores} }}',
+        options=[f"-I{loading.TEMPLATES}", f"-I{loading.TEMPLATES / 'include'}"],
+        arch=jit.compiler.architecture(device.compute_capability, device.emulated),
+    )
+    out = cyrt.zeros(len(structs), dtype=cyrt.int32)
+    cyrt.Kernel(image.code, "words", signature="void words(int*)")[1, 1](out)
+    return dict(zip(structs, out.numpy().tolist(), strict=True))
+
+
+def statements_of(body):
+    body = re.sub(r"\{([^{}\n]*)\}, \[", r"(\1), [", body)  # the registers of a vector
+    return [each.strip() for each in re.split(r"[;{}\n]", body) if each.strip()]
+
+
+def predicates_of(statements, offset, value):
+    """What the predicates are that compare a 32-bit parameter with 0, for its value."""
+    places, registers, predicates = {}, set(), {}  # places: offsets that registers point at
+    for each in statements:
+        if point := re.match(r"mov\.[bu]64\s+(%rd\d+), \w+_param_0$", each):
+            places[point[1]] = 0
+        elif point := re.match(r"add\.s64\s+(%rd\d+), (%rd\d+), (\d+)$", each):
+            if point[2] in places:
+                places[point[1]] = places[point[2]] + int(point[3])
+        elif load := re.match(
+            r"ld\.param(?:\.v\d)?\.u32\s+\(?([^()\[]*?)\)?, \[([^+]*)\+?([-\d]*)\]", each
+        ):
+            first = places.get(load[2], 0) + int(load[3] or 0)
+            found = enumerate(load[1].split(", "))
+            registers |= {name for i, name in found if first + 4 * i == offset}
+        compare = re.match(r"setp\.(eq|ne)\.s32\s+(%p\d+), (%r\d+), 0", each)
+        if compare and compare[3] in registers:
+            predicates[compare[2]] = (compare[1] == "eq") == (value == 0)
+    return predicates
+
+
+def before_wait(statements, known):
+    """Statements of PTX that may run before griddepcontrol.wait, by whatever way. Predicates that
+    are `known` decide branches."""
     labels = {each[:-1]: i for i, each in enumerate(statements) if each.endswith(":")}
     ways, seen, found = [0], set(), False
     while ways:
@@ -153,31 +202,47 @@ def before_wait(body):
                 assert statements[at + 1] == statement.replace("@", "@!"), statement
             continue
         yield statement
-        jump = re.match(r"(@!?%\w+ )?bra(?:\.uni)? (\S+)", statement)
-        if jump:
-            ways.append(labels[jump[2]])
-        if not jump or jump[1]:
+        jump = re.match(r"(?:@(!?)(%\w+)\s+)?bra(?:\.uni)?\s+(\S+)", statement)
+        taken = known.get(jump[2]) if jump else None
+        if taken is not None:
+            taken = taken != bool(jump[1])
+        if jump and taken is not False:
+            ways.append(labels[jump[3]])
+        if not jump or (jump[2] and not taken):
             ways.append(at + 1)
     assert found
 
 
-def test_every_thread_waits_first(prebuilt):
-    """Before any access to global memory and any return; and nothing may be loaded earlier."""
+def test_every_thread_waits_first(prebuilt, early_words):
+    """Before any access to global memory and any return; and nothing may be loaded earlier, besides
+    weights where a parameter says so."""
     access = re.compile(r"\b(ret|exit|call|(ld|st|atom|red)(?!\.param)[.\w]*)\b")
+    other = re.compile(r"\b(ret|exit|call|(ld(?!\.global)|st|atom|red)(?!\.param)[.\w]*)\b")
+    early = 0
     for path in (prebuilt / "compute_90").glob("*.ptx"):
         text = path.read_text()
         entries = text.split(".entry ")[1:]
         assert entries, path
         for entry in entries:
-            body = entry.partition("\n}")[0]
-            name = entry.partition("(")[0]
-            for statement in before_wait(body.partition("{")[2]):
+            name, _, rest = entry.partition("(")
+            body = rest.partition("{")[2]
+            statements = statements_of(body)
+            ends = EARLY if path.stem.startswith("matmul") else {}
+            struct = next((ends[each] for each in ends if f"{path.stem}{each}" in name), None)
+            known = predicates_of(statements, early_words[struct], 0) if struct else {}
+            for statement in before_wait(statements, known):
                 assert not access.search(statement), (
                     f"{name} runs {statement!r} before griddepcontrol.wait: the kernel begins with "
                     "wait_for_dependencies(args), see kernels_cu/include/dependency.cuh"
                 )
+            if struct:
+                known = predicates_of(statements, early_words[struct], 1)
+                before = list(before_wait(statements, known))
+                assert not any(map(other.search, before)), name
+                early += any("ld.global" in each for each in before)
             # Only tables of CUDA's own functions are read through the read-only cache.
             assert "ld.global.nc" not in body or "__cudart" in body, name
+    assert early > 0
     for source in loading.TEMPLATES.rglob("*.cu*"):
         assert not re.search(r"__ldg\(|[^_ ]__restrict__", source.read_text()), source
 

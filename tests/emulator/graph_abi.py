@@ -34,6 +34,15 @@ __global__ void triggering(int* out, int value) {
     asm volatile("griddepcontrol.launch_dependents;");
     out[threadIdx.x] = value;
 }
+__global__ void relay(int* unused) {                  // lets dependents start before it waits
+    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+__global__ void orderly(int* unused) {                // waits, by whatever way, and then does so
+    asm volatile("{ .reg .pred p; setp.eq.u64 p, %0, 0;"
+                 "@p griddepcontrol.wait; @!p griddepcontrol.wait; }" :: "l"(unused) : "memory");
+    asm volatile("griddepcontrol.launch_dependents;");
+}
 __global__ void spin(volatile int* flag) { while (*flag == 0) {} }
 }
 """
@@ -142,7 +151,17 @@ class Driver:
         self.module = self.make("cuModuleLoadData", image.code)
         self.kernels = {
             name: self.make("cuModuleGetFunction", c_void_p(self.module), name.encode())
-            for name in ("add", "scale", "count", "early", "late", "triggering", "spin")
+            for name in (
+                "add",
+                "scale",
+                "count",
+                "early",
+                "late",
+                "triggering",
+                "relay",
+                "orderly",
+                "spin",
+            )
         }
 
     def close(self):

@@ -99,3 +99,45 @@ def test_dependents_start_early(checked):
     right = checked(EARLY.format(kernel="late", more=", w"), CYRT_CHECK="1")
     assert str([14] * 32) in right
     assert str([14] * 32) in checked(EARLY.format(kernel="late", more=", w"))
+
+
+CHAIN = """
+up = graph.kernel("triggering", a, 7)
+for kernel in {between!r}:
+    step = graph.kernel(kernel, w)
+    graph.edge(up, step, PROGRAMMATIC)
+    up = step
+down = graph.kernel("early", b, a)
+graph.edge(up, down, PROGRAMMATIC)
+"""
+
+
+@pytest.mark.parametrize("between", [["relay"], ["relay", "relay"], ["relay"] * 6])
+def test_an_access_before_the_wait_is_reported_through_kernels(checked, between):
+    """Those between let their dependents start before they wait."""
+    text = checked(CHAIN.format(between=between), CYRT_CHECK="1")
+    assert text.startswith(f"{LAUNCH_FAILED} ")
+    assert "before griddepcontrol.wait: kernel triggering" in text
+
+
+@pytest.mark.parametrize("between", [["orderly"], ["relay", "orderly"], ["orderly", "relay"]])
+def test_what_a_kernel_between_has_waited_for_is_not_reported(checked, between):
+    text = checked(CHAIN.format(between=between), CYRT_CHECK="1")
+    assert text.startswith("0 0 \n")
+    assert str([7] * 32) in text
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("between", "stale"),
+    [
+        (["relay", "relay"], True),
+        (["relay"] * 6, True),
+        (["orderly", "relay"], False),
+        (["relay", "orderly"], False),
+    ],
+)
+def test_dependents_start_early_through_kernels(checked, between, stale):
+    again = "graph.memset(a, 1, after=[down])"  # so that each launch has something to miss
+    text = checked(CHAIN.format(between=between) + again)
+    assert str([1 if stale else 7] * 32) in text

@@ -379,6 +379,7 @@ def test_stats(module, encoder, x):
         "evictions",
         "repoints",
         "opaque_captures",
+        "early_loads",
         "plans",
         "bytes_held",
         "templates",

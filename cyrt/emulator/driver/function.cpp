@@ -46,6 +46,7 @@ const Program& Function::program() {
 }
 
 bool Function::launches_dependents() { return program().launches_dependents; }
+bool Function::triggers_before_waiting() { return program().triggers_before_waiting; }
 
 int Function::attribute(CUfunction_attribute which) const {
     switch (which) {

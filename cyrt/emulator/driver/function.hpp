@@ -30,6 +30,8 @@ class Function {
     const Program& program();
     // True if it lets its dependents start before it ends.
     bool launches_dependents();
+    // True if it may do so before it has waited for what it depends on.
+    bool triggers_before_waiting();
     bool prepared() const { return prepared_.load(std::memory_order_acquire); }
 
     int attribute(CUfunction_attribute which) const;

@@ -155,8 +155,11 @@ void AccessCheck::find_order(uint32_t step) {
         if (ordering == Ordering::triggered &&
             (!kernel || !kernel->operation.function->launches_dependents()))
             ordering = Ordering::complete;
-        include(start, ordering == Ordering::complete ? before_rest_[earlier.step]
-                                                      : before_start_[earlier.step]);
+        // A kernel that waits first has waited when it lets its dependents start.
+        const bool waits_first = ordering == Ordering::complete ||
+                                 (ordering == Ordering::triggered &&
+                                  !kernel->operation.function->triggers_before_waiting());
+        include(start, waits_first ? before_rest_[earlier.step] : before_start_[earlier.step]);
         if (ordering == Ordering::complete) start[earlier.step] = true;
         if (ordering == Ordering::started_only) continue;
         include(rest, before_rest_[earlier.step]);

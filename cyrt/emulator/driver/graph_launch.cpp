@@ -1,9 +1,13 @@
 // Running a graph's steps.
 //
-// In every second launch, dependents by a programmatic edge start early: the dependent kernel runs
-// first, and its griddepcontrol.wait runs its dependencies. So its accesses before that wait read
-// memory as it was earlier. A kernel that never lets dependents start releases them when it ends:
-// its dependents do not start early.
+// In every second launch, dependents by a programmatic edge start as early as they may: the
+// dependent kernel runs first, and its griddepcontrol.wait runs its dependencies. So its accesses
+// before that wait read memory as it was earlier. A kernel lets dependents start
+// - when it ends, if it never does so itself: its dependents do not start early;
+// - once it has waited, if it waits first: its dependents run before it, but behind all that it
+//   waits for;
+// - at any time, if it does so before it waits: then they may run before what it waits for, too,
+//   through any number of such kernels.
 #include "driver/graph_launch.hpp"
 
 #include <mutex>
@@ -17,6 +21,9 @@
 namespace cyrt::emu {
 
 namespace {
+
+// The most kernels that a step may overtake in a row.
+constexpr int kMostLevels = 8;
 
 bool usable(const Context& context) {
     return context.state() == CUDA_SUCCESS && !context.cancelled().load();
@@ -86,10 +93,19 @@ class GraphRun {
     void run_early() {
         done_.assign(plan_.steps.size(), false);
         for (uint32_t step : order_) {
-            if (done_[step]) continue;
-            for (uint32_t dependent : layout_.after[step])
-                if (!done_[step] && may_start_early(dependent)) start_early(dependent);
+            if (!done_[step]) start_dependents(step, 1);
             if (!done_[step]) finish(step);
+        }
+    }
+
+    // Starts what may run before the step: what depends on it through most kernels comes first.
+    void start_dependents(uint32_t step, int level) {
+        for (uint32_t dependent : layout_.after[step]) {
+            if (done_[step] || !may_start_early(dependent, level)) continue;
+            if (level < kMostLevels) start_dependents(dependent, level + 1);
+            // Each step is early in one of two launches: a step that ran early is done as a whole,
+            // before its own dependents could start.
+            if (!done_[dependent] && ((dependent + operation_.number) & 1)) start_early(dependent);
         }
     }
 
@@ -104,14 +120,19 @@ class GraphRun {
         return true;
     }
 
-    bool may_start_early(uint32_t step) const {
-        if (((step + operation_.number) & 1) == 0 || done_[step] || !plan_.steps[step].kernel())
-            return false;
+    // Whether the step may start before its predecessors have ended. `level`: the most kernels
+    // between it and a step that is ready, plus 1.
+    bool may_start_early(uint32_t step, int level) const {
+        if (done_[step] || !plan_.steps[step].kernel()) return false;
         for (const Predecessor& earlier : layout_.before[step]) {
             if (done_[earlier.step]) continue;
             const KernelWork* kernel = plan_.steps[earlier.step].kernel();
-            if (earlier.ordering != Ordering::triggered || !kernel || !is_ready(earlier.step) ||
+            if (earlier.ordering != Ordering::triggered || !kernel ||
                 !kernel->operation.function->launches_dependents())
+                return false;
+            if (is_ready(earlier.step)) continue;
+            if (level == 1 || !kernel->operation.function->triggers_before_waiting() ||
+                !may_start_early(earlier.step, level - 1))
                 return false;
         }
         return true;
@@ -124,8 +145,13 @@ class GraphRun {
             std::lock_guard lock(mutex);  // all waiters wait for its end
             if (ran) return;
             ran = true;
-            for (const Predecessor& earlier : layout_.before[step])
-                if (!done_[earlier.step]) finish(earlier.step);
+            for (const Predecessor& earlier : layout_.before[step]) {
+                if (done_[earlier.step]) continue;
+                if (is_ready(earlier.step))
+                    finish(earlier.step);
+                else
+                    start_early(earlier.step);
+            }
         };
         KernelHooks hooks;
         hooks.wait_dependencies = run_upstream;

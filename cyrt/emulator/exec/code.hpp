@@ -131,7 +131,8 @@ struct Program {
     uint32_t stack_bytes = 0;    // for the frames of callees and for alloca
     uint32_t staging_bytes = 0;  // after the stack: arguments of a call that overflows
     bool uses_stack = false;     // calls, or alloca
-    bool launches_dependents = false;
+    // griddepcontrol.launch_dependents; and before griddepcontrol.wait, see exec/trigger.hpp
+    bool launches_dependents = false, triggers_before_waiting = false;
     bool uses_workspace = false;        // the grid barrier of cooperative groups
     bool uses_reserved_shared = false;  // their scratch memory
     bool uses_cluster_barrier = false;

@@ -8,6 +8,7 @@
 #include "exec/lowering.hpp"
 #include "exec/program.hpp"
 #include "exec/reach.hpp"
+#include "exec/trigger.hpp"
 
 namespace cyrt::emu {
 
@@ -83,6 +84,7 @@ std::shared_ptr<const Program> prepare(std::shared_ptr<const ptx::Module> module
         reach.has_alloca || program->staging_bytes > 0 || reach.functions.size() > 1;
     size_frames(*program, reach);
     builder.finish();
+    program->triggers_before_waiting = may_trigger_before_waiting(*program);
     program->module = std::move(module);
     return program;
 }

@@ -1,0 +1,287 @@
+"""``cyrt.trace(file)``: what the file says of commits, launches, the GPU and memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import threading
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cyrt
+from cyrt import tracing
+from cyrt.tracing import cupti
+
+HOST, DEVICE = 1, 2
+
+pytestmark = pytest.mark.usefixtures("batched")
+
+
+def events_of(file, phase="X", **equal):
+    found = json.loads(file.read_text())["traceEvents"]
+    return [
+        each
+        for each in found
+        if each["ph"] == phase and all(each[key] == value for key, value in equal.items())
+    ]
+
+
+def end(event):
+    return round(event["ts"] + event["dur"], 3)  # whole nanoseconds, as they are written
+
+
+def test_a_batch_is_recorded_committed_launched_and_run(tmp_path):
+    file = tmp_path / "out.json"
+    x = cyrt.ones(1000)
+    y = x + 1  # before the trace
+    with cyrt.trace(file):
+        for _ in range(3):
+            y = y * 2 + x
+        cyrt.commit()
+    (record,) = events_of(file, name="record")
+    (commit,) = events_of(file, name="commit")
+    (launch,) = events_of(file, name="launch")
+    (ran,) = events_of(file, pid=DEVICE, name="6 operations")
+    assert record["pid"] == commit["pid"] == HOST
+    assert 0 <= record["ts"] < end(record) == commit["ts"]
+    assert commit["ts"] <= launch["ts"] <= end(launch) <= end(commit)
+    assert ran["dur"] > 0
+    assert launch["ts"] - 100 < ran["ts"] < launch["ts"] + 1e6  # µs; one clock
+    assert commit["args"]["operations"] == 6
+    assert "× 3" in commit["args"]["what"]
+    assert commit["args"]["reason"] == "commit()"
+    assert commit["args"]["at"] == f"{__file__}:{_line('cyrt.commit()', 1)}"
+    assert commit["args"]["thread"] == "MainThread"
+
+
+def _line(text, occurrence):
+    lines = Path(__file__).read_text().splitlines()
+    return [i for i, line in enumerate(lines, 1) if line.strip() == text][occurrence - 1]
+
+
+COPY = "a copy between host and device, or a fill, comes"
+WAIT = "the host waits for results"
+REASONS = {
+    "numpy": (COPY, lambda x: x.numpy()),
+    "copy_from": (COPY, lambda x: x.copy_from(np.zeros(1000, np.float32))),
+    "synchronize": (WAIT, lambda x: cyrt.synchronize()),
+    "the block's end": (WAIT, lambda x: None),
+    "commit": ("commit()", lambda x: cyrt.commit()),
+    "event": ("an event is recorded", lambda x: cyrt.Event().record()),
+    "handle": ("the stream's handle is handed out", lambda x: cyrt.current_encoder().stream.handle),
+    "ptr": ("another stream or library uses the memory", lambda x: x.buffer.ptr),
+}
+
+
+@pytest.mark.parametrize("way", REASONS)
+def test_the_reason_for_a_commit(way, tmp_path):
+    file = tmp_path / "out.json"
+    reason, ask = REASONS[way]
+    x = cyrt.ones(1000)
+    with cyrt.trace(str(file)):
+        x += 1
+        ask(x)
+    assert events_of(file, name="commit")[0]["args"]["reason"] == reason
+
+
+def test_the_reason_at_a_limit(tmp_path):
+    file = tmp_path / "out.json"
+    with cyrt.CommandEncoder(max_ops=4) as encoder, encoder.stream:
+        x = cyrt.ones(10)
+        with cyrt.trace(file):
+            for _ in range(6):
+                x += 1
+    first, *_ = events_of(file, name="commit")
+    assert first["args"]["reason"] == "the batch has the most operations"
+    assert first["args"]["operations"] == 4
+
+
+def test_a_batch_that_repeats_says_so(tmp_path):
+    file = tmp_path / "out.json"
+    x = cyrt.ones(10)
+    with cyrt.trace(file):
+        for _ in range(4):
+            x += 1
+            x *= 2
+            cyrt.commit()
+    commits = events_of(file, name="commit")
+    assert [each["args"]["hits"] for each in commits[1:]] == [1, 1, 1]
+    assert len(events_of(file, pid=DEVICE, name="2 operations")) == 4
+
+
+def test_memory_in_use_is_a_curve(tmp_path, pooled):
+    file = tmp_path / "out.json"
+    with cyrt.trace(file):
+        a = cyrt.ones(1000)
+        cyrt.commit()
+        b = cyrt.ones(1 << 20)
+        cyrt.commit()
+    values = [each["args"]["bytes"] for each in events_of(file, "C")]
+    assert values[1] - values[0] >= 4 << 20
+    assert values[1] == cyrt.memory_stats()["in_use"]
+    del a, b
+
+
+def test_streams_and_threads_have_rows(tmp_path):
+    file = tmp_path / "out.json"
+
+    def work():
+        (cyrt.ones(10) + 1).numpy()
+
+    side = cyrt.Stream()
+    with cyrt.trace(file):
+        work()
+        with side:
+            work()
+        thread = threading.Thread(target=work, name="worker")
+        thread.start()
+        thread.join()
+    commits = events_of(file, name="commit")
+    rows = {each["tid"] for each in commits}
+    assert len(rows) == 3
+    assert {each["args"]["thread"] for each in commits} == {"MainThread", "worker"}
+    named = {each["tid"] for each in events_of(file, "M", name="thread_name", pid=HOST)}
+    assert named == rows
+    processes = [each["args"]["name"] for each in events_of(file, "M", name="process_name")]
+    assert processes == ["host", f"GPU 0: {cyrt.Device().name}"]
+
+
+def test_spans_of_a_row_do_not_overlap(tmp_path):
+    file = tmp_path / "out.json"
+    x = cyrt.ones(1000)
+    with cyrt.trace(file):
+        for _ in range(300):
+            x = x * 1.5 - 1
+        x.numpy()
+    ran = sorted(
+        (each for each in events_of(file, pid=DEVICE) if each["tid"] < 1000),
+        key=lambda each: each["ts"],
+    )
+    assert sum(each["args"]["operations"] for each in ran) == 600
+    for one, other in pairwise(ran):
+        assert end(one) <= other["ts"] + 0.1  # µs: the events' own precision
+
+
+def test_nothing_is_traced_outside(tmp_path):
+    with cyrt.trace(tmp_path / "a.json"):
+        pass
+    (cyrt.ones(10) + 1).numpy()
+    assert events_of(tmp_path / "a.json") == []
+    with cyrt.trace(tmp_path / "b.json"):
+        (cyrt.ones(10) + 1).numpy()
+    assert events_of(tmp_path / "b.json", name="commit")
+
+
+def test_a_trace_of_a_program_that_fails(tmp_path):
+    file = tmp_path / "out.json"
+
+    def fail():
+        with cyrt.trace(file):
+            cyrt.ones(10)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert events_of(file, name="commit")
+    with cyrt.trace(file):  # the next one is possible
+        pass
+
+
+def test_bad_input(tmp_path):
+    with pytest.raises(FileNotFoundError), cyrt.trace(tmp_path / "no" / "out.json"):
+        pass
+    with (
+        cyrt.trace(tmp_path / "a.json"),
+        pytest.raises(RuntimeError, match=r"written already, to .*a\.json"),
+        cyrt.trace(tmp_path / "b.json"),
+    ):
+        pass
+    assert not (tmp_path / "b.json").exists()
+    with pytest.raises(TypeError, match="only argument"):
+        cyrt.trace("out.json", 1)
+    assert cyrt.trace(cyrt.eye(3)).item() == 3
+
+
+@pytest.fixture
+def standin(tmp_path, monkeypatch):
+    """CUPTI's stand-in, for a device that pretends to be a GPU."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("there is no C compiler for the stand-in of CUPTI")
+    library = tmp_path / "libcupti_standin.so"
+    source = Path(__file__).with_name("cupti_standin.c")
+    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", library, source], check=True)
+
+    class Found:
+        abs_path = os.fspath(library)
+
+    monkeypatch.setattr(cupti.pathfinder, "load_nvidia_dynamic_lib", lambda name: Found)
+    monkeypatch.setattr(tracing.table, "driver_info", lambda: ("libcuda.so.1", False, 13000))
+    tracing._collector.cache_clear()
+    yield tracing._collector().library
+    tracing._collector.cache_clear()
+
+
+def test_operations_by_cupti(standin, tmp_path):
+    file = tmp_path / "out.json"
+    with cyrt.trace(file):
+        cyrt.synchronize()
+    ran = [each for each in events_of(file, pid=DEVICE) if each["tid"] >= 7000]
+    assert [each["name"] for each in ran] == ["axpy<float>", "plain", "plain", "copy"]
+    assert [each["tid"] for each in ran] == [7000, 7001, 7000, 7000]
+    assert [round(each["dur"], 3) for each in ran] == [4, 2, 1, 1]
+    assert all(-1000 < each["ts"] < 1e6 for each in ran)  # of the trace's clock
+    assert ran[0]["args"] == {"grid": [4, 1, 1], "block": [256, 1, 1]}
+    assert ran[3]["args"] == {"bytes": 4096}
+    with cyrt.trace(file):  # once more
+        pass
+    assert len(events_of(file, pid=DEVICE)) == 4
+
+
+def test_cupti_refuses(standin, tmp_path):
+    standin.standin_refuse(39)
+    with cyrt.trace(tmp_path / "out.json"):
+        (cyrt.ones(10) + 1).numpy()
+    note = json.loads((tmp_path / "out.json").read_text())["otherData"]["note"]
+    assert "MULTIPLE_SUBSCRIBERS" in note
+    assert events_of(tmp_path / "out.json", name="commit")
+
+
+def test_cupti_is_turned_off(standin, setting, tmp_path):
+    setting(CYRT_CUPTI="0")
+    with cyrt.trace(tmp_path / "out.json"):
+        pass
+    document = json.loads((tmp_path / "out.json").read_text())
+    assert document["otherData"]["note"].startswith("CYRT_CUPTI=0")
+    assert not [each for each in document["traceEvents"] if each["ph"] == "X"]
+
+
+def test_the_note_of_the_emulated_device(only_emulated, tmp_path):
+    with cyrt.trace(tmp_path / "out.json"):
+        pass
+    note = json.loads((tmp_path / "out.json").read_text())["otherData"]["note"]
+    assert note == "the emulated device: its times are the host's"
+
+
+@pytest.mark.gpu
+def test_operations_of_a_gpu(tmp_path):
+    """Each kernel of a batch, within the batch's span; skipped where CUPTI is missing."""
+    file = tmp_path / "out.json"
+    x = cyrt.ones(1 << 22)
+    with cyrt.trace(file):
+        for _ in range(4):
+            x = x * 1.5 - 1
+            cyrt.commit()
+    note = json.loads(file.read_text())["otherData"]["note"]
+    if note:
+        pytest.skip(note)
+    ran = [each for each in events_of(file, pid=DEVICE) if each["tid"] >= 1000]
+    assert len(ran) == 8
+    batches = [each for each in events_of(file, pid=DEVICE) if each["tid"] < 1000]
+    first, last = min(each["ts"] for each in batches), max(map(end, batches))
+    assert all(first - 100 < each["ts"] and end(each) < last + 100 for each in ran)
