@@ -1,7 +1,8 @@
 """The fastest plan of cuDNN for a convolution: measured on request, and stored.
 
 A choice is an entry of the disk cache, keyed by the problem, the device's name and the library's
-version.
+version. What is measured is what is going to run: recorded templates, on memory that the cache of
+the device does not hold.
 """
 
 import hashlib
@@ -9,22 +10,31 @@ import json
 from dataclasses import asdict
 from statistics import median
 
-from cyrt.driver.cuda cimport *
-from cyrt.driver.errors import OutOfMemoryError
-from cyrt.driver.table cimport check, cu
+from cpython.object cimport PyObject
+from libc.string cimport memset
+
+from cyrt.builtin.launch cimport WHOLE, record_call
+from cyrt.builtin.operand cimport Operand
+from cyrt.builtin.workspace cimport allocate_workspace
+from cyrt.driver.errors import CudaError, OutOfMemoryError
 from cyrt.dtypes import dtype as dtype_of
-from cyrt.graph.capture cimport capture_child
-from cyrt.graph.child cimport ChildGraph
+from cyrt.graph.commit cimport Recorder
+from cyrt.graph.recorder cimport encoder_of
+from cyrt.graph.template cimport MOST_OPERANDS, Extent, Key, Template, begin_key, learn_apart
 from cyrt.jit import cache
 from cyrt.libs import cudnn
 from cyrt.runtime.device cimport Device
 from cyrt.runtime.event import Event
+from cyrt.runtime.memory cimport Memory
 from cyrt.runtime.stream cimport Stream
 
 MOST_PLANS = 10         # that are measured
-SAMPLES = 5
-REPEATS = 10            # calls of a sample, in one graph
-ALIGNMENT = 512         # of the memory for each tensor
+SAMPLES = 4             # after one that is not counted
+CALLS = 8               # of a sample, at least
+ROTATED = 128 << 20     # bytes of the tensors of a sample's calls, at least: twice a cache of 60 MB
+
+cdef enum:
+    FAMILY = 3          # of the keys of templates that are measured, and not kept
 
 
 def nbytes(problem, int name):
@@ -39,13 +49,15 @@ def nbytes(problem, int name):
     return (last + 1) * itemsize
 
 
-def choose(convolution, int ordinal, str version):
-    """Build the fastest plan, as remembered or as measured on memory of its own; without memory to
-    measure in, the first one.
+def choose(make, int ordinal, str version):
+    """Return a convolution with the fastest plan, as remembered or as measured; without memory to
+    measure in, with the first one.
 
     Parameters
     ----------
-    convolution : cudnn.Convolution
+    make : callable
+        It makes a ``cudnn.Convolution`` without a plan. A convolution holds all plans that were
+        built of it, so those that lose end with another one than the result.
     ordinal : int
         The device, whose context is current.
     version : str
@@ -56,9 +68,7 @@ def choose(convolution, int ordinal, str version):
     cudnn.Unsupported
         There is no plan.
     """
-    cdef CUdeviceptr memory = 0
-    cdef list addresses = []
-    cdef size_t total = 0
+    convolution = make()
     facts = {"kind": "convolution", "problem": asdict(convolution.problem),
              "device": Device(ordinal).name, "cudnn": version}
     key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
@@ -66,74 +76,82 @@ def choose(convolution, int ordinal, str version):
     found = store.get(key) if store else None
     if found is not None:
         try:
-            return convolution.build_first(found[0]["plan"])
-        except cudnn.Unsupported:
-            pass                        # another frontend may name plans otherwise
-    for name in convolution.order:
-        addresses.append(total)
-        total += -(-nbytes(convolution.problem, name) // ALIGNMENT) * ALIGNMENT
-    try:
-        check(cu.cuMemAlloc(&memory, total), b"cuMemAlloc", ordinal)
-    except OutOfMemoryError:
-        return convolution.build_first()
-    try:
-        times = measure(convolution, Stream(ordinal), tuple([memory + each for each in addresses]))
-    finally:
-        cu.cuMemFree(memory)
-    if not times:
-        return convolution.build_first()
-    fastest = min(times, key=times.get)
-    name = convolution.build(fastest)
-    if store:
-        store.put(key, {**facts, "plan": name, "microseconds": times[fastest]})
+            convolution.build_first(str(found[0].get("plan")))
+            return convolution
+        except cudnn.Unsupported:       # another frontend may name plans otherwise
+            convolution = make()
+    times = measure(convolution, Stream(ordinal))
+    name = min(times, key=times.get) if times else None
+    convolution = make()
+    convolution.build_first(name)
+    if store and name is not None:
+        store.put(key, {**facts, "plan": name, "microseconds": times[name]})
+    return convolution
 
 
-cdef dict measure(convolution, Stream stream, tuple addresses):
-    """Return the time of a call in µs of each plan that can be measured, by its index."""
-    cdef dict times = {}
-    cdef CUdeviceptr workspace
+cdef dict measure(convolution, Stream stream):
+    """Return the time of a call in µs of each plan that can be measured, by its name."""
+    cdef Recorder encoder = encoder_of(stream.live())
     cdef int index
+    cdef Template template
+    cdef list sets = []
+    cdef dict times = {}
+    sizes = [nbytes(convolution.problem, name) for name in convolution.order]
+    try:
+        for index in range(max(1, min(CALLS, -(-ROTATED // sum(sizes))))):
+            sets.append([allocate_workspace(encoder, size) for size in sizes])
+    except OutOfMemoryError:
+        if not sets:
+            return times
     for index in range(convolution.count):
         if len(times) == MOST_PLANS:
             break
-        if convolution.build(index) is None:
-            continue
-        workspace = 0
         try:
-            if convolution.workspace:
-                check(cu.cuMemAlloc(&workspace, convolution.workspace), b"cuMemAlloc",
-                      stream.state.ordinal)
-            times[index] = sample(convolution, stream, (*addresses, workspace))
-        except OutOfMemoryError:
-            continue
-        finally:
-            if workspace:
-                cu.cuMemFree(workspace)
+            name = convolution.build(index)
+            template = learn_plan(convolution, stream, sizes)
+            times[name] = sample(encoder, stream, template, sets)
+        except (cudnn.Unsupported, CudaError):      # not for this device, or not in its memory
+            pass
     return times
 
 
-cdef double sample(convolution, Stream stream, tuple addresses) except -1:
-    """Return the µs of a call, from graphs of several, so that the host takes no part in it."""
-    cdef ChildGraph calls
-    cdef CUgraphExec executable = NULL
-    cdef list times = []
+cdef Template learn_plan(convolution, Stream stream, list sizes):
+    cdef Extent[MOST_OPERANDS] extents
+    cdef Key key
+    cdef int count = len(sizes)
+    memset(extents, 0, sizeof(extents))
+    extents[0].written = sizes[0]
+    if convolution.workspace:
+        extents[count].written, extents[count].workspace = convolution.workspace, True
+        count += 1
+    begin_key(&key, FAMILY, stream.state.ordinal)
+    return learn_apart(&key, stream.state.ordinal, convolution, extents, count,
+                       convolution.workspace)
 
-    def repeat(handle, where):
-        for _ in range(REPEATS):
-            convolution(handle, where)
 
-    calls = capture_child(stream, repeat, addresses)
-    check(cu.cuGraphInstantiateWithFlags(&executable, calls.graph, 0),
-          b"cuGraphInstantiateWithFlags", stream.state.ordinal)
-    try:
-        for _ in range(SAMPLES + 1):
-            begin, end = Event(stream.device), Event(stream.device)
-            begin.record(stream)
-            check(cu.cuGraphLaunch(executable, stream.state.handle), b"cuGraphLaunch",
-                  stream.state.ordinal)
-            end.record(stream)
-            end.synchronize()
-            times.append(1e3 * begin.elapsed_time(end) / REPEATS)
-    finally:
-        cu.cuGraphExecDestroy(executable)
-    return median(times[1:])
+cdef double sample(Recorder encoder, Stream stream, Template template, list sets) except -1:
+    """Return the µs of a call. The host goes ahead of the device, and takes no part in it."""
+    cdef list events = [Event(stream.device)]
+    events[0].record(stream)
+    for _ in range(SAMPLES + 1):
+        for index in range(CALLS):
+            record_on(encoder, template, sets[index % len(sets)])
+        events.append(Event(stream.device))
+        events[len(events) - 1].record(stream)
+    events[SAMPLES + 1].synchronize()
+    return median([1e3 * events[i].elapsed_time(events[i + 1]) / CALLS
+                   for i in range(1, SAMPLES + 1)])
+
+
+cdef int record_on(Recorder encoder, Template template, list tensors) except -1:
+    """Record the call on memory of these tensors."""
+    cdef Operand[MOST_OPERANDS] operands
+    cdef Memory memory, workspace = None
+    cdef int i
+    memset(operands, 0, sizeof(operands))
+    for i in range(len(tensors)):
+        memory = <Memory>tensors[i]
+        operands[i].buffer, operands[i].address = <PyObject*>memory, memory.address
+    if template.workspace:
+        workspace = allocate_workspace(encoder, template.workspace)
+    return record_call(encoder, template, operands, len(tensors), 1 | WHOLE, workspace)

@@ -1,5 +1,7 @@
 """Convolutions by cuDNN."""
 
+from functools import partial
+
 from libc.string cimport memset
 
 from cyrt import settings
@@ -248,11 +250,13 @@ cdef Template prepare(int ordinal, int op, int dtype, const Operand* operands,
     try:
         entered = enter(ordinal, epoch, b"cudnnCreate")
         try:
-            convolution = cudnn.Convolution(
-                cudnn.find()[0], ordinal, epoch, problem, order, most_workspace=MOST_WORKSPACE)
+            library = cudnn.find()[0]
+            make = partial(cudnn.Convolution, library, ordinal, epoch, problem, order,
+                           most_workspace=MOST_WORKSPACE)
             if tuned:
-                conv_tuning.choose(convolution, ordinal, cudnn.find()[0].dotted)
+                convolution = conv_tuning.choose(make, ordinal, library.dotted)
             else:
+                convolution = make()
                 convolution.build_first()
         finally:
             leave_quietly(entered)

@@ -27,6 +27,8 @@ cdef enum:
     BLOCK = 512             # alignment of a block of the pool
     FAMILY_OF_TESTS = 0
 
+cdef str NO_SCRATCH = "there is no scratch memory to learn the call in"
+
 cdef PyObject* buckets[BUCKETS]         # owned references, each the head of a list
 cdef Py_ssize_t num_templates = 0       # in the store
 cdef Py_ssize_t most_templates = 0      # CYRT_TEMPLATE_CACHE_SIZE
@@ -339,23 +341,27 @@ cdef list learn_kernels(int ordinal, object call, const Extent* operands, int co
     return kernels
 
 
-cdef Template learn(const Key* key, int ordinal, object call, const Extent* operands, int count,
-                    size_t workspace):
+cdef Template learn_apart(const Key* key, int ordinal, object call, const Extent* operands,
+                          int count, size_t workspace):
     cdef Template template = new_template(key, ordinal, None)
     template.workspace = workspace
     try:
         template.kernels = learn_kernels(ordinal, call, operands, count)
         template.count = len(template.kernels)
-        return keep(template)
     except OutOfMemoryError:        # without scratch memory the call is captured where it is
-        template.reason = "there is no scratch memory to learn the call in"
+        template.reason = NO_SCRATCH
         template.call = call
-        return template
     except captures.Opaque as error:
         template.reason = str(error)
         template.undeclared = error.undeclared
         template.call = call
-        return keep(template)
+    return template
+
+
+cdef Template learn(const Key* key, int ordinal, object call, const Extent* operands, int count,
+                    size_t workspace):
+    cdef Template template = learn_apart(key, ordinal, call, operands, count, workspace)
+    return template if template.reason is NO_SCRATCH else keep(template)
 
 
 # -- recording -------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cyrt.driver.errors import CudaError, OutOfMemoryError
+from cyrt.runtime.ending import release_when_idle
 
 MINIMUM_VERSION = 90000
 MINIMUM_FRONTEND = 1, 18  # the first one whose graphs take integers as pointers and handles
@@ -37,7 +38,8 @@ COMPUTED = {FORWARD: RESULT, BACKWARD_DATA: IMAGE, BACKWARD_FILTER: FILTER}
 
 
 class Unsupported(Exception):
-    """The library does not provide a convolution; other kernels have to run."""
+    """The library does not provide a convolution, or not without a part of it that is not
+    installed; other kernels have to run."""
 
 
 class Library:
@@ -77,6 +79,10 @@ def open_frontend(frontend: Any) -> tuple[Library | None, str]:
     return library, ""
 
 
+# What cuda.pathfinder, ctypes and the frontend raise if a library is absent, or of another version.
+_NOT_LOADED = (ImportError, OSError, RuntimeError, AttributeError, AssertionError)
+
+
 @functools.cache
 def find() -> tuple[Library | None, str]:
     """Find and open the library, once; return it, or None and why there is none."""
@@ -86,18 +92,21 @@ def find() -> tuple[Library | None, str]:
         for name in ("cudart", "cudnn"):  # the frontend takes those that the process has loaded
             pathfinder.load_nvidia_dynamic_lib(name)
         frontend = importlib.import_module("cudnn")
-    except (pathfinder.DynamicLibNotFoundError, ImportError, RuntimeError, AssertionError) as error:
+    except _NOT_LOADED as error:
         return None, f"cuDNN is not found: {(str(error) or repr(error)).splitlines()[0]}"
     return open_frontend(frontend)
 
 
 class _Handle:
-    """A handle of the library, for one thread and one context of a device."""
+    """A handle of the library, for one thread and one context of a device.
+
+    Plans and their kernels live without it: a thread that ends takes only its handle along.
+    """
 
     def __init__(self, library: Library) -> None:
         self._library = library
         self._process = os.getpid()
-        self.value: int | None = None
+        self.value: Any = None  # an int, or an object of the frontend from 1.28 on
         with _raising("cudnnCreate", library, "a handle"):
             self.value = library.frontend.create_handle()
 
@@ -114,7 +123,7 @@ class _Handles(threading.local):
 _handles = _Handles()
 
 
-def _handle(library: Library, ordinal: int, epoch: int) -> int | None:
+def _handle(library: Library, ordinal: int, epoch: int) -> Any:
     """This thread's handle; the device's context is current."""
     key = id(library.frontend), ordinal, epoch
     if key not in _handles.by_device:
@@ -127,12 +136,12 @@ def _raising(call: str, library: Library, detail: str) -> Iterator[None]:
     """Raise the errors of the frontend as those of this module, with what they are about."""
     try:
         yield
-    except library.frontend.cudnnGraphNotSupportedError as error:
-        raise Unsupported(f"{call}: {error}: {detail}") from None
-    except (RuntimeError, ValueError) as error:
+    except (library.frontend.cudnnGraphNotSupportedError, RuntimeError, ValueError) as error:
+        # The frontend says "not supported" of every plan that cannot be built, whatever the status.
         found = re.search(r"CUDNN_STATUS_(\w+)", str(error))
-        status = found[1] if found else "INTERNAL_ERROR"
-        if status.startswith(("BAD_PARAM", "NOT_SUPPORTED")) or isinstance(error, ValueError):
+        other = "INTERNAL_ERROR" if isinstance(error, RuntimeError) else "NOT_SUPPORTED"
+        status = found[1] if found else other
+        if status.startswith(("BAD_PARAM", "NOT_SUPPORTED", "SUBLIBRARY")):
             raise Unsupported(f"{call}: {error}: {detail}") from None
         category = next((each for each in STATUSES if status.startswith(each)), "INTERNAL_ERROR")
         kind = OutOfMemoryError if re.search("ALLOC(ATION)?_FAILED", status) else CudaError
@@ -259,7 +268,7 @@ class Convolution:
             self._graph = self._make_graph(handle)
             self.count: int = self._graph.get_execution_plan_count()
 
-    def _make_graph(self, handle: int | None) -> Any:
+    def _make_graph(self, handle: Any) -> Any:
         cudnn, problem = self._library.frontend, self.problem
         dtype = getattr(cudnn.data_type, DATA_TYPES[problem.dtype])
         graph = cudnn.pygraph(
@@ -312,17 +321,29 @@ class Convolution:
         graph.deselect_numeric_notes(unwanted)
         return graph
 
-    def build(self, index: int) -> str | None:
-        """Prepare a plan, which calls use from now on; return its name, or None if it does not run
-        here, needs too much temporary memory or is unwanted."""
-        try:
+    def __del__(self, release: Any = release_when_idle) -> None:  # at exit the module is empty
+        # A plan ends with its graph and unloads what was compiled for it, which waits for the
+        # device: so nothing that was captured from a call may outlive it (graph/template keeps it),
+        # and the graph outlives the work in flight.
+        if hasattr(self, "_graph"):
+            release(*self._device, self._graph)
+
+    def build(self, index: int) -> str:
+        """Prepare a plan, which calls use from now on; return its name.
+
+        Raises
+        ------
+        Unsupported
+            It does not run here, needs too much temporary memory or is unwanted.
+        CudaError
+            The library failed otherwise.
+        """
+        with _raising("cudnnBackendFinalize", self._library, str(self.problem)):
             self._graph.build_plan_at_index(index)
             workspace = int(self._graph.get_workspace_size_plan_at_index(index))
             name = str(self._graph.get_plan_name_at_index(index))
-        except (self._library.frontend.cudnnGraphNotSupportedError, RuntimeError, ValueError):
-            return None
         if workspace > self._most_workspace:
-            return None
+            raise Unsupported(f"plan {name} needs {workspace:,} bytes: {self.problem}")
         self._index, self.workspace = index, workspace
         return name
 
@@ -333,13 +354,24 @@ class Convolution:
         ------
         Unsupported
             There is none.
+        CudaError
+            There is none, and the library has failed to build one.
         """
-        for index in range(self.count):
-            if wanted is not None and self._graph.get_plan_name_at_index(index) != wanted:
-                continue
-            if self.build(index) is not None:
-                return
-        raise Unsupported(f"no plan of {self.count}: {self.problem}")
+        failure: Exception = Unsupported(f"no plan of {self.count}: {self.problem}")
+        try:
+            for index in range(self.count):
+                if wanted is not None and self._graph.get_plan_name_at_index(index) != wanted:
+                    continue
+                try:
+                    self.build(index)
+                    return
+                except Unsupported:
+                    pass
+                except CudaError as error:
+                    failure = error
+            raise failure
+        finally:
+            del failure  # its traceback would keep the frame alive, and this object
 
     def prepare(self) -> None:
         """Make what a call on this thread needs, and what cannot be made during a capture."""

@@ -4,7 +4,8 @@ project's own compiler."""
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_double, c_int, c_longlong, c_uint64, c_void_p
+import weakref
+from ctypes import byref, c_double, c_int, c_longlong, c_size_t, c_uint64, c_void_p
 from enum import Enum
 
 from outside import Library as Driver
@@ -184,7 +185,12 @@ class _Graph:
         assert compute_data_type is DataType.FLOAT
         self.frontend = frontend
         self.bias_, self.activation, self.barred = None, 0, []
-        frontend.graphs.append(self)
+        self.modules = {}  # by plan
+        frontend.graphs.append(weakref.proxy(self) if frontend.compiles else self)
+
+    def __del__(self):
+        for module, _ in self.modules.values():
+            self.frontend.unload(module)
 
     def tensor(self, **options):
         return _Tensor(**options)
@@ -262,7 +268,11 @@ class _Graph:
     def build_plan_at_index(self, index):
         if self.frontend.plans[index] is None:
             raise NotSupported("Deselecting execution plan")
+        if self.frontend.unbuilt.get(index):
+            raise NotSupported(f"cudnnFinalize Failed cudnn_status: {self.frontend.unbuilt[index]}")
         self.frontend.built.append(index)
+        if self.frontend.compiles and index not in self.modules:
+            self.modules[index] = self.frontend.load()
 
     def execute_plan_at_index(self, pointers, workspace, index, handle):
         self.frontend.launch(self, pointers, workspace, index, handle)
@@ -277,8 +287,16 @@ class Frontend:
         For each plan the launches that it makes and its bytes of workspace; None: barred.
     status : str or None
         The CUDNN_STATUS of making a graph.
+    unbuilt : dict
+        The CUDNN_STATUS of building a plan, by its index.
     failure : str or None
         That of a call.
+    compiles : bool
+        Whether a plan has code of its own, which is unloaded when its graph ends.
+    copies : bool
+        Whether a call copies memory too, which is no kernel.
+    loaded, unloaded : int
+        Counts of that code.
     """
 
     cudnnGraphNotSupportedError = NotSupported
@@ -292,7 +310,9 @@ class Frontend:
     def reset(self):
         self.__version__, self.version = "1.28.0", 91900
         self.plans, self.status, self.failure = [(1, 0)], None, None
-        self.handle_status = None
+        self.handle_status, self.unbuilt = None, {}
+        self.compiles = self.copies = False
+        self.loaded = self.unloaded = 0
         self.asked = self.launched = 0
         self.graphs, self.built, self.streams = [], [], {}
         self.memory = 0  # of the library's own
@@ -300,15 +320,24 @@ class Frontend:
     def use_driver(self):
         """Compile its kernels and load them."""
         self.driver = Driver()
-        code = compiler.compile(SOURCE, arch="compute_90").code
+        self.code = compiler.compile(SOURCE, arch="compute_90").code
+        self.functions = self.load()[1]
+
+    def load(self):
+        """Load its kernels; return the module, and the functions by their names."""
+        module, functions = c_void_p(), {}
         with self.driver:
-            module = c_void_p()
-            self.driver("cuModuleLoadData", byref(module), code)
+            self.driver("cuModuleLoadData", byref(module), self.code)
             for name in ("conv_FLOAT", "conv_HALF", "conv_BFLOAT16", "spoil"):
-                self.functions[name] = c_void_p()
-                self.driver(
-                    "cuModuleGetFunction", byref(self.functions[name]), module, name.encode()
-                )
+                functions[name] = c_void_p()
+                self.driver("cuModuleGetFunction", byref(functions[name]), module, name.encode())
+        self.loaded += 1
+        return module, functions
+
+    def unload(self, module):
+        with self.driver:
+            self.driver("cuModuleUnload", module)
+        self.unloaded += 1
 
     def backend_version(self):
         if self.version is None:
@@ -358,14 +387,18 @@ class Frontend:
         for size in out.dim:
             count *= size
         values = (c_void_p * 1)(ctypes.addressof(params))
-        name = f"conv_{out.data_type.name}"
+        functions = graph.modules[index][1] if index in graph.modules else self.functions
+        function = functions[f"conv_{out.data_type.name}"]
         for _ in range(times):
-            self._launch(name, -(-count // 128), 128, stream, values)
+            self._launch(function, -(-count // 128), 128, stream, values)
+        if self.copies:
+            where = c_uint64(pointers[2])
+            self.driver("cuMemcpyDtoDAsync_v2", where, where, c_size_t(4), stream)
         if nbytes:
             counter = c_uint64(workspace)
             values = (c_void_p * 1)(ctypes.addressof(counter))
-            self._launch("spoil", 1, 1, stream, values)
+            self._launch(self.functions["spoil"], 1, 1, stream, values)
 
-    def _launch(self, name, grid, block, stream, values):
+    def _launch(self, function, grid, block, stream, values):
         sizes = grid, 1, 1, block, 1, 1, 0
-        self.driver("cuLaunchKernel", self.functions[name], *sizes, stream, values, None)
+        self.driver("cuLaunchKernel", function, *sizes, stream, values, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -68,7 +69,15 @@ def test_another_module_of_that_name():
     assert "an unknown version is too old" in reason
 
 
-@pytest.mark.parametrize("error", [ImportError("no module named cudnn"), AssertionError()])
+@pytest.mark.parametrize(
+    "error",
+    [
+        ImportError("no module named cudnn"),
+        AssertionError(),
+        OSError("libcudnn.so.9: cannot open shared object file"),
+        AttributeError("module 'cudnn._compiled_module' has no attribute 'pygraph'"),
+    ],
+)
 def test_no_frontend(monkeypatch, error):
     from cuda import pathfinder
 
@@ -120,7 +129,8 @@ def test_a_handle_that_cannot_be_made(library, standin):
 
 
 @pytest.mark.parametrize(
-    "status", ["BAD_PARAM", "BAD_PARAM_STREAM_MISMATCH", "NOT_SUPPORTED_SHAPE"]
+    "status",
+    ["BAD_PARAM", "BAD_PARAM_STREAM_MISMATCH", "NOT_SUPPORTED_SHAPE", "SUBLIBRARY_LOADING_FAILED"],
 )
 def test_what_the_library_does_not_provide(library, standin, status):
     standin.status = status
@@ -154,6 +164,28 @@ def test_no_memory(library, standin):
     standin.status = "INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"
     with pytest.raises(cyrt.OutOfMemoryError, match="DEVICE_ALLOCATION_FAILED"):
         convolution(library)
+
+
+def test_a_plan_that_cannot_be_built_is_passed_over(library, standin):
+    standin.plans = [(1, 0), (1, 0)]
+    standin.unbuilt = {0: "CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED"}
+    convolution(library).build_first()
+    assert standin.built == [1]
+
+
+def test_no_plan_can_be_built(library, standin):
+    """The frontend says "not supported" of each; the status tells whether that is so."""
+    standin.plans = [(1, 0), (1, 0)]
+    standin.unbuilt = dict.fromkeys(range(2), "CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH")
+    with pytest.raises(cudnn.Unsupported, match="no plan of 2"):
+        convolution(library).build_first()
+    standin.unbuilt[0] = "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"
+    made = convolution(library)
+    with pytest.raises(cyrt.OutOfMemoryError, match=r"filter \(8, 4, 3, 3\)"):
+        made.build_first()
+    gone = weakref.ref(made)
+    del made
+    assert gone() is None, "the error that was raised keeps it alive"
 
 
 def test_the_plan_of_a_name(library, standin):

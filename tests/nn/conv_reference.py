@@ -61,3 +61,9 @@ def check(rng, name, x_shape, w_shape, **options):
     compare(nn.conv_input_vjp(c, b, x_shape, **options), wanted, name)
     wanted = weight_gradient(g, x, w_shape, **options)
     compare(nn.conv_weight_vjp(c, a, w_shape, **options), wanted, name)
+
+
+def arrays(rng, name, *shapes):
+    """Return random arrays on the host, and then the same on the device."""
+    hosts = [numbers(rng, name, *shape) for shape in shapes]
+    return *hosts, *(cyrt.asarray(host) for host in hosts)
