@@ -98,7 +98,7 @@ cdef dict measure(convolution, Stream stream):
     cdef dict times = {}
     sizes = [nbytes(convolution.problem, name) for name in convolution.order]
     try:
-        for index in range(max(1, min(CALLS, -(-ROTATED // sum(sizes))))):
+        for _ in range(max(1, min(CALLS, -(-ROTATED // sum(sizes))))):
             sets.append([allocate_workspace(encoder, size) for size in sizes])
     except OutOfMemoryError:
         if not sets:

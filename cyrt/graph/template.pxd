@@ -14,11 +14,11 @@
 # - The key of a template is everything that selects the call, with the device's epoch and the
 #   alignments of its operands. The store has a limit; a template in a recording stays alive.
 # - The nodes of a call run in order: each writes what the call writes.
-# - A library may compile code for a call, and unload it with the object that makes the call. So each
-#   kernel of a template, and each child graph of an opaque call, holds that object; recordings and
-#   plans hold the kernels and child graphs that they may launch, also those of templates that the
-#   store has dropped. They are released at the launch: an object that unloads code waits in its
-#   `__del__` until the device is idle (runtime/ending).
+# - A library may compile code for a call, and unload it with the object that makes the call. So
+#   each kernel of a template, and each child graph of an opaque call, holds that object; recordings
+#   and plans hold the kernels and child graphs that they may launch, also those of templates that
+#   the store has dropped. They are released at the launch: an object that unloads code outlives the
+#   work in flight by `release_when_idle` (runtime/ending).
 
 from cyrt.graph.child cimport ChildGraph
 from cyrt.graph.commit cimport Recorder

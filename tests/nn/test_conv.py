@@ -31,6 +31,14 @@ def own_kernels():
     library_conv.decide(0)
 
 
+@pytest.fixture(autouse=True, params=["own", pytest.param("library", marks=pytest.mark.gpu)])
+def whose(request):
+    """Every test holds for cyrt's own kernels, and where a library computes what is large."""
+    library_conv.decide(0, False if request.param == "own" else None)
+    yield
+    library_conv.decide(0)
+
+
 # -- sizes -----------------------------------------------------------------------------------------
 
 CHANNELS = [(1, 1, 1), (1, 6, 1), (1, 1, 6), (4, 32, 64)]
