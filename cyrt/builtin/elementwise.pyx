@@ -8,7 +8,8 @@ from cyrt.builtin import catalogue
 from cyrt.builtin.checked_operands cimport CheckedOperands
 from cyrt.builtin.elementwise_choice cimport (
     ALIGNED, ELEMENTWISE_VALUE, Aligned1, Aligned2, Dense1, Dense2, Dense3, Parameters, Strided1,
-    Strided2, Strided3, choose_aligned, choose_dense, choose_strided, takes_aligned,
+    Strided2, Strided3, StridedPlan, choose_aligned, choose_dense, choose_planned, plan_strided,
+    takes_aligned,
 )
 from cyrt.builtin.entry cimport Entry, dtype_code, entry_of, op_code
 from cyrt.builtin.explain import expect_shapes
@@ -16,6 +17,7 @@ from cyrt.builtin.launch cimport WHOLE, Explainer, Launch, record_launch
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.row import BY_SIZE
 from cyrt.builtin.space cimport MAX_NDIM, MAX_OPERANDS, MAX_OUTER, Space, simplify
+from cyrt.builtin.strided_plans cimport Key, find_plan, set_key, store_plan
 from cyrt.builtin.transpose cimport record_transpose
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.commit cimport Recorder
@@ -51,8 +53,12 @@ cdef inline int record(Recorder encoder, const Launch* launch, const Parameters*
 cdef int record_elementwise(Recorder encoder, int op, int dtype, const Operand* operands,
                             int ndim, const long long* shape) except -1:
     cdef Launch launch
+    cdef Parameters params
     cdef Space space
+    cdef Key key
+    cdef const StridedPlan* plan
     cdef const long long* strides[MAX_OPERANDS]
+    cdef unsigned int numbers
     cdef long long n = 1
     cdef bint contiguous = True
     cdef int i
@@ -69,8 +75,13 @@ cdef int record_elementwise(Recorder encoder, int op, int dtype, const Operand* 
             contiguous = False
     if contiguous:
         return record_dense(encoder, &launch, op, operands, no_offsets, n, 0)
+    numbers = set_key(&key, launch.entry, operands, ndim, shape)
+    plan = find_plan(&key)
+    if plan != NULL:
+        choose_planned(&launch, &params, plan, operands)
+        return record(encoder, &launch, &params, operands)
     simplify(&space, launch.entry.num_inputs + 1, ndim, shape, strides)
-    return record_space(encoder, &launch, op, operands, &space)
+    return record_space(encoder, &launch, op, operands, numbers, &space, &key)
 
 
 cdef inline bint is_own(const Block* block, int ordinal) noexcept:
@@ -184,9 +195,11 @@ cdef int record_dense(Recorder encoder, Launch* launch, int op, const Operand* o
 
 
 cdef int record_space(Recorder encoder, Launch* launch, int op, const Operand* operands,
-                      const Space* space) except -1:
-    """Record one launch, or several if the space exceeds one launch."""
+                      unsigned int numbers, const Space* space, const Key* key) except -1:
+    """Record one launch, or several if the space exceeds one launch. The plan of one strided launch
+    is stored, unless `key` is NULL."""
     cdef Parameters params
+    cdef StridedPlan plan
     cdef unsigned int broadcast = 0
     cdef bint dense = space.ndim <= 1
     cdef int i, along
@@ -205,13 +218,16 @@ cdef int record_space(Recorder encoder, Launch* launch, int op, const Operand* o
                     and record_transpose(encoder, dtype_of_size(launch.entry.itemsizes[0]),
                                          operands, space, along):
                 return 0
-    if choose_strided(launch, &params, operands, space):
+    if plan_strided(&plan, launch.entry, numbers, space):
+        if key != NULL:
+            store_plan(key, &plan)
+        choose_planned(launch, &params, &plan, operands)
         return record(encoder, launch, &params, operands)
-    return record_parts(encoder, launch, op, operands, space)
+    return record_parts(encoder, launch, op, operands, numbers, space)
 
 
 cdef int record_parts(Recorder encoder, Launch* launch, int op, const Operand* operands,
-                      const Space* whole) except -1:
+                      unsigned int numbers, const Space* whole) except -1:
     """Record a launch for each index of the outermost dimension if there are too many dimensions;
     otherwise two halves."""
     cdef Space part = whole[0]
@@ -220,7 +236,7 @@ cdef int record_parts(Recorder encoder, Launch* launch, int op, const Operand* o
     if last > MAX_OUTER:
         part.ndim = last
         for _index in range(whole.shape[last]):
-            record_space(encoder, launch, op, operands, &part)
+            record_space(encoder, launch, op, operands, numbers, &part, NULL)
             for i in range(part.operands):
                 part.offsets[i] += whole.strides[last][i]
         return 0
@@ -229,11 +245,11 @@ cdef int record_parts(Recorder encoder, Launch* launch, int op, const Operand* o
         if whole.shape[i] > whole.shape[d]:
             d = i
     part.shape[d] = whole.shape[d] // 2
-    record_space(encoder, launch, op, operands, &part)
+    record_space(encoder, launch, op, operands, numbers, &part, NULL)
     for i in range(part.operands):
         part.offsets[i] += part.shape[d] * whole.strides[d][i]
     part.shape[d] = whole.shape[d] - part.shape[d]
-    return record_space(encoder, launch, op, operands, &part)
+    return record_space(encoder, launch, op, operands, numbers, &part, NULL)
 
 
 cdef int dtype_of_size(int itemsize) except -1:

@@ -8,7 +8,10 @@
 from cyrt.builtin.entry cimport Entry
 from cyrt.builtin.launch cimport Launch
 from cyrt.builtin.operand cimport Operand
-from cyrt.builtin.space cimport Divider, Outer2, Outer3, Outer4, Source, Space
+from cyrt.builtin.space cimport (
+    MAX_OPERANDS, Divider, Outer2, Outer3, Outer4, Source, Space,
+)
+from cyrt.graph.recording cimport Geometry
 
 cdef extern from "params/elementwise.h" nogil:
     enum: ELEMENTWISE_VALUE
@@ -95,6 +98,17 @@ cdef void choose_aligned(Launch* launch, long long n) noexcept
 cdef inline bint takes_aligned(const Entry* entry, long long n) noexcept:
     return entry.functions[<int>ALIGNED] != NULL and n >> entry.shift < SMALL \
         and n & (entry.items - 1) == 0
-# Choose for operands of any space of at least one dimension.
-cdef bint choose_strided(Launch* launch, Parameters* params, const Operand* operands,
-                         const Space* space) noexcept
+# A strided launch without its addresses and numbers.
+cdef struct StridedPlan:
+    Geometry geometry
+    Parameters params
+    long long offsets[MAX_OPERANDS]     # of the first elements
+    unsigned int vectors        # a bit for each operand that vectors need aligned; 0: no vectors
+
+# Plan a launch for operands of any space of at least one dimension; bit i of `numbers` is set if
+# operand i is a number.
+cdef bint plan_strided(StridedPlan* plan, const Entry* entry, unsigned int numbers,
+                       const Space* space) noexcept
+# Complete a planned launch with the operands' addresses and numbers.
+cdef void choose_planned(Launch* launch, Parameters* params, const StridedPlan* plan,
+                         const Operand* operands) noexcept

@@ -150,33 +150,47 @@ cdef bint choose_dense(Launch* launch, Parameters* params, const Operand* operan
     return fill_dense(&params.dense3, launch, operands, offsets, n, broadcast)
 
 
-cdef bint fill_strided(Strided* params, Launch* launch, const Operand* operands,
-                       const Space* space) noexcept:
-    cdef const Entry* entry = launch.entry
-    cdef int d, i, count = space.operands, outer = space.ndim - 1
-    cdef unsigned int x, y, width, flags
-    cdef unsigned long long rows = 1, inner = space.shape[0], blocks, chunks, address
+cdef unsigned int vector_operands(const Entry* entry, unsigned int numbers,
+                                  const Space* space) noexcept:
+    """Return a bit for each operand that has to be aligned if vectors are used, or 0 if the strides
+    forbid them."""
     cdef unsigned long long within = entry.items - 1    # the bits of an index within a vector
-    cdef bint aligned = inner & within == 0
+    cdef unsigned int found = 0
+    cdef int d, i
+    if space.shape[0] & within:
+        return 0
+    for i in range(space.operands):
+        # An input of one element per row needs no alignment.
+        if i and (numbers >> i & 1 or space.strides[0][i] == 0):
+            continue
+        if space.strides[0][i] != 1:
+            return 0
+        for d in range(1, space.ndim):
+            if space.strides[d][i] & within:
+                return 0
+        found |= 1u << i
+    return found
+
+
+cdef bint fill_plan(Strided* params, StridedPlan* plan, const Entry* entry, unsigned int numbers,
+                    const Space* space) noexcept:
+    cdef int d, i, count = space.operands, outer = space.ndim - 1
+    cdef unsigned int x, y, width
+    cdef unsigned long long rows = 1, inner = space.shape[0], blocks, chunks
+    cdef unsigned long long within = entry.items - 1
     for d in range(1, space.ndim):
         rows *= space.shape[d]
         if rows > MAX_NUMERATOR:
             return False
     memset(params, 0, sizeof(params[0]))
-    flags = put_operands(params, entry, operands, space.offsets)
     for i in range(count):
         params.inner_strides[i] = space.strides[0][i]
-        # An input of one element per row needs no alignment.
-        if not aligned or i and (operands[i].buffer == NULL or space.strides[0][i] == 0):
-            continue
-        address = params.inputs[i - 1].word[0] if i else params.out
-        aligned = space.strides[0][i] == 1 and is_aligned(entry, i, address)
-        for d in range(1, space.ndim):
-            aligned = aligned and space.strides[d][i] & within == 0
+        plan.offsets[i] = space.offsets[i]
     for d in range(outer):
         params.outer.dims[d] = divider(<unsigned int>space.shape[d + 1])
         for i in range(count):
             params.outer.strides[d][i] = space.strides[d + 1][i]
+    plan.vectors = vector_operands(entry, numbers, space)
     x = power_of_two((inner + within) >> entry.shift, 1, BLOCK)
     y = power_of_two(rows, 1, BLOCK // x)
     width = __builtin_ctz(x) + entry.shift          # log2 of the bytes of a vector
@@ -185,19 +199,45 @@ cdef bint fill_strided(Strided* params, Launch* launch, const Operand* operands,
     params.num_outer = outer
     params.rows = <unsigned int>rows
     params.inner = <unsigned int>inner
-    params.flags = flags | (ELEMENTWISE_VECTOR if aligned else 0)
     params.chunks = divider(<unsigned int>chunks)
-    set_geometry(&launch.geometry, blocks, x, y)
+    set_geometry(&plan.geometry, blocks, x, y)
     return blocks <= MAX_BLOCKS
 
 
-cdef bint choose_strided(Launch* launch, Parameters* params, const Operand* operands,
-                         const Space* space) noexcept:
-    launch.variant = STRIDED
+cdef bint plan_strided(StridedPlan* plan, const Entry* entry, unsigned int numbers,
+                       const Space* space) noexcept:
     if space.ndim - 1 > MAX_OUTER or space.shape[0] > MAX_NUMERATOR:
         return False
-    if launch.entry.num_inputs == 1:
-        return fill_strided(&params.strided1, launch, operands, space)
-    if launch.entry.num_inputs == 2:
-        return fill_strided(&params.strided2, launch, operands, space)
-    return fill_strided(&params.strided3, launch, operands, space)
+    if entry.num_inputs == 1:
+        return fill_plan(&plan.params.strided1, plan, entry, numbers, space)
+    if entry.num_inputs == 2:
+        return fill_plan(&plan.params.strided2, plan, entry, numbers, space)
+    return fill_plan(&plan.params.strided3, plan, entry, numbers, space)
+
+
+cdef inline void put_planned(Strided* params, const Strided* planned, const StridedPlan* plan,
+                             const Entry* entry, const Operand* operands) noexcept:
+    cdef unsigned int flags
+    cdef bint aligned = plan.vectors != 0
+    cdef int i
+    params[0] = planned[0]
+    flags = put_operands(params, entry, operands, plan.offsets)
+    if aligned and not is_aligned(entry, 0, params.out):
+        aligned = False
+    for i in range(1, entry.num_inputs + 1):
+        if plan.vectors >> i & 1 and not is_aligned(entry, i, params.inputs[i - 1].word[0]):
+            aligned = False
+    params.flags = flags | (ELEMENTWISE_VECTOR if aligned else 0)
+
+
+cdef void choose_planned(Launch* launch, Parameters* params, const StridedPlan* plan,
+                         const Operand* operands) noexcept:
+    cdef const Entry* entry = launch.entry
+    launch.variant = STRIDED
+    launch.geometry = plan.geometry
+    if entry.num_inputs == 1:
+        put_planned(&params.strided1, &plan.params.strided1, plan, entry, operands)
+    elif entry.num_inputs == 2:
+        put_planned(&params.strided2, &plan.params.strided2, plan, entry, operands)
+    else:
+        put_planned(&params.strided3, &plan.params.strided3, plan, entry, operands)

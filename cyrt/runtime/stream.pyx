@@ -3,6 +3,7 @@
 import threading
 
 from cpython.exc cimport PyErr_SetInterrupt
+from cython cimport no_gc_clear
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, READY, cu, ensure_open, faulted, process
@@ -34,6 +35,7 @@ cdef enum:
 _threads = threading.local()
 
 
+@no_gc_clear        # the pointers are cleared before the Streams end, in __dealloc__
 cdef class ThreadStreams:
     """The owner of the streams that the C thread-local pointers borrow; it ends with its thread."""
     cdef list current           # the current Stream for each ordinal
@@ -44,8 +46,10 @@ cdef class ThreadStreams:
         self.blocks = []
 
     cdef set(self, int ordinal, Stream stream):
-        self.current[ordinal] = stream
+        # The list may drop the last reference to a Stream, whose end launches what it recorded:
+        # finalizers run then, and must not find it as the current stream any more.
         cyrt_set_stream(ordinal, NULL if stream is None else <void*>stream)
+        self.current[ordinal] = stream
 
     def __dealloc__(self):
         cdef int ordinal
@@ -292,8 +296,8 @@ cdef class Stream:
 
     def __dealloc__(self):
         if self.state != NULL:
-            self.state.users -= 1
             flush_quietly(self.state)
+            self.state.users -= 1       # from here on a new Stream may take over the state
 
     cdef StreamState* live(self) except NULL:
         if self.state == NULL:

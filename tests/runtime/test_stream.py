@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import ctypes
 import threading
 
 import numpy as np
 import pytest
 
 import cyrt
+from cyrt import settings
 
 SPIN = r"""
 extern "C" __global__ void slow_set(int* out, int value, int rounds) {
@@ -44,6 +46,42 @@ def test_default_stream_is_cyrts_own_and_per_thread():
         t.join()
     assert len(handles) == 3
     assert not handles & {0, 1, 2}
+
+
+def test_a_stream_that_ends_is_no_longer_current(replaced):
+    """A finalizer that computes while its thread's first stream is created makes a stream current
+    that ends at once. What it recorded is launched then, which may run the next finalizer."""
+    x = cyrt.ones(4, dtype=cyrt.int32)
+    cyrt.synchronize()
+    held, computed, made, current, found = [], [], [], [], []
+
+    def create(original, *arguments):
+        made.append(threading.current_thread())
+        if made.count(thread) == 1 and made[-1] is thread:
+            computed.append(x + 1)
+            found.append(hash(cyrt.stream()))
+        return original(*arguments)
+
+    def launch(original, *arguments):
+        if threading.current_thread() is thread:
+            current.append(hash(cyrt.stream()))
+        return original(*arguments)
+
+    def work():
+        found.append(hash(cyrt.stream()))
+
+    thread = threading.Thread(target=work)
+    replaced("cuStreamCreateWithPriority", [ctypes.c_void_p, ctypes.c_uint, ctypes.c_int], create)
+    replaced("cuGraphLaunch", [ctypes.c_void_p] * 2, launch)
+    while not made:  # until no stream that ended is left, of which a new one takes over the state
+        held.append(cyrt.Stream())
+    thread.start()
+    thread.join()
+    ended, left = found
+    assert ended != left
+    assert set(current) <= {left}
+    assert current or not settings.get("CYRT_GRAPHS")
+    assert (computed[0].numpy() == 2).all()
 
 
 def test_protocol():
