@@ -19,7 +19,7 @@ from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.driver.errors import CudaError, OutOfMemoryError
 from cyrt.dtypes import dtype as dtype_of
 from cyrt.graph.commit cimport Recorder
-from cyrt.graph.recorder cimport encoder_of
+from cyrt.graph.encoder import CommandEncoder
 from cyrt.graph.template cimport MOST_OPERANDS, Extent, Key, Template, begin_key, learn_apart
 from cyrt.jit import cache
 from cyrt.libs import cudnn
@@ -80,7 +80,10 @@ def choose(make, int ordinal, str version):
             return convolution
         except cudnn.Unsupported:       # another frontend may name plans otherwise
             convolution = make()
-    times = measure(convolution, Stream(ordinal))
+    stream = Stream(ordinal)
+    # Without graphs: plans of graphs, which are kept, would hold the templates of all that lose.
+    with CommandEncoder(stream, graphs=False) as encoder:
+        times = measure(convolution, stream, encoder)
     name = min(times, key=times.get) if times else None
     convolution = make()
     convolution.build_first(name)
@@ -89,9 +92,8 @@ def choose(make, int ordinal, str version):
     return convolution
 
 
-cdef dict measure(convolution, Stream stream):
+cdef dict measure(convolution, Stream stream, Recorder encoder):
     """Return the time of a call in µs of each plan that can be measured, by its name."""
-    cdef Recorder encoder = encoder_of(stream.live())
     cdef int index
     cdef Template template
     cdef list sets = []

@@ -185,12 +185,14 @@ class _Graph:
         assert compute_data_type is DataType.FLOAT
         self.frontend = frontend
         self.bias_, self.activation, self.barred = None, 0, []
-        self.modules = {}  # by plan
+        self.modules, self.counts = {}, frontend.counts  # by plan
         frontend.graphs.append(weakref.proxy(self) if frontend.compiles else self)
 
     def __del__(self):
         for module, _ in self.modules.values():
-            self.frontend.unload(module)
+            with self.frontend.driver:
+                self.frontend.driver("cuModuleUnload", module)
+            self.counts["unloaded"] += 1
 
     def tensor(self, **options):
         return _Tensor(**options)
@@ -273,6 +275,7 @@ class _Graph:
         self.frontend.built.append(index)
         if self.frontend.compiles and index not in self.modules:
             self.modules[index] = self.frontend.load()
+            self.counts["loaded"] += 1
 
     def execute_plan_at_index(self, pointers, workspace, index, handle):
         self.frontend.launch(self, pointers, workspace, index, handle)
@@ -295,8 +298,8 @@ class Frontend:
         Whether a plan has code of its own, which is unloaded when its graph ends.
     copies : bool
         Whether a call copies memory too, which is no kernel.
-    loaded, unloaded : int
-        Counts of that code.
+    counts : dict
+        Of that code since the last reset, ``loaded`` and ``unloaded``.
     """
 
     cudnnGraphNotSupportedError = NotSupported
@@ -312,7 +315,7 @@ class Frontend:
         self.plans, self.status, self.failure = [(1, 0)], None, None
         self.handle_status, self.unbuilt = None, {}
         self.compiles = self.copies = False
-        self.loaded = self.unloaded = 0
+        self.counts = {"loaded": 0, "unloaded": 0}
         self.asked = self.launched = 0
         self.graphs, self.built, self.streams = [], [], {}
         self.memory = 0  # of the library's own
@@ -331,13 +334,7 @@ class Frontend:
             for name in ("conv_FLOAT", "conv_HALF", "conv_BFLOAT16", "spoil"):
                 functions[name] = c_void_p()
                 self.driver("cuModuleGetFunction", byref(functions[name]), module, name.encode())
-        self.loaded += 1
         return module, functions
-
-    def unload(self, module):
-        with self.driver:
-            self.driver("cuModuleUnload", module)
-        self.unloaded += 1
 
     def backend_version(self):
         if self.version is None:

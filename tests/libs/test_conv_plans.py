@@ -135,7 +135,7 @@ def test_a_call_that_is_recorded_keeps_its_code(compiled, rng, copies):
         gc.collect()
         compare(found, convolve(x, w, padding=padding), "float32")
     assert cyrt.current_encoder().stats()["opaque_captures"] == before + 4 * copies
-    assert compiled.loaded == 4
+    assert compiled.counts["loaded"] == 4
 
 
 def test_a_call_that_was_evicted_keeps_its_code(compiled, rng, setting):
@@ -157,7 +157,7 @@ def test_a_tuned_plan_keeps_its_code_and_the_others_end(tuning, compiled, rng):
         gc.collect()
         cyrt.synchronize()
     # The winner was built once more, and what was measured has ended.
-    assert (compiled.loaded, compiled.unloaded) == (4, 3)
+    assert compiled.counts == {"loaded": 4, "unloaded": 3}
 
 
 @pytest.mark.parametrize("copies", [False, True], ids=["template", "opaque"])
@@ -170,14 +170,14 @@ def test_code_ends_with_the_last_that_may_launch_it(standin, rng, copies):
         for _ in range(3):
             nn.conv2d(a, b)
             cyrt.synchronize()
-            assert (standin.loaded, standin.unloaded) == (1, 0)
+            assert standin.counts == {"loaded": 1, "unloaded": 0}
         found = nn.conv2d(a, b)
         template.forget()
         gc.collect()
-        assert (standin.loaded, standin.unloaded) == (1, 0)
+        assert standin.counts == {"loaded": 1, "unloaded": 0}
         compare(found, convolve(x, w), "float32")
         cyrt.synchronize()
-        assert standin.unloaded == 1
+        assert standin.counts["unloaded"] == 1
 
 
 def test_code_is_not_unloaded_while_the_device_is_busy(standin, rng):
@@ -198,10 +198,10 @@ def test_code_is_not_unloaded_while_the_device_is_busy(standin, rng):
             cyrt.commit()
         template.forget()
         gc.collect()
-        assert (standin.loaded, standin.unloaded) == (1, 0)
+        assert standin.counts == {"loaded": 1, "unloaded": 0}
     finally:
         flag[0] = 1
         timer.cancel()
     cyrt.synchronize()
     other.synchronize()
-    assert standin.unloaded == 1
+    assert standin.counts["unloaded"] == 1

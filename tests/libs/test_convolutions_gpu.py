@@ -147,19 +147,22 @@ def test_a_chain_on_a_gpu(library, rng):
     assert len({chain() for _ in range(4)}) == 1
 
 
-def test_the_fastest_plan_on_a_gpu(library, rng, setting, monkeypatch, tmp_path):
+@pytest.mark.parametrize("groups", [1, 64])
+def test_the_fastest_plan_on_a_gpu(library, rng, setting, folder, groups):
+    """Of one channel a group, too: cuDNN compiles that, and unloads it with the plan."""
     setting(CYRT_CONV_AUTOTUNE="1")
     library_conv.decide(0, None, 1)
-    store = cache.Cache(tmp_path / "cache", 1 << 20)
-    monkeypatch.setattr(cache, "current", lambda: store)
     template.forget()
-    x, w, a, b = arrays(rng, "float16", (2, 28, 28, 64), (64, 3, 3, 64))
-    found = nn.conv2d(a, b, padding=1)
-    wanted = convolve(x, w, padding=1)
-    np.testing.assert_allclose(exact(found), wanted, rtol=3e-3, atol=0.1)
-    facts = store.load(store.entries()[0])[0]
-    assert facts["microseconds"] > 0
-    template.forget()
-    assert nn.conv2d(a, b, padding=1).numpy().tobytes() == found.numpy().tobytes()
-    told = explain("conv", "float16", (2, 28, 28, 64), (64, 3, 3, 64), padding=1)
+    shapes = (2, 28, 28, 64), (64, 3, 3, 64 // groups)
+    x, w, a, b = arrays(rng, "float16", *shapes)
+    options = {"padding": 1, "groups": groups}
+    found = nn.conv2d(a, b, **options)
+    template.forget()  # before it is launched
+    gc.collect()
+    np.testing.assert_allclose(exact(found), convolve(x, w, **options), rtol=3e-3, atol=0.1)
+    store = cache.current()
+    facts = [store.load(entry)[0] for entry in store.entries()]
+    assert [each["microseconds"] > 0 for each in facts if each["kind"] == "convolution"] == [True]
+    assert nn.conv2d(a, b, **options).numpy().tobytes() == found.numpy().tobytes()
+    told = explain("conv", "float16", *shapes, **options)
     assert told.origin.startswith("cuDNN")
