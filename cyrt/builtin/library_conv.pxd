@@ -4,7 +4,8 @@
 # - Everything that selects the library's plan is in the key: the operation, types, every size,
 #   stride, dilation and padding, the input's dilation and the output's shape among them, bias,
 #   activation, TF32. Operands are aligned to ALIGNMENT. The verdict that it does not provide a
-#   convolution is kept under the same key; any other status of the library is raised.
+#   convolution, or lacks a part that would, is kept under the same key; any other status of the
+#   library is raised.
 # - Plans whose results differ from run to run are not used.
 # - The workspace is a block of the pool for each call, so calls on several streams share none.
 

@@ -22,14 +22,8 @@ MINIMUM_FRONTEND = 1, 18  # the first one whose graphs take integers as pointers
 
 DATA_TYPES = {"float16": "HALF", "bfloat16": "BFLOAT16", "float32": "FLOAT"}
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_approx_tanh", "silu": "swish"}
-# cudnnStatus_t: the first status of each category.
-STATUSES = {
-    "NOT_INITIALIZED": 1001,
-    "BAD_PARAM": 2000,
-    "NOT_SUPPORTED": 3000,
-    "INTERNAL_ERROR": 4000,
-    "EXECUTION_FAILED": 5000,
-}
+# cudnnStatus_t: the first status of each category that is an error.
+STATUSES = {"NOT_INITIALIZED": 1001, "INTERNAL_ERROR": 4000, "EXECUTION_FAILED": 5000}
 FORWARD, BACKWARD_DATA, BACKWARD_FILTER = "forward", "backward data", "backward filter"
 # The numbers that name tensors to cuDNN.
 IMAGE, FILTER, RESULT, BIAS = 1, 2, 3, 4

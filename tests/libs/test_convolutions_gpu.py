@@ -21,7 +21,7 @@ pytestmark = pytest.mark.gpu
 
 
 @pytest.fixture
-def library(monkeypatch):
+def library():
     found, reason = cudnn.find()
     if found is None:
         pytest.skip(reason)
@@ -162,7 +162,9 @@ def test_the_fastest_plan_on_a_gpu(library, rng, setting, folder, groups):
     np.testing.assert_allclose(exact(found), convolve(x, w, **options), rtol=3e-3, atol=0.1)
     store = cache.current()
     facts = [store.load(entry)[0] for entry in store.entries()]
-    assert [each["microseconds"] > 0 for each in facts if each["kind"] == "convolution"] == [True]
+    assert [each["microseconds"] > 0 for each in facts if each.get("kind") == "convolution"] == [
+        True
+    ]
     assert nn.conv2d(a, b, **options).numpy().tobytes() == found.numpy().tobytes()
     told = explain("conv", "float16", *shapes, **options)
     assert told.origin.startswith("cuDNN")
