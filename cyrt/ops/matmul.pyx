@@ -9,13 +9,14 @@ from cyrt.builtin.space cimport MAX_NDIM
 from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.operand cimport Operand
 from cyrt.ndarray cimport (
-    Array, as_contiguous, device_of, new_array_on, overlaps, set_operand, shape_of, view_of,
+    Array, as_contiguous, device_of, itemsizes, new_array_on, overlaps, set_operand, shape_of,
+    view_of,
 )
 from cyrt.ops.arguments import axes_of, check_array
 from cyrt.ops.copy cimport assign_array, cast
 from cyrt.ops.elementwise cimport binary, check_out
 from cyrt.ops.library_matmul cimport multiply_by_library
-from cyrt.ops.promotion cimport kinds, promote
+from cyrt.ops.promotion cimport FLOAT32, kinds, promote
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
 
@@ -212,21 +213,23 @@ def addmm(c, a, b, /, alpha=1.0, beta=1.0):
     cdef Array addend = check_array(c, "addmm: c")
     cdef int code = promote(joint_type("addmm", a, b), addend.code)
     cdef Array product = None
+    cdef int wide
     if isinstance(alpha, (int, float)) and isinstance(beta, (int, float)) and (
             alpha != 1 or beta != 0):
         product = multiply_by_library(a, b, addend if beta else None, code, alpha, beta)
         if product is not None:
             return product
-    product = matmul(a, b, dtype=DTYPES[code])
+    # 16-bit types are rounded once, at the end, as by a library.
+    wide = FLOAT32 if itemsizes[code] == 2 and kinds[code] == c"f" else code
+    product = matmul(a, b, dtype=DTYPES[wide])
     if broadcast_shapes(addend.shape, product.shape) != product.shape:
         raise ValueError(f"addmm: c: expected a shape that broadcasts to {product.shape}, got "
                          f"{addend.shape}")
     if alpha != 1:
         product *= alpha
-    if beta == 0:
-        return product
-    product += addend if beta == 1 else addend * beta
-    return product
+    if beta:
+        product += addend if beta == 1 else cast(addend, wide) * beta
+    return cast(product, code)
 
 
 cdef Array move_axis_last(Array x, int axis):

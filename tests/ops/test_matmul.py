@@ -262,6 +262,16 @@ def test_addmm(alpha, beta, shape, rng):
     np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("rows", [4, 70])
+def test_addmm_rounds_once(rows):
+    """The product alone, 102,400, is beyond the range of float16."""
+    a = cyrt.full((rows, 512), 2.0, dtype=cyrt.float16)
+    b = cyrt.full((512, 25), 100.0, dtype=cyrt.float16)
+    found = cyrt.addmm(cyrt.ones((rows, 25), dtype=cyrt.float16), a, b, alpha=0.125, beta=-8)
+    assert found.dtype == cyrt.float16
+    assert (found.numpy() == 12800 - 8).all()
+
+
 def test_addmm_without_a_beta_does_not_read_c():
     c = cyrt.full((2, 2), float("nan"))
     ones = cyrt.ones((2, 2))
