@@ -115,7 +115,14 @@ SETTINGS: dict[str, Setting] = {
         _count, 1000, "calls of other libraries whose launches are known, at most"
     ),
     "CYRT_TF32": Setting(
-        _switch, False, "1: float32 products may round their operands to TF32, for speed"
+        _switch,
+        False,
+        "1: float32 products and convolutions may round their operands to TF32, for speed",
+    ),
+    "CYRT_CONV_AUTOTUNE": Setting(
+        _switch,
+        False,
+        "1: the first convolution of a kind measures cuDNN's plans, and the fastest is remembered",
     ),
     "CYRT_NVTX": Setting(
         _switch, False, "1: an NVTX range around each commit, by the package nvtx"

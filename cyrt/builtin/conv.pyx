@@ -10,6 +10,7 @@ from cyrt.builtin.grid cimport (
     MAX_BLOCKS, ceiling, multiprocessors_of, power_of_two, set_geometry,
 )
 from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
+from cyrt.builtin.library_conv cimport is_served, record_library_conv
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NUMERATOR, Divider, divider
 from cyrt.builtin.window cimport Windows, product, reverse, set_sliding, set_windows
@@ -118,6 +119,11 @@ cdef int record_conv(Recorder encoder, int op, int dtype, const Operand* operand
     elif op == WEIGHT_VJP:
         sizes.rows, sizes.length = sizes.length, sizes.rows
     if sizes.rows == 0 or sizes.columns == 0 or sizes.groups == 0:
+        return 0
+    if sizes.itemsize <= 4 and is_served(
+            encoder.state.ordinal,
+            <double>sizes.rows * sizes.length * sizes.columns * sizes.groups) \
+            and record_library_conv(encoder, op, dtype, operands, conv):
         return 0
     sizes.depthwise = conv.channels == 1 and taps <= MOST_TAPS \
         and 0 < conv.results <= (1 if op == INPUT_VJP else MOST_RESULTS)

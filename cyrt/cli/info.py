@@ -17,12 +17,12 @@ from cyrt.cli.output import console as output_console
 from cyrt.driver import library, table
 from cyrt.jit import compiler
 from cyrt.jit.headers import include_directories
-from cyrt.libs import cublaslt
+from cyrt.libs import cublaslt, cudnn
 
 # For each library: its name in cuda.pathfinder, its use, and the extra that installs it.
 _LIBRARIES = {
     "cuBLASLt": ("cublasLt", "matrix products", "cublas"),
-    "cuDNN": ("cudnn", "convolutions", "libs"),
+    "cuDNN": ("cudnn", "convolutions", "cudnn"),
 }
 
 
@@ -122,6 +122,9 @@ def run(options: argparse.Namespace) -> int:
         if name == "cublasLt" and found is not None:
             cublas, problem = cublaslt.find()
             found = f"{cublas.dotted}, {found}" if cublas is not None else found
+        if name == "cudnn" and found is not None:
+            opened_cudnn, problem = cudnn.find()
+            found = f"{opened_cudnn.dotted}, {found}" if opened_cudnn is not None else found
         facts.add_row(title, problem or found or "not found")
         if found is None or problem:
             missing.append(

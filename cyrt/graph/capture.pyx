@@ -107,10 +107,13 @@ cdef CUgraph capture(Stream stream, object call, tuple addresses, int seed) exce
 cdef ChildGraph capture_child(Stream stream, object call, tuple addresses):
     cdef StreamState* state = stream.live()
     cdef CUgraph graph = capture(stream, call, addresses, 0)
+    cdef ChildGraph child
     try:
-        return copy_graph(state.ordinal, state.epoch, graph)
+        child = copy_graph(state.ordinal, state.epoch, graph)
     finally:
         cu.cuGraphDestroy(graph)
+    child.owner = call
+    return child
 
 
 cdef list capture_kernels(Stream stream, object call, tuple addresses, int seed):
@@ -282,7 +285,7 @@ def explain(found, masks, addresses):
     Returns
     -------
     list of list
-        For each kernel its words: their offset, operand and constant.
+        For each kernel its words: their offset, bytes, operand and constant.
 
     Raises
     ------
@@ -303,6 +306,7 @@ cdef list explain_kernel(tuple same, bytes mask, addresses):
     cdef const char* three = third
     cdef const char* padding = mask
     cdef Py_ssize_t start, size, i
+    cdef list halves = []
     for start in range(0, len(first), 8):
         size = min(<Py_ssize_t>8, len(first) - start)
         if memcmp(one + start, two + start, size) == 0 \
@@ -310,17 +314,28 @@ cdef list explain_kernel(tuple same, bytes mask, addresses):
             continue
         if memcmp(padding + start, NO_PADDING, size) == 0:
             values = [each[start:start + size] for each in (first, second, third)]
-            words.append((start, *explain_word(same[0].name, start, values, addresses)))
+            found = explain_word(values, addresses)
+            if found is None:
+                halves.append((start, values))
+            else:
+                words.append((start, 8, *found))
             continue
         for i in range(start, start + size):
             if not padding[i] and (one[i] != two[i] or one[i] != three[i]):
                 raise Opaque(f"{same[0].name}: the parameters' bytes {start} to {start + size} "
                              "differ")
+    for start, values in halves:
+        found = explain_halves(start, values, words, addresses)
+        if not found:
+            raise Opaque(f"{same[0].name}: the parameters' word at {start} differs, and is no "
+                         "operand's address")
+        words = words + found
     return words
 
 
-cdef tuple explain_word(str name, Py_ssize_t start, list values, addresses):
-    """Return the operand whose address it is, and the constant, from the first two captures."""
+cdef tuple explain_word(list values, addresses):
+    """Return the operand whose address it is, and the constant, from the first two captures; None
+    if there is not one."""
     cdef list matches = []
     if len(values[0]) == 8:
         numbers = [struct.unpack("<Q", value)[0] for value in values]
@@ -328,10 +343,27 @@ cdef tuple explain_word(str name, Py_ssize_t start, list values, addresses):
             addend = numbers[0] - addresses[0][operand]
             if addend == numbers[1] - addresses[1][operand] and -FAR < addend < FAR:
                 matches.append((operand, addend))
-    if len(matches) != 1:
-        raise Opaque(f"{name}: the parameters' word at {start} differs, and is no operand's "
-                     "address")
-    return matches[0]
+    return matches[0] if len(matches) == 1 else None
+
+
+cdef list explain_halves(Py_ssize_t start, list values, list words, addresses):
+    """Return the words of four bytes that explain a word of eight: each half that differs is the
+    lower half of an address that is another word of the kernel. None if one is not."""
+    cdef list found = []
+    cdef Py_ssize_t begin
+    for begin in range(0, len(values[0]), 4):
+        halves = [value[begin:begin + 4] for value in values]
+        if halves[0] == halves[1] == halves[2]:
+            continue
+        for _, nbytes, operand, addend in words:
+            wanted = [struct.pack("<I", where[operand] + addend & 0xFFFF_FFFF)
+                      for where in addresses]
+            if nbytes == 8 and halves == wanted:
+                found.append((start + begin, 4, operand, addend))
+                break
+        else:
+            return None
+    return found
 
 
 def check_memory(kernel, bytes mask, words):

@@ -19,6 +19,7 @@ cdef class ChildGraph:
     cdef size_t num_nodes
     cdef int ordinal
     cdef unsigned int epoch
+    cdef object owner           # what keeps the code of its kernels loaded, if a library has it
 
 cdef enum:
     NUM_ATTRIBUTES = 11

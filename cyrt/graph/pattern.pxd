@@ -10,11 +10,12 @@ from libc.string cimport memcpy
 from cyrt.driver.cuda cimport *
 from cyrt.runtime.module cimport Layout
 
-# A word of the parameters: the address of an operand and a constant.
+# A word of the parameters: the address of an operand and a constant, or the lower half of that.
 cdef struct Word:
     unsigned int offset
-    unsigned int operand
+    unsigned int nbytes         # 8 or 4
     unsigned long long addend
+    unsigned int operand
 
 cdef struct Pattern:
     Layout layout
@@ -47,7 +48,7 @@ cdef inline void** lay(const Pattern* pattern, const unsigned long long* operand
     memcpy(params, pattern.params, pattern.nbytes)
     for i in range(pattern.num_words):
         word = operands[pattern.words[i].operand] + pattern.words[i].addend
-        memcpy(params + pattern.words[i].offset, &word, sizeof(word))
+        memcpy(params + pattern.words[i].offset, &word, pattern.words[i].nbytes)
     if pattern.packed:
         room[0], room[1] = CU_LAUNCH_PARAM_BUFFER_POINTER, params
         room[2], room[3] = CU_LAUNCH_PARAM_BUFFER_SIZE, <void*>&pattern.nbytes

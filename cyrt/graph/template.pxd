@@ -3,15 +3,22 @@
 # INVARIANTS
 # - A call is captured three times, with its operands at other addresses; nothing of it runs. A word
 #   of the parameters that differs is the address of one operand and a constant, which two captures
-#   show and the third one confirms, byte for byte. Bytes that differ between two captures at equal
-#   addresses are padding. Every other difference, and a word that is the address of memory which is
-#   no operand, make the call opaque: it is captured each time, and is a child graph.
+#   show and the third one confirms, byte for byte. Half a word that differs is the lower half of an
+#   address that the same kernel has in whole: one that an earlier call left in padding. Bytes that
+#   differ between two captures at equal addresses are padding. Every other difference, and a word
+#   that is the address of memory which is no operand, make the call opaque: it is captured each
+#   time, and is a child graph.
 # - The operands are within one block of scratch memory during these captures, so a word could have
 #   the upper half of an address in another place: a constant is less than 2 GiB, or the call is
 #   opaque.
 # - The key of a template is everything that selects the call, with the device's epoch and the
 #   alignments of its operands. The store has a limit; a template in a recording stays alive.
 # - The nodes of a call run in order: each writes what the call writes.
+# - A library may compile code for a call, and unload it with the object that makes the call. So
+#   each kernel of a template, and each child graph of an opaque call, holds that object; recordings
+#   and plans hold the kernels and child graphs that they may launch, also those of templates that
+#   the store has dropped. They are released at the launch: an object that unloads code outlives the
+#   work in flight by `release_when_idle` (runtime/ending).
 
 from cyrt.graph.child cimport ChildGraph
 from cyrt.graph.commit cimport Recorder
@@ -42,7 +49,7 @@ cdef class TemplateKernel:
     cdef unsigned int[3] cluster
     cdef unsigned long long serial      # unique
     cdef readonly str name
-    cdef object owner           # what keeps the code loaded, if cyrt loaded it
+    cdef object owner           # what keeps the code loaded
 
 cdef class Template:
     cdef Key key
@@ -70,6 +77,9 @@ cdef Template find(const Key* key)
 # operand is the workspace, if the call needs one.
 cdef Template learn(const Key* key, int ordinal, object call, const Extent* operands, int count,
                     size_t workspace)
+# Learn a call without keeping it.
+cdef Template learn_apart(const Key* key, int ordinal, object call, const Extent* operands,
+                          int count, size_t workspace)
 # Keep the verdict that the library does not provide a call.
 cdef Template refuse(const Key* key, int ordinal, str reason)
 # Record a template's call. The uses are those of all its operands.

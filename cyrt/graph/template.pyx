@@ -27,6 +27,8 @@ cdef enum:
     BLOCK = 512             # alignment of a block of the pool
     FAMILY_OF_TESTS = 0
 
+cdef str NO_SCRATCH = "there is no scratch memory to learn the call in"
+
 cdef PyObject* buckets[BUCKETS]         # owned references, each the head of a list
 cdef Py_ssize_t num_templates = 0       # in the store
 cdef Py_ssize_t most_templates = 0      # CYRT_TEMPLATE_CACHE_SIZE
@@ -213,7 +215,7 @@ cdef void* allocated(size_t bytes) except NULL:
     return memory
 
 
-cdef TemplateKernel new_kernel(CapturedKernel captured, bytes params, list words):
+cdef TemplateKernel new_kernel(CapturedKernel captured, bytes params, list words, object call):
     """Return a kernel with these words of its parameters to be set."""
     global last_serial
     cdef TemplateKernel kernel = TemplateKernel.__new__(TemplateKernel)
@@ -223,7 +225,8 @@ cdef TemplateKernel new_kernel(CapturedKernel captured, bytes params, list words
     last_serial += 1
     kernel.serial = last_serial
     kernel.name = captured.name
-    kernel.owner = captured.owner
+    # A library may unload what it has compiled for a call with the object that makes it.
+    kernel.owner = call if captured.owner is None else captured.owner
     kernel.geometry = captured.geometry
     pattern.function, pattern.kernel = captured.function, captured.kernel
     pattern.context, pattern.packed = captured.context, captured.packed
@@ -239,7 +242,8 @@ cdef TemplateKernel new_kernel(CapturedKernel captured, bytes params, list words
     pattern.words = <Word*>allocated(len(words) * sizeof(Word))
     pattern.num_words = len(words)
     for i in range(pattern.num_words):
-        pattern.words[i].offset, pattern.words[i].operand, addend = words[i]
+        pattern.words[i].offset, pattern.words[i].nbytes, operand, addend = words[i]
+        pattern.words[i].operand = operand
         pattern.words[i].addend = addend & 0xFFFF_FFFF_FFFF_FFFF
     pattern.attributes = <CUlaunchAttribute*>allocated(
         NUM_ATTRIBUTES * sizeof(CUlaunchAttribute))
@@ -329,7 +333,7 @@ cdef list learn_kernels(int ordinal, object call, const Extent* operands, int co
     kernels = []
     for first, third, mask, words in zip(found[0], found[2], masks, learned, strict=True):
         captures.check_memory(first, mask, words)
-        kernel = new_kernel(first, without(first.params, mask), words)
+        kernel = new_kernel(first, without(first.params, mask), words, call)
         confirmed = laid_out(kernel, addresses[2])
         if without(confirmed, mask) != without(third.params, mask):
             raise captures.Opaque(f"{first.name}: the third capture is not as the first two show")
@@ -337,23 +341,27 @@ cdef list learn_kernels(int ordinal, object call, const Extent* operands, int co
     return kernels
 
 
-cdef Template learn(const Key* key, int ordinal, object call, const Extent* operands, int count,
-                    size_t workspace):
+cdef Template learn_apart(const Key* key, int ordinal, object call, const Extent* operands,
+                          int count, size_t workspace):
     cdef Template template = new_template(key, ordinal, None)
     template.workspace = workspace
     try:
         template.kernels = learn_kernels(ordinal, call, operands, count)
         template.count = len(template.kernels)
-        return keep(template)
     except OutOfMemoryError:        # without scratch memory the call is captured where it is
-        template.reason = "there is no scratch memory to learn the call in"
+        template.reason = NO_SCRATCH
         template.call = call
-        return template
     except captures.Opaque as error:
         template.reason = str(error)
         template.undeclared = error.undeclared
         template.call = call
-        return keep(template)
+    return template
+
+
+cdef Template learn(const Key* key, int ordinal, object call, const Extent* operands, int count,
+                    size_t workspace):
+    cdef Template template = learn_apart(key, ordinal, call, operands, count, workspace)
+    return template if template.reason is NO_SCRATCH else keep(template)
 
 
 # -- recording -------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
-# Deferred destruction of what work in flight may still use: modules, pinned memory, and memory
-# that is not the pool's.
+# Deferred destruction of what work in flight may still use: modules, other libraries' objects that
+# keep code loaded, pinned memory, and memory that is not the pool's.
 #
 # INVARIANTS
 # - The driver calls that destroy these wait for every kernel on the device, even an unrelated one

@@ -1,1 +1,2 @@
-# C-level functions only: see ending.pxd.
+# The rest is for other modules in Cython: see ending.pxd.
+def release_when_idle(ordinal: int, epoch: int, held: object) -> None: ...

@@ -1,6 +1,6 @@
-# C-level functions only: see ending.pxd.
 """Deferred destruction of driver objects, after the last work that uses them."""
 
+from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
@@ -214,6 +214,26 @@ cdef void destroy_when_idle(int ordinal, unsigned int epoch, End end, size_t han
     cdef Ending* entry = new_ending(ordinal, epoch, end, handle)
     if entry != NULL:
         add(entry)
+
+
+cdef CUresult drop_reference(size_t handle) noexcept nogil:
+    with gil:
+        Py_DECREF(<object><PyObject*>handle)
+    return CUDA_SUCCESS
+
+
+def release_when_idle(int ordinal, unsigned int epoch, object held):
+    """Hold an object until the device is idle: its end unloads code, or waits for the device.
+
+    Parameters
+    ----------
+    ordinal, epoch : int
+        The device and the epoch of the context that the object belongs to. After a reset of the
+        context the object is held for ever: what it would give back is gone.
+    held : object
+    """
+    Py_INCREF(held)
+    destroy_when_idle(ordinal, epoch, drop_reference, <size_t><PyObject*>held)
 
 
 cdef void free_block_when_unused(const Block* block, End end) noexcept:

@@ -67,6 +67,32 @@ def test_advice_is_printed_with_its_brackets(python):
     assert "pip install 'cyrt[libs1" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        ('(SimpleNamespace(dotted="9.19.0"), "")', "9.19.0, /lib/libcudnn.so.9"),
+        ('(None, "the frontend is too old")', "the frontend is too old"),
+    ],
+)
+def test_cudnn_is_told_or_why_it_is_not_used(python, found, told):
+    done = python(
+        f"""
+        import sys
+        from types import SimpleNamespace
+        from cyrt.cli import info
+        from cyrt.libs import cudnn
+        info._LIBRARIES = {{"cuDNN": info._LIBRARIES["cuDNN"]}}
+        info._find = lambda name: "/lib/libcudnn.so.9"
+        cudnn.find = lambda: {found}
+        sys.exit(info.run(None))
+        """,
+        CYRT_DEVICE="emulated",
+    )
+    assert done.returncode == 0, done.stderr
+    assert told in done.stdout
+    assert ("cyrt[cudnn1" in done.stdout) == (found.startswith("(None"))
+
+
 COMMANDS = [
     ["info"],
     ["cache", "list"],

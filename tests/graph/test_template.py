@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import struct
 import threading
 import weakref
 from ctypes import c_int, c_uint64, c_void_p
@@ -298,6 +299,44 @@ def test_a_word_that_may_be_half_an_address(library):
 
     for vectors in opaque(library, call, "no operand's address"):
         np.testing.assert_array_equal(vectors.result(), vectors.host[1])
+
+
+@pytest.mark.parametrize("offset", [0, 32])
+def test_half_an_address_that_the_kernel_has_in_whole(library, offset):
+    """What an earlier call left in the padding before or after a value."""
+
+    def call(stream, where):
+        low = struct.pack("<I", where[1] + offset & 0xFFFF_FFFF)
+        a, b, out = (each + offset for each in where)
+        packed = Packed(a, b"\1", b"", N - 8, b, out, 2.0)
+        ctypes.memmove(ctypes.addressof(packed) + Packed.tail.offset, low, 4)  # it may have zeros
+        library.put(stream, "scaled", packed)
+
+    for seed in range(3):
+        vectors = Vectors(seed, spare=seed)
+        assert record(call, vectors, key=(offset,)).reason is None
+        a, b = vectors.host
+        part = np.s_[offset // 4 : N - 8 + offset // 4]
+        np.testing.assert_array_equal(vectors.result()[part], (a + 2 * b)[part])
+        params = library.captured(call, addresses(vectors))[0][4]
+        assert struct.pack("<I", vectors.all[1].ptr + offset & 0xFFFF_FFFF) in params
+
+
+def test_a_call_lives_as_long_as_its_kernels(library):
+    """A library may unload code that it has compiled for a call with the call's object."""
+
+    class Call:
+        def __call__(self, stream, where):
+            library.add(stream, where)
+
+    vectors, call = Vectors(), Call()
+    gone = weakref.ref(call)
+    record(call, vectors)
+    del call
+    template.forget()
+    gc.collect()
+    assert gone() is not None
+    np.testing.assert_array_equal(vectors.result(), sum(vectors.host))
 
 
 def test_a_third_capture_that_disagrees(library):

@@ -1,0 +1,269 @@
+"""Convolutions by cuDNN."""
+
+from functools import partial
+
+from libc.string cimport memset
+
+from cyrt import settings
+from cyrt.builtin import conv_tuning
+from cyrt.builtin.conv cimport BIAS, OUT
+from cyrt.builtin.entry cimport op_code
+from cyrt.builtin.launch cimport WHOLE, Explainer, list_call, record_call
+from cyrt.builtin.window cimport Sliding, product, reverse
+from cyrt.builtin.workspace cimport allocate_workspace
+from cyrt.driver.errors import OutOfMemoryError
+from cyrt.dtypes import DTYPES
+from cyrt.graph.template cimport (
+    ALIGNMENT, MOST_OPERANDS, Extent, Key, Template, add_word, begin_key, find, learn, refuse,
+)
+from cyrt.runtime.device cimport Device, context_of, enter, leave_quietly
+from cyrt.runtime.memory cimport Memory
+
+cdef enum:
+    FAMILY = 2              # of the keys of convolutions
+
+# The most bytes of workspace: float32 without TF32 wants as much as the operands have.
+MOST_WORKSPACE = 1 << 30
+# The most elements from the first to the last one of a tensor: the library counts in 32 bits.
+MOST_SPAN = 1 << 31
+
+cdef int CONV = op_code("conv"), INPUT_VJP = op_code("conv_input_vjp")
+cdef int WEIGHT_VJP = op_code("conv_weight_vjp")
+
+LEAST = 1 << 20             # multiplications from which on the library is faster
+least = LEAST
+
+cdef int tf32 = -1          # CYRT_TF32; -1: not read yet
+cdef bint tuned = False     # CYRT_CONV_AUTOTUNE
+
+
+cdef object bindings():
+    """Return the bindings of the library, which are imported at their first use."""
+    from cyrt.libs import cudnn
+
+    return cudnn
+
+
+cdef int read_settings() except -1:
+    global tf32, tuned
+    tuned = settings.get("CYRT_CONV_AUTOTUNE")
+    tf32 = settings.get("CYRT_TF32")
+    return 0
+
+
+cdef bint decide_for(int ordinal) except -1:
+    cdef bint served = not Device(ordinal).emulated and bindings().find()[0] is not None
+    if tf32 < 0:
+        read_settings()
+    decisions[ordinal] = 1 if served else -1
+    return served
+
+
+def decide(int ordinal, served=None, double from_=LEAST):
+    """Use the library on a device or not, whatever the device is, from so many multiplications on;
+    None: decide at the next convolution. For tests, which have a library for the emulated device,
+    and small sizes."""
+    global least
+    least = from_
+    read_settings()
+    decisions[ordinal] = 0 if served is None else 1 if served else -1
+
+
+cdef bint record_library_conv(Recorder encoder, int op, int dtype, const Operand* operands,
+                              const Convolution* conv) except -1:
+    cdef Key key
+    cdef Template template
+    cdef Memory workspace = None
+    cdef const Sliding* s = &conv.sliding
+    cdef int d, ordinal = encoder.state.ordinal
+    cdef int count = 4 if operands[BIAS].address else 3
+    for d in range(count):
+        if operands[d].address % ALIGNMENT:
+            return False
+    begin_key(&key, FAMILY, ordinal)
+    add_word(&key, op << 16 | dtype << 8 | s.ndim << 4 | tuned << 2 | tf32 << 1 | (count == 4))
+    add_word(&key, conv.batch)
+    add_word(&key, conv.groups)
+    add_word(&key, conv.channels)
+    add_word(&key, conv.results)
+    add_word(&key, conv.batch_step)
+    add_word(&key, conv.other_step)
+    add_word(&key, conv.activation)
+    if count == 4:
+        add_word(&key, conv.bias_step)
+    for d in range(s.ndim):
+        add_word(&key, <unsigned long long>s.sources[d] << 32 | <unsigned long long>s.outputs[d])
+        add_word(&key, <unsigned long long>s.taps[d] << 32 | <unsigned long long>s.stride[d])
+        add_word(&key, <unsigned long long><unsigned int>s.step[d] << 32
+                 | <unsigned int>s.origin[d])
+        add_word(&key, s.spacing[d])
+        add_word(&key, conv.steps[d])
+    template = find(&key)
+    if template is None:
+        template = prepare(ordinal, op, dtype, operands, conv, count, &key)
+    if template.refused:
+        return False
+    if type(encoder) is Explainer:
+        list_call(<Explainer>encoder, template, f"cuDNN {bindings().find()[0].dotted}")
+        return True
+    if template.workspace:
+        try:
+            workspace = allocate_workspace(encoder, template.workspace)
+        except OutOfMemoryError:
+            return False
+    record_call(encoder, template, operands, count, 1 | WHOLE, workspace)
+    return True
+
+
+# -- in the library's terms ------------------------------------------------------------------------
+
+
+cdef bint fits(const Sliding* s) noexcept:
+    """Return whether outputs are the library's results, and sources its image."""
+    cdef int d
+    for d in range(s.ndim):
+        if s.spacing[d] != 1 or (s.step[d] < 0 and s.taps[d] > 1):
+            return False
+    return True
+
+
+cdef object tensor(long long batch, long long batch_step, long long channels, list sizes,
+                   list steps):
+    """Return a tensor whose channels are adjacent, or None if the library does not read it:
+    dimensions have to lie one around the other. Those of one element have any step here."""
+    cdef long long extent = channels
+    cdef list strides = []
+    for size, step in zip(reversed([batch, *sizes]), reversed([batch_step, *steps])):
+        if size == 1:
+            step = extent
+        if step < extent:
+            return None
+        strides.insert(0, step)
+        extent += step * (size - 1)
+    if extent >= MOST_SPAN:
+        return None
+    return bindings().Tensor((batch, channels, *sizes), (strides[0], 1, *strides[1:]))
+
+
+cdef list dense(long long step, list sizes):
+    """Return the steps of sizes whose elements are `step` apart, and that of what is around."""
+    cdef list steps = []
+    for size in reversed(sizes):
+        steps.insert(0, step)
+        step *= size
+    return [step, *steps]
+
+
+cdef list sizes_of(int ndim, const long long* sizes, long long absent):
+    """Return what there is for each spatial dimension, of which the library wants two."""
+    return [absent] * (ndim == 1) + [sizes[d] for d in range(ndim)]
+
+
+cdef tuple describe(int op, int dtype, const Convolution* conv, bint biased):
+    """Return the problem in the library's terms and the operands' order, or None: either the
+    outputs are its results, or, seen the other way, its image."""
+    cdef Sliding view = conv.sliding
+    cdef bint reversed_ = not fits(&view)
+    cdef int d, ndim = view.ndim
+    cdef long long total = product(view.taps) * conv.channels
+    cdef long long row = total if op == WEIGHT_VJP else conv.other_step
+    cdef long long inner = conv.groups * conv.channels, outer = conv.groups * conv.results
+    cudnn = bindings()
+    sources = sizes_of(ndim, view.sources, 1)
+    outputs = sizes_of(ndim, view.outputs, 1)
+    taps = sizes_of(ndim, view.taps, 1)
+    given = [conv.batch_step, *sizes_of(ndim, conv.steps, 0)]
+    steps = given if op != INPUT_VJP else dense(inner, sources)
+    near = tensor(conv.batch, steps[0], inner, sources, steps[1:])
+    steps = dense(outer, outputs) if op == CONV else given if op == INPUT_VJP \
+        else dense(conv.other_step, outputs)
+    far = tensor(conv.batch, steps[0], outer, outputs, steps[1:])
+    steps = dense(conv.channels, taps)[1:]
+    filters = cudnn.Tensor((outer, conv.channels, *taps), (row, 1, *steps))
+    if reversed_:
+        view = reverse(&view)
+        # The filters' outputs would be the library's channels. Strides can say that, but cuDNN
+        # 9.19 takes them for others and computes something else: only filters of one channel and
+        # one output, which are the same either way, are left to it.
+        if not fits(&view) or conv.channels != 1 or conv.results != 1:
+            return None
+    if near is None or far is None:
+        return None
+    low, high = [], []
+    for d in range(ndim):
+        below, above = padding(&view, d)
+        if below < 0 or above < 0:
+            return None
+        low.append(below)
+        high.append(above)
+    image, result = (far, near) if reversed_ else (near, far)
+    near_name, far_name = (cudnn.RESULT, cudnn.IMAGE) if reversed_ else (cudnn.IMAGE, cudnn.RESULT)
+    if op == WEIGHT_VJP:
+        kind, order = cudnn.BACKWARD_FILTER, [cudnn.FILTER, near_name, far_name]
+    else:
+        kind = cudnn.FORWARD if (op == CONV) != reversed_ else cudnn.BACKWARD_DATA
+        order = [far_name, near_name] if op == CONV else [near_name, far_name]
+        order.append(cudnn.FILTER)
+    if biased:
+        order.append(cudnn.BIAS)
+    names = {code: name for name, code in conv_activations().items()}
+    flat = [0] * (ndim == 1)
+    return cudnn.Problem(
+        kind, DTYPES[dtype].name, image, filters, result,
+        tuple(sizes_of(ndim, view.stride, 1)), tuple(flat + low), tuple(flat + high),
+        tuple([abs(step) for step in sizes_of(ndim, view.step, 1)]),
+        bias=conv.bias_step if biased else None, activation=names[conv.activation],
+        tf32=bool(tf32)), order
+
+
+cdef dict conv_activations():
+    from cyrt.builtin.conv import ACTIVATIONS
+
+    return ACTIVATIONS
+
+
+cdef tuple padding(const Sliding* s, int d):
+    """Return the padding before and behind a dimension, equal if the outputs allow it: behind, what
+    no window reaches does not count."""
+    cdef long long window = (s.taps[d] - 1) * abs(s.step[d]) + 1
+    cdef long long low = -s.origin[d]
+    cdef long long room = s.sources[d] + 2 * low - window
+    if room >= 0 and room // s.stride[d] + 1 == s.outputs[d]:
+        return low, low
+    return low, max(0, (s.outputs[d] - 1) * s.stride[d] + window - low - s.sources[d])
+
+
+cdef Template prepare(int ordinal, int op, int dtype, const Operand* operands,
+                      const Convolution* conv, int count, const Key* key):
+    """Learn the convolution, or learn that the library does not provide it."""
+    cdef Extent[MOST_OPERANDS] extents
+    cdef unsigned int epoch = context_of(ordinal).epoch
+    cdef int i, entered
+    cudnn = bindings()
+    described = describe(op, dtype, conv, count == 4)
+    if described is None:
+        return refuse(key, ordinal, "the library has no such windows, or reads no such strides")
+    problem, order = described
+    memset(extents, 0, sizeof(extents))
+    for i in range(count):
+        extents[i].address = operands[i].address
+    extents[OUT].written = conv_tuning.nbytes(problem, order[OUT])
+    try:
+        entered = enter(ordinal, epoch, b"cudnnCreate")
+        try:
+            library = cudnn.find()[0]
+            make = partial(cudnn.Convolution, library, ordinal, epoch, problem, order,
+                           most_workspace=MOST_WORKSPACE)
+            if tuned:
+                convolution = conv_tuning.choose(make, ordinal, library.dotted)
+            else:
+                convolution = make()
+                convolution.build_first()
+        finally:
+            leave_quietly(entered)
+        if convolution.workspace:
+            extents[count].written, extents[count].workspace = convolution.workspace, True
+            count += 1
+        return learn(key, ordinal, convolution, extents, count, convolution.workspace)
+    except cudnn.Unsupported as error:
+        return refuse(key, ordinal, str(error))

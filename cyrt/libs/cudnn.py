@@ -1,0 +1,385 @@
+"""cuDNN through nvidia-cudnn-frontend: convolutions, on a path that only the first call of a kind
+takes."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import os
+import re
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cyrt.driver.errors import CudaError, OutOfMemoryError
+from cyrt.runtime.ending import release_when_idle
+
+MINIMUM_VERSION = 90000
+MINIMUM_FRONTEND = 1, 18  # the first one whose graphs take integers as pointers and handles
+
+DATA_TYPES = {"float16": "HALF", "bfloat16": "BFLOAT16", "float32": "FLOAT"}
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_approx_tanh", "silu": "swish"}
+# cudnnStatus_t: the first status of each category that is an error.
+STATUSES = {"NOT_INITIALIZED": 1001, "INTERNAL_ERROR": 4000, "EXECUTION_FAILED": 5000}
+FORWARD, BACKWARD_DATA, BACKWARD_FILTER = "forward", "backward data", "backward filter"
+# The numbers that name tensors to cuDNN.
+IMAGE, FILTER, RESULT, BIAS = 1, 2, 3, 4
+# Which tensor each kind of convolution computes.
+COMPUTED = {FORWARD: RESULT, BACKWARD_DATA: IMAGE, BACKWARD_FILTER: FILTER}
+
+
+class Unsupported(Exception):
+    """The library does not provide a convolution, or not without a part of it that is not
+    installed; other kernels have to run."""
+
+
+class Library:
+    """cuDNN, opened by its frontend.
+
+    Attributes
+    ----------
+    frontend : module
+        The package ``cudnn``.
+    version : int
+        cuDNN's: 91900 for 9.19.0.
+    """
+
+    def __init__(self, frontend: Any) -> None:
+        self.frontend = frontend
+        self.version: int = frontend.backend_version()
+
+    @property
+    def dotted(self) -> str:
+        """The version as text."""
+        return f"{self.version // 10000}.{self.version % 10000 // 100}.{self.version % 100}"
+
+
+def open_frontend(frontend: Any) -> tuple[Library | None, str]:
+    """Return the library that the package ``cudnn`` has opened, or None and why it cannot be
+    used."""
+    told = str(getattr(frontend, "__version__", "an unknown version"))
+    numbers = tuple(map(int, re.findall(r"\d+", told)[:2]))
+    if numbers < MINIMUM_FRONTEND:
+        return None, f"nvidia-cudnn-frontend {told} is too old; 1.18 or newer is needed"
+    try:
+        library = Library(frontend)
+    except RuntimeError as error:
+        return None, f"cuDNN cannot be opened: {error}"
+    if library.version < MINIMUM_VERSION:
+        return None, f"cuDNN {library.dotted} is too old; 9.0 or newer is needed"
+    return library, ""
+
+
+# What cuda.pathfinder, ctypes and the frontend raise if a library is absent, or of another version.
+_NOT_LOADED = (ImportError, OSError, RuntimeError, AttributeError, AssertionError)
+
+
+@functools.cache
+def find() -> tuple[Library | None, str]:
+    """Find and open the library, once; return it, or None and why there is none."""
+    from cuda import pathfinder  # it is not loaded before it is needed
+
+    try:
+        for name in ("cudart", "cudnn"):  # the frontend takes those that the process has loaded
+            pathfinder.load_nvidia_dynamic_lib(name)
+        frontend = importlib.import_module("cudnn")
+    except _NOT_LOADED as error:
+        return None, f"cuDNN is not found: {(str(error) or repr(error)).splitlines()[0]}"
+    return open_frontend(frontend)
+
+
+class _Handle:
+    """A handle of the library, for one thread and one context of a device.
+
+    Plans and their kernels live without it: a thread that ends takes only its handle along.
+    """
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._process = os.getpid()
+        self.value: Any = None  # an int, or an object of the frontend from 1.28 on
+        with _raising("cudnnCreate", library, "a handle"):
+            self.value = library.frontend.create_handle()
+
+    def __del__(self) -> None:
+        if self.value is not None and self._process == os.getpid() and not sys.is_finalizing():
+            self._library.frontend.destroy_handle(self.value)
+
+
+class _Handles(threading.local):
+    def __init__(self) -> None:
+        self.by_device: dict[tuple[int, int, int], _Handle] = {}
+
+
+_handles = _Handles()
+
+
+def _handle(library: Library, ordinal: int, epoch: int) -> Any:
+    """This thread's handle; the device's context is current."""
+    key = id(library.frontend), ordinal, epoch
+    if key not in _handles.by_device:
+        _handles.by_device[key] = _Handle(library)
+    return _handles.by_device[key].value
+
+
+@contextlib.contextmanager
+def _raising(call: str, library: Library, detail: str) -> Iterator[None]:
+    """Raise the errors of the frontend as those of this module, with what they are about."""
+    try:
+        yield
+    except (library.frontend.cudnnGraphNotSupportedError, RuntimeError, ValueError) as error:
+        # The frontend says "not supported" of every plan that cannot be built, whatever the status.
+        found = re.search(r"CUDNN_STATUS_(\w+)", str(error))
+        other = "INTERNAL_ERROR" if isinstance(error, RuntimeError) else "NOT_SUPPORTED"
+        status = found[1] if found else other
+        if status.startswith(("BAD_PARAM", "NOT_SUPPORTED", "SUBLIBRARY")):
+            raise Unsupported(f"{call}: {error}: {detail}") from None
+        category = next((each for each in STATUSES if status.startswith(each)), "INTERNAL_ERROR")
+        kind = OutOfMemoryError if re.search("ALLOC(ATION)?_FAILED", status) else CudaError
+        raise kind(call, STATUSES[category], f"CUDNN_STATUS_{status}", str(error), detail) from None
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor in the library's terms.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (N, C, *spatial); of a filter (K, C / groups, *taps).
+    strides : tuple of int
+        In elements.
+    """
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is to be computed: each result is the sum of a window of the image times a filter.
+
+    Attributes
+    ----------
+    kind : str
+        FORWARD computes the result, BACKWARD_DATA the image, BACKWARD_FILTER the filter.
+    dtype : str
+    image, filter, result : Tensor
+    stride, low, high, dilation : tuple of int
+        For each spatial dimension the distance of windows, the padding before and behind, and the
+        distance of a window's elements.
+    bias : int, optional
+        The distance of the elements of a vector that is added to each place of what is computed.
+    activation : str, optional
+        One of ACTIVATIONS, applied at the end.
+    tf32 : bool
+        Whether float32 may be rounded to TF32.
+    """
+
+    kind: str
+    dtype: str
+    image: Tensor
+    filter: Tensor
+    result: Tensor
+    stride: tuple[int, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    dilation: tuple[int, ...]
+    bias: int | None = None
+    activation: str | None = None
+    tf32: bool = False
+
+    def __str__(self) -> str:
+        """The shapes and types, channels first, for errors."""
+        more = "" if self.bias is None else ", bias"
+        more += f", {self.activation}" if self.activation else ""
+        return (
+            f"{self.dtype} convolution ({self.kind}), image {self.image.shape}, filter "
+            f"{self.filter.shape}, result {self.result.shape}, stride {self.stride}, padding "
+            f"{self.low} and {self.high}, dilation {self.dilation}{more}"
+        )
+
+    @property
+    def tensors(self) -> dict[int, Tensor]:
+        return {IMAGE: self.image, FILTER: self.filter, RESULT: self.result}
+
+
+class Convolution:
+    """A convolution with the plans that the library offers for it, the fastest first as its
+    heuristics hold.
+
+    Making one asks for the plans, :meth:`build` prepares one of them, and calling puts that one on
+    a stream. Plans whose results differ from run to run, or that round float32 unless it is allowed
+    to, are not among them.
+
+    Parameters
+    ----------
+    library : Library
+    ordinal, epoch : int
+        The device and the epoch of its context, which is current.
+    problem : Problem
+    order : sequence of int
+        The tensors in the order in which a call takes their addresses.
+    most_workspace : int
+        The most bytes of temporary memory.
+
+    Attributes
+    ----------
+    problem, order
+    count : int
+        The number of plans.
+    workspace : int
+        Bytes of temporary memory of a call, once a plan is built.
+
+    Raises
+    ------
+    Unsupported
+        The library does not provide the convolution.
+    CudaError
+        The library failed otherwise; the message has the shapes and types.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        ordinal: int,
+        epoch: int,
+        problem: Problem,
+        order: Sequence[int],
+        *,
+        most_workspace: int,
+    ) -> None:
+        self._library, self._device, self.order = library, (ordinal, epoch), tuple(order)
+        self._most_workspace = most_workspace
+        self.problem = problem
+        self.workspace = 0
+        self._index = -1
+        handle = _handle(library, ordinal, epoch)
+        with _raising("cudnnBackendFinalize", library, str(problem)):
+            self._graph = self._make_graph(handle)
+            self.count: int = self._graph.get_execution_plan_count()
+
+    def _make_graph(self, handle: Any) -> Any:
+        cudnn, problem = self._library.frontend, self.problem
+        dtype = getattr(cudnn.data_type, DATA_TYPES[problem.dtype])
+        graph = cudnn.pygraph(
+            name="convolution",
+            io_data_type=dtype,
+            intermediate_data_type=cudnn.data_type.FLOAT,
+            compute_data_type=cudnn.data_type.FLOAT,
+            handle=handle,
+        )
+        computed = COMPUTED[problem.kind]
+        image, filter_, result = (
+            None
+            if name == computed
+            else graph.tensor(
+                dim=list(tensor.shape), stride=list(tensor.strides), data_type=dtype, uid=name
+            )
+            for name, tensor in problem.tensors.items()
+        )
+        options = {
+            "pre_padding": list(problem.low),
+            "post_padding": list(problem.high),
+            "stride": list(problem.stride),
+            "dilation": list(problem.dilation),
+        }
+        if problem.kind == FORWARD:
+            found = graph.conv_fprop(image=image, weight=filter_, **options)
+        elif problem.kind == BACKWARD_DATA:
+            found = graph.conv_dgrad(loss=result, filter=filter_, **options)
+        else:
+            found = graph.conv_wgrad(image=image, loss=result, **options)
+        of = problem.tensors[computed]
+        if problem.bias is not None:
+            channels, ndim = of.shape[1], len(of.shape)
+            steps = [channels * problem.bias, problem.bias] + [channels * problem.bias] * (ndim - 2)
+            bias = graph.tensor(
+                dim=[1, channels] + [1] * (ndim - 2), stride=steps, data_type=dtype, uid=BIAS
+            )
+            found = graph.bias(found, bias)
+        if problem.activation is not None:
+            found = getattr(graph, ACTIVATIONS[problem.activation])(found)
+        found.set_dim(list(of.shape)).set_stride(list(of.strides))
+        found.set_output(True).set_data_type(dtype).set_uid(computed)
+        graph.validate()
+        graph.build_operation_graph()
+        graph.create_execution_plans([cudnn.heur_mode.A])
+        note = cudnn.numerical_note
+        unwanted = [note.NONDETERMINISTIC, note.DOWN_CONVERT_INPUTS]
+        if problem.dtype == "float32" and not problem.tf32:
+            unwanted.append(note.TENSOR_CORE)
+        graph.deselect_numeric_notes(unwanted)
+        return graph
+
+    def __del__(self, release: Any = release_when_idle) -> None:  # at exit the module is empty
+        # A plan ends with its graph and unloads what was compiled for it, which waits for the
+        # device: so nothing that was captured from a call may outlive it (graph/template keeps it),
+        # and the graph outlives the work in flight.
+        if hasattr(self, "_graph"):
+            release(*self._device, self._graph)
+
+    def build(self, index: int) -> str:
+        """Prepare a plan, which calls use from now on; return its name.
+
+        Raises
+        ------
+        Unsupported
+            It does not run here, needs too much temporary memory or is unwanted.
+        CudaError
+            The library failed otherwise.
+        """
+        with _raising("cudnnBackendFinalize", self._library, str(self.problem)):
+            self._graph.build_plan_at_index(index)
+            workspace = int(self._graph.get_workspace_size_plan_at_index(index))
+            name = str(self._graph.get_plan_name_at_index(index))
+        if workspace > self._most_workspace:
+            raise Unsupported(f"plan {name} needs {workspace:,} bytes: {self.problem}")
+        self._index, self.workspace = index, workspace
+        return name
+
+    def build_first(self, wanted: str | None = None) -> None:
+        """Prepare the first plan that runs here, or the one of this name.
+
+        Raises
+        ------
+        Unsupported
+            There is none.
+        CudaError
+            There is none, and the library has failed to build one.
+        """
+        failure: Exception = Unsupported(f"no plan of {self.count}: {self.problem}")
+        try:
+            for index in range(self.count):
+                if wanted is not None and self._graph.get_plan_name_at_index(index) != wanted:
+                    continue
+                try:
+                    self.build(index)
+                    return
+                except Unsupported:
+                    pass
+                except CudaError as error:
+                    failure = error
+            raise failure
+        finally:
+            del failure  # its traceback would keep the frame alive, and this object
+
+    def prepare(self) -> None:
+        """Make what a call on this thread needs, and what cannot be made during a capture."""
+        _handle(self._library, *self._device)
+
+    def __call__(self, stream: int, addresses: Sequence[int]) -> None:
+        """Put the convolution on a stream.
+
+        The addresses are those of the tensors in the order that was given, and of the workspace if
+        there is one.
+        """
+        handle = _handle(self._library, *self._device)
+        pointers = dict(zip(self.order, addresses, strict=False))
+        workspace = addresses[len(self.order)] if self.workspace else 0
+        with _raising("cudnnBackendExecute", self._library, str(self.problem)):
+            self._library.frontend.set_stream(handle=handle, stream=stream)
+            self._graph.execute_plan_at_index(pointers, workspace, self._index, handle)
