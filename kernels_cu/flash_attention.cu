@@ -177,7 +177,11 @@ template <class T, int WIDTH, int TILES> struct Rows {
     }
     __device__ void apply_mask(uint32 batch, uint32 head, int key) {
         const int64 offset = batch * args.mask_step.batch + head * args.mask_step.head;
-        const auto add = [](float logit, float bias) { return logit + bias * float(LOG2_E); };
+        const auto add = [](float logit, float bias) {
+            // The lowest number of a type is no infinity: of a row of them all keys count.
+            const float scaled = bias * float(LOG2_E);
+            return logit + (isinf(scaled) ? bias : scaled);
+        };
         if (args.mask_type == FLASH_MASK_BOOL) {
             apply_mask(global<boolean>(args.mask) + offset, key, [](float logit, bool counts) {
                 return counts ? logit : -infinity<float>();

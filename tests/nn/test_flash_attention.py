@@ -86,6 +86,19 @@ def test_one_row_of_a_mask_for_all(rng):
     assert_close(found, reference(q, k, v, mask=mask), "float16")
 
 
+def test_the_lowest_number_as_a_mask(rng):
+    """It is no infinity: in a row of them, all keys count as much."""
+    q, k, v = operands(rng, "bfloat16", 1, 1, 1, 20, 80, 8)
+    for kind in "float32", "bfloat16":
+        mask = np.where(rng.random((20, 80)) < 0.5, 0, float(cyrt.finfo(kind).min))
+        mask[3] = mask.min()
+        mask[4, :70] = -np.inf
+        mask = mask.astype(cyrt.dtype(kind).numpy)
+        found = attention(*on_device(q, k, v), mask=cyrt.asarray(mask))
+        assert_close(found, reference(q, k, v, mask=mask), "bfloat16")
+        np.testing.assert_allclose(exact(found)[0, 0, 3], exact(v)[0, 0].mean(0), atol=0.01)
+
+
 @pytest.mark.parametrize("scale", [0, -1.5, np.float32(0.7)])
 def test_scale(rng, scale):
     q, k, v = operands(rng, "float16", 1, 2, 1, 70, 90, 24)
