@@ -165,8 +165,9 @@ class _Handle:
         self.value = c_void_p()
         library.call("cublasLtCreate", byref(self.value), detail="a handle")
 
-    def __del__(self) -> None:
-        if self.value and self._process == os.getpid() and not sys.is_finalizing():
+    # At exit the module is empty.
+    def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
+        if not is_finalizing() and self.value and self._process == os.getpid():
             self._library.functions["cublasLtDestroy"](self.value)
 
 
@@ -372,8 +373,9 @@ class Product:
             stream,
         )
 
-    def __del__(self) -> None:
-        if not sys.is_finalizing():
+    # At exit the module is empty.
+    def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
+        if not is_finalizing():
             for kind, made in reversed(self._objects):
                 self._library.functions[f"cublasLt{kind}Destroy"](made)
 

@@ -104,8 +104,9 @@ class _Handle:
         with _raising("cudnnCreate", library, "a handle"):
             self.value = library.frontend.create_handle()
 
-    def __del__(self) -> None:
-        if self.value is not None and self._process == os.getpid() and not sys.is_finalizing():
+    # At exit the module is empty.
+    def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
+        if not is_finalizing() and self.value is not None and self._process == os.getpid():
             self._library.frontend.destroy_handle(self.value)
 
 

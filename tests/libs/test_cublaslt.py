@@ -266,3 +266,20 @@ def test_every_function_is_the_headers():
     for name, types in cublaslt._SIGNATURES.items():
         arguments = re.search(rf"\b{name}\(([^)]*)\)", text)[1]
         assert len(arguments.split(",")) == len(types), name
+
+
+def test_nothing_is_said_at_exit(python):
+    """Objects of the library that live longer than its module."""
+    done = python(
+        """
+        import os
+        from cyrt.libs import cublaslt
+
+        made = cublaslt.Product.__new__(cublaslt.Product)
+        made._objects = []
+        handle = cublaslt._Handle.__new__(cublaslt._Handle)
+        handle.value, handle._process = 1, 0
+        os.kept = cublaslt, made, handle  # modules that were imported later are emptied first
+        """
+    )
+    assert (done.returncode, done.stderr) == (0, "")
