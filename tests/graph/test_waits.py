@@ -287,7 +287,6 @@ def test_a_program_settles_beside_an_idle_and_a_busy_stream(python):
                     program.run()
                     cyrt.commit()
                 gate.open()
-                settle(program, commit=True)
                 share = settle(program, commit=True)[1]
         assert share <= 0.02, share
         """,
