@@ -29,6 +29,14 @@ cdef enum:
 cdef struct Steps:          # in elements; features are contiguous
     long long batch, head, row
 
+cdef extern from "params/attention.h" nogil:
+    cdef struct AttentionStrides:
+        long long batch, head, row
+
+# Set the strides of a kernel's parameter.
+cdef inline void set_steps(AttentionStrides* strides, const Steps* steps) noexcept:
+    strides.batch, strides.head, strides.row = steps.batch, steps.head, steps.row
+
 cdef struct AttentionSpace:
     long long batches, heads, key_heads, rows, features
     long long capacity      # keys of the cache

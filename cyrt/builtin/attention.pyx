@@ -25,8 +25,6 @@ cdef extern from "params/attention.h" nogil:
     enum: ATTENTION_TRADITIONAL
     int ATTENTION_KEYS(int itemsize)
     long long ATTENTION_KEY_VECTORS(long long nbytes)
-    cdef struct AttentionStrides:
-        long long batch, head, row
     cdef struct Attention:
         unsigned long long out, keys, values, q, k, v, positions, freqs, sinks, states
         AttentionStrides q_step, k_step, v_step, keys_step, values_step
@@ -159,10 +157,6 @@ cdef void set_params(Attention* params, const Operand* operands,
     params.heads = divider(<unsigned int>space.key_heads)
     params.rows = divider(<unsigned int>space.rows)
     params.group_rows = divider(<unsigned int>(params.group * space.rows))
-
-
-cdef inline void set_steps(AttentionStrides* strides, const Steps* steps) noexcept:
-    strides.batch, strides.head, strides.row = steps.batch, steps.head, steps.row
 
 
 cdef int record_parts(Recorder encoder, Launch* launch, Attention* params,

@@ -5,7 +5,7 @@ from libc.float cimport FLT_MIN
 from libc.math cimport M_LOG2E, fabs
 from libc.string cimport memset
 
-from cyrt.builtin.attention cimport Steps
+from cyrt.builtin.attention cimport AttentionStrides, set_steps
 from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
 from cyrt.builtin.explain import expect_shapes
 from cyrt.builtin.grid cimport ceiling, set_geometry
@@ -20,8 +20,6 @@ cdef extern from "params/attention.h" nogil:
     enum: ATTENTION_WIDE_SINKS
     enum: ATTENTION_CAUSAL
     enum: ATTENTION_NEGATE
-    cdef struct AttentionStrides:
-        long long batch, head, row
 
 cdef extern from "params/flash_attention.h" nogil:
     enum: FLASH_ROWS
@@ -50,10 +48,6 @@ cdef int FLASH_ATTENTION = op_code("flash_attention")
 def param_bytes(row):
     """Return the size in bytes of the parameter of each kernel of a row."""
     return (sizeof(FlashAttention),) * len(row.kernels)
-
-
-cdef inline void set_steps(AttentionStrides* strides, const Steps* steps) noexcept:
-    strides.batch, strides.head, strides.row = steps.batch, steps.head, steps.row
 
 
 cdef int record_flash_attention(Recorder encoder, int dtype, const Operand* operands,

@@ -172,10 +172,10 @@ cdef tuple describe(int op, int dtype, const Convolution* conv, bint biased):
     sources = sizes_of(ndim, view.sources, 1)
     outputs = sizes_of(ndim, view.outputs, 1)
     taps = sizes_of(ndim, view.taps, 1)
-    given = [conv.batch_step, *sizes_of(ndim, conv.steps, 0)]
-    steps = given if op != INPUT_VJP else dense(inner, sources)
+    source_steps = [conv.batch_step, *sizes_of(ndim, conv.steps, 0)]
+    steps = source_steps if op != INPUT_VJP else dense(inner, sources)
     near = tensor(conv.batch, steps[0], inner, sources, steps[1:])
-    steps = dense(outer, outputs) if op == CONV else given if op == INPUT_VJP \
+    steps = dense(outer, outputs) if op == CONV else source_steps if op == INPUT_VJP \
         else dense(conv.other_step, outputs)
     far = tensor(conv.batch, steps[0], outer, outputs, steps[1:])
     steps = dense(conv.channels, taps)[1:]

@@ -18,7 +18,7 @@ class Part(NamedTuple):
 
 
 class Folded(NamedTuple):
-    """What remains of a batch without the repetitions."""
+    """A batch whose repeated parts are left out."""
 
     indices: list[int]  # of the nodes that are drawn
     nodes: list[PlanNode]  # these; patched if any repetition's was
@@ -27,7 +27,7 @@ class Folded(NamedTuple):
 
 
 class _Key(NamedTuple):
-    """What two nodes of a chain must have in common."""
+    """A node and the edge that leads to it: two nodes of a chain are equal if their keys are."""
 
     node: PlanNode
     programmatic: bool | None  # the edge from the node before; None if there is none
@@ -78,7 +78,7 @@ def fold(nodes: Sequence[PlanNode], edges: Sequence[tuple[int, int, bool]]) -> F
     return Folded(
         indices,
         [nodes[i]._replace(patched=i in patched) for i in indices],
-        # What leads into a repetition comes from the repetition before.
+        # An edge from a node that is left out begins at the drawn node that stands for it.
         [
             (position[stands_for[source]], position[target], programmatic)
             for source, target, programmatic in edges

@@ -1,4 +1,4 @@
-"""What the commands print and write, and the errors that they cannot."""
+"""The output of the commands, and the errors that end them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Refusal(Exception):
-    """What a command is given, or what it needs, is not right; the text is one line."""
+    """A command cannot run: an argument is wrong, or something is missing. The text is one line."""
 
 
 class OutputLost(Exception):

@@ -26,7 +26,7 @@ NO_ADDRESS_SPACE = (
     "to less."
 )
 
-# What a GPU's fault says; the emulated device's own text names all that.
+# The text of a fault on a GPU. The emulated device has a text of its own, with kernel and address.
 GPU_FAULT = (
     "The device can be used no more in this process: restart it. CYRT_DEVICE=emulated names the "
     "kernel, the thread and the address."

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cyrt import settings
 from cyrt.driver.errors import CudaError
+from cyrt.driver.frames import outside_stacklevel
 
 # cuGetProcAddress's second version, cuStreamGetId and graph node types require 12.0.
 MINIMUM_VERSION = 12000
@@ -127,16 +128,6 @@ def open_library() -> tuple[ctypes.CDLL, bool]:
             f"cyrt runs on its emulated device, on the CPU: {str(error).splitlines()[0]}. "
             "CYRT_DEVICE=emulated chooses it without this warning.",
             RuntimeWarning,
-            stacklevel=_outside_stacklevel(),
+            stacklevel=outside_stacklevel(),
         )
         return library, True
-
-
-def _outside_stacklevel() -> int:
-    """Stack level of the first caller outside this package, as ``warnings.warn`` counts."""
-    level = 1
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cyrt":
-        frame = frame.f_back
-        level += 1
-    return level

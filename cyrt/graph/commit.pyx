@@ -35,12 +35,12 @@ cdef unsigned long long last_epoch = 0
 # that the user created, the dict has only weak references.
 encoders = {}
 nvtx = None                     # the package nvtx if CYRT_NVTX=1, else None
-# An object that is told of each commit, or None; `set_tracer` sets it. See cyrt/tracing.
+# The Trace whose methods each commit calls (see cyrt/tracing), or None; `set_tracer` sets it.
 cdef object tracer = None
 
 
 def set_tracer(value):
-    """Tell an object of each commit from now on; None: tell no object."""
+    """Call the methods of a Trace at each commit from now on; None ends that."""
     global tracer, tracing
     tracer = value
     tracing = value is not None

@@ -1,6 +1,5 @@
 """Recording operations for a stream, and launching them as graphs."""
 
-import sys
 import threading
 from collections import deque
 
@@ -8,6 +7,7 @@ from cpython.exc cimport PyErr_SetInterrupt
 from libc.string cimport memcpy
 
 from cyrt import settings
+from cyrt.driver.frames import outside_line
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport READY, check, cu, faulted, process
 from cyrt.graph cimport boundary as boundaries, direct as directly
@@ -346,7 +346,7 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
     state.idle = False
     self.operations += 1
     if self.blocking:
-        self.where = caller()
+        self.where = outside_line()
     if node + 1 >= self.boundary.complete or (foreign is not None and not self.deferred):
         graph.reason = b"other libraries use the memory" if foreign is not None \
             else b"operations are launched one at a time" if self.boundary.max_ops == 1 \
@@ -419,14 +419,6 @@ cdef int keep(Recorder self, object obj) except -1:
     self.state.pending = True
     self.state.idle = False
     return 0
-
-
-cdef str caller():
-    """Return the file and line of the Python code outside cyrt that recorded an operation."""
-    frame = sys._getframe()
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cyrt":
-        frame = frame.f_back
-    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 cdef void end_encoder(StreamState* state) noexcept:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from cyrt import jit
 from cyrt.driver.errors import CompileError
+from cyrt.driver.frames import outside_stacklevel
 from cyrt.kernels.kernel import Kernel
 from cyrt.runtime import image as images
 from cyrt.runtime.device import Device
@@ -40,10 +40,8 @@ def _read(path: Path) -> str | bytes:
 
 def _warn(log: str) -> None:
     """Warn of what the compiler said, at the line outside of cyrt that made the module."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == "cyrt":
-        level, frame = level + 1, frame.f_back
-    warnings.warn(f"the compiler warns of the kernels:\n{log}", RuntimeWarning, stacklevel=level)
+    text = f"the compiler warns of the kernels:\n{log}"
+    warnings.warn(text, RuntimeWarning, stacklevel=outside_stacklevel())
 
 
 def _named(name: str, full: Mapping[str, str]) -> list[str]:

@@ -3,14 +3,13 @@ takes."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 import os
 import re
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,7 +72,8 @@ def open_frontend(frontend: Any) -> tuple[Library | None, str]:
     return library, ""
 
 
-# What cuda.pathfinder, ctypes and the frontend raise if a library is absent, or of another version.
+# The errors of cuda.pathfinder, ctypes and the frontend for a library that is absent, or of another
+# version.
 _NOT_LOADED = (ImportError, OSError, RuntimeError, AttributeError, AssertionError)
 
 
@@ -101,7 +101,7 @@ class _Handle:
         self._library = library
         self._process = os.getpid()
         self.value: Any = None  # an int, or an object of the frontend from 1.28 on
-        with _raising("cudnnCreate", library, "a handle"):
+        with _LibraryErrors("cudnnCreate", library, "a handle"):
             self.value = library.frontend.create_handle()
 
     # At exit the module is empty.
@@ -126,21 +126,36 @@ def _handle(library: Library, ordinal: int, epoch: int) -> Any:
     return _handles.by_device[key].value
 
 
-@contextlib.contextmanager
-def _raising(call: str, library: Library, detail: str) -> Iterator[None]:
-    """Raise the errors of the frontend as those of this module, with what they are about."""
-    try:
-        yield
-    except (library.frontend.cudnnGraphNotSupportedError, RuntimeError, ValueError) as error:
+class _LibraryErrors:
+    """A context that raises the errors of the frontend as those of this module, with the call and
+    what it is about.
+
+    It is a class since the traceback of an error that passes a generator keeps the generator's
+    frames, and so the objects that they use, until the collector runs.
+    """
+
+    def __init__(self, call: str, library: Library, detail: str) -> None:
+        frontend = library.frontend
+        self._caught = (frontend.cudnnGraphNotSupportedError, RuntimeError, ValueError)
+        self._call = call
+        self._detail = detail
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
+        if not isinstance(error, self._caught):
+            return
         # The frontend says "not supported" of every plan that cannot be built, whatever the status.
         found = re.search(r"CUDNN_STATUS_(\w+)", str(error))
         other = "INTERNAL_ERROR" if isinstance(error, RuntimeError) else "NOT_SUPPORTED"
         status = found[1] if found else other
         if status.startswith(("BAD_PARAM", "NOT_SUPPORTED", "SUBLIBRARY")):
-            raise Unsupported(f"{call}: {error}: {detail}") from None
+            raise Unsupported(f"{self._call}: {error}: {self._detail}") from None
         category = next((each for each in STATUSES if status.startswith(each)), "INTERNAL_ERROR")
         kind = OutOfMemoryError if re.search("ALLOC(ATION)?_FAILED", status) else CudaError
-        raise kind(call, STATUSES[category], f"CUDNN_STATUS_{status}", str(error), detail) from None
+        name = f"CUDNN_STATUS_{status}"
+        raise kind(self._call, STATUSES[category], name, str(error), self._detail) from None
 
 
 @dataclass(frozen=True)
@@ -161,7 +176,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is to be computed: each result is the sum of a window of the image times a filter.
+    """A convolution to compute: each result is the sum of a window of the image times a filter.
 
     Attributes
     ----------
@@ -259,7 +274,7 @@ class Convolution:
         self.workspace = 0
         self._index = -1
         handle = _handle(library, ordinal, epoch)
-        with _raising("cudnnBackendFinalize", library, str(problem)):
+        with _LibraryErrors("cudnnBackendFinalize", library, str(problem)):
             self._graph = self._make_graph(handle)
             self.count: int = self._graph.get_execution_plan_count()
 
@@ -294,9 +309,9 @@ class Convolution:
             found = graph.conv_dgrad(loss=result, filter=filter_, **options)
         else:
             found = graph.conv_wgrad(image=image, loss=result, **options)
-        of = problem.tensors[computed]
+        target = problem.tensors[computed]
         if problem.bias is not None:
-            channels, ndim = of.shape[1], len(of.shape)
+            channels, ndim = target.shape[1], len(target.shape)
             steps = [channels * problem.bias, problem.bias] + [channels * problem.bias] * (ndim - 2)
             bias = graph.tensor(
                 dim=[1, channels] + [1] * (ndim - 2), stride=steps, data_type=dtype, uid=BIAS
@@ -304,7 +319,7 @@ class Convolution:
             found = graph.bias(found, bias)
         if problem.activation is not None:
             found = getattr(graph, ACTIVATIONS[problem.activation])(found)
-        found.set_dim(list(of.shape)).set_stride(list(of.strides))
+        found.set_dim(list(target.shape)).set_stride(list(target.strides))
         found.set_output(True).set_data_type(dtype).set_uid(computed)
         graph.validate()
         graph.build_operation_graph()
@@ -333,7 +348,7 @@ class Convolution:
         CudaError
             The library failed otherwise.
         """
-        with _raising("cudnnBackendFinalize", self._library, str(self.problem)):
+        with _LibraryErrors("cudnnBackendFinalize", self._library, str(self.problem)):
             self._graph.build_plan_at_index(index)
             workspace = int(self._graph.get_workspace_size_plan_at_index(index))
             name = str(self._graph.get_plan_name_at_index(index))
@@ -375,12 +390,12 @@ class Convolution:
     def __call__(self, stream: int, addresses: Sequence[int]) -> None:
         """Put the convolution on a stream.
 
-        The addresses are those of the tensors in the order that was given, and of the workspace if
+        The addresses are those of the tensors, in the order of `order`, and of the workspace, if
         there is one.
         """
         handle = _handle(self._library, *self._device)
         pointers = dict(zip(self.order, addresses, strict=False))
         workspace = addresses[len(self.order)] if self.workspace else 0
-        with _raising("cudnnBackendExecute", self._library, str(self.problem)):
+        with _LibraryErrors("cudnnBackendExecute", self._library, str(self.problem)):
             self._library.frontend.set_stream(handle=handle, stream=stream)
             self._graph.execute_plan_at_index(pointers, workspace, self._index, handle)

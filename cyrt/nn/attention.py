@@ -252,11 +252,11 @@ def attention_vjp(
         mask = broadcast_to(mask, (batches, heads, rows, keys))
     for i in range(0, batches, some_batches):
         for j in range(0, shared, some_heads):
-            of_k = slice(i, i + some_batches), slice(j, j + some_heads)
-            of_q = of_k[0], slice(j * group, (j + some_heads) * group)
-            part = mask[of_q] if isinstance(mask, Array) else mask
-            gq[of_q], gk[of_k], gv[of_k] = _multiply_gradients(
-                q[of_q], k[of_k], v[of_k], g[of_q], factor, part
+            key_part = slice(i, i + some_batches), slice(j, j + some_heads)
+            query_part = key_part[0], slice(j * group, (j + some_heads) * group)
+            part = mask[query_part] if isinstance(mask, Array) else mask
+            gq[query_part], gk[key_part], gv[key_part] = _multiply_gradients(
+                q[query_part], k[key_part], v[key_part], g[query_part], factor, part
             )
     return gq, gk, gv
 

@@ -2,9 +2,26 @@
 
 from cyrt.builtin.attention cimport MAX_CAPACITY
 from cyrt.dtypes import DTYPES
-from cyrt.ndarray cimport Array, shape_of
+from cyrt.dtypes import dtype as _dtype
+from cyrt.ndarray cimport Array, set_operand, shape_of
 from cyrt.ops.arguments import check_array
+from cyrt.ops.copy cimport cast
 from cyrt.ops.promotion cimport kinds
+
+
+cdef int FLOAT32 = _dtype("float32").code
+
+
+cdef Array set_sinks(Operand* operand, object sinks, int code, long long* step, bint* wide):
+    cdef Array logits = sinks
+    if logits is None:
+        return None
+    if logits.code != code:
+        logits = cast(logits, FLOAT32)
+    set_operand(operand, logits)
+    step[0] = logits.steps[0]
+    wide[0] = logits.code == FLOAT32
+    return logits
 
 
 cdef inline Array array_of(str name, str argument, object x):

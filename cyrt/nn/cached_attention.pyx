@@ -4,13 +4,14 @@ from libc.string cimport memset
 
 from cyrt.builtin.attention cimport (
     ATTENTION_OPERANDS, FREQS, KEYS, MAX_CAPACITY, MAX_FEATURES, NEW_KEYS, NEW_ROWS, NEW_VALUES,
-    OUT, POSITIONS, QUERIES, SINKS, VALUES, AttentionSpace, Steps, record_attention,
+    OUT, POSITIONS, QUERIES, SINKS, VALUES, AttentionSpace, record_attention,
 )
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.rope cimport RopeSpace
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, overlaps, set_operand
+from cyrt.nn.attention_operands cimport set_sinks, set_steps
 from cyrt.nn.rope cimport set_angles
 from cyrt.ops.copy import copy as duplicate
 from cyrt.ops.copy cimport cast
@@ -22,7 +23,6 @@ MAX_WIDTH = <int>MAX_FEATURES
 MAX_KEYS = <int>MAX_CAPACITY
 
 cdef int INT32 = _dtype("int32").code, INT64 = _dtype("int64").code
-cdef int FLOAT32 = _dtype("float32").code
 
 
 cdef Array with_rows(Array x):
@@ -34,12 +34,6 @@ cdef Array apart_from(Array x, Array keys, Array values):
     """Return x, or a copy if it may share memory with the cache, which other blocks write while it
     is read."""
     return duplicate(x) if overlaps(x, keys) or overlaps(x, values) else x
-
-
-cdef inline void set_steps(Steps* steps, Array x) noexcept:
-    steps.batch = x.steps[0] if x.dims[0] > 1 else 0
-    steps.head = x.steps[1] if x.dims[1] > 1 else 0
-    steps.row = x.steps[2] if x.dims[2] > 1 else 0
 
 
 def attend(q, keys, values, k, v, bint append, position, rope, double scale, sinks):
@@ -67,7 +61,7 @@ def attend(q, keys, values, k, v, bint append, position, rope, double scale, sin
     cdef AttentionSpace space
     cdef RopeSpace angles
     cdef Array queries = with_rows(q), cached_keys = keys, cached_values = values
-    cdef Array new_keys = None, new_values = None, positions = None, divisors = None, logits = None
+    cdef Array new_keys = None, new_values = None, positions = None, divisors = None, _logits
     cdef Array out = new_array(device_of(queries), queries.code, 4, queries.dims)
     memset(operands, 0, sizeof(operands))
     memset(&space, 0, sizeof(space))
@@ -115,12 +109,8 @@ def attend(q, keys, values, k, v, bint append, position, rope, double scale, sin
         if divisors is not None:
             set_operand(&operands[FREQS], divisors)
             space.freqs_step = angles.freqs_step
-    if sinks is not None:
-        logits = sinks
-        if logits.code != queries.code:
-            logits = cast(logits, FLOAT32)
-        set_operand(&operands[SINKS], logits)
-        space.sinks_step = logits.steps[0]
-        space.wide_sinks = logits.code == FLOAT32
+    # The array lives until the launch is recorded.
+    _logits = set_sinks(&operands[SINKS], sinks, queries.code, &space.sinks_step,
+                        &space.wide_sinks)
     record_attention(encoder_of(current_state(device_of(queries))), queries.code, operands, &space)
     return out

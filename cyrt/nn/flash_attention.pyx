@@ -11,6 +11,7 @@ from cyrt.builtin.operand cimport Operand
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, device_of, itemsizes, new_array, set_operand, view_of
+from cyrt.nn.attention_operands cimport set_sinks, set_steps
 from cyrt.ops.copy cimport assign_array, broadcast_steps, cast
 from cyrt.runtime.stream cimport current_state
 
@@ -19,12 +20,6 @@ MAX_WIDTH = <int>MOST_FEATURES
 MAX_KEYS = <int>MOST_KEYS
 
 cdef int BOOL = _dtype("bool").code, FLOAT32 = _dtype("float32").code
-
-
-cdef inline void set_steps(Steps* steps, Array x) noexcept:
-    steps.batch = x.steps[0] if x.dims[0] > 1 else 0
-    steps.head = x.steps[1] if x.dims[1] > 1 else 0
-    steps.row = x.steps[2] if x.dims[2] > 1 else 0
 
 
 cdef Array with_vectors(Array x, Steps* steps):
@@ -64,7 +59,7 @@ def attend(q, k, v, mask, bint causal, double scale, sinks):
     """
     cdef Operand[FLASH_OPERANDS] operands
     cdef FlashSpace space
-    cdef Array out, queries, keys, values, added = None, logits = None
+    cdef Array out, queries, keys, values, added = None, _logits
     cdef long long[4] dims, steps
     memset(operands, 0, sizeof(operands))
     memset(&space, 0, sizeof(space))
@@ -90,13 +85,9 @@ def attend(q, k, v, mask, bint causal, double scale, sinks):
         space.mask_type = (BOOL_MASK if added.code == BOOL else
                            OWN_MASK if added.code == queries.code else FLOAT_MASK)
         set_operand(&operands[MASK], added)
-    if sinks is not None:
-        logits = sinks
-        if logits.code != queries.code:
-            logits = cast(logits, FLOAT32)
-        set_operand(&operands[SINKS], logits)
-        space.sinks_step = logits.steps[0]
-        space.wide_sinks = logits.code == FLOAT32
+    # The array lives until the launch is recorded.
+    _logits = set_sinks(&operands[SINKS], sinks, queries.code, &space.sinks_step,
+                        &space.wide_sinks)
     record_flash_attention(encoder_of(current_state(device_of(queries))), queries.code, operands,
                            &space)
     return out

@@ -91,23 +91,23 @@ def swiglu_vjp(gate, up, g, *, donate=False):
     cdef long long[3] steps
     cdef long long n
     cdef Array a = operand_of("gate", gate), b = operand_of("up", up), c = operand_of("g", g)
-    cdef Array of_gate, of_up
+    cdef Array gate_gradient, up_gradient
     cdef int code = promote(promote(a.code, b.code), c.code), ordinal = device_of(a)
     if not shape_of(a) == shape_of(b) == shape_of(c):
         raise ValueError(f"swiglu_vjp: expected one shape, got {shape_of(a)} of gate, "
                          f"{shape_of(b)} of up and {shape_of(c)} of g")
-    of_gate = gradient_target((a, b, c), code, donate, None)
-    of_up = gradient_target((a, b, c), code, donate, of_gate)
+    gate_gradient = gradient_target((a, b, c), code, donate, None)
+    up_gradient = gradient_target((a, b, c), code, donate, gate_gradient)
     a = rows_of(a, code, &steps[0])         # live until the launch is recorded
     b = rows_of(b, code, &steps[1])
     c = rows_of(c, code, &steps[2])
     memset(operands, 0, sizeof(operands))
-    set_operand(&operands[0], of_gate)
-    set_operand(&operands[1], of_up)
+    set_operand(&operands[0], gate_gradient)
+    set_operand(&operands[1], up_gradient)
     set_operand(&operands[2], a)
     set_operand(&operands[3], b)
     set_operand(&operands[4], c)
     n = a.dims[a.ndim_ - 1]
     record_swiglu_vjp(encoder_of(current_state(ordinal)), code, operands, a.count // n if n else 0,
                       n, steps)
-    return of_gate, of_up
+    return gate_gradient, up_gradient

@@ -51,9 +51,10 @@ def linear(x, w, b=None, activation=None, residual=None, norm=None):
     """Multiply by a matrix of weights, with what precedes and follows in a linear layer.
 
     The result is ``residual + activation(rms_norm(x, *norm) @ w.mT + b)``. For at most 16 rows of
-    float16, bfloat16 or float32 that is one operation, which keeps the steps' results in float32;
-    for more, each step is an operation of its own. So it is for operands of several types, and
-    where w's rows are not contiguous, or not aligned to 16 bytes.
+    float16, bfloat16 or float32 that is one operation, which rounds the result alone (and, for two
+    rows or more, the normalised inputs); for more, each step is an operation of its own. So it is
+    for operands of several types, and where w's rows are not contiguous, or not aligned to 16
+    bytes.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-# What normalisation checks, of its own arguments and of those of a layer that it is part of.
+# The checks of a normalisation's arguments, which a linear layer with a norm makes, too.
 
 from cyrt.ndarray cimport Array
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
 import threading
 import time
 from collections import Counter, deque
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 from cyrt import settings
 from cyrt.driver import table
 from cyrt.driver.errors import CudaError
+from cyrt.driver.frames import outside_line
 from cyrt.graph.commit import set_tracer
 from cyrt.graph.recorder import commit_current
 from cyrt.jit.mangling import readable_name
@@ -159,7 +159,7 @@ class Trace:
         }
         details = {
             "reason": commit.reason,
-            "at": _caller(),
+            "at": outside_line(),
             "thread": threading.current_thread().name,
             **{key: stats[key] - commit.stats[key] for key in _COUNTS},
             **what,
@@ -286,11 +286,3 @@ class Trace:
 @cache
 def _collector() -> Collector:
     return Collector()
-
-
-def _caller() -> str:
-    """File and line of the innermost Python code outside of cyrt."""
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cyrt":
-        frame = frame.f_back
-    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -7,7 +7,7 @@
 
 namespace cyrt {
 
-// Of one result.
+// The epilogue of one result.
 template <class T> struct LinearEpilogue {
     T bias, gated_bias, residual;  // read only where the layer has them
 

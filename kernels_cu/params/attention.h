@@ -1,8 +1,8 @@
 // Parameters of attention.cu. Strides and flags are flash_attention.cu's, too.
 #ifndef CYRT_PARAMS_ATTENTION_H
 #define CYRT_PARAMS_ATTENTION_H
-#include "params/begin.h"
 #include "params/space.h"
+#include "params/begin.h"
 
 enum {
     ATTENTION_ITEMS = 8,    // features of a key that a lane holds

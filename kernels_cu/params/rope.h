@@ -1,8 +1,8 @@
 // Parameters of rope.cu.
 #ifndef CYRT_PARAMS_ROPE_H
 #define CYRT_PARAMS_ROPE_H
-#include "params/begin.h"
 #include "params/space.h"
+#include "params/begin.h"
 
 enum {
     ROPE_HEADS = 4,       // heads that a thread rotates by the same angles

@@ -150,7 +150,8 @@ def early_words():
     """The offset of the word `early` in each of those structs."""
     structs = sorted({name for ends in EARLY.values() for name in ends.values()})
     stores = "".join(
-        f"out[{i}] = __builtin_offsetof(cyrt::{name}, early);" for i, name in enumerate(structs)
+        f"{{ cyrt::{name} x; out[{i}] = (char*)&x.early - (char*)&x; }}"
+        for i, name in enumerate(structs)
     )
     device = cyrt.Device()
     image = jit.compiler.compile(

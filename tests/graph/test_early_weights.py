@@ -9,11 +9,11 @@ import cyrt
 from cyrt import settings
 
 pytestmark = [
-    pytest.mark.usefixtures("batched"),
     pytest.mark.skipif(
-        not settings.get("CYRT_PDL") or not settings.get("CYRT_EARLY_LOADS"),
-        reason="looks at weights that come early",
-    ),
+        not all(map(settings.get, ("CYRT_GRAPHS", "CYRT_PDL", "CYRT_EARLY_LOADS")))
+        or settings.get("CYRT_LAUNCH_BLOCKING"),
+        reason="looks at weights that come early, which they do in batches only",
+    )
 ]
 
 LENGTH, WIDTH = 256, 192

@@ -322,8 +322,10 @@ def test_half_an_address_that_the_kernel_has_in_whole(library, offset):
         assert struct.pack("<I", vectors.all[1].ptr + offset & 0xFFFF_FFFF) in params
 
 
+@pytest.mark.usefixtures("batched")
 def test_a_call_lives_as_long_as_its_kernels(library):
-    """A library may unload code that it has compiled for a call with the call's object."""
+    """A library may unload code that it has compiled for a call with the call's object, which must
+    not be while a batch that will be launched has its kernels."""
 
     class Call:
         def __call__(self, stream, where):

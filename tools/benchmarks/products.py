@@ -83,7 +83,7 @@ class Case:
         return namespace.matmul(*self.factors(a, b))
 
     def sample(self, found: Any) -> Any:
-        """What is checked of a result."""
+        """Return the part of a result that is compared: some rows and columns of a large one."""
         if self.macs <= CHECKED:
             return found
         rows, columns = (max(1, size // CHECKED_ROWS) for size in found.shape)
