@@ -8,7 +8,7 @@ from libc.string cimport memset
 from cyrt.builtin import catalogue
 from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
 from cyrt.builtin.explain import expect_shapes
-from cyrt.builtin.grid cimport ceiling, set_geometry
+from cyrt.builtin.grid cimport ceiling, multiprocessors_of, set_geometry
 from cyrt.builtin.launch cimport (
     Explainer, Launch, record_launch_of_weights, set_example_memory,
 )
@@ -29,6 +29,8 @@ cdef enum:
     ONE_ROW = 0             # the kernels, in the order of Row.kernels
     MORE_ROWS
 
+import os
+cdef int PER = int(os.environ.get('XPER', 3)), EVEN = int(os.environ.get('XEVEN', 1))
 cdef int LINEAR = op_code("linear")
 cdef bint[64] is_served     # by the code of the element type
 
@@ -54,7 +56,7 @@ cdef int record_linear(Recorder encoder, const Layer* p) except -1:
     cdef Linear args
     cdef Skinny* product = &args.product
     cdef Launch launch
-    cdef long long vectors, rounds
+    cdef long long vectors, rounds, groups, blocks
     cdef int ordinal = encoder.state.ordinal
     launch.entry = entry_of(ordinal, LINEAR, p.dtype)
     memset(&args, 0, sizeof(args))
@@ -71,9 +73,13 @@ cdef int record_linear(Recorder encoder, const Layer* p) except -1:
         vectors = p.length * p.itemsize // VECTOR_BYTES
         rounds = ceiling(vectors, WARP * MOST_WARPS)
         launch.variant = ONE_ROW
-        set_geometry(&launch.geometry,
-                     ceiling(p.features, GEMV_ROWS // 2 if p.gated else GEMV_ROWS), WARP,
-                     <unsigned int>ceiling(vectors, WARP * rounds))
+        groups = ceiling(p.features, GEMV_ROWS // 2 if p.gated else GEMV_ROWS)
+        blocks = PER * multiprocessors_of(ordinal)
+        if groups < blocks:
+            blocks = groups
+        elif EVEN:
+            blocks = ceiling(groups, ceiling(groups, blocks))
+        set_geometry(&launch.geometry, blocks, WARP, <unsigned int>ceiling(vectors, WARP * rounds))
     else:
         choose_skinny(product, &launch, ordinal, MORE_ROWS, True, p.gated, 1, False)
     return record_launch_of_weights(encoder, &launch, &args, p.operands, NUM_OPERANDS, 1, WEIGHT,

@@ -30,79 +30,96 @@ __device__ inline float sum_lanes(float (&sums)[GEMV_ROWS]) {
 template <class T> __device__ inline void gemv(const Linear& all) {
     const Skinny& args = all.product;
     constexpr int K = VECTOR_BYTES / sizeof(T), ROWS = GEMV_ROWS;
-    __shared__ float of_warp[16][ROWS + 1];  // the last one: of squares
+    __shared__ float of_warp[2][16][ROWS];  // by turns, so that a block meets once a group of rows
+    __shared__ float squares_of_warp[16];
     bool gated = all.gated;
-    uint32 kept = gated ? ROWS / 2 : ROWS, first = blockIdx.x * kept;
-    uint32 thread = threadIdx.y * 32 + threadIdx.x;
-    const T* rows[ROWS];
-#pragma unroll
-    for (int i = 0; i < ROWS; ++i) {
+    uint32 kept = gated ? ROWS / 2 : ROWS, thread = threadIdx.y * 32 + threadIdx.x;
+    uint32 step = 32 * blockDim.y * K, group = blockIdx.x, at = thread * K;
+    const T* matrix = global<T>(args.matrix);
+    Fragment<T, K> loaded[ROWS];
+    auto load = [&](int i) {
         // A row that there is not is the last one: its sum is not used.
-        uint32 row = first + (gated ? i % (ROWS / 2) : i);
+        uint32 row = group * kept + (gated ? i % (ROWS / 2) : i);
         if (row >= args.wide) row = args.wide - 1;
         if (gated && i >= ROWS / 2) row += args.wide;
-        rows[i] = global<T>(args.matrix) + row * args.wide_step;
-    }
-    uint32 at = thread * K, step = 32 * blockDim.y * K;
-    Fragment<T, K> matrix[ROWS];
-    auto load_matrix = [&] {
+        bool there = at < args.k && group * kept < args.wide;
+        loaded[i] = Fragment<T, K>::load(matrix + row * args.wide_step + at, there);
+    };
+    auto load_all = [&] {
 #pragma unroll
-        for (int i = 0; i < ROWS; ++i) {
-            matrix[i] = Fragment<T, K>::load(rows[i] + at, at < args.k);
-        }
+        for (int i = 0; i < ROWS; ++i) load(i);
     };
     if (!args.early) wait_for_dependencies(all);
-    load_matrix();
+    load_all();
     if (args.early) wait_for_dependencies(all);
     launch_dependents<PRODUCT_BLOCKS>();
     const T* few = global<T>(args.few_rows);
     const T* weight = static_cast<const T*>(all.norm);
-    bool stores = thread < kept && first + thread < args.wide;
-    uint32 index = stores ? first + thread : first;
-    LinearEpilogue<T> epilogue(all, index, index * args.wide_out);
-    float sums[ROWS] = {}, squares = 0;
+    float squares = 0, factor = 1;
+    bool first = true;
 #pragma unroll 1
-    while (at < args.k) {
-        float x[K];
-        Fragment<T, K>::load(few + at, true).widen_to(x);
-        if (weight) {
-            float weights[K];
-            Fragment<T, K>::load(weight + at, true).widen_to(weights);
+    for (uint32 turn = 0; group * kept < args.wide; turn ^= 1) {
+        uint32 index = group * kept + thread;
+        bool stores = thread < kept && index < args.wide;
+        if (!stores) index = 0;
+        LinearEpilogue<T> epilogue(all, index, index * args.wide_out);
+        float sums[ROWS] = {};
+        bool more;
+#pragma unroll 1
+        do {
+            float x[K];
+            uint32 here = at;
+            bool inside = here < args.k;
+            Fragment<T, K>::load(few + here, inside).widen_to(x);
+            if (weight) {
+                float weights[K];
+                Fragment<T, K>::load(weight + here, inside).widen_to(weights);
 #pragma unroll
-            for (int i = 0; i < K; ++i) {
-                squares += x[i] * x[i];
-                x[i] *= weights[i];
+                for (int i = 0; i < K; ++i) {
+                    if (first) squares += x[i] * x[i];
+                    x[i] *= weights[i];
+                }
             }
+            at += step;
+            more = at - thread * K < args.k;  // the same for all threads
+            if (!more) {
+                at = thread * K;
+                group += gridDim.x;
+            }
+#pragma unroll
+            for (int i = 0; i < ROWS; ++i) {
+                float row[K];
+                loaded[i].widen_to(row);
+#pragma unroll
+                for (int k = 0; k < K; ++k) sums[i] += row[k] * x[k];
+                load(i);
+            }
+        } while (more);
+        float sum = sum_lanes(sums);
+        if (threadIdx.x % 4 == 0) of_warp[turn][threadIdx.y][threadIdx.x / 4] = sum;
+        if (weight && first) {
+#pragma unroll
+            for (int lanes = 16; lanes; lanes /= 2) squares += shuffle_xor(squares, lanes);
+            if (threadIdx.x == 0) squares_of_warp[threadIdx.y] = squares;
         }
-        at += step;
-#pragma unroll
-        for (int i = 0; i < ROWS; ++i) {
-            float row[K];
-            matrix[i].widen_to(row);
-#pragma unroll
-            for (int k = 0; k < K; ++k) sums[i] += row[k] * x[k];
-            matrix[i] = Fragment<T, K>::load(rows[i] + at, at < args.k);
-        }
-    }
-    float sum = sum_lanes(sums);
-    if (threadIdx.x % 4 == 0) of_warp[threadIdx.y][threadIdx.x / 4] = sum;
-    if (weight) {
-#pragma unroll
-        for (int lanes = 16; lanes; lanes /= 2) squares += shuffle_xor(squares, lanes);
-        if (threadIdx.x == 0) of_warp[threadIdx.y][ROWS] = squares;
-    }
-    __syncthreads();
-    if (!stores) return;
-    auto sum_warps = [&](uint32 i) {
-        float sum = of_warp[0][i];
+        __syncthreads();
+        if (stores) {
+            auto sum_warps = [&](const float* sums, uint32 spacing) {
+                float sum = sums[0];
 #pragma unroll 4
-        for (uint32 warp = 1; warp < blockDim.y; ++warp) sum += of_warp[warp][i];
-        return sum;
-    };
-    float factor = weight ? rsqrt(sum_warps(ROWS) / float(args.k) + all.eps) : 1;
-    float gated_sum = gated ? factor * sum_warps(thread + ROWS / 2) : 0;
-    global<T>(args.out)[index * args.wide_out] =
-        epilogue.apply(all, factor * sum_warps(thread), gated_sum);
+                for (uint32 warp = 1; warp < blockDim.y; ++warp) sum += sums[warp * spacing];
+                return sum;
+            };
+            if (weight && first) {
+                factor = rsqrt(sum_warps(squares_of_warp, 1) / float(args.k) + all.eps);
+            }
+            const float* found = of_warp[turn][0];
+            float gated_sum = gated ? factor * sum_warps(found + thread + ROWS / 2, ROWS) : 0;
+            global<T>(args.out)[index * args.wide_out] =
+                epilogue.apply(all, factor * sum_warps(found + thread, ROWS), gated_sum);
+        }
+        first = false;
+    }
 }
 
 }  // namespace cyrt
