@@ -14,7 +14,7 @@
                      SKINNY_STEPS(EIGHTS, sizeof(TYPE))>(args);                           \
     }
 #define CYRT_LINEAR(NAME, TYPE)                           \
-    extern "C" __global__ void __launch_bounds__(256, 3)  \
+    extern "C" __global__ void __launch_bounds__(256, 4)  \
         NAME(const __grid_constant__ cyrt::Linear args) { \
         cyrt::gemv<TYPE>(args);                           \
     }                                                     \

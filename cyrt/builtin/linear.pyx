@@ -14,6 +14,7 @@ from cyrt.builtin.launch cimport (
 )
 from cyrt.builtin.skinny cimport VECTOR_BYTES, Skinny, choose_skinny
 from cyrt.dtypes import DTYPES
+from cyrt.runtime.module cimport LoadedFunction, allow_smem
 
 cdef extern from "params/linear.h" nogil:
     enum: GEMV_ROWS
@@ -21,7 +22,7 @@ cdef extern from "params/linear.h" nogil:
         Skinny product
         unsigned long long norm, bias, residual
         float eps
-        unsigned int activation, gated
+        unsigned int activation, stages, gated
 
 cdef enum:
     WARP = 32
@@ -30,7 +31,7 @@ cdef enum:
     MORE_ROWS
 
 import os
-cdef int PER = int(os.environ.get('XPER', 3)), EVEN = int(os.environ.get('XEVEN', 1))
+cdef int PER = int(os.environ.get('XPER', 8)), EVEN = int(os.environ.get('XEVEN', 1)), STAGES = int(os.environ.get('XSTAGES', 3))
 cdef int LINEAR = op_code("linear")
 cdef bint[64] is_served     # by the code of the element type
 
@@ -56,7 +57,7 @@ cdef int record_linear(Recorder encoder, const Layer* p) except -1:
     cdef Linear args
     cdef Skinny* product = &args.product
     cdef Launch launch
-    cdef long long vectors, rounds, groups, blocks
+    cdef long long vectors, rounds, groups, blocks, warps
     cdef int ordinal = encoder.state.ordinal
     launch.entry = entry_of(ordinal, LINEAR, p.dtype)
     memset(&args, 0, sizeof(args))
@@ -74,12 +75,16 @@ cdef int record_linear(Recorder encoder, const Layer* p) except -1:
         rounds = ceiling(vectors, WARP * MOST_WARPS)
         launch.variant = ONE_ROW
         groups = ceiling(p.features, GEMV_ROWS // 2 if p.gated else GEMV_ROWS)
-        blocks = PER * multiprocessors_of(ordinal)
+        warps = ceiling(vectors, WARP * rounds)
+        blocks = PER * multiprocessors_of(ordinal) // warps
         if groups < blocks:
             blocks = groups
         elif EVEN:
             blocks = ceiling(groups, ceiling(groups, blocks))
-        set_geometry(&launch.geometry, blocks, WARP, <unsigned int>ceiling(vectors, WARP * rounds))
+        set_geometry(&launch.geometry, blocks, WARP, <unsigned int>warps)
+        args.stages = STAGES
+        launch.geometry.smem = <unsigned int>(STAGES * GEMV_ROWS * WARP * warps * VECTOR_BYTES)
+        allow_smem(<LoadedFunction>launch.entry.functions[launch.variant], launch.geometry.smem)
     else:
         choose_skinny(product, &launch, ordinal, MORE_ROWS, True, p.gated, 1, False)
     return record_launch_of_weights(encoder, &launch, &args, p.operands, NUM_OPERANDS, 1, WEIGHT,

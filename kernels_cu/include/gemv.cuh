@@ -27,48 +27,144 @@ __device__ inline float sum_lanes(float (&sums)[GEMV_ROWS]) {
     return sum + shuffle_xor(sum, 1);
 }
 
+// The sums of GEMV_ROWS rows times a single one, of the elements that a thread has loaded.
+template <class T> struct RowSums {
+    static constexpr int K = VECTOR_BYTES / sizeof(T);
+    float sums[GEMV_ROWS] = {};
+
+    struct Factors {
+        float x[K];
+        __device__ Factors(const float (&from)[K], bool) {
+#pragma unroll
+            for (int k = 0; k < K; ++k) x[k] = from[k];
+        }
+    };
+    // Adds the products of rows 2 * pair and 2 * pair + 1.
+    __device__ void add(int pair, const Fragment<T, K> (&rows)[2], const Factors& factors) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            float row[K];
+            rows[i].widen_to(row);
+#pragma unroll
+            for (int k = 0; k < K; ++k) sums[2 * pair + i] += row[k] * factors.x[k];
+        }
+    }
+    __device__ void finish(float (&whole)[GEMV_ROWS]) const {
+#pragma unroll
+        for (int i = 0; i < GEMV_ROWS; ++i) whole[i] = sums[i];
+    }
+};
+
+// Tensor cores multiply bfloat16, with a quarter of the instructions. The eight elements that a lane
+// has of a row are two parts of row `group` of a tile of 16 by 16 (see Lane), those of the next row
+// two of row group + 8, and the single row's are in column `group`: so the sums are on the diagonals
+// of the result. Elements that a norm's weight has multiplied, which have more digits, are the sum of
+// two numbers of bfloat16.
+template <> struct RowSums<bfloat16> {
+    static constexpr int K = VECTOR_BYTES / sizeof(bfloat16);
+    float sums[GEMV_ROWS / 2][4] = {};
+
+    struct Factors {
+        Fragment<bfloat16, K> high, low;
+        bool exact;
+        __device__ Factors(const float (&x)[K], bool weighted)
+            : high(Fragment<bfloat16, K>::narrow(x)), exact(!weighted) {
+            if (exact) return;
+            float rounded[K], rest[K];
+            high.widen_to(rounded);
+#pragma unroll
+            for (int k = 0; k < K; ++k) rest[k] = x[k] - rounded[k];
+            low = Fragment<bfloat16, K>::narrow(rest);
+        }
+    };
+    __device__ void add(int pair, const Fragment<bfloat16, K> (&rows)[2], const Factors& factors) {
+        const auto &first = rows[0].word, &second = rows[1].word;
+#pragma unroll
+        for (int i = 0; i < 4; i += 2) {
+            multiply_tiles<bfloat16>(sums[pair], first[i], second[i], first[i + 1], second[i + 1],
+                                     factors.high.word[i], factors.high.word[i + 1]);
+        }
+        if (factors.exact) return;
+#pragma unroll
+        for (int i = 0; i < 4; i += 2) {
+            multiply_tiles<bfloat16>(sums[pair], first[i], second[i], first[i + 1], second[i + 1],
+                                     factors.low.word[i], factors.low.word[i + 1]);
+        }
+    }
+    __device__ void finish(float (&whole)[GEMV_ROWS]) const {
+        const Lane lane;
+        bool on_diagonal = lane.member == lane.group / 2, odd = lane.group % 2;
+#pragma unroll
+        for (int pair = 0; pair < GEMV_ROWS / 2; ++pair) {
+#pragma unroll
+            for (int i = 0; i < 2; ++i) {
+                float sum = odd ? sums[pair][2 * i + 1] : sums[pair][2 * i];
+                whole[2 * pair + i] = on_diagonal ? sum : 0;
+            }
+        }
+    }
+};
+
+// Copies 16 bytes of global to shared memory, or zeros, until `await_copies`.
+__device__ inline void copy_vector(uint4* to, const void* from, bool there) {
+    uint32 address = __cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
+                 "r"(there ? 16 : 0)
+                 : "memory");
+}
+
 template <class T> __device__ inline void gemv(const Linear& all) {
     const Skinny& args = all.product;
     constexpr int K = VECTOR_BYTES / sizeof(T), ROWS = GEMV_ROWS;
-    __shared__ float of_warp[2][16][ROWS];  // by turns, so that a block meets once a group of rows
-    __shared__ float squares_of_warp[16];
-    bool gated = all.gated;
-    uint32 kept = gated ? ROWS / 2 : ROWS, thread = threadIdx.y * 32 + threadIdx.x;
-    uint32 step = 32 * blockDim.y * K, group = blockIdx.x, at = thread * K;
+    extern __shared__ uint4 copies[];
+    __shared__ float of_warp[2][8][ROWS];  // by turns, so that a block meets once a group of rows
+    __shared__ float squares_of_warp[8];
+    const bool gated = all.gated;
+    const uint32 kept = gated ? ROWS / 2 : ROWS, thread = threadIdx.y * 32 + threadIdx.x;
+    const uint32 threads = 32 * blockDim.y, step = threads * K, stages = all.stages;
     const T* matrix = global<T>(args.matrix);
-    Fragment<T, K> loaded[ROWS];
-    auto load = [&](int i) {
-        // A row that there is not is the last one: its sum is not used.
-        uint32 row = group * kept + (gated ? i % (ROWS / 2) : i);
-        if (row >= args.wide) row = args.wide - 1;
-        if (gated && i >= ROWS / 2) row += args.wide;
-        bool there = at < args.k && group * kept < args.wide;
-        loaded[i] = Fragment<T, K>::load(matrix + row * args.wide_step + at, there);
-    };
-    auto load_all = [&] {
+    uint32 next_group = blockIdx.x, next_at = 0, next_slot = 0;
+    auto copy_next = [&] {
+        uint32 at = next_at + thread * K;
+        bool inside = at < args.k && next_group * kept < args.wide;
 #pragma unroll
-        for (int i = 0; i < ROWS; ++i) load(i);
+        for (int i = 0; i < ROWS; ++i) {
+            // A row that there is not is the last one: its sum is not used.
+            uint32 row = next_group * kept + (gated ? i % (ROWS / 2) : i);
+            if (row >= args.wide) row = args.wide - 1;
+            if (gated && i >= ROWS / 2) row += args.wide;
+            copy_vector(copies + (next_slot * ROWS + i) * threads + thread,
+                        matrix + row * args.wide_step + (inside ? at : 0), inside);
+        }
+        asm volatile("cp.async.commit_group;" ::: "memory");
+        next_at += step;
+        if (next_at >= args.k) {
+            next_at = 0;
+            next_group += gridDim.x;
+        }
+        next_slot = next_slot + 1 == stages ? 0 : next_slot + 1;
     };
     if (!args.early) wait_for_dependencies(all);
-    load_all();
+    for (uint32 i = 0; i < stages; ++i) copy_next();
     if (args.early) wait_for_dependencies(all);
     launch_dependents<PRODUCT_BLOCKS>();
     const T* few = global<T>(args.few_rows);
     const T* weight = static_cast<const T*>(all.norm);
     float squares = 0, factor = 1;
     bool first = true;
+    uint32 slot = 0;
 #pragma unroll 1
-    for (uint32 turn = 0; group * kept < args.wide; turn ^= 1) {
+    for (uint32 group = blockIdx.x, turn = 0; group * kept < args.wide;
+         group += gridDim.x, turn ^= 1) {
         uint32 index = group * kept + thread;
         bool stores = thread < kept && index < args.wide;
         if (!stores) index = 0;
         LinearEpilogue<T> epilogue(all, index, index * args.wide_out);
-        float sums[ROWS] = {};
-        bool more;
+        RowSums<T> products;
 #pragma unroll 1
-        do {
+        for (uint32 at = 0; at < args.k; at += step) {
             float x[K];
-            uint32 here = at;
+            uint32 here = at + thread * K;
             bool inside = here < args.k;
             Fragment<T, K>::load(few + here, inside).widen_to(x);
             if (weight) {
@@ -80,21 +176,24 @@ template <class T> __device__ inline void gemv(const Linear& all) {
                     x[i] *= weights[i];
                 }
             }
-            at += step;
-            more = at - thread * K < args.k;  // the same for all threads
-            if (!more) {
-                at = thread * K;
-                group += gridDim.x;
-            }
+            typename RowSums<T>::Factors factors(x, weight);
+            if (stages == 1) asm volatile("cp.async.wait_group 0;" ::: "memory");
+            else if (stages == 2) asm volatile("cp.async.wait_group 1;" ::: "memory");
+            else if (stages == 3) asm volatile("cp.async.wait_group 2;" ::: "memory");
+            else asm volatile("cp.async.wait_group 3;" ::: "memory");
+            const uint4* own = copies + slot * ROWS * threads + thread;
 #pragma unroll
-            for (int i = 0; i < ROWS; ++i) {
-                float row[K];
-                loaded[i].widen_to(row);
-#pragma unroll
-                for (int k = 0; k < K; ++k) sums[i] += row[k] * x[k];
-                load(i);
+            for (int pair = 0; pair < ROWS / 2; ++pair) {
+                Fragment<T, K> rows[2];
+                memcpy(&rows[0], own + 2 * pair * threads, 16);
+                memcpy(&rows[1], own + (2 * pair + 1) * threads, 16);
+                products.add(pair, rows, factors);
             }
-        } while (more);
+            slot = slot + 1 == stages ? 0 : slot + 1;
+            copy_next();
+        }
+        float sums[ROWS];
+        products.finish(sums);
         float sum = sum_lanes(sums);
         if (threadIdx.x % 4 == 0) of_warp[turn][threadIdx.y][threadIdx.x / 4] = sum;
         if (weight && first) {
