@@ -265,8 +265,8 @@ __device__ inline void take_keys(const Attention& args, const Unit& unit, const 
 template <class T, int ROWS, int KEYS, bool VECTORS>
 __device__ inline void attention(const Attention& args) {
     extern __shared__ uint4 shared[];
-    wait_for_dependencies(args);
     launch_dependents();
+    wait_for_dependencies(args);
     const Unit unit(args);
     const uint32 lane = threadIdx.x, warp = threadIdx.y, warps = blockDim.y;
     const uint32 features = args.features, first = (lane & (args.lanes - 1)) * ITEMS;

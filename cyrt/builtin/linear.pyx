@@ -22,7 +22,7 @@ cdef extern from "params/linear.h" nogil:
         Skinny product
         unsigned long long norm, bias, residual
         float eps
-        unsigned int activation, stages, gated
+        unsigned int activation, gated
 
 cdef enum:
     WARP = 32
@@ -31,7 +31,7 @@ cdef enum:
     MORE_ROWS
 
 import os
-cdef int PER = int(os.environ.get('XPER', 8)), EVEN = int(os.environ.get('XEVEN', 1)), STAGES = int(os.environ.get('XSTAGES', 3))
+cdef int PER = int(os.environ.get('XPER', 8)), EVEN = int(os.environ.get('XEVEN', 1))
 cdef int LINEAR = op_code("linear")
 cdef bint[64] is_served     # by the code of the element type
 
@@ -82,8 +82,7 @@ cdef int record_linear(Recorder encoder, const Layer* p) except -1:
         elif EVEN:
             blocks = ceiling(groups, ceiling(groups, blocks))
         set_geometry(&launch.geometry, blocks, WARP, <unsigned int>warps)
-        args.stages = STAGES
-        launch.geometry.smem = <unsigned int>(STAGES * GEMV_ROWS * WARP * warps * VECTOR_BYTES)
+        launch.geometry.smem = <unsigned int>(GEMV_ROWS * WARP * warps * VECTOR_BYTES)
         allow_smem(<LoadedFunction>launch.entry.functions[launch.variant], launch.geometry.smem)
     else:
         choose_skinny(product, &launch, ordinal, MORE_ROWS, True, p.gated, 1, False)

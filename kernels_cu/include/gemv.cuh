@@ -4,6 +4,7 @@
 // piece; a thread has some elements of the single row in registers, for all of them. The squares
 // that an rms_norm needs are summed beside the products, which are scaled at the end.
 #pragma once
+#define XTRIGGER 1
 
 #include "dependency.cuh"
 #include "linear_epilogue.cuh"
@@ -34,7 +35,7 @@ template <class T> struct RowSums {
 
     struct Factors {
         float x[K];
-        __device__ Factors(const float (&from)[K], bool) {
+        __device__ void take(const float (&from)[K], bool) {
 #pragma unroll
             for (int k = 0; k < K; ++k) x[k] = from[k];
         }
@@ -67,8 +68,9 @@ template <> struct RowSums<bfloat16> {
     struct Factors {
         Fragment<bfloat16, K> high, low;
         bool exact;
-        __device__ Factors(const float (&x)[K], bool weighted)
-            : high(Fragment<bfloat16, K>::narrow(x)), exact(!weighted) {
+        __device__ void take(const float (&x)[K], bool weighted) {
+            high = Fragment<bfloat16, K>::narrow(x);
+            exact = !weighted;
             if (exact) return;
             float rounded[K], rest[K];
             high.widen_to(rounded);
@@ -116,43 +118,36 @@ __device__ inline void copy_vector(uint4* to, const void* from, bool there) {
 template <class T> __device__ inline void gemv(const Linear& all) {
     const Skinny& args = all.product;
     constexpr int K = VECTOR_BYTES / sizeof(T), ROWS = GEMV_ROWS;
-    extern __shared__ uint4 copies[];
+    extern __shared__ uint4 copies[];      // of each row: a vector of every thread, for itself
     __shared__ float of_warp[2][8][ROWS];  // by turns, so that a block meets once a group of rows
     __shared__ float squares_of_warp[8];
     const bool gated = all.gated;
     const uint32 kept = gated ? ROWS / 2 : ROWS, thread = threadIdx.y * 32 + threadIdx.x;
-    const uint32 threads = 32 * blockDim.y, step = threads * K, stages = all.stages;
+    const uint32 threads = 32 * blockDim.y, step = threads * K;
     const T* matrix = global<T>(args.matrix);
-    uint32 next_group = blockIdx.x, next_at = 0, next_slot = 0;
-    auto copy_next = [&] {
-        uint32 at = next_at + thread * K;
-        bool inside = at < args.k && next_group * kept < args.wide;
+    // Copies vectors of a group's rows.
+    auto copy = [&](uint32 group, uint32 at) {
+        bool there = at < args.k && group * kept < args.wide;
 #pragma unroll
         for (int i = 0; i < ROWS; ++i) {
             // A row that there is not is the last one: its sum is not used.
-            uint32 row = next_group * kept + (gated ? i % (ROWS / 2) : i);
+            uint32 row = group * kept + (gated ? i % (ROWS / 2) : i);
             if (row >= args.wide) row = args.wide - 1;
             if (gated && i >= ROWS / 2) row += args.wide;
-            copy_vector(copies + (next_slot * ROWS + i) * threads + thread,
-                        matrix + row * args.wide_step + (inside ? at : 0), inside);
+            copy_vector(copies + i * threads + thread,
+                        matrix + row * args.wide_step + (there ? at : 0), there);
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
-        next_at += step;
-        if (next_at >= args.k) {
-            next_at = 0;
-            next_group += gridDim.x;
-        }
-        next_slot = next_slot + 1 == stages ? 0 : next_slot + 1;
     };
     if (!args.early) wait_for_dependencies(all);
-    for (uint32 i = 0; i < stages; ++i) copy_next();
+    copy(blockIdx.x, thread * K);
+    if (XTRIGGER) launch_dependents<PRODUCT_BLOCKS>();
     if (args.early) wait_for_dependencies(all);
-    launch_dependents<PRODUCT_BLOCKS>();
+    if (!XTRIGGER) launch_dependents<PRODUCT_BLOCKS>();
     const T* few = global<T>(args.few_rows);
     const T* weight = static_cast<const T*>(all.norm);
     float squares = 0, factor = 1;
     bool first = true;
-    uint32 slot = 0;
+    typename RowSums<T>::Factors factors;
 #pragma unroll 1
     for (uint32 group = blockIdx.x, turn = 0; group * kept < args.wide;
          group += gridDim.x, turn ^= 1) {
@@ -162,35 +157,32 @@ template <class T> __device__ inline void gemv(const Linear& all) {
         LinearEpilogue<T> epilogue(all, index, index * args.wide_out);
         RowSums<T> products;
 #pragma unroll 1
-        for (uint32 at = 0; at < args.k; at += step) {
-            float x[K];
-            uint32 here = at + thread * K;
-            bool inside = here < args.k;
-            Fragment<T, K>::load(few + here, inside).widen_to(x);
-            if (weight) {
-                float weights[K];
-                Fragment<T, K>::load(weight + here, inside).widen_to(weights);
+        for (uint32 at = thread * K, begin = 0; begin < args.k; begin += step) {
+            if (first || args.k > step) {
+                float x[K];
+                Fragment<T, K>::load(few + at, at < args.k).widen_to(x);
+                if (weight) {
+                    float weights[K];
+                    Fragment<T, K>::load(weight + at, at < args.k).widen_to(weights);
 #pragma unroll
-                for (int i = 0; i < K; ++i) {
-                    if (first) squares += x[i] * x[i];
-                    x[i] *= weights[i];
+                    for (int i = 0; i < K; ++i) {
+                        if (first) squares += x[i] * x[i];
+                        x[i] *= weights[i];
+                    }
                 }
+                factors.take(x, weight);
             }
-            typename RowSums<T>::Factors factors(x, weight);
-            if (stages == 1) asm volatile("cp.async.wait_group 0;" ::: "memory");
-            else if (stages == 2) asm volatile("cp.async.wait_group 1;" ::: "memory");
-            else if (stages == 3) asm volatile("cp.async.wait_group 2;" ::: "memory");
-            else asm volatile("cp.async.wait_group 3;" ::: "memory");
-            const uint4* own = copies + slot * ROWS * threads + thread;
+            asm volatile("cp.async.wait_all;" ::: "memory");
 #pragma unroll
             for (int pair = 0; pair < ROWS / 2; ++pair) {
                 Fragment<T, K> rows[2];
-                memcpy(&rows[0], own + 2 * pair * threads, 16);
-                memcpy(&rows[1], own + (2 * pair + 1) * threads, 16);
+                memcpy(&rows[0], copies + 2 * pair * threads + thread, 16);
+                memcpy(&rows[1], copies + (2 * pair + 1) * threads + thread, 16);
                 products.add(pair, rows, factors);
             }
-            slot = slot + 1 == stages ? 0 : slot + 1;
-            copy_next();
+            at += step;
+            bool more = begin + step < args.k;
+            copy(more ? group : group + gridDim.x, more ? at : thread * K);
         }
         float sums[ROWS];
         products.finish(sums);

@@ -19,7 +19,6 @@ struct CYRT_PARAMETERS Linear {
     CYRT_POINTER(const void) residual;  // as out; or 0
     float eps;                          // of the norm
     unsigned int activation;
-    unsigned int stages;
     unsigned int gated;  // 1: a row of the matrix is a gate, the one `wide` rows behind it is gated
 };
 
