@@ -1,10 +1,14 @@
 // A linear layer of one row: the row times a matrix whose rows lie along the summed dimension.
 //
-// The time is that of reading the matrix. A block reads GEMV_ROWS rows of it at once, each as one
-// piece; a thread has some elements of the single row in registers, for all of them. The squares
-// that an rms_norm needs are summed beside the products, which are scaled at the end.
+// The time is that of reading the matrix. A block multiplies GEMV_ROWS rows of it at once, and then
+// the next ones, gridDim.x blocks further on: the grid fills the device once. What is on its way from
+// memory is in shared memory, not in registers: each thread copies vectors for itself, and reads them
+// when they are there, so that blocks need few registers, and those of the next kernel find room.
+// The next vectors are on their way while the sums of a group are added up.
+//
+// A kernel lets the next one start before it waits itself: a layer's products then load their first
+// vectors while a short kernel before them still works, and the memory is idle.
 #pragma once
-#define XTRIGGER 1
 
 #include "dependency.cuh"
 #include "linear_epilogue.cuh"
@@ -107,7 +111,7 @@ template <> struct RowSums<bfloat16> {
     }
 };
 
-// Copies 16 bytes of global to shared memory, or zeros, until `await_copies`.
+// Begins to copy 16 bytes of global to shared memory, or zeros.
 __device__ inline void copy_vector(uint4* to, const void* from, bool there) {
     uint32 address = __cvta_generic_to_shared(to);
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
@@ -118,9 +122,9 @@ __device__ inline void copy_vector(uint4* to, const void* from, bool there) {
 template <class T> __device__ inline void gemv(const Linear& all) {
     const Skinny& args = all.product;
     constexpr int K = VECTOR_BYTES / sizeof(T), ROWS = GEMV_ROWS;
-    extern __shared__ uint4 copies[];      // of each row: a vector of every thread, for itself
-    __shared__ float of_warp[2][8][ROWS];  // by turns, so that a block meets once a group of rows
-    __shared__ float squares_of_warp[8];
+    extern __shared__ uint4 copies[];  // of each row: a vector of every thread, for itself
+    __shared__ float of_warp[2][GEMV_WARPS][ROWS];  // by turns: a block meets once a group of rows
+    __shared__ float squares_of_warp[GEMV_WARPS];
     const bool gated = all.gated;
     const uint32 kept = gated ? ROWS / 2 : ROWS, thread = threadIdx.y * 32 + threadIdx.x;
     const uint32 threads = 32 * blockDim.y, step = threads * K;
@@ -140,9 +144,8 @@ template <class T> __device__ inline void gemv(const Linear& all) {
     };
     if (!args.early) wait_for_dependencies(all);
     copy(blockIdx.x, thread * K);
-    if (XTRIGGER) launch_dependents<PRODUCT_BLOCKS>();
+    launch_dependents<PRODUCT_BLOCKS>();
     if (args.early) wait_for_dependencies(all);
-    if (!XTRIGGER) launch_dependents<PRODUCT_BLOCKS>();
     const T* few = global<T>(args.few_rows);
     const T* weight = static_cast<const T*>(all.norm);
     float squares = 0, factor = 1;
@@ -195,12 +198,6 @@ template <class T> __device__ inline void gemv(const Linear& all) {
         }
         __syncthreads();
         if (stores) {
-            auto sum_warps = [&](const float* sums, uint32 spacing) {
-                float sum = sums[0];
-#pragma unroll 4
-                for (uint32 warp = 1; warp < blockDim.y; ++warp) sum += sums[warp * spacing];
-                return sum;
-            };
             if (weight && first) {
                 factor = rsqrt(sum_warps(squares_of_warp, 1) / float(args.k) + all.eps);
             }
