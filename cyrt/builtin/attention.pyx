@@ -24,15 +24,15 @@ cdef extern from "params/attention.h" nogil:
     enum: ATTENTION_WIDE_SINKS
     enum: ATTENTION_TRADITIONAL
     int ATTENTION_KEYS(int itemsize)
-    long long ATTENTION_KEY_VECTORS(long long nbytes)
+    long long ATTENTION_NEW_VECTORS(long long nbytes)
     cdef struct Attention:
         unsigned long long out, keys, values, q, k, v, positions, freqs, sinks, states
         AttentionStrides q_step, k_step, v_step, keys_step, values_step
         long long positions_step, freqs_step, sinks_step, first, most
         double turns, log2_step
         float scale
-        unsigned int fresh, features, pairs, flags, group, lanes
-        Divider parts, tiles, heads, rows, group_rows, chunk
+        unsigned int fresh, capacity, features, pairs, flags, group, lanes
+        Divider parts, tiles, heads, rows, group_rows, chunk, row_pairs
 
 cdef enum:
     WARP = 32
@@ -64,12 +64,10 @@ cdef inline bint is_aligned(const Operand* operand, const Steps* steps, int item
 
 cdef inline bint takes_vectors(const Operand* operands, const AttentionSpace* space,
                                int itemsize) noexcept:
-    """Return whether rows of keys and values begin at a vector, and divide into lanes' items."""
+    """Return whether rows of the cache begin at a vector, and divide into lanes' items."""
     return space.features % ATTENTION_ITEMS == 0 \
         and is_aligned(&operands[KEYS], &space.keys, itemsize) \
-        and is_aligned(&operands[VALUES], &space.values, itemsize) \
-        and (space.fresh == 0
-             or is_aligned(&operands[NEW_VALUES], &space.new_values, itemsize))
+        and is_aligned(&operands[VALUES], &space.values, itemsize)
 
 
 cdef int record_attention(Recorder encoder, int dtype, const Operand* operands,
@@ -106,8 +104,8 @@ cdef int record_attention(Recorder encoder, int dtype, const Operand* operands,
     params.tiles = divider(<unsigned int>tiles)
     set_geometry(&launch.geometry, units * tiles * parts, WARP, warps)
     launch.geometry.smem = <unsigned int>max(
-        16 * ATTENTION_KEY_VECTORS(space.fresh * space.features * itemsize)
-        + held * space.features * 4 + space.rows * space.pairs * 8,
+        16 * ATTENTION_NEW_VECTORS(2 * space.fresh * space.features * itemsize)
+        + held * (space.features + 1) * 4,
         warps * held * (space.features * 4 + 8))
     if parts == 1:
         return record_launch(encoder, &launch, &params, operands, ATTENTION_OPERANDS,
@@ -143,6 +141,7 @@ cdef void set_params(Attention* params, const Operand* operands,
     params.turns, params.log2_step = space.turns, space.log2_step
     params.scale = <float>(space.scale * M_LOG2E)
     params.fresh = <unsigned int>space.fresh
+    params.capacity = <unsigned int>space.capacity
     params.features, params.pairs = <unsigned int>space.features, <unsigned int>space.pairs
     if space.append:
         params.flags |= ATTENTION_APPEND
@@ -157,6 +156,7 @@ cdef void set_params(Attention* params, const Operand* operands,
     params.heads = divider(<unsigned int>space.key_heads)
     params.rows = divider(<unsigned int>space.rows)
     params.group_rows = divider(<unsigned int>(params.group * space.rows))
+    params.row_pairs = divider(<unsigned int>ceiling(space.features, 2))
 
 
 cdef int record_parts(Recorder encoder, Launch* launch, Attention* params,
