@@ -357,11 +357,12 @@ __device__ inline void attention(const Attention& args) {
     uint32* limits = reinterpret_cast<uint32*>(queries + ROWS * features);
     // Loads the lane's keys before `end`, from `key` on.
     auto load_chunk = [&](Batch<T, KEYS>& batch, uint32 end) {
+        const T *k = keys, *v = values;
 #pragma unroll
-        for (int i = 0; i < KEYS; ++i) {
+        for (int i = 0; i < KEYS; ++i, k += keys_step, v += values_step) {
             const uint32 known = key + i * spacing < end ? count : 0;
-            batch.keys[i] = load_features<VECTORS>(keys + i * keys_step, known);
-            batch.values[i] = load_features<VECTORS>(values + i * values_step, known);
+            batch.keys[i] = load_features<VECTORS>(k, known);
+            batch.values[i] = load_features<VECTORS>(v, known);
         }
     };
     Pair<T, ROWS> pairs[PAIRS];
@@ -412,6 +413,7 @@ __device__ inline void attention(const Attention& args) {
     const bool appends = args.flags & ATTENTION_APPEND && unit.tile == 0;
 #pragma unroll 1
     for (; chunk < end; chunk += spacing_of_chunks) {
+        if (!AHEAD && chunk >= spacing_of_chunks) load_chunk(batch, position);
 #pragma unroll
         for (int i = 0; i < KEYS; ++i) {
             const uint32 row = key + i * spacing, t = row - position;
@@ -430,14 +432,9 @@ __device__ inline void attention(const Attention& args) {
         keys += parts * KEYS * keys_step;
         values += parts * KEYS * values_step;
         Batch<T, KEYS> next;
-        if constexpr (AHEAD) load_chunk(next, position);
+        if (AHEAD) load_chunk(next, position);
         state.add(batch, q, own, spacing, args.lanes, limits);
-        if constexpr (AHEAD) {
-            batch = next;
-        } else {
-            __syncwarp();  // the loads stay behind it
-            load_chunk(batch, position);
-        }
+        if (AHEAD) batch = next;
     }
 
     // The states of warps, and the rows' results.
