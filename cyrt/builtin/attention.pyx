@@ -74,7 +74,9 @@ cdef int record_attention(Recorder encoder, int dtype, const Operand* operands,
                           const AttentionSpace* space) except -1:
     cdef Attention params
     cdef Launch launch
-    cdef int itemsize, held = 8, keys = 1       # rows that a block holds; keys that a lane takes
+    cdef int itemsize, processors
+    cdef int held = 8, keys         # rows of a block; keys that a warp takes at once
+    cdef bint is_small
     cdef long long group_rows, parts = 1, units = space.batches * space.key_heads, tiles, chunks
     cdef unsigned int warps
     if units == 0 or space.heads == 0 or space.rows == 0 or space.features == 0:
@@ -82,20 +84,24 @@ cdef int record_attention(Recorder encoder, int dtype, const Operand* operands,
     group_rows = space.heads // space.key_heads * space.rows
     launch.entry = entry_of(encoder.state.ordinal, ATTENTION, dtype)
     itemsize = launch.entry.itemsizes[0]
-    launch.variant = UNALIGNED
-    if takes_vectors(operands, space, itemsize):
-        keys = ATTENTION_KEYS(itemsize)
-        held = 1 if group_rows == 1 else 4 if group_rows <= 4 else 8
-        launch.variant = ONE_ROW if held == 1 else FOUR_ROWS if held == 4 else EIGHT_ROWS
     set_params(&params, operands, space)
+    processors = multiprocessors_of(encoder.state.ordinal)
+    launch.variant = UNALIGNED
+    keys = WARP // params.lanes
+    if takes_vectors(operands, space, itemsize):
+        keys *= ATTENTION_KEYS(itemsize)
+        # Of a small cache, as many multiprocessors as there are rows share the products: each reads
+        # the keys again, which are few.
+        is_small = (space.capacity <= WHOLE_CHUNKS * keys * ATTENTION_WARPS
+                    and units * group_rows <= processors)
+        held = 1 if group_rows == 1 or is_small else 4 if group_rows <= 4 else 8
+        launch.variant = ONE_ROW if held == 1 else FOUR_ROWS if held == 4 else EIGHT_ROWS
     tiles = ceiling(group_rows, held)
-    keys *= WARP // params.lanes
     warps = ATTENTION_WARPS if held * space.features <= HELD_FEATURES else ATTENTION_WARPS // 2
     warps = power_of_two(ceiling(space.capacity, keys), 1, warps)
     chunks = ceiling(space.capacity, keys * warps)
     if chunks > WHOLE_CHUNKS:
-        parts = max(1, min(chunks, ATTENTION_PARTS,
-                           WAVES * multiprocessors_of(encoder.state.ordinal) // (units * tiles)))
+        parts = max(1, min(chunks, ATTENTION_PARTS, WAVES * processors // (units * tiles)))
     if units > MAX_NUMERATOR // max(tiles * parts, group_rows):
         raise ValueError(f"attention: {units:,} heads of keys with {group_rows:,} rows of queries "
                          "are more than a grid has blocks")
