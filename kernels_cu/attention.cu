@@ -6,15 +6,17 @@
 //   name_unaligned          up to 8, of keys and values that are not aligned to vectors
 //   name_parts              the results, from the states of the cache's parts
 //
-// The time is that of reading the cache, so all heads that share a head of keys are in one block, and
-// each key and value goes from global memory into the registers of the lanes that use it: `lanes` of a
-// warp share a key, 8 features each, and keep sums of values of their own, scaled by the largest of the
-// logits that they have met (online softmax). The states of lanes, warps and parts are combined in one
-// order. Blocks take every parts-th chunk of the cache's keys, as far as these go: the grid depends on
-// the cache's size alone.
+// The keys are one sequence: those of the cache before the position, and the new ones. All rows of
+// queries of a tile are in one block, and each key and value goes from global memory into the registers
+// of the lanes that use it: `lanes` of a warp share a key, 8 features each, and keep sums of values of
+// their own, scaled by the largest of the logits that they have met (online softmax). The states of
+// lanes, warps and parts are combined in one order. Blocks take every parts-th chunk of the keys, as far
+// as these go: the grid depends on the cache's size alone.
 //
-// New keys and values are never read from the cache: every block that needs them takes them from where
-// they come from, and one of them writes them to the cache.
+// For few keys the time is that of loads one behind the other. So all loads of a block go out at once:
+// the position, the queries and new rows, and the first chunk of the cache; the next chunk does while a
+// chunk is used. New keys and values are never read from the cache: every block takes them from where
+// they come from, and the one that has their chunk and the first tile writes them to the cache.
 #pragma once
 
 #include "dependency.cuh"
@@ -29,22 +31,38 @@ namespace cyrt {
 
 constexpr int ITEMS = ATTENTION_ITEMS;
 
-template <class T> using Features = Items<T, ITEMS>;
+// The features of a row that a lane holds, as words: halves would be taken apart where they are
+// loaded, which waits for them.
+template <class T> struct Features {
+    uint32 word[ITEMS * sizeof(T) / 4];
+};
 
 __device__ inline int64 place_of(const AttentionStrides& step, uint32 batch, uint32 head,
                                  uint32 row) {
     return batch * step.batch + head * step.head + row * step.row;
 }
 
-// The position of a batch's first new row: the number of keys of the cache that come before.
-__device__ inline uint32 position_of(const Attention& args, uint32 batch) {
-    int64 position = args.first, place = batch * args.positions_step;
-    if (args.positions != nullptr) {
-        position += args.flags & ATTENTION_WIDE_POSITIONS ? global<int64>(args.positions)[place]
-                                                          : global<int32>(args.positions)[place];
+// The position of a batch's first new row: the number of keys of the cache that come before. It is
+// used some time after it is loaded, as words, of which there are one or two.
+class Position {
+    uint32 low = 0, high = 0;
+
+  public:
+    __device__ void load(const Attention& args, uint32 batch) {
+        if (args.positions == nullptr) return;
+        const bool wide = args.flags & ATTENTION_WIDE_POSITIONS;
+        const uint32* words = global<uint32>(args.positions);
+        const int64 place = (batch * args.positions_step) << wide;
+        low = words[place];
+        high = words[place + wide];
     }
-    return position < 0 ? 0 : position > args.most ? args.most : position;
-}
+    __device__ uint32 value(const Attention& args) const {
+        const bool wide = args.flags & ATTENTION_WIDE_POSITIONS;
+        int64 position = wide ? int64(uint64(high) << 32 | low) : int64(int32(low));
+        position += args.first;
+        return position < 0 ? 0 : position > args.most ? args.most : position;
+    }
+};
 
 // How many chunks some keys are.
 __device__ inline uint32 chunks_of(const Attention& args, uint32 keys) {
@@ -53,40 +71,55 @@ __device__ inline uint32 chunks_of(const Attention& args, uint32 keys) {
 
 // -- keys and values ------------------------------------------------------------------------------
 
-// The features of a row from `first` on that a lane holds; those that there are not are 0.
+// `count` features from a place on, of which at most ITEMS are loaded; the others are 0. Of vectors all
+// are there, or none.
 template <bool VECTORS, class T>
-__device__ inline Features<T> load_features(const T* row, uint32 first, uint32 features) {
-    Features<T> items = {};
+__device__ inline Features<T> load_features(const T* from, uint32 count) {
+    Features<T> features = {};
     if constexpr (VECTORS) {
-        constexpr int N = items_of<T>;
-        if (first >= features) return items;
+        if (count == 0) return features;
 #pragma unroll
-        for (int k = 0; k < ITEMS; k += N) {
-            Items<T, N> vector = load_vector<N>(row + first + k);
-            memcpy(items.item + k, &vector, sizeof(vector));
+        for (int k = 0; k < int(sizeof(features)) / VECTOR_BYTES; ++k) {
+            uint4 vector = reinterpret_cast<const uint4*>(from)[k];
+            memcpy(features.word + 4 * k, &vector, sizeof(vector));
         }
     } else {
+        Items<T, ITEMS> items = {};
 #pragma unroll 1
-        for (int k = 0; k < ITEMS && first + k < features; ++k) items.item[k] = row[first + k];
+        for (int k = 0; k < ITEMS && k < count; ++k) items.item[k] = from[k];
+        memcpy(&features, &items, sizeof(features));
     }
-    return items;
+    return features;
+}
+
+template <bool VECTORS, class T>
+__device__ inline void store_features(T* to, uint32 count, const Features<T>& features) {
+    if constexpr (VECTORS) {
+        if (count == 0) return;
+#pragma unroll
+        for (int k = 0; k < int(sizeof(features)) / VECTOR_BYTES; ++k) {
+            uint4 vector;
+            memcpy(&vector, features.word + 4 * k, sizeof(vector));
+            reinterpret_cast<uint4*>(to)[k] = vector;
+        }
+    } else {
+        Items<T, ITEMS> items;
+        memcpy(&items, &features, sizeof(features));
+#pragma unroll 1
+        for (int k = 0; k < ITEMS && k < count; ++k) to[k] = items.item[k];
+    }
+}
+
+template <class T>
+__device__ inline void widen(const Features<T>& features, float (&values)[ITEMS]) {
+    Items<T, ITEMS> items;
+    memcpy(&items, &features, sizeof(items));
+    widen(items, values);
 }
 
 // The features of some keys and values that a lane holds.
 template <class T, int KEYS> struct Batch {
     Features<T> keys[KEYS], values[KEYS];
-
-    // Rows row, row + spacing, ... before `end`.
-    template <bool VECTORS>
-    __device__ void load(const T* k, int64 k_step, const T* v, int64 v_step, uint32 row,
-                         uint32 spacing, uint32 end, uint32 first, uint32 features) {
-#pragma unroll
-        for (int i = 0; i < KEYS; ++i, row += spacing) {
-            uint32 known = row < end ? features : 0;  // nothing is read of the other rows
-            keys[i] = load_features<VECTORS>(k + row * k_step, first, known);
-            values[i] = load_features<VECTORS>(v + row * v_step, first, known);
-        }
-    }
 };
 
 // What a lane knows of each row of queries: of the keys that it met, and of its features.
@@ -103,21 +136,22 @@ template <int ROWS> struct State {
         }
     }
 
-    // Adds keys key, key + spacing, ..., of which row r sees those before limit(r). All lanes of the
+    // Adds keys key, key + spacing, ..., of which row r sees those before limits[r]. All lanes of the
     // warp take part.
-    template <class T, int KEYS, class Limit>
+    template <class T, int KEYS>
     __device__ void add(const Batch<T, KEYS>& batch, const float (&q)[ROWS][ITEMS], uint32 key,
-                        uint32 spacing, uint32 lanes, Limit limit) {
+                        uint32 spacing, uint32 lanes, const uint32* limits) {
         float logits[ROWS][KEYS];
 #pragma unroll
         for (int i = 0; i < KEYS; ++i) {
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) logits[r][i] = 0;
+            float features[ITEMS];
+            widen(batch.keys[i], features);
 #pragma unroll
             for (int k = 0; k < ITEMS; ++k) {
-                float feature = widen(batch.keys[i].item[k]);
 #pragma unroll
-                for (int r = 0; r < ROWS; ++r) logits[r][i] += q[r][k] * feature;
+                for (int r = 0; r < ROWS; ++r) logits[r][i] += q[r][k] * features[k];
             }
         }
 #pragma unroll 1
@@ -133,7 +167,7 @@ template <int ROWS> struct State {
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
             float before = most[r];
-            uint32 end = limit(r);
+            const uint32 end = limits[r];
 #pragma unroll
             for (int i = 0; i < KEYS; ++i) {
                 if (key + i * spacing >= end) logits[r][i] = -infinity<float>();
@@ -151,51 +185,64 @@ template <int ROWS> struct State {
         }
 #pragma unroll
         for (int i = 0; i < KEYS; ++i) {
+            float features[ITEMS];
+            widen(batch.values[i], features);
 #pragma unroll
             for (int k = 0; k < ITEMS; ++k) {
-                float feature = widen(batch.values[i].item[k]);
 #pragma unroll
-                for (int r = 0; r < ROWS; ++r) values[r][k] += logits[r][i] * feature;
+                for (int r = 0; r < ROWS; ++r) values[r][k] += logits[r][i] * features[k];
             }
         }
     }
 
-    // Combine with the lanes that hold the same features of other keys; the first ones get it all.
-    __device__ void combine_lanes(uint32 lanes) {
+    // Combines with the lanes that hold the same features of other keys: they agree on the largest
+    // logits, and half of the sums change hands each time. A lane gets the sums of the features from
+    // the one that is returned on, ITEMS * lanes / WARP of them, at least one.
+    __device__ uint32 combine_lanes(uint32 lanes) {
+        float own[ROWS];
+        memcpy(own, most, sizeof(own));
 #pragma unroll 1
         for (uint32 distance = lanes; distance < WARP; distance *= 2) {
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
-                float other = shuffle_xor(most[r], distance);
-                float joint = ::fmaxf(most[r], other);
-                float own = weight(most[r], joint), theirs = weight(other, joint);
-                sum[r] = sum[r] * own + shuffle_xor(sum[r], distance) * theirs;
-#pragma unroll
-                for (int k = 0; k < ITEMS; ++k) {
-                    values[r][k] =
-                        values[r][k] * own + shuffle_xor(values[r][k], distance) * theirs;
-                }
-                most[r] = joint;
+                most[r] = ::fmaxf(most[r], shuffle_xor(most[r], distance));
             }
         }
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+            float factor = weight(own[r], most[r]);
+            sum[r] *= factor;
+#pragma unroll
+            for (int k = 0; k < ITEMS; ++k) values[r][k] *= factor;
+        }
+        uint32 first = 0, distance = WARP / 2;
+#pragma unroll
+        for (int half = ITEMS / 2; half; half /= 2, distance /= 2) {
+            if (distance < lanes) break;
+            const bool upper = threadIdx.x & distance;
+            first += upper ? half : 0;
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r) {
+                sum[r] += shuffle_xor(sum[r], distance);
+#pragma unroll
+                for (int k = 0; k < half; ++k) {
+                    values[r][k] = add_across(values[r][k], values[r][k + half], upper, distance);
+                }
+            }
+        }
+#pragma unroll 1
+        for (; distance >= lanes && distance; distance /= 2) {
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r) {
+                sum[r] += shuffle_xor(sum[r], distance);
+                values[r][0] += shuffle_xor(values[r][0], distance);
+            }
+        }
+        return first;
     }
 };
 
-// -- rows of queries ------------------------------------------------------------------------------
-
-// A feature of a row after its rotation, by the cosines and sines of the pairs' angles.
-template <class T>
-__device__ inline float turned(const Attention& args, const T* row, uint32 d, const float* angles) {
-    float x = widen(row[d]);
-    if (d >= 2 * args.pairs) return x;
-    const bool traditional = args.flags & ATTENTION_TRADITIONAL;
-    const bool low = traditional ? d % 2 == 0 : d < args.pairs;
-    const uint32 distance = traditional ? 1 : args.pairs;
-    const uint32 pair = traditional ? d / 2 : low ? d : d - args.pairs;
-    float y = widen(row[low ? d + distance : d - distance]);
-    float cosine = angles[2 * pair], sine = angles[2 * pair + 1];
-    return low ? x * cosine - y * sine : y * sine + x * cosine;
-}
+// -- rows of queries and new rows -----------------------------------------------------------------
 
 // What a block works on: a part of the cache, and a tile of the rows of a group of heads.
 struct Unit {
@@ -211,146 +258,217 @@ struct Unit {
     }
 };
 
-// Computes the rotations of all new positions.
-__device__ inline void find_angles(const Attention& args, uint32 position, float* angles) {
-#pragma unroll 1
-    for (uint32 t = threadIdx.y; t < args.rows.size; t += blockDim.y) {
-        for (uint32 pair = threadIdx.x; pair < args.pairs; pair += WARP) {
-            auto rotation = rotation_at<1>(args, pair, int64(position) + t);
-            angles[2 * (t * args.pairs + pair)] = rotation.cosine[0];
-            angles[2 * (t * args.pairs + pair) + 1] = rotation.sine[0];
-        }
-    }
-}
+// Two features of a row: of a block's queries, new keys and new values, in this order. The first ones
+// of a query or a key are turned together.
+template <class T, int ROWS> class Pair {
+    uint32 row, pair, t, low, high;
+    bool is_turned;
+    const T* from;  // NULL where there is no row
+    float divisor;  // of the radians
+    double turns;   // of a position
+    T x, y;
 
-// Takes a tile of the queries, turned and scaled.
-template <class T, int ROWS>
-__device__ inline void take_queries(const Attention& args, const Unit& unit, const float* angles,
-                                    float* queries) {
-#pragma unroll 1
-    for (uint32 r = threadIdx.y; r < ROWS; r += blockDim.y) {
-        const uint32 row = unit.tile * ROWS + r, head = divide(row, args.rows);
-        const uint32 t = row - head * args.rows.size;
-        const bool any = row < args.group_rows.size;
-        const T* from =
-            global<T>(args.q) + place_of(args.q_step, unit.batch, unit.head * args.group + head, t);
-        for (uint32 d = threadIdx.x; d < args.features; d += WARP) {
-            queries[r * args.features + d] =
-                any ? turned(args, from, d, angles + 2 * t * args.pairs) * args.scale : 0;
-        }
-    }
-}
-
-// Takes all new keys, turned; and writes them and the new values to the cache, if there are pointers
-// to their place in it.
-template <class T>
-__device__ inline void take_keys(const Attention& args, const Unit& unit, const float* angles,
-                                 const T* values, T* keys, T* cached_keys, T* cached_values) {
-    const T* from = global<T>(args.k) + place_of(args.k_step, unit.batch, unit.head, 0);
-#pragma unroll 1
-    for (uint32 t = threadIdx.y; t < args.fresh; t += blockDim.y) {
-        for (uint32 d = threadIdx.x; d < args.features; d += WARP) {
-            T x = cast<T>(turned(args, from + t * args.k_step.row, d, angles + 2 * t * args.pairs));
-            keys[t * args.features + d] = x;
-            if (cached_keys != nullptr) {
-                cached_keys[t * args.keys_step.row + d] = x;
-                cached_values[t * args.values_step.row + d] = values[t * args.v_step.row + d];
+  public:
+    // Computes what does not depend on memory.
+    __device__ void find(const Attention& args, const Unit& unit, uint32 index) {
+        row = divide(index, args.row_pairs);
+        pair = index - row * args.row_pairs.size;
+        const bool neighbours = args.flags & ATTENTION_TRADITIONAL || pair >= args.pairs;
+        low = neighbours ? 2 * pair : pair;
+        high = neighbours ? 2 * pair + 1 : pair + args.pairs;
+        is_turned = pair < args.pairs && row < ROWS + args.fresh;
+        from = nullptr;
+        if (row < ROWS) {
+            const uint32 in_group = unit.tile * ROWS + row, head = divide(in_group, args.rows);
+            t = in_group - head * args.rows.size;
+            if (in_group < args.group_rows.size) {
+                from = global<T>(args.q) +
+                       place_of(args.q_step, unit.batch, unit.head * args.group + head, t);
+            }
+        } else {
+            const bool is_key = row < ROWS + args.fresh;
+            t = row - ROWS - (is_key ? 0 : args.fresh);
+            if (t < args.fresh) {
+                from = is_key ? global<T>(args.k) + place_of(args.k_step, unit.batch, unit.head, t)
+                              : global<T>(args.v) + place_of(args.v_step, unit.batch, unit.head, t);
             }
         }
+        if (is_turned && args.freqs == nullptr) turns = turns_of(args, pair);
     }
-}
 
-// A block of 32 by y threads. Of shared memory it has first the new keys, the queries and the angles,
+    __device__ void load(const Attention& args) {
+        x = y = T();
+        if (from == nullptr) return;
+        x = from[low];
+        if (high < args.features) y = from[high];
+        if (is_turned && args.freqs != nullptr) divisor = args.freqs[pair * args.freqs_step];
+    }
+
+    // Puts them into shared memory: queries turned and scaled, and new rows as the cache gets them.
+    __device__ void put(const Attention& args, uint32 position, float* queries, T* fresh) const {
+        if (row >= ROWS + 2 * args.fresh) return;
+        float a = widen(x), b = widen(y);
+        if (is_turned) {
+            const double each = args.freqs == nullptr ? turns : args.turns / divisor;
+            const auto rotation = rotation_of(each * double(position + t));
+            const float first = a * rotation.cosine[0] - b * rotation.sine[0];
+            b = a * rotation.sine[0] + b * rotation.cosine[0];
+            a = first;
+        }
+        if (row < ROWS) {
+            float* to = queries + row * args.features;
+            to[low] = a * args.scale;
+            if (high < args.features) to[high] = b * args.scale;
+        } else {
+            T* to = fresh + (row - ROWS) * args.features;
+            to[low] = is_turned ? cast<T>(a) : x;
+            if (high < args.features) to[high] = is_turned ? cast<T>(b) : y;
+        }
+    }
+};
+
+// A block of 32 by y threads. Of shared memory it has first the new keys and values and the queries,
 // then the states of its warps.
 template <class T, int ROWS, int KEYS, bool VECTORS>
 __device__ inline void attention(const Attention& args) {
     extern __shared__ uint4 shared[];
-    wait_for_dependencies(args);
-    launch_dependents();
+    constexpr int PAIRS = ROWS == 1 ? 1 : 2;  // that a thread takes at once
+    constexpr bool AHEAD = ROWS < 8;          // there are registers for the next chunk
     const Unit unit(args);
     const uint32 lane = threadIdx.x, warp = threadIdx.y, warps = blockDim.y;
-    const uint32 features = args.features, first = (lane & (args.lanes - 1)) * ITEMS;
-    const uint32 groups = WARP / args.lanes, group = (warp * WARP + lane) / args.lanes;
-    const uint32 spacing = warps * groups, parts = args.parts.size;
-    // Chunks of the cache, and after them those of the new rows.
-    const uint32 position = position_of(args, unit.batch);
-    const uint32 cached = chunks_of(args, position), chunks = cached + chunks_of(args, args.fresh);
-    if (unit.part >= chunks && parts > 1) return;
-
-    T* keys = global<T>(args.keys) + place_of(args.keys_step, unit.batch, unit.head, 0);
-    T* values = global<T>(args.values) + place_of(args.values_step, unit.batch, unit.head, 0);
-    const T* new_values = global<T>(args.v) + place_of(args.v_step, unit.batch, unit.head, 0);
+    const uint32 thread = warp * WARP + lane, threads = warps * WARP;
+    const uint32 features = args.features, parts = args.parts.size;
+    // Lanes that share a key, their features, and the keys between two of a lane.
+    const uint32 lane_bits = __ffs(args.lanes) - 1, first = (lane & (args.lanes - 1)) * ITEMS;
+    const uint32 count = first < features ? features - first : 0;
+    const uint32 spacing = threads >> lane_bits;
+    const uint32 spacing_of_chunks = parts * args.chunk.size;
+    uint32 chunk = unit.part * args.chunk.size;  // its first key
+    uint32 key = chunk + (thread >> lane_bits);
+    T* keys = global<T>(args.keys) + place_of(args.keys_step, unit.batch, unit.head, key) + first;
+    T* values =
+        global<T>(args.values) + place_of(args.values_step, unit.batch, unit.head, key) + first;
+    const int64 keys_step = spacing * args.keys_step.row;
+    const int64 values_step = spacing * args.values_step.row;
     T* new_keys = reinterpret_cast<T*>(shared);
-    float* queries =
-        reinterpret_cast<float*>(shared + ATTENTION_KEY_VECTORS(args.fresh * features * sizeof(T)));
-    float* angles = queries + ROWS * features;
-    float q[ROWS][ITEMS] = {};
-    State<ROWS> state;
-#pragma unroll 1
-    for (uint32 chunk = unit.part; chunk < chunks; chunk += parts) {
-        const bool is_new = chunk >= cached;
-        const uint32 key = (is_new ? chunk - cached : chunk) * args.chunk.size + group;
-        Batch<T, KEYS> batch;
-        batch.template load<VECTORS>(keys, args.keys_step.row, values, args.values_step.row, key,
-                                     spacing, is_new ? 0 : position, first, features);
-        if (chunk == unit.part) {  // while they come
-            find_angles(args, position, angles);
-            __syncthreads();
-            take_queries<T, ROWS>(args, unit, angles, queries);
-            // Whether a chunk of the new rows is this part's, and whether it is the first.
-            uint32 from_cached =
-                unit.part + (unit.part < cached % parts ? parts : 0) - cached % parts;
-            if (from_cached < chunks - cached) {
-                const bool append = args.flags & ATTENTION_APPEND && from_cached == 0 && !unit.tile;
-                take_keys<T>(args, unit, angles, new_values, new_keys,
-                             append ? keys + position * args.keys_step.row : nullptr,
-                             append ? values + position * args.values_step.row : nullptr);
-            }
-            __syncthreads();
+    T* new_values = new_keys + args.fresh * features;
+    float* queries = reinterpret_cast<float*>(
+        shared + ATTENTION_NEW_VECTORS(2 * args.fresh * features * sizeof(T)));
+    uint32* limits = reinterpret_cast<uint32*>(queries + ROWS * features);
+    // Loads the lane's keys before `end`, from `key` on.
+    auto load_chunk = [&](Batch<T, KEYS>& batch, uint32 end) {
+        const T *k = keys, *v = values;
 #pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
+        for (int i = 0; i < KEYS; ++i, k += keys_step, v += values_step) {
+            const uint32 known = key + i * spacing < end ? count : 0;
+            batch.keys[i] = load_features<VECTORS>(k, known);
+            batch.values[i] = load_features<VECTORS>(v, known);
+        }
+    };
+    Pair<T, ROWS> pairs[PAIRS];
 #pragma unroll
-                for (int k = 0; k < ITEMS; ++k) {
-                    if (first + k < features) q[r][k] = queries[r * features + first + k];
-                }
-            }
-        }
-        if (is_new) {
-            batch.template load<VECTORS>(new_keys, features, new_values, args.v_step.row, key,
-                                         spacing, args.fresh, first, features);
-        }
-        state.add(batch, q, key, spacing, args.lanes, [&](int r) {
-            uint32 row = unit.tile * ROWS + r;
-            uint32 seen = row - divide(row, args.rows) * args.rows.size + 1;
-            return is_new ? min(seen, args.fresh) : position;
-        });
-    }
-    state.combine_lanes(args.lanes);
+    for (int i = 0; i < PAIRS; ++i) pairs[i].find(args, unit, thread + i * threads);
+    launch_dependents();  // the next kernel loads its weights meanwhile
+    wait_for_dependencies(args);
 
+    Position loaded;
+    Batch<T, KEYS> batch;
+    loaded.load(args, unit.batch);
+#pragma unroll
+    for (int i = 0; i < PAIRS; ++i) pairs[i].load(args);
+    // Small caches are loaded before it is known how many keys they have. What another tile's block
+    // may be writing meanwhile is not used.
+    if (parts == 1) load_chunk(batch, args.capacity);
+    const uint32 position = loaded.value(args), end = position + args.fresh;
+    if (parts > 1) {
+        if (chunk >= end) return;
+        load_chunk(batch, position);
+    }
+    const uint32 all_pairs = (ROWS + 2 * args.fresh) * args.row_pairs.size;
+#pragma unroll 1
+    for (uint32 begin = 0;;) {
+#pragma unroll
+        for (int i = 0; i < PAIRS; ++i) pairs[i].put(args, position, queries, new_keys);
+        begin += PAIRS * threads;
+        if (begin >= all_pairs) break;
+#pragma unroll
+        for (int i = 0; i < PAIRS; ++i) {
+            pairs[i].find(args, unit, begin + i * threads + thread);
+            pairs[i].load(args);
+        }
+    }
+    if (thread < ROWS) {
+        const uint32 row = unit.tile * ROWS + thread,
+                     t = row - divide(row, args.rows) * args.rows.size;
+        limits[thread] = position + min(t + 1, args.fresh);
+    }
+    __syncthreads();
+    float q[ROWS][ITEMS];
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+        widen(load_features<VECTORS>(queries + r * features + first, count), q[r]);
+    }
+
+    State<ROWS> state;
+    const bool appends = args.flags & ATTENTION_APPEND && unit.tile == 0;
+#pragma unroll 1
+    for (; chunk < end; chunk += spacing_of_chunks) {
+        if (!AHEAD && chunk >= spacing_of_chunks) load_chunk(batch, position);
+#pragma unroll
+        for (int i = 0; i < KEYS; ++i) {
+            const uint32 row = key + i * spacing, t = row - position;
+            if (row < position) continue;
+            // A new row; or none, which is 0: memory may hold anything.
+            const uint32 known = t < args.fresh ? count : 0;
+            const uint32 place = t * features + first;
+            batch.keys[i] = load_features<VECTORS>(new_keys + place, known);
+            batch.values[i] = load_features<VECTORS>(new_values + place, known);
+            if (!appends) continue;
+            store_features<VECTORS>(keys + i * keys_step, known, batch.keys[i]);
+            store_features<VECTORS>(values + i * values_step, known, batch.values[i]);
+        }
+        const uint32 own = key;
+        key += spacing_of_chunks;
+        keys += parts * KEYS * keys_step;
+        values += parts * KEYS * values_step;
+        Batch<T, KEYS> next;
+        if (AHEAD) load_chunk(next, position);
+        state.add(batch, q, own, spacing, args.lanes, limits);
+        if (AHEAD) batch = next;
+    }
+
+    // The states of warps, and the rows' results.
     float* sums = reinterpret_cast<float*>(shared);  // of each warp and row
     Share* shares = reinterpret_cast<Share*>(sums + warps * ROWS * features);
+    const uint32 begin = first + state.combine_lanes(args.lanes);
+    const uint32 kept = ITEMS * args.lanes / WARP;
     __syncthreads();
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-        if (lane >= args.lanes) break;
         if (lane == 0) shares[warp * ROWS + r] = {state.most[r], state.sum[r]};
 #pragma unroll
         for (int k = 0; k < ITEMS; ++k) {
-            if (first + k < features) {
-                sums[(warp * ROWS + r) * features + first + k] = state.values[r][k];
+            if ((k == 0 || k < kept) && begin + k < features) {
+                sums[(warp * ROWS + r) * features + begin + k] = state.values[r][k];
             }
         }
     }
     __syncthreads();
 #pragma unroll 1
-    for (uint32 r = warp; r < ROWS; r += warps) {
+    for (uint32 r = warp % ROWS; r < ROWS; r += warps) {
         const uint32 row = unit.tile * ROWS + r;
         if (row >= args.group_rows.size) break;
         Share all = {-infinity<float>(), 0};
-        for (uint32 w = 0; w < warps; ++w) all.most = ::fmaxf(all.most, shares[w * ROWS + r].most);
-        for (uint32 w = 0; w < warps; ++w) {
-            Share share = shares[w * ROWS + r];
-            all.sum += share.sum * weight(share.most, all.most);
+        float weights[ATTENTION_WARPS];
+#pragma unroll
+        for (int w = 0; w < ATTENTION_WARPS; ++w) {
+            weights[w] = w < warps ? shares[w * ROWS + r].most : -infinity<float>();
+            all.most = ::fmaxf(all.most, weights[w]);
+        }
+#pragma unroll
+        for (int w = 0; w < ATTENTION_WARPS; ++w) {
+            weights[w] = weight(weights[w], all.most);
+            if (w < warps) all.sum += shares[w * ROWS + r].sum * weights[w];
         }
         const int64 place =
             (int64(unit.batch) * args.heads.size + unit.head) * args.group_rows.size + row;
@@ -359,15 +477,18 @@ __device__ inline void attention(const Attention& args) {
         float factor = 1;
         if (args.states == nullptr) {
             factor = factor_of<T>(args, unit.head * args.group + divide(row, args.rows), all);
-        } else if (lane == 0) {
+        } else if (lane == 0 && warp < ROWS) {
             own[0] = all.most;
             own[1] = all.sum;
         }
-        for (uint32 d = lane; d < features; d += WARP) {
+        // Warps that are more than the rows share them.
+#pragma unroll 1
+        for (uint32 d = thread / (WARP * ROWS) * WARP + lane; d < features;
+             d += max(threads / ROWS, uint32(WARP))) {
             float value = 0;
-            for (uint32 w = 0; w < warps; ++w) {
-                value += sums[(w * ROWS + r) * features + d] *
-                         weight(shares[w * ROWS + r].most, all.most);
+#pragma unroll
+            for (int w = 0; w < ATTENTION_WARPS; ++w) {
+                if (w < warps) value += sums[(w * ROWS + r) * features + d] * weights[w];
             }
             if (args.states == nullptr) {
                 global<T>(args.out)[place * features + d] = cast<T>(value * factor);
@@ -385,7 +506,9 @@ template <class T> __device__ inline void combine_attention(const Attention& arg
     launch_dependents();
     const uint32 row = blockIdx.x, thread = threadIdx.x, features = args.features;
     const uint32 unit = divide(row, args.group_rows), batch = divide(unit, args.heads);
-    const uint32 chunks = chunks_of(args, position_of(args, batch)) + chunks_of(args, args.fresh);
+    Position position;
+    position.load(args, batch);
+    const uint32 chunks = chunks_of(args, position.value(args) + args.fresh);
     const uint32 parts = min(chunks, args.parts.size);
     const float* states =
         global<float>(args.states) + int64(row) * args.parts.size * (features + 2);

@@ -13,10 +13,10 @@
         cyrt::skinny<TYPE, cyrt::AlongSum<TYPE, SKINNY_TILES(EIGHTS)>, EIGHTS,            \
                      SKINNY_STEPS(EIGHTS, sizeof(TYPE))>(args);                           \
     }
-#define CYRT_LINEAR(NAME, TYPE)                           \
-    extern "C" __global__ void __launch_bounds__(256)     \
-        NAME(const __grid_constant__ cyrt::Linear args) { \
-        cyrt::gemv<TYPE>(args);                           \
-    }                                                     \
-    CYRT_LINEAR_ROWS(NAME, TYPE, 1, 8)                    \
+#define CYRT_LINEAR(NAME, TYPE)                                                            \
+    extern "C" __global__ void __launch_bounds__(32 * cyrt::GEMV_WARPS, cyrt::GEMV_BLOCKS) \
+        NAME(const __grid_constant__ cyrt::Linear args) {                                  \
+        cyrt::gemv<TYPE>(args);                                                            \
+    }                                                                                      \
+    CYRT_LINEAR_ROWS(NAME, TYPE, 1, 8)                                                     \
     CYRT_LINEAR_ROWS(NAME, TYPE, 2, 16)

@@ -24,15 +24,15 @@ cdef extern from "params/attention.h" nogil:
     enum: ATTENTION_WIDE_SINKS
     enum: ATTENTION_TRADITIONAL
     int ATTENTION_KEYS(int itemsize)
-    long long ATTENTION_KEY_VECTORS(long long nbytes)
+    long long ATTENTION_NEW_VECTORS(long long nbytes)
     cdef struct Attention:
         unsigned long long out, keys, values, q, k, v, positions, freqs, sinks, states
         AttentionStrides q_step, k_step, v_step, keys_step, values_step
         long long positions_step, freqs_step, sinks_step, first, most
         double turns, log2_step
         float scale
-        unsigned int fresh, features, pairs, flags, group, lanes
-        Divider parts, tiles, heads, rows, group_rows, chunk
+        unsigned int fresh, capacity, features, pairs, flags, group, lanes
+        Divider parts, tiles, heads, rows, group_rows, chunk, row_pairs
 
 cdef enum:
     WARP = 32
@@ -64,19 +64,19 @@ cdef inline bint is_aligned(const Operand* operand, const Steps* steps, int item
 
 cdef inline bint takes_vectors(const Operand* operands, const AttentionSpace* space,
                                int itemsize) noexcept:
-    """Return whether rows of keys and values begin at a vector, and divide into lanes' items."""
+    """Return whether rows of the cache begin at a vector, and divide into lanes' items."""
     return space.features % ATTENTION_ITEMS == 0 \
         and is_aligned(&operands[KEYS], &space.keys, itemsize) \
-        and is_aligned(&operands[VALUES], &space.values, itemsize) \
-        and (space.fresh == 0
-             or is_aligned(&operands[NEW_VALUES], &space.new_values, itemsize))
+        and is_aligned(&operands[VALUES], &space.values, itemsize)
 
 
 cdef int record_attention(Recorder encoder, int dtype, const Operand* operands,
                           const AttentionSpace* space) except -1:
     cdef Attention params
     cdef Launch launch
-    cdef int itemsize, held = 8, keys = 1       # rows that a block holds; keys that a lane takes
+    cdef int itemsize, processors
+    cdef int held = 8, keys         # rows of a block; keys that a warp takes at once
+    cdef bint is_small
     cdef long long group_rows, parts = 1, units = space.batches * space.key_heads, tiles, chunks
     cdef unsigned int warps
     if units == 0 or space.heads == 0 or space.rows == 0 or space.features == 0:
@@ -84,20 +84,24 @@ cdef int record_attention(Recorder encoder, int dtype, const Operand* operands,
     group_rows = space.heads // space.key_heads * space.rows
     launch.entry = entry_of(encoder.state.ordinal, ATTENTION, dtype)
     itemsize = launch.entry.itemsizes[0]
-    launch.variant = UNALIGNED
-    if takes_vectors(operands, space, itemsize):
-        keys = ATTENTION_KEYS(itemsize)
-        held = 1 if group_rows == 1 else 4 if group_rows <= 4 else 8
-        launch.variant = ONE_ROW if held == 1 else FOUR_ROWS if held == 4 else EIGHT_ROWS
     set_params(&params, operands, space)
+    processors = multiprocessors_of(encoder.state.ordinal)
+    launch.variant = UNALIGNED
+    keys = WARP // params.lanes
+    if takes_vectors(operands, space, itemsize):
+        keys *= ATTENTION_KEYS(itemsize)
+        # Of a small cache, as many multiprocessors as there are rows share the products: each reads
+        # the keys again, which are few.
+        is_small = (space.capacity <= WHOLE_CHUNKS * keys * ATTENTION_WARPS
+                    and units * group_rows <= processors)
+        held = 1 if group_rows == 1 or is_small else 4 if group_rows <= 4 else 8
+        launch.variant = ONE_ROW if held == 1 else FOUR_ROWS if held == 4 else EIGHT_ROWS
     tiles = ceiling(group_rows, held)
-    keys *= WARP // params.lanes
     warps = ATTENTION_WARPS if held * space.features <= HELD_FEATURES else ATTENTION_WARPS // 2
     warps = power_of_two(ceiling(space.capacity, keys), 1, warps)
     chunks = ceiling(space.capacity, keys * warps)
     if chunks > WHOLE_CHUNKS:
-        parts = max(1, min(chunks, ATTENTION_PARTS,
-                           WAVES * multiprocessors_of(encoder.state.ordinal) // (units * tiles)))
+        parts = max(1, min(chunks, ATTENTION_PARTS, WAVES * processors // (units * tiles)))
     if units > MAX_NUMERATOR // max(tiles * parts, group_rows):
         raise ValueError(f"attention: {units:,} heads of keys with {group_rows:,} rows of queries "
                          "are more than a grid has blocks")
@@ -106,8 +110,8 @@ cdef int record_attention(Recorder encoder, int dtype, const Operand* operands,
     params.tiles = divider(<unsigned int>tiles)
     set_geometry(&launch.geometry, units * tiles * parts, WARP, warps)
     launch.geometry.smem = <unsigned int>max(
-        16 * ATTENTION_KEY_VECTORS(space.fresh * space.features * itemsize)
-        + held * space.features * 4 + space.rows * space.pairs * 8,
+        16 * ATTENTION_NEW_VECTORS(2 * space.fresh * space.features * itemsize)
+        + held * (space.features + 1) * 4,
         warps * held * (space.features * 4 + 8))
     if parts == 1:
         return record_launch(encoder, &launch, &params, operands, ATTENTION_OPERANDS,
@@ -143,6 +147,7 @@ cdef void set_params(Attention* params, const Operand* operands,
     params.turns, params.log2_step = space.turns, space.log2_step
     params.scale = <float>(space.scale * M_LOG2E)
     params.fresh = <unsigned int>space.fresh
+    params.capacity = <unsigned int>space.capacity
     params.features, params.pairs = <unsigned int>space.features, <unsigned int>space.pairs
     if space.append:
         params.flags |= ATTENTION_APPEND
@@ -157,6 +162,7 @@ cdef void set_params(Attention* params, const Operand* operands,
     params.heads = divider(<unsigned int>space.key_heads)
     params.rows = divider(<unsigned int>space.rows)
     params.group_rows = divider(<unsigned int>(params.group * space.rows))
+    params.row_pairs = divider(<unsigned int>ceiling(space.features, 2))
 
 
 cdef int record_parts(Recorder encoder, Launch* launch, Attention* params,

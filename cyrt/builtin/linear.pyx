@@ -8,15 +8,18 @@ from libc.string cimport memset
 from cyrt.builtin import catalogue
 from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
 from cyrt.builtin.explain import expect_shapes
-from cyrt.builtin.grid cimport ceiling, set_geometry
+from cyrt.builtin.grid cimport ceiling, multiprocessors_of, set_geometry
 from cyrt.builtin.launch cimport (
     Explainer, Launch, record_launch_of_weights, set_example_memory,
 )
 from cyrt.builtin.skinny cimport VECTOR_BYTES, Skinny, choose_skinny
 from cyrt.dtypes import DTYPES
+from cyrt.runtime.module cimport LoadedFunction, allow_smem
 
 cdef extern from "params/linear.h" nogil:
     enum: GEMV_ROWS
+    enum: GEMV_WARPS
+    enum: GEMV_BLOCKS
     cdef struct Linear:
         Skinny product
         unsigned long long norm, bias, residual
@@ -25,7 +28,6 @@ cdef extern from "params/linear.h" nogil:
 
 cdef enum:
     WARP = 32
-    MOST_WARPS = 8          # of a block that multiplies one row
     ONE_ROW = 0             # the kernels, in the order of Row.kernels
     MORE_ROWS
 
@@ -50,11 +52,25 @@ cdef bint is_fused(const Layer* p) noexcept:
         % VECTOR_BYTES == 0
 
 
+cdef int choose_gemv(Launch* launch, int ordinal, const Layer* p) except -1:
+    """Choose the kernel and the geometry for a single row."""
+    # As few rounds of a block's threads along a row as there can be, and threads for no more.
+    cdef long long vectors = p.length * p.itemsize // VECTOR_BYTES
+    cdef long long warps = ceiling(vectors, WARP * ceiling(vectors, WARP * GEMV_WARPS))
+    cdef long long groups = ceiling(p.features, GEMV_ROWS // 2 if p.gated else GEMV_ROWS)
+    # The blocks that the device holds at once, and for all of them as many groups of rows.
+    cdef long long held = GEMV_BLOCKS * GEMV_WARPS * multiprocessors_of(ordinal) // warps
+    launch.variant = ONE_ROW
+    set_geometry(&launch.geometry, ceiling(groups, ceiling(groups, held)), WARP,
+                 <unsigned int>warps)
+    launch.geometry.smem = <unsigned int>(GEMV_ROWS * VECTOR_BYTES * WARP * warps)
+    return allow_smem(<LoadedFunction>launch.entry.functions[ONE_ROW], launch.geometry.smem)
+
+
 cdef int record_linear(Recorder encoder, const Layer* p) except -1:
     cdef Linear args
     cdef Skinny* product = &args.product
     cdef Launch launch
-    cdef long long vectors, rounds
     cdef int ordinal = encoder.state.ordinal
     launch.entry = entry_of(ordinal, LINEAR, p.dtype)
     memset(&args, 0, sizeof(args))
@@ -67,13 +83,7 @@ cdef int record_linear(Recorder encoder, const Layer* p) except -1:
     product.few_out, product.wide_out = p.features, 1
     args.gated, args.activation, args.eps = p.gated, p.activation, <float>p.eps
     if p.rows == 1:
-        # As few rounds of a block's threads along a row as there can be, and threads for no more.
-        vectors = p.length * p.itemsize // VECTOR_BYTES
-        rounds = ceiling(vectors, WARP * MOST_WARPS)
-        launch.variant = ONE_ROW
-        set_geometry(&launch.geometry,
-                     ceiling(p.features, GEMV_ROWS // 2 if p.gated else GEMV_ROWS), WARP,
-                     <unsigned int>ceiling(vectors, WARP * rounds))
+        choose_gemv(&launch, ordinal, p)
     else:
         choose_skinny(product, &launch, ordinal, MORE_ROWS, True, p.gated, 1, False)
     return record_launch_of_weights(encoder, &launch, &args, p.operands, NUM_OPERANDS, 1, WEIGHT,

@@ -1,8 +1,13 @@
 // A linear layer of one row: the row times a matrix whose rows lie along the summed dimension.
 //
-// The time is that of reading the matrix. A block reads GEMV_ROWS rows of it at once, each as one
-// piece; a thread has some elements of the single row in registers, for all of them. The squares
-// that an rms_norm needs are summed beside the products, which are scaled at the end.
+// The time is that of reading the matrix. A block multiplies GEMV_ROWS rows of it at once, and then
+// the next ones, gridDim.x blocks further on: the grid fills the device once. What is on its way from
+// memory is in shared memory, not in registers: each thread copies vectors for itself, and reads them
+// when they are there, so that blocks need few registers, and those of the next kernel find room.
+// The next vectors are on their way while the sums of a group are added up.
+//
+// A kernel lets the next one start before it waits itself: a layer's products then load their first
+// vectors while a short kernel before them still works, and the memory is idle.
 #pragma once
 
 #include "dependency.cuh"
@@ -27,82 +32,182 @@ __device__ inline float sum_lanes(float (&sums)[GEMV_ROWS]) {
     return sum + shuffle_xor(sum, 1);
 }
 
+// The sums of GEMV_ROWS rows times a single one, of the elements that a thread has loaded.
+template <class T> struct RowSums {
+    static constexpr int K = VECTOR_BYTES / sizeof(T);
+    float sums[GEMV_ROWS] = {};
+
+    struct Factors {
+        float x[K];
+        __device__ void take(const float (&from)[K], bool) {
+#pragma unroll
+            for (int k = 0; k < K; ++k) x[k] = from[k];
+        }
+    };
+    // Adds the products of rows 2 * pair and 2 * pair + 1.
+    __device__ void add(int pair, const Fragment<T, K> (&rows)[2], const Factors& factors) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            float row[K];
+            rows[i].widen_to(row);
+#pragma unroll
+            for (int k = 0; k < K; ++k) sums[2 * pair + i] += row[k] * factors.x[k];
+        }
+    }
+    __device__ void finish(float (&whole)[GEMV_ROWS]) const {
+#pragma unroll
+        for (int i = 0; i < GEMV_ROWS; ++i) whole[i] = sums[i];
+    }
+};
+
+// Tensor cores multiply bfloat16, with a quarter of the instructions. The eight elements that a lane
+// has of a row are two parts of row `group` of a tile of 16 by 16 (see Lane), those of the next row
+// two of row group + 8, and the single row's are in column `group`: so the sums are on the diagonals
+// of the result. Elements that a norm's weight has multiplied, which have more digits, are the sum of
+// two numbers of bfloat16.
+template <> struct RowSums<bfloat16> {
+    static constexpr int K = VECTOR_BYTES / sizeof(bfloat16);
+    float sums[GEMV_ROWS / 2][4] = {};
+
+    struct Factors {
+        Fragment<bfloat16, K> high, low;
+        bool exact;
+        __device__ void take(const float (&x)[K], bool weighted) {
+            high = Fragment<bfloat16, K>::narrow(x);
+            exact = !weighted;
+            if (exact) return;
+            float rounded[K], rest[K];
+            high.widen_to(rounded);
+#pragma unroll
+            for (int k = 0; k < K; ++k) rest[k] = x[k] - rounded[k];
+            low = Fragment<bfloat16, K>::narrow(rest);
+        }
+    };
+    __device__ void add(int pair, const Fragment<bfloat16, K> (&rows)[2], const Factors& factors) {
+        const auto &first = rows[0].word, &second = rows[1].word;
+#pragma unroll
+        for (int i = 0; i < 4; i += 2) {
+            multiply_tiles<bfloat16>(sums[pair], first[i], second[i], first[i + 1], second[i + 1],
+                                     factors.high.word[i], factors.high.word[i + 1]);
+        }
+        if (factors.exact) return;
+#pragma unroll
+        for (int i = 0; i < 4; i += 2) {
+            multiply_tiles<bfloat16>(sums[pair], first[i], second[i], first[i + 1], second[i + 1],
+                                     factors.low.word[i], factors.low.word[i + 1]);
+        }
+    }
+    __device__ void finish(float (&whole)[GEMV_ROWS]) const {
+        const Lane lane;
+        bool on_diagonal = lane.member == lane.group / 2, odd = lane.group % 2;
+#pragma unroll
+        for (int pair = 0; pair < GEMV_ROWS / 2; ++pair) {
+#pragma unroll
+            for (int i = 0; i < 2; ++i) {
+                float sum = odd ? sums[pair][2 * i + 1] : sums[pair][2 * i];
+                whole[2 * pair + i] = on_diagonal ? sum : 0;
+            }
+        }
+    }
+};
+
+// Begins to copy 16 bytes of global to shared memory, or zeros.
+__device__ inline void copy_vector(uint4* to, const void* from, bool there) {
+    uint32 address = __cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
+                 "r"(there ? 16 : 0)
+                 : "memory");
+}
+
 template <class T> __device__ inline void gemv(const Linear& all) {
     const Skinny& args = all.product;
     constexpr int K = VECTOR_BYTES / sizeof(T), ROWS = GEMV_ROWS;
-    __shared__ float of_warp[16][ROWS + 1];  // the last one: of squares
-    bool gated = all.gated;
-    uint32 kept = gated ? ROWS / 2 : ROWS, first = blockIdx.x * kept;
-    uint32 thread = threadIdx.y * 32 + threadIdx.x;
-    const T* rows[ROWS];
-#pragma unroll
-    for (int i = 0; i < ROWS; ++i) {
-        // A row that there is not is the last one: its sum is not used.
-        uint32 row = first + (gated ? i % (ROWS / 2) : i);
-        if (row >= args.wide) row = args.wide - 1;
-        if (gated && i >= ROWS / 2) row += args.wide;
-        rows[i] = global<T>(args.matrix) + row * args.wide_step;
-    }
-    uint32 at = thread * K, step = 32 * blockDim.y * K;
-    Fragment<T, K> matrix[ROWS];
-    auto load_matrix = [&] {
+    extern __shared__ uint4 copies[];  // of each row: a vector of every thread, for itself
+    __shared__ float of_warp[2][GEMV_WARPS][ROWS];  // by turns: a block meets once a group of rows
+    __shared__ float squares_of_warp[GEMV_WARPS];
+    const bool gated = all.gated;
+    const uint32 kept = gated ? ROWS / 2 : ROWS, thread = threadIdx.y * 32 + threadIdx.x;
+    const uint32 threads = 32 * blockDim.y, step = threads * K;
+    const T* matrix = global<T>(args.matrix);
+    // Copies vectors of a group's rows.
+    auto copy = [&](uint32 group, uint32 at) {
+        bool there = at < args.k && group * kept < args.wide;
 #pragma unroll
         for (int i = 0; i < ROWS; ++i) {
-            matrix[i] = Fragment<T, K>::load(rows[i] + at, at < args.k);
+            // A row that there is not is the last one: its sum is not used.
+            uint32 row = group * kept + (gated ? i % (ROWS / 2) : i);
+            if (row >= args.wide) row = args.wide - 1;
+            if (gated && i >= ROWS / 2) row += args.wide;
+            copy_vector(copies + i * threads + thread,
+                        matrix + row * args.wide_step + (there ? at : 0), there);
         }
     };
     if (!args.early) wait_for_dependencies(all);
-    load_matrix();
-    if (args.early) wait_for_dependencies(all);
+    copy(blockIdx.x, thread * K);
     launch_dependents<PRODUCT_BLOCKS>();
+    if (args.early) wait_for_dependencies(all);
     const T* few = global<T>(args.few_rows);
     const T* weight = static_cast<const T*>(all.norm);
-    bool stores = thread < kept && first + thread < args.wide;
-    uint32 index = stores ? first + thread : first;
-    LinearEpilogue<T> epilogue(all, index, index * args.wide_out);
-    float sums[ROWS] = {}, squares = 0;
+    float squares = 0, factor = 1;
+    bool first = true;
+    typename RowSums<T>::Factors factors;
 #pragma unroll 1
-    while (at < args.k) {
-        float x[K];
-        Fragment<T, K>::load(few + at, true).widen_to(x);
-        if (weight) {
-            float weights[K];
-            Fragment<T, K>::load(weight + at, true).widen_to(weights);
+    for (uint32 group = blockIdx.x, turn = 0; group * kept < args.wide;
+         group += gridDim.x, turn ^= 1) {
+        uint32 index = group * kept + thread;
+        bool stores = thread < kept && index < args.wide;
+        if (!stores) index = 0;
+        LinearEpilogue<T> epilogue(all, index, index * args.wide_out);
+        RowSums<T> products;
+#pragma unroll 1
+        for (uint32 at = thread * K, begin = 0; begin < args.k; begin += step) {
+            if (first || args.k > step) {
+                float x[K];
+                Fragment<T, K>::load(few + at, at < args.k).widen_to(x);
+                if (weight) {
+                    float weights[K];
+                    Fragment<T, K>::load(weight + at, at < args.k).widen_to(weights);
 #pragma unroll
-            for (int i = 0; i < K; ++i) {
-                squares += x[i] * x[i];
-                x[i] *= weights[i];
+                    for (int i = 0; i < K; ++i) {
+                        if (first) squares += x[i] * x[i];
+                        x[i] *= weights[i];
+                    }
+                }
+                factors.take(x, weight);
             }
+            asm volatile("cp.async.wait_all;" ::: "memory");
+#pragma unroll
+            for (int pair = 0; pair < ROWS / 2; ++pair) {
+                Fragment<T, K> rows[2];
+                memcpy(&rows[0], copies + 2 * pair * threads + thread, 16);
+                memcpy(&rows[1], copies + (2 * pair + 1) * threads + thread, 16);
+                products.add(pair, rows, factors);
+            }
+            at += step;
+            bool more = begin + step < args.k;
+            copy(more ? group : group + gridDim.x, more ? at : thread * K);
         }
-        at += step;
+        float sums[ROWS];
+        products.finish(sums);
+        float sum = sum_lanes(sums);
+        if (threadIdx.x % 4 == 0) of_warp[turn][threadIdx.y][threadIdx.x / 4] = sum;
+        if (weight && first) {
 #pragma unroll
-        for (int i = 0; i < ROWS; ++i) {
-            float row[K];
-            matrix[i].widen_to(row);
-#pragma unroll
-            for (int k = 0; k < K; ++k) sums[i] += row[k] * x[k];
-            matrix[i] = Fragment<T, K>::load(rows[i] + at, at < args.k);
+            for (int lanes = 16; lanes; lanes /= 2) squares += shuffle_xor(squares, lanes);
+            if (threadIdx.x == 0) squares_of_warp[threadIdx.y] = squares;
         }
+        __syncthreads();
+        if (stores) {
+            if (weight && first) {
+                factor = rsqrt(sum_warps(squares_of_warp, 1) / float(args.k) + all.eps);
+            }
+            const float* found = of_warp[turn][0];
+            float gated_sum = gated ? factor * sum_warps(found + thread + ROWS / 2, ROWS) : 0;
+            global<T>(args.out)[index * args.wide_out] =
+                epilogue.apply(all, factor * sum_warps(found + thread, ROWS), gated_sum);
+        }
+        first = false;
     }
-    float sum = sum_lanes(sums);
-    if (threadIdx.x % 4 == 0) of_warp[threadIdx.y][threadIdx.x / 4] = sum;
-    if (weight) {
-#pragma unroll
-        for (int lanes = 16; lanes; lanes /= 2) squares += shuffle_xor(squares, lanes);
-        if (threadIdx.x == 0) of_warp[threadIdx.y][ROWS] = squares;
-    }
-    __syncthreads();
-    if (!stores) return;
-    auto sum_warps = [&](uint32 i) {
-        float sum = of_warp[0][i];
-#pragma unroll 4
-        for (uint32 warp = 1; warp < blockDim.y; ++warp) sum += of_warp[warp][i];
-        return sum;
-    };
-    float factor = weight ? rsqrt(sum_warps(ROWS) / float(args.k) + all.eps) : 1;
-    float gated_sum = gated ? factor * sum_warps(thread + ROWS / 2) : 0;
-    global<T>(args.out)[index * args.wide_out] =
-        epilogue.apply(all, factor * sum_warps(thread), gated_sum);
 }
 
 }  // namespace cyrt

@@ -10,23 +10,37 @@ template <int V> struct Rotation {
     float cosine[V], sine[V];
 };
 
-// The rotation of V pairs from `pair` on. They are reduced to a turn in double: they are exact at any
-// position. Args has the fields of Rope: freqs, freqs_step, turns and log2_step.
+// The rotation by an angle in turns. It is reduced to less than one in double: it is exact at any
+// position.
+__device__ inline Rotation<1> rotation_of(double angle) {
+    Rotation<1> rotation;
+    angle -= round(angle);
+    ::sincospif(2 * float(angle), rotation.sine, rotation.cosine);
+    return rotation;
+}
+
+// The turns of a pair for each position, where there are no freqs. Args has the fields of Rope: freqs,
+// freqs_step, turns and log2_step.
+template <class Args> __device__ inline double turns_of(const Args& args, uint32 pair) {
+    return args.turns * exp2(args.log2_step * pair);
+}
+
+// The rotation of V pairs from `pair` on.
 template <int V, class Args>
 __device__ inline Rotation<V> rotation_at(const Args& args, uint32 pair, int64 position) {
     Rotation<V> rotation;
     double turns = args.turns, ratio = 1;
     if (args.freqs == nullptr) {
-        turns *= exp2(args.log2_step * pair);
+        turns = turns_of(args, pair);
         if (V > 1) ratio = exp2(args.log2_step);
     }
 #pragma unroll
     for (int k = 0; k < V; ++k) {
         double angle = turns;
         if (args.freqs != nullptr) angle /= args.freqs[int64(pair + k) * args.freqs_step];
-        angle *= double(position);
-        angle -= round(angle);
-        ::sincospif(2 * float(angle), &rotation.sine[k], &rotation.cosine[k]);
+        const Rotation<1> one = rotation_of(angle * double(position));
+        rotation.cosine[k] = one.cosine[0];
+        rotation.sine[k] = one.sine[0];
         turns *= ratio;
     }
     return rotation;

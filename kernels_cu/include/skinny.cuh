@@ -53,14 +53,6 @@ __device__ inline void measure_rows(const Skinny& args, float eps, const T* few,
     __syncthreads();
 }
 
-// The sum over all warps, each of which has `spacing` of them.
-__device__ inline float sum_warps(const float* sums, uint32 spacing) {
-    float sum = sums[0];
-#pragma unroll 4
-    for (uint32 warp = 1; warp < blockDim.y; ++warp) sum += sums[warp * spacing];
-    return sum;
-}
-
 // Multiplies a warp's part of the matrix, of which AHEAD steps are loaded. Each step makes room for
 // the one AHEAD steps later, so that as many are always on their way.
 template <class Wide, int EIGHTS, int AHEAD, class Few>

@@ -39,6 +39,14 @@ template <class T, int K> struct Fragment {
     }
 };
 
+// The sum over a block's warps, each of which has `spacing` of them.
+__device__ inline float sum_warps(const float* sums, uint32 spacing) {
+    float sum = sums[0];
+#pragma unroll 4
+    for (uint32 warp = 1; warp < blockDim.y; ++warp) sum += sums[warp * spacing];
+    return sum;
+}
+
 // Lanes are 8 groups of 4. As in the result of mma.m16n8k16 (PTX ISA), a lane ends with the sums of
 // the matrix's rows `group` and group + 8 of a tile, and of both the few rows 2 * member and the
 // next one.

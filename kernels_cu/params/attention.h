@@ -19,8 +19,8 @@ enum {
 
 // Keys that a lane takes at once, 8 features of each, where they are aligned.
 #define ATTENTION_KEYS(ITEMSIZE) ((ITEMSIZE) <= 2 ? 4 : 2)
-// Vectors of shared memory that new keys occupy, of so many bytes.
-#define ATTENTION_KEY_VECTORS(NBYTES) (((NBYTES) + 15) / 16)
+// Vectors of shared memory that new rows occupy, of so many bytes.
+#define ATTENTION_NEW_VECTORS(NBYTES) (((NBYTES) + 15) / 16)
 
 // (batch, heads, rows, features), the features contiguous. Strides are in elements.
 struct AttentionStrides {
@@ -45,12 +45,14 @@ struct CYRT_PARAMETERS Attention {
     double turns, log2_step;  // of the rotation, as in Rope
     float scale;              // from products to logits, whose powers of 2 are taken
     unsigned int fresh;       // new rows of keys and values
+    unsigned int capacity;    // keys that the memory of the cache has
     unsigned int features, pairs, flags;
     unsigned int group;                  // heads of queries that share a head of keys
     unsigned int lanes;                  // of a warp, that share a key; a power of two
     struct Divider parts, tiles, heads;  // of the cache, of a group's rows; heads of keys
     struct Divider rows, group_rows;     // of a head of queries, of a group of heads
     struct Divider chunk;                // keys that a block takes at once
+    struct Divider row_pairs;            // of features; the last one may be of one
 };
 
 #include "params/end.h"

@@ -6,7 +6,9 @@
 #include "params/begin.h"
 
 enum {
-    GEMV_ROWS = 8,        // rows of the matrix that a block multiplies by a single one
+    GEMV_ROWS = 8,        // rows of the matrix that a block multiplies by a single one at once
+    GEMV_WARPS = 8,       // of such a block, at most
+    GEMV_BLOCKS = 4,      // of as many warps, which a multiprocessor holds
     FEW_LINEAR_ROWS = 16  // the most few rows
 };
 

@@ -199,7 +199,7 @@ def test_a_number_as_position_patches_the_attention_alone():
         if i >= 40:
             plan = encoder.last_plan()
             names = [plan.names[each] for each in plan.patched]
-            assert names == ["cyrt_attention_bfloat16_4"] * TINY.layers
+            assert names == ["cyrt_attention_bfloat16"] * TINY.layers
             assert encoder.stats()["misses"] == before["misses"]
 
 

@@ -24,10 +24,14 @@ def with_cache(k, v, keys, values, position, rope, name):
     return keys, values, seen
 
 
-def check_cache(rng, name, shape, capacity, position, rope, as_array=None, sinks=None):
+def check_cache(rng, name, shape, capacity, position, rope, as_array=None, sinks=None, rest=None):
+    """Rows from the position on hold `rest`, or random numbers."""
     batches, heads, shared, rows, features = shape
     q, k, v = operands(rng, name, batches, heads, shared, rows, rows, features)
     old = [numbers(rng, name, batches, shared, capacity, features) for _ in range(2)]
+    if rest is not None:
+        for each in old:
+            each[:, :, position:] = rest
     cache = tuple(on_device(*old))
     given = position if as_array is None else as_array
     found = attention(*on_device(q, k, v), sinks=sinks, cache=cache, position=given, rope=rope)
@@ -37,12 +41,12 @@ def check_cache(rng, name, shape, capacity, position, rope, as_array=None, sinks
     before = np.broadcast_to(
         before & ~(seen[:, :, -1] & ~seen[:, :, 0]), (batches, shared, capacity)
     )
-    np.testing.assert_array_equal(cache[0].numpy()[before], old[0][before])
-    np.testing.assert_array_equal(cache[1].numpy(), values)
+    np.testing.assert_array_equal(exact(cache[0])[before], exact(old[0])[before])
+    np.testing.assert_array_equal(exact(cache[1]), exact(values))
     wanted = reference(
         turned(exact(q), rope, position),
-        keys,
-        values,
+        np.nan_to_num(exact(keys)),
+        np.nan_to_num(exact(values)),
         mask=seen,
         sinks=None if sinks is None else exact(sinks),
     )
@@ -78,6 +82,26 @@ def test_cache_in_parts(rng, name, position):
     told = cyrt.kernels.explain("attention", name, (1, 2, 1, 128), (1, 2, 600, 128))
     assert told.launches == 2
     check_cache(rng, name, (1, 2, 2, 1, 128), 600, position, ROPES["halves"], sinks=sinks)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float32"])
+@pytest.mark.parametrize(
+    ("shape", "capacity", "positions"),
+    [
+        ((1, 4, 1, 1, 64), 160, (0, 30, 63, 64, 127, 128, 159)),  # a block for each row
+        ((3, 4, 1, 1, 64), 160, (64, 127, 128)),  # for up to 4
+        ((2, 3, 1, 2, 64), 160, (62, 63, 126, 127)),  # for up to 8
+        ((1, 2, 1, 3, 66), 20, (0, 7, 8, 15)),  # not aligned
+        ((1, 2, 2, 3, 128), 600, (62, 63, 64, 400, 597)),  # in parts
+        ((1, 4, 2, 2, 64), 5, (0, 3)),  # a cache of less than a chunk
+        ((3, 4, 1, 1, 64), 5, (0, 4)),
+    ],
+)
+def test_rows_behind_the_position_hold_anything(rng, name, shape, capacity, positions):
+    """At the borders of chunks, and with new rows in two of them."""
+    for position in positions:
+        given = cyrt.asarray(position, dtype="int32")
+        check_cache(rng, name, shape, capacity, position, ROPES["halves"], given, rest=np.nan)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 16])
@@ -215,7 +239,7 @@ def decoding(capacity, features=64):
 
 
 @pytest.mark.usefixtures("batched")
-@pytest.mark.parametrize(("capacity", "names"), [(64, ["_4"]), (400, ["_4", "_parts"])])
+@pytest.mark.parametrize(("capacity", "names"), [(64, [""]), (400, ["_4", "_parts"])])
 def test_few_rows_are_a_launch_or_two(capacity, names):
     step = decoding(capacity)
     wanted = [f"cyrt_attention_float32{end}" for end in names]

@@ -117,6 +117,18 @@ def test_lengths(name, length, rng):
         assert Layer(rng, name, (rows,), length, 20, True).check("swiglu") == 1
 
 
+@pytest.mark.parametrize("name", FUSED)
+@pytest.mark.parametrize("length", [40, 1032])
+def test_many_features_of_one_row(name, length, rng):
+    """More than the device's blocks take at once: a block goes on to other rows of the matrix."""
+    x, w, scale = (numbers(rng, name, *shape) for shape in ((1, length), (20, length), (length,)))
+    features = 300 * cyrt.Device().multiprocessors + 3
+    wide = cyrt.asarray(w)[cyrt.arange(features) % 20]
+    found = nn.linear(cyrt.asarray(x), wide, norm=(cyrt.asarray(scale), 1e-5)).numpy()
+    wanted = layer(x, w, None, None, None, (scale, 1e-5))
+    assert_close(found, wanted[:, np.arange(features) % 20], name, scale=8 * np.abs(wanted).max())
+
+
 @pytest.mark.parametrize("activation", SLOPES)
 @pytest.mark.parametrize("rows", [1, 4])
 def test_activations_of_a_few_rows(activation, rows, rng):
