@@ -392,7 +392,7 @@ def report(model: Transformer, count: int, k: int) -> None:
     print(f"tokens {PROMPT} to {PROMPT + count}: {text.numpy()[PROMPT:].tolist()}")
     if count > 1:
         rate, nbytes = (count - 1) / seconds, bytes_read(model)
-        copied = copy_rate(1 << 20 if device.emulated else 1 << 30)
+        copied = copy_rate(10**6 if device.emulated else 10**9)
         print(
             f"{rate:,.1f} tokens a second; {nbytes / 1e6:,.1f} MB of weights a token are "
             f"{100 * rate * nbytes / copied:.1f} % of a copy's {copied / 1e9:,.1f} GB/s"

@@ -8,18 +8,29 @@ import numpy as np
 
 import cyrt
 
-SOURCE = r"""
-extern "C" {
-__global__ void wait(volatile int* go) { while (!*go) {} }
-__global__ void copy_late(volatile int* go, const int* x, int* y, int n) {
-    while (!*go) {}
+# A driver may need the device for what it prepares while a kernel waits: so none waits for ever.
+MOST_SECONDS = 30
+SOURCE = f"""
+__device__ unsigned long long nanoseconds() {{
+    unsigned long long now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    return now;
+}}
+__device__ void await(volatile int* go) {{
+    unsigned long long end = nanoseconds() + {MOST_SECONDS}000000000ull;
+    while (!*go && nanoseconds() < end) {{}}
+}}
+extern "C" {{
+__global__ void wait(volatile int* go) {{ await(go); }}
+__global__ void copy_late(volatile int* go, const int* x, int* y, int n) {{
+    await(go);
     for (int i = 0; i < n; ++i) y[i] = x[i];
-}
-__global__ void write_late(volatile int* go, int* x, int value, int n) {
-    while (!*go) {}
+}}
+__global__ void write_late(volatile int* go, int* x, int value, int n) {{
+    await(go);
     for (int i = 0; i < n; ++i) x[i] = value;
-}
-}
+}}
+}}
 """
 
 

@@ -108,7 +108,12 @@ class Case:
     def nbytes(self) -> int:
         """Bytes read and written."""
         a, b = (np.broadcast_to(np.empty(()), shape) for shape in (self.a, self.b))
-        result = a.shape[:-1] if self.dots else np.matmul(*self.factors(a, b)).shape
+        left, right = self.factors(a, b)
+        if self.dots or right.ndim == 1:
+            result = left.shape[:-1]
+        else:
+            outer = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+            result = (*outer, left.shape[-2], right.shape[-1])
         return cyrt.dtype(self.dtype).itemsize * (a.size + b.size + int(np.prod(result)))
 
 
