@@ -88,6 +88,8 @@ def param_bytes(row):
 
 
 cdef int activation_code(str name, object activation) except -1:
+    if activation is None:
+        return ACTIVATION_NONE
     try:
         return ACTIVATIONS[activation]
     except (KeyError, TypeError):

@@ -31,6 +31,8 @@ cdef struct Sliding:
 cdef int set_sliding(Sliding* sliding, str name, int ndim, const long long* sources,
                      const long long* taps, object stride, object padding, object kernel_dilation,
                      object input_dilation, bint flip) except -1
+# Set the number that a value is, at most 2**62 on either side of 0; return False if it is no int.
+cdef bint read_int(object value, long long* number) except -1
 # Read a number for each dimension, from `least` on.
 cdef int read_numbers(str name, str argument, object value, int ndim, long long least,
                       long long* numbers) except -1

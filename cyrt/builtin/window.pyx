@@ -3,7 +3,12 @@
 
 import operator
 
+from cpython.long cimport PyLong_CheckExact
+
 from cyrt.builtin.space cimport divider
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
 
 cdef enum:
     FARTHEST = 1 << 28      # dilated sizes and padding are smaller
@@ -11,54 +16,76 @@ cdef enum:
 cdef long long MOST = <long long>1 << 40    # no array has as many windows, or elements of one
 
 
-cdef long long read_number(str name, str argument, object value, str expected,
+cdef str expected(int ndim, bint paired):
+    """Describe an argument of windows, for errors."""
+    return f"an int, {ndim} int or {ndim} pairs (before, behind)" if paired else (
+        f"an int or a tuple of {ndim} int, one for each spatial dimension")
+
+
+cdef bint read_int(object value, long long* number) except -1:
+    cdef int overflow = 0
+    if PyLong_CheckExact(value):
+        number[0] = PyLong_AsLongLongAndOverflow(value, &overflow)
+    else:
+        try:
+            number[0] = PyLong_AsLongLongAndOverflow(operator.index(value), &overflow)
+        except TypeError:
+            return False
+    if overflow:
+        number[0] = overflow * (<long long>1 << 62)
+    return True
+
+
+cdef inline long long read_number(str name, str argument, object value, int ndim, bint paired,
                            long long least) except? -1:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name}: {argument}: expected {expected}, got {value!r}") from None
+    cdef long long number
+    if not read_int(value, &number):
+        raise TypeError(f"{name}: {argument}: expected {expected(ndim, paired)}, got {value!r}")
     if not least <= number < FARTHEST:
-        raise ValueError(f"{name}: {argument}: expected {expected}, from {least} to "
+        raise ValueError(f"{name}: {argument}: expected {expected(ndim, paired)}, from {least} to "
                          f"{<long long>FARTHEST - 1}, got {value!r}")
     return number
 
 
 cdef int read_numbers(str name, str argument, object value, int ndim, long long least,
                       long long* numbers) except -1:
-    cdef str expected = f"an int or a tuple of {ndim} int, one for each spatial dimension"
     cdef int d
-    if hasattr(value, "__index__"):
-        numbers[0] = read_number(name, argument, value, expected, least)
+    if not isinstance(value, (tuple, list)):
+        numbers[0] = read_number(name, argument, value, ndim, False, least)
         for d in range(1, ndim):
             numbers[d] = numbers[0]
         return 0
-    if not isinstance(value, (tuple, list)):
-        raise TypeError(f"{name}: {argument}: expected {expected}, got {value!r}")
     if len(value) != ndim:
-        raise ValueError(f"{name}: {argument}: expected {expected}, got {value!r}")
+        raise ValueError(f"{name}: {argument}: expected {expected(ndim, False)}, got {value!r}")
     for d in range(ndim):
-        numbers[d] = read_number(name, argument, value[d], expected, least)
+        numbers[d] = read_number(name, argument, value[d], ndim, False, least)
     return 0
+
+
+cdef bint has_pairs(object padding) except -1:
+    if isinstance(padding, (tuple, list)):
+        for each in padding:
+            if isinstance(each, (tuple, list)):
+                return True
+    return False
 
 
 cdef int read_padding(str name, object padding, int ndim, long long* low,
                       long long* high) except -1:
-    cdef str expected
     cdef int d
-    if not isinstance(padding, (tuple, list)) \
-            or not any([isinstance(each, (tuple, list)) for each in padding]):
+    if not has_pairs(padding):
         read_numbers(name, "padding", padding, ndim, 1 - FARTHEST, low)
         for d in range(ndim):
             high[d] = low[d]
         return 0
-    expected = f"an int, {ndim} int or {ndim} pairs (before, behind)"
     if len(padding) != ndim:
-        raise ValueError(f"{name}: padding: expected {expected}, got {padding!r}")
-    for d, pair in enumerate(padding):
+        raise ValueError(f"{name}: padding: expected {expected(ndim, True)}, got {padding!r}")
+    for d in range(ndim):
+        pair = padding[d]
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise ValueError(f"{name}: padding: expected {expected}, got {padding!r}")
-        low[d] = read_number(name, "padding", pair[0], expected, 1 - FARTHEST)
-        high[d] = read_number(name, "padding", pair[1], expected, 1 - FARTHEST)
+            raise ValueError(f"{name}: padding: expected {expected(ndim, True)}, got {padding!r}")
+        low[d] = read_number(name, "padding", pair[0], ndim, True, 1 - FARTHEST)
+        high[d] = read_number(name, "padding", pair[1], ndim, True, 1 - FARTHEST)
     return 0
 
 
