@@ -3,12 +3,7 @@
 
 import operator
 
-from cpython.long cimport PyLong_CheckExact
-
 from cyrt.builtin.space cimport divider
-
-cdef extern from "Python.h":
-    long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
 
 cdef enum:
     FARTHEST = 1 << 28      # dilated sizes and padding are smaller
@@ -22,28 +17,28 @@ cdef str expected(int ndim, bint paired):
         f"an int or a tuple of {ndim} int, one for each spatial dimension")
 
 
-cdef bint read_int(object value, long long* number) except -1:
-    cdef int overflow = 0
-    if PyLong_CheckExact(value):
-        number[0] = PyLong_AsLongLongAndOverflow(value, &overflow)
-    else:
-        try:
-            number[0] = PyLong_AsLongLongAndOverflow(operator.index(value), &overflow)
-        except TypeError:
-            return False
-    if overflow:
-        number[0] = overflow * (<long long>1 << 62)
+cdef bint read_index(object value, long long* number) except -1:
+    try:
+        number[0] = limited(operator.index(value))
+    except TypeError:
+        return False
     return True
 
 
-cdef inline long long read_number(str name, str argument, object value, int ndim, bint paired,
-                           long long least) except? -1:
-    cdef long long number
-    if not read_int(value, &number):
+cdef int refuse_number(bint whole, str name, str argument, object value, int ndim, bint paired,
+                       long long least) except -1:
+    if not whole:
         raise TypeError(f"{name}: {argument}: expected {expected(ndim, paired)}, got {value!r}")
-    if not least <= number < FARTHEST:
-        raise ValueError(f"{name}: {argument}: expected {expected(ndim, paired)}, from {least} to "
-                         f"{<long long>FARTHEST - 1}, got {value!r}")
+    raise ValueError(f"{name}: {argument}: expected {expected(ndim, paired)}, from {least} to "
+                     f"{<long long>FARTHEST - 1}, got {value!r}")
+
+
+cdef inline long long read_number(str name, str argument, object value, int ndim, bint paired,
+                                  long long least) except? -1:
+    cdef long long number = 0
+    cdef bint whole = read_int(value, &number)
+    if not whole or not least <= number < FARTHEST:
+        refuse_number(whole, name, argument, value, ndim, paired, least)
     return number
 
 
