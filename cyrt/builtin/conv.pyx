@@ -10,7 +10,8 @@ from cyrt.builtin.grid cimport (
     MAX_BLOCKS, ceiling, multiprocessors_of, power_of_two, set_geometry,
 )
 from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
-from cyrt.builtin.library_conv cimport is_served, record_library_conv
+from cyrt.builtin.library cimport CUDNN, is_served
+from cyrt.builtin.library_conv cimport least, record_library_conv
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NUMERATOR, Divider, divider
 from cyrt.builtin.window cimport Windows, product, reverse, set_sliding, set_windows
@@ -88,6 +89,8 @@ def param_bytes(row):
 
 
 cdef int activation_code(str name, object activation) except -1:
+    if activation is None:
+        return ACTIVATION_NONE
     try:
         return ACTIVATIONS[activation]
     except (KeyError, TypeError):
@@ -120,9 +123,9 @@ cdef int record_conv(Recorder encoder, int op, int dtype, const Operand* operand
         sizes.rows, sizes.length = sizes.length, sizes.rows
     if sizes.rows == 0 or sizes.columns == 0 or sizes.groups == 0:
         return 0
-    if sizes.itemsize <= 4 and is_served(
-            encoder.state.ordinal,
-            <double>sizes.rows * sizes.length * sizes.columns * sizes.groups) \
+    if sizes.itemsize <= 4 \
+            and <double>sizes.rows * sizes.length * sizes.columns * sizes.groups >= least \
+            and is_served(CUDNN, encoder.state.ordinal) \
             and record_library_conv(encoder, op, dtype, operands, conv):
         return 0
     sizes.depthwise = conv.channels == 1 and taps <= MOST_TAPS \

@@ -2,25 +2,20 @@
 
 from functools import partial
 
-from libc.string cimport memset
-
 from cyrt import settings
 from cyrt.builtin import conv_tuning
+from cyrt.builtin cimport library
 from cyrt.builtin.conv cimport BIAS, OUT
 from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.launch cimport WHOLE, Explainer, list_call, record_call
+from cyrt.builtin.library cimport CUDNN, bindings_of, learn_call
 from cyrt.builtin.window cimport Sliding, product, reverse
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.driver.errors import OutOfMemoryError
 from cyrt.dtypes import DTYPES
-from cyrt.graph.template cimport (
-    ALIGNMENT, MOST_OPERANDS, Extent, Key, Template, add_word, begin_key, find, learn, refuse,
-)
-from cyrt.runtime.device cimport Device, context_of, enter, leave_quietly
+from cyrt.graph.template cimport ALIGNMENT, Key, Template, add_word, begin_key, find, refuse
+from cyrt.runtime.device cimport context_of
 from cyrt.runtime.memory cimport Memory
-
-cdef enum:
-    FAMILY = 2              # of the keys of convolutions
 
 # The most bytes of workspace: float32 without TF32 wants as much as the operands have.
 MOST_WORKSPACE = 1 << 30
@@ -33,31 +28,6 @@ cdef int WEIGHT_VJP = op_code("conv_weight_vjp")
 LEAST = 1 << 20             # multiplications from which on the library is faster
 least = LEAST
 
-cdef int tf32 = -1          # CYRT_TF32; -1: not read yet
-cdef bint tuned = False     # CYRT_CONV_AUTOTUNE
-
-
-cdef object bindings():
-    """Return the bindings of the library, which are imported at their first use."""
-    from cyrt.libs import cudnn
-
-    return cudnn
-
-
-cdef int read_settings() except -1:
-    global tf32, tuned
-    tuned = settings.get("CYRT_CONV_AUTOTUNE")
-    tf32 = settings.get("CYRT_TF32")
-    return 0
-
-
-cdef bint decide_for(int ordinal) except -1:
-    cdef bint served = not Device(ordinal).emulated and bindings().find()[0] is not None
-    if tf32 < 0:
-        read_settings()
-    decisions[ordinal] = 1 if served else -1
-    return served
-
 
 def decide(int ordinal, served=None, double from_=LEAST):
     """Use the library on a device or not, whatever the device is, from so many multiplications on;
@@ -65,8 +35,7 @@ def decide(int ordinal, served=None, double from_=LEAST):
     and small sizes."""
     global least
     least = from_
-    read_settings()
-    decisions[ordinal] = 0 if served is None else 1 if served else -1
+    library.decide(CUDNN, ordinal, served)
 
 
 cdef bint record_library_conv(Recorder encoder, int op, int dtype, const Operand* operands,
@@ -80,8 +49,8 @@ cdef bint record_library_conv(Recorder encoder, int op, int dtype, const Operand
     for d in range(count):
         if operands[d].address % ALIGNMENT:
             return False
-    begin_key(&key, FAMILY, ordinal)
-    add_word(&key, op << 16 | dtype << 8 | s.ndim << 4 | tuned << 2 | tf32 << 1 | (count == 4))
+    begin_key(&key, CUDNN, ordinal)
+    add_word(&key, op << 16 | dtype << 8 | s.ndim << 4 | library.tf32 << 1 | (count == 4))
     add_word(&key, conv.batch)
     add_word(&key, conv.groups)
     add_word(&key, conv.channels)
@@ -104,7 +73,7 @@ cdef bint record_library_conv(Recorder encoder, int op, int dtype, const Operand
     if template.refused:
         return False
     if type(encoder) is Explainer:
-        list_call(<Explainer>encoder, template, f"cuDNN {bindings().find()[0].dotted}")
+        list_call(<Explainer>encoder, template, f"cuDNN {bindings_of(CUDNN).find()[0].dotted}")
         return True
     if template.workspace:
         try:
@@ -142,7 +111,7 @@ cdef object tensor(long long batch, long long batch_step, long long channels, li
         extent += step * (size - 1)
     if extent >= MOST_SPAN:
         return None
-    return bindings().Tensor((batch, channels, *sizes), (strides[0], 1, *strides[1:]))
+    return bindings_of(CUDNN).Tensor((batch, channels, *sizes), (strides[0], 1, *strides[1:]))
 
 
 cdef list dense(long long step, list sizes):
@@ -168,7 +137,7 @@ cdef tuple describe(int op, int dtype, const Convolution* conv, bint biased):
     cdef long long total = product(view.taps) * conv.channels
     cdef long long row = total if op == WEIGHT_VJP else conv.other_step
     cdef long long inner = conv.groups * conv.channels, outer = conv.groups * conv.results
-    cudnn = bindings()
+    cudnn = bindings_of(CUDNN)
     sources = sizes_of(ndim, view.sources, 1)
     outputs = sizes_of(ndim, view.outputs, 1)
     taps = sizes_of(ndim, view.taps, 1)
@@ -213,7 +182,7 @@ cdef tuple describe(int op, int dtype, const Convolution* conv, bint biased):
         tuple(sizes_of(ndim, view.stride, 1)), tuple(flat + low), tuple(flat + high),
         tuple([abs(step) for step in sizes_of(ndim, view.step, 1)]),
         bias=conv.bias_step if biased else None, activation=names[conv.activation],
-        tf32=bool(tf32)), order
+        tf32=bool(library.tf32)), order
 
 
 cdef dict conv_activations():
@@ -233,37 +202,24 @@ cdef tuple padding(const Sliding* s, int d):
     return low, max(0, (s.outputs[d] - 1) * s.stride[d] + window - low - s.sources[d])
 
 
+def _build(opened, int ordinal, problem, order):
+    """Return the convolution with a plan, in the library `opened`."""
+    make = partial(bindings_of(CUDNN).Convolution, opened, ordinal, context_of(ordinal).epoch,
+                   problem, order, most_workspace=MOST_WORKSPACE)
+    if settings.get("CYRT_CONV_AUTOTUNE"):
+        return conv_tuning.choose(make, ordinal, opened.dotted)
+    convolution = make()
+    convolution.build_first()
+    return convolution
+
+
 cdef Template prepare(int ordinal, int op, int dtype, const Operand* operands,
                       const Convolution* conv, int count, const Key* key):
     """Learn the convolution, or learn that the library does not provide it."""
-    cdef Extent[MOST_OPERANDS] extents
-    cdef unsigned int epoch = context_of(ordinal).epoch
-    cdef int i, entered
-    cudnn = bindings()
     described = describe(op, dtype, conv, count == 4)
     if described is None:
         return refuse(key, ordinal, "the library has no such windows, or reads no such strides")
     problem, order = described
-    memset(extents, 0, sizeof(extents))
-    for i in range(count):
-        extents[i].address = operands[i].address
-    extents[OUT].written = conv_tuning.nbytes(problem, order[OUT])
-    try:
-        entered = enter(ordinal, epoch, b"cudnnCreate")
-        try:
-            library = cudnn.find()[0]
-            make = partial(cudnn.Convolution, library, ordinal, epoch, problem, order,
-                           most_workspace=MOST_WORKSPACE)
-            if tuned:
-                convolution = conv_tuning.choose(make, ordinal, library.dotted)
-            else:
-                convolution = make()
-                convolution.build_first()
-        finally:
-            leave_quietly(entered)
-        if convolution.workspace:
-            extents[count].written, extents[count].workspace = convolution.workspace, True
-            count += 1
-        return learn(key, ordinal, convolution, extents, count, convolution.workspace)
-    except cudnn.Unsupported as error:
-        return refuse(key, ordinal, str(error))
+    make = partial(_build, bindings_of(CUDNN).find()[0], ordinal, problem, order)
+    return learn_call(CUDNN, key, ordinal, make, operands, count,
+                      conv_tuning.nbytes(problem, order[OUT]))

@@ -2,12 +2,10 @@
 #
 # INVARIANTS
 # - Everything that selects the library's algorithm is in the key: types, sizes, strides, factors,
-#   alignments, TF32. The verdict that it does not provide a product is kept under the same key;
-#   any other status of the library is raised.
+#   alignments, TF32.
 # - The workspace is a block of the pool for each call, so calls on several streams share none.
 
 from cyrt.builtin.operand cimport Operand
-from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.graph.commit cimport Recorder
 
 # out[b, i, j] = alpha * the sum of a[b, i, :] * b[b, :, j] + beta * c[i, j]. Strides in elements.
@@ -22,13 +20,6 @@ cdef struct Matrices:
 cdef enum:
     LEAST_PRODUCTS = 1 << 18    # multiplications from which on the library is faster
 
-# Whether a device's products run by the library: 1 yes, -1 no, 0 not decided yet.
-cdef signed char[MAX_DEVICES] decisions
-cdef bint decide_for(int ordinal) except -1
-
-# Return whether there is a library for products on the device.
-cdef inline bint is_served(int ordinal) except -1:
-    return decisions[ordinal] > 0 or (decisions[ordinal] == 0 and decide_for(ordinal))
 # Return whether the product is of so many multiplications that the library may be faster, and of no
 # more rows or matrices than the library counts.
 cdef inline bint is_large(const Matrices* p) noexcept:

@@ -1,53 +1,31 @@
 """Products of matrices by cuBLASLt."""
 
-from libc.string cimport memcpy, memset
+from functools import partial
 
-from cyrt import settings
+from libc.string cimport memcpy
+
+from cyrt.builtin cimport library
 from cyrt.builtin.launch cimport WHOLE, Explainer, list_call, record_call
+from cyrt.builtin.library cimport CUBLASLT, bindings_of, learn_call
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.dtypes import DTYPES
-from cyrt.graph.template cimport (
-    ALIGNMENT, MOST_OPERANDS, Extent, Key, Template, add_word, begin_key, find, learn, refuse,
-)
-from cyrt.runtime.device cimport Device, context_of, enter, leave_quietly
+from cyrt.graph.template cimport ALIGNMENT, Key, Template, add_word, begin_key, find, refuse
+from cyrt.runtime.device cimport Device, context_of
 from cyrt.runtime.memory cimport Memory
-
-cdef enum:
-    FAMILY = 1              # of the keys of products
 
 # The most bytes of workspace, from compute capability 9.0 on, and before that.
 WORKSPACE = {True: 32 << 20, False: 4 << 20}
-
-cdef int tf32 = -1          # CYRT_TF32; -1: not read yet
 
 for _each in DTYPES:
     is_library_type[<int>_each.code] = _each.name in (
         "float16", "bfloat16", "float32", "float64", "complex64", "complex128")
 
 
-cdef object bindings():
-    """Return the bindings of the library, which are imported at their first use."""
-    from cyrt.libs import cublaslt
-
-    return cublaslt
-
-
-cdef bint decide_for(int ordinal) except -1:
-    global tf32
-    cdef bint served = not Device(ordinal).emulated and bindings().find()[0] is not None
-    if tf32 < 0:
-        tf32 = settings.get("CYRT_TF32")
-    decisions[ordinal] = 1 if served else -1
-    return served
-
-
 def decide(int ordinal, served=None):
     """Use the library on a device or not, whatever the device is; None: decide at the next product.
     For tests, which have a library for the emulated device."""
-    global tf32
-    tf32 = settings.get("CYRT_TF32")
-    decisions[ordinal] = 0 if served is None else 1 if served else -1
+    library.decide(CUBLASLT, ordinal, served)
 
 
 cdef bint lies(long long rows, long long columns, long long row_step, long long column_step,
@@ -78,12 +56,12 @@ cdef bint record_library_product(Recorder encoder, const Matrices* p) except -1:
     cdef unsigned long long alignments = 0
     cdef bint scaled
     cdef unsigned long long[4] factors
-    begin_key(&key, FAMILY, ordinal)
+    begin_key(&key, CUBLASLT, ordinal)
     for i in range(count):
         alignments = alignments << 8 | alignment_of(p.operands[i].address)
     scaled = count == 4 or p.alpha[0] != 1 or p.alpha[1] != 0
     add_word(&key, alignments << 32 | p.dtype << 16 | p.out_dtype << 8 | (count == 4) << 2
-             | scaled << 1 | tf32)
+             | scaled << 1 | library.tf32)
     add_word(&key, <unsigned long long>p.m << 32 | <unsigned long long>p.n)
     add_word(&key, <unsigned long long>p.k << 32 | <unsigned long long>p.batch)
     add_word(&key, p.a_m)
@@ -107,7 +85,8 @@ cdef bint record_library_product(Recorder encoder, const Matrices* p) except -1:
     if template.refused:
         return False
     if type(encoder) is Explainer:
-        list_call(<Explainer>encoder, template, f"cuBLASLt {bindings().find()[0].dotted}")
+        cublaslt = bindings_of(CUBLASLT)
+        list_call(<Explainer>encoder, template, f"cuBLASLt {cublaslt.find()[0].dotted}")
         return True
     if template.workspace:
         workspace = allocate_workspace(encoder, template.workspace)
@@ -124,8 +103,9 @@ cdef object matrix(const Matrices* p, int operand, int dtype, long long rows, lo
         return None
     if transposed:
         rows, columns = columns, rows
-    return bindings().Matrix(DTYPES[dtype].name, rows, columns, step, bool(transposed), batch_step,
-                             alignment_of(p.operands[operand].address))
+    return bindings_of(CUBLASLT).Matrix(
+        DTYPES[dtype].name, rows, columns, step, bool(transposed), batch_step,
+        alignment_of(p.operands[operand].address))
 
 
 cdef Template prepare(int ordinal, const Matrices* p, int count, const Key* key):
@@ -134,32 +114,17 @@ cdef Template prepare(int ordinal, const Matrices* p, int count, const Key* key)
     The library stores matrices by columns, so in its terms the result is the transpose, and the
     factors are exchanged.
     """
-    cdef Extent[MOST_OPERANDS] extents
-    cdef unsigned int epoch = context_of(ordinal).epoch
-    cdef int i, entered
-    cublaslt = bindings()
+    cublaslt = bindings_of(CUBLASLT)
     out = matrix(p, 0, p.out_dtype, p.n, p.m, 1, p.n, p.m * p.n)
     b = matrix(p, 2, p.dtype, p.n, p.k, p.b_n, p.b_k, p.b_batch if p.batch > 1 else 0)
     a = matrix(p, 1, p.dtype, p.k, p.m, p.a_k, p.a_m, p.a_batch if p.batch > 1 else 0)
     c = out if count == 3 else matrix(p, 3, p.out_dtype, p.n, p.m, p.c_n, p.c_m, 0)
     if a is None or b is None or c is None or c.transposed:
         return refuse(key, ordinal, "the library reads no such strides")
-    memset(extents, 0, sizeof(extents))
-    for i in range(count):
-        extents[i].address = p.operands[i].address
-    extents[0].written = p.batch * p.m * p.n * DTYPES[p.out_dtype].itemsize
-    try:
-        entered = enter(ordinal, epoch, b"cublasLtCreate")
-        try:
-            product = cublaslt.Product(
-                cublaslt.find()[0], ordinal, epoch, (b, a, c, out), p.batch,
-                complex(p.alpha[0], p.alpha[1]), complex(p.beta[0], p.beta[1]), tf32=bool(tf32),
-                most_workspace=WORKSPACE[Device(ordinal).compute_capability >= (9, 0)])
-        finally:
-            leave_quietly(entered)
-        if product.workspace:
-            extents[count].written, extents[count].workspace = product.workspace, True
-            count += 1
-        return learn(key, ordinal, product, extents, count, product.workspace)
-    except cublaslt.Unsupported as error:
-        return refuse(key, ordinal, str(error))
+    make = partial(
+        cublaslt.Product, cublaslt.find()[0], ordinal, context_of(ordinal).epoch, (b, a, c, out),
+        p.batch, complex(p.alpha[0], p.alpha[1]), complex(p.beta[0], p.beta[1]),
+        tf32=bool(library.tf32),
+        most_workspace=WORKSPACE[Device(ordinal).compute_capability >= (9, 0)])
+    return learn_call(CUBLASLT, key, ordinal, make, p.operands, count,
+                      p.batch * p.m * p.n * DTYPES[p.out_dtype].itemsize)

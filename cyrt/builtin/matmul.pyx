@@ -15,8 +15,9 @@ from cyrt.builtin.grid cimport (
 from cyrt.builtin.launch cimport (
     Explainer, Launch, record_launch, record_launch_of_weights, set_example_memory,
 )
+from cyrt.builtin.library cimport CUBLASLT, is_served
 from cyrt.builtin.library_product cimport (
-    Matrices, is_large, is_library_type, is_served, record_library_product,
+    Matrices, is_large, is_library_type, record_library_product,
 )
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.rows.matmul import SERVED, VARIANTS
@@ -208,7 +209,7 @@ cdef bint record_by_library(Recorder encoder, const Problem* p) except -1:
         matrices.batch = p.batch.shape[0]
         matrices.a_batch, matrices.b_batch = p.batch.strides[0][1], p.batch.strides[0][2]
     matrices.alpha, matrices.beta = [1, 0], [0, 0]
-    return is_large(&matrices) and is_served(encoder.state.ordinal) \
+    return is_large(&matrices) and is_served(CUBLASLT, encoder.state.ordinal) \
         and not (is_skinny(p) and is_skinny_faster(p)) \
         and record_library_product(encoder, &matrices)
 

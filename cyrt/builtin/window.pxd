@@ -4,7 +4,12 @@
 # - Positions are below 2**31 on either side of 0, and those of taps below 2**28, so that kernels
 #   compute them in 32 bits.
 
+from cpython.long cimport PyLong_CheckExact
+
 from cyrt.builtin.space cimport Divider
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object, int*) noexcept   # of an int
 
 cdef extern from "params/window.h" nogil:
     enum: WINDOW_AXES
@@ -31,6 +36,18 @@ cdef struct Sliding:
 cdef int set_sliding(Sliding* sliding, str name, int ndim, const long long* sources,
                      const long long* taps, object stride, object padding, object kernel_dilation,
                      object input_dilation, bint flip) except -1
+# Return the value of an int, at most 2**62 on either side of 0.
+cdef inline long long limited(object whole) noexcept:
+    cdef int overflow = 0
+    cdef long long number = PyLong_AsLongLongAndOverflow(whole, &overflow)
+    return overflow * (<long long>1 << 62) if overflow else number
+# Set the same of a value that is one, or has an index; return False if it is no int.
+cdef inline bint read_int(object value, long long* number) except -1:
+    if PyLong_CheckExact(value):
+        number[0] = limited(value)
+        return True
+    return read_index(value, number)
+cdef bint read_index(object value, long long* number) except -1
 # Read a number for each dimension, from `least` on.
 cdef int read_numbers(str name, str argument, object value, int ndim, long long least,
                       long long* numbers) except -1

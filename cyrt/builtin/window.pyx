@@ -11,54 +11,76 @@ cdef enum:
 cdef long long MOST = <long long>1 << 40    # no array has as many windows, or elements of one
 
 
-cdef long long read_number(str name, str argument, object value, str expected,
-                           long long least) except? -1:
+cdef str expected(int ndim, bint paired):
+    """Describe an argument of windows, for errors."""
+    return f"an int, {ndim} int or {ndim} pairs (before, behind)" if paired else (
+        f"an int or a tuple of {ndim} int, one for each spatial dimension")
+
+
+cdef bint read_index(object value, long long* number) except -1:
     try:
-        number = operator.index(value)
+        number[0] = limited(operator.index(value))
     except TypeError:
-        raise TypeError(f"{name}: {argument}: expected {expected}, got {value!r}") from None
-    if not least <= number < FARTHEST:
-        raise ValueError(f"{name}: {argument}: expected {expected}, from {least} to "
-                         f"{<long long>FARTHEST - 1}, got {value!r}")
+        return False
+    return True
+
+
+cdef int refuse_number(bint whole, str name, str argument, object value, int ndim, bint paired,
+                       long long least) except -1:
+    if not whole:
+        raise TypeError(f"{name}: {argument}: expected {expected(ndim, paired)}, got {value!r}")
+    raise ValueError(f"{name}: {argument}: expected {expected(ndim, paired)}, from {least} to "
+                     f"{<long long>FARTHEST - 1}, got {value!r}")
+
+
+cdef inline long long read_number(str name, str argument, object value, int ndim, bint paired,
+                                  long long least) except? -1:
+    cdef long long number = 0
+    cdef bint whole = read_int(value, &number)
+    if not whole or not least <= number < FARTHEST:
+        refuse_number(whole, name, argument, value, ndim, paired, least)
     return number
 
 
 cdef int read_numbers(str name, str argument, object value, int ndim, long long least,
                       long long* numbers) except -1:
-    cdef str expected = f"an int or a tuple of {ndim} int, one for each spatial dimension"
     cdef int d
-    if hasattr(value, "__index__"):
-        numbers[0] = read_number(name, argument, value, expected, least)
+    if not isinstance(value, (tuple, list)):
+        numbers[0] = read_number(name, argument, value, ndim, False, least)
         for d in range(1, ndim):
             numbers[d] = numbers[0]
         return 0
-    if not isinstance(value, (tuple, list)):
-        raise TypeError(f"{name}: {argument}: expected {expected}, got {value!r}")
     if len(value) != ndim:
-        raise ValueError(f"{name}: {argument}: expected {expected}, got {value!r}")
+        raise ValueError(f"{name}: {argument}: expected {expected(ndim, False)}, got {value!r}")
     for d in range(ndim):
-        numbers[d] = read_number(name, argument, value[d], expected, least)
+        numbers[d] = read_number(name, argument, value[d], ndim, False, least)
     return 0
+
+
+cdef bint has_pairs(object padding) except -1:
+    if isinstance(padding, (tuple, list)):
+        for each in padding:
+            if isinstance(each, (tuple, list)):
+                return True
+    return False
 
 
 cdef int read_padding(str name, object padding, int ndim, long long* low,
                       long long* high) except -1:
-    cdef str expected
     cdef int d
-    if not isinstance(padding, (tuple, list)) \
-            or not any([isinstance(each, (tuple, list)) for each in padding]):
+    if not has_pairs(padding):
         read_numbers(name, "padding", padding, ndim, 1 - FARTHEST, low)
         for d in range(ndim):
             high[d] = low[d]
         return 0
-    expected = f"an int, {ndim} int or {ndim} pairs (before, behind)"
     if len(padding) != ndim:
-        raise ValueError(f"{name}: padding: expected {expected}, got {padding!r}")
-    for d, pair in enumerate(padding):
+        raise ValueError(f"{name}: padding: expected {expected(ndim, True)}, got {padding!r}")
+    for d in range(ndim):
+        pair = padding[d]
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise ValueError(f"{name}: padding: expected {expected}, got {padding!r}")
-        low[d] = read_number(name, "padding", pair[0], expected, 1 - FARTHEST)
-        high[d] = read_number(name, "padding", pair[1], expected, 1 - FARTHEST)
+            raise ValueError(f"{name}: padding: expected {expected(ndim, True)}, got {padding!r}")
+        low[d] = read_number(name, "padding", pair[0], ndim, True, 1 - FARTHEST)
+        high[d] = read_number(name, "padding", pair[1], ndim, True, 1 - FARTHEST)
     return 0
 
 

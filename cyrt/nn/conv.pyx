@@ -1,7 +1,5 @@
 """Convolutions of arrays whose channels lie last, and their gradients."""
 
-import operator
-
 from libc.string cimport memset
 
 from cyrt.builtin.conv cimport (
@@ -9,14 +7,17 @@ from cyrt.builtin.conv cimport (
 )
 from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.operand cimport Operand
-from cyrt.builtin.window cimport WINDOW_AXES, read_numbers, read_padding, set_sliding
+from cyrt.builtin.window cimport (
+    WINDOW_AXES, read_int, read_numbers, read_padding, set_sliding,
+)
 from cyrt.dtypes import DTYPES
 from cyrt.graph.recorder cimport encoder_of
-from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
+from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array_on, set_operand, shape_of
 from cyrt.nn.rows cimport spaced_rows
 from cyrt.ops.arguments import check_array
 from cyrt.ops.copy cimport cast
 from cyrt.ops.promotion cimport kinds, promote
+from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
 
 cdef enum:
@@ -27,6 +28,10 @@ cdef int WEIGHT_VJP = op_code("conv_weight_vjp")
 
 
 # -- arguments -------------------------------------------------------------------------------------
+
+
+cdef inline Array array_of(str name, str argument, object x):
+    return <Array>x if isinstance(x, Array) else check_array(x, f"{name}: {argument}")
 
 
 cdef int joint_type(str name, str first, Array a, str second, Array b) except -1:
@@ -42,16 +47,25 @@ cdef int joint_type(str name, str first, Array a, str second, Array b) except -1
 
 cdef int read_shape(str name, str argument, object shape, long long* dims) except -1:
     """Read the shape of an operand that is not there; return the number of dimensions."""
-    cdef int d
-    try:
-        sizes = [operator.index(each) for each in shape]
-    except TypeError:
-        raise TypeError(f"{name}: {argument}: expected a tuple of int, got {shape!r}") from None
-    if not 3 <= len(sizes) <= MOST_DIMS or min(sizes) < 0 or max(sizes) >= 1 << 58:
+    cdef object sizes = shape
+    cdef long long size
+    cdef int ndim = 0
+    cdef bint fits = True
+    if not isinstance(shape, (tuple, list)):
+        try:
+            sizes = tuple(shape)
+        except TypeError:
+            raise TypeError(f"{name}: {argument}: expected a tuple of int, got {shape!r}") from None
+    for each in sizes:
+        if not read_int(each, &size):
+            raise TypeError(f"{name}: {argument}: expected a tuple of int, got {shape!r}")
+        fits = fits and ndim < MOST_DIMS and 0 <= size < <long long>1 << 58
+        if fits:
+            dims[ndim] = size
+            ndim += 1
+    if not fits or ndim < 3:
         raise ValueError(f"{name}: {argument}: expected 3 to 5 sizes of 0 or more, got {shape!r}")
-    for d, size in enumerate(sizes):
-        dims[d] = size
-    return len(sizes)
+    return ndim
 
 
 cdef tuple shape_tuple(int ndim, const long long* dims):
@@ -70,12 +84,11 @@ cdef int set_sizes(Convolution* conv, str name, int wanted, int ndim, const long
                          f"C / groups) of {wanted or 'as many'} dimensions"
                          f"{'' if wanted else ', 3 to 5'}, got "
                          f"{shape_tuple(ndim, source)} and {shape_tuple(weight_ndim, weight)}")
-    try:
-        number = operator.index(groups)
-    except TypeError:
-        raise TypeError(f"{name}: groups: expected an int, got {groups!r}") from None
-    count = number if 0 < number < 1 << 58 else 0      # no array has as many channels
-    fits = count > 0 and weight[0] % count == 0 and source[ndim - 1] % count == 0
+    if not read_int(groups, &count):
+        raise TypeError(f"{name}: groups: expected an int, got {groups!r}")
+    # No array has as many channels as 2**58.
+    fits = 0 < count < <long long>1 << 58 and weight[0] % count == 0 \
+        and source[ndim - 1] % count == 0
     if not fits or weight[ndim - 1] != source[ndim - 1] // count:
         raise ValueError(f"{name}: groups: expected a divisor of the weight's first dimension, and "
                          "an input whose last dimension is groups times the weight's last one, got "
@@ -144,21 +157,22 @@ cdef Array record(int op, int code, Convolution* conv, int ndim, const long long
                   Array source, Array other, Array bias):
     """Record the operation; `dims` is the result's shape."""
     cdef Operand[4] operands
-    cdef Array out = new_array(device_of(source), code, ndim, dims)
+    cdef StreamState* stream = current_state(device_of(source))
+    cdef Array out = new_array_on(stream, code, ndim, dims)
     memset(operands, 0, sizeof(operands))
     set_if_any(&operands[OUT], out)
     set_if_any(&operands[SOURCE], source)
     set_if_any(&operands[OTHER], other)
     set_if_any(&operands[BIAS], bias)
-    record_conv(encoder_of(current_state(device_of(source))), op, code, operands, conv)
+    record_conv(encoder_of(stream), op, code, operands, conv)
     return out
 
 
 cdef Array convolve(str name, int wanted, object input_, object weight_, object stride,
                     object padding, object kernel_dilation, object input_dilation, object groups,
                     bint flip, object bias_, object activation):
-    cdef Array x = check_array(input_, f"{name}: input")
-    cdef Array weight = check_array(weight_, f"{name}: weight"), bias = None
+    cdef Array x = array_of(name, "input", input_)
+    cdef Array weight = array_of(name, "weight", weight_), bias = None
     cdef Convolution conv
     cdef long long[MOST_DIMS] dims
     cdef int d, code = joint_type(name, "input", x, "weight", weight)
@@ -169,7 +183,7 @@ cdef Array convolve(str name, int wanted, object input_, object weight_, object 
     for d in range(conv.sliding.ndim):
         dims[d + 1] = conv.sliding.outputs[d]
     if bias_ is not None:
-        bias = check_array(bias_, f"{name}: bias")
+        bias = array_of(name, "bias", bias_)
         if bias.ndim_ != 1 or bias.dims[0] != weight.dims[0]:
             raise ValueError(f"{name}: bias: expected shape ({weight.dims[0]},), for a weight of "
                              f"shape {shape_of(weight)}, got {shape_of(bias)}")
@@ -320,7 +334,7 @@ cdef Array transpose(str name, int wanted, object input_, object weight_, object
                      object bias, object activation):
     """A convolution of the input dilated by the stride, padded so that a kernel that meets one
     element has an output, less the padding."""
-    cdef Array weight = check_array(weight_, f"{name}: weight")
+    cdef Array weight = array_of(name, "weight", weight_)
     cdef long long[WINDOW_AXES] low, high, more, step, checked
     cdef long long reach
     cdef int d, ndim = wanted - 2
@@ -445,8 +459,8 @@ def conv_input_vjp(g, weight, input_shape, stride=1, padding=0, kernel_dilation=
         As by :func:`conv_general`; or g has another shape than the result.
     """
     cdef str name = "conv_input_vjp"
-    cdef Array of_result = check_array(g, f"{name}: g")
-    cdef Array factor = check_array(weight, f"{name}: weight")
+    cdef Array of_result = array_of(name, "g", g)
+    cdef Array factor = array_of(name, "weight", weight)
     cdef Convolution conv
     cdef long long[MOST_DIMS] dims
     cdef int ndim = read_shape(name, "input_shape", input_shape, dims)
@@ -484,8 +498,8 @@ def conv_weight_vjp(g, input, weight_shape, stride=1, padding=0, kernel_dilation
         As by :func:`conv_general`; or g has another shape than the result.
     """
     cdef str name = "conv_weight_vjp"
-    cdef Array of_result = check_array(g, f"{name}: g")
-    cdef Array x = check_array(input, f"{name}: input")
+    cdef Array of_result = array_of(name, "g", g)
+    cdef Array x = array_of(name, "input", input)
     cdef Convolution conv
     cdef long long[MOST_DIMS] dims
     cdef int ndim = read_shape(name, "weight_shape", weight_shape, dims)

@@ -8,9 +8,10 @@ from cyrt.builtin.pool cimport GRADIENT, OUT, SOURCE, Pooling, record_pool
 from cyrt.builtin.window cimport WINDOW_AXES, read_numbers, set_sliding
 from cyrt.dtypes import DTYPES
 from cyrt.graph.recorder cimport encoder_of
-from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
+from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array_on, set_operand, shape_of
 from cyrt.ops.arguments import check_array
 from cyrt.ops.promotion cimport kinds
+from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
 
 cdef enum:
@@ -23,7 +24,7 @@ cdef int AVG = op_code("avg_pool"), AVG_VJP = op_code("avg_pool_vjp")
 cdef Array read_input(str name, object x_, object kernel_size, object stride, object padding,
                       Pooling* pooling):
     """Check the arguments and set the windows."""
-    cdef Array x = check_array(x_, f"{name}: x")
+    cdef Array x = <Array>x_ if isinstance(x_, Array) else check_array(x_, f"{name}: x")
     cdef long long[WINDOW_AXES] taps
     cdef int ndim = x.ndim_ - 2
     if kinds[x.code] != c"f":
@@ -54,7 +55,8 @@ cdef Array record(int op, Array like, int ndim, const long long* dims, Array sou
                   Array gradient, const Pooling* pooling):
     """Record the operation into an array of those dimensions and the type of `like`."""
     cdef Operand[3] operands
-    cdef Array out = new_array(device_of(like), like.code, ndim, dims)
+    cdef StreamState* stream = current_state(device_of(like))
+    cdef Array out = new_array_on(stream, like.code, ndim, dims)
     memset(operands, 0, sizeof(operands))
     if out.count == 0:
         return out
@@ -63,7 +65,7 @@ cdef Array record(int op, Array like, int ndim, const long long* dims, Array sou
         set_operand(&operands[SOURCE], source)
     if gradient is not None and gradient.count:
         set_operand(&operands[GRADIENT], gradient)
-    record_pool(encoder_of(current_state(device_of(like))), op, like.code, operands, pooling)
+    record_pool(encoder_of(stream), op, like.code, operands, pooling)
     return out
 
 
@@ -83,7 +85,7 @@ cdef Array backward(str name, int op, object x_, object g_, object kernel_size, 
                     object padding):
     cdef Pooling pooling
     cdef Array x = read_input(name, x_, kernel_size, stride, padding, &pooling)
-    cdef Array g = check_array(g_, f"{name}: g")
+    cdef Array g = <Array>g_ if isinstance(g_, Array) else check_array(g_, f"{name}: g")
     cdef int d, last = x.ndim_ - 1
     cdef bint fits = g.ndim_ == x.ndim_ and g.dims[0] == x.dims[0] and g.dims[last] == x.dims[last]
     if g.code != x.code:

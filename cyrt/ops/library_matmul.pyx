@@ -3,8 +3,9 @@
 from libc.string cimport memset
 
 from cyrt.builtin.entry cimport dtype_code
+from cyrt.builtin.library cimport CUBLASLT, is_served
 from cyrt.builtin.library_product cimport (
-    Matrices, is_large, is_served, is_library_type, record_library_product,
+    Matrices, is_large, is_library_type, record_library_product,
 )
 from cyrt.builtin.operand cimport Operand
 from cyrt.graph.recorder cimport encoder_of
@@ -31,7 +32,7 @@ cdef Array multiply_by_library(Array a, Array b, Array c, int code, double alpha
     p.m, p.n, p.k, p.batch = a.dims[0], b.dims[1], a.dims[1], 1
     p.a_m, p.a_k, p.b_k, p.b_n = a.steps[0], a.steps[1], b.steps[0], b.steps[1]
     p.alpha, p.beta = [alpha, 0], [beta, 0]
-    if p.m < 2 or p.n < 2 or not is_large(&p) or not is_served(ordinal):
+    if p.m < 2 or p.n < 2 or not is_large(&p) or not is_served(CUBLASLT, ordinal):
         return None
     if c is not None:
         if c.ndim_ != 2 or c.code != code or device_of(c) != ordinal or c.dims[0] != p.m \

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import importlib
+import re
+import sys
 import threading
 from pathlib import Path
 
@@ -205,3 +208,23 @@ def test_code_is_not_unloaded_while_the_device_is_busy(standin, rng):
     cyrt.synchronize()
     other.synchronize()
     assert standin.counts["unloaded"] == 1
+
+
+# -- the benchmark ---------------------------------------------------------------------------------
+
+
+def test_the_benchmark_tells_the_plans_part_of_a_first_call(standin, rng, monkeypatch):
+    scripts = Path(__file__).resolve().parents[2] / "tools" / "benchmarks"
+    monkeypatch.syspath_prepend(scripts)
+    for name in ("common", "convolutions"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    script = importlib.import_module("convolutions")
+    _, _, a, b = arrays(rng, "float32", *SMALL)
+    monkeypatch.setattr(script, "SLOW_CALL", 1e9)
+    took, note = script._measure_first_call(lambda _: nn.conv2d(a, b), {})
+    for name in ("common", "convolutions"):
+        del sys.modules[name]
+    assert standin.built == [0] * script.FIRST_CALLS
+    part, built = re.fullmatch(r"([\d.]+) of the ([\d,]+) for cuDNN's plan", note).groups()
+    assert 0 < int(built.replace(",", "")) < took
+    assert float(part) > 1

@@ -461,6 +461,7 @@ def test_explanation_of_the_inputs_gradient_by_channels():
         ((2, 3, 6), (4, 2, 6), {"padding": ((1, 1, 1),)}, "1 pairs"),
         ((2, 3, 6), (4, 2, 6), {"activation": "swiglu"}, "one of 'relu', .* got 'swiglu'"),
         ((2, 3, 6), (4, 2, 6), {"padding": 1 << 40}, "padding: .* got 1099511627776"),
+        ((2, 3, 6), (4, 2, 6), {"padding": -1 << 70}, "padding: .* got -1180591620717411303424"),
         ((2, 3, 6), (4, 2, 6), {"kernel_dilation": 1 << 27, "padding": 1 << 26}, None),
         ((2, 3, 6), (4, 3, 6), {"kernel_dilation": (1 << 28) - 1}, "268,435,456 and more"),
     ],
@@ -518,9 +519,12 @@ def test_wrong_shapes_of_gradients():
         nn.conv_weight_vjp(g, x, (5, 3, 6))
     with pytest.raises(ValueError, match=r"g: expected .* \(2, 2, 4\), got \(2, 3, 4\)"):
         nn.conv_weight_vjp(g, x, (4, 4, 6))
-    with pytest.raises(ValueError, match="weight_shape: expected 3 to 5 sizes"):
-        nn.conv_weight_vjp(g, x, (4, 3))
-    with pytest.raises(TypeError, match="input_shape: expected a tuple of int, got 5"):
-        nn.conv_input_vjp(g, w, 5)
+    for shape in [(4, 3), (4, 3, -6), (4, 3, 1 << 70), (4,) * 6]:
+        with pytest.raises(ValueError, match="weight_shape: expected 3 to 5 sizes"):
+            nn.conv_weight_vjp(g, x, shape)
+    for shape in [5, (2, 5.0, 6), (*[4] * 6, None)]:
+        with pytest.raises(TypeError, match="input_shape: expected a tuple of int, got "):
+            nn.conv_input_vjp(g, w, shape)
+    assert nn.conv_input_vjp(g, w, iter(np.array([2, 5, 6]))).shape == (2, 5, 6)
     with pytest.raises(TypeError, match="g of float32 and weight of int64"):
         nn.conv_input_vjp(g, cyrt.astype(w, cyrt.int64), (2, 5, 6))

@@ -78,7 +78,11 @@ class Session:
                 continue
 
     def device_time(
-        self, library: Library, work: Callable[[int], Any], sets: int = 1
+        self,
+        library: Library,
+        work: Callable[[int], Any],
+        sets: int = 1,
+        busy: Callable[[], Any] | None = None,
     ) -> float | None:
         """Median µs per call on the device.
 
@@ -89,11 +93,15 @@ class Session:
             Function of the index of the set of inputs. Sets rotate, so that no cache keeps inputs
             from one call to the next.
         sets : int
+        busy : callable, optional
+            Puts other work on the device, during which the host records or launches the calls.
         """
         if self.small:
             return None
         times = []
         for _ in range(ROUNDS):
+            if busy is not None:
+                busy()
             begin = library.record_event()
             for i in range(sets):
                 work(i)

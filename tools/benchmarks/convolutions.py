@@ -1,31 +1,48 @@
-"""Convolutions of two spatial dimensions and their gradients: multiplications per second, compared
-with PyTorch, also of arrays whose channels lie last.
+"""Convolutions of two spatial dimensions and their gradients, compared with PyTorch's of arrays
+whose channels lie last: float16, bfloat16, float32, and float32 that may be rounded to TF32.
 
-cyrt's are measured by cuDNN, where it is installed, and by its own kernels; PyTorch's calls are
-replayed from a graph, as cyrt's are. CYRT_TF32=1 allows TF32 to both; with CYRT_CONV_AUTOTUNE=1
-both choose the fastest plan by measuring.
+cyrt's are computed by cuDNN, where it is installed, and by its own kernels. The host's time is that
+of a repeated call, all launches included. The device's time excludes the host's: calls are
+recorded, or PyTorch's replayed from a graph, while the device is busy. "first call" is the host's
+time for a shape that is new, beside what cuDNN itself took of it to make and build its plan. With
+CYRT_CONV_AUTOTUNE=1 cyrt and PyTorch choose the fastest plan by measuring; else both take the first
+of cuDNN's heuristics, cyrt the first whose results do not differ from run to run.
 """
 
 from __future__ import annotations
 
 import operator
+import os
+import statistics
 import sys
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import numpy as np
-from common import Library, Row, Session, main
+from common import ROUNDS, Library, Row, Session, main
 
 import cyrt
 from cyrt import nn, settings
 from cyrt.builtin import library_conv
+from cyrt.graph import template
+from cyrt.libs import cudnn
 
 OPERATIONS = "conv", "input_vjp", "weight_vjp"
-DTYPES = "float16", "bfloat16", "float32"
+KINDS = "float16", "bfloat16", "float32", "TF32"
+NEW_KINDS = "float16", "float32"  # of first calls
 ROTATED = 256 << 20  # bytes of the inputs in all sets, at least
-# Relative to the largest result: a rounding to the type; float32's transforms (Winograd, FFT) and
-# orders of summation are not exact (2.7e-5 was measured, and 2.9e-4 in TF32).
+LEAST_CALLS = 20  # of a round by a library
+HOST_CALLS = 100
+FIRST_CALLS = 3
+SLOW_CALL = 1e5  # µs, from which on a first call is not repeated: cuDNN compiles code
+BUSY = 64 << 20  # elements that are added before a round: 768 MB moved
+# Relative to the largest result. The inputs are small whole numbers, which TF32 and 16 bits hold
+# and whose sums float32 holds: what differs is a rounding to the type, and float32's transforms
+# (Winograd, FFT), which are not exact (2.7e-5 was measured, and 2.9e-4 in TF32).
 TOLERANCES = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 1e-4, "TF32": 1e-3}
 
 Inputs = dict[str, Any]
@@ -124,38 +141,58 @@ def _expected(case: Case, operation: str, host: Inputs) -> list[tuple[Any, np.nd
     return found if operation != "weight_vjp" else [(filters, weight)]
 
 
+def _set_kind(kind: str, served: bool | None) -> None:
+    """Allow TF32 or not, and the library to cyrt."""
+    os.environ["CYRT_TF32"] = str(int(kind == "TF32"))
+    settings.get.cache_clear()
+    library_conv.decide(operator.index(cyrt.Device()), served)
+
+
+@contextmanager
+def _settings_restored() -> Iterator[None]:
+    try:
+        with mock.patch.dict(os.environ):
+            yield
+    finally:
+        settings.get.cache_clear()
+        library_conv.decide(operator.index(cyrt.Device()))
+
+
+def _to_device(library: Library, host: np.ndarray) -> Any:
+    """An array in the library's terms: PyTorch names the channels first, wherever they lie."""
+    x = library.to_device(host)
+    return x.permute(0, 3, 1, 2) if library.name == "PyTorch" else x
+
+
+def _to_host(library: Library, x: Any) -> np.ndarray:
+    return library.to_host(x.permute(0, 2, 3, 1) if library.name == "PyTorch" else x)
+
+
 def _cyrt_function(case: Case, operation: str) -> Callable[[Inputs], Any]:
-    options: dict[str, Any] = {
-        "stride": case.stride,
-        "padding": case.padding,
-        "groups": case.groups,
-    }
-    shapes = case.shapes
-    return {
-        "conv": lambda a: nn.conv2d(a["x"], a["w"], **options),
-        "input_vjp": lambda a: nn.conv_input_vjp(a["g"], a["w"], shapes["x"], **options),
-        "weight_vjp": lambda a: nn.conv_weight_vjp(a["g"], a["x"], shapes["w"], **options),
-    }[operation]
+    stride, padding, groups, shapes = case.stride, case.padding, case.groups, case.shapes
+    if operation == "conv":
+        return lambda a: nn.conv2d(a["x"], a["w"], stride, padding, groups=groups)
+    if operation == "input_vjp":
+        return lambda a: nn.conv_input_vjp(
+            a["g"], a["w"], shapes["x"], stride, padding, groups=groups
+        )
+    return lambda a: nn.conv_weight_vjp(a["g"], a["x"], shapes["w"], stride, padding, groups=groups)
 
 
 def _torch_function(case: Case, operation: str) -> Callable[[Inputs], Any]:
-    """PyTorch's function of arrays with channels last, seen with channels first."""
     import torch
 
+    torch.backends.cudnn.benchmark = settings.get("CYRT_CONV_AUTOTUNE")
+    torch.backends.cudnn.allow_tf32 = settings.get("CYRT_TF32")
     pair, pads = [case.stride] * 2, [case.padding] * 2
     wanted = [operation == "input_vjp", operation == "weight_vjp", False]
 
     def function(a: Inputs) -> Any:
-        torch.backends.cudnn.benchmark = settings.get("CYRT_CONV_AUTOTUNE")
-        torch.backends.cudnn.allow_tf32 = settings.get("CYRT_TF32")
-        x, w, g = (a[name].permute(0, 3, 1, 2) for name in "xwg")
         if operation == "conv":
-            found = torch.nn.functional.conv2d(x, w, None, pair, pads, 1, case.groups)
-        else:
-            found = torch.ops.aten.convolution_backward(
-                g, x, w, None, pair, pads, [1, 1], False, [0, 0], case.groups, wanted
-            )[wanted.index(True)]
-        return found.permute(0, 2, 3, 1)
+            return torch.nn.functional.conv2d(a["x"], a["w"], None, pair, pads, 1, case.groups)
+        return torch.ops.aten.convolution_backward(
+            a["g"], a["x"], a["w"], None, pair, pads, [1, 1], False, [0, 0], case.groups, wanted
+        )[wanted.index(True)]
 
     return function
 
@@ -175,6 +212,58 @@ def _replayed(function: Callable[[Inputs], Any], sets: list[Inputs]) -> Callable
     return lambda i: graph.replay() if i == 0 else None
 
 
+def _host_time(library: Library, function: Callable[[Inputs], Any], inputs: Inputs) -> float:
+    """Median µs of a repeated call on the host, which does not wait for the device."""
+    times = []
+    for _ in range(ROUNDS // 2):
+        library.synchronize()
+        begin = time.perf_counter()
+        for _ in range(HOST_CALLS):
+            function(inputs)
+        if library.name == "cyrt":
+            cyrt.commit()
+        times.append(1e6 * (time.perf_counter() - begin) / HOST_CALLS)
+    library.synchronize()
+    return statistics.median(times)
+
+
+def _measure_first_call(function: Callable[[Inputs], Any], inputs: Inputs) -> tuple[float, str]:
+    """Median µs of a call by the library whose shape is new, and the part that is the library's:
+    the time in which it makes and builds its plan."""
+    building = 0.0
+
+    class Clocked(cudnn.Convolution):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            nonlocal building
+            begin = time.perf_counter()
+            try:
+                super().__init__(*args, **options)
+            finally:
+                building += time.perf_counter() - begin
+
+        def build(self, index: int) -> str:
+            nonlocal building
+            begin = time.perf_counter()
+            try:
+                return super().build(index)
+            finally:
+                building += time.perf_counter() - begin
+
+    times = []
+    with mock.patch.object(cudnn, "Convolution", Clocked):
+        for _ in range(FIRST_CALLS):
+            template.forget()
+            cyrt.synchronize()
+            building, begin = 0.0, time.perf_counter()
+            function(inputs)
+            times.append((1e6 * (time.perf_counter() - begin), 1e6 * building))
+            if times[-1][0] > SLOW_CALL:
+                break
+    took, built = sorted(times)[len(times) // 2]
+    note = f"{took / built:.2f} of the {built:,.0f} for cuDNN's plan" if built else "not by cuDNN"
+    return took, note
+
+
 def _measure_case(
     session: Session,
     library: Library,
@@ -183,62 +272,95 @@ def _measure_case(
     expected: list[tuple[Any, np.ndarray]],
     operation: str,
     case: Case,
-    dtype: str,
+    kind: str,
     sets: list[Inputs],
+    busy: Callable[[], Any],
 ) -> Row:
-    found = library.to_host(function(sets[0])).astype(np.float32)
+    found = _to_host(library, function(sets[0])).astype(np.float32)
     for key, wanted in expected:
-        kind = "TF32" if dtype == "float32" and settings.get("CYRT_TF32") else dtype
         limit = TOLERANCES[kind] * np.abs(wanted).max()
         np.testing.assert_allclose(found[key], wanted, rtol=0, atol=limit)
-    work = lambda i: function(sets[i])  # noqa: E731
-    if library.name == "PyTorch" and not session.small:
-        work = _replayed(function, sets)
-    took = session.device_time(library, work, len(sets))
-    note = ""
-    if took is not None:
-        nbytes = cyrt.dtype(dtype).itemsize * sum(map(int, map(np.prod, case.shapes.values())))
-        note = f"{2 * case.macs / took / 1e6:,.1f} TFLOPS; {nbytes / took / 1e3:,.0f} GB/s"
-    return Row(operation, f"{variant}: {case.what}, {dtype}", took, note=note)
+    what = f"{variant}: {case.what}, {kind}"
+    if session.small:
+        return Row(operation, what)
+    by_library = variant == library.name
+    host = _host_time(library, function, sets[0]) if by_library else None
+    calls = max(LEAST_CALLS, len(sets)) if by_library else len(sets)
+    rotated = [sets[i % len(sets)] for i in range(calls)]
+    work = lambda i: function(rotated[i])  # noqa: E731
+    if library.name == "PyTorch":
+        work = _replayed(function, rotated)
+    took = session.device_time(library, work, calls, busy)
+    assert took is not None
+    nbytes = _itemsize(kind) * sum(map(int, map(np.prod, case.shapes.values())))
+    note = f"{2 * case.macs / took / 1e6:,.1f} TFLOPS; {nbytes / took / 1e3:,.0f} GB/s"
+    return Row(operation, what, took, host, note)
+
+
+def _dtype(kind: str) -> str:
+    return "float32" if kind == "TF32" else kind
+
+
+def _itemsize(kind: str) -> int:
+    return int(cyrt.dtype(_dtype(kind)).itemsize)
 
 
 _FUNCTIONS = {"cyrt": _cyrt_function, "PyTorch": _torch_function}
 
 
+def _variants(library: Library, kind: str) -> list[tuple[str, bool | None]]:
+    """The names of a library's variants, and whether cyrt may use cuDNN."""
+    own = [("cyrt, own kernels", False)] if library.name == "cyrt" and kind != "TF32" else []
+    by_library = kind != "TF32" or library.name != "cyrt" or cudnn.find()[0] is not None
+    return [(library.name, None)] * by_library + own
+
+
 def measure(session: Session) -> Iterator[Row]:
-    """Yield a row for every shape, element type, operation and library."""
+    """Yield a row for every shape, kind of number, operation and library."""
+    with _settings_restored():
+        yield from _measure(session)
+
+
+def _measure(session: Session) -> Iterator[Row]:
     libraries = [each for each in session.libraries if each.name in ("cyrt", "PyTorch")]
+    filled = np.zeros(1 if session.small else BUSY, np.float32)
+    large = {library.name: library.to_device(filled) for library in libraries}
     for case in SMALL_CASES if session.small else CASES:
         numbers = _inputs(case, "float32")  # the same in every type
         expected = {each: _expected(case, each, numbers) for each in OPERATIONS}
-        for dtype in DTYPES:
-            host = _inputs(case, dtype)
+        for kind in KINDS:
+            host = _inputs(case, _dtype(kind))
             nbytes = sum(each.nbytes for each in host.values())
             count = 1 if session.small else max(2, -(-ROTATED // nbytes))
             sets = {
                 library.name: [
-                    {name: library.to_device(each) for name, each in host.items()}
+                    {name: _to_device(library, each) for name, each in host.items()}
                     for _ in range(count)
                 ]
                 for library in libraries
             }
             for operation in OPERATIONS:
+                if kind in NEW_KINDS and not session.small and cudnn.find()[0] is not None:
+                    _set_kind(kind, None)
+                    took, note = _measure_first_call(
+                        _cyrt_function(case, operation), sets["cyrt"][0]
+                    )
+                    what = f"cyrt, first call: {case.what}, {kind}"
+                    yield Row(operation, what, host=took, note=note)
                 for library in libraries:
-                    own = (False, None) if library.name == "cyrt" else (None,)
-                    for served in own:
-                        library_conv.decide(operator.index(cyrt.Device()), served)
-                        function = _FUNCTIONS[library.name](case, operation)
-                        variant = library.name if served is None else "cyrt, own kernels"
+                    for variant, served in _variants(library, kind):
+                        _set_kind(kind, served)
                         yield _measure_case(
                             session,
                             library,
                             variant,
-                            function,
+                            _FUNCTIONS[library.name](case, operation),
                             expected[operation],
                             operation,
                             case,
-                            dtype,
+                            kind,
                             sets[library.name],
+                            lambda x=large[library.name]: x + x,
                         )
 
 

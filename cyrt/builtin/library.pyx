@@ -1,0 +1,54 @@
+# C-level functions only: see library.pxd.
+"""NVIDIA's libraries that compute built-in operations."""
+
+from libc.string cimport memset
+
+from cyrt import settings
+from cyrt.graph.template cimport MOST_OPERANDS, Extent, learn, refuse
+from cyrt.runtime.device cimport Device, context_of, enter, leave_quietly
+
+
+cdef object bindings_of(Library library):
+    if library == CUDNN:
+        from cyrt.libs import cudnn
+
+        return cudnn
+    from cyrt.libs import cublaslt
+
+    return cublaslt
+
+
+cdef bint decide_for(Library library, int ordinal) except -1:
+    cdef bint served = not Device(ordinal).emulated and bindings_of(library).find()[0] is not None
+    decide(library, ordinal, served)
+    return served
+
+
+cdef int decide(Library library, int ordinal, object served) except -1:
+    global tf32
+    tf32 = settings.get("CYRT_TF32")
+    decisions[ordinal * LIBRARIES + library] = 0 if served is None else 1 if served else -1
+    return 0
+
+
+cdef Template learn_call(Library library, const Key* key, int ordinal, object make,
+                         const Operand* operands, int count, size_t written):
+    cdef Extent[MOST_OPERANDS] extents
+    cdef int i, entered
+    memset(extents, 0, sizeof(extents))
+    for i in range(count):
+        extents[i].address = operands[i].address
+    extents[0].written = written
+    try:
+        entered = enter(ordinal, context_of(ordinal).epoch,
+                        b"cudnnCreate" if library == CUDNN else b"cublasLtCreate")
+        try:
+            call = make()
+        finally:
+            leave_quietly(entered)
+        if call.workspace:
+            extents[count].written, extents[count].workspace = call.workspace, True
+            count += 1
+        return learn(key, ordinal, call, extents, count, call.workspace)
+    except bindings_of(library).Unsupported as error:
+        return refuse(key, ordinal, str(error))
