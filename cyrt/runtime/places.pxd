@@ -11,7 +11,11 @@
 # - A place remembers its block when its batch ends: allocations that turn out not to belong to the
 #   round change nothing for the next one.
 # - All of this is a preference. A place that cannot have its block receives another one; a block
-#   that it keeps is lent to another place if the size class would grow too large (see pool).
+#   that it keeps is lent to another place if the size class would grow too large (see pool). Lent
+#   blocks end as soon as a stream that is no longer used has free ones: a place that is about to
+#   use a lent block receives one of those and keeps it, and an allocation whose result dies with
+#   the batch receives one before a kept block is taken. No kept block is lent then, each place gets
+#   its own, and addresses come round after at most as many rounds as a place keeps blocks.
 # - At most about MOST_KEPT_BYTES of a device's memory are kept. If that is too little, streams that
 #   are no longer used keep nothing.
 
@@ -27,11 +31,14 @@ cdef void restart_places(StreamState* stream, int rounds) noexcept
 # Take the place from a block whose operation does not belong to the round: if it was the last
 # allocation, the next one uses its place.
 cdef void leave_out(StreamState* stream, Block* block) noexcept
-# Return whether the stream has had no batch of a round for a long time, or has none now: its places
-# then need no blocks.
+# Return whether the stream has no round, or has had no batch of its round for a long time: its
+# places then need no blocks. (A stream that takes turns with others is between two batches often.)
 cdef bint is_unused(const StreamState* stream) noexcept
 # Return a free block of the class for the next place, and set `index` to that place (-1: none).
-# Return NULL if none is free or if a new block is best.
+# Return NULL if none is free, if a new block is best, or if the place would use a lent block.
 cdef Block* ask(StreamState* stream, int bin, int* index) noexcept
+# Return a free block that the place has received before, lent or its own; NULL: there is none. If
+# `plenty`, a block of an unused stream can be had instead: the place forgets the lent ones.
+cdef Block* ask_again(StreamState* stream, int bin, int index, bint plenty) noexcept
 # Store that the place received the block.
 cdef void note_place(StreamState* stream, int index, Block* block) noexcept

@@ -59,7 +59,7 @@ cdef void forget_places(StreamState* stream) noexcept:
 
 
 cdef bint is_unused(const StreamState* stream) noexcept:
-    return stream.turn == 0 or last_turn - stream.turn > <unsigned long long>UNUSED
+    return stream.rounds == NULL or last_turn - stream.last_turn > <unsigned long long>UNUSED
 
 
 cdef bint forget_unused(const StreamState* asking) noexcept:
@@ -76,23 +76,30 @@ cdef bint forget_unused(const StreamState* asking) noexcept:
     return found
 
 
-cdef void add_kept(const StreamState* stream, Place* place, Block* block) noexcept:
-    cdef Kept* kept = place.kept
+cdef bint has(const Kept* kept, const Block* block) noexcept:
     cdef int i
     for i in range(kept.count):
         if kept.blocks[i] == block:
-            return
+            return True
+    return False
+
+
+cdef void add_kept(const StreamState* stream, Place* place, Block* block) noexcept:
+    cdef Kept* kept = place.kept
+    cdef bint added = not has(kept, block)
+    cdef int i
     if block.keeper == 0 and kept_bytes[block.ordinal] + block.size > MOST_KEPT_BYTES \
             and not forget_unused(stream):
         return
-    if kept.count == MOST_KEPT:
+    if added and kept.count == MOST_KEPT:
         if is_kept(place, kept.blocks[0]):
             stop_keeping(kept.blocks[0])
         kept.count -= 1
         for i in range(kept.count):
             kept.blocks[i] = kept.blocks[i + 1]
-    kept.blocks[kept.count] = block
-    kept.count += 1
+    if added:
+        kept.blocks[kept.count] = block
+        kept.count += 1
     if block.keeper == 0:           # else it is lent by another place
         keep(block, place.number)
 
@@ -168,7 +175,7 @@ cdef void begin_places(StreamState* stream, unsigned int round, unsigned long lo
         places.next = stream.rounds
         stream.rounds = places
     last_turn += 1
-    stream.turn = last_turn
+    stream.turn = stream.last_turn = last_turn
     stream.places = places
 
 
@@ -214,8 +221,12 @@ cdef Block* ask(StreamState* stream, int bin, int* index) noexcept:
     if place.kept != NULL:
         for i in range(place.kept.count):
             block = place.kept.blocks[i]
-            if is_free(stream, bin, block):
+            if block.state != FREE:
+                continue
+            if is_kept(place, block):
                 return block
+            if is_free(stream, bin, block):     # it is lent: see `ask_again`
+                return NULL
         if kept_bytes[stream.ordinal] < <size_t>MOST_KEPT_BYTES:
             return NULL
         return highest_free(&stream.bins[bin])
@@ -225,6 +236,24 @@ cdef Block* ask(StreamState* stream, int bin, int* index) noexcept:
     if is_free(stream, bin, block) and block.keeper == 0:
         return block
     return highest_free(&stream.bins[bin])      # other places ask for the lower ones
+
+
+cdef Block* ask_again(StreamState* stream, int bin, int index, bint plenty) noexcept:
+    cdef Place* place = &stream.places.items[index]
+    cdef Kept* kept = place.kept
+    cdef int i, count = 0
+    if kept == NULL or place.bin != bin:
+        return NULL
+    if plenty:                      # what is lent is no longer needed
+        for i in range(kept.count):
+            if is_kept(place, kept.blocks[i]):
+                kept.blocks[count] = kept.blocks[i]
+                count += 1
+        kept.count = count
+    for i in range(kept.count):
+        if is_free(stream, bin, kept.blocks[i]):
+            return kept.blocks[i]
+    return NULL
 
 
 cdef void note_place(StreamState* stream, int index, Block* block) noexcept:
@@ -247,7 +276,7 @@ cdef void restart_places(StreamState* stream, int rounds) noexcept:
         return
     stream.place %= stream.places.used // rounds
     last_turn += 1
-    stream.turn = last_turn
+    stream.turn = stream.last_turn = last_turn
 
 
 cdef void leave_out(StreamState* stream, Block* block) noexcept:

@@ -12,7 +12,7 @@ from cyrt.runtime.ending cimport free_block_when_unused
 from cyrt.runtime.freed cimport (
     launch_uses_of_unsettled, return_block, return_unsettled_blocks, unsettled,
 )
-from cyrt.runtime.places cimport ask, is_unused, note_place
+from cyrt.runtime.places cimport ask, ask_again, is_unused, note_place
 from cyrt.runtime.outside cimport is_outside, remove_outside
 from cyrt.runtime.pacing cimport has_spare_room
 from cyrt.runtime.poison cimport forget_loss
@@ -140,19 +140,29 @@ cdef Block* larger_free(StreamState* stream, int bin) noexcept:
     return block
 
 
-cdef Block* find_block(StreamState* stream, size_t size, int bin, bint new) except NULL:
-    """Return a block if the stream's bin has no free one, or if a new one is best (`new`)."""
+cdef Block* find_block(StreamState* stream, size_t size, int bin, int place) except NULL:
+    """Return a block if the stream's bin has no free one, or if the place has blocks of its own and
+    none of them is free."""
     cdef int ordinal = stream.ordinal
+    cdef bint keeps = place >= 0 and stream.places.items[place].kept != NULL
+    cdef unsigned long long turn = stream.turn
     cdef bint crowded
     cdef Block* block = NULL
+    cdef Block* listed
     if unsettled[ordinal] != NULL:
         return_unsettled_blocks(ordinal)
         if size >= LARGE:
             launch_uses_of_unsettled(ordinal, bin)
     crowded = is_crowded(ordinal, size, bin)
-    if crowded and new:             # first, before a place of this stream loses its block
+    if not keeps:
+        block = highest_free(&stream.bins[bin])
+    if block == NULL and crowded:   # first, before a place of this stream lends its block
         block = from_other_stream(stream, bin, True, False, True)
-    if block == NULL and (crowded or not new):
+    if keeps and stream.turn == turn:       # else other threads have ended the batch
+        listed = ask_again(stream, bin, place, block != NULL)
+        if listed != NULL:
+            block = listed
+    if block == NULL and crowded:
         block = highest_free(&stream.bins[bin])
     if block == NULL and crowded:
         block = lowest_kept(&stream.bins[bin])
@@ -197,8 +207,7 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
         if block != NULL:
             take(block)
         else:
-            block = find_block(stream, size, bin,
-                               place >= 0 and stream.places.items[place].kept != NULL)
+            block = find_block(stream, size, bin, place)
         block.home = stream
         block.shared = False
         block.last_use = 0

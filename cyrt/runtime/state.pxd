@@ -137,6 +137,7 @@ cdef struct StreamState:
     Places* places          # of the batch that is being recorded; NULL: it has none
     int place               # index of the place of the next allocation
     unsigned long long turn     # unique number of that batch, while it has places; else 0
+    unsigned long long last_turn    # number of the last batch that had places
     Places* rounds          # of all batches of the program's round, the last used first
     unsigned int round      # number of that round; 0: none
     Block* resting          # the list of RESTING blocks, in the order in which they were freed

@@ -259,11 +259,6 @@ def test_programs_that_ran_before_do_not_unsettle_the_next(python):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="at the limit of its size class the pool leaves too few blocks for all places: the idle "
-    "stream's are taken, the busy stream's are not, and places keep taking each other's",
-)
 def test_a_program_settles_beside_an_idle_and_a_busy_stream(python):
     done = python(
         """
