@@ -118,6 +118,16 @@ def set_up(*extras: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     # The pip of older Python versions does not know -C.
     run(*pip, "install", "pip>=23.1", *project["build-system"]["requires"], "ninja")
+    # What the package needs at run time is installed while it is built.
+    extras = (toolkit(), *extras)
+    needed = list(project["project"]["dependencies"])
+    for extra in extras:
+        needed += project["project"]["optional-dependencies"][extra]
+    dependencies = subprocess.Popen(
+        # Only imported modules get bytecode: compiling all takes longer than the installation.
+        [*map(str, pip), "install", "--no-compile", *needed],
+        cwd=ROOT,
+    )
     run_build(
         *pip[:3],
         "--disable-pip-version-check",
@@ -131,12 +141,13 @@ def set_up(*extras: str) -> None:
         "-Csetup-args=-Darchs=native",
         ROOT,
     )
+    if dependencies.wait():
+        sys.exit(dependencies.returncode)
     (wheel,) = WHEELS.glob("cyrt-*.whl")
     # pip takes a wheel of the installed version for what is installed.
     if list(installed_folder().glob("cyrt-*.dist-info")):
         run(*pip, "uninstall", "--yes", "cyrt")
-    # Only imported modules get bytecode: compiling all of them takes longer than the installation.
-    run(*pip, "install", "--no-compile", f"{wheel}[{','.join((toolkit(), *extras))}]")
+    run(*pip, "install", "--no-compile", f"{wheel}[{','.join(extras)}]")
     print(f"set up in {time.monotonic() - begin:.0f} s", flush=True)
 
 

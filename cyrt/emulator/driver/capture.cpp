@@ -22,7 +22,7 @@ std::vector<std::shared_ptr<Capture>>& captures() {
     return all;
 }
 
-uint64_t next_id() {
+uint64_t next_capture_id() {
     static uint64_t last = 0;
     return ++last;
 }
@@ -177,7 +177,7 @@ void begin_capture(Stream& stream, CUstreamCaptureMode mode, std::shared_ptr<Gra
     std::lock_guard lock(capture_mutex());
     require(!stream.capture.capture, CUDA_ERROR_ILLEGAL_STATE);
     auto capture = std::make_shared<Capture>();
-    capture->id = next_id();
+    capture->id = next_capture_id();
     capture->graph = std::move(graph);
     capture->into_existing = into_existing;
     capture->origin = &stream;

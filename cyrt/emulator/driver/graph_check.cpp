@@ -16,6 +16,17 @@ constexpr uint64_t kPage = 4096;
 constexpr uint64_t kWord = 64;
 constexpr uint64_t kWords = kPage / kWord;
 
+}  // namespace
+
+// Three bits for each byte of a page: one for each kind of access. Its name and that of AccessMap
+// are no file's own, for StepAccesses has external linkage.
+struct AccessedPage {
+    uint64_t marks[3][kWords] = {};
+    uint64_t of(Access access, uint64_t word) const { return marks[int(access)][word]; }
+};
+
+namespace {
+
 std::string describe(uint64_t address) {
     char text[19];
     std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
@@ -24,13 +35,7 @@ std::string describe(uint64_t address) {
            (device ? " (" + device->arena.describe(address) + ")" : "");
 }
 
-// Three bits for each byte of a page: one for each kind of access.
-struct Page {
-    uint64_t marks[3][kWords] = {};
-    uint64_t of(Access access, uint64_t word) const { return marks[int(access)][word]; }
-};
-
-uint64_t conflicts(const Page& a, const Page& b, uint64_t word) {
+uint64_t conflicts(const AccessedPage& a, const AccessedPage& b, uint64_t word) {
     const uint64_t read = a.of(Access::read, word), wrote = a.of(Access::write, word),
                    updated = a.of(Access::update, word);
     const uint64_t other_read = b.of(Access::read, word), other_wrote = b.of(Access::write, word),
@@ -39,16 +44,18 @@ uint64_t conflicts(const Page& a, const Page& b, uint64_t word) {
            (updated & other_read) | (other_updated & read);
 }
 
+}  // namespace
+
 // The accessed bytes, and their kinds of access.
 class AccessMap {
   public:
     void mark(Access access, uint64_t address, uint64_t bytes) {
-        for_words(address, bytes, [&](Page& page, uint64_t word, uint64_t mask) {
+        for_words(address, bytes, [&](AccessedPage& page, uint64_t word, uint64_t mask) {
             page.marks[int(access)][word] |= mask;
         });
     }
     void clear(uint64_t address, uint64_t bytes) {
-        for_words(address, bytes, [&](Page& page, uint64_t word, uint64_t mask) {
+        for_words(address, bytes, [&](AccessedPage& page, uint64_t word, uint64_t mask) {
             for (auto& marks : page.marks) marks[word] &= ~mask;
         });
     }
@@ -83,7 +90,7 @@ class AccessMap {
         }
     }
 
-    Page& page_at(uint64_t number) {
+    AccessedPage& page_at(uint64_t number) {
         if (!last_ || last_number_ != number) {
             last_ = &pages_[number];
             last_number_ = number;
@@ -91,12 +98,10 @@ class AccessMap {
         return *last_;
     }
 
-    std::unordered_map<uint64_t, Page> pages_;  // its elements never move
-    Page* last_ = nullptr;
+    std::unordered_map<uint64_t, AccessedPage> pages_;  // its elements never move
+    AccessedPage* last_ = nullptr;
     uint64_t last_number_ = 0;
 };
-
-}  // namespace
 
 class StepAccesses : public AccessWatch {
   public:

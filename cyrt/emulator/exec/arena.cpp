@@ -26,6 +26,14 @@ std::string hex(uint64_t value) {
     return text;
 }
 
+// Named, for Arena::State has external linkage.
+struct Range {
+    uint64_t lo, size;
+    bool read_only = false;
+    uint64_t hi() const { return lo + size; }
+    bool holds(uint64_t address) const { return address >= lo && address < hi(); }
+};
+
 namespace {
 
 constexpr uint64_t kAlign = 512;
@@ -35,13 +43,6 @@ constexpr uint64_t kQuarantine = 128ull << 20;
 constexpr uint64_t kLarge = 64ull << 20;  // neither poisoned nor kept resident once released
 constexpr size_t kRemembered = 4096;      // released ranges that describe() can name
 constexpr int kPoison = 0xcb;
-
-struct Range {
-    uint64_t lo, size;
-    bool read_only = false;
-    uint64_t hi() const { return lo + size; }
-    bool holds(uint64_t address) const { return address >= lo && address < hi(); }
-};
 
 uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 

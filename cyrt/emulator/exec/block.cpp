@@ -10,7 +10,7 @@ namespace cyrt::emu {
 
 namespace {
 
-constexpr int kPoison = 0xcb;
+constexpr int kBlockPoison = 0xcb;
 // Rounds in which all warps only spin before other blocks run. In a cooperative launch they wait
 // for other blocks; elsewhere it may be a loop of atomics that ends without help.
 constexpr int kPatience = 16;
@@ -43,10 +43,10 @@ void Block::start(Cluster& cluster, uint32_t x, uint32_t y, uint32_t z, uint32_t
     if (shared_bytes_ > shared_capacity_) {
         shared_ = aligned_bytes(shared_bytes_);
         shared_capacity_ = shared_bytes_;
-        std::memset(shared_.get(), kPoison, shared_bytes_);
+        std::memset(shared_.get(), kBlockPoison, shared_bytes_);
     }
     if (launch.arena && launch.arena->checking()) {
-        if (shared_) std::memset(shared_.get(), kPoison, shared_bytes_);
+        if (shared_) std::memset(shared_.get(), kBlockPoison, shared_bytes_);
         shared_valid_.assign(shared_bytes_, 0);
     } else {
         shared_valid_.clear();
@@ -86,7 +86,7 @@ void Block::start_warp(WarpState& warp) {
                           own_shared_bytes_, reserved_offset_, grid_->workspace};
     for (const SpecialSlot& special : program_->specials) fill_special(special, place, slots);
     for (const PoisonedSlot& poison : program_->poison)
-        std::memset(slots + poison.slot, poison.is_predicate ? 0 : kPoison, poison.bytes);
+        std::memset(slots + poison.slot, poison.is_predicate ? 0 : kBlockPoison, poison.bytes);
     if (program_->uses_stack) {
         auto* stack = cells<uint64_t>(warp.warp, program_->stack_slot);
         std::fill_n(stack, kWarpSize, program_->frame_bytes);
