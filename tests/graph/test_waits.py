@@ -30,10 +30,11 @@ pytestmark = [
     ),
 ]
 
+FEW = 256  # elements: what settles does not depend on them
 PROGRAMS = {
-    "Adam": lambda: Adam(50, kept=True),
-    "Adam-200": lambda: Adam(200, kept=True),
-    "Adam-thrown-away": lambda: Adam(50, kept=False),
+    "Adam": lambda: Adam(50, kept=True, n=FEW),
+    "Adam-200": lambda: Adam(200, kept=True, n=FEW),
+    "Adam-thrown-away": lambda: Adam(50, kept=False, n=FEW),
     "stencil": lambda: Stencil(32),
     "training": Training,
     "keeping": Keeping,
@@ -184,7 +185,7 @@ class Waiting(list):
 
 def test_a_wait_anywhere_unsettles_one_batch():
     """If a batch was never cut at that point, its two parts are new; later batches are not."""
-    program = Adam(50, kept=True)
+    program = Adam(50, kept=True, n=FEW)
     program.g = Waiting(program.g)
     share_patched(lambda i: program.run(), 30)
     for before in (3, 19, 40):
@@ -199,7 +200,7 @@ def test_a_wait_anywhere_unsettles_one_batch():
 
 
 def test_operations_beside_the_round_unsettle_one_batch():
-    program = Adam(50, kept=True)
+    program = Adam(50, kept=True, n=FEW)
     side = cyrt.zeros(16)
     share_patched(lambda i: program.run(), 30)
     for count in (1, 3, 8):
@@ -249,7 +250,7 @@ def test_programs_that_ran_before_do_not_unsettle_the_next(python):
             cyrt.synchronize()
             streams.append(cyrt.Stream())
             with streams[-1]:
-                program = Adam(200, kept=True)
+                program = Adam(200, kept=True, n=256)
                 settle(program, commit=True)
                 shares.append(settle(program, commit=True)[1])
         assert max(shares) <= 0.02, shares
@@ -277,7 +278,7 @@ def test_a_program_settles_beside_an_idle_and_a_busy_stream(python):
                     cyrt.commit()
             streams.append(cyrt.Stream())
             with streams[-1]:
-                program = Adam(200, kept=True)
+                program = Adam(200, kept=True, n=256)
                 for _ in range(2):
                     program.run()
                     cyrt.commit()

@@ -11,15 +11,15 @@ N = 4096
 
 
 class Adam(Rounds):
-    """Fourteen operations a tensor, whose state is kept, or thrown away."""
+    """Fourteen operations a tensor of n elements, whose state is kept, or thrown away."""
 
-    def __init__(self, tensors: int, *, kept: bool) -> None:
+    def __init__(self, tensors: int, *, kept: bool, n: int = N) -> None:
         super().__init__()
         rng = np.random.default_rng(5)
         self.kept = kept
-        self.gradients = rng.standard_normal((tensors, N), np.float32)
+        self.gradients = rng.standard_normal((tensors, n), np.float32)
         self.g = [cyrt.array(g) for g in self.gradients]
-        self.p, self.m, self.v = ([cyrt.zeros(N) for _ in range(tensors)] for _ in range(3))
+        self.p, self.m, self.v = ([cyrt.zeros(n) for _ in range(tensors)] for _ in range(3))
         self.last = self.p[-1]
 
     def step(self) -> None:
