@@ -31,6 +31,7 @@ launch_added = None
 _wake = threading.Condition()
 _queues = {}                # a deque of Mark for each stream
 _thread = None
+cdef bint started = False   # whether there is the thread, or one is about to start it
 cdef bint running = False   # whether handlers are being called
 
 
@@ -54,11 +55,24 @@ cdef class Mark:
                 or cu.cuEventQuery(self.event) != CUDA_ERROR_NOT_READY)
 
 
+cdef int start() except -1:
+    global started, _thread
+    if started or process != READY:     # a forked child has no completion thread
+        return 0
+    started = True
+    try:
+        _thread = threading.Thread(target=_run, name="cyrt completion", daemon=True)
+        _thread.start()
+    except BaseException:
+        started = False
+        raise
+    return 0
+
+
 cdef int call_when_ended(StreamState* stream, list handlers) except -1:
-    global _thread
     cdef Mark mark = Mark()
     cdef int entered
-    if process != READY:        # a forked child has no completion thread
+    if process != READY:
         return 0
     mark.ordinal, mark.epoch, mark.handlers = stream.ordinal, stream.epoch, handlers
     entered = enter_quietly(stream.ordinal, stream.epoch)
@@ -71,10 +85,6 @@ cdef int call_when_ended(StreamState* stream, list handlers) except -1:
     leave_quietly(entered)
     with _wake:
         _queues.setdefault(<size_t>stream, deque()).append(mark)
-        if _thread is None:
-            thread = threading.Thread(target=_run, name="cyrt completion", daemon=True)
-            thread.start()
-            _thread = thread
         _wake.notify()
     return 0
 

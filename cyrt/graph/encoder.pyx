@@ -9,7 +9,7 @@ cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident()
 
 from cyrt.driver.cuda cimport *
-from cyrt.graph cimport boundary as boundaries, recorder as recorders
+from cyrt.graph cimport boundary as boundaries, completion, recorder as recorders
 from cyrt.graph import recorder as _recorder
 from cyrt.graph.child cimport (
     ChildGraph, begin_capture, copy_graph, discard_capture, end_capture,
@@ -327,6 +327,7 @@ cdef class CommandEncoder(Recorder):
         if not callable(handler):
             raise TypeError(f"add_completed_handler: expected a callable, got "
                             f"{type(handler).__name__}")
+        completion.start()
         if self.handlers is None:
             self.handlers = []
         self.handlers.append(handler)

@@ -441,3 +441,35 @@ def test_finalizers_that_add_handlers_while_the_thread_looks_for_some(python):
         CYRT_LAUNCH_BLOCKING="0",
     )
     assert done.stdout == "300 300\n", done.stdout + done.stderr
+
+
+def test_a_finalizer_commits_while_the_thread_starts(python):
+    """The collector may run in the new thread before the one that starts it goes on."""
+    done = python(
+        """
+        import threading
+        import cyrt
+
+        def set_ident(thread):
+            found(thread)
+            if thread.name == "cyrt completion":
+                with cyrt.Stream():
+                    x = cyrt.zeros(10)
+                    cyrt.current_encoder().add_completed_handler(lambda: called.append(2))
+                    cyrt.commit()
+
+        found, called = threading.Thread._set_ident, []
+        threading.Thread._set_ident = set_ident
+        y = cyrt.zeros(10)
+        cyrt.current_encoder().add_completed_handler(lambda: called.append(1))
+        cyrt.commit()
+        cyrt.synchronize()
+        for _ in range(1000):
+            if len(called) == 2:
+                break
+            threading.Event().wait(0.01)
+        assert sorted(called) == [1, 2], called
+        """,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
