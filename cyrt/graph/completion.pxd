@@ -1,9 +1,9 @@
 # Completion handlers, which run when a batch has ended.
 #
 # INVARIANTS
-# - The thread is created for the first handler, before it belongs to a batch: the collector may run in
-#   the new thread before its creator goes on, and finalizers commit, too. It polls, since a driver callback would need the
-#   GIL on one of the driver's threads.
+# - The thread is created for the first handler, before that belongs to a batch: the collector may
+#   run in the new thread before its creator goes on, and finalizers commit, too. It polls, since a
+#   driver callback would need the GIL on one of the driver's threads.
 # - Handlers of one stream run in the order of their batches; streams do not wait for each other.
 # - An exception of a handler goes to sys.unraisablehook. What a handler records is launched when it
 #   returns.
