@@ -118,7 +118,7 @@ def set_up(*extras: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     # The pip of older Python versions does not know -C.
     run(*pip, "install", "pip>=23.1", *project["build-system"]["requires"], "ninja")
-    # What the package needs at run time is installed while it is built.
+    # Dependencies are installed in the background while the package is built.
     extras = (toolkit(), *extras)
     needed = list(project["project"]["dependencies"])
     for extra in extras:

@@ -90,8 +90,8 @@ cdef int record_attention(Recorder encoder, int dtype, const Operand* operands,
     keys = WARP // params.lanes
     if takes_vectors(operands, space, itemsize):
         keys *= ATTENTION_KEYS(itemsize)
-        # Of a small cache, as many multiprocessors as there are rows share the products: each reads
-        # the keys again, which are few.
+        # Where the cache is small, each row of queries has a block of its own, so that more
+        # multiprocessors share the work. Each block reads the few keys again.
         is_small = (space.capacity <= WHOLE_CHUNKS * keys * ATTENTION_WARPS
                     and units * group_rows <= processors)
         held = 1 if group_rows == 1 or is_small else 4 if group_rows <= 4 else 8

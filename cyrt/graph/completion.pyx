@@ -31,7 +31,7 @@ launch_added = None
 _wake = threading.Condition()
 _queues = {}                # a deque of Mark for each stream
 _thread = None
-cdef bint started = False   # whether there is the thread, or one is about to start it
+cdef bint started = False   # whether the thread runs, or some thread is starting it
 cdef bint running = False   # whether handlers are being called
 
 
@@ -56,14 +56,13 @@ cdef class Mark:
 
 
 cdef int start() except -1:
-    global started, _thread
+    global started
     if started or process != READY:     # a forked child has no completion thread
         return 0
     started = True
     try:
-        _thread = threading.Thread(target=_run, name="cyrt completion", daemon=True)
-        _thread.start()
-    except BaseException:
+        threading.Thread(target=_run, name="cyrt completion", daemon=True).start()
+    except BaseException:       # an interruption, too, after which the thread may be there or not
         started = False
         raise
     return 0
@@ -106,9 +105,13 @@ cdef Mark next_reached():
 
 
 def _run():
-    global running
+    global running, _thread
     cdef unsigned int pause = SHORTEST
     cdef Mark mark
+    with _wake:
+        if _thread is not None:     # it was started twice, since the first start was interrupted
+            return
+        _thread = threading.current_thread()
     while True:
         with _wake:
             while not _queues:

@@ -1,4 +1,4 @@
-# What the launches of attention read of their operands.
+# Operands of the launches of attention: strides and sinks.
 
 from cyrt.builtin.attention cimport Steps
 from cyrt.builtin.operand cimport Operand

@@ -76,7 +76,7 @@ cdef bint forget_unused(const StreamState* asking) noexcept:
     return found
 
 
-cdef bint has(const Kept* kept, const Block* block) noexcept:
+cdef bint is_listed(const Kept* kept, const Block* block) noexcept:
     cdef int i
     for i in range(kept.count):
         if kept.blocks[i] == block:
@@ -86,7 +86,7 @@ cdef bint has(const Kept* kept, const Block* block) noexcept:
 
 cdef void add_kept(const StreamState* stream, Place* place, Block* block) noexcept:
     cdef Kept* kept = place.kept
-    cdef bint added = not has(kept, block)
+    cdef bint added = not is_listed(kept, block)
     cdef int i
     if block.keeper == 0 and kept_bytes[block.ordinal] + block.size > MOST_KEPT_BYTES \
             and not forget_unused(stream):

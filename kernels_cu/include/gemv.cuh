@@ -60,7 +60,7 @@ template <class T> struct RowSums {
     }
 };
 
-// Tensor cores multiply bfloat16, with a quarter of the instructions. The eight elements that a lane
+// Tensor cores multiply bfloat16, which takes fewer instructions. The eight elements that a lane
 // has of a row are two parts of row `group` of a tile of 16 by 16 (see Lane), those of the next row
 // two of row group + 8, and the single row's are in column `group`: so the sums are on the diagonals
 // of the result. Elements that a norm's weight has multiplied, which have more digits, are the sum of
