@@ -87,7 +87,7 @@ def _open_emulator() -> ctypes.CDLL:
     for name in ("CYRT_CHECK", "CYRT_EMULATED_DEVICES", "CYRT_EMULATED_MEMORY"):
         os.environ[name] = str(int(settings.get(name)))
     try:
-        return ctypes.CDLL(str(EMULATOR))
+        library = ctypes.CDLL(str(EMULATOR))
     except OSError as error:
         raise CudaError(
             "dlopen",
@@ -96,6 +96,16 @@ def _open_emulator() -> ctypes.CDLL:
             f"the emulated device ({EMULATOR.name}) cannot be opened: {error}",
             "Install cyrt again.",
         ) from None
+    if not library.cyrt_emu_runs_here():
+        raise CudaError(
+            "dlopen",
+            802,
+            "CUDA_ERROR_SYSTEM_NOT_READY",
+            "the emulated device was compiled for processors with AVX2 and FMA, which this one "
+            "lacks",
+            "Build cyrt on this machine, or elsewhere with -Csetup-args=-Dprocessors=all.",
+        )
+    return library
 
 
 def _dotted(number: int) -> str:

@@ -92,6 +92,20 @@ def test_emulated_is_chosen_silently(choose, recwarn):
     assert not recwarn
 
 
+def test_emulated_device_for_other_processors(monkeypatch):
+    class OtherProcessors:
+        def __init__(self, name):
+            assert name.endswith("libcyrt_emu.so")
+
+        def cyrt_emu_runs_here(self):
+            return 0
+
+    monkeypatch.setattr(library.ctypes, "CDLL", OtherProcessors)
+    with pytest.raises(CudaError, match="compiled for processors with AVX2 and FMA") as caught:
+        library._open_emulator()
+    assert "-Dprocessors=all" in str(caught.value)
+
+
 def test_unknown_choice(python):
     done = python("import cyrt; cyrt.Device()", CYRT_DEVICE="gpu")
     assert done.returncode

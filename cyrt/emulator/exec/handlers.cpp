@@ -5,11 +5,10 @@
 #include <string>
 #include <unordered_map>
 #include <vector>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
+#include "driver/api.hpp"
 #include "exec/handlers_table.hpp"
+#include "exec/processor.hpp"
 
 namespace cyrt::emu {
 namespace {
@@ -50,17 +49,6 @@ std::string canonical(std::string_view name) {
     return out;
 }
 
-#if defined(__x86_64__)
-// True if the processor and the system support everything in -march=x86-64-v3, including AVX.
-bool has_v3() {
-    unsigned eax, ebx, ecx, edx;
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-           __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C) && (ecx & bit_MOVBE) &&
-           __get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx) && (ecx & bit_LZCNT);
-}
-#endif
-
 using HandlerMap = std::unordered_map<std::string, Handler>;
 
 HandlerMap build_map() {
@@ -69,7 +57,7 @@ HandlerMap build_map() {
         for (size_t i = 0; i < table.count; ++i)
             map.emplace(canonical(table.entries[i].name), table.entries[i].run);
     };
-#if defined(__x86_64__)
+#ifdef CYRT_EMU_HAS_V3
     if (has_v3()) {
 #define CYRT_EMU_ADD(family) add(family##_handlers_v3());
         CYRT_EMU_FAMILIES(CYRT_EMU_ADD)
@@ -77,9 +65,11 @@ HandlerMap build_map() {
         return map;
     }
 #endif
+#ifdef CYRT_EMU_HAS_BASE
 #define CYRT_EMU_ADD(family) add(family##_handlers_base());
     CYRT_EMU_FAMILIES(CYRT_EMU_ADD)
 #undef CYRT_EMU_ADD
+#endif
     return map;
 }
 
@@ -113,3 +103,12 @@ uint32_t pack_video_selectors(std::string_view d, std::string_view a, std::strin
 }
 
 }  // namespace cyrt::emu
+
+// 1 if the handlers that were compiled run on this processor, else 0.
+CYRT_API int cyrt_emu_runs_here() {
+#ifdef CYRT_EMU_HAS_BASE
+    return 1;
+#else
+    return cyrt::emu::has_v3();
+#endif
+}

@@ -1,6 +1,6 @@
 // The handlers that a family provides for look-up.
 //
-// INVARIANT: a family's file is compiled twice, for two instruction sets, and its table accessor is
+// INVARIANT: a family's file may be compiled twice, for two instruction sets, and its table accessor is
 // its only function with external linkage; headers it includes keep theirs in an anonymous
 // namespace. A shared symbol would let the linker keep the copy that old processors cannot run.
 #pragma once
@@ -31,7 +31,8 @@ struct HandlerTable {
 CYRT_EMU_FAMILIES(CYRT_EMU_DECLARE)
 #undef CYRT_EMU_DECLARE
 
-// The build defines CYRT_EMU_ISA as `base` or `v3`.
+// The build defines CYRT_EMU_ISA as `base` or `v3`, and CYRT_EMU_HAS_BASE and CYRT_EMU_HAS_V3 for
+// those that were compiled.
 #define CYRT_EMU_JOIN2(family, isa) family##_handlers_##isa
 #define CYRT_EMU_JOIN(family, isa) CYRT_EMU_JOIN2(family, isa)
 #define CYRT_EMU_EXPORT(family, entries)                        \

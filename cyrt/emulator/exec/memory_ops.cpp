@@ -34,7 +34,8 @@ Handler access_handler(const char* opcode, Type type, Space space, int cell) {
 
 // --- addresses as values ----------------------------------------------------------------------
 
-uint64_t window_of(Space space) {
+// The generic address at which a state space begins.
+uint64_t first_address(Space space) {
     switch (space) {
     case Space::shared: return kSharedWindow;
     case Space::local: return kLocalWindow;
@@ -57,7 +58,7 @@ constexpr uint64_t kLow = ~kWindowMask;
 Handler cvta_handler(const MemoryForm& form, bool to_space) {
     if (form.type == Type::u32) return convert_address<uint32_t, ~0ull, 0>;
     if (form.type != Type::u64) return nullptr;
-    const uint64_t window = window_of(form.space);
+    const uint64_t window = first_address(form.space);
     if (window == 0) return convert_address<uint64_t, ~0ull, 0>;
     if (to_space) return convert_address<uint64_t, kLow, 0>;
     if (window == kSharedWindow) return convert_address<uint64_t, kLow, kSharedWindow>;
