@@ -116,10 +116,8 @@ class Transformer:
         for w, cache in zip(self.layers, caches, strict=True):
             x = self.layer(x, w, cache, position)
         x, w = x[:, -1:], self.weights
-        if self.shape.positions:
-            x = nn.layer_norm(x, w["norm"], w["norm_bias"], self.shape.eps)
-            return nn.linear(x, w["head"])
-        return nn.linear(x, w["head"], norm=(w["norm"], self.shape.eps))
+        bias = (w["norm_bias"],) if self.shape.positions else ()
+        return nn.linear(x, w["head"], norm=(w["norm"], *bias, self.shape.eps))
 
     def embed(self, tokens: cyrt.Array, position: int | cyrt.Array) -> cyrt.Array:
         x = cyrt.take(self.weights["embedding"], tokens, axis=0)
@@ -136,11 +134,12 @@ class Transformer:
     ) -> cyrt.Array:
         eps = self.shape.eps
         if self.shape.positions:
-            y = nn.layer_norm(x, w["norm_1"], w["norm_1_bias"], eps)
-            y = self.attend(nn.linear(y, w["qkv"], w["qkv_bias"]), cache, position, None)
+            norm = w["norm_1"], w["norm_1_bias"], eps
+            y = nn.linear(x, w["qkv"], w["qkv_bias"], norm=norm)
+            y = self.attend(y, cache, position, None)
             x = nn.linear(y, w["o"], w["o_bias"], residual=x)
-            y = nn.layer_norm(x, w["norm_2"], w["norm_2_bias"], eps)
-            y = nn.linear(y, w["up"], w["up_bias"], "gelu_tanh")
+            norm = w["norm_2"], w["norm_2_bias"], eps
+            y = nn.linear(x, w["up"], w["up_bias"], "gelu_tanh", norm=norm)
             return nn.linear(y, w["down"], w["down_bias"], residual=x)
         y = nn.linear(x, w["qkv"], norm=(w["norm_1"], eps))
         x = nn.linear(self.attend(y, cache, position, self.rope), w["o"], residual=x)

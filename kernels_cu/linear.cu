@@ -1,4 +1,4 @@
-// Linear layers of a few rows: rms_norm, product with a matrix whose rows lie along the summed
+// Linear layers of a few rows: norm, product with a matrix whose rows lie along the summed
 // dimension, bias, activation or gate, and residual, in one launch. gemv.cuh serves a single row, and
 // skinny.cuh more.
 #pragma once
@@ -13,10 +13,13 @@
         cyrt::skinny<TYPE, cyrt::AlongSum<TYPE, SKINNY_TILES(EIGHTS)>, EIGHTS,            \
                      SKINNY_STEPS(EIGHTS, sizeof(TYPE))>(args);                           \
     }
-#define CYRT_LINEAR(NAME, TYPE)                                                            \
+#define CYRT_LINEAR_ROW(NAME, TYPE, CENTERED)                                              \
     extern "C" __global__ void __launch_bounds__(32 * cyrt::GEMV_WARPS, cyrt::GEMV_BLOCKS) \
         NAME(const __grid_constant__ cyrt::Linear args) {                                  \
-        cyrt::gemv<TYPE>(args);                                                            \
-    }                                                                                      \
+        cyrt::gemv<TYPE, CENTERED>(args);                                                  \
+    }
+#define CYRT_LINEAR(NAME, TYPE)                                                            \
+    CYRT_LINEAR_ROW(NAME, TYPE, false)                                                     \
+    CYRT_LINEAR_ROW(NAME##_centered, TYPE, true)                                           \
     CYRT_LINEAR_ROWS(NAME, TYPE, 1, 8)                                                     \
     CYRT_LINEAR_ROWS(NAME, TYPE, 2, 16)

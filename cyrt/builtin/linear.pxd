@@ -11,14 +11,15 @@ cdef enum:
     OUT = 0
     X
     WEIGHT                      # (out, in)
-    NORM                        # of the norm; absent operands have no buffer and the address 0
+    NORM                        # the norm's weight; absent operands have no buffer and address 0
+    NORM_BIAS                   # that of a layer_norm, of a single row only
     BIAS
     RESIDUAL
     NUM_OPERANDS
 
-# out = residual + activation(rms_norm(x) @ weight.T + bias), of a few rows.
+# out = residual + activation(norm(x) @ weight.T + bias), of a few rows.
 cdef struct Layer:
-    Operand[6] operands         # contiguous, but for the distances of the rows of x and of weight
+    Operand[7] operands         # contiguous, but for the distances of the rows of x and of weight
     int dtype, itemsize
     long long rows, length, features        # of x, their length, and that of the result's rows
     long long x_step, weight_step

@@ -21,13 +21,14 @@ cdef extern from "params/linear.h" nogil:
     enum: GEMV_BLOCKS
     cdef struct Linear:
         Skinny product
-        unsigned long long norm, bias, residual
+        unsigned long long norm, norm_bias, bias, residual
         float eps
         unsigned int activation, gated
 
 cdef enum:
     WARP = 32
     ONE_ROW = 0             # the kernels, in the order of Row.kernels
+    ONE_CENTERED_ROW
     MORE_ROWS
 
 cdef int LINEAR = op_code("linear")
@@ -59,7 +60,7 @@ cdef int choose_gemv(Launch* launch, int ordinal, const Layer* p) except -1:
     cdef long long groups = ceiling(p.features, GEMV_ROWS // 2 if p.gated else GEMV_ROWS)
     # The blocks that the device holds at once, and for all of them as many groups of rows.
     cdef long long held = GEMV_BLOCKS * GEMV_WARPS * multiprocessors_of(ordinal) // warps
-    launch.variant = ONE_ROW
+    launch.variant = ONE_CENTERED_ROW if p.operands[NORM_BIAS].address else ONE_ROW
     set_geometry(&launch.geometry, ceiling(groups, ceiling(groups, held)), WARP,
                  <unsigned int>warps)
     # At most 32 KB, which every kernel may have.
@@ -75,7 +76,8 @@ cdef int record_linear(Recorder encoder, const Layer* p) except -1:
     launch.entry = entry_of(ordinal, LINEAR, p.dtype)
     memset(&args, 0, sizeof(args))
     product.out, product.few_rows = p.operands[OUT].address, p.operands[X].address
-    product.matrix, args.norm = p.operands[WEIGHT].address, p.operands[NORM].address
+    product.matrix = p.operands[WEIGHT].address
+    args.norm, args.norm_bias = p.operands[NORM].address, p.operands[NORM_BIAS].address
     args.bias, args.residual = p.operands[BIAS].address, p.operands[RESIDUAL].address
     product.few, product.wide = <unsigned int>p.rows, <unsigned int>p.features
     product.k = product.depth = <unsigned int>p.length

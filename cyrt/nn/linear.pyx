@@ -4,7 +4,7 @@ from libc.string cimport memset
 
 from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.linear cimport (
-    BIAS, FEW_LINEAR_ROWS, NORM, OUT, RESIDUAL, WEIGHT, X, Layer, is_fused, record_linear,
+    BIAS, FEW_LINEAR_ROWS, NORM, NORM_BIAS, OUT, RESIDUAL, WEIGHT, X, Layer, is_fused, record_linear,
 )
 from cyrt.builtin.skinny cimport VECTOR_BYTES
 from cyrt.builtin.space cimport MAX_NDIM
@@ -15,7 +15,7 @@ from cyrt.ndarray cimport (
 )
 from cyrt.nn.activations import gelu, gelu_tanh, relu, silu, swiglu
 from cyrt.nn.norm cimport check_eps, dense_parameter
-from cyrt.nn.norm import rms_norm
+from cyrt.nn.norm import layer_norm, rms_norm
 from cyrt.nn.rows cimport spaced_rows
 from cyrt.ops.arguments import check_array
 from cyrt.ops.copy import copy as duplicate
@@ -40,6 +40,7 @@ cdef dict CODES = {
     "swiglu": <int>ACTIVATION_NONE,
 }
 cdef dict FUNCTIONS = {"relu": relu, "gelu": gelu, "gelu_tanh": gelu_tanh, "silu": silu}
+cdef int LAYER_NORM = op_code("layer_norm")
 cdef int RMS_NORM = op_code("rms_norm")
 cdef bint[64] is_floating           # by the code of the element type
 
@@ -50,11 +51,11 @@ for _each in DTYPES:
 def linear(x, w, b=None, activation=None, residual=None, norm=None):
     """Multiply by a matrix of weights, with what precedes and follows in a linear layer.
 
-    The result is ``residual + activation(rms_norm(x, *norm) @ w.mT + b)``. For at most 16 rows of
-    float16, bfloat16 or float32 that is one operation, which rounds the result alone (and, for two
-    rows or more, the normalised inputs); for more, each step is an operation of its own. So it is
-    for operands of several types, and where w's rows are not contiguous, or not aligned to 16
-    bytes.
+    The result is ``residual + activation(normalised @ w.mT + b)``, where x is normalised if there
+    is a norm. For at most 16 rows of float16, bfloat16 or float32 that is one operation, which
+    rounds the result alone (and, for two rows or more, the normalised inputs); a layer_norm of more
+    rows than one is an operation of its own. For more rows each step is. So it is for operands of
+    several types, and where w's rows are not contiguous, or not aligned to 16 bytes.
 
     Parameters
     ----------
@@ -69,8 +70,9 @@ def linear(x, w, b=None, activation=None, residual=None, norm=None):
         makes the gate, and the result has out / 2 features.
     residual : Array, optional
         Added at the end; of the result's shape.
-    norm : tuple of Array and float, optional
-        The weight and the epsilon of an :func:`rms_norm` of x.
+    norm : tuple, optional
+        The weight and the epsilon of an :func:`rms_norm` of x; or the weight, the bias and the
+        epsilon of a :func:`layer_norm`.
 
     Returns
     -------
@@ -129,8 +131,9 @@ cdef int check_operands(object x_, object w_, object b_, object activation, obje
             raise ValueError("linear: swiglu takes an even number of rows of w, got "
                              f"{shape_of(w)}")
         features //= 2
-    if norm is not None and not (isinstance(norm, tuple) and len(norm) == 2):
-        raise TypeError(f"linear: norm: expected a tuple of weight and eps, got {norm!r}")
+    if norm is not None and not (isinstance(norm, tuple) and 2 <= len(norm) <= 3):
+        raise TypeError("linear: norm: expected a tuple of weight and eps, or of weight, bias and "
+                        f"eps, got {norm!r}")
     if residual is not None:
         fits = residual.ndim_ == x.ndim_ and residual.dims[x.ndim_ - 1] == features
         for d in range(x.ndim_ - 1 if fits else 0):
@@ -147,10 +150,10 @@ cdef Array record_fused(Array x, Array w, Array b, object activation, Array resi
     """Record the layer as one operation, besides copies of operands that the kernel does not take
     as they are. Return None, and record nothing, if no kernel computes it."""
     cdef Layer layer
-    cdef Array out, scale
+    cdef Array out, scale, shift
     cdef long long[MAX_NDIM] dims
     cdef StreamState* stream
-    cdef int d, ordinal = device_of(x)
+    cdef int d, op, ordinal = device_of(x)
     memset(&layer, 0, sizeof(layer))
     layer.dtype, layer.itemsize = x.code, itemsizes[x.code]
     layer.length = w.dims[1]
@@ -166,10 +169,17 @@ cdef Array record_fused(Array x, Array w, Array b, object activation, Array resi
     set_operand(&layer.operands[WEIGHT], w)
     if not is_fused(&layer):
         return None
+    if norm is not None and len(norm) == 3 \
+            and (layer.rows > 1 or norm[0] is None or norm[1] is None):
+        x, norm = layer_norm(x, *norm), None
     if norm is not None:
-        layer.eps = check_eps(RMS_NORM, norm[1])
-        scale = dense_parameter(RMS_NORM, "weight", norm[0], x)
+        op = LAYER_NORM if len(norm) == 3 else RMS_NORM
+        layer.eps = check_eps(op, norm[len(norm) - 1])
+        scale = dense_parameter(op, "weight", norm[0], x)
         set_operand(&layer.operands[NORM], scale)
+        if op == LAYER_NORM:
+            shift = dense_parameter(op, "bias", norm[1], x)
+            set_operand(&layer.operands[NORM_BIAS], shift)
     x = aligned_rows(x, &layer)
     set_operand(&layer.operands[X], x)
     if b is not None:
@@ -205,7 +215,9 @@ cdef Array aligned_rows(Array x, Layer* layer):
 
 cdef Array compose(Array x, Array w, Array b, object activation, Array residual, object norm):
     """Compute each step by an operation of its own."""
-    y = matmul(x if norm is None else rms_norm(x, *norm), w.mT)
+    if norm is not None:
+        x = rms_norm(x, *norm) if len(norm) == 2 else layer_norm(x, *norm)
+    y = matmul(x, w.mT)
     if b is not None:
         y = y + b
     if activation == "swiglu":

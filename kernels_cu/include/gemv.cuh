@@ -119,12 +119,35 @@ __device__ inline void copy_vector(uint4* to, const void* from, bool there) {
                  : "memory");
 }
 
-template <class T> __device__ inline void gemv(const Linear& all) {
+// The sum over a row, for all threads: of its elements, or of the squares of their distances from the
+// mean. `of_warp` is shared memory that is not used before or after.
+template <bool SQUARES, class T>
+__device__ inline float sum_row(const T* row, uint32 length, float mean, float* of_warp) {
+    constexpr int K = VECTOR_BYTES / sizeof(T);
+    const uint32 thread = threadIdx.y * 32 + threadIdx.x, threads = 32 * blockDim.y;
+    float sum = 0;
+#pragma unroll 1
+    for (uint32 at = thread * K; at < length; at += threads * K) {
+        float x[K];
+        Fragment<T, K>::load(row + at, true).widen_to(x);
+#pragma unroll
+        for (int i = 0; i < K; ++i) sum += SQUARES ? (x[i] - mean) * (x[i] - mean) : x[i];
+    }
+#pragma unroll
+    for (int lanes = 16; lanes; lanes /= 2) sum += shuffle_xor(sum, lanes);
+    if (threadIdx.x == 0) of_warp[threadIdx.y] = sum;
+    __syncthreads();
+    return sum_warps(of_warp, 1);
+}
+
+// CENTERED: the norm is a layer_norm, else it is an rms_norm, or there is none.
+template <class T, bool CENTERED> __device__ inline void gemv(const Linear& all) {
     const Skinny& args = all.product;
     constexpr int K = VECTOR_BYTES / sizeof(T), ROWS = GEMV_ROWS;
     extern __shared__ uint4 copies[];  // of each row: a vector of every thread, for itself
     __shared__ float of_warp[2][GEMV_WARPS][ROWS];  // by turns: a block meets once a group of rows
     __shared__ float squares_of_warp[GEMV_WARPS];
+    __shared__ float sums_of_warp[GEMV_WARPS];
     const bool gated = all.gated;
     const uint32 kept = gated ? ROWS / 2 : ROWS, thread = threadIdx.y * 32 + threadIdx.x;
     const uint32 threads = 32 * blockDim.y, step = threads * K;
@@ -148,7 +171,14 @@ template <class T> __device__ inline void gemv(const Linear& all) {
     if (args.early) wait_for_dependencies(all);
     const T* few = global<T>(args.few_rows);
     const T* weight = static_cast<const T*>(all.norm);
-    float squares = 0, factor = 1;
+    const T* shift = CENTERED ? static_cast<const T*>(all.norm_bias) : nullptr;
+    float squares = 0, factor = 1, mean = 0, scale = 1;
+    if constexpr (CENTERED) {
+        // Two sums: a mean that is large beside the deviation costs no accuracy.
+        mean = sum_row<false>(few, args.k, 0, sums_of_warp) / float(args.k);
+        squares = sum_row<true>(few, args.k, mean, squares_of_warp);
+        scale = rsqrt(squares / float(args.k) + all.eps);
+    }
     bool first = true;
     typename RowSums<T>::Factors factors;
 #pragma unroll 1
@@ -164,7 +194,15 @@ template <class T> __device__ inline void gemv(const Linear& all) {
             if (first || args.k > step) {
                 float x[K];
                 Fragment<T, K>::load(few + at, at < args.k).widen_to(x);
-                if (weight) {
+                if constexpr (CENTERED) {
+                    float weights[K], shifts[K];
+                    Fragment<T, K>::load(weight + at, at < args.k).widen_to(weights);
+                    Fragment<T, K>::load(shift + at, at < args.k).widen_to(shifts);
+#pragma unroll
+                    for (int i = 0; i < K; ++i) {
+                        x[i] = (x[i] - mean) * scale * weights[i] + shifts[i];
+                    }
+                } else if (weight) {
                     float weights[K];
                     Fragment<T, K>::load(weight + at, at < args.k).widen_to(weights);
 #pragma unroll
@@ -173,7 +211,7 @@ template <class T> __device__ inline void gemv(const Linear& all) {
                         x[i] *= weights[i];
                     }
                 }
-                factors.take(x, weight);
+                factors.take(x, CENTERED || weight);
             }
             asm volatile("cp.async.wait_all;" ::: "memory");
 #pragma unroll
@@ -191,14 +229,14 @@ template <class T> __device__ inline void gemv(const Linear& all) {
         products.finish(sums);
         float sum = sum_lanes(sums);
         if (threadIdx.x % 4 == 0) of_warp[turn][threadIdx.y][threadIdx.x / 4] = sum;
-        if (weight && first) {
+        if (!CENTERED && weight && first) {
 #pragma unroll
             for (int lanes = 16; lanes; lanes /= 2) squares += shuffle_xor(squares, lanes);
             if (threadIdx.x == 0) squares_of_warp[threadIdx.y] = squares;
         }
         __syncthreads();
         if (stores) {
-            if (weight && first) {
+            if (!CENTERED && weight && first) {
                 factor = rsqrt(sum_warps(squares_of_warp, 1) / float(args.k) + all.eps);
             }
             const float* found = of_warp[turn][0];

@@ -16,7 +16,8 @@ enum {
 // and follows it.
 struct CYRT_PARAMETERS Linear {
     struct Skinny product;              // wide: of the result
-    CYRT_POINTER(const void) norm;      // the weight of an rms_norm of the few rows, of k; or 0
+    CYRT_POINTER(const void) norm;      // the weight of a norm of the few rows, of k; or 0
+    CYRT_POINTER(const void) norm_bias; // its bias, if it is a layer_norm of a single row
     CYRT_POINTER(const void) bias;      // of the matrix's rows; or 0
     CYRT_POINTER(const void) residual;  // as out; or 0
     float eps;                          // of the norm

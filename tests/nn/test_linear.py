@@ -30,7 +30,12 @@ def _halves(y):
 def layer(x, w, b, activation, residual, norm):
     x, w = exact(x), exact(w)
     if norm is not None:
-        x = x / np.sqrt(np.square(x).mean(-1, keepdims=True) + norm[1]) * exact(norm[0])
+        weight, *shift, eps = norm
+        if shift:
+            x = x - x.mean(-1, keepdims=True)
+        x = x / np.sqrt(np.square(x).mean(-1, keepdims=True) + eps) * exact(weight)
+        for each in shift:
+            x = x + exact(each)
     y = SLOPES[activation](x @ w.T + (0 if b is None else exact(b)))
     return y if residual is None else exact(residual) + y
 
@@ -129,6 +134,44 @@ def test_many_features_of_one_row(name, length, rng):
     assert_close(found, wanted[:, np.arange(features) % 20], name, scale=8 * np.abs(wanted).max())
 
 
+@pytest.mark.parametrize("name", FUSED)
+@pytest.mark.parametrize("length", [8, 72, 1032, 4160])
+@pytest.mark.parametrize("mean", [0, 100])
+def test_layer_norm_of_one_row(name, length, mean, rng):
+    data = Layer(rng, name, (1,), length, 20, True)
+    shift = numbers(rng, name, length)
+    x = (data.host["x"] + np.asarray(mean, data.host["x"].dtype)).astype(data.host["x"].dtype)
+    operands = [cyrt.asarray(each) for each in (x, data.host["w"], data.host["norm"], shift)]
+    found = []
+    took = operations_of(
+        lambda: found.append(
+            nn.linear(*operands[:2], activation="swiglu", norm=(*operands[2:], 1e-5))
+        )
+    )
+    assert took == 1
+    norm = data.host["norm"], shift, 1e-5
+    wanted = layer(x, data.host["w"], None, "swiglu", None, norm)
+    assert_close(found[0], wanted, name, scale=2 * max(1, np.abs(wanted).max()))
+
+
+@pytest.mark.parametrize(("rows", "operations"), [(3, 2), (17, 4)])
+@pytest.mark.parametrize("absent", [(), (0,), (1,), (0, 1)], ids=str)
+def test_layer_norms_of_more_rows(rows, operations, absent, rng):
+    """They are operations of their own, as those without a weight or a bias are."""
+    x, w, b = (numbers(rng, "float32", *shape) for shape in ((rows, 16), (20, 16), (20,)))
+    norm = [numbers(rng, "float32", 16) for _ in range(2)]
+    given = [None if i in absent else cyrt.asarray(each) for i, each in enumerate(norm)]
+    for i in absent:
+        norm[i] = np.full(16, 1 - i, np.float32)
+    x, w, b = (cyrt.asarray(each) for each in (x, w, b))
+    for some, expected in ((x, operations), (x[:1], 1 + bool(absent))):
+        before = cyrt.current_encoder().stats()["operations"]
+        found = nn.linear(some, w, b, "relu", norm=(*given, 1e-5))
+        assert cyrt.current_encoder().stats()["operations"] - before == expected
+        wanted = layer(some.numpy(), w.numpy(), b.numpy(), "relu", None, (*norm, 1e-5))
+        assert_close(found, wanted, "float32", scale=2 * max(1, np.abs(wanted).max()))
+
+
 @pytest.mark.parametrize("activation", SLOPES)
 @pytest.mark.parametrize("rows", [1, 4])
 def test_activations_of_a_few_rows(activation, rows, rng):
@@ -223,11 +266,15 @@ def test_wrong_arguments():
             nn.linear(cyrt.asarray(np.zeros((3, 4), other)), w)
 
 
-@pytest.mark.parametrize("rows", [3, 17])
+@pytest.mark.parametrize("rows", [1, 3, 17])
 @pytest.mark.parametrize(
     ("norm", "error", "message"),
     [
         (lambda: cyrt.ones(4), TypeError, "norm: expected a tuple of weight and eps"),
+        (lambda: (cyrt.ones(4),) * 4, TypeError, "or of weight, bias and eps, got"),
+        (lambda: (cyrt.ones(4), np.ones(4), 1e-5), TypeError, "bias: expected an Array, got numpy"),
+        (lambda: (cyrt.ones(4), cyrt.ones(3), 1e-5), ValueError, r"bias: expected shape \(4,\)"),
+        (lambda: (cyrt.ones(4), cyrt.ones(4), -1.0), ValueError, "layer_norm: eps: expected a"),
         (lambda: (np.ones(4), 1e-5), TypeError, "weight: expected an Array, got numpy"),
         (lambda: (cyrt.ones(5), 1e-5), ValueError, r"weight: expected shape \(4,\).*got \(5,\)"),
         (lambda: (cyrt.ones(4, dtype="float16"), 1e-5), TypeError, "float16"),

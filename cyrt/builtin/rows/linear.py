@@ -8,8 +8,8 @@ from cyrt.builtin.row import Row
 from cyrt.dtypes import dtype
 
 TEMPLATES = ("linear",)
-# The suffixes of the kernels' names: of one row, and of at most so many.
-VARIANTS = ("", "_8", "_16")
+# The suffixes of the kernels' names: of one row, of one with a layer_norm, and of at most so many.
+VARIANTS = ("", "_centered", "_8", "_16")
 
 
 def rows() -> Iterator[Row]:
@@ -19,7 +19,7 @@ def rows() -> Iterator[Row]:
             "linear",
             (name, name),
             name,
-            "residual + activation(rms_norm(a) @ b.T + bias)",
+            "residual + activation(norm(a) @ b.T + bias)",
             True,
             VARIANTS,
         )
