@@ -128,19 +128,23 @@ def set_up(*extras: str) -> None:
         [*map(str, pip), "install", "--no-compile", *needed],
         cwd=ROOT,
     )
-    run_build(
-        *pip[:3],
-        "--disable-pip-version-check",
-        "--verbose",
-        "wheel",
-        "--no-deps",
-        "--no-build-isolation",
-        "--wheel-dir",
-        WHEELS,
-        f"-Cbuild-dir={BUILD}",
-        "-Csetup-args=-Darchs=native",
-        ROOT,
-    )
+    try:
+        run_build(
+            *pip[:3],
+            "--disable-pip-version-check",
+            "--verbose",
+            "wheel",
+            "--no-deps",
+            "--no-build-isolation",
+            "--wheel-dir",
+            WHEELS,
+            f"-Cbuild-dir={BUILD}",
+            "-Csetup-args=-Darchs=native",
+            ROOT,
+        )
+    except BaseException:
+        dependencies.terminate()
+        raise
     if dependencies.wait():
         sys.exit(dependencies.returncode)
     (wheel,) = WHEELS.glob("cyrt-*.whl")
