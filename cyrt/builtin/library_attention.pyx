@@ -5,7 +5,7 @@ from libc.string cimport memcpy
 from cyrt.builtin cimport library
 from cyrt.builtin.attention cimport Steps
 from cyrt.builtin.entry cimport op_code
-from cyrt.builtin.flash_attention cimport KEYS, MASK, OUT, QUERIES, SINKS, VALUES
+from cyrt.builtin.flash_attention cimport MASK, OUT, SINKS, VALUES
 from cyrt.builtin.launch cimport WHOLE, Explainer, list_call, record_call
 from cyrt.builtin.library cimport CUDNN, bindings_of, is_served, learn_call
 from cyrt.builtin.workspace cimport allocate_workspace
@@ -22,11 +22,13 @@ MOST_SPAN = 1 << 31
 
 cdef enum:
     VECTOR = 8                  # features are a multiple of it, and so are the library's strides
-    OPERANDS = VALUES + 1       # of a call: the result, queries, keys and values
+    OPERANDS = VALUES + 1       # of a call, without a mask
 
 cdef int FLASH_ATTENTION = op_code("flash_attention")
 
-LEAST = 1 << 24             # multiplications of queries and keys from which on it is faster
+# Multiplications of queries and keys from which on it is used: of fewer it gains less than 4 us,
+# and the first call of a shape takes 40 ms.
+LEAST = 1 << 27
 cdef double least = LEAST
 
 
@@ -45,6 +47,18 @@ cdef inline void add_steps(Key* key, const Steps* steps) noexcept:
     add_word(key, <unsigned long long>steps.row)
 
 
+cdef bint is_for_library(int ordinal, const FlashSpace* space) except -1:
+    return (<double>space.batches * space.heads * space.rows * space.keys * space.features >= least
+            and space.keys > 0 and not (space.causal and space.rows > space.keys)
+            and space.features % VECTOR == 0 and space.scale > 0 and is_served(CUDNN, ordinal))
+
+
+cdef inline bint reads_mask(const FlashSpace* space) noexcept:
+    """Return whether the library reads the mask: of rows that begin at vectors, if it hides."""
+    return space.hides and space.mask_key_step == 1 and space.mask.row > 0 \
+        and (space.mask.row | space.mask.head | space.mask.batch) % VECTOR == 0
+
+
 cdef bint record_library_attention(Recorder encoder, int dtype, const Operand* operands,
                                    const FlashSpace* space) except -1:
     cdef Key key
@@ -52,17 +66,17 @@ cdef bint record_library_attention(Recorder encoder, int dtype, const Operand* o
     cdef Memory workspace = None
     cdef unsigned long long scale
     cdef int i, ordinal = encoder.state.ordinal
-    if <double>space.batches * space.heads * space.rows * space.keys * space.features < least \
-            or operands[MASK].buffer != NULL or operands[SINKS].buffer != NULL \
-            or space.keys == 0 or (space.causal and space.rows > space.keys) \
-            or space.features % VECTOR or not space.scale > 0 or not is_served(CUDNN, ordinal):
+    cdef bint masked = operands[MASK].buffer != NULL
+    cdef int count = OPERANDS + masked
+    if operands[SINKS].buffer != NULL or (masked and not reads_mask(space)) \
+            or not is_for_library(ordinal, space):
         return False
-    for i in range(OPERANDS):
+    for i in range(count):
         if operands[i].address % ALIGNMENT:
             return False
     memcpy(&scale, &space.scale, sizeof(scale))
     begin_key(&key, CUDNN, ordinal)
-    add_word(&key, FLASH_ATTENTION << 16 | dtype << 8 | space.causal)
+    add_word(&key, FLASH_ATTENTION << 16 | dtype << 8 | masked << 1 | space.causal)
     add_word(&key, <unsigned long long>space.rows << 32 | <unsigned long long>space.keys)
     add_word(&key, space.batches)
     add_word(&key, space.heads)
@@ -72,9 +86,11 @@ cdef bint record_library_attention(Recorder encoder, int dtype, const Operand* o
     add_steps(&key, &space.queries)
     add_steps(&key, &space.key_steps)
     add_steps(&key, &space.values)
+    if masked:
+        add_steps(&key, &space.mask)
     template = find(&key)
     if template is None:
-        template = prepare(ordinal, dtype, operands, space, &key)
+        template = prepare(ordinal, dtype, operands, count, space, &key)
     if template.refused:
         return False
     if type(encoder) is Explainer:
@@ -85,7 +101,7 @@ cdef bint record_library_attention(Recorder encoder, int dtype, const Operand* o
             workspace = allocate_workspace(encoder, template.workspace)
         except OutOfMemoryError:
             return False
-    record_call(encoder, template, operands, OPERANDS, 1 << OUT | WHOLE, workspace)
+    record_call(encoder, template, operands, count, 1 << OUT | WHOLE, workspace)
     return True
 
 
@@ -94,7 +110,7 @@ cdef bint record_library_attention(Recorder encoder, int dtype, const Operand* o
 
 cdef object tensor(long long batches, long long heads, long long rows, long long features,
                    const Steps* steps):
-    """Return a tensor of rows of adjacent features, or None if the library does not read it.
+    """Return a tensor of rows of adjacent elements, or None if the library does not read it.
     Dimensions of one element have any step here."""
     cdef long long extent = features
     cdef list strides = []
@@ -110,8 +126,8 @@ cdef object tensor(long long batches, long long heads, long long rows, long long
     return bindings_of(CUDNN).Tensor((batches, heads, rows, features), (*strides, 1))
 
 
-cdef Template prepare(int ordinal, int dtype, const Operand* operands, const FlashSpace* space,
-                      const Key* key):
+cdef Template prepare(int ordinal, int dtype, const Operand* operands, int count,
+                      const FlashSpace* space, const Key* key):
     """Learn the attention, or learn that the library does not provide it."""
     cdef Steps dense
     cdef long long batches = space.batches, heads = space.heads, shared = space.key_heads
@@ -124,7 +140,15 @@ cdef Template prepare(int ordinal, int dtype, const Operand* operands, const Fla
                tensor(batches, shared, keys, features, &space.values))
     if None in tensors:
         return refuse(key, ordinal, "the library reads no such strides")
-    problem = cudnn.AttentionProblem(DTYPES[dtype].name, *tensors, space.scale, bool(space.causal))
+    mask = None
+    if count > OPERANDS:
+        # Broadcast batches and heads are one.
+        mask = tensor(batches if space.mask.batch else 1, heads if space.mask.head else 1, rows,
+                      keys, &space.mask)
+        if mask is None:
+            return refuse(key, ordinal, "the library reads no such mask")
+    problem = cudnn.AttentionProblem(DTYPES[dtype].name, *tensors, space.scale, bool(space.causal),
+                                     mask)
     opened, epoch = cudnn.find()[0], context_of(ordinal).epoch
 
     def build():
@@ -132,5 +156,5 @@ cdef Template prepare(int ordinal, int dtype, const Operand* operands, const Fla
         attention.build_first()
         return attention
 
-    return learn_call(CUDNN, key, ordinal, build, operands, OPERANDS,
+    return learn_call(CUDNN, key, ordinal, build, operands, count,
                       DTYPES[dtype].itemsize * batches * heads * rows * features)

@@ -402,12 +402,12 @@ class Convolution:
 
 
 # The numbers that name attention's tensors to cuDNN, in the order of a call's addresses.
-ATTENDED, QUERIES, KEYS, VALUES = 1, 2, 3, 4
+ATTENDED, QUERIES, KEYS, VALUES, MASK = 1, 2, 3, 4, 5
 
 
 @dataclass(frozen=True)
 class AttentionProblem:
-    """Attention to compute: ``softmax(scale * queries @ keys.mT) @ values``.
+    """Attention to compute: ``softmax(scale * queries @ keys.mT + mask) @ values``.
 
     Attributes
     ----------
@@ -418,6 +418,8 @@ class AttentionProblem:
         Above 0.
     causal : bool
         Whether the last row of queries sees all keys, and each row before it one key less.
+    mask : Tensor, optional
+        (batches or 1, heads or 1, rows, keys), of the queries' type. Not if it is causal.
     """
 
     dtype: str
@@ -427,12 +429,15 @@ class AttentionProblem:
     values: Tensor
     scale: float
     causal: bool
+    mask: Tensor | None = None
 
     def __str__(self) -> str:
         """The shapes and types, for errors."""
         kind = "causal attention" if self.causal else "attention"
+        mask = f", mask {self.mask.shape}" if self.mask else ""
         return (
-            f"{self.dtype} {kind}, queries {self.queries.shape}, keys and values {self.keys.shape}"
+            f"{self.dtype} {kind}, queries {self.queries.shape}, keys and values "
+            f"{self.keys.shape}{mask}"
         )
 
 
@@ -466,7 +471,7 @@ class Attention(Convolution):
         *,
         most_workspace: int,
     ) -> None:
-        order = ATTENDED, QUERIES, KEYS, VALUES
+        order = (ATTENDED, QUERIES, KEYS, VALUES) + (MASK,) * (problem.mask is not None)
         described: Any = problem
         super().__init__(library, ordinal, epoch, described, order, most_workspace=most_workspace)
 
@@ -482,11 +487,13 @@ class Attention(Convolution):
             handle=handle,
         )
         named = {QUERIES: problem.queries, KEYS: problem.keys, VALUES: problem.values}
-        queries, keys, values = (
+        if problem.mask is not None:
+            named[MASK] = problem.mask
+        queries, keys, values, *masks = (
             graph.tensor(dim=list(each.shape), stride=list(each.strides), data_type=dtype, uid=name)
             for name, each in named.items()
         )
-        band = {}
+        band = {"bias": masks[0]} if masks else {}
         if problem.causal:
             # Of as many rows as keys both alignments are the same, and more plans know this one.
             square = problem.queries.shape[2] == problem.keys.shape[2]

@@ -8,6 +8,12 @@ enum {
     ATTENTION_ITEMS = 8,    // features of a key that a lane holds
     ATTENTION_WARPS = 8,    // of a block, at most
     ATTENTION_PARTS = 128,  // of the cache, at most: a block combines them, a thread each
+    // By tensor cores: the blocks in a multiprocessor, their rows of queries, the keys that a warp
+    // takes at once, and the elements behind a row of queries in shared memory.
+    ATTENTION_TILE_WAVES = 2,
+    ATTENTION_TILE_ROWS = 8,
+    ATTENTION_TILE_KEYS = 16,
+    ATTENTION_TILE_PADDING = 32,
     // Flags.
     ATTENTION_APPEND = 1,          // new keys and values are written to the cache
     ATTENTION_WIDE_POSITIONS = 2,  // positions are int64; otherwise int32

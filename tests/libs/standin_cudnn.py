@@ -104,7 +104,7 @@ __device__ void convolve(const Conv& c) {
     store((T*)out.at, where, sum * float(c.scale));
 }
 struct Attention {
-    Tensor out, q, k, v;
+    Tensor out, q, k, v, bias;
     int* counter;
     double scale;
     int causal;
@@ -120,6 +120,9 @@ __device__ void attend(const Attention& a) {
     const T* k = (const T*)a.k.at + batch * a.k.step[0] + shared * a.k.step[1];
     const T* v = (const T*)a.v.at + batch * a.v.step[0] + shared * a.v.step[1];
     T* out = (T*)a.out.at + batch * a.out.step[0] + head * a.out.step[1] + row * a.out.step[3];
+    const T* bias = (const T*)a.bias.at;
+    if (bias) bias += (a.bias.size[0] > 1 ? batch : 0) * a.bias.step[0]
+                      + (a.bias.size[1] > 1 ? head : 0) * a.bias.step[1] + row * a.bias.step[3];
     if (a.causal) keys = row + 1 + (a.causal == 2 ? keys - a.q.size[3] : 0);
     float most = -INFINITY, total = a.counter ? float(*a.counter) : 0.0f, sums[64] = {};
     for (int pass = 0; pass < 2; ++pass)
@@ -128,11 +131,14 @@ __device__ void attend(const Attention& a) {
         for (int d = 0; d < a.q.size[4]; ++d)
             logit += load(q, d * a.q.step[4]) * load(k, key * a.k.step[3] + d * a.k.step[4]);
         logit *= float(a.scale);
+        if (bias) logit += load(bias, key * a.bias.step[4]);
         if (pass == 0) { most = max(most, logit); continue; }
+        if (logit == -INFINITY) continue;
         total += expf(logit - most);
         for (int d = 0; d < a.q.size[4]; ++d)
             sums[d] += expf(logit - most) * load(v, key * a.v.step[3] + d * a.v.step[4]);
     }
+    if (total == 0) total = 1;
     for (int d = 0; d < a.q.size[4]; ++d) store(out, d * a.out.step[4], sums[d] / total);
 }
 extern "C" {
@@ -187,6 +193,7 @@ class _AttentionParams(ctypes.Structure):
         ("q", _Shape),
         ("k", _Shape),
         ("v", _Shape),
+        ("bias", _Shape),
         ("counter", c_uint64),
         ("scale", c_double),
         ("causal", c_int),
@@ -265,10 +272,11 @@ class _Graph:
         )
         return (result, image, filter)[kind]
 
-    def sdpa(self, q, k, v, attn_scale, generate_stats, diagonal_alignment=None, **band):
+    def sdpa(self, q, k, v, attn_scale, generate_stats, bias=None, diagonal_alignment=None, **band):
         assert generate_stats is False
+        assert bias is None or diagonal_alignment is None
         assert band == ({"diagonal_band_right_bound": 0} if diagonal_alignment else {})
-        self.tensors, self.scale = (_Tensor(), q, k, v), attn_scale
+        self.tensors, self.scale = (_Tensor(), q, k, v) + (bias,) * (bias is not None), attn_scale
         self.causal = diagonal_alignment.value if diagonal_alignment else 0
         return [self.tensors[0], None]
 
@@ -291,7 +299,7 @@ class _Graph:
     def build_operation_graph(self):
         if self.frontend.status:
             raise RuntimeError(f"finalize failed, and code: CUDNN_STATUS_{self.frontend.status}")
-        if len(self.tensors) == 4:
+        if len(self.tensors) > 3:
             return self._check_attention()
         image, filter, result = self.tensors
         assert image.dim[0] == result.dim[0]
@@ -308,11 +316,15 @@ class _Graph:
                 raise RuntimeError("is_valid_spatial_dim, and code: CUDNN_STATUS_BAD_PARAM")
 
     def _check_attention(self):
-        out, q, k, v = self.tensors
+        out, q, k, v, *masks = self.tensors
         assert out.dim == q.dim
         assert k.dim == v.dim
         assert (q.dim[0], q.dim[3]) == (k.dim[0], k.dim[3])
         assert q.dim[1] % k.dim[1] == 0
+        for mask in masks:
+            assert mask.dim[0] in (1, q.dim[0])
+            assert mask.dim[1] in (1, q.dim[1])
+            assert mask.dim[2:] == [q.dim[2], k.dim[2]]
         if q.dim[3] % 8 or (self.causal == Alignment.BOTTOM_RIGHT.value and q.dim[2] > k.dim[2]):
             raise NotSupported("Bottom right causal mask does not support max_s_q > max_s_kv")
 
@@ -442,7 +454,7 @@ class Frontend:
         times, nbytes = self.plans[index]
         stream = c_void_p(self.streams[handle])
         shapes = [each.shape(pointers[i + 1]) for i, each in enumerate(graph.tensors)]
-        if len(shapes) == 4:
+        if len(shapes) > 3:
             params = _AttentionParams(*shapes, scale=graph.scale, causal=graph.causal)
             out, rows = graph.tensors[0], graph.tensors[0].dim[:3]
             name = f"sdpa_{out.data_type.name}"

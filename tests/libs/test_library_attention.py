@@ -153,7 +153,7 @@ def test_explain_tells_the_library(standin):
 @pytest.mark.parametrize(
     "options",
     [
-        {"mask": np.tri(20, 24, dtype=bool)},
+        {"mask": np.tri(20, 24, dtype=bool), "sinks": np.ones(2, np.float32)},
         {"sinks": np.ones(2, np.float32)},
         {"scale": -0.5},
         {"scale": 0.0},
@@ -252,3 +252,68 @@ def test_statuses_are_errors_with_shapes_and_types(standin, rng):
     standin.failure, standin.status = None, "INTERNAL_ERROR_HOST_ALLOCATION_FAILED"
     with pytest.raises(cyrt.OutOfMemoryError, match="HOST_ALLOCATION_FAILED"):
         nn.attention(*arrays)
+
+
+# -- masks -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    ("shape", "dims"),
+    [
+        ((20, 24), [1, 1, 20, 24]),
+        ((24,), [1, 1, 20, 24]),
+        ((2, 1, 1, 24), [2, 1, 20, 24]),
+        ((2, 1, 20), [2, 1, 20, 27]),
+        ((2, 2, 20, 27), [2, 2, 20, 27]),
+        ((1, 2, 20, 27), [1, 2, 20, 27]),
+    ],
+)
+def test_masks_of_bool(standin, rng, name, shape, dims):
+    """They become numbers that are added, in rows that begin at vectors."""
+    keys = dims[3]
+    q, k, v = operands(rng, name, 2, 2, 1, 20, keys, 16)
+    mask = rng.random(shape if shape[-1] == keys else (*shape, keys)) < 0.5
+    mask[..., 3:5] = False
+    if mask.ndim > 1 and mask.shape[-2] > 1:
+        mask[..., 7, :] = False
+    arrays = on_device(q, k, v)
+    found = nn.attention(*arrays, mask=cyrt.asarray(mask))
+    assert_close(found, reference(q, k, v, mask=mask), name)
+    assert (standin.asked, standin.launched) == (1, 3)
+    given = standin.graphs[0].tensors[4]
+    assert given.dim == dims
+    assert given.stride[2:] == [-(-keys // 8) * 8, 1]
+    assert standin.graphs[0].causal == 0
+
+
+def test_masks_are_part_of_the_key(standin, rng):
+    q, k, v = operands(rng, "float16", 2, 2, 1, 20, 24, 16)
+    arrays = on_device(q, k, v)
+    for count, shape in enumerate([(20, 24), (2, 1, 20, 24), (1, 2, 20, 24), None], 1):
+        mask = None if shape is None else rng.random(shape) < 0.5
+        given = None if shape is None else cyrt.asarray(mask)
+        assert_close(nn.attention(*arrays, mask=given), reference(q, k, v, mask=mask), "float16")
+        assert standin.asked == count
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32"])
+def test_masks_of_numbers_are_not_the_librarys(standin, rng, kind):
+    """The lowest number is no infinity: in a row of them, all keys count as much."""
+    q, k, v = operands(rng, "bfloat16", 1, 1, 1, 20, 24, 16)
+    mask = np.full((20, 24), float(cyrt.finfo(kind).min)).astype(cyrt.dtype(kind).numpy)
+    found = nn.attention(*on_device(q, k, v), mask=cyrt.asarray(mask))
+    assert_close(found, reference(q, k, v, mask=mask), "bfloat16")
+    assert standin.asked == 0
+
+
+def test_no_memory_for_a_mask_of_numbers(standin, rng, monkeypatch):
+    def fail(*_, **__):
+        raise cyrt.OutOfMemoryError("cuMemAlloc", 2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory")
+
+    q, k, v = operands(rng, "float16", *SHAPE)
+    mask = rng.random((20, 24)) < 0.5
+    arrays, given = on_device(q, k, v), cyrt.asarray(mask)
+    monkeypatch.setattr("cyrt.nn.flash_attention.where", fail)
+    assert_close(nn.attention(*arrays, mask=given), reference(q, k, v, mask=mask), "float16")
+    assert standin.asked == 0

@@ -129,3 +129,28 @@ def test_streams(library, rng, mask):
     wanted = reference(q, k, v, mask=mask)
     for each in found:
         assert_close(each, wanted, "bfloat16")
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    ("shape", "mask"),
+    [
+        ((2, 4, 2, 64, 64, 64), (64, 64)),
+        ((2, 4, 2, 70, 99, 64), (70, 99)),
+        ((2, 4, 2, 130, 257, 128), (2, 1, 1, 257)),
+        ((2, 4, 2, 130, 257, 40), (1, 4, 130, 257)),
+        ((2, 4, 4, 300, 200, 128), (2, 4, 300, 200)),
+        ((1, 2, 1, 17, 1001, 64), (1001,)),
+    ],
+)
+def test_masks(library, rng, name, shape, mask):
+    q, k, v = operands(rng, name, *shape)
+    shown = rng.random(mask) < 0.4
+    shown[..., shown.shape[-1] // 2 :] &= rng.random() < 0.5
+    if shown.ndim > 1 and shown.shape[-2] > 1:
+        shown[..., 3, :] = shown[..., 16, :] = False
+    arrays, given = on_device(q, k, v), cyrt.asarray(shown)
+    found = nn.attention(*arrays, mask=given)
+    assert_close(found, reference(q, k, v, mask=shown), name)
+    again = nn.attention(*arrays, mask=given)
+    np.testing.assert_array_equal(again.numpy().view("uint16"), found.numpy().view("uint16"))
