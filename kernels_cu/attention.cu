@@ -209,6 +209,60 @@ template <int ROWS> struct State {
     }
 };
 
+// -- rows of queries and new rows -----------------------------------------------------------------
+
+// Two features of a row: of a block's queries, new keys and new values, in this order. The first ones
+// of a query or a key are turned together.
+template <class T, int ROWS> class Pair {
+    uint32 row, pair, t, low, high;
+    bool is_turned;
+    const T* from;  // NULL where there is no row
+    float divisor;  // of the radians
+    double turns;   // of a position
+    T x, y;
+
+  public:
+    // Computes what does not depend on memory.
+    __device__ void find(const Attention& args, const Unit& unit, uint32 index) {
+        row = divide(index, args.row_pairs);
+        pair = index - row * args.row_pairs.size;
+        find_pair(args, pair, low, high);
+        is_turned = pair < args.pairs && row < ROWS + args.fresh;
+        from = source_of<T, ROWS>(args, unit, row, t);
+        if (is_turned && args.freqs == nullptr) turns = turns_of(args, pair);
+    }
+
+    __device__ void load(const Attention& args) {
+        x = y = T();
+        if (from == nullptr) return;
+        x = from[low];
+        if (high < args.features) y = from[high];
+        if (is_turned && args.freqs != nullptr) divisor = args.freqs[pair * args.freqs_step];
+    }
+
+    // Puts them into shared memory: queries turned and scaled, and new rows as the cache gets them.
+    __device__ void put(const Attention& args, uint32 position, float* queries, T* fresh) const {
+        if (row >= ROWS + 2 * args.fresh) return;
+        float a = widen(x), b = widen(y);
+        if (is_turned) {
+            const double each = args.freqs == nullptr ? turns : args.turns / divisor;
+            const auto rotation = rotation_of(each * double(position + t));
+            const float first = a * rotation.cosine[0] - b * rotation.sine[0];
+            b = a * rotation.sine[0] + b * rotation.cosine[0];
+            a = first;
+        }
+        if (row < ROWS) {
+            float* to = queries + row * args.features;
+            to[low] = a * args.scale;
+            if (high < args.features) to[high] = b * args.scale;
+        } else {
+            T* to = fresh + (row - ROWS) * args.features;
+            to[low] = is_turned ? cast<T>(a) : x;
+            if (high < args.features) to[high] = is_turned ? cast<T>(b) : y;
+        }
+    }
+};
+
 // A block of 32 by y threads. Of shared memory it has first the new keys and values and the queries,
 // then the states of its warps.
 template <class T, int ROWS, int KEYS, bool VECTORS>
@@ -247,15 +301,17 @@ __device__ inline void attention(const Attention& args) {
             batch.values[i] = load_features<VECTORS>(v, known);
         }
     };
-    Staging<T, ROWS, PAIRS> staging;
-    staging.find(args, unit, 0);
+    Pair<T, ROWS> pairs[PAIRS];
+#pragma unroll
+    for (int i = 0; i < PAIRS; ++i) pairs[i].find(args, unit, thread + i * threads);
     launch_dependents();  // the next kernel loads its weights meanwhile
     wait_for_dependencies(args);
 
     Position loaded;
     Batch<T, KEYS> batch;
     loaded.load(args, unit.batch);
-    staging.load(args);
+#pragma unroll
+    for (int i = 0; i < PAIRS; ++i) pairs[i].load(args);
     // Small caches are loaded before it is known how many keys they have. What another tile's block
     // may be writing meanwhile is not used.
     if (parts == 1) load_chunk(batch, args.capacity);
@@ -264,7 +320,21 @@ __device__ inline void attention(const Attention& args) {
         if (chunk >= end) return;
         load_chunk(batch, position);
     }
-    staging.put(args, unit, position, queries, features, args.scale, new_keys, limits);
+    const uint32 all_pairs = (ROWS + 2 * args.fresh) * args.row_pairs.size;
+#pragma unroll 1
+    for (uint32 begin = 0;;) {
+#pragma unroll
+        for (int i = 0; i < PAIRS; ++i) pairs[i].put(args, position, queries, new_keys);
+        begin += PAIRS * threads;
+        if (begin >= all_pairs) break;
+#pragma unroll
+        for (int i = 0; i < PAIRS; ++i) {
+            pairs[i].find(args, unit, begin + i * threads + thread);
+            pairs[i].load(args);
+        }
+    }
+    if (thread < ROWS) limits[thread] = limit_of<ROWS>(args, unit, thread, position);
+    __syncthreads();
     float q[ROWS][ITEMS];
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
@@ -336,15 +406,14 @@ __device__ inline void attention(const Attention& args) {
     CYRT_ATTENTION(NAME, TYPE)                                                 \
     CYRT_ATTENTION_ROWS(NAME##_4, TYPE, 4, ATTENTION_KEYS(sizeof(TYPE)), true) \
     CYRT_ATTENTION_ROWS(NAME##_8, TYPE, 8, ATTENTION_KEYS(sizeof(TYPE)), true)
-// Two blocks are in a multiprocessor: there are registers for the keys and values that 16 warps hold
-// of 128 features, or 8 of 256.
-#define CYRT_ATTENTION_TILES(NAME, TYPE, WIDTH, WARPS)                               \
-    extern "C" __global__ void __launch_bounds__(32 * (WARPS), ATTENTION_TILE_WAVES) \
-        NAME(const __grid_constant__ cyrt::Attention args) {                         \
-        cyrt::attention_by_tiles<TYPE, WIDTH>(args);                                 \
+#define CYRT_ATTENTION_TILES(NAME, TYPE, WIDTH)                                    \
+    extern "C" __global__ void __launch_bounds__(32 * ATTENTION_TILE_WARPS(WIDTH), \
+                                                 ATTENTION_TILE_WAVES(WIDTH))      \
+        NAME(const __grid_constant__ cyrt::Attention args) {                       \
+        cyrt::attention_by_tiles<TYPE, WIDTH>(args);                               \
     }
-#define CYRT_ATTENTION_BY_TILES(NAME, TYPE)                            \
-    CYRT_ATTENTION(NAME, TYPE)                                         \
-    CYRT_ATTENTION_TILES(NAME##_64, TYPE, 64, cyrt::ATTENTION_WARPS)   \
-    CYRT_ATTENTION_TILES(NAME##_128, TYPE, 128, cyrt::ATTENTION_WARPS) \
-    CYRT_ATTENTION_TILES(NAME##_256, TYPE, 256, cyrt::ATTENTION_WARPS / 2)
+#define CYRT_ATTENTION_BY_TILES(NAME, TYPE)     \
+    CYRT_ATTENTION(NAME, TYPE)                  \
+    CYRT_ATTENTION_TILES(NAME##_64, TYPE, 64)   \
+    CYRT_ATTENTION_TILES(NAME##_128, TYPE, 128) \
+    CYRT_ATTENTION_TILES(NAME##_256, TYPE, 256)

@@ -19,15 +19,16 @@ cdef extern from "params/attention.h" nogil:
     enum: ATTENTION_ITEMS
     enum: ATTENTION_WARPS
     enum: ATTENTION_PARTS
-    enum: ATTENTION_TILE_WAVES
     enum: ATTENTION_TILE_ROWS
-    enum: ATTENTION_TILE_KEYS
     enum: ATTENTION_TILE_PADDING
     enum: ATTENTION_APPEND
     enum: ATTENTION_WIDE_POSITIONS
     enum: ATTENTION_WIDE_SINKS
     enum: ATTENTION_TRADITIONAL
     int ATTENTION_KEYS(int itemsize)
+    int ATTENTION_TILE_KEYS(int width)
+    int ATTENTION_TILE_WARPS(int width)
+    int ATTENTION_TILE_WAVES(int width)
     long long ATTENTION_NEW_VECTORS(long long nbytes)
     cdef struct Attention:
         unsigned long long out, keys, values, q, k, v, positions, freqs, sinks, states
@@ -88,7 +89,7 @@ cdef int record_attention(Recorder encoder, int dtype, const Operand* operands,
     cdef bint is_small
     cdef long long units = space.batches * space.key_heads, parts = 1
     cdef long long group_rows, tiles, chunks, slices, query_bytes
-    cdef unsigned int warps
+    cdef unsigned int warps, least
     if units == 0 or space.heads == 0 or space.rows == 0 or space.features == 0:
         return 0
     group_rows = space.heads // space.key_heads * space.rows
@@ -107,18 +108,26 @@ cdef int record_attention(Recorder encoder, int dtype, const Operand* operands,
         if group_rows == 1 or is_small:
             held, launch.variant = 1, ONE_ROW
         elif itemsize == 2:
-            held, keys, waves = ATTENTION_TILE_ROWS, ATTENTION_TILE_KEYS, ATTENTION_TILE_WAVES
-            launch.variant, width = TILES, NARROW
+            held, launch.variant, width = ATTENTION_TILE_ROWS, TILES, NARROW
             while width < space.features:
                 launch.variant, width = launch.variant + 1, 2 * width
+            keys, waves = ATTENTION_TILE_KEYS(width), ATTENTION_TILE_WAVES(width)
         elif group_rows <= 4:
             held, launch.variant = 4, FOUR_ROWS
         else:
             launch.variant = EIGHT_ROWS
     tiles = ceiling(group_rows, held)
-    warps = ATTENTION_WARPS if held * max(space.features, width) <= HELD_FEATURES \
-        else ATTENTION_WARPS // 2
-    warps = power_of_two(ceiling(space.capacity, keys), 1, warps)
+    if width:
+        # A row of queries has a thread for two features. Where keys are few, blocks are small, so
+        # that more multiprocessors share them.
+        least = width // (2 * WARP)
+        warps = power_of_two(ceiling(space.capacity, keys), least, ATTENTION_TILE_WARPS(width))
+        while warps > least \
+                and 2 * units * tiles * ceiling(space.capacity, keys * warps) <= processors:
+            warps //= 2
+    else:
+        warps = ATTENTION_WARPS if held * space.features <= HELD_FEATURES else ATTENTION_WARPS // 2
+        warps = power_of_two(ceiling(space.capacity, keys), 1, warps)
     chunks = ceiling(space.capacity, keys * warps)
     if chunks > WHOLE_CHUNKS:
         parts = max(1, min(chunks, ATTENTION_PARTS, waves * processors // (units * tiles)))

@@ -60,118 +60,40 @@ struct Unit {
     }
 };
 
-// Two features of a row: of a block's queries, new keys and new values, in this order. The first ones
-// of a query or a key are turned together.
-template <class T, int ROWS> class Pair {
-    uint32 row, pair, t, low, high;
-    bool is_turned;
-    const T* from;  // NULL where there is no row
-    float divisor;  // of the radians
-    double turns;   // of a position
-    T x, y;
+// Where a row of a block comes from: of its queries, new keys and new values, in this order. NULL where
+// there is none. `t` becomes its place among the rows of its head.
+template <class T, int ROWS>
+__device__ inline const T* source_of(const Attention& args, const Unit& unit, uint32 row,
+                                     uint32& t) {
+    if (row < ROWS) {
+        const uint32 in_group = unit.tile * ROWS + row, head = divide(in_group, args.rows);
+        t = in_group - head * args.rows.size;
+        if (in_group >= args.group_rows.size) return nullptr;
+        return global<T>(args.q) +
+               place_of(args.q_step, unit.batch, unit.head * args.group + head, t);
+    }
+    const bool is_key = row < ROWS + args.fresh;
+    t = row - ROWS - (is_key ? 0 : args.fresh);
+    if (t >= args.fresh) return nullptr;
+    return is_key ? global<T>(args.k) + place_of(args.k_step, unit.batch, unit.head, t)
+                  : global<T>(args.v) + place_of(args.v_step, unit.batch, unit.head, t);
+}
 
-  public:
-    // Computes what does not depend on memory.
-    __device__ void find(const Attention& args, const Unit& unit, uint32 index) {
-        row = divide(index, args.row_pairs);
-        pair = index - row * args.row_pairs.size;
-        const bool neighbours = args.flags & ATTENTION_TRADITIONAL || pair >= args.pairs;
-        low = neighbours ? 2 * pair : pair;
-        high = neighbours ? 2 * pair + 1 : pair + args.pairs;
-        is_turned = pair < args.pairs && row < ROWS + args.fresh;
-        from = nullptr;
-        if (row < ROWS) {
-            const uint32 in_group = unit.tile * ROWS + row, head = divide(in_group, args.rows);
-            t = in_group - head * args.rows.size;
-            if (in_group < args.group_rows.size) {
-                from = global<T>(args.q) +
-                       place_of(args.q_step, unit.batch, unit.head * args.group + head, t);
-            }
-        } else {
-            const bool is_key = row < ROWS + args.fresh;
-            t = row - ROWS - (is_key ? 0 : args.fresh);
-            if (t < args.fresh) {
-                from = is_key ? global<T>(args.k) + place_of(args.k_step, unit.batch, unit.head, t)
-                              : global<T>(args.v) + place_of(args.v_step, unit.batch, unit.head, t);
-            }
-        }
-        if (is_turned && args.freqs == nullptr) turns = turns_of(args, pair);
-    }
+// How many keys a row of a block's queries sees.
+template <int ROWS>
+__device__ inline uint32 limit_of(const Attention& args, const Unit& unit, uint32 row,
+                                  uint32 position) {
+    const uint32 in_group = unit.tile * ROWS + row;
+    const uint32 t = in_group - divide(in_group, args.rows) * args.rows.size;
+    return position + min(t + 1, args.fresh);
+}
 
-    __device__ void load(const Attention& args) {
-        x = y = T();
-        if (from == nullptr) return;
-        x = from[low];
-        if (high < args.features) y = from[high];
-        if (is_turned && args.freqs != nullptr) divisor = args.freqs[pair * args.freqs_step];
-    }
-
-    // Puts them into shared memory: queries turned and multiplied with a scale, in rows `stride`
-    // apart, and new rows as the cache gets them.
-    template <class Query>
-    __device__ void put(const Attention& args, uint32 position, Query* queries, uint32 stride,
-                        float scale, T* fresh) const {
-        if (row >= ROWS + 2 * args.fresh) return;
-        float a = widen(x), b = widen(y);
-        if (is_turned) {
-            const double each = args.freqs == nullptr ? turns : args.turns / divisor;
-            const auto rotation = rotation_of(each * double(position + t));
-            const float first = a * rotation.cosine[0] - b * rotation.sine[0];
-            b = a * rotation.sine[0] + b * rotation.cosine[0];
-            a = first;
-        }
-        if (row < ROWS) {
-            Query* to = queries + row * stride;
-            to[low] = cast<Query>(a * scale);
-            if (high < args.features) to[high] = cast<Query>(b * scale);
-        } else {
-            T* to = fresh + (row - ROWS) * args.features;
-            to[low] = is_turned ? cast<T>(a) : x;
-            if (high < args.features) to[high] = is_turned ? cast<T>(b) : y;
-        }
-    }
-};
-
-// A block's queries and new rows on their way to shared memory, PAIRS of features a thread at once.
-template <class T, int ROWS, int PAIRS> class Staging {
-    Pair<T, ROWS> pairs[PAIRS];
-
-  public:
-    // Computes what does not depend on memory of the pairs from `begin` on.
-    __device__ void find(const Attention& args, const Unit& unit, uint32 begin) {
-        const uint32 thread = threadIdx.y * WARP + threadIdx.x, threads = blockDim.y * WARP;
-#pragma unroll
-        for (int i = 0; i < PAIRS; ++i) pairs[i].find(args, unit, begin + thread + i * threads);
-    }
-    __device__ void load(const Attention& args) {
-#pragma unroll
-        for (int i = 0; i < PAIRS; ++i) pairs[i].load(args);
-    }
-    // Puts what is loaded, loads and puts the rest, and sets the number of keys that each row sees.
-    template <class Query>
-    __device__ void put(const Attention& args, const Unit& unit, uint32 position, Query* queries,
-                        uint32 stride, float scale, T* fresh, uint32* limits) {
-        const uint32 thread = threadIdx.y * WARP + threadIdx.x, threads = blockDim.y * WARP;
-        const uint32 all_pairs = (ROWS + 2 * args.fresh) * args.row_pairs.size;
-#pragma unroll 1
-        for (uint32 begin = 0;;) {
-#pragma unroll
-            for (int i = 0; i < PAIRS; ++i) {
-                pairs[i].put(args, position, queries, stride, scale, fresh);
-            }
-            begin += PAIRS * threads;
-            if (begin >= all_pairs) break;
-            find(args, unit, begin);
-            load(args);
-        }
-        if (thread < ROWS) {
-            const uint32 row = unit.tile * ROWS + thread,
-                         t = row - divide(row, args.rows) * args.rows.size;
-            limits[thread] = position + min(t + 1, args.fresh);
-        }
-        __syncthreads();
-    }
-};
+// The places of the two features of a row that are turned together, or are no pair.
+__device__ inline void find_pair(const Attention& args, uint32 pair, uint32& low, uint32& high) {
+    const bool neighbours = args.flags & ATTENTION_TRADITIONAL || pair >= args.pairs;
+    low = neighbours ? 2 * pair : pair;
+    high = neighbours ? 2 * pair + 1 : pair + args.pairs;
+}
 
 // Combines the states of a block's warps: of each warp and row, the sums of values and the share of
 // the weights, in shared memory. Puts the results, or the state of the block's part of the cache.
@@ -228,9 +150,9 @@ __device__ inline void put_results(const Attention& args, const Unit& unit, cons
 }
 
 // A block combines the parts of a row of queries, for as many features as a warp has lanes. Its warps
-// share the parts, and load what they need of them at once.
+// share the parts; the first ones are on their way while the weights are made.
 template <class T> __device__ inline void combine_attention(const Attention& args) {
-    constexpr uint32 WARPS = ATTENTION_PARTS / WARP, EACH = ATTENTION_PARTS / WARPS;
+    constexpr uint32 WARPS = ATTENTION_PARTS / WARP, EACH = 8;  // parts that a warp takes at once
     __shared__ float weights[ATTENTION_PARTS], sums[WARPS][WARP];
     const uint32 thread = threadIdx.x, lane = thread % WARP, warp = thread / WARP;
     const uint32 features = args.features, slices = (features + WARP - 1) / WARP;
@@ -250,13 +172,17 @@ template <class T> __device__ inline void combine_attention(const Attention& arg
         const float* own = states + thread * (features + 2);
         share = {own[0], own[1]};
     }
-    float values[EACH];
+    const auto load = [&](float (&values)[EACH], uint32 begin) {
 #pragma unroll
-    for (uint32 i = 0; i < EACH; ++i) {
-        const uint32 part = warp + i * WARPS;
-        values[i] =
-            part < parts && feature < features ? states[part * (features + 2) + 2 + feature] : 0;
-    }
+        for (uint32 i = 0; i < EACH; ++i) {
+            const uint32 part = begin + i * WARPS;
+            values[i] = part < parts && feature < features
+                            ? states[part * (features + 2) + 2 + feature]
+                            : 0;
+        }
+    };
+    float values[EACH];
+    load(values, warp);
     Share all;
     all.most = block_reduce(
         share.most, [](float a, float b) { return ::fmaxf(a, b); }, -infinity<float>());
@@ -264,10 +190,16 @@ template <class T> __device__ inline void combine_attention(const Attention& arg
     all.sum =
         block_reduce(share.sum * weights[thread], [](float a, float b) { return a + b; }, 0.f);
     float value = 0;
+#pragma unroll 1
+    for (uint32 begin = warp;;) {
 #pragma unroll
-    for (uint32 i = 0; i < EACH; ++i) {
-        const uint32 part = warp + i * WARPS;
-        if (part < parts) value += values[i] * weights[part];
+        for (uint32 i = 0; i < EACH; ++i) {
+            const uint32 part = begin + i * WARPS;
+            if (part < parts) value += values[i] * weights[part];
+        }
+        begin += EACH * WARPS;
+        if (begin >= parts) break;
+        load(values, begin);
     }
     sums[warp][lane] = value;
     __syncthreads();

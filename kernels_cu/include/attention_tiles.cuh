@@ -1,6 +1,6 @@
 // Attention of a few rows of queries of 16-bit floats by tensor cores.
 //
-// A warp takes 16 keys at once, and has 8 rows of queries: a row of the tensor core's first factor, whose
+// A warp takes 16 or 32 keys at once, and has 8 rows of queries: a row of the tensor core's first factor, whose
 // other 8 rows are 0. Keys and values go from global memory into the registers that are the second
 // factor. A lane loads whole vectors of their rows, 8 features: so the order in which features, or
 // keys, are summed differs from that of the memory, in both factors alike; and the columns of the
@@ -20,10 +20,10 @@ template <class T, int WIDTH> struct QueryTile {
 
 // The keys and values that a warp holds, and what it knows of its rows of queries.
 template <class T, int WIDTH> class TileState {
-    static constexpr int ROWS = ATTENTION_TILE_ROWS;
+    static constexpr int ROWS = ATTENTION_TILE_ROWS, KEYS = ATTENTION_TILE_KEYS(WIDTH);
     const uint32 group = threadIdx.x / 4, member = threadIdx.x % 4;
     const uint32 features;
-    uint4 keys[2][WIDTH / 32], values[4][WIDTH / 64];
+    uint4 keys[KEYS / 8][WIDTH / 32], values[KEYS / 4][WIDTH / 64];
     float most = -infinity<float>(), sum = 0;  // the sum is that of the lane's own keys
     float out[WIDTH / 8][2] = {};
 
@@ -37,12 +37,15 @@ template <class T, int WIDTH> class TileState {
     }
 
   public:
+    // A lane's logits, and then weights: of its group's row, and keys 8 * i + 2 * member and the next.
+    using Logits = float[KEYS / 8][4];
+
     __device__ explicit TileState(uint32 features) : features(features) {}
 
     // Loads the keys before `end`, from `key` on, of rows `step` apart.
     __device__ void load_keys(const T* rows, int64 step, uint32 key, uint32 end) {
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
+        for (int i = 0; i < KEYS / 8; ++i) {
             const uint32 at = key + key_of(i);
 #pragma unroll
             for (int c = 0; c < WIDTH / 32; ++c) {
@@ -53,7 +56,7 @@ template <class T, int WIDTH> class TileState {
     }
     __device__ void load_values(const T* rows, int64 step, uint32 key, uint32 end) {
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
+        for (int i = 0; i < KEYS / 4; ++i) {
             const uint32 at = key + value_of(i);
 #pragma unroll
             for (int c = 0; c < WIDTH / 64; ++c) {
@@ -68,7 +71,7 @@ template <class T, int WIDTH> class TileState {
     __device__ void take_new(const Attention& args, uint32 key, uint32 position, const T* new_keys,
                              const T* new_values, T* cached_keys, T* cached_values) {
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
+        for (int i = 0; i < KEYS / 8; ++i) {
             const uint32 at = key + key_of(i), t = at - position;
             if (at < position) continue;
 #pragma unroll
@@ -82,7 +85,7 @@ template <class T, int WIDTH> class TileState {
             }
         }
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
+        for (int i = 0; i < KEYS / 4; ++i) {
             const uint32 at = key + value_of(i), t = at - position;
             if (at < position) continue;
 #pragma unroll
@@ -97,16 +100,14 @@ template <class T, int WIDTH> class TileState {
         }
     }
 
-    // Multiplies the queries with the keys: a lane's results are those of its group's row, and keys
-    // 8 * i + 2 * member and the next one.
-    __device__ void multiply_keys(float (&logits)[2][4], const QueryTile<T, WIDTH>& queries) const {
+    __device__ void multiply_keys(Logits& logits, const QueryTile<T, WIDTH>& queries) const {
         memset(logits, 0, sizeof(logits));
 #pragma unroll
         for (int c = 0; c < WIDTH / 32; ++c) {
             const uint32 feature = key_feature(c);
             const uint4 q = load(&queries.item[group][feature], feature < features);
 #pragma unroll
-            for (int i = 0; i < 2; ++i) {
+            for (int i = 0; i < KEYS / 8; ++i) {
                 const uint4 k = keys[i][c];
                 multiply_tiles<T>(logits[i], q.x, 0, q.y, 0, k.x, k.y);
                 multiply_tiles<T>(logits[i], q.z, 0, q.w, 0, k.z, k.w);
@@ -116,10 +117,10 @@ template <class T, int WIDTH> class TileState {
 
     // Makes weights of the logits of the keys from `key` on, of which the row sees those before
     // `limit`.
-    __device__ void weigh(float (&logits)[2][4], float scale, uint32 key, uint32 limit) {
+    __device__ void weigh(Logits& logits, float scale, uint32 key, uint32 limit) {
         float joint = most;
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
+        for (int i = 0; i < KEYS / 4; ++i) {
             float& logit = logits[i / 2][i % 2];
             logit = key + value_of(i) < limit ? logit * scale : -infinity<float>();
             joint = ::fmaxf(joint, logit);
@@ -130,7 +131,7 @@ template <class T, int WIDTH> class TileState {
         most = joint;
         sum *= factor;
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
+        for (int i = 0; i < KEYS / 4; ++i) {
             float& logit = logits[i / 2][i % 2];
             logit = weight(logit, joint);
             sum += logit;
@@ -142,25 +143,28 @@ template <class T, int WIDTH> class TileState {
         }
     }
 
-    __device__ void multiply_values(const float (&weights)[2][4]) {
-        const uint32 low = pack<T>(weights[0][0], weights[0][1]);
-        const uint32 high = pack<T>(weights[1][0], weights[1][1]);
+    __device__ void multiply_values(const Logits& weights) {
 #pragma unroll
-        for (int c = 0; c < WIDTH / 64; ++c) {
-            uint32 word[4][4];
+        for (int s = 0; s < KEYS / 16; ++s) {
+            const uint32 low = pack<T>(weights[2 * s][0], weights[2 * s][1]);
+            const uint32 high = pack<T>(weights[2 * s + 1][0], weights[2 * s + 1][1]);
 #pragma unroll
-            for (int i = 0; i < 4; ++i) memcpy(word[i], &values[i][c], sizeof(word[i]));
+            for (int c = 0; c < WIDTH / 64; ++c) {
+                uint32 word[4][4];
 #pragma unroll
-            for (int j = 0; j < 8; ++j) {
-                // The same feature of two keys.
-                const uint32 halves = j % 2 ? 0x7632 : 0x5410;
-                const uint32 first = __byte_perm(word[0][j / 2], word[1][j / 2], halves);
-                const uint32 second = __byte_perm(word[2][j / 2], word[3][j / 2], halves);
-                float (&own)[2] = out[8 * c + j];
-                float sums[4] = {own[0], own[1], 0, 0};
-                multiply_tiles<T>(sums, low, 0, high, 0, first, second);
-                own[0] = sums[0];
-                own[1] = sums[1];
+                for (int i = 0; i < 4; ++i) memcpy(word[i], &values[4 * s + i][c], 16);
+#pragma unroll
+                for (int j = 0; j < 8; ++j) {
+                    // The same feature of two keys.
+                    const uint32 halves = j % 2 ? 0x7632 : 0x5410;
+                    const uint32 first = __byte_perm(word[0][j / 2], word[1][j / 2], halves);
+                    const uint32 second = __byte_perm(word[2][j / 2], word[3][j / 2], halves);
+                    float (&own)[2] = out[8 * c + j];
+                    float sums[4] = {own[0], own[1], 0, 0};
+                    multiply_tiles<T>(sums, low, 0, high, 0, first, second);
+                    own[0] = sums[0];
+                    own[1] = sums[1];
+                }
             }
         }
     }
@@ -182,25 +186,102 @@ template <class T, int WIDTH> class TileState {
     }
 };
 
+// A block's queries and new rows on their way to shared memory. A thread has the same two features of
+// every n-th row: a row is no longer than the block.
+template <class T, int WIDTH> class Staging {
+    static constexpr int ROWS = ATTENTION_TILE_ROWS;
+    // Rows that a thread takes at once: all of them, with one new row in a block that is full.
+    static constexpr int EACH = (ROWS + 2) * (WIDTH / 2) / (WARP * ATTENTION_TILE_WARPS(WIDTH)) + 1;
+    const Attention& args;
+    const Unit& unit;
+    T* const queries;
+    T* const fresh;
+    uint32 first, apart, pair, low, high;
+    double turns = 0;  // of a position
+    T x[EACH], y[EACH];
+
+    __device__ T* place(uint32 row) const {
+        return row < ROWS ? queries + row * (WIDTH + ATTENTION_TILE_PADDING)
+                          : fresh + (row - ROWS) * args.features;
+    }
+
+  public:
+    __device__ Staging(const Attention& args, const Unit& unit, T* queries, T* fresh)
+        : args(args), unit(unit), queries(queries), fresh(fresh) {
+        const uint32 thread = threadIdx.y * WARP + threadIdx.x, threads = blockDim.y * WARP;
+        first = divide(thread, args.row_pairs);
+        pair = thread - first * args.row_pairs.size;
+        apart = divide(threads, args.row_pairs);
+        if (first >= apart) first = ROWS + 2 * args.fresh;  // the rest of the block
+        find_pair(args, pair, low, high);
+        if (pair < args.pairs && args.freqs == nullptr) turns = turns_of(args, pair);
+    }
+
+    // Loads rows from the begin-th of the block on.
+    __device__ void load(uint32 begin) {
+#pragma unroll
+        for (int i = 0; i < EACH; ++i) {
+            uint32 t;
+            const T* from = source_of<T, ROWS>(args, unit, begin + first + i * apart, t);
+            x[i] = y[i] = T();
+            if (from == nullptr) continue;
+            x[i] = from[low];
+            if (high < args.features) y[i] = from[high];
+        }
+    }
+
+    // Puts what is loaded, loads and puts the rest, and turns queries and keys.
+    __device__ void put(uint32 position) {
+        const uint32 rows = ROWS + 2 * args.fresh;
+#pragma unroll 1
+        for (uint32 begin = 0;;) {
+#pragma unroll
+            for (int i = 0; i < EACH; ++i) {
+                const uint32 row = begin + first + i * apart;
+                if (row >= rows) break;
+                T* to = place(row);
+                to[low] = x[i];
+                if (high < args.features) to[high] = y[i];
+            }
+            begin += EACH * apart;
+            if (begin >= rows) break;
+            load(begin);
+        }
+        if (pair >= args.pairs) return;
+        if (args.freqs != nullptr) turns = args.turns / args.freqs[pair * args.freqs_step];
+        uint32 before = ~0u;
+        decltype(rotation_of(turns)) rotation;
+#pragma unroll 1
+        for (uint32 row = first; row < ROWS + args.fresh; row += apart) {
+            uint32 t;
+            source_of<T, ROWS>(args, unit, row, t);
+            if (t != before) rotation = rotation_of(turns * double(position + t));
+            before = t;
+            T* to = place(row);
+            const float a = widen(to[low]), b = widen(to[high]);
+            to[low] = cast<T>(a * rotation.cosine[0] - b * rotation.sine[0]);
+            to[high] = cast<T>(a * rotation.sine[0] + b * rotation.cosine[0]);
+        }
+    }
+};
+
 // A block of 32 by y threads. Of shared memory it has first the new keys and values and the queries,
 // then the states of its warps.
 template <class T, int WIDTH> __device__ inline void attention_by_tiles(const Attention& args) {
     extern __shared__ uint4 shared[];
-    constexpr int ROWS = ATTENTION_TILE_ROWS;
+    constexpr int ROWS = ATTENTION_TILE_ROWS, KEYS = ATTENTION_TILE_KEYS(WIDTH);
     const Unit unit(args);
     const uint32 warps = blockDim.y, features = args.features, parts = args.parts.size;
     const uint32 spacing_of_chunks = parts * args.chunk.size;
     uint32 chunk = unit.part * args.chunk.size;  // its first key
-    uint32 key = chunk + threadIdx.y * ATTENTION_TILE_KEYS;
+    uint32 key = chunk + threadIdx.y * KEYS;
     T* keys = global<T>(args.keys) + place_of(args.keys_step, unit.batch, unit.head, 0);
     T* values = global<T>(args.values) + place_of(args.values_step, unit.batch, unit.head, 0);
     T* new_keys = reinterpret_cast<T*>(shared);
     const T* new_values = new_keys + args.fresh * features;
     auto& queries = *reinterpret_cast<QueryTile<T, WIDTH>*>(
         shared + ATTENTION_NEW_VECTORS(2 * args.fresh * features * sizeof(T)));
-    uint32* limits = reinterpret_cast<uint32*>(&queries + 1);
-    Staging<T, ROWS, 2> staging;
-    staging.find(args, unit, 0);
+    Staging<T, WIDTH> staging(args, unit, queries.item[0], new_keys);
     launch_dependents();  // the next kernel loads its weights meanwhile
     wait_for_dependencies(args);
 
@@ -211,7 +292,7 @@ template <class T, int WIDTH> __device__ inline void attention_by_tiles(const At
         state.load_values(values, args.values_step.row, key, end);
     };
     loaded.load(args, unit.batch);
-    staging.load(args);
+    staging.load(0);
     // As in `attention`: small caches are loaded before it is known how many keys they have.
     if (parts == 1) load_chunk(args.capacity);
     const uint32 position = loaded.value(args), end = position + args.fresh;
@@ -219,18 +300,18 @@ template <class T, int WIDTH> __device__ inline void attention_by_tiles(const At
         if (chunk >= end) return;
         load_chunk(position);
     }
-    staging.put(args, unit, position, queries.item[0], sizeof(queries.item[0]) / sizeof(T), 1.f,
-                new_keys, limits);
+    staging.put(position);
+    __syncthreads();
 
-    const uint32 limit = limits[threadIdx.x / 4];
+    const uint32 limit = limit_of<ROWS>(args, unit, threadIdx.x / 4, position);
     const bool appends = args.flags & ATTENTION_APPEND && unit.tile == 0;
 #pragma unroll 1
     for (; chunk < end; chunk += spacing_of_chunks) {
-        if (key + ATTENTION_TILE_KEYS > position) {
+        if (key + KEYS > position) {
             state.take_new(args, key, position, new_keys, new_values, appends ? keys : nullptr,
                            appends ? values : nullptr);
         }
-        float logits[2][4];
+        typename TileState<T, WIDTH>::Logits logits;
         state.multiply_keys(logits, queries);
         const uint32 next = key + spacing_of_chunks;
         state.load_keys(keys, args.keys_step.row, next, position);
