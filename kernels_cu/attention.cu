@@ -2,9 +2,13 @@
 //
 // All kernels have parameters Attention.
 // CYRT_ATTENTION(name, type) makes
-//   name, name_4, name_8    one row of queries in a block, up to 4, up to 8
+//   name                    one row of queries in a block
 //   name_unaligned          up to 8, of keys and values that are not aligned to vectors
 //   name_parts              the results, from the states of the cache's parts
+// and CYRT_ATTENTION_OF_ROWS(name, type), which does not use tensor cores,
+//   name_4, name_8          up to 4 rows of queries in a block, up to 8
+// or CYRT_ATTENTION_BY_TILES(name, type), which does, for types of 16 bits,
+//   name_64, name_128, name_256    up to 8, of up to so many features
 //
 // The keys are one sequence: those of the cache before the position, and the new ones. All rows of
 // queries of a tile are in one block, and each key and value goes from global memory into the registers
@@ -19,13 +23,8 @@
 // they come from, and the one that has their chunk and the first tile writes them to the cache.
 #pragma once
 
-#include "dependency.cuh"
-#include "memory.cuh"
-#include "online_softmax.cuh"
-#include "reduce.cuh"
-#include "rotation.cuh"
-#include "strided.cuh"
-#include "params/attention.h"
+#include "attention_rows.cuh"
+#include "attention_tiles.cuh"
 
 namespace cyrt {
 
@@ -36,38 +35,6 @@ constexpr int ITEMS = ATTENTION_ITEMS;
 template <class T> struct Features {
     uint32 word[ITEMS * sizeof(T) / 4];
 };
-
-__device__ inline int64 place_of(const AttentionStrides& step, uint32 batch, uint32 head,
-                                 uint32 row) {
-    return batch * step.batch + head * step.head + row * step.row;
-}
-
-// The position of a batch's first new row: the number of keys of the cache that come before. It is
-// used some time after it is loaded, as words, of which there are one or two.
-class Position {
-    uint32 low = 0, high = 0;
-
-  public:
-    __device__ void load(const Attention& args, uint32 batch) {
-        if (args.positions == nullptr) return;
-        const bool wide = args.flags & ATTENTION_WIDE_POSITIONS;
-        const uint32* words = global<uint32>(args.positions);
-        const int64 place = (batch * args.positions_step) << wide;
-        low = words[place];
-        high = words[place + wide];
-    }
-    __device__ uint32 value(const Attention& args) const {
-        const bool wide = args.flags & ATTENTION_WIDE_POSITIONS;
-        int64 position = wide ? int64(uint64(high) << 32 | low) : int64(int32(low));
-        position += args.first;
-        return position < 0 ? 0 : position > args.most ? args.most : position;
-    }
-};
-
-// How many chunks some keys are.
-__device__ inline uint32 chunks_of(const Attention& args, uint32 keys) {
-    return divide(keys + args.chunk.size - 1, args.chunk);
-}
 
 // -- keys and values ------------------------------------------------------------------------------
 
@@ -244,20 +211,6 @@ template <int ROWS> struct State {
 
 // -- rows of queries and new rows -----------------------------------------------------------------
 
-// What a block works on: a part of the cache, and a tile of the rows of a group of heads.
-struct Unit {
-    uint32 part, tile, head, batch;  // of keys
-
-    __device__ Unit(const Attention& args) {
-        uint32 rest = divide(blockIdx.x, args.parts);
-        part = blockIdx.x - rest * args.parts.size;
-        uint32 unit = divide(rest, args.tiles);
-        tile = rest - unit * args.tiles.size;
-        batch = divide(unit, args.heads);
-        head = unit - batch * args.heads.size;
-    }
-};
-
 // Two features of a row: of a block's queries, new keys and new values, in this order. The first ones
 // of a query or a key are turned together.
 template <class T, int ROWS> class Pair {
@@ -273,26 +226,9 @@ template <class T, int ROWS> class Pair {
     __device__ void find(const Attention& args, const Unit& unit, uint32 index) {
         row = divide(index, args.row_pairs);
         pair = index - row * args.row_pairs.size;
-        const bool neighbours = args.flags & ATTENTION_TRADITIONAL || pair >= args.pairs;
-        low = neighbours ? 2 * pair : pair;
-        high = neighbours ? 2 * pair + 1 : pair + args.pairs;
+        find_pair(args, pair, low, high);
         is_turned = pair < args.pairs && row < ROWS + args.fresh;
-        from = nullptr;
-        if (row < ROWS) {
-            const uint32 in_group = unit.tile * ROWS + row, head = divide(in_group, args.rows);
-            t = in_group - head * args.rows.size;
-            if (in_group < args.group_rows.size) {
-                from = global<T>(args.q) +
-                       place_of(args.q_step, unit.batch, unit.head * args.group + head, t);
-            }
-        } else {
-            const bool is_key = row < ROWS + args.fresh;
-            t = row - ROWS - (is_key ? 0 : args.fresh);
-            if (t < args.fresh) {
-                from = is_key ? global<T>(args.k) + place_of(args.k_step, unit.batch, unit.head, t)
-                              : global<T>(args.v) + place_of(args.v_step, unit.batch, unit.head, t);
-            }
-        }
+        from = source_of<T, ROWS>(args, unit, row, t);
         if (is_turned && args.freqs == nullptr) turns = turns_of(args, pair);
     }
 
@@ -397,11 +333,7 @@ __device__ inline void attention(const Attention& args) {
             pairs[i].load(args);
         }
     }
-    if (thread < ROWS) {
-        const uint32 row = unit.tile * ROWS + thread,
-                     t = row - divide(row, args.rows) * args.rows.size;
-        limits[thread] = position + min(t + 1, args.fresh);
-    }
+    if (thread < ROWS) limits[thread] = limit_of<ROWS>(args, unit, thread, position);
     __syncthreads();
     float q[ROWS][ITEMS];
 #pragma unroll
@@ -453,87 +385,7 @@ __device__ inline void attention(const Attention& args) {
             }
         }
     }
-    __syncthreads();
-#pragma unroll 1
-    for (uint32 r = warp % ROWS; r < ROWS; r += warps) {
-        const uint32 row = unit.tile * ROWS + r;
-        if (row >= args.group_rows.size) break;
-        Share all = {-infinity<float>(), 0};
-        float weights[ATTENTION_WARPS];
-#pragma unroll
-        for (int w = 0; w < ATTENTION_WARPS; ++w) {
-            weights[w] = w < warps ? shares[w * ROWS + r].most : -infinity<float>();
-            all.most = ::fmaxf(all.most, weights[w]);
-        }
-#pragma unroll
-        for (int w = 0; w < ATTENTION_WARPS; ++w) {
-            weights[w] = weight(weights[w], all.most);
-            if (w < warps) all.sum += shares[w * ROWS + r].sum * weights[w];
-        }
-        const int64 place =
-            (int64(unit.batch) * args.heads.size + unit.head) * args.group_rows.size + row;
-        float* own =
-            global<float>(args.states) + (place * args.parts.size + unit.part) * (features + 2);
-        float factor = 1;
-        if (args.states == nullptr) {
-            factor = factor_of<T>(args, unit.head * args.group + divide(row, args.rows), all);
-        } else if (lane == 0 && warp < ROWS) {
-            own[0] = all.most;
-            own[1] = all.sum;
-        }
-        // Warps that are more than the rows share them.
-#pragma unroll 1
-        for (uint32 d = thread / (WARP * ROWS) * WARP + lane; d < features;
-             d += max(threads / ROWS, uint32(WARP))) {
-            float value = 0;
-#pragma unroll
-            for (int w = 0; w < ATTENTION_WARPS; ++w) {
-                if (w < warps) value += sums[(w * ROWS + r) * features + d] * weights[w];
-            }
-            if (args.states == nullptr) {
-                global<T>(args.out)[place * features + d] = cast<T>(value * factor);
-            } else {
-                own[2 + d] = value;
-            }
-        }
-    }
-}
-
-// A block combines the parts of a row of queries.
-template <class T> __device__ inline void combine_attention(const Attention& args) {
-    __shared__ float weights[ATTENTION_PARTS];
-    wait_for_dependencies(args);
-    launch_dependents();
-    const uint32 row = blockIdx.x, thread = threadIdx.x, features = args.features;
-    const uint32 unit = divide(row, args.group_rows), batch = divide(unit, args.heads);
-    Position position;
-    position.load(args, batch);
-    const uint32 chunks = chunks_of(args, position.value(args) + args.fresh);
-    const uint32 parts = min(chunks, args.parts.size);
-    const float* states =
-        global<float>(args.states) + int64(row) * args.parts.size * (features + 2);
-    Share share = {-infinity<float>(), 0};
-    if (thread < parts) {
-        const float* own = states + thread * (features + 2);
-        share = {own[0], own[1]};
-    }
-    Share all;
-    all.most = block_reduce(
-        share.most, [](float a, float b) { return ::fmaxf(a, b); }, -infinity<float>());
-    weights[thread] = weight(share.most, all.most);  // read behind the barriers of the next line
-    all.sum =
-        block_reduce(share.sum * weights[thread], [](float a, float b) { return a + b; }, 0.f);
-    const uint32 in_group = row - unit * args.group_rows.size, head = divide(in_group, args.rows);
-    const float factor =
-        factor_of<T>(args, (unit - batch * args.heads.size) * args.group + head, all);
-    for (uint32 d = thread; d < features; d += ATTENTION_PARTS) {
-        float value = 0;
-#pragma unroll 8
-        for (uint32 part = 0; part < parts; ++part) {
-            value += states[part * (features + 2) + 2 + d] * weights[part];
-        }
-        global<T>(args.out)[int64(row) * features + d] = cast<T>(value * factor);
-    }
+    put_results<T, ROWS>(args, unit, sums, shares);
 }
 
 }  // namespace cyrt
@@ -546,9 +398,22 @@ template <class T> __device__ inline void combine_attention(const Attention& arg
 #define CYRT_ATTENTION_ROWS(NAME, TYPE, ROWS, KEYS, VECTORS) \
     CYRT_ATTENTION_KERNEL(NAME, 32 * cyrt::ATTENTION_WARPS,  \
                           cyrt::attention<TYPE, ROWS, KEYS, VECTORS>)
-#define CYRT_ATTENTION(NAME, TYPE)                                             \
-    CYRT_ATTENTION_ROWS(NAME, TYPE, 1, ATTENTION_KEYS(sizeof(TYPE)), true)     \
-    CYRT_ATTENTION_ROWS(NAME##_4, TYPE, 4, ATTENTION_KEYS(sizeof(TYPE)), true) \
-    CYRT_ATTENTION_ROWS(NAME##_8, TYPE, 8, ATTENTION_KEYS(sizeof(TYPE)), true) \
-    CYRT_ATTENTION_ROWS(NAME##_unaligned, TYPE, 8, 1, false)                   \
+#define CYRT_ATTENTION(NAME, TYPE)                                         \
+    CYRT_ATTENTION_ROWS(NAME, TYPE, 1, ATTENTION_KEYS(sizeof(TYPE)), true) \
+    CYRT_ATTENTION_ROWS(NAME##_unaligned, TYPE, 8, 1, false)               \
     CYRT_ATTENTION_KERNEL(NAME##_parts, cyrt::ATTENTION_PARTS, cyrt::combine_attention<TYPE>)
+#define CYRT_ATTENTION_OF_ROWS(NAME, TYPE)                                     \
+    CYRT_ATTENTION(NAME, TYPE)                                                 \
+    CYRT_ATTENTION_ROWS(NAME##_4, TYPE, 4, ATTENTION_KEYS(sizeof(TYPE)), true) \
+    CYRT_ATTENTION_ROWS(NAME##_8, TYPE, 8, ATTENTION_KEYS(sizeof(TYPE)), true)
+#define CYRT_ATTENTION_TILES(NAME, TYPE, WIDTH)                                    \
+    extern "C" __global__ void __launch_bounds__(32 * ATTENTION_TILE_WARPS(WIDTH), \
+                                                 ATTENTION_TILE_WAVES(WIDTH))      \
+        NAME(const __grid_constant__ cyrt::Attention args) {                       \
+        cyrt::attention_by_tiles<TYPE, WIDTH>(args);                               \
+    }
+#define CYRT_ATTENTION_BY_TILES(NAME, TYPE)     \
+    CYRT_ATTENTION(NAME, TYPE)                  \
+    CYRT_ATTENTION_TILES(NAME##_64, TYPE, 64)   \
+    CYRT_ATTENTION_TILES(NAME##_128, TYPE, 128) \
+    CYRT_ATTENTION_TILES(NAME##_256, TYPE, 256)

@@ -62,18 +62,6 @@ __device__ inline uint32 load_pair(const T* row, uint32 feature, uint32 features
     return feature < features ? row[feature].bits : 0;
 }
 
-template <class T> __device__ inline uint32 pack(float low, float high);
-template <> __device__ inline uint32 pack<float16>(float low, float high) {
-    uint32 word;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-    return word;
-}
-template <> __device__ inline uint32 pack<bfloat16>(float low, float high) {
-    uint32 word;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-    return word;
-}
-
 // What a warp works on: `TILES` times 16 rows of queries. Lanes are 8 groups of 4: of a result of the
 // tensor core, a lane has rows `group` and group + 8, and the columns 2 * member and the next one.
 template <class T, int WIDTH, int TILES> struct Rows {

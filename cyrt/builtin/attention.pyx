@@ -19,11 +19,16 @@ cdef extern from "params/attention.h" nogil:
     enum: ATTENTION_ITEMS
     enum: ATTENTION_WARPS
     enum: ATTENTION_PARTS
+    enum: ATTENTION_TILE_ROWS
+    enum: ATTENTION_TILE_PADDING
     enum: ATTENTION_APPEND
     enum: ATTENTION_WIDE_POSITIONS
     enum: ATTENTION_WIDE_SINKS
     enum: ATTENTION_TRADITIONAL
     int ATTENTION_KEYS(int itemsize)
+    int ATTENTION_TILE_KEYS(int width)
+    int ATTENTION_TILE_WARPS(int width)
+    int ATTENTION_TILE_WAVES(int width)
     long long ATTENTION_NEW_VECTORS(long long nbytes)
     cdef struct Attention:
         unsigned long long out, keys, values, q, k, v, positions, freqs, sinks, states
@@ -40,14 +45,18 @@ cdef enum:
     HELD_FEATURES = 1024    # of all rows of a block, above which it has half of the warps
     WHOLE_CHUNKS = 2        # of a cache that is not divided, at most
     WAVES = 1               # blocks for each multiprocessor, at most, where a cache is divided
+    NARROW = 64             # features of the first kernel by tensor cores
 
 # Kernels, in the order of Row.kernels.
 cdef enum Variant:
     ONE_ROW = 0
-    FOUR_ROWS
-    EIGHT_ROWS
     UNALIGNED
     PARTS
+    # Of float32.
+    FOUR_ROWS
+    EIGHT_ROWS
+    # Of 16 bits: of up to NARROW features, and twice as many by each that follows.
+    TILES = 3
 
 cdef int ATTENTION = op_code("attention")
 
@@ -76,9 +85,11 @@ cdef int record_attention(Recorder encoder, int dtype, const Operand* operands,
     cdef Launch launch
     cdef int itemsize, processors
     cdef int held = 8, keys         # rows of a block; keys that a warp takes at once
+    cdef int waves = WAVES, width = 0
     cdef bint is_small
-    cdef long long group_rows, parts = 1, units = space.batches * space.key_heads, tiles, chunks
-    cdef unsigned int warps
+    cdef long long units = space.batches * space.key_heads, parts = 1
+    cdef long long group_rows, tiles, chunks, slices, query_bytes
+    cdef unsigned int warps, least
     if units == 0 or space.heads == 0 or space.rows == 0 or space.features == 0:
         return 0
     group_rows = space.heads // space.key_heads * space.rows
@@ -94,29 +105,48 @@ cdef int record_attention(Recorder encoder, int dtype, const Operand* operands,
         # multiprocessors share the work. Each block reads the few keys again.
         is_small = (space.capacity <= WHOLE_CHUNKS * keys * ATTENTION_WARPS
                     and units * group_rows <= processors)
-        held = 1 if group_rows == 1 or is_small else 4 if group_rows <= 4 else 8
-        launch.variant = ONE_ROW if held == 1 else FOUR_ROWS if held == 4 else EIGHT_ROWS
+        if group_rows == 1 or is_small:
+            held, launch.variant = 1, ONE_ROW
+        elif itemsize == 2:
+            held, launch.variant, width = ATTENTION_TILE_ROWS, TILES, NARROW
+            while width < space.features:
+                launch.variant, width = launch.variant + 1, 2 * width
+            keys, waves = ATTENTION_TILE_KEYS(width), ATTENTION_TILE_WAVES(width)
+        elif group_rows <= 4:
+            held, launch.variant = 4, FOUR_ROWS
+        else:
+            launch.variant = EIGHT_ROWS
     tiles = ceiling(group_rows, held)
-    warps = ATTENTION_WARPS if held * space.features <= HELD_FEATURES else ATTENTION_WARPS // 2
-    warps = power_of_two(ceiling(space.capacity, keys), 1, warps)
+    if width:
+        # A row of queries has a thread for two features. Where keys are few, blocks are small, so
+        # that more multiprocessors share them.
+        least = width // (2 * WARP)
+        warps = power_of_two(ceiling(space.capacity, keys), least, ATTENTION_TILE_WARPS(width))
+        while warps > least \
+                and 2 * units * tiles * ceiling(space.capacity, keys * warps) <= processors:
+            warps //= 2
+    else:
+        warps = ATTENTION_WARPS if held * space.features <= HELD_FEATURES else ATTENTION_WARPS // 2
+        warps = power_of_two(ceiling(space.capacity, keys), 1, warps)
     chunks = ceiling(space.capacity, keys * warps)
     if chunks > WHOLE_CHUNKS:
-        parts = max(1, min(chunks, ATTENTION_PARTS, WAVES * processors // (units * tiles)))
-    if units > MAX_NUMERATOR // max(tiles * parts, group_rows):
+        parts = max(1, min(chunks, ATTENTION_PARTS, waves * processors // (units * tiles)))
+    slices = ceiling(space.features, WARP)
+    if units > MAX_NUMERATOR // max(tiles * parts, group_rows * slices):
         raise ValueError(f"attention: {units:,} heads of keys with {group_rows:,} rows of queries "
                          "are more than a grid has blocks")
     params.chunk = divider(keys * warps)
     params.parts = divider(<unsigned int>parts)
     params.tiles = divider(<unsigned int>tiles)
     set_geometry(&launch.geometry, units * tiles * parts, WARP, warps)
+    query_bytes = (width + ATTENTION_TILE_PADDING) * itemsize if width else space.features * 4
     launch.geometry.smem = <unsigned int>max(
         16 * ATTENTION_NEW_VECTORS(2 * space.fresh * space.features * itemsize)
-        + held * (space.features + 1) * 4,
-        warps * held * (space.features * 4 + 8))
+        + held * (query_bytes + 4), warps * held * (space.features * 4 + 8))
     if parts == 1:
         return record_launch(encoder, &launch, &params, operands, ATTENTION_OPERANDS,
                              writes_of(space))
-    return record_parts(encoder, &launch, &params, operands, space, units * group_rows)
+    return record_parts(encoder, &launch, &params, operands, space, units * group_rows, slices)
 
 
 cdef inline unsigned int writes_of(const AttentionSpace* space) noexcept:
@@ -167,8 +197,9 @@ cdef void set_params(Attention* params, const Operand* operands,
 
 cdef int record_parts(Recorder encoder, Launch* launch, Attention* params,
                       const Operand* operands, const AttentionSpace* space,
-                      long long rows) except -1:
-    """Record the states of the parts of the cache, and the results from them."""
+                      long long rows, long long slices) except -1:
+    """Record the states of the parts of the cache, and the results from them, of slices of the
+    features."""
     cdef Operand[ATTENTION_OPERANDS] uses
     cdef Operand[4] combined
     cdef Memory states
@@ -180,7 +211,7 @@ cdef int record_parts(Recorder encoder, Launch* launch, Attention* params,
     uses[OUT] = Operand(<PyObject*>states, states.address, NULL, [0, 0])
     record_launch(encoder, launch, params, uses, ATTENTION_OPERANDS, writes_of(space))
     launch.variant = PARTS
-    set_geometry(&launch.geometry, rows, ATTENTION_PARTS, 1)
+    set_geometry(&launch.geometry, rows * slices, ATTENTION_PARTS, 1)
     combined[0], combined[1] = operands[OUT], uses[OUT]
     combined[2], combined[3] = operands[POSITIONS], operands[SINKS]
     return record_launch(encoder, launch, params, combined, 4, 1)

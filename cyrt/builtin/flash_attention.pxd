@@ -32,6 +32,7 @@ cdef struct FlashSpace:
     Steps queries, key_steps, values, mask      # rows of the mask are those of queries
     long long mask_key_step, sinks_step
     MaskType mask_type
+    bint hides              # the mask is 0 and -infinity
     bint causal
     bint wide_sinks         # float32; otherwise of the queries' type
     double scale

@@ -5,13 +5,14 @@ from libc.float cimport FLT_MIN
 from libc.math cimport M_LOG2E, fabs
 from libc.string cimport memset
 
-from cyrt.builtin.attention cimport AttentionStrides, set_steps
+from cyrt.builtin.attention cimport AttentionStrides, Steps, set_steps
 from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
 from cyrt.builtin.explain import expect_shapes
 from cyrt.builtin.grid cimport ceiling, set_geometry
 from cyrt.builtin.launch cimport (
     WHOLE, Explainer, Launch, record_launch, set_example_memory,
 )
+from cyrt.builtin.library_attention cimport record_library_attention
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NUMERATOR, Divider, divider
 from cyrt.graph.commit cimport Recorder
@@ -58,6 +59,8 @@ cdef int record_flash_attention(Recorder encoder, int dtype, const Operand* oper
     cdef bint wide = space.features > FLASH_NARROW
     if units == 0 or tiles == 0 or space.features == 0:
         return 0
+    if record_library_attention(encoder, dtype, operands, space):
+        return 0
     if units > MAX_NUMERATOR // tiles:
         raise ValueError(f"attention: {units:,} heads of {space.rows:,} rows of queries are more "
                          "than a grid has blocks")
@@ -95,6 +98,10 @@ cdef int record_flash_attention(Recorder encoder, int dtype, const Operand* oper
     return record_launch(encoder, &launch, &params, operands, FLASH_OPERANDS, 1 << OUT | WHOLE)
 
 
+cdef void set_dense(Steps* steps, long long heads, long long rows, long long features) noexcept:
+    steps.row, steps.head, steps.batch = features, rows * features, heads * rows * features
+
+
 def explain(Explainer explainer, str op, str dtype, shapes):
     """List the launch of the attention of queries, shaped (batches, heads, rows, features), to keys
     (batches, heads of keys, keys, features)."""
@@ -111,6 +118,9 @@ def explain(Explainer explainer, str op, str dtype, shapes):
     operands[MASK].buffer = operands[SINKS].buffer = NULL
     memset(&space, 0, sizeof(space))
     space.batches, space.heads, space.rows, space.features = queries
-    space.key_heads, space.keys = keys[1], keys[2]
+    space.key_heads, space.keys, space.scale = keys[1], keys[2], 1
+    set_dense(&space.queries, space.heads, space.rows, space.features)
+    set_dense(&space.key_steps, space.key_heads, space.keys, space.features)
+    set_dense(&space.values, space.key_heads, space.keys, space.features)
     record_flash_attention(explainer, dtype_code(dtype), operands, &space)
     return dtype

@@ -1,5 +1,5 @@
-"""cuDNN through nvidia-cudnn-frontend: convolutions, on a path that only the first call of a kind
-takes."""
+"""cuDNN through nvidia-cudnn-frontend: convolutions and attention, on a path that only the first
+call of a kind takes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COMPUTED = {FORWARD: RESULT, BACKWARD_DATA: IMAGE, BACKWARD_FILTER: FILTER}
 
 
 class Unsupported(Exception):
-    """The library does not provide a convolution, or not without a part of it that is not
+    """The library does not provide an operation, or not without a part of it that is not
     installed; other kernels have to run."""
 
 
@@ -270,7 +270,7 @@ class Convolution:
     ) -> None:
         self._library, self._device, self.order = library, (ordinal, epoch), tuple(order)
         self._most_workspace = most_workspace
-        self.problem = problem
+        self.problem: Any = problem  # an AttentionProblem of attention
         self.workspace = 0
         self._index = -1
         handle = _handle(library, ordinal, epoch)
@@ -399,3 +399,116 @@ class Convolution:
         with _LibraryErrors("cudnnBackendExecute", self._library, str(self.problem)):
             self._library.frontend.set_stream(handle=handle, stream=stream)
             self._graph.execute_plan_at_index(pointers, workspace, self._index, handle)
+
+
+# The numbers that name attention's tensors to cuDNN, in the order of a call's addresses.
+ATTENDED, QUERIES, KEYS, VALUES, MASK = 1, 2, 3, 4, 5
+
+
+@dataclass(frozen=True)
+class AttentionProblem:
+    """Attention to compute: ``softmax(scale * queries @ keys.mT + mask) @ values``.
+
+    Attributes
+    ----------
+    dtype : str
+    result, queries, keys, values : Tensor
+        (batches, heads, rows, features); queries have a multiple of the others' heads.
+    scale : float
+        Above 0.
+    causal : bool
+        Whether the last row of queries sees all keys, and each row before it one key less.
+    mask : Tensor, optional
+        (batches or 1, heads or 1, rows, keys), of the queries' type. Not if it is causal.
+    """
+
+    dtype: str
+    result: Tensor
+    queries: Tensor
+    keys: Tensor
+    values: Tensor
+    scale: float
+    causal: bool
+    mask: Tensor | None = None
+
+    def __str__(self) -> str:
+        """The shapes and types, for errors."""
+        kind = "causal attention" if self.causal else "attention"
+        mask = f", mask {self.mask.shape}" if self.mask else ""
+        return (
+            f"{self.dtype} {kind}, queries {self.queries.shape}, keys and values "
+            f"{self.keys.shape}{mask}"
+        )
+
+
+class Attention(Convolution):
+    """Attention with the plans that the library offers for it, which are built, called and ended as
+    a convolution's are.
+
+    Parameters
+    ----------
+    library : Library
+    ordinal, epoch : int
+        The device and the epoch of its context, which is current.
+    problem : AttentionProblem
+    most_workspace : int
+        The most bytes of temporary memory.
+
+    Raises
+    ------
+    Unsupported
+        The library does not provide the attention.
+    CudaError
+        The library failed otherwise; the message has the shapes and types.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        ordinal: int,
+        epoch: int,
+        problem: AttentionProblem,
+        *,
+        most_workspace: int,
+    ) -> None:
+        order = (ATTENDED, QUERIES, KEYS, VALUES) + (MASK,) * (problem.mask is not None)
+        described: Any = problem
+        super().__init__(library, ordinal, epoch, described, order, most_workspace=most_workspace)
+
+    def _make_graph(self, handle: Any) -> Any:
+        cudnn = self._library.frontend
+        problem: AttentionProblem = self.problem
+        dtype = getattr(cudnn.data_type, DATA_TYPES[problem.dtype])
+        graph = cudnn.pygraph(
+            name="attention",
+            io_data_type=dtype,
+            intermediate_data_type=cudnn.data_type.FLOAT,
+            compute_data_type=cudnn.data_type.FLOAT,
+            handle=handle,
+        )
+        named = {QUERIES: problem.queries, KEYS: problem.keys, VALUES: problem.values}
+        if problem.mask is not None:
+            named[MASK] = problem.mask
+        queries, keys, values, *masks = (
+            graph.tensor(dim=list(each.shape), stride=list(each.strides), data_type=dtype, uid=name)
+            for name, each in named.items()
+        )
+        band = {"bias": masks[0]} if masks else {}
+        if problem.causal:
+            # Of as many rows as keys both alignments are the same, and more plans know this one.
+            square = problem.queries.shape[2] == problem.keys.shape[2]
+            alignment = cudnn.diagonal_alignment
+            band = {
+                "diagonal_alignment": alignment.TOP_LEFT if square else alignment.BOTTOM_RIGHT,
+                "diagonal_band_right_bound": 0,
+            }
+        found, _ = graph.sdpa(
+            q=queries, k=keys, v=values, attn_scale=problem.scale, generate_stats=False, **band
+        )
+        found.set_dim(list(problem.result.shape)).set_stride(list(problem.result.strides))
+        found.set_output(True).set_data_type(dtype).set_uid(ATTENDED)
+        graph.validate()
+        graph.build_operation_graph()
+        graph.create_execution_plans([cudnn.heur_mode.A])
+        graph.deselect_numeric_notes([cudnn.numerical_note.NONDETERMINISTIC])
+        return graph

@@ -7,12 +7,16 @@ from cyrt.builtin.flash_attention cimport (
     BOOL_MASK, FLASH_OPERANDS, FLOAT_MASK, KEYS, MASK, MOST_FEATURES, MOST_KEYS, OUT, OWN_MASK,
     QUERIES, SINKS, VALUES, VECTOR_BYTES, FlashSpace, record_flash_attention,
 )
+from cyrt.builtin.library_attention cimport is_for_library
 from cyrt.builtin.operand cimport Operand
+from cyrt.driver.errors import OutOfMemoryError
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, device_of, itemsizes, new_array, set_operand, view_of
 from cyrt.nn.attention_operands cimport set_sinks, set_steps
 from cyrt.ops.copy cimport assign_array, broadcast_steps, cast
+from cyrt.ops.creation import full
+from cyrt.ops.ternary import where
 from cyrt.runtime.stream cimport current_state
 
 # The most features, and keys or rows of queries, that the kernels accept.
@@ -37,6 +41,30 @@ cdef Array with_vectors(Array x, Steps* steps):
     rows = view_of(rows, x.code, 4, x.dims, rows.steps, 0)
     assign_array(rows, x)
     set_steps(steps, rows)
+    return rows
+
+
+cdef Array hiding(Array mask, const long long* dims, Array queries):
+    """Return 0 where a mask of bool is True and -infinity where it is not, of the queries' type: an
+    array (B or 1, H or 1, T, S) whose rows begin at vectors."""
+    cdef int d, vector = VECTOR_BYTES // itemsizes[queries.code]
+    cdef long long[4] steps, own, padded
+    cdef Array chosen, rows
+    broadcast_steps(mask, 4, dims, steps)
+    own[0], own[1], own[2], own[3] = dims[0], dims[1], dims[2], dims[3]
+    for d in range(2):
+        if steps[d] == 0:
+            own[d] = 1
+    shown, hidden = [full((), each, dtype=queries.dtype, device=queries.device)
+                     for each in (0.0, float("-inf"))]
+    chosen = where(view_of(mask, mask.code, 4, own, steps, 0), shown, hidden)
+    if own[3] % vector == 0:
+        return chosen
+    padded[0], padded[1], padded[2] = own[0], own[1], own[2]
+    padded[3] = (own[3] + vector - 1) // vector * vector
+    rows = new_array(device_of(queries), queries.code, 4, padded)
+    rows = view_of(rows, queries.code, 4, own, rows.steps, 0)
+    assign_array(rows, chosen)
     return rows
 
 
@@ -79,6 +107,12 @@ def attend(q, k, v, mask, bint causal, double scale, sinks):
             added = cast(added, FLOAT32)
         dims[0], dims[1], dims[2] = space.batches, space.heads, space.rows
         dims[3] = space.keys
+        if added.code == BOOL and sinks is None and is_for_library(device_of(queries), &space):
+            try:
+                added = hiding(added, dims, queries)
+                space.hides = True
+            except OutOfMemoryError:        # the kernels read the mask as it is
+                pass
         broadcast_steps(added, 4, dims, steps)
         space.mask.batch, space.mask.head, space.mask.row = steps[0], steps[1], steps[2]
         space.mask_key_step = steps[3]

@@ -23,6 +23,19 @@ __device__ inline float weight(float logit, float most) {
     return power_of_two(logit - (most == -infinity<float>() ? 0 : most));
 }
 
+// Two weights as they are multiplied with the values.
+template <class T> __device__ inline uint32 pack(float low, float high);
+template <> __device__ inline uint32 pack<float16>(float low, float high) {
+    uint32 word;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+    return word;
+}
+template <> __device__ inline uint32 pack<bfloat16>(float low, float high) {
+    uint32 word;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+    return word;
+}
+
 // The factor of a row's sum of values. The sink of its head joins the sum of the weights.
 template <class T, class Args>
 __device__ inline float factor_of(const Args& args, uint32 head, Share all) {

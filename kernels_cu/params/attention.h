@@ -8,6 +8,9 @@ enum {
     ATTENTION_ITEMS = 8,    // features of a key that a lane holds
     ATTENTION_WARPS = 8,    // of a block, at most
     ATTENTION_PARTS = 128,  // of the cache, at most: a block combines them, a thread each
+    // By tensor cores: the rows of queries of a block, and the elements behind one in shared memory.
+    ATTENTION_TILE_ROWS = 8,
+    ATTENTION_TILE_PADDING = 32,
     // Flags.
     ATTENTION_APPEND = 1,          // new keys and values are written to the cache
     ATTENTION_WIDE_POSITIONS = 2,  // positions are int64; otherwise int32
@@ -19,6 +22,11 @@ enum {
 
 // Keys that a lane takes at once, 8 features of each, where they are aligned.
 #define ATTENTION_KEYS(ITEMSIZE) ((ITEMSIZE) <= 2 ? 4 : 2)
+// By tensor cores, of heads of up to so many features: keys that a warp takes at once, warps of a block
+// and blocks in a multiprocessor, at most. There are registers for the keys and values of all of them.
+#define ATTENTION_TILE_KEYS(WIDTH) ((WIDTH) == 128 ? 32 : 16)
+#define ATTENTION_TILE_WARPS(WIDTH) ((WIDTH) == 256 ? 4 : 8)
+#define ATTENTION_TILE_WAVES(WIDTH) ((WIDTH) == 128 ? 1 : 2)
 // Vectors of shared memory that new rows occupy, of so many bytes.
 #define ATTENTION_NEW_VECTORS(NBYTES) (((NBYTES) + 15) / 16)
 

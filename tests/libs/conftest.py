@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from standin_cudnn import Frontend
 
-from cyrt.builtin import library_conv
+from cyrt.builtin import library_attention, library_conv
 from cyrt.graph import template
 from cyrt.libs import cudnn
 
@@ -27,6 +27,8 @@ def standin(built, monkeypatch):
     monkeypatch.setattr(cudnn, "_handles", cudnn._Handles())
     template.forget()
     library_conv.decide(0, True, 1)
+    library_attention.decide(0, True, 1)
     yield built
     library_conv.decide(0)
+    library_attention.decide(0)
     template.forget()

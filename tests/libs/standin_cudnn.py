@@ -4,6 +4,7 @@ project's own compiler."""
 from __future__ import annotations
 
 import ctypes
+import math
 import weakref
 from ctypes import byref, c_double, c_int, c_longlong, c_size_t, c_uint64, c_void_p
 from enum import Enum
@@ -102,7 +103,47 @@ __device__ void convolve(const Conv& c) {
     for (int d = 0; d < 5; ++d) where += id[d] * out.step[d];
     store((T*)out.at, where, sum * float(c.scale));
 }
+struct Attention {
+    Tensor out, q, k, v, bias;
+    int* counter;
+    double scale;
+    int causal;
+};
+template <class T>
+__device__ void attend(const Attention& a) {
+    long long at = blockIdx.x * 128ll + threadIdx.x;
+    long long row = at % a.q.size[3], head = at / a.q.size[3] % a.q.size[1];
+    long long batch = at / a.q.size[3] / a.q.size[1];
+    if (batch >= a.q.size[0]) return;
+    long long shared = head / (a.q.size[1] / a.k.size[1]), keys = a.k.size[3];
+    const T* q = (const T*)a.q.at + batch * a.q.step[0] + head * a.q.step[1] + row * a.q.step[3];
+    const T* k = (const T*)a.k.at + batch * a.k.step[0] + shared * a.k.step[1];
+    const T* v = (const T*)a.v.at + batch * a.v.step[0] + shared * a.v.step[1];
+    T* out = (T*)a.out.at + batch * a.out.step[0] + head * a.out.step[1] + row * a.out.step[3];
+    const T* bias = (const T*)a.bias.at;
+    if (bias) bias += (a.bias.size[0] > 1 ? batch : 0) * a.bias.step[0]
+                      + (a.bias.size[1] > 1 ? head : 0) * a.bias.step[1] + row * a.bias.step[3];
+    if (a.causal) keys = row + 1 + (a.causal == 2 ? keys - a.q.size[3] : 0);
+    float most = -INFINITY, total = a.counter ? float(*a.counter) : 0.0f, sums[64] = {};
+    for (int pass = 0; pass < 2; ++pass)
+    for (long long key = 0; key < keys; ++key) {
+        float logit = 0;
+        for (int d = 0; d < a.q.size[4]; ++d)
+            logit += load(q, d * a.q.step[4]) * load(k, key * a.k.step[3] + d * a.k.step[4]);
+        logit *= float(a.scale);
+        if (bias) logit += load(bias, key * a.bias.step[4]);
+        if (pass == 0) { most = max(most, logit); continue; }
+        if (logit == -INFINITY) continue;
+        total += expf(logit - most);
+        for (int d = 0; d < a.q.size[4]; ++d)
+            sums[d] += expf(logit - most) * load(v, key * a.v.step[3] + d * a.v.step[4]);
+    }
+    if (total == 0) total = 1;
+    for (int d = 0; d < a.q.size[4]; ++d) store(out, d * a.out.step[4], sums[d] / total);
+}
 extern "C" {
+__global__ void sdpa_HALF(Attention a) { attend<__half>(a); }
+__global__ void sdpa_BFLOAT16(Attention a) { attend<__nv_bfloat16>(a); }
 __global__ void conv_FLOAT(Conv c) { convolve<float>(c); }
 __global__ void conv_HALF(Conv c) { convolve<__half>(c); }
 __global__ void conv_BFLOAT16(Conv c) { convolve<__nv_bfloat16>(c); }
@@ -115,7 +156,9 @@ Note = Enum(
     "Note",
     "TENSOR_CORE DOWN_CONVERT_INPUTS REDUCED_PRECISION_REDUCTION FFT NONDETERMINISTIC WINOGRAD",
 )
+Alignment = Enum("Alignment", "TOP_LEFT BOTTOM_RIGHT")
 KINDS = {"fprop": 0, "dgrad": 1, "wgrad": 2}
+KERNELS = "conv_FLOAT", "conv_HALF", "conv_BFLOAT16", "sdpa_HALF", "sdpa_BFLOAT16", "spoil"
 ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu_approx_tanh": 3, "swish": 4}
 
 
@@ -141,6 +184,19 @@ class _Params(ctypes.Structure):
         ("dilation", c_longlong * 3),
         ("bias_step", c_longlong),
         ("scale", c_double),
+    ]
+
+
+class _AttentionParams(ctypes.Structure):
+    _fields_ = [
+        ("out", _Shape),
+        ("q", _Shape),
+        ("k", _Shape),
+        ("v", _Shape),
+        ("bias", _Shape),
+        ("counter", c_uint64),
+        ("scale", c_double),
+        ("causal", c_int),
     ]
 
 
@@ -216,6 +272,14 @@ class _Graph:
         )
         return (result, image, filter)[kind]
 
+    def sdpa(self, q, k, v, attn_scale, generate_stats, bias=None, diagonal_alignment=None, **band):
+        assert generate_stats is False
+        assert bias is None or diagonal_alignment is None
+        assert band == ({"diagonal_band_right_bound": 0} if diagonal_alignment else {})
+        self.tensors, self.scale = (_Tensor(), q, k, v) + (bias,) * (bias is not None), attn_scale
+        self.causal = diagonal_alignment.value if diagonal_alignment else 0
+        return [self.tensors[0], None]
+
     def bias(self, x, bias):
         self.bias_ = bias
         return x
@@ -235,6 +299,8 @@ class _Graph:
     def build_operation_graph(self):
         if self.frontend.status:
             raise RuntimeError(f"finalize failed, and code: CUDNN_STATUS_{self.frontend.status}")
+        if len(self.tensors) > 3:
+            return self._check_attention()
         image, filter, result = self.tensors
         assert image.dim[0] == result.dim[0]
         assert filter.dim[0] == result.dim[1]
@@ -248,6 +314,19 @@ class _Graph:
                 or (room // self.stride[d] + 1 != result.dim[2 + d])
             ):
                 raise RuntimeError("is_valid_spatial_dim, and code: CUDNN_STATUS_BAD_PARAM")
+
+    def _check_attention(self):
+        out, q, k, v, *masks = self.tensors
+        assert out.dim == q.dim
+        assert k.dim == v.dim
+        assert (q.dim[0], q.dim[3]) == (k.dim[0], k.dim[3])
+        assert q.dim[1] % k.dim[1] == 0
+        for mask in masks:
+            assert mask.dim[0] in (1, q.dim[0])
+            assert mask.dim[1] in (1, q.dim[1])
+            assert mask.dim[2:] == [q.dim[2], k.dim[2]]
+        if q.dim[3] % 8 or (self.causal == Alignment.BOTTOM_RIGHT.value and q.dim[2] > k.dim[2]):
+            raise NotSupported("Bottom right causal mask does not support max_s_q > max_s_kv")
 
     def create_execution_plans(self, modes):
         assert modes == [HeuristicMode.A]
@@ -304,6 +383,7 @@ class Frontend:
 
     cudnnGraphNotSupportedError = NotSupported
     data_type, heur_mode, numerical_note = DataType, HeuristicMode, Note
+    diagonal_alignment = Alignment
 
     def __init__(self):
         self.functions = {}
@@ -331,7 +411,14 @@ class Frontend:
         module, functions = c_void_p(), {}
         with self.driver:
             self.driver("cuModuleLoadData", byref(module), self.code)
-            for name in ("conv_FLOAT", "conv_HALF", "conv_BFLOAT16", "spoil"):
+            for name in (
+                "conv_FLOAT",
+                "conv_HALF",
+                "conv_BFLOAT16",
+                "sdpa_HALF",
+                "sdpa_BFLOAT16",
+                "spoil",
+            ):
                 functions[name] = c_void_p()
                 self.driver("cuModuleGetFunction", byref(functions[name]), module, name.encode())
         return module, functions
@@ -366,28 +453,23 @@ class Frontend:
             raise RuntimeError(f"execute failed: CUDNN_STATUS_{self.failure}")
         times, nbytes = self.plans[index]
         stream = c_void_p(self.streams[handle])
-        params = _Params(
-            *(each.shape(pointers[i + 1]) for i, each in enumerate(graph.tensors)),
-            kind=graph.kind,
-            activation=graph.activation,
-            scale=1.0,
-        )
-        params.stride[:], params.dilation[:] = _wide(graph.stride, 1), _wide(graph.dilation, 1)
-        params.low[:] = _wide(graph.low, 0)
-        if graph.bias_ is not None:
-            params.bias, params.bias_step = pointers[4], graph.bias_.stride[1]
+        shapes = [each.shape(pointers[i + 1]) for i, each in enumerate(graph.tensors)]
+        if len(shapes) > 3:
+            params = _AttentionParams(*shapes, scale=graph.scale, causal=graph.causal)
+            out, rows = graph.tensors[0], graph.tensors[0].dim[:3]
+            name = f"sdpa_{out.data_type.name}"
+        else:
+            params = _Params(*shapes, kind=graph.kind, activation=graph.activation, scale=1.0)
+            self._slide(params, graph, pointers)
+            out = graph.tensors[(2, 0, 1)[graph.kind]]
+            name, rows = f"conv_{out.data_type.name}", out.dim
         if nbytes:
             params.counter = workspace
             self.driver("cuMemsetD8Async", c_uint64(workspace), 0, 4, stream)
-        out = graph.tensors[(2, 0, 1)[graph.kind]]
-        count = 1
-        for size in out.dim:
-            count *= size
         values = (c_void_p * 1)(ctypes.addressof(params))
         functions = graph.modules[index][1] if index in graph.modules else self.functions
-        function = functions[f"conv_{out.data_type.name}"]
         for _ in range(times):
-            self._launch(function, -(-count // 128), 128, stream, values)
+            self._launch(functions[name], -(-math.prod(rows) // 128), 128, stream, values)
         if self.copies:
             where = c_uint64(pointers[2])
             self.driver("cuMemcpyDtoDAsync_v2", where, where, c_size_t(4), stream)
@@ -395,6 +477,13 @@ class Frontend:
             counter = c_uint64(workspace)
             values = (c_void_p * 1)(ctypes.addressof(counter))
             self._launch(self.functions["spoil"], 1, 1, stream, values)
+
+    def _slide(self, params, graph, pointers):
+        """Set what a convolution's windows and its bias are."""
+        params.stride[:], params.dilation[:] = _wide(graph.stride, 1), _wide(graph.dilation, 1)
+        params.low[:] = _wide(graph.low, 0)
+        if graph.bias_ is not None:
+            params.bias, params.bias_step = pointers[4], graph.bias_.stride[1]
 
     def _launch(self, function, grid, block, stream, values):
         sizes = grid, 1, 1, block, 1, 1, 0

@@ -104,6 +104,50 @@ def test_rows_behind_the_position_hold_anything(rng, name, shape, capacity, posi
         check_cache(rng, name, shape, capacity, position, ROPES["halves"], given, rest=np.nan)
 
 
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    ("shape", "capacity", "position", "kernel"),
+    [
+        # batches, heads, heads of keys, rows, features
+        ((1, 4, 1, 1, 64), 300, 299, "_64"),
+        ((1, 8, 2, 1, 64), 700, 513, "_64"),
+        ((2, 3, 1, 5, 64), 530, 0, "_64"),  # two tiles of rows
+        ((1, 8, 2, 16, 16), 2100, 2084, "_64"),
+        ((1, 8, 1, 1, 32), 3000, 2990, "_64"),  # in many parts
+        ((1, 4, 2, 2, 72), 300, 127, "_128"),
+        ((1, 8, 1, 1, 128), 600, 16, "_128"),
+        ((40, 4, 1, 1, 40), 50, 31, "_64"),  # many heads, each in a block
+        ((1, 8, 1, 2, 136), 300, 70, "_256"),
+        ((1, 2, 1, 3, 256), 200, 130, "_256"),
+    ],
+)
+def test_tensor_cores(rng, name, shape, capacity, position, kernel):
+    """Rows of queries that share keys, behind which memory holds anything."""
+    batches, heads, shared, rows, features = shape
+    told = cyrt.kernels.explain(
+        "attention", name, (batches, heads, rows, features), (batches, shared, capacity, features)
+    )
+    assert told.kernels[0][0] == f"cyrt_attention_{name}{kernel}"
+    sinks = cyrt.asarray(numbers(rng, name, heads))
+    given = cyrt.asarray(position, dtype="int32")
+    check_cache(
+        rng, name, shape, capacity, position, ROPES["halves"], given, sinks=sinks, rest=np.nan
+    )
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.5])
+def test_scales_of_tensor_cores(rng, scale):
+    q, k, v = operands(rng, "float16", 1, 4, 1, 2, 300, 24)
+    found = attention(*on_device(q, k, v), scale, "causal")
+    assert_close(found, reference(q, k, v, scale=scale, mask="causal"), "float16", scale=2)
+
+
+def test_tensor_cores_repeat_results(rng):
+    arrays = on_device(*operands(rng, "bfloat16", 2, 8, 2, 2, 400, 64))
+    found = {attention(*arrays, mask="causal").numpy().tobytes() for _ in range(3)}
+    assert len(found) == 1
+
+
 @pytest.mark.parametrize("rows", [1, 3, 16])
 @pytest.mark.parametrize("features", [200, 256])
 def test_cache_of_wide_heads(rng, rows, features):

@@ -1,6 +1,7 @@
 """Attention of one new token to a cache of keys and values: bytes of the cache read per second,
 compared with a device copy and PyTorch's scaled_dot_product_attention. Attention of a prompt:
-operations per second, compared with the same function of PyTorch.
+operations per second, compared with the same function of PyTorch; cyrt's by cuDNN, where it is
+installed, and by its own kernels.
 
 The keys and values before the position count once. cyrt appends the new row to the cache in the
 same operation, and with "rope" turns it; PyTorch is given a slice of the cache that has it already.
@@ -12,9 +13,11 @@ and of a weight and value, that is not hidden by the mask; the operands of all c
 
 from __future__ import annotations
 
+import operator
 import statistics
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +26,7 @@ from common import ROUNDS, Library, Row, Session, main
 
 import cyrt
 from cyrt import nn
+from cyrt.builtin import library_attention
 
 
 @dataclass(frozen=True)
@@ -208,6 +212,23 @@ def _check_prompt(case: Prompt, host: Inputs, found: np.ndarray) -> None:
             )
 
 
+@contextmanager
+def _served(served: bool | None) -> Iterator[None]:
+    """Allow cuDNN to cyrt or not; None: as it is used by default."""
+    device = operator.index(cyrt.Device())
+    library_attention.decide(device, served)
+    try:
+        yield
+    finally:
+        library_attention.decide(device)
+
+
+def _variants(library: Library, case: Prompt) -> list[tuple[str, bool | None]]:
+    """The names of a library's variants, and whether cyrt may use cuDNN."""
+    own = library.name == "cyrt" and case.mask != "bool"
+    return [(library.name, None)] + [("cyrt, own kernels", False)] * own
+
+
 def _measure_prompts(session: Session, libraries: list[Library]) -> Iterator[Row]:
     for case in SMALL_PROMPTS if session.small else PROMPTS:
         host = _prompt_inputs(case)
@@ -215,18 +236,20 @@ def _measure_prompts(session: Session, libraries: list[Library]) -> Iterator[Row
         for library in libraries:
             inputs = {name: library.to_device(each) for name, each in host.items()}
             function = _prompt_function(library, case)
-            _check_prompt(case, host, library.to_host(function(inputs)).astype(np.float64))
-            took = None
-            if not session.small:
-                took = _device_time(library, function, [inputs] * PROMPT_CALLS)
-            rate = 0 if took is None else 4 * case.heads * pairs * case.features / took / 1e6
-            yield Row(
-                f"{case.name}, a prompt",
-                f"{library.name}: {case.heads} heads over {case.shared}, {case.rows} × "
-                f"{case.features} bfloat16, mask {case.mask}",
-                took,
-                note=f"{rate:,.0f} TFLOP/s" if rate else "",
-            )
+            for name, served in _variants(library, case):
+                with _served(served):
+                    _check_prompt(case, host, library.to_host(function(inputs)).astype(np.float64))
+                    took = None
+                    if not session.small:
+                        took = _device_time(library, function, [inputs] * PROMPT_CALLS)
+                rate = 0 if took is None else 4 * case.heads * pairs * case.features / took / 1e6
+                yield Row(
+                    f"{case.name}, a prompt",
+                    f"{name}: {case.heads} heads over {case.shared}, {case.rows} × "
+                    f"{case.features} bfloat16, mask {case.mask}",
+                    took,
+                    note=f"{rate:,.0f} TFLOP/s" if rate else "",
+                )
 
 
 def measure(session: Session) -> Iterator[Row]:

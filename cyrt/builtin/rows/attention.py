@@ -8,15 +8,19 @@ from cyrt.builtin.row import Row
 from cyrt.dtypes import dtype
 
 TEMPLATES = ("attention",)
-# One row of queries in a block, up to 4, up to 8; keys that are not aligned; parts of the cache.
-VARIANTS = ("", "_4", "_8", "_unaligned", "_parts")
+# One row of queries in a block; keys that are not aligned; parts of the cache.
+VARIANTS = ("", "_unaligned", "_parts")
+ROWS = ("_4", "_8")  # of queries in a block, at most
+TILES = ("_64", "_128", "_256")  # by tensor cores, the most features
 
 
 def rows() -> Iterator[Row]:
     for name in ("float16", "bfloat16", "float32"):
         expression = "softmax(scale * a @ keys.mT) @ values"
-        yield Row("attention", "attention", (name,), name, expression, True, VARIANTS)
+        kernels = VARIANTS + (ROWS if name == "float32" else TILES)
+        yield Row("attention", "attention", (name,), name, expression, True, kernels)
 
 
 def instance(row: Row) -> str:
-    return f"CYRT_ATTENTION({row.kernels[0]}, {dtype(row.output).cpp})"
+    kind = "OF_ROWS" if row.output == "float32" else "BY_TILES"
+    return f"CYRT_ATTENTION_{kind}({row.kernels[0]}, {dtype(row.output).cpp})"
