@@ -57,11 +57,11 @@ cdef enum Variant:
 
 cdef enum:
     WARP = 32
-    BLOCK = 256             # threads of depthwise kernels
+    BLOCK = 256             # threads of depthwise kernels and of sums
     STRIP_BLOCK = 128
     MOST_STEP = 1 << 28     # of neighbouring places: kernels multiply it in 32 bits
-    SUMS = 32               # of parts in a block,
-    SLICES = 8              # whose parts are divided among so many threads
+    SLICES = 8              # threads of a sum,
+    MANY_PARTS = 32         # from so many parts on
     VECTOR_BYTES = 16
     SMALL_SIDE = 32         # rows and columns of a small tile
     SMALL_BLOCK = 64
@@ -334,6 +334,7 @@ cdef int record_parts(Recorder encoder, int op, int dtype, const Operand* operan
     cdef ConvSum summing
     cdef Memory workspace
     cdef long long count = sizes.rows * sizes.columns * sizes.groups
+    cdef unsigned int slices
     cdef int i
     if count > MAX_NUMERATOR:
         raise ValueError(f"conv: a gradient of more than {<long long>MAX_NUMERATOR:,} elements is "
@@ -362,7 +363,8 @@ cdef int record_parts(Recorder encoder, int op, int dtype, const Operand* operan
         summing.group_step = sizes.columns
     launch.entry = entry_of(encoder.state.ordinal, op, dtype)
     launch.variant = PARTS
-    set_geometry(&launch.geometry, ceiling(count, SUMS), SUMS, SLICES)
+    slices = SLICES if parts >= MANY_PARTS else 1
+    set_geometry(&launch.geometry, ceiling(count, BLOCK // slices), BLOCK // slices, slices)
     uses[1], uses[2] = uses[OUT], operands[BIAS]
     uses[OUT] = operands[OUT]
     return record_launch(encoder, launch, &summing, uses, 3, 1)

@@ -16,8 +16,8 @@
 # - The nodes of a call run in order: each writes what the call writes. Of a call with branches,
 #   which a library forks to other streams, all nodes run after the first and before the last one,
 #   and the others only read what the call writes. Such a node writes the token of its lane instead,
-#   and one of its own if later lanes begin at it, and reads the tokens of what it waits for: a token
-#   is a block that no kernel accesses.
+#   and one of its own if later lanes begin at it, and reads the tokens of what it waits for: a
+#   token is a block that no kernel accesses.
 # - A library may compile code for a call, and unload it with the object that makes the call. So
 #   each kernel of a template, and each child graph of an opaque call, holds that object; recordings
 #   and plans hold the kernels and child graphs that they may launch, also those of templates that

@@ -69,28 +69,30 @@ __device__ inline void store_sums(const Conv& args, uint32 part, uint32 group, u
     }
 }
 
-// Adds the parts of each sum in one order. The threads of a column of a block take every SLICES-th
-// part each: there may be few sums of many parts.
+// Adds the parts of each sum in one order. Of few sums of many parts, blockDim.y threads take every
+// blockDim.y-th part each.
 template <class T> __device__ inline void sum_parts(const ConvSum& args) {
     using C = compute_of<T>;
-    constexpr int SUMS = 32, SLICES = 8;
-    __shared__ C of_slice[SLICES][SUMS];
+    __shared__ C of_thread[256];
     wait_for_dependencies(args);
     launch_dependents();
-    uint32 place = blockIdx.x * SUMS + threadIdx.x;
+    uint32 place = blockIdx.x * blockDim.x + threadIdx.x;
     Items<C, 1> sum = {};
     if (place < args.n) {
         const C* in = global<C>(args.input) + place;
 #pragma unroll 8
-        for (uint32 part = threadIdx.y; part < args.count; part += SLICES) {
+        for (uint32 part = threadIdx.y; part < args.count; part += blockDim.y) {
             sum.item[0] += in[int64(part) * args.n];
         }
     }
-    of_slice[threadIdx.y][threadIdx.x] = sum.item[0];
-    __syncthreads();
+    if (blockDim.y > 1) {
+        of_thread[threadIdx.y * blockDim.x + threadIdx.x] = sum.item[0];
+        __syncthreads();
+        for (uint32 y = 1; y < blockDim.y; ++y) {
+            sum.item[0] += of_thread[y * blockDim.x + threadIdx.x];
+        }
+    }
     if (threadIdx.y > 0 || place >= args.n) return;
-#pragma unroll
-    for (int slice = 1; slice < SLICES; ++slice) sum.item[0] += of_slice[slice][threadIdx.x];
     uint32 rest = divide(place, args.columns), column = place - rest * args.columns.size;
     uint32 group = divide(rest, args.rows), row = rest - group * args.rows.size;
     T* to = global<T>(args.out) + group * args.group_step + row * args.row_step;

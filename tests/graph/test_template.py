@@ -172,6 +172,33 @@ def test_what_a_call_forks_runs_at_once(library):
         assert {(source, target) for source, target, _ in plan.edges} == set(forked)
 
 
+@only_graphs
+def test_a_branch_waits_only_for_where_it_begins(library):
+    """The second kernel forks; the third and the fourth run at once, in either order of launches."""
+    others, event = library.streams(1)
+
+    def call(stream, where):
+        a, b, out, workspace = where
+        library.put(stream, "add", [*map(c_uint64, (a, b, out)), c_int(N)])
+        library.put(stream, "increase", [c_uint64(out), c_int(N)])
+        with library.forked(stream, others, event):
+            library.put(stream, "increase", [c_uint64(out), c_int(N)])
+            library.put(others[0].value, "add", [*map(c_uint64, (a, b, workspace)), c_int(N)])
+        library.put(stream, "add", [*map(c_uint64, (out, workspace, out)), c_int(N)])
+
+    vectors = Vectors()
+    cyrt.commit()
+    for _ in range(2):
+        told = record(call, vectors, workspace=4096)
+        cyrt.commit()
+    a, b = vectors.host
+    np.testing.assert_array_equal(vectors.result(), 2 * (a + b) + 2)
+    assert (told.reason, told.num_tokens) == (None, 3)
+    edges = {(0, 1), (1, 2), (1, 3), (2, 4), (3, 4)}
+    plan = cyrt.current_encoder().last_plan()
+    assert {(source, target) for source, target, _ in plan.edges} == edges
+
+
 def test_padding_that_varies_is_none_of_the_parameters(library):
     count = iter(range(1, 100))
 

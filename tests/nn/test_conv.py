@@ -164,6 +164,15 @@ def test_bias_after_sums_in_parts(rng):
     compare(found, convolve(x, w) + b, "float32")
 
 
+def test_many_parts_are_added_by_several_threads(rng):
+    x, g = numbers(rng, "float32", 1, 32, 32, 128), numbers(rng, "float32", 1, 32, 32, 128)
+    shape, options = (128, 1, 1, 1), {"groups": 128}
+    found = explain("conv_weight_vjp", "float32", x.shape, shape, **options).kernels
+    assert found[-1][2] == (32, 8)
+    found = nn.conv_weight_vjp(cyrt.asarray(g), cyrt.asarray(x), shape, **options)
+    compare(found, weight_gradient(g, x, shape, **options), "float32")
+
+
 def launches_of(op, *shapes, dtype="float32", **options):
     return [kernel for kernel, *_ in explain(op, dtype, *shapes, **options).kernels]
 
