@@ -174,7 +174,7 @@ def test_what_a_call_forks_runs_at_once(library):
 
 @only_graphs
 def test_a_branch_waits_only_for_where_it_begins(library):
-    """The second kernel forks; the third and the fourth run at once, in either order of launches."""
+    """The second kernel forks; the third and the fourth run at once."""
     others, event = library.streams(1)
 
     def call(stream, where):
