@@ -9,6 +9,7 @@
 
 #include "conv_tile.cuh"
 #include "depthwise.cuh"
+#include "depthwise_strip.cuh"
 #include "window.cuh"
 
 namespace cyrt {
@@ -266,4 +267,10 @@ template <class T> using Small = Shape<T, 32, 32, 64>;
     extern "C" __global__ void __launch_bounds__(256)                        \
         NAME##_depthwise_elements(const __grid_constant__ cyrt::Conv args) { \
         cyrt::KERNEL<TYPE, 1>(args);                                         \
+    }
+
+#define CYRT_DEPTHWISE_STRIP(NAME, TYPE)                                  \
+    extern "C" __global__ void __launch_bounds__(128)                     \
+        NAME##_depthwise_strip(const __grid_constant__ cyrt::Conv args) { \
+        cyrt::depthwise_strip<TYPE>(args);                                \
     }

@@ -14,7 +14,9 @@ from cyrt.builtin.library cimport CUDNN, is_served
 from cyrt.builtin.library_conv cimport least, record_library_conv
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NUMERATOR, Divider, divider
-from cyrt.builtin.window cimport Windows, product, reverse, set_sliding, set_windows
+from cyrt.builtin.window cimport (
+    Axis, Sliding, Windows, product, reverse, set_sliding, set_windows,
+)
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.graph.commit cimport Recorder
 from cyrt.runtime.memory cimport Memory
@@ -24,6 +26,9 @@ cdef extern from "params/conv.h" nogil:
     enum: CONV_VECTOR_OTHER
     enum: CONV_VECTOR_OUT
     enum: CONV_PARTS
+    enum: CONV_STRIP
+    enum: CONV_LINES
+    enum: CONV_STRIP_TAPS
     enum: ACTIVATION_NONE
     enum: ACTIVATION_RELU
     enum: ACTIVATION_GELU
@@ -48,10 +53,15 @@ cdef enum Variant:
     PARTS
     DEPTHWISE
     DEPTHWISE_ELEMENTS
+    DEPTHWISE_STRIP
 
 cdef enum:
     WARP = 32
     BLOCK = 256             # threads of depthwise kernels and of sums
+    STRIP_BLOCK = 128
+    MOST_STEP = 1 << 28     # of neighbouring places: kernels multiply it in 32 bits
+    SLICES = 8              # threads of a sum,
+    MANY_PARTS = 32         # from so many parts on
     VECTOR_BYTES = 16
     SMALL_SIDE = 32         # rows and columns of a small tile
     SMALL_BLOCK = 64
@@ -106,6 +116,7 @@ cdef int record_conv(Recorder encoder, int op, int dtype, const Operand* operand
     cdef Launch launch
     cdef Convolution view = conv[0]
     cdef long long taps = product(conv.sliding.taps), channels = conv.channels, parts
+    cdef bint strips
     launch.entry = entry_of(encoder.state.ordinal, op, dtype)
     sizes.items, sizes.itemsize = launch.entry.items, launch.entry.itemsizes[0]
     sizes.sum_size = max(4, sizes.itemsize)
@@ -128,6 +139,7 @@ cdef int record_conv(Recorder encoder, int op, int dtype, const Operand* operand
             and is_served(CUDNN, encoder.state.ordinal) \
             and record_library_conv(encoder, op, dtype, operands, conv):
         return 0
+    strips = has_strips(&sizes, op, operands, conv, &view)
     sizes.depthwise = conv.channels == 1 and taps <= MOST_TAPS \
         and 0 < conv.results <= (1 if op == INPUT_VJP else MOST_RESULTS)
     if op != WEIGHT_VJP and sizes.rows > MAX_NUMERATOR and conv.batch > 1:
@@ -153,14 +165,16 @@ cdef int record_conv(Recorder encoder, int op, int dtype, const Operand* operand
         sizes.columns *= sizes.groups
         sizes.groups = 1
         args.channels = divider(<unsigned int>conv.results)
-        parts = choose_depthwise(&sizes, op, &args, &launch, conv.results)
+        parts = choose_strips(&sizes, &args, &launch, conv.batch) if strips \
+            else choose_depthwise(&sizes, op, &args, &launch, conv.results)
         if op == INPUT_VJP:
             launch.entry = entry_of(encoder.state.ordinal, CONV, dtype)
     else:
         parts = choose_tiles(&sizes, op, &args, &launch)
     args.rows, args.columns = <unsigned int>sizes.rows, <unsigned int>sizes.columns
     args.length, args.out_step = <unsigned int>sizes.length, sizes.columns * sizes.groups
-    args.groups = divider(<unsigned int>sizes.groups)
+    if not strips:
+        args.groups = divider(<unsigned int>sizes.groups)
     if op != WEIGHT_VJP and parts == 1:
         return record_launch(encoder, &launch, &args, operands, 4, 1)
     return record_parts(encoder, op, dtype, operands, &sizes, &args, &launch, parts)
@@ -234,6 +248,46 @@ cdef long long choose_tiles(Sizes* sizes, int op, Conv* args, Launch* launch) ex
     return parts
 
 
+cdef bint has_strips(const Sizes* sizes, int op, const Operand* operands, const Convolution* conv,
+                     const Convolution* view) noexcept:
+    """Return whether threads can take strips of outputs: one channel and one result a group, small
+    windows that move by one place in two dimensions, and whole, aligned vectors."""
+    cdef const Sliding* s = &view.sliding
+    cdef unsigned long long places
+    cdef int d
+    if conv.channels != 1 or conv.results != 1 or op == WEIGHT_VJP or s.ndim != 2 \
+            or (conv.activation != ACTIVATION_NONE and conv.activation != ACTIVATION_RELU):
+        return False
+    for d in range(2):
+        if s.taps[d] != CONV_STRIP_TAPS or s.stride[d] != 1 or s.spacing[d] != 1 \
+                or abs(s.step[d]) != 1 or s.step[d] != s.step[0]:
+            return False
+    if conv.other_step != CONV_STRIP_TAPS * CONV_STRIP_TAPS \
+            or sizes.rows * ceiling(sizes.groups, sizes.items) > MAX_NUMERATOR:
+        return False
+    if view.steps[1] >= MOST_STEP:
+        return False
+    places = view.batch_step | view.steps[0] | view.steps[1] | sizes.groups
+    return (places * sizes.itemsize | operands[SOURCE].address | operands[OTHER].address
+            | operands[OUT].address) % VECTOR_BYTES == 0
+
+
+cdef long long choose_strips(const Sizes* sizes, Conv* args, Launch* launch,
+                             long long batch) except -1:
+    """Choose blocks, and return the number of parts."""
+    cdef const Axis* axes = args.windows.axis
+    cdef long long vectors = ceiling(sizes.columns, sizes.items)
+    cdef long long strips = ceiling(axes[1].outputs.size, CONV_STRIP)
+    cdef long long lines = ceiling(axes[0].outputs.size, CONV_LINES)
+    args.tiles_n, args.tiles_m = divider(<unsigned int>vectors), divider(<unsigned int>strips)
+    args.groups = divider(<unsigned int>lines)
+    args.depth = <unsigned int>batch
+    launch.variant = DEPTHWISE_STRIP
+    set_geometry(&launch.geometry, ceiling(vectors * strips * lines * batch, STRIP_BLOCK),
+                 STRIP_BLOCK, 1)
+    return 1
+
+
 cdef long long choose_depthwise(Sizes* sizes, int op, Conv* args, Launch* launch,
                                 long long results) except -1:
     """Choose threads and blocks, and return the number of parts."""
@@ -280,6 +334,7 @@ cdef int record_parts(Recorder encoder, int op, int dtype, const Operand* operan
     cdef ConvSum summing
     cdef Memory workspace
     cdef long long count = sizes.rows * sizes.columns * sizes.groups
+    cdef unsigned int slices
     cdef int i
     if count > MAX_NUMERATOR:
         raise ValueError(f"conv: a gradient of more than {<long long>MAX_NUMERATOR:,} elements is "
@@ -308,7 +363,8 @@ cdef int record_parts(Recorder encoder, int op, int dtype, const Operand* operan
         summing.group_step = sizes.columns
     launch.entry = entry_of(encoder.state.ordinal, op, dtype)
     launch.variant = PARTS
-    set_geometry(&launch.geometry, ceiling(count, BLOCK), BLOCK, 1)
+    slices = SLICES if parts >= MANY_PARTS else 1
+    set_geometry(&launch.geometry, ceiling(count, BLOCK // slices), BLOCK // slices, slices)
     uses[1], uses[2] = uses[OUT], operands[BIAS]
     uses[OUT] = operands[OUT]
     return record_launch(encoder, launch, &summing, uses, 3, 1)

@@ -52,6 +52,9 @@ cdef list fill_launches(int ordinal, CUdeviceptr address, size_t count, unsigned
     cdef Operand[2] operands
     cdef long long elements = count
     cdef Explainer explainer = explainer_of(ordinal)
+    while width < 4 and elements % 2 == 0 and address % (2 * width) == 0:      # fewer, wider ones
+        pattern = (pattern & ((1 << 8 * width) - 1)) * ((1 << 8 * width) + 1)
+        elements, width = elements // 2, 2 * width
     set_codes()
     set_example_memory(operands, 1)
     memset(&operands[1], 0, sizeof(Operand))

@@ -15,13 +15,16 @@ cdef class CapturedKernel:
     cdef readonly str name
     cdef readonly bytes params
     cdef list offsets           # of the parameters; empty if packed
-    cdef list attributes        # for each of ATTRIBUTES, its bytes, or None if it is the default
+    cdef list raw_attributes    # the bytes of each of ATTRIBUTES
+    cdef list attributes        # the same, but None if it is the default; of the first capture only
     cdef object owner           # the LoadedFunction of a kernel of cyrt's
+    cdef readonly tuple sources     # the indices of the kernels that it waits for
 
     cdef tuple identity(self)
 
 # Call `call(handle of the stream, addresses)` while the stream is captured; nothing of it runs.
 # Return the kernels in order, or all of it as a child graph. Different seeds leave different bytes
-# in memory that the call does not initialise.
-cdef list capture_kernels(Stream stream, object call, tuple addresses, int seed)
+# in memory that the call does not initialise; 0 is the first one's. The captures of a call share
+# `layouts`, those of the parameters of functions.
+cdef list capture_kernels(Stream stream, object call, tuple addresses, int seed, dict layouts)
 cdef ChildGraph capture_child(Stream stream, object call, tuple addresses)

@@ -9,7 +9,7 @@ from cyrt.driver.cuda cimport *
 from cyrt.driver.errors import CudaError
 from cyrt.driver.table cimport check, cu
 from cyrt.graph.child cimport (
-    attributes_of, begin_capture, copy_graph, discard_capture, take_graph,
+    attributes_of, begin_capture, copy_graph, describe_edges, discard_capture, take_graph,
 )
 from cyrt.graph.seam cimport kernels
 from cyrt.runtime.device cimport enter, leave_quietly
@@ -59,7 +59,7 @@ cdef class CapturedKernel:
         """Return everything that is equal in all captures of a call."""
         return (<size_t>self.function, <size_t>self.kernel, <size_t>self.context, self.packed,
                 (<char*>&self.geometry)[:sizeof(Geometry)], len(self.params), self.offsets,
-                self.attributes)
+                self.raw_attributes, self.sources)
 
 
 def _do_nothing():
@@ -116,13 +116,14 @@ cdef ChildGraph capture_child(Stream stream, object call, tuple addresses):
     return child
 
 
-cdef list capture_kernels(Stream stream, object call, tuple addresses, int seed):
+cdef list capture_kernels(Stream stream, object call, tuple addresses, int seed, dict layouts):
     cdef StreamState* state = stream.live()
     cdef CUgraph graph = capture(stream, call, addresses, seed)
     cdef CUgraphNode[MOST_NODES] nodes
     cdef CUgraphNodeType kind
     cdef size_t i, count = MOST_NODES
-    cdef list found = []
+    cdef list found = [], spans = []
+    cdef dict places = {}
     cdef int entered = enter(state.ordinal, state.epoch, b"cuGraphGetNodes")
     try:
         check(cu.cuGraphGetNodes(graph, NULL, &count), b"cuGraphGetNodes")
@@ -130,20 +131,49 @@ cdef list capture_kernels(Stream stream, object call, tuple addresses, int seed)
             raise Opaque(f"the call has {count} nodes")
         check(cu.cuGraphGetNodes(graph, nodes, &count), b"cuGraphGetNodes")
         for i in range(count):
+            places[<size_t>nodes[i]] = i
+            first = len(found)
             check(cu.cuGraphNodeGetType(nodes[i], &kind), b"cuGraphNodeGetType")
             if kind == CU_GRAPH_NODE_TYPE_KERNEL:
-                found.append(read_kernel(nodes[i]))
+                found.append(read_kernel(nodes[i], seed == 0, layouts))
             elif kind == CU_GRAPH_NODE_TYPE_MEMSET:
                 found.extend(read_memset(nodes[i], state.ordinal))
             else:
                 raise Opaque(f"the call has a node of type {<int>kind}, neither kernel nor memset")
+            spans.append(range(first, len(found)))
+        set_sources(graph, places, spans, found)
         return found
     finally:
         cu.cuGraphDestroy(graph)
         leave_quietly(entered)
 
 
-cdef CapturedKernel read_kernel(CUgraphNode node):
+cdef int set_sources(CUgraph graph, dict places, list spans, list found) except -1:
+    """Set the kernels that each kernel waits for. The kernels of one node run in order; of nodes
+    whose edges the driver does not tell, all do."""
+    cdef CapturedKernel kernel
+    cdef list edges = [], ends = [], waits = [[] for _ in spans]
+    cdef set sources
+    check(describe_edges(graph, places, edges), b"cuGraphGetEdges")
+    told = edges[0] if edges else [(i, i + 1) for i in range(len(spans) - 1)]
+    for source, target, *_ in told:
+        if source >= target:
+            raise Opaque("the call's nodes are not in order")
+        waits[target].append(source)
+    for span, before in zip(spans, waits, strict=True):
+        sources = set()
+        for source in before:
+            sources |= ends[source]
+        for index in span:
+            kernel = found[index]
+            kernel.sources = tuple(sorted(sources))
+            sources = {index}
+        ends.append(sources)
+    return 0
+
+
+cdef CapturedKernel read_kernel(CUgraphNode node, bint whole, dict layouts):
+    """Return the kernel of a node; if `whole`, with the attributes that are its own."""
     cdef CapturedKernel found = CapturedKernel.__new__(CapturedKernel)
     cdef CUDA_KERNEL_NODE_PARAMS_v2 params
     memset(&params, 0, sizeof(params))
@@ -160,8 +190,9 @@ cdef CapturedKernel read_kernel(CUgraphNode node):
     if found.packed:
         found.params = packed_params(params.extra)
     else:
-        found.params = separate_params(found, params.kernelParams)
-    found.attributes = own_attributes(node, &params)
+        found.params = separate_params(found, params.kernelParams, layouts)
+    found.raw_attributes = attributes_of(node)
+    found.attributes = own_attributes(found.raw_attributes, &params) if whole else None
     return found
 
 
@@ -191,11 +222,27 @@ cdef bytes packed_params(void** extra):
     return buffer[:size]
 
 
-cdef bytes separate_params(CapturedKernel kernel, void** values):
+cdef bytes separate_params(CapturedKernel kernel, void** values, dict layouts):
     """Return the parameters packed, and set their offsets."""
-    cdef size_t index = 0, offset = 0, size = 0, end = 0
-    cdef CUresult result
+    cdef size_t index, offset, size, end = 0
     cdef bytearray packed = bytearray()
+    key = <size_t>kernel.function, <size_t>kernel.kernel
+    layout = layouts.get(key)
+    if layout is None:
+        layout = layouts[key] = layout_of(kernel)
+    for index, (offset, size) in enumerate(layout):
+        end = max(end, offset + size)
+        packed.extend(bytes(end - len(packed)))
+        packed[offset:offset + size] = (<const char*>values[index])[:size]
+        kernel.offsets.append(offset)
+    return bytes(packed)
+
+
+cdef list layout_of(CapturedKernel kernel):
+    """Return the offset and the size of each parameter."""
+    cdef size_t index = 0, offset = 0, size = 0
+    cdef CUresult result
+    cdef list found = []
     while True:
         with nogil:
             if kernel.function != NULL:
@@ -205,18 +252,15 @@ cdef bytes separate_params(CapturedKernel kernel, void** values):
                 result = CUDA_ERROR_NOT_SUPPORTED if cu.cuKernelGetParamInfo == NULL \
                     else cu.cuKernelGetParamInfo(kernel.kernel, index, &offset, &size)
         if result == CUDA_ERROR_INVALID_VALUE:          # after the last parameter
-            return bytes(packed)
+            return found
         if result != CUDA_SUCCESS:
             raise Opaque(f"{kernel.name}: the driver does not tell its parameters")
-        end = max(end, offset + size)
-        packed.extend(bytes(end - len(packed)))
-        packed[offset:offset + size] = (<const char*>values[index])[:size]
-        kernel.offsets.append(offset)
+        found.append((offset, size))
         index += 1
 
 
-cdef list own_attributes(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2* params):
-    """Return the attributes of a node that another node of the same launch does not have."""
+cdef list own_attributes(list attributes, const CUDA_KERNEL_NODE_PARAMS_v2* params):
+    """Return those attributes of a node that another node of the same launch does not have."""
     cdef CUgraph graph = NULL
     cdef CUgraphNode plain
     cdef CUresult result
@@ -228,7 +272,7 @@ cdef list own_attributes(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2* par
         if result != CUDA_SUCCESS:
             raise Opaque("a kernel cannot be added without its attributes")
         return [None if own == default else own
-                for own, default in zip(attributes_of(node), attributes_of(plain), strict=True)]
+                for own, default in zip(attributes, attributes_of(plain), strict=True)]
     finally:
         if graph != NULL:
             cu.cuGraphDestroy(graph)
@@ -253,7 +297,7 @@ cdef list read_memset(CUgraphNode node, int ordinal):
         kernel.geometry.block[:] = block
         kernel.geometry.smem = smem
         kernel.params, kernel.offsets = params, [0]
-        kernel.attributes = []
+        kernel.attributes = kernel.raw_attributes = []
         found.append(kernel)
     return found
 
@@ -366,8 +410,9 @@ cdef list explain_halves(Py_ssize_t start, list values, list words, addresses):
     return found
 
 
-def check_memory(kernel, bytes mask, words):
-    """Raise Opaque if another word of the parameters is the address of device memory."""
+def check_memory(kernel, bytes mask, words, set harmless):
+    """Raise Opaque if another word of the parameters is the address of device memory. Words that
+    are not are added to the set."""
     cdef unsigned long long value
     cdef unsigned int kind
     cdef bytes params = kernel.params
@@ -378,7 +423,9 @@ def check_memory(kernel, bytes mask, words):
         memcpy(&value, <const char*>params + start, sizeof(value))
         if value < LEAST_ADDRESS or memcmp(padding + start, NO_PADDING, 8) != 0:
             continue
-        if start not in known and cu.cuPointerGetAttribute(
+        if start in known or value in harmless:
+            continue
+        if cu.cuPointerGetAttribute(
                 &kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, value) == CUDA_SUCCESS:
             raise Opaque(f"{kernel.name}: the parameters' word at {start} is the address of memory "
                          "that is no operand", undeclared=True)

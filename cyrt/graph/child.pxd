@@ -27,6 +27,10 @@ cdef CUkernelNodeAttrID[NUM_ATTRIBUTES] ATTRIBUTES      # that a kernel node may
 # Return the bytes of each of these attributes of a kernel node, or None.
 cdef list attributes_of(CUgraphNode node)
 
+# Append a sorted tuple of the graph's edges to the list: indices by the dict of nodes, ports and
+# type. Nothing is appended if there are none, or if the driver does not tell their types.
+cdef CUresult describe_edges(CUgraph graph, dict places, list found) except *
+
 # Copy a graph as it is now: its owner may change or destroy it afterwards.
 cdef ChildGraph copy_graph(int ordinal, unsigned int epoch, CUgraph graph)
 # Begin a capture of the stream, or end it and return its graph: a copy, or the graph itself, which

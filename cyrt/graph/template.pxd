@@ -13,7 +13,11 @@
 #   opaque.
 # - The key of a template is everything that selects the call, with the device's epoch and the
 #   alignments of its operands. The store has a limit; a template in a recording stays alive.
-# - The nodes of a call run in order: each writes what the call writes.
+# - The nodes of a call run in order: each writes what the call writes. Of a call with branches,
+#   which a library forks to other streams, all nodes run after the first and before the last one,
+#   and the others only read what the call writes. Such a node writes the token of its lane instead,
+#   and one of its own if later lanes begin at it, and reads the tokens of what it waits for: a
+#   token is a block that no kernel accesses.
 # - A library may compile code for a call, and unload it with the object that makes the call. So
 #   each kernel of a template, and each child graph of an opaque call, holds that object; recordings
 #   and plans hold the kernels and child graphs that they may launch, also those of templates that
@@ -29,6 +33,7 @@ cdef enum:
     KEY_WORDS = 40
     MOST_OPERANDS = 8       # of a call, its workspace included
     ALIGNMENT = 16          # of an operand, as far as a key tells it
+    MOST_TOKENS = 24        # of a call with branches
 
 cdef struct Key:
     int count
@@ -48,6 +53,8 @@ cdef class TemplateKernel:
     cdef unsigned int flags
     cdef unsigned int[3] cluster
     cdef unsigned long long serial      # unique
+    # Of a call with branches: the tokens that it writes, a bit each, and those that it reads.
+    cdef unsigned int marks, waits
     cdef readonly str name
     cdef object owner           # what keeps the code loaded
 
@@ -58,6 +65,7 @@ cdef class Template:
     cdef int ordinal
     cdef readonly list kernels  # TemplateKernels in order; None: the call is opaque, or refused
     cdef int count
+    cdef readonly int num_tokens    # 0: the kernels run in order
     cdef readonly object call   # of an opaque call; else None
     cdef readonly str reason    # for which the call is opaque or refused; else None
     cdef readonly bint refused  # the library does not provide it: other kernels have to run

@@ -12,7 +12,9 @@ from cyrt.graph.capture cimport CapturedKernel, capture_child, capture_kernels
 from cyrt.graph.child cimport ATTRIBUTES, NUM_ATTRIBUTES
 from cyrt.graph.pattern cimport Word, lay, room_of
 from cyrt.graph.recorder cimport encoder_of, record
-from cyrt.graph.recording cimport CHILD, CLUSTER, COOPERATIVE, PROGRAMMATIC, TEMPLATE, Operation
+from cyrt.graph.recording cimport (
+    CHILD, CLUSTER, COOPERATIVE, LANES, PROGRAMMATIC, TEMPLATE, Operation,
+)
 from cyrt.runtime.device cimport context_of, contexts
 from cyrt.runtime.memory cimport Memory, live_block
 from cyrt.runtime.module cimport LoadedFunction
@@ -183,6 +185,8 @@ cdef class Template:
     ----------
     kernels : list or None
         The kernels that the call launches; None if it is opaque or refused.
+    num_tokens : int
+        How many blocks order the kernels; 0 if they run one after the other.
     reason : str or None
         For which the call is opaque or refused.
     """
@@ -308,36 +312,72 @@ cdef bytes without(bytes params, bytes mask):
     return bytes([0 if padding else byte for byte, padding in zip(params, mask, strict=True)])
 
 
-cdef list learn_kernels(int ordinal, object call, const Extent* operands, int count):
+cdef int set_tokens(list kernels, list captured) except -1:
+    """Set the tokens of kernels that do not all run in order, and return how many there are. Where
+    there are no more tokens, a kernel waits for more than it has to."""
+    cdef TemplateKernel kernel
+    cdef list lanes = [], tails = []        # of each lane its token, and its last kernel
+    cdef list of_kernel = [0] * len(kernels)    # lanes
+    cdef int count = 0
+    if all([(<CapturedKernel>captured[i]).sources == (i - 1,) for i in range(1, len(captured))]):
+        return 0
+    for i, kernel in enumerate(kernels):
+        sources = (<CapturedKernel>captured[i]).sources
+        lane = next((lane for lane, tail in enumerate(tails) if tail in sources), len(lanes))
+        if lane == len(lanes) and lane < LANES:
+            lanes.append(count)
+            tails.append(i)
+            count += 1
+        lane %= LANES
+        for source in sources:
+            if source == 0:         # all wait for the first one
+                continue
+            if tails[of_kernel[source]] != source and count < MOST_TOKENS:
+                (<TemplateKernel>kernels[source]).marks |= 1 << count
+                kernel.waits |= 1 << count
+                count += 1
+            else:
+                kernel.waits |= 1 << <int>lanes[of_kernel[source]]
+        of_kernel[i], tails[lane] = lane, i
+        kernel.marks |= 1 << <int>lanes[lane]
+    kernel.waits = (1 << count) - 1
+    return count
+
+
+cdef list learn_kernels(int ordinal, object call, const Extent* operands, int count,
+                        int* num_tokens):
     """Return the TemplateKernels of a call. Raise `captures.Opaque` if there can be none."""
     cdef Stream stream = Stream(ordinal)
     cdef Memory scratch = Memory.__new__(Memory)
     cdef size_t nbytes = 0
     cdef list offsets = places(operands, count, &nbytes)
+    cdef dict layouts = {}
     scratch.block = allocate(stream.live(), nbytes)
     scratch.address = scratch.block.address
     scratch.size = nbytes
     addresses = [tuple([scratch.address + offset for offset in each]) for each in offsets]
-    found = [capture_kernels(stream, call, each, seed) for seed, each in enumerate(addresses)]
+    found = [capture_kernels(stream, call, each, seed, layouts)
+             for seed, each in enumerate(addresses)]
     masks = [bytes(len(kernel.params)) for kernel in found[0]]
     try:
         learned = captures.explain(found, masks, addresses)
     except captures.Opaque:
-        again = capture_kernels(stream, call, addresses[0], len(found))
+        again = capture_kernels(stream, call, addresses[0], len(found), layouts)
         captures.compare(found[0], again)
         masks = [bytes([x != y for x, y in zip(one.params, other.params, strict=True)])
                  for one, other in zip(found[0], again, strict=True)]
         if not any(map(any, masks)):
             raise
         learned = captures.explain(found, masks, addresses)
-    kernels = []
+    kernels, harmless = [], set()
     for first, third, mask, words in zip(found[0], found[2], masks, learned, strict=True):
-        captures.check_memory(first, mask, words)
+        captures.check_memory(first, mask, words, harmless)
         kernel = new_kernel(first, without(first.params, mask), words, call)
         confirmed = laid_out(kernel, addresses[2])
         if without(confirmed, mask) != without(third.params, mask):
             raise captures.Opaque(f"{first.name}: the third capture is not as the first two show")
         kernels.append(kernel)
+    num_tokens[0] = set_tokens(kernels, found[0])
     return kernels
 
 
@@ -346,7 +386,7 @@ cdef Template learn_apart(const Key* key, int ordinal, object call, const Extent
     cdef Template template = new_template(key, ordinal, None)
     template.workspace = workspace
     try:
-        template.kernels = learn_kernels(ordinal, call, operands, count)
+        template.kernels = learn_kernels(ordinal, call, operands, count, &template.num_tokens)
         template.count = len(template.kernels)
     except OutOfMemoryError:        # without scratch memory the call is captured where it is
         template.reason = NO_SCRATCH
@@ -367,13 +407,41 @@ cdef Template learn(const Key* key, int ordinal, object call, const Extent* oper
 # -- recording -------------------------------------------------------------------------------------
 
 
+cdef list make_tokens(Recorder encoder, int count):
+    cdef list tokens = []
+    cdef Memory token
+    for _ in range(count):
+        token = Memory.__new__(Memory)
+        token.block = allocate(encoder.state, 1)
+        token.address, token.size = token.block.address, 1
+        tokens.append(token)
+    return tokens
+
+
+cdef int use_branches(TemplateKernel kernel, list tokens, bint last, Use* uses,
+                      int num_uses) except -1:
+    """Change the uses of a kernel of a call with branches. Return how many there are now."""
+    cdef int u, t
+    for u in range(0 if last else num_uses):
+        uses[u].access = READ
+    for t in range(len(tokens)):
+        if (kernel.marks | kernel.waits) >> t & 1:
+            uses[num_uses].block = (<Memory>tokens[t]).block
+            uses[num_uses].access = WRITE if kernel.marks >> t & 1 else READ
+            num_uses += 1
+    return num_uses
+
+
 cdef int record_template(Recorder encoder, Template template,
                          const unsigned long long* addresses, int num_operands, const Use* uses,
                          int num_uses, list foreign) except -1:
     cdef TemplateKernel kernel
     cdef Operation operation
-    cdef Use[MOST_OPERANDS] own         # `record` changes the uses of outside memory
-    cdef int i, u
+    # `record` changes the uses of outside memory.
+    cdef Use[<int>MOST_OPERANDS + <int>MOST_TOKENS] own
+    cdef list tokens = make_tokens(encoder, template.num_tokens) if template.num_tokens \
+        else None
+    cdef int i, u, num_own = num_uses
     operation.kind = TEMPLATE
     operation.params = addresses
     operation.param_bytes = num_operands * sizeof(addresses[0])
@@ -384,6 +452,8 @@ cdef int record_template(Recorder encoder, Template template,
             own[u] = uses[u]
             if i and own[u].access == OVERWRITE:        # an earlier kernel has written some of it
                 own[u].access = WRITE
+        if tokens is not None and i:
+            num_own = use_branches(kernel, tokens, i == template.count - 1, own, num_uses)
         operation.flags = kernel.flags
         operation.cluster = kernel.cluster
         operation.function = kernel.pattern.function if kernel.pattern.function != NULL \
@@ -392,7 +462,7 @@ cdef int record_template(Recorder encoder, Template template,
         operation.layout = &kernel.pattern.layout
         operation.geometry = &kernel.geometry
         operation.owner = <void*>kernel
-        record(encoder, &operation, own, num_uses, None if foreign is None else foreign[:], False)
+        record(encoder, &operation, own, num_own, None if foreign is None else foreign[:], False)
     encoder.repoints += 1
     return 0
 

@@ -69,19 +69,32 @@ __device__ inline void store_sums(const Conv& args, uint32 part, uint32 group, u
     }
 }
 
-// Adds the parts of each sum in one order.
+// Adds the parts of each sum in one order. Of few sums of many parts, blockDim.y threads take every
+// blockDim.y-th part each.
 template <class T> __device__ inline void sum_parts(const ConvSum& args) {
     using C = compute_of<T>;
+    __shared__ C of_thread[256];
     wait_for_dependencies(args);
     launch_dependents();
     uint32 place = blockIdx.x * blockDim.x + threadIdx.x;
-    if (place >= args.n) return;
+    Items<C, 1> sum = {};
+    if (place < args.n) {
+        const C* in = global<C>(args.input) + place;
+#pragma unroll 8
+        for (uint32 part = threadIdx.y; part < args.count; part += blockDim.y) {
+            sum.item[0] += in[int64(part) * args.n];
+        }
+    }
+    if (blockDim.y > 1) {
+        of_thread[threadIdx.y * blockDim.x + threadIdx.x] = sum.item[0];
+        __syncthreads();
+        for (uint32 y = 1; y < blockDim.y; ++y) {
+            sum.item[0] += of_thread[y * blockDim.x + threadIdx.x];
+        }
+    }
+    if (threadIdx.y > 0 || place >= args.n) return;
     uint32 rest = divide(place, args.columns), column = place - rest * args.columns.size;
     uint32 group = divide(rest, args.rows), row = rest - group * args.rows.size;
-    const C* in = global<C>(args.input) + place;
-    Items<C, 1> sum = {};
-#pragma unroll 8
-    for (uint32 part = 0; part < args.count; ++part) sum.item[0] += in[int64(part) * args.n];
     T* to = global<T>(args.out) + group * args.group_step + row * args.row_step;
     to[column * args.column_step] =
         finish<T>(args, group * args.columns.size + column, 1, sum).item[0];

@@ -13,6 +13,9 @@ enum {
     CONV_PARTS = 8,  // sums go to memory, unrounded: part, group, row, column
 };
 
+// Outputs of a thread that takes neighbouring ones, of windows of this many taps a dimension.
+enum { CONV_STRIP = 4, CONV_LINES = 2, CONV_STRIP_TAPS = 3 };
+
 // Products of matrices, one a group: rows by length, of the source unfolded into windows, and length
 // by columns, of the other operand.
 //
@@ -31,6 +34,7 @@ struct CYRT_PARAMETERS Conv {
     long long out_step;     // of a row
     long long bias_step;
     struct Divider channels;  // of the source in a group; depthwise: results of a channel
+    // Of strips: strips of a line, vectors of channels, and groups of lines; depth: images.
     struct Divider tiles_m, tiles_n, groups;
     unsigned int rows, columns, length, depth;  // depth: of a part of the length
     unsigned int flags, activation;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from contextlib import contextmanager
 from ctypes import byref, c_char, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
 import numpy as np
@@ -172,6 +173,28 @@ class Calls(Library):
         self.put(stream, "increase", [c_uint64(workspace + 64), c_int(N)])
         self.put(stream, "scaled", Packed(a, b"\1", b"", N, b, out, 2.0, b""))
         self.put(stream, "add", [c_uint64(out), c_uint64(workspace + 64), c_uint64(out), c_int(N)])
+
+    def streams(self, count):
+        """New streams and an event, for `forked`."""
+        streams, event = [c_void_p() for _ in range(count)], c_void_p()
+        with self:
+            self("cuEventCreate", byref(event), 2)
+            for other in streams:
+                self("cuStreamCreate", byref(other), 1)
+        return streams, event
+
+    @contextmanager
+    def forked(self, stream, streams, event):
+        """The other streams wait for this one; at the end it waits for them."""
+        with self:
+            self("cuEventRecord", event, c_void_p(stream))
+            for other in streams:
+                self("cuStreamWaitEvent", other, event, 0)
+        yield
+        with self:
+            for other in streams:
+                self("cuEventRecord", event, other)
+                self("cuStreamWaitEvent", c_void_p(stream), event, 0)
 
     def node_params(self, params):
         """What a launch of the structure's parameters gets, as bytes, with the kernel's own."""

@@ -114,7 +114,19 @@ def test_several_kernels_and_a_memset_are_kernels_in_order(library):
         np.testing.assert_array_equal(vectors.result(), a + 2 * b + 1)
     assert library.count == before + 3
     assert told.names[1:] == ["increase", "scaled", "add"]
-    assert told.names[0].startswith("cyrt_copy")
+    assert told.names[0] == "cyrt_copy_uint32"
+
+
+@pytest.mark.parametrize(("begin", "size", "width"), [(0, 64, 32), (2, 30, 16), (4, 15, 8)])
+def test_a_memset_fills_the_widest_elements(library, begin, size, width):
+    def call(stream, where):
+        library.memset(stream, where[2] + begin, 0x5A, size)
+
+    vectors = Vectors()
+    assert record(call, vectors).names == [f"cyrt_copy_uint{width}"]
+    wanted = np.zeros(4 * N, np.uint8)
+    wanted[begin : begin + size] = 0x5A
+    np.testing.assert_array_equal(vectors.result().view(np.uint8), wanted)
 
 
 @only_batches
@@ -127,6 +139,64 @@ def test_a_graph_of_them_has_no_memset(library):
     plan = cyrt.current_encoder().last_plan()
     assert [node.kind for node in plan.nodes] == ["kernel"] * 4
     assert {(0, 1), (1, 2), (2, 3)} <= {(source, target) for source, target, _ in plan.edges}
+
+
+def test_what_a_call_forks_runs_at_once(library):
+    """`out = a + b`; then on one stream `out + 2`, on the other `a + b + 1`; then both together."""
+    others, event = library.streams(2)
+
+    def call(stream, where):
+        a, b, out, workspace = where
+        library.put(stream, "add", [*map(c_uint64, (a, b, out)), c_int(N)])
+        with library.forked(stream, others, event):
+            for _ in range(2):
+                library.put(others[0].value, "increase", [c_uint64(out), c_int(N)])
+            library.put(others[1].value, "add", [*map(c_uint64, (a, b, workspace)), c_int(N)])
+            library.put(others[1].value, "increase", [c_uint64(workspace), c_int(N)])
+        library.put(stream, "add", [*map(c_uint64, (out, workspace, out)), c_int(N)])
+
+    for seed in range(3):
+        vectors = Vectors(seed, spare=seed)
+        told = record(call, vectors, workspace=4096)
+        assert (told.reason, told.num_tokens) == (None, 2)
+        a, b = vectors.host
+        np.testing.assert_array_equal(vectors.result(), 2 * (a + b) + 3)
+    cyrt.commit()
+    for _ in range(2):
+        record(call, vectors, workspace=4096)
+        record(library.scaled, vectors)  # waits for all of it
+        cyrt.commit()
+    plan = cyrt.current_encoder().last_plan()
+    if len(plan.nodes) == 7:  # one batch
+        forked = [(0, 1), (0, 3), (1, 2), (3, 4), (2, 5), (4, 5), (5, 6)]
+        assert {(source, target) for source, target, _ in plan.edges} == set(forked)
+
+
+@only_graphs
+def test_a_branch_waits_only_for_where_it_begins(library):
+    """The second kernel forks; the third and the fourth run at once."""
+    others, event = library.streams(1)
+
+    def call(stream, where):
+        a, b, out, workspace = where
+        library.put(stream, "add", [*map(c_uint64, (a, b, out)), c_int(N)])
+        library.put(stream, "increase", [c_uint64(out), c_int(N)])
+        with library.forked(stream, others, event):
+            library.put(stream, "increase", [c_uint64(out), c_int(N)])
+            library.put(others[0].value, "add", [*map(c_uint64, (a, b, workspace)), c_int(N)])
+        library.put(stream, "add", [*map(c_uint64, (out, workspace, out)), c_int(N)])
+
+    vectors = Vectors()
+    cyrt.commit()
+    for _ in range(2):
+        told = record(call, vectors, workspace=4096)
+        cyrt.commit()
+    a, b = vectors.host
+    np.testing.assert_array_equal(vectors.result(), 2 * (a + b) + 2)
+    assert (told.reason, told.num_tokens) == (None, 3)
+    edges = {(0, 1), (1, 2), (1, 3), (2, 4), (3, 4)}
+    plan = cyrt.current_encoder().last_plan()
+    assert {(source, target) for source, target, _ in plan.edges} == edges
 
 
 def test_padding_that_varies_is_none_of_the_parameters(library):

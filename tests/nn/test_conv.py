@@ -164,6 +164,15 @@ def test_bias_after_sums_in_parts(rng):
     compare(found, convolve(x, w) + b, "float32")
 
 
+def test_many_parts_are_added_by_several_threads(rng):
+    x, g = numbers(rng, "float32", 1, 32, 32, 128), numbers(rng, "float32", 1, 32, 32, 128)
+    shape, options = (128, 1, 1, 1), {"groups": 128}
+    found = explain("conv_weight_vjp", "float32", x.shape, shape, **options).kernels
+    assert found[-1][2] == (32, 8)
+    found = nn.conv_weight_vjp(cyrt.asarray(g), cyrt.asarray(x), shape, **options)
+    compare(found, weight_gradient(g, x, shape, **options), "float32")
+
+
 def launches_of(op, *shapes, dtype="float32", **options):
     return [kernel for kernel, *_ in explain(op, dtype, *shapes, **options).kernels]
 
@@ -393,6 +402,35 @@ def test_equal_results_run_to_run(groups, rng):
             np.testing.assert_array_equal(found.numpy(), first.numpy())
 
 
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize(
+    ("size", "options"),
+    [
+        ((5, 4), {"padding": 1}),
+        ((4, 11), {"padding": 1, "flip": True}),
+        ((3, 9), {"padding": [(2, 0), (0, 3)]}),
+        ((8, 3), {}),
+    ],
+)
+def test_strips_of_neighbouring_outputs(size, options, name, rng):
+    shapes = (2, *size, 24), (24, 3, 3, 1)
+    kernel = f"cyrt_conv_{name}_depthwise_strip"
+    for op in "conv", "conv_input_vjp":
+        assert launches_of(op, *shapes, dtype=name, groups=24, **options) == [kernel]
+    check(rng, name, *shapes, groups=24, **options)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_strips_of_a_part_of_an_array(name, rng):
+    x, w = numbers(rng, name, 2, 7, 8, 48), numbers(rng, name, 16, 3, 3, 1)
+    b, a = numbers(rng, name, 16), cyrt.asarray(x)[:, 1:6, ::2, 16:32]
+    found = nn.conv2d(
+        a, cyrt.asarray(w), padding=1, groups=16, bias=cyrt.asarray(b), activation="relu"
+    )
+    wanted = convolve(x[:, 1:6, ::2, 16:32], w, padding=1, groups=16) + exact(b)
+    compare(found, np.maximum(wanted, 0), name)
+
+
 # -- kernels ---------------------------------------------------------------------------------------
 
 
@@ -401,7 +439,8 @@ def test_equal_results_run_to_run(groups, rng):
     [
         ("conv", [(32, 56, 56, 64), (64, 3, 3, 64)], {"padding": 1}, [""]),
         ("conv", [(1, 4, 4, 64), (64, 3, 3, 64)], {}, ["_small", "_sum"]),
-        ("conv", [(32, 28, 28, 128), (128, 3, 3, 1)], {"groups": 128}, ["_depthwise"]),
+        ("conv", [(32, 28, 28, 128), (128, 3, 3, 1)], {"groups": 128}, ["_depthwise_strip"]),
+        ("conv", [(32, 28, 28, 128), (128, 5, 5, 1)], {"groups": 128}, ["_depthwise"]),
         ("conv", [(32, 28, 28, 3), (6, 3, 3, 1)], {"groups": 3}, ["_depthwise_elements"]),
         ("conv_input_vjp", [(32, 56, 56, 64), (64, 3, 3, 64)], {"padding": 1}, [""]),
         ("conv_weight_vjp", [(32, 56, 56, 64), (64, 3, 3, 64)], {"padding": 1}, ["", "_sum"]),
@@ -429,7 +468,7 @@ def test_more_outputs_than_one_launch_has():
 
 def test_explanation_of_the_inputs_gradient_by_channels():
     found = launches_of("conv_input_vjp", (2, 9, 9, 8), (8, 3, 3, 1), groups=8)
-    assert found == ["cyrt_conv_float32_depthwise"]
+    assert found == ["cyrt_conv_float32_depthwise_strip"]
 
 
 # -- bad input -------------------------------------------------------------------------------------

@@ -2,8 +2,10 @@
 whose channels lie last: float16, bfloat16, float32, and float32 that may be rounded to TF32.
 
 cyrt's are computed by cuDNN, where it is installed, and by its own kernels. The host's time is that
-of a repeated call, all launches included. The device's time excludes the host's: calls are
-recorded, or PyTorch's replayed from a graph, while the device is busy. "first call" is the host's
+of a repeated call, all launches included, once the same rounds of calls need no new plans. The
+device's time excludes the host's: calls are recorded, or PyTorch's replayed from a graph, while the
+device is busy. "deterministic" is PyTorch with only those of cuDNN's plans that cyrt uses, too,
+where both are slower than what PyTorch uses by default. "first call" is the host's
 time for a shape that is new, beside what cuDNN itself took of it to make and build its plan. With
 CYRT_CONV_AUTOTUNE=1 cyrt and PyTorch choose the fastest plan by measuring; else both take the first
 of cuDNN's heuristics, cyrt the first whose results do not differ from run to run.
@@ -19,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -36,7 +39,10 @@ KINDS = "float16", "bfloat16", "float32", "TF32"
 NEW_KINDS = "float16", "float32"  # of first calls
 ROTATED = 256 << 20  # bytes of the inputs in all sets, at least
 LEAST_CALLS = 20  # of a round by a library
-HOST_CALLS = 100
+HOST_CALLS = 50  # few enough that nothing waits for the device
+WARM_CALLS = 50  # before them: a core that has waited is slow at first
+SETTLED, MOST_ROUNDS = 3, 30  # rounds without a new plan, and most rounds before that
+SLOWER = 1.02  # from which on PyTorch is measured with deterministic plans, too
 FIRST_CALLS = 3
 SLOW_CALL = 1e5  # µs, from which on a first call is not repeated: cuDNN compiles code
 BUSY = 64 << 20  # elements that are added before a round: 768 MB moved
@@ -179,9 +185,12 @@ def _cyrt_function(case: Case, operation: str) -> Callable[[Inputs], Any]:
     return lambda a: nn.conv_weight_vjp(a["g"], a["x"], shapes["w"], stride, padding, groups=groups)
 
 
-def _torch_function(case: Case, operation: str) -> Callable[[Inputs], Any]:
+def _torch_function(
+    case: Case, operation: str, deterministic: bool = False
+) -> Callable[[Inputs], Any]:
     import torch
 
+    torch.backends.cudnn.deterministic = deterministic
     torch.backends.cudnn.benchmark = settings.get("CYRT_CONV_AUTOTUNE")
     torch.backends.cudnn.allow_tf32 = settings.get("CYRT_TF32")
     pair, pads = [case.stride] * 2, [case.padding] * 2
@@ -212,17 +221,40 @@ def _replayed(function: Callable[[Inputs], Any], sets: list[Inputs]) -> Callable
     return lambda i: graph.replay() if i == 0 else None
 
 
+def _settle(library: Library, work: Callable[[], Any]) -> None:
+    """Repeat a round of calls until it needs no new plan and patches none."""
+    counts = "misses", "patched", "instantiations"
+    rounds = 0
+    for _ in range(MOST_ROUNDS if library.name == "cyrt" else 1):
+        before = cyrt.current_encoder().stats()
+        work()
+        library.synchronize()
+        after = cyrt.current_encoder().stats()
+        rounds = rounds + 1 if all(after[each] == before[each] for each in counts) else 0
+        if rounds == SETTLED:
+            break
+
+
 def _host_time(library: Library, function: Callable[[Inputs], Any], inputs: Inputs) -> float:
     """Median µs of a repeated call on the host, which does not wait for the device."""
-    times = []
-    for _ in range(ROUNDS // 2):
-        library.synchronize()
+
+    def clocked(calls: int) -> float:
         begin = time.perf_counter()
-        for _ in range(HOST_CALLS):
+        for _ in range(calls):
             function(inputs)
         if library.name == "cyrt":
             cyrt.commit()
-        times.append(1e6 * (time.perf_counter() - begin) / HOST_CALLS)
+        return 1e6 * (time.perf_counter() - begin) / calls
+
+    def work() -> float:
+        clocked(WARM_CALLS)
+        return clocked(HOST_CALLS)
+
+    _settle(library, work)
+    times = []
+    for _ in range(ROUNDS // 2):
+        library.synchronize()
+        times.append(work())
     library.synchronize()
     return statistics.median(times)
 
@@ -269,28 +301,39 @@ def _measure_case(
     library: Library,
     variant: str,
     function: Callable[[Inputs], Any],
+    *,
     expected: list[tuple[Any, np.ndarray]],
     operation: str,
     case: Case,
     kind: str,
-    sets: list[Inputs],
-    busy: Callable[[], Any],
+    sets: dict[str, list[Inputs]],
+    large: dict[str, Any],
 ) -> Row:
-    found = _to_host(library, function(sets[0])).astype(np.float32)
+    inputs, x = sets[library.name], large[library.name]
+    found = _to_host(library, function(inputs[0])).astype(np.float32)
     for key, wanted in expected:
         limit = TOLERANCES[kind] * np.abs(wanted).max()
         np.testing.assert_allclose(found[key], wanted, rtol=0, atol=limit)
     what = f"{variant}: {case.what}, {kind}"
     if session.small:
         return Row(operation, what)
-    by_library = variant == library.name
-    host = _host_time(library, function, sets[0]) if by_library else None
-    calls = max(LEAST_CALLS, len(sets)) if by_library else len(sets)
-    rotated = [sets[i % len(sets)] for i in range(calls)]
+    by_library = variant != "cyrt, own kernels"
+    host = _host_time(library, function, inputs[0]) if by_library else None
+    calls = max(LEAST_CALLS, len(inputs)) if by_library else len(inputs)
+    rotated = [inputs[i % len(inputs)] for i in range(calls)]
     work = lambda i: function(rotated[i])  # noqa: E731
     if library.name == "PyTorch":
         work = _replayed(function, rotated)
-    took = session.device_time(library, work, calls, busy)
+
+    def round_of_calls() -> None:
+        x + x
+        library.record_event()
+        for i in range(calls):
+            work(i)
+        library.record_event()
+
+    _settle(library, round_of_calls)
+    took = session.device_time(library, work, calls, lambda: x + x)
     assert took is not None
     nbytes = _itemsize(kind) * sum(map(int, map(np.prod, case.shapes.values())))
     note = f"{2 * case.macs / took / 1e6:,.1f} TFLOPS; {nbytes / took / 1e3:,.0f} GB/s"
@@ -347,21 +390,27 @@ def _measure(session: Session) -> Iterator[Row]:
                     )
                     what = f"cyrt, first call: {case.what}, {kind}"
                     yield Row(operation, what, host=took, note=note)
+                measured = partial(
+                    _measure_case,
+                    session,
+                    expected=expected[operation],
+                    operation=operation,
+                    case=case,
+                    kind=kind,
+                    sets=sets,
+                    large=large,
+                )
+                times = {}
                 for library in libraries:
                     for variant, served in _variants(library, kind):
                         _set_kind(kind, served)
-                        yield _measure_case(
-                            session,
-                            library,
-                            variant,
-                            _FUNCTIONS[library.name](case, operation),
-                            expected[operation],
-                            operation,
-                            case,
-                            kind,
-                            sets[library.name],
-                            lambda x=large[library.name]: x + x,
-                        )
+                        function = _FUNCTIONS[library.name](case, operation)
+                        row = measured(library, variant, function)
+                        times[variant] = row.device or 0.0
+                        yield row
+                if times.get("cyrt", 0.0) > SLOWER * times.get("PyTorch", float("inf")):
+                    function = _torch_function(case, operation, deterministic=True)
+                    yield measured(libraries[-1], "PyTorch, deterministic", function)
 
 
 if __name__ == "__main__":
