@@ -20,7 +20,18 @@ from cyrt.runtime.memory cimport (
 from cyrt.runtime.pool cimport allocate
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.untracked cimport cyrt_allocate_object
 from cyrt.shape cimport multiply, refuse_size
+
+cdef extern from *:
+    """
+    /* What Memory's tp_new does. */
+    #define CYRT_REFER_TO_NONE(memory) do { \
+            Py_INCREF(Py_None); (memory)->base = (void*)Py_None; \
+            Py_INCREF(Py_None); (memory)->owner = Py_None; \
+        } while (0)
+    """
+    void CYRT_REFER_TO_NONE(Memory memory)
 
 max_ndim = MAX_NDIM
 cdef tuple dtypes = DTYPES
@@ -33,7 +44,8 @@ for _each in DTYPES:
 
 cdef inline Array empty_array(int ndim):
     """Allocate an Array with room for shape and strides, and no memory yet."""
-    cdef Array x = Array.__new__(Array)
+    cdef Array x = <Array>cyrt_allocate_object(<PyTypeObject*>Array)
+    CYRT_REFER_TO_NONE(x)
     x.ndim_ = ndim
     x.dims = x.room
     if ndim > INLINE:

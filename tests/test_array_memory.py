@@ -1,6 +1,8 @@
 """What arrays keep of memory, and what their loops make of graphs."""
 
 import gc
+import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -134,3 +136,21 @@ def test_two_streams_see_each_others_arrays():
         with streams[i % 3]:
             x = x + 1
     assert x.tolist() == [60] * 1000
+
+
+def test_dropped_results_release_what_they_refer_to():
+    """A result's deallocation is short: its references to None are its own, and no other's."""
+    x = cyrt.zeros(8)
+    before = sys.getrefcount(None)
+    for _ in range(5000):
+        x + 1
+    assert abs(sys.getrefcount(None) - before) < 1000
+
+
+def test_weak_references_are_told_of_a_dropped_result():
+    dropped = []
+    result = cyrt.zeros(8) + 1
+    reference = weakref.ref(result, dropped.append)
+    del result
+    assert dropped == [reference]
+    assert reference() is None

@@ -225,13 +225,13 @@ cdef void learn(Boundary* boundary, const Recording* recording,
             boundary.trace.period = 0
             lose_round(boundary)
         boundary.searching = 0 if boundary.period else boundary.searching + nodes
-        if boundary.searching > 2 * SEARCH:
+        if boundary.searching > SEARCH:
             pause_search(boundary)
 
 
 cdef void pause_search(Boundary* boundary) noexcept:
     drop_trace(boundary)
-    boundary.pause = min(max(2 * boundary.pause, <unsigned long long>SEARCH),
+    boundary.pause = min(max(2 * boundary.pause, <unsigned long long>(2 * SEARCH)),
                          <unsigned long long>LONGEST_PAUSE)
     boundary.pause_end = boundary.position + boundary.pause
 

@@ -226,6 +226,10 @@ cdef Recording* exchange_recording(Recorder self) noexcept:
 cdef void clear_recording(Recorder self, Recording* recording) noexcept:
     """Clear a recording, which may run finalizers, and make it a spare one."""
     recordings.clear(recording)
+    if self.recording.num_nodes == 0:       # record into the arrays that are still in the cache
+        recording.group = self.recording.group
+        self.recording.group = -1
+        self.recording, recording = recording, self.recording
     if self.spare != NULL:          # other commits have cleared theirs meanwhile
         recordings.free_arrays(recording)
     recording.next = self.spare

@@ -50,6 +50,7 @@ cdef size_t bytes_of(int num_nodes) noexcept
 # the other. Return False, with the reason in `outcome`, if the driver refuses.
 cdef bint instantiate(Executable* target, StreamState* stream, Recording* recording, int first,
                       int count, bint chained, Outcome* outcome) noexcept
+cdef unsigned long long hash_of(const void* bytes, size_t count) noexcept
 cdef unsigned long long geometry_hash(const Recording* recording) noexcept
 cdef void summarise(const Recording* recording, Contents* contents) noexcept
 # Return how many of the sampled nodes have equal parameters: an estimate of the cost of a patch.

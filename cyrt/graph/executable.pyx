@@ -270,6 +270,10 @@ cdef void hold(Executable* target, Recording* recording) noexcept:
     memcpy(target.blob, recording.blob, target.blob_bytes)
 
 
+cdef unsigned long long hash_of(const void* bytes, size_t count) noexcept:
+    return cyrt_hash(<const char*>bytes, count)
+
+
 cdef unsigned long long geometry_hash(const Recording* recording) noexcept:
     return cyrt_hash(<const char*>recording.geometry, recording.num_nodes * sizeof(Geometry))
 

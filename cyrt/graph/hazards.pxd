@@ -25,7 +25,13 @@ cdef inline int prepare(const Use* uses, int count, StreamState* stream, size_t*
     for i in range(count):
         block = uses[i].block
         if block.hazard.epoch != stream.recording_epoch:
-            make_current(block, stream)
+            # The stream's own older state is of a recording that was committed.
+            if block.hazard.stream == stream:
+                block.hazard.epoch = stream.recording_epoch
+                block.hazard.writer = -1
+                block.hazard.num_readers = 0
+            else:
+                make_current(block, stream)
             bytes[0] += block.size
         if block.hazard.num_readers + 2 > block.hazard.max_readers:
             grow_readers(&block.hazard)

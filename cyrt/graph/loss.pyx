@@ -144,7 +144,7 @@ cdef unsigned int refuse(const Recording* recording, int node, CUresult result, 
         refusal.cluster[i] = recording.nodes[node].cluster[i]
     if not refusal.used:
         if refusal.kind == KERNEL or refusal.kind == TEMPLATE:
-            refusal.function = <PyObject*>recording.nodes[node].owner
+            refusal.function = <PyObject*>recording.owners[node]
             Py_INCREF(<object>refusal.function)
         if where != NULL:
             refusal.where = <PyObject*>where

@@ -20,7 +20,7 @@ cdef enum:
     BETTER = 2              # samples more that an earlier batch equals than the best exec does
     NEVER = SAMPLES + 1
 
-# All plans by (stream, hash, hash, nodes), and a linked list from the least to the most recently
+# All plans by (stream, nodes, hash), and a linked list from the least to the most recently
 # used one.
 _plans = {}
 cdef Plan oldest = None
@@ -146,7 +146,8 @@ cdef bint has_topology(Plan plan, const Recording* recording) noexcept:
 
 
 cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats):
-    cdef tuple key = (<size_t>stream, recording.hash[0], recording.hash[1], recording.num_nodes)
+    cdef tuple key = (<size_t>stream, recording.num_nodes, executables.hash_of(
+        recording.topology, recording.topology_words * sizeof(unsigned int)))
     cdef Plan plan, made
     if strategy is None:
         read_settings()
@@ -159,7 +160,7 @@ cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats):
         if chains and chain.can_run(recording):
             made.chains = chain.chains_of(stream)
         # Finalizers may have run before this line, and launched the recording or added the plan.
-        if recording.num_nodes != key[3] or not has_topology(made, recording):
+        if recording.num_nodes != key[1] or not has_topology(made, recording):
             return None
         plan = _plans.get(key)
     if plan is not None and has_topology(plan, recording):
@@ -202,7 +203,7 @@ cdef Plan new_plan(StreamState* stream, Recording* recording):
     memcpy(plan.topology, recording.topology, topology_bytes)
     memcpy(plan.geometry, recording.geometry, geometry_bytes)
     for i in range(min(recording.num_nodes, <int>len(owners))):
-        owner = recording.nodes[i].owner
+        owner = recording.owners[i]
         if owner != NULL:
             owners[i] = <object>owner
     return plan
@@ -211,7 +212,7 @@ cdef Plan new_plan(StreamState* stream, Recording* recording):
 cdef list node_names(Recording* recording):
     cdef int i
     return [node_name(recording.nodes[i].kind,
-                      <object>recording.nodes[i].owner if recording.nodes[i].owner != NULL
+                      <object>recording.owners[i] if recording.owners[i] != NULL
                       else None)
             for i in range(recording.num_nodes)]
 

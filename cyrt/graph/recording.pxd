@@ -3,7 +3,7 @@
 # INVARIANTS
 # - Recording makes no driver call and creates no Python object; the next batch reuses the arrays.
 # - The topology is a sequence of integers built from fields, never from raw structs: for each node
-#   its kind, attributes and function serial, then its edges. `hash` is a hash of the same integers.
+#   its kind, attributes and function serial, then its edges.
 # - Geometry and parameters are not part of the topology: they are patched.
 # - Bytes between parameters are zero: equal recordings are equal byte for byte.
 # - The nodes form at most LANES chains (lanes); edges are added for that while recording. A wider
@@ -74,7 +74,6 @@ cdef struct Node:
     int first_use               # index in `uses`; the node's uses end at the next node's
     int lane
     int[LANES] before           # the last node of each lane that runs before this one, -1: none
-    void* owner                 # a counted reference, or NULL
 
 cdef struct Edge:
     int source
@@ -83,6 +82,7 @@ cdef struct Edge:
 cdef struct Recording:
     Node* nodes
     Geometry* geometry
+    void** owners               # for each node, a counted reference or NULL
     Edge* edges
     Use* uses
     unsigned int* losses        # for each node, the number of its error or 0; NULL: none is lost
@@ -94,7 +94,6 @@ cdef struct Recording:
     int node_room, edge_room, use_room, loss_room
     size_t blob_bytes, blob_room
     size_t topology_words, topology_room
-    unsigned long long hash[2]
     int tails[LANES]            # the last node of each lane, -1: unused
     int next_lane
     int barrier                 # every later node runs after this one; -1: none
@@ -118,8 +117,16 @@ cdef void clear(Recording* recording) noexcept
 cdef void free_arrays(Recording* recording) noexcept
 # Free the recordings of a list.
 cdef void destroy(Recording* first) noexcept
-# Make room for one more node, so that `append` cannot fail.
-cdef int reserve(Recording* recording, size_t param_bytes, int edges) except -1
+# Make room for one more node, so that `append` cannot fail. A barrier needs LANES edges, and a join
+# of a lane one.
+cdef inline int reserve(Recording* recording, size_t param_bytes, int edges) except -1:
+    if recording.num_nodes >= recording.node_room \
+            or recording.num_edges + edges + LANES + 1 > recording.edge_room \
+            or recording.blob_bytes + param_bytes + 16 > recording.blob_room \
+            or recording.topology_words + edges + LANES + 9 > recording.topology_room:
+        grow_arrays(recording, param_bytes, edges + LANES + 1)
+    return 0
+cdef int grow_arrays(Recording* recording, size_t param_bytes, int edges) except -1
 # Make room for the uses of one more node, which may have none, and return their address.
 cdef inline Use* reserve_uses(Recording* recording, int count) except NULL:
     if recording.num_uses + count >= recording.use_room:

@@ -9,17 +9,41 @@ from cyrt.runtime.poison cimport release_error
 
 cdef extern from *:
     """
-    static inline unsigned long long cyrt_fold(unsigned long long h, unsigned long long word,
-                                               unsigned long long prime) {
-        h = (h ^ word) * prime;
-        return h ^ (h >> 29);
+    /* Four lanes at a time. */
+    typedef int cyrt_quad __attribute__((vector_size(16)));
+
+    /* Set each lane's node to the later one of two. */
+    static inline void cyrt_merge_lanes(int* lanes, const int* others) {
+        cyrt_quad one, other, later;
+        for (int i = 0; i < 8; i += 4) {
+            memcpy(&one, lanes + i, sizeof(one));
+            memcpy(&other, others + i, sizeof(other));
+            later = one > other;
+            one = (one & later) | (other & ~later);
+            memcpy(lanes + i, &one, sizeof(one));
+        }
+    }
+    /* Return the set of lanes, as bits, whose tail runs before a node. */
+    static inline unsigned int cyrt_ended_lanes(const int* tails, const int* before) {
+        const cyrt_quad bits = {1, 2, 4, 8};
+        cyrt_quad tail, last, found = {0};
+        unsigned int words[4];
+        for (int i = 0; i < 8; i += 4) {
+            memcpy(&tail, tails + i, sizeof(tail));
+            memcpy(&last, before + i, sizeof(last));
+            found |= (tail <= last) & (bits << i);
+        }
+        memcpy(words, &found, sizeof(words));
+        return words[0] | words[1] | words[2] | words[3];
+    }
+    /* Return the first lane of a set that is not empty, beginning at a lane. */
+    static inline int cyrt_first_lane(unsigned int lanes, int start) {
+        return (start + __builtin_ctz(lanes >> start | lanes << (8 - start))) & 7;
     }
     """
-    unsigned long long cyrt_fold(unsigned long long h, unsigned long long word,
-                                 unsigned long long prime) noexcept nogil
-
-cdef unsigned long long PRIME_0 = 0x9e3779b97f4a7c15u
-cdef unsigned long long PRIME_1 = 0xc2b2ae3d27d4eb4fu
+    void merge_lanes "cyrt_merge_lanes"(int* lanes, const int* others) noexcept nogil
+    unsigned int ended_lanes "cyrt_ended_lanes"(const int* tails, const int* before) noexcept nogil
+    int first_lane "cyrt_first_lane"(unsigned int lanes, int start) noexcept nogil
 
 
 cdef Recording* new_recording() except NULL:
@@ -33,8 +57,8 @@ cdef Recording* new_recording() except NULL:
 cdef void clear(Recording* recording) noexcept:
     cdef int i
     for i in range(recording.num_nodes):
-        if recording.nodes[i].owner != NULL:
-            Py_DECREF(<object>recording.nodes[i].owner)
+        if recording.owners[i] != NULL:
+            Py_DECREF(<object>recording.owners[i])
     if recording.losses != NULL:
         for i in range(min(recording.num_nodes, recording.loss_room)):
             if recording.losses[i]:
@@ -48,8 +72,6 @@ cdef void clear(Recording* recording) noexcept:
     recording.open_edge = 0
     recording.blob_bytes = 0
     recording.topology_words = 0
-    recording.hash[0] = 0
-    recording.hash[1] = 0
     recording.next_lane = 0
     recording.barrier = -1
     recording.group = -1
@@ -61,6 +83,7 @@ cdef void free_arrays(Recording* recording) noexcept:
     clear(recording)
     free(recording.nodes)
     free(recording.geometry)
+    free(recording.owners)
     free(recording.edges)
     free(recording.uses)
     free(recording.blob)
@@ -98,14 +121,14 @@ cdef void* grown(void* old, size_t bytes) except NULL:
     return new
 
 
-cdef int reserve(Recording* recording, size_t param_bytes, int edges) except -1:
+cdef int grow_arrays(Recording* recording, size_t param_bytes, int edges) except -1:
     cdef int room
     cdef size_t bytes
-    edges += LANES + 1          # the edges of a barrier, and one to join a lane
-    if recording.num_nodes + 1 > recording.node_room:
+    if recording.num_nodes >= recording.node_room:
         room = 2 * recording.node_room + 64
         recording.nodes = <Node*>grown(recording.nodes, room * sizeof(Node))
         recording.geometry = <Geometry*>grown(recording.geometry, room * sizeof(Geometry))
+        recording.owners = <void**>grown(recording.owners, room * sizeof(void*))
         recording.node_room = room
     if recording.num_edges + edges > recording.edge_room:
         room = 2 * recording.edge_room + edges + 64
@@ -148,29 +171,9 @@ cdef void add_barrier(Recording* recording) noexcept:
     recording.barrier = recording.num_nodes
 
 
-cdef inline void fold(Recording* recording, unsigned int word) noexcept:
-    recording.topology[recording.topology_words] = word
-    recording.topology_words += 1
-    recording.hash[0] = cyrt_fold(recording.hash[0], word, PRIME_0)
-    recording.hash[1] = cyrt_fold(recording.hash[1], word, PRIME_1)
-
-
-cdef inline void append_node_words(Recording* recording, unsigned int head,
-                           unsigned long long serial) noexcept:
-    """Append a node's first three words, hashed as one: a head has far fewer bits than a word."""
-    cdef unsigned int* words = recording.topology + recording.topology_words
-    cdef unsigned long long both = serial ^ <unsigned long long>head << 40
-    words[0], words[1], words[2] = head, <unsigned int>serial, <unsigned int>(serial >> 32)
-    recording.topology_words += 3
-    recording.hash[0] = cyrt_fold(recording.hash[0], both, PRIME_0)
-    recording.hash[1] = cyrt_fold(recording.hash[1], both, PRIME_1)
-
-
 cdef inline void merge_predecessors(Recording* recording, int* before, int source) noexcept:
     cdef const Node* node = &recording.nodes[source]
-    cdef int i
-    for i in range(LANES):
-        before[i] = max(before[i], node.before[i])
+    merge_lanes(before, node.before)
     before[node.lane] = max(before[node.lane], source)
 
 
@@ -205,24 +208,24 @@ cdef void reduce_edges(Recording* recording, int* before) noexcept:
 cdef int choose_lane(Recording* recording, int* before) noexcept:
     """Return a lane whose last node runs before the open node, preferably by an existing edge. If
     there is none, add an edge."""
+    cdef unsigned int ended
     cdef int i, source, lane
     for i in range(recording.open_edge, recording.num_edges):
         source = recording.edges[i].source
         lane = recording.nodes[source].lane
         if recording.tails[lane] == source:
             return lane
-    for i in range(LANES):
-        lane = (recording.next_lane + i) % LANES
-        if recording.tails[lane] <= before[lane]:
-            recording.next_lane = (lane + 1) % LANES
-            return lane
-    lane = recording.next_lane
+    ended = ended_lanes(recording.tails, before)
+    lane = first_lane(ended, recording.next_lane) if ended else recording.next_lane
+    if ended:
+        recording.next_lane = (lane + 1) & (LANES - 1)
+        return lane
     if recording.group >= 0:        # prefer a lane without nodes of the group
         for i in range(lane, lane + LANES):
-            if recording.tails[i % LANES] < recording.group:
-                lane = i % LANES
+            if recording.tails[i & (LANES - 1)] < recording.group:
+                lane = i & (LANES - 1)
                 break
-    recording.next_lane = (lane + 1) % LANES
+    recording.next_lane = (lane + 1) & (LANES - 1)
     add_edge(recording, recording.tails[lane])
     reduce_edges(recording, before)
     return lane
@@ -232,6 +235,7 @@ cdef int append(Recording* recording, const Operation* operation, int num_uses) 
     cdef int index = recording.num_nodes
     cdef Node* node = &recording.nodes[index]
     cdef Edge* edge
+    cdef unsigned int* words
     cdef unsigned int flags = operation.flags
     cdef size_t end
     cdef int i
@@ -260,19 +264,25 @@ cdef int append(Recording* recording, const Operation* operation, int num_uses) 
         recording.geometry[index] = operation.geometry[0]
     else:
         memset(&recording.geometry[index], 0, sizeof(Geometry))
-    node.owner = operation.owner
-    if node.owner != NULL:
-        Py_INCREF(<object>node.owner)
-    append_node_words(recording, <unsigned int>node.kind | flags << 4
-              | <unsigned int>(recording.num_edges - recording.open_edge) << 12, operation.serial)
+    recording.owners[index] = operation.owner
+    if operation.owner != NULL:
+        Py_INCREF(<object>operation.owner)
+    words = recording.topology + recording.topology_words
+    words[0] = <unsigned int>node.kind | flags << 4 \
+        | <unsigned int>(recording.num_edges - recording.open_edge) << 12
+    words[1], words[2] = <unsigned int>operation.serial, <unsigned int>(operation.serial >> 32)
+    words += 3
     if flags & CLUSTER:
         for i in range(3):
             node.cluster[i] = operation.cluster[i]
-            fold(recording, node.cluster[i])
+            words[i] = node.cluster[i]
+        words += 3
     for i in range(recording.open_edge, recording.num_edges):
         edge = &recording.edges[i]
         edge.programmatic = flags & recording.nodes[edge.source].flags & PROGRAMMATIC
-        fold(recording, <unsigned int>edge.source << 1 | <unsigned int>edge.programmatic)
+        words[0] = <unsigned int>edge.source << 1 | <unsigned int>edge.programmatic
+        words += 1
+    recording.topology_words = words - recording.topology
     recording.open_edge = recording.num_edges
     recording.num_nodes = index + 1
     return index

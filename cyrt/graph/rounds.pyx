@@ -89,13 +89,14 @@ cdef void trace_batch(Trace* trace, const Recording* recording, unsigned long lo
             if use.access != OVERWRITE:
                 # Memory that is new, or whose last use is another stream's or precedes the trace,
                 # has no such distance.
-                since = now - block.last_use if start < block.last_use <= now else 0
+                since = now - block.last_use if start < block.last_use <= now \
+                    and block.last_generation == use.generation else 0
                 if since > LONGEST:
                     since = LONGEST + 1
                 elif since > longest:
                     longest = <unsigned int>since
                 h = mix(h, since << 2 | <unsigned long long>use.access)
-            block.last_use = now
+            block.last_use, block.last_generation = now, use.generation
             use += 1
         step.longest = longest
         trace.hashes[trace.count % LENGTH] = trace.hashes[LENGTH + trace.count % LENGTH] = h

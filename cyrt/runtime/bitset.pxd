@@ -15,7 +15,9 @@ cdef extern from *:
     #define CYRT_BIT(i) (1ull << ((i) & 63))
 
     static inline void cyrt_bits_add(cyrt_bits* bits, int i) {
-        bits->levels[0][i >> 6] |= CYRT_BIT(i);
+        unsigned long long members = bits->levels[0][i >> 6];
+        bits->levels[0][i >> 6] = members | CYRT_BIT(i);
+        if (members) return;            /* the higher levels have the word already */
         bits->levels[1][i >> 12] |= CYRT_BIT(i >> 6);
         bits->levels[2][i >> 18] |= CYRT_BIT(i >> 12);
     }

@@ -9,10 +9,21 @@
 #   would not even be ordered.
 
 from cyrt.driver.table cimport MAX_DEVICES
-from cyrt.runtime.state cimport Block, StreamState
+from cyrt.runtime.state cimport RESTING, Block, StreamState
 
 # Freed blocks that another stream's unlaunched work uses, or whose slot could not be allocated.
 cdef Block* unsettled[MAX_DEVICES]
+
+# Keep a freed block until the commit of its home stream's recording, which uses it.
+cdef inline void hold_until_commit(Block* block) noexcept:
+    cdef StreamState* stream = block.home
+    block.state = RESTING
+    block.next_resting = NULL
+    if stream.resting == NULL:
+        stream.resting = block
+    else:
+        stream.last_resting.next_resting = block
+    stream.last_resting = block
 
 # Return a freed block of a size class to its bin, or keep it until that is possible.
 cdef void return_block(Block* block) noexcept

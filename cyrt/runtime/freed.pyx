@@ -5,7 +5,7 @@ from cyrt.runtime.blocks cimport put
 from cyrt.runtime.device cimport contexts
 from cyrt.runtime.order cimport is_recorded, order_after_all_uses
 from cyrt.runtime.seam cimport graph
-from cyrt.runtime.state cimport LARGE, RESTING, UNSETTLED, Block, StreamState
+from cyrt.runtime.state cimport LARGE, UNSETTLED, Block, StreamState
 from cyrt.runtime.stream_state cimport flush
 
 
@@ -34,17 +34,6 @@ cdef void return_to_bin(Block* block) noexcept:
         hold_until_commit(block)
     elif not put(block):
         queue_unsettled(block)
-
-
-cdef void hold_until_commit(Block* block) noexcept:
-    cdef StreamState* stream = block.home
-    block.state = RESTING
-    block.next_resting = NULL
-    if stream.resting == NULL:
-        stream.resting = block
-    else:
-        stream.last_resting.next_resting = block
-    stream.last_resting = block
 
 
 cdef void return_held_blocks(StreamState* stream) noexcept:

@@ -7,7 +7,8 @@ from cpython.buffer cimport (
     PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
 )
 
-from cpython.object cimport PyTypeObject
+from cpython.object cimport PyObject, PyTypeObject, destructor
+from cpython.ref cimport Py_DECREF
 from libc.stdlib cimport free
 
 from cyrt.driver.cuda cimport *
@@ -18,7 +19,7 @@ from cyrt.runtime.order cimport (
 )
 from cyrt.runtime.outside cimport add_outside, is_outside
 from cyrt.runtime.poison cimport copy_error_of_overlap, refuse_poisoned
-from cyrt.runtime.pool cimport allocate, new_block, release
+from cyrt.runtime.pool cimport allocate, new_block, release, release_result
 from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport (
     DEVICE_MEMORY, FOREIGN_MEMORY, PINNED_MEMORY, READ, Block, StreamState,
@@ -26,7 +27,9 @@ from cyrt.runtime.state cimport (
 from cyrt.runtime.stream cimport Stream, current_state, stream_of
 from cyrt.runtime.stream_state cimport flush, wrapped_state, legacy_state, order_launched, states
 from cyrt.runtime.transfer cimport copy_page_locked, is_page_locked, to_device, to_host
-from cyrt.runtime.untracked cimport PyObject_GC_IsTracked, cyrt_bear_untracked
+from cyrt.runtime.untracked cimport (
+    PyObject_GC_IsTracked, cyrt_bear_untracked, cyrt_has_weak_references,
+)
 from cyrt.runtime.waiting cimport wait_state
 
 
@@ -132,6 +135,24 @@ cdef class Memory:
     def __reduce__(self):
         raise TypeError(f"a {type(self).__name__} is memory of this process and is not pickled; "
                         "copy_to() a NumPy array")
+
+
+cdef destructor deallocate_any = (<PyTypeObject*>Memory).tp_dealloc
+
+
+cdef void deallocate(PyObject* dead) noexcept:
+    """Deallocate a Memory. That of a usual result cannot fail: no exception has to be saved."""
+    if (<Memory>dead).block != NULL and not (<Memory>dead).tracked and (<Memory>dead).heap == NULL \
+            and (<Memory>dead).owner is None and (<Memory>dead).base is None \
+            and not cyrt_has_weak_references(dead) and release_result((<Memory>dead).block):
+        Py_DECREF(None)         # its owner
+        Py_DECREF(None)         # its base
+        dead.ob_type.tp_free(dead)
+    else:
+        deallocate_any(dead)
+
+
+(<PyTypeObject*>Memory).tp_dealloc = <destructor>deallocate
 
 
 @cython.no_gc

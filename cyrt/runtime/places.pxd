@@ -34,8 +34,9 @@ cdef void leave_out(StreamState* stream, Block* block) noexcept
 # Return whether the stream has no round, or has had no batch of its round for a long time: its
 # places then need no blocks. (A stream that takes turns with others is between two batches often.)
 cdef bint is_unused(const StreamState* stream) noexcept
-# Return a free block of the class for the next place, and set `index` to that place (-1: none).
-# Return NULL if none is free, if a new block is best, or if the place would use a lent block.
+# Return a free block of the class for the next place, and store that the place received it. Set
+# `index` to the place (-1: none). Return NULL if none is free, if a new block is best, or if the
+# place would use a lent block.
 cdef Block* ask(StreamState* stream, int bin, int* index) noexcept
 # Return a free block that the place has received before, lent or its own; NULL: there is none. If
 # `plenty`, a block of an unused stream can be had instead: the place forgets the lent ones.

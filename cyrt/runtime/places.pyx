@@ -205,17 +205,10 @@ cdef inline bint is_free(const StreamState* stream, int bin, const Block* block)
     return block.state == FREE and block.holder == stream and block.bin == bin
 
 
-cdef Block* ask(StreamState* stream, int bin, int* index) noexcept:
-    cdef Places* places = stream.places
-    cdef int i, number = stream.place
-    cdef Place* place
-    cdef Block* block
-    if number == places.count and not add_place(places, bin):
-        index[0] = -1
-        return lowest_free(&stream.bins[bin])
-    index[0] = number
-    stream.place = number + 1
-    place = &places.items[number]
+cdef inline Block* preferred(StreamState* stream, int bin, const Place* place) noexcept:
+    """Return the free block that is best for a place; NULL: see `ask`."""
+    cdef Block* block = place.last
+    cdef int i
     if place.bin != bin:            # another program is running
         return lowest_free(&stream.bins[bin])
     if place.kept != NULL:
@@ -230,12 +223,36 @@ cdef Block* ask(StreamState* stream, int bin, int* index) noexcept:
         if kept_bytes[stream.ordinal] < <size_t>MOST_KEPT_BYTES:
             return NULL
         return highest_free(&stream.bins[bin])
-    block = place.last
     if block == NULL:
         return lowest_free(&stream.bins[bin])
     if is_free(stream, bin, block) and block.keeper == 0:
         return block
     return highest_free(&stream.bins[bin])      # other places ask for the lower ones
+
+
+cdef inline void give(const StreamState* stream, Place* place, int index, Block* block) noexcept:
+    place.given = block
+    place.died = False
+    block.taken = stream.turn
+    block.place = index
+
+
+cdef Block* ask(StreamState* stream, int bin, int* index) noexcept:
+    cdef Places* places = stream.places
+    cdef int number = stream.place
+    cdef Block* block
+    if number == places.count and not add_place(places, bin):
+        index[0] = -1
+        block = lowest_free(&stream.bins[bin])
+        if block != NULL:
+            block.taken = 0
+        return block
+    index[0] = number
+    stream.place = number + 1
+    block = preferred(stream, bin, &places.items[number])
+    if block != NULL:
+        give(stream, &places.items[number], number, block)
+    return block
 
 
 cdef Block* ask_again(StreamState* stream, int bin, int index, bint plenty) noexcept:
@@ -257,11 +274,7 @@ cdef Block* ask_again(StreamState* stream, int bin, int index, bint plenty) noex
 
 
 cdef void note_place(StreamState* stream, int index, Block* block) noexcept:
-    cdef Place* place = &stream.places.items[index]
-    place.given = block
-    place.died = False
-    block.taken = stream.turn
-    block.place = index
+    give(stream, &stream.places.items[index], index, block)
 
 
 cdef void restart_places(StreamState* stream, int rounds) noexcept:

@@ -18,3 +18,7 @@ from cyrt.runtime.state cimport Block, BlockKind, StreamState
 cdef int pool_enabled() except -1
 cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL
 cdef void release(Block* block) noexcept
+# Release the block of a usual result: a small one that no other stream has used, and that its home
+# stream's recording uses. Return False, with nothing changed, if it is another one. The function
+# calls no driver function, and runs no Python code.
+cdef bint release_result(Block* block) noexcept

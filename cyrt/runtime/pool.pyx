@@ -10,12 +10,12 @@ from cyrt.runtime.blocks cimport (
 from cyrt.runtime.device cimport contexts, enter, leave_quietly
 from cyrt.runtime.ending cimport free_block_when_unused
 from cyrt.runtime.freed cimport (
-    launch_uses_of_unsettled, return_block, return_unsettled_blocks, unsettled,
+    hold_until_commit, launch_uses_of_unsettled, return_block, return_unsettled_blocks, unsettled,
 )
 from cyrt.runtime.places cimport ask, ask_again, is_unused, note_place
 from cyrt.runtime.outside cimport is_outside, remove_outside
 from cyrt.runtime.pacing cimport has_spare_room
-from cyrt.runtime.poison cimport forget_loss
+from cyrt.runtime.poison cimport forget_loss, poisoned
 from cyrt.runtime.reserve cimport Pool, allocate_from_driver, pools, slab_for, trim
 from cyrt.runtime.state cimport (
     DEVICE_MEMORY, FOREIGN_MEMORY, LARGE, NUM_BINS, PINNED_MEMORY, Block, StreamState,
@@ -44,23 +44,22 @@ cdef int pool_enabled() except -1:
     return pooling
 
 
-cdef int size_class(size_t nbytes, size_t* size) noexcept nogil:
+cdef inline int size_class(size_t nbytes, size_t* size) noexcept nogil:
     """Return the class of a size, and set `size` to the bytes of a block of the class."""
-    cdef int exponent, steps, first
-    cdef size_t step, k
+    cdef int exponent, first, shift     # the classes of a doubling are 1 << shift bytes apart
+    cdef size_t k
     if nbytes <= FINE:
         k = (nbytes + GRAIN - 1) // GRAIN if nbytes else 1
         size[0] = k * GRAIN
         return <int>k - 1
     exponent = cyrt_log2(nbytes - 1)            # 2^exponent < nbytes <= 2^(exponent + 1)
     if nbytes <= LARGE:
-        steps, first = 4, 8 + 4 * (exponent - 12)
+        shift, first = exponent - 2, 8 + 4 * (exponent - 12)
     else:
-        steps, first = 8, 8 + 32 + 8 * (exponent - 20)
-    step = (<size_t>1 << exponent) // steps
-    k = (nbytes - (<size_t>1 << exponent) + step - 1) // step
-    size[0] = (<size_t>1 << exponent) + k * step
-    return first + <int>k - 1
+        shift, first = exponent - 3, 8 + 32 + 8 * (exponent - 20)
+    k = ((nbytes - 1) >> shift) + 1             # the steps from 0 on, rounded up
+    size[0] = k << shift
+    return first + <int>(k - (<size_t>1 << (exponent - shift))) - 1
 
 
 cdef Block* cut(StreamState* stream, size_t size, int bin) except NULL:
@@ -193,7 +192,7 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
     cdef CUdeviceptr address = 0
     if nbytes > <size_t>1 << 46:
         out_of_memory(stream.ordinal, nbytes, b"cuMemAlloc")
-    if not pool_enabled():
+    if not (pooling if pooling >= 0 else pool_enabled()):
         if nbytes:
             allocate_from_driver(stream.ordinal, nbytes, &address)
         block = new_block(address, nbytes, stream.ordinal, DEVICE_MEMORY, stream)
@@ -204,16 +203,17 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
             block = ask(stream, bin, &place)
         else:
             block = lowest_free(&stream.bins[bin])
+            if block != NULL:
+                block.taken = 0
         if block != NULL:
             take(block)
         else:
             block = find_block(stream, size, bin, place)
+            block.taken = 0
+            if place >= 0 and stream.turn == turn:      # else other threads have ended the batch
+                note_place(stream, place, block)
         block.home = stream
         block.shared = False
-        block.last_use = 0
-        block.taken = 0
-        if place >= 0 and stream.turn == turn:      # else other threads have ended the batch
-            note_place(stream, place, block)
         count = &counts[stream.ordinal][block.bin]
         count.out += 1
         if count.out > count.most:
@@ -227,6 +227,22 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
     if pool.in_use > pool.peak:
         pool.peak = pool.in_use
     return block
+
+
+cdef bint release_result(Block* block) noexcept:
+    cdef StreamState* home = block.home
+    cdef Pool* pool
+    if block.slab == NULL or block.num_readers or block.shared or poisoned \
+            or block.hazard.epoch != home.recording_epoch or not home.pending \
+            or not home.owned or home.ordinal != block.ordinal \
+            or process != READY or contexts[block.ordinal].epoch != block.epoch:
+        return False
+    pool = &pools[block.ordinal]
+    pool.in_use -= block.size
+    pool.cached += block.size
+    block.generation += 1
+    hold_until_commit(block)
+    return True
 
 
 cdef void release(Block* block) noexcept:

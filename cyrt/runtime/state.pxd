@@ -37,12 +37,12 @@ cdef struct Hazard:
     int* readers
 
 cdef struct Block:
-    # A block begins with a cache line. The fields that every operation reads fit in the first two,
-    # those of an allocation in the third.
-    int ordinal
+    # A block begins with a cache line. What every operation reads fits in the first one, what an
+    # allocation and a release need besides in the second.
+    short ordinal
+    signed char kind        # a BlockKind
+    signed char shared      # its address was exported: other libraries may use it on their streams
     unsigned int epoch      # of the device's context
-    BlockKind kind
-    bint shared             # its address was exported: other libraries may use it on their streams
     unsigned int generation     # how often it was freed: it differs from one owner to the next
     # Order: the stream that wrote the block last (or on which it was freed), and those that have
     # read it since. A reader waits for `home`; a writer waits for all and becomes `home`.
@@ -50,23 +50,26 @@ cdef struct Block:
     StreamState* home
     Hazard hazard               # in the recording that used it last
     size_t size             # bytes allocated from the driver or cut from the slab
-    StreamState** readers
-    int max_readers
-    unsigned int poison         # number of the error that lost its contents; 0: none
-    Hazard* others              # in other recordings that read it and are not committed
-    int num_others
-    BlockState state
-    int bin                 # size class, -1: returned directly to the driver
-    int slot
     CUdeviceptr address
     void* slab              # the Slab it is cut from; NULL: it is a separate driver allocation
     StreamState* holder     # the stream in whose bin it has a slot; NULL: none
     unsigned long long taken    # `turn` of the stream when a place received it; 0: none did
+    Block* next_resting     # in the stream's list of RESTING blocks
+    int slot
     int place                   # index of that place in its batch
     unsigned int keeper         # `number` of the place that keeps it; 0: none
-    unsigned long long last_use     # number of the operation; set while a round is searched for
+    short bin               # size class, -1: returned directly to the driver
+    signed char state       # a BlockState
+    unsigned int poison         # number of the error that lost its contents; 0: none
+    StreamState** readers
+    int max_readers
+    int num_others
+    Hazard* others              # in other recordings that read it and are not committed
+    # Number of the operation that used it last, and the generation then; they are stored while a
+    # round is searched for.
+    unsigned long long last_use
+    unsigned int last_generation
     Block* next             # in the list of blocks to be freed, or of those whose memory was freed
-    Block* next_resting     # in the stream's list of RESTING blocks
     Block* next_unsettled       # in the device's list of UNSETTLED blocks
     Block* previous_outside     # see runtime/outside
     Block* next_outside

@@ -5,7 +5,7 @@
 #   object costs no more than if its class had no garbage collection.
 # - Python subclasses use Python's allocator, and the collector tracks their instances.
 
-from cpython.object cimport PyTypeObject
+from cpython.object cimport PyObject, PyTypeObject
 
 cdef extern from *:
     """
@@ -41,6 +41,16 @@ cdef extern from *:
         }
     }
 
+    /* Return a new object of such a class, without the initialisation of its fields. */
+    static inline PyObject* cyrt_allocate_object(PyTypeObject* type) {
+        return type->tp_alloc(type, 0);
+    }
+
+    /* Return whether a weak reference refers to an object of a class that supports them. */
+    static inline int cyrt_has_weak_references(PyObject* self) {
+        return *(PyObject**)((char*)self + Py_TYPE(self)->tp_weaklistoffset) != NULL;
+    }
+
     static void cyrt_bear_untracked(PyTypeObject* type) {
         type->tp_alloc = cyrt_new_untracked;
         type->tp_free = cyrt_free_untracked;
@@ -48,6 +58,8 @@ cdef extern from *:
     """
     # Set the allocator of a class, and of the classes that later modules derive from it.
     void cyrt_bear_untracked(PyTypeObject* type)
+    object cyrt_allocate_object(PyTypeObject* type)
+    bint cyrt_has_weak_references(PyObject* self) noexcept
 
 cdef extern from "Python.h":
     bint PyObject_GC_IsTracked(object)

@@ -228,6 +228,6 @@ def test_a_search_that_paused_begins_again():
         for _ in range(75_000):
             x, y = order.choice(many), order.choice(many)
             x += y
-        program = Adam(50, kept=False)
-        run(program, 140, True)
-        assert share_patched(program, 10, True) <= 0.02
+        program = Adam(50, kept=True, n=64)
+        run(program, 90, False)
+        assert share_patched(program, 10, False) <= 0.02
