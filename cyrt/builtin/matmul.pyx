@@ -21,7 +21,7 @@ from cyrt.builtin.library_product cimport (
 )
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.rows.matmul import SERVED, VARIANTS
-from cyrt.builtin.rows.matmul import SKINNY as WIDTHS
+from cyrt.builtin.rows.matmul import SKINNY as SIZES
 from cyrt.builtin.skinny cimport VECTOR_BYTES, Skinny, choose_skinny
 from cyrt.builtin.space cimport MAX_NDIM, MAX_OUTER, Divider, Outer2, Space, divider, simplify
 from cyrt.builtin.workspace cimport allocate_workspace
@@ -100,13 +100,13 @@ cdef struct Problem:
 cdef int MATMUL = op_code("matmul")
 cdef int COPY = op_code("copy")
 cdef int[64] kernel_types             # by element type, the type whose kernels compute it; -1: none
-cdef int SKINNY = len(VARIANTS)       # the kernel of a matrix along the summed dimension and 8 rows
-cdef int[64] num_widths               # by element type, how many there are of each layout
+cdef int SKINNY = len(VARIANTS)       # the first kernel of a matrix along the summed dimension
+cdef int[64] num_sizes                # by element type, how many there are of each layout
 cdef int[64] most_few_rows            # and the most rows that they take; 0: there is none
 
 for _each in DTYPES:
-    num_widths[<int>_each.code] = len(WIDTHS.get(_each.name, ()))
-    most_few_rows[<int>_each.code] = max(WIDTHS.get(_each.name, (0,)))
+    num_sizes[<int>_each.code] = len(SIZES.get(_each.name, ()))
+    most_few_rows[<int>_each.code] = max([_most for _most, _tile in SIZES.get(_each.name, ())], default=0)
     kernel_types[<int>_each.code] = dtype_code(SERVED[_each.name]) if _each.name in SERVED else -1
 
 
@@ -336,7 +336,7 @@ cdef int record_skinny(Recorder encoder, const Problem* whole) except -1:
     args.few, args.wide, args.k = <unsigned int>p.m, <unsigned int>p.n, <unsigned int>p.k
     args.num_batch = set_outer(&args.batch, &p.batch, 0)
     parts = choose_skinny(&args, &launch, encoder.state.ordinal,
-                          SKINNY if along else SKINNY + num_widths[p.dtype], along, False, batches,
+                          SKINNY if along else SKINNY + num_sizes[p.dtype], False, False, batches,
                           True)
     return record_parts(encoder, &p, &launch, &args, batches * p.m * p.n, parts)
 

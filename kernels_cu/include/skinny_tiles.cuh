@@ -2,6 +2,7 @@
 // rows. 16-bit floats go to the tensor cores; float32 is multiplied in float32.
 #pragma once
 
+#include "async_copy.cuh"
 #include "memory.cuh"
 #include "mma.cuh"
 #include "reduce.cuh"
@@ -19,6 +20,13 @@ template <class T, int K> struct Fragment {
     __device__ static Fragment load(const T* from, bool there) {
         using Vector = typename Word<K * sizeof(T)>::type;
         Vector vector = there ? *reinterpret_cast<const Vector*>(global<T>(from)) : Vector{};
+        Fragment fragment;
+        memcpy(&fragment, &vector, sizeof(vector));
+        return fragment;
+    }
+    __device__ static Fragment take(const void* shared) {
+        using Vector = typename Word<K * sizeof(T)>::type;
+        Vector vector = *static_cast<const Vector*>(shared);
         Fragment fragment;
         memcpy(&fragment, &vector, sizeof(vector));
         return fragment;
@@ -54,40 +62,35 @@ struct Lane {
     uint32 group = threadIdx.x / 4, member = threadIdx.x % 4;
 };
 
-// The few rows. NORMED: they are multiplied by a weight, and by the factors of their normalisation.
-template <class T, bool NORMED> struct FewRows {
-    const T* first;
-    int64 step;
-    uint32 count;
-    const T* weight;
-    const float* factors;
-
-    // A row's elements from `at` on. Of rows that there are not, those of the first one: their sums
-    // are not used, and no lane takes a way of its own.
-    template <int K> __device__ Fragment<T, K> load(uint32 row, uint32 at, bool there) const {
-        if (row >= count) row = 0;
-        auto elements = Fragment<T, K>::load(first + row * step + at, there);
-        if (NORMED) {
-            float wide[K], weights[K], factor = factors[row];
-            elements.widen_to(wide);
-            Fragment<T, K>::load(weight + at, there).widen_to(weights);
-#pragma unroll
-            for (int i = 0; i < K; ++i) wide[i] = wide[i] * factor * weights[i];
-            elements = Fragment<T, K>::narrow(wide);
-        }
-        return elements;
-    }
-};
+// A lane's place among the vectors of a warp, in shared memory.
+template <int BYTES> __device__ inline const void* vector_at(const char* first, int i, uint32 lane) {
+    return first + (32 * i + lane) * BYTES;
+}
+template <int BYTES> __device__ inline void* vector_at(char* first, int i, uint32 lane) {
+    return first + (32 * i + lane) * BYTES;
+}
 
 // Eight of the few rows, at K indices of the summed dimension a lane. Tensor cores take elements of
 // it in any order if both factors come in the same one, and each lane those of one row.
-template <class T, int K> struct Eight {
+template <class T> struct Eight {
+    static constexpr int K = VECTOR_BYTES / sizeof(T);
+    static constexpr bool SHARED = false;  // a lane reads what it has copied itself
     using Sums = float[4];
     Fragment<T, K> row;
 
-    template <class Few>
-    __device__ void load(const Few& few, const Lane& lane, uint32 eight, uint32 at, bool there) {
-        row = few.template load<K>(8 * eight + lane.group, at, there);
+    __device__ void take(const char* vectors, const Lane&) {
+        row = Fragment<T, K>::take(vector_at<VECTOR_BYTES>(vectors, 0, threadIdx.x));
+    }
+    // Multiplies by the weight and the factors of a normalisation.
+    __device__ void scale(const float (&weights)[K], const float* factors, const Lane& lane) {
+        scale_row(row, weights, factors[lane.group]);
+    }
+    __device__ static void scale_row(Fragment<T, K>& row, const float (&weights)[K], float factor) {
+        float wide[K];
+        row.widen_to(wide);
+#pragma unroll
+        for (int i = 0; i < K; ++i) wide[i] = wide[i] * factor * weights[i];
+        row = Fragment<T, K>::narrow(wide);
     }
     __device__ static void finish(const Sums& sums, const Lane&, float (&whole)[4]) {
 #pragma unroll
@@ -96,14 +99,28 @@ template <class T, int K> struct Eight {
 };
 
 // A lane multiplies all eight of float32, and the members of a group share out the summed dimension.
-template <int K> struct Eight<float32, K> {
+template <> struct Eight<float32> {
+    static constexpr int K = VECTOR_BYTES / sizeof(float32);
+    static constexpr bool SHARED = true;
     using Sums = float[2][8];
     Fragment<float32, K> row[8];
 
-    template <class Few>
-    __device__ void load(const Few& few, const Lane&, uint32 eight, uint32 at, bool there) {
+    __device__ void take(const char* vectors, const Lane& lane) {
 #pragma unroll
-        for (int i = 0; i < 8; ++i) row[i] = few.template load<K>(8 * eight + i, at, there);
+        for (int i = 0; i < 8; ++i) {
+            row[i] = Fragment<float32, K>::take(
+                vector_at<VECTOR_BYTES>(vectors, 0, 4 * i + lane.member));
+        }
+    }
+    __device__ void scale(const float (&weights)[K], const float* factors, const Lane&) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+#pragma unroll
+            for (int k = 0; k < K; ++k) {
+                row[i].word[k] = __float_as_uint(__uint_as_float(row[i].word[k]) * factors[i] *
+                                                 weights[k]);
+            }
+        }
     }
     // Adds the products of two rows of the matrix at one index.
     __device__ void multiply(Sums& sums, int index, uint32 low, uint32 high) const {
@@ -133,38 +150,41 @@ template <int K> struct Eight<float32, K> {
 // TILES times 16 rows of the matrix, which lie along the summed dimension. A lane takes 16 bytes of
 // the rows `group` and group + 8 of each; those of gates take a gate and the row that it gates.
 template <class T, int TILES_> struct AlongSum {
-    static constexpr int TILES = TILES_, ROWS = ALONG_ROWS * TILES, STEP = ALONG_STEP / sizeof(T);
-    static constexpr int K = VECTOR_BYTES / sizeof(T);
-    using Few = Eight<T, K>;
+    static constexpr int TILES = TILES_, K = VECTOR_BYTES / sizeof(T);
+    using Few = Eight<T>;
     Fragment<T, K> half[TILES][2];
 
     struct Rows {
         const T* first[TILES][2];
         bool there[TILES][2];
-        Lane lane;
 
-        __device__ Rows(const T* matrix, const Skinny& args, uint32 row, bool gated) {
+        __device__ void locate(const T* matrix, const Skinny& args, uint32 row, bool gated) {
+            Lane lane;
             uint32 between = gated ? args.wide : 8, kept = gated ? 8 : 16;
 #pragma unroll
             for (int tile = 0; tile < TILES; ++tile) {
 #pragma unroll
                 for (int i = 0; i < 2; ++i) {
                     uint32 upper = row + tile * kept + lane.group, at = upper + i * between;
-                    first[tile][i] = matrix + at * args.wide_step + K * lane.member;
+                    first[tile][i] = matrix + at * args.wide_step;
                     there[tile][i] = (gated ? upper : at) < args.wide;
                 }
             }
         }
-    };
-    __device__ void load(const Rows& rows, uint32 k, uint32 end) {
-        bool inside = k + K * rows.lane.member < end;
+        // Copies the elements at the lane's own K indices, from k on.
+        __device__ void copy(char* to, uint32 k, bool inside) const {
 #pragma unroll
-        for (int tile = 0; tile < TILES; ++tile) {
-#pragma unroll
-            for (int i = 0; i < 2; ++i) {
-                half[tile][i] =
-                    Fragment<T, K>::load(rows.first[tile][i] + k, inside && rows.there[tile][i]);
+            for (int i = 0; i < 2 * TILES; ++i) {
+                copy_async<VECTOR_BYTES>(vector_at<VECTOR_BYTES>(to, i, threadIdx.x),
+                                         first[i / 2][i % 2] + k, inside && there[i / 2][i % 2]);
             }
+        }
+    };
+    __device__ void take(const char* vectors) {
+#pragma unroll
+        for (int i = 0; i < 2 * TILES; ++i) {
+            half[i / 2][i % 2] =
+                Fragment<T, K>::take(vector_at<VECTOR_BYTES>(vectors, i, threadIdx.x));
         }
     }
     __device__ void multiply(typename Few::Sums (&sums)[TILES], const Few& few) const {
@@ -189,31 +209,37 @@ template <class T, int TILES_> struct AlongSum {
     }
 };
 
-// 32 rows of the matrix, neighbours in memory at each index of the summed dimension. A lane takes 4
-// rows at 4 indices.
-template <class T> struct AcrossSum {
-    static constexpr int TILES = 2, ROWS = ACROSS_ROWS, STEP = ACROSS_STEP, K = 4;
-    using Few = Eight<T, K>;
-    Fragment<T, 4> at_index[K];
+// TILES times 16 rows of the matrix, neighbours in memory at each index of the summed dimension. A
+// lane takes 2 * TILES neighbours at each of its own K indices.
+template <class T, int TILES_> struct AcrossSum {
+    static constexpr int TILES = TILES_, K = VECTOR_BYTES / sizeof(T), OWN = 2 * TILES;
+    static constexpr int BYTES = OWN * sizeof(T);
+    using Few = Eight<T>;
+    Fragment<T, OWN> at_index[K];
 
     struct Rows {
         const T* first;
         int64 step;
         bool there;
-        Lane lane;
 
-        __device__ Rows(const T* matrix, const Skinny& args, uint32 row, bool)
-            : step(args.wide_step) {
-            row += 4 * lane.group;
-            first = matrix + row + K * lane.member * step;
+        __device__ void locate(const T* matrix, const Skinny& args, uint32 row, bool) {
+            row += OWN * Lane().group;
+            first = matrix + row;
+            step = args.wide_step;
             there = row < args.wide;
         }
+        __device__ void copy(char* to, uint32 k, bool inside) const {
+#pragma unroll
+            for (int i = 0; i < K; ++i) {
+                copy_async<BYTES>(vector_at<BYTES>(to, i, threadIdx.x), first + (k + i) * step,
+                                  inside && there);
+            }
+        }
     };
-    __device__ void load(const Rows& rows, uint32 k, uint32 end) {
-        bool inside = rows.there && k + K * rows.lane.member < end;
+    __device__ void take(const char* vectors) {
 #pragma unroll
         for (int i = 0; i < K; ++i) {
-            at_index[i] = Fragment<T, 4>::load(rows.first + (k + i) * rows.step, inside);
+            at_index[i] = Fragment<T, OWN>::take(vector_at<BYTES>(vectors, i, threadIdx.x));
         }
     }
     __device__ void multiply(typename Few::Sums (&sums)[TILES], const Few& few) const {
@@ -228,17 +254,21 @@ template <class T> struct AcrossSum {
             } else {
                 // Pairs of indices, of the lower and the upper halves of two words.
                 constexpr uint32 EVEN = 0x5410, ODD = 0x7632;
-                uint32 first = at_index[0].word[tile], second = at_index[1].word[tile];
-                uint32 third = at_index[2].word[tile], fourth = at_index[3].word[tile];
-                multiply_tiles<T>(sums[tile], __byte_perm(first, second, EVEN),
-                                  __byte_perm(first, second, ODD), __byte_perm(third, fourth, EVEN),
-                                  __byte_perm(third, fourth, ODD), few.row.word[0],
-                                  few.row.word[1]);
+#pragma unroll
+                for (int i = 0; i < K; i += 4) {
+                    uint32 first = at_index[i].word[tile], second = at_index[i + 1].word[tile];
+                    uint32 third = at_index[i + 2].word[tile], fourth = at_index[i + 3].word[tile];
+                    multiply_tiles<T>(sums[tile], __byte_perm(first, second, EVEN),
+                                      __byte_perm(first, second, ODD),
+                                      __byte_perm(third, fourth, EVEN),
+                                      __byte_perm(third, fourth, ODD), few.row.word[i / 2],
+                                      few.row.word[i / 2 + 1]);
+                }
             }
         }
     }
     __device__ static uint32 row_of(uint32 tile, uint32 group, uint32 half) {
-        return 4 * group + 2 * tile + half;
+        return OWN * group + 2 * tile + half;
     }
 };
 
