@@ -127,8 +127,7 @@ template <class T, class Wide, int EIGHTS> struct Supply {
         locate(args);
     }
     __device__ void copy_matrix(char* to) const {
-        uint32 at = k + K * (threadIdx.x % 4);
-        if (k < end) rows.copy(to, at, at < end);
+        if (k < end) rows.copy(to, k, end);
     }
     // Rows that there are not are zeros.
     __device__ void copy_few(char* to, const Skinny& args, const T* weight) const {
@@ -160,6 +159,7 @@ __device__ inline void skinny(const Args& all) {
     constexpr int TILES = Wide::TILES, ROWS = SKINNY_ROWS * TILES, COLUMNS = 8 * EIGHTS;
     constexpr int STAGES = SKINNY_STAGES(EIGHTS);
     using Columns = typename Wide::Few;
+    constexpr bool SHARED = Wide::SHARED || Columns::SHARED;  // lanes read what others have copied
     extern __shared__ uint4 shared[];  // of each warp: STAGES steps, and then the sums of all
     const Skinny& args = product_of(all);
     bool gated = false;
@@ -210,7 +210,7 @@ __device__ inline void skinny(const Args& all) {
         for (uint32 k = work.begin + threadIdx.y * supply.STEP; k < work.end;
              k += blockDim.y * supply.STEP) {
             await_copies<STAGES - 1>();
-            if (Columns::SHARED) __syncwarp();
+            if (SHARED) __syncwarp();
             char* vectors = ring + slot * stage;
             Wide wide;
             wide.take(vectors);
@@ -229,7 +229,7 @@ __device__ inline void skinny(const Args& all) {
                 }
                 wide.multiply(sums[eight], columns);
             }
-            if (Columns::SHARED) __syncwarp();
+            if (SHARED) __syncwarp();
             supply.copy_matrix(vectors);
             supply.copy_few(vectors, args, weight);
             supply.advance(args);

@@ -151,6 +151,7 @@ template <> struct Eight<float32> {
 // the rows `group` and group + 8 of each; those of gates take a gate and the row that it gates.
 template <class T, int TILES_> struct AlongSum {
     static constexpr int TILES = TILES_, K = VECTOR_BYTES / sizeof(T);
+    static constexpr bool SHARED = false;
     using Few = Eight<T>;
     Fragment<T, K> half[TILES][2];
 
@@ -171,12 +172,14 @@ template <class T, int TILES_> struct AlongSum {
                 }
             }
         }
-        // Copies the elements at the lane's own K indices, from k on.
-        __device__ void copy(char* to, uint32 k, bool inside) const {
+        // Copies a step, from k on; what lies beyond the end is zeros.
+        __device__ void copy(char* to, uint32 k, uint32 end) const {
+            uint32 at = k + K * Lane().member;
 #pragma unroll
             for (int i = 0; i < 2 * TILES; ++i) {
                 copy_async<VECTOR_BYTES>(vector_at<VECTOR_BYTES>(to, i, threadIdx.x),
-                                         first[i / 2][i % 2] + k, inside && there[i / 2][i % 2]);
+                                         first[i / 2][i % 2] + at,
+                                         at < end && there[i / 2][i % 2]);
             }
         }
     };
@@ -209,13 +212,20 @@ template <class T, int TILES_> struct AlongSum {
     }
 };
 
-// TILES times 16 rows of the matrix, neighbours in memory at each index of the summed dimension. A
-// lane takes 2 * TILES neighbours at each of its own K indices.
+// TILES times 16 rows of the matrix, neighbours in memory at each index of the summed dimension. The
+// 32 indices of a step lie in shared memory in the order in which tensor cores take them, if a lane
+// has 8 neighbouring ones of the few rows: place P, of bits 43210, has index 21430. Pieces of 8 rows
+// change their places, so that those of 8 indices lie in all banks.
 template <class T, int TILES_> struct AcrossSum {
-    static constexpr int TILES = TILES_, K = VECTOR_BYTES / sizeof(T), OWN = 2 * TILES;
-    static constexpr int BYTES = OWN * sizeof(T);
+    static constexpr int TILES = TILES_, K = VECTOR_BYTES / sizeof(T), PIECES = 2 * TILES;
+    static constexpr bool SHARED = true;
     using Few = Eight<T>;
-    Fragment<T, OWN> at_index[K];
+    uint32 part[2][TILES][4];
+
+    __device__ static uint32 address(uint32 place, uint32 piece) {
+        uint32 turn = TILES == 1 ? place / 4 % 2 : place / 2 % 4;
+        return (place * PIECES + (piece ^ turn)) * VECTOR_BYTES;
+    }
 
     struct Rows {
         const T* first;
@@ -223,47 +233,89 @@ template <class T, int TILES_> struct AcrossSum {
         bool there;
 
         __device__ void locate(const T* matrix, const Skinny& args, uint32 row, bool) {
+            row += threadIdx.x % PIECES * 8;
+            first = matrix + row;
+            step = args.wide_step;
+            there = row < args.wide;
+        }
+        __device__ void copy(char* to, uint32 k, uint32 end) const {
+#pragma unroll
+            for (int i = 0; i < PIECES; ++i) {
+                uint32 place = (32 * i + threadIdx.x) / PIECES;
+                uint32 at = k + place % 2 + place / 2 % 4 * 8 + place / 8 * 2;
+                copy_async<VECTOR_BYTES>(to + address(place, threadIdx.x % PIECES),
+                                         first + at * step, at < end && there);
+            }
+        }
+    };
+    __device__ void take(const char* vectors) {
+        uint32 half = threadIdx.x / 8 % 2, later = threadIdx.x / 16;
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+#pragma unroll
+            for (int tile = 0; tile < TILES; ++tile) {
+                uint32 place = 16 * i + 8 * later + threadIdx.x % 8;
+                load_matrices<true>(part[i][tile], vectors + address(place, 2 * tile + half));
+            }
+        }
+    }
+    __device__ void multiply(typename Few::Sums (&sums)[TILES], const Few& few) const {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+#pragma unroll
+            for (int tile = 0; tile < TILES; ++tile) {
+                const auto& a = part[i][tile];
+                multiply_tiles<T>(sums[tile], a[0], a[1], a[2], a[3], few.row.word[2 * i],
+                                  few.row.word[2 * i + 1]);
+            }
+        }
+    }
+    __device__ static uint32 row_of(uint32 tile, uint32 group, uint32 half) {
+        return 16 * tile + 8 * half + group;
+    }
+};
+
+// Of float32, a lane takes 2 * TILES neighbours at each of its own K indices.
+template <int TILES_> struct AcrossSum<float32, TILES_> {
+    static constexpr int TILES = TILES_, K = VECTOR_BYTES / sizeof(float32), OWN = 2 * TILES;
+    static constexpr int BYTES = OWN * sizeof(float32);
+    static constexpr bool SHARED = false;
+    using Few = Eight<float32>;
+    Fragment<float32, OWN> at_index[K];
+
+    struct Rows {
+        const float32* first;
+        int64 step;
+        bool there;
+
+        __device__ void locate(const float32* matrix, const Skinny& args, uint32 row, bool) {
             row += OWN * Lane().group;
             first = matrix + row;
             step = args.wide_step;
             there = row < args.wide;
         }
-        __device__ void copy(char* to, uint32 k, bool inside) const {
+        __device__ void copy(char* to, uint32 k, uint32 end) const {
+            uint32 at = k + K * Lane().member;
 #pragma unroll
             for (int i = 0; i < K; ++i) {
-                copy_async<BYTES>(vector_at<BYTES>(to, i, threadIdx.x), first + (k + i) * step,
-                                  inside && there);
+                copy_async<BYTES>(vector_at<BYTES>(to, i, threadIdx.x), first + (at + i) * step,
+                                  at < end && there);
             }
         }
     };
     __device__ void take(const char* vectors) {
 #pragma unroll
         for (int i = 0; i < K; ++i) {
-            at_index[i] = Fragment<T, OWN>::take(vector_at<BYTES>(vectors, i, threadIdx.x));
+            at_index[i] = Fragment<float32, OWN>::take(vector_at<BYTES>(vectors, i, threadIdx.x));
         }
     }
-    __device__ void multiply(typename Few::Sums (&sums)[TILES], const Few& few) const {
+    __device__ void multiply(Few::Sums (&sums)[TILES], const Few& few) const {
 #pragma unroll
         for (int tile = 0; tile < TILES; ++tile) {
-            if constexpr (sizeof(T) == 4) {
 #pragma unroll
-                for (int i = 0; i < K; ++i) {
-                    few.multiply(sums[tile], i, at_index[i].word[2 * tile],
-                                 at_index[i].word[2 * tile + 1]);
-                }
-            } else {
-                // Pairs of indices, of the lower and the upper halves of two words.
-                constexpr uint32 EVEN = 0x5410, ODD = 0x7632;
-#pragma unroll
-                for (int i = 0; i < K; i += 4) {
-                    uint32 first = at_index[i].word[tile], second = at_index[i + 1].word[tile];
-                    uint32 third = at_index[i + 2].word[tile], fourth = at_index[i + 3].word[tile];
-                    multiply_tiles<T>(sums[tile], __byte_perm(first, second, EVEN),
-                                      __byte_perm(first, second, ODD),
-                                      __byte_perm(third, fourth, EVEN),
-                                      __byte_perm(third, fourth, ODD), few.row.word[i / 2],
-                                      few.row.word[i / 2 + 1]);
-                }
+            for (int i = 0; i < K; ++i) {
+                few.multiply(sums[tile], i, at_index[i].word[2 * tile],
+                             at_index[i].word[2 * tile + 1]);
             }
         }
     }
