@@ -6,17 +6,17 @@
 #include "gemv.cuh"
 #include "skinny.cuh"
 
-#define CYRT_LINEAR_ROWS(NAME, TYPE, EIGHTS, TILES, SIZES)                 \
-    extern "C" __global__ void __launch_bounds__(32 * SKINNY_WARPS(TILES), 1) \
-        NAME##_##SIZES(const __grid_constant__ cyrt::Linear args) {        \
-        cyrt::skinny<TYPE, cyrt::AlongSum<TYPE, TILES>, EIGHTS>(args);     \
+#define CYRT_LINEAR_ROWS(NAME, TYPE, EIGHTS, ROWS)                                               \
+    extern "C" __global__ void __launch_bounds__(32 * SKINNY_WARPS(EIGHTS, sizeof(TYPE)),        \
+                                                 SKINNY_BLOCKS(sizeof(TYPE)))                    \
+        NAME##_##ROWS(const __grid_constant__ cyrt::Linear args) {                               \
+        cyrt::skinny<TYPE, cyrt::AlongSum<TYPE, 1>, EIGHTS, SKINNY_STEPS(EIGHTS, sizeof(TYPE))>( \
+            args);                                                                               \
     }
 #define CYRT_LINEAR(NAME, TYPE)                                                            \
     extern "C" __global__ void __launch_bounds__(32 * cyrt::GEMV_WARPS, cyrt::GEMV_BLOCKS) \
         NAME(const __grid_constant__ cyrt::Linear args) {                                  \
         cyrt::gemv<TYPE>(args);                                                            \
     }                                                                                      \
-    CYRT_LINEAR_ROWS(NAME, TYPE, 1, 1, 8x16)                                               \
-    CYRT_LINEAR_ROWS(NAME, TYPE, 1, 2, 8x32)                                               \
-    CYRT_LINEAR_ROWS(NAME, TYPE, 2, 1, 16x16)                                              \
-    CYRT_LINEAR_ROWS(NAME, TYPE, 2, 2, 16x32)
+    CYRT_LINEAR_ROWS(NAME, TYPE, 1, 8)                                                     \
+    CYRT_LINEAR_ROWS(NAME, TYPE, 2, 16)

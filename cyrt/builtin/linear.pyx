@@ -85,7 +85,7 @@ cdef int record_linear(Recorder encoder, const Layer* p) except -1:
     if p.rows == 1:
         choose_gemv(&launch, ordinal, p)
     else:
-        choose_skinny(product, &launch, ordinal, MORE_ROWS, p.gated, args.norm != 0, 1, False)
+        choose_skinny(product, &launch, ordinal, MORE_ROWS, True, p.gated, 1, False)
     return record_launch_of_weights(encoder, &launch, &args, p.operands, NUM_OPERANDS, 1, WEIGHT,
                                     <char*>&product.early - <char*>&args)
 

@@ -14,9 +14,13 @@ cdef extern from "params/matmul.h" nogil:
 cdef enum:
     VECTOR_BYTES = 16
 
-# Set the tiles, the parts and the works of a product whose other parameters are set, and its kernel
-# and geometry; return the number of parts, 1 unless it is divisible. `first`: the index of the first
-# kernel of its layout in the entry. `gated`: half of the matrix's rows are gates; `normed`: the few
-# rows are normalised.
-cdef long long choose_skinny(Skinny* args, Launch* launch, int ordinal, int first, bint gated,
-                             bint normed, long long batches, bint divisible) except -1
+# Set the tiles and the parts of a product whose other parameters are set, and its kernel and
+# geometry; return the number of parts, 1 unless it is divisible. `first`: the index of the kernel
+# of 8 rows in the entry. `along`: the matrix's rows lie along the summed dimension; `gated`: half
+# of them are gates.
+cdef long long choose_skinny(Skinny* args, Launch* launch, int ordinal, int first, bint along,
+                             bint gated, long long batches, bint divisible) except -1
+# The same of 16-bit floats without gates, of a divisible product: kernels that read through shared
+# memory. `first`: the index of the layout's first kernel.
+cdef long long choose_ring(Skinny* args, Launch* launch, int ordinal, int first, bint along,
+                           long long batches) except -1

@@ -2,7 +2,6 @@
 // rows. 16-bit floats go to the tensor cores; float32 is multiplied in float32.
 #pragma once
 
-#include "async_copy.cuh"
 #include "memory.cuh"
 #include "mma.cuh"
 #include "reduce.cuh"
@@ -16,17 +15,17 @@ template <class T, int K> struct Fragment {
     static constexpr int WORDS = K * sizeof(T) / sizeof(uint32);
     uint32 word[WORDS];
 
-    // Zeros if they are not there.
-    __device__ static Fragment load(const T* from, bool there) {
+    __device__ static Fragment take(const void* shared) {
         using Vector = typename Word<K * sizeof(T)>::type;
-        Vector vector = there ? *reinterpret_cast<const Vector*>(global<T>(from)) : Vector{};
+        Vector vector = *static_cast<const Vector*>(shared);
         Fragment fragment;
         memcpy(&fragment, &vector, sizeof(vector));
         return fragment;
     }
-    __device__ static Fragment take(const void* shared) {
+    // Zeros if they are not there.
+    __device__ static Fragment load(const T* from, bool there) {
         using Vector = typename Word<K * sizeof(T)>::type;
-        Vector vector = *static_cast<const Vector*>(shared);
+        Vector vector = there ? *reinterpret_cast<const Vector*>(global<T>(from)) : Vector{};
         Fragment fragment;
         memcpy(&fragment, &vector, sizeof(vector));
         return fragment;
@@ -62,35 +61,40 @@ struct Lane {
     uint32 group = threadIdx.x / 4, member = threadIdx.x % 4;
 };
 
-// A lane's place among the vectors of a warp, in shared memory.
-template <int BYTES> __device__ inline const void* vector_at(const char* first, int i, uint32 lane) {
-    return first + (32 * i + lane) * BYTES;
-}
-template <int BYTES> __device__ inline void* vector_at(char* first, int i, uint32 lane) {
-    return first + (32 * i + lane) * BYTES;
-}
+// The few rows. NORMED: they are multiplied by a weight, and by the factors of their normalisation.
+template <class T, bool NORMED> struct FewRows {
+    const T* first;
+    int64 step;
+    uint32 count;
+    const T* weight;
+    const float* factors;
+
+    // A row's elements from `at` on. Of rows that there are not, those of the first one: their sums
+    // are not used, and no lane takes a way of its own.
+    template <int K> __device__ Fragment<T, K> load(uint32 row, uint32 at, bool there) const {
+        if (row >= count) row = 0;
+        auto elements = Fragment<T, K>::load(first + row * step + at, there);
+        if (NORMED) {
+            float wide[K], weights[K], factor = factors[row];
+            elements.widen_to(wide);
+            Fragment<T, K>::load(weight + at, there).widen_to(weights);
+#pragma unroll
+            for (int i = 0; i < K; ++i) wide[i] = wide[i] * factor * weights[i];
+            elements = Fragment<T, K>::narrow(wide);
+        }
+        return elements;
+    }
+};
 
 // Eight of the few rows, at K indices of the summed dimension a lane. Tensor cores take elements of
 // it in any order if both factors come in the same one, and each lane those of one row.
-template <class T> struct Eight {
-    static constexpr int K = VECTOR_BYTES / sizeof(T);
-    static constexpr bool SHARED = false;  // a lane reads what it has copied itself
+template <class T, int K> struct Eight {
     using Sums = float[4];
     Fragment<T, K> row;
 
-    __device__ void take(const char* vectors, const Lane&) {
-        row = Fragment<T, K>::take(vector_at<VECTOR_BYTES>(vectors, 0, threadIdx.x));
-    }
-    // Multiplies by the weight and the factors of a normalisation.
-    __device__ void scale(const float (&weights)[K], const float* factors, const Lane& lane) {
-        scale_row(row, weights, factors[lane.group]);
-    }
-    __device__ static void scale_row(Fragment<T, K>& row, const float (&weights)[K], float factor) {
-        float wide[K];
-        row.widen_to(wide);
-#pragma unroll
-        for (int i = 0; i < K; ++i) wide[i] = wide[i] * factor * weights[i];
-        row = Fragment<T, K>::narrow(wide);
+    template <class Few>
+    __device__ void load(const Few& few, const Lane& lane, uint32 eight, uint32 at, bool there) {
+        row = few.template load<K>(8 * eight + lane.group, at, there);
     }
     __device__ static void finish(const Sums& sums, const Lane&, float (&whole)[4]) {
 #pragma unroll
@@ -99,28 +103,14 @@ template <class T> struct Eight {
 };
 
 // A lane multiplies all eight of float32, and the members of a group share out the summed dimension.
-template <> struct Eight<float32> {
-    static constexpr int K = VECTOR_BYTES / sizeof(float32);
-    static constexpr bool SHARED = true;
+template <int K> struct Eight<float32, K> {
     using Sums = float[2][8];
     Fragment<float32, K> row[8];
 
-    __device__ void take(const char* vectors, const Lane& lane) {
+    template <class Few>
+    __device__ void load(const Few& few, const Lane&, uint32 eight, uint32 at, bool there) {
 #pragma unroll
-        for (int i = 0; i < 8; ++i) {
-            row[i] = Fragment<float32, K>::take(
-                vector_at<VECTOR_BYTES>(vectors, 0, 4 * i + lane.member));
-        }
-    }
-    __device__ void scale(const float (&weights)[K], const float* factors, const Lane&) {
-#pragma unroll
-        for (int i = 0; i < 8; ++i) {
-#pragma unroll
-            for (int k = 0; k < K; ++k) {
-                row[i].word[k] = __float_as_uint(__uint_as_float(row[i].word[k]) * factors[i] *
-                                                 weights[k]);
-            }
-        }
+        for (int i = 0; i < 8; ++i) row[i] = few.template load<K>(8 * eight + i, at, there);
     }
     // Adds the products of two rows of the matrix at one index.
     __device__ void multiply(Sums& sums, int index, uint32 low, uint32 high) const {
@@ -150,44 +140,39 @@ template <> struct Eight<float32> {
 // TILES times 16 rows of the matrix, which lie along the summed dimension. A lane takes 16 bytes of
 // the rows `group` and group + 8 of each; those of gates take a gate and the row that it gates.
 template <class T, int TILES_> struct AlongSum {
-    static constexpr int TILES = TILES_, K = VECTOR_BYTES / sizeof(T);
-    static constexpr bool SHARED = false;
-    using Few = Eight<T>;
+    static constexpr int TILES = TILES_, ROWS = ALONG_ROWS * TILES, STEP = ALONG_STEP / sizeof(T);
+    static constexpr int K = VECTOR_BYTES / sizeof(T);
+    using Few = Eight<T, K>;
     Fragment<T, K> half[TILES][2];
 
     struct Rows {
         const T* first[TILES][2];
         bool there[TILES][2];
+        Lane lane;
 
-        __device__ void locate(const T* matrix, const Skinny& args, uint32 row, bool gated) {
-            Lane lane;
+        __device__ Rows() {}
+        __device__ Rows(const T* matrix, const Skinny& args, uint32 row, bool gated) {
             uint32 between = gated ? args.wide : 8, kept = gated ? 8 : 16;
 #pragma unroll
             for (int tile = 0; tile < TILES; ++tile) {
 #pragma unroll
                 for (int i = 0; i < 2; ++i) {
                     uint32 upper = row + tile * kept + lane.group, at = upper + i * between;
-                    first[tile][i] = matrix + at * args.wide_step;
+                    first[tile][i] = matrix + at * args.wide_step + K * lane.member;
                     there[tile][i] = (gated ? upper : at) < args.wide;
                 }
             }
         }
-        // Copies a step, from k on; what lies beyond the end is zeros.
-        __device__ void copy(char* to, uint32 k, uint32 end) const {
-            uint32 at = k + K * Lane().member;
-#pragma unroll
-            for (int i = 0; i < 2 * TILES; ++i) {
-                copy_async<VECTOR_BYTES>(vector_at<VECTOR_BYTES>(to, i, threadIdx.x),
-                                         first[i / 2][i % 2] + at,
-                                         at < end && there[i / 2][i % 2]);
-            }
-        }
     };
-    __device__ void take(const char* vectors) {
+    __device__ void load(const Rows& rows, uint32 k, uint32 end) {
+        bool inside = k + K * rows.lane.member < end;
 #pragma unroll
-        for (int i = 0; i < 2 * TILES; ++i) {
-            half[i / 2][i % 2] =
-                Fragment<T, K>::take(vector_at<VECTOR_BYTES>(vectors, i, threadIdx.x));
+        for (int tile = 0; tile < TILES; ++tile) {
+#pragma unroll
+            for (int i = 0; i < 2; ++i) {
+                half[tile][i] =
+                    Fragment<T, K>::load(rows.first[tile][i] + k, inside && rows.there[tile][i]);
+            }
         }
     }
     __device__ void multiply(typename Few::Sums (&sums)[TILES], const Few& few) const {
@@ -212,101 +197,31 @@ template <class T, int TILES_> struct AlongSum {
     }
 };
 
-// TILES times 16 rows of the matrix, neighbours in memory at each index of the summed dimension. The
-// 32 indices of a step lie in shared memory in the order in which tensor cores take them, if a lane
-// has 8 neighbouring ones of the few rows: place P, of bits 43210, has index 21430. Pieces of 8 rows
-// change their places, so that those of 8 indices lie in all banks.
-template <class T, int TILES_> struct AcrossSum {
-    static constexpr int TILES = TILES_, K = VECTOR_BYTES / sizeof(T), PIECES = 2 * TILES;
-    static constexpr bool SHARED = true;
-    using Few = Eight<T>;
-    uint32 part[2][TILES][4];
-
-    __device__ static uint32 address(uint32 place, uint32 piece) {
-        uint32 turn = TILES == 1 ? place / 4 % 2 : place / 2 % 4;
-        return (place * PIECES + (piece ^ turn)) * VECTOR_BYTES;
-    }
-
-    struct Rows {
-        const T* first;
-        int64 step;
-        bool there;
-
-        __device__ void locate(const T* matrix, const Skinny& args, uint32 row, bool) {
-            row += threadIdx.x % PIECES * 8;
-            first = matrix + row;
-            step = args.wide_step;
-            there = row < args.wide;
-        }
-        __device__ void copy(char* to, uint32 k, uint32 end) const {
-#pragma unroll
-            for (int i = 0; i < PIECES; ++i) {
-                uint32 place = (32 * i + threadIdx.x) / PIECES;
-                uint32 at = k + place % 2 + place / 2 % 4 * 8 + place / 8 * 2;
-                copy_async<VECTOR_BYTES>(to + address(place, threadIdx.x % PIECES),
-                                         first + at * step, at < end && there);
-            }
-        }
-    };
-    __device__ void take(const char* vectors) {
-        uint32 half = threadIdx.x / 8 % 2, later = threadIdx.x / 16;
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-#pragma unroll
-            for (int tile = 0; tile < TILES; ++tile) {
-                uint32 place = 16 * i + 8 * later + threadIdx.x % 8;
-                load_matrices<true>(part[i][tile], vectors + address(place, 2 * tile + half));
-            }
-        }
-    }
-    __device__ void multiply(typename Few::Sums (&sums)[TILES], const Few& few) const {
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-#pragma unroll
-            for (int tile = 0; tile < TILES; ++tile) {
-                const auto& a = part[i][tile];
-                multiply_tiles<T>(sums[tile], a[0], a[1], a[2], a[3], few.row.word[2 * i],
-                                  few.row.word[2 * i + 1]);
-            }
-        }
-    }
-    __device__ static uint32 row_of(uint32 tile, uint32 group, uint32 half) {
-        return 16 * tile + 8 * half + group;
-    }
-};
-
-// Of float32, a lane takes 2 * TILES neighbours at each of its own K indices.
-template <int TILES_> struct AcrossSum<float32, TILES_> {
-    static constexpr int TILES = TILES_, K = VECTOR_BYTES / sizeof(float32), OWN = 2 * TILES;
-    static constexpr int BYTES = OWN * sizeof(float32);
-    static constexpr bool SHARED = false;
-    using Few = Eight<float32>;
-    Fragment<float32, OWN> at_index[K];
+// 32 rows of a matrix of float32, neighbours in memory at each index of the summed dimension. A lane
+// takes 4 rows at 4 indices.
+struct AcrossSum {
+    static constexpr int TILES = 2, ROWS = ACROSS_ROWS, STEP = ACROSS_STEP, K = 4;
+    using Few = Eight<float32, K>;
+    Fragment<float32, 4> at_index[K];
 
     struct Rows {
         const float32* first;
         int64 step;
         bool there;
+        Lane lane;
 
-        __device__ void locate(const float32* matrix, const Skinny& args, uint32 row, bool) {
-            row += OWN * Lane().group;
-            first = matrix + row;
-            step = args.wide_step;
+        __device__ Rows(const float32* matrix, const Skinny& args, uint32 row, bool)
+            : step(args.wide_step) {
+            row += 4 * lane.group;
+            first = matrix + row + K * lane.member * step;
             there = row < args.wide;
         }
-        __device__ void copy(char* to, uint32 k, uint32 end) const {
-            uint32 at = k + K * Lane().member;
-#pragma unroll
-            for (int i = 0; i < K; ++i) {
-                copy_async<BYTES>(vector_at<BYTES>(to, i, threadIdx.x), first + (at + i) * step,
-                                  at < end && there);
-            }
-        }
     };
-    __device__ void take(const char* vectors) {
+    __device__ void load(const Rows& rows, uint32 k, uint32 end) {
+        bool inside = rows.there && k + K * rows.lane.member < end;
 #pragma unroll
         for (int i = 0; i < K; ++i) {
-            at_index[i] = Fragment<float32, OWN>::take(vector_at<BYTES>(vectors, i, threadIdx.x));
+            at_index[i] = Fragment<float32, 4>::load(rows.first + (k + i) * rows.step, inside);
         }
     }
     __device__ void multiply(Few::Sums (&sums)[TILES], const Few& few) const {
@@ -320,7 +235,7 @@ template <int TILES_> struct AcrossSum<float32, TILES_> {
         }
     }
     __device__ static uint32 row_of(uint32 tile, uint32 group, uint32 half) {
-        return OWN * group + 2 * tile + half;
+        return 4 * group + 2 * tile + half;
     }
 };
 

@@ -8,9 +8,8 @@ from cyrt.builtin.row import Row
 from cyrt.dtypes import dtype
 
 TEMPLATES = ("linear",)
-# The suffixes of the kernels' names: of one row; and of at most so many, and the rows of a tile of the
-# matrix.
-VARIANTS = ("", "_8x16", "_8x32", "_16x16", "_16x32")
+# The suffixes of the kernels' names: of one row, and of at most so many.
+VARIANTS = ("", "_8", "_16")
 
 
 def rows() -> Iterator[Row]:

@@ -16,11 +16,11 @@ SERVED = {
 }
 # The suffixes of the kernels' names.
 VARIANTS = ("", "_small", "_rows", "_columns", "_parts")
-# Skinny products: the most rows, and the rows of a tile of the matrix. The latter lies along the
-# summed dimension, or across it.
-_SMALL = (8, 16), (8, 32), (16, 16), (16, 32)
-_HALVES = *_SMALL, (32, 32), (64, 32)
-SKINNY = {"float16": _HALVES, "bfloat16": _HALVES, "float32": _SMALL}
+# The ends of the names of skinny products, whose matrix lies along the summed dimension or across
+# it: the most rows; and, of 16-bit floats, the rows of a tile of the matrix.
+_RINGS = "8x16", "8x32", "16x16", "16x32", "32x32", "64x32"
+SKINNY = {"float16": _RINGS, "bfloat16": _RINGS, "float32": ("8", "16")}
+MOST_ROWS = {"float16": 64, "bfloat16": 64, "float32": 16}
 
 
 def _variants(name: str) -> tuple[str, ...]:
@@ -28,7 +28,7 @@ def _variants(name: str) -> tuple[str, ...]:
     if name not in SKINNY:
         return VARIANTS
     layouts = ("_skinny", "_skinny_across")
-    return (*VARIANTS, *(f"{each}_{most}x{tile}" for each in layouts for most, tile in SKINNY[name]))
+    return (*VARIANTS, *(f"{each}_{sizes}" for each in layouts for sizes in SKINNY[name]))
 
 
 def rows() -> Iterator[Row]:
@@ -42,5 +42,5 @@ def instance(row: Row) -> str:
     of = f"{row.kernels[0]}, {dtype(row.output).cpp}"
     if row.output not in SKINNY:
         return f"CYRT_MATMUL({of})"
-    halves = "_HALVES" if SKINNY[row.output] is _HALVES else ""
-    return f"CYRT_MATMUL({of})\nCYRT_MATMUL_SKINNY{halves}({of})"
+    rings = "_RINGS" if SKINNY[row.output] is _RINGS else ""
+    return f"CYRT_MATMUL({of})\nCYRT_MATMUL_SKINNY{rings}({of})"
