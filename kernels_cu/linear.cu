@@ -6,12 +6,12 @@
 #include "gemv.cuh"
 #include "skinny.cuh"
 
-#define CYRT_LINEAR_ROWS(NAME, TYPE, EIGHTS, ROWS)                                        \
-    extern "C" __global__ void __launch_bounds__(32 * SKINNY_WARPS(EIGHTS, sizeof(TYPE)), \
-                                                 SKINNY_BLOCKS(sizeof(TYPE)))             \
-        NAME##_##ROWS(const __grid_constant__ cyrt::Linear args) {                        \
-        cyrt::skinny<TYPE, cyrt::AlongSum<TYPE, SKINNY_TILES(EIGHTS)>, EIGHTS,            \
-                     SKINNY_STEPS(EIGHTS, sizeof(TYPE))>(args);                           \
+#define CYRT_LINEAR_ROWS(NAME, TYPE, EIGHTS, ROWS)                                               \
+    extern "C" __global__ void __launch_bounds__(32 * SKINNY_WARPS(EIGHTS, sizeof(TYPE)),        \
+                                                 SKINNY_BLOCKS(sizeof(TYPE)))                    \
+        NAME##_##ROWS(const __grid_constant__ cyrt::Linear args) {                               \
+        cyrt::skinny<TYPE, cyrt::AlongSum<TYPE, 1>, EIGHTS, SKINNY_STEPS(EIGHTS, sizeof(TYPE))>( \
+            args);                                                                               \
     }
 #define CYRT_LINEAR_ROW(NAME, TYPE, CENTERED)                                              \
     extern "C" __global__ void __launch_bounds__(32 * cyrt::GEMV_WARPS, cyrt::GEMV_BLOCKS) \

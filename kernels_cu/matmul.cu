@@ -1,6 +1,6 @@
 // Products of matrices, batched: tiles in shared memory, a square of sums in each thread's
-// registers. dot.cuh serves those in which an operand is a vector, and skinny.cuh those in which one
-// has few rows.
+// registers. dot.cuh serves those in which an operand is a vector, and skinny.cuh and skinny_ring.cuh
+// those in which one has few rows.
 //
 // Strides are any: what a tile's lanes run along is chosen for each operand by its smaller stride.
 // Where tiles are few the summed dimension is split, and sum_parts adds the parts.
@@ -8,6 +8,7 @@
 
 #include "dot.cuh"
 #include "skinny.cuh"
+#include "skinny_ring.cuh"
 
 namespace cyrt {
 
@@ -238,24 +239,36 @@ template <class T> using Small = Tile<T, 8, 4, sizeof(compute_of<T>) <= 4 ? 32 :
         cyrt::sum_parts<TYPE>(args);                               \
     }
 
-#define CYRT_SKINNY(NAME, TYPE, EIGHTS, ROWS)                                                  \
-    extern "C" __global__ void __launch_bounds__(32 * SKINNY_WARPS(EIGHTS, sizeof(TYPE)),      \
-                                                 SKINNY_BLOCKS(sizeof(TYPE)))                  \
-        NAME##_skinny_##ROWS(const __grid_constant__ cyrt::Skinny args) {                      \
-        cyrt::skinny<TYPE, cyrt::AlongSum<TYPE, SKINNY_TILES(EIGHTS)>, EIGHTS,                 \
-                     SKINNY_STEPS(EIGHTS, sizeof(TYPE))>(args);                                \
-    }                                                                                          \
-    extern "C" __global__ void __launch_bounds__(32 * SKINNY_WARPS(EIGHTS, sizeof(TYPE)),      \
-                                                 SKINNY_BLOCKS(sizeof(TYPE)))                  \
-        NAME##_skinny_across_##ROWS(const __grid_constant__ cyrt::Skinny args) {               \
-        cyrt::skinny<TYPE, cyrt::AcrossSum<TYPE>, EIGHTS, SKINNY_STEPS(EIGHTS, sizeof(TYPE))>( \
-            args);                                                                             \
+// Of float32, up to EIGHTS times 8 rows.
+#define CYRT_SKINNY(NAME, TYPE, EIGHTS, ROWS)                                                    \
+    extern "C" __global__ void __launch_bounds__(32 * SKINNY_WARPS(EIGHTS, sizeof(TYPE)),        \
+                                                 SKINNY_BLOCKS(sizeof(TYPE)))                    \
+        NAME##_skinny_##ROWS(const __grid_constant__ cyrt::Skinny args) {                        \
+        cyrt::skinny<TYPE, cyrt::AlongSum<TYPE, 1>, EIGHTS, SKINNY_STEPS(EIGHTS, sizeof(TYPE))>( \
+            args);                                                                               \
+    }                                                                                            \
+    extern "C" __global__ void __launch_bounds__(32 * SKINNY_WARPS(EIGHTS, sizeof(TYPE)),        \
+                                                 SKINNY_BLOCKS(sizeof(TYPE)))                    \
+        NAME##_skinny_across_##ROWS(const __grid_constant__ cyrt::Skinny args) {                 \
+        cyrt::skinny<TYPE, cyrt::AcrossSum, EIGHTS, SKINNY_STEPS(EIGHTS, sizeof(TYPE))>(args);   \
     }
-// For float32, and for the 16-bit floats.
 #define CYRT_MATMUL_SKINNY(NAME, TYPE) \
     CYRT_SKINNY(NAME, TYPE, 1, 8)      \
     CYRT_SKINNY(NAME, TYPE, 2, 16)
-#define CYRT_MATMUL_SKINNY_HALVES(NAME, TYPE) \
-    CYRT_MATMUL_SKINNY(NAME, TYPE)            \
-    CYRT_SKINNY(NAME, TYPE, 4, 32)            \
-    CYRT_SKINNY(NAME, TYPE, 8, 64)
+// Of 16-bit floats, also by tiles of TILES times 16 rows of the matrix.
+#define CYRT_SKINNY_RING(NAME, TYPE, EIGHTS, TILES, SIZES)                        \
+    extern "C" __global__ void __launch_bounds__(32 * RING_WARPS(TILES), 1)       \
+        NAME##_skinny_##SIZES(const __grid_constant__ cyrt::Skinny args) {        \
+        cyrt::skinny_ring<TYPE, cyrt::AlongRing<TYPE, TILES>, EIGHTS>(args);      \
+    }                                                                             \
+    extern "C" __global__ void __launch_bounds__(32 * RING_WARPS(TILES), 1)       \
+        NAME##_skinny_across_##SIZES(const __grid_constant__ cyrt::Skinny args) { \
+        cyrt::skinny_ring<TYPE, cyrt::AcrossRing<TYPE, TILES>, EIGHTS>(args);     \
+    }
+#define CYRT_MATMUL_SKINNY_RINGS(NAME, TYPE)  \
+    CYRT_SKINNY_RING(NAME, TYPE, 1, 1, 8x16)  \
+    CYRT_SKINNY_RING(NAME, TYPE, 1, 2, 8x32)  \
+    CYRT_SKINNY_RING(NAME, TYPE, 2, 1, 16x16) \
+    CYRT_SKINNY_RING(NAME, TYPE, 2, 2, 16x32) \
+    CYRT_SKINNY_RING(NAME, TYPE, 4, 2, 32x32) \
+    CYRT_SKINNY_RING(NAME, TYPE, 8, 2, 64x32)

@@ -9,7 +9,7 @@ from cpython.object cimport PyObject
 from cyrt.builtin.space cimport MAX_OPERANDS
 
 cdef enum:
-    VARIANTS = 16           # the most kernels of a row
+    VARIANTS = 20           # the most kernels of a row
 
 # The launch data of an operation on an element type.
 cdef struct Entry:

@@ -19,10 +19,11 @@ from cyrt.builtin.library cimport CUBLASLT, is_served
 from cyrt.builtin.library_product cimport (
     Matrices, is_large, is_library_type, record_library_product,
 )
+from cyrt.builtin.linear cimport OUT, WEIGHT, Layer, X, record_linear
 from cyrt.builtin.operand cimport Operand
-from cyrt.builtin.rows.matmul import SERVED, VARIANTS
-from cyrt.builtin.rows.matmul import SKINNY as WIDTHS
-from cyrt.builtin.skinny cimport VECTOR_BYTES, Skinny, choose_skinny
+from cyrt.builtin.rows.matmul import MOST_ROWS, SERVED, VARIANTS
+from cyrt.builtin.rows.matmul import SKINNY as SIZES
+from cyrt.builtin.skinny cimport VECTOR_BYTES, Skinny, choose_ring, choose_skinny
 from cyrt.builtin.space cimport MAX_NDIM, MAX_OUTER, Divider, Outer2, Space, divider, simplify
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.dtypes import DTYPES
@@ -30,6 +31,8 @@ from cyrt.graph.commit cimport Recorder
 from cyrt.graph.recording cimport Geometry
 from cyrt.runtime.memory cimport Memory
 
+cdef extern from "params/linear.h" nogil:
+    enum: GEMV_ROWS
 cdef extern from "params/matmul.h" nogil:
     enum: DOT_VECTOR
     enum: DOT_CONJUGATE
@@ -75,7 +78,12 @@ cdef enum:
     PART_UNIT = 32          # a multiple of every tile's depth
     PART_DEPTH = 256        # the least depth of a tile's part
     WIDE = 128              # the fewest columns of a skinny product
-    MOST_OF_16_ROWS = 1 << 26   # the most elements of a matrix that 16 rows are best multiplied by
+    # The most elements of a matrix that 16 rows are best multiplied by, also of a matrix of 16-bit
+    # floats across the summed dimension; and 32 rows.
+    MOST_OF_16_ROWS = 1 << 26
+    MOST_ACROSS = 1 << 25
+    MOST_OF_32_ROWS = 1 << 24
+    LEAST_ROW = 1024            # bytes of a row of a matrix that a layer's kernel multiplies
 
 # Kernels, in the order of Row.kernels.
 cdef enum Variant:
@@ -100,13 +108,13 @@ cdef struct Problem:
 cdef int MATMUL = op_code("matmul")
 cdef int COPY = op_code("copy")
 cdef int[64] kernel_types             # by element type, the type whose kernels compute it; -1: none
-cdef int SKINNY = len(VARIANTS)       # the kernel of a matrix along the summed dimension and 8 rows
-cdef int[64] num_widths               # by element type, how many there are of each layout
+cdef int SKINNY = len(VARIANTS)       # the first kernel of a matrix along the summed dimension
+cdef int[64] num_sizes                # by element type, how many there are of each layout
 cdef int[64] most_few_rows            # and the most rows that they take; 0: there is none
 
 for _each in DTYPES:
-    num_widths[<int>_each.code] = len(WIDTHS.get(_each.name, ()))
-    most_few_rows[<int>_each.code] = max(WIDTHS.get(_each.name, (0,)))
+    num_sizes[<int>_each.code] = len(SIZES.get(_each.name, ()))
+    most_few_rows[<int>_each.code] = MOST_ROWS.get(_each.name, 0)
     kernel_types[<int>_each.code] = dtype_code(SERVED[_each.name]) if _each.name in SERVED else -1
 
 
@@ -192,8 +200,10 @@ cdef int record(Recorder encoder, Problem* p) except -1:
     # Sums are split only if the product has few blocks per multiprocessor.
     if not fits or blocks > most // (p.m if p.n == 1 else ceiling(p.m, SMALL_SIDE)):
         return record_halves(encoder, p)
-    if p.n == 1:
+    if p.n == 1 and not is_matrix_by_vector(p):
         return record_dots(encoder, p)
+    if p.n == 1 and p.a_k == 1:
+        return record_row(encoder, p)
     return record_skinny(encoder, p) if is_skinny(p) else record_tiles(encoder, p)
 
 
@@ -295,7 +305,9 @@ cdef bint is_skinny(const Problem* p) noexcept:
     """Return whether the kernels of skinny products take the problem."""
     cdef bint few_a = p.m <= p.n
     cdef int few = 1 if few_a else 2
-    cdef long long few_step = p.a_m if few_a else p.b_n, few_summed = p.a_k if few_a else p.b_k
+    # The distance of a single row from the next is of no account.
+    cdef long long few_step = (p.a_m if p.m > 1 else 0) if few_a else p.b_n if p.n > 1 else 0
+    cdef long long few_summed = p.a_k if few_a else p.b_k
     cdef long long wide_step = p.b_n if few_a else p.a_m, wide_summed = p.b_k if few_a else p.a_k
     cdef int vector = VECTOR_BYTES // p.itemsize
     if min(p.m, p.n) > most_few_rows[p.dtype] or max(p.m, p.n) < WIDE or p.k % vector \
@@ -311,7 +323,36 @@ cdef bint is_skinny_faster(const Problem* p) noexcept:
     """Return whether a skinny product is faster by its own kernels than by a library (measured on
     an H200: see docs/performance.md)."""
     cdef long long few = min(p.m, p.n)
-    return few <= 8 or few <= 16 and <double>p.k * max(p.m, p.n) <= MOST_OF_16_ROWS
+    cdef double elements = <double>p.k * max(p.m, p.n)
+    cdef bint along = (p.b_k if p.m <= p.n else p.a_k) == 1
+    if few <= 8:
+        return True
+    if few <= 16:
+        return elements <= (MOST_OF_16_ROWS if along or p.itemsize == 4 else MOST_ACROSS)
+    return few <= 32 and p.itemsize == 2 and elements <= MOST_OF_32_ROWS
+
+
+cdef bint is_matrix_by_vector(const Problem* p) noexcept:
+    """Return whether a matrix by a vector, n being 1, is a product of a single row: by a layer's
+    kernel along the summed dimension, and by a skinny one across it, if it is of 16-bit floats.
+    What is low and wide, or high and narrow, has too few of their tiles."""
+    if p.batch.ndim or p.k > MAX_BLOCKS or not is_skinny(p):
+        return False
+    if p.a_k == 1:
+        return p.k * p.itemsize >= LEAST_ROW and 2 * p.m >= GEMV_ROWS * p.multiprocessors
+    return p.itemsize == 2 and p.k <= 4 * p.m
+
+
+cdef int record_row(Recorder encoder, const Problem* p) except -1:
+    """Record a matrix by a vector as a layer of one row, whose weight is the matrix."""
+    cdef Layer layer
+    memset(&layer, 0, sizeof(layer))
+    layer.operands[OUT], layer.operands[X] = p.operands[0], p.operands[2]
+    layer.operands[WEIGHT] = p.operands[1]
+    layer.dtype, layer.itemsize = p.dtype, p.itemsize
+    layer.rows, layer.length, layer.features = 1, p.k, p.m
+    layer.x_step, layer.weight_step = p.k, p.a_m
+    return record_linear(encoder, &layer)
 
 
 cdef int record_skinny(Recorder encoder, const Problem* whole) except -1:
@@ -319,7 +360,7 @@ cdef int record_skinny(Recorder encoder, const Problem* whole) except -1:
     cdef Skinny args
     cdef Launch launch
     cdef long long batches = 1, parts
-    cdef int d
+    cdef int d, first
     cdef bint along
     memset(&args, 0, sizeof(args))
     args.few_out, args.wide_out = p.n, 1
@@ -335,9 +376,12 @@ cdef int record_skinny(Recorder encoder, const Problem* whole) except -1:
     args.few_step, args.wide_step = p.a_m, p.b_n if along else p.b_k
     args.few, args.wide, args.k = <unsigned int>p.m, <unsigned int>p.n, <unsigned int>p.k
     args.num_batch = set_outer(&args.batch, &p.batch, 0)
-    parts = choose_skinny(&args, &launch, encoder.state.ordinal,
-                          SKINNY if along else SKINNY + num_widths[p.dtype], along, False, batches,
-                          True)
+    first = SKINNY if along else SKINNY + num_sizes[p.dtype]
+    if p.itemsize == 2:
+        parts = choose_ring(&args, &launch, encoder.state.ordinal, first, along, batches)
+    else:
+        parts = choose_skinny(&args, &launch, encoder.state.ordinal, first, along, False, batches,
+                              True)
     return record_parts(encoder, &p, &launch, &args, batches * p.m * p.n, parts)
 
 

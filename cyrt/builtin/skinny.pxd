@@ -9,7 +9,7 @@ cdef extern from "params/matmul.h" nogil:
         long long few_step, wide_step, few_out, wide_out
         Outer2 batch
         Divider tiles, parts
-        unsigned int few, wide, k, depth, num_batch, flags, early
+        unsigned int few, wide, k, depth, num_batch, flags, works, early
 
 cdef enum:
     VECTOR_BYTES = 16
@@ -20,3 +20,7 @@ cdef enum:
 # of them are gates.
 cdef long long choose_skinny(Skinny* args, Launch* launch, int ordinal, int first, bint along,
                              bint gated, long long batches, bint divisible) except -1
+# The same of 16-bit floats without gates, of a divisible product: kernels that read through shared
+# memory. `first`: the index of the layout's first kernel.
+cdef long long choose_ring(Skinny* args, Launch* launch, int ordinal, int first, bint along,
+                           long long batches) except -1

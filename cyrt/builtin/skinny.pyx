@@ -11,9 +11,14 @@ cdef extern from "params/matmul.h" nogil:
     enum: ACROSS_ROWS
     enum: ALONG_STEP
     enum: ACROSS_STEP
-    int SKINNY_TILES(int eights)
     int SKINNY_STEPS(int eights, int itemsize)
     int SKINNY_WARPS(int eights, int itemsize)
+    enum: RING_ROWS
+    enum: RING_STEP
+    int RING_STAGES(int eights)
+    int RING_STAGE_BYTES(int tiles, int eights)
+    int RING_SUMS_BYTES(int tiles, int eights)
+    int RING_WARPS(int tiles)
 
 cdef enum:
     WARP = 32
@@ -21,6 +26,9 @@ cdef enum:
     PART_UNIT = 32          # a multiple of the elements of every vector
     DEEP_CHUNKS = 2         # the fewest chunks of a warp in a part
     SHARED_BYTES = 64 << 10     # of a block at most
+    DEEP_STEPS = 8          # of a ring: the fewest steps of a warp in a part
+    MOST_BLOCKS = 4         # of a multiprocessor, which a ring's blocks fill once
+    RESERVED_SMEM = 1024    # bytes of shared memory that each block takes besides
 
 
 cdef long long choose_skinny(Skinny* args, Launch* launch, int ordinal, int first, bint along,
@@ -33,7 +41,7 @@ cdef long long choose_skinny(Skinny* args, Launch* launch, int ordinal, int firs
         width += 1
     eights = 1 << width
     launch.variant = first + width
-    rows = ALONG_ROWS * SKINNY_TILES(eights) if along else ACROSS_ROWS
+    rows = ALONG_ROWS if along else ACROSS_ROWS
     chunk = SKINNY_STEPS(eights, itemsize) * (ALONG_STEP // itemsize if along else ACROSS_STEP)
     args.tiles = divider(<unsigned int>ceiling(args.wide, rows // 2 if gated else rows))
     blocks = batches * args.tiles.size
@@ -50,3 +58,52 @@ cdef long long choose_skinny(Skinny* args, Launch* launch, int ordinal, int firs
     launch.geometry.smem = <unsigned int>(y * rows * eights * 8 * sizeof(float))
     allow_smem(<LoadedFunction>launch.entry.functions[launch.variant], launch.geometry.smem)
     return parts
+
+
+cdef long long choose_ring(Skinny* args, Launch* launch, int ordinal, int first, bint along,
+                           long long batches) except -1:
+    cdef int width = 0, tiles = 2, multiprocessors = multiprocessors_of(ordinal), eights
+    cdef long long blocks, large, parts, smem, most, held
+    cdef unsigned int y
+    cdef LoadedFunction function
+    while 8 << width < <int>args.few:
+        width += 1
+    eights = 1 << width
+    if eights <= 2:
+        # Large tiles read the few rows half as often, and 64 bytes of a matrix across the summed
+        # dimension at a time; small ones are more. Measured: see docs/performance.md.
+        large = batches * ceiling(args.wide, 2 * RING_ROWS)
+        if along and eights == 1:
+            tiles = 1
+        elif 8 * large < 7 * multiprocessors:
+            parts = 1 if along else count_parts(args, multiprocessors, large, RING_WARPS(2))
+            tiles = 1 if parts == 1 else 2
+        launch.variant = first + 2 * width + tiles - 1
+    else:
+        launch.variant = first + 2 + width
+    function = <LoadedFunction>launch.entry.functions[launch.variant]
+    args.tiles = divider(<unsigned int>ceiling(args.wide, tiles * RING_ROWS))
+    blocks = batches * args.tiles.size
+    y = power_of_two(ceiling(args.k, RING_STEP), 1, RING_WARPS(tiles))
+    smem = RING_STAGES(eights) * RING_STAGE_BYTES(tiles, eights) + RING_SUMS_BYTES(tiles, eights)
+    most = function.limits.smem - function.static_smem
+    while y > 1 and y * smem > most:
+        y //= 2
+    parts = count_parts(args, multiprocessors, blocks, y)
+    args.depth = <unsigned int>(ceiling(ceiling(args.k, parts), PART_UNIT) * PART_UNIT)
+    parts = ceiling(args.k, args.depth)
+    args.parts = divider(<unsigned int>parts)
+    args.works = <unsigned int>(blocks * parts)
+    # The blocks that the device holds at once, and for all of them as many works.
+    held = (function.limits.smem + RESERVED_SMEM) // (y * smem + RESERVED_SMEM)
+    held = multiprocessors * min(max(held, 1), <long long>MOST_BLOCKS)
+    set_geometry(&launch.geometry, ceiling(args.works, ceiling(args.works, held)), WARP, y)
+    launch.geometry.smem = <unsigned int>(y * smem)
+    allow_smem(function, launch.geometry.smem)
+    return parts
+
+
+cdef inline long long count_parts(const Skinny* args, int multiprocessors, long long blocks,
+                                  unsigned int warps) noexcept:
+    """Return into how many parts blocks of so many warps divide a product."""
+    return max(1, min(multiprocessors // blocks, args.k // (DEEP_STEPS * RING_STEP * warps)))

@@ -10,6 +10,7 @@
 // vectors while a short kernel before them still works, and the memory is idle.
 #pragma once
 
+#include "async_copy.cuh"
 #include "dependency.cuh"
 #include "linear_epilogue.cuh"
 #include "skinny_tiles.cuh"
@@ -111,14 +112,6 @@ template <> struct RowSums<bfloat16> {
     }
 };
 
-// Begins to copy 16 bytes of global to shared memory, or zeros.
-__device__ inline void copy_vector(uint4* to, const void* from, bool there) {
-    uint32 address = __cvta_generic_to_shared(to);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
-                 "r"(there ? 16 : 0)
-                 : "memory");
-}
-
 // The sum over a row, for all threads: of its elements, or of the squares of their distances from the
 // mean. `of_warp` is shared memory that is not used before or after.
 template <bool SQUARES, class T>
@@ -161,8 +154,8 @@ template <class T, bool CENTERED> __device__ inline void gemv(const Linear& all)
             uint32 row = group * kept + (gated ? i % (ROWS / 2) : i);
             if (row >= args.wide) row = args.wide - 1;
             if (gated && i >= ROWS / 2) row += args.wide;
-            copy_vector(copies + i * threads + thread,
-                        matrix + row * args.wide_step + (there ? at : 0), there);
+            copy_async<VECTOR_BYTES>(copies + i * threads + thread,
+                                     matrix + row * args.wide_step + (there ? at : 0), there);
         }
     };
     if (!args.early) wait_for_dependencies(all);
@@ -213,7 +206,7 @@ template <class T, bool CENTERED> __device__ inline void gemv(const Linear& all)
                 }
                 factors.take(x, CENTERED || weight);
             }
-            asm volatile("cp.async.wait_all;" ::: "memory");
+            await_all_copies();
 #pragma unroll
             for (int pair = 0; pair < ROWS / 2; ++pair) {
                 Fragment<T, K> rows[2];

@@ -1,5 +1,6 @@
-// Skinny products: a few rows times a matrix; and linear layers of a few rows, whose norm, bias,
-// activation and residual are computed in the same launch.
+// Skinny products of float32, a few rows times a matrix; and linear layers of a few rows, whose norm,
+// bias, activation and residual are computed in the same launch. Products of 16-bit floats go through
+// shared memory: see skinny_ring.cuh.
 //
 // The time is that of reading the matrix, so each of its elements is read once, from global memory
 // into the registers of the thread that multiplies it, 8 or 16 bytes at a time. The warps of a block

@@ -15,6 +15,13 @@ template <class T, int K> struct Fragment {
     static constexpr int WORDS = K * sizeof(T) / sizeof(uint32);
     uint32 word[WORDS];
 
+    __device__ static Fragment take(const void* shared) {
+        using Vector = typename Word<K * sizeof(T)>::type;
+        Vector vector = *static_cast<const Vector*>(shared);
+        Fragment fragment;
+        memcpy(&fragment, &vector, sizeof(vector));
+        return fragment;
+    }
     // Zeros if they are not there.
     __device__ static Fragment load(const T* from, bool there) {
         using Vector = typename Word<K * sizeof(T)>::type;
@@ -143,6 +150,7 @@ template <class T, int TILES_> struct AlongSum {
         bool there[TILES][2];
         Lane lane;
 
+        __device__ Rows() {}
         __device__ Rows(const T* matrix, const Skinny& args, uint32 row, bool gated) {
             uint32 between = gated ? args.wide : 8, kept = gated ? 8 : 16;
 #pragma unroll
@@ -189,20 +197,20 @@ template <class T, int TILES_> struct AlongSum {
     }
 };
 
-// 32 rows of the matrix, neighbours in memory at each index of the summed dimension. A lane takes 4
-// rows at 4 indices.
-template <class T> struct AcrossSum {
+// 32 rows of a matrix of float32, neighbours in memory at each index of the summed dimension. A lane
+// takes 4 rows at 4 indices.
+struct AcrossSum {
     static constexpr int TILES = 2, ROWS = ACROSS_ROWS, STEP = ACROSS_STEP, K = 4;
-    using Few = Eight<T, K>;
-    Fragment<T, 4> at_index[K];
+    using Few = Eight<float32, K>;
+    Fragment<float32, 4> at_index[K];
 
     struct Rows {
-        const T* first;
+        const float32* first;
         int64 step;
         bool there;
         Lane lane;
 
-        __device__ Rows(const T* matrix, const Skinny& args, uint32 row, bool)
+        __device__ Rows(const float32* matrix, const Skinny& args, uint32 row, bool)
             : step(args.wide_step) {
             row += 4 * lane.group;
             first = matrix + row + K * lane.member * step;
@@ -213,27 +221,16 @@ template <class T> struct AcrossSum {
         bool inside = rows.there && k + K * rows.lane.member < end;
 #pragma unroll
         for (int i = 0; i < K; ++i) {
-            at_index[i] = Fragment<T, 4>::load(rows.first + (k + i) * rows.step, inside);
+            at_index[i] = Fragment<float32, 4>::load(rows.first + (k + i) * rows.step, inside);
         }
     }
-    __device__ void multiply(typename Few::Sums (&sums)[TILES], const Few& few) const {
+    __device__ void multiply(Few::Sums (&sums)[TILES], const Few& few) const {
 #pragma unroll
         for (int tile = 0; tile < TILES; ++tile) {
-            if constexpr (sizeof(T) == 4) {
 #pragma unroll
-                for (int i = 0; i < K; ++i) {
-                    few.multiply(sums[tile], i, at_index[i].word[2 * tile],
-                                 at_index[i].word[2 * tile + 1]);
-                }
-            } else {
-                // Pairs of indices, of the lower and the upper halves of two words.
-                constexpr uint32 EVEN = 0x5410, ODD = 0x7632;
-                uint32 first = at_index[0].word[tile], second = at_index[1].word[tile];
-                uint32 third = at_index[2].word[tile], fourth = at_index[3].word[tile];
-                multiply_tiles<T>(sums[tile], __byte_perm(first, second, EVEN),
-                                  __byte_perm(first, second, ODD), __byte_perm(third, fourth, EVEN),
-                                  __byte_perm(third, fourth, ODD), few.row.word[0],
-                                  few.row.word[1]);
+            for (int i = 0; i < K; ++i) {
+                few.multiply(sums[tile], i, at_index[i].word[2 * tile],
+                             at_index[i].word[2 * tile + 1]);
             }
         }
     }

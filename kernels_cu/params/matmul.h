@@ -16,18 +16,29 @@ enum {
     PRODUCT_ALONG_B = 128
 };
 
-// What a warp of a skinny product takes at once.
+// What a warp of a skinny product takes at once, in registers.
 enum {
     ALONG_ROWS = 16,   // rows of the matrix in a tile, if they lie along the summed dimension
     ACROSS_ROWS = 32,  // and if they lie across it
     ALONG_STEP = 64,   // bytes of a row
     ACROSS_STEP = 16   // elements of a column
 };
-// Tiles of rows along the summed dimension, steps that are on their way, and the most warps of a
-// block, for so many times 8 few rows, of elements of so many bytes.
-#define SKINNY_TILES(EIGHTS) ((EIGHTS) <= 2 ? 1 : 2)
+// Steps that are on their way, and the most warps of a block, for so many times 8 few rows, of
+// elements of so many bytes.
 #define SKINNY_STEPS(EIGHTS, ITEMSIZE) (((EIGHTS) * (ITEMSIZE) <= 4 ? 8 : 4) / (ITEMSIZE))
 #define SKINNY_WARPS(EIGHTS, ITEMSIZE) ((EIGHTS) <= 2 && (ITEMSIZE) == 2 ? 16 : 8)
+
+// Through shared memory, a warp takes TILES times so many rows of the matrix, and so many indices of
+// the summed dimension, at every step.
+enum { RING_ROWS = 16, RING_STEP = 32 };
+// Steps that are on their way, of up to EIGHTS times 8 few rows.
+#define RING_STAGES(EIGHTS) ((EIGHTS) <= 2 ? 4 : (EIGHTS) == 4 ? 3 : 2)
+// Bytes of shared memory of a warp: of a step, of whose vectors each lane copies as many, and of the
+// sums in the end.
+#define RING_STAGE_BYTES(TILES, EIGHTS) (512 * (2 * (TILES) + (EIGHTS)))
+#define RING_SUMS_BYTES(TILES, EIGHTS) (4 * RING_ROWS * (TILES) * 8 * (EIGHTS))
+// The most warps of a block.
+#define RING_WARPS(TILES) ((TILES) == 1 ? 16 : 8)
 
 // The most blocks of a sum's or a skinny product's grid that let the next kernel start early, which
 // is to load its own weights.
@@ -68,6 +79,7 @@ struct CYRT_PARAMETERS Skinny {
     struct Outer2 batch;                // the stride of the few rows first
     struct Divider tiles, parts;
     unsigned int few, wide, k, depth, num_batch, flags;  // depth: of a part
+    unsigned int works;  // through shared memory: tiles of all parts and batches
     unsigned int early;  // 1: the matrix's first may be loaded before griddepcontrol.wait
 };
 

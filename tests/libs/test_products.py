@@ -152,8 +152,17 @@ def test_products_that_own_kernels_multiply(standin, rng, shape):
     assert standin.asked == 0
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
-@pytest.mark.parametrize(("rows", "asked"), [(8, 0), (16, 0), (17, 1), (64, 1)])
+@pytest.mark.parametrize(
+    ("dtype", "rows", "asked"),
+    [
+        ("bfloat16", 8, 0),
+        ("bfloat16", 32, 0),
+        ("bfloat16", 33, 1),
+        ("float32", 8, 0),
+        ("float32", 16, 0),
+        ("float32", 17, 1),
+    ],
+)
 def test_skinny_products_of_few_rows_are_own_kernels(standin, rng, rows, asked, dtype):
     check(numbers((rows, 256), dtype, rng), numbers((256, 512), dtype, rng))
     assert standin.asked == asked

@@ -2,7 +2,8 @@
 
 Each row has the time of a device copy that reads and writes as many bytes. The host's time is
 excluded: cyrt's products are recorded while the GPU is busy with a copy, PyTorch's are in a CUDA
-graph.
+graph. Products that have results of their own may overlap. "Behind one another" are those whose
+results go to one array: each waits for the one before.
 """
 
 from __future__ import annotations
@@ -76,11 +77,17 @@ class Case:
     def factors(self, a: Any, b: Any) -> tuple[Any, Any]:
         return a.mT if self.transposed else a, b.mT if self.along else b
 
-    def product(self, namespace: Any, a: Any, b: Any) -> Any:
-        """The product, with the functions ``matmul`` and ``vecdot`` of a namespace."""
+    def product(self, namespace: Any, a: Any, b: Any, **out: Any) -> Any:
+        """The product, with the functions ``matmul`` and ``vecdot`` of a namespace; ``out``, if
+        given, receives it."""
         if self.dots:
             return namespace.vecdot(a, b)
-        return namespace.matmul(*self.factors(a, b))
+        return namespace.matmul(*self.factors(a, b), **out)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the gap between two products counts."""
+        return not self.dots and self.macs <= CHECKED
 
     def sample(self, found: Any) -> Any:
         """Return the part of a result that is compared: some rows and columns of a large one."""
@@ -148,6 +155,8 @@ class Layer:
         shapes = (self.rows, self.length), (outer, self.length), last
         x, w, other = (_drawn(rng, shape, self.dtype) for shape in shapes)
         return x, w * np.float32(2.0**-6).astype(w.dtype), other
+
+    is_short = False  # a layer has no argument that receives its result
 
     def product(self, namespace: Any, x: Any, w: Any, other: Any) -> Any:
         return namespace.layer(x, w, other, self.gated)
@@ -245,7 +254,7 @@ class _Timer:
             self.source, self.target = cyrt.Buffer(BUSY), cyrt.Buffer(BUSY)
             self.source.fill(0)
 
-    def __call__(self, work: Callable[[], None]) -> float:
+    def __call__(self, work: Callable[[], Any]) -> float:
         if self.library.name == "PyTorch":
             work = self._captured(work)
         times = []
@@ -258,7 +267,7 @@ class _Timer:
         return statistics.median(times)
 
     @staticmethod
-    def _captured(work: Callable[[], None]) -> Callable[[], None]:
+    def _captured(work: Callable[[], Any]) -> Callable[[], Any]:
         import torch
 
         work()
@@ -286,8 +295,9 @@ def _measure_case(
     timer: _Timer | None,
     operands: tuple[np.ndarray, ...],
     expected: np.ndarray,
-) -> float | None:
-    """Check a product; returns its µs, None without a timer."""
+) -> tuple[float, float] | None:
+    """Check a product. Returns its µs, if each has a result of its own, and those if all have the
+    same one, each behind the one before (0 if that is not measured); None without a timer."""
     namespace = _Namespace(library)
     first = tuple(map(library.to_device, operands))
     _check(case, library.to_host(case.sample(case.product(namespace, *first))), expected)
@@ -297,12 +307,21 @@ def _measure_case(
     sets = [first, *(tuple(map(namespace.copy, first)) for _ in range(count - 1))]
     products = max(count, min(PRODUCTS, 4 * PRODUCTS * 10**9 // max(case.macs, 1)))
 
-    def work() -> None:
-        for i in range(products):
-            case.product(namespace, *sets[i % count])
+    def work() -> Any:
+        return [case.product(namespace, *sets[i % count]) for i in range(products)]
 
     work()
-    return timer(work) / products
+    took = timer(work) / products
+    if not case.is_short:
+        return took, 0.0
+    result = case.product(namespace, *first)
+
+    def chain() -> None:
+        for i in range(products):
+            case.product(namespace, *sets[i % count], out=result)
+
+    chain()
+    return took, timer(chain) / products
 
 
 def _set_count(case: Case | Layer) -> int:
@@ -324,10 +343,11 @@ def _copy_time(case: Case | Layer, timer: _Timer) -> float:
     return timer(work) / len(pairs)
 
 
-def _rates(case: Case | Layer, took: float, copied: float) -> str:
+def _rates(case: Case | Layer, took: float, behind: float, copied: float) -> str:
     return (
         f"{2e-6 * case.macs / took:.2f} TFLOP/s, {1e-3 * case.nbytes / took:,.0f} GB/s; "
         f"a copy of as many bytes takes {copied:.2f} µs"
+        + (f"; behind one another {behind:.2f} µs" if behind else "")
     )
 
 
@@ -426,9 +446,10 @@ def measure(session: Session) -> Iterator[Row]:
         for library in session.libraries:
             if library.name not in timers:
                 continue
-            took = _measure_case(case, library, timers[library.name], operands, expected)
-            note = "" if took is None else _rates(case, took, copied)
-            yield Row(case.what, f"{library.name}: {case}", took, note=note)
+            times = _measure_case(case, library, timers[library.name], operands, expected)
+            note = "" if times is None else _rates(case, *times, copied)
+            device = None if times is None else times[0]
+            yield Row(case.what, f"{library.name}: {case}", device, note=note)
 
 
 if __name__ == "__main__":

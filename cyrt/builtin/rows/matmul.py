@@ -16,8 +16,11 @@ SERVED = {
 }
 # The suffixes of the kernels' names.
 VARIANTS = ("", "_small", "_rows", "_columns", "_parts")
-# The most rows of skinny products. Their matrix lies along the summed dimension, or across it.
-SKINNY = {"float16": (8, 16, 32, 64), "bfloat16": (8, 16, 32, 64), "float32": (8, 16)}
+# The ends of the names of skinny products, whose matrix lies along the summed dimension or across
+# it: the most rows; and, of 16-bit floats, the rows of a tile of the matrix.
+_RINGS = "8x16", "8x32", "16x16", "16x32", "32x32", "64x32"
+SKINNY = {"float16": _RINGS, "bfloat16": _RINGS, "float32": ("8", "16")}
+MOST_ROWS = {"float16": 64, "bfloat16": 64, "float32": 16}
 
 
 def _variants(name: str) -> tuple[str, ...]:
@@ -25,7 +28,7 @@ def _variants(name: str) -> tuple[str, ...]:
     if name not in SKINNY:
         return VARIANTS
     layouts = ("_skinny", "_skinny_across")
-    return (*VARIANTS, *(f"{each}_{most}" for each in layouts for most in SKINNY[name]))
+    return (*VARIANTS, *(f"{each}_{sizes}" for each in layouts for sizes in SKINNY[name]))
 
 
 def rows() -> Iterator[Row]:
@@ -39,5 +42,5 @@ def instance(row: Row) -> str:
     of = f"{row.kernels[0]}, {dtype(row.output).cpp}"
     if row.output not in SKINNY:
         return f"CYRT_MATMUL({of})"
-    halves = "_HALVES" if len(SKINNY[row.output]) > 2 else ""
-    return f"CYRT_MATMUL({of})\nCYRT_MATMUL_SKINNY{halves}({of})"
+    rings = "_RINGS" if SKINNY[row.output] is _RINGS else ""
+    return f"CYRT_MATMUL({of})\nCYRT_MATMUL_SKINNY{rings}({of})"
