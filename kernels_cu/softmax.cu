@@ -159,7 +159,7 @@ __device__ inline void softmax_row(const Softmax& args) {
 template <class T, Result RESULT> __device__ inline void softmax_stream(const Softmax& args) {
     constexpr int CHUNKS = row_chunks<T>, N = items_of<T>, STAGES = SOFTMAX_STAGES;
     extern __shared__ uint4 vectors[];
-    __shared__ ExpSum<float> found[2][WARP];
+    __shared__ ExpSum<float> found[STAGES][WARP];
     wait_for_dependencies(args);
     const ThreadElements<T, CHUNKS, true> elements(args.n);
     const RowTurns turns(args.rows);
@@ -176,9 +176,9 @@ template <class T, Result RESULT> __device__ inline void softmax_stream(const So
     int64 row = turns.first;
     RowTarget<T, RESULT> next(args, row);
     T* out = global<T>(args.out) + row * args.out_step;
-    uint32 stage = 0, turn = 0;
+    uint32 stage = 0;
 #pragma unroll 1
-    for (int left = turns.count; left > 0; --left, turn ^= 1, row += turns.step) {
+    for (int left = turns.count; left > 0; --left, row += turns.step) {
         if (left == 1) launch_dependents<ANY_GRID>();
         const RowTarget<T, RESULT> now = next;
         if (left > 1) next = RowTarget<T, RESULT>(args, row + turns.step);
@@ -202,7 +202,6 @@ template <class T, Result RESULT> __device__ inline void softmax_stream(const So
         }
         rows.fetch(arrived, elements, left > STAGES);
         end_group();
-        stage = stage == STAGES - 1 ? 0 : stage + 1;
         const float own = unrolled_reduce(larger(most[0], most[1]), larger);
         // Where a warp has nothing but -infinity, its powers are 0, not NaN.
         const float base = own == -infinity<float>() ? 0 : own;
@@ -213,9 +212,9 @@ template <class T, Result RESULT> __device__ inline void softmax_stream(const So
         });
         ExpSum<float> all = {own, warp_sum(sums[0] + sums[1])};
         if (warps > 1) {
-            if (lane == 0) found[turn][threadIdx.x / WARP] = all;
+            if (lane == 0) found[stage][threadIdx.x / WARP] = all;
             __syncthreads();
-            all = found[turn][lane & (warps - 1)];
+            all = found[stage][lane & (warps - 1)];
             float largest = reduce_lanes(all.most, warps, larger);
             all = {largest, sum_lanes(all.sum * ExpSum<float>::weight(all.most, largest), warps)};
         }
@@ -238,6 +237,7 @@ template <class T, Result RESULT> __device__ inline void softmax_stream(const So
             }
             out += turns.step * args.out_step;
         }
+        stage = stage == STAGES - 1 ? 0 : stage + 1;
     }
 }
 

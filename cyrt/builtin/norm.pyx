@@ -66,7 +66,7 @@ cdef enum:
     JOINT_STATE = 6         # and of the gradients' one
     STRIP_RESIDENT = 2      # blocks of strips on a multiprocessor
     COLUMN = 32             # columns of a block that adds partials
-    STREAM_LEAST = 1024     # elements of a row for which a stream pays
+    STREAM_LEAST = 2048     # elements of a row for which a stream pays
 
 cdef int LAYER_NORM = op_code("layer_norm")
 

@@ -41,7 +41,7 @@ cdef enum Variant:
     SOFTMAX_STREAM = 4
 
 cdef enum:
-    STREAM_LEAST = 8192     # elements of a row for which a stream pays
+    STREAM_LEAST = 8193     # elements of a row for which a stream pays
 
 cdef int SOFTMAX = op_code("softmax"), SOFTMAX_VJP = op_code("softmax_vjp")
 cdef int CROSS_ENTROPY = op_code("cross_entropy")

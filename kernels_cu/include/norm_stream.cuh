@@ -3,7 +3,7 @@
 // The rows that follow arrive in shared memory while a block works on one, so loads are under way all
 // the time, and weight and bias stay in registers. A row has one barrier: each warp finds the moments
 // of its own elements about its own mean, and all combine those of all warps, as Chan, Golub and
-// LeVeque do. Sums need no pivot: float has room for those of 16-bit elements.
+// LeVeque do. The moments of successive rows have different places, a stage each. Sums need no pivot: float has room for those of 16-bit elements.
 #pragma once
 
 #include "dependency.cuh"
@@ -21,7 +21,7 @@ template <class T, bool CENTERED, bool WEIGHT, bool BIAS>
 __device__ inline void norm_stream(const Norm& args) {
     constexpr int CHUNKS = row_chunks<T>, N = items_of<T>, STAGES = NORM_STAGES;
     extern __shared__ uint4 vectors[];
-    __shared__ WarpMoments found[2][WARP];
+    __shared__ WarpMoments found[STAGES][WARP];
     wait_for_dependencies(args);
     const ThreadElements<T, CHUNKS, true> elements(args.n);
     const RowTurns turns(args.rows);
@@ -41,9 +41,9 @@ __device__ inline void norm_stream(const Norm& args) {
     const uint32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
     const float share = number<float>(args.share), length = float(int(args.n));
     T* out = global<T>(args.out) + turns.first * args.out_step;
-    uint32 stage = 0, turn = 0;
+    uint32 stage = 0;
 #pragma unroll 1
-    for (int left = turns.count; left > 0; --left, turn ^= 1) {
+    for (int left = turns.count; left > 0; --left) {
         if (left == 1) launch_dependents<ANY_GRID>();
         await_groups<STAGES - 1>();
         const Arriving<T, CHUNKS> arrived = rows.at(stage, row_vectors);
@@ -64,13 +64,12 @@ __device__ inline void norm_stream(const Norm& args) {
         });
         rows.fetch(arrived, elements, left > STAGES);
         end_group();
-        stage = stage == STAGES - 1 ? 0 : stage + 1;
         squares = warp_sum(both[0] + both[1]);
         float shift = 0;  // from distances from the warp's mean to those from the row's
         if (warps > 1) {
-            if (lane == 0) found[turn][warp] = {sum, squares};
+            if (lane == 0) found[stage][warp] = {sum, squares};
             __syncthreads();
-            const WarpMoments other = found[turn][lane & (warps - 1)];
+            const WarpMoments other = found[stage][lane & (warps - 1)];
             squares = other.squares;
             if constexpr (CENTERED) {
                 const WarpShare theirs = shares[lane & (warps - 1)];
@@ -98,6 +97,7 @@ __device__ inline void norm_stream(const Norm& args) {
             }
             elements.store(out, chunk, results);
         }
+        stage = stage == STAGES - 1 ? 0 : stage + 1;
         out += turns.step * args.out_step;
     }
 }
@@ -109,9 +109,18 @@ __device__ inline void norm_stream(const Norm& args) {
 struct alignas(16) WarpSlopes {
     float sum, squares, products, slopes;
 };
-// The same of a whole row, where means are subtracted, and the mean that the warp has subtracted.
+// Those of them that are added up over warps. Their shuffles are under way together.
+struct SlopeSums {
+    float squares, products, slopes;
+
+    __device__ static SlopeSums add(const SlopeSums& a, const SlopeSums& b) {
+        return {a.squares + b.squares, a.products + b.products, a.slopes + b.slopes};
+    }
+};
+// The sums over a whole row, of distances from its mean, and the mean that the warp has subtracted.
 struct RowSlopes {
-    float mean, squares, products, slopes, own_mean;
+    SlopeSums sums;
+    float mean, own_mean;
 };
 
 // Of the sums over threads. `warp_mean` was subtracted from x.
@@ -122,8 +131,9 @@ __device__ inline RowSlopes combine_warps(const Norm& args, const WarpShare* sha
     const uint32 lane = threadIdx.x % WARP, warps = blockDim.x / WARP;
     const float of = CENTERED ? warp_sums(squares, products, slopes) : warp_sums(squares, products);
     if (warps == 1) {
-        return {warp_mean, __shfl_sync(0xffffffffu, of, 0), __shfl_sync(0xffffffffu, of, 16),
-                CENTERED ? __shfl_sync(0xffffffffu, of, 8) : 0.0f, warp_mean};
+        SlopeSums sums = {__shfl_sync(0xffffffffu, of, 0), __shfl_sync(0xffffffffu, of, 16),
+                          CENTERED ? __shfl_sync(0xffffffffu, of, 8) : 0.0f};
+        return {sums, warp_mean, warp_mean};
     }
     WarpSlopes* row = found + threadIdx.y * warps;
     WarpSlopes& own = row[threadIdx.x / WARP];
@@ -132,17 +142,18 @@ __device__ inline RowSlopes combine_warps(const Norm& args, const WarpShare* sha
     if (CENTERED && lane == 8) own.slopes = of;
     if (CENTERED && lane == 24) own.sum = sum;
     synchronize_row<true>();
-    WarpSlopes other = row[lane & (warps - 1)];
-    if constexpr (!CENTERED) {
-        return {0, sum_lanes(other.squares, warps), sum_lanes(other.products, warps), 0, 0};
+    const WarpSlopes other = row[lane & (warps - 1)];
+    SlopeSums sums = {other.squares, other.products, 0};
+    float mean = 0;
+    if constexpr (CENTERED) {
+        const WarpShare theirs = shares[lane & (warps - 1)];
+        mean = mean_of(sum_lanes(other.sum, warps), float(int(args.n)), number<float>(args.share));
+        float distance = mean_of(other.sum, theirs.count, theirs.part) - mean;
+        sums.squares += theirs.count * distance * distance;
+        sums.products += other.slopes * distance;
+        sums.slopes = other.slopes;
     }
-    const WarpShare theirs = shares[lane & (warps - 1)];
-    float mean =
-        mean_of(sum_lanes(other.sum, warps), float(int(args.n)), number<float>(args.share));
-    float distance = mean_of(other.sum, theirs.count, theirs.part) - mean;
-    return {mean, sum_lanes(other.squares + theirs.count * distance * distance, warps),
-            sum_lanes(other.products + other.slopes * distance, warps),
-            sum_lanes(other.slopes, warps), warp_mean};
+    return {reduce_lanes(sums, warps, SlopeSums::add), mean, warp_mean};
 }
 
 // Adds up the sums of the block's rows of threads, and writes them to a row of partials. `shared` has
@@ -186,7 +197,7 @@ __device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
     using Elements = ThreadElements<T, CHUNKS, true>;
     using Stream = RowStream<T, CHUNKS, STAGES>;
     extern __shared__ uint4 vectors[];
-    __shared__ WarpSlopes found[2][WARP];
+    __shared__ WarpSlopes found[STAGES][WARP];
     const Elements elements(args.n);
     const RowTurns turns(args.rows);
     const uint32 row_vectors = blockDim.x * CHUNKS, stage_vectors = 2 * row_vectors;
@@ -215,9 +226,9 @@ __device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
     __syncthreads();
     float of_weight[CHUNKS][N] = {}, of_bias[CHUNKS][N] = {};
     T* out = global<T>(args.out) + turns.first * args.out_step;
-    uint32 stage = 0, turn = 0;
+    uint32 stage = 0;
 #pragma unroll 1
-    for (int left = turns.count; left > 0; --left, turn ^= 1) {
+    for (int left = turns.count; left > 0; --left) {
         await_groups<STAGES - 1>();
         const Packed<T>* now_x = rows.at(stage, stage_vectors).place;
         const Packed<T>* now_g = gradients.at(stage, stage_vectors).place;
@@ -261,14 +272,14 @@ __device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
             }
         }
         if (HELD) fetch(stage, left > STAGES);
-        const RowSlopes all =
-            combine_warps<CENTERED>(args, shares, found[turn], sum, mean, squares, products, total);
+        const RowSlopes all = combine_warps<CENTERED>(args, shares, found[stage], sum, mean,
+                                                      squares, products, total);
         const float share = number<float>(args.share);
-        const float scale = rsqrt(all.squares * share + number<float>(args.eps));
+        const float scale = rsqrt(all.sums.squares * share + number<float>(args.eps));
         // The gradient of x is scale * slope + tilt * distance from the mean + level.
-        const float tilt = -all.products * share * scale * scale * scale;
+        const float tilt = -all.sums.products * share * scale * scale * scale;
         const float level =
-            CENTERED ? -mean_of(all.slopes, float(int(args.n)), share) * scale : 0.0f;
+            CENTERED ? -mean_of(all.sums.slopes, float(int(args.n)), share) * scale : 0.0f;
         const float shift = all.own_mean - all.mean;  // from the warp's distances to the row's
         if (!HELD) asm volatile("" ::: "memory");
 #pragma unroll

@@ -85,7 +85,7 @@ __device__ inline float warp_sums(float first, float second, float third) {
 }
 
 // Over `warps` neighbouring lanes, a power of two, in each group of as many.
-template <class Op> __device__ inline float reduce_lanes(float value, uint32 warps, Op op) {
+template <class V, class Op> __device__ inline V reduce_lanes(V value, uint32 warps, Op op) {
 #pragma unroll
     for (int lanes = WARP / 2; lanes; lanes /= 2) {
         if (lanes < warps) value = op(value, shuffle_xor(value, lanes));
