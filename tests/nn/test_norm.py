@@ -218,9 +218,11 @@ def test_blocks_take_several_rows(shape, name, rng):
 @pytest.mark.parametrize("n", [2056, 8200])
 def test_many_rows_stream(n, name, rng, batched):
     x, g = (numbers(rng, name, many_rows(n), n) for _ in range(2))
+    slant = np.linspace(-3, 3, n).astype(x.dtype)
+    x, g = x + slant, g + slant  # means of parts of a row differ
     x[1] += 300  # far from 0, beside its standard deviation
     x[-1] = x[-1, 0]
-    weight, bias = numbers(rng, name, n), numbers(rng, name, n)
+    weight, bias = abs(numbers(rng, name, n)), numbers(rng, name, n)
     a, d = cyrt.asarray(x), cyrt.asarray(g)
     for w, b in itertools.product((None, weight), (None, bias)):
         of = [None if each is None else cyrt.asarray(each) for each in (w, b)]
