@@ -11,22 +11,35 @@
 
 namespace cyrt {
 
+// silu and its slope, which share a sigmoid. `a` is an element of type T.
+template <class V> struct Silu {
+    V value, slope;
+};
+template <class T> __device__ inline Silu<compute_of<T>> silu_of(compute_of<T> a) {
+    if constexpr (sizeof(T) > 2) {
+        return {silu(a), silu_slope(a)};
+    } else {  // within a few units of float, which is more than 16 bits hold; 4 instructions for 40
+        float power, s;
+        asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(a * -float(LOG2_E)));
+        asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(s) : "f"(1.0f + power));
+        float value = weighted(a, s);
+        return {value, fma(value, 1.0f - s, s)};
+    }
+}
+
 // A block is x threads along rows and y rows; blockIdx counts row blocks, and within them the chunks
 // of a row.
-template <class T> __device__ inline void swiglu_vjp(const Gated& args) {
+template <class T, bool VECTORS> __device__ inline void differentiate_swiglu(const Gated& args) {
     using V = compute_of<T>;
     constexpr int N = items_of<T>;
-    wait_for_dependencies(args);
-    launch_dependents();
     uint32 row_block = divide(blockIdx.x, args.chunks);
     uint32 chunk = blockIdx.x - row_block * args.chunks.size;
     int64 row = int64(row_block) * blockDim.y + threadIdx.y;
-    bool vectors = args.flags & GATED_VECTORS;
     Span span;
-    span.first = chunk * blockDim.x * N + threadIdx.x * (vectors ? N : 1);
-    span.spacing = vectors ? 1 : blockDim.x;
+    span.first = chunk * blockDim.x * N + threadIdx.x * (VECTORS ? N : 1);
+    span.spacing = VECTORS ? 1 : blockDim.x;
     span.limit = args.n;
-    span.vector = vectors;
+    span.vector = VECTORS;
     if (row >= args.rows || span.first >= args.n) return;
     V gate[N], up[N], gradient[N];
     Items<T, N> a = load_items<N>(global<T>(args.gate) + row * args.gate_step, 1, span);
@@ -37,11 +50,22 @@ template <class T> __device__ inline void swiglu_vjp(const Gated& args) {
     widen(c, gradient);
 #pragma unroll
     for (int k = 0; k < N; ++k) {
-        a.item[k] = cast<T>(silu_slope(gate[k]) * up[k] * gradient[k]);
-        b.item[k] = cast<T>(silu(gate[k]) * gradient[k]);
+        Silu<V> silu = silu_of<T>(gate[k]);
+        a.item[k] = cast<T>(silu.slope * up[k] * gradient[k]);
+        b.item[k] = cast<T>(silu.value * gradient[k]);
     }
     store_items(global<T>(args.gate_gradient) + row * args.n, 1, span, a);
     store_items(global<T>(args.up_gradient) + row * args.n, 1, span, b);
+}
+
+template <class T> __device__ inline void swiglu_vjp(const Gated& args) {
+    wait_for_dependencies(args);
+    launch_dependents();
+    if (args.flags & GATED_VECTORS) {
+        differentiate_swiglu<T, true>(args);
+    } else {
+        differentiate_swiglu<T, false>(args);
+    }
 }
 
 }  // namespace cyrt

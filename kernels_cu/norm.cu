@@ -12,10 +12,13 @@
 //   name_columns       which adds the partials
 // CYRT_NORM_BIAS(name, type) and CYRT_NORM_VJP_BIAS(name, type) add to the centered ones
 //   name_b, name_wb    with bias, with weight and bias
+// CYRT_NORM_STREAM(name, type, centered) and CYRT_NORM_STREAM_BIAS(name, type) add, for 16-bit types,
+//   name_stream, name_stream_w, name_stream_b, name_stream_wb    many rows
 #pragma once
 
 #include "dependency.cuh"
-#include "real_math.cuh"
+#include "norm_math.cuh"
+#include "norm_stream.cuh"
 #include "row.cuh"
 #include "shared_sums.cuh"
 #include "params/norm.h"
@@ -58,10 +61,6 @@ __device__ inline State reduce_moments(const State& state, uint32 turn = 0) {
     return row_reduce<false, false>(state, combine, turn);
 }
 
-template <class V> __device__ inline V number(const unsigned char (&bytes)[8]) {
-    return *reinterpret_cast<const V*>(bytes);
-}
-
 // Distances from a row's first element are exact where the elements are close to one another:
 // nothing is lost where the mean is large.
 template <class T, bool CENTERED>
@@ -73,13 +72,6 @@ __device__ inline compute_of<T> pivot_of(const T* row, bool any) {
 
 // Sums of as many numbers of 16 bits as registers hold have room in a float: no pivot is needed.
 template <class T, bool CENTERED> constexpr bool pivots = CENTERED && sizeof(T) > 2;
-
-// A row's sum over its length, which is exact where all elements are equal: the product with 1 / n
-// is corrected by the remainder.
-template <class V> __device__ inline V mean_of(V sum, V n, V share) {
-    V mean = sum * share;
-    return fma(fma(-mean, n, sum), share, mean);
-}
 
 // A thread holds few elements where more threads of a row pay. No other rows hide the latency of
 // weight and bias then, so they are loaded at once.
@@ -267,7 +259,7 @@ template <class T> __device__ inline void norm_long(const Norm& args) {
 // -- the gradients of rows in registers -----------------------------------------------------------
 
 // Threads of a block of the gradients, at most.
-template <class T> constexpr int vjp_block = sizeof(T) == 2 ? ROW_BLOCK / 2 : ROW_BLOCK;
+template <class T> constexpr int vjp_block = sizeof(T) == 2 ? STREAM_BLOCK : ROW_BLOCK;
 
 // The sums over a row of squared distances from the mean, of products of slopes with distances and,
 // where it is CENTERED, of slopes.
@@ -283,50 +275,29 @@ template <class V, bool CENTERED> struct GradientSums {
     }
 };
 
-// A block takes rows until there are none. In shared memory are the weight, and for each of its rows
-// of threads a region: the next row's elements of 2 bytes, which arrive while the present row is
-// worked on, and the sums for the gradients of weight and bias. `weight` and `bias` say which there
-// are. Where a row is ahead, threads are few and registers many: they keep the slopes.
+// A block takes rows until there are none. In shared memory are the weight and, for each of its rows
+// of threads, the sums for the gradients of weight and bias. `weight` and `bias` say which there are.
 template <class T, bool CENTERED, int CHUNKS, bool VECTOR>
 __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight, bool bias) {
     using V = compute_of<T>;
     constexpr int N = items_of<T>;
     using Elements = ThreadElements<T, CHUNKS, VECTOR>;
-    constexpr bool AHEAD = VECTOR && sizeof(T) == 2;
     extern __shared__ uint4 vectors[];
     auto shared = reinterpret_cast<Packed<T>*>(vectors);
     uint32 row_vectors = blockDim.x * CHUNKS;
     uint32 sums = Elements::capacity() * sizeof(V) / VECTOR_BYTES;  // vectors, too
-    uint32 region = (AHEAD ? 2 * row_vectors : 0) + (weight ? sums : 0) + (bias ? sums : 0);
+    uint32 region = (weight ? sums : 0) + (bias ? sums : 0);
     uint32 begin = (weight ? row_vectors : 0) + threadIdx.y * region;
     Packed<T>* held;
-    Arriving<T, CHUNKS> next_x, next_g;
     SharedSums<V, N> of_weight, of_bias;
     auto place = [&](uint32 thread) {
         held = shared + thread;
-        next_x.place = held + begin;
-        next_g.place = next_x.place + row_vectors;
-        Packed<T>* first_sums = next_x.place + (AHEAD ? 2 * row_vectors : 0);
-        of_weight.first = reinterpret_cast<V*>(first_sums);
-        of_bias.first = reinterpret_cast<V*>(first_sums + (weight ? sums : 0));
+        of_weight.first = reinterpret_cast<V*>(held + begin);
+        of_bias.first = reinterpret_cast<V*>(held + begin + (weight ? sums : 0));
     };
     place(threadIdx.x);
     const Elements whole(args.n);
     V share = number<V>(args.share);
-    const int64 step = int64(gridDim.x) * blockDim.y;
-    int64 first = int64(blockIdx.x) * blockDim.y;
-    int64 ahead = first + threadIdx.y;
-    const T* in = global<T>(args.x) + ahead * args.x_step;
-    const T* gradient = global<T>(args.gradient) + ahead * args.gradient_step;
-    auto fetch = [&](bool any) {
-        Elements elements = whole;
-        if (!any) elements.held = 0;
-        next_x.fetch(elements, in);
-        next_g.fetch(elements, gradient);
-        in += step * args.x_step;
-        gradient += step * args.gradient_step;
-    };
-    if constexpr (AHEAD) fetch(ahead < args.rows);
     if (weight) {
 #pragma unroll 1
         for (int chunk = threadIdx.y; chunk < CHUNKS; chunk += blockDim.y) {
@@ -341,49 +312,42 @@ __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight
     __syncthreads();
     uint32 turn = 0;
 #pragma unroll 1
-    for (; first < args.rows; first += step, turn ^= 1) {
+    for (int64 first = int64(blockIdx.x) * blockDim.y; first < args.rows;
+         first += gridDim.x * blockDim.y, turn ^= 1) {
         int64 row = first + threadIdx.y;
         bool any = row < args.rows;
         Elements elements = whole;
         if (!any) elements.held = 0;
         Packed<T> packed[CHUNKS], g[CHUNKS];
-        V x[CHUNKS][N], mean = V(0), pivot = V(0);
+        V x[CHUNKS][N], mean = V(0);
         place(thread_of_row());  // or registers would not suffice
-        if constexpr (AHEAD) {
-            Arriving<T, CHUNKS>::await();
-            next_x.take(packed);
-            next_g.take(g);
-        } else {
-            const T* now = global<T>(args.x) + row * args.x_step;
-            elements.load(now, packed);
-            elements.load(global<T>(args.gradient) + row * args.gradient_step, g);
-            pivot = pivot_of<T, pivots<T, CENTERED>>(now, any);
-        }
+        const T* now = global<T>(args.x) + row * args.x_step;
+        elements.load(now, packed);
+        elements.load(global<T>(args.gradient) + row * args.gradient_step, g);
+        V pivot = pivot_of<T, pivots<T, CENTERED>>(now, any);
         widen(packed, x);
         if constexpr (CENTERED) {
             elements.each([&](int chunk, int k) {
                 if (pivots<T, CENTERED>) x[chunk][k] -= pivot;
                 mean += x[chunk][k];
             });
+            mean = mean_of(row_sum<true>(mean, 0), V(int(args.n)), share);
         }
-        if constexpr (AHEAD) fetch(row + step < args.rows);
-        if constexpr (CENTERED) mean = mean_of(row_sum<true>(mean, 0), V(int(args.n)), share);
         GradientSums<V, CENTERED> all = {};
-        V slopes[CHUNKS][N];
         elements.each([&](int chunk, int k) {
             x[chunk][k] -= mean;
             all.of[0] += x[chunk][k] * x[chunk][k];
         });
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-            V weights[N];
-            widen(g[chunk], slopes[chunk]);  // 0 where there is no element
+            V slopes[N], weights[N];
+            widen(g[chunk], slopes);  // 0 where there is no element
             if (weight) widen(held[chunk * blockDim.x], weights);
 #pragma unroll
             for (int k = 0; k < N; ++k) {
-                if (weight) slopes[chunk][k] *= weights[k];
-                all.of[1] += slopes[chunk][k] * x[chunk][k];
-                if constexpr (CENTERED) all.of[2] += slopes[chunk][k];
+                if (weight) slopes[k] *= weights[k];
+                all.of[1] += slopes[k] * x[chunk][k];
+                if constexpr (CENTERED) all.of[2] += slopes[k];
             }
         }
         all = row_reduce<true>(all, GradientSums<V, CENTERED>::add, CENTERED ? 0 : turn);
@@ -399,12 +363,11 @@ __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight
             if (weight) of_weight.read(chunk, products);  // of the earlier rows
             if (bias) of_bias.read(chunk, levels);
             widen(g[chunk], gradients);
-            if (weight && !AHEAD) widen(held[chunk * blockDim.x], weights);
+            if (weight) widen(held[chunk * blockDim.x], weights);
 #pragma unroll
             for (int k = 0; k < N; ++k) {
                 V normalized = x[chunk][k] * scale;
                 V slope = weight ? gradients[k] * weights[k] : gradients[k];
-                if (AHEAD) slope = slopes[chunk][k];
                 results.item[k] = cast<T>((slope - mean_slope - normalized * mean_product) * scale);
                 products[k] += gradients[k] * normalized;
                 levels[k] += gradients[k];
@@ -424,8 +387,14 @@ __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight
 template <class T, bool CENTERED, bool WEIGHT, bool BIAS>
 __device__ inline void norm_vjp_rows(const Norm& args) {
     wait_for_dependencies(args);
-    launch_dependents();
-    differentiate_rows<T, CENTERED, VJP_CHUNKS, true>(args, WEIGHT, BIAS);
+    if constexpr (sizeof(T) > 2) {
+        launch_dependents();
+        differentiate_rows<T, CENTERED, VJP_CHUNKS, true>(args, WEIGHT, BIAS);
+    } else if (args.n <= blockDim.x * VJP_HELD) {
+        norm_vjp_stream<T, CENTERED, WEIGHT, BIAS, VJP_HELD / items_of<T>>(args);
+    } else {
+        norm_vjp_stream<T, CENTERED, WEIGHT, BIAS, VJP_CHUNKS>(args);
+    }
 }
 
 template <class T, bool CENTERED> __device__ inline void norm_vjp_unaligned(const Norm& args) {
@@ -546,24 +515,34 @@ template <class T> __device__ inline void norm_vjp_long(const Norm& args) {
 }
 
 // The sums of columns of partials: of the weight's, in args.strips blocks, and then of the bias's.
+// Loads of a thread are under way together.
 template <class T> __device__ inline void norm_vjp_columns(const Norm& args) {
     using V = compute_of<T>;
-    __shared__ V shared[ROW_BLOCK / 2];
+    __shared__ V shared[ROW_BLOCK];
     wait_for_dependencies(args);
     launch_dependents();
     bool second = blockIdx.x >= args.strips.size, weight = args.weight && !second;
     int64 column = int64(blockIdx.x - (second ? args.strips.size : 0)) * blockDim.x + threadIdx.x;
     const V* from = global<V>(args.partials) + (second ? args.groups * args.n : 0) + column;
-    V sum[1] = {V(0)};
-    if (column < args.n) {
-#pragma unroll 4
-        for (uint32 group = threadIdx.y; group < args.groups; group += blockDim.y) {
-            sum[0] += from[group * args.n];
+    bool any = column < args.n;
+    V sum = V(0);
+#pragma unroll 1
+    for (uint32 first = threadIdx.y; first < args.groups; first += VJP_ADDENDS * blockDim.y) {
+        V addends[VJP_ADDENDS];
+#pragma unroll
+        for (int i = 0; i < VJP_ADDENDS; ++i) {
+            uint32 group = first + i * blockDim.y;
+            addends[i] = any && group < args.groups ? from[group * args.n] : V(0);
         }
+#pragma unroll
+        for (int i = 0; i < VJP_ADDENDS; ++i) sum += addends[i];
     }
-    reduce_columns(sum, [](V a, V b) { return a + b; }, shared);
-    if (threadIdx.y > 0 || column >= args.n) return;
-    global<T>(weight ? args.weight_gradient : args.bias_gradient)[column] = cast<T>(sum[0]);
+    shared[threadIdx.y * blockDim.x + threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y > 0 || !any) return;
+#pragma unroll 8
+    for (uint32 y = 1; y < blockDim.y; ++y) sum += shared[y * blockDim.x + threadIdx.x];
+    global<T>(weight ? args.weight_gradient : args.bias_gradient)[column] = cast<T>(sum);
 }
 
 }  // namespace cyrt
@@ -593,3 +572,7 @@ template <class T> __device__ inline void norm_vjp_columns(const Norm& args) {
     CYRT_NORM_KERNEL(NAME##_columns, cyrt::ROW_BLOCK, 1, cyrt::norm_vjp_columns<T>)
 #define CYRT_NORM_VJP_BIAS(NAME, T) \
     CYRT_NORM_ROWS_BIAS(NAME, cyrt::norm_vjp_rows, T, cyrt::vjp_block<T>)
+#define CYRT_NORM_STREAM(NAME, T, CENTERED) \
+    CYRT_NORM_ROWS(NAME##_stream, cyrt::norm_stream, T, CENTERED, cyrt::STREAM_BLOCK)
+#define CYRT_NORM_STREAM_BIAS(NAME, T) \
+    CYRT_NORM_ROWS_BIAS(NAME##_stream, cyrt::norm_stream, T, cyrt::STREAM_BLOCK)

@@ -4,6 +4,8 @@
 // CYRT_SOFTMAX(name, type, result) makes
 //   name, name_unaligned    rows that threads hold in registers
 //   name_long               long rows, from the states of their parts
+// CYRT_SOFTMAX_STREAM(name, type, result) makes, for 16-bit types,
+//   name_stream             many rows
 // CYRT_SOFTMAX_PARTS(name, type) makes
 //   name_parts              these states, for all results
 // CYRT_SOFTMAX_VJP(name, type) makes the four for the gradient of softmax.
@@ -15,6 +17,7 @@
 #include "dependency.cuh"
 #include "real_math.cuh"
 #include "row.cuh"
+#include "row_stream.cuh"
 #include "params/softmax.h"
 
 namespace cyrt {
@@ -48,21 +51,35 @@ template <class V> struct ExpSum {
     __device__ static ExpSum none() { return {-infinity<V>(), V(0)}; }
 };
 
-// The column of a row's target; -1 where there is no such column.
-__device__ inline int64 target_of(const Softmax& args, int64 row) {
-    int64 target = args.flags & SOFTMAX_WIDE_TARGETS ? global<int64>(args.targets)[row]
-                                                     : global<int32>(args.targets)[row];
+// The target of a row, and its column; -1 where there is no such column.
+__device__ inline int64 load_target(const Softmax& args, int64 row) {
+    return args.flags & SOFTMAX_WIDE_TARGETS ? global<int64>(args.targets)[row]
+                                             : global<int32>(args.targets)[row];
+}
+__device__ inline int64 column_of(const Softmax& args, int64 target) {
     return target >= 0 && target < args.n ? target : -1;
 }
 
 template <class T>
 __device__ inline T loss_of(const Softmax& args, int64 row, ExpSum<compute_of<T>> all) {
     using V = compute_of<T>;
-    int64 target = target_of(args, row);
+    int64 target = column_of(args, load_target(args, row));
     if (target < 0) return cast<T>(not_a_number<V>());
     return cast<T>(log(all.sum) -
                    (widen(global<T>(args.x)[row * args.x_step + target]) - all.most));
 }
+
+// What a row's result needs beside its elements. It is loaded as it lies in memory: nothing waits for
+// it before it is used.
+template <class T, Result RESULT> struct RowTarget {
+    int64 target = -1;
+    T gradient = {};
+
+    __device__ RowTarget(const Softmax& args, int64 row) {
+        if constexpr (RESULT == LOSS || RESULT == LOSS_VJP) target = load_target(args, row);
+        if constexpr (RESULT == LOSS_VJP) gradient = global<T>(args.gradient)[row];
+    }
+};
 
 // The last step: from the distances of a row's elements to their results.
 template <class T, Result RESULT> struct Epilogue {
@@ -70,12 +87,11 @@ template <class T, Result RESULT> struct Epilogue {
     V most, factor, gradient;
     int64 target;
 
-    __device__ Epilogue(const Softmax& args, int64 row, ExpSum<V> all)
+    __device__ Epilogue(const Softmax& args, const RowTarget<T, RESULT>& row, ExpSum<V> all)
         : most(all.most), factor(RESULT == LOGARITHM ? log(all.sum) : V(1) / all.sum), target(-1) {
         if constexpr (RESULT == LOSS_VJP) {
-            target = target_of(args, row);
-            gradient = widen(global<T>(args.gradient)[row]);
-            if (target < 0) gradient = not_a_number<V>();
+            target = column_of(args, row.target);
+            gradient = target < 0 ? not_a_number<V>() : widen(row.gradient);
         }
     }
     // The target's index from `first` on; if the target is elsewhere, an index that no element has.
@@ -119,7 +135,7 @@ __device__ inline void softmax_row(const Softmax& args) {
     if constexpr (RESULT == LOSS) {
         if (threadIdx.x == 0) global<T>(args.out)[row] = loss_of<T>(args, row, all);
     } else {
-        Epilogue<T, RESULT> epilogue(args, row, all);
+        Epilogue<T, RESULT> epilogue(args, RowTarget<T, RESULT>(args, row), all);
         T* out = global<T>(args.out) + row * args.out_step;
         uint32 target = epilogue.target_from(0);
 #pragma unroll
@@ -132,6 +148,96 @@ __device__ inline void softmax_row(const Softmax& args) {
             }
             elements.store(out, chunk, results);
         }
+    }
+}
+
+// -- many rows ------------------------------------------------------------------------------------
+
+// Persistent blocks: the rows that follow arrive in shared memory while a block works on one. A row has
+// one barrier: each warp takes exponentials of distances from its own largest element, and their sums
+// are combined as those of the parts of long rows are.
+template <class T, Result RESULT> __device__ inline void softmax_stream(const Softmax& args) {
+    constexpr int CHUNKS = row_chunks<T>, N = items_of<T>, STAGES = SOFTMAX_STAGES;
+    extern __shared__ uint4 vectors[];
+    __shared__ ExpSum<float> found[STAGES][WARP];
+    wait_for_dependencies(args);
+    const ThreadElements<T, CHUNKS, true> elements(args.n);
+    const RowTurns turns(args.rows);
+    const uint32 row_vectors = blockDim.x * CHUNKS;
+    RowStream<T, CHUNKS, STAGES> rows(reinterpret_cast<Packed<T>*>(vectors) + threadIdx.x, args.x,
+                                      args.x_step, turns);
+#pragma unroll
+    for (int stage = 0; stage < STAGES; ++stage) {
+        rows.fetch(rows.at(stage, row_vectors), elements, stage < turns.count);
+        end_group();
+    }
+    const uint32 lane = threadIdx.x % WARP, warps = blockDim.x / WARP;
+    auto larger = [](float a, float b) { return larger_number(a, b); };
+    int64 row = turns.first;
+    RowTarget<T, RESULT> next(args, row);
+    T* out = global<T>(args.out) + row * args.out_step;
+    uint32 stage = 0;
+#pragma unroll 1
+    for (int left = turns.count; left > 0; --left, row += turns.step) {
+        if (left == 1) launch_dependents<ANY_GRID>();
+        const RowTarget<T, RESULT> now = next;
+        if (left > 1) next = RowTarget<T, RESULT>(args, row + turns.step);
+        await_groups<STAGES - 1>();
+        const Arriving<T, CHUNKS> arrived = rows.at(stage, row_vectors);
+        Packed<T> packed[CHUNKS];
+        arrived.take(packed);
+        float x[CHUNKS][N];
+        widen(packed, x);
+        float most[2] = {-infinity<float>(), -infinity<float>()}, sums[2] = {}, at_target = 0;
+        elements.each([&](int chunk, int k) { most[k % 2] = larger(most[k % 2], x[chunk][k]); });
+        bool has_target = false;
+        if constexpr (RESULT == LOSS) {
+            int64 column = column_of(args, now.target);
+            has_target = column >= 0 ? column / N % blockDim.x == threadIdx.x : threadIdx.x == 0;
+            at_target = not_a_number<float>();
+            if (has_target && column >= 0) {
+                auto vector = reinterpret_cast<const T*>(arrived.place) - threadIdx.x * N;
+                at_target = widen(vector[column]);
+            }
+        }
+        rows.fetch(arrived, elements, left > STAGES);
+        end_group();
+        const float own = unrolled_reduce(larger(most[0], most[1]), larger);
+        // Where a warp has nothing but -infinity, its powers are 0, not NaN.
+        const float base = own == -infinity<float>() ? 0 : own;
+        elements.each([&](int chunk, int k) {
+            float power = exp_negative(x[chunk][k] - base);
+            sums[k % 2] += power;
+            if (RESULT != LOGARITHM) x[chunk][k] = power;
+        });
+        ExpSum<float> all = {own, warp_sum(sums[0] + sums[1])};
+        if (warps > 1) {
+            if (lane == 0) found[stage][threadIdx.x / WARP] = all;
+            __syncthreads();
+            all = found[stage][lane & (warps - 1)];
+            float largest = reduce_lanes(all.most, warps, larger);
+            all = {largest, sum_lanes(all.sum * ExpSum<float>::weight(all.most, largest), warps)};
+        }
+        if constexpr (RESULT == LOSS) {
+            if (has_target)
+                global<T>(args.out)[row] = cast<T>(log(all.sum) - (at_target - all.most));
+        } else {
+            Epilogue<T, RESULT> epilogue(args, now, all);
+            if (RESULT != LOGARITHM) epilogue.factor *= ExpSum<float>::weight(own, all.most);
+            const uint32 column = epilogue.target_from(0);
+#pragma unroll
+            for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+                Items<T, N> results;
+#pragma unroll
+                for (int k = 0; k < N; ++k) {
+                    bool is_target = elements.index(chunk, k) == column;
+                    results.item[k] = epilogue.of(x[chunk][k] - all.most, x[chunk][k], is_target);
+                }
+                elements.store(out, chunk, results);
+            }
+            out += turns.step * args.out_step;
+        }
+        stage = stage == STAGES - 1 ? 0 : stage + 1;
     }
 }
 
@@ -211,7 +317,7 @@ template <class T, Result RESULT> __device__ inline void softmax_long(const Soft
     if constexpr (RESULT == LOSS) {
         if (threadIdx.x == 0) global<T>(args.out)[row] = loss_of<T>(args, row, all);
     } else {
-        Epilogue<T, RESULT> epilogue(args, row, all);
+        Epilogue<T, RESULT> epilogue(args, RowTarget<T, RESULT>(args, row), all);
         if (args.flags & ROW_VECTORS) {
             write_part<T, RESULT, true>(args, part, epilogue);
         } else {
@@ -329,6 +435,8 @@ template <class T, bool LAST> __device__ inline void softmax_vjp_part(const Soft
     CYRT_SOFTMAX_KERNEL(NAME##_unaligned, cyrt::ROW_BLOCK, 1,                         \
                         cyrt::softmax_row<T, RESULT, cyrt::row_chunks<T> / 2, false>) \
     CYRT_SOFTMAX_KERNEL(NAME##_long, cyrt::PART_BLOCK, 4, cyrt::softmax_long<T, RESULT>)
+#define CYRT_SOFTMAX_STREAM(NAME, T, RESULT) \
+    CYRT_SOFTMAX_KERNEL(NAME##_stream, cyrt::STREAM_BLOCK, 1, cyrt::softmax_stream<T, RESULT>)
 #define CYRT_SOFTMAX_PARTS(NAME, T) \
     CYRT_SOFTMAX_KERNEL(NAME##_parts, cyrt::PART_BLOCK, 4, cyrt::softmax_parts<T>)
 #define CYRT_SOFTMAX_VJP(NAME, T)                                                          \

@@ -14,18 +14,21 @@ from cyrt.builtin.launch cimport (
 )
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.row_grid cimport (
-    PART_BLOCK, ROW_BLOCK, ROW_CHUNKS, ROW_VECTORS, Rows, are_vectors, is_long, part_length,
-    row_threads, rows_of_block, rows_within_warps,
+    PART_BLOCK, ROW_BLOCK, ROW_CHUNKS, ROW_VECTORS, STREAM_BLOCK, VECTOR_BYTES, WARP, Rows,
+    are_many, are_vectors, fits, is_long, part_length, row_threads, rows_of_block,
+    rows_within_warps, set_stream,
 )
 from cyrt.builtin.space cimport Divider, divider
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.graph.commit cimport Recorder
 from cyrt.runtime.memory cimport Memory
-from cyrt.runtime.module cimport LoadedFunction, allow_smem
 
 cdef extern from "params/norm.h" nogil:
     enum: VJP_CHUNKS
     enum: FEW_ITEMS
+    enum: NORM_STAGES
+    enum: VJP_HELD
+    enum: VJP_ADDENDS
     cdef struct Norm:
         unsigned long long x, gradient, weight, bias, out
         unsigned long long states, partials, weight_gradient, bias_gradient
@@ -35,13 +38,15 @@ cdef extern from "params/norm.h" nogil:
         unsigned int groups, flags
 
 # Kernels, in the order of Row.kernels. Those of aligned rows in registers come in pairs, the second
-# one with weight; those with bias are last.
+# one with weight; those with bias come later. Streams, of rms_norm from STREAMS on, are last.
 cdef enum Variant:
     HELD = 0
     UNALIGNED = 2
     PARTS
     LONG_ROWS
     BIASED
+    STREAMS = 5
+    LAYER_STREAMS = 7
     COLUMNS = 5
     VJP_BIASED
 
@@ -61,7 +66,9 @@ cdef enum:
     JOINT_STATE = 6         # and of the gradients' one
     STRIP_RESIDENT = 2      # blocks of strips on a multiprocessor
     COLUMN = 32             # columns of a block that adds partials
-    ADDENDS = 4             # of a thread that adds partials
+    STREAM_LEAST = 2048     # elements of a row for which a stream pays
+
+cdef int LAYER_NORM = op_code("layer_norm")
 
 
 def param_bytes(row):
@@ -109,7 +116,7 @@ cdef inline Operand operand_of(Memory workspace) noexcept:
 
 cdef int record_norm(Recorder encoder, int op, int dtype, const Operand* operands,
                      const Rows* rows, double eps) except -1:
-    cdef Launch launch
+    cdef Launch launch, streaming
     cdef Norm params
     cdef Operand[3] measured
     cdef Operand[5] normalized
@@ -127,6 +134,14 @@ cdef int record_norm(Recorder encoder, int op, int dtype, const Operand* operand
     if not params.flags & ROW_VECTORS:
         launch.variant = UNALIGNED
         chunks //= 2
+    elif size == 2 and are_many(rows, STREAM_LEAST, multiprocessors):
+        streaming = launch
+        if op == LAYER_NORM:
+            streaming.variant = LAYER_STREAMS + (2 if params.bias else 0) + (params.weight != 0)
+        else:
+            streaming.variant = STREAMS + (params.weight != 0)
+        if set_stream(&streaming, rows, NORM_STAGES, multiprocessors):
+            return record_launch(encoder, &streaming, &params, operands, 4, 1 | WHOLE)
     if not is_long(rows, entry.items, chunks, multiprocessors):
         # A float32 row that fits in half of the largest block is faster with few elements a thread.
         if entry.items == 4 and launch.variant != UNALIGNED \
@@ -160,10 +175,7 @@ cdef int record_norm_vjp(Recorder encoder, int op, int dtype, const Operand* ope
     cdef int items = entry.items, chunks = VJP_CHUNKS, size, wide
     cdef int gradients = (operands[WEIGHT_GRADIENT].buffer != NULL) \
         + (operands[BIAS_GRADIENT].buffer != NULL)
-    # A block has half the threads of a multiprocessor, or all of them.
-    cdef unsigned int x = 0, y = 0, threads = ROW_BLOCK
-    cdef long long slots
-    cdef bint held = False, ahead = False
+    cdef bint held = False
     if rows.n == 0:
         return 0
     launch.entry = entry
@@ -178,20 +190,12 @@ cdef int record_norm_vjp(Recorder encoder, int op, int dtype, const Operand* ope
         params.flags = 0
         launch.variant = UNALIGNED
         chunks = ROW_CHUNKS(items) // 4
-    elif size == 2:
-        threads, ahead = ROW_BLOCK // 2, True
-    if rows.rows and rows.n <= threads * items * chunks \
-            and not is_long(rows, items, chunks, multiprocessors):
-        x = min(threads, row_threads(rows, items, chunks, items, multiprocessors))
-        y = rows_of_block(rows, x, threads // 2)
-        params.groups = <unsigned int>min(
-            ceiling(rows.rows, y), multiprocessors * (threads // max(x * y, threads // 2)))
-        slots = x * chunks * items
-        set_geometry(&launch.geometry, params.groups, x, y)
-        launch.geometry.smem = <unsigned int>(
-            (slots * size if params.weight else 0) + (2 * y * slots * size if ahead else 0)
-            + gradients * y * slots * wide)
-        held = fits(&launch)
+    if rows.rows and not is_long(rows, items, chunks, multiprocessors):
+        if launch.variant != UNALIGNED and size == 2:
+            held = rows.n <= STREAM_BLOCK * items * chunks \
+                and set_vjp_stream(&launch, &params, rows, chunks, multiprocessors)
+        else:
+            held = set_vjp(&launch, &params, rows, chunks, gradients * wide, multiprocessors)
     if rows.rows and not held:
         params.strips = divider(<unsigned int>ceiling(
             rows.n, PART_BLOCK * items * (ROW_CHUNKS(items) // 2)))
@@ -214,13 +218,40 @@ cdef int record_norm_vjp(Recorder encoder, int op, int dtype, const Operand* ope
     return record_columns(encoder, &launch, &params, operands, partials, gradients)
 
 
-cdef bint fits(const Launch* launch) except -1:
-    """Return whether a block may have the launch's shared memory, which is allowed then."""
-    cdef LoadedFunction function = <LoadedFunction>launch.entry.functions[launch.variant]
-    if launch.geometry.smem > function.limits.smem - function.static_smem:
-        return False
-    allow_smem(function, launch.geometry.smem)
-    return True
+cdef bint set_vjp(Launch* launch, Norm* params, const Rows* rows, int chunks, int sums,
+                  int multiprocessors) except -1:
+    """Set the grid of the gradients of rows in registers, with `sums` bytes a column in shared
+    memory; return whether that fits."""
+    cdef int items = launch.entry.items, size = launch.entry.itemsizes[0]
+    # A block has half the threads of a multiprocessor, or all of them.
+    cdef unsigned int x = min(<unsigned int>ROW_BLOCK,
+                              row_threads(rows, items, chunks, items, multiprocessors))
+    cdef unsigned int y = rows_of_block(rows, x, ROW_BLOCK // 2)
+    cdef long long slots = x * chunks * items
+    params.groups = <unsigned int>min(
+        ceiling(rows.rows, y), multiprocessors * (ROW_BLOCK // max(x * y, ROW_BLOCK // 2)))
+    set_geometry(&launch.geometry, params.groups, x, y)
+    launch.geometry.smem = <unsigned int>((slots * size if params.weight else 0) + y * slots * sums)
+    return fits(launch)
+
+
+cdef bint set_vjp_stream(Launch* launch, Norm* params, const Rows* rows, int chunks,
+                         int multiprocessors) except -1:
+    """Set the grid of the gradients of 16-bit rows, a block a multiprocessor; return whether its
+    shared memory fits: that of rows under way, and the weight's where threads hold much."""
+    cdef int items = launch.entry.items
+    cdef bint much = rows.n > STREAM_BLOCK * VJP_HELD
+    cdef unsigned int x, y, row
+    if not much:
+        chunks = VJP_HELD // items
+    x = min(<unsigned int>STREAM_BLOCK, max(
+        <unsigned int>WARP, row_threads(rows, items, chunks, items, multiprocessors)))
+    y = rows_of_block(rows, x, STREAM_BLOCK)
+    row = x * chunks * VECTOR_BYTES
+    params.groups = <unsigned int>min(ceiling(rows.rows, y), multiprocessors)
+    set_geometry(&launch.geometry, params.groups, x, y)
+    launch.geometry.smem = (row if much and params.weight else 0) + y * 2 * NORM_STAGES * row
+    return fits(launch)
 
 
 cdef int record_long_vjp(Recorder encoder, Launch* launch, Norm* params, Operand* uses,
@@ -248,7 +279,7 @@ cdef int record_columns(Recorder encoder, Launch* launch, Norm* params, const Op
     uses[2] = operand_of(partials)
     launch.variant = COLUMNS
     set_geometry(&launch.geometry, gradients * <long long>params.strips.size, COLUMN,
-                 power_of_two(ceiling(params.groups, ADDENDS), 1, ROW_BLOCK // COLUMN))
+                 power_of_two(ceiling(params.groups, VJP_ADDENDS), 1, ROW_BLOCK // COLUMN))
     return record_launch(encoder, launch, params, uses, 3, 3)
 
 

@@ -1,11 +1,14 @@
 # How rows are divided among threads and blocks, where a kernel keeps them in registers: the numbers
 # of params/row.h and what follows from them.
 
-from cyrt.builtin.grid cimport ceiling, power_of_two
+from cyrt.builtin.grid cimport ceiling, power_of_two, set_geometry
+from cyrt.builtin.launch cimport Launch
+from cyrt.runtime.module cimport LoadedFunction, allow_smem
 
 cdef extern from "params/row.h" nogil:
     enum: ROW_BLOCK
     enum: PART_BLOCK
+    enum: STREAM_BLOCK
     enum: MAX_PARTS
     enum: ROW_VECTORS
     int ROW_CHUNKS(int items)
@@ -18,6 +21,8 @@ cdef enum:
     PARTS_RESIDENT = 4      # blocks of parts on a multiprocessor
     LONG = 16384            # elements of a row that is divided where there are few
     FEW = 2                 # fewer rows than one for so many multiprocessors
+    STREAM_ITEMS = 32       # 16-bit elements of a row that a thread of a stream holds
+    TURNS = 2               # rows that a block of a stream takes, at least
 
 # Rows of arrays that an operation takes: n elements side by side each. Steps are from row to row,
 # in elements.
@@ -67,3 +72,34 @@ cdef inline long long part_length(const Rows* rows, int items, int multiprocesso
     cdef long long parts = max(1, PARTS_RESIDENT * multiprocessors // rows.rows)
     parts = min(parts, min(MAX_PARTS, ceiling(rows.n, unit)))
     return ceiling(ceiling(rows.n, parts), unit) * unit
+
+
+cdef inline bint fits(const Launch* launch) except -1:
+    """Return whether a block may have the launch's shared memory, which is allowed then."""
+    cdef LoadedFunction function = <LoadedFunction>launch.entry.functions[launch.variant]
+    if launch.geometry.smem > function.limits.smem - function.static_smem:
+        return False
+    allow_smem(function, launch.geometry.smem)
+    return True
+
+
+# Streams of 16-bit rows: persistent blocks, which have a row of whole warps each.
+cdef inline unsigned int stream_threads(const Rows* rows) noexcept:
+    return power_of_two(ceiling(rows.n, STREAM_ITEMS), WARP, STREAM_BLOCK)
+
+
+cdef inline bint are_many(const Rows* rows, long long least, int multiprocessors) noexcept:
+    """Return whether rows of at least so many elements may stream: blocks hold them and take
+    several."""
+    return least <= rows.n <= STREAM_BLOCK * STREAM_ITEMS \
+        and rows.rows * stream_threads(rows) >= TURNS * STREAM_BLOCK * multiprocessors
+
+
+cdef inline bint set_stream(Launch* launch, const Rows* rows, int stages,
+                            int multiprocessors) except -1:
+    """Set the grid of a stream and the shared memory of the rows under way; return whether that
+    fits."""
+    cdef unsigned int x = stream_threads(rows)
+    set_geometry(&launch.geometry, <long long>multiprocessors * (STREAM_BLOCK // x), x, 1)
+    launch.geometry.smem = stages * x * STREAM_ITEMS * 2
+    return fits(launch)

@@ -14,8 +14,8 @@ from cyrt.builtin.launch cimport (
 )
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.row_grid cimport (
-    PART_BLOCK, ROW_CHUNKS, ROW_VECTORS, Rows, are_vectors, is_long, part_length, row_threads,
-    rows_within_warps,
+    PART_BLOCK, ROW_CHUNKS, ROW_VECTORS, Rows, are_many, are_vectors, is_long, part_length,
+    row_threads, rows_within_warps, set_stream,
 )
 from cyrt.builtin.space cimport Divider, divider
 from cyrt.builtin.workspace cimport allocate_workspace
@@ -24,18 +24,24 @@ from cyrt.runtime.memory cimport Memory
 
 cdef extern from "params/softmax.h" nogil:
     enum: SOFTMAX_WIDE_TARGETS
+    enum: SOFTMAX_STAGES
     cdef struct Softmax:
         unsigned long long x, gradient, targets, out, states
         long long rows, n, x_step, gradient_step, out_step, part
         Divider parts
         unsigned int flags
 
-# Kernels, in the order of Row.kernels.
+# Kernels, in the order of Row.kernels; those of softmax have its parts' states before the stream.
 cdef enum Variant:
     HELD = 0
     UNALIGNED
     LONG_ROWS
     PARTS
+    STREAM = 3
+    SOFTMAX_STREAM = 4
+
+cdef enum:
+    STREAM_LEAST = 8193     # elements of a row for which a stream pays
 
 cdef int SOFTMAX = op_code("softmax"), SOFTMAX_VJP = op_code("softmax_vjp")
 cdef int CROSS_ENTROPY = op_code("cross_entropy")
@@ -76,6 +82,12 @@ cdef int record_softmax(Recorder encoder, int op, int dtype, const Operand* oper
         chunks //= 2
     if wide_targets:
         params.flags |= SOFTMAX_WIDE_TARGETS
+    if size == 2 and launch.variant == HELD and not vjp \
+            and are_many(rows, STREAM_LEAST, multiprocessors):
+        launch.variant = SOFTMAX_STREAM if op == SOFTMAX else STREAM
+        if set_stream(&launch, rows, SOFTMAX_STAGES, multiprocessors):
+            return record_launch(encoder, &launch, &params, operands, 4, 1 | WHOLE)
+        launch.variant = HELD
     if is_long(rows, items, chunks, multiprocessors):
         return record_parts(encoder, op, dtype, &launch, &params, operands, rows, multiprocessors)
     x = row_threads(rows, items, chunks, items, multiprocessors)

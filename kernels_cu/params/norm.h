@@ -6,8 +6,11 @@
 #include "params/begin.h"
 
 enum {
-    VJP_CHUNKS = 4,  // vectors of x and of the gradient that a thread holds of an aligned row
-    FEW_ITEMS = 16   // elements of x that a thread holds at least, if rows have them
+    VJP_CHUNKS = 4,   // vectors of x and of the gradient that a thread holds of an aligned row
+    FEW_ITEMS = 16,   // elements of x that a thread holds at least, if rows have them
+    NORM_STAGES = 2,  // rows under way while a block works on one
+    VJP_HELD = 16,    // elements of x of which a thread holds the slopes and the weight, too
+    VJP_ADDENDS = 16  // partials that a thread of the last launch of the gradients loads at once
 };
 
 // Steps are in elements. A pointer to an absent array is 0.

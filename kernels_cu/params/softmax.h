@@ -6,7 +6,8 @@
 #include "params/begin.h"
 
 enum {
-    SOFTMAX_WIDE_TARGETS = 2  // flag: targets are int64; otherwise int32
+    SOFTMAX_WIDE_TARGETS = 2,  // flag: targets are int64; otherwise int32
+    SOFTMAX_STAGES = 2         // rows under way while a block works on one
 };
 
 // Steps are in elements.

@@ -18,6 +18,12 @@ def rows_for(length):
     return 37 if length < 300 else 3
 
 
+def many_rows(length):
+    """How many rows of 16-bit elements let persistent blocks take two each, and some three."""
+    threads = max(32, 1 << (length - 1).bit_length() - 5)
+    return 1024 // threads * cyrt.Device(0).multiprocessors + 3
+
+
 def numbers(rng, name, *shape):
     """Normal random numbers in a type, NumPy's."""
     return rng.normal(size=shape).astype(cyrt.dtype(name).numpy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import numpy as np
@@ -14,6 +15,7 @@ from rows_of_numbers import (
     assert_close,
     exact,
     launches,
+    many_rows,
     numbers,
     rows_for,
 )
@@ -209,6 +211,33 @@ def test_blocks_take_several_rows(shape, name, rng):
         assert_close(each, result, name, largest(result))
     wanted = gradients(x, weight, g, centered=False)[:2]
     for each, result in zip(nn.rms_norm_vjp(a, w, d)[:2], wanted, strict=True):
+        assert_close(each, result, name, largest(result))
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+@pytest.mark.parametrize("n", [2056, 8200])
+def test_many_rows_stream(n, name, rng, batched):
+    x, g = (numbers(rng, name, many_rows(n), n) for _ in range(2))
+    slant = np.linspace(-3, 3, n).astype(x.dtype)
+    x, g = x + slant, g + slant  # means of parts of a row differ
+    x[1] += 300  # far from 0, beside its standard deviation
+    x[-1] = x[-1, 0]
+    weight, bias = abs(numbers(rng, name, n)), numbers(rng, name, n)
+    a, d = cyrt.asarray(x), cyrt.asarray(g)
+    for w, b in itertools.product((None, weight), (None, bias)):
+        of = [None if each is None else cyrt.asarray(each) for each in (w, b)]
+        end = "_" * (w is not None or b is not None) + "w" * (w is not None) + "b" * (b is not None)
+        run = functools.partial(nn.layer_norm, a, *of)
+        assert launches(run) == [f"cyrt_layer_norm_{name}_stream{end}"]
+        assert_close(run(), normalized(x, w, b), name, 4)
+    w = cyrt.asarray(weight)
+    assert launches(lambda: nn.rms_norm(a, w)) == [f"cyrt_rms_norm_{name}_stream_w"]
+    assert_close(nn.rms_norm(a, w), normalized(x, weight, centered=False), name, 4)
+    assert_close(nn.rms_norm(a), normalized(x, centered=False), name, 4)
+    x[-1] = x[0]  # the scale of equal elements multiplies what rounding leaves of them
+    for each, result in zip(
+        nn.layer_norm_vjp(cyrt.asarray(x), w, d, bias=w), gradients(x, weight, g), strict=True
+    ):
         assert_close(each, result, name, largest(result))
 
 

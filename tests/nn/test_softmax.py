@@ -8,11 +8,13 @@ from numpy.exceptions import AxisError
 from rows_of_numbers import (
     LAYOUTS,
     LENGTHS,
+    TOLERANCES,
     TYPES,
     as_view,
     assert_close,
     exact,
     launches,
+    many_rows,
     numbers,
     rows_for,
 )
@@ -149,6 +151,45 @@ def test_what_is_not_finite(n, rng):
         assert not lost[[3, 5]].any()
     assert_close(nn.softmax(a)[3:4], probabilities(x[3:4]), "float32")
     assert nn.cross_entropy(a, t).numpy()[3] == np.inf
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_many_rows_stream(name, rng, batched):
+    n = 8200
+    x = (3 * rng.normal(size=(many_rows(n), n))).astype(cyrt.dtype(name).numpy)
+    h, targets = numbers(rng, name, len(x)), rng.integers(0, n, len(x))
+    x[1] += 100
+    x[2, : n // 2] = -np.inf
+    x[3, 5] = np.nan
+    x[4, n - 1] = np.inf
+    x[5] = -np.inf
+    targets[:9] = n - 1
+    targets[6] = n
+    a, t, g = cyrt.asarray(x), cyrt.asarray(targets), cyrt.asarray(h)
+    finite = [row for row in range(len(x)) if not 3 <= row <= 5]
+    in_range = [row for row in finite if row != 6]
+    tolerance = TOLERANCES[name]
+    cases = {
+        "softmax": (lambda: nn.softmax(a), probabilities(x[finite]), finite, 1),
+        "log_softmax": (lambda: nn.log_softmax(a), logarithms(x[finite]), finite, 10),
+        "cross_entropy": (
+            lambda: nn.cross_entropy(a, t),
+            losses(x[in_range], targets[in_range]),
+            in_range,
+            10,
+        ),
+        "cross_entropy_vjp": (
+            lambda: nn.cross_entropy_vjp(a, t, g),
+            loss_gradient(x[in_range], targets[in_range], h[in_range]),
+            in_range,
+            1,
+        ),
+    }
+    for op, (run, wanted, good, scale) in cases.items():
+        assert launches(run) == [f"cyrt_{op}_{name}_stream"]
+        found = exact(run())
+        assert np.isnan(np.delete(found, good, 0)).all()
+        np.testing.assert_allclose(found[good], wanted, tolerance, tolerance * scale)
 
 
 @pytest.mark.parametrize("n", [4096, 70_000])

@@ -11,6 +11,8 @@ TEMPLATES = ("softmax",)
 # Rows that are not aligned; long rows. The states of their parts serve all results of softmax.
 VARIANTS = ("", "_unaligned", "_long")
 WITH_PARTS = (*VARIANTS, "_parts")
+# Many rows of 16-bit elements.
+STREAM = ("_stream",)
 TYPES = ("float16", "bfloat16", "float32", "float64")
 # The types in the wheel.
 PREBUILT = frozenset({"float16", "bfloat16", "float32"})
@@ -29,12 +31,19 @@ def rows() -> Iterator[Row]:
     for op, expression in expressions.items():
         variants = WITH_PARTS if op in ("softmax", VJP) else VARIANTS
         for name in TYPES:
-            yield Row(op, "softmax", (name,), name, expression, name in PREBUILT, variants)
+            streams = STREAM if op != VJP and dtype(name).itemsize == 2 else ()
+            kept = name in PREBUILT
+            yield Row(op, "softmax", (name,), name, expression, kept, variants + streams)
 
 
 def instance(row: Row) -> str:
     of = f"{row.kernels[0]}, {dtype(row.output).cpp}"
     if row.op == VJP:
         return f"CYRT_SOFTMAX_VJP({of})"
-    made = f"CYRT_SOFTMAX({of}, {RESULTS[row.op][0]})"
-    return f"{made}\nCYRT_SOFTMAX_PARTS({of})" if row.op == "softmax" else made
+    result = RESULTS[row.op][0]
+    made = [f"CYRT_SOFTMAX({of}, {result})"]
+    if row.op == "softmax":
+        made.append(f"CYRT_SOFTMAX_PARTS({of})")
+    if row.variants[-1:] == STREAM:
+        made.append(f"CYRT_SOFTMAX_STREAM({of}, {result})")
+    return "\n".join(made)

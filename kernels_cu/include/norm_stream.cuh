@@ -1,0 +1,321 @@
+// Normalisation of many rows of 16-bit elements, and its gradients: persistent blocks.
+//
+// The rows that follow arrive in shared memory while a block works on one, so loads are under way all
+// the time, and weight and bias stay in registers. A row has one barrier: each warp finds the moments
+// of its own elements about its own mean, and all combine those of all warps, as Chan, Golub and
+// LeVeque do. The moments of successive rows have different places, a stage each. Sums need no pivot: float has room for those of 16-bit elements.
+#pragma once
+
+#include "dependency.cuh"
+#include "norm_math.cuh"
+#include "row_stream.cuh"
+
+namespace cyrt {
+
+// What a warp knows of its elements: their sum, and that of the squared distances from their mean.
+struct WarpMoments {
+    float sum, squares;
+};
+
+template <class T, bool CENTERED, bool WEIGHT, bool BIAS>
+__device__ inline void norm_stream(const Norm& args) {
+    constexpr int CHUNKS = row_chunks<T>, N = items_of<T>, STAGES = NORM_STAGES;
+    extern __shared__ uint4 vectors[];
+    __shared__ WarpMoments found[STAGES][WARP];
+    wait_for_dependencies(args);
+    const ThreadElements<T, CHUNKS, true> elements(args.n);
+    const RowTurns turns(args.rows);
+    const uint32 row_vectors = blockDim.x * CHUNKS;
+    RowStream<T, CHUNKS, STAGES> rows(reinterpret_cast<Packed<T>*>(vectors) + threadIdx.x, args.x,
+                                      args.x_step, turns);
+#pragma unroll
+    for (int stage = 0; stage < STAGES; ++stage) {
+        rows.fetch(rows.at(stage, row_vectors), elements, stage < turns.count);
+        end_group();
+    }
+    Packed<T> weights[CHUNKS], biases[CHUNKS];
+    if (WEIGHT) elements.load(global<T>(args.weight), weights);
+    if (BIAS) elements.load(global<T>(args.bias), biases);
+    const WarpShare* shares = share_row<T, CHUNKS>(args.n);
+    __syncthreads();
+    const uint32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+    const float share = number<float>(args.share), length = float(int(args.n));
+    T* out = global<T>(args.out) + turns.first * args.out_step;
+    uint32 stage = 0;
+#pragma unroll 1
+    for (int left = turns.count; left > 0; --left) {
+        if (left == 1) launch_dependents<ANY_GRID>();
+        await_groups<STAGES - 1>();
+        const Arriving<T, CHUNKS> arrived = rows.at(stage, row_vectors);
+        Packed<T> packed[CHUNKS];
+        arrived.take(packed);
+        float x[CHUNKS][N], sum = 0, squares = 0, mean = 0;
+        widen(packed, x);
+        if constexpr (CENTERED) {
+            float sums[2] = {};
+            elements.each([&](int chunk, int k) { sums[k % 2] += x[chunk][k]; });
+            sum = warp_sum(sums[0] + sums[1]);
+            mean = mean_of(sum, shares[warp].count, shares[warp].part);
+        }
+        float both[2] = {};
+        elements.each([&](int chunk, int k) {
+            x[chunk][k] -= mean;
+            both[k % 2] += x[chunk][k] * x[chunk][k];
+        });
+        rows.fetch(arrived, elements, left > STAGES);
+        end_group();
+        squares = warp_sum(both[0] + both[1]);
+        float shift = 0;  // from distances from the warp's mean to those from the row's
+        if (warps > 1) {
+            if (lane == 0) found[stage][warp] = {sum, squares};
+            __syncthreads();
+            const WarpMoments other = found[stage][lane & (warps - 1)];
+            squares = other.squares;
+            if constexpr (CENTERED) {
+                const WarpShare theirs = shares[lane & (warps - 1)];
+                float whole = mean_of(sum_lanes(other.sum, warps), length, share);
+                float distance = mean_of(other.sum, theirs.count, theirs.part) - whole;
+                squares += theirs.count * distance * distance;
+                shift = mean - whole;
+            }
+            squares = sum_lanes(squares, warps);
+        }
+        float scale = rsqrt(squares * share + number<float>(args.eps));
+        shift *= scale;
+#pragma unroll
+        for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+            Items<T, N> results;
+            float weight[N], bias[N];
+            if (WEIGHT) widen(weights[chunk], weight);
+            if (BIAS) widen(biases[chunk], bias);
+#pragma unroll
+            for (int k = 0; k < N; ++k) {
+                float y = CENTERED ? fma(x[chunk][k], scale, shift) : x[chunk][k] * scale;
+                if (WEIGHT) y *= weight[k];
+                if (BIAS) y += bias[k];
+                results.item[k] = cast<T>(y);
+            }
+            elements.store(out, chunk, results);
+        }
+        stage = stage == STAGES - 1 ? 0 : stage + 1;
+        out += turns.step * args.out_step;
+    }
+}
+
+// -- gradients ------------------------------------------------------------------------------------
+
+// What a warp knows of its elements: of x as above; the sum of products of the slopes, which are the
+// gradient times the weight, with the distances of x; and the sum of the slopes.
+struct alignas(16) WarpSlopes {
+    float sum, squares, products, slopes;
+};
+// Those of them that are added up over warps. Their shuffles are under way together.
+struct SlopeSums {
+    float squares, products, slopes;
+
+    __device__ static SlopeSums add(const SlopeSums& a, const SlopeSums& b) {
+        return {a.squares + b.squares, a.products + b.products, a.slopes + b.slopes};
+    }
+};
+// The sums over a whole row, of distances from its mean, and the mean that the warp has subtracted.
+struct RowSlopes {
+    SlopeSums sums;
+    float mean, own_mean;
+};
+
+// Of the sums over threads. `warp_mean` was subtracted from x.
+template <bool CENTERED>
+__device__ inline RowSlopes combine_warps(const Norm& args, const WarpShare* shares,
+                                          WarpSlopes (&found)[WARP], float sum, float warp_mean,
+                                          float squares, float products, float slopes) {
+    const uint32 lane = threadIdx.x % WARP, warps = blockDim.x / WARP;
+    const float of = CENTERED ? warp_sums(squares, products, slopes) : warp_sums(squares, products);
+    if (warps == 1) {
+        SlopeSums sums = {__shfl_sync(0xffffffffu, of, 0), __shfl_sync(0xffffffffu, of, 16),
+                          CENTERED ? __shfl_sync(0xffffffffu, of, 8) : 0.0f};
+        return {sums, warp_mean, warp_mean};
+    }
+    WarpSlopes* row = found + threadIdx.y * warps;
+    WarpSlopes& own = row[threadIdx.x / WARP];
+    if (lane == 0) own.squares = of;
+    if (lane == 16) own.products = of;
+    if (CENTERED && lane == 8) own.slopes = of;
+    if (CENTERED && lane == 24) own.sum = sum;
+    synchronize_row<true>();
+    const WarpSlopes other = row[lane & (warps - 1)];
+    SlopeSums sums = {other.squares, other.products, 0};
+    float mean = 0;
+    if constexpr (CENTERED) {
+        const WarpShare theirs = shares[lane & (warps - 1)];
+        mean = mean_of(sum_lanes(other.sum, warps), float(int(args.n)), number<float>(args.share));
+        float distance = mean_of(other.sum, theirs.count, theirs.part) - mean;
+        sums.squares += theirs.count * distance * distance;
+        sums.products += other.slopes * distance;
+        sums.slopes = other.slopes;
+    }
+    return {reduce_lanes(sums, warps, SlopeSums::add), mean, warp_mean};
+}
+
+// Adds up the sums of the block's rows of threads, and writes them to a row of partials. `shared` has
+// room for a row of sums for each row of threads.
+template <class ThreadElements, int CHUNKS, int N>
+__device__ inline void write_sums(const ThreadElements& elements, int64 n, float* shared,
+                                  const float (&sums)[CHUNKS][N], float* partials) {
+    float* own = blockDim.y == 1 ? partials : shared + threadIdx.y * ThreadElements::capacity();
+    __syncthreads();
+#pragma unroll
+    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+        if (!elements.has(chunk, 0)) continue;
+#pragma unroll
+        for (int k = 0; k < N; k += 4) {
+            Items<float, 4> items = {sums[chunk][k], sums[chunk][k + 1], sums[chunk][k + 2],
+                                     sums[chunk][k + 3]};
+            store_vector<4>(own + elements.index(chunk, k), items);
+        }
+    }
+    if (blockDim.y == 1) return;
+    __syncthreads();
+    uint32 thread = threadIdx.y * blockDim.x + threadIdx.x;
+#pragma unroll 1
+    for (uint32 column = thread; column < n; column += blockDim.x * blockDim.y) {
+        float sum = 0;
+#pragma unroll 4
+        for (uint32 y = 0; y < blockDim.y; ++y) {
+            sum += shared[y * ThreadElements::capacity() + column];
+        }
+        partials[column] = sum;
+    }
+}
+
+// The sums for the gradients of weight and bias stay in registers. With few CHUNKS, x, the slopes and
+// the weight do, too; otherwise they are read from shared memory as often as they are needed, where
+// the weight comes first. A thread has a place for the vectors of x and the gradient in each stage.
+template <class T, bool CENTERED, bool WEIGHT, bool BIAS, int CHUNKS>
+__device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
+    constexpr int N = items_of<T>, STAGES = NORM_STAGES;
+    constexpr bool HELD = CHUNKS * N <= VJP_HELD;
+    using Elements = ThreadElements<T, CHUNKS, true>;
+    using Stream = RowStream<T, CHUNKS, STAGES>;
+    extern __shared__ uint4 vectors[];
+    __shared__ WarpSlopes found[STAGES][WARP];
+    const Elements elements(args.n);
+    const RowTurns turns(args.rows);
+    const uint32 row_vectors = blockDim.x * CHUNKS, stage_vectors = 2 * row_vectors;
+    Packed<T>* const shared = reinterpret_cast<Packed<T>*>(vectors);
+    Packed<T>* const held_weights = shared + threadIdx.x;
+    Packed<T>* const place = shared + (WEIGHT && !HELD ? row_vectors : 0) +
+                             threadIdx.y * STAGES * stage_vectors + threadIdx.x;
+    Stream rows(place, args.x, args.x_step, turns);
+    Stream gradients(place + row_vectors, args.gradient, args.gradient_step, turns);
+    auto fetch = [&](uint32 stage, bool any) {
+        rows.fetch(rows.at(stage, stage_vectors), elements, any);
+        gradients.fetch(gradients.at(stage, stage_vectors), elements, any);
+        end_group();
+    };
+#pragma unroll
+    for (int stage = 0; stage < STAGES; ++stage) fetch(stage, stage < turns.count);
+    Packed<T> weights[CHUNKS];
+    if (WEIGHT && HELD) elements.load(global<T>(args.weight), weights);
+    if (WEIGHT && !HELD) {
+#pragma unroll 1
+        for (int chunk = threadIdx.y; chunk < CHUNKS; chunk += blockDim.y) {
+            held_weights[chunk * blockDim.x] = elements.load(global<T>(args.weight), chunk);
+        }
+    }
+    const WarpShare* shares = share_row<T, CHUNKS>(args.n);
+    __syncthreads();
+    float of_weight[CHUNKS][N] = {}, of_bias[CHUNKS][N] = {};
+    T* out = global<T>(args.out) + turns.first * args.out_step;
+    uint32 stage = 0;
+#pragma unroll 1
+    for (int left = turns.count; left > 0; --left) {
+        await_groups<STAGES - 1>();
+        const Packed<T>* now_x = rows.at(stage, stage_vectors).place;
+        const Packed<T>* now_g = gradients.at(stage, stage_vectors).place;
+        Packed<T> packed[CHUNKS], g[CHUNKS];
+        if constexpr (HELD) {
+            rows.at(stage, stage_vectors).take(packed);
+            gradients.at(stage, stage_vectors).take(g);
+            keep_packed(g);
+            if (WEIGHT) keep_packed(weights);
+        }
+        float x[CHUNKS][N], slopes[CHUNKS][N], sum = 0, mean = 0;
+        if constexpr (CENTERED) {
+#pragma unroll
+            for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+                widen(HELD ? packed[chunk] : now_x[chunk * blockDim.x], x[chunk]);
+#pragma unroll
+                for (int k = 0; k < N; ++k) sum += x[chunk][k];
+            }
+            const WarpShare own = shares[threadIdx.x / WARP];
+            sum = warp_sum(sum);
+            mean = mean_of(sum, own.count, own.part);
+        }
+        if (!HELD) asm volatile("" ::: "memory");  // read x anew: it has no registers
+        float squares = 0, products = 0, total = 0;
+#pragma unroll
+        for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+            if (!elements.has(chunk, 0)) continue;
+            float weight[N];
+            if (!HELD || !CENTERED) {
+                widen(HELD ? packed[chunk] : now_x[chunk * blockDim.x], x[chunk]);
+            }
+            widen(HELD ? g[chunk] : now_g[chunk * blockDim.x], slopes[chunk]);
+            if (WEIGHT) widen(HELD ? weights[chunk] : held_weights[chunk * blockDim.x], weight);
+#pragma unroll
+            for (int k = 0; k < N; ++k) {
+                x[chunk][k] -= mean;
+                if (WEIGHT) slopes[chunk][k] *= weight[k];
+                squares += x[chunk][k] * x[chunk][k];
+                products += slopes[chunk][k] * x[chunk][k];
+                if (CENTERED) total += slopes[chunk][k];
+            }
+        }
+        if (HELD) fetch(stage, left > STAGES);
+        const RowSlopes all = combine_warps<CENTERED>(args, shares, found[stage], sum, mean,
+                                                      squares, products, total);
+        const float share = number<float>(args.share);
+        const float scale = rsqrt(all.sums.squares * share + number<float>(args.eps));
+        // The gradient of x is scale * slope + tilt * distance from the mean + level.
+        const float tilt = -all.sums.products * share * scale * scale * scale;
+        const float level =
+            CENTERED ? -mean_of(all.sums.slopes, float(int(args.n)), share) * scale : 0.0f;
+        const float shift = all.own_mean - all.mean;  // from the warp's distances to the row's
+        if (!HELD) asm volatile("" ::: "memory");
+#pragma unroll
+        for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+            if (!elements.has(chunk, 0)) continue;
+            Items<T, N> results;
+            float gradient[N], weight[N];
+            if (!HELD) widen(now_x[chunk * blockDim.x], x[chunk]);
+            widen(HELD ? g[chunk] : now_g[chunk * blockDim.x], gradient);
+            if (WEIGHT && !HELD) widen(held_weights[chunk * blockDim.x], weight);
+#pragma unroll
+            for (int k = 0; k < N; ++k) {
+                float slope = HELD     ? slopes[chunk][k]
+                              : WEIGHT ? gradient[k] * weight[k]
+                                       : gradient[k];
+                float distance = HELD ? x[chunk][k] : x[chunk][k] - all.mean;
+                bool shifts = CENTERED && HELD;
+                float normalized = shifts ? fma(distance, scale, shift * scale) : distance * scale;
+                float rest = CENTERED ? fma(distance, tilt, HELD ? fma(shift, tilt, level) : level)
+                                      : distance * tilt;
+                results.item[k] = cast<T>(fma(slope, scale, rest));
+                if (WEIGHT) of_weight[chunk][k] += gradient[k] * normalized;
+                if (BIAS) of_bias[chunk][k] += gradient[k];
+            }
+            elements.store(out, chunk, results);
+        }
+        if (!HELD) fetch(stage, left > STAGES);
+        stage = stage == STAGES - 1 ? 0 : stage + 1;
+        out += turns.step * args.out_step;
+    }
+    launch_dependents<ANY_GRID>();
+    float* sums = reinterpret_cast<float*>(vectors);
+    float* partials = global<float>(args.partials) + blockIdx.x * args.n;
+    if (WEIGHT) write_sums(elements, args.n, sums, of_weight, partials);
+    if (WEIGHT) partials += args.groups * args.n;
+    if (BIAS) write_sums(elements, args.n, sums, of_bias, partials);
+}
+
+}  // namespace cyrt
