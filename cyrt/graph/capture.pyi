@@ -18,8 +18,5 @@ def explain(
     addresses: Sequence[tuple[int, ...]],
 ) -> list[list[tuple[int, int, int]]]: ...
 def check_memory(
-    kernel: CapturedKernel,
-    mask: bytes,
-    words: Sequence[tuple[int, int, int]],
-    harmless: set[int],
+    kernel: CapturedKernel, mask: bytes, words: Sequence[tuple[int, int, int]], harmless: set[int]
 ) -> None: ...
