@@ -9,6 +9,7 @@ class Opaque(Exception):
 class CapturedKernel:
     name: str
     params: bytes
+    sources: tuple[int, ...]
 
 def compare(one: Sequence[CapturedKernel], other: Sequence[CapturedKernel]) -> None: ...
 def explain(
@@ -17,5 +18,5 @@ def explain(
     addresses: Sequence[tuple[int, ...]],
 ) -> list[list[tuple[int, int, int]]]: ...
 def check_memory(
-    kernel: CapturedKernel, mask: bytes, words: Sequence[tuple[int, int, int]]
+    kernel: CapturedKernel, mask: bytes, words: Sequence[tuple[int, int, int]], harmless: set[int]
 ) -> None: ...

@@ -8,6 +8,7 @@ class TemplateKernel:
 
 class Template:
     kernels: list[TemplateKernel] | None
+    num_tokens: int
     call: Callable[[int, tuple[int, ...]], Any] | None
     reason: str | None
     refused: bool
