@@ -18,8 +18,8 @@
         NAME(const __grid_constant__ cyrt::Linear args) {                                  \
         cyrt::gemv<TYPE, CENTERED>(args);                                                  \
     }
-#define CYRT_LINEAR(NAME, TYPE)                                                            \
-    CYRT_LINEAR_ROW(NAME, TYPE, false)                                                     \
-    CYRT_LINEAR_ROW(NAME##_centered, TYPE, true)                                           \
-    CYRT_LINEAR_ROWS(NAME, TYPE, 1, 8)                                                     \
+#define CYRT_LINEAR(NAME, TYPE)                  \
+    CYRT_LINEAR_ROW(NAME, TYPE, false)           \
+    CYRT_LINEAR_ROW(NAME##_centered, TYPE, true) \
+    CYRT_LINEAR_ROWS(NAME, TYPE, 1, 8)           \
     CYRT_LINEAR_ROWS(NAME, TYPE, 2, 16)

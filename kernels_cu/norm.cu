@@ -12,8 +12,6 @@
 //   name_columns       which adds the partials
 // CYRT_NORM_BIAS(name, type) and CYRT_NORM_VJP_BIAS(name, type) add to the centered ones
 //   name_b, name_wb    with bias, with weight and bias
-// CYRT_NORM_STREAM(name, type, centered) and CYRT_NORM_STREAM_BIAS(name, type) add, for 16-bit types,
-//   name_stream, name_stream_w, name_stream_b, name_stream_wb    many rows
 #pragma once
 
 #include "dependency.cuh"
@@ -572,7 +570,3 @@ template <class T> __device__ inline void norm_vjp_columns(const Norm& args) {
     CYRT_NORM_KERNEL(NAME##_columns, cyrt::ROW_BLOCK, 1, cyrt::norm_vjp_columns<T>)
 #define CYRT_NORM_VJP_BIAS(NAME, T) \
     CYRT_NORM_ROWS_BIAS(NAME, cyrt::norm_vjp_rows, T, cyrt::vjp_block<T>)
-#define CYRT_NORM_STREAM(NAME, T, CENTERED) \
-    CYRT_NORM_ROWS(NAME##_stream, cyrt::norm_stream, T, CENTERED, cyrt::STREAM_BLOCK)
-#define CYRT_NORM_STREAM_BIAS(NAME, T) \
-    CYRT_NORM_ROWS_BIAS(NAME##_stream, cyrt::norm_stream, T, cyrt::STREAM_BLOCK)

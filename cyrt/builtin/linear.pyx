@@ -105,6 +105,7 @@ def explain(Explainer explainer, str op, str dtype, shapes, *, activation=None):
     *outer, length = x
     memset(&layer, 0, sizeof(layer))
     set_example_memory(layer.operands, NUM_OPERANDS)
+    memset(&layer.operands[NORM_BIAS], 0, sizeof(layer.operands[NORM_BIAS]))
     layer.dtype = dtype_code(dtype)
     layer.itemsize = DTYPES[layer.dtype].itemsize
     layer.rows, layer.length = math.prod(outer), length

@@ -15,8 +15,8 @@ from cyrt.builtin.launch cimport (
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.row_grid cimport (
     PART_BLOCK, ROW_BLOCK, ROW_CHUNKS, ROW_VECTORS, STREAM_BLOCK, VECTOR_BYTES, WARP, Rows,
-    are_many, are_vectors, fits, is_long, part_length, row_threads, rows_of_block,
-    rows_within_warps, set_stream,
+    are_vectors, fits, is_long, part_length, row_threads, rows_of_block,
+    rows_within_warps,
 )
 from cyrt.builtin.space cimport Divider, divider
 from cyrt.builtin.workspace cimport allocate_workspace
@@ -38,15 +38,13 @@ cdef extern from "params/norm.h" nogil:
         unsigned int groups, flags
 
 # Kernels, in the order of Row.kernels. Those of aligned rows in registers come in pairs, the second
-# one with weight; those with bias come later. Streams, of rms_norm from STREAMS on, are last.
+# one with weight; those with bias come later.
 cdef enum Variant:
     HELD = 0
     UNALIGNED = 2
     PARTS
     LONG_ROWS
     BIASED
-    STREAMS = 5
-    LAYER_STREAMS = 7
     COLUMNS = 5
     VJP_BIASED
 
@@ -66,7 +64,6 @@ cdef enum:
     JOINT_STATE = 6         # and of the gradients' one
     STRIP_RESIDENT = 2      # blocks of strips on a multiprocessor
     COLUMN = 32             # columns of a block that adds partials
-    STREAM_LEAST = 2048     # elements of a row for which a stream pays
 
 cdef int LAYER_NORM = op_code("layer_norm")
 
@@ -116,7 +113,7 @@ cdef inline Operand operand_of(Memory workspace) noexcept:
 
 cdef int record_norm(Recorder encoder, int op, int dtype, const Operand* operands,
                      const Rows* rows, double eps) except -1:
-    cdef Launch launch, streaming
+    cdef Launch launch
     cdef Norm params
     cdef Operand[3] measured
     cdef Operand[5] normalized
@@ -134,14 +131,6 @@ cdef int record_norm(Recorder encoder, int op, int dtype, const Operand* operand
     if not params.flags & ROW_VECTORS:
         launch.variant = UNALIGNED
         chunks //= 2
-    elif size == 2 and are_many(rows, STREAM_LEAST, multiprocessors):
-        streaming = launch
-        if op == LAYER_NORM:
-            streaming.variant = LAYER_STREAMS + (2 if params.bias else 0) + (params.weight != 0)
-        else:
-            streaming.variant = STREAMS + (params.weight != 0)
-        if set_stream(&streaming, rows, NORM_STAGES, multiprocessors):
-            return record_launch(encoder, &streaming, &params, operands, 4, 1 | WHOLE)
     if not is_long(rows, entry.items, chunks, multiprocessors):
         # A float32 row that fits in half of the largest block is faster with few elements a thread.
         if entry.items == 4 and launch.variant != UNALIGNED \

@@ -4,7 +4,8 @@ from libc.string cimport memset
 
 from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.linear cimport (
-    BIAS, FEW_LINEAR_ROWS, NORM, NORM_BIAS, OUT, RESIDUAL, WEIGHT, X, Layer, is_fused, record_linear,
+    BIAS, FEW_LINEAR_ROWS, NORM, NORM_BIAS, OUT, RESIDUAL, WEIGHT, X, Layer, is_fused,
+    record_linear,
 )
 from cyrt.builtin.skinny cimport VECTOR_BYTES
 from cyrt.builtin.space cimport MAX_NDIM

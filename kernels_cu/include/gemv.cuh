@@ -112,25 +112,61 @@ template <> struct RowSums<bfloat16> {
     }
 };
 
-// The sum over a row, for all threads: of its elements, or of the squares of their distances from the
-// mean. `of_warp` is shared memory that is not used before or after.
-template <bool SQUARES, class T>
-__device__ inline float sum_row(const T* row, uint32 length, float mean, float* of_warp) {
+// The mean of some elements, and the sum of the squares of their distances from it.
+struct Moments {
+    float count, mean, squares;
+
+    // Those of these and others, as Chan, Golub and LeVeque combine them: a mean that is large beside
+    // the deviation costs no accuracy.
+    __device__ void add(float other_count, float other_mean, float other_squares) {
+        if (other_count == 0) return;
+        float whole = count + other_count, distance = other_mean - mean;
+        float share = other_count / whole;
+        mean += distance * share;
+        squares += other_squares + distance * distance * count * share;
+        count = whole;
+    }
+};
+
+// The moments of a row, for all threads, by one pass over it. `of_warp` is used for nothing else.
+template <class T>
+__device__ inline Moments moments_of(const T* row, uint32 length, Moments (&of_warp)[GEMV_WARPS]) {
     constexpr int K = VECTOR_BYTES / sizeof(T);
     const uint32 thread = threadIdx.y * 32 + threadIdx.x, threads = 32 * blockDim.y;
-    float sum = 0;
+    Moments own = {0, 0, 0};
 #pragma unroll 1
     for (uint32 at = thread * K; at < length; at += threads * K) {
-        float x[K];
+        float x[K], mean = 0, squares = 0;
         Fragment<T, K>::load(row + at, true).widen_to(x);
 #pragma unroll
-        for (int i = 0; i < K; ++i) sum += SQUARES ? (x[i] - mean) * (x[i] - mean) : x[i];
+        for (int i = 0; i < K; ++i) mean += x[i];
+        mean /= K;
+#pragma unroll
+        for (int i = 0; i < K; ++i) squares += (x[i] - mean) * (x[i] - mean);
+        own.add(K, mean, squares);
     }
 #pragma unroll
-    for (int lanes = 16; lanes; lanes /= 2) sum += shuffle_xor(sum, lanes);
-    if (threadIdx.x == 0) of_warp[threadIdx.y] = sum;
+    for (int lanes = 16; lanes; lanes /= 2) {
+        float count = shuffle_xor(own.count, lanes), mean = shuffle_xor(own.mean, lanes),
+              squares = shuffle_xor(own.squares, lanes);
+        // Both lanes add in the same order, so that all have the same bits.
+        Moments first = threadIdx.x & lanes ? Moments{count, mean, squares} : own;
+        if (threadIdx.x & lanes) {
+            first.add(own.count, own.mean, own.squares);
+        } else {
+            first.add(count, mean, squares);
+        }
+        own = first;
+    }
+    if (threadIdx.x == 0) of_warp[threadIdx.y] = own;
     __syncthreads();
-    return sum_warps(of_warp, 1);
+    Moments whole = of_warp[0];
+#pragma unroll 1
+    for (uint32 warp = 1; warp < blockDim.y; ++warp) {
+        const Moments& other = of_warp[warp];
+        whole.add(other.count, other.mean, other.squares);
+    }
+    return whole;
 }
 
 // CENTERED: the norm is a layer_norm, else it is an rms_norm, or there is none.
@@ -140,7 +176,6 @@ template <class T, bool CENTERED> __device__ inline void gemv(const Linear& all)
     extern __shared__ uint4 copies[];  // of each row: a vector of every thread, for itself
     __shared__ float of_warp[2][GEMV_WARPS][ROWS];  // by turns: a block meets once a group of rows
     __shared__ float squares_of_warp[GEMV_WARPS];
-    __shared__ float sums_of_warp[GEMV_WARPS];
     const bool gated = all.gated;
     const uint32 kept = gated ? ROWS / 2 : ROWS, thread = threadIdx.y * 32 + threadIdx.x;
     const uint32 threads = 32 * blockDim.y, step = threads * K;
@@ -167,10 +202,10 @@ template <class T, bool CENTERED> __device__ inline void gemv(const Linear& all)
     const T* shift = CENTERED ? static_cast<const T*>(all.norm_bias) : nullptr;
     float squares = 0, factor = 1, mean = 0, scale = 1;
     if constexpr (CENTERED) {
-        // Two sums: a mean that is large beside the deviation costs no accuracy.
-        mean = sum_row<false>(few, args.k, 0, sums_of_warp) / float(args.k);
-        squares = sum_row<true>(few, args.k, mean, squares_of_warp);
-        scale = rsqrt(squares / float(args.k) + all.eps);
+        __shared__ Moments moments_of_warp[GEMV_WARPS];
+        const Moments moments = moments_of(few, args.k, moments_of_warp);
+        mean = moments.mean;
+        scale = rsqrt(moments.squares / float(args.k) + all.eps);
     }
     bool first = true;
     typename RowSums<T>::Factors factors;

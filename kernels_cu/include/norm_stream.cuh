@@ -1,9 +1,9 @@
-// Normalisation of many rows of 16-bit elements, and its gradients: persistent blocks.
+// The gradients of the normalisation of many rows of 16-bit elements: persistent blocks.
 //
 // The rows that follow arrive in shared memory while a block works on one, so loads are under way all
-// the time, and weight and bias stay in registers. A row has one barrier: each warp finds the moments
-// of its own elements about its own mean, and all combine those of all warps, as Chan, Golub and
-// LeVeque do. The moments of successive rows have different places, a stage each. Sums need no pivot: float has room for those of 16-bit elements.
+// the time. A row has one barrier: each warp finds the moments of its own elements about its own mean,
+// and all combine those of all warps, as Chan, Golub and LeVeque do. The moments of successive rows
+// have different places, a stage each. Sums need no pivot: float has room for those of 16-bit elements.
 #pragma once
 
 #include "dependency.cuh"
@@ -12,99 +12,8 @@
 
 namespace cyrt {
 
-// What a warp knows of its elements: their sum, and that of the squared distances from their mean.
-struct WarpMoments {
-    float sum, squares;
-};
-
-template <class T, bool CENTERED, bool WEIGHT, bool BIAS>
-__device__ inline void norm_stream(const Norm& args) {
-    constexpr int CHUNKS = row_chunks<T>, N = items_of<T>, STAGES = NORM_STAGES;
-    extern __shared__ uint4 vectors[];
-    __shared__ WarpMoments found[STAGES][WARP];
-    wait_for_dependencies(args);
-    const ThreadElements<T, CHUNKS, true> elements(args.n);
-    const RowTurns turns(args.rows);
-    const uint32 row_vectors = blockDim.x * CHUNKS;
-    RowStream<T, CHUNKS, STAGES> rows(reinterpret_cast<Packed<T>*>(vectors) + threadIdx.x, args.x,
-                                      args.x_step, turns);
-#pragma unroll
-    for (int stage = 0; stage < STAGES; ++stage) {
-        rows.fetch(rows.at(stage, row_vectors), elements, stage < turns.count);
-        end_group();
-    }
-    Packed<T> weights[CHUNKS], biases[CHUNKS];
-    if (WEIGHT) elements.load(global<T>(args.weight), weights);
-    if (BIAS) elements.load(global<T>(args.bias), biases);
-    const WarpShare* shares = share_row<T, CHUNKS>(args.n);
-    __syncthreads();
-    const uint32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
-    const float share = number<float>(args.share), length = float(int(args.n));
-    T* out = global<T>(args.out) + turns.first * args.out_step;
-    uint32 stage = 0;
-#pragma unroll 1
-    for (int left = turns.count; left > 0; --left) {
-        if (left == 1) launch_dependents<ANY_GRID>();
-        await_groups<STAGES - 1>();
-        const Arriving<T, CHUNKS> arrived = rows.at(stage, row_vectors);
-        Packed<T> packed[CHUNKS];
-        arrived.take(packed);
-        float x[CHUNKS][N], sum = 0, squares = 0, mean = 0;
-        widen(packed, x);
-        if constexpr (CENTERED) {
-            float sums[2] = {};
-            elements.each([&](int chunk, int k) { sums[k % 2] += x[chunk][k]; });
-            sum = warp_sum(sums[0] + sums[1]);
-            mean = mean_of(sum, shares[warp].count, shares[warp].part);
-        }
-        float both[2] = {};
-        elements.each([&](int chunk, int k) {
-            x[chunk][k] -= mean;
-            both[k % 2] += x[chunk][k] * x[chunk][k];
-        });
-        rows.fetch(arrived, elements, left > STAGES);
-        end_group();
-        squares = warp_sum(both[0] + both[1]);
-        float shift = 0;  // from distances from the warp's mean to those from the row's
-        if (warps > 1) {
-            if (lane == 0) found[stage][warp] = {sum, squares};
-            __syncthreads();
-            const WarpMoments other = found[stage][lane & (warps - 1)];
-            squares = other.squares;
-            if constexpr (CENTERED) {
-                const WarpShare theirs = shares[lane & (warps - 1)];
-                float whole = mean_of(sum_lanes(other.sum, warps), length, share);
-                float distance = mean_of(other.sum, theirs.count, theirs.part) - whole;
-                squares += theirs.count * distance * distance;
-                shift = mean - whole;
-            }
-            squares = sum_lanes(squares, warps);
-        }
-        float scale = rsqrt(squares * share + number<float>(args.eps));
-        shift *= scale;
-#pragma unroll
-        for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-            Items<T, N> results;
-            float weight[N], bias[N];
-            if (WEIGHT) widen(weights[chunk], weight);
-            if (BIAS) widen(biases[chunk], bias);
-#pragma unroll
-            for (int k = 0; k < N; ++k) {
-                float y = CENTERED ? fma(x[chunk][k], scale, shift) : x[chunk][k] * scale;
-                if (WEIGHT) y *= weight[k];
-                if (BIAS) y += bias[k];
-                results.item[k] = cast<T>(y);
-            }
-            elements.store(out, chunk, results);
-        }
-        stage = stage == STAGES - 1 ? 0 : stage + 1;
-        out += turns.step * args.out_step;
-    }
-}
-
-// -- gradients ------------------------------------------------------------------------------------
-
-// What a warp knows of its elements: of x as above; the sum of products of the slopes, which are the
+// What a warp knows of its elements of x: their sum, and that of the squared distances from their mean;
+// the sum of products of the slopes, which are the
 // gradient times the weight, with the distances of x; and the sum of the slopes.
 struct alignas(16) WarpSlopes {
     float sum, squares, products, slopes;

@@ -15,12 +15,12 @@ enum {
 // One product of a few rows and a matrix along the summed dimension, in one part, and what precedes
 // and follows it.
 struct CYRT_PARAMETERS Linear {
-    struct Skinny product;              // wide: of the result
-    CYRT_POINTER(const void) norm;      // the weight of a norm of the few rows, of k; or 0
-    CYRT_POINTER(const void) norm_bias; // its bias, if it is a layer_norm of a single row
-    CYRT_POINTER(const void) bias;      // of the matrix's rows; or 0
-    CYRT_POINTER(const void) residual;  // as out; or 0
-    float eps;                          // of the norm
+    struct Skinny product;               // wide: of the result
+    CYRT_POINTER(const void) norm;       // the weight of a norm of the few rows, of k; or 0
+    CYRT_POINTER(const void) norm_bias;  // its bias, if it is a layer_norm of a single row
+    CYRT_POINTER(const void) bias;       // of the matrix's rows; or 0
+    CYRT_POINTER(const void) residual;   // as out; or 0
+    float eps;                           // of the norm
     unsigned int activation;
     unsigned int gated;  // 1: a row of the matrix is a gate, the one `wide` rows behind it is gated
 };

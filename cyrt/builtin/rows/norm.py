@@ -12,9 +12,6 @@ TEMPLATES = ("norm", "norm_vjp")
 VARIANTS = ("", "_w", "_unaligned", "_parts", "_long")
 VJP_VARIANTS = (*VARIANTS, "_columns")
 WITH_BIAS = ("_b", "_wb")
-# Many rows of 16-bit elements.
-STREAMS = ("_stream", "_stream_w")
-STREAMS_WITH_BIAS = ("_stream_b", "_stream_wb")
 TYPES = ("float16", "bfloat16", "float32", "float64")
 # The types in the wheel.
 PREBUILT = frozenset({"float16", "bfloat16", "float32"})
@@ -28,11 +25,9 @@ EXPRESSIONS = {
 def rows() -> Iterator[Row]:
     for op, expression in EXPRESSIONS.items():
         more = WITH_BIAS if op == BIASED else ()
-        streams = STREAMS + (STREAMS_WITH_BIAS if op == BIASED else ())
         for name in TYPES:
             kept = name in PREBUILT
-            variants = VARIANTS + more + (streams if dtype(name).itemsize == 2 else ())
-            yield Row(op, "norm", (name,), name, expression, kept, variants)
+            yield Row(op, "norm", (name,), name, expression, kept, VARIANTS + more)
             gradients = f"the gradients of {op}"
             variants = VJP_VARIANTS + more
             yield Row(f"{op}_vjp", "norm_vjp", (name,), name, gradients, kept, variants)
@@ -40,9 +35,7 @@ def rows() -> Iterator[Row]:
 
 def instance(row: Row) -> str:
     of = f"{row.kernels[0]}, {dtype(row.output).cpp}"
-    macros = ["CYRT_NORM_VJP" if row.template == "norm_vjp" else "CYRT_NORM"]
-    if STREAMS[0] in row.variants:
-        macros.append("CYRT_NORM_STREAM")
+    macro = "CYRT_NORM_VJP" if row.template == "norm_vjp" else "CYRT_NORM"
     if row.op.startswith(BIASED):
-        return "\n".join(f"{macro}({of}, true)\n{macro}_BIAS({of})" for macro in macros)
-    return "\n".join(f"{macro}({of}, false)" for macro in macros)
+        return f"{macro}({of}, true)\n{macro}_BIAS({of})"
+    return f"{macro}({of}, false)"
