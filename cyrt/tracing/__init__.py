@@ -37,6 +37,7 @@ class _Clock:
 
     def __init__(self, device: int) -> None:
         self.device, self.stream = device, Stream(device)
+        self.uncertainty = 0  # ns, of the worst reading
         self.read()
 
     def read(self) -> None:
@@ -55,6 +56,7 @@ class _Clock:
                 closest, self.event, self.time = apart, event, before + apart // 2
             if closest < _CLOCK_NANOSECONDS:
                 break
+        self.uncertainty = max(self.uncertainty, closest // 2)
 
 
 class _Batch(NamedTuple):
@@ -289,7 +291,11 @@ class Trace:
         for device, row in self._streams.values():
             self._name_row(_HOST, row, f"stream {row}")
             self._name_row(_FIRST_DEVICE + device, row, f"batches of stream {row}")
-        document = {"traceEvents": self._events, "otherData": {"note": self._note}}
+        uncertainty = max((clock.uncertainty for clock in self._clocks.values()), default=0)
+        document = {
+            "traceEvents": self._events,
+            "otherData": {"note": self._note, "clock_uncertainty_us": uncertainty / 1e3},
+        }
         json.dump(document, self._file)
 
 

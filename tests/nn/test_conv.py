@@ -466,6 +466,7 @@ def test_more_outputs_than_one_launch_has():
         explain("conv_weight_vjp", "float32", (70_000, 40_000, 8), (8, 1, 8))
 
 
+@pytest.mark.usefixtures("own_kernels")
 def test_explanation_of_the_inputs_gradient_by_channels():
     found = launches_of("conv_input_vjp", (2, 9, 9, 8), (8, 3, 3, 1), groups=8)
     assert found == ["cyrt_conv_float32_depthwise_strip"]

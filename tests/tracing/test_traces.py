@@ -277,11 +277,12 @@ def test_operations_of_a_gpu(tmp_path):
         for _ in range(4):
             x = x * 1.5 - 1
             cyrt.commit()
-    note = json.loads(file.read_text())["otherData"]["note"]
-    if note:
-        pytest.skip(note)
+    other = json.loads(file.read_text())["otherData"]
+    if other["note"]:
+        pytest.skip(other["note"])
+    near = 100 + other["clock_uncertainty_us"]  # other processes may use the GPU, too
     ran = [each for each in events_of(file, pid=DEVICE) if each["tid"] >= 1000]
     assert len(ran) == 8
     batches = [each for each in events_of(file, pid=DEVICE) if each["tid"] < 1000]
     first, last = min(each["ts"] for each in batches), max(map(end, batches))
-    assert all(first - 100 < each["ts"] and end(each) < last + 100 for each in ran)
+    assert all(first - near < each["ts"] and end(each) < last + near for each in ran)
