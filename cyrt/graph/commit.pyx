@@ -265,6 +265,7 @@ cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
     cdef list names = None
     cdef StreamState* earlier
     cdef object traced = None
+    cdef unsigned long long batch
     cdef int nodes
     try:
         verify(state.ordinal, state.epoch, b"cuGraphLaunch")
@@ -275,6 +276,7 @@ cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
     legacy_state(state.ordinal)     # creates an object, which is not allowed in the turn
     if self.foreign is not None and self.flusher != PyThread_get_thread_ident():
         flush_homes(self)
+    batch = self.batches
     wait_for_oldest_batch(self)
     wait_for_room(state)
     if state.recording_epoch != wanted:
@@ -294,8 +296,9 @@ cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
         earlier = launching_earlier(self)
         make_spare(self)
         # Finalizers may have run: the collector can run whenever an object is created.
+        # And another thread's batch may have ended its turn: this one needs the event after it.
         if state.recording_epoch == wanted and self.recording.num_nodes == nodes \
-                and state.epoch == contexts[state.ordinal].epoch:
+                and self.batches == batch and state.epoch == contexts[state.ordinal].epoch:
             if earlier != NULL:
                 wait_for_submission(earlier)
             elif try_submission(state):
