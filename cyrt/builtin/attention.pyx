@@ -52,10 +52,11 @@ cdef enum Variant:
     ONE_ROW = 0
     UNALIGNED
     PARTS
-    # Of float32.
+    # The next two are kernels of float32.
     FOUR_ROWS
     EIGHT_ROWS
-    # Of 16 bits: of up to NARROW features, and twice as many by each that follows.
+    # 16-bit types have these kernels instead: the first one takes up to NARROW features, and each
+    # that follows takes twice as many.
     TILES = 3
 
 cdef int ATTENTION = op_code("attention")
@@ -101,8 +102,8 @@ cdef int record_attention(Recorder encoder, int dtype, const Operand* operands,
     keys = WARP // params.lanes
     if takes_vectors(operands, space, itemsize):
         keys *= ATTENTION_KEYS(itemsize)
-        # Where the cache is small, each row of queries has a block of its own, so that more
-        # multiprocessors share the work. Each block reads the few keys again.
+        # If the cache is small, one block computes one row of queries: the work is shared by more
+        # multiprocessors, though each block reads the same few keys.
         is_small = (space.capacity <= WHOLE_CHUNKS * keys * ATTENTION_WARPS
                     and units * group_rows <= processors)
         if group_rows == 1 or is_small:

@@ -53,7 +53,8 @@ cdef class TemplateKernel:
     cdef unsigned int flags
     cdef unsigned int[3] cluster
     cdef unsigned long long serial      # unique
-    # Of a call with branches: the tokens that it writes, a bit each, and those that it reads.
+    # If the call has branches, bit t of `marks` says that the kernel writes token t, and bit t of
+    # `waits` that it reads token t.
     cdef unsigned int marks, waits
     cdef readonly str name
     cdef object owner           # what keeps the code loaded

@@ -223,20 +223,20 @@ class Problem:
         return {IMAGE: self.image, FILTER: self.filter, RESULT: self.result}
 
 
-class Convolution:
-    """A convolution with the plans that the library offers for it, the fastest first as its
+class Operation:
+    """An operation with the plans that the library offers for it, the fastest first as its
     heuristics hold.
 
     Making one asks for the plans, :meth:`build` prepares one of them, and calling puts that one on
-    a stream. Plans whose results differ from run to run, or that round float32 unless it is allowed
-    to, are not among them.
+    a stream. Plans whose results differ from run to run are not among them. A subclass makes the
+    library's graph of its kind of problem.
 
     Parameters
     ----------
     library : Library
     ordinal, epoch : int
         The device and the epoch of its context, which is current.
-    problem : Problem
+    problem : Problem or AttentionProblem
     order : sequence of int
         The tensors in the order in which a call takes their addresses.
     most_workspace : int
@@ -253,7 +253,7 @@ class Convolution:
     Raises
     ------
     Unsupported
-        The library does not provide the convolution.
+        The library does not provide the operation.
     CudaError
         The library failed otherwise; the message has the shapes and types.
     """
@@ -263,14 +263,14 @@ class Convolution:
         library: Library,
         ordinal: int,
         epoch: int,
-        problem: Problem,
+        problem: Any,
         order: Sequence[int],
         *,
         most_workspace: int,
     ) -> None:
         self._library, self._device, self.order = library, (ordinal, epoch), tuple(order)
         self._most_workspace = most_workspace
-        self.problem: Any = problem  # an AttentionProblem of attention
+        self.problem = problem
         self.workspace = 0
         self._index = -1
         handle = _handle(library, ordinal, epoch)
@@ -279,57 +279,32 @@ class Convolution:
             self.count: int = self._graph.get_execution_plan_count()
 
     def _make_graph(self, handle: Any) -> Any:
-        cudnn, problem = self._library.frontend, self.problem
-        dtype = getattr(cudnn.data_type, DATA_TYPES[problem.dtype])
+        """The library's graph of the problem, with the plans that may be used."""
+        raise NotImplementedError
+
+    def _new_graph(self, handle: Any, name: str) -> tuple[Any, Any]:
+        """An empty graph, and the library's name of the problem's element type."""
+        cudnn = self._library.frontend
+        dtype = getattr(cudnn.data_type, DATA_TYPES[self.problem.dtype])
         graph = cudnn.pygraph(
-            name="convolution",
+            name=name,
             io_data_type=dtype,
             intermediate_data_type=cudnn.data_type.FLOAT,
             compute_data_type=cudnn.data_type.FLOAT,
             handle=handle,
         )
-        computed = COMPUTED[problem.kind]
-        image, filter_, result = (
-            None
-            if name == computed
-            else graph.tensor(
-                dim=list(tensor.shape), stride=list(tensor.strides), data_type=dtype, uid=name
-            )
-            for name, tensor in problem.tensors.items()
-        )
-        options = {
-            "pre_padding": list(problem.low),
-            "post_padding": list(problem.high),
-            "stride": list(problem.stride),
-            "dilation": list(problem.dilation),
-        }
-        if problem.kind == FORWARD:
-            found = graph.conv_fprop(image=image, weight=filter_, **options)
-        elif problem.kind == BACKWARD_DATA:
-            found = graph.conv_dgrad(loss=result, filter=filter_, **options)
-        else:
-            found = graph.conv_wgrad(image=image, loss=result, **options)
-        target = problem.tensors[computed]
-        if problem.bias is not None:
-            channels, ndim = target.shape[1], len(target.shape)
-            steps = [channels * problem.bias, problem.bias] + [channels * problem.bias] * (ndim - 2)
-            bias = graph.tensor(
-                dim=[1, channels] + [1] * (ndim - 2), stride=steps, data_type=dtype, uid=BIAS
-            )
-            found = graph.bias(found, bias)
-        if problem.activation is not None:
-            found = getattr(graph, ACTIVATIONS[problem.activation])(found)
+        return graph, dtype
+
+    def _plan(self, graph: Any, found: Any, target: Tensor, name: int, unwanted: Any = ()) -> None:
+        """Make a tensor the graph's result, and ask for the plans without unwanted properties."""
+        cudnn = self._library.frontend
         found.set_dim(list(target.shape)).set_stride(list(target.strides))
-        found.set_output(True).set_data_type(dtype).set_uid(computed)
+        dtype = getattr(cudnn.data_type, DATA_TYPES[self.problem.dtype])
+        found.set_output(True).set_data_type(dtype).set_uid(name)
         graph.validate()
         graph.build_operation_graph()
         graph.create_execution_plans([cudnn.heur_mode.A])
-        note = cudnn.numerical_note
-        unwanted = [note.NONDETERMINISTIC, note.DOWN_CONVERT_INPUTS]
-        if problem.dtype == "float32" and not problem.tf32:
-            unwanted.append(note.TENSOR_CORE)
-        graph.deselect_numeric_notes(unwanted)
-        return graph
+        graph.deselect_numeric_notes([cudnn.numerical_note.NONDETERMINISTIC, *unwanted])
 
     def __del__(self, release: Any = release_when_idle) -> None:  # at exit the module is empty
         # A plan ends with its graph and unloads what was compiled for it, which waits for the
@@ -388,7 +363,7 @@ class Convolution:
         _handle(self._library, *self._device)
 
     def __call__(self, stream: int, addresses: Sequence[int]) -> None:
-        """Put the convolution on a stream.
+        """Put the operation on a stream.
 
         The addresses are those of the tensors, in the order of `order`, and of the workspace, if
         there is one.
@@ -399,6 +374,51 @@ class Convolution:
         with _LibraryErrors("cudnnBackendExecute", self._library, str(self.problem)):
             self._library.frontend.set_stream(handle=handle, stream=stream)
             self._graph.execute_plan_at_index(pointers, workspace, self._index, handle)
+
+
+class Convolution(Operation):
+    """A convolution. Plans that round float32 unless it is allowed to are not among its plans."""
+
+    def _make_graph(self, handle: Any) -> Any:
+        problem: Problem = self.problem
+        graph, dtype = self._new_graph(handle, "convolution")
+        computed = COMPUTED[problem.kind]
+        image, filter_, result = (
+            None
+            if name == computed
+            else graph.tensor(
+                dim=list(tensor.shape), stride=list(tensor.strides), data_type=dtype, uid=name
+            )
+            for name, tensor in problem.tensors.items()
+        )
+        options = {
+            "pre_padding": list(problem.low),
+            "post_padding": list(problem.high),
+            "stride": list(problem.stride),
+            "dilation": list(problem.dilation),
+        }
+        if problem.kind == FORWARD:
+            found = graph.conv_fprop(image=image, weight=filter_, **options)
+        elif problem.kind == BACKWARD_DATA:
+            found = graph.conv_dgrad(loss=result, filter=filter_, **options)
+        else:
+            found = graph.conv_wgrad(image=image, loss=result, **options)
+        target = problem.tensors[computed]
+        if problem.bias is not None:
+            channels, ndim = target.shape[1], len(target.shape)
+            steps = [channels * problem.bias, problem.bias] + [channels * problem.bias] * (ndim - 2)
+            bias = graph.tensor(
+                dim=[1, channels] + [1] * (ndim - 2), stride=steps, data_type=dtype, uid=BIAS
+            )
+            found = graph.bias(found, bias)
+        if problem.activation is not None:
+            found = getattr(graph, ACTIVATIONS[problem.activation])(found)
+        note = self._library.frontend.numerical_note
+        unwanted = [note.DOWN_CONVERT_INPUTS]
+        if problem.dtype == "float32" and not problem.tf32:
+            unwanted.append(note.TENSOR_CORE)
+        self._plan(graph, found, target, computed, unwanted)
+        return graph
 
 
 # The numbers that name attention's tensors to cuDNN, in the order of a call's addresses.
@@ -441,9 +461,8 @@ class AttentionProblem:
         )
 
 
-class Attention(Convolution):
-    """Attention with the plans that the library offers for it, which are built, called and ended as
-    a convolution's are.
+class Attention(Operation):
+    """Attention.
 
     Parameters
     ----------
@@ -472,20 +491,11 @@ class Attention(Convolution):
         most_workspace: int,
     ) -> None:
         order = (ATTENDED, QUERIES, KEYS, VALUES) + (MASK,) * (problem.mask is not None)
-        described: Any = problem
-        super().__init__(library, ordinal, epoch, described, order, most_workspace=most_workspace)
+        super().__init__(library, ordinal, epoch, problem, order, most_workspace=most_workspace)
 
     def _make_graph(self, handle: Any) -> Any:
-        cudnn = self._library.frontend
         problem: AttentionProblem = self.problem
-        dtype = getattr(cudnn.data_type, DATA_TYPES[problem.dtype])
-        graph = cudnn.pygraph(
-            name="attention",
-            io_data_type=dtype,
-            intermediate_data_type=cudnn.data_type.FLOAT,
-            compute_data_type=cudnn.data_type.FLOAT,
-            handle=handle,
-        )
+        graph, dtype = self._new_graph(handle, "attention")
         named = {QUERIES: problem.queries, KEYS: problem.keys, VALUES: problem.values}
         if problem.mask is not None:
             named[MASK] = problem.mask
@@ -495,9 +505,10 @@ class Attention(Convolution):
         )
         band = {"bias": masks[0]} if masks else {}
         if problem.causal:
-            # Of as many rows as keys both alignments are the same, and more plans know this one.
+            # With as many rows as keys both alignments give the same result, and more plans
+            # support the upper left one.
             square = problem.queries.shape[2] == problem.keys.shape[2]
-            alignment = cudnn.diagonal_alignment
+            alignment = self._library.frontend.diagonal_alignment
             band = {
                 "diagonal_alignment": alignment.TOP_LEFT if square else alignment.BOTTOM_RIGHT,
                 "diagonal_band_right_bound": 0,
@@ -505,10 +516,5 @@ class Attention(Convolution):
         found, _ = graph.sdpa(
             q=queries, k=keys, v=values, attn_scale=problem.scale, generate_stats=False, **band
         )
-        found.set_dim(list(problem.result.shape)).set_stride(list(problem.result.strides))
-        found.set_output(True).set_data_type(dtype).set_uid(ATTENDED)
-        graph.validate()
-        graph.build_operation_graph()
-        graph.create_execution_plans([cudnn.heur_mode.A])
-        graph.deselect_numeric_notes([cudnn.numerical_note.NONDETERMINISTIC])
+        self._plan(graph, found, problem.result, ATTENDED)
         return graph

@@ -44,7 +44,7 @@ cdef Array with_vectors(Array x, Steps* steps):
     return rows
 
 
-cdef Array hiding(Array mask, const long long* dims, Array queries):
+cdef Array additive_mask(Array mask, const long long* dims, Array queries):
     """Return 0 where a mask of bool is True and -infinity where it is not, of the queries' type: an
     array (B or 1, H or 1, T, S) whose rows begin at vectors."""
     cdef int d, vector = VECTOR_BYTES // itemsizes[queries.code]
@@ -109,7 +109,7 @@ def attend(q, k, v, mask, bint causal, double scale, sinks):
         dims[3] = space.keys
         if added.code == BOOL and sinks is None and is_for_library(device_of(queries), &space):
             try:
-                added = hiding(added, dims, queries)
+                added = additive_mask(added, dims, queries)
                 space.hides = True
             except OutOfMemoryError:        # the kernels read the mask as it is
                 pass

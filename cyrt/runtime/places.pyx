@@ -205,7 +205,7 @@ cdef inline bint is_free(const StreamState* stream, int bin, const Block* block)
     return block.state == FREE and block.holder == stream and block.bin == bin
 
 
-cdef inline Block* preferred(StreamState* stream, int bin, const Place* place) noexcept:
+cdef inline Block* choose_block(StreamState* stream, int bin, const Place* place) noexcept:
     """Return the free block that is best for a place; NULL: see `ask`."""
     cdef Block* block = place.last
     cdef int i
@@ -230,13 +230,6 @@ cdef inline Block* preferred(StreamState* stream, int bin, const Place* place) n
     return highest_free(&stream.bins[bin])      # other places ask for the lower ones
 
 
-cdef inline void give(const StreamState* stream, Place* place, int index, Block* block) noexcept:
-    place.given = block
-    place.died = False
-    block.taken = stream.turn
-    block.place = index
-
-
 cdef Block* ask(StreamState* stream, int bin, int* index) noexcept:
     cdef Places* places = stream.places
     cdef int number = stream.place
@@ -249,9 +242,9 @@ cdef Block* ask(StreamState* stream, int bin, int* index) noexcept:
         return block
     index[0] = number
     stream.place = number + 1
-    block = preferred(stream, bin, &places.items[number])
+    block = choose_block(stream, bin, &places.items[number])
     if block != NULL:
-        give(stream, &places.items[number], number, block)
+        note_place(stream, number, block)
     return block
 
 
@@ -274,7 +267,11 @@ cdef Block* ask_again(StreamState* stream, int bin, int index, bint plenty) noex
 
 
 cdef void note_place(StreamState* stream, int index, Block* block) noexcept:
-    give(stream, &stream.places.items[index], index, block)
+    cdef Place* place = &stream.places.items[index]
+    place.given = block
+    place.died = False
+    block.taken = stream.turn
+    block.place = index
 
 
 cdef void restart_places(StreamState* stream, int rounds) noexcept:
