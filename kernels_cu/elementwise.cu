@@ -115,18 +115,21 @@ template <int N> __device__ inline Span span_of(uint32 begin, uint32 limit, uint
 template <class Op, class R, class... A>
 __device__ inline void dense(const Dense<sizeof...(A)>& args) {
     constexpr int N = items_of<R, A...>, INPUTS = sizeof...(A);
-    wait_for_dependencies(args);
-    launch_dependents();
     uint32 step = blockDim.x * N, all = step * args.steps;
     int64 begin = int64(blockIdx.x) * all, rest = args.n - begin;
-    Span span = span_of<N>(0, rest < all ? uint32(rest) : all, args.flags);
-    if (rest <= 0 || span.first >= span.limit) return;
+    uint32 count = rest <= 0 ? 0 : rest < all ? uint32(rest) : all;
     int64 offsets[INPUTS], strides[INPUTS];
 #pragma unroll
     for (int i = 0; i < INPUTS; ++i) {
         strides[i] = args.flags & broadcast_flag(i) ? 0 : 1;
         offsets[i] = strides[i] * begin;
+        compute_now(offsets[i]);
     }
+    compute_now(count);
+    Span span = span_of<N>(0, count, args.flags);
+    wait_for_dependencies(args);
+    launch_dependents();
+    if (span.first >= span.limit) return;
     R* out = static_cast<R*>(args.out) + begin;
     Loaded<N, A...> loaded;
     bool ready = false;
@@ -202,15 +205,24 @@ __device__ inline void aligned(const Aligned<sizeof...(A)>& args) {
 template <class Op, class R, class... A>
 __device__ inline void strided(const Strided<sizeof...(A)>& args) {
     constexpr int N = items_of<R, A...>, INPUTS = sizeof...(A);
-    wait_for_dependencies(args);
-    launch_dependents();
     uint32 row_block = divide(blockIdx.x, args.chunks);
     uint32 chunk = blockIdx.x - row_block * args.chunks.size;
     uint32 row = row_block * blockDim.y + threadIdx.y;
     Span span = span_of<N>(chunk * blockDim.x * N, args.inner, args.flags);
-    if (row >= args.rows || span.first >= span.limit) return;
     int64 offsets[1 + INPUTS];
     locate_row(args.outer, row, args.num_outer, offsets);
+#pragma unroll
+    for (int i = 0; i <= INPUTS; ++i) {  // spans begin at the thread's first item
+        offsets[i] += span.first * args.inner_strides[i];
+        compute_now(offsets[i]);
+    }
+    uint32 left = row < args.rows && span.first < span.limit ? span.limit - span.first : 0;
+    compute_now(left);
+    wait_for_dependencies(args);
+    launch_dependents();
+    if (left == 0) return;
+    span.first = 0;
+    span.limit = left;
     Loaded<N, A...> loaded;
     load_all<0>(loaded, args.inputs, args.flags, offsets + 1, args.inner_strides + 1, span);
     store_all<Op>(loaded, static_cast<R*>(args.out) + offsets[0], args.inner_strides[0], span);

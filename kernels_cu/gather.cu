@@ -74,11 +74,8 @@ template <> struct Parameters<MAX_INDICES> {
 template <class T, int N, bool PUT> __device__ inline void
 pick(const typename Parameters<N>::type& args) {
     constexpr int ITEMS = N == 1 ? 4 : 2;
-    wait_for_dependencies(args);
-    launch_dependents();
     uint32 begin = blockIdx.x * blockDim.x * ITEMS + threadIdx.x;
-    if (begin >= args.count) return;
-    int64 here[ITEMS], there[ITEMS], at[ITEMS];
+    int64 here[ITEMS], there[ITEMS], at[N][ITEMS];
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) {
         uint32 i = begin + k * blockDim.x;
@@ -91,15 +88,22 @@ pick(const typename Parameters<N>::type& args) {
         for (int j = 0; j < 2 + N; ++j) offsets[j] += column * args.inner_strides[j];
         here[k] = offsets[0];
         there[k] = offsets[1];
-        at[k] = offsets[2];
-        if (N == 1) continue;
+#pragma unroll
+        for (int j = 0; j < N; ++j) at[j][k] = offsets[2 + j];
+        if (N == 1) compute_now(here[k], there[k], at[0][k]);
+    }
+    wait_for_dependencies(args);
+    launch_dependents();
+    if (begin >= args.count) return;
+    if (N == 1) add_index(args.index[0], at[0], args.kinds, there);
+#pragma unroll
+    for (int k = 0; N > 1 && k < ITEMS; ++k) {
 #pragma unroll
         for (int j = 0; j < N; ++j) {
             if (j >= args.num_indices) break;
-            there[k] += called_offset(args.index[j], offsets[2 + j], args.kinds >> 4 * j & 15);
+            there[k] += called_offset(args.index[j], at[j][k], args.kinds >> 4 * j & 15);
         }
     }
-    if (N == 1) add_index(args.index[0], at, args.kinds, there);
     T* inside = static_cast<T*>(args.there);
     __builtin_assume(__isGlobal(inside));
     T word[ITEMS];

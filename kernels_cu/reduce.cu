@@ -209,14 +209,15 @@ template <class Op> __device__ inline typename Op::State reduce_threads(typename
 template <class Op, class T, class R> __device__ inline void reduce_rows(const Reduce& args) {
     constexpr int N = items_of<T>;
     using State = typename Op::State;
-    wait_for_dependencies(args);
-    launch_dependents();
     uint32 group = divide(blockIdx.x, args.parts);
     uint32 part = blockIdx.x - group * args.parts.size;
     int64 output = int64(group) * blockDim.y + threadIdx.y;
     State state = Op::identity();
     int64 offsets[2];
     locate(args.kept, args.num_kept, output, offsets);
+    compute_now(part, output, offsets[0], offsets[1]);
+    wait_for_dependencies(args);
+    launch_dependents();
     if (output < args.outputs) {
         const T* in = global<T>(args.input) + offsets[0];
         int64 place = args.place;
@@ -325,7 +326,11 @@ __device__ inline void down_columns(const Reduce& args, typename Op::State* shar
     bool any = column < args.kept_inner;
     int64 offsets[2];
     locate(args.kept, args.num_kept, outer, offsets);
-    const T* in = global<T>(args.input) + offsets[0] + column * args.kept_strides[0];
+    offsets[0] += column * args.kept_strides[0];
+    compute_now(part, offsets[0], offsets[1]);
+    wait_for_dependencies(args);
+    launch_dependents();
+    const T* in = global<T>(args.input) + offsets[0];
     typename Op::State states[N];
     if (args.flags & REDUCE_ALONE && args.units <= RUN_BATCHES * Elements<T, N, 1>::BATCH) {
         if (!any) return;
@@ -352,8 +357,6 @@ template <class Op, class T, class R> __device__ inline void reduce_columns(cons
         sizeof(State) <= REDUCE_SHORT ? items_of<T> : smaller(items_of<T>, REDUCE_COLUMNS);
     __shared__ alignas(16) unsigned char bytes[COLUMN_THREADS * N * sizeof(State)];
     State* shared = reinterpret_cast<State*>(bytes);
-    wait_for_dependencies(args);
-    launch_dependents();
     if (args.flags & REDUCE_VECTORS) {
         down_columns<Op, T, R, N>(args, shared);
     } else {

@@ -35,10 +35,7 @@ __device__ inline void rotate(const Rope& args, const Rotation<V>& rotation, con
 }
 
 template <class T, int V> __device__ inline void rope(const Rope& args) {
-    wait_for_dependencies(args);
-    launch_dependents();
     const uint32 n = blockIdx.x * blockDim.x + threadIdx.x;
-    if (n >= args.count) return;
     const uint32 place = divide(n, args.chunks), row = divide(place, args.positions),
                  batch = divide(row, args.groups);
     const uint32 chunk = n - place * args.chunks.size;
@@ -49,6 +46,10 @@ template <class T, int V> __device__ inline void rope(const Rope& args) {
                   t * args.in_position;
     T* out = static_cast<T*>(args.out) + batch * args.out_batch + head * args.out_head +
              t * args.out_position;
+    compute_now(in, out);
+    wait_for_dependencies(args);
+    launch_dependents();
+    if (n >= args.count) return;
     __builtin_assume(__isGlobal(in));
     __builtin_assume(__isGlobal(out));
     const uint32 first = chunk * V;

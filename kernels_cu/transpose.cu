@@ -21,9 +21,12 @@ template <class T> __device__ inline Place<T> locate(const Transpose& args, uint
     uint32 batch = divide(rest, args.tiles_out);
     int64 offsets[2];
     locate_row(args.batch, batch, args.num_batch, offsets);
-    return {pointer_of<T>(args.input) + offsets[1], static_cast<T*>(args.out) + offsets[0],
-            (blockIdx.x - rest * args.tiles_in.size) * side,
-            (rest - batch * args.tiles_out.size) * side};
+    Place<T> place = {pointer_of<T>(args.input) + offsets[1],
+                      static_cast<T*>(args.out) + offsets[0],
+                      (blockIdx.x - rest * args.tiles_in.size) * side,
+                      (rest - batch * args.tiles_out.size) * side};
+    compute_now(place.in, place.out, place.first_in, place.first_out);
+    return place;
 }
 
 // V elements side by side make a lane's word; with V > 1 strides and addresses are multiples of V
@@ -32,9 +35,10 @@ template <class T, int V> __device__ inline void transpose(const Transpose& args
     constexpr int ROW = 32 * V, SIDE = sizeof(T) <= 4 && ROW < 64 ? 64 : ROW;
     constexpr int COLUMNS = SIDE / ROW, WORDS = SIDE / TRANSPOSE_ROWS * COLUMNS;
     __shared__ T tile[SIDE][SIDE + 1];
+    auto [in, out, first_in, first_out] = locate<T>(args, SIDE);
     wait_for_dependencies(args);
     launch_dependents();
-    auto [in, out, first_in, first_out] = locate<T>(args, SIDE);
+    __builtin_assume(__isGlobal(in));
     __builtin_assume(__isGlobal(out));
 
     Items<T, V> items[WORDS];
@@ -96,9 +100,10 @@ template <class T> __device__ inline void transpose_pairs(const Transpose& args)
     static_assert(sizeof(T) == 2, "two make a word");
     constexpr int SIDE = 64, PAIRS = SIDE / 2 / TRANSPOSE_ROWS;
     __shared__ uint32 tile[2][32][33];  // of the output's even rows, and of its odd ones
+    auto [in, out, first_in, first_out] = locate<T>(args, SIDE);
     wait_for_dependencies(args);
     launch_dependents();
-    auto [in, out, first_in, first_out] = locate<T>(args, SIDE);
+    __builtin_assume(__isGlobal(in));
     __builtin_assume(__isGlobal(out));
 
     uint32 words[PAIRS][2];

@@ -26,6 +26,20 @@ template <class Args> __device__ inline void wait_for_dependencies(const Args& a
 #endif
 }
 
+// Has a value of 4 or 8 bytes computed here: the compiler would move it behind the wait, nearer to its
+// use. What follows from the parameters alone is ready when the wait ends, and the lines of
+// parameters that it comes from are in the cache.
+template <class T> __device__ inline void compute_now(T& value) {
+    if constexpr (sizeof(T) == 8) {
+        asm volatile("" : "+l"(value));
+    } else {
+        asm volatile("" : "+r"(value));
+    }
+}
+template <class... T> __device__ inline void compute_now(T&... values) {
+    (compute_now(values), ...);
+}
+
 // Lets the next kernel start early, in grids of at most so many blocks. It pays where they leave the
 // device room, and costs other kernels.
 template <unsigned BLOCKS = 128> __device__ inline void launch_dependents() {

@@ -167,7 +167,7 @@ def test_what_a_call_forks_runs_at_once(library):
         record(library.scaled, vectors)  # waits for all of it
         cyrt.commit()
     plan = cyrt.current_encoder().last_plan()
-    if len(plan.nodes) == 7:  # one batch
+    if plan and len(plan.nodes) == 7:  # one batch; CYRT_GRAPHS=0 has no plan
         forked = [(0, 1), (0, 3), (1, 2), (3, 4), (2, 5), (4, 5), (5, 6)]
         assert {(source, target) for source, target, _ in plan.edges} == set(forked)
 

@@ -8,7 +8,7 @@ import threading
 
 import numpy as np
 import pytest
-from outside import SOURCE, Library, N, host, only_batches, until, zeros
+from outside import SOURCE, Library, N, host, only_batches, only_graphs, until, zeros
 
 import cyrt
 
@@ -123,6 +123,48 @@ def test_another_thread_commits_by_using_the_memory(module):
     assert in_threads(record, read, read) == []
     assert all(seen)
     assert (host(x) == 2000).all()
+
+
+@only_graphs
+def test_a_commit_that_begins_within_another_threads_launch(module, replaced, tmp_path):
+    """Its batch has an event of its own, and not that of the batch which is being launched."""
+    x = zeros()
+    launching, committing, launched = (threading.Event() for _ in range(3))
+    reader = None
+
+    def launch(original, *arguments):
+        if threading.get_ident() == reader:
+            launching.set()
+            assert committing.wait(30)
+        return original(*arguments)
+
+    def create_event(original, *arguments):  # for the trace, after the commit has begun
+        if launching.is_set() and threading.get_ident() != reader:
+            committing.set()
+            assert launched.wait(30)
+        return original(*arguments)
+
+    def read():
+        nonlocal reader
+        reader = threading.get_ident()
+        cyrt.synchronize()  # launches what all threads have recorded
+        launched.set()
+
+    replaced("cuGraphLaunch", [ctypes.c_void_p] * 2, launch)
+    replaced("cuEventCreate", [ctypes.c_void_p, ctypes.c_int], create_event)
+    with cyrt.trace(tmp_path / "trace.json"), cyrt.CommandEncoder() as encoder:
+        encoder.add_kernel(module["axpb"], 1, N, (x, 1.0, 1.0, N))
+        thread = threading.Thread(target=read)
+        thread.start()
+        assert launching.wait(30)
+        for _ in range(2):
+            encoder.add_kernel(module["axpb"], 1, N, (x, 2.0, 0.0, N))
+        encoder.commit()
+        thread.join(30)
+        assert committing.is_set()
+        assert launched.is_set()
+        assert encoder.stats()["commits"] == 2
+    assert (host(x) == 4).all()
 
 
 class Capsules:
