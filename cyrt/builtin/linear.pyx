@@ -74,7 +74,8 @@ cdef Rounds rounds_of(int ordinal, const Layer* p) except *:
     found.warps = ceiling(vectors, WARP * rounds)
     # The blocks that the device holds at once, and for all of them as many groups of rows.
     cdef long long held = GEMV_BLOCKS * GEMV_WARPS * multiprocessors // found.warps
-    found.once = rounds == 1 and groups <= held
+    # Larger grids have too many instructions to compute twice while the matrix is read.
+    found.once = rounds == 1 and 4 * groups <= 3 * held
     found.blocks = ceiling(groups, ceiling(groups, held))
     return found
 
