@@ -1,9 +1,10 @@
 // Linear layers of a few rows: norm, product with a matrix whose rows lie along the summed
-// dimension, bias, activation or gate, and residual, in one launch. gemv.cuh serves a single row, and
-// skinny.cuh more.
+// dimension, bias, activation or gate, and residual, in one launch. gemv.cuh and gemv_once.cuh serve
+// a single row, and skinny.cuh more.
 #pragma once
 
 #include "gemv.cuh"
+#include "gemv_once.cuh"
 #include "skinny.cuh"
 
 #define CYRT_LINEAR_ROWS(NAME, TYPE, EIGHTS, ROWS)                                               \
@@ -13,13 +14,18 @@
         cyrt::skinny<TYPE, cyrt::AlongSum<TYPE, 1>, EIGHTS, SKINNY_STEPS(EIGHTS, sizeof(TYPE))>( \
             args);                                                                               \
     }
-#define CYRT_LINEAR_ROW(NAME, TYPE, CENTERED)                                              \
+#define CYRT_LINEAR_ONCE(NAME, TYPE, CENTERED)                                                    \
+    extern "C" __global__ void __launch_bounds__(                                                 \
+        32 * cyrt::GEMV_ONCE_WARPS, cyrt::GEMV_BLOCKS * cyrt::GEMV_WARPS / cyrt::GEMV_ONCE_WARPS) \
+        NAME(const __grid_constant__ cyrt::Linear args) {                                         \
+        cyrt::gemv_once<TYPE, CENTERED>(args);                                                    \
+    }
+#define CYRT_LINEAR(NAME, TYPE)                                                            \
     extern "C" __global__ void __launch_bounds__(32 * cyrt::GEMV_WARPS, cyrt::GEMV_BLOCKS) \
         NAME(const __grid_constant__ cyrt::Linear args) {                                  \
-        cyrt::gemv<TYPE, CENTERED>(args);                                                  \
-    }
-#define CYRT_LINEAR(NAME, TYPE)                  \
-    CYRT_LINEAR_ROW(NAME, TYPE, false)           \
-    CYRT_LINEAR_ROW(NAME##_centered, TYPE, true) \
-    CYRT_LINEAR_ROWS(NAME, TYPE, 1, 8)           \
+        cyrt::gemv<TYPE>(args);                                                            \
+    }                                                                                      \
+    CYRT_LINEAR_ONCE(NAME##_once, TYPE, false)                                             \
+    CYRT_LINEAR_ONCE(NAME##_centered, TYPE, true)                                          \
+    CYRT_LINEAR_ROWS(NAME, TYPE, 1, 8)                                                     \
     CYRT_LINEAR_ROWS(NAME, TYPE, 2, 16)

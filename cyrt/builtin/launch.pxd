@@ -30,12 +30,12 @@ cdef void set_example_memory(Operand* operands, int count) noexcept
 # uses; bit i of `writes` is set if operand i is written.
 cdef int record_launch(Recorder encoder, const Launch* launch, const void* params,
                        const Operand* operands, int count, unsigned int writes) except -1
-# Record a launch of a kernel that can load operand `weights`, which has memory, before it waits for
-# its dependencies. It does so if the 32-bit word at offset `word` of its parameters is 1: the word
-# is 0, and the recorder sets it (see graph/early).
+# Record a launch of a kernel that can load `num_weights` operands, from `weights` on, before it
+# waits for its dependencies. It does so if the 32-bit word at offset `word` of its parameters is 1:
+# the word is 0, and the recorder sets it (see graph/early).
 cdef int record_launch_of_weights(Recorder encoder, const Launch* launch, const void* params,
                                   const Operand* operands, int count, unsigned int writes,
-                                  int weights, size_t word) except -1
+                                  int weights, int num_weights, size_t word) except -1
 # Record a library's call; the workspace, or None, comes after the operands.
 cdef int record_call(Recorder encoder, Template template, const Operand* operands, int count,
                      unsigned int writes, Memory workspace) except -1

@@ -125,13 +125,16 @@ cdef int record_launch(Recorder encoder, const Launch* launch, const void* param
 
 cdef int record_launch_of_weights(Recorder encoder, const Launch* launch, const void* params,
                                   const Operand* operands, int count, unsigned int writes,
-                                  int weights, size_t word) except -1:
+                                  int weights, int num_weights, size_t word) except -1:
     cdef EarlyLoad early
     cdef int i
-    early.use, early.word = 0, word
-    for i in range(weights + 1, count):         # the order of `use_operands`
+    early.use, early.count, early.word = 0, 0, word
+    for i in range(weights, count):             # `use_operands` begins with the last one
         if operands[i].buffer != NULL:
-            early.use += 1
+            if i < weights + num_weights:
+                early.count += 1
+            else:
+                early.use += 1
     return record_with(encoder, launch, params, operands, count, writes, &early)
 
 

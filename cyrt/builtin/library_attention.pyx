@@ -23,21 +23,31 @@ MOST_SPAN = 1 << 31
 cdef enum:
     VECTOR = 8                  # features are a multiple of it, and so are the library's strides
     OPERANDS = VALUES + 1       # of a call, without a mask
+    MASKED = 4                  # times as much is lost by own kernels where there is a mask
 
 cdef int FLASH_ATTENTION = op_code("flash_attention")
 
-# Multiplications of queries and keys from which on it is used: of fewer it gains less than 4 us,
-# and the first call of a shape takes 40 ms.
+# Multiplications of queries and keys from which on it is used: of fewer it gains less than 4 us.
 LEAST = 1 << 27
-cdef double least = LEAST
+# Multiplications of all calls with one key, behind which the library is asked. Its plan takes 40 to
+# 60 ms, and cyrt's own kernels take as much longer for so many. So a shape that never comes again,
+# such as a prompt's, costs no plan, and one that does costs at most twice what the better way would
+# have cost from the beginning.
+PATIENCE = 1 << 43
+# The most keys whose multiplications are counted.
+COUNTED = 256
+
+cdef double least = LEAST, patience = PATIENCE
+cdef dict multiplied = {}       # multiplications by key; those that came latest are last
 
 
-def decide(int ordinal, served=None, double from_=LEAST):
-    """Use the library on a device or not, whatever the device is, from so many multiplications on;
-    None: decide at the next attention. For tests, which have a library for the emulated device, and
-    small sizes."""
-    global least
-    least = from_
+def decide(int ordinal, served=None, double from_=LEAST, double behind=PATIENCE):
+    """Use the library on a device or not, whatever the device is, from so many multiplications on,
+    and behind so many of one key; None: decide at the next attention. For tests, which have a
+    library for the emulated device, and small sizes."""
+    global least, patience
+    least, patience = from_, behind
+    multiplied.clear()
     library.decide(CUDNN, ordinal, served)
 
 
@@ -47,8 +57,24 @@ cdef inline void add_steps(Key* key, const Steps* steps) noexcept:
     add_word(key, <unsigned long long>steps.row)
 
 
+cdef inline double multiplications(const FlashSpace* space) noexcept:
+    return <double>space.batches * space.heads * space.rows * space.keys * space.features
+
+
+cdef bint is_worth_a_plan(const Key* key, double work) except -1:
+    """Count the multiplications of a call, and return whether those of its key are enough."""
+    cdef bytes words = (<const char*>key.words)[:key.count * sizeof(key.words[0])]
+    work += <double>multiplied.pop(words, 0.0)
+    if work > patience:
+        return True
+    if len(multiplied) >= COUNTED:
+        del multiplied[next(iter(multiplied))]
+    multiplied[words] = work
+    return False
+
+
 cdef bint is_for_library(int ordinal, const FlashSpace* space) except -1:
-    return (<double>space.batches * space.heads * space.rows * space.keys * space.features >= least
+    return (multiplications(space) >= least
             and space.keys > 0 and not (space.causal and space.rows > space.keys)
             and space.features % VECTOR == 0 and space.scale > 0 and is_served(CUDNN, ordinal))
 
@@ -90,6 +116,10 @@ cdef bint record_library_attention(Recorder encoder, int dtype, const Operand* o
         add_steps(&key, &space.mask)
     template = find(&key)
     if template is None:
+        # An Explainer asks at once: what it lists depends on its arguments alone.
+        if type(encoder) is not Explainer \
+                and not is_worth_a_plan(&key, multiplications(space) * (MASKED if masked else 1)):
+            return False
         template = prepare(ordinal, dtype, operands, count, space, &key)
     if template.refused:
         return False

@@ -10,11 +10,11 @@ cdef extern from "params/linear.h" nogil:
 cdef enum:
     OUT = 0
     X
-    WEIGHT                      # (out, in)
-    NORM                        # the norm's weight; absent operands have no buffer and address 0
-    NORM_BIAS                   # that of a layer_norm, of a single row only
+    RESIDUAL                    # absent operands have no buffer and address 0
+    WEIGHT                      # (out, in); it and what follows may be loaded early
+    NORM                        # the norm's weight
+    NORM_BIAS                   # that of a layer_norm: see takes_layer_norm
     BIAS
-    RESIDUAL
     NUM_OPERANDS
 
 # out = residual + activation(norm(x) @ weight.T + bias), of a few rows.
@@ -30,5 +30,7 @@ cdef struct Layer:
 # Return whether one kernel computes such a layer, by its type, its sizes and the alignment of the
 # weight; that of x and norm is 16 bytes.
 cdef bint is_fused(const Layer* p) noexcept
+# Return whether the norm of such a layer may be a layer_norm.
+cdef bint takes_layer_norm(int ordinal, const Layer* p) except -1
 # Record it.
 cdef int record_linear(Recorder encoder, const Layer* p) except -1

@@ -14,11 +14,13 @@ from cyrt.builtin.launch cimport (
 )
 from cyrt.builtin.skinny cimport VECTOR_BYTES, Skinny, choose_skinny
 from cyrt.dtypes import DTYPES
+from cyrt.runtime.module cimport LoadedFunction, allow_smem
 
 cdef extern from "params/linear.h" nogil:
     enum: GEMV_ROWS
     enum: GEMV_WARPS
     enum: GEMV_BLOCKS
+    enum: GEMV_ONCE_WARPS
     cdef struct Linear:
         Skinny product
         unsigned long long norm, norm_bias, bias, residual
@@ -28,8 +30,14 @@ cdef extern from "params/linear.h" nogil:
 cdef enum:
     WARP = 32
     ONE_ROW = 0             # the kernels, in the order of Row.kernels
-    ONE_CENTERED_ROW
+    ROW_AT_ONCE
+    CENTERED_ROW_AT_ONCE
     MORE_ROWS
+
+# The blocks of a layer of a single row.
+cdef struct Rounds:
+    long long warps, blocks
+    bint once               # a block takes the row at once, and a single group of the matrix's rows
 
 cdef int LINEAR = op_code("linear")
 cdef bint[64] is_served     # by the code of the element type
@@ -52,19 +60,38 @@ cdef bint is_fused(const Layer* p) noexcept:
         % VECTOR_BYTES == 0
 
 
+cdef Rounds rounds_of(int ordinal, const Layer* p) except *:
+    """Choose the blocks of a layer of a single row."""
+    cdef Rounds found
+    cdef long long multiprocessors = multiprocessors_of(ordinal)
+    cdef long long vectors = p.length * p.itemsize // VECTOR_BYTES
+    cdef long long groups = ceiling(p.features, GEMV_ROWS // 2 if p.gated else GEMV_ROWS)
+    cdef long long most = GEMV_ONCE_WARPS if groups <= multiprocessors else GEMV_WARPS
+    cdef long long rounds = ceiling(vectors, WARP * most)
+    if rounds > 1:
+        rounds = ceiling(vectors, WARP * GEMV_WARPS)
+    # As few rounds of a block's threads along a row as there can be, and threads for no more.
+    found.warps = ceiling(vectors, WARP * rounds)
+    # The blocks that the device holds at once, and for all of them as many groups of rows.
+    cdef long long held = GEMV_BLOCKS * GEMV_WARPS * multiprocessors // found.warps
+    found.once = rounds == 1 and groups <= held
+    found.blocks = ceiling(groups, ceiling(groups, held))
+    return found
+
+
+cdef bint takes_layer_norm(int ordinal, const Layer* p) except -1:
+    return p.rows == 1 and rounds_of(ordinal, p).once
+
+
 cdef int choose_gemv(Launch* launch, int ordinal, const Layer* p) except -1:
     """Choose the kernel and the geometry for a single row."""
-    # As few rounds of a block's threads along a row as there can be, and threads for no more.
-    cdef long long vectors = p.length * p.itemsize // VECTOR_BYTES
-    cdef long long warps = ceiling(vectors, WARP * ceiling(vectors, WARP * GEMV_WARPS))
-    cdef long long groups = ceiling(p.features, GEMV_ROWS // 2 if p.gated else GEMV_ROWS)
-    # The blocks that the device holds at once, and for all of them as many groups of rows.
-    cdef long long held = GEMV_BLOCKS * GEMV_WARPS * multiprocessors_of(ordinal) // warps
-    launch.variant = ONE_CENTERED_ROW if p.operands[NORM_BIAS].address else ONE_ROW
-    set_geometry(&launch.geometry, ceiling(groups, ceiling(groups, held)), WARP,
-                 <unsigned int>warps)
-    # At most 32 KB, which every kernel may have.
-    launch.geometry.smem = <unsigned int>(GEMV_ROWS * VECTOR_BYTES * WARP * warps)
+    cdef Rounds rounds = rounds_of(ordinal, p)
+    launch.variant = (ONE_ROW if not rounds.once else
+                      ROW_AT_ONCE if not p.operands[NORM_BIAS].address else CENTERED_ROW_AT_ONCE)
+    set_geometry(&launch.geometry, rounds.blocks, WARP, <unsigned int>rounds.warps)
+    launch.geometry.smem = <unsigned int>(GEMV_ROWS * VECTOR_BYTES * WARP * rounds.warps)
+    if rounds.warps > GEMV_WARPS:       # up to 32 KB every kernel may have
+        allow_smem(<LoadedFunction>launch.entry.functions[launch.variant], launch.geometry.smem)
     return 0
 
 
@@ -89,6 +116,7 @@ cdef int record_linear(Recorder encoder, const Layer* p) except -1:
     else:
         choose_skinny(product, &launch, ordinal, MORE_ROWS, True, p.gated, 1, False)
     return record_launch_of_weights(encoder, &launch, &args, p.operands, NUM_OPERANDS, 1, WEIGHT,
+                                    NUM_OPERANDS - WEIGHT if p.rows == 1 else 1,
                                     <char*>&product.early - <char*>&args)
 
 

@@ -530,7 +530,7 @@ cdef inline int record_factors(Recorder encoder, const Launch* launch, Params* p
         return record_launch(encoder, launch, params, operands, 3, 1)
     else:
         return record_launch_of_weights(encoder, launch, params, operands, 3, 1,
-                                        1 if Params is Dot else 2,
+                                        1 if Params is Dot else 2, 1,
                                         <char*>&params.early - <char*>params)
 
 

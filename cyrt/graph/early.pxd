@@ -18,16 +18,25 @@
 # - The recording alone decides, when the operation is appended, and never the time. The decision
 #   is a parameter: it is patched as others are, and the topology does not depend on it.
 
-from cyrt.graph.recording cimport PROGRAMMATIC, Node, Recording
+from cyrt.graph.recording cimport PROGRAMMATIC, EarlyLoad, Node, Recording, Use
 from cyrt.runtime.state cimport DEVICE_MEMORY, Block, StreamState
 
-# Return whether the last node may load the block, whose hazards it has noted, before it waits.
+# Return whether the last node may load what it would, blocks whose hazards it has noted, before it
+# waits.
 cdef inline bint may_load_early(const Recording* recording, const StreamState* stream,
-                                const Block* block) noexcept:
-    return (block.hazard.writer < 0 and recording.barrier < 0 and recording.group < 0
-            and block.kind == DEVICE_MEMORY and block.size > 0 and not block.shared
-            and stream.owned and not stream.has_exported_handle
-            and recording.nodes[recording.num_nodes - 1].flags & PROGRAMMATIC)
+                                const Use* uses, const EarlyLoad* early) noexcept:
+    cdef const Block* block
+    cdef int i
+    if recording.barrier >= 0 or recording.group >= 0 or not stream.owned \
+            or stream.has_exported_handle \
+            or not recording.nodes[recording.num_nodes - 1].flags & PROGRAMMATIC:
+        return False
+    for i in range(early.use, early.use + early.count):
+        block = uses[i].block
+        if block.hazard.writer >= 0 or block.kind != DEVICE_MEMORY or block.size == 0 \
+                or block.shared:
+            return False
+    return True
 
 # Tell the last node, by the 32-bit word at that offset of its parameters, that it may.
 cdef inline void allow_early_load(Recording* recording, size_t word) noexcept:

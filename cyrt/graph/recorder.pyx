@@ -339,7 +339,7 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
             operation.kind == KERNEL and (<LoadedFunction>operation.owner).ordered):
         hazards.note(uses, num_uses, node)
     if operation.early != NULL and self.early_loads \
-            and may_load_early(recording, state, uses[operation.early.use].block):
+            and may_load_early(recording, state, uses, operation.early):
         allow_early_load(recording, operation.early.word)
         self.num_early_loads += 1
     state.pending = True

@@ -43,9 +43,9 @@ cdef struct Use:
     Access access
     unsigned int generation
 
-# What a kernel may load before it waits for its dependencies, if the recording allows it.
+# What a kernel may load before it waits for its dependencies, if the recording allows all of it.
 cdef struct EarlyLoad:
-    int use             # index of the use of the block that is loaded
+    int use, count      # index of the first use of a block that is loaded, and their number
     size_t word         # offset in the parameters of a 32-bit word; 1: the load may come early
 
 # The description of an operation for `append`.

@@ -51,7 +51,8 @@ def attention(
     Weights and their sums are float32 (float64 for float64). Up to 16 rows of queries of a 16-bit
     type or float32, of up to 256 features, with no mask or a causal one, take one launch, or two
     where there are many keys. More rows of a 16-bit type, or other masks, take one launch for up to
-    128 features, or go by cuDNN where it is installed. Tensor cores round weights to the 16-bit
+    128 features, or go by cuDNN where it is installed and their shape has come often enough to be
+    worth its plan, which takes 40 ms and more. Tensor cores round weights to the 16-bit
     type where they are multiplied with the values; these are never in memory. Otherwise they are
     made for some rows at a time: 256 MiB of them, or those of one row of all heads.
 

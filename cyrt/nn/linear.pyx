@@ -5,7 +5,7 @@ from libc.string cimport memset
 from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.linear cimport (
     BIAS, FEW_LINEAR_ROWS, NORM, NORM_BIAS, OUT, RESIDUAL, WEIGHT, X, Layer, is_fused,
-    record_linear,
+    record_linear, takes_layer_norm,
 )
 from cyrt.builtin.skinny cimport VECTOR_BYTES
 from cyrt.builtin.space cimport MAX_NDIM
@@ -55,8 +55,9 @@ def linear(x, w, b=None, activation=None, residual=None, norm=None):
     The result is ``residual + activation(normalised @ w.mT + b)``, where x is normalised if there
     is a norm. For at most 16 rows of float16, bfloat16 or float32 that is one operation, which
     rounds the result alone (and, for two rows or more, the normalised inputs); a layer_norm of more
-    rows than one is an operation of its own. For more rows each step is. So it is for operands of
-    several types, and where w's rows are not contiguous, or not aligned to 16 bytes.
+    rows than one is an operation of its own, and so is that of a large layer. For more rows each
+    step is. So it is for operands of several types, and where w's rows are not contiguous, or not
+    aligned to 16 bytes.
 
     Parameters
     ----------
@@ -171,7 +172,7 @@ cdef Array record_fused(Array x, Array w, Array b, object activation, Array resi
     if not is_fused(&layer):
         return None
     if norm is not None and len(norm) == 3 \
-            and (layer.rows > 1 or norm[0] is None or norm[1] is None):
+            and (norm[0] is None or norm[1] is None or not takes_layer_norm(ordinal, &layer)):
         x, norm = layer_norm(x, *norm), None
     if norm is not None:
         op = LAYER_NORM if len(norm) == 3 else RMS_NORM

@@ -112,65 +112,8 @@ template <> struct RowSums<bfloat16> {
     }
 };
 
-// The mean of some elements, and the sum of the squares of their distances from it.
-struct Moments {
-    float count, mean, squares;
-
-    // Those of these and others, as Chan, Golub and LeVeque combine them: a mean that is large beside
-    // the deviation costs no accuracy.
-    __device__ void add(float other_count, float other_mean, float other_squares) {
-        if (other_count == 0) return;
-        float whole = count + other_count, distance = other_mean - mean;
-        float share = other_count / whole;
-        mean += distance * share;
-        squares += other_squares + distance * distance * count * share;
-        count = whole;
-    }
-};
-
-// The moments of a row, for all threads, by one pass over it. `of_warp` is used for nothing else.
-template <class T>
-__device__ inline Moments moments_of(const T* row, uint32 length, Moments (&of_warp)[GEMV_WARPS]) {
-    constexpr int K = VECTOR_BYTES / sizeof(T);
-    const uint32 thread = threadIdx.y * 32 + threadIdx.x, threads = 32 * blockDim.y;
-    Moments own = {0, 0, 0};
-#pragma unroll 1
-    for (uint32 at = thread * K; at < length; at += threads * K) {
-        float x[K], mean = 0, squares = 0;
-        Fragment<T, K>::load(row + at, true).widen_to(x);
-#pragma unroll
-        for (int i = 0; i < K; ++i) mean += x[i];
-        mean /= K;
-#pragma unroll
-        for (int i = 0; i < K; ++i) squares += (x[i] - mean) * (x[i] - mean);
-        own.add(K, mean, squares);
-    }
-#pragma unroll
-    for (int lanes = 16; lanes; lanes /= 2) {
-        float count = shuffle_xor(own.count, lanes), mean = shuffle_xor(own.mean, lanes),
-              squares = shuffle_xor(own.squares, lanes);
-        // Both lanes add in the same order, so that all have the same bits.
-        Moments first = threadIdx.x & lanes ? Moments{count, mean, squares} : own;
-        if (threadIdx.x & lanes) {
-            first.add(own.count, own.mean, own.squares);
-        } else {
-            first.add(count, mean, squares);
-        }
-        own = first;
-    }
-    if (threadIdx.x == 0) of_warp[threadIdx.y] = own;
-    __syncthreads();
-    Moments whole = of_warp[0];
-#pragma unroll 1
-    for (uint32 warp = 1; warp < blockDim.y; ++warp) {
-        const Moments& other = of_warp[warp];
-        whole.add(other.count, other.mean, other.squares);
-    }
-    return whole;
-}
-
-// CENTERED: the norm is a layer_norm, else it is an rms_norm, or there is none.
-template <class T, bool CENTERED> __device__ inline void gemv(const Linear& all) {
+// With an rms_norm, or none.
+template <class T> __device__ inline void gemv(const Linear& all) {
     const Skinny& args = all.product;
     constexpr int K = VECTOR_BYTES / sizeof(T), ROWS = GEMV_ROWS;
     extern __shared__ uint4 copies[];  // of each row: a vector of every thread, for itself
@@ -199,14 +142,7 @@ template <class T, bool CENTERED> __device__ inline void gemv(const Linear& all)
     if (args.early) wait_for_dependencies(all);
     const T* few = global<T>(args.few_rows);
     const T* weight = static_cast<const T*>(all.norm);
-    const T* shift = CENTERED ? static_cast<const T*>(all.norm_bias) : nullptr;
-    float squares = 0, factor = 1, mean = 0, scale = 1;
-    if constexpr (CENTERED) {
-        __shared__ Moments moments_of_warp[GEMV_WARPS];
-        const Moments moments = moments_of(few, args.k, moments_of_warp);
-        mean = moments.mean;
-        scale = rsqrt(moments.squares / float(args.k) + all.eps);
-    }
+    float squares = 0, factor = 1;
     bool first = true;
     typename RowSums<T>::Factors factors;
 #pragma unroll 1
@@ -222,15 +158,7 @@ template <class T, bool CENTERED> __device__ inline void gemv(const Linear& all)
             if (first || args.k > step) {
                 float x[K];
                 Fragment<T, K>::load(few + at, at < args.k).widen_to(x);
-                if constexpr (CENTERED) {
-                    float weights[K], shifts[K];
-                    Fragment<T, K>::load(weight + at, at < args.k).widen_to(weights);
-                    Fragment<T, K>::load(shift + at, at < args.k).widen_to(shifts);
-#pragma unroll
-                    for (int i = 0; i < K; ++i) {
-                        x[i] = (x[i] - mean) * scale * weights[i] + shifts[i];
-                    }
-                } else if (weight) {
+                if (weight) {
                     float weights[K];
                     Fragment<T, K>::load(weight + at, at < args.k).widen_to(weights);
 #pragma unroll
@@ -239,7 +167,7 @@ template <class T, bool CENTERED> __device__ inline void gemv(const Linear& all)
                         x[i] *= weights[i];
                     }
                 }
-                factors.take(x, CENTERED || weight);
+                factors.take(x, weight);
             }
             await_all_copies();
 #pragma unroll
@@ -257,14 +185,14 @@ template <class T, bool CENTERED> __device__ inline void gemv(const Linear& all)
         products.finish(sums);
         float sum = sum_lanes(sums);
         if (threadIdx.x % 4 == 0) of_warp[turn][threadIdx.y][threadIdx.x / 4] = sum;
-        if (!CENTERED && weight && first) {
+        if (weight && first) {
 #pragma unroll
             for (int lanes = 16; lanes; lanes /= 2) squares += shuffle_xor(squares, lanes);
             if (threadIdx.x == 0) squares_of_warp[threadIdx.y] = squares;
         }
         __syncthreads();
         if (stores) {
-            if (!CENTERED && weight && first) {
+            if (weight && first) {
                 factor = rsqrt(sum_warps(squares_of_warp, 1) / float(args.k) + all.eps);
             }
             const float* found = of_warp[turn][0];

@@ -11,14 +11,20 @@ namespace cyrt {
 template <class T> struct LinearEpilogue {
     T bias, gated_bias, residual;  // read only where the layer has them
 
-    // Loads them, well before they are needed.
-    __device__ LinearEpilogue(const Linear& args, uint32 index, int64 place) {
-        if (args.bias) {
-            const T* from = static_cast<const T*>(args.bias) + index;
-            bias = global<T>(from)[0];
-            if (args.gated) gated_bias = global<T>(from)[args.product.wide];
-        }
+    // They are loaded well before they are needed.
+    __device__ void load_bias(const Linear& args, uint32 index) {
+        if (!args.bias) return;
+        const T* from = static_cast<const T*>(args.bias) + index;
+        bias = global<T>(from)[0];
+        if (args.gated) gated_bias = global<T>(from)[args.product.wide];
+    }
+    __device__ void load_residual(const Linear& args, int64 place) {
         if (args.residual) residual = global<T>(args.residual)[place];
+    }
+    LinearEpilogue() = default;
+    __device__ LinearEpilogue(const Linear& args, uint32 index, int64 place) {
+        load_bias(args, index);
+        load_residual(args, place);
     }
     // `gated` is the sum that this one is the gate of, if it is one.
     __device__ T apply(const Linear& args, float sum, float gated) const {

@@ -6,10 +6,11 @@
 #include "params/begin.h"
 
 enum {
-    GEMV_ROWS = 8,        // rows of the matrix that a block multiplies by a single one at once
-    GEMV_WARPS = 8,       // of such a block, at most
-    GEMV_BLOCKS = 4,      // of as many warps, which a multiprocessor holds
-    FEW_LINEAR_ROWS = 16  // the most few rows
+    GEMV_ROWS = 8,         // rows of the matrix that a block multiplies by a single one at once
+    GEMV_WARPS = 8,        // of such a block, at most
+    GEMV_BLOCKS = 4,       // of as many warps, which a multiprocessor holds
+    GEMV_ONCE_WARPS = 16,  // of a block that has a single group, at most
+    FEW_LINEAR_ROWS = 16   // the most few rows
 };
 
 // One product of a few rows and a matrix along the summed dimension, in one part, and what precedes

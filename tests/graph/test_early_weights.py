@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -19,8 +21,13 @@ pytestmark = [
 LENGTH, WIDTH = 256, 192
 
 
+@functools.cache
+def ones(dtype):
+    return cyrt.ones(LENGTH, dtype=dtype)
+
+
 def layer(x, w):
-    return cyrt.nn.linear(x, w, activation="silu", norm=(cyrt.ones(LENGTH, dtype=x.dtype), 1e-5))
+    return cyrt.nn.linear(x, w, activation="silu", norm=(ones(x.dtype), 1e-5))
 
 
 # Shapes of the weights, and the product: of one row along and across the summed dimension, of four
@@ -80,6 +87,7 @@ class Case:
         self.rows, self.shape, self.dtype, self.product = PRODUCTS[name]
         self.x = cyrt.ones((self.rows, LENGTH), dtype=self.dtype)
         self.w = self.full(0)
+        ones(self.x.dtype)
         self.fill = cyrt.Kernel(FILL, "fill", pdl=True, define={"PDL": 1})
         self.plain = cyrt.Kernel(FILL, "fill")
         self.opaque = cyrt.Kernel(FILL, "opaque", pdl=True, define={"PDL": 1})
@@ -208,6 +216,29 @@ def by_the_host(case, value):
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_other_weights_come_early(name, write):
     assert run(Case(name), write) == 8
+
+
+@pytest.mark.parametrize("written", range(3), ids=["norm", "norm's bias", "bias"])
+@pytest.mark.parametrize("late", [True, False])
+def test_what_else_a_layer_of_one_row_reads(written, late):
+    """A norm and biases come early with the weights, or all of them late."""
+    x = np.where(np.arange(LENGTH) % 2, 1, -1).astype(np.float32)
+    w = np.random.default_rng(1).integers(-2, 3, (WIDTH, LENGTH)).astype(np.float32)
+    host = [np.ones(n, np.float32) for n in (LENGTH, LENGTH, WIDTH)]
+    arrays, row, matrix = [cyrt.asarray(each) for each in host], cyrt.asarray(x), cyrt.asarray(w)
+    cyrt.commit()
+    encoder = cyrt.current_encoder()
+    before = encoder.stats()["early_loads"]
+    for _ in range(8):
+        arrays[written] += 1
+        host[written] += 1
+        if not late:
+            cyrt.commit()
+        row = row * 2 - row
+        y = cyrt.nn.linear(row, matrix, arrays[2], norm=(arrays[0], arrays[1], 0.0))
+        found = y.numpy()
+        np.testing.assert_array_equal(found, w @ (x * host[0] + host[1]) + host[2])
+    assert encoder.stats()["early_loads"] - before == (0 if late else 8)
 
 
 def count(work):

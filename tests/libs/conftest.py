@@ -27,7 +27,7 @@ def standin(built, monkeypatch):
     monkeypatch.setattr(cudnn, "_handles", cudnn._Handles())
     template.forget()
     library_conv.decide(0, True, 1)
-    library_attention.decide(0, True, 1)
+    library_attention.decide(0, True, from_=1, behind=0)
     yield built
     library_conv.decide(0)
     library_attention.decide(0)

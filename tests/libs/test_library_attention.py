@@ -206,10 +206,50 @@ def test_tensors_that_are_too_large(standin, rng, monkeypatch):
 
 def test_small_ones(standin, rng):
     multiplications = 2 * 20 * 24 * 16
-    library_attention.decide(0, True, multiplications + 1)
+    library_attention.decide(0, True, from_=multiplications + 1, behind=0)
     check(rng, "float16", SHAPE)
     assert standin.asked == 0
-    library_attention.decide(0, True, multiplications)
+    library_attention.decide(0, True, from_=multiplications, behind=0)
+    check(rng, "float16", SHAPE)
+    assert standin.asked == 1
+
+
+def test_a_shape_that_comes_seldom_costs_no_plan(standin, rng):
+    """The multiplications of a key are counted, and four times those with a mask."""
+    once = 2 * 20 * 24 * 16
+    library_attention.decide(0, True, from_=1, behind=3 * once)
+    for _ in range(3):
+        check(rng, "float16", SHAPE)
+        check(rng, "float16", (1, 2, 1, 20, 32, 16))
+    assert standin.asked == 1, "the larger one, by its third call"
+    check(rng, "float16", SHAPE)
+    assert standin.asked == 2
+    q, k, v = operands(rng, "float16", *SHAPE)
+    mask = rng.random((20, 24)) < 0.5
+    found = nn.attention(*on_device(q, k, v), mask=cyrt.asarray(mask))
+    assert_close(found, reference(q, k, v, mask=mask), "float16")
+    assert standin.asked == 3
+
+
+@pytest.mark.parametrize("fewer", [1, 0])
+def test_shapes_that_came_long_ago_are_forgotten(standin, rng, monkeypatch, fewer):
+    monkeypatch.setattr(library_attention, "COUNTED", 4)
+    library_attention.decide(0, True, from_=1, behind=1.5 * 2 * 20 * 24 * 16)
+    q, k, v = on_device(*operands(rng, "float16", *SHAPE))
+    for i in range(4 + 1 - fewer):
+        nn.attention(q, k, v, 0.1 + i)
+    nn.attention(q, k, v, 0.1)
+    assert standin.asked == fewer
+
+
+def test_explain_asks_at_once(standin, rng):
+    library_attention.decide(0, True, from_=1)
+    for _ in range(2):
+        check(rng, "float16", SHAPE)
+    assert standin.asked == 0
+    for _ in range(2):
+        told = explain("flash_attention", "float16", (1, 2, 20, 16), (1, 1, 24, 16))
+        assert told.origin == "cuDNN 9.19.0"
     check(rng, "float16", SHAPE)
     assert standin.asked == 1
 
@@ -235,7 +275,7 @@ def test_a_library_that_is_too_old_is_not_used(standin, rng, monkeypatch):
     standin.version = 80907
     opened = cudnn.open_frontend(standin)
     monkeypatch.setattr(cudnn, "find", lambda: opened)
-    library_attention.decide(0, None, 1)
+    library_attention.decide(0, None, from_=1, behind=0)
     check(rng, "float16", SHAPE)
     assert standin.asked == 0
 

@@ -24,7 +24,7 @@ def library():
     found, reason = cudnn.find()
     if found is None:
         pytest.skip(reason)
-    library_attention.decide(0, None, 1)
+    library_attention.decide(0, None, from_=1, behind=0)
     yield found
     library_attention.decide(0)
 

@@ -216,7 +216,7 @@ def _check_prompt(case: Prompt, host: Inputs, found: np.ndarray) -> None:
 def _served(served: bool | None) -> Iterator[None]:
     """Allow cuDNN to cyrt or not; None: as it is used by default."""
     device = operator.index(cyrt.Device())
-    library_attention.decide(device, served)
+    library_attention.decide(device, served, behind=0)
     try:
         yield
     finally:

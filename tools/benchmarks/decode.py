@@ -5,7 +5,7 @@ positions, cache, choice of the token).
 The model is that of `examples/transformer_decode.py`; PyTorch has the same weights, without a copy.
 Its eager step attends to the filled part of the cache. Its step in a graph, whose shapes cannot
 change, attends to the whole cache under a mask. A token's time is the mean of 127 tokens behind a
-prompt of 32.
+prompt of 32. A prompt is measured once its length is known, and at its first time.
 """
 
 from __future__ import annotations
@@ -164,6 +164,20 @@ def _token_by_token(model: example.Transformer, text: np.ndarray) -> np.ndarray:
     return logits.numpy().astype(np.float64)
 
 
+def _median_of_firsts(
+    synchronize: Callable[[], None], work: Callable[[int], Any], longest: int
+) -> float:
+    """Median µs of calls with several lengths up to the longest one, each of which is new."""
+    times = []
+    for length in range(longest - ROUNDS, longest):
+        synchronize()
+        begin = time.perf_counter()
+        work(length)
+        synchronize()
+        times.append(1e6 * (time.perf_counter() - begin))
+    return statistics.median(times)
+
+
 def _median_time(synchronize: Callable[[], None], work: Callable[[], Any]) -> float:
     """Median µs of a call and the wait for it, after one that is not timed."""
     times = []
@@ -196,6 +210,11 @@ def _measure_shape(session: Session, key: str) -> Iterator[Row]:
     took = _median_time(cyrt.synchronize, lambda: model.logits(tokens, caches, 0))
     last, of_prompt = f"{NAMES[key]}, a prompt", f"{{}}: bfloat16, {long:,} tokens"
     yield Row(last, of_prompt.format("cyrt"), took, note=f"{1e6 * long / took:,.0f} tokens/s")
+    first, of_first = f"{last} of a new length", f"{{}}: bfloat16, up to {long - 1:,} tokens"
+    took = _median_of_firsts(
+        cyrt.synchronize, lambda length: model.logits(tokens[:, :length], caches, 0), long
+    )
+    yield Row(first, of_first.format("cyrt"), took)
     if "PyTorch" not in [library.name for library in session.libraries]:
         return
     other = TorchModel(model, max(PROMPT + TOKENS, long))
@@ -210,6 +229,12 @@ def _measure_shape(session: Session, key: str) -> Iterator[Row]:
         )
         note = f"{1e6 * long / took:,.0f} tokens/s"
         yield Row(last, of_prompt.format("PyTorch"), took, note=note)
+        took = _median_of_firsts(
+            torch.cuda.synchronize,
+            lambda length: other.logits(more[:, :length], other.places[:length], length),
+            long,
+        )
+        yield Row(first, of_first.format("PyTorch"), took)
         other = TorchModel(model, PROMPT + TOKENS)
         for way, step in (
             ("PyTorch", other.eager_step),
@@ -221,7 +246,7 @@ def _measure_shape(session: Session, key: str) -> Iterator[Row]:
 
 
 def measure(session: Session) -> Iterator[Row]:
-    """Yield rows of one token and of a prompt for every shape and library."""
+    """Yield rows of one token and of prompts for every shape and library."""
     for key in ("tiny",) if session.small else ("gpt2", "llama"):
         yield from _measure_shape(session, key)
 

@@ -8,8 +8,9 @@ from cyrt.builtin.row import Row
 from cyrt.dtypes import dtype
 
 TEMPLATES = ("linear",)
-# The suffixes of the kernels' names: of one row, of one with a layer_norm, and of at most so many.
-VARIANTS = ("", "_centered", "_8", "_16")
+# The suffixes of the kernels' names: of one row, of one that a block's threads take at once, of
+# such a one with a layer_norm, and of at most so many.
+VARIANTS = ("", "_once", "_centered", "_8", "_16")
 
 
 def rows() -> Iterator[Row]:
