@@ -47,7 +47,7 @@ class DType:
 
     @property
     def dtype(self) -> np.dtype:
-        """As `numpy`: by this name ``numpy.dtype()`` and NumPy's functions understand it."""
+        """The same as `numpy`, under the name that ``numpy.dtype()`` looks up."""
         return self.numpy
 
     @property
@@ -157,7 +157,7 @@ def dtype(name: Any) -> DType:
 
 
 def _numpy_name(name: Any) -> str | None:
-    """What NumPy calls it, in this machine's byte order; None where it is nothing to NumPy."""
+    """Return NumPy's name of a type in this machine's byte order; None if NumPy has none."""
     import numpy as np
 
     try:

@@ -16,7 +16,7 @@ from cyrt.ops.copy import assign
 from cyrt.ops.creation import weak_array
 from cyrt.ops.gather import get_by_arrays, set_by_arrays
 from cyrt.ops.inspection import namespace
-from cyrt.ops.printing import repr_of, text_of
+from cyrt.ops.printing import format_of, repr_of, text_of
 from cyrt.ops.views import view_as
 
 bind(
@@ -41,6 +41,7 @@ bind(
     cumsum=ops.cumsum,
     diagonal=ops.diagonal,
     dot=ops.dot,
+    format_of=format_of,
     get_by_arrays=get_by_arrays,
     matmul=ops.matmul,
     matrix_transpose=ops.matrix_transpose,

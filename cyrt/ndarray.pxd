@@ -39,12 +39,10 @@ cdef int[32] itemsizes
 # stream.
 cdef Array new_array(int ordinal, int code, int ndim, const long long* dims)
 cdef Array new_array_on(StreamState* stream, int code, int ndim, const long long* dims)
-# Return a view; `offset` is in elements of `code` from x's first element.
-cdef Array view_of(Array x, int code, int ndim, const long long* dims, const long long* steps,
-                   long long offset)
-# Return an array over memory, or a part of it, that another object owns.
-cdef Array array_over(Memory memory, int code, int ndim, const long long* dims,
-                      const long long* steps, long long offset)
+# Return a view of an array or of other memory; `offset` is in elements of `code` from the first
+# byte.
+cdef Array view_of(Memory memory, int code, int ndim, const long long* dims,
+                   const long long* steps, long long offset)
 # Return the device of the memory.
 cdef int device_of(Array x) except -1
 cdef inline void set_operand(Operand* operand, Array x) noexcept:

@@ -15,23 +15,14 @@ from cyrt.operators import functions
 from cyrt.runtime.device cimport Device, context_of
 from cyrt.runtime.exchange cimport capsule_of, interface_of
 from cyrt.runtime.memory cimport (
-    REPEATED, SCATTERED, Memory, copy_memory, export_address, live_block, track, view_bytes,
+    CYRT_INITIALISE_REFERENCES, REPEATED, SCATTERED, Memory, copy_memory, export_address,
+    live_block, track, view_bytes,
 )
 from cyrt.runtime.pool cimport allocate
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
 from cyrt.runtime.untracked cimport cyrt_allocate_object
 from cyrt.shape cimport multiply, refuse_size
-
-cdef extern from *:
-    """
-    /* What Memory's tp_new does. */
-    #define CYRT_REFER_TO_NONE(memory) do { \
-            Py_INCREF(Py_None); (memory)->base = (void*)Py_None; \
-            Py_INCREF(Py_None); (memory)->owner = Py_None; \
-        } while (0)
-    """
-    void CYRT_REFER_TO_NONE(Memory memory)
 
 max_ndim = MAX_NDIM
 cdef tuple dtypes = DTYPES
@@ -45,7 +36,7 @@ for _each in DTYPES:
 cdef inline Array empty_array(int ndim):
     """Allocate an Array with room for shape and strides, and no memory yet."""
     cdef Array x = <Array>cyrt_allocate_object(<PyTypeObject*>Array)
-    CYRT_REFER_TO_NONE(x)
+    CYRT_INITIALISE_REFERENCES(x)
     x.ndim_ = ndim
     x.dims = x.room
     if ndim > INLINE:
@@ -109,19 +100,14 @@ cdef Array attach_view(Array x, Memory memory, int code, long long offset):
     return x
 
 
-cdef Array array_over(Memory memory, int code, int ndim, const long long* dims,
-                      const long long* steps, long long offset):
+cdef Array view_of(Memory memory, int code, int ndim, const long long* dims,
+                   const long long* steps, long long offset):
     cdef Array x = empty_array(ndim)
     cdef int d
     for d in range(ndim):
         x.dims[d] = dims[d]
         x.steps[d] = steps[d]
     return attach_view(x, memory, code, offset)
-
-
-cdef Array view_of(Array x, int code, int ndim, const long long* dims, const long long* steps,
-                   long long offset):
-    return array_over(x, code, ndim, dims, steps, offset)
 
 
 cdef int device_of(Array x) except -1:
@@ -574,17 +560,7 @@ cdef class Array(Operators):
         return functions.text_of(self)
 
     def __format__(self, spec):
-        if self.ndim_ == 0:
-            return format(host_copy(self).item(), spec)
-        text = str(self)
-        try:
-            found = format(text, spec)
-        except ValueError:              # a format of numbers
-            found = ""
-        if text not in found:           # a precision cuts off text
-            raise TypeError(f"format {spec!r}: expected an array of no dimensions, got shape "
-                            f"{shape_of(self)}")
-        return found
+        return functions.format_of(self, spec)
 
     # -- elements --
 

@@ -14,8 +14,8 @@ class _Functions:
         # Attributes of arrays.
         "Flags", "Flat", "get_by_arrays", "set_by_arrays",
         # Conversions.
-        "asarray", "assign", "astype", "call_numpy", "copy", "namespace", "repr_of", "weak_array",
-        "text_of", "to_device", "view_as", "zeros_like",
+        "asarray", "assign", "astype", "call_numpy", "copy", "format_of", "namespace", "repr_of",
+        "text_of", "to_device", "view_as", "weak_array", "zeros_like",
         # Elementwise functions.
         "clip", "conj", "round", "sqrt",
         # Reductions and scans.

@@ -4,7 +4,7 @@
 // by a scan, and each tile then writes where the sum says. CYRT_COUNT_TRUE(name) makes
 //   name            the counts of the tiles
 //   name_positions  the positions, int64
-// and CYRT_SELECT(name, type) what chooses elements.
+// and CYRT_SELECT(name, type) the kernel that copies the selected elements.
 #pragma once
 
 #include "dependency.cuh"
@@ -47,8 +47,8 @@ __device__ inline void count_true(const Compact& args) {
     }
 }
 
-// Calls put(i, k) with the places i within the tile that are true, k of which are before; threads
-// side by side get k side by side.
+// Calls put(i, k) for each index i within the tile at which the mask is true; k is the number of
+// those before it. Neighbouring threads get neighbouring k.
 template <class Put> __device__ inline void for_true(const Compact& args, Put put) {
     __shared__ uint16 places[COMPACT_TILE];
     __shared__ uint32 partial[COMPACT_BLOCK / 32];

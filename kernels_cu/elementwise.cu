@@ -47,8 +47,8 @@ template <int INPUTS> using Dense = typename Parameters<INPUTS>::Dense;
 template <int INPUTS> using Aligned = typename Parameters<INPUTS>::Aligned;
 template <int INPUTS> using Strided = typename Parameters<INPUTS>::Strided;
 
-// What a thread has loaded of each input: in words, as narrow elements taken apart would have to
-// be waited for at once.
+// The vectors of each input that a thread has loaded, as words: taking narrow elements apart would
+// wait for them at once.
 template <int N, class... A> struct Loaded {};
 template <int N, class A, class... Rest> struct Loaded<N, A, Rest...> {
     typename Word<sizeof(A) * N>::type word;
@@ -188,7 +188,7 @@ __device__ inline void aligned_of(const Aligned<sizeof...(A)>& args) {
     store_vector<N>(out, result);
 }
 
-// What can be decided before the wait is: afterwards it would cost time.
+// Everything that does not depend on memory is decided before the wait, while it costs no time.
 template <class Op, class R, class... A>
 __device__ inline void aligned(const Aligned<sizeof...(A)>& args) {
     if (sizeof...(A) == 2 && args.flags == value_flag(0)) {

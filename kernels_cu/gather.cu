@@ -1,9 +1,9 @@
 // Elements picked by arrays of indices, and put there.
 //
-// Two operands share an index space: `here` is laid out by strides alone; in `there` each array of
-// indices has a say in where an element lies, beside the strides. So one kernel serves rows, single
-// elements, take along an axis, and arrays of indices mixed with slices. Elements only move: they
-// are words of their size, or of a larger one where rows of them allow it.
+// Two operands share an index space: the address of an element of `here` depends on strides alone,
+// that of one of `there` on arrays of indices, too. So one kernel takes rows, single elements,
+// elements along an axis, and those of arrays of indices mixed with slices. Elements are only
+// moved, as words of their size, or of a larger one where rows of them allow it.
 //
 // CYRT_TAKE(name, word) makes the kernels here = there[indices], CYRT_PUT there[indices] = here:
 //   name          one array of indices
@@ -18,10 +18,10 @@
 namespace cyrt {
 
 template <class T> __device__ inline int64 widened(T i) { return i; }
-// One that int64 does not hold is beyond any size.
+// An index that int64 does not hold is beyond any size.
 __device__ inline int64 widened(uint64 i) { return i >> 63 ? int64(~0ull >> 1) : int64(i); }
 
-// All are on their way before the first is looked at.
+// All loads are issued before the first index is used.
 template <class T, int N>
 __device__ inline void load_indices(const void* from, const int64 (&at)[N], int64 (&index)[N]) {
     const T* indices = static_cast<const T*>(from);
@@ -33,8 +33,8 @@ __device__ inline void load_indices(const void* from, const int64 (&at)[N], int6
     for (int k = 0; k < N; ++k) index[k] = widened(loaded[k]);
 }
 
-// Adds where the index's elements `at` point to: negative ones count from the end; what lies outside
-// is taken for the nearest inside. kind: log2 of the bytes, plus 4 where it has no sign.
+// Adds the offsets of the indices at `at`: negative ones count from the end, and those that are out
+// of bounds become the nearest one inside. kind: log2 of an index's bytes, plus 4 if unsigned.
 template <int N>
 __device__ inline void add_index(const Index& args, const int64 (&at)[N], uint32 kind,
                                  int64 (&there)[N]) {

@@ -2,7 +2,7 @@
 // registers. dot.cuh serves those in which an operand is a vector, and skinny.cuh and skinny_ring.cuh
 // those in which one has few rows.
 //
-// Strides are any: what a tile's lanes run along is chosen for each operand by its smaller stride.
+// Any strides will do: the lanes of a tile run along the dimension of an operand's smaller stride.
 // Where tiles are few the summed dimension is split, and sum_parts adds the parts.
 #pragma once
 
@@ -12,22 +12,23 @@
 
 namespace cyrt {
 
-// Threads are SIDE by SIDE, each with R by R sums; DEPTH elements of k lie in shared memory twice.
+// Threads are SIDE by SIDE, each with R by R sums; two buffers in shared memory hold DEPTH elements
+// of k.
 template <class T, int SIDE_, int R_, int DEPTH_> struct Tile {
     using C = compute_of<T>;
     static constexpr int SIDE = SIDE_, R = R_, DEPTH = DEPTH_, THREADS = SIDE * SIDE;
     static constexpr int SIZE = SIDE * R, PER_THREAD = SIZE * DEPTH / THREADS;
     static constexpr int WORD = 16 / sizeof(C) < R ? 16 / sizeof(C) : R;  // sums side by side
     static constexpr int VECTOR = 16 / sizeof(T) < PER_THREAD ? 16 / sizeof(T) : PER_THREAD;
-    static constexpr int ROW = SIZE + WORD;  // no two lanes' words lie in one bank
+    static constexpr int ROW = SIZE + WORD;  // no two lanes' words are in one bank
 
     struct alignas(16) Shared {
         C item[DEPTH][ROW];
     };
 };
 
-// What a thread brings of one operand into shared memory: elements `first`, first + step, ... of
-// the dimension that lanes do not run along, VECTOR side by side on the other.
+// The elements of one operand that a thread copies to shared memory: `first`, first + step, ... in
+// the dimension that lanes do not run along, VECTOR side by side in the other.
 template <class Shape, class T> struct Share {
     using C = typename Shape::C;
     const T* at;
@@ -239,7 +240,7 @@ template <class T> using Small = Tile<T, 8, 4, sizeof(compute_of<T>) <= 4 ? 32 :
         cyrt::sum_parts<TYPE>(args);                               \
     }
 
-// Of float32, up to EIGHTS times 8 rows.
+// Kernels for up to EIGHTS times 8 rows of float32.
 #define CYRT_SKINNY(NAME, TYPE, EIGHTS, ROWS)                                                    \
     extern "C" __global__ void __launch_bounds__(32 * SKINNY_WARPS(EIGHTS, sizeof(TYPE)),        \
                                                  SKINNY_BLOCKS(sizeof(TYPE)))                    \
@@ -255,7 +256,7 @@ template <class T> using Small = Tile<T, 8, 4, sizeof(compute_of<T>) <= 4 ? 32 :
 #define CYRT_MATMUL_SKINNY(NAME, TYPE) \
     CYRT_SKINNY(NAME, TYPE, 1, 8)      \
     CYRT_SKINNY(NAME, TYPE, 2, 16)
-// Of 16-bit floats, also by tiles of TILES times 16 rows of the matrix.
+// Kernels for 16-bit floats, by tiles of TILES times 16 rows of the matrix.
 #define CYRT_SKINNY_RING(NAME, TYPE, EIGHTS, TILES, SIZES)                        \
     extern "C" __global__ void __launch_bounds__(32 * RING_WARPS(TILES), 1)       \
         NAME##_skinny_##SIZES(const __grid_constant__ cyrt::Skinny args) {        \

@@ -1,4 +1,4 @@
-// Pooling of arrays whose channels lie last: the greatest element or the mean of windows, and the
+// Pooling of arrays whose channels are last: the greatest element or the mean of windows, and the
 // gradients.
 //
 // A thread takes a vector of neighbouring channels (V elements of 16 bytes together) of one output,
@@ -29,7 +29,7 @@ struct Mean {
     template <class C> __device__ static C result(C state, uint32 taps) { return state / C(taps); }
 };
 
-// What a thread takes; `there` is false beyond the end.
+// The outputs of a thread; `there` is false beyond the end.
 template <int V> struct Share {
     uint32 output, channel;
     bool there;

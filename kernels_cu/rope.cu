@@ -22,7 +22,7 @@ __device__ inline void rotate(const Rope& args, const Rotation<V>& rotation, con
     Items<T, V> a = load_vector<V>(in + low), b = load_vector<V>(in + high);
 #pragma unroll
     for (int k = 0; k < V; ++k) {
-        // Of the two vectors' 2 V elements, pair k is elements 2 k and 2 k + 1, or k of each.
+        // Pair k is elements 2 k and 2 k + 1 of the two vectors together, or element k of each.
         T& x = traditional ? (2 * k < V ? a.item[2 * k % V] : b.item[2 * k % V]) : a.item[k];
         T& y = traditional ? (2 * k + 1 < V ? a.item[(2 * k + 1) % V] : b.item[(2 * k + 1) % V])
                            : b.item[k];

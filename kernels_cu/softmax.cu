@@ -24,7 +24,7 @@ namespace cyrt {
 
 enum Result { PROBABILITY, LOGARITHM, LOSS, LOSS_VJP };
 
-// The larger one; NaN is left to the sums.
+// The larger number. If one is NaN, the other is returned: the sums become NaN instead.
 __device__ inline float larger_number(float a, float b) { return ::fmaxf(a, b); }
 __device__ inline double larger_number(double a, double b) { return ::fmax(a, b); }
 
@@ -69,8 +69,8 @@ __device__ inline T loss_of(const Softmax& args, int64 row, ExpSum<compute_of<T>
                    (widen(global<T>(args.x)[row * args.x_step + target]) - all.most));
 }
 
-// What a row's result needs beside its elements. It is loaded as it lies in memory: nothing waits for
-// it before it is used.
+// The target and the gradient of a row, which its result needs beside its elements. They are loaded
+// without a conversion: nothing waits for them before they are used.
 template <class T, Result RESULT> struct RowTarget {
     int64 target = -1;
     T gradient = {};

@@ -17,7 +17,7 @@
 
 namespace cyrt {
 
-// Of a thread of a sweep; fewer of the widest, for they must lie in shared memory.
+// Elements of a thread of a sweep; there are fewer of the widest, as shared memory holds a tile.
 template <class U> constexpr int sort_items = sizeof(U) == 8 ? 8 : 16;
 template <class U> constexpr int sort_tile = SORT_BLOCK * sort_items<U>;
 
@@ -73,7 +73,7 @@ struct Scratch {
     uint32 partial[SORT_BLOCK / 32];
 };
 
-// Lanes that have the same digit as this one.
+// The lanes that have the same digit as this one.
 __device__ inline uint32 same_digit(uint32 digit) {
     uint32 same = ALL_LANES;
 #pragma unroll
@@ -84,10 +84,10 @@ __device__ inline uint32 same_digit(uint32 digit) {
     return same;
 }
 
-// Ranks a block's elements, `items` of a thread, by the digits that digit(k) gives, and calls
-// told(digit, count, first) once for each: how many there are, and where they begin.
-template <int ITEMS, class Digit, class Told>
-__device__ inline Ranks<ITEMS> rank_digits(Scratch& scratch, int items, Digit digit, Told told) {
+// Ranks a block's elements, `items` of a thread, by the digits that digit(k) returns, and calls
+// use(digit, count, first) once for each digit: how many elements have it, and the first's rank.
+template <int ITEMS, class Digit, class Use>
+__device__ inline Ranks<ITEMS> rank_digits(Scratch& scratch, int items, Digit digit, Use use) {
     Ranks<ITEMS> ranks = {};
     int warps = blockDim.x / 32;
     uint16* mine = scratch.counts[threadIdx.x / 32];
@@ -123,7 +123,7 @@ __device__ inline Ranks<ITEMS> rank_digits(Scratch& scratch, int items, Digit di
             scratch.counts[w][d] = to;
             to += count;
         }
-        told(d, to - first, first);
+        use(d, to - first, first);
     }
     __syncthreads();
 #pragma unroll
@@ -153,7 +153,7 @@ template <class U> __device__ inline uint32 digit_of(U key, uint32 pass) {
     return uint32(key >> 8 * pass) & (SORT_DIGITS - 1);
 }
 
-// What is beyond the row is last and has the last digit, so it stays last.
+// Items beyond the row have the last digit and come after all others, so they stay last.
 template <class U, bool ARG> __device__ inline void sort_block(const Sort& args) {
     constexpr int ITEMS = sort_items<U>, WIDTH = larger(sizeof(U), ARG ? sizeof(uint16) : 1);
     __shared__ Scratch scratch;

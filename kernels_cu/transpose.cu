@@ -85,7 +85,7 @@ template <class T, int V> __device__ inline void transpose(const Transpose& args
 }
 
 // Elements of 2 bytes in blocks of two by two, exchanged in registers: every access to shared memory
-// is a word, and no two of a warp lie in one bank. Strides and addresses are multiples of 4 bytes.
+// is a word, and no two of a warp are in one bank. Strides and addresses are multiples of 4 bytes.
 template <class T> __device__ inline uint32 load_pair(const T* from, uint32 i, uint32 size) {
     uint32 word = 0;
     if (i + 1 < size) {

@@ -64,9 +64,9 @@ cdef int prepare(row, list functions, int ordinal) except -1:
     sizes = importlib.import_module(f"cyrt.builtin.{catalogue.family(row)}").param_bytes(row)
     for each, nbytes in zip(functions, sizes, strict=True):
         function = each
-        told = function.parameters()
-        if told is not None and told != [(0, nbytes)]:
-            raise RuntimeError(f"{function.name}: its parameters are {told}, expected {nbytes} "
+        found = function.parameters()
+        if found is not None and found != [(0, nbytes)]:
+            raise RuntimeError(f"{function.name}: its parameters are {found}, expected {nbytes} "
                                "bytes; install cyrt again")
         set_layout(function, [(0, nbytes)])
         # The loaded image decides: it must be compiled for 9.0 or above.

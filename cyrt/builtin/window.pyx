@@ -11,7 +11,7 @@ cdef enum:
 cdef long long MOST = <long long>1 << 40    # no array has as many windows, or elements of one
 
 
-cdef str expected(int ndim, bint paired):
+cdef str describe(int ndim, bint paired):
     """Describe an argument of windows, for errors."""
     return f"an int, {ndim} int or {ndim} pairs (before, behind)" if paired else (
         f"an int or a tuple of {ndim} int, one for each spatial dimension")
@@ -28,8 +28,8 @@ cdef bint read_index(object value, long long* number) except -1:
 cdef int refuse_number(bint whole, str name, str argument, object value, int ndim, bint paired,
                        long long least) except -1:
     if not whole:
-        raise TypeError(f"{name}: {argument}: expected {expected(ndim, paired)}, got {value!r}")
-    raise ValueError(f"{name}: {argument}: expected {expected(ndim, paired)}, from {least} to "
+        raise TypeError(f"{name}: {argument}: expected {describe(ndim, paired)}, got {value!r}")
+    raise ValueError(f"{name}: {argument}: expected {describe(ndim, paired)}, from {least} to "
                      f"{<long long>FARTHEST - 1}, got {value!r}")
 
 
@@ -51,7 +51,7 @@ cdef int read_numbers(str name, str argument, object value, int ndim, long long 
             numbers[d] = numbers[0]
         return 0
     if len(value) != ndim:
-        raise ValueError(f"{name}: {argument}: expected {expected(ndim, False)}, got {value!r}")
+        raise ValueError(f"{name}: {argument}: expected {describe(ndim, False)}, got {value!r}")
     for d in range(ndim):
         numbers[d] = read_number(name, argument, value[d], ndim, False, least)
     return 0
@@ -74,11 +74,11 @@ cdef int read_padding(str name, object padding, int ndim, long long* low,
             high[d] = low[d]
         return 0
     if len(padding) != ndim:
-        raise ValueError(f"{name}: padding: expected {expected(ndim, True)}, got {padding!r}")
+        raise ValueError(f"{name}: padding: expected {describe(ndim, True)}, got {padding!r}")
     for d in range(ndim):
         pair = padding[d]
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise ValueError(f"{name}: padding: expected {expected(ndim, True)}, got {padding!r}")
+            raise ValueError(f"{name}: padding: expected {describe(ndim, True)}, got {padding!r}")
         low[d] = read_number(name, "padding", pair[0], ndim, True, 1 - FARTHEST)
         high[d] = read_number(name, "padding", pair[1], ndim, True, 1 - FARTHEST)
     return 0

@@ -71,11 +71,11 @@ def main(arguments: list[str] | None = None) -> int:
         report_lost_output(lost)
         return 1
     except Refusal as refusal:
-        say(f"cyrt {_chosen(arguments)}: {refusal}")
+        say(f"cyrt {_find_command(arguments)}: {refusal}")
         return 2
 
 
-def _chosen(arguments: list[str]) -> str | None:
+def _find_command(arguments: list[str]) -> str | None:
     """The command's name, if there is one."""
     return next((each for each in arguments if not each.startswith("-")), None)
 
@@ -105,7 +105,7 @@ def _parse(arguments: list[str]) -> tuple[ModuleType, argparse.Namespace]:
     """The command's module, and its options; a script's own arguments are ``script_arguments``."""
     parser = _Parser(prog="python -m cyrt", description="cyrt's tools")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    chosen = _chosen(arguments)
+    chosen = _find_command(arguments)
     for name, summary in COMMANDS.items():
         subparser = subparsers.add_parser(name, help=summary)
         if name == chosen:  # the other commands' imports take time

@@ -42,13 +42,13 @@ def titles(batches: Sequence[Batch]) -> list[str]:
         operations = sum(node.kind != "empty" for node in nodes)
         patched = sum(node.patched for node in nodes)
         lines.append(
-            f"batch {number} of {len(batches)}: {_counted(operations, 'operation')}, launched "
-            f"{_counted(batch.launches, 'time')}, {patched or 'none'} patched"
+            f"batch {number} of {len(batches)}: {_count_of(operations, 'operation')}, launched "
+            f"{_count_of(batch.launches, 'time')}, {patched or 'none'} patched"
         )
     return lines
 
 
-def _counted(count: int, what: str) -> str:
+def _count_of(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
@@ -127,7 +127,7 @@ class _Panel:
             f'<rect class="panel" width="{_number(self.width)}" height="{_number(self.height)}" '
             'rx="8"/>',
             f'<text class="title" x="{_number(_PADDING)}" y="{_number(_PADDING + 10)}">'
-            f"{_escaped(title)}</text>",
+            f"{_escape(title)}</text>",
             f'<g transform="translate({_number(left)} {_number(_TITLE + _PADDING)})">',
             *_edges(folded.edges, folded.indices, layout),
             *(_loop(part, widths, layout) for part in folded.parts),
@@ -201,11 +201,11 @@ def _box(
         [
             f'<g class="node {node.kind}{" patched" * node.patched}" '
             f'transform="translate({_number(center - width / 2)} {_number(top)})">',
-            f"<title>{_escaped(details)}</title>",
+            f"<title>{_escape(details)}</title>",
             f'<rect width="{_number(width)}" height="{_number(_HEIGHT)}" rx="6"/>',
             f'<text class="number" x="{_number(start)}" y="{first}">{number}</text>',
-            f'<text x="{_number(after)}" y="{first}">{_escaped(name)}</text>',
-            f'<text class="launch" x="{_number(start)}" y="30">{_escaped(launch)}</text>'
+            f'<text x="{_number(after)}" y="{first}">{_escape(name)}</text>',
+            f'<text class="launch" x="{_number(start)}" y="30">{_escape(launch)}</text>'
             if launch
             else "",
             "</g>",
@@ -231,7 +231,7 @@ def _short(name: str) -> str:
     return name if len(name) <= _LONGEST else f"{name[:20]}…{name[21 - _LONGEST :]}"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return escape(printable(text))
 
 

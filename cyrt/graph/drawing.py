@@ -85,19 +85,19 @@ def dot(
     """
     lines = [
         "digraph {",
-        f'  graph [label={_quoted(title)}, labelloc=t, labeljust=l, fontname="sans-serif"]',
+        f'  graph [label={_quote(title)}, labelloc=t, labeljust=l, fontname="sans-serif"]',
         '  node [shape=box, style=rounded, fontname="monospace", fontsize=10]',
     ]
     for i, node in enumerate(nodes):
         text = "\n".join(filter(None, (f"{i}: {label(node.name)}", launch_text(node))))
         patched = ', style="rounded,filled", fillcolor="#ffe2b8"' * node.patched
-        tooltip = _quoted(node_details(i, node, label))
-        lines.append(f"  n{i} [label={_quoted(text)}, tooltip={tooltip}{patched}]")
+        tooltip = _quote(node_details(i, node, label))
+        lines.append(f"  n{i} [label={_quote(text)}, tooltip={tooltip}{patched}]")
     for source, target, programmatic in edges:
         lines.append(f"  n{source} -> n{target}{' [style=dashed]' * programmatic}")
     return "\n".join([*lines, "}", ""])
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     body = printable(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{body}"'

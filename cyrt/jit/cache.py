@@ -66,14 +66,14 @@ def _checksum(key: str, sizes: tuple[int, int], rest: bytes | memoryview) -> byt
     return found.digest()
 
 
-def packed(key: str, facts: dict[str, Any], body: bytes) -> bytes:
+def pack(key: str, facts: dict[str, Any], body: bytes) -> bytes:
     """Return an entry as the bytes of its file."""
     text = json.dumps(facts, separators=(",", ":")).encode()
     sizes = len(text), len(body)
     return _HEADER.pack(_MAGIC, *sizes, _checksum(key, sizes, text + body)) + text + body
 
 
-def unpacked(key: str, data: bytes) -> tuple[dict[str, Any], bytes]:
+def unpack(key: str, data: bytes) -> tuple[dict[str, Any], bytes]:
     """Return the facts and the bytes of an entry.
 
     Raises
@@ -153,7 +153,7 @@ class Cache:
         try:
             with _opened(self.folder) as folder:
                 _check_trust(folder)
-                return unpacked(key, self._read(folder, key, used=True))
+                return unpack(key, self._read(folder, key, used=True))
         except _Untrusted as error:
             self._tell("trusted", error)
         except (OSError, ValueError, MemoryError):
@@ -163,7 +163,7 @@ class Cache:
 
     def put(self, key: str, facts: dict[str, Any], body: bytes = b"") -> bool:
         """Write an entry, and remove old ones above the limit; return True if it is stored."""
-        data = packed(key, facts, body)
+        data = pack(key, facts, body)
         if len(data) > self.limit:
             return False
         try:
@@ -266,7 +266,7 @@ class Cache:
             process has removed it.
         """
         with _opened(self.folder) as folder:
-            return unpacked(entry.key, self._read(folder, entry.key, used=False))
+            return unpack(entry.key, self._read(folder, entry.key, used=False))
 
     def clear(self) -> tuple[int, int]:
         """Remove all entries, including those of other formats; return their number and bytes.

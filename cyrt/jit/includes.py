@@ -58,7 +58,7 @@ class Untold(Exception):
 
 def includes_anything(text: str) -> bool:
     """True if a text may include a file."""
-    return "include" in text or _spliced(text) is not text or "??/" in text
+    return "include" in text or _splice_lines(text) is not text or "??/" in text
 
 
 def dependencies(
@@ -132,7 +132,7 @@ def dependencies(
 
 def included_names(text: str) -> Iterator[tuple[str, bool]]:
     """Yield each name that a text includes literally, and True if it is in quotes."""
-    for match in _occurrences(_spliced(text)):
+    for match in _occurrences(_splice_lines(text)):
         if match[2] or match[3]:
             yield match[2] or match[3], bool(match[2])
 
@@ -158,7 +158,7 @@ class _Reading:
 
     def add(self, text: str, folder: str) -> None:
         """Add a text to be scanned, from a file in `folder`."""
-        text = _spliced(text)
+        text = _splice_lines(text)
         self.texts.append(text)
         self.waiting.append((text, folder))
 
@@ -208,7 +208,7 @@ def _content(path: str) -> bytes | None:
     return content
 
 
-def _spliced(text: str) -> str:
+def _splice_lines(text: str) -> str:
     """Return a text with the lines joined that the preprocessor joins."""
     if "\\" in text and ("\\\n" in text or "\\\r\n" in text):
         return re.sub(r"\\\r?\n", "", text)

@@ -267,7 +267,7 @@ class _Reader:
 
 @cache
 def readable_name(symbol: str) -> str:
-    """Return a kernel's name as source has it, or the symbol where that cannot be told."""
+    """Return a kernel's name as source has it, or the symbol if it cannot be read."""
     signature = from_mangled(symbol)
     return symbol if signature is None else signature.name
 
@@ -301,7 +301,7 @@ def from_mangled(symbol: str) -> Signature | None:
             # A variable: a function without parameters has `v`.
             return None
         parameters = _parameters(types, arguments)
-        return Signature(_spelled(name, arguments), parameters)
+        return Signature(_spell(name, arguments), parameters)
     except (_UnsureError, IndexError, RecursionError):
         return None
 
@@ -314,7 +314,7 @@ def variable_name(symbol: str) -> str:
         reader = _Reader(symbol)
         reader.i = 2
         name = reader.name()
-        return _spelled(name, ()) if reader.i == len(symbol) else symbol
+        return _spell(name, ()) if reader.i == len(symbol) else symbol
     except (_UnsureError, IndexError, RecursionError):
         return symbol
 
@@ -344,7 +344,7 @@ def from_probe(symbol: str) -> tuple[Parameter, ...] | None:
 def _parameters(types: list[_Node], arguments: tuple[_Node, ...]) -> tuple[Parameter, ...]:
     resolved = []
     for type in types:
-        resolved.extend(_expanded(type, arguments))
+        resolved.extend(_expand(type, arguments))
     if [t.text for t in resolved] == ["void"]:
         return ()
     return tuple(_parameter(type) for type in resolved)
@@ -374,14 +374,14 @@ def _parameter(type: _Node) -> Parameter:
     return by_value(_text(type))
 
 
-def _expanded(type: _Node, arguments: tuple[_Node, ...]) -> list[_Node]:
+def _expand(type: _Node, arguments: tuple[_Node, ...]) -> list[_Node]:
     """Return the type with template arguments substituted: several types for a pack expansion."""
     if type.kind != "expansion":
-        return [_resolved(type, arguments)]
+        return [_resolve(type, arguments)]
     lengths = {len(pack.parts) for pack in _packs(type, arguments)}
     if len(lengths) != 1:
         _unsure()
-    return [_resolved(type.parts[0], arguments, index) for index in range(lengths.pop())]
+    return [_resolve(type.parts[0], arguments, index) for index in range(lengths.pop())]
 
 
 def _packs(type: _Node, arguments: tuple[_Node, ...]) -> list[_Node]:
@@ -391,7 +391,7 @@ def _packs(type: _Node, arguments: tuple[_Node, ...]) -> list[_Node]:
     return [pack for part in type.parts for pack in _packs(part, arguments)]
 
 
-def _resolved(type: _Node, arguments: tuple[_Node, ...], index: int | None = None) -> _Node:
+def _resolve(type: _Node, arguments: tuple[_Node, ...], index: int | None = None) -> _Node:
     if type.kind == "argument":
         found = arguments[int(type.text)]
         if found.kind == "pack":
@@ -406,7 +406,7 @@ def _resolved(type: _Node, arguments: tuple[_Node, ...], index: int | None = Non
     if type.kind == "instance" and type.parts[0].kind == "argument":
         # A template used as an argument may be an alias of any type.
         _unsure()
-    parts = _flattened(type.parts, arguments, index)
+    parts = _flatten(type.parts, arguments, index)
     if type.kind == "qualified" and parts[0].kind == "qualified":
         # `const T` with a T that is already const.
         words = sorted({*type.text.split(), *parts[0].text.split()})
@@ -416,23 +416,23 @@ def _resolved(type: _Node, arguments: tuple[_Node, ...], index: int | None = Non
     return _Node(type.kind, type.text, tuple(parts))
 
 
-def _flattened(
+def _flatten(
     types: tuple[_Node, ...], arguments: tuple[_Node, ...], index: int | None
 ) -> list[_Node]:
     """Return the resolved types, with packs and their expansions replaced by their elements."""
     found: list[_Node] = []
     for type in types:
         if type.kind == "expansion":
-            found += _expanded(type, arguments)
+            found += _expand(type, arguments)
         elif type.kind == "pack":
-            found += _flattened(type.parts, arguments, index)
+            found += _flatten(type.parts, arguments, index)
         else:
-            found.append(_resolved(type, arguments, index))
+            found.append(_resolve(type, arguments, index))
     return found
 
 
-def _spelled(type: _Node, arguments: tuple[_Node, ...]) -> str:
-    return _text(_resolved(type, arguments))
+def _spell(type: _Node, arguments: tuple[_Node, ...]) -> str:
+    return _text(_resolve(type, arguments))
 
 
 def _text(type: _Node) -> str:
@@ -450,7 +450,7 @@ def _text(type: _Node) -> str:
     if kind in ("pointer", "reference"):
         return _around(parts[0], "*" if kind == "pointer" else "&")
     if kind == "function":
-        return f"{_text(parts[0])} ({_listed(parts[1:])})"
+        return f"{_text(parts[0])} ({_list_types(parts[1:])})"
     if kind == "array":
         return f"{_text(parts[0])} [{type.text}]"
     if kind == "complex":
@@ -462,7 +462,7 @@ def _text(type: _Node) -> str:
 
 def _around(target: _Node, mark: str) -> str:
     if target.kind == "function":
-        return f"{_text(target.parts[0])} ({mark})({_listed(target.parts[1:])})"
+        return f"{_text(target.parts[0])} ({mark})({_list_types(target.parts[1:])})"
     if target.kind == "pointer":
         return _around(target.parts[0], "*" + mark)
     if target.kind == "qualified" and target.parts[0].kind == "pointer":
@@ -475,6 +475,6 @@ def _around(target: _Node, mark: str) -> str:
     return _text(target) + mark
 
 
-def _listed(types: tuple[_Node, ...]) -> str:
+def _list_types(types: tuple[_Node, ...]) -> str:
     text = ", ".join(map(_text, types))
     return "" if text == "void" else text

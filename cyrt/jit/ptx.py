@@ -22,12 +22,12 @@ _FLOATS = {"f16": ("f16", 2), "bf16": ("bf16", 2), "f32": ("f32", 4), "f64": ("f
 
 def entries(text: str) -> list[str]:
     """Return the names of the kernels (``.entry``) in PTX, in its order."""
-    return list(_declared(text))
+    return list(_find_declarations(text))
 
 
 def all_from_ptx(text: str) -> dict[str, Signature]:
     """Return the result of `from_ptx` for every entry."""
-    return {name: _signature(name, declared) for name, declared in _declared(text).items()}
+    return {name: _signature(name, declared) for name, declared in _find_declarations(text).items()}
 
 
 def from_ptx(text: str, entry: str) -> Signature:
@@ -49,14 +49,14 @@ def from_ptx(text: str, entry: str) -> Signature:
         If there is no such entry (the message names the existing ones), or its parameters do not
         follow the PTX ISA.
     """
-    declared = _declared(text)
+    declared = _find_declarations(text)
     if entry not in declared:
         known = ", ".join(declared) or "none"
         raise ValueError(f"the PTX has no entry {entry!r}; its entries: {known}")
     return _signature(entry, declared[entry])
 
 
-def _declared(text: str) -> dict[str, str]:
+def _find_declarations(text: str) -> dict[str, str]:
     # Entry name: the text between its parentheses.
     return {m[1]: (m[2] or "").strip() for m in _ENTRY.finditer(_COMMENT.sub(" ", text))}
 

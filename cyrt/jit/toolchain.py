@@ -95,7 +95,7 @@ def header_folders() -> tuple[Folder, ...]:
         _folders = _remembered_folders()
         if _folders is None:
             _folders = tuple(
-                Folder(path, _changed(path), _packages(path))
+                Folder(path, _read_mtime(path), _packages(path))
                 for path in headers.include_directories()
             )
             _remember()
@@ -115,7 +115,7 @@ def toolkit_folders(named: Sequence[str]) -> tuple[Folder, ...]:
     """
     there = _toolkit_places() if named else frozenset()
     return tuple(
-        Folder(os.path.realpath(folder), _changed(folder), ())
+        Folder(os.path.realpath(folder), _read_mtime(folder), ())
         for folder in named
         if _place(folder) in there and _has_cuda_alone(folder)
     )
@@ -166,10 +166,10 @@ def _unchanged(library: Library) -> bool:
 
 
 def _are_unchanged(folders: Sequence[Folder]) -> bool:
-    return all(_changed(folder.path) == folder.changed for folder in folders)
+    return all(_read_mtime(folder.path) == folder.changed for folder in folders)
 
 
-def _changed(path: str) -> int:
+def _read_mtime(path: str) -> int:
     try:
         return os.stat(path).st_mtime_ns
     except OSError:
@@ -217,17 +217,17 @@ def _packages(path: str) -> tuple[str, ...]:
 def _memory_key() -> str:
     """A hash of everything that decides the result of a search."""
     sites = [
-        (path, _changed(path))
+        (path, _read_mtime(path))
         for path in sys.path
         if any(os.path.isdir(f"{path}/{name}") for name in ("nvidia", "cuda/bindings"))
     ]
     where = [(name, os.environ.get(name)) for name in _VARIABLES]
     conda = f"{os.environ.get('CONDA_PREFIX', '')}/conda-meta"
-    where += [(path, _changed(path)) for path in (*_SYSTEM, conda)]
+    where += [(path, _read_mtime(path)) for path in (*_SYSTEM, conda)]
     return hashlib.sha256(json.dumps(["toolchain", sites, where]).encode()).hexdigest()
 
 
-def _remembered() -> dict[str, Any]:
+def _read_facts() -> dict[str, Any]:
     store = cache.current()
     found = store.get(_memory_key()) if store else None
     return found[0] if found else {}
@@ -236,7 +236,7 @@ def _remembered() -> dict[str, Any]:
 def _remembered_library() -> Library | None:
     """The NVRTC that an earlier process loaded, if it is unchanged."""
     try:
-        known = _remembered()["library"]
+        known = _read_facts()["library"]
         files = tuple((path, size, time) for path, size, time in known["files"])
         found = Library(files, tuple(known["version"]), tuple(known["archs"]))
     except (KeyError, TypeError, ValueError):
@@ -247,7 +247,7 @@ def _remembered_library() -> Library | None:
 def _remembered_folders() -> tuple[Folder, ...] | None:
     """The headers that an earlier process found, if they are unchanged."""
     try:
-        known = _remembered()["folders"]
+        known = _read_facts()["folders"]
         found = tuple(Folder(f["path"], f["changed"], tuple(f["packages"])) for f in known)
     except (KeyError, TypeError):
         return None
@@ -257,7 +257,7 @@ def _remembered_folders() -> tuple[Folder, ...] | None:
 def _remember() -> None:
     store = cache.current()
     if store:
-        facts: dict[str, Any] = {**_remembered(), "kind": "toolchain"}
+        facts: dict[str, Any] = {**_read_facts(), "kind": "toolchain"}
         if _library is not None and _library.files:
             facts["library"] = _library._asdict()
         if _folders is not None:

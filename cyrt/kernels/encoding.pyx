@@ -7,7 +7,7 @@ from cyrt.graph.recorder cimport record_kernel
 from cyrt.graph.recording cimport CLUSTER, COOPERATIVE, Geometry
 from cyrt.kernels.arguments cimport declared_memory, use_declared
 from cyrt.kernels.geometry cimport check_cluster, check_cooperative, dimension, dynamic_smem
-from cyrt.kernels.kernel cimport Arguments, Kernel, check_launch, make_room, pack
+from cyrt.kernels.kernel cimport Arguments, Kernel, allocate_arguments, check_launch, pack
 from cyrt.kernels.vectorcall cimport PySequence_Fast_ITEMS
 from cyrt.runtime.module cimport LoadedFunction
 
@@ -49,7 +49,7 @@ cdef int add_kernel(object encoder, kernel, grid, block, args, smem, cluster,
     declared = declared_memory(self.name, reads, writes)
     if cluster is not None:
         dimension(cluster, "cluster", sizes)
-    make_room(self, len(values), len(declared or ()), &packed)
+    allocate_arguments(self, len(values), len(declared or ()), &packed)
     try:
         check_launch(self, function, &geometry)
         if cluster is not None:

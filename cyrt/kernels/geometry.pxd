@@ -27,7 +27,7 @@ cdef inline bint fits(const Geometry* geometry, LoadedFunction function) noexcep
 # n as an int that is not negative.
 cdef object element_count(str name, n)
 # (grid, block) with one thread per element; ValueError if n exceeds what a grid allows.
-cdef tuple cover(str name, n, block)
+cdef tuple cover_grid(str name, n, block)
 # A smaller block if n would leave multiprocessors without a block.
 cdef object spread(block, n, int ordinal)
 

@@ -91,7 +91,7 @@ cdef object element_count(str name, n):
     return n.__index__()
 
 
-cdef tuple cover(str name, n, block):
+cdef tuple cover_grid(str name, n, block):
     grid = -(-n // block)
     if grid >= 1 << 31:
         raise ValueError(f"{name}: n: {n:,} elements are {grid:,} blocks of {block} threads, and a "

@@ -40,8 +40,8 @@ cdef struct Arguments:
     void* heap              # NULL if the memory is on the stack
 
 # Allocates that memory on the heap, for `count` arguments and `declared` Buffers.
-cdef int make_room(Kernel kernel, Py_ssize_t count, Py_ssize_t declared,
-                   Arguments* packed) except -1
+cdef int allocate_arguments(Kernel kernel, Py_ssize_t count, Py_ssize_t declared,
+                            Arguments* packed) except -1
 # Raises for a geometry that the kernel cannot be launched with. This may call the driver, and other
 # threads may run: it precedes the check of the arguments' memory.
 cdef int check_launch(Kernel kernel, LoadedFunction function, const Geometry* geometry) except -1

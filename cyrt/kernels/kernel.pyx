@@ -19,7 +19,7 @@ from cyrt.kernels.arguments cimport (
     use_declared, written_memory, wrong_device,
 )
 from cyrt.kernels.geometry cimport (
-    cover, dimension, divide_grid, dynamic_smem, element_count, fits, refuse_geometry, spread,
+    cover_grid, dimension, divide_grid, dynamic_smem, element_count, fits, refuse_geometry, spread,
     triple,
 )
 from cyrt.kernels.packing cimport POINTER, WORD64, Param, code_of, pack_value
@@ -279,7 +279,7 @@ cdef class Kernel:
             More elements than one grid has threads for.
         """
         n = element_count(self.name, n)
-        return cover(self.name, n, self.block_for(n, dynamic_smem(smem)))
+        return cover_grid(self.name, n, self.block_for(n, dynamic_smem(smem)))
 
     def for_each(self, n, *args, smem=0, reads=None, writes=None):
         """Launch the kernel over n elements, one thread per element; do nothing for 0.
@@ -349,7 +349,7 @@ cdef class Kernel:
         key = ordinal, n.bit_length(), smem
         block = self.blocks.get(key)
         if block is None:
-            block = tuning.remembered(self, n, smem) if n else None
+            block = tuning.recall_block(self, n, smem) if n else None
             if block is None:
                 block, _ = self.load(ordinal).suggested_block(smem)
                 block = spread(block, (1 << n.bit_length()) // 2, ordinal)
@@ -450,7 +450,7 @@ cdef int launch(Launch self, PyObject** args, Py_ssize_t count, list declared) e
     packed.blob, packed.uses, packed.heap = stack_bytes, stack_uses, NULL
     if count != kernel.num_params or kernel.param_bytes > STACK_BYTES \
             or kernel.num_params >= STACK_PARAMS or declared is not None:
-        make_room(kernel, count, len(declared or ()), &packed)
+        allocate_arguments(kernel, count, len(declared or ()), &packed)
     try:
         if not fits(&self.geometry, function) or function.cluster[0] != 0 \
                 or <long>self.geometry.smem > function.dynamic_smem:
@@ -467,9 +467,9 @@ cdef int launch(Launch self, PyObject** args, Py_ssize_t count, list declared) e
     return 0
 
 
-cdef int make_room(Kernel kernel, Py_ssize_t count, Py_ssize_t declared,
-                   Arguments* packed) except -1:
-    """Heap memory if the stack is too small; the module's variables are one additional use."""
+cdef int allocate_arguments(Kernel kernel, Py_ssize_t count, Py_ssize_t declared,
+                            Arguments* packed) except -1:
+    """Allocate heap memory if the stack is too small; the module's variables are one more use."""
     cdef Py_ssize_t uses = kernel.num_params + 1 + declared
     if count != kernel.num_params:
         raise TypeError(f"{kernel.name}: expected {kernel.num_params} "

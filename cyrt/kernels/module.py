@@ -44,7 +44,7 @@ def _warn(log: str) -> None:
     warnings.warn(text, RuntimeWarning, stacklevel=outside_stacklevel())
 
 
-def _named(name: str, full: Mapping[str, str]) -> list[str]:
+def _find_symbols(name: str, full: Mapping[str, str]) -> list[str]:
     """The symbols of a C++ name: those with that full name, otherwise those that end in it."""
     return [s for s, f in full.items() if f == name] or [
         s for s, f in full.items() if f.endswith(f"::{name}")
@@ -210,7 +210,7 @@ class Module:
         symbol = name if image is None else image.lowered.get(f"&{name}", name)
         full = {s: jit.signature.variable_name(s) for s in loaded.variables or ()}
         if symbol not in full:
-            found = _named(name, full)
+            found = _find_symbols(name, full)
             if len(found) > 1:
                 raise KeyError(
                     f"the module has several variables {name!r}: "
@@ -304,7 +304,7 @@ class Module:
         entries = self._entries()
         if name in entries:
             return name
-        found = _named(
+        found = _find_symbols(
             name, {s: f.name for s in entries if (f := jit.signature.from_mangled(s)) is not None}
         )
         if len(found) > 1:

@@ -131,8 +131,8 @@ def _remember(kernel: Kernel, n: int, smem: int, block: int) -> None:
         store.put(_key(facts), {**facts, "block": block})
 
 
-def remembered(kernel: Kernel, n: int, smem: int) -> int | None:
-    """The block that an earlier tuning chose; None if there was none."""
+def recall_block(kernel: Kernel, n: int, smem: int) -> int | None:
+    """Return the block that an earlier tuning chose; None if there was none."""
     store = cache.current()
     found = store.get(_key(_facts(kernel, n, smem))) if store else None
     return found[0]["block"] if found else None

@@ -1,4 +1,4 @@
-"""Pooling of arrays whose channels lie last, and its gradients."""
+"""Pooling of arrays whose channels are last, and its gradients."""
 
 from libc.string cimport memset
 

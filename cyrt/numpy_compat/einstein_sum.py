@@ -109,7 +109,7 @@ def _apply(x: Array, steps: Steps) -> Array:
     return x
 
 
-def _summed(x: Array, axes: tuple[int, ...]) -> Array:
+def _sum_axes(x: Array, axes: tuple[int, ...]) -> Array:
     return reduce.sum(x, axes, x.dtype)
 
 
@@ -166,7 +166,7 @@ class _Operand:
 
     def sum_except(self, needed: set[Label]) -> None:
         """Sum over the dimensions that are not needed."""
-        self.drop(_summed, tuple(d for d, label in enumerate(self.labels) if label not in needed))
+        self.drop(_sum_axes, tuple(d for d, label in enumerate(self.labels) if label not in needed))
 
     def order(self, labels: list[Label]) -> None:
         positions = [self.labels.index(each) for each in labels]

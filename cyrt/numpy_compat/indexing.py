@@ -171,7 +171,7 @@ def select(condlist: Sequence[Array], choicelist: Sequence[Any], default: Any = 
 
 
 def piecewise(x: Array, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
-    """At each place what the last of the functions whose condition holds gives of the element.
+    """Evaluate functions piecewise: each element is passed to the last one whose condition holds.
 
     Parameters
     ----------

@@ -187,7 +187,7 @@ def nanmedian(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
 
 
 def _count(ordered: Array) -> Array:
-    """How many of each row are not NaN; these come last."""
+    """Count the elements of each row that are not NaN. NaN are the last ones."""
     return reduce.count_nonzero(ordered == ordered, axis=-1, keepdims=True)
 
 

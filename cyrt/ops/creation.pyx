@@ -9,7 +9,7 @@ import numpy as np
 from cyrt.dtypes import DEFAULTS, DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.builtin.space cimport MAX_NDIM
-from cyrt.ndarray cimport Array, array_over, device_of, new_array
+from cyrt.ndarray cimport Array, device_of, new_array, view_of
 from cyrt.ops.arguments import check_array
 from cyrt.ops.copy import astype, copy as duplicate, to_device
 from cyrt.ops.copy cimport fill
@@ -101,7 +101,7 @@ cdef Array from_host(object values, object dtype, int ordinal):
         if target is None and isinstance(values, np.generic):
             target = _dtype(values.dtype)
         x = new_array(ordinal, code_of_number(values) if target is None else target.code, 0, NULL)
-        return filled(x, values)
+        return fill_array(x, values)
     if isinstance(values, (list, tuple, range)):
         host, target = from_numbers(values, target)
     else:
@@ -149,7 +149,7 @@ cdef Array from_other(obj, bint copy):
     if (memory.address + <long long>first) % itemsize:
         raise ValueError(f"{type(obj).__name__}: its address is no multiple of the element's "
                          f"{itemsize} bytes")
-    return array_over(memory, _dtype(name).code, ndim, dims, steps, first // itemsize)
+    return view_of(memory, _dtype(name).code, ndim, dims, steps, first // itemsize)
 
 
 cdef Array from_buffer(Buffer buffer, object dtype, object shape):
@@ -180,7 +180,7 @@ cdef Array from_buffer(Buffer buffer, object dtype, object shape):
     if buffer.address % target.itemsize:
         raise ValueError(f"asarray: the Buffer's address is no multiple of {target}'s "
                          f"{target.itemsize} bytes")
-    return array_over(buffer, target.code, ndim, dims, steps, 0)
+    return view_of(buffer, target.code, ndim, dims, steps, 0)
 
 
 cdef object from_host_buffer(object buffer, object target, object shape):
@@ -323,7 +323,7 @@ cdef Array make_like(x, dtype, device):
                      other.code if dtype is None else _dtype(dtype).code, other.ndim_, other.dims)
 
 
-cdef Array filled(Array x, value):
+cdef Array fill_array(Array x, value):
     fill(x, value)
     return x
 
@@ -372,7 +372,7 @@ def zeros(shape, dtype=None, *, device=None):
     Array([[0., 0., 0.],
            [0., 0., 0.]], dtype=float32)
     """
-    return filled(make(shape, code_of(dtype, DEFAULTS["f"]), device), 0)
+    return fill_array(make(shape, code_of(dtype, DEFAULTS["f"]), device), 0)
 
 
 def ones(shape, dtype=None, *, device=None):
@@ -397,7 +397,7 @@ def ones(shape, dtype=None, *, device=None):
     >>> cyrt.ones(3, dtype=cyrt.int32)
     Array([1, 1, 1], dtype=int32)
     """
-    return filled(make(shape, code_of(dtype, DEFAULTS["f"]), device), 1)
+    return fill_array(make(shape, code_of(dtype, DEFAULTS["f"]), device), 1)
 
 
 def full(shape, fill_value, dtype=None, *, device=None):
@@ -431,7 +431,7 @@ def full(shape, fill_value, dtype=None, *, device=None):
         code = _dtype(dtype).code
     else:
         code = (<Array>fill_value).code if isinstance(fill_value, Array) else code_of_number(value)
-    return filled(make(shape, code, device), value)
+    return fill_array(make(shape, code, device), value)
 
 
 def empty_like(x, /, dtype=None, *, device=None):
@@ -441,18 +441,18 @@ def empty_like(x, /, dtype=None, *, device=None):
 
 def zeros_like(x, /, dtype=None, *, device=None):
     """Create an array of zeros of x's shape, type and device."""
-    return filled(make_like(x, dtype, device), 0)
+    return fill_array(make_like(x, dtype, device), 0)
 
 
 def ones_like(x, /, dtype=None, *, device=None):
     """Create an array of ones of x's shape, type and device."""
-    return filled(make_like(x, dtype, device), 1)
+    return fill_array(make_like(x, dtype, device), 1)
 
 
 def full_like(x, /, fill_value, dtype=None, *, device=None):
     """Create an array of one number of x's shape, type and device."""
     value = number_of(fill_value, "full_like", "fill_value")
-    return filled(make_like(x, dtype, device), value)
+    return fill_array(make_like(x, dtype, device), value)
 
 
 cdef object number_of(object value, str name, str argument):

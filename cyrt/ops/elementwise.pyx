@@ -294,7 +294,7 @@ cdef inline bint takes_number(int op, Array x, int code, Array out) noexcept:
         out is None or (out is x and x.dense and outputs[op][code] == code))
 
 
-cdef Array with_number(int op, Array x, object number, bint left, Array out):
+cdef Array apply_to_number(int op, Array x, object number, bint left, Array out):
     cdef Block* block = live_block(x)
     cdef StreamState* stream = current_state(block.ordinal)
     cdef unsigned long long[2] value
@@ -360,7 +360,7 @@ cdef object binary(int op, object a, object b, Array out):
                 if settled is not None:
                     return settled
             if takes_number(op, x, code, out):
-                return with_number(op, x, b, False, out)
+                return apply_to_number(op, x, b, False, out)
         elif isinstance(b, (list, tuple)):
             return binary(op, x, functions.weak_array(x, b), out)
         else:
@@ -372,7 +372,7 @@ cdef object binary(int op, object a, object b, Array out):
         if settled is not None:
             return settled
         if takes_number(op, <Array>b, code, out):
-            return with_number(op, <Array>b, a, True, out)
+            return apply_to_number(op, <Array>b, a, True, out)
     elif isinstance(a, (list, tuple)):
         return binary(op, functions.weak_array(<Array>b, a), b, out)
     else:
@@ -501,7 +501,7 @@ cdef int check_out_type(str name, object out) except -1:
 
 cdef object evaluate(Elementwise self, object a, object b, object out, object where,
                      object dtype):
-    """`b` is the last operand, and may also be the first."""
+    """Compute an operation; `b` is its last operand, which may also be its first."""
     if dtype is not None:
         return put_where(self.name, where, in_type(self, a, b, dtype), out)
     if where is not None:

@@ -30,7 +30,7 @@ from cyrt.ops.selection cimport (
     Selection, all_indices, along, check_mask, check_range, is_indices, kinds, only_mask,
     parse_items, select,
 )
-from cyrt.ops.shapes cimport reshaped
+from cyrt.ops.shapes cimport reshape_array
 from cyrt.runtime.stream cimport current_state
 
 cdef int WHERE = op_code("where")
@@ -289,7 +289,7 @@ def take(x, /, indices, axis=None):
     """
     cdef Array array = x if type(x) is Array else check_array(x, "x")
     if axis is None:
-        array = reshaped(array, 1, &array.count, False)
+        array = reshape_array(array, 1, &array.count, False)
         axis = 0
     if not (PyLong_CheckExact(axis) and 0 <= axis < array.ndim_):
         axis = axis_of(axis, array.ndim_)

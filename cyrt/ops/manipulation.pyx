@@ -12,7 +12,7 @@ from cyrt.ops.copy cimport assign_array
 from cyrt.ops.creation import asarray, weak_array
 from cyrt.ops.promotion cimport promote
 from cyrt.ops.shapes import atleast_1d, atleast_2d
-from cyrt.ops.shapes cimport array_of, axis_at, narrowed, plus, reshaped, times
+from cyrt.ops.shapes cimport array_of, axis_at, narrow_axis, plus, reshape_array, times
 from cyrt.ops.gather import take
 
 
@@ -89,7 +89,7 @@ def concat(arrays, /, axis=0):
     cdef long long start = 0
     cdef int along, d
     if axis is None:
-        parts = [reshaped(<Array>each, 1, &(<Array>each).count, False) for each in parts]
+        parts = [reshape_array(<Array>each, 1, &(<Array>each).count, False) for each in parts]
         axis = 0
     first = <Array>parts[0]
     along = axis_at(axis, first.ndim_)
@@ -105,7 +105,7 @@ def concat(arrays, /, axis=0):
     result = new_array(device_of(first), joint_code(parts), first.ndim_, dims)
     for each in parts:
         x = <Array>each
-        assign_array(narrowed(result, along, start, x.dims[along]), x)
+        assign_array(narrow_axis(result, along, start, x.dims[along]), x)
         start += x.dims[along]
     return result
 
@@ -186,11 +186,12 @@ cdef int paste_rolled(Array target, Array source, const int* axes, const long lo
         return assign_array(target, source)
     axis, shift = axes[0], shifts[0]
     size = source.dims[axis]
-    paste_rolled(narrowed(target, axis, shift, size - shift),
-                 narrowed(source, axis, 0, size - shift), axes + 1, shifts + 1, count - 1)
+    paste_rolled(narrow_axis(target, axis, shift, size - shift),
+                 narrow_axis(source, axis, 0, size - shift), axes + 1, shifts + 1, count - 1)
     if shift:
-        paste_rolled(narrowed(target, axis, 0, shift),
-                     narrowed(source, axis, size - shift, shift), axes + 1, shifts + 1, count - 1)
+        paste_rolled(narrow_axis(target, axis, 0, shift),
+                     narrow_axis(source, axis, size - shift, shift), axes + 1, shifts + 1,
+                     count - 1)
     return 0
 
 
@@ -230,10 +231,10 @@ def roll(x, /, shift, axis=None):
     if axis is None:
         if isinstance(shift, (tuple, list)):
             raise ValueError(f"roll: shift {shift} needs as many axes")
-        flat = reshaped(array, 1, &array.count, False)
+        flat = reshape_array(array, 1, &array.count, False)
         shifts[0] = whole_number(shift) % flat.count if flat.count else 0
         moved[0] = 0
-        return reshaped(roll_axes(flat, moved, shifts, 1), array.ndim_, array.dims, False)
+        return reshape_array(roll_axes(flat, moved, shifts, 1), array.ndim_, array.dims, False)
     given = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     by = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,)
     if len(by) != len(given) and len(by) != 1 and len(given) != 1:
@@ -352,7 +353,7 @@ def repeat(x, /, repeats, axis=None):
     cdef long long often
     cdef int along, d
     if axis is None:
-        array = reshaped(array, 1, &array.count, False)
+        array = reshape_array(array, 1, &array.count, False)
         axis = 0
     along = axis_at(axis, array.ndim_)
     if isinstance(repeats, Array) or not PyIndex_Check(repeats):
@@ -371,7 +372,7 @@ def repeat(x, /, repeats, axis=None):
     for d in range(array.ndim_ + 1):
         dims[d] = often if d == along + 1 else array.dims[d if d <= along else d - 1]
         steps[d] = 0 if d == along + 1 else array.steps[d if d <= along else d - 1]
-    assign_array(reshaped(result, array.ndim_ + 1, dims, False),
+    assign_array(reshape_array(result, array.ndim_ + 1, dims, False),
                  view_of(array, array.code, array.ndim_ + 1, dims, steps, 0))
     return result
 

@@ -19,11 +19,25 @@ def text_of(x: Array) -> str:
 def repr_of(x: Array) -> str:
     """Format as source code: values, type, and the shape if the values do not show it."""
     text = _text(x, ", ", "Array(", ")")
-    told = (x.size and x.size <= _option("threshold")) or x.shape == (0,)
-    rest = f"dtype={x.dtype})" if told else f"shape={x.shape}, dtype={x.dtype})"
+    shows_shape = (x.size and x.size <= _option("threshold")) or x.shape == (0,)
+    rest = f"dtype={x.dtype})" if shows_shape else f"shape={x.shape}, dtype={x.dtype})"
     last = len(text) + len("Array(") if "\n" not in text else len(text) - text.rindex("\n") - 1
     gap = " " if last + len(", ") + len(rest) <= _option("linewidth") else "\n" + " " * 6
     return f"Array({text},{gap}{rest}"
+
+
+def format_of(x: Array, spec: str) -> str:
+    """Format the one value of an array without dimensions as a number, other arrays as text."""
+    if x.ndim == 0:
+        return format(x.item(), spec)
+    text = str(x)
+    try:
+        found = format(text, spec)
+    except ValueError:  # the format is one of numbers
+        found = ""
+    if text not in found:  # the format's precision cuts the text off
+        raise TypeError(f"format {spec!r}: expected an array of no dimensions, got shape {x.shape}")
+    return found
 
 
 def array_str(

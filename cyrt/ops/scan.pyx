@@ -31,7 +31,7 @@ cdef enum:
 
 
 cdef Array scan_along(int op, Array x, int axis, object dtype, bint initial):
-    """Cast first, as the standard demands, but never to a narrower integer than the sum's type."""
+    """Scan after a cast to `dtype`, as the standard demands, but never to a narrower integer."""
     cdef Operand[2] operands
     cdef long long[MAX_NDIM] dims
     cdef Array result

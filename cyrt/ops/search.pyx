@@ -27,7 +27,7 @@ cdef int check_device(str name, Array x, Array y) except -1:
     return 0
 
 
-cdef Array places(Array x1, Array sorter, bint right, Array x2):
+cdef Array find_positions(Array x1, Array sorter, bint right, Array x2):
     cdef Operand[4] operands
     cdef Array result = new_array(device_of(x1), INT64, x2.ndim_, x2.dims)
     memset(operands, 0, sizeof(operands))
@@ -93,7 +93,7 @@ def searchsorted(x1, /, v, side="left", sorter=None):
         if shape_of(order) != shape_of(keys) or DTYPES[order.code].kind not in "iu":
             raise ValueError(f"searchsorted: sorter: expected integers of shape {shape_of(keys)}, "
                              f"got {DTYPES[order.code]} of shape {shape_of(order)}")
-    return places(cast(keys, code), order, side == "right", cast(values, code))
+    return find_positions(cast(keys, code), order, side == "right", cast(values, code))
 
 
 def contains(x1, x2, invert):

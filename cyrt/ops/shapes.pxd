@@ -14,9 +14,9 @@ cdef int axes_at(object axis, int ndim, int* axes) except -1
 # Raise a ValueError for more dimensions than an array may have.
 cdef int check_ndim(long long ndim) except -1
 # Return x in another shape of as many elements: a view if strides allow and `copy` is not true.
-cdef Array reshaped(Array x, int ndim, const long long* dims, bint copy)
+cdef Array reshape_array(Array x, int ndim, const long long* dims, bint copy)
 # Return a part of x along an axis.
-cdef Array narrowed(Array x, int axis, long long start, long long length)
+cdef Array narrow_axis(Array x, int axis, long long start, long long length)
 cdef void contiguous_steps(int ndim, const long long* dims, long long* steps) noexcept
 # Return a * b elements; ValueError beyond the limit of an array.
 cdef long long times(long long a, long long b) except -1

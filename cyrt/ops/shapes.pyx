@@ -141,7 +141,7 @@ cdef bint restride(Array x, int ndim, const long long* dims, long long* steps) n
     return True
 
 
-cdef Array reshaped(Array x, int ndim, const long long* dims, bint copy):
+cdef Array reshape_array(Array x, int ndim, const long long* dims, bint copy):
     cdef long long[MAX_NDIM] steps
     cdef Array result
     if not copy:
@@ -199,7 +199,7 @@ def reshape(x, /, shape, order="C", *, copy=None):
         raise ValueError(f"reshape: an array of shape {shape_of(array)} and strides "
                          f"{array.strides} has no view of shape {tuple_of(ndim, dims)}, and "
                          "copy=False was given")
-    return reshaped(array, ndim, dims, copy is not None and copy)
+    return reshape_array(array, ndim, dims, copy is not None and copy)
 
 
 def ravel(x, /, order="C"):
@@ -211,7 +211,7 @@ def ravel(x, /, order="C"):
 # -- dimensions in another order -------------------------------------------------------------------
 
 
-cdef Array permuted(Array x, const int* order):
+cdef Array permute_axes(Array x, const int* order):
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
     cdef int d
@@ -242,7 +242,7 @@ def permute_dims(x, /, axes):
     if axes_at(axes, array.ndim_, order) != array.ndim_:
         raise ValueError(f"permute_dims: axes: expected each of {array.ndim_} axes once, got "
                          f"{axes}")
-    return permuted(array, order)
+    return permute_axes(array, order)
 
 
 def moveaxis(x, /, source, destination):
@@ -279,7 +279,7 @@ def moveaxis(x, /, source, destination):
                 rest += 1
             order[d] = rest
             rest += 1
-    return permuted(array, order)
+    return permute_axes(array, order)
 
 
 def swapaxes(x, /, axis1, axis2):
@@ -289,7 +289,7 @@ def swapaxes(x, /, axis1, axis2):
     cdef int a = axis_at(axis1, array.ndim_), b = axis_at(axis2, array.ndim_)
     axes_at(None, array.ndim_, order)
     order[a], order[b] = b, a
-    return permuted(array, order)
+    return permute_axes(array, order)
 
 
 def flip(x, /, axis=None):
@@ -504,7 +504,7 @@ def broadcast_shapes(*shapes):
 # -- parts -----------------------------------------------------------------------------------------
 
 
-cdef Array narrowed(Array x, int axis, long long start, long long length):
+cdef Array narrow_axis(Array x, int axis, long long start, long long length):
     cdef long long[MAX_NDIM] dims
     memcpy(dims, x.dims, x.ndim_ * sizeof(long long))
     dims[axis] = length
@@ -571,6 +571,6 @@ def split(x, /, indices_or_sections, axis=0):
     first = 0
     for last in (*bounds, None):
         start, stop, _ = slice(first, last).indices(size)
-        parts.append(narrowed(array, along, start, max(0, stop - start)))
+        parts.append(narrow_axis(array, along, start, max(0, stop - start)))
         first = last
     return parts

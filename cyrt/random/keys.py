@@ -34,7 +34,7 @@ class Key:
         return f"Key({self.bits:#018x})"
 
 
-def _seeded(seed: SupportsIndex) -> Key:
+def _read_seed(seed: SupportsIndex) -> Key:
     if isinstance(seed, bool) or not hasattr(seed, "__index__"):
         raise TypeError(f"seed: expected an int, got {seed!r}")
     number = index(seed)
@@ -43,7 +43,7 @@ def _seeded(seed: SupportsIndex) -> Key:
     return Key(number % _BITS)
 
 
-def _derived(parent: int, number: int, purpose: int) -> int:
+def _derive(parent: int, number: int, purpose: int) -> int:
     low, high, _, _ = philox((number & 0xFFFFFFFF, number >> 32, 0, purpose), parent)
     return high << 32 | low
 
@@ -65,7 +65,7 @@ def key(seed: SupportsIndex) -> Key:
     TypeError, ValueError
         It is not an int, or has more bits.
     """
-    return _seeded(seed)
+    return _read_seed(seed)
 
 
 def split(key: Key, n: SupportsIndex = 2) -> tuple[Key, ...]:
@@ -87,7 +87,7 @@ def split(key: Key, n: SupportsIndex = 2) -> tuple[Key, ...]:
         raise TypeError(f"split: n: expected an int, got {n!r}")
     if index(n) < 0:
         raise ValueError(f"split: n: expected 0 or more, got {n}")
-    return tuple(Key(_derived(parent.bits, each, _SPLIT)) for each in range(index(n)))
+    return tuple(Key(_derive(parent.bits, each, _SPLIT)) for each in range(index(n)))
 
 
 def seed(seed: SupportsIndex) -> None:
@@ -102,19 +102,19 @@ def seed(seed: SupportsIndex) -> None:
         An int of 64 bits, signed or unsigned, as for `key`.
     """
     global _default
-    _default = _seeded(seed).bits, count()
+    _default = _read_seed(seed).bits, count()
 
 
 def of_call(parent: Key, number: int) -> Key:
     """Derive the key of a call from the call's number."""
-    return Key(_derived(parent.bits, number, _CALL))
+    return Key(_derive(parent.bits, number, _CALL))
 
 
 def bits_of(key: Key | None, name: str) -> int:
     """Return the key's bits; for None, those of the process's next key."""
     if key is None:
         parent, calls = _default
-        return _derived(parent, next(calls), _CALL)
+        return _derive(parent, next(calls), _CALL)
     return _check_key(key, name).bits
 
 

@@ -42,6 +42,16 @@ cdef class Memory:
 cdef class Buffer(Memory):
     cdef int exports            # open buffer-protocol views of pinned or managed memory
 
+cdef extern from *:
+    """
+    /* Set the references of a new object to None, as Memory's tp_new does. */
+    #define CYRT_INITIALISE_REFERENCES(memory) do { \
+            Py_INCREF(Py_None); (memory)->base = (void*)Py_None; \
+            Py_INCREF(Py_None); (memory)->owner = Py_None; \
+        } while (0)
+    """
+    void CYRT_INITIALISE_REFERENCES(Memory memory)
+
 # Let the garbage collector track a new object whose base or owner may refer to it.
 cdef inline void track(Memory memory) noexcept:
     if memory.owner is not None or (memory.base is not None and memory.base.tracked):

@@ -23,7 +23,7 @@ template <int BYTES> __device__ inline void copy_async(void* to, const void* fro
 // Ends a group, of the copies since the last one.
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
-// Awaits all groups but the latest ones, so many.
+// Waits for all groups but the latest GROUPS.
 template <int GROUPS> __device__ inline void await_copies() {
     asm volatile("cp.async.wait_group %0;" ::"n"(GROUPS) : "memory");
 }

@@ -35,7 +35,7 @@ def integer(op):
 
 
 def power(a, b):
-    """Of integers, modulo 2 to their bits; the reciprocal rounded to 0 for negative exponents."""
+    """Powers of integers, modulo 2 to their bits; negative exponents round the reciprocal to 0."""
     bits = 8 * a.itemsize
     values = []
     for x, y in zip(a.tolist(), b.tolist(), strict=True):
@@ -298,7 +298,7 @@ def compare(row, arrays, actual, wanted, ulps):
         if row.op == "pow":  # errors of the logarithm grow by the exponent
             with np.errstate(invalid="ignore"):
                 size = size * (1 + np.abs(arrays[1]))
-        # Of an infinity beside a NaN the sign is not specified.
+        # The sign of an infinity beside a NaN is not specified.
         free = np.isnan(wanted.real) | np.isnan(wanted.imag)
         off = differ(row, actual.real, wanted.real, ulps, size, free)
         off |= differ(row, actual.imag, wanted.imag, ulps, size, free)

@@ -31,7 +31,7 @@ def parts(buffer, count):
 @only_batches
 @pytest.mark.usefixtures("pooled")
 def test_memory_freed_inside_while_the_batch_before_is_launched(module, replaced):
-    """It rests until its own batch is launched."""
+    """The memory is not reused until its own batch is launched."""
     encoder, source, addresses = cyrt.current_encoder(), zeros(), []
     group = encoder.concurrent()
 

@@ -271,7 +271,7 @@ def test_large_memory_freed_inside_concurrent_rests(module, encoder):
 @only_batches
 @pytest.mark.usefixtures("pooled")
 def test_a_pool_that_grows_commits_nothing_inside_concurrent(module, encoder):
-    """Giving memory back launches what is recorded: what rests inside would be used again there."""
+    """Returning memory to the driver launches what is recorded, where freed memory is reused."""
     source = device(np.ones(N, np.float32))
     gc.collect()
     cyrt.trim_memory()  # more than a block of that size is more than the peak
@@ -582,7 +582,7 @@ def test_memory_of_one_stream_that_rests_on_another(python):
             x = cyrt.Buffer(4)                          # of the current stream
             resting = repr(x)
             theirs.add_kernel(inc, 1, 1, (x,))
-            del x                                       # rests with theirs
+            del x                                       # not reused before theirs
             inc[1, 1](keep)
             cyrt.commit()
             with theirs.stream:

@@ -175,7 +175,7 @@ def test_launch_blocking_names_the_line_of_an_encoders_operation(python, only_em
 
 
 def test_a_warning_that_is_an_error_loses_no_batch(python):
-    """Of a cache that is too small; what is recorded is launched all the same."""
+    """The warning of a cache that is too small; what is recorded is launched all the same."""
     done = python(
         """
         import warnings

@@ -74,7 +74,7 @@ def test_streams_do_not_wait_for_each_other(encoder, gate):
 
 
 def test_one_that_raises(module, encoder, monkeypatch):
-    """The hook is told, what it recorded is launched, and later ones run."""
+    """The hook receives the error, what the handler recorded is launched, and later ones run."""
     seen, calls, x = [], [], zeros()
     monkeypatch.setattr(
         sys, "unraisablehook", lambda u: seen.append((u.exc_value, u.exc_traceback, u.object))

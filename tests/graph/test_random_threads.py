@@ -18,7 +18,7 @@ PROGRAMS = Path(__file__).parents[1] / "thread_programs.py"
 
 @pytest.mark.parametrize("kind", ["plain", "refused", "devices"])
 def test_random_threads(kind, emulated):
-    """In a process of its own: a deadlock, or a crash, is told with each thread's stack."""
+    """In a process of its own: a deadlock or a crash is reported with each thread's stack."""
     count = int(os.environ.get("CYRT_TEST_PROGRAMS", "20"))
     first = os.environ.get("CYRT_TEST_SEED", "0")
     devices = {"CYRT_EMULATED_DEVICES": "2"} if emulated and kind == "devices" else {}

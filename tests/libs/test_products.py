@@ -420,7 +420,7 @@ def library():
 
 
 def tolerance(dtype, depth):
-    """Of sums of `depth` products of numbers around 1, relative to the root of that."""
+    """The error of a sum of `depth` products of numbers around 1, relative to its square root."""
     return {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-5, "complex64": 1e-5}.get(
         dtype, 1e-13
     ) * (1 if dtype in ("float16", "bfloat16") else np.sqrt(depth))

@@ -9,7 +9,7 @@ import cyrt
 # About the elements that a warp, a block and the registers of a row's threads hold.
 LENGTHS = [1, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025, 4099, 8192, 16384, 65536, 100_003]
 TYPES = ["float16", "bfloat16", "float32", "float64"]
-# Of results about 1, absolute and relative: a rounding to the type, and errors of float32 sums.
+# Errors of results about 1, absolute and relative: a rounding to the type, and float32 sums.
 TOLERANCES = {"float16": 1.5e-3, "bfloat16": 1.2e-2, "float32": 4e-6, "float64": 1e-12}
 
 

@@ -59,7 +59,7 @@ def laid_out(host, how):
 
 
 def compare(found, wanted, wide, tolerance=0.0):
-    """Of one shape, type and value; floats that NumPy made of integers are float32."""
+    """Assert equal shapes, types and values; floats that NumPy made of integers are float32."""
     if isinstance(wanted, (tuple, list)):
         assert type(found) in (tuple, list)
         assert len(found) == len(wanted)

@@ -37,7 +37,7 @@ WRITTEN = {
         xp.asarray([5], dtype=r.choice(EVERY)),
         casting=r.choice(["same_kind", "unsafe"]),
     ),
-    # Of places named twice one value is kept, any of them: there the values are alike.
+    # If an index is given twice, any one of its values is kept: these values are equal.
     "put": lambda xp, x, r: written(
         xp, "put", x, r.choice([0, [0, -1], []]), r.choice([5, [6, 7]]) if x.size > 1 else 5
     ),

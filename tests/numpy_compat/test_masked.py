@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # NumPy's own
 
 
 def mask(xp, x, r, wrong=0.1):
-    """Of x's shape, or one that broadcasts to it; one that does not, now and then."""
+    """A mask of x's shape, or of one that broadcasts to it; now and then of one that does not."""
     shapes = [x.shape, x.shape[-1:], x.shape[:-1] + (1,) * bool(x.ndim)]
     shape = (2, 5, *x.shape) if r.random() < wrong else r.choice(shapes)
     return xp.asarray(np.random.default_rng(r.randint(0, 2**32)).random(shape) < 0.6)

@@ -213,7 +213,7 @@ STATISTICS = {
 }
 
 
-# Of none at all, NumPy refuses in other cases than the standard, or divides by zero.
+# For no elements, NumPy raises in other cases than the standard, or divides by zero.
 STATISTICS_OF_SOME = (
     "amax",
     "ptp",

@@ -87,7 +87,7 @@ TYPES = [each.name for each in cyrt.dtypes.DTYPES if each.name != "bfloat16"]
 
 @st.composite
 def operands(draw):
-    """Of two arrays that broadcast: the shape, the step along each axis, and whether transposed."""
+    """Two arrays that broadcast: the shape, the step along each axis, and whether transposed."""
     shape = draw(st.lists(st.integers(0, 5), max_size=4))
     found = []
     for _ in range(2):

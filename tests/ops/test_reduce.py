@@ -209,7 +209,7 @@ def test_results_shared_by_blocks(name, shape, axis, rng):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("width", [8, 1_000, 1_004, 1_023])
 def test_columns_of_few_rows(name, width, rng):
-    """Of one thread each, or of several; in vectors, and not."""
+    """One thread computes a column, or several do; in vectors, and not."""
     for rows in (1, 2, 3, 4, 8, 64):
         x = values(rng, name, (rows, width), rows == 3)
         array = cyrt.asarray(x)
@@ -241,7 +241,7 @@ def test_outputs_of_columns_of_few_rows(name, rng):
 
 @pytest.mark.parametrize(("name", "width"), [("uint8", 4_325_384), ("bfloat16", 540_673)])
 def test_columns_that_fill_the_device(name, width, rng):
-    """Of one thread each, which loads its 15 elements in groups that become smaller."""
+    """A thread computes a column, whose 15 elements it loads in groups that become smaller."""
     few = values(rng, name, (15, 997), False)
     x = np.tile(few, -(-width // 997))[:, :width]
     array = cyrt.asarray(x)

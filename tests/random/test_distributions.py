@@ -12,7 +12,7 @@ from cyrt import random
 
 REALS = ["float16", "bfloat16", "float32", "float64"]
 N = 40_000
-# Of the statistics below for right numbers: one key in 10,000 is beyond.
+# The limit of the statistics below, which one key in 10,000 exceeds although its numbers are right.
 KS = 2.23
 
 
@@ -150,7 +150,7 @@ def test_integers_are_equally_likely(dtype):
 
 @pytest.mark.parametrize("count", [3 << 30, (1 << 32) - 1, 3 << 62, (1 << 32) + 1, 1 << 33])
 def test_large_ranges_are_not_biased(count):
-    """Of 3 << 30, every third would come twice as often where nothing is drawn again."""
+    """If nothing were drawn again, every third of 3 << 30 numbers would come twice as often."""
     dtype = "uint64" if count > 1 << 63 else "int64"
     x = random.randint(0, count, N, dtype=dtype, key=random.key(1)).numpy()
     bins = np.bincount((x.astype(object) * 24 // count).astype(int), minlength=24)

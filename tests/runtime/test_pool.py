@@ -78,13 +78,13 @@ def test_small_blocks_hold_twice_their_peak_at_most(emptied):
                 state[i] = state[i] + 1
             cyrt.commit()
         after = cyrt.memory_stats()
-    # At once: the state, and what rests until a batch of 128 ends.
+    # In use at once: the state, and what is freed but not reused until a batch of 128 ends.
     most = (64 + 128 + 1) * 8192
     assert after["reserved"] - emptied["reserved"] <= 2 * most + 2 * SLAB
 
 
 def test_large_blocks_hold_little_more_than_their_peak():
-    """Sizes that alternate, each alone: the room of the largest serves them all."""
+    """Sizes that alternate, one at a time, all use the room of the largest."""
     with cyrt.Stream():
         many = [cyrt.Buffer(9 << 20) for _ in range(8)]  # trimming forgets this peak
         del many

@@ -242,7 +242,7 @@ class FunctionParser {
             const std::string table = add_table(name);
             function_.prototypes[table] = prototype();
         } else if (!scopes_.add_label(name.text, int32_t(function_.body.size()))) {
-            throw Error(name.line, "label " + std::string(name.text) + " stands twice");
+            throw Error(name.line, "label " + std::string(name.text) + " is defined twice");
         }
     }
 
