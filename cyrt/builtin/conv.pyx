@@ -68,6 +68,7 @@ cdef enum:
     WAVES = 4               # blocks per multiprocessor if sums are split into parts
     PART_DEPTH = 256        # the least depth of a part
     PART_UNIT = 32          # a multiple of every tile's depth
+    PART_COST = 64
     OUTPUTS = 4             # of a thread of a depthwise kernel
     TAPS = 4                # of a block of the weight's gradient
     MOST_RESULTS = 4        # of a channel in a depthwise convolution
@@ -234,7 +235,7 @@ cdef long long choose_tiles(Sizes* sizes, int op, Conv* args, Launch* launch) ex
         tiles = ceiling(sizes.rows, m) * ceiling(sizes.columns, n) * sizes.groups
     parts = max(1, min(WAVES * sizes.multiprocessors // tiles, sizes.length // PART_DEPTH))
     if op != WEIGHT_VJP and tiles >= sizes.multiprocessors:
-        parts = 1
+        parts = balance(sizes, tiles, parts) if launch.variant == LARGE else 1
     args.depth = <unsigned int>(max(1, ceiling(ceiling(sizes.length, parts), PART_UNIT))
                                 * PART_UNIT)
     parts = max(1, ceiling(sizes.length, args.depth))
@@ -246,6 +247,21 @@ cdef long long choose_tiles(Sizes* sizes, int op, Conv* args, Launch* launch) ex
     set_geometry(&launch.geometry, tiles * parts,
                  SMALL_BLOCK if launch.variant == SMALL else m, 1)
     return parts
+
+
+cdef long long balance(const Sizes* sizes, long long tiles, long long most) noexcept:
+    """Return the number of parts, at most `most`, with which the multiprocessors' work is most
+    equal: each gets whole parts of tiles, and adding a part costs as much as PART_COST
+    multiplications of a sum."""
+    cdef double took, shortest = 0
+    cdef long long parts, best = 1
+    for parts in range(1, most + 1):
+        took = <double>ceiling(tiles * parts, sizes.multiprocessors) / parts
+        if parts > 1:
+            took += <double>tiles / sizes.multiprocessors * parts * PART_COST / sizes.length
+        if parts == 1 or took < shortest:
+            shortest, best = took, parts
+    return best
 
 
 cdef bint has_strips(const Sizes* sizes, int op, const Operand* operands, const Convolution* conv,
