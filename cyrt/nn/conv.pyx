@@ -128,7 +128,8 @@ cdef int set_sizes(Convolution* conv, str name, int wanted, int ndim, const long
         return 0
     read_sizes(conv, name, wanted, ndim, source, weight_ndim, weight, stride, padding,
                kernel_dilation, input_dilation, groups, flip)
-    if is_fixed((stride, padding, kernel_dilation, input_dilation, groups)):
+    if is_fixed(padding) and is_fixed(stride) and is_fixed(kernel_dilation) \
+            and is_fixed(input_dilation) and is_fixed(groups):
         now.conv = conv[0]
         for d in range(ARGUMENTS):
             Py_INCREF(<object>now.arguments[d])
@@ -414,8 +415,9 @@ cdef Array transpose(str name, int wanted, object input_, object weight_, object
     for d in range(ndim):
         reach = (weight.dims[d + 1] - 1) * step[d]
         pairs.append((reach - low[d], reach - high[d] + more[d]))
-    return convolve(name, wanted, input_, weight, 1, tuple(pairs), dilation, stride, groups, True,
-                    bias, activation)
+    # A list, as what was read of a tuple that is new each time need not be kept.
+    return convolve(name, wanted, input_, weight, 1, pairs, dilation, stride, groups, True, bias,
+                    activation)
 
 
 def conv_transpose1d(input, weight, stride=1, padding=0, dilation=1, output_padding=0, groups=1,

@@ -7,14 +7,14 @@
 
 namespace cyrt {
 
-// Loads neighbouring elements. Elements of 16 bits are widened two to a word, an instruction each,
-// which the compiler does not find.
+// Neighbouring elements, as they lie in memory. Those of 16 bits are widened out of their word, by an
+// instruction each, which the compiler does not find in elements.
 template <class T, int N> struct Words {
     uint32 word[N * sizeof(T) / 4];
 
     __device__ void load(const T* from) {
-        typename Word<N * sizeof(T)>::type vector;
-        vector = *reinterpret_cast<const decltype(vector)*>(from);
+        using Vector = typename Word<N * sizeof(T)>::type;
+        Vector vector = *reinterpret_cast<const Vector*>(from);
         memcpy(word, &vector, sizeof(word));
     }
     __device__ compute_of<T> wide(int i) const {
