@@ -269,8 +269,11 @@ template <class T> using Small = Shape<T, 32, 32, 64>;
         cyrt::KERNEL<TYPE, 1>(args);                                         \
     }
 
-#define CYRT_DEPTHWISE_STRIP(NAME, TYPE)                                  \
-    extern "C" __global__ void __launch_bounds__(128)                     \
-        NAME##_depthwise_strip(const __grid_constant__ cyrt::Conv args) { \
-        cyrt::depthwise_strip<TYPE>(args);                                \
+// Few enough registers for three blocks on a multiprocessor.
+#define CYRT_DEPTHWISE_STRIP(NAME, TYPE)                                             \
+    extern "C" __global__ void __launch_bounds__(128, 3)                             \
+        NAME##_depthwise_strip(const __grid_constant__ cyrt::Conv args) {            \
+        constexpr int MOST = cyrt::CONV_STRIP_ITEMS, ITEMS = cyrt::items_of<TYPE>;   \
+        cyrt::depthwise_strip<TYPE, (ITEMS < MOST ? ITEMS : MOST), cyrt::CONV_STRIP, \
+                              cyrt::CONV_LINES, cyrt::CONV_STRIP_TAPS>(args);        \
     }

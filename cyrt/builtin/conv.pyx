@@ -10,6 +10,7 @@ from cyrt.builtin.grid cimport (
     MAX_BLOCKS, ceiling, multiprocessors_of, power_of_two, set_geometry,
 )
 from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
+from cyrt.builtin cimport library
 from cyrt.builtin.library cimport CUDNN, is_served
 from cyrt.builtin.library_conv cimport least, record_library_conv
 from cyrt.builtin.operand cimport Operand
@@ -29,6 +30,7 @@ cdef extern from "params/conv.h" nogil:
     enum: CONV_STRIP
     enum: CONV_LINES
     enum: CONV_STRIP_TAPS
+    enum: CONV_STRIP_ITEMS
     enum: ACTIVATION_NONE
     enum: ACTIVATION_RELU
     enum: ACTIVATION_GELU
@@ -63,11 +65,16 @@ cdef enum:
     SLICES = 8              # threads of a sum,
     MANY_PARTS = 32         # from so many parts on
     VECTOR_BYTES = 16
+    LARGE_ROWS = 128        # of a large tile; half as many of 8 bytes
+    LARGE_COLUMNS = 64
     SMALL_SIDE = 32         # rows and columns of a small tile
     SMALL_BLOCK = 64
     WAVES = 4               # blocks per multiprocessor if sums are split into parts
     PART_DEPTH = 256        # the least depth of a part
     PART_UNIT = 32          # a multiple of every tile's depth
+    PART_COST = 64
+    MOST_PLAIN_TAPS = 9     # of float32 by tiles in place of cuDNN,
+    PLAIN_SIDE = 16         # and outputs of a dimension
     OUTPUTS = 4             # of a thread of a depthwise kernel
     TAPS = 4                # of a block of the weight's gradient
     MOST_RESULTS = 4        # of a channel in a depthwise convolution
@@ -134,12 +141,13 @@ cdef int record_conv(Recorder encoder, int op, int dtype, const Operand* operand
         sizes.rows, sizes.length = sizes.length, sizes.rows
     if sizes.rows == 0 or sizes.columns == 0 or sizes.groups == 0:
         return 0
-    if sizes.itemsize <= 4 \
+    strips = has_strips(&sizes, op, operands, conv, &view)
+    if sizes.itemsize <= 4 and not strips \
             and <double>sizes.rows * sizes.length * sizes.columns * sizes.groups >= least \
             and is_served(CUDNN, encoder.state.ordinal) \
+            and not outdoes_library(&sizes, op, operands, &view) \
             and record_library_conv(encoder, op, dtype, operands, conv):
         return 0
-    strips = has_strips(&sizes, op, operands, conv, &view)
     sizes.depthwise = conv.channels == 1 and taps <= MOST_TAPS \
         and 0 < conv.results <= (1 if op == INPUT_VJP else MOST_RESULTS)
     if op != WEIGHT_VJP and sizes.rows > MAX_NUMERATOR and conv.batch > 1:
@@ -224,7 +232,8 @@ cdef unsigned int flags_of(const Sizes* sizes, int op, const Conv* args, const C
 
 cdef long long choose_tiles(Sizes* sizes, int op, Conv* args, Launch* launch) except -1:
     """Choose the tiles' size and the parts of the sums, and return the number of parts."""
-    cdef long long m = 128 if sizes.itemsize <= 4 else 64, n = 64, tiles, parts
+    cdef long long m = LARGE_ROWS if sizes.itemsize <= 4 else LARGE_ROWS // 2
+    cdef long long n = LARGE_COLUMNS, tiles, parts
     tiles = ceiling(sizes.rows, m) * ceiling(sizes.columns, n) * sizes.groups
     launch.variant = LARGE
     if sizes.columns <= SMALL_SIDE or sizes.rows <= m // 2 \
@@ -234,7 +243,7 @@ cdef long long choose_tiles(Sizes* sizes, int op, Conv* args, Launch* launch) ex
         tiles = ceiling(sizes.rows, m) * ceiling(sizes.columns, n) * sizes.groups
     parts = max(1, min(WAVES * sizes.multiprocessors // tiles, sizes.length // PART_DEPTH))
     if op != WEIGHT_VJP and tiles >= sizes.multiprocessors:
-        parts = 1
+        parts = balance(sizes, tiles, parts) if launch.variant == LARGE else 1
     args.depth = <unsigned int>(max(1, ceiling(ceiling(sizes.length, parts), PART_UNIT))
                                 * PART_UNIT)
     parts = max(1, ceiling(sizes.length, args.depth))
@@ -246,6 +255,21 @@ cdef long long choose_tiles(Sizes* sizes, int op, Conv* args, Launch* launch) ex
     set_geometry(&launch.geometry, tiles * parts,
                  SMALL_BLOCK if launch.variant == SMALL else m, 1)
     return parts
+
+
+cdef long long balance(const Sizes* sizes, long long tiles, long long most) noexcept:
+    """Return the number of parts, at most `most`, with which the multiprocessors' work is most
+    equal: each gets whole parts of tiles, and adding a part costs as much as PART_COST
+    multiplications of a sum."""
+    cdef double took, shortest = 0
+    cdef long long parts, best = 1
+    for parts in range(1, most + 1):
+        took = <double>ceiling(tiles * parts, sizes.multiprocessors) / parts
+        if parts > 1:
+            took += <double>tiles / sizes.multiprocessors * parts * PART_COST / sizes.length
+        if parts == 1 or took < shortest:
+            shortest, best = took, parts
+    return best
 
 
 cdef bint has_strips(const Sizes* sizes, int op, const Operand* operands, const Convolution* conv,
@@ -263,20 +287,50 @@ cdef bint has_strips(const Sizes* sizes, int op, const Operand* operands, const 
                 or abs(s.step[d]) != 1 or s.step[d] != s.step[0]:
             return False
     if conv.other_step != CONV_STRIP_TAPS * CONV_STRIP_TAPS \
-            or sizes.rows * ceiling(sizes.groups, sizes.items) > MAX_NUMERATOR:
+            or sizes.rows * ceiling(sizes.groups, strip_items(sizes)) > MAX_NUMERATOR:
         return False
     if view.steps[1] >= MOST_STEP:
         return False
     places = view.batch_step | view.steps[0] | view.steps[1] | sizes.groups
     return (places * sizes.itemsize | operands[SOURCE].address | operands[OTHER].address
-            | operands[OUT].address) % VECTOR_BYTES == 0
+            | operands[OUT].address) % (strip_items(sizes) * sizes.itemsize) == 0
+
+
+cdef inline int strip_items(const Sizes* sizes) noexcept:
+    """Return the channels of a thread that takes strips."""
+    return min(<int>CONV_STRIP_ITEMS, sizes.items)
+
+
+cdef bint outdoes_library(const Sizes* sizes, int op, const Operand* operands,
+                          const Convolution* view) noexcept:
+    """Return whether large tiles of float32 are faster than cuDNN's plans, as they were where these
+    neither transform images (of one tap, of windows that lie apart, of small images) nor round to
+    TF32: tiles for every multiprocessor, in whole, aligned vectors."""
+    cdef const Sliding* s = &view.sliding
+    cdef unsigned long long places = view.batch_step | view.channels | view.results
+    cdef long long taps = product(s.taps)
+    cdef bint small = True, apart = False
+    cdef int d
+    if sizes.itemsize != 4 or library.tf32 or op == WEIGHT_VJP or sizes.groups != 1 \
+            or taps > MOST_PLAIN_TAPS or sizes.columns <= SMALL_SIDE \
+            or ceiling(sizes.rows, LARGE_ROWS) * ceiling(sizes.columns, LARGE_COLUMNS) \
+            < sizes.multiprocessors:
+        return False
+    for d in range(s.ndim):
+        if s.spacing[d] != 1:
+            return False
+        apart |= s.stride[d] > 1
+        small &= s.outputs[d] <= PLAIN_SIDE
+        places |= view.steps[d]
+    return (taps == 1 or apart or small) and (places * sizes.itemsize | operands[SOURCE].address
+        | operands[OTHER].address | operands[OUT].address) % VECTOR_BYTES == 0
 
 
 cdef long long choose_strips(const Sizes* sizes, Conv* args, Launch* launch,
                              long long batch) except -1:
     """Choose blocks, and return the number of parts."""
     cdef const Axis* axes = args.windows.axis
-    cdef long long vectors = ceiling(sizes.columns, sizes.items)
+    cdef long long vectors = ceiling(sizes.columns, strip_items(sizes))
     cdef long long strips = ceiling(axes[1].outputs.size, CONV_STRIP)
     cdef long long lines = ceiling(axes[0].outputs.size, CONV_LINES)
     args.tiles_n, args.tiles_m = divider(<unsigned int>vectors), divider(<unsigned int>strips)

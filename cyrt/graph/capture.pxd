@@ -25,6 +25,6 @@ cdef class CapturedKernel:
 # Call `call(handle of the stream, addresses)` while the stream is captured; nothing of it runs.
 # Return the kernels in order, or all of it as a child graph. Different seeds leave different bytes
 # in memory that the call does not initialise; 0 is the first one's. The captures of a call share
-# `layouts`, those of the parameters of functions.
-cdef list capture_kernels(Stream stream, object call, tuple addresses, int seed, dict layouts)
+# `functions`, what each function has in every launch.
+cdef list capture_kernels(Stream stream, object call, tuple addresses, int seed, dict functions)
 cdef ChildGraph capture_child(Stream stream, object call, tuple addresses)

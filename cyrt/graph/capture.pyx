@@ -25,8 +25,8 @@ cdef extern from *:
     __attribute__((noinline))
     #endif
     static void cyrt_scribble(int byte) {
-        volatile char stack[32768];
-        for (size_t i = 0; i < sizeof(stack); ++i) stack[i] = (char)byte;
+        volatile unsigned long long stack[4096];
+        for (int i = 0; i < 4096; ++i) stack[i] = 0x0101010101010101ull * (unsigned char)byte;
     }
     """
     void cyrt_scribble(int byte) noexcept
@@ -34,7 +34,8 @@ cdef extern from *:
 cdef enum:
     MOST_NODES = 64             # of a captured call
     ATTEMPTS = 3
-    LEAST_ADDRESS = 1 << 12     # no memory is below it
+    LEAST_ADDRESS = 1 << 12     # no memory is below it,
+    ADDRESS_BITS = 57           # or needs more bits
 
 cdef char[8] NO_PADDING = [0, 0, 0, 0, 0, 0, 0, 0]
 FAR = 1 << 31       # a word this far from its operand may be a part of an address
@@ -116,7 +117,7 @@ cdef ChildGraph capture_child(Stream stream, object call, tuple addresses):
     return child
 
 
-cdef list capture_kernels(Stream stream, object call, tuple addresses, int seed, dict layouts):
+cdef list capture_kernels(Stream stream, object call, tuple addresses, int seed, dict functions):
     cdef StreamState* state = stream.live()
     cdef CUgraph graph = capture(stream, call, addresses, seed)
     cdef CUgraphNode[MOST_NODES] nodes
@@ -135,7 +136,7 @@ cdef list capture_kernels(Stream stream, object call, tuple addresses, int seed,
             first = len(found)
             check(cu.cuGraphNodeGetType(nodes[i], &kind), b"cuGraphNodeGetType")
             if kind == CU_GRAPH_NODE_TYPE_KERNEL:
-                found.append(read_kernel(nodes[i], seed == 0, layouts))
+                found.append(read_kernel(nodes[i], seed == 0, functions))
             elif kind == CU_GRAPH_NODE_TYPE_MEMSET:
                 found.extend(read_memset(nodes[i], state.ordinal))
             else:
@@ -172,8 +173,12 @@ cdef int set_sources(CUgraph graph, dict places, list spans, list found) except 
     return 0
 
 
-cdef CapturedKernel read_kernel(CUgraphNode node, bint whole, dict layouts):
-    """Return the kernel of a node; if `whole`, with the attributes that are its own."""
+cdef CapturedKernel read_kernel(CUgraphNode node, bint whole, dict functions):
+    """Return the kernel of a node; if `whole`, with the attributes that are its own.
+
+    What a function has in every launch, the layout of its parameters and the attributes that nobody
+    has set, is read once, and kept in `functions`.
+    """
     cdef CapturedKernel found = CapturedKernel.__new__(CapturedKernel)
     cdef CUDA_KERNEL_NODE_PARAMS_v2 params
     memset(&params, 0, sizeof(params))
@@ -190,9 +195,9 @@ cdef CapturedKernel read_kernel(CUgraphNode node, bint whole, dict layouts):
     if found.packed:
         found.params = packed_params(params.extra)
     else:
-        found.params = separate_params(found, params.kernelParams, layouts)
+        found.params = separate_params(found, params.kernelParams, functions)
     found.raw_attributes = attributes_of(node)
-    found.attributes = own_attributes(found.raw_attributes, &params) if whole else None
+    found.attributes = own_attributes(found, &params, functions) if whole else None
     return found
 
 
@@ -222,14 +227,14 @@ cdef bytes packed_params(void** extra):
     return buffer[:size]
 
 
-cdef bytes separate_params(CapturedKernel kernel, void** values, dict layouts):
+cdef bytes separate_params(CapturedKernel kernel, void** values, dict functions):
     """Return the parameters packed, and set their offsets."""
     cdef size_t index, offset, size, end = 0
     cdef bytearray packed = bytearray()
-    key = <size_t>kernel.function, <size_t>kernel.kernel
-    layout = layouts.get(key)
+    key = "layout", <size_t>kernel.function, <size_t>kernel.kernel
+    layout = functions.get(key)
     if layout is None:
-        layout = layouts[key] = layout_of(kernel)
+        layout = functions[key] = layout_of(kernel)
     for index, (offset, size) in enumerate(layout):
         end = max(end, offset + size)
         packed.extend(bytes(end - len(packed)))
@@ -259,8 +264,19 @@ cdef list layout_of(CapturedKernel kernel):
         index += 1
 
 
-cdef list own_attributes(list attributes, const CUDA_KERNEL_NODE_PARAMS_v2* params):
+cdef list own_attributes(CapturedKernel kernel, const CUDA_KERNEL_NODE_PARAMS_v2* params,
+                         dict functions):
     """Return those attributes of a node that another node of the same launch does not have."""
+    key = "attributes", <size_t>kernel.function, <size_t>kernel.kernel
+    defaults = functions.get(key)
+    if defaults is None:
+        defaults = functions[key] = default_attributes(params)
+    return [None if own == default else own
+            for own, default in zip(kernel.raw_attributes, defaults, strict=True)]
+
+
+cdef list default_attributes(const CUDA_KERNEL_NODE_PARAMS_v2* params):
+    """Return the attributes of a node that nobody has set any of."""
     cdef CUgraph graph = NULL
     cdef CUgraphNode plain
     cdef CUresult result
@@ -271,8 +287,7 @@ cdef list own_attributes(list attributes, const CUDA_KERNEL_NODE_PARAMS_v2* para
     try:
         if result != CUDA_SUCCESS:
             raise Opaque("a kernel cannot be added without its attributes")
-        return [None if own == default else own
-                for own, default in zip(attributes, attributes_of(plain), strict=True)]
+        return attributes_of(plain)
     finally:
         if graph != NULL:
             cu.cuGraphDestroy(graph)
@@ -421,7 +436,8 @@ def check_memory(kernel, bytes mask, words, set harmless):
     known = {start for start, *_ in words}
     for start in range(0, len(params) - 7, 8):
         memcpy(&value, <const char*>params + start, sizeof(value))
-        if value < LEAST_ADDRESS or memcmp(padding + start, NO_PADDING, 8) != 0:
+        if value < LEAST_ADDRESS or value >> ADDRESS_BITS \
+                or memcmp(padding + start, NO_PADDING, 8) != 0:
             continue
         if start in known or value in harmless:
             continue

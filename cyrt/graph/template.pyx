@@ -307,7 +307,7 @@ cdef list places(const Extent* operands, int count, size_t* nbytes):
 
 cdef bytes without(bytes params, bytes mask):
     """Return the parameters with zeros as padding."""
-    if not any(mask):
+    if mask.count(0) == len(mask):
         return params
     return bytes([0 if padding else byte for byte, padding in zip(params, mask, strict=True)])
 
@@ -351,18 +351,18 @@ cdef list learn_kernels(int ordinal, object call, const Extent* operands, int co
     cdef Memory scratch = Memory.__new__(Memory)
     cdef size_t nbytes = 0
     cdef list offsets = places(operands, count, &nbytes)
-    cdef dict layouts = {}
+    cdef dict functions = {}        # what the captures have in common
     scratch.block = allocate(stream.live(), nbytes)
     scratch.address = scratch.block.address
     scratch.size = nbytes
     addresses = [tuple([scratch.address + offset for offset in each]) for each in offsets]
-    found = [capture_kernels(stream, call, each, seed, layouts)
+    found = [capture_kernels(stream, call, each, seed, functions)
              for seed, each in enumerate(addresses)]
     masks = [bytes(len(kernel.params)) for kernel in found[0]]
     try:
         learned = captures.explain(found, masks, addresses)
     except captures.Opaque:
-        again = capture_kernels(stream, call, addresses[0], len(found), layouts)
+        again = capture_kernels(stream, call, addresses[0], len(found), functions)
         captures.compare(found[0], again)
         masks = [bytes([x != y for x, y in zip(one.params, other.params, strict=True)])
                  for one, other in zip(found[0], again, strict=True)]

@@ -1,6 +1,10 @@
 """Convolutions of arrays whose channels lie last, and their gradients."""
 
-from libc.string cimport memset
+from cpython.long cimport PyLong_CheckExact
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cpython.tuple cimport PyTuple_CheckExact
+from libc.string cimport memcmp, memset
 
 from cyrt.builtin.conv cimport (
     BIAS, OTHER, OUT, SOURCE, Convolution, activation_code, record_conv,
@@ -22,6 +26,20 @@ from cyrt.runtime.stream cimport current_state
 
 cdef enum:
     MOST_DIMS = WINDOW_AXES + 2
+    SIZES = 2 * (WINDOW_AXES + 2)
+    ARGUMENTS = 5
+    READS = 64              # a power of two
+
+# Arguments that were read, and what followed from them: a program repeats its convolutions. The
+# arguments are ints, and tuples of such, so that an object is always the same number.
+cdef struct Read:
+    PyObject* arguments[ARGUMENTS]      # owned references
+    long long[SIZES] dims               # of input and weight, 0 where there are none
+    long long ndim, flip
+    Convolution conv
+
+cdef Read[READS] reads
+cdef object ONE = 1
 
 cdef int CONV = op_code("conv"), INPUT_VJP = op_code("conv_input_vjp")
 cdef int WEIGHT_VJP = op_code("conv_weight_vjp")
@@ -72,11 +90,58 @@ cdef tuple shape_tuple(int ndim, const long long* dims):
     return tuple([dims[d] for d in range(ndim)])
 
 
+cdef bint is_fixed(object value) except -1:
+    """Return whether an argument is always the same: an int, or a tuple of such."""
+    if PyTuple_CheckExact(value):
+        for each in <tuple>value:
+            if not is_fixed(each):
+                return False
+        return True
+    return PyLong_CheckExact(value)
+
+
 cdef int set_sizes(Convolution* conv, str name, int wanted, int ndim, const long long* source,
                    int weight_ndim, const long long* weight, object stride, object padding,
                    object kernel_dilation, object input_dilation, object groups,
                    bint flip) except -1:
     """Check the shapes of input and weight, and set what follows from them and the arguments."""
+    cdef Read now
+    cdef Read* read
+    cdef unsigned long long h = 0
+    cdef int d
+    if not 3 <= ndim <= MOST_DIMS or weight_ndim != ndim or wanted not in (0, ndim):
+        read_sizes(conv, name, wanted, ndim, source, weight_ndim, weight, stride, padding,
+                   kernel_dilation, input_dilation, groups, flip)
+    now.arguments = [<PyObject*>stride, <PyObject*>padding, <PyObject*>kernel_dilation,
+                     <PyObject*>input_dilation, <PyObject*>groups]
+    memset(now.dims, 0, sizeof(now.dims))
+    for d in range(ndim):
+        now.dims[d], now.dims[MOST_DIMS + d] = source[d], weight[d]
+        h = (h ^ <unsigned long long>(source[d] << 20 ^ weight[d])) \
+            * <unsigned long long>0x9e3779b97f4a7c15u
+    h = (h ^ <size_t>now.arguments[0] ^ <size_t>now.arguments[1] << 20) \
+        * <unsigned long long>0x9e3779b97f4a7c15u
+    now.ndim, now.flip = ndim, flip
+    read = &reads[h >> 32 & (READS - 1)]
+    if memcmp(read, &now, sizeof(now) - sizeof(Convolution)) == 0:
+        conv[0] = read.conv
+        return 0
+    read_sizes(conv, name, wanted, ndim, source, weight_ndim, weight, stride, padding,
+               kernel_dilation, input_dilation, groups, flip)
+    if is_fixed(padding) and is_fixed(stride) and is_fixed(kernel_dilation) \
+            and is_fixed(input_dilation) and is_fixed(groups):
+        now.conv = conv[0]
+        for d in range(ARGUMENTS):
+            Py_INCREF(<object>now.arguments[d])
+            Py_XDECREF(read.arguments[d])
+        read[0] = now
+    return 0
+
+
+cdef int read_sizes(Convolution* conv, str name, int wanted, int ndim, const long long* source,
+                    int weight_ndim, const long long* weight, object stride, object padding,
+                    object kernel_dilation, object input_dilation, object groups,
+                    bint flip) except -1:
     cdef long long count
     cdef bint fits = 3 <= ndim <= MOST_DIMS and weight_ndim == ndim and wanted in (0, ndim)
     if not fits:
@@ -199,7 +264,8 @@ cdef Array convolve_plainly(str name, int wanted, object input_, object weight, 
                             object padding, object dilation, object groups, object bias,
                             object activation):
     cdef long long[WINDOW_AXES] checked
-    read_numbers(name, "dilation", dilation, wanted - 2, 1, checked)
+    if dilation is not ONE:
+        read_numbers(name, "dilation", dilation, wanted - 2, 1, checked)
     return convolve(name, wanted, input_, weight, stride, padding, dilation, 1, groups, False, bias,
                     activation)
 
@@ -349,8 +415,9 @@ cdef Array transpose(str name, int wanted, object input_, object weight_, object
     for d in range(ndim):
         reach = (weight.dims[d + 1] - 1) * step[d]
         pairs.append((reach - low[d], reach - high[d] + more[d]))
-    return convolve(name, wanted, input_, weight, 1, tuple(pairs), dilation, stride, groups, True,
-                    bias, activation)
+    # A list, as what was read of a tuple that is new each time need not be kept.
+    return convolve(name, wanted, input_, weight, 1, pairs, dilation, stride, groups, True, bias,
+                    activation)
 
 
 def conv_transpose1d(input, weight, stride=1, padding=0, dilation=1, output_padding=0, groups=1,

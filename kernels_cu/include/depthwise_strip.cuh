@@ -7,31 +7,69 @@
 
 namespace cyrt {
 
-// K by K taps of two dimensions. A thread takes a vector of neighbouring channels (V elements of 16
-// bytes together) of CONV_STRIP outputs in each of CONV_LINES lines. A weight's taps are dense, so
-// that those of its channels are whole vectors. Where windows run backwards, so do the taps. Of
-// activations there is only ReLU: the others' code, as often as there are outputs, is slower to fetch
-// than the kernel takes.
-template <class T, int V, int K, bool BACKWARDS>
+// Neighbouring elements, as they lie in memory. Those of 16 bits are widened out of their word, by an
+// instruction each, which the compiler does not find in elements.
+template <class T, int N> struct Words {
+    uint32 word[N * sizeof(T) / 4];
+
+    __device__ void load(const T* from) {
+        using Vector = typename Word<N * sizeof(T)>::type;
+        Vector vector = *reinterpret_cast<const Vector*>(from);
+        memcpy(word, &vector, sizeof(word));
+    }
+    __device__ compute_of<T> wide(int i) const {
+        T item;
+        if (sizeof(T) > 2) {
+            memcpy(&item, word + i * sizeof(T) / 4, sizeof(T));
+            return widen(item);
+        }
+        uint16 half = uint16(i % 2 ? word[i / 2] >> 16 : word[i / 2]);
+        memcpy(&item, &half, sizeof(T));
+        return widen(item);
+    }
+};
+template <> __device__ inline float Words<bfloat16, CONV_STRIP_ITEMS>::wide(int i) const {
+    return __uint_as_float(i % 2 ? word[i / 2] & 0xffff0000 : word[i / 2] << 16);
+}
+
+// K by K taps of two dimensions. A thread takes V neighbouring channels of STRIP outputs in each of
+// LINES lines. A weight's taps are dense, so that those of its channels are whole vectors. Where
+// windows run backwards, so do the taps. Of activations there is only ReLU: the others' code, as
+// often as there are outputs, is slower to fetch than the kernel takes.
+template <class T, int V, int STRIP, int LINES, int K>
 __device__ inline void depthwise_strip(const Conv& args) {
     using C = compute_of<T>;
-    constexpr int STRIP = CONV_STRIP, LINES = CONV_LINES, TAPS = K * K,
-                  TURN = BACKWARDS ? K - 1 : 0;
+    constexpr int TAPS = K * K, WIDTH = STRIP + K - 1, HEIGHT = LINES + K - 1;
     const Axis &down = args.windows.axis[0], &along = args.windows.axis[1];
+    wait_for_dependencies(args);
+    launch_dependents();
     uint32 thread = blockIdx.x * blockDim.x + threadIdx.x;
     uint32 rest = divide(thread, args.tiles_n), channel = (thread - rest * args.tiles_n.size) * V;
     uint32 lines = divide(rest, args.tiles_m), first = (rest - lines * args.tiles_m.size) * STRIP;
     uint32 image = divide(lines, args.groups), line = (lines - image * args.groups.size) * LINES;
     if (image >= args.depth) return;
+    bool backwards = along.step < 0;
     const T* source = global<T>(args.source) + image * args.windows.batch_step + channel;
     const T* weight = global<T>(args.other) + channel * TAPS;
-    Items<T, V> taps[TAPS];  // those of a channel, then those of the next one
+    Words<T, V> taps[TAPS];  // those of a channel, then those of the next one
 #pragma unroll
-    for (int i = 0; i < TAPS; ++i) taps[i] = load_vector<V>(weight + i * V);
-    int top = int(line) + down.origin - TURN, left = int(first) + along.origin - TURN;
+    for (int i = 0; i < TAPS; ++i) taps[i].load(weight + i * V);
+    int turn = backwards ? K - 1 : 0;
+    int top = int(line) + down.origin - turn, left = int(first) + along.origin - turn;
     int step = int(along.source_step);
     const T* corner = source + top * down.source_step + left * along.source_step;
-    C sums[LINES][STRIP][V] = {};
+    Words<T, V> items[2][WIDTH];  // of a line and the next one
+    auto fetch = [&](int r) {
+        bool inside = uint32(top + r) < down.limit;
+        const T* from = corner + r * down.source_step;
+#pragma unroll
+        for (int i = 0; i < WIDTH; ++i) {
+            items[r % 2][i] = Words<T, V>{};
+            if (inside && uint32(left + i) < along.limit) items[r % 2][i].load(from + i * step);
+        }
+    };
+    fetch(0);
+    C sums[LINES][STRIP][V] = {}, w[V][TAPS];
     if (args.bias) {
         const T* bias = global<T>(args.bias) + channel * args.bias_step;
 #pragma unroll
@@ -42,32 +80,38 @@ __device__ inline void depthwise_strip(const Conv& args) {
         }
     }
 #pragma unroll
-    for (int r = 0; r < K + LINES - 1; ++r) {
-        C items[STRIP + K - 1][V];
-        bool inside = uint32(top + r) < down.limit;
-        const T* from = corner + int64(r) * down.source_step;
+    for (int i = 0; i < V * TAPS; ++i) {
+        int other = i / TAPS * TAPS + TAPS - 1 - i % TAPS;
+        C ahead = taps[i / V].wide(i % V), behind = taps[other / V].wide(other % V);
+        w[i / TAPS][i % TAPS] = backwards ? behind : ahead;
+    }
 #pragma unroll
-        for (int i = 0; i < STRIP + K - 1; ++i) {
-            Items<T, V> narrow = {};
-            if (inside && uint32(left + i) < along.limit) narrow = load_vector<V>(from + i * step);
-            widen(narrow, items[i]);
-        }
+    for (int r = 0; r < HEIGHT; ++r) {
+        if (r + 1 < HEIGHT) fetch(r + 1);
 #pragma unroll
-        for (int q = 0; q < LINES; ++q) {
-            if (r < q || r - q >= K) continue;
+        for (int i = 0; i < WIDTH; ++i) {
 #pragma unroll
-            for (int k = 0; k < K; ++k) {
+            for (int v = 0; v < V; ++v) {
+                C item = items[r % 2][i].wide(v);
 #pragma unroll
-                for (int v = 0; v < V; ++v) {
-                    int tap = (r - q) * K + k, at = v * TAPS + (BACKWARDS ? TAPS - 1 - tap : tap);
-                    C w = widen(taps[at / V].item[at % V]);
+                for (int q = 0; q < LINES; ++q) {
+                    if (r < q || r - q >= K) continue;
 #pragma unroll
-                    for (int i = 0; i < STRIP; ++i) sums[q][i][v] += items[i + k][v] * w;
+                    for (int k = 0; k < K; ++k) {
+                        if (i < k || i - k >= STRIP) continue;
+                        sums[q][i - k][v] += item * w[v][(r - q) * K + k];
+                    }
                 }
             }
         }
     }
-    bool positive = args.activation == ACTIVATION_RELU;
+    if (args.activation == ACTIVATION_RELU) {
+#pragma unroll
+        for (int i = 0; i < LINES * STRIP * V; ++i) {
+            C& sum = sums[i / V / STRIP][i / V % STRIP][i % V];
+            sum = relu(sum);
+        }
+    }
 #pragma unroll
     for (int q = 0; q < LINES; ++q) {
         uint32 row = (image * down.outputs.size + line + q) * along.outputs.size + first;
@@ -75,24 +119,11 @@ __device__ inline void depthwise_strip(const Conv& args) {
 #pragma unroll
         for (int i = 0; i < STRIP; ++i) {
             if (line + q >= down.outputs.size || first + i >= along.outputs.size) continue;
-            Items<T, V> items;
+            Items<T, V> narrow;
 #pragma unroll
-            for (int v = 0; v < V; ++v) {
-                items.item[v] = cast<T>(positive ? relu(sums[q][i][v]) : sums[q][i][v]);
-            }
-            store_vector<V>(to + i * args.out_step, items);
+            for (int v = 0; v < V; ++v) narrow.item[v] = cast<T>(sums[q][i][v]);
+            store_vector<V>(to + i * args.out_step, narrow);
         }
-    }
-}
-
-template <class T> __device__ inline void depthwise_strip(const Conv& args) {
-    constexpr int V = items_of<T>, K = CONV_STRIP_TAPS;
-    wait_for_dependencies(args);
-    launch_dependents();
-    if (args.windows.axis[1].step < 0) {
-        depthwise_strip<T, V, K, true>(args);
-    } else {
-        depthwise_strip<T, V, K, false>(args);
     }
 }
 

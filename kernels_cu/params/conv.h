@@ -13,8 +13,9 @@ enum {
     CONV_PARTS = 8,  // sums go to memory, unrounded: part, group, row, column
 };
 
-// Outputs of a thread that takes neighbouring ones, of windows of this many taps a dimension.
-enum { CONV_STRIP = 4, CONV_LINES = 2, CONV_STRIP_TAPS = 3 };
+// Outputs of a thread that takes neighbouring ones, of windows of this many taps a dimension, and its
+// channels: so many, or as many as fill 16 bytes.
+enum { CONV_STRIP = 4, CONV_LINES = 4, CONV_STRIP_TAPS = 3, CONV_STRIP_ITEMS = 4 };
 
 // Products of matrices, one a group: rows by length, of the source unfolded into windows, and length
 // by columns, of the other operand.

@@ -170,6 +170,40 @@ def test_small_ones_and_wide_types_are_own_kernels(standin, rng):
     assert standin.asked == 1
 
 
+LARGE = (32, 14, 14, 256), (256, 3, 3, 256)
+POINTS = (32, 28, 28, 64), (128, 1, 1, 64)
+
+
+@pytest.mark.parametrize(
+    ("own", "op", "dtype", "shapes", "options"),
+    [
+        (True, "conv", "float32", LARGE, {"padding": 1}),
+        (True, "conv_input_vjp", "float32", LARGE, {"padding": 1}),
+        (False, "conv_weight_vjp", "float32", LARGE, {"padding": 1}),
+        (False, "conv", "float16", LARGE, {"padding": 1}),
+        (False, "conv", "float32", [(1, 8, 8, 64), POINTS[1]], {}),  # one tile
+        (False, "conv", "float32", [(32, 20, 20, 64), (64, 3, 3, 64)], {}),  # cuDNN transforms it
+        (True, "conv", "float32", [(32, 41, 41, 64), (64, 3, 3, 64)], {"stride": 2}),
+        (False, "conv_input_vjp", "float32", [(32, 41, 41, 64), (64, 3, 3, 64)], {"stride": 2}),
+        (True, "conv", "float32", POINTS, {}),
+        (True, "conv_input_vjp", "float32", [POINTS[0], (128, 1, 1, 64)], {}),
+        (False, "conv", "float32", [(32, 28, 28, 62), (128, 1, 1, 62)], {}),  # no whole vectors
+        (True, "conv", "bfloat16", [(2, 9, 9, 8), (8, 3, 3, 1)], {"groups": 8}),
+        (True, "conv_input_vjp", "float32", [(2, 9, 9, 8), (8, 3, 3, 1)], {"groups": 8}),
+        (False, "conv_weight_vjp", "float32", [(2, 9, 9, 8), (8, 3, 3, 1)], {"groups": 8}),
+        (False, "conv", "float32", [(2, 9, 9, 8), (8, 3, 5, 1)], {"groups": 8}),
+    ],
+)
+def test_what_own_kernels_compute_faster(standin, op, dtype, shapes, options, own):
+    assert explain(op, dtype, *shapes, **options).kernel.startswith("cyrt_") == own
+
+
+def test_tf32_is_the_librarys(standin, setting):
+    setting(CYRT_TF32="1")
+    library_conv.decide(0, True, 1)
+    assert not explain("conv", "float32", *LARGE, padding=1).kernel.startswith("cyrt_")
+
+
 def test_tensors_that_are_too_large(standin, rng, monkeypatch):
     monkeypatch.setattr(library_conv, "MOST_SPAN", 2 * 9 * 8 * 4)
     check(rng, "float32", (2, 9, 8, 4), (3, 3, 2, 4))
@@ -195,9 +229,9 @@ def test_a_call_is_learned_once(standin, rng):
 def test_equal_shapes_and_other_strides_are_other_plans(standin, rng):
     """The dilation of the input and the output's shape belong to the key."""
     _, _, a, b = arrays(rng, "float32", (2, 6, 6, 4), (8, 3, 3, 4))
-    one, options = cyrt.asarray(numbers(rng, "float32", 4, 3, 3, 1)), {"groups": 4}
+    one, options = cyrt.asarray(numbers(rng, "float32", 4, 3, 2, 1)), {"groups": 4}
     results = [nn.conv_transpose2d(a, one, stride, **options).shape for stride in (1, 2, 1, 2)]
-    assert results == [(2, 8, 8, 4), (2, 13, 13, 4)] * 2
+    assert results == [(2, 8, 7, 4), (2, 13, 12, 4)] * 2
     nn.conv_transpose2d(a, one, 2, output_padding=1, **options)
     g = cyrt.zeros((2, 3, 3, 8), dtype=cyrt.float32)
     for size in (5, 6):

@@ -472,6 +472,30 @@ def test_explanation_of_the_inputs_gradient_by_channels():
     assert found == ["cyrt_conv_float32_depthwise_strip"]
 
 
+def test_arguments_that_change_in_place(rng):
+    """Shapes that were checked are not checked again, but only with arguments that are the same."""
+    x, w = cyrt.asarray(numbers(rng, "float32", 2, 9, 9, 4)), cyrt.zeros((8, 3, 3, 4))
+    pads, pairs = [1, 1], ((1, 0), [0, 2])
+    for high in 1, 4:
+        pads[1] = high
+        pairs[1][1] = high
+        for _ in range(2):
+            assert nn.conv2d(x, w, padding=pads).shape == (2, 9, 7 + 2 * high, 8)
+            assert nn.conv2d(x, w, padding=pairs).shape == (2, 8, 7 + high, 8)
+            assert nn.conv_general(x, w, flip=high > 1).shape == (2, 7, 7, 8)
+    for groups, stride in (2, 1), (1, 2), (2, 2), (1, 1):
+        y = nn.conv2d(x, cyrt.zeros((8, 3, 3, 4 // groups)), stride, groups=groups)
+        assert y.shape == (2, 7 // stride + stride - 1, 7 // stride + stride - 1, 8)
+
+
+def test_what_was_read_for_one_function_is_checked_for_another():
+    x, w = cyrt.zeros((2, 9, 4)), cyrt.zeros((8, 3, 4))
+    nn.conv1d(x, w)
+    with pytest.raises(ValueError, match="conv2d: expected an input .* of 4 dimensions"):
+        nn.conv2d(x, w)
+    nn.conv1d(x, w)
+
+
 # -- bad input -------------------------------------------------------------------------------------
 
 

@@ -1,14 +1,15 @@
 """Convolutions of two spatial dimensions and their gradients, compared with PyTorch's of arrays
 whose channels lie last: float16, bfloat16, float32, and float32 that may be rounded to TF32.
 
-cyrt's are computed by cuDNN, where it is installed, and by its own kernels. The host's time is that
-of a repeated call, all launches included, once the same rounds of calls need no new plans. The
-device's time excludes the host's: calls are recorded, or PyTorch's replayed from a graph, while the
-device is busy. "deterministic" is PyTorch with only those of cuDNN's plans that cyrt uses, too,
-where both are slower than what PyTorch uses by default. "first call" is the host's
-time for a shape that is new, beside what cuDNN itself took of it to make and build its plan. With
-CYRT_CONV_AUTOTUNE=1 cyrt and PyTorch choose the fastest plan by measuring; else both take the first
-of cuDNN's heuristics, cyrt the first whose results do not differ from run to run.
+cyrt's are computed by cuDNN where it is installed, unless its own kernels are held to be faster,
+and by its own kernels. The host's time is that of a repeated call, all launches included, once the
+same rounds of calls need no new plans. The device's time excludes the host's: calls are recorded,
+or PyTorch's replayed from a graph, while the device is busy. "deterministic" is PyTorch with only
+those of cuDNN's plans that cyrt uses, too, where both are slower than what PyTorch uses by default.
+"first call" is the host's time for a shape that is new, beside what cuDNN itself took of it to make
+and build its plan. With CYRT_CONV_AUTOTUNE=1 cyrt and PyTorch choose the fastest plan by measuring;
+else both take the first of cuDNN's heuristics, cyrt the first whose results do not differ from run
+to run.
 """
 
 from __future__ import annotations
