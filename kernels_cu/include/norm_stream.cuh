@@ -185,10 +185,11 @@ __device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
                                                       squares, products, total);
         const float share = number<float>(args.share);
         const float scale = rsqrt(all.sums.squares * share + number<float>(args.eps));
-        // The gradient of x is scale * slope + tilt * distance from the mean + level.
+        // The gradient of x is scale * (slope - mean_slope) + tilt * distance from the mean. The
+        // difference comes first: of equal slopes nothing is left, however the scale is rounded.
         const float tilt = -all.sums.products * share * scale * scale * scale;
-        const float level =
-            CENTERED ? -mean_of(all.sums.slopes, float(int(args.n)), share) * scale : 0.0f;
+        const float mean_slope =
+            CENTERED ? mean_of(all.sums.slopes, float(int(args.n)), share) : 0.0f;
         const float shift = all.own_mean - all.mean;  // from the warp's distances to the row's
         if (!HELD) asm volatile("" ::: "memory");
 #pragma unroll
@@ -207,8 +208,8 @@ __device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
                 float distance = HELD ? x[chunk][k] : x[chunk][k] - all.mean;
                 bool shifts = CENTERED && HELD;
                 float normalized = shifts ? fma(distance, scale, shift * scale) : distance * scale;
-                float rest = CENTERED ? fma(distance, tilt, HELD ? fma(shift, tilt, level) : level)
-                                      : distance * tilt;
+                float rest = shifts ? fma(distance, tilt, shift * tilt) : distance * tilt;
+                if (CENTERED) slope -= mean_slope;
                 results.item[k] = cast<T>(fma(slope, scale, rest));
                 if (WEIGHT) of_weight[chunk][k] += gradient[k] * normalized;
                 if (BIAS) of_bias[chunk][k] += gradient[k];

@@ -198,7 +198,8 @@ def test_equal_elements(n, name):
     x = cyrt.full((3, n), 57_344, dtype=name)
     np.testing.assert_array_equal(exact(nn.layer_norm(x)), 0)
     assert np.isnan(exact(nn.layer_norm(x, eps=0))).all()
-    np.testing.assert_array_equal(exact(nn.layer_norm_vjp(x, None, x)[0]), 0)
+    for eps in (1e-5, 3e-5, 7e-6):  # scales of other bits: their product with the mean is rounded
+        np.testing.assert_array_equal(exact(nn.layer_norm_vjp(x, None, x, eps)[0]), 0)
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])
