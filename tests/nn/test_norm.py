@@ -203,7 +203,7 @@ def test_equal_elements(n, name):
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])
-@pytest.mark.parametrize("shape", [(9001, 64), (203, 2048)])
+@pytest.mark.parametrize("shape", [(9001, 64), (203, 2048), (19, 9216)])
 def test_blocks_take_several_rows(shape, name, rng):
     x, g, weight = (numbers(rng, name, *each) for each in (shape, shape, shape[-1:]))
     a, w, d = (cyrt.asarray(each) for each in (x, weight, g))
@@ -241,6 +241,29 @@ def test_many_rows(n, name, rng, batched):
         nn.layer_norm_vjp(cyrt.asarray(x), w, d, bias=w), gradients(x, weight, g), strict=True
     ):
         assert_close(each, result, name, largest(result))
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+@pytest.mark.parametrize("n", [1536, 5120])
+def test_many_rows_that_fill_their_threads(n, name, rng):
+    """A block has two rows, or one; the last block of two has one."""
+    rows = 32 * 1024 * cyrt.Device(0).multiprocessors // n + 1
+    rows += 1 - rows % 2
+    x = numbers(rng, name, rows, n) + np.linspace(-3, 3, n).astype(cyrt.dtype(name).numpy)
+    x[1] += 300  # far from 0, beside its standard deviation
+    x[-2], x[-1] = x[-1], x[-1, 0]
+    weight, bias = numbers(rng, name, n), numbers(rng, name, n)
+    a = cyrt.asarray(x)
+    for w, b in itertools.product((None, weight), (None, bias)):
+        of = [None if each is None else cyrt.asarray(each) for each in (w, b)]
+        assert_close(nn.layer_norm(a, *of), normalized(x, w, b), name, 4)
+        wanted = normalized(x, w, centered=False)
+        assert_close(nn.rms_norm(a, of[0]), wanted, name, 4)
+    np.testing.assert_array_equal(exact(nn.layer_norm(a))[-1], 0)
+    x[2, -1], x[5, 0] = np.nan, np.inf
+    lost = np.isnan(exact(nn.layer_norm(cyrt.asarray(x))))
+    assert lost[[2, 5]].all()
+    assert not np.delete(lost, [2, 5], axis=0).any()
 
 
 @pytest.mark.parametrize("n", [24, 700])
@@ -420,7 +443,8 @@ def test_no_race_in_checking_mode(python):
 
 
 def test_less_shared_memory(python):
-    """The gradients of rows whose sums do not fit a block's shared memory are computed in parts."""
+    """The gradients of rows whose sums do not fit a block's shared memory are computed in parts,
+    and rows do not stream where those under way do not fit."""
     done = python(
         """
         import ctypes
@@ -446,18 +470,23 @@ def test_less_shared_memory(python):
         from cyrt import nn
 
         rng = np.random.default_rng(0)
-        x, g = (cyrt.asarray(rng.normal(size=(80, 16_384)).astype(np.float32)) for _ in range(2))
-        w = cyrt.ones(16_384)
-        found = nn.layer_norm_vjp(x, w, g, bias=w)
-        cyrt.commit()
-        print(*cyrt.current_encoder().last_plan().names)
-        np.testing.assert_allclose(found[2].numpy(), g.numpy().sum(0), rtol=1e-4, atol=1e-4)
+        for n in (16_384, 4096):
+            x, g = (cyrt.asarray(rng.normal(size=(80, n)).astype(np.float32)) for _ in range(2))
+            w = cyrt.ones(n)
+            cyrt.commit()
+            found = nn.layer_norm_vjp(x, w, g, bias=w)
+            cyrt.commit()
+            print(*cyrt.current_encoder().last_plan().names)
+            np.testing.assert_allclose(found[2].numpy(), g.numpy().sum(0), rtol=1e-4, atol=1e-4)
         """,
         CYRT_GRAPHS="1",
     )
     assert done.returncode == 0, done.stderr
     family = "cyrt_layer_norm_vjp_float32"
-    assert done.stdout.split()[-3:] == [f"{family}_parts", f"{family}_long", f"{family}_columns"]
+    assert done.stdout.split() == [
+        *(f"{family}_{each}" for each in ("parts", "long", "columns")),
+        *(f"{family}_{each}" for each in ("wb", "columns")),
+    ]
 
 
 X = cyrt.ones((3, 8))
