@@ -136,13 +136,8 @@ __device__ inline void norm_rows(const Norm& args) {
     wait_for_dependencies(args);
     launch_dependents();
     if constexpr (sizeof(T) == 2) {
-        constexpr int CHUNKS = row_chunks<T>;
         if (args.flags & NORM_FULL) {
-            if (args.n <= FULL_PAIRED) {
-                normalize_full_rows<T, CENTERED, WEIGHT, BIAS, 2, CHUNKS / 2>(args);
-            } else {
-                normalize_full_rows<T, CENTERED, WEIGHT, BIAS, 1, CHUNKS>(args);
-            }
+            normalize_full_rows<T, CENTERED, WEIGHT, BIAS>(args);
             return;
         }
     }

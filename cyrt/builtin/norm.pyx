@@ -25,13 +25,13 @@ from cyrt.runtime.memory cimport Memory
 
 cdef extern from "params/norm.h" nogil:
     enum: FEW_ITEMS
-    enum: NORM_STAGES
     enum: VJP_HELD
     enum: VJP_ADDENDS
-    enum: FULL_PAIRED
+    enum: FULL_CHUNKS
     enum: NORM_STREAM
     enum: NORM_FULL
     int VJP_CHUNKS(int items)
+    int NORM_STAGES(int itemsize)
     cdef struct Norm:
         unsigned long long x, gradient, weight, bias, out
         unsigned long long states, partials, weight_gradient, bias_gradient
@@ -67,7 +67,8 @@ cdef enum:
     JOINT_STATE = 6         # and of the gradients' one
     STRIP_RESIDENT = 2      # blocks of strips on a multiprocessor
     COLUMN = 32             # columns of a block that adds partials
-    FULL_LEAST = 1024       # elements of rows that fill their threads, at least
+    FULL_LEAST = 1024       # elements of rows that fill their threads, two a block, at least
+    FULL_MOST = 4096        # and at most
 
 cdef int LAYER_NORM = op_code("layer_norm")
 
@@ -136,7 +137,7 @@ cdef int record_norm(Recorder encoder, int op, int dtype, const Operand* operand
         launch.variant = UNALIGNED
         chunks //= 2
     if size == 2 and launch.variant != UNALIGNED \
-            and set_full_rows(&launch, &params, rows, chunks, multiprocessors):
+            and set_full_rows(&launch, &params, rows, multiprocessors):
         return record_launch(encoder, &launch, &params, operands, 4, 1 | WHOLE)
     if not is_long(rows, entry.items, chunks, multiprocessors):
         # A float32 row that fits in half of the largest block is faster with few elements a thread.
@@ -160,17 +161,17 @@ cdef int record_norm(Recorder encoder, int op, int dtype, const Operand* operand
     return record_launch(encoder, &launch, &params, normalized, 5, 1 | WHOLE)
 
 
-cdef inline bint set_full_rows(Launch* launch, Norm* params, const Rows* rows, int chunks,
+cdef inline bint set_full_rows(Launch* launch, Norm* params, const Rows* rows,
                                int multiprocessors) noexcept:
-    """Set the grid of rows that fill threads of `chunks` vectors, or half as many of two rows each;
-    return whether they do, and keep the device busy with so few threads."""
-    cdef int paired = 2 if rows.n <= FULL_PAIRED else 1
-    cdef long long items = launch.entry.items * chunks // paired, threads = rows.n // items
-    if rows.n < FULL_LEAST or rows.n % (WARP * items) or threads > ROW_BLOCK \
-            or ceiling(rows.rows, paired) * threads < RESIDENT * multiprocessors:
+    """Set the grid of rows that fill their threads, two a block; return whether they do, and keep
+    the device busy with so few threads."""
+    cdef long long items = launch.entry.items * FULL_CHUNKS, threads = rows.n // items
+    cdef long long blocks = ceiling(rows.rows, 2)
+    if not FULL_LEAST <= rows.n <= FULL_MOST or rows.n % (WARP * items) \
+            or blocks * threads < RESIDENT * multiprocessors:
         return False
     params.flags |= NORM_FULL
-    set_geometry(&launch.geometry, ceiling(rows.rows, paired), <unsigned int>threads, 1)
+    set_geometry(&launch.geometry, blocks, <unsigned int>threads, 1)
     return True
 
 
@@ -252,7 +253,7 @@ cdef bint set_vjp_stream(Launch* launch, Norm* params, const Rows* rows, int chu
                          int multiprocessors) except -1:
     """Set the grid of the gradients of rows that stream, a block a multiprocessor; return whether
     they do: 16-bit rows, and those of 4 bytes that fill warps and whose elements are few enough.
-    Shared memory has to have room for the rows under way and, if it has no registers, the weight."""
+    Shared memory has to have room for the rows under way and, if it has no registers, a weight."""
     cdef int items = launch.entry.items
     cdef bint much = rows.n > STREAM_BLOCK * VJP_HELD, short = rows.n < WARP * VJP_HELD
     cdef bint wide = launch.entry.itemsizes[0] > 2
@@ -268,7 +269,7 @@ cdef bint set_vjp_stream(Launch* launch, Norm* params, const Rows* rows, int chu
     params.groups = <unsigned int>min(ceiling(rows.rows, y), multiprocessors)
     set_geometry(&launch.geometry, params.groups, x, y)
     launch.geometry.smem = (row if params.weight and (much or wide) else 0) \
-        + y * 2 * NORM_STAGES * row
+        + y * 2 * NORM_STAGES(launch.entry.itemsizes[0]) * row
     if not fits(launch):
         return False
     params.flags |= NORM_STREAM

@@ -3,7 +3,7 @@
 // The rows that follow arrive in shared memory while a block works on one, so loads are under way all
 // the time. A row has one barrier: each warp finds the moments of its own elements about its own mean,
 // and all combine those of all warps, as Chan, Golub and LeVeque do. The moments of successive rows
-// have different places, a stage each. Sums of 16-bit elements need no pivot: float has room for them.
+// have different places, by turns. Sums of 16-bit elements need no pivot: float has room for them.
 // Of float32 a row's first element is subtracted before anything else; it is loaded a row ahead.
 #pragma once
 
@@ -102,14 +102,14 @@ __device__ inline void write_sums(const ThreadElements& elements, int64 n, float
 // needed, where the weight comes first. A thread has a place for the vectors of x and the gradient in each stage.
 template <class T, bool CENTERED, bool WEIGHT, bool BIAS, int CHUNKS>
 __device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
-    constexpr int N = items_of<T>, STAGES = NORM_STAGES;
+    constexpr int N = items_of<T>, STAGES = NORM_STAGES(sizeof(T));
     constexpr bool HELD = CHUNKS * N <= VJP_HELD, WIDE = sizeof(T) > 2;
     constexpr bool WEIGHT_HELD = HELD && !WIDE, PIVOT = CENTERED && WIDE;
     static_assert(HELD || !WIDE, "x without its pivot is in registers");
     using Elements = ThreadElements<T, CHUNKS, true>;
     using Stream = RowStream<T, CHUNKS, STAGES>;
     extern __shared__ uint4 vectors[];
-    __shared__ WarpSlopes found[STAGES][WARP];
+    __shared__ WarpSlopes found[2][WARP];
     const Elements elements(args.n);
     const RowTurns turns(args.rows);
     const uint32 row_vectors = blockDim.x * CHUNKS, stage_vectors = 2 * row_vectors;
@@ -194,7 +194,7 @@ __device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
             }
         }
         if (HELD) fetch(stage, left > STAGES);
-        const RowSlopes all = combine_warps<CENTERED>(args, shares, found[stage], sum, mean,
+        const RowSlopes all = combine_warps<CENTERED>(args, shares, found[left & 1], sum, mean,
                                                       squares, products, total);
         const float share = number<float>(args.share);
         const float scale = rsqrt(all.sums.squares * share + number<float>(args.eps));

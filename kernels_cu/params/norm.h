@@ -6,15 +6,17 @@
 #include "params/begin.h"
 
 enum {
-    FEW_ITEMS = 16,      // elements of x that a thread holds at least, if rows have them
-    NORM_STAGES = 2,     // rows under way while a block works on one
-    VJP_HELD = 16,       // elements of x of which a thread holds the slopes and the weight, too
-    VJP_ADDENDS = 16,    // partials that a thread of the last launch of the gradients loads at once
-    FULL_PAIRED = 4096,  // elements of rows that fill their threads, at most, to share a block
+    FEW_ITEMS = 16,    // elements of x that a thread holds at least, if rows have them
+    VJP_HELD = 16,     // elements of x of which a thread holds the slopes and the weight, too
+    VJP_ADDENDS = 16,  // partials that a thread of the last launch of the gradients loads at once
+    FULL_CHUNKS = 2,   // vectors that a thread holds of each of two rows that fill their threads
     // Flags, beside ROW_VECTORS.
     NORM_STREAM = 2,  // the gradients' rows of 4-byte elements stream
     NORM_FULL = 4     // rows fill their threads
 };
+
+// Rows under way while a block works on one: 64 KB of x and of the gradient on a multiprocessor.
+#define NORM_STAGES(ITEMSIZE) ((ITEMSIZE) > 2 ? 1 : 2)
 
 // The vectors, of this many elements, of x and of the gradient that a thread holds of an aligned row:
 // 32 elements of the types up to 4 bytes, 8 of float64.
