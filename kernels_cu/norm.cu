@@ -15,6 +15,7 @@
 #pragma once
 
 #include "dependency.cuh"
+#include "norm_full.cuh"
 #include "norm_math.cuh"
 #include "norm_stream.cuh"
 #include "row.cuh"
@@ -134,6 +135,12 @@ template <class T, bool CENTERED, bool WEIGHT, bool BIAS>
 __device__ inline void norm_rows(const Norm& args) {
     wait_for_dependencies(args);
     launch_dependents();
+    if constexpr (sizeof(T) == 2) {
+        if (args.flags & NORM_FULL) {
+            normalize_full_rows<T, CENTERED, WEIGHT, BIAS>(args);
+            return;
+        }
+    }
     constexpr int FEW = few_chunks<T>;
     if (FEW < row_chunks<T> && args.n <= blockDim.x * items_of<T> * FEW) {
         normalize_row<T, CENTERED, FEW, true>(args, WEIGHT, BIAS);
@@ -256,8 +263,9 @@ template <class T> __device__ inline void norm_long(const Norm& args) {
 
 // -- the gradients of rows in registers -----------------------------------------------------------
 
-// Threads of a block of the gradients, at most.
-template <class T> constexpr int vjp_block = sizeof(T) == 2 ? STREAM_BLOCK : ROW_BLOCK;
+// Threads of a block of the gradients, at most, and the vectors of x that one holds.
+template <class T> constexpr int vjp_block = sizeof(T) <= 4 ? STREAM_BLOCK : ROW_BLOCK;
+template <class T> constexpr int vjp_chunks = VJP_CHUNKS(items_of<T>);
 
 // The sums over a row of squared distances from the mean, of products of slopes with distances and,
 // where it is CENTERED, of slopes.
@@ -386,12 +394,20 @@ template <class T, bool CENTERED, bool WEIGHT, bool BIAS>
 __device__ inline void norm_vjp_rows(const Norm& args) {
     wait_for_dependencies(args);
     if constexpr (sizeof(T) > 2) {
-        launch_dependents();
-        differentiate_rows<T, CENTERED, VJP_CHUNKS, true>(args, WEIGHT, BIAS);
-    } else if (args.n <= blockDim.x * VJP_HELD) {
+        if (sizeof(T) > 4 || !(args.flags & NORM_STREAM)) {
+            launch_dependents();
+            differentiate_rows<T, CENTERED, vjp_chunks<T>, true>(args, WEIGHT, BIAS);
+            return;
+        }
+    }
+    if constexpr (sizeof(T) == 2) {
+        if (args.n > blockDim.x * VJP_HELD) {
+            norm_vjp_stream<T, CENTERED, WEIGHT, BIAS, vjp_chunks<T>>(args);
+            return;
+        }
+    }
+    if constexpr (sizeof(T) <= 4) {
         norm_vjp_stream<T, CENTERED, WEIGHT, BIAS, VJP_HELD / items_of<T>>(args);
-    } else {
-        norm_vjp_stream<T, CENTERED, WEIGHT, BIAS, VJP_CHUNKS>(args);
     }
 }
 

@@ -83,13 +83,6 @@ constexpr int loads_of =
     COLUMNS * ITEMS > 1 && (COLUMNS > 4 || COLUMNS * ITEMS * sizeof(T) > 8) ? 4 : 8;
 template <class T, int COLUMNS, int ITEMS>
 constexpr int batch_loads_of = smaller(loads_of<T, COLUMNS, ITEMS>, 16 / (COLUMNS * ITEMS));
-// The runs of several columns, where states are long, leave room for a batch alone: of 8 loads of 8
-// bytes and the runs of argmax a thread would have registers spilled.
-template <class Op, class T, int COLUMNS, int ITEMS>
-constexpr int shared_loads_of = COLUMNS > 1 && COLUMNS * sizeof(T) >= 8 &&
-                                        sizeof(typename Op::State) > 8
-                                    ? batch_loads_of<T, COLUMNS, ITEMS>
-                                    : loads_of<T, COLUMNS, ITEMS>;
 
 // A thread's elements of one run: units a hop apart, of ITEMS elements side by side each. Their
 // logical indices increase.
@@ -149,7 +142,7 @@ __device__ inline void take_loads(typename Op::Run (&runs)[COLUMNS],
 template <class Op, int COLUMNS, int ITEMS, class T, class Add>
 __device__ inline void take_share(const Reduce& args, const T* in, int64 place, const Share& share,
                                   const Add& add) {
-    constexpr int N = COLUMNS * ITEMS, LOADS = shared_loads_of<Op, T, COLUMNS, ITEMS>;
+    constexpr int N = COLUMNS * ITEMS, LOADS = loads_of<T, COLUMNS, ITEMS>;
     constexpr uint32 RUN = RUN_BATCHES * Elements<T, COLUMNS, ITEMS>::BATCH;
     int64 taken = LOADS * args.lanes, step = args.row_strides[1];
 #pragma unroll 1

@@ -14,8 +14,8 @@ from cyrt.builtin.launch cimport (
 )
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.row_grid cimport (
-    PART_BLOCK, ROW_BLOCK, ROW_CHUNKS, ROW_VECTORS, STREAM_BLOCK, VECTOR_BYTES, WARP, Rows,
-    are_vectors, fits, is_long, part_length, row_threads, rows_of_block,
+    PART_BLOCK, RESIDENT, ROW_BLOCK, ROW_CHUNKS, ROW_VECTORS, STREAM_BLOCK, VECTOR_BYTES, WARP,
+    Rows, are_vectors, fits, is_long, part_length, row_threads, rows_of_block,
     rows_within_warps,
 )
 from cyrt.builtin.space cimport Divider, divider
@@ -24,11 +24,14 @@ from cyrt.graph.commit cimport Recorder
 from cyrt.runtime.memory cimport Memory
 
 cdef extern from "params/norm.h" nogil:
-    enum: VJP_CHUNKS
     enum: FEW_ITEMS
-    enum: NORM_STAGES
     enum: VJP_HELD
     enum: VJP_ADDENDS
+    enum: FULL_CHUNKS
+    enum: NORM_STREAM
+    enum: NORM_FULL
+    int VJP_CHUNKS(int items)
+    int NORM_STAGES(int itemsize)
     cdef struct Norm:
         unsigned long long x, gradient, weight, bias, out
         unsigned long long states, partials, weight_gradient, bias_gradient
@@ -64,6 +67,8 @@ cdef enum:
     JOINT_STATE = 6         # and of the gradients' one
     STRIP_RESIDENT = 2      # blocks of strips on a multiprocessor
     COLUMN = 32             # columns of a block that adds partials
+    FULL_LEAST = 1024       # elements of rows that fill their threads, two a block, at least
+    FULL_MOST = 4096        # and at most
 
 cdef int LAYER_NORM = op_code("layer_norm")
 
@@ -131,6 +136,9 @@ cdef int record_norm(Recorder encoder, int op, int dtype, const Operand* operand
     if not params.flags & ROW_VECTORS:
         launch.variant = UNALIGNED
         chunks //= 2
+    if size == 2 and launch.variant != UNALIGNED \
+            and set_full_rows(&launch, &params, rows, multiprocessors):
+        return record_launch(encoder, &launch, &params, operands, 4, 1 | WHOLE)
     if not is_long(rows, entry.items, chunks, multiprocessors):
         # A float32 row that fits in half of the largest block is faster with few elements a thread.
         if entry.items == 4 and launch.variant != UNALIGNED \
@@ -153,6 +161,20 @@ cdef int record_norm(Recorder encoder, int op, int dtype, const Operand* operand
     return record_launch(encoder, &launch, &params, normalized, 5, 1 | WHOLE)
 
 
+cdef inline bint set_full_rows(Launch* launch, Norm* params, const Rows* rows,
+                               int multiprocessors) noexcept:
+    """Set the grid of rows that fill their threads, two a block; return whether they do, and keep
+    the device busy with so few threads."""
+    cdef long long items = launch.entry.items * FULL_CHUNKS, threads = rows.n // items
+    cdef long long blocks = ceiling(rows.rows, 2)
+    if not FULL_LEAST <= rows.n <= FULL_MOST or rows.n % (WARP * items) \
+            or blocks * threads < RESIDENT * multiprocessors:
+        return False
+    params.flags |= NORM_FULL
+    set_geometry(&launch.geometry, blocks, <unsigned int>threads, 1)
+    return True
+
+
 cdef int record_norm_vjp(Recorder encoder, int op, int dtype, const Operand* operands,
                          const Rows* rows, double eps) except -1:
     cdef Launch launch
@@ -161,9 +183,10 @@ cdef int record_norm_vjp(Recorder encoder, int op, int dtype, const Operand* ope
     cdef Memory partials = None
     cdef const Entry* entry = entry_of(encoder.state.ordinal, op, dtype)
     cdef int multiprocessors = multiprocessors_of(encoder.state.ordinal)
-    cdef int items = entry.items, chunks = VJP_CHUNKS, size, wide
+    cdef int items = entry.items, chunks = VJP_CHUNKS(items), size, wide
     cdef int gradients = (operands[WEIGHT_GRADIENT].buffer != NULL) \
         + (operands[BIAS_GRADIENT].buffer != NULL)
+    cdef unsigned int block = ROW_BLOCK
     cdef bint held = False
     if rows.n == 0:
         return 0
@@ -179,12 +202,15 @@ cdef int record_norm_vjp(Recorder encoder, int op, int dtype, const Operand* ope
         params.flags = 0
         launch.variant = UNALIGNED
         chunks = ROW_CHUNKS(items) // 4
-    if rows.rows and not is_long(rows, items, chunks, multiprocessors):
-        if launch.variant != UNALIGNED and size == 2:
-            held = rows.n <= STREAM_BLOCK * items * chunks \
-                and set_vjp_stream(&launch, &params, rows, chunks, multiprocessors)
-        else:
-            held = set_vjp(&launch, &params, rows, chunks, gradients * wide, multiprocessors)
+    if launch.variant != UNALIGNED and size <= 4:
+        block = STREAM_BLOCK
+    if rows.rows and rows.n <= block * items * chunks \
+            and not is_long(rows, items, chunks, multiprocessors):
+        if launch.variant != UNALIGNED:
+            held = set_vjp_stream(&launch, &params, rows, chunks, multiprocessors)
+        if not held and (launch.variant == UNALIGNED or size > 2):
+            held = set_vjp(&launch, &params, rows, chunks, block, gradients * wide,
+                           multiprocessors)
     if rows.rows and not held:
         params.strips = divider(<unsigned int>ceiling(
             rows.n, PART_BLOCK * items * (ROW_CHUNKS(items) // 2)))
@@ -207,18 +233,17 @@ cdef int record_norm_vjp(Recorder encoder, int op, int dtype, const Operand* ope
     return record_columns(encoder, &launch, &params, operands, partials, gradients)
 
 
-cdef bint set_vjp(Launch* launch, Norm* params, const Rows* rows, int chunks, int sums,
-                  int multiprocessors) except -1:
-    """Set the grid of the gradients of rows in registers, with `sums` bytes a column in shared
-    memory; return whether that fits."""
+cdef bint set_vjp(Launch* launch, Norm* params, const Rows* rows, int chunks, unsigned int block,
+                  int sums, int multiprocessors) except -1:
+    """Set the grid of the gradients of rows in registers, in blocks of at most `block` threads with
+    `sums` bytes a column in shared memory; return whether that fits."""
     cdef int items = launch.entry.items, size = launch.entry.itemsizes[0]
     # A block has half the threads of a multiprocessor, or all of them.
-    cdef unsigned int x = min(<unsigned int>ROW_BLOCK,
-                              row_threads(rows, items, chunks, items, multiprocessors))
-    cdef unsigned int y = rows_of_block(rows, x, ROW_BLOCK // 2)
+    cdef unsigned int x = min(block, row_threads(rows, items, chunks, items, multiprocessors))
+    cdef unsigned int y = rows_of_block(rows, x, block // 2)
     cdef long long slots = x * chunks * items
     params.groups = <unsigned int>min(
-        ceiling(rows.rows, y), multiprocessors * (ROW_BLOCK // max(x * y, ROW_BLOCK // 2)))
+        ceiling(rows.rows, y), multiprocessors * (block // max(x * y, block // 2)))
     set_geometry(&launch.geometry, params.groups, x, y)
     launch.geometry.smem = <unsigned int>((slots * size if params.weight else 0) + y * slots * sums)
     return fits(launch)
@@ -226,11 +251,15 @@ cdef bint set_vjp(Launch* launch, Norm* params, const Rows* rows, int chunks, in
 
 cdef bint set_vjp_stream(Launch* launch, Norm* params, const Rows* rows, int chunks,
                          int multiprocessors) except -1:
-    """Set the grid of the gradients of 16-bit rows, a block a multiprocessor; return whether its
-    shared memory fits: that of rows under way, and the weight's where threads hold much."""
+    """Set the grid of the gradients of rows that stream, a block a multiprocessor; return whether
+    they do: 16-bit rows, and those of 4 bytes that fill warps and whose elements are few enough.
+    Shared memory has to have room for the rows under way and, if it has no registers, a weight."""
     cdef int items = launch.entry.items
-    cdef bint much = rows.n > STREAM_BLOCK * VJP_HELD
+    cdef bint much = rows.n > STREAM_BLOCK * VJP_HELD, short = rows.n < WARP * VJP_HELD
+    cdef bint wide = launch.entry.itemsizes[0] > 2
     cdef unsigned int x, y, row
+    if wide and (much or short or launch.entry.itemsizes[0] > 4):
+        return False
     if not much:
         chunks = VJP_HELD // items
     x = min(<unsigned int>STREAM_BLOCK, max(
@@ -239,8 +268,12 @@ cdef bint set_vjp_stream(Launch* launch, Norm* params, const Rows* rows, int chu
     row = x * chunks * VECTOR_BYTES
     params.groups = <unsigned int>min(ceiling(rows.rows, y), multiprocessors)
     set_geometry(&launch.geometry, params.groups, x, y)
-    launch.geometry.smem = (row if much and params.weight else 0) + y * 2 * NORM_STAGES * row
-    return fits(launch)
+    launch.geometry.smem = (row if params.weight and (much or wide) else 0) \
+        + y * 2 * NORM_STAGES(launch.entry.itemsizes[0]) * row
+    if not fits(launch):
+        return False
+    params.flags |= NORM_STREAM
+    return True
 
 
 cdef int record_long_vjp(Recorder encoder, Launch* launch, Norm* params, Operand* uses,

@@ -1,9 +1,10 @@
-// The gradients of the normalisation of many rows of 16-bit elements: persistent blocks.
+// The gradients of the normalisation of many rows of up to 4 bytes an element: persistent blocks.
 //
 // The rows that follow arrive in shared memory while a block works on one, so loads are under way all
 // the time. A row has one barrier: each warp finds the moments of its own elements about its own mean,
 // and all combine those of all warps, as Chan, Golub and LeVeque do. The moments of successive rows
-// have different places, a stage each. Sums need no pivot: float has room for those of 16-bit elements.
+// have different places, by turns. Sums of 16-bit elements need no pivot: float has room for them.
+// Of float32 a row's first element is subtracted before anything else; it is loaded a row ahead.
 #pragma once
 
 #include "dependency.cuh"
@@ -97,22 +98,24 @@ __device__ inline void write_sums(const ThreadElements& elements, int64 n, float
 }
 
 // The sums for the gradients of weight and bias stay in registers. With few CHUNKS, x, the slopes and
-// the weight do, too; otherwise they are read from shared memory as often as they are needed, where
-// the weight comes first. A thread has a place for the vectors of x and the gradient in each stage.
+// the weight of 16 bits do, too; otherwise they are read from shared memory as often as they are
+// needed, where the weight comes first. A thread has a place for the vectors of x and the gradient in each stage.
 template <class T, bool CENTERED, bool WEIGHT, bool BIAS, int CHUNKS>
 __device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
-    constexpr int N = items_of<T>, STAGES = NORM_STAGES;
-    constexpr bool HELD = CHUNKS * N <= VJP_HELD;
+    constexpr int N = items_of<T>, STAGES = NORM_STAGES(sizeof(T));
+    constexpr bool HELD = CHUNKS * N <= VJP_HELD, WIDE = sizeof(T) > 2;
+    constexpr bool WEIGHT_HELD = HELD && !WIDE, PIVOT = CENTERED && WIDE;
+    static_assert(HELD || !WIDE, "x without its pivot is in registers");
     using Elements = ThreadElements<T, CHUNKS, true>;
     using Stream = RowStream<T, CHUNKS, STAGES>;
     extern __shared__ uint4 vectors[];
-    __shared__ WarpSlopes found[STAGES][WARP];
+    __shared__ WarpSlopes found[2][WARP];
     const Elements elements(args.n);
     const RowTurns turns(args.rows);
     const uint32 row_vectors = blockDim.x * CHUNKS, stage_vectors = 2 * row_vectors;
     Packed<T>* const shared = reinterpret_cast<Packed<T>*>(vectors);
     Packed<T>* const held_weights = shared + threadIdx.x;
-    Packed<T>* const place = shared + (WEIGHT && !HELD ? row_vectors : 0) +
+    Packed<T>* const place = shared + (WEIGHT && !WEIGHT_HELD ? row_vectors : 0) +
                              threadIdx.y * STAGES * stage_vectors + threadIdx.x;
     Stream rows(place, args.x, args.x_step, turns);
     Stream gradients(place + row_vectors, args.gradient, args.gradient_step, turns);
@@ -124,8 +127,8 @@ __device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
 #pragma unroll
     for (int stage = 0; stage < STAGES; ++stage) fetch(stage, stage < turns.count);
     Packed<T> weights[CHUNKS];
-    if (WEIGHT && HELD) elements.load(global<T>(args.weight), weights);
-    if (WEIGHT && !HELD) {
+    if (WEIGHT && WEIGHT_HELD) elements.load(global<T>(args.weight), weights);
+    if (WEIGHT && !WEIGHT_HELD) {
 #pragma unroll 1
         for (int chunk = threadIdx.y; chunk < CHUNKS; chunk += blockDim.y) {
             held_weights[chunk * blockDim.x] = elements.load(global<T>(args.weight), chunk);
@@ -135,6 +138,8 @@ __device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
     __syncthreads();
     float of_weight[CHUNKS][N] = {}, of_bias[CHUNKS][N] = {};
     T* out = global<T>(args.out) + turns.first * args.out_step;
+    const T* firsts = global<T>(args.x) + turns.first * args.x_step;
+    float pivot = PIVOT && turns.count > 0 ? widen(firsts[0]) : 0.0f;
     uint32 stage = 0;
 #pragma unroll 1
     for (int left = turns.count; left > 0; --left) {
@@ -146,7 +151,7 @@ __device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
             rows.at(stage, stage_vectors).take(packed);
             gradients.at(stage, stage_vectors).take(g);
             keep_packed(g);
-            if (WEIGHT) keep_packed(weights);
+            if (WEIGHT && WEIGHT_HELD) keep_packed(weights);
         }
         float x[CHUNKS][N], slopes[CHUNKS][N], sum = 0, mean = 0;
         if constexpr (CENTERED) {
@@ -154,11 +159,18 @@ __device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
             for (int chunk = 0; chunk < CHUNKS; ++chunk) {
                 widen(HELD ? packed[chunk] : now_x[chunk * blockDim.x], x[chunk]);
 #pragma unroll
-                for (int k = 0; k < N; ++k) sum += x[chunk][k];
+                for (int k = 0; k < N; ++k) {
+                    if (PIVOT && elements.has(chunk, 0)) x[chunk][k] -= pivot;
+                    sum += x[chunk][k];
+                }
             }
             const WarpShare own = shares[threadIdx.x / WARP];
             sum = warp_sum(sum);
             mean = mean_of(sum, own.count, own.part);
+        }
+        if (PIVOT) {
+            firsts += rows.hop;
+            pivot = left > 1 ? widen(firsts[0]) : 0.0f;
         }
         if (!HELD) asm volatile("" ::: "memory");  // read x anew: it has no registers
         float squares = 0, products = 0, total = 0;
@@ -170,7 +182,8 @@ __device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
                 widen(HELD ? packed[chunk] : now_x[chunk * blockDim.x], x[chunk]);
             }
             widen(HELD ? g[chunk] : now_g[chunk * blockDim.x], slopes[chunk]);
-            if (WEIGHT) widen(HELD ? weights[chunk] : held_weights[chunk * blockDim.x], weight);
+            if (WEIGHT)
+                widen(WEIGHT_HELD ? weights[chunk] : held_weights[chunk * blockDim.x], weight);
 #pragma unroll
             for (int k = 0; k < N; ++k) {
                 x[chunk][k] -= mean;
@@ -181,14 +194,15 @@ __device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
             }
         }
         if (HELD) fetch(stage, left > STAGES);
-        const RowSlopes all = combine_warps<CENTERED>(args, shares, found[stage], sum, mean,
+        const RowSlopes all = combine_warps<CENTERED>(args, shares, found[left & 1], sum, mean,
                                                       squares, products, total);
         const float share = number<float>(args.share);
         const float scale = rsqrt(all.sums.squares * share + number<float>(args.eps));
-        // The gradient of x is scale * slope + tilt * distance from the mean + level.
+        // The gradient of x is scale * (slope - mean_slope) + tilt * distance from the mean. The
+        // difference comes first: of equal slopes nothing is left, however the scale is rounded.
         const float tilt = -all.sums.products * share * scale * scale * scale;
-        const float level =
-            CENTERED ? -mean_of(all.sums.slopes, float(int(args.n)), share) * scale : 0.0f;
+        const float mean_slope =
+            CENTERED ? mean_of(all.sums.slopes, float(int(args.n)), share) : 0.0f;
         const float shift = all.own_mean - all.mean;  // from the warp's distances to the row's
         if (!HELD) asm volatile("" ::: "memory");
 #pragma unroll
@@ -207,8 +221,8 @@ __device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
                 float distance = HELD ? x[chunk][k] : x[chunk][k] - all.mean;
                 bool shifts = CENTERED && HELD;
                 float normalized = shifts ? fma(distance, scale, shift * scale) : distance * scale;
-                float rest = CENTERED ? fma(distance, tilt, HELD ? fma(shift, tilt, level) : level)
-                                      : distance * tilt;
+                float rest = shifts ? fma(distance, tilt, shift * tilt) : distance * tilt;
+                if (CENTERED) slope -= mean_slope;
                 results.item[k] = cast<T>(fma(slope, scale, rest));
                 if (WEIGHT) of_weight[chunk][k] += gradient[k] * normalized;
                 if (BIAS) of_bias[chunk][k] += gradient[k];

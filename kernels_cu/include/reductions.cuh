@@ -41,7 +41,7 @@ template <class T> __device__ inline T highest() {
     }
 }
 
-constexpr int RUN_BATCHES = 16;
+constexpr int RUN_BATCHES = 32;
 
 // Elements that a thread loads at once, in their compute type. Those of a load are there or not;
 // the first load's are.
@@ -164,7 +164,7 @@ template <class T, bool LARGEST> struct Place {
     using Value = kept_of<T>;
     using State = Candidate<Value>;
     struct Run {
-        Value value;  // NaN: `number` is one of the first batch that has a NaN
+        Value value;  // NaN: the first one is looked for at the end of the run
         uint32 number;
     };
     static constexpr bool REAL = !is_integer<Value>::value;
@@ -187,14 +187,15 @@ template <class T, bool LARGEST> struct Place {
         for (int i = LAST - 1; i >= 0; --i) {
             if (value(i / ITEMS, i % ITEMS) == best) number = i;
         }
-        if (before(best, run.value)) run = {best, batch.number + number};
+        if (LARGEST ? best > run.value : best < run.value) run.number = batch.number + number;
+        run.value = LARGEST ? larger_of(run.value, best) : smaller_of(run.value, best);
     }
     template <class Elements>
     __device__ static State close(const Run& run, const Elements& elements) {
         uint32 number = run.number;
         if constexpr (REAL) {
             if (isnan(run.value)) {
-                number -= number % Elements::BATCH;
+                number = 0;
                 while (!isnan(elements.value(number))) ++number;
             }
         }

@@ -6,12 +6,21 @@
 #include "params/begin.h"
 
 enum {
-    VJP_CHUNKS = 4,   // vectors of x and of the gradient that a thread holds of an aligned row
-    FEW_ITEMS = 16,   // elements of x that a thread holds at least, if rows have them
-    NORM_STAGES = 2,  // rows under way while a block works on one
-    VJP_HELD = 16,    // elements of x of which a thread holds the slopes and the weight, too
-    VJP_ADDENDS = 16  // partials that a thread of the last launch of the gradients loads at once
+    FEW_ITEMS = 16,    // elements of x that a thread holds at least, if rows have them
+    VJP_HELD = 16,     // elements of x of which a thread holds the slopes and the weight, too
+    VJP_ADDENDS = 16,  // partials that a thread of the last launch of the gradients loads at once
+    FULL_CHUNKS = 2,   // vectors that a thread holds of each of two rows that fill their threads
+    // Flags, beside ROW_VECTORS.
+    NORM_STREAM = 2,  // the gradients' rows of 4-byte elements stream
+    NORM_FULL = 4     // rows fill their threads
 };
+
+// Rows under way while a block works on one: 64 KB of x and of the gradient on a multiprocessor.
+#define NORM_STAGES(ITEMSIZE) ((ITEMSIZE) > 2 ? 1 : 2)
+
+// The vectors, of this many elements, of x and of the gradient that a thread holds of an aligned row:
+// 32 elements of the types up to 4 bytes, 8 of float64.
+#define VJP_CHUNKS(ITEMS) ((ITEMS) == 4 ? 8 : 4)
 
 // Steps are in elements. A pointer to an absent array is 0.
 struct CYRT_PARAMETERS Norm {
