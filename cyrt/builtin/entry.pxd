@@ -7,9 +7,12 @@
 from cpython.object cimport PyObject
 
 from cyrt.builtin.space cimport MAX_OPERANDS
+from cyrt.driver.table cimport MAX_DEVICES
+from cyrt.runtime.device cimport contexts
 
 cdef enum:
     VARIANTS = 20           # the most kernels of a row
+    MAX_DTYPES = 16         # the most element types
 
 # The launch data of an operation on an element type.
 cdef struct Entry:
@@ -22,7 +25,16 @@ cdef struct Entry:
 # Return the code of an operation of the catalogue, or of an element type; ValueError, TypeError.
 cdef int op_code(str name) except -1
 cdef int dtype_code(str name) except -1
+# The entries of each device; NULL: none was loaded.
+cdef Entry* tables[MAX_DEVICES]
 # Return the kernels of an operation on a type on a device; they are loaded at first use.
-cdef Entry* entry_of(int ordinal, int op, int dtype) except NULL
+cdef inline Entry* entry_of(int ordinal, int op, int dtype) except NULL:
+    cdef Entry* entry = tables[ordinal]
+    if entry != NULL:
+        entry += op * MAX_DTYPES + dtype
+        if entry.epoch == contexts[ordinal].epoch + 1:
+            return entry
+    return load_entry(ordinal, op, dtype)
+cdef Entry* load_entry(int ordinal, int op, int dtype) except NULL
 # Return the origin of their code.
 cdef str origin_of(int ordinal, int op, int dtype)

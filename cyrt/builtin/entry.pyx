@@ -7,19 +7,18 @@ from cpython.object cimport PyObject
 from libc.stdlib cimport calloc
 
 from cyrt import settings
-from cyrt.driver.table cimport MAX_DEVICES, cu
+from cyrt.driver.table cimport cu
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.builtin import catalogue
 from cyrt.builtin.loading import load
-from cyrt.runtime.device cimport Device, context_of, contexts
+from cyrt.runtime.device cimport Device, context_of
 from cyrt.runtime.module cimport LoadedFunction, set_layout
-
-cdef Entry* tables[MAX_DEVICES]
-cdef int num_dtypes = len(DTYPES)
 
 # The functions, which the tables point at, and their origin, by device, operation and type.
 _loaded = {}
+if len(DTYPES) > MAX_DTYPES:
+    raise RuntimeError(f"{len(DTYPES)} element types, {MAX_DTYPES} are provided for")
 _op_codes = {name: code for code, name in enumerate(catalogue.OPS)}
 
 
@@ -32,15 +31,6 @@ cdef int op_code(str name) except -1:
 
 cdef int dtype_code(str name) except -1:
     return _dtype(name).code
-
-
-cdef Entry* entry_of(int ordinal, int op, int dtype) except NULL:
-    cdef Entry* entry
-    if tables[ordinal] != NULL:
-        entry = &tables[ordinal][op * num_dtypes + dtype]
-        if entry.epoch == contexts[ordinal].epoch + 1:
-            return entry
-    return load_entry(ordinal, op, dtype)
 
 
 cdef Entry* load_entry(int ordinal, int op, int dtype) except NULL:
@@ -86,10 +76,10 @@ cdef Entry* publish(int ordinal, unsigned int epoch, int op, int dtype, row, lis
         itemsizes[i] = _dtype(name).itemsize
         widest = max(widest, itemsizes[i])
     if tables[ordinal] == NULL:
-        tables[ordinal] = <Entry*>calloc(len(catalogue.OPS) * num_dtypes, sizeof(Entry))
+        tables[ordinal] = <Entry*>calloc(len(catalogue.OPS) * MAX_DTYPES, sizeof(Entry))
         if tables[ordinal] == NULL:
             raise MemoryError()
-    entry = &tables[ordinal][op * num_dtypes + dtype]
+    entry = &tables[ordinal][op * MAX_DTYPES + dtype]
     # No object is created or dropped after the check, so no other code runs: no thread sees an
     # incomplete entry, or functions that are released.
     if entry.epoch == epoch + 1:

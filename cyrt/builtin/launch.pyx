@@ -81,9 +81,9 @@ cdef inline list use_operands(int ordinal, const Operand* operands, int count, u
                               Use* uses, int* num_uses):
     """Set the uses of operands. Return the Buffers of outside memory, or None."""
     cdef list foreign = None
+    cdef Use* next = uses
     cdef Block* block
     cdef int i
-    num_uses[0] = 0
     for i in range(count - 1, -1, -1):          # written memory comes last
         if operands[i].buffer == NULL:
             continue
@@ -95,11 +95,12 @@ cdef inline list use_operands(int ordinal, const Operand* operands, int count, u
         if is_outside(block):
             foreign = foreign or []
             foreign.append(<Memory>operands[i].buffer)
-        uses[num_uses[0]].block = block
-        uses[num_uses[0]].access = READ if not writes >> i & 1 \
+        next.block = block
+        next.access = READ if not writes >> i & 1 \
             else overwriting(<Memory>operands[i].buffer) if i == 0 and writes & WHOLE \
             else WRITE
-        num_uses[0] += 1
+        next += 1
+    num_uses[0] = <int>(next - uses)
     return foreign
 
 

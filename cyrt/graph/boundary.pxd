@@ -14,8 +14,9 @@
 # - If no round is known, a batch ends, between a minimum and the limit, before an operation whose
 #   kernel and geometry equal those of an operation that began an earlier batch: so boundaries stay
 #   at the same operation of a loop in the program.
-# - A round is searched for only while batches are patched; at other times this costs nothing. After
-#   a long search that found none, the search pauses, longer each time.
+# - A round, or a longer one than is known, is searched for only while batches are patched; at other
+#   times this costs nothing. After a long search the search pauses, longer each time, until batches
+#   are no longer patched or another program runs.
 
 from cyrt.driver.cuda cimport CUfunction
 from cyrt.graph.recording cimport Operation, Recording
@@ -38,7 +39,6 @@ cdef struct Boundary:
     Trace* trace            # NULL: no recent batch was patched
     unsigned long long calm     # number of operations launched since a batch was patched
     bint searched           # for longer than any round: what is patched changes every time
-    unsigned long long searching    # number of operations since the search for a round began
     unsigned long long pause    # number of operations without a search after a long one
     unsigned long long pause_end    # position at which that pause ends
     unsigned int round      # number of the program's round; 0: none is known

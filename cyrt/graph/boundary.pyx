@@ -15,6 +15,7 @@ cdef enum:
     FEW = 50                # few nodes of a batch are patched: at most 1/FEW
     SOME = 8                # or at most 1/SOME, if a long search has found no better round
     SEARCH = 32768          # operations that make a search long
+    SEARCH_ROUNDS = 8       # rounds of which a search for a longer round is at least as long
     LONGEST_PAUSE = 16 * SEARCH
     TRIAL = 1024            # operations with a new round before a longer one is searched for
     MOST_DIFFERING = 8      # operations that may differ before a round is given up
@@ -119,7 +120,6 @@ cdef void look_for_round(Boundary* boundary) noexcept:
     fill_expected(boundary.trace, functions, period, <int>since, count)
     last_round += 1
     boundary.round = last_round
-    boundary.pause = 0
     boundary.functions = functions
     boundary.period = boundary.trace.period = period
     boundary.length = period * max(1, boundary.max_ops // period)
@@ -151,7 +151,6 @@ cdef void restart(Boundary* boundary) noexcept:
 
 cdef void lose_round(Boundary* boundary) noexcept:
     boundary.round = 0
-    boundary.pause = 0
     boundary.period = boundary.lost = boundary.num_beginnings = 0
     boundary.seldom = False
     plan_batch(boundary)
@@ -173,13 +172,15 @@ cdef bint note_other(Boundary* boundary, int node) noexcept:
 
 
 cdef void adopt(Boundary* boundary, const Recording* recording) noexcept:
-    """Store what the batch ran as what this part of the round runs."""
+    """Store what the batch ran as what this part of the round runs. It may be another program,
+    whose round is searched for at once."""
     cdef int at = <int>((boundary.position - boundary.origin) % boundary.period)
     cdef int i
     for i in range(recording.num_nodes):
         boundary.functions[(at + i) % boundary.period] = recording.nodes[i].function
     for i in range(boundary.period, boundary.period + boundary.max_ops + BEYOND):
         boundary.functions[i] = boundary.functions[i - boundary.period]
+    boundary.pause = boundary.pause_end = 0
 
 
 cdef void advance(Boundary* boundary, const Recording* recording) noexcept:
@@ -210,29 +211,29 @@ cdef void learn(Boundary* boundary, const Recording* recording,
         boundary.calm = 0
         if boundary.trace == NULL and boundary.position >= boundary.pause_end:
             boundary.searched = False
-            boundary.searching = 0
             boundary.trace = new_trace()
             if boundary.trace != NULL:
                 boundary.trace.period = boundary.period
     elif boundary.trace != NULL:
         boundary.calm += nodes
         if boundary.calm > <unsigned long long>(2 * max(boundary.period, <int>TRIAL)):
+            boundary.pause = 0
             drop_trace(boundary)
     if boundary.trace != NULL:
-        boundary.searched = boundary.trace.count > SEARCH
         trace_batch(boundary.trace, recording, boundary.last_position, &boundary.last_extra)
         if boundary.period and boundary.trace.differing > MOST_DIFFERING:
             boundary.trace.period = 0
             lose_round(boundary)
-        boundary.searching = 0 if boundary.period else boundary.searching + nodes
-        if boundary.searching > SEARCH:
+        boundary.searched = boundary.trace.count > SEARCH
+        if boundary.searched and boundary.trace.count > <unsigned long long>(
+                SEARCH_ROUNDS * boundary.period):
             pause_search(boundary)
 
 
 cdef void pause_search(Boundary* boundary) noexcept:
-    drop_trace(boundary)
-    boundary.pause = min(max(2 * boundary.pause, <unsigned long long>(2 * SEARCH)),
+    boundary.pause = min(2 * max(boundary.pause, boundary.trace.count),
                          <unsigned long long>LONGEST_PAUSE)
+    drop_trace(boundary)
     boundary.pause_end = boundary.position + boundary.pause
 
 

@@ -20,6 +20,7 @@ cdef enum:
 # A summary of the parameters and geometry of all nodes.
 cdef struct Contents:
     unsigned long long hash
+    unsigned long long geometry     # the geometry's hash
     unsigned int[SAMPLES] samples
 
 cdef struct Executable:
@@ -51,7 +52,6 @@ cdef size_t bytes_of(int num_nodes) noexcept
 cdef bint instantiate(Executable* target, StreamState* stream, Recording* recording, int first,
                       int count, bint chained, Outcome* outcome) noexcept
 cdef unsigned long long hash_of(const void* bytes, size_t count) noexcept
-cdef unsigned long long geometry_hash(const Recording* recording) noexcept
 cdef void summarise(const Recording* recording, Contents* contents) noexcept
 # Return how many of the sampled nodes have equal parameters: an estimate of the cost of a patch.
 cdef inline int likeness(const Contents* one, const Contents* other) noexcept:

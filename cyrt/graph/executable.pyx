@@ -270,18 +270,23 @@ cdef void hold(Executable* target, Recording* recording) noexcept:
     memcpy(target.blob, recording.blob, target.blob_bytes)
 
 
+cdef void hold_node(Executable* target, const Recording* recording, int i) noexcept:
+    """The same for one node. The bytes between parameters are zero and stay so."""
+    cdef const Node* node = &recording.nodes[i]
+    target.geometry[i] = recording.geometry[i]
+    memcpy(target.blob + node.params, recording.blob + node.params, node.param_bytes)
+
+
 cdef unsigned long long hash_of(const void* bytes, size_t count) noexcept:
     return cyrt_hash(<const char*>bytes, count)
-
-
-cdef unsigned long long geometry_hash(const Recording* recording) noexcept:
-    return cyrt_hash(<const char*>recording.geometry, recording.num_nodes * sizeof(Geometry))
 
 
 cdef void summarise(const Recording* recording, Contents* contents) noexcept:
     cdef const Node* node
     cdef int i
-    contents.hash = geometry_hash(recording) ^ cyrt_hash(recording.blob, recording.blob_bytes)
+    contents.geometry = cyrt_hash(<const char*>recording.geometry,
+                                  recording.num_nodes * sizeof(Geometry))
+    contents.hash = contents.geometry ^ cyrt_hash(recording.blob, recording.blob_bytes)
     for i in range(SAMPLES):
         node = &recording.nodes[i * recording.num_nodes // SAMPLES]
         contents.samples[i] = <unsigned int>cyrt_hash(recording.blob + node.params,
@@ -333,11 +338,10 @@ cdef CUresult patch(Executable* target, Recording* recording, char* patched) noe
             result = set_node(target, i, recording, i, pointers, context)
         if result != CUDA_SUCCESS:
             break
+        hold_node(target, recording, i)
         patched[i] = 1
     leave_quietly(entered)
     free(pointers)
-    if result == CUDA_SUCCESS:
-        hold(target, recording)
     return result
 
 

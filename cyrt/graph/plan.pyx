@@ -494,7 +494,7 @@ cdef Executable* find_or_patch_exec(Plan plan, Recording* recording, PlanStats* 
             plan.patching = False
         return target
     alike = most_similar_variant(plan, recording, &contents, &likeness)
-    geometry_known = remember_geometry(plan, executables.geometry_hash(recording))
+    geometry_known = remember_geometry(plan, contents.geometry)
     again = remember(plan, &contents, NEVER if alike == NULL
                      else max(SAMPLES // 2, likeness + BETTER)) \
         or (geometry_known and alike == NULL)
@@ -518,7 +518,7 @@ cdef void launch_plan(Plan plan, Recording* recording, PlanStats* stats,
     if plan.launches == 0 and plan.chains is not None:
         stats.chained += 1
         executables.summarise(recording, &contents)
-        remember_geometry(plan, executables.geometry_hash(recording))
+        remember_geometry(plan, contents.geometry)
         remember(plan, &contents, NEVER)
         chain.run(plan.chains, recording, outcome)
         stats.patched += outcome.launched

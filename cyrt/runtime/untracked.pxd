@@ -3,6 +3,7 @@
 # INVARIANTS
 # - A new object reuses the memory of a dead object of the same size: creating and dropping an
 #   object costs no more than if its class had no garbage collection.
+# - Such a class is no heap type: its instances hold no reference to it.
 # - Python subclasses use Python's allocator, and the collector tracks their instances.
 
 from cpython.object cimport PyObject, PyTypeObject
@@ -20,7 +21,8 @@ cdef extern from *:
         if (self != NULL) {
             cyrt_places[words].first = *(PyObject**)(self + 1);
             --cyrt_places[words].count;
-            PyObject_Init(self, type);
+            Py_SET_REFCNT(self, 1);
+            Py_SET_TYPE(self, type);
         } else {
             self = PyObject_GC_New(PyObject, type);
             if (self == NULL) return NULL;

@@ -231,3 +231,14 @@ def test_a_search_that_paused_begins_again():
         program = Adam(50, kept=True, n=64)
         run(program, 90, False)
         assert share_patched(program, 10, False) <= 0.02
+
+
+def test_another_program_ends_the_pause_of_a_search():
+    """A number that changes every time is patched every time, for longer than a search lasts."""
+    with cyrt.Stream():
+        x = cyrt.zeros(8)
+        for i in range(40_000):
+            x += i
+        program = Adam(50, kept=True, n=64)
+        run(program, 30, False)
+        assert share_patched(program, 10, False) <= 0.02
