@@ -119,7 +119,7 @@ def test_a_capsule_that_nobody_takes_is_freed(max_version):
     del x
     gc.collect()
     cyrt.synchronize()
-    assert cyrt.memory_stats()["in_use"] == before
+    assert cyrt.memory_stats()["in_use"] <= before  # less: what other threads still had
 
 
 @pytest.mark.usefixtures("batched")

@@ -71,7 +71,9 @@ template <class T, bool CENTERED> __device__ inline void gemv_once(const Linear&
         row.widen_to(x);
         if (CENTERED || normed) {
             float by[K];
-            (CENTERED && pass == 0 ? shifts : weights).widen_to(by);
+            auto factor = weights;
+            if (CENTERED && pass == 0) factor = shifts;
+            factor.widen_to(by);
 #pragma unroll
             for (int i = 0; i < K; ++i) {
                 if (CENTERED) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import operator
 import re
 import threading
 from types import SimpleNamespace
@@ -137,6 +138,8 @@ def test_after_a_reset(python):
     assert done.returncode == 0, done.stderr
 
 
+MOST_TURNS = 4  # of loops that run before the wait, or less often, by what `early` is
+
 # The structs of parameters that have a word `early`, or that others begin with: by the template,
 # and by what the names of the kernels contain.
 EARLY = {
@@ -166,6 +169,7 @@ def early_words():
 
 def statements_of(body):
     body = re.sub(r"\{([^{}\n]*)\}, \[", r"(\1), [", body)  # the registers of a vector
+    body = re.sub(r"call\.uni\s+(?:\(\w+\),)?\s*(\w+),\s*\([^)]*\)\s*;", r"call \1;", body)
     return [each.strip() for each in re.split(r"[;{}\n]", body) if each.strip()]
 
 
@@ -190,16 +194,56 @@ def predicates_of(statements, offset, value):
     return predicates
 
 
+COMPARISONS = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+
+
+def counters_of(statements):
+    """The registers that count the turns of loops, up to a small number."""
+    added = (re.match(r"add\.[su]32\s+(%r\d+), \1, \d+$", each) for each in statements)
+    compared = (
+        re.match(r"setp\.\w+\.[su]32\s+%p\d+, (%r\d+), (\d+)$", each) for each in statements
+    )
+    small = {each[1] for each in compared if each and int(each[2]) <= MOST_TURNS}
+    return small & {each[1] for each in added if each}
+
+
+def assign(statement, values, counters):
+    """The known values of counters and of predicates behind a statement."""
+    parts = re.match(r"(mov|add|selp|setp)\.([\w.]+)\s+(%\w+), (.*)", statement)
+    target = parts[3] if parts else None
+    if target not in counters and (not parts or parts[1] != "setp"):
+        return values
+    inputs = [int(each) if each.isdecimal() else values.get(each) for each in parts[4].split(", ")]
+    found = None
+    if parts[1] == "selp":
+        found = None if inputs[2] is None else inputs[0] if inputs[2] else inputs[1]
+    elif None not in inputs:
+        compare = COMPARISONS.get(parts[2].partition(".")[0])
+        found = compare(*inputs) if compare else sum(inputs) if parts[1] != "setp" else None
+    values = {name: value for name, value in values.items() if name != target}
+    if found is not None and found <= MOST_TURNS:
+        values[target] = found
+    return values
+
+
 def before_wait(statements, known):
     """Statements of PTX that may run before griddepcontrol.wait, by whatever way. Predicates that
-    are `known` decide branches."""
+    are `known` decide branches, and so do the turns of loops if there are any such."""
     labels = {each[:-1]: i for i, each in enumerate(statements) if each.endswith(":")}
-    ways, seen, found = [0], set(), False
+    counters = counters_of(statements) if known else set()
+    ways, seen, found = [(0, known)], set(), False
     while ways:
-        at = ways.pop()
-        if at in seen:
+        at, values = ways.pop()
+        if (state := (at, frozenset(values.items()))) in seen:
             continue
-        seen.add(at)
+        seen.add(state)
         statement = statements[at]
         if "griddepcontrol.wait" in statement:
             found = True
@@ -207,27 +251,54 @@ def before_wait(statements, known):
                 assert statements[at + 1] == statement.replace("@", "@!"), statement
             continue
         yield statement
+        if statement == "ret":
+            continue
         jump = re.match(r"(?:@(!?)(%\w+)\s+)?bra(?:\.uni)?\s+(\S+)", statement)
-        taken = known.get(jump[2]) if jump else None
+        taken = values.get(jump[2]) if jump else None
         if taken is not None:
             taken = taken != bool(jump[1])
+        if known and not jump:
+            values = {**assign(statement, values, counters), **known}
         if jump and taken is not False:
-            ways.append(labels[jump[3]])
+            ways.append((labels[jump[3]], values))
         if not jump or (jump[2] and not taken):
-            ways.append(at + 1)
+            ways.append((at + 1, values))
     assert found
+
+
+ACCESS = (
+    r"\b(ret|exit|call(?! (?:{calls})\b)|({load}|st|atom|red)(?!\.param|\.shared|\.local)[.\w]*)\b"
+)
+
+
+def functions_without_memory(text):
+    """The functions of a file that touch no memory, nor call others that do."""
+    bodies = dict(re.findall(r"^\.func [^\n]*?(\w+)\([^{;]*\{(.*?)^\}", text, re.M | re.S))
+    found = []
+    while True:
+        access = re.compile(ACCESS.format(calls="|".join([*found, "-"]), load="ld"))
+        more = [
+            name
+            for name, body in bodies.items()
+            if name not in found
+            and not any(access.search(each) for each in statements_of(body) if each != "ret")
+        ]
+        if not more:
+            return [*found, "-"]
+        found += more
 
 
 def test_every_thread_waits_first(prebuilt, early_words):
     """Before any access to global memory and any return; and nothing may be loaded earlier, besides
     weights where a parameter says so."""
-    access = re.compile(r"\b(ret|exit|call|(ld|st|atom|red)(?!\.param)[.\w]*)\b")
-    other = re.compile(r"\b(ret|exit|call|(ld(?!\.global)|st|atom|red)(?!\.param)[.\w]*)\b")
     early = 0
     for path in (prebuilt / "compute_90").glob("*.ptx"):
         text = path.read_text()
         entries = text.split(".entry ")[1:]
         assert entries, path
+        calls = "|".join(functions_without_memory(text))
+        access = re.compile(ACCESS.format(calls=calls, load="ld"))
+        other = re.compile(ACCESS.format(calls=calls, load=r"ld(?!\.global)"))
         for entry in entries:
             name, _, rest = entry.partition("(")
             body = rest.partition("{")[2]
@@ -243,7 +314,7 @@ def test_every_thread_waits_first(prebuilt, early_words):
             if struct:
                 known = predicates_of(statements, early_words[struct], 1)
                 before = list(before_wait(statements, known))
-                assert not any(map(other.search, before)), name
+                assert not list(filter(other.search, before)), name
                 early += any("ld.global" in each for each in before)
             # Only tables of CUDA's own functions are read through the read-only cache.
             assert "ld.global.nc" not in body or "__cudart" in body, name
