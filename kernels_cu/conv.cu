@@ -1,4 +1,4 @@
-// Convolutions of arrays whose channels lie last, and their gradients, as products of matrices.
+// Convolutions of arrays whose channels are last, and their gradients, as products of matrices.
 //
 // The source is unfolded into windows while it is copied to tiles in shared memory: no memory holds
 // the unfolded matrix. The gradient of the input is the convolution of the result's gradient whose

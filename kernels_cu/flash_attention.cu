@@ -26,7 +26,7 @@ namespace cyrt {
 
 constexpr int KEYS = FLASH_KEYS;
 
-// Rows of keys or values in shared memory. Eight neighbouring ones lie in different banks.
+// Rows of keys or values in shared memory. Eight neighbouring ones are in different banks.
 template <class T, int WIDTH> struct alignas(VECTOR_BYTES) Tile {
     T item[KEYS][WIDTH + 8];
 };

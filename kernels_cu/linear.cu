@@ -1,4 +1,4 @@
-// Linear layers of a few rows: norm, product with a matrix whose rows lie along the summed
+// Linear layers of a few rows: norm, product with a matrix whose rows are along the summed
 // dimension, bias, activation or gate, and residual, in one launch. gemv.cuh and gemv_once.cuh serve
 // a single row, and skinny.cuh more.
 #pragma once

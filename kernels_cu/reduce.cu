@@ -19,7 +19,7 @@
 
 namespace cyrt {
 
-// Threads that are resident at least: told, the compiler keeps registers for all loads in flight.
+// The least number of resident threads: it lets the compiler keep registers for all loads in flight.
 constexpr int RESIDENT = 1024;
 
 // As locate_row, but one dimension alone, or the last one, may be of any size.
@@ -58,7 +58,7 @@ struct Share {
     int64 row, rows, unit, units;  // the first ones, and where they end
     uint32 row_step;
 
-    // Of thread `thread` of `threads` that share a result.
+    // The share of thread `thread` of the `threads` that compute one result.
     __device__ Share(const Reduce& args, uint32 part, uint32 thread, uint32 threads) {
         uint32 row_part = divide(part, args.unit_parts);
         uint32 unit_part = part - row_part * args.unit_parts.size;
@@ -77,7 +77,7 @@ __device__ constexpr int smaller(int a, int b) { return a < b ? a : b; }
 
 // Loads that a thread has in flight, each of an element of COLUMNS columns or of ITEMS elements of
 // one, and of them those of a batch: its elements are in registers as they are computed with, the
-// others as they lie in memory.
+// others as they are in memory.
 template <class T, int COLUMNS, int ITEMS>
 constexpr int loads_of =
     COLUMNS * ITEMS > 1 && (COLUMNS > 4 || COLUMNS * ITEMS * sizeof(T) > 8) ? 4 : 8;

@@ -48,7 +48,7 @@ def _patched(before: dict[str, int], after: dict[str, int]) -> float:
 
 
 def _execs() -> int:
-    return sum(len(each.graphs) for each in plan.cached())
+    return sum(len(each.graphs) for each in plan.list_plans())
 
 
 def settle(program: Rounds, *, commit: bool) -> tuple[int, float]:

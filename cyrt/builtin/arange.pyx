@@ -3,7 +3,7 @@
 import math
 
 from cyrt.builtin import catalogue
-from cyrt.builtin.elementwise_choice cimport cover
+from cyrt.builtin.elementwise_choice cimport set_grid
 from cyrt.builtin.entry cimport dtype_code, entry_of
 from cyrt.builtin.explain import expect_shapes
 from cyrt.builtin.launch cimport (
@@ -41,7 +41,7 @@ cdef int record_arange(Recorder encoder, int dtype, const Operand* operands,
         params.step.word[i] = operands[2].value[i]
     params.out = operands[0].address
     params.n = n
-    if not cover(&launch, n, 1):
+    if not set_grid(&launch, n, 1):
         raise ValueError(f"arange: {n:,} elements are more than a grid covers")
     return record_launch(encoder, &launch, &params, operands, 1, 1 | WHOLE)
 

@@ -87,7 +87,7 @@ cdef union Parameters:
 
 # Set the geometry for n elements; each thread processes a vector of them `steps` times. False if a
 # grid cannot cover them.
-cdef bint cover(Launch* launch, unsigned long long n, unsigned int steps) noexcept
+cdef bint set_grid(Launch* launch, unsigned long long n, unsigned int steps) noexcept
 # Choose for contiguous operands, except that the inputs in `broadcast` have one element for all; n
 # is at least 1. False, here and below: the elements do not fit one launch.
 cdef bint choose_dense(Launch* launch, Parameters* params, const Operand* operands,

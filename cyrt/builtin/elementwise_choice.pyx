@@ -47,7 +47,7 @@ ctypedef fused Inputs:
     Strided3
 
 
-cdef bint cover(Launch* launch, unsigned long long n, unsigned int steps) noexcept:
+cdef bint set_grid(Launch* launch, unsigned long long n, unsigned int steps) noexcept:
     cdef const Entry* entry = launch.entry
     cdef unsigned long long threads = (n + entry.items - 1) >> entry.shift
     cdef unsigned long long blocks = (threads + BLOCK * steps - 1) // (BLOCK * steps)
@@ -132,7 +132,7 @@ cdef bint fill_dense(Dense* params, Launch* launch, const Operand* operands,
     params.flags = flags | (ELEMENTWISE_VECTOR if aligned else 0)
     params.steps = steps
     launch.variant = DENSE
-    return cover(launch, n, steps)
+    return set_grid(launch, n, steps)
 
 
 cdef bint choose_dense(Launch* launch, Parameters* params, const Operand* operands,

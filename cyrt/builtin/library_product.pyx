@@ -28,8 +28,8 @@ def decide(int ordinal, served=None):
     library.decide(CUBLASLT, ordinal, served)
 
 
-cdef bint lies(long long rows, long long columns, long long row_step, long long column_step,
-               long long* step, bint* transposed) noexcept:
+cdef bint is_matrix_layout(long long rows, long long columns, long long row_step,
+                           long long column_step, long long* step, bint* transposed) noexcept:
     """Return whether the library reads such a matrix. Set whether it is the transpose of the matrix
     in memory, which is stored by columns, and the elements between the columns there."""
     transposed[0] = False
@@ -99,7 +99,8 @@ cdef object matrix(const Matrices* p, int operand, int dtype, long long rows, lo
     """Return the library's description of a matrix; None if it does not read such a one."""
     cdef long long step
     cdef bint transposed
-    if batch_step < 0 or not lies(rows, columns, row_step, column_step, &step, &transposed):
+    if batch_step < 0 \
+            or not is_matrix_layout(rows, columns, row_step, column_step, &step, &transposed):
         return None
     if transposed:
         rows, columns = columns, rows

@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     if os.getpid() != process:
         return status  # a forked child that reached the script's end
     waiting.drain(settings.get("CYRT_EXIT_TIMEOUT"))  # launch what is recorded, as at exit
-    batches = plan.cached()
+    batches = plan.list_plans()
     if not batches:
         _say(
             "nothing is batched with CYRT_GRAPHS=0, so there is nothing to draw"

@@ -62,7 +62,7 @@ cdef unsigned long long operation_hash(const Operation* operation) noexcept:
     return h
 
 
-cdef bint remembered(Boundary* boundary, unsigned long long h) noexcept:
+cdef bint began_batch(Boundary* boundary, unsigned long long h) noexcept:
     cdef int i
     for i in range(min(boundary.num_beginnings, BEGINNINGS)):
         if boundary.beginnings[i] == h:
@@ -80,7 +80,7 @@ cdef bint ends_before(Boundary* boundary, int nodes, bint full, const Operation*
     boundary.previous = h
     if nodes < boundary.min_ops and not full:
         return False
-    boundary.found = remembered(boundary, h)
+    boundary.found = began_batch(boundary, h)
     if full or nodes >= boundary.max_ops:
         return True
     boundary.found = boundary.found and not repeats

@@ -156,8 +156,8 @@ cdef int set_sources(CUgraph graph, dict places, list spans, list found) except 
     cdef list edges = [], ends = [], waits = [[] for _ in spans]
     cdef set sources
     check(describe_edges(graph, places, edges), b"cuGraphGetEdges")
-    told = edges[0] if edges else [(i, i + 1) for i in range(len(spans) - 1)]
-    for source, target, *_ in told:
+    found_edges = edges[0] if edges else [(i, i + 1) for i in range(len(spans) - 1)]
+    for source, target, *_ in found_edges:
         if source >= target:
             raise Opaque("the call's nodes are not in order")
         waits[target].append(source)

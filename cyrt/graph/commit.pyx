@@ -133,7 +133,7 @@ cdef int flush_homes(Recorder self) except -1:
         for buffer in list(foreign):
             while flush_outside(self.state, device_of(self, buffer)) == 0:
                 pass
-            home = home_of(self, buffer)
+            home = awaited_stream(self, buffer)
             if home != self.state:
                 graph.reason = b"another stream or library uses the memory"
                 flush(home)
@@ -160,7 +160,7 @@ cdef int device_of(Recorder self, object buffer) noexcept:
     return self.state.ordinal if block == NULL else block.ordinal
 
 
-cdef StreamState* home_of(Recorder self, object buffer) noexcept:
+cdef StreamState* awaited_stream(Recorder self, object buffer) noexcept:
     """Return the stream whose work on the memory the batch waits for: the one that the producer
     named, or the legacy stream for exported memory."""
     cdef Block* block = block_of(buffer)
@@ -176,7 +176,7 @@ cdef StreamState* launching_earlier(Recorder self) noexcept:
     if self.foreign is None:
         return NULL
     for buffer in self.foreign:
-        other = home_of(self, buffer)
+        other = awaited_stream(self, buffer)
         if other != self.state and other.submitting:
             return other
         other = launching_outside(self.state, device_of(self, buffer))
@@ -468,7 +468,7 @@ cdef CUresult order_foreign(Recorder self, list foreign, bint before) noexcept:
         if before and result == CUDA_SUCCESS:
             result = order_outside(state, device_of(self, buffer))
     for buffer in foreign:
-        home = home_of(self, buffer)
+        home = awaited_stream(self, buffer)
         pace_turn(state)
         pace_turn(home)
         if result == CUDA_SUCCESS and home != last and (before or not home.owned):

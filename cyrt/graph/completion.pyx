@@ -88,7 +88,7 @@ cdef int call_when_ended(StreamState* stream, list handlers) except -1:
     return 0
 
 
-cdef Mark next_reached():
+cdef Mark take_reached_mark():
     """Take a mark that was reached from the front of a stream's queue; None if there is none."""
     cdef Mark mark
     # Finalizers add to the dict, too, on this thread. None runs while a list of its keys is made:
@@ -116,7 +116,7 @@ def _run():
         with _wake:
             while not _queues:
                 _wake.wait()
-            mark = next_reached()
+            mark = take_reached_mark()
             running = mark is not None
         if mark is None:
             with nogil:

@@ -14,8 +14,8 @@ from cyrt.graph import recorder as _recorder
 from cyrt.graph.child cimport (
     ChildGraph, begin_capture, copy_graph, discard_capture, end_capture,
 )
-from cyrt.graph.plan import held as _held
-from cyrt.graph.template import held as _templates_held
+from cyrt.graph.plan import cache_size
+from cyrt.graph.template import count_templates
 from cyrt.graph.commit cimport Recorder, commit
 from cyrt.graph.commit import encoders
 from cyrt.graph.recorder cimport encoder_of
@@ -390,7 +390,7 @@ cdef class CommandEncoder(Recorder):
             graphs and the shared ones occupy, ``bytes_held``, and ``templates`` of libraries'
             calls.
         """
-        count, held = _held()
+        count, held = cache_size()
         return {
             "operations": self.operations,
             "commits": self.commits,
@@ -406,7 +406,7 @@ cdef class CommandEncoder(Recorder):
             "early_loads": self.num_early_loads,
             "plans": count,
             "bytes_held": held,
-            "templates": _templates_held(),
+            "templates": count_templates(),
         }
 
     def __reduce__(self):

@@ -38,12 +38,12 @@ cdef Py_ssize_t num_returned = 0
 cdef unsigned long long counted_from = 0    # the clock when counting began
 
 
-def held():
+def cache_size():
     """Return (plans, bytes): the number of plans in the cache and the bytes of all execs."""
     return len(_plans), held_bytes
 
 
-def cached():
+def list_plans():
     """Return the plans in the cache, in the order in which they were added."""
     return list(_plans.values())
 

@@ -38,7 +38,7 @@ cdef unsigned long long clock = 0
 cdef unsigned long long last_serial = 0
 
 
-def held():
+def count_templates():
     """Return the number of templates in the store."""
     return num_templates
 
@@ -101,7 +101,7 @@ cdef int unlink(Template template) except -1:
     return 0
 
 
-cdef list stored():
+cdef list list_templates():
     cdef list found = []
     cdef Template template
     cdef int i
@@ -133,7 +133,7 @@ cdef Template keep(Template template):
     if earlier is not None:
         return earlier
     if num_templates >= most_templates:
-        others = sorted(stored(), key=_last_use)
+        others = sorted(list_templates(), key=_last_use)
         drop(others[:len(others) - most_templates + 1])
         earlier = find(&template.key)
         if earlier is not None:
@@ -157,12 +157,12 @@ def _last_use(Template template not None):
 def forget():
     """Drop all templates, and read the limit on their number again."""
     global most_templates
-    drop(stored())
+    drop(list_templates())
     most_templates = 0
 
 
 cdef int forget_templates(int ordinal) except -1:
-    return drop([each for each in stored() if (<Template>each).ordinal == ordinal])
+    return drop([each for each in list_templates() if (<Template>each).ordinal == ordinal])
 
 
 # -- learning --------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ cdef Template refuse(const Key* key, int ordinal, str reason):
     return keep(template)
 
 
-cdef void* allocated(size_t bytes) except NULL:
+cdef void* allocate_zeroed(size_t bytes) except NULL:
     cdef void* memory = calloc(max(bytes, <size_t>1), 1)
     if memory == NULL:
         raise MemoryError()
@@ -235,21 +235,21 @@ cdef TemplateKernel new_kernel(CapturedKernel captured, bytes params, list words
     pattern.function, pattern.kernel = captured.function, captured.kernel
     pattern.context, pattern.packed = captured.context, captured.packed
     pattern.nbytes = len(params)
-    pattern.params = <char*>allocated(len(params))
+    pattern.params = <char*>allocate_zeroed(len(params))
     memcpy(pattern.params, <const char*>params, len(params))
-    pattern.layout.offsets = <unsigned int*>allocated(
+    pattern.layout.offsets = <unsigned int*>allocate_zeroed(
         len(captured.offsets) * sizeof(unsigned int))
     pattern.layout.count = len(captured.offsets)
     for i in range(pattern.layout.count):
         pattern.layout.offsets[i] = captured.offsets[i]
     pattern.layout.nbytes = len(params)
-    pattern.words = <Word*>allocated(len(words) * sizeof(Word))
+    pattern.words = <Word*>allocate_zeroed(len(words) * sizeof(Word))
     pattern.num_words = len(words)
     for i in range(pattern.num_words):
         pattern.words[i].offset, pattern.words[i].nbytes, operand, addend = words[i]
         pattern.words[i].operand = operand
         pattern.words[i].addend = addend & 0xFFFF_FFFF_FFFF_FFFF
-    pattern.attributes = <CUlaunchAttribute*>allocated(
+    pattern.attributes = <CUlaunchAttribute*>allocate_zeroed(
         NUM_ATTRIBUTES * sizeof(CUlaunchAttribute))
     for i, attribute in enumerate(captured.attributes):
         if attribute is None:
@@ -268,7 +268,7 @@ cdef TemplateKernel new_kernel(CapturedKernel captured, bytes params, list words
     return kernel
 
 
-cdef bytes laid_out(TemplateKernel kernel, tuple addresses):
+cdef bytes lay_out_parameters(TemplateKernel kernel, tuple addresses):
     """Return the parameters that the driver is given for operands at these addresses."""
     cdef unsigned long long[MOST_OPERANDS] words
     cdef void** room = <void**>malloc(room_of(&kernel.pattern))
@@ -289,7 +289,7 @@ cdef bytes laid_out(TemplateKernel kernel, tuple addresses):
     return found
 
 
-cdef list places(const Extent* operands, int count, size_t* nbytes):
+cdef list choose_offsets(const Extent* operands, int count, size_t* nbytes):
     """Return the offsets of the operands in the scratch memory, for each of three captures. Between
     two captures no operand moves as far as another one."""
     cdef size_t written = 0
@@ -305,7 +305,7 @@ cdef list places(const Extent* operands, int count, size_t* nbytes):
     return [tuple(found) for found in rounds]
 
 
-cdef bytes without(bytes params, bytes mask):
+cdef bytes clear_words(bytes params, bytes mask):
     """Return the parameters with zeros as padding."""
     if mask.count(0) == len(mask):
         return params
@@ -350,7 +350,7 @@ cdef list learn_kernels(int ordinal, object call, const Extent* operands, int co
     cdef Stream stream = Stream(ordinal)
     cdef Memory scratch = Memory.__new__(Memory)
     cdef size_t nbytes = 0
-    cdef list offsets = places(operands, count, &nbytes)
+    cdef list offsets = choose_offsets(operands, count, &nbytes)
     cdef dict functions = {}        # what the captures have in common
     scratch.block = allocate(stream.live(), nbytes)
     scratch.address = scratch.block.address
@@ -372,9 +372,9 @@ cdef list learn_kernels(int ordinal, object call, const Extent* operands, int co
     kernels, harmless = [], set()
     for first, third, mask, words in zip(found[0], found[2], masks, learned, strict=True):
         captures.check_memory(first, mask, words, harmless)
-        kernel = new_kernel(first, without(first.params, mask), words, call)
-        confirmed = laid_out(kernel, addresses[2])
-        if without(confirmed, mask) != without(third.params, mask):
+        kernel = new_kernel(first, clear_words(first.params, mask), words, call)
+        confirmed = lay_out_parameters(kernel, addresses[2])
+        if clear_words(confirmed, mask) != clear_words(third.params, mask):
             raise captures.Opaque(f"{first.name}: the third capture is not as the first two show")
         kernels.append(kernel)
     num_tokens[0] = set_tokens(kernels, found[0])

@@ -59,10 +59,10 @@ class Library:
 def open_frontend(frontend: Any) -> tuple[Library | None, str]:
     """Return the library that the package ``cudnn`` has opened, or None and why it cannot be
     used."""
-    told = str(getattr(frontend, "__version__", "an unknown version"))
-    numbers = tuple(map(int, re.findall(r"\d+", told)[:2]))
+    version = str(getattr(frontend, "__version__", "an unknown version"))
+    numbers = tuple(map(int, re.findall(r"\d+", version)[:2]))
     if numbers < MINIMUM_FRONTEND:
-        return None, f"nvidia-cudnn-frontend {told} is too old; 1.18 or newer is needed"
+        return None, f"nvidia-cudnn-frontend {version} is too old; 1.18 or newer is needed"
     try:
         library = Library(frontend)
     except RuntimeError as error:

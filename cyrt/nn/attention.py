@@ -275,7 +275,7 @@ def _at_once(count: int, nbytes: int) -> int:
     return max(1, min(count, _WEIGHTS // max(1, nbytes)))
 
 
-def _grouped(x: Array, k: Array) -> Array:
+def _group_heads(x: Array, k: Array) -> Array:
     """View (B, H, T, N) as (B, H', H / H' * T, N): rows that share keys, one after the other."""
     batches, heads, rows, n = x.shape
     shared = k.shape[1]
@@ -316,7 +316,7 @@ def _multiply_at_once(
     if k.shape[2] == 0:
         return zeros(q.shape, dtype=q.dtype, device=q.device)
     weights = _weights(q, k, scale, mask, sinks)
-    product = matmul(_grouped(weights, k), v, dtype=_wide(q))
+    product = matmul(_group_heads(weights, k), v, dtype=_wide(q))
     return reshape(product, q.shape).astype(q.dtype)
 
 
@@ -324,12 +324,12 @@ def _multiply_gradients(
     q: Array, k: Array, v: Array, g: Array, scale: float, mask: Array | str | None
 ) -> tuple[Array, Array, Array]:
     wide = _wide(q)
-    weights = _grouped(_weights(q, k, scale, mask, None), k)
-    slopes = _grouped(g, k)
+    weights = _group_heads(_weights(q, k, scale, mask, None), k)
+    slopes = _group_heads(g, k)
     gradient = softmax_vjp(weights, matmul(slopes, v.mT, dtype=wide))
     gradient = gradient * scale
     gq = reshape(matmul(gradient, k, dtype=wide), q.shape)
-    gk = matmul(gradient.mT, _grouped(q, k), dtype=wide)
+    gk = matmul(gradient.mT, _group_heads(q, k), dtype=wide)
     gv = matmul(weights.mT, slopes, dtype=wide)
     return gq.astype(q.dtype), gk.astype(q.dtype), gv.astype(q.dtype)
 
@@ -341,7 +341,7 @@ def _weights(
     wide = _wide(q)
     _, heads, rows, _ = q.shape
     keys = k.shape[2]
-    logits = matmul(_grouped(q.astype(wide) * scale, k), k.mT, dtype=wide)
+    logits = matmul(_group_heads(q.astype(wide) * scale, k), k.mT, dtype=wide)
     logits = reshape(logits, (*q.shape[:3], keys))
     if isinstance(mask, Array):
         logits = (

@@ -13,7 +13,7 @@
 
 namespace cyrt {
 
-// Queries in shared memory. The vectors that lanes load at once lie in different banks.
+// Queries in shared memory. The vectors that lanes load at once are in different banks.
 template <class T, int WIDTH> struct QueryTile {
     T item[ATTENTION_TILE_ROWS][WIDTH + ATTENTION_TILE_PADDING];
 };

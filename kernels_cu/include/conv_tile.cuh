@@ -17,7 +17,7 @@ template <class T, int M_, int N_, int THREADS_> struct Shape {
 
 // -- multiply-add ---------------------------------------------------------------------------------
 
-// Elements in their compute type; those of one k lie side by side.
+// Elements in their compute type; those of one k are side by side.
 template <class T, int SIZE, int DEPTH, bool ACROSS> struct alignas(16) WideTile {
     using C = compute_of<T>;
     static constexpr int VECTOR = VECTOR_BYTES / sizeof(T), WORD = VECTOR_BYTES / sizeof(C);
@@ -89,7 +89,7 @@ template <class T, class Shape, bool ACROSS_A, bool ACROSS_B> struct MultiplyAdd
 
 // -- tensor cores ---------------------------------------------------------------------------------
 
-// Elements as they are, in rows along k, or across it. Eight rows lie in different banks.
+// Elements as they are, in rows along k, or across it. Eight rows are in different banks.
 template <class T, int SIZE, int DEPTH, bool ACROSS> struct alignas(16) NarrowTile {
     T item[ACROSS ? DEPTH : SIZE][(ACROSS ? SIZE : DEPTH) + 8];
 
@@ -118,7 +118,7 @@ template <class T, class Shape, bool ACROSS_A, bool ACROSS_B> struct TensorCores
     __device__ static uint32 first_column() { return threadIdx.x / 32 % WARPS_N * WARP_N; }
 
     __device__ void add(const TileA& a, const TileB& b) {
-        // Of four matrices, a's second one is below the first, b's second one is further along k.
+        // ldmatrix loads four matrices: a's second is below its first, b's second is further along k.
         uint32 lane = threadIdx.x % 32, second = lane / 8 % 2 * 8, third = lane / 16 * 8;
         uint32 m = first_row() + lane % 8, n = first_column() + lane % 8;
         uint32 a_row = second, a_k = third, b_row = third, b_k = second;

@@ -7,7 +7,7 @@
 
 namespace cyrt {
 
-// Neighbouring elements, as they lie in memory. Those of 16 bits are widened out of their word, by an
+// Neighbouring elements, as they are in memory. Those of 16 bits are widened out of their word, by an
 // instruction each, which the compiler does not find in elements.
 template <class T, int N> struct Words {
     uint32 word[N * sizeof(T) / 4];

@@ -1,7 +1,7 @@
 // Sums of products along one dimension, one for each element of the result: matrix by vector,
 // vector by matrix, and batches of dot products.
 //
-// Two layouts. Where elements that are summed lie side by side, threads of a row share a sum
+// Two layouts. Where elements that are summed are side by side, threads of a row share a sum
 // (`rows`); where those of neighbouring results do, threads take a column each and blockDim.y of
 // them share it (`columns`). Where that makes few blocks the summed dimension is split, and
 // `sum_parts` adds the parts, in one order always.
@@ -65,7 +65,7 @@ __device__ inline void store_sum(const Dot& args, int64 place, int64 part, compu
     }
 }
 
-// A vector as it lies in memory. What is held over a branch is this: elements of 16 bits would take a
+// A vector as it is in memory. What is held over a branch is this: elements of 16 bits would take a
 // register each.
 template <class T, int N> using Packed = typename Word<sizeof(T) * N>::type;
 
@@ -159,7 +159,7 @@ template <class T> __device__ inline void rows(const Dot& args) {
 
 // Adds up the sums of all threads of a column, in a block of x times y threads: x is a power of two
 // of at most 32, and y, at least N, makes whole warps of them. Thread i, below x * N, gets that of
-// column i; a thread's N lie side by side.
+// column i; a thread's N are side by side.
 template <class C, int N> __device__ inline C sum_columns(Items<C, N> sums) {
     __shared__ alignas(16) unsigned char bytes[32 * 32 * N * sizeof(C)];
     C* of_warp = reinterpret_cast<C*>(bytes);

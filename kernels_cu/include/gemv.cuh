@@ -1,4 +1,4 @@
-// A linear layer of one row: the row times a matrix whose rows lie along the summed dimension.
+// A linear layer of one row: the row times a matrix whose rows are along the summed dimension.
 //
 // The time is that of reading the matrix. A block multiplies GEMV_ROWS rows of it at once, and then
 // the next ones, gridDim.x blocks further on: the grid fills the device once. What is on its way from

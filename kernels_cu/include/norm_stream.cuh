@@ -4,7 +4,7 @@
 // the time. A row has one barrier: each warp finds the moments of its own elements about its own mean,
 // and all combine those of all warps, as Chan, Golub and LeVeque do. The moments of successive rows
 // have different places, by turns. Sums of 16-bit elements need no pivot: float has room for them.
-// Of float32 a row's first element is subtracted before anything else; it is loaded a row ahead.
+// In float32, a row's first element is subtracted before anything else; it is loaded a row ahead.
 #pragma once
 
 #include "dependency.cuh"
@@ -13,13 +13,13 @@
 
 namespace cyrt {
 
-// What a warp knows of its elements of x: their sum, and that of the squared distances from their mean;
-// the sum of products of the slopes, which are the
-// gradient times the weight, with the distances of x; and the sum of the slopes.
+// What a warp knows of its elements of x: their sum, and that of the squared distances from their
+// mean; the sum of products of the slopes, which are the gradient times the weight, with the distances
+// of x; and the sum of the slopes.
 struct alignas(16) WarpSlopes {
     float sum, squares, products, slopes;
 };
-// Those of them that are added up over warps. Their shuffles are under way together.
+// The sums that are added over warps. Their shuffles are under way together.
 struct SlopeSums {
     float squares, products, slopes;
 
@@ -33,7 +33,7 @@ struct RowSlopes {
     float mean, own_mean;
 };
 
-// Of the sums over threads. `warp_mean` was subtracted from x.
+// Adds the warps' sums; each warp has subtracted `warp_mean` from x.
 template <bool CENTERED>
 __device__ inline RowSlopes combine_warps(const Norm& args, const WarpShare* shares,
                                           WarpSlopes (&found)[WARP], float sum, float warp_mean,
@@ -99,7 +99,8 @@ __device__ inline void write_sums(const ThreadElements& elements, int64 n, float
 
 // The sums for the gradients of weight and bias stay in registers. With few CHUNKS, x, the slopes and
 // the weight of 16 bits do, too; otherwise they are read from shared memory as often as they are
-// needed, where the weight comes first. A thread has a place for the vectors of x and the gradient in each stage.
+// needed, where the weight comes first. A thread has a place for the vectors of x and the gradient in
+// each stage.
 template <class T, bool CENTERED, bool WEIGHT, bool BIAS, int CHUNKS>
 __device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
     constexpr int N = items_of<T>, STAGES = NORM_STAGES(sizeof(T));

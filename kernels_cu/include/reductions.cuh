@@ -5,7 +5,7 @@
 //   take(run, batch)      adds a batch, the next elements in the order of their logical indices
 //   close(run, elements)  the state of a run of RUN_BATCHES batches at most
 //   combine(a, b)         of both
-//   finish(state, divisor, root)   the result, as it lies in memory
+//   finish(state, divisor, root)   the result, as it is in memory
 // What is done once a run, or once a batch, costs little beside what is done for each element.
 // Combinations form trees, the same ones each time: rounding errors stay small and equal.
 #pragma once

@@ -39,7 +39,7 @@ template <class T, int CHUNKS, int STAGES> struct RowStream {
     __device__ Arriving<T, CHUNKS> at(uint32 stage, uint32 stage_vectors) const {
         return {place + stage * stage_vectors};
     }
-    // Sends for the next row.
+    // Issues the copies of the next row.
     template <class ThreadElements>
     __device__ void fetch(const Arriving<T, CHUNKS>& to, const ThreadElements& elements, bool any) {
         if (any) to.fetch(elements, from);
@@ -84,7 +84,7 @@ __device__ inline float warp_sums(float first, float second, float third) {
     return sum;
 }
 
-// Over `warps` neighbouring lanes, a power of two, in each group of as many.
+// The reduction over `warps` neighbouring lanes, a power of two, in each group of as many.
 template <class V, class Op> __device__ inline V reduce_lanes(V value, uint32 warps, Op op) {
 #pragma unroll
     for (int lanes = WARP / 2; lanes; lanes /= 2) {
@@ -100,8 +100,8 @@ __device__ inline float sum_lanes(float value, uint32 warps) {
 struct WarpShare {
     float count, part;
 };
-// Those of the warps of a row of n, which all rows of threads use. Every thread calls it; a barrier
-// follows.
+// Sets the shares of the warps in a row of n elements, which all rows of threads use. Every thread
+// calls it; a barrier follows.
 template <class T, int CHUNKS> __device__ inline const WarpShare* share_row(int n) {
     __shared__ WarpShare shares[WARP];
     constexpr int N = items_of<T>;

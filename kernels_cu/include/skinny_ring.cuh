@@ -19,7 +19,7 @@ __device__ inline char* vector_at(char* first, int i) {
     return first + (32 * i + threadIdx.x) * VECTOR_BYTES;
 }
 
-// TILES times 16 rows of the matrix, which lie along the summed dimension: see AlongSum.
+// TILES times 16 rows of the matrix, which are along the summed dimension: see AlongSum.
 template <class T, int TILES> struct AlongRing : AlongSum<T, TILES> {
     using Base = AlongSum<T, TILES>;
     using Rows = typename Base::Rows;
@@ -43,9 +43,9 @@ template <class T, int TILES> struct AlongRing : AlongSum<T, TILES> {
 };
 
 // TILES times 16 rows of the matrix, neighbours in memory at each index of the summed dimension. The
-// 32 indices of a step lie in shared memory in the order in which tensor cores take them, if a lane
+// 32 indices of a step are in shared memory in the order in which tensor cores take them, if a lane
 // has 8 neighbouring ones of the few rows: at the place of bits 43210 is the index of bits 21430.
-// Pieces of 8 rows change their places, so that those of 8 indices lie in all banks.
+// Pieces of 8 rows change their places, so that those of 8 indices are in all banks.
 template <class T, int TILES_> struct AcrossRing {
     static constexpr int TILES = TILES_, K = VECTOR_BYTES / sizeof(T), PIECES = 2 * TILES;
     static constexpr bool SHARED = true;

@@ -9,7 +9,7 @@
 
 namespace cyrt {
 
-// K elements as they lie in memory. What is held over a branch is this: elements of 16 bits would
+// K elements as they are in memory. What is held over a branch is this: elements of 16 bits would
 // take a register each.
 template <class T, int K> struct Fragment {
     static constexpr int WORDS = K * sizeof(T) / sizeof(uint32);
@@ -22,7 +22,7 @@ template <class T, int K> struct Fragment {
         memcpy(&fragment, &vector, sizeof(vector));
         return fragment;
     }
-    // Zeros if they are not there.
+    // Returns zeros if they are not there.
     __device__ static Fragment load(const T* from, bool there) {
         using Vector = typename Word<K * sizeof(T)>::type;
         Vector vector = there ? *reinterpret_cast<const Vector*>(global<T>(from)) : Vector{};
@@ -137,7 +137,7 @@ template <int K> struct Eight<float32, K> {
     }
 };
 
-// TILES times 16 rows of the matrix, which lie along the summed dimension. A lane takes 16 bytes of
+// TILES times 16 rows of the matrix, which are along the summed dimension. A lane takes 16 bytes of
 // the rows `group` and group + 8 of each; those of gates take a gate and the row that it gates.
 template <class T, int TILES_> struct AlongSum {
     static constexpr int TILES = TILES_, ROWS = ALONG_ROWS * TILES, STEP = ALONG_STEP / sizeof(T);

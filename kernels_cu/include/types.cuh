@@ -1,4 +1,4 @@
-// Element types, as they lie in memory, and conversions between them.
+// Element types, as they are in memory, and conversions between them.
 //
 // Arithmetic is done in a type's compute type: float for the 16-bit floats, int and unsigned for
 // the narrow integers, bool for `boolean`, the type itself for the rest.
@@ -145,7 +145,7 @@ template <class From> struct Cast<boolean, complex<From>> {
     }
 };
 
-// From a compute type to any type, as it lies in memory or is computed in.
+// From a compute type to any type, as it is in memory or is computed in.
 template <class To, class From> __device__ inline To cast(From x) { return Cast<To, From>::of(x); }
 
 }  // namespace cyrt

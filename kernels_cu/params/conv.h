@@ -35,7 +35,7 @@ struct CYRT_PARAMETERS Conv {
     long long out_step;     // of a row
     long long bias_step;
     struct Divider channels;  // of the source in a group; depthwise: results of a channel
-    // Of strips: strips of a line, vectors of channels, and groups of lines; depth: images.
+    // For strips: the strips of a line, vectors of channels, and groups of lines; depth: images.
     struct Divider tiles_m, tiles_n, groups;
     unsigned int rows, columns, length, depth;  // depth: of a part of the length
     unsigned int flags, activation;

@@ -18,8 +18,8 @@ enum {
 
 // What a warp of a skinny product takes at once, in registers.
 enum {
-    ALONG_ROWS = 16,   // rows of the matrix in a tile, if they lie along the summed dimension
-    ACROSS_ROWS = 32,  // and if they lie across it
+    ALONG_ROWS = 16,   // rows of the matrix in a tile, if they are along the summed dimension
+    ACROSS_ROWS = 32,  // and if they are across it
     ALONG_STEP = 64,   // bytes of a row
     ACROSS_STEP = 16   // elements of a column
 };

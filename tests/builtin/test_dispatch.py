@@ -215,8 +215,8 @@ def test_transposing_copies(name, rng):
     )
     result, (x,) = perform("copy", name, filled(rng, name, 3, 36, 40), source)
     result.check(x)
-    told = explain("copy", name, (64, 64), strides=(None, (1, 64)))
-    assert "transpose" in told.kernel
+    explained = explain("copy", name, (64, 64), strides=(None, (1, 64)))
+    assert "transpose" in explained.kernel
     assert "transpose" not in explain("copy", name, (64, 4), strides=(None, (1, 64))).kernel
 
 
@@ -268,13 +268,17 @@ def test_more_than_two_to_the_31_elements():
 
 
 def test_explain():
-    told = explain("add", "float32", (1000, 1000))
-    assert (told.kernel, told.grid, told.block) == ("cyrt_add_float32_aligned", 977, (256, 1))
+    explained = explain("add", "float32", (1000, 1000))
+    assert (explained.kernel, explained.grid, explained.block) == (
+        "cyrt_add_float32_aligned",
+        977,
+        (256, 1),
+    )
     assert explain("add", "float32", 1001).kernel == "cyrt_add_float32"  # no whole vectors
     assert explain("add", "float32", 2**24).kernel == "cyrt_add_float32"  # no small array
     assert explain("add", "float32", 8, strides=(None, (0,), None)).kernel == "cyrt_add_float32"
-    assert told.expression == "a + b"
-    assert told.launches == 1
+    assert explained.expression == "a + b"
+    assert explained.launches == 1
     assert explain("add", "float32", 100).block == (32, 1)
     assert explain("add", "float32", (0, 5)) is None
     rows = explain("add", "float32", (100, 64), strides=(None, (64, 1), (0, 1)))

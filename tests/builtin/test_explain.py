@@ -33,11 +33,11 @@ def test_every_operation_is_explained():
     for row in catalogue.ROWS:
         if not row.prebuilt:
             continue
-        told = explain(row.op, row.dtype, *SHAPES.get(row.op, [(12, 5)]))
-        assert told.launches == len(told.kernels) >= 1, row.op
-        assert (told.kernel, told.grid, told.block) == told.kernels[0]
-        assert told.origin.startswith("prebuilt"), (row.op, row.dtype, told.origin)
-        assert told.kernel.startswith("cyrt_"), told
+        explained = explain(row.op, row.dtype, *SHAPES.get(row.op, [(12, 5)]))
+        assert explained.launches == len(explained.kernels) >= 1, row.op
+        assert (explained.kernel, explained.grid, explained.block) == explained.kernels[0]
+        assert explained.origin.startswith("prebuilt"), (row.op, row.dtype, explained.origin)
+        assert explained.kernel.startswith("cyrt_"), explained
 
 
 def recorded(work):
@@ -199,9 +199,9 @@ def data():
 @pytest.mark.parametrize("case", CASES)
 def test_explanations_are_what_is_recorded(case, data):
     work, op, shapes, options = CASES[case]
-    told = list(explain(op, "float32", *shapes, **options).kernels)
+    explained = list(explain(op, "float32", *shapes, **options).kernels)
     found = recorded(lambda: work(data))
-    assert found[-len(told) :] == told  # after copies of operands
+    assert found[-len(explained) :] == explained  # after copies of operands
 
 
 def test_nothing_is_allocated():

@@ -21,8 +21,8 @@ SAME = ("int16", "uint8", "uint32")
 
 def launches(op, name, shape, axes, strides=None):
     """The kernel, grid and block of each launch."""
-    told = explain(op, name, shape, axis=axes, strides=strides)
-    return [] if told is None else list(told.kernels)
+    explained = explain(op, name, shape, axis=axes, strides=strides)
+    return [] if explained is None else list(explained.kernels)
 
 
 def kernels(*arguments):

@@ -56,7 +56,7 @@ def test_a_call_is_learned_once_and_right_everywhere(library, what):
         assert told.reason is None
         np.testing.assert_array_equal(vectors.result(), WANTED[what](*vectors.host))
     assert library.count == before + 3
-    assert template.held() == 1
+    assert template.count_templates() == 1
 
 
 @only_graphs
@@ -456,7 +456,7 @@ def test_a_call_that_fails_is_raised_and_not_kept(library):
     vectors = Vectors()
     with pytest.raises(ZeroDivisionError):
         record(call, vectors)
-    assert template.held() == 0
+    assert template.count_templates() == 0
     assert record(library.add, vectors).reason is None
     np.testing.assert_array_equal(vectors.result(), vectors.host[0] + vectors.host[1])
 
@@ -494,7 +494,7 @@ def test_a_capture_that_never_succeeds(library, error):
     with pytest.raises(error):
         record(call, Vectors())
     assert next(calls) == (1 if error is KeyboardInterrupt else 3)
-    assert template.held() == 0
+    assert template.count_templates() == 0
 
 
 # -- the store -------------------------------------------------------------------------------------
@@ -506,7 +506,7 @@ def test_the_key_has_the_alignments(library):
         vectors = Vectors(1, shift)
         record(library.add, vectors)
         np.testing.assert_array_equal(vectors.result(), vectors.host[0] + vectors.host[1])
-    assert template.held() == 3  # of 16, 4 and 8 bytes
+    assert template.count_templates() == 3  # of 16, 4 and 8 bytes
     assert library.count == before + 9
 
 
@@ -519,7 +519,7 @@ def test_calls_of_other_keys_are_others(library):
             key=(5, int(scale)),
         )
         np.testing.assert_array_equal(vectors.result(), vectors.host[0] + scale * vectors.host[1])
-    assert template.held() == 3
+    assert template.count_templates() == 3
 
 
 def test_the_least_recently_used_is_evicted(library, setting):
@@ -528,14 +528,14 @@ def test_the_least_recently_used_is_evicted(library, setting):
     vectors = Vectors()
     for key in (1, 2, 3, 1, 4):  # 2 was used longest ago
         record(library.add, vectors, key=(key,))
-    assert template.held() == 3
+    assert template.count_templates() == 3
     before = library.count
     for key in (1, 3, 4):
         record(library.add, vectors, key=(key,))
     assert library.count == before
     record(library.add, vectors, key=(2,))
     assert library.count == before + 3
-    assert template.held() == 3
+    assert template.count_templates() == 3
 
 
 def test_many_keys_share_the_buckets(library, setting):
@@ -547,10 +547,10 @@ def test_many_keys_share_the_buckets(library, setting):
         kept.append(weakref.ref(record(library.add, vectors, key=(key, key * 2**40))))
     cyrt.synchronize()
     gc.collect()
-    assert template.held() == 40
+    assert template.count_templates() == 40
     assert sum(each() is not None for each in kept) == 40
     template.forget()
-    assert template.held() == 0
+    assert template.count_templates() == 0
     assert not any(each() for each in kept)
 
 
@@ -595,7 +595,7 @@ def test_two_threads_and_streams_share_one(library):
         thread.join()
     assert not failed
     assert library.count == count
-    assert template.held() == 1
+    assert template.count_templates() == 1
 
 
 def test_two_threads_may_learn_at_once(library):
@@ -616,7 +616,7 @@ def test_two_threads_may_learn_at_once(library):
     for thread in threads:
         thread.join()
     assert not failed
-    assert template.held() == 1
+    assert template.count_templates() == 1
 
 
 @only_batches

@@ -149,7 +149,7 @@ def test_a_chain_on_a_gpu(library, rng):
 
 @pytest.mark.parametrize(("groups", "size"), [(1, 3), (64, 5)])
 def test_the_fastest_plan_on_a_gpu(library, rng, setting, folder, groups, size):
-    """Of one channel a group, too: cuDNN compiles that, and unloads it with the plan."""
+    """Filters of one channel are templates, too: cuDNN compiles them, and unloads the plan."""
     setting(CYRT_CONV_AUTOTUNE="1")
     library_conv.decide(0, None, 1)
     template.forget()
@@ -166,5 +166,5 @@ def test_the_fastest_plan_on_a_gpu(library, rng, setting, folder, groups, size):
         True
     ]
     assert nn.conv2d(a, b, **options).numpy().tobytes() == found.numpy().tobytes()
-    told = explain("conv", "float16", *shapes, **options)
-    assert told.origin.startswith("cuDNN")
+    explained = explain("conv", "float16", *shapes, **options)
+    assert explained.origin.startswith("cuDNN")

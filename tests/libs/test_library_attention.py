@@ -33,11 +33,11 @@ def check(rng, name, shape, mask=None, scale=None):
 def test_results(standin, rng, name, mask, keys):
     check(rng, name, (2, 4, 2, 20, keys, 24), mask)
     assert (standin.asked, standin.launched) == (1, 3), "it is captured three times"
-    told = standin.graphs[0]
+    explained = standin.graphs[0]
     square = Alignment.TOP_LEFT if keys == 20 else Alignment.BOTTOM_RIGHT
-    assert told.causal == (square.value if mask else 0)
-    assert told.scale == 24**-0.5
-    assert told.barred == [Note.NONDETERMINISTIC]
+    assert explained.causal == (square.value if mask else 0)
+    assert explained.scale == 24**-0.5
+    assert explained.barred == [Note.NONDETERMINISTIC]
 
 
 def test_views_of_one_matrix(standin, rng):
@@ -138,13 +138,13 @@ def test_calls_that_are_captured_each_time(standin, rng):
 
 
 def test_explain_tells_the_library(standin):
-    told = explain("flash_attention", "bfloat16", (1, 4, 100, 64), (1, 2, 130, 64))
-    assert (told.origin, told.kernel) == ("cuDNN 9.19.0", "sdpa_BFLOAT16")
-    assert (told.grid, told.block) == (4, (128, 1))
+    explained = explain("flash_attention", "bfloat16", (1, 4, 100, 64), (1, 2, 130, 64))
+    assert (explained.origin, explained.kernel) == ("cuDNN 9.19.0", "sdpa_BFLOAT16")
+    assert (explained.grid, explained.block) == (4, (128, 1))
     assert standin.graphs[0].tensors[2].stride == [2 * 130 * 64, 130 * 64, 64, 1]
     library_attention.decide(0, False)
-    told = explain("flash_attention", "bfloat16", (1, 4, 100, 64), (1, 2, 130, 64))
-    assert told.kernel == "cyrt_flash_attention_bfloat16"
+    explained = explain("flash_attention", "bfloat16", (1, 4, 100, 64), (1, 2, 130, 64))
+    assert explained.kernel == "cyrt_flash_attention_bfloat16"
 
 
 # -- what cyrt's own kernels compute ---------------------------------------------------------------
@@ -248,8 +248,8 @@ def test_explain_asks_at_once(standin, rng):
         check(rng, "float16", SHAPE)
     assert standin.asked == 0
     for _ in range(2):
-        told = explain("flash_attention", "float16", (1, 2, 20, 16), (1, 1, 24, 16))
-        assert told.origin == "cuDNN 9.19.0"
+        explained = explain("flash_attention", "float16", (1, 2, 20, 16), (1, 1, 24, 16))
+        assert explained.origin == "cuDNN 9.19.0"
     check(rng, "float16", SHAPE)
     assert standin.asked == 1
 

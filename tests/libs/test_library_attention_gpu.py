@@ -54,13 +54,13 @@ def test_results(library, rng, name, shape, mask):
 
 
 def test_the_library_is_used(library):
-    told = explain("flash_attention", "bfloat16", (1, 8, 300, 64), (1, 2, 300, 64))
-    assert told.origin == f"cuDNN {library.dotted}"
+    explained = explain("flash_attention", "bfloat16", (1, 8, 300, 64), (1, 2, 300, 64))
+    assert explained.origin == f"cuDNN {library.dotted}"
 
 
 @pytest.mark.parametrize("mask", [None, "causal"])
 def test_views(library, rng, mask):
-    """Of one matrix (B, T, rows), and parts of a cache."""
+    """Operands are views of one matrix (B, T, rows), and parts of a cache."""
     whole = cyrt.asarray(numbers(rng, "bfloat16", 2, 80, (4 + 2 + 2) * 64))
     q, k, v = (
         whole[..., 64 * a : 64 * b].reshape(2, 80, b - a, 64).swapaxes(1, 2)

@@ -104,8 +104,8 @@ def test_swiglu_vjp_in_the_memory_of_its_operands(rng):
 def test_launches_of_swiglu_vjp():
     """One; several of more than 2**30 elements side by side."""
     assert explain("swiglu_vjp", "bfloat16", (3, 1 << 20)).launches == 1
-    told = explain("swiglu_vjp", "bfloat16", (5, 1 << 30))
-    assert (told.launches, told.grid) == (5, 1 << 19)
+    explained = explain("swiglu_vjp", "bfloat16", (5, 1 << 30))
+    assert (explained.launches, explained.grid) == (5, 1 << 19)
     assert explain("swiglu_vjp", "float32", (1 << 32, 3)).launches == 12
 
 

@@ -79,8 +79,8 @@ def test_cache(rng, name, rope, shape, capacity, positions):
 def test_cache_in_parts(rng, name, position):
     """Parts that have no keys yet, one that has new ones alone, and all."""
     sinks = cyrt.asarray(numbers(rng, name, 2))
-    told = cyrt.kernels.explain("attention", name, (1, 2, 1, 128), (1, 2, 600, 128))
-    assert told.launches == 2
+    explained = cyrt.kernels.explain("attention", name, (1, 2, 1, 128), (1, 2, 600, 128))
+    assert explained.launches == 2
     check_cache(rng, name, (1, 2, 2, 1, 128), 600, position, ROPES["halves"], sinks=sinks)
 
 
@@ -124,10 +124,10 @@ def test_rows_behind_the_position_hold_anything(rng, name, shape, capacity, posi
 def test_tensor_cores(rng, name, shape, capacity, position, kernel):
     """Rows of queries that share keys, behind which memory holds anything."""
     batches, heads, shared, rows, features = shape
-    told = cyrt.kernels.explain(
+    explained = cyrt.kernels.explain(
         "attention", name, (batches, heads, rows, features), (batches, shared, capacity, features)
     )
-    assert told.kernels[0][0] == f"cyrt_attention_{name}{kernel}"
+    assert explained.kernels[0][0] == f"cyrt_attention_{name}{kernel}"
     sinks = cyrt.asarray(numbers(rng, name, heads))
     given = cyrt.asarray(position, dtype="int32")
     check_cache(

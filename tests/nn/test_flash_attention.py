@@ -186,9 +186,12 @@ def test_explanations_are_what_is_recorded(features, mask, kernel):
     found = launches(lambda: attention(q, k, k, mask=given))
     assert found[-1] == f"cyrt_flash_attention_bfloat16{kernel}"
     if mask is not True:
-        told = explain("flash_attention", "bfloat16", q.shape, k.shape)
-        assert (told.kernel, told.launches) == (found[-1], 1)
-        assert (told.grid, told.block) == (2 * 4 * 2, (256 if "wide" in kernel else 128, 1))
+        explained = explain("flash_attention", "bfloat16", q.shape, k.shape)
+        assert (explained.kernel, explained.launches) == (found[-1], 1)
+        assert (explained.grid, explained.block) == (
+            2 * 4 * 2,
+            (256 if "wide" in kernel else 128, 1),
+        )
 
 
 def test_wrong_questions():

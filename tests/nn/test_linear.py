@@ -287,6 +287,6 @@ def test_wrong_arguments():
     ],
 )
 def test_wrong_norms(rows, norm, error, message):
-    """Of layers that are fused and of others."""
+    """The shapes are those of layers that are fused, and of others."""
     with pytest.raises(error, match=message):
         nn.linear(cyrt.zeros((rows, 4)), cyrt.zeros((5, 4)), norm=norm())

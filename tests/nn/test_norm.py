@@ -38,7 +38,7 @@ def normalized(x, weight=None, bias=None, eps=1e-5, centered=True):
 
 
 def gradients(x, weight, g, eps=1e-5, centered=True):
-    """Of x, weight and bias."""
+    """The gradients of x, weight and bias."""
     rows, scale = moments(x, eps, centered)
     rows, g = rows * scale, exact(g)
     slope = g * (1 if weight is None else exact(weight))

@@ -129,9 +129,9 @@ def test_vectors_and_elements_are_chosen():
 
 def test_sizes_beyond_a_launch_are_halved():
     for shape in ((1 << 20, 1 << 14, 2), (3, 1 << 30, 6), (1 << 33, 1, 2)):
-        told = explain("rope", "float32", shape)
-        assert told.launches > 1
-        assert all(grid < 2**31 for _, grid, _ in told.kernels)
+        explained = explain("rope", "float32", shape)
+        assert explained.launches > 1
+        assert all(grid < 2**31 for _, grid, _ in explained.kernels)
 
 
 @pytest.mark.usefixtures("batched", "pooled")
