@@ -8,7 +8,19 @@ from __future__ import annotations
 import atexit as _atexit
 from math import e, inf, nan, pi
 
-from cyrt import methods as _methods  # noqa: F401
+try:
+    from cyrt import methods as _methods  # noqa: F401
+except ModuleNotFoundError as error:
+    from pathlib import Path as _Path
+
+    # Only the sources have this file, and they have no compiled modules.
+    if (error.name or "").startswith("cyrt.") and _Path(__file__).with_name("meson.build").exists():
+        raise ImportError(
+            f"cyrt was imported from its sources in {_Path(__file__).parent}, which have no "
+            f"compiled modules ({error}). To import the installed package, start Python in another "
+            "folder or with the option -P; to install it, run `pip install .` in the sources."
+        ) from None
+    raise
 from cyrt import nn, random
 from cyrt.driver.errors import CompileError, CudaError, OutOfMemoryError
 from cyrt.dtypes import DTYPES as _DTYPES
