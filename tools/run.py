@@ -68,7 +68,7 @@ def run_build(*command: object) -> None:
     The build's whole output is printed only if it fails.
     """
     print("$", textwrap.shorten(" ".join(map(str, command)), 200), flush=True)
-    begin = told = time.monotonic()
+    begin = last_line = time.monotonic()
     process = subprocess.Popen(
         [str(part) for part in command],
         cwd=ROOT,
@@ -83,8 +83,8 @@ def run_build(*command: object) -> None:
         lines.append(line)
         step = re.search(r"\[\d+/\d+\] \w+ .*|\d+ of \d+ modules compiled", line)
         now = time.monotonic()
-        if step and now - told > 4:
-            told = now
+        if step and now - last_line > 4:
+            last_line = now
             print(f"  {now - begin:3.0f} s  {textwrap.shorten(step[0], 90)}", flush=True)
     if process.wait():
         print("".join(lines), end="", flush=True)

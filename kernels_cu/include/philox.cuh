@@ -45,7 +45,7 @@ __device__ inline Bits philox(uint64 count, uint32 attempt, uint32 purpose, uint
 template <class T> constexpr T UNIT = sizeof(T) == 4 ? T(0x1p-24) : T(0x1p-53);
 __device__ inline float units(uint32 bits) { return float(bits >> 8); }
 __device__ inline double units(uint64 bits) { return double(bits >> 11); }
-// In (0, 1], and finer near 0.
+// A number in (0, 1], finer near 0.
 __device__ inline float positive_fraction(uint32 bits) {
     return __fmaf_rn(__uint2float_rn(bits), 0x1p-32f, 0x1p-33f);
 }
