@@ -9,6 +9,10 @@ documentation, and runs the tests; further arguments go to pytest.
 ``python3 tools/run.py build``  builds the changes since then and copies them into the installed
 package, which takes seconds.
 
+``python3 tools/run.py lint``  builds the changes and lints, as ``test`` does first.
+
+``python3 tools/run.py format``  formats the Python, C, C++ and CUDA sources in place.
+
 ``python3 tools/run.py docs``  builds the documentation into ``build/site``; a warning is an error.
 """
 
@@ -222,15 +226,26 @@ def c_sources() -> list[Path]:
     )
 
 
-def test(arguments: list[str]) -> None:
-    """Lint, then the suite: on the emulated device unless ``CYRT_DEVICE`` says otherwise."""
-    begin = time.monotonic()
+def format_sources() -> None:
+    """Format in place what ``lint`` checks the format of."""
+    run(PYTHON, "-m", "ruff", "format", "--quiet", ".")
+    run(VENV / "bin" / "clang-format", "-i", *c_sources())
+
+
+def lint() -> None:
+    """Check style, format, types, and the stubs against the installed package."""
     run(PYTHON, "-m", "ruff", "check", ".")
     run(PYTHON, "-m", "ruff", "format", "--check", "--quiet", ".")
     run(VENV / "bin" / "clang-format", "--dry-run", "--Werror", *c_sources())
     run(VENV / "bin" / "cython-lint", "cyrt")
     run(PYTHON, "-m", "mypy")
     run(VENV / "bin" / "stubtest", *STUBTEST)
+
+
+def test(arguments: list[str]) -> None:
+    """Lint, then the suite: on the emulated device unless ``CYRT_DEVICE`` says otherwise."""
+    begin = time.monotonic()
+    lint()
     docs()
     device = os.environ.get("CYRT_DEVICE", "emulated")
     workers = [] if device == "cuda" else ["-n", str(len(os.sched_getaffinity(0)))]
@@ -239,19 +254,27 @@ def test(arguments: list[str]) -> None:
 
 
 def main() -> None:
-    if len(sys.argv) < 2 or sys.argv[1] not in ("demo", "test", "build", "docs"):
-        sys.exit(__doc__)
-    if sys.argv[1] in ("build", "docs"):
-        build()
-        if sys.argv[1] == "docs":
-            docs()
-        return
-    if sys.argv[1] == "demo":
+    command = sys.argv[1] if len(sys.argv) > 1 else None
+    if command == "demo":
         set_up()
         demo()
-    else:
+    elif command == "test":
         set_up("test")
         test(sys.argv[2:])
+    elif command == "format":
+        if not PYTHON.exists():
+            set_up("test")
+        format_sources()
+    elif command == "build":
+        build()
+    elif command == "lint":
+        build()
+        lint()
+    elif command == "docs":
+        build()
+        docs()
+    else:
+        sys.exit(__doc__)
 
 
 if __name__ == "__main__":
