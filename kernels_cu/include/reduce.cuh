@@ -7,7 +7,7 @@ namespace cyrt {
 
 constexpr int WARP = 32;
 
-// What only moves: any type whose size is a multiple of 4 bytes, as words.
+// The words of a value that is shuffled, of any type whose size is a multiple of 4 bytes.
 template <class T> struct Words {
     static_assert(sizeof(T) % 4 == 0, "reduce in types of whole words");
     uint32 word[sizeof(T) / 4];
