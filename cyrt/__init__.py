@@ -10,15 +10,16 @@ from math import e, inf, nan, pi
 
 try:
     from cyrt import methods as _methods  # noqa: F401
-except ModuleNotFoundError as error:
+except ModuleNotFoundError as _error:
     from pathlib import Path as _Path
 
+    _folder = _Path(__file__).parent
     # Only the sources have this file, and they have no compiled modules.
-    if (error.name or "").startswith("cyrt.") and _Path(__file__).with_name("meson.build").exists():
+    if (_error.name or "").startswith("cyrt.") and (_folder / "meson.build").exists():
         raise ImportError(
-            f"cyrt was imported from its sources in {_Path(__file__).parent}, which have no "
-            f"compiled modules ({error}). To import the installed package, start Python in another "
-            "folder or with the option -P; to install it, run `pip install .` in the sources."
+            f"cyrt was imported from its sources in {_folder}, which have no compiled modules "
+            f"({_error}). To import the installed package, start Python in another folder or with "
+            "the option -P; to install it, run `pip install .` in the sources."
         ) from None
     raise
 from cyrt import nn, random
