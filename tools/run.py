@@ -172,7 +172,8 @@ def installed_folder() -> Path:
 
 
 def build() -> None:
-    """Build the changes, and copy them into the installed package."""
+    """Build the changes, copy them into the installed package, and remove what the build no longer
+    has from it."""
     if not (PYTHON.exists() and BUILD.exists()):
         set_up("test")
         return
@@ -191,12 +192,20 @@ def build() -> None:
             for each in source.rglob("*")
             if each.is_file()
         )
+    targets = set(files.values())
     for source, target in files.items():
         if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
             copied += 1
-    print(f"{copied} files copied to {folder}", flush=True)
+    removed = [
+        path
+        for path in (folder / "cyrt").rglob("*")
+        if path.is_file() and path.parent.name != "__pycache__" and path not in targets
+    ]
+    for path in removed:
+        path.unlink()
+    print(f"{copied} files copied to {folder}, {len(removed)} removed", flush=True)
 
 
 def demo() -> None:

@@ -58,9 +58,11 @@ def declared(folder, module):
 def check_listed(names, public):
     """Check that the pages of docs/reference list each public name once, and no other."""
     counts = collections.Counter(names)
-    assert not public - counts.keys(), "no page of docs/reference lists these public names"
-    assert not counts.keys() - public, "docs/reference lists these names, which are not public"
-    assert counts.total() == len(public), [name for name in counts if counts[name] > 1]
+    missing, others = public - counts.keys(), counts.keys() - public
+    assert not missing, f"no page of docs/reference lists {sorted(missing)}"
+    assert not others, f"docs/reference lists {sorted(others)}, which are not public"
+    repeated = [name for name in counts if counts[name] > 1]
+    assert not repeated, f"docs/reference lists {repeated} more than once"
 
 
 def test_every_public_name_is_on_one_page():
