@@ -8,7 +8,20 @@ from __future__ import annotations
 import atexit as _atexit
 from math import e, inf, nan, pi
 
-from cyrt import methods as _methods  # noqa: F401
+try:
+    from cyrt import methods as _methods  # noqa: F401
+except ModuleNotFoundError as _error:
+    from pathlib import Path as _Path
+
+    _folder = _Path(__file__).parent
+    # Only the sources have this file, and they have no compiled modules.
+    if (_error.name or "").startswith("cyrt.") and (_folder / "meson.build").exists():
+        raise ImportError(
+            f"cyrt was imported from its sources in {_folder}, which have no compiled modules "
+            f"({_error}). To import the installed package, start Python in another folder or with "
+            "the option -P; to install it, run `pip install .` in the sources."
+        ) from None
+    raise
 from cyrt import nn, random
 from cyrt.driver.errors import CompileError, CudaError, OutOfMemoryError
 from cyrt.dtypes import DTYPES as _DTYPES

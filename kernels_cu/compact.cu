@@ -1,7 +1,7 @@
 // What a mask selects: the elements at which it is true, or their positions, in order.
 //
-// A tile of the mask is a block. The true ones of each tile are counted, the counts are summed up
-// by a scan, and each tile then writes where the sum says. CYRT_COUNT_TRUE(name) makes
+// A block has one tile of the mask. The true elements of each tile are counted, a scan sums the counts,
+// and each tile then writes from its sum on. CYRT_COUNT_TRUE(name) makes
 //   name            the counts of the tiles
 //   name_positions  the positions, int64
 // and CYRT_SELECT(name, type) the kernel that copies the selected elements.

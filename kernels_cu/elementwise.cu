@@ -47,8 +47,8 @@ template <int INPUTS> using Dense = typename Parameters<INPUTS>::Dense;
 template <int INPUTS> using Aligned = typename Parameters<INPUTS>::Aligned;
 template <int INPUTS> using Strided = typename Parameters<INPUTS>::Strided;
 
-// The vectors of each input that a thread has loaded, as words: taking narrow elements apart would
-// wait for them at once.
+// The vectors of each input that a thread has loaded, as words: to unpack narrow elements is to wait
+// for the loads.
 template <int N, class... A> struct Loaded {};
 template <int N, class A, class... Rest> struct Loaded<N, A, Rest...> {
     typename Word<sizeof(A) * N>::type word;
@@ -68,7 +68,7 @@ __device__ inline void load_all(Loaded<N, A, Rest...>& loaded, const Source* in,
     load_all<INPUT + 1>(loaded.rest, in + 1, flags, offsets + 1, strides + 1, span);
 }
 
-// The next vectors; what is one element for all stays.
+// Goes on to the next vectors; an input that is one element for all stays.
 template <int INPUT, int N>
 __device__ inline void load_next(Loaded<N>&, const Source*, uint32, int64) {}
 template <int INPUT, int N, class A, class... Rest>
@@ -102,7 +102,7 @@ __device__ inline void store_all(const Loaded<N, A...>& loaded, R* out, int64 st
     store_items<N>(out, stride, span, result);
 }
 
-// The items of this thread among those of a block that begin at `begin`.
+// The items of this thread, of those of a block that begin at `begin`.
 template <int N> __device__ inline Span span_of(uint32 begin, uint32 limit, uint32 flags) {
     Span span;
     span.first = begin + threadIdx.x * (flags & ELEMENTWISE_VECTOR ? N : 1);
@@ -135,7 +135,7 @@ __device__ inline void dense(const Dense<sizeof...(A)>& args) {
     bool ready = false;
 #pragma unroll 1
     for (uint32 left = args.steps;;) {
-        // Addresses are made of it in every step: kept, one for each item, they fill the registers.
+        // Addresses are computed from it in every step: one for each item would fill the registers.
         asm("" : "+r"(span.first));
         if (!ready) load_all<0>(loaded, args.inputs, args.flags, offsets, strides, span);
         Span next = span;

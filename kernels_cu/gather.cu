@@ -56,7 +56,7 @@ __device__ inline void add_index(const Index& args, const int64 (&at)[N], uint32
     }
 }
 
-// A call for each of many arrays: the code would be long.
+// Called for each of many arrays, not inlined: the code would be long.
 __device__ __noinline__ int64 called_offset(Index index, int64 at, uint32 kind) {
     int64 from[1] = {at}, there[1] = {0};
     add_index(index, from, kind, there);

@@ -1,6 +1,6 @@
 // Linear layers of a few rows: norm, product with a matrix whose rows are along the summed
-// dimension, bias, activation or gate, and residual, in one launch. gemv.cuh and gemv_once.cuh serve
-// a single row, and skinny.cuh more.
+// dimension, bias, activation or gate, and residual, in one launch. A single row is computed by
+// gemv.cuh and gemv_once.cuh, more rows by skinny.cuh.
 #pragma once
 
 #include "gemv.cuh"

@@ -1,6 +1,6 @@
 // Products of matrices, batched: tiles in shared memory, a square of sums in each thread's
-// registers. dot.cuh serves those in which an operand is a vector, and skinny.cuh and skinny_ring.cuh
-// those in which one has few rows.
+// registers. Products in which an operand is a vector are computed by dot.cuh, those in which one
+// has few rows by skinny.cuh and skinny_ring.cuh.
 //
 // Any strides will do: the lanes of a tile run along the dimension of an operand's smaller stride.
 // Where tiles are few the summed dimension is split, and sum_parts adds the parts.

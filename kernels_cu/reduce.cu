@@ -6,8 +6,8 @@
 //                  dimension
 //   name_columns   threads side by side have results of their own: they run along the innermost
 //                  kept dimension, and the rows of the block share the reduced ones
-//   name_parts     columns of states: puts together what blocks of the other two left, where
-//                  several parts of a grid shared a result
+//   name_parts     columns of states: combines the states that blocks of the other two wrote
+//                  where several parts of a grid shared a result
 #pragma once
 
 #include "dependency.cuh"
@@ -22,7 +22,7 @@ namespace cyrt {
 // The least number of resident threads: it lets the compiler keep registers for all loads in flight.
 constexpr int RESIDENT = 1024;
 
-// As locate_row, but one dimension alone, or the last one, may be of any size.
+// Like locate_row, but one dimension alone, or the last one, may be of any size.
 __device__ inline void locate(const Outer2& outer, uint32 num_dims, int64 number,
                               int64 (&offsets)[2]) {
     offsets[0] = offsets[1] = 0;
@@ -75,9 +75,9 @@ struct Share {
 
 __device__ constexpr int smaller(int a, int b) { return a < b ? a : b; }
 
-// Loads that a thread has in flight, each of an element of COLUMNS columns or of ITEMS elements of
-// one, and of them those of a batch: its elements are in registers as they are computed with, the
-// others as they are in memory.
+// The loads that a thread has in flight, each of one element of COLUMNS columns, or of ITEMS elements of
+// one column; and those of a batch, whose elements are in registers in their compute type. The others
+// are there in their type in memory.
 template <class T, int COLUMNS, int ITEMS>
 constexpr int loads_of =
     COLUMNS * ITEMS > 1 && (COLUMNS > 4 || COLUMNS * ITEMS * sizeof(T) > 8) ? 4 : 8;

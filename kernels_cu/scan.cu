@@ -27,7 +27,7 @@ struct Product {
     template <class A> static __device__ A identity() { return cast<A>(1); }
 };
 
-// VECTORS vectors of a thread, one a warp's row of them apart.
+// VECTORS vectors of a thread, each a row of a warp's vectors behind the one before.
 template <class T, class R, class A, class Op, int VECTORS = SCAN_VECTORS> struct Tile {
     static constexpr int N = items_of<T, R>;
     static constexpr int WARP = 32 * N * VECTORS;  // elements of a warp
@@ -40,7 +40,7 @@ template <class T, class R, class A, class Op, int VECTORS = SCAN_VECTORS> struc
         return {first, 1, limit, vector && first + N <= limit};
     }
 
-    // What is beyond the row is anything: nothing comes after it.
+    // Elements beyond the row may be anything: nothing comes after them.
     __device__ void load(const T* from, int64 left, bool vector) {
         Items<T, N> items[VECTORS];
 #pragma unroll
@@ -54,7 +54,7 @@ template <class T, class R, class A, class Op, int VECTORS = SCAN_VECTORS> struc
         }
     }
 
-    // Every lane gets what the warp's elements come to; `left` of them are in the row.
+    // Every lane gets the total of the warp's elements; `left` of them are in the row.
     __device__ A scan(int64 left) {
         Op op;
         A before = Op::template identity<A>();
@@ -128,26 +128,26 @@ template <class T, class R, class A, class Op> __device__ inline void scan_rows(
 
 // -- rows of many tiles ---------------------------------------------------------------------------
 
-// A sum of a tile, a group or a run, in words that each say that they are there.
-template <class A> struct Left {
+// A sum of a tile, a group or a run that a block publishes, in words with a flag each.
+template <class A> struct Published {
     static constexpr int WORDS = sizeof(A) / 4;
-    static constexpr uint64 THERE = uint64(1) << 32;
+    static constexpr uint64 WRITTEN = uint64(1) << 32;
     uint64 word[WORDS];
 
-    __device__ static Left look(const uint64* words, int64 at) {
-        Left left;
+    __device__ static Published load(const uint64* words, int64 at) {
+        Published sum;
 #pragma unroll
-        for (int w = 0; w < WORDS; ++w) left.word[w] = published(words + at * WORDS + w);
-        return left;
+        for (int w = 0; w < WORDS; ++w) sum.word[w] = published(words + at * WORDS + w);
+        return sum;
     }
-    __device__ static void leave(uint64* words, int64 at, A value) {
+    __device__ static void store(uint64* words, int64 at, A value) {
         uint32 half[WORDS];
         memcpy(half, &value, sizeof(A));
 #pragma unroll
-        for (int w = 0; w < WORDS; ++w) publish(words + at * WORDS + w, THERE | half[w]);
+        for (int w = 0; w < WORDS; ++w) publish(words + at * WORDS + w, WRITTEN | half[w]);
     }
-    __device__ bool there() const {
-        uint64 all = THERE;
+    __device__ bool is_written() const {
+        uint64 all = WRITTEN;
 #pragma unroll
         for (int w = 0; w < WORDS; ++w) all &= word[w];
         return all != 0;
@@ -162,34 +162,34 @@ template <class A> struct Left {
     }
 };
 
-// `count` < 32 sums from `first`, one a lane. They are looked for at once, so that several of these
-// wait for memory together.
+// `count` < 32 published sums from `first`, one a lane. They are loaded at once, so that several of
+// these wait for memory together.
 template <class A, class Op> struct Earlier {
     const uint64* words;
     int64 at;
     uint32 count;
-    Left<A> left;
+    Published<A> own;
 
     __device__ Earlier(const uint64* words, int64 first, uint32 count)
-        : words(words), at(first + threadIdx.x % 32), count(count), left{} {
-        if (mine()) left = Left<A>::look(words, at);
+        : words(words), at(first + threadIdx.x % 32), count(count), own{} {
+        if (mine()) own = Published<A>::load(words, at);
     }
     __device__ bool mine() const { return threadIdx.x % 32 < count; }
 
-    // What they come to, once they are there; all lanes take part and get it.
+    // Waits for the sums and returns their total; all lanes take part and get it.
     __device__ A sum() {
-        while (__any_sync(ALL_LANES, mine() && !left.there())) {
-            if (mine() && !left.there()) left = Left<A>::look(words, at);
+        while (__any_sync(ALL_LANES, mine() && !own.is_written())) {
+            if (mine() && !own.is_written()) own = Published<A>::load(words, at);
         }
-        A value = mine() ? left.value() : Op::template identity<A>();
+        A value = mine() ? own.value() : Op::template identity<A>();
         return shuffle_from(warp_scan(value, Op{}), count - 1);
     }
 };
 
-// A thread holds so many bytes of a tile, and a tile is held back for so many turns.
+// The bytes of a tile that a thread holds, and the turns for which a tile is held back.
 constexpr int HELD_BYTES = 64, HELD_TURNS = 2;
 
-// Where a turn's tile is, and where what others need of it.
+// Where a turn's tile is, and where its row's sums are.
 template <class A> struct Place {
     uint32 row, tile, group, run;
     uint64* words;  // of the row: sums of tiles, then of groups, then of runs
@@ -199,25 +199,25 @@ template <class A> struct Place {
         : row(turn / args.tiles), tile(turn - row * args.tiles), group(tile / 32), run(tile / 1024),
           groups(args.tiles), runs(groups + (args.tiles + 31) / 32) {
         int64 all = runs + (runs - groups + 31) / 32;
-        words = static_cast<uint64*>(args.sums) + row * all * Left<A>::WORDS;
+        words = static_cast<uint64*>(args.sums) + row * all * Published<A>::WORDS;
     }
 };
 
-// A warp leaves what a tile comes to, and what its group and its run do where it is the last one.
-template <class A, class Op> __device__ inline void leave_sums(const Place<A>& at, A whole) {
+// A warp publishes the total of a tile, and those of its group and its run if it is their last tile.
+template <class A, class Op> __device__ inline void publish_sums(const Place<A>& at, A whole) {
     Op op;
     bool leads = threadIdx.x % 32 == 0;
-    if (leads) Left<A>::leave(at.words, at.tile, whole);
+    if (leads) Published<A>::store(at.words, at.tile, whole);
     if (at.tile % 32 != 31) return;
     whole = op(Earlier<A, Op>(at.words, at.group * 32, 31).sum(), whole);
-    if (leads) Left<A>::leave(at.words, at.groups + at.group, whole);
+    if (leads) Published<A>::store(at.words, at.groups + at.group, whole);
     if (at.group % 32 != 31) return;
     whole = op(Earlier<A, Op>(at.words, at.groups + at.run * 32, 31).sum(), whole);
     if (at.run) whole = op(Earlier<A, Op>(at.words, at.runs + at.run - 1, 1).sum(), whole);
-    if (leads) Left<A>::leave(at.words, at.runs + at.run, whole);
+    if (leads) Published<A>::store(at.words, at.runs + at.run, whole);
 }
 
-// What is before a tile, where any is, for all lanes of a warp.
+// The total of the tiles before a tile, of which there is one at least, for all lanes of a warp.
 template <class A, class Op> __device__ inline A sum_before(const Place<A>& at) {
     A before{};
     bool any = false;
@@ -236,12 +236,12 @@ template <class A, class Op> __device__ inline A sum_before(const Place<A>& at) 
     return before;
 }
 
-// A block loads a tile, leaves its sum, and writes it HELD_TURNS tiles later, while the next one is
+// A block loads a tile, publishes its sum, and writes it HELD_TURNS tiles later, while the next one is
 // on its way from memory. A turn is taken right before its tile is loaded, since others soon wait
 // for it.
 //
-// INVARIANT: the lowest turn whose sum is not left waits for nothing, however few blocks run. Sums
-// alone are waited for, those of lower turns, and a block leaves its own before it waits.
+// INVARIANT: the lowest turn whose sum is not published waits for nothing, however few blocks run.
+// Blocks wait only for sums, those of lower turns, and publish their own before they wait.
 template <class T, class R, class A, class Op> __device__ inline void scan_tiles(const Scan& args) {
     constexpr int N = items_of<T, R>, VECTORS = HELD_BYTES / int(N * sizeof(A));
     constexpr int warps = SCAN_BLOCK / 32, SLOTS = HELD_TURNS + 2;
@@ -290,7 +290,7 @@ template <class T, class R, class A, class Op> __device__ inline void scan_tiles
         if (warp == 0 && turn < end) {
             A whole = sums[0];
             for (int w = 1; w < warps; ++w) whole = op(whole, sums[w]);
-            leave_sums<A, Op>(Place<A>(args, turn), whole);
+            publish_sums<A, Op>(Place<A>(args, turn), whole);
         }
         if (warp == 1 && writes) {
             A sum = sum_before<A, Op>(Place<A>(args, earlier));
@@ -318,12 +318,12 @@ template <class T, class R, class A, class Op> __device__ inline void scan_tiles
 
 // -- columns --------------------------------------------------------------------------------------
 
-// Sums that tiles of columns leave for one another.
+// The sums that tiles of columns publish.
 template <class A, class Op> struct Sums {
     uint32* flags;  // of the strip's tiles, then of its groups, then of its runs
     A* values;
 
-    // A warp waits for `count` < 32 of them, from `first`.
+    // A warp waits for `count` < 32 sums from `first`.
     __device__ void wait(uint32 first, uint32 count) {
         uint32 lane = threadIdx.x % 32;
         bool waits = lane < count;
@@ -347,16 +347,16 @@ __device__ inline void read_column(Sums<A, Op> sums, uint32 first, uint32 count,
     any = true;
 }
 
-// Leaves a row of sums, one a thread.
+// Publishes a row of sums, one a thread.
 template <class A, class Op>
-__device__ inline void leave_row(Sums<A, Op> sums, uint32 at, int width, A value) {
+__device__ inline void publish_row(Sums<A, Op> sums, uint32 at, int width, A value) {
     if (threadIdx.x < width) sums.values[int64(at) * width + threadIdx.x] = value;
     __syncthreads();
     if (threadIdx.x == 0) release(sums.flags + at, 1);
 }
 
-// What is above a tile, for each column, where any is; `mine` is what the thread's column of the
-// tile comes to.
+// The total above a tile, for each column, if there is a tile above; `mine` is the total of the
+// thread's column within the tile.
 template <class A, class Op>
 __device__ inline A look_back_columns(Sums<A, Op> sums, uint32 tile, uint32 tiles, int width,
                                       A mine) {
@@ -364,12 +364,12 @@ __device__ inline A look_back_columns(Sums<A, Op> sums, uint32 tile, uint32 tile
     uint32 groups = (tiles + 31) / 32, group = tile / 32, run = group / 32;
     bool any = false, last = tile % 32 == 31;
     A before = mine;
-    leave_row(sums, tile, width, mine);
+    publish_row(sums, tile, width, mine);
     if (tile % 32) read_column(sums, group * 32, tile % 32, width, before, any);
-    if (last) leave_row(sums, tiles + group, width, op(before, mine));
+    if (last) publish_row(sums, tiles + group, width, op(before, mine));
     if (group % 32) read_column(sums, tiles + run * 32, group % 32, width, before, any);
     if (run) read_column(sums, tiles + groups + run - 1, 1, width, before, any);
-    if (last && group % 32 == 31) leave_row(sums, tiles + groups + run, width, op(before, mine));
+    if (last && group % 32 == 31) publish_row(sums, tiles + groups + run, width, op(before, mine));
     return before;
 }
 

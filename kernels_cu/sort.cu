@@ -3,7 +3,7 @@
 // CYRT_SORT(name, type) makes, for sorted elements and (_arg) for the places they come from, int64:
 //   name, name_arg                  rows of some dozen elements: each counts those before it
 //   name_block, name_arg_block      rows of at most a tile: a block sorts by digit after digit
-//   name_histogram                  longer ones: how often each digit is met, and
+//   name_histogram                  longer ones: how often each digit occurs, and
 //   name_sweep, name_arg_sweep      for each digit of 8 bits, the lowest first, a pass over memory
 // A sweep's tile is a block. It sorts its elements by the digit, looks back for how many of each
 // digit are before it, and writes runs of equal digits.
@@ -60,7 +60,7 @@ template <int ITEMS> struct Ranks {
     __device__ uint32 of(int k) const { return pairs[k / 2] >> 16 * (k % 2) & 0xffff; }
 };
 
-// Bytes that are four to a register, 0 at first.
+// Bytes, four in a register, at first 0.
 template <int ITEMS> struct Bytes {
     uint32 words[ITEMS / 4];
 
@@ -245,7 +245,8 @@ template <class U> __device__ inline void sort_histogram(const Sort& args) {
     }
 }
 
-// A word of `counts`: how many of a tile's digit there are, or how many up to it, said by a pass.
+// A word of `counts`: a pass publishes how many elements of a tile have a digit, and then how many up
+// to the end of the tile.
 constexpr int STATE = 59;
 __device__ inline uint64 tile_state(uint32 pass) { return uint64(2 * pass + 1) << STATE; }
 __device__ inline uint64 prefix_state(uint32 pass) { return uint64(2 * pass + 2) << STATE; }

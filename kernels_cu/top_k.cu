@@ -2,7 +2,7 @@
 //
 // CYRT_TOP_K(name, type) makes one kernel, whose parameters are TopK. A block selects the k first of
 // a tile and writes them in order, with their indices. Rows of several tiles are selected from
-// again: what the tiles of a row left is the row of the next launch. Tiles are in order, and so are
+// again: what the tiles of a row selected is the row of the next launch. Tiles are in order, and so are
 // equal elements of each: an element's position decides among equals in every launch.
 #pragma once
 

@@ -121,7 +121,7 @@ def test_what_stands_for_an_int_is_one(key):
 
 
 @pytest.mark.parametrize(
-    ("key", "told"),
+    ("key", "message"),
     [
         ((0, 5), "index 5 is out of bounds for axis 1 with size 3"),
         (-3, "index -3 is out of bounds for axis 0 with size 2"),
@@ -131,13 +131,13 @@ def test_what_stands_for_an_int_is_one(key):
         ((None,) * 62, "more than 64 dimensions"),
     ],
 )
-def test_a_refused_index_is_named(key, told):
+def test_a_refused_index_is_named(key, message):
     x = cyrt.zeros((2, 3, 4))
-    with pytest.raises(IndexError, match=re.escape(told)):
+    with pytest.raises(IndexError, match=re.escape(message)):
         x[key]
 
 
-def test_an_error_of_an_index_is_told():
+def test_an_error_of_an_index_is_raised():
     class Failing:
         def __index__(self):
             raise ZeroDivisionError

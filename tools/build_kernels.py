@@ -227,11 +227,11 @@ def build(folder: Path, archs: list[str], workers: int) -> None:
     jobs.sort(key=lambda job: -len(job[1]))
     try:
         with ProcessPoolExecutor(workers) as pool:
-            told = begin
+            last_line = begin
             for count, entry in enumerate(pool.map(make, jobs), 1):
                 done[entry] = wanted[entry]
-                if time.monotonic() - told > 4:
-                    told = time.monotonic()
+                if time.monotonic() - last_line > 4:
+                    last_line = time.monotonic()
                     print(f"{count} of {len(jobs)} modules compiled", flush=True)
     finally:
         kept = {entry: key for entry, key in done.items() if wanted.get(entry) == key}

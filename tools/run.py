@@ -9,6 +9,10 @@ documentation, and runs the tests; further arguments go to pytest.
 ``python3 tools/run.py build``  builds the changes since then and copies them into the installed
 package, which takes seconds.
 
+``python3 tools/run.py lint``  builds the changes and lints, as ``test`` does first.
+
+``python3 tools/run.py format``  formats the Python, C, C++ and CUDA sources in place.
+
 ``python3 tools/run.py docs``  builds the documentation into ``build/site``; a warning is an error.
 """
 
@@ -68,7 +72,7 @@ def run_build(*command: object) -> None:
     The build's whole output is printed only if it fails.
     """
     print("$", textwrap.shorten(" ".join(map(str, command)), 200), flush=True)
-    begin = told = time.monotonic()
+    begin = last_line = time.monotonic()
     process = subprocess.Popen(
         [str(part) for part in command],
         cwd=ROOT,
@@ -83,8 +87,8 @@ def run_build(*command: object) -> None:
         lines.append(line)
         step = re.search(r"\[\d+/\d+\] \w+ .*|\d+ of \d+ modules compiled", line)
         now = time.monotonic()
-        if step and now - told > 4:
-            told = now
+        if step and now - last_line > 4:
+            last_line = now
             print(f"  {now - begin:3.0f} s  {textwrap.shorten(step[0], 90)}", flush=True)
     if process.wait():
         print("".join(lines), end="", flush=True)
@@ -168,7 +172,8 @@ def installed_folder() -> Path:
 
 
 def build() -> None:
-    """Build the changes, and copy them into the installed package."""
+    """Build the changes, copy them into the installed package, and remove what the build no longer
+    has from it."""
     if not (PYTHON.exists() and BUILD.exists()):
         set_up("test")
         return
@@ -187,12 +192,20 @@ def build() -> None:
             for each in source.rglob("*")
             if each.is_file()
         )
+    targets = set(files.values())
     for source, target in files.items():
         if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
             copied += 1
-    print(f"{copied} files copied to {folder}", flush=True)
+    removed = [
+        path
+        for path in (folder / "cyrt").rglob("*")
+        if path.is_file() and path.parent.name != "__pycache__" and path not in targets
+    ]
+    for path in removed:
+        path.unlink()
+    print(f"{copied} files copied to {folder}, {len(removed)} removed", flush=True)
 
 
 def demo() -> None:
@@ -222,15 +235,26 @@ def c_sources() -> list[Path]:
     )
 
 
-def test(arguments: list[str]) -> None:
-    """Lint, then the suite: on the emulated device unless ``CYRT_DEVICE`` says otherwise."""
-    begin = time.monotonic()
+def format_sources() -> None:
+    """Format in place what ``lint`` checks the format of."""
+    run(PYTHON, "-m", "ruff", "format", "--quiet", ".")
+    run(VENV / "bin" / "clang-format", "-i", *c_sources())
+
+
+def lint() -> None:
+    """Check style, format, types, and the stubs against the installed package."""
     run(PYTHON, "-m", "ruff", "check", ".")
     run(PYTHON, "-m", "ruff", "format", "--check", "--quiet", ".")
     run(VENV / "bin" / "clang-format", "--dry-run", "--Werror", *c_sources())
     run(VENV / "bin" / "cython-lint", "cyrt")
     run(PYTHON, "-m", "mypy")
     run(VENV / "bin" / "stubtest", *STUBTEST)
+
+
+def test(arguments: list[str]) -> None:
+    """Lint, then the suite: on the emulated device unless ``CYRT_DEVICE`` says otherwise."""
+    begin = time.monotonic()
+    lint()
     docs()
     device = os.environ.get("CYRT_DEVICE", "emulated")
     workers = [] if device == "cuda" else ["-n", str(len(os.sched_getaffinity(0)))]
@@ -239,19 +263,27 @@ def test(arguments: list[str]) -> None:
 
 
 def main() -> None:
-    if len(sys.argv) < 2 or sys.argv[1] not in ("demo", "test", "build", "docs"):
-        sys.exit(__doc__)
-    if sys.argv[1] in ("build", "docs"):
-        build()
-        if sys.argv[1] == "docs":
-            docs()
-        return
-    if sys.argv[1] == "demo":
+    command = sys.argv[1] if len(sys.argv) > 1 else None
+    if command == "demo":
         set_up()
         demo()
-    else:
+    elif command == "test":
         set_up("test")
         test(sys.argv[2:])
+    elif command == "format":
+        if not PYTHON.exists():
+            set_up("test")
+        format_sources()
+    elif command == "build":
+        build()
+    elif command == "lint":
+        build()
+        lint()
+    elif command == "docs":
+        build()
+        docs()
+    else:
+        sys.exit(__doc__)
 
 
 if __name__ == "__main__":

@@ -63,8 +63,19 @@ def family(each: Row) -> str:
 def family_of(op: str) -> str:
     """Return the name of the family of an operation; ValueError if there is no such operation."""
     if op not in _FAMILY_OF:
-        raise ValueError(f"{op!r} is no built-in operation; there are {', '.join(OPS)}")
+        raise unknown_operation(op)
     return _FAMILY_OF[op]
+
+
+def unknown_operation(op: str) -> ValueError:
+    """Return the error for a name that is no operation; it names similar operations."""
+    import difflib
+
+    similar = [repr(each) for each in difflib.get_close_matches(op, OPS, 3)]
+    hint = f"did you mean {' or '.join(similar)}? " if similar else ""
+    return ValueError(
+        f"{op!r} is no built-in operation; {hint}cyrt.builtin.catalogue.OPS has all of them"
+    )
 
 
 def source(rows: Iterable[Row]) -> str:

@@ -25,7 +25,7 @@ _op_codes = {name: code for code, name in enumerate(catalogue.OPS)}
 cdef int op_code(str name) except -1:
     code = _op_codes.get(name)
     if code is None:
-        raise ValueError(f"{name!r} is no built-in operation; there are {', '.join(_op_codes)}")
+        raise catalogue.unknown_operation(name)
     return code
 
 

@@ -9,6 +9,6 @@ cdef enum:
 # Record the gradients of swiglu: operands 0 and 1, contiguous, receive those of the gate and of up;
 # operands 2 to 4 are gate, up and the gradient of the result, `rows` rows of n elements side by
 # side, whose distances are `steps`. n is at most GATED_MOST unless all rows are contiguous. A
-# gradient may be in the memory of an operand that lies as it does.
+# gradient may be in the memory of an operand that has its layout.
 cdef int record_swiglu_vjp(Recorder encoder, int dtype, const Operand* operands, long long rows,
                            long long n, const long long* steps) except -1

@@ -83,7 +83,7 @@ def _find_command(arguments: list[str]) -> str | None:
 def _check_settings() -> None:
     for name in settings.SETTINGS:
         try:
-            settings.get.__wrapped__(name)  # a script may still change what was not asked for
+            settings.get.__wrapped__(name)  # not cached: the script may still set variables
         except ValueError as error:
             raise Refusal(str(error)) from None
 

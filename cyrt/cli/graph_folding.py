@@ -56,7 +56,7 @@ def fold(nodes: Sequence[PlanNode], edges: Sequence[tuple[int, int, bool]]) -> F
         before[target].append((source, programmatic))
         followers[source] += 1
 
-    stands_for = list(range(len(nodes)))  # the drawn node of each
+    representative = list(range(len(nodes)))  # the drawn node of each
     found: list[tuple[list[int], int]] = []
     for chain in _chains(before, followers):
         keys = [
@@ -68,21 +68,21 @@ def fold(nodes: Sequence[PlanNode], edges: Sequence[tuple[int, int, bool]]) -> F
             period, times = _repetition(keys, at)
             if times:
                 for k in range(at, at + period * times):
-                    stands_for[chain[k]] = chain[at + (k - at) % period]
+                    representative[chain[k]] = chain[at + (k - at) % period]
                 found.append((chain[at : at + period], times))
             at += period * max(times, 1)
 
-    indices = [i for i, drawn in enumerate(stands_for) if drawn == i]
+    indices = [i for i, drawn in enumerate(representative) if drawn == i]
     position = {i: p for p, i in enumerate(indices)}
-    patched = {drawn for i, drawn in enumerate(stands_for) if nodes[i].patched}
+    patched = {drawn for i, drawn in enumerate(representative) if nodes[i].patched}
     return Folded(
         indices,
         [nodes[i]._replace(patched=i in patched) for i in indices],
-        # An edge from a node that is left out begins at the drawn node that stands for it.
+        # An edge from a node that is left out begins at the drawn node that represents it.
         [
-            (position[stands_for[source]], position[target], programmatic)
+            (position[representative[source]], position[target], programmatic)
             for source, target, programmatic in edges
-            if stands_for[target] == target
+            if representative[target] == target
         ],
         [Part([position[i] for i in part], times) for part, times in found],
     )

@@ -67,7 +67,7 @@ def _open_driver() -> ctypes.CDLL:
             "cuDriverGetVersion",
             803,
             "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
-            f"the NVIDIA driver serves CUDA {_dotted(found)}, cyrt needs "
+            f"the NVIDIA driver supports CUDA {_dotted(found)}, cyrt needs "
             f"{_dotted(MINIMUM_VERSION)} or newer",
             "Update the NVIDIA driver.",
         )

@@ -278,16 +278,16 @@ cdef list own_attributes(CapturedKernel kernel, const CUDA_KERNEL_NODE_PARAMS_v2
 cdef list default_attributes(const CUDA_KERNEL_NODE_PARAMS_v2* params):
     """Return the attributes of a node that nobody has set any of."""
     cdef CUgraph graph = NULL
-    cdef CUgraphNode plain
+    cdef CUgraphNode node
     cdef CUresult result
     with nogil:
         result = cu.cuGraphCreate(&graph, 0)
         if result == CUDA_SUCCESS:
-            result = cu.cuGraphAddKernelNode(&plain, graph, NULL, 0, params)
+            result = cu.cuGraphAddKernelNode(&node, graph, NULL, 0, params)
     try:
         if result != CUDA_SUCCESS:
             raise Opaque("a kernel cannot be added without its attributes")
-        return attributes_of(plain)
+        return attributes_of(node)
     finally:
         if graph != NULL:
             cu.cuGraphDestroy(graph)

@@ -114,7 +114,7 @@ cdef CUresult describe(CUgraph graph, list found) except *:
 
 
 cdef unsigned long long number_of(tuple shape) except? 0:
-    """Return the number of a shape. A number never stands for two shapes."""
+    """Return the number of a shape. Two shapes never have one number."""
     global last_shape
     if shape not in _shapes:
         if len(_shapes) >= MOST_SHAPES:

@@ -269,7 +269,7 @@ cdef TemplateKernel new_kernel(CapturedKernel captured, bytes params, list words
 
 
 cdef bytes lay_out_parameters(TemplateKernel kernel, tuple addresses):
-    """Return the parameters that the driver is given for operands at these addresses."""
+    """Return the parameters of a launch whose operands are at these addresses."""
     cdef unsigned long long[MOST_OPERANDS] words
     cdef void** room = <void**>malloc(room_of(&kernel.pattern))
     cdef char* params

@@ -32,11 +32,11 @@ from cyrt.jit.standard import STANDARD_HEADERS
 _PROBE_HEADER = "cyrt_probe.h"
 # Names are reserved ones, which no macro of the user's replaces.
 _PROBE_TEXT = """\
-template<class __T, bool = __is_enum(__T)> struct cyrt_probe_plain { typedef __T __type; };
-template<class __T> struct cyrt_probe_plain<__T, true> { typedef __underlying_type(__T) __type; };
+template<class __T, bool = __is_enum(__T)> struct cyrt_probe_value { typedef __T __type; };
+template<class __T> struct cyrt_probe_value<__T, true> { typedef __underlying_type(__T) __type; };
 template<class> struct cyrt_probe_of;
 template<class... __T> struct cyrt_probe_of<void (*)(__T...)> {
-    typedef void __type(typename cyrt_probe_plain<__T>::__type...);
+    typedef void __type(typename cyrt_probe_value<__T>::__type...);
 };
 template<class> __global__ void cyrt_probe();
 """
@@ -77,8 +77,8 @@ def build(job: Job) -> Image:
             if not result.ptx.strip():
                 _raise(
                     result,
-                    f"the options {' '.join(job.given)} make NVRTC give neither PTX nor a cubin, "
-                    "which are what a driver loads",
+                    f"the options {' '.join(job.user_options)} make NVRTC give neither PTX nor a "
+                    "cubin, which are what a driver loads",
                     result.log,
                 )
             return _image(job, result, declared, probes)
@@ -198,8 +198,8 @@ def _fail(job: Job, result: nvrtc.Result, declared: list[DeclaredKernel]) -> NoR
         _headers.header_advice(header, nvrtc.nvrtc_version()[0])
         for header in dict.fromkeys(_NO_HEADER.findall(result.log))
     ]
-    if result.name == "NVRTC_ERROR_INVALID_OPTION" and job.given:
-        advice.append(f"NVRTC refuses one of the options {' '.join(job.given)}")
+    if result.name == "NVRTC_ERROR_INVALID_OPTION" and job.user_options:
+        advice.append(f"NVRTC refuses one of the options {' '.join(job.user_options)}")
     if "gpu-architecture" in result.log:
         archs = ", ".join(map(str, nvrtc.supported_archs()))
         advice.append(f"NVRTC {'.'.join(map(str, nvrtc.nvrtc_version()))} compiles for sm_ {archs}")

@@ -142,7 +142,7 @@ class Cache:
         self.root = os.path.abspath(os.path.expanduser(folder))
         self.folder = os.path.join(self.root, f"jit-v{FORMAT}")
         self.limit = limit
-        self._told = False
+        self._warned = False
 
     def path(self, key: str) -> str:
         """The path of a key's entry, present or not."""
@@ -235,8 +235,8 @@ class Cache:
             os.close(handle)
 
     def _tell(self, what: str, why: object) -> None:
-        if not self._told:
-            self._told = True
+        if not self._warned:
+            self._warned = True
             warnings.warn(
                 f"the cache of compiled kernels in {self.folder} cannot be {what}: {why}. Kernels "
                 "are compiled in each process; set CYRT_CACHE_DIR to a folder of your own, or "

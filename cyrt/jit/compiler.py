@@ -63,8 +63,8 @@ def architecture(compute_capability: tuple[int, int], emulated: bool = False) ->
             "nvrtcVersion",
             -1,
             "NVRTC_TOO_NEW",
-            f"code of NVRTC {version} needs a driver of CUDA {library.version[0]}, this one serves "
-            f"CUDA {driver // 1000}.{driver % 1000 // 10}: "
+            f"code of NVRTC {version} needs a driver of CUDA {library.version[0]}, this one "
+            f"supports CUDA {driver // 1000}.{driver % 1000 // 10}: "
             f"pip install 'cyrt[cuda{driver // 1000}]', or update the driver",
         )
     if wanted in library.archs and not emulated:

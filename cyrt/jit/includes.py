@@ -2,11 +2,12 @@
 
 INVARIANTS
 - Every file that can change the code is found; other files may be found too. So conditions are not
-  evaluated, comments are searched as well, and each name stands for all files that any search order
+  evaluated, comments are searched as well, and each name means all files that any search order
   could choose, now or after they are created.
 - One rule covers everything that a scan cannot decide: each place where the compiler may ask for a
-  file or for the time appears literally in the user's own texts, or the scan gives up. So `Untold`
-  is raised for names produced by macros, words that could be pasted together, and trigraphs.
+  file or for the time appears literally in the user's own texts, or the scan gives up. So
+  `Undecidable` is raised for names produced by macros, words that could be pasted together, and
+  trigraphs.
 - NVIDIA's own headers are identified by their folder and packages, and not read here; headers that
   they include and do not contain are searched in the user's folders.
 """
@@ -52,7 +53,7 @@ _ABSENT = (
 _LARGEST_FILE = 64 << 20
 
 
-class Untold(Exception):
+class Undecidable(Exception):
     """The files that a compilation reads cannot be determined from its text."""
 
 
@@ -98,7 +99,7 @@ def dependencies(
 
     Raises
     ------
-    Untold
+    Undecidable
         If the files cannot be determined.
     """
     cwd = os.getcwd()
@@ -166,10 +167,10 @@ class _Reading:
         """Read the file that a folder has under a name, if there is one."""
         # The system resolves ".." behind a link. A folder has one canonical name here; otherwise
         # headers that include each other would be read for ever.
-        given, base = os.path.split(os.path.join(place, name))
-        folder = self._real.get(given)
+        unresolved, base = os.path.split(os.path.join(place, name))
+        folder = self._real.get(unresolved)
         if folder is None:
-            folder = self._real[given] = os.path.realpath(given)
+            folder = self._real[unresolved] = os.path.realpath(unresolved)
         path = os.path.join(folder, base)
         if path in self.found:
             return
@@ -183,28 +184,28 @@ class _Reading:
 def _content(path: str) -> bytes | None:
     """A file's bytes; None if the compiler finds no file either."""
     if "\0" in path:
-        raise Untold(f"a file's name with a NUL character: {path!r}")
+        raise Undecidable(f"a file's name with a NUL character: {path!r}")
     try:
         # Opening a FIFO would block, and a terminal would become the controlling terminal.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
         if error.errno in _ABSENT:
             return None
-        raise Untold(f"{path} cannot be read: {error}") from None
+        raise Undecidable(f"{path} cannot be read: {error}") from None
     try:
         facts = os.fstat(handle)
         if stat.S_ISDIR(facts.st_mode):
             return None
         if not stat.S_ISREG(facts.st_mode) or facts.st_size > _LARGEST_FILE:
-            raise Untold(f"{path} is not a file of text")
+            raise Undecidable(f"{path} is not a file of text")
         # One additional byte detects a file that grows, or whose size the system does not know.
         content = os.read(handle, facts.st_size + 1)
     except OSError as error:
-        raise Untold(f"{path} cannot be read: {error}") from None
+        raise Undecidable(f"{path} cannot be read: {error}") from None
     finally:
         os.close(handle)
     if len(content) != facts.st_size:
-        raise Untold(f"{path} changes, or is not a file of text")
+        raise Undecidable(f"{path} changes, or is not a file of text")
     return content
 
 
@@ -218,15 +219,15 @@ def _splice_lines(text: str) -> str:
 def _names(text: str) -> list[str]:
     """Return the names that a text includes, in comments and branches not taken as well."""
     if "__TIME" in text or "__DATE__" in text:
-        raise Untold("__DATE__, __TIME__ and __TIMESTAMP__ differ each time")
+        raise Undecidable("__DATE__, __TIME__ and __TIMESTAMP__ differ each time")
     if "??" in text and ("??=" in text or "??/" in text):
-        raise Untold("trigraphs, which are directives and splices in some dialects")
+        raise Undecidable("trigraphs, which are directives and splices in some dialects")
     asking = list(_occurrences(text))
     if _is_undecided(text, asking):
         # The word may be in a comment only.
         text = _without_comments(text, asking)
         if _is_undecided(text, _occurrences(text)):
-            raise Untold("a file's name that a macro makes")
+            raise Undecidable("a file's name that a macro makes")
     return [match[2] or match[3] for match in asking if match[2] or match[3]]
 
 
@@ -277,22 +278,22 @@ def _is_literal_question(text: str, match: re.Match[str]) -> bool:
 
 
 def _without_comments(text: str, asking: Iterable[re.Match[str]]) -> str:
-    """Return a text without its comments; raise `Untold` if their limits are ambiguous."""
+    """Return a text without its comments; raise `Undecidable` if their limits are ambiguous."""
     if 'R"' in text or any(
         mark in (match[3] or "") for match in asking for mark in ("//", "/*", "'", '"')
     ):
-        raise Untold("raw strings and odd names of files hide where comments begin")
+        raise Undecidable("raw strings and odd names of files hide where comments begin")
 
     def kept(match: re.Match[str]) -> str:
         if match["unclear"]:
-            raise Untold("quotes or comments without an end")
+            raise Undecidable("quotes or comments without an end")
         return match[1] or " "
 
     return re.sub(_COMMENT_OR_TEXT, kept, text)
 
 
 def _check_no_word_is_pasted(texts: Sequence[str]) -> None:
-    """Raise `Untold` if words of the texts could be the first and the last part of a keyword."""
+    """Raise `Undecidable` if words of the texts could be the first and last part of a keyword."""
     begun = {word for text in texts for word in re.findall(_BEGINNING, text)}
     parts = [(word, begin) for word in _ASKING for begin in begun if word.startswith(begin)]
     # A complete word is checked at its own position.
@@ -302,7 +303,7 @@ def _check_no_word_is_pasted(texts: Sequence[str]) -> None:
     words = {word for text in texts for word in re.findall(r"(?a)\w+", text)}
     for word, begin in parts:
         if any(word[i:] in words for i in range(len(begin), len(word))):
-            raise Untold(f"words that may be pasted to {word}")
+            raise Undecidable(f"words that may be pasted to {word}")
 
 
 def _without(folders: Sequence[str], others: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cyrt import settings
 from cyrt.jit import toolchain
-from cyrt.jit.includes import Untold, dependencies, includes_anything
+from cyrt.jit.includes import Undecidable, dependencies, includes_anything
 
 # Patterns are compiled at their first use: most programs give no options.
 _ARCH = r"(sm|compute)_\d{2,3}[af]?"
@@ -57,8 +57,8 @@ class Job:
         if not all(name.strip() for name in names):
             raise ValueError(f"names holds an empty one: {names!r}")
         # NVRTC ignores spaces around an option.
-        self.given = tuple(option.strip() for option in options)
-        for option in self.given:
+        self.user_options = tuple(option.strip() for option in options)
+        for option in self.user_options:
             if not option:
                 raise ValueError(f"options holds an empty one: {list(options)!r}")
             if re.match(_OWN_OPTION, option):
@@ -76,7 +76,7 @@ class Job:
         self.names = tuple(dict.fromkeys(names))
         self.headers = dict(headers or {})
         self.macros = tuple(_macro(name, value) for name, value in (define or {}).items())
-        texts = (source, *self.headers.values(), *self.given, *self.macros)
+        texts = (source, *self.headers.values(), *self.user_options, *self.macros)
         self.includes = any(map(includes_anything, texts))
 
     @property
@@ -92,19 +92,19 @@ class Job:
     @functools.cached_property
     def options(self) -> tuple[str, ...]:
         """The options of NVRTC, without those that a build adds."""
-        std = [] if _any(_STD_OPTION, self.given) else ["-std=c++17"]
-        lines = settings.get("CYRT_LINEINFO") and not _any(_PLACED_OPTION, self.given)
+        std = [] if _any(_STD_OPTION, self.user_options) else ["-std=c++17"]
+        lines = settings.get("CYRT_LINEINFO") and not _any(_PLACED_OPTION, self.user_options)
         # nvcc supports __int128 by default.
         own = [f"-arch={self.arch}", "-device-int128", *std, *(["-lineinfo"] if lines else [])]
         # The user's folders are searched before NVIDIA's.
         folders = [f"-I{f.path}" for f in toolchain.header_folders()] if self.includes else []
-        return (*own, *self.given, *folders)
+        return (*own, *self.user_options, *folders)
 
     def key(self, library: toolchain.Library) -> str | None:
         """Return a hash of everything that can change the result; None if that is unknown."""
-        if not library.files or _any(_TRANSIENT_OPTION, self.given):
+        if not library.files or _any(_TRANSIENT_OPTION, self.user_options):
             return None
-        folders = _values(self.given, _FOLDER_OPTION)
+        folders = _values(self.user_options, _FOLDER_OPTION)
         known = toolchain.header_folders() if self.includes else ()
         known += toolchain.toolkit_folders(folders)
         try:
@@ -112,13 +112,13 @@ class Job:
                 self.source,
                 self.filename,
                 self.headers,
-                _values(self.given, _HEADER_OPTION),
+                _values(self.user_options, _HEADER_OPTION),
                 folders,
                 [folder.path for folder in known],
                 lambda: toolchain.lacking_names(known),
-                "\n".join((*self.given, *self.macros)),
+                "\n".join((*self.user_options, *self.macros)),
             )
-        except (Untold, OSError):
+        except (Undecidable, OSError):
             return None
         # Line tables contain the folder of a relative file name.
         placed = _any(_PLACED_OPTION, self.options)

@@ -117,11 +117,11 @@ cdef list declared_memory(str name, reads, writes):
     cdef list found = []
     if reads is None and writes is None:
         return None
-    for what, given, write in (("reads", reads, False), ("writes", writes, True)):
-        if given is not None and not isinstance(given, (list, tuple, set, frozenset)):
+    for what, buffers, write in (("reads", reads, False), ("writes", writes, True)):
+        if buffers is not None and not isinstance(buffers, (list, tuple, set, frozenset)):
             raise TypeError(f"{name}: {what}: expected a list of Buffers and arrays, got "
-                            f"{type(given).__name__}")
-        for i, value in enumerate(given or ()):
+                            f"{type(buffers).__name__}")
+        for i, value in enumerate(buffers or ()):
             if not isinstance(value, Memory):
                 if value is None or not is_memory(value):
                     raise TypeError(f"{name}: {what}[{i}]: expected a Buffer, or an array of "

@@ -314,7 +314,7 @@ class Module:
     def _signature(self, name: str, function: LoadedFunction) -> Signature:
         """The parameters, from the declaration, the compiler, the symbol, or PTX's sizes."""
         sizes = function.parameters()
-        found = self._declared.get(name) or self._told(name, function.name)
+        found = self._declared.get(name) or self._compiled_signature(name, function.name)
         if found is None:
             found = jit.signature.from_mangled(function.name)
         if found is None and self._is_ptx:
@@ -352,7 +352,7 @@ class Module:
                 "(cudaGridDependencySynchronize()) before it touches global memory"
             )
 
-    def _told(self, name: str, symbol: str) -> Signature | None:
+    def _compiled_signature(self, name: str, symbol: str) -> Signature | None:
         image = self._image(Device.current().index)
         if image is None:
             return None

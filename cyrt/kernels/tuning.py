@@ -58,17 +58,17 @@ def choose(
 
 def _allowed(kernel: Kernel, blocks: Iterable[SupportsIndex]) -> list[int]:
     """The blocks that the kernel allows; an error if there is none."""
-    given = list(blocks)
-    for block in given:
+    candidates = list(blocks)
+    for block in candidates:
         if isinstance(block, bool) or not hasattr(block, "__index__"):
             raise TypeError(f"blocks: expected numbers of threads, got {block!r}")
         if block.__index__() < 1:
             raise ValueError(f"blocks: expected numbers of at least 1, got {block}")
-    allowed = sorted({index(block) for block in given if index(block) <= kernel.max_threads})
+    allowed = sorted({index(block) for block in candidates if index(block) <= kernel.max_threads})
     if not allowed:
         raise ValueError(
             f"{kernel.name}: blocks: expected one of at most {kernel.max_threads:,} "
-            f"threads, which the kernel allows, got {given}"
+            f"threads, which the kernel allows, got {candidates}"
         )
     return allowed
 

@@ -66,7 +66,7 @@ def unique(
     if axis is None and equal_nan and ar.dtype.kind in "fc":
         found = _merge_nan(*found)
     wanted = (True, return_index, return_inverse, return_counts)
-    found = [each for each, asked in zip(found, wanted, strict=True) if asked]
+    found = [each for each, is_wanted in zip(found, wanted, strict=True) if is_wanted]
     return found[0] if len(found) == 1 else tuple(found)
 
 

@@ -26,8 +26,8 @@ def axes_of(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
     duplicates."""
     if axis is None:
         return tuple(range(ndim))
-    given = axis if isinstance(axis, (tuple, list)) else (axis,)
-    found = tuple(axis_of(each, ndim, name) for each in given)
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    found = tuple(axis_of(each, ndim, name) for each in axes)
     if len(set(found)) != len(found):
         raise ValueError(f"{name}: {axis} names an axis twice, of {ndim}")
     return found

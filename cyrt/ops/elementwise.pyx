@@ -538,7 +538,8 @@ cdef object in_kind(str name, object operand, int code, bint compared):
     if compared or not isinstance(operand, Array):
         return operand
     if not same_kind((<Array>operand).code, code):
-        raise TypeError(f"{name}: dtype: {(<Array>operand).dtype} is not cast to {DTYPES[code]}")
+        raise TypeError(f"{name}: dtype: an operand of {(<Array>operand).dtype} cannot be cast to "
+                        f"{DTYPES[code]} by the rule 'same_kind'")
     return cast(<Array>operand, code)
 
 

@@ -86,7 +86,7 @@ def _binary(name: str, summary: str, notes: str = "", *, standard: bool = True) 
 
 
 _AS_IT_IS = "An int out of range of the other's integer type is compared as it is."
-_NAN = "A NaN among the two is the result."
+_NAN = "NaN if x1 or x2 is NaN."
 _TRUTH = "A number is true where it is not 0; NaN is true."
 _SHIFT = "A shift by the type's width or more, or by a negative number, {}, as NumPy's."
 

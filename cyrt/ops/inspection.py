@@ -136,8 +136,8 @@ def iinfo(type: Any, /) -> IInfo:
     return IInfo(8 * found.itemsize, int(limits.max), int(limits.min), found)
 
 
-def _type_of(given: Any) -> DType:
-    return given.dtype if isinstance(given, Array) else _dtype(given)
+def _type_of(x: Any) -> DType:
+    return x.dtype if isinstance(x, Array) else _dtype(x)
 
 
 class NamespaceInfo:

@@ -235,14 +235,14 @@ def roll(x, /, shift, axis=None):
         shifts[0] = whole_number(shift) % flat.count if flat.count else 0
         moved[0] = 0
         return reshape_array(roll_axes(flat, moved, shifts, 1), array.ndim_, array.dims, False)
-    given = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     by = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,)
-    if len(by) != len(given) and len(by) != 1 and len(given) != 1:
-        raise ValueError(f"roll: {len(by)} shifts {shift} for {len(given)} axes {axis}")
+    if len(by) != len(axes) and len(by) != 1 and len(axes) != 1:
+        raise ValueError(f"roll: {len(by)} shifts {shift} for {len(axes)} axes {axis}")
     for d in range(array.ndim_):
         sums[d] = 0
-    for i in range(max(len(by), len(given)) if by and given else 0):
-        d = axis_at(given[i if len(given) > 1 else 0], array.ndim_)
+    for i in range(max(len(by), len(axes)) if by and axes else 0):
+        d = axis_at(axes[i if len(axes) > 1 else 0], array.ndim_)
         if array.dims[d]:
             sums[d] = (sums[d] + whole_number(by[i if len(by) > 1 else 0])) % array.dims[d]
     for d in range(array.ndim_):
@@ -290,7 +290,7 @@ def tile(x, /, reps):
     cdef long long[MAX_NDIM] to
     cdef long long[MAX_NDIM] out_of
     cdef Array array = array_of(x), result
-    cdef int given = 0, ndim, d, own, split = 0
+    cdef int num_reps = 0, ndim, d, own, split = 0
     if isinstance(reps, Array):
         reps = reps.tolist()
     often = tuple(reps) if isinstance(reps, (tuple, list)) else (reps,)
@@ -298,10 +298,10 @@ def tile(x, /, reps):
     if ndim > MAX_NDIM:
         raise ValueError(f"tile: expected at most {MAX_NDIM} repetitions, got {len(often)}")
     for each in often:
-        times_each[given] = how_often(each, "tile: reps")
-        given += 1
+        times_each[num_reps] = how_often(each, "tile: reps")
+        num_reps += 1
     for d in range(ndim - 1, -1, -1):
-        own = d + given - ndim
+        own = d + num_reps - ndim
         times_each[d] = times_each[own] if own >= 0 else 1
         own = d + array.ndim_ - ndim
         sizes[d] = times(times_each[d], array.dims[own] if own >= 0 else 1)

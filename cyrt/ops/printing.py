@@ -64,8 +64,8 @@ def array_repr(
 
 
 def _options(linewidth: int | None, precision: int | None, suppress: bool | None) -> Any:
-    given = {"linewidth": linewidth, "precision": precision, "suppress": suppress}
-    return np.printoptions(**{name: each for name, each in given.items() if each is not None})
+    requested = {"linewidth": linewidth, "precision": precision, "suppress": suppress}
+    return np.printoptions(**{name: each for name, each in requested.items() if each is not None})
 
 
 def array2string(a: Array, *args: Any, **options: Any) -> str:

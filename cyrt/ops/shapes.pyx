@@ -472,14 +472,14 @@ def broadcast_to(x, /, shape):
 def broadcast_arrays(*arrays):
     """Return read-only views of arrays in their common broadcast shape, a tuple."""
     cdef long long[MAX_NDIM] dims
-    cdef list given = [array_of(each) for each in arrays]
+    cdef list inputs = [array_of(each) for each in arrays]
     cdef int ndim = 0
-    for each in given:
+    for each in inputs:
         ndim = join(ndim, dims, (<Array>each).ndim_, (<Array>each).dims)
         if ndim < 0:
-            shapes = " and ".join([str(shape_of(<Array>x)) for x in given])
+            shapes = " and ".join([str(shape_of(<Array>x)) for x in inputs])
             raise ValueError(f"broadcast_arrays: shapes {shapes} do not broadcast")
-    return tuple([spread(<Array>each, ndim, dims) for each in given])
+    return tuple([spread(<Array>each, ndim, dims) for each in inputs])
 
 
 def broadcast_shapes(*shapes):

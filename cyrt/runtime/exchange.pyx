@@ -26,7 +26,7 @@ cdef void drop_owner(void* owner) noexcept nogil:
             Py_DECREF(<object>owner)
 
 
-cdef void delete_plain(DLManagedTensor* tensor) noexcept nogil:
+cdef void delete_unversioned(DLManagedTensor* tensor) noexcept nogil:
     drop_owner(tensor.manager_ctx)
     free(tensor)
 
@@ -36,7 +36,7 @@ cdef void delete_versioned(DLManagedTensorVersioned* tensor) noexcept nogil:
     free(tensor)
 
 
-cdef void drop_plain(object capsule) noexcept:
+cdef void drop_unversioned(object capsule) noexcept:
     """Delete a capsule's tensor, unless a consumer took it and so renamed the capsule."""
     cdef DLManagedTensor* tensor
     if PyCapsule_IsValid(capsule, b"dltensor"):
@@ -87,7 +87,7 @@ cdef void describe(DLTensor* tensor, void* trailer, Memory owner, int ndim, cons
 
 cdef object capsule_of(Memory owner, int ndim, const long long* dims, const long long* steps,
                        str kind, bint brain_float, int itemsize, stream, max_version, bint copied):
-    cdef DLManagedTensor* plain
+    cdef DLManagedTensor* unversioned
     cdef DLManagedTensorVersioned* versioned
     cdef Block* block = live_block(owner)
     cdef size_t trailer = 2 * ndim * sizeof(int64_t)
@@ -100,14 +100,15 @@ cdef object capsule_of(Memory owner, int ndim, const long long* dims, const long
     export_address(owner)
     order_consumer(block, stream)
     if not versions:
-        plain = <DLManagedTensor*>calloc(1, sizeof(DLManagedTensor) + trailer)
-        if plain == NULL:
+        unversioned = <DLManagedTensor*>calloc(1, sizeof(DLManagedTensor) + trailer)
+        if unversioned == NULL:
             raise MemoryError()
-        describe(&plain.dl_tensor, plain + 1, owner, ndim, dims, steps, code, itemsize,
+        describe(&unversioned.dl_tensor, unversioned + 1, owner, ndim, dims, steps, code, itemsize,
                  block.ordinal)
-        plain.deleter = delete_plain
-        capsule = PyCapsule_New(plain, b"dltensor", <void (*)(object) noexcept>drop_plain)
-        plain.manager_ctx = <void*>owner
+        unversioned.deleter = delete_unversioned
+        capsule = PyCapsule_New(unversioned, b"dltensor",
+                                <void (*)(object) noexcept>drop_unversioned)
+        unversioned.manager_ctx = <void*>owner
     else:
         versioned = <DLManagedTensorVersioned*>calloc(
             1, sizeof(DLManagedTensorVersioned) + trailer)

@@ -112,10 +112,10 @@ cdef void end_places(StreamState* stream) noexcept:
     cdef int i
     for i in range(stream.place):
         place = &stream.places.items[i]
-        block = place.given
+        block = place.current
         if block == NULL:
             continue
-        place.given = NULL
+        place.current = NULL
         place.last = block
         if place.kept != NULL and (place.died or place.bin != block.bin):
             drop_kept(place)
@@ -268,7 +268,7 @@ cdef Block* ask_again(StreamState* stream, int bin, int index, bint plenty) noex
 
 cdef void note_place(StreamState* stream, int index, Block* block) noexcept:
     cdef Place* place = &stream.places.items[index]
-    place.given = block
+    place.current = block
     place.died = False
     block.taken = stream.turn
     block.place = index
@@ -280,7 +280,7 @@ cdef void restart_places(StreamState* stream, int rounds) noexcept:
     if stream.places == NULL:
         return
     for i in range(stream.place):       # their blocks show nothing: how long they live is not known
-        stream.places.items[i].given = NULL
+        stream.places.items[i].current = NULL
     if stream.places.used == 0 or stream.places.used % rounds:
         stop_asking(stream)
         return
@@ -293,4 +293,4 @@ cdef void leave_out(StreamState* stream, Block* block) noexcept:
     if stream.turn and block.taken == stream.turn and block.place == stream.place - 1:
         block.taken = 0
         stream.place = block.place
-        stream.places.items[block.place].given = NULL
+        stream.places.items[block.place].current = NULL

@@ -81,12 +81,12 @@ cdef struct Kept:
 
 # A place: one allocation of a batch, see runtime/places.
 cdef struct Place:
-    Block* given                # the block it received in this turn; NULL: none
+    Block* current              # the block it received in this turn; NULL: none
     Block* last                 # the block it received in the turn before
     Kept* kept                  # NULL: its last block was freed before the batch ended
     unsigned int number         # unique
     int bin
-    bint died                   # `given` is in a bin again: the result did not outlive the batch
+    bint died                   # `current` is in a bin again: the result did not outlive the batch
 
 # The places of one batch, in the order of its allocations.
 cdef struct Places:

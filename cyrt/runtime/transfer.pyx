@@ -195,7 +195,7 @@ cdef int receive(StreamState* stream, Block* block, Staging* staging, char* targ
                  CUdeviceptr source, size_t nbytes) except -1:
     """Copy from the device. Chunk i + 1 crosses the bus while chunk i is copied out of its pinned
     memory."""
-    cdef size_t asked = 0, done = 0, part
+    cdef size_t queued = 0, done = 0, part
     cdef int[CHUNKS] pending
     cdef int index, entered
     cdef int first = 0, count = 0
@@ -203,25 +203,25 @@ cdef int receive(StreamState* stream, Block* block, Staging* staging, char* targ
     cdef CUresult result
     cdef char* chunk
     while done < nbytes:
-        while asked < nbytes and count < 2:
+        while queued < nbytes and count < 2:
             index = take_chunk(stream, staging)
-            part = min(<size_t>CHUNK, nbytes - asked)
+            part = min(<size_t>CHUNK, nbytes - queued)
             chunk = staging.chunk[index]
             begin_direct(stream, block, READ, NULL, READ)
             entered = enter_quietly(stream.ordinal, stream.epoch)
             with nogil:
-                result = cu.cuMemcpyDtoHAsync(chunk, source + asked, part, stream.handle)
+                result = cu.cuMemcpyDtoHAsync(chunk, source + queued, part, stream.handle)
             before = submission_count(stream)
             end_chunk(stream, staging, index, entered, result, b"cuMemcpyDtoHAsync")
             pending[(first + count) % CHUNKS] = index
             count += 1
-            asked += part
+            queued += part
         index = pending[first]
         first = (first + 1) % CHUNKS
         count -= 1
         wait(stream.ordinal, stream.epoch, query_event, staging.passed[index],
              b"cuMemcpyDtoHAsync")
-        if asked == nbytes and count == 0 and not printing:     # printf's text needs a real wait
+        if queued == nbytes and count == 0 and not printing:     # printf's text needs a real wait
             note_end(stream, before)
         part = min(<size_t>CHUNK, nbytes - done)
         copy_chunk(stream, target + done, staging.chunk[index], part)

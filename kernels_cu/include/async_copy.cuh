@@ -1,5 +1,5 @@
-// Copies from global to shared memory that go on beside the program (cp.async), in groups. The threads
-// that began them await them.
+// Asynchronous copies from global to shared memory (cp.async), in groups. The threads that begin them
+// wait for them.
 #pragma once
 
 #include "types.cuh"
@@ -28,7 +28,7 @@ template <int GROUPS> __device__ inline void await_copies() {
     asm volatile("cp.async.wait_group %0;" ::"n"(GROUPS) : "memory");
 }
 
-// Awaits all copies, also those of no group.
+// Waits for all copies, also those that are in no group.
 __device__ inline void await_all_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 }  // namespace cyrt

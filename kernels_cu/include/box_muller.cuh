@@ -1,7 +1,7 @@
 // Pairs of independent normal numbers of random bits (Box and Muller, 1958).
 //
-// That of float is made of additions, products, fused ones and a square root, all rounded as IEEE
-// 754 says, so that every device and compiler gives the same bits; and it is short: the device's
+// The one of float consists of additions, products, fused multiply-adds and a square root, all rounded
+// as IEEE 754 says, so that every device and compiler gives the same bits; and it is short: the device's
 // memory takes numbers faster than logf and sincospif give them.
 #pragma once
 

@@ -65,8 +65,8 @@ __device__ inline void store_sum(const Dot& args, int64 place, int64 part, compu
     }
 }
 
-// A vector as it is in memory. What is held over a branch is this: elements of 16 bits would take a
-// register each.
+// A vector in its type in memory. Vectors cross branches in this form, because elements of 16 bits
+// would take a register each.
 template <class T, int N> using Packed = typename Word<sizeof(T) * N>::type;
 
 // Loads AHEAD vectors from index `at` on; those beyond the limit are loaded from `at` again.

@@ -17,7 +17,7 @@
 
 namespace cyrt {
 
-// Adds up each of the sums over a warp. Lane l gets that number l / 4: half of the sums change hands
+// Adds up each of the sums over a warp. Lane l gets that number l / 4: lanes exchange half of the sums
 // each time, and then the four lanes add up what is left.
 __device__ inline float sum_lanes(float (&sums)[GEMV_ROWS]) {
     static_assert(GEMV_ROWS == 8, "8 sums in 32 lanes");
@@ -112,7 +112,7 @@ template <> struct RowSums<bfloat16> {
     }
 };
 
-// With an rms_norm, or none.
+// The layer has an rms_norm, or no norm.
 template <class T> __device__ inline void gemv(const Linear& all) {
     const Skinny& args = all.product;
     constexpr int K = VECTOR_BYTES / sizeof(T), ROWS = GEMV_ROWS;
@@ -128,7 +128,7 @@ template <class T> __device__ inline void gemv(const Linear& all) {
         bool there = at < args.k && group * kept < args.wide;
 #pragma unroll
         for (int i = 0; i < ROWS; ++i) {
-            // A row that there is not is the last one: its sum is not used.
+            // The last row is loaded in place of rows beyond it: their sums are not used.
             uint32 row = group * kept + (gated ? i % (ROWS / 2) : i);
             if (row >= args.wide) row = args.wide - 1;
             if (gated && i >= ROWS / 2) row += args.wide;

@@ -23,7 +23,7 @@ namespace cyrt {
 template <class T, bool CENTERED> __device__ inline void gemv_once(const Linear& all) {
     const Skinny& args = all.product;
     constexpr int K = VECTOR_BYTES / sizeof(T), ROWS = GEMV_ROWS, WARPS = GEMV_ONCE_WARPS;
-    // With a layer_norm: with its bias, its weight, and the row.
+    // With a layer_norm, the products with its bias, with its weight, and with the row.
     constexpr uint32 PASSES = CENTERED ? 3 : 2;
     extern __shared__ uint4 copies[];  // of each row: a vector of every thread, for itself
     __shared__ float of_warp[PASSES][WARPS][ROWS];
@@ -41,7 +41,7 @@ template <class T, bool CENTERED> __device__ inline void gemv_once(const Linear&
     if (!args.early) wait_for_dependencies(all);
 #pragma unroll
     for (int i = 0; i < ROWS; ++i) {
-        // A row that there is not is the last one: its sum is not used.
+        // The last row is loaded in place of rows beyond it: their sums are not used.
         uint32 row = blockIdx.x * kept + (gated ? i % (ROWS / 2) : i);
         if (row >= args.wide) row = args.wide - 1;
         if (gated && i >= ROWS / 2) row += args.wide;

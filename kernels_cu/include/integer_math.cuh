@@ -40,7 +40,7 @@ template <class T> __device__ __noinline__ if_integer<T> floor_divide(T a, T b) 
     return is_signed<T> && (a < T(0)) != (b < T(0)) && quotient * b != a ? quotient - 1 : quotient;
 }
 
-// Has the divisor's sign; 0 where the divisor is 0.
+// The remainder has the divisor's sign; it is 0 if the divisor is 0.
 template <class T> __device__ __noinline__ if_integer<T> remainder(T a, T b) {
     if (b == 0 || (is_signed<T> && b == T(-1))) return 0;
     T rest = a % b;

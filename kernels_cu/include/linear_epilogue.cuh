@@ -26,7 +26,7 @@ template <class T> struct LinearEpilogue {
         load_bias(args, index);
         load_residual(args, place);
     }
-    // `gated` is the sum that this one is the gate of, if it is one.
+    // `gated` is the sum that this one is multiplied with, if this one is a gate.
     __device__ T apply(const Linear& args, float sum, float gated) const {
         if (args.bias) sum += widen(bias);
         if (args.gated) {

@@ -68,7 +68,7 @@ __device__ inline void widen(const Items<T, N>& items, compute_of<T> (&values)[N
 #pragma unroll
     for (int k = 0; k < N; ++k) values[k] = widen(items.item[k]);
 }
-// Two to a word: an instruction each, which the compiler does not find.
+// Two elements of a word take one instruction each, which the compiler does not find.
 template <int N>
 __device__ inline void widen(const Items<bfloat16, N>& items, float (&values)[N]) {
     uint32 words[(N + 1) / 2] = {};
@@ -79,7 +79,7 @@ __device__ inline void widen(const Items<bfloat16, N>& items, float (&values)[N]
     }
 }
 
-// A pointer to global memory, as the compiler then knows.
+// Returns a pointer of which the compiler knows that it is to global memory.
 template <class T> __device__ inline T* global(void* memory) {
     T* p = static_cast<T*>(memory);
     __builtin_assume(__isGlobal(p));

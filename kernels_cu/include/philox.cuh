@@ -6,8 +6,8 @@
 
 namespace cyrt {
 
-// What the last word of a counter tells apart, so that no counter is used twice with a key. On the
-// host 2 and 3 are taken, for the keys that come of a key.
+// The last word of a counter, by its use, so that no counter is used twice with a key. The host uses
+// 2 and 3, for the keys that it derives from a key.
 constexpr uint32 DRAW = 0, REDRAW = 1;
 
 struct Bits {
@@ -16,7 +16,7 @@ struct Bits {
     __device__ uint64 pair(int i) const { return uint64(word[2 * i + 1]) << 32 | word[2 * i]; }
 };
 
-// As C++ has it, the compiler adds zeros to the upper half.
+// Of the product in C++ the compiler adds zeros to the upper half.
 __device__ inline uint64 wide_product(uint32 a, uint32 b) {
     uint64 product;
     asm("mul.wide.u32 %0, %1, %2;" : "=l"(product) : "r"(a), "r"(b));
@@ -45,7 +45,7 @@ __device__ inline Bits philox(uint64 count, uint32 attempt, uint32 purpose, uint
 template <class T> constexpr T UNIT = sizeof(T) == 4 ? T(0x1p-24) : T(0x1p-53);
 __device__ inline float units(uint32 bits) { return float(bits >> 8); }
 __device__ inline double units(uint64 bits) { return double(bits >> 11); }
-// In (0, 1], and finer near 0.
+// A number in (0, 1], finer near 0.
 __device__ inline float positive_fraction(uint32 bits) {
     return __fmaf_rn(__uint2float_rn(bits), 0x1p-32f, 0x1p-33f);
 }

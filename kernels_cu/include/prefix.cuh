@@ -1,4 +1,4 @@
-// Prefixes over a warp and over a block, and words that blocks leave for one another.
+// Prefixes over a warp and over a block, and words that blocks publish to one another.
 #pragma once
 
 #include "types.cuh"
@@ -13,7 +13,7 @@ __device__ inline uint32 lanes_below() {
     return mask;
 }
 
-// The value of the lane `lanes` below; one's own where there is none.
+// The value of the lane that is `lanes` below, or the lane's own if there is none.
 template <class T> __device__ inline T shuffle_up(T value, int lanes) {
     static_assert(sizeof(T) % 4 == 0, "scan in a compute type of 4, 8 or 16 bytes");
     uint32 words[sizeof(T) / 4];
@@ -33,7 +33,7 @@ template <class T> __device__ inline T shuffle_from(T value, int lane) {
     return value;
 }
 
-// Each lane gets what the lanes up to it come to. All lanes take part.
+// Each lane gets the total of the lanes up to itself. All lanes take part.
 template <class T, class Op> __device__ inline T warp_scan(T value, Op op) {
     int lane = threadIdx.x % 32;
 #pragma unroll
@@ -60,7 +60,7 @@ template <class T> __device__ inline T block_sum_below(T value, T* partial) {
 
 // -- between blocks -------------------------------------------------------------------------------
 
-// A block's turn: whoever has a lower one has started. Every thread gets it.
+// A block's turn: all blocks with lower turns have started. Every thread gets it.
 __device__ inline uint32 take_turn(uint32* next) {
     __shared__ uint32 turn;
     if (threadIdx.x == 0) turn = atomicAdd(next, 1);
@@ -68,7 +68,7 @@ __device__ inline uint32 take_turn(uint32* next) {
     return turn;
 }
 
-// What its writer wrote before is seen by whoever reads the word so.
+// Whoever acquires the word sees what its writer wrote before it released the word.
 __device__ inline void release(uint32* word, uint32 value) {
     asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
 }
@@ -78,7 +78,7 @@ __device__ inline uint32 acquire(const uint32* word) {
     return value;
 }
 
-// A word that says everything itself.
+// A word that orders no other memory.
 __device__ inline void publish(uint64* word, uint64 value) {
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }

@@ -117,7 +117,7 @@ template <class T> __device__ __noinline__ if_real<T> logaddexp(T a, T b) {
     return isnan(difference) ? difference : larger + log1p(exp(difference));
 }
 
-// A NaN among the two is the result.
+// NaN if a or b is NaN.
 template <class T> __device__ inline if_real<T> maximum(T a, T b) {
     return a > b || isnan(a) ? a : b;
 }
@@ -136,7 +136,7 @@ template <class T> __device__ __noinline__ if_real<T> floor_divide(T a, T b) {
     return quotient - whole > T(0.5) ? whole + T(1) : whole;
 }
 
-// Has the divisor's sign.
+// The remainder has the divisor's sign.
 template <class T> __device__ __noinline__ if_real<T> remainder(T a, T b) {
     T rest = fmod(a, b);
     if (rest == T(0)) return copysign(T(0), b);

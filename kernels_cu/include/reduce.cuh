@@ -7,7 +7,7 @@ namespace cyrt {
 
 constexpr int WARP = 32;
 
-// What only moves: any type whose size is a multiple of 4 bytes, as words.
+// The words of a value that is shuffled, of any type whose size is a multiple of 4 bytes.
 template <class T> struct Words {
     static_assert(sizeof(T) % 4 == 0, "reduce in types of whole words");
     uint32 word[sizeof(T) / 4];
@@ -44,8 +44,8 @@ template <class T, class Op> __device__ inline T warp_reduce(T value, Op op, int
     return value;
 }
 
-// Every thread gets the result. The block is of whole warps and one-dimensional; `identity` stands
-// for the warps that there are not.
+// Every thread gets the result. The block is of whole warps and one-dimensional; `identity` is the
+// value of warps beyond the last one.
 template <class T, class Op> __device__ inline T block_reduce(T value, Op op, T identity) {
     __shared__ alignas(16) unsigned char bytes[WARP * sizeof(T)];
     T* partial = reinterpret_cast<T*>(bytes);

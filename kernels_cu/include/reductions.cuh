@@ -123,7 +123,7 @@ template <class R> struct Product : Tree<Product<R>, kept_of<R>> {
     __device__ static R finish(State product, double, bool) { return cast<R>(product); }
 };
 
-// As maximum and minimum; of floats, in one instruction.
+// The same as maximum and minimum, which take one instruction for floats.
 template <class T> __device__ inline T larger_of(T a, T b) { return maximum(a, b); }
 template <class T> __device__ inline T smaller_of(T a, T b) { return minimum(a, b); }
 __device__ inline float larger_of(float a, float b) {
@@ -137,7 +137,7 @@ __device__ inline float smaller_of(float a, float b) {
     return result;
 }
 
-// NaN where one is among the elements.
+// NaN if an element is NaN.
 template <class T> struct Max : Tree<Max<T>, kept_of<T>> {
     using State = kept_of<T>;
     __device__ static State identity() { return lowest<State>(); }

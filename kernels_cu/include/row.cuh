@@ -15,7 +15,7 @@ template <class T> constexpr int row_chunks = ROW_CHUNKS(items_of<T>);
 // The vector of elements that a thread has side by side, as words.
 template <class T> using Packed = Words<Items<T, items_of<T>>>;
 
-// Its elements in their compute type.
+// The vector's elements in their compute type.
 template <class T, int N>
 __device__ inline void widen(const Words<Items<T, N>>& packed, compute_of<T> (&values)[N]) {
     widen(packed.value(), values);
@@ -60,7 +60,7 @@ template <class T, int CHUNKS, bool VECTOR> struct ThreadElements {
         }
     }
 
-    // A chunk; elements that there are not are 0.
+    // Loads a chunk; elements beyond the row are 0.
     __device__ Packed<T> load(const T* from, int chunk) const {
         if constexpr (VECTOR) {
             Packed<T> packed = {};
@@ -127,7 +127,7 @@ template <bool SEVERAL> __device__ inline void synchronize_row() {
     }
 }
 
-// As warp_reduce of whole warps, without its loop: its instructions count.
+// The same as warp_reduce of a whole warp, unrolled: the instructions of the loop count here.
 template <class T, class Op> __device__ inline T unrolled_reduce(T value, Op op) {
 #pragma unroll
     for (int lanes = WARP / 2; lanes; lanes /= 2) value = op(value, shuffle_xor(value, lanes));

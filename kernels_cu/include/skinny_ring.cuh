@@ -25,7 +25,7 @@ template <class T, int TILES> struct AlongRing : AlongSum<T, TILES> {
     using Rows = typename Base::Rows;
     static constexpr bool SHARED = false;  // a lane reads what it has copied itself
 
-    // Copies a step, from k on; what lies beyond the end is zeros.
+    // Copies a step, from k on; elements beyond the end are zeros.
     __device__ static void copy(char* to, const Rows& rows, uint32 k, uint32 end) {
         bool inside = k + Base::K * rows.lane.member < end;
 #pragma unroll
@@ -152,7 +152,7 @@ template <class T, class Wide, int EIGHTS> struct Supply {
     __device__ void copy_matrix(char* to) const {
         if (k < end) Wide::copy(to, rows, k, end);
     }
-    // Rows that there are not are zeros.
+    // Rows beyond the last one are zeros.
     __device__ void copy_few(char* to, const Skinny& args) const {
         if (k >= end) return;
         Lane lane;

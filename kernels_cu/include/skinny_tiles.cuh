@@ -9,8 +9,8 @@
 
 namespace cyrt {
 
-// K elements as they are in memory. What is held over a branch is this: elements of 16 bits would
-// take a register each.
+// K elements in their type in memory. They cross branches in this form, because elements of 16 bits
+// would take a register each.
 template <class T, int K> struct Fragment {
     static constexpr int WORDS = K * sizeof(T) / sizeof(uint32);
     uint32 word[WORDS];
@@ -22,7 +22,7 @@ template <class T, int K> struct Fragment {
         memcpy(&fragment, &vector, sizeof(vector));
         return fragment;
     }
-    // Returns zeros if they are not there.
+    // Returns zeros if `there` is false.
     __device__ static Fragment load(const T* from, bool there) {
         using Vector = typename Word<K * sizeof(T)>::type;
         Vector vector = there ? *reinterpret_cast<const Vector*>(global<T>(from)) : Vector{};

@@ -338,7 +338,7 @@ def test_what_threads_load_at_once_is_published_once(python):
                                      ctypes.c_void_p, ctypes.c_void_p)
 
         @prototype
-        def told(*arguments):
+        def describe(*arguments):
             if not published:
                 published.append(None)
                 thread = threading.Thread(target=lambda: x + x)
@@ -349,7 +349,7 @@ def test_what_threads_load_at_once_is_published_once(python):
             return original(*arguments)
 
         original = prototype(table.replace(
-            "cuFuncGetParamInfo", ctypes.cast(told, ctypes.c_void_p).value))
+            "cuFuncGetParamInfo", ctypes.cast(describe, ctypes.c_void_p).value))
         assert (x + x).numpy().tolist() == [2] * 4
         key, functions = published
         assert entry._loaded[key][0] is functions

@@ -153,7 +153,7 @@ def test_without_graphs_the_rows_say_so(python, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--case", "chian"], "no case is named 'chian'; there are record, chain"),
         (["--peers", "torch,tensorflow"], "no peer is named 'tensorflow'; there are torch, cupy"),
@@ -170,11 +170,13 @@ def test_without_graphs_the_rows_say_so(python, tmp_path):
         (["--compare", "a", "b", "--case", "chain"], "--case cannot be given beside it"),
     ],
 )
-def test_bad_arguments_are_told_before_anything_is_measured(arguments, told, monkeypatch, capsys):
+def test_bad_arguments_are_refused_before_anything_is_measured(
+    arguments, message, monkeypatch, capsys
+):
     monkeypatch.setattr(bench, "_measure", lambda *_: pytest.fail("it measured"))
     assert main(["bench", *arguments]) == 2
     output = capsys.readouterr()
-    assert told in output.err
+    assert message in output.err
     assert (output.out, output.err.count("\n")) == ("", 1)
 
 

@@ -138,19 +138,19 @@ def test_the_script_runs_as_it_would_by_itself(graph):
 
 
 @pytest.mark.parametrize(
-    ("ending", "told"),
+    ("ending", "message"),
     [
         ("raise KeyError('on purpose')", "KeyError: 'on purpose'"),
         ("sys.exit('enough of it')", "enough of it"),
         ("raise KeyboardInterrupt", "KeyboardInterrupt"),
     ],
 )
-def test_a_script_that_fails_is_drawn_so_far(graph, tmp_path, ending, told):
+def test_a_script_that_fails_is_drawn_so_far(graph, tmp_path, ending, message):
     done = graph(
         f"import sys\nfrom working import work\nwork(3)\n{ending}\n", SCRIPT, "-o", "out.svg"
     )
     assert done.returncode == 1
-    assert told in done.stderr
+    assert message in done.stderr
     assert done.stderr.count("File ") == ("raise" in ending), "the script's own frame only"
     assert titles(tmp_path / "here" / "out.svg") == [
         "batch 1 of 1: 3 operations, launched 1 time, none patched"
@@ -165,21 +165,21 @@ def test_a_script_that_does_not_compile(graph):
 
 
 @pytest.mark.parametrize(
-    ("script", "environment", "told"),
+    ("script", "environment", "message"),
     [
         ("import cyrt", {}, "script.py recorded nothing"),
         ("from working import work; work(1)", {"CYRT_GRAPHS": "0"}, "nothing is batched with"),
     ],
 )
-def test_nothing_to_draw(graph, tmp_path, script, environment, told):
+def test_nothing_to_draw(graph, tmp_path, script, environment, message):
     done = graph(script, SCRIPT, "-o", "out.svg", **environment)
     assert done.returncode == 1
-    assert told in done.stderr
+    assert message in done.stderr
     assert not (tmp_path / "here" / "out.svg").exists()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["missing.py", "-o", "out.svg"], "missing.py: there is no such script"),
         ([SCRIPT, "-o", "missing/out.svg"], "there is no folder"),
@@ -193,11 +193,11 @@ def test_nothing_to_draw(graph, tmp_path, script, environment, told):
         ([SCRIPT], "the following arguments are required: -o"),
     ],
 )
-def test_what_cannot_be_done_is_told_before_the_script_runs(graph, tmp_path, arguments, told):
+def test_what_cannot_be_done_is_refused_before_the_script_runs(graph, tmp_path, arguments, message):
     (tmp_path / "here" / "folder.svg").mkdir()
     done = graph("print('ran')", *arguments)
     assert done.returncode == 2
-    assert told in done.stderr
+    assert message in done.stderr
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
     assert [path.name for path in (tmp_path / "here").iterdir()] == ["folder.svg"]
@@ -231,18 +231,18 @@ def test_png(graph, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("cairosvg", "told"),
+    ("cairosvg", "message"),
     [
         ("raise ModuleNotFoundError('no', name='cairosvg')", "pip install 'cyrt[graph]'"),
         ("raise OSError('no library called cairo')", "apt install libcairo2"),
     ],
 )
-def test_png_without_what_it_needs(graph, tmp_path, cairosvg, told):
+def test_png_without_what_it_needs(graph, tmp_path, cairosvg, message):
     (tmp_path / "here" / "cairosvg.py").write_text(cairosvg)
     done = graph("print('ran')", SCRIPT, "-o", "out.png")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("cyrt graph: PNG needs")
-    assert told in done.stderr
+    assert message in done.stderr
     assert done.stderr.count("\n") == 1
 
 
@@ -333,10 +333,10 @@ def test_a_script_that_takes_its_output_away(graph, tmp_path, last):
 
 @pytest.mark.parametrize("ending", ["", "raise KeyError", "sys.exit('enough')"])
 @pytest.mark.parametrize(
-    ("output", "status", "told"),
+    ("output", "status", "message"),
     [(">&-", 0, ""), ("> /dev/full", 1, "cyrt: the output cannot be written"), ("| true", 1, "")],
 )
-def test_an_output_that_nobody_reads(graph, tmp_path, ending, output, status, told):
+def test_an_output_that_nobody_reads(graph, tmp_path, ending, output, status, message):
     program = f"import sys\nfrom working import work\nwork(1)\nprint('ran')\n{ending}\n"
     (tmp_path / "scripts" / "script.py").write_text(program)
     line = f"set -o pipefail; {sys.executable} -m cyrt graph {SCRIPT} -o out.svg {output}"
@@ -350,7 +350,7 @@ def test_an_output_that_nobody_reads(graph, tmp_path, ending, output, status, to
         check=False,
     )
     assert done.returncode == (status or bool(ending))
-    assert told in done.stderr
+    assert message in done.stderr
     assert done.stderr.count("Traceback") == (ending == "raise KeyError")
     assert len(titles(tmp_path / "here" / "out.svg")) == 1
 

@@ -23,7 +23,7 @@ def test_paths_are_whole_in_a_pipe(python):
     assert "…" not in done.stdout
 
 
-def test_a_bad_setting_is_told(python):
+def test_a_bad_setting_is_named(python):
     done = python(PROGRAM, CYRT_DEVICE="nonsense")
     assert done.returncode == 1
     assert "CYRT_DEVICE='nonsense'" in done.stdout, done.stderr
@@ -68,13 +68,13 @@ def test_advice_is_printed_with_its_brackets(python):
 
 
 @pytest.mark.parametrize(
-    ("found", "told"),
+    ("found", "message"),
     [
         ('(SimpleNamespace(dotted="9.19.0"), "")', "9.19.0, /lib/libcudnn.so.9"),
         ('(None, "the frontend is too old")', "the frontend is too old"),
     ],
 )
-def test_cudnn_is_told_or_why_it_is_not_used(python, found, told):
+def test_cudnn_is_listed_or_why_it_is_not_used(python, found, message):
     done = python(
         f"""
         import sys
@@ -89,7 +89,7 @@ def test_cudnn_is_told_or_why_it_is_not_used(python, found, told):
         CYRT_DEVICE="emulated",
     )
     assert done.returncode == 0, done.stderr
-    assert told in done.stdout
+    assert message in done.stdout
     assert ("cyrt[cudnn1" in done.stdout) == (found.startswith("(None"))
 
 
@@ -103,7 +103,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 @pytest.mark.parametrize(
-    ("output", "unbuffered", "status", "told"),
+    ("output", "unbuffered", "status", "message"),
     [
         (">&- 2>&-", "", 0, ""),
         ("> /dev/full", "", 1, "cyrt: the output cannot be written: No space left on device\n"),
@@ -111,7 +111,7 @@ COMMANDS = [
         ("| true", "", 1, ""),
     ],
 )
-def test_an_output_that_nobody_reads(command, output, unbuffered, status, told):
+def test_an_output_that_nobody_reads(command, output, unbuffered, status, message):
     line = f"set -o pipefail; {sys.executable} -P -m cyrt {' '.join(command)} {output}"
     done = subprocess.run(
         ["bash", "-c", line],
@@ -121,7 +121,7 @@ def test_an_output_that_nobody_reads(command, output, unbuffered, status, told):
         check=False,
         env={**os.environ, "CYRT_DEVICE": "emulated", "PYTHONUNBUFFERED": unbuffered},
     )
-    assert (done.returncode, done.stderr) == (status, told)
+    assert (done.returncode, done.stderr) == (status, message)
 
 
 def test_too_few_addresses_for_the_emulated_device(python):
@@ -142,7 +142,7 @@ def test_too_few_addresses_for_the_emulated_device(python):
 
 
 @pytest.mark.parametrize(
-    ("capability", "told"),
+    ("capability", "message"),
     [
         ((9, 0), "prebuilt cubin sm_90"),
         ((8, 9), "prebuilt cubin sm_80"),
@@ -150,12 +150,12 @@ def test_too_few_addresses_for_the_emulated_device(python):
         ((7, 5), "none is prebuilt for it: NVRTC compiles each at first use"),
     ],
 )
-def test_where_the_built_in_kernels_of_a_gpu_come_from(tmp_path, monkeypatch, capability, told):
+def test_where_the_built_in_kernels_of_a_gpu_come_from(tmp_path, monkeypatch, capability, message):
     for folder in ("sm_80", "sm_90", "compute_90"):
         (tmp_path / folder).mkdir()
     monkeypatch.setattr(loading, "PREBUILT", tmp_path)
     device = SimpleNamespace(compute_capability=capability, emulated=False)
-    assert loading.best_origin(device) == told
+    assert loading.best_origin(device) == message
 
 
 def test_a_missing_package_is_named(python):
@@ -168,8 +168,8 @@ def test_a_missing_package_is_named(python):
         """
     )
     assert (done.returncode, done.stdout) == (2, "")
-    told = "cyrt info: it needs rich, which is not installed: pip install rich\n"
-    assert done.stderr == told
+    message = "cyrt info: it needs rich, which is not installed: pip install rich\n"
+    assert done.stderr == message
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_no_device(command, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ([], "the following arguments are required: COMMAND"),
         (["inform"], "invalid choice: 'inform'"),
@@ -201,11 +201,11 @@ def test_no_device(command, tmp_path):
         (["bench", "--rounds", "many"], "argument --rounds: invalid int value: 'many'"),
     ],
 )
-def test_wrong_options_are_one_line(arguments, told, capsys):
+def test_wrong_options_are_one_line(arguments, message, capsys):
     with pytest.raises(SystemExit) as leaving:
         main(arguments)
     output = capsys.readouterr()
     assert leaving.value.code == 2
-    assert told in output.err
+    assert message in output.err
     assert "--help" in output.err
     assert (output.out, output.err.count("\n")) == ("", 1)

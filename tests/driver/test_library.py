@@ -60,7 +60,7 @@ def test_no_driver_names_the_library_and_the_way_out(choose):
 
 def test_driver_too_old_names_both_versions(choose):
     choose("cuda", FakeDriver(version=11080))
-    with pytest.raises(CudaError, match=r"serves CUDA 11\.8, cyrt needs 12\.0"):
+    with pytest.raises(CudaError, match=r"supports CUDA 11\.8, cyrt needs 12\.0"):
         library.open_library()
 
 

@@ -332,10 +332,10 @@ def test_wrong_folders(tmp_path):
 
 def test_command(tmp_path, capsys):
     example.main(["--shape", "tiny", "--tokens", "20"])
-    told = capsys.readouterr().out
-    assert "2 layers of width 64, 4 heads over 2, vocabulary 256, bfloat16" in told
-    assert "% of a copy's" in told
-    assert "5 operations a layer" in told
+    printed = capsys.readouterr().out
+    assert "2 layers of width 64, 4 heads over 2, vocabulary 256, bfloat16" in printed
+    assert "% of a copy's" in printed
+    assert "5 operations a layer" in printed
     save(tmp_path, tensors_of(example.random_model(TINY)))
     options = ["--shape", "tiny", "--tokens", "3", "--top-k", "4"]
     example.main([*options, "--checkpoint", str(tmp_path)])

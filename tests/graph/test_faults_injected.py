@@ -1,4 +1,4 @@
-"""What batches become of when the driver refuses, fails, or is told too little."""
+"""What batches become of when the driver refuses, fails, or gets too little information."""
 
 from __future__ import annotations
 

@@ -231,14 +231,14 @@ class TestOtherNamesOfTheMemory:
         buffer.copy_to(found)
         return found
 
-    def test_its_owner_is_told(self, module, refuse, x):
+    def test_its_owner_gets_the_error(self, module, refuse, x):
         name = cyrt.pointer(x.ptr, x.nbytes)
         self.refused(module, refuse, name)
         del name
         lost(x)
         lost(x + 1)
 
-    def test_those_that_overlap_are_told(self, module, refuse):
+    def test_those_that_overlap_get_the_error(self, module, refuse):
         y = cyrt.zeros(2 * N, dtype=cyrt.int32)
         first, inside, second = (
             cyrt.pointer(y.ptr + start, nbytes)
@@ -250,7 +250,7 @@ class TestOtherNamesOfTheMemory:
             self.read(inside)
         assert (self.read(second) == 0).all()
 
-    def test_a_name_that_is_made_later_is_told(self, module, refuse, x):
+    def test_a_name_that_is_made_later_gets_the_error(self, module, refuse, x):
         address = x.ptr
         self.refused(module, refuse, x)
         name = cyrt.pointer(address, x.nbytes)
@@ -293,7 +293,7 @@ class TestOtherNamesOfTheMemory:
 def test_what_is_recorded_while_the_batch_is_launched(module, replaced, stream):
     """By another thread, before the driver has refused anything."""
     x, y, z = ints(), ints(), ints()
-    begun, go_on, told = threading.Event(), threading.Event(), []
+    begun, go_on, errors = threading.Event(), threading.Event(), []
 
     def launch_kernel(original, *arguments):
         if threading.current_thread() is worker and not begun.is_set():
@@ -304,7 +304,7 @@ def test_what_is_recorded_while_the_batch_is_launched(module, replaced, stream):
 
     def commit():
         with stream:
-            told.append(commit_fails())
+            errors.append(commit_fails())
 
     worker = threading.Thread(target=commit)
     replaced("cuGraphLaunch", [c_void_p] * 2, lambda original, *arguments: NOT_SUPPORTED)
@@ -319,13 +319,13 @@ def test_what_is_recorded_while_the_batch_is_launched(module, replaced, stream):
     z[...] = 5
     go_on.set()
     worker.join(30)
-    assert told
+    assert errors
     lost(u)
     assert (v.numpy() == 1).all()
     assert (z.numpy() == 5).all()
 
 
-def test_another_stream_is_told(module, refuse):
+def test_another_stream_gets_the_error(module, refuse):
     x = ints()
     refuse(0)
     module["put"][1, N](x, 1)
@@ -352,9 +352,9 @@ def test_a_copy_that_is_refused(replaced):
 
 @pytest.mark.parametrize(("errors", "launched"), [(2, True), (1000, False)])
 def test_a_closed_encoder_launches_its_rest(module, replaced, monkeypatch, errors, launched):
-    """Though attempts to launch it fail; if all fail, the user is told that it is lost."""
-    told = []
-    monkeypatch.setattr("sys.unraisablehook", lambda each: told.append(str(each.exc_value)))
+    """Though attempts to launch it fail; if all fail, a message says that it is lost."""
+    messages = []
+    monkeypatch.setattr("sys.unraisablehook", lambda each: messages.append(str(each.exc_value)))
     z = ints()
     encoder = cyrt.CommandEncoder()
     encoder.add_kernel(module["put"], 1, N, (z, 3))
@@ -367,9 +367,9 @@ def test_a_closed_encoder_launches_its_rest(module, replaced, monkeypatch, error
     with pytest.raises(cyrt.CudaError, match="cuEventCreate failed"):
         encoder.close()
     list(left)
-    assert "cuEventCreate failed" in told[0]
+    assert "cuEventCreate failed" in messages[0]
     assert (z.numpy() == (3 if launched else 0)).all()
-    assert told[1:] == [] if launched else told[-1].endswith("lost with their results: 1")
+    assert messages[1:] == [] if launched else messages[-1].endswith("lost with their results: 1")
 
 
 def test_handlers_are_called(module, refuse):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import gc
 import struct
-import threading
 import weakref
 from ctypes import c_int, c_uint64, c_void_p
 
@@ -17,23 +16,7 @@ from outside import only_batches, only_graphs
 import cyrt
 from cyrt.graph import template
 
-
-@pytest.fixture(scope="module")
-def library():
-    return Calls()
-
-
-@pytest.fixture(autouse=True)
-def stream():
-    template.forget()
-    with cyrt.Stream() as stream:
-        yield stream
-    template.forget()
-
-
-def addresses(vectors):
-    return tuple(each.ptr for each in vectors.all)
-
+pytestmark = pytest.mark.usefixtures("fresh_templates")
 
 CALLS = {
     "separate parameters": lambda library: library.add,
@@ -47,13 +30,17 @@ WANTED = {
 }
 
 
+def addresses(vectors):
+    return tuple(each.ptr for each in vectors.all)
+
+
 @pytest.mark.parametrize("what", CALLS)
 def test_a_call_is_learned_once_and_right_everywhere(library, what):
     call, before = CALLS[what](library), library.count
     for seed in range(6):
         vectors = Vectors(seed, spare=seed)
-        told = record(call, vectors)
-        assert told.reason is None
+        learned = record(call, vectors)
+        assert learned.reason is None
         np.testing.assert_array_equal(vectors.result(), WANTED[what](*vectors.host))
     assert library.count == before + 3
     assert template.count_templates() == 1
@@ -109,12 +96,12 @@ def test_several_kernels_and_a_memset_are_kernels_in_order(library):
     before = library.count
     for seed in range(4):
         vectors = Vectors(seed, spare=seed)
-        told = record(library.chain, vectors, workspace=4096)
+        learned = record(library.chain, vectors, workspace=4096)
         a, b = vectors.host
         np.testing.assert_array_equal(vectors.result(), a + 2 * b + 1)
     assert library.count == before + 3
-    assert told.names[1:] == ["increase", "scaled", "add"]
-    assert told.names[0] == "cyrt_copy_uint32"
+    assert learned.names[1:] == ["increase", "scaled", "add"]
+    assert learned.names[0] == "cyrt_copy_uint32"
 
 
 @pytest.mark.parametrize(("begin", "size", "width"), [(0, 64, 32), (2, 30, 16), (4, 15, 8)])
@@ -157,8 +144,8 @@ def test_what_a_call_forks_runs_at_once(library):
 
     for seed in range(3):
         vectors = Vectors(seed, spare=seed)
-        told = record(call, vectors, workspace=4096)
-        assert (told.reason, told.num_tokens) == (None, 2)
+        learned = record(call, vectors, workspace=4096)
+        assert (learned.reason, learned.num_tokens) == (None, 2)
         a, b = vectors.host
         np.testing.assert_array_equal(vectors.result(), 2 * (a + b) + 3)
     cyrt.commit()
@@ -189,11 +176,11 @@ def test_a_branch_waits_only_for_where_it_begins(library):
     vectors = Vectors()
     cyrt.commit()
     for _ in range(2):
-        told = record(call, vectors, workspace=4096)
+        learned = record(call, vectors, workspace=4096)
         cyrt.commit()
     a, b = vectors.host
     np.testing.assert_array_equal(vectors.result(), 2 * (a + b) + 2)
-    assert (told.reason, told.num_tokens) == (None, 3)
+    assert (learned.reason, learned.num_tokens) == (None, 3)
     edges = {(0, 1), (1, 2), (1, 3), (2, 4), (3, 4)}
     plan = cyrt.current_encoder().last_plan()
     assert {(source, target) for source, target, _ in plan.edges} == edges
@@ -278,10 +265,10 @@ def test_a_kernel_of_a_library_is_no_function(library):
 
     for seed in range(3):
         vectors = Vectors(seed)
-        told = record(call, vectors)
-        assert told.reason is None
+        learned = record(call, vectors)
+        assert learned.reason is None
         np.testing.assert_array_equal(vectors.result(), vectors.host[0] + vectors.host[1])
-    assert told.names == ["add"]
+    assert learned.names == ["add"]
 
 
 def test_a_node_that_has_a_kernel_and_no_function(library, replaced):
@@ -297,10 +284,10 @@ def test_a_node_that_has_a_kernel_and_no_function(library, replaced):
     replaced("cuGraphKernelNodeGetParams", [c_void_p] * 2, describe)
     for seed in range(4):
         vectors = Vectors(seed, spare=seed)
-        told = record(library.nested, vectors)
-        assert told.reason is None
+        learned = record(library.nested, vectors)
+        assert learned.reason is None
         np.testing.assert_array_equal(vectors.result(), 3 * (vectors.host[0] + vectors.host[1]))
-    assert told.names == ["nested"]
+    assert learned.names == ["nested"]
 
 
 def test_a_call_is_prepared_before_each_capture(library):
@@ -315,60 +302,6 @@ def test_a_call_is_prepared_before_each_capture(library):
 
     record(Call(), Vectors())
     assert Call.prepared == 3
-
-
-# -- opaque calls ----------------------------------------------------------------------------------
-
-
-def opaque(library, call, message, **options):
-    """Record a call at several addresses; check that it is captured each time, and right."""
-    before = cyrt.current_encoder().stats()
-    for seed in range(3):
-        vectors = Vectors(seed, spare=seed)
-        told = record(call, vectors, **options)
-        assert message in told.reason
-        yield vectors
-    assert cyrt.current_encoder().stats()["opaque_captures"] == before["opaque_captures"] + 3
-    assert cyrt.current_encoder().stats()["repoints"] == before["repoints"]
-
-
-def test_an_address_that_is_no_operand(library):
-    own = Vectors(7)
-    where_own = own.b.ptr
-
-    def call(stream, where):
-        library.add(stream, (where[0], where_own, where[2]))
-
-    for vectors in opaque(library, call, "memory that is no operand"):
-        np.testing.assert_array_equal(vectors.result(), vectors.host[0] + own.host[1])
-
-
-def test_a_difference_of_addresses(library):
-    def call(stream, where):
-        step = (where[1] - where[0]) // 4
-        library.put(
-            stream, "distance", [c_uint64(where[0]), ctypes.c_longlong(step), c_uint64(where[2])]
-        )
-
-    for vectors in opaque(library, call, "no operand's address"):
-        np.testing.assert_array_equal(vectors.result(), vectors.host[1])
-
-
-def test_a_word_that_may_be_half_an_address(library):
-    """All captures have the same upper halves, so a lower half alone would look like an address."""
-
-    def call(stream, where):
-        library.put(
-            stream,
-            "distance",
-            [c_uint64(where[1]), ctypes.c_longlong(0), c_uint64(where[2])],
-            attributes=(),
-        )
-        low = (where[0] & 0xFFFF_FFFF) | 77 << 32
-        library.put(stream, "scaled", Packed(low, b"\1", b"", 0, low, low, 0.0, b""))
-
-    for vectors in opaque(library, call, "no operand's address"):
-        np.testing.assert_array_equal(vectors.result(), vectors.host[1])
 
 
 @pytest.mark.parametrize("offset", [0, 32])
@@ -411,214 +344,6 @@ def test_a_call_lives_as_long_as_its_kernels(library):
     np.testing.assert_array_equal(vectors.result(), sum(vectors.host))
 
 
-def test_a_third_capture_that_disagrees(library):
-    calls = iter(range(100))
-
-    def call(stream, where):
-        n = N - 1 if next(calls) == 2 else N
-        library.scaled(stream, where, n=n)
-
-    for vectors in opaque(library, call, "differ"):
-        np.testing.assert_array_equal(vectors.result(), vectors.host[0] + 2 * vectors.host[1])
-
-
-def test_other_kernels_for_other_addresses(library):
-    calls = iter(range(100))
-
-    def call(stream, where):
-        library.add(stream, where)
-        if next(calls) == 1:
-            library.put(stream, "increase", [c_uint64(where[2]), c_int(0)])
-
-    for vectors in opaque(library, call, "kernels in one capture"):
-        np.testing.assert_array_equal(vectors.result(), vectors.host[0] + vectors.host[1])
-
-
-def test_a_node_that_is_no_kernel(library):
-    def call(stream, where):
-        with library:
-            library(
-                "cuMemcpyDtoDAsync_v2",
-                c_uint64(where[2]),
-                c_uint64(where[0]),
-                ctypes.c_size_t(4 * N),
-                c_void_p(stream),
-            )
-
-    for vectors in opaque(library, call, "neither kernel nor memset"):
-        np.testing.assert_array_equal(vectors.result(), vectors.host[0])
-
-
-def test_a_call_that_fails_is_raised_and_not_kept(library):
-    def call(stream, where):
-        raise ZeroDivisionError
-
-    vectors = Vectors()
-    with pytest.raises(ZeroDivisionError):
-        record(call, vectors)
-    assert template.count_templates() == 0
-    assert record(library.add, vectors).reason is None
-    np.testing.assert_array_equal(vectors.result(), vectors.host[0] + vectors.host[1])
-
-
-@pytest.mark.parametrize("first", [True, False])
-def test_a_capture_that_somebody_else_ended_is_repeated(library, first):
-    calls = iter(range(100))
-
-    def call(stream, where):
-        ended = next(calls) == 0  # as a finalizer may do
-        if not first:
-            library.add(stream, where)
-        if ended:
-            with library:
-                library.driver.cuCtxSynchronize()
-        if first:
-            library.add(stream, where)
-
-    vectors = Vectors()
-    assert record(call, vectors).reason is None
-    assert next(calls) == 4
-    np.testing.assert_array_equal(vectors.result(), vectors.host[0] + vectors.host[1])
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
-def test_a_capture_that_never_succeeds(library, error):
-    calls = iter(range(100))
-
-    def call(stream, where):
-        next(calls)
-        with library:
-            library.driver.cuCtxSynchronize()
-        raise error
-
-    with pytest.raises(error):
-        record(call, Vectors())
-    assert next(calls) == (1 if error is KeyboardInterrupt else 3)
-    assert template.count_templates() == 0
-
-
-# -- the store -------------------------------------------------------------------------------------
-
-
-def test_the_key_has_the_alignments(library):
-    before = library.count
-    for shift in (0, 16, 4, 20, 8):
-        vectors = Vectors(1, shift)
-        record(library.add, vectors)
-        np.testing.assert_array_equal(vectors.result(), vectors.host[0] + vectors.host[1])
-    assert template.count_templates() == 3  # of 16, 4 and 8 bytes
-    assert library.count == before + 9
-
-
-def test_calls_of_other_keys_are_others(library):
-    vectors = Vectors()
-    for scale in (1.0, 2.0, 4.0):
-        record(
-            lambda stream, where, scale=scale: library.scaled(stream, where, scale=scale),
-            vectors,
-            key=(5, int(scale)),
-        )
-        np.testing.assert_array_equal(vectors.result(), vectors.host[0] + scale * vectors.host[1])
-    assert template.count_templates() == 3
-
-
-def test_the_least_recently_used_is_evicted(library, setting):
-    setting(CYRT_TEMPLATE_CACHE_SIZE="3")
-    template.forget()
-    vectors = Vectors()
-    for key in (1, 2, 3, 1, 4):  # 2 was used longest ago
-        record(library.add, vectors, key=(key,))
-    assert template.count_templates() == 3
-    before = library.count
-    for key in (1, 3, 4):
-        record(library.add, vectors, key=(key,))
-    assert library.count == before
-    record(library.add, vectors, key=(2,))
-    assert library.count == before + 3
-    assert template.count_templates() == 3
-
-
-def test_many_keys_share_the_buckets(library, setting):
-    setting(CYRT_TEMPLATE_CACHE_SIZE="40")
-    template.forget()
-    vectors = Vectors()
-    kept = []
-    for key in range(100):
-        kept.append(weakref.ref(record(library.add, vectors, key=(key, key * 2**40))))
-    cyrt.synchronize()
-    gc.collect()
-    assert template.count_templates() == 40
-    assert sum(each() is not None for each in kept) == 40
-    template.forget()
-    assert template.count_templates() == 0
-    assert not any(each() for each in kept)
-
-
-def test_an_evicted_one_in_a_recording_runs(library):
-    vectors = Vectors()
-    record(library.add, vectors)
-    template.forget()
-    gc.collect()
-    np.testing.assert_array_equal(vectors.result(), vectors.host[0] + vectors.host[1])
-
-
-def test_stats_count_them(library):
-    vectors = Vectors()
-    before = cyrt.current_encoder().stats()
-    for _ in range(5):
-        record(library.chain, vectors, workspace=4096)
-    after = cyrt.current_encoder().stats()
-    assert after["repoints"] == before["repoints"] + 5
-    assert after["templates"] == 1
-    assert after["operations"] == before["operations"] + 20
-
-
-def test_two_threads_and_streams_share_one(library):
-    record(library.chain, Vectors(), workspace=4096)
-    count, failed = library.count, []
-
-    def work(seed):
-        with cyrt.Stream():
-            sets = [Vectors(seed + i) for i in range(3)]
-            for _ in range(20):
-                for vectors in sets:
-                    record(library.chain, vectors, workspace=4096)
-            for vectors in sets:
-                a, b = vectors.host
-                if (vectors.result() != a + 2 * b + 1).any():
-                    failed.append(seed)
-
-    threads = [threading.Thread(target=work, args=(10 * i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed
-    assert library.count == count
-    assert template.count_templates() == 1
-
-
-def test_two_threads_may_learn_at_once(library):
-    barrier, failed = threading.Barrier(4), []
-
-    def work(seed):
-        with cyrt.Stream():
-            vectors = Vectors(seed)
-            barrier.wait()
-            record(library.chain, vectors, workspace=4096)
-            a, b = vectors.host
-            if (vectors.result() != a + 2 * b + 1).any():
-                failed.append(seed)
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed
-    assert template.count_templates() == 1
-
-
 @only_batches
 @pytest.mark.usefixtures("only_emulated")
 def test_a_template_after_its_module_is_gone(library):
@@ -640,10 +365,10 @@ def test_a_template_after_its_module_is_gone(library):
 def test_operands_of_outside_memory(library):
     vectors = Vectors()
     outside = cyrt.pointer(vectors.out.ptr, vectors.out.nbytes)
-    told = template.record_call(
+    learned = template.record_call(
         (1,), library.chain, [*vectors.all[:2], outside], (2,), workspace=4096
     )
-    assert told.reason is None
+    assert learned.reason is None
     a, b = vectors.host
     np.testing.assert_array_equal(vectors.result(), a + 2 * b + 1)
 

@@ -29,7 +29,7 @@ def test_a_folder_that_is_a_file(setting, folder, runs, tmp_path):
         with pytest.warns(RuntimeWarning, match=f"{path}.*(Not a dir|File exists).*CYRT_CACHE_DIR"):
             image = compile(SAXPY, arch=PTX)
         with warnings.catch_warnings():
-            # It is told once.
+            # It is reported once.
             warnings.simplefilter("error")
             assert compile(SAXPY, arch=PTX) == image
     assert len(runs) == 4
@@ -189,7 +189,7 @@ def test_a_folder_that_vanishes_is_made_again(tmp_path, monkeypatch, silent, cal
     assert not list((tmp_path / "cache").rglob("*.partial"))
 
 
-def test_a_folder_that_always_vanishes_is_told(tmp_path):
+def test_a_folder_that_always_vanishes_is_reported(tmp_path):
     (tmp_path / "link").symlink_to("nowhere")
     with pytest.warns(RuntimeWarning, match="cannot be written: .*No such file"):
         assert not Cache(tmp_path / "link", 1 << 20).put("a", {})

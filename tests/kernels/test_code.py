@@ -132,12 +132,12 @@ def test_target_of_code(arch):
     ],
 )
 def test_which_device_code_is_for(arch, capability, fits):
-    told = image.misfit(compiler.compile(PLAIN, arch=arch).code, capability, emulated=False)
-    assert (told == "") == fits
+    message = image.misfit(compiler.compile(PLAIN, arch=arch).code, capability, emulated=False)
+    assert (message == "") == fits
     if not fits:
         assert (
             f"for sm_{arch.rpartition('_')[2]}, and the device has compute capability "
-            f"{capability[0]}.{capability[1]}: compile it for" in told
+            f"{capability[0]}.{capability[1]}: compile it for" in message
         )
 
 

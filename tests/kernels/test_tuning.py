@@ -134,9 +134,9 @@ def test_tuning_picks_the_fastest_and_leaves_the_arguments(store):
 
 def test_choices_are_kept_for_later_processes(store):
     cyrt.Kernel(PICKY, "picky").tune(256, [zeros(256), 256], [96])
-    (told,) = choices(store).values()
-    assert (told["kernel"], told["block"], told["elements"]) == ("picky", 96, [256, 511])
-    assert told["device"] == cyrt.Device().name
+    (stored,) = choices(store).values()
+    assert (stored["kernel"], stored["block"], stored["elements"]) == ("picky", 96, [256, 511])
+    assert stored["device"] == cyrt.Device().name
     again = cyrt.Kernel(PICKY, "picky")
     assert again.suggest(300) == (4, 96)
     assert again.suggest(512)[1] != 96

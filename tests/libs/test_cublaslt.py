@@ -42,7 +42,7 @@ def product(library, **options):
     return cublaslt.Product(library, 0, 0, [square()] * 4, 1, 1, 0, **wanted)
 
 
-def test_the_version_is_told(library, standin):
+def test_the_version_is_reported(library, standin):
     standin.set(version=130100)
     opened, reason = cublaslt.open_library(standin.path)
     assert (opened.version, opened.dotted, reason) == (130100, "13.1.0", "")

@@ -215,7 +215,7 @@ def test_all_or_none_of_what_is_put():
 
 def test_types_that_a_result_cannot_have():
     x = cyrt.ones(3)
-    with pytest.raises(TypeError, match="add: dtype: float32 is not cast to int64"):
+    with pytest.raises(TypeError, match="add: dtype: .* float32 cannot be cast to int64"):
         cyrt.add(x, 1, dtype="int64")
     with pytest.raises(TypeError, match="sqrt: dtype: its result is float32, expected int64"):
         cyrt.sqrt(cyrt.ones(3, dtype="int64"), dtype="int64")

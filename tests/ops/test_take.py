@@ -132,7 +132,7 @@ def test_set_is_numpys(data):
         with pytest.raises(IndexError):
             array[device] = 1
         return
-    # Where an element is put twice, which value wins is not told: put equal ones there.
+    # Where an element is put twice, which value wins is not specified: put equal ones there.
     places = np.arange(x.size).reshape(x.shape)[host]
     if data.draw(st.booleans()) or np.unique(places).size < places.size:
         value = other = data.draw(st.sampled_from([0, 1, True]))

@@ -50,7 +50,7 @@ def test_an_array_is_put_in_order_along_an_axis(rng):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
-def test_categories_are_as_likely_as_told(dtype):
+def test_categories_are_as_likely_as_specified(dtype):
     chances = np.array([0.1, 0.2, 0.0, 0.4, 0.3])
     with np.errstate(divide="ignore"):
         logits = cyrt.asarray(np.log(chances) + 3).astype(dtype)

@@ -163,13 +163,13 @@ def test_memory_of_others_used_before_a_reset(python):
 
 @pytest.mark.usefixtures("only_emulated")
 def test_a_reset_while_another_thread_waits(python):
-    """The waiting thread is told, and its answer is no fault of the fresh context."""
+    """The waiting thread gets an error, which is no fault of the fresh context."""
     done = python(
         """
         import threading, time
         import cyrt
         source = 'extern "C" __global__ void k(volatile int* x) { while (!*x) {} }'
-        told = []
+        messages = []
 
         def wait():
             flag = cyrt.Buffer(4)
@@ -179,7 +179,7 @@ def test_a_reset_while_another_thread_waits(python):
             try:
                 cyrt.stream().synchronize()
             except RuntimeError as error:
-                told.append(str(error))
+                messages.append(str(error))
 
         big, out = bytes([3]) * (1 << 20), bytearray(1 << 20)
         for _ in range(5):
@@ -194,7 +194,7 @@ def test_a_reset_while_another_thread_waits(python):
             buffer.copy_from(big)       # staged: in memory of the fresh context
             buffer.copy_to(out)
             assert out == big
-        assert len(told) == 5 and all("was reset" in text for text in told), told
+        assert len(messages) == 5 and all("was reset" in text for text in messages), messages
         """
     )
     assert done.returncode == 0, done.stderr

@@ -217,8 +217,8 @@ HandleTable<Context>& contexts() {
 std::shared_ptr<Context> context_from(CUcontext handle) {
     std::shared_ptr<Context> context = contexts().find(handle);
     if (!context)
-        throw DriverError{contexts().given_out(handle) ? CUDA_ERROR_CONTEXT_IS_DESTROYED
-                                                       : CUDA_ERROR_INVALID_CONTEXT};
+        throw DriverError{contexts().was_created(handle) ? CUDA_ERROR_CONTEXT_IS_DESTROYED
+                                                         : CUDA_ERROR_INVALID_CONTEXT};
     return context;
 }
 

@@ -14,7 +14,8 @@ class Stream;
 struct CapturePoint;
 
 // INVARIANTS
-// - An event stands for its latest record: a (stream, ticket), complete once the stream has run it.
+// - The state of an event is that of its latest record: a (stream, ticket), complete once the
+//   stream has run it.
 // - The time is that of the completed record with the highest serial.
 class Event : public std::enable_shared_from_this<Event> {
   public:

@@ -136,7 +136,7 @@ CYRT_API CUresult cuGraphClone(CUgraph* out, CUgraph original) {
 
 CYRT_API CUresult cuGraphNodeFindInClone(CUgraphNode* out, CUgraphNode original, CUgraph clone) {
     return entry([&] {
-        require(out && graph_nodes().given_out(original));
+        require(out && graph_nodes().was_created(original));
         for (const auto& node : graph_from(clone)->nodes()) {
             if (node->original != reinterpret_cast<uintptr_t>(original)) continue;
             *out = handle_of(*node);

@@ -50,7 +50,7 @@ class HandleTable {
     }
 
     // True if the handle was one of this kind, alive or not.
-    bool given_out(const void* handle) const {
+    bool was_created(const void* handle) const {
         std::shared_lock lock(mutex_);
         uintptr_t value = reinterpret_cast<uintptr_t>(handle);
         return value > first_ && value <= next_ && (value - first_) % kStep == 0;

@@ -65,9 +65,9 @@ void KernelOperation::run(Context& context, const KernelHooks& hooks) const {
     launch.kernel_name = function->name;
     launch.grid = grid;
     launch.block = block;
-    const Dim3 asked = cluster.x ? cluster : function->required_cluster();
-    if (asked.x) launch.cluster = asked;
-    launch.explicit_cluster = asked.x != 0;
+    const Dim3 requested = cluster.x ? cluster : function->required_cluster();
+    if (requested.x) launch.cluster = requested;
+    launch.explicit_cluster = requested.x != 0;
     launch.dynamic_shared = dynamic_shared;
     launch.params = params.data();
     launch.cooperative = cooperative;

@@ -123,7 +123,7 @@ void FunctionLowering::lower_instruction(size_t index) {
     if (is_matrix(instruction)) return lower_matrix(instruction);
     if (opcode == "cp") return lower_async_copy(instruction);
     if (is_memory(instruction)) return lower_memory(instruction);
-    lower_plain(instruction);
+    lower_on_registers(instruction);
 }
 
 void FunctionLowering::fail(const Instruction& instruction) const {
@@ -132,7 +132,7 @@ void FunctionLowering::fail(const Instruction& instruction) const {
 
 // --- register to register ----------------------------------------------------------------------
 
-void FunctionLowering::lower_plain(const Instruction& instruction) {
+void FunctionLowering::lower_on_registers(const Instruction& instruction) {
     const OperandRules rules = form_of(instruction)->rules_for(instruction).value();
     const auto& operands = instruction.operands;
     const size_t results = instruction.paired ? 2 : 1;

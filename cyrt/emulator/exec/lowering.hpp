@@ -46,7 +46,7 @@ class FunctionLowering {
     void lay_out_frame();
     void lower_instruction(size_t index);
     void lower_guarded(size_t index);
-    void lower_plain(const Instruction& instruction);
+    void lower_on_registers(const Instruction& instruction);
     void lower_memory(const Instruction& instruction);
     void lower_memory_data(const Instruction& instruction, Inst& inst, MemoryOp& op);
     void lower_address(const Operand& operand, Inst& inst, MemoryOp& op);

@@ -19,7 +19,7 @@ void FunctionLowering::lower_control(const Instruction& instruction, size_t inde
     if (opcode == "call") return lower_call(instruction);
     if (opcode == "ret") return lower_return(line);
     if (opcode == "bar" || opcode == "barrier") return lower_barrier(instruction);
-    if (waits_for_members(instruction)) return lower_plain(instruction);
+    if (waits_for_members(instruction)) return lower_on_registers(instruction);
     if (opcode == "griddepcontrol") {
         const bool waits = has_modifier(instruction, "wait");
         builder_.program().launches_dependents |= !waits;

@@ -152,12 +152,12 @@ Handler other_handler(const ptx::Instruction& source) {
         return has(source, "tensormap") ? nullptr : nothing;
     if (opcode == "createpolicy") return zero<uint64_t>;  // hints and their policies are ignored
 
-    ptx::Instruction plain = source;
+    ptx::Instruction without_to = source;
     const bool to_space =
-        opcode == "cvta" && !plain.modifiers.empty() && plain.modifiers.front() == "to";
-    if (to_space) plain.modifiers.erase(plain.modifiers.begin());
+        opcode == "cvta" && !without_to.modifiers.empty() && without_to.modifiers.front() == "to";
+    if (to_space) without_to.modifiers.erase(without_to.modifiers.begin());
     MemoryForm form;
-    if (!read_memory_form(plain, form)) return nullptr;
+    if (!read_memory_form(without_to, form)) return nullptr;
     if (opcode == "cvta") return cvta_handler(form, to_space);
     if (opcode == "isspacep") return isspacep_handler(form);
     if (form.type != Type::u32 && form.type != Type::u64) return nullptr;

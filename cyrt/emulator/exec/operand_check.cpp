@@ -364,7 +364,7 @@ std::string OperandCheck::expected_selector(const Instruction& instruction, size
         return "bytes or halves that the instruction has";
     if (rule.kind == OperandKind::scalar_result &&
         has_selector(operand) != (instruction.operands.size() == 4))
-        return "a selected part exactly where a last operand is given to merge it into";
+        return "a selected part if, and only if, a last operand to merge it into follows";
     return {};
 }
 

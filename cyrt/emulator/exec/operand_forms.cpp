@@ -211,11 +211,11 @@ OperandForm form_from(const Row& row) {
 
 bool chooses(const OperandForm& form, const ptx::Instruction& instruction) {
     return std::all_of(form.when.begin(), form.when.end(), [&](const ModifierCondition& condition) {
-        const auto is_given = [&](const std::string& word) {
+        const auto is_present = [&](const std::string& word) {
             return has_modifier(instruction, word);
         };
         return condition.negated !=
-               std::any_of(condition.words.begin(), condition.words.end(), is_given);
+               std::any_of(condition.words.begin(), condition.words.end(), is_present);
     });
 }
 

@@ -128,8 +128,8 @@ Token Lexer::scan() {
     if (is_digit(c)) {
         size_t length = word_length(at_);
         const std::string_view word = text_.substr(at_, length);
-        const bool plain = word.find_first_not_of("0123456789") == std::string_view::npos;
-        if (plain && at_ + length < text_.size() && text_[at_ + length] == '.')
+        const bool all_digits = word.find_first_not_of("0123456789") == std::string_view::npos;
+        if (all_digits && at_ + length < text_.size() && text_[at_ + length] == '.')
             length += 1 + word_length(at_ + length + 1);
         // The sign of a decimal exponent: 1.5e-3.
         const std::string_view all = text_.substr(at_, length);
