@@ -31,9 +31,10 @@ cdef void restart_places(StreamState* stream, int rounds) noexcept
 # Take the place from a block whose operation does not belong to the round: if it was the last
 # allocation, the next one uses its place.
 cdef void leave_out(StreamState* stream, Block* block) noexcept
-# Return whether the stream has no round, or has had no batch of its round for a long time: its
-# places then need no blocks. (A stream that takes turns with others is between two batches often.)
-cdef bint is_unused(const StreamState* stream) noexcept
+# Return whether the stream's places need no blocks: it has no round, or it has had no batch of its
+# round while the stream that is asking had a whole one. (Threads take turns in no fixed order, so a
+# few batches of other streams do not count.)
+cdef bint is_unused(const StreamState* stream, const StreamState* asking) noexcept
 # Return a free block of the class for the next place, and store that the place received it. Set
 # `index` to the place (-1: none). Return NULL if none is free, if a new block is best, or if the
 # place would use a lent block.

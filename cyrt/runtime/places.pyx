@@ -16,7 +16,7 @@ cdef enum:
     MOST_BATCHES = 256              # most batches of a round that have places
     MOST_PLACES = 2048              # most places of a batch
     MOST_KEPT_BYTES = 64 << 20      # most bytes of a device that places keep
-    UNUSED = 256                    # batches of other streams after which a stream is unused
+    UNUSED = 24                     # batches of others, at least, before a stream is unused
 
 cdef unsigned int last_number = 0
 cdef unsigned long long last_turn = 0
@@ -58,8 +58,11 @@ cdef void forget_places(StreamState* stream) noexcept:
         free_places(places)
 
 
-cdef bint is_unused(const StreamState* stream) noexcept:
-    return stream.rounds == NULL or last_turn - stream.last_turn > <unsigned long long>UNUSED
+cdef bint is_unused(const StreamState* stream, const StreamState* asking) noexcept:
+    if stream.rounds == NULL:
+        return True
+    return asking.places != NULL and stream.last_turn < asking.places.turn_before \
+        and last_turn - stream.last_turn > <unsigned long long>UNUSED
 
 
 cdef bint forget_unused(const StreamState* asking) noexcept:
@@ -67,7 +70,7 @@ cdef bint forget_unused(const StreamState* asking) noexcept:
     cdef StreamState* stream = states[asking.ordinal]
     cdef bint found = False
     while stream != NULL:
-        if stream != asking and stream.rounds != NULL and is_unused(stream):
+        if stream != asking and stream.rounds != NULL and is_unused(stream, asking):
             stop_asking(stream)
             forget_places(stream)
             stream.round = 0
@@ -153,9 +156,16 @@ cdef Places* find_places(StreamState* stream, unsigned long long key) noexcept:
     return NULL
 
 
+cdef void begin_turn(StreamState* stream) noexcept:
+    global last_turn
+    last_turn += 1
+    stream.turn = stream.last_turn = last_turn
+    stream.places.turn_before = stream.places.turn
+    stream.places.turn = last_turn
+
+
 cdef void begin_places(StreamState* stream, unsigned int round, unsigned long long key,
                        bint resumes) noexcept:
-    global last_turn
     cdef Places* places
     if resumes and stream.round == round and stream.places != NULL and stream.places.key == key:
         return
@@ -174,9 +184,8 @@ cdef void begin_places(StreamState* stream, unsigned int round, unsigned long lo
         places.key = key
         places.next = stream.rounds
         stream.rounds = places
-    last_turn += 1
-    stream.turn = stream.last_turn = last_turn
     stream.places = places
+    begin_turn(stream)
 
 
 cdef bint add_place(Places* places, int bin) noexcept:
@@ -275,7 +284,6 @@ cdef void note_place(StreamState* stream, int index, Block* block) noexcept:
 
 
 cdef void restart_places(StreamState* stream, int rounds) noexcept:
-    global last_turn
     cdef int i
     if stream.places == NULL:
         return
@@ -285,8 +293,7 @@ cdef void restart_places(StreamState* stream, int rounds) noexcept:
         stop_asking(stream)
         return
     stream.place %= stream.places.used // rounds
-    last_turn += 1
-    stream.turn = stream.last_turn = last_turn
+    begin_turn(stream)
 
 
 cdef void leave_out(StreamState* stream, Block* block) noexcept:

@@ -102,7 +102,7 @@ cdef Block* from_other_stream(StreamState* stream, int bin, bint kept, bint busy
     cdef int entered
     while other != NULL:
         block = NULL
-        if not unused or is_unused(other):
+        if not unused or is_unused(other, stream):
             block = lowest_free(&other.bins[bin])
             if block == NULL and kept:
                 block = lowest_kept(&other.bins[bin])

@@ -91,6 +91,8 @@ cdef struct Place:
 # The places of one batch, in the order of its allocations.
 cdef struct Places:
     unsigned long long key      # the batch's position in the round
+    unsigned long long turn     # the stream's `turn` when the batch began last
+    unsigned long long turn_before  # and in the round before; 0: it began once
     Place* items
     int count
     int room

@@ -79,6 +79,22 @@ def test_a_cache_that_grows_is_patched_alone(commit):
         program.check()
 
 
+def test_a_program_settles_beside_one_that_has_ended():
+    """The streams keep blocks for the rounds of programs that do not run any more: together they
+    are as many as the pool may have."""
+    cyrt.synchronize()
+    cyrt.trim_memory()
+    streams = [cyrt.Stream() for _ in range(3)]
+    for stream in streams:
+        with stream:
+            program = Adam(50, kept=True)
+            run(program, 12, False)
+            assert share_patched(program, 2, False) <= 0.02
+            program.check()
+            cyrt.synchronize()
+        del program
+
+
 class Script(Rounds):
     """Operations in no order on results that live for any time, the same every round."""
 
