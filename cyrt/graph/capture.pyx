@@ -38,7 +38,8 @@ cdef enum:
     ADDRESS_BITS = 57           # or needs more bits
 
 cdef char[8] NO_PADDING = [0, 0, 0, 0, 0, 0, 0, 0]
-FAR = 1 << 31       # a word this far from its operand may be a part of an address
+# A word this far from its operand may be a part of an address.
+cdef long long FAR = <long long>1 << 31
 
 
 class Opaque(Exception):
@@ -396,12 +397,16 @@ cdef list explain_kernel(tuple same, bytes mask, addresses):
 cdef tuple explain_word(list values, addresses):
     """Return the operand whose address it is, and the constant, from the first two captures; None
     if there is not one."""
+    cdef unsigned long long first, second, one, two
+    cdef long long addend
     cdef list matches = []
     if len(values[0]) == 8:
-        numbers = [struct.unpack("<Q", value)[0] for value in values]
+        memcpy(&first, <const char*>values[0], sizeof(first))
+        memcpy(&second, <const char*>values[1], sizeof(second))
         for operand in range(len(addresses[0])):
-            addend = numbers[0] - addresses[0][operand]
-            if addend == numbers[1] - addresses[1][operand] and -FAR < addend < FAR:
+            one, two = addresses[0][operand], addresses[1][operand]
+            addend = <long long>(first - one)
+            if first - one == second - two and -FAR < addend < FAR:
                 matches.append((operand, addend))
     return matches[0] if len(matches) == 1 else None
 
