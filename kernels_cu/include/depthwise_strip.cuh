@@ -33,44 +33,33 @@ template <> __device__ inline float Words<bfloat16, CONV_STRIP_ITEMS>::wide(int 
 }
 
 // K by K taps of two dimensions. A thread takes V neighbouring channels of STRIP outputs in each of
-// LINES lines, from the first line to the last one: it holds the sums of K lines, and what it reads
-// of AHEAD lines before it needs them. Where windows run backwards, so do the taps. Of activations
-// there is only ReLU: the others' code, as often as there are outputs, is slower to fetch than the
-// kernel takes.
-//
-// A weight's taps are dense, so that those of a thread's channels are whole vectors. The threads of a
-// warp load them side by side and exchange them through shared memory: by threads 36 elements apart,
-// these loads would take as long as those of the image.
-template <class T, int V, int STRIP, int LINES, int K, int AHEAD, int THREADS>
+// LINES lines, from the first line to the last one: it holds the sums of K lines, and HELD lines of
+// what it reads, so that all but one are loaded before they are needed. A weight's taps are dense, so
+// that those of a thread's channels are whole vectors. Where windows run backwards, so do the taps. Of
+// activations there is only ReLU: the others' code, as often as there are outputs, is slower to fetch
+// than the kernel takes. DEPENDENTS: the most blocks of a grid that lets the next kernel start early.
+template <class T, int V, int STRIP, int LINES, int K, int HELD, unsigned DEPENDENTS>
 __device__ inline void depthwise_strip(const Conv& args) {
     using C = compute_of<T>;
-    using Vector = typename Word<V * sizeof(T)>::type;
-    constexpr int TAPS = K * K, WIDTH = STRIP + K - 1, HEIGHT = LINES + K - 1, HELD = AHEAD + 1;
-    constexpr uint32 WARP = 32, BEHIND = 1 << 28;
-    __shared__ Vector of_warps[THREADS * TAPS];
+    constexpr int TAPS = K * K, WIDTH = STRIP + K - 1, HEIGHT = LINES + K - 1;
     const Axis &down = args.windows.axis[0], &along = args.windows.axis[1];
-    wait_for_dependencies(args);
-    // The next kernel's blocks wait for room, and ask for nothing meanwhile, whatever the grid.
-    launch_dependents<~0u>();
-    uint32 thread = blockIdx.x * THREADS + threadIdx.x, lane = threadIdx.x % WARP;
+    uint32 thread = blockIdx.x * blockDim.x + threadIdx.x;
     uint32 rest = divide(thread, args.tiles_n), channel = (thread - rest * args.tiles_n.size) * V;
     uint32 lines = divide(rest, args.tiles_m), first = (rest - lines * args.tiles_m.size) * STRIP;
     uint32 image = divide(lines, args.groups), line = (lines - image * args.groups.size) * LINES;
-    if (image >= args.depth) line = BEHIND;  // no such image: a line behind the last one
-    const T* weight = global<T>(args.other);
-    Words<T, V> taps[TAPS];
-#pragma unroll
-    for (int i = 0; i < TAPS; ++i) {
-        uint32 place = i * WARP + lane, of = thread - lane + place / TAPS;
-        uint32 vector = of - divide(of, args.tiles_n) * args.tiles_n.size;
-        taps[i].load(weight + (vector * TAPS + place % TAPS) * V);
-    }
     bool backwards = along.step < 0;
     int turn = backwards ? K - 1 : 0;
     int top = int(line) + down.origin - turn, left = int(first) + along.origin - turn;
     int step = int(along.source_step);
     const T* corner = global<T>(args.source) + image * args.windows.batch_step + channel +
                       top * down.source_step + left * along.source_step;
+    const T* weight = global<T>(args.other) + channel * TAPS;
+    uint32 row = (image * down.outputs.size + line) * along.outputs.size + first;
+    T* out = global<T>(args.out) + row * args.out_step + channel;
+    compute_now(corner, weight, out);
+    wait_for_dependencies(args);
+    launch_dependents<DEPENDENTS>();
+    if (image >= args.depth) return;
     Words<T, V> items[HELD][WIDTH];
     auto fetch = [&](int r) {
         bool inside = uint32(top + r) < down.limit;
@@ -81,14 +70,11 @@ __device__ inline void depthwise_strip(const Conv& args) {
             if (inside && uint32(left + i) < along.limit) items[r % HELD][i].load(from + i * step);
         }
     };
+    Words<T, V> taps[TAPS];  // those of a channel, then those of the next one
 #pragma unroll
-    for (int r = 0; r < AHEAD; ++r) fetch(r);
-    Vector* of_warp = of_warps + (threadIdx.x - lane) * TAPS;
+    for (int i = 0; i < TAPS; ++i) taps[i].load(weight + i * V);
 #pragma unroll
-    for (int i = 0; i < TAPS; ++i) memcpy(of_warp + i * WARP + lane, &taps[i], sizeof(Vector));
-    __syncwarp();
-#pragma unroll
-    for (int i = 0; i < TAPS; ++i) memcpy(&taps[i], of_warp + lane * TAPS + i, sizeof(Vector));
+    for (int r = 0; r < HELD - 1; ++r) fetch(r);
     C sums[K][STRIP][V], w[V][TAPS], bias[V] = {};
     if (args.bias) {
         const T* from = global<T>(args.bias) + channel * args.bias_step;
@@ -101,11 +87,9 @@ __device__ inline void depthwise_strip(const Conv& args) {
         C ahead = taps[i / V].wide(i % V), behind = taps[other / V].wide(other % V);
         w[i / TAPS][i % TAPS] = backwards ? behind : ahead;
     }
-    uint32 row = (image * down.outputs.size + line) * along.outputs.size + first;
-    T* out = global<T>(args.out) + row * args.out_step + channel;
 #pragma unroll
     for (int r = 0; r < HEIGHT; ++r) {
-        if (r + AHEAD < HEIGHT) fetch(r + AHEAD);
+        if (r + HELD - 1 < HEIGHT) fetch(r + HELD - 1);
         if (r < LINES) {
 #pragma unroll
             for (int i = 0; i < STRIP * V; ++i) sums[r % K][i / V][i % V] = bias[i % V];
@@ -126,18 +110,22 @@ __device__ inline void depthwise_strip(const Conv& args) {
                 }
             }
         }
+        if (r < K - 1) continue;
         int q = r - K + 1;  // the line that is complete
-        if (q < 0 || line + q >= down.outputs.size) continue;
         T* to = out + q * along.outputs.size * args.out_step;
+        if (args.activation == ACTIVATION_RELU) {
+#pragma unroll
+            for (int i = 0; i < STRIP * V; ++i) {
+                C& sum = sums[q % K][i / V][i % V];
+                sum = relu(sum);
+            }
+        }
 #pragma unroll
         for (int i = 0; i < STRIP; ++i) {
-            if (first + i >= along.outputs.size) continue;
+            if (line + q >= down.outputs.size || first + i >= along.outputs.size) continue;
             Items<T, V> narrow;
 #pragma unroll
-            for (int v = 0; v < V; ++v) {
-                C sum = sums[q % K][i][v];
-                narrow.item[v] = cast<T>(args.activation == ACTIVATION_RELU ? relu(sum) : sum);
-            }
+            for (int v = 0; v < V; ++v) narrow.item[v] = cast<T>(sums[q % K][i][v]);
             store_vector<V>(to + i * args.out_step, narrow);
         }
     }

@@ -7,7 +7,7 @@ import gc
 import struct
 import threading
 import weakref
-from ctypes import c_int, c_uint64, c_void_p
+from ctypes import c_int, c_uint, c_uint64, c_void_p
 
 import numpy as np
 import pytest
@@ -341,6 +341,20 @@ def test_an_address_that_is_no_operand(library):
 
     for vectors in opaque(library, call, "memory that is no operand"):
         np.testing.assert_array_equal(vectors.result(), vectors.host[0] + own.host[1])
+
+
+def test_two_parameters_that_look_like_an_address(library):
+    own = Vectors(7)
+    low, high = own.b.ptr & 0xFFFF_FFFF, own.b.ptr >> 32
+
+    def call(stream, where):
+        operands = [c_uint64(where[0]), c_uint64(where[2]), c_uint(low), c_uint(high)]
+        library.put(stream, "flagged", operands)
+
+    for seed in range(2):
+        vectors = Vectors(seed, spare=seed)
+        assert record(call, vectors).reason is None
+        np.testing.assert_array_equal(vectors.result(), vectors.host[0] + 1)
 
 
 def test_a_difference_of_addresses(library):
