@@ -8,6 +8,7 @@ import struct
 import threading
 import weakref
 from ctypes import c_int, c_uint, c_uint64, c_void_p
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -315,6 +316,25 @@ def test_a_call_is_prepared_before_each_capture(library):
 
     record(Call(), Vectors())
     assert Call.prepared == 3
+
+
+def test_a_large_call_is_learned_in_the_memory_of_its_workspace(python):
+    """Else the first call would allocate twice as much, or free the one to allocate the other."""
+    done = python(
+        """
+        import cyrt
+        from calls import Calls, Vectors, record
+
+        with cyrt.Stream():
+            library, vectors = Calls(), Vectors()
+            before = cyrt.memory_stats()["driver_allocations"]
+            assert record(library.chain, vectors, workspace=8 << 20).reason is None
+            print(cyrt.memory_stats()["driver_allocations"] - before)
+        """,
+        folders=[Path(__file__).parent],
+        CYRT_POOL="1",
+    )
+    assert done.stdout.split() == ["1"], done.stderr
 
 
 # -- opaque calls ----------------------------------------------------------------------------------
