@@ -269,11 +269,13 @@ template <class T> using Small = Shape<T, 32, 32, 64>;
         cyrt::KERNEL<TYPE, 1>(args);                                         \
     }
 
-// Few enough registers for three blocks on a multiprocessor.
-#define CYRT_DEPTHWISE_STRIP(NAME, TYPE)                                             \
-    extern "C" __global__ void __launch_bounds__(128, 3)                             \
-        NAME##_depthwise_strip(const __grid_constant__ cyrt::Conv args) {            \
-        constexpr int MOST = cyrt::CONV_STRIP_ITEMS, ITEMS = cyrt::items_of<TYPE>;   \
-        cyrt::depthwise_strip<TYPE, (ITEMS < MOST ? ITEMS : MOST), cyrt::CONV_STRIP, \
-                              cyrt::CONV_LINES, cyrt::CONV_STRIP_TAPS>(args);        \
+// Few enough registers for three blocks on a multiprocessor, or two whose threads take more lines.
+#define CYRT_DEPTHWISE_STRIP(NAME, TYPE)                                                           \
+    extern "C" __global__ void __launch_bounds__(cyrt::CONV_STRIP_BLOCK, sizeof(TYPE) > 2 ? 2 : 3) \
+        NAME##_depthwise_strip(const __grid_constant__ cyrt::Conv args) {                          \
+        constexpr bool WIDE = sizeof(TYPE) > 2;                                                    \
+        constexpr int MOST = cyrt::CONV_STRIP_ITEMS, ITEMS = cyrt::items_of<TYPE>;                 \
+        cyrt::depthwise_strip<TYPE, (ITEMS < MOST ? ITEMS : MOST), cyrt::CONV_STRIP,               \
+                              (WIDE ? cyrt::CONV_WIDE_LINES : cyrt::CONV_LINES),                   \
+                              cyrt::CONV_STRIP_TAPS, 3, (WIDE ? 128 : ~0u)>(args);                 \
     }

@@ -29,8 +29,10 @@ cdef extern from "params/conv.h" nogil:
     enum: CONV_PARTS
     enum: CONV_STRIP
     enum: CONV_LINES
+    enum: CONV_WIDE_LINES
     enum: CONV_STRIP_TAPS
     enum: CONV_STRIP_ITEMS
+    enum: CONV_STRIP_BLOCK
     enum: ACTIVATION_NONE
     enum: ACTIVATION_RELU
     enum: ACTIVATION_GELU
@@ -60,7 +62,6 @@ cdef enum Variant:
 cdef enum:
     WARP = 32
     BLOCK = 256             # threads of depthwise kernels and of sums
-    STRIP_BLOCK = 128
     MOST_STEP = 1 << 28     # of neighbouring places: kernels multiply it in 32 bits
     SLICES = 8              # threads of a sum,
     MANY_PARTS = 32         # from so many parts on
@@ -332,13 +333,14 @@ cdef long long choose_strips(const Sizes* sizes, Conv* args, Launch* launch,
     cdef const Axis* axes = args.windows.axis
     cdef long long vectors = ceiling(sizes.columns, strip_items(sizes))
     cdef long long strips = ceiling(axes[1].outputs.size, CONV_STRIP)
-    cdef long long lines = ceiling(axes[0].outputs.size, CONV_LINES)
+    cdef long long lines = ceiling(axes[0].outputs.size,
+                                   CONV_WIDE_LINES if sizes.itemsize > 2 else CONV_LINES)
     args.tiles_n, args.tiles_m = divider(<unsigned int>vectors), divider(<unsigned int>strips)
     args.groups = divider(<unsigned int>lines)
     args.depth = <unsigned int>batch
     launch.variant = DEPTHWISE_STRIP
-    set_geometry(&launch.geometry, ceiling(vectors * strips * lines * batch, STRIP_BLOCK),
-                 STRIP_BLOCK, 1)
+    set_geometry(&launch.geometry, ceiling(vectors * strips * lines * batch, CONV_STRIP_BLOCK),
+                 CONV_STRIP_BLOCK, 1)
     return 1
 
 

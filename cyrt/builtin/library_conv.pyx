@@ -96,22 +96,23 @@ cdef bint fits(const Sliding* s) noexcept:
     return True
 
 
-cdef object tensor(long long batch, long long batch_step, long long channels, list sizes,
+cdef object tensor(cudnn, long long batch, long long batch_step, long long channels, list sizes,
                    list steps):
     """Return a tensor whose channels are adjacent, or None if the library does not read it:
     dimensions have to lie one around the other. Those of one element have any step here."""
-    cdef long long extent = channels
-    cdef list strides = []
-    for size, step in zip(reversed([batch, *sizes]), reversed([batch_step, *steps])):
+    cdef long long extent = channels, size, step
+    cdef int d
+    cdef list dims = [batch, *sizes], strides = [batch_step, *steps]
+    for d in range(<int>len(dims) - 1, -1, -1):
+        size, step = dims[d], strides[d]
         if size == 1:
-            step = extent
+            strides[d] = step = extent
         if step < extent:
             return None
-        strides.insert(0, step)
         extent += step * (size - 1)
     if extent >= MOST_SPAN:
         return None
-    return bindings_of(CUDNN).Tensor((batch, channels, *sizes), (strides[0], 1, *strides[1:]))
+    return cudnn.Tensor((batch, channels, *sizes), (strides[0], 1, *strides[1:]))
 
 
 cdef list dense(long long step, list sizes):
@@ -143,10 +144,10 @@ cdef tuple describe(int op, int dtype, const Convolution* conv, bint biased):
     taps = sizes_of(ndim, view.taps, 1)
     source_steps = [conv.batch_step, *sizes_of(ndim, conv.steps, 0)]
     steps = source_steps if op != INPUT_VJP else dense(inner, sources)
-    near = tensor(conv.batch, steps[0], inner, sources, steps[1:])
+    near = tensor(cudnn, conv.batch, steps[0], inner, sources, steps[1:])
     steps = dense(outer, outputs) if op == CONV else source_steps if op == INPUT_VJP \
         else dense(conv.other_step, outputs)
-    far = tensor(conv.batch, steps[0], outer, outputs, steps[1:])
+    far = tensor(cudnn, conv.batch, steps[0], outer, outputs, steps[1:])
     steps = dense(conv.channels, taps)[1:]
     filters = cudnn.Tensor((outer, conv.channels, *taps), (row, 1, *steps))
     if reversed_:

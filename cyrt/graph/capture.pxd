@@ -15,8 +15,8 @@ cdef class CapturedKernel:
     cdef readonly str name
     cdef readonly bytes params
     cdef list offsets           # of the parameters; empty if packed
-    cdef list raw_attributes    # the bytes of each of ATTRIBUTES
-    cdef list attributes        # the same, but None if it is the default; of the first capture only
+    # The bytes of each of ATTRIBUTES, or None if it is the default; of the first capture only.
+    cdef list attributes
     cdef object owner           # the LoadedFunction of a kernel of cyrt's
     cdef readonly tuple sources     # the indices of the kernels that it waits for
 

@@ -38,7 +38,8 @@ cdef enum:
     ADDRESS_BITS = 57           # or needs more bits
 
 cdef char[8] NO_PADDING = [0, 0, 0, 0, 0, 0, 0, 0]
-FAR = 1 << 31       # a word this far from its operand may be a part of an address
+# A word this far from its operand may be a part of an address.
+cdef long long FAR = <long long>1 << 31
 
 
 class Opaque(Exception):
@@ -57,10 +58,11 @@ class Opaque(Exception):
 
 cdef class CapturedKernel:
     cdef tuple identity(self):
-        """Return everything that is equal in all captures of a call."""
+        """Return what is compared between the captures of a call, besides the parameters. A
+        launch's attributes, which take the driver longest to tell, follow from the rest."""
         return (<size_t>self.function, <size_t>self.kernel, <size_t>self.context, self.packed,
                 (<char*>&self.geometry)[:sizeof(Geometry)], len(self.params), self.offsets,
-                self.raw_attributes, self.sources)
+                self.sources)
 
 
 def _do_nothing():
@@ -174,7 +176,7 @@ cdef int set_sources(CUgraph graph, dict places, list spans, list found) except 
 
 
 cdef CapturedKernel read_kernel(CUgraphNode node, bint whole, dict functions):
-    """Return the kernel of a node; if `whole`, with the attributes that are its own.
+    """Return the kernel of a node; if `whole`, with its attributes.
 
     What a function has in every launch, the layout of its parameters and the attributes that nobody
     has set, is read once, and kept in `functions`.
@@ -196,8 +198,8 @@ cdef CapturedKernel read_kernel(CUgraphNode node, bint whole, dict functions):
         found.params = packed_params(params.extra)
     else:
         found.params = separate_params(found, params.kernelParams, functions)
-    found.raw_attributes = attributes_of(node)
-    found.attributes = own_attributes(found, &params, functions) if whole else None
+    if whole:
+        found.attributes = own_attributes(found, attributes_of(node), &params, functions)
     return found
 
 
@@ -264,15 +266,15 @@ cdef list layout_of(CapturedKernel kernel):
         index += 1
 
 
-cdef list own_attributes(CapturedKernel kernel, const CUDA_KERNEL_NODE_PARAMS_v2* params,
-                         dict functions):
+cdef list own_attributes(CapturedKernel kernel, list attributes,
+                         const CUDA_KERNEL_NODE_PARAMS_v2* params, dict functions):
     """Return those attributes of a node that another node of the same launch does not have."""
     key = "attributes", <size_t>kernel.function, <size_t>kernel.kernel
     defaults = functions.get(key)
     if defaults is None:
         defaults = functions[key] = default_attributes(params)
     return [None if own == default else own
-            for own, default in zip(kernel.raw_attributes, defaults, strict=True)]
+            for own, default in zip(attributes, defaults, strict=True)]
 
 
 cdef list default_attributes(const CUDA_KERNEL_NODE_PARAMS_v2* params):
@@ -312,7 +314,7 @@ cdef list read_memset(CUgraphNode node, int ordinal):
         kernel.geometry.block[:] = block
         kernel.geometry.smem = smem
         kernel.params, kernel.offsets = params, [0]
-        kernel.attributes = kernel.raw_attributes = []
+        kernel.attributes = []
         found.append(kernel)
     return found
 
@@ -395,12 +397,16 @@ cdef list explain_kernel(tuple same, bytes mask, addresses):
 cdef tuple explain_word(list values, addresses):
     """Return the operand whose address it is, and the constant, from the first two captures; None
     if there is not one."""
+    cdef unsigned long long first, second, one, two
+    cdef long long addend
     cdef list matches = []
     if len(values[0]) == 8:
-        numbers = [struct.unpack("<Q", value)[0] for value in values]
+        memcpy(&first, <const char*>values[0], sizeof(first))
+        memcpy(&second, <const char*>values[1], sizeof(second))
         for operand in range(len(addresses[0])):
-            addend = numbers[0] - addresses[0][operand]
-            if addend == numbers[1] - addresses[1][operand] and -FAR < addend < FAR:
+            one, two = addresses[0][operand], addresses[1][operand]
+            addend = <long long>(first - one)
+            if first - one == second - two and -FAR < addend < FAR:
                 matches.append((operand, addend))
     return matches[0] if len(matches) == 1 else None
 
@@ -427,13 +433,14 @@ cdef list explain_halves(Py_ssize_t start, list values, list words, addresses):
 
 def check_memory(kernel, bytes mask, words, set harmless):
     """Raise Opaque if another word of the parameters is the address of device memory. Words that
-    are not are added to the set."""
+    are not are added to the set. A word in which a parameter begins is no address."""
     cdef unsigned long long value
     cdef unsigned int kind
-    cdef bytes params = kernel.params
+    cdef bytes params = (<CapturedKernel>kernel).params
     cdef const char* padding = mask
     cdef Py_ssize_t start
-    known = {start for start, *_ in words}
+    cdef set known = {word[0] for word in words}
+    known.update([offset & ~7 for offset in (<CapturedKernel>kernel).offsets if offset & 7])
     for start in range(0, len(params) - 7, 8):
         memcpy(&value, <const char*>params + start, sizeof(value))
         if value < LEAST_ADDRESS or value >> ADDRESS_BITS \
@@ -441,6 +448,7 @@ def check_memory(kernel, bytes mask, words, set harmless):
             continue
         if start in known or value in harmless:
             continue
+        harmless.add(value)
         if cu.cuPointerGetAttribute(
                 &kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, value) == CUDA_SUCCESS:
             raise Opaque(f"{kernel.name}: the parameters' word at {start} is the address of memory "

@@ -7,7 +7,8 @@
 #   address that the same kernel has in whole: one that an earlier call left in padding. Bytes that
 #   differ between two captures at equal addresses are padding. Every other difference, and a word
 #   that is the address of memory which is no operand, make the call opaque: it is captured each
-#   time, and is a child graph.
+#   time, and is a child graph. Only a launch's attributes are not compared: they are the first
+#   capture's.
 # - The operands are within one block of scratch memory during these captures, so a word could have
 #   the upper half of an address in another place: a constant is less than 2 GiB, or the call is
 #   opaque.

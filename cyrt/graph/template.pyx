@@ -20,7 +20,7 @@ from cyrt.runtime.memory cimport Memory, live_block
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.pool cimport allocate
-from cyrt.runtime.state cimport OVERWRITE, READ, WRITE
+from cyrt.runtime.state cimport LARGE, OVERWRITE, READ, WRITE
 from cyrt.runtime.stream cimport Stream, current_state
 
 cdef enum:
@@ -36,6 +36,7 @@ cdef Py_ssize_t num_templates = 0       # in the store
 cdef Py_ssize_t most_templates = 0      # CYRT_TEMPLATE_CACHE_SIZE
 cdef unsigned long long clock = 0
 cdef unsigned long long last_serial = 0
+cdef unsigned long long[KEY_WORDS] multipliers
 
 
 def count_templates():
@@ -52,13 +53,27 @@ cdef void begin_key(Key* key, unsigned long long family, int ordinal) noexcept:
     add_word(key, <unsigned long long>contexts[ordinal].epoch << 8 | <unsigned long long>ordinal)
 
 
+cdef void set_multipliers() noexcept:
+    """Set the numbers of `hash_of` to the first ones of SplitMix64."""
+    cdef unsigned long long state = 0, mixed
+    cdef int i
+    for i in range(KEY_WORDS):
+        state += <unsigned long long>0x9e3779b97f4a7c15u
+        mixed = (state ^ state >> 30) * <unsigned long long>0xbf58476d1ce4e5b9u
+        mixed = (mixed ^ mixed >> 27) * <unsigned long long>0x94d049bb133111ebu
+        multipliers[i] = mixed ^ mixed >> 31
+
+
+set_multipliers()
+
+
 cdef inline unsigned long long hash_of(const Key* key) noexcept:
+    """Return a hash of products, none of which waits for another one."""
     cdef unsigned long long h = key.count
     cdef int i
     for i in range(key.count):
-        h = (h ^ key.words[i]) * <unsigned long long>0x9e3779b97f4a7c15u
-        h ^= h >> 29
-    return h
+        h += key.words[i] * multipliers[i]
+    return h ^ h >> 32
 
 
 cdef inline bint has_key(Template template, unsigned long long h, const Key* key) noexcept:
@@ -352,7 +367,8 @@ cdef list learn_kernels(int ordinal, object call, const Extent* operands, int co
     cdef size_t nbytes = 0
     cdef list offsets = choose_offsets(operands, count, &nbytes)
     cdef dict functions = {}        # what the captures have in common
-    scratch.block = allocate(stream.live(), nbytes)
+    # A large block of the current stream serves as the workspace after that.
+    scratch.block = allocate(current_state(ordinal) if nbytes >= LARGE else stream.live(), nbytes)
     scratch.address = scratch.block.address
     scratch.size = nbytes
     addresses = [tuple([scratch.address + offset for offset in each]) for each in offsets]

@@ -131,10 +131,11 @@ class _LibraryErrors:
     what it is about.
 
     It is a class since the traceback of an error that passes a generator keeps the generator's
-    frames, and so the objects that they use, until the collector runs.
+    frames, and so the objects that they use, until the collector runs. What the call is about is
+    made text only for an error, since that takes as long as a tenth of a call.
     """
 
-    def __init__(self, call: str, library: Library, detail: str) -> None:
+    def __init__(self, call: str, library: Library, detail: object) -> None:
         frontend = library.frontend
         self._caught = (frontend.cudnnGraphNotSupportedError, RuntimeError, ValueError)
         self._call = call
@@ -155,7 +156,7 @@ class _LibraryErrors:
         category = next((each for each in STATUSES if status.startswith(each)), "INTERNAL_ERROR")
         kind = OutOfMemoryError if re.search("ALLOC(ATION)?_FAILED", status) else CudaError
         name = f"CUDNN_STATUS_{status}"
-        raise kind(self._call, STATUSES[category], name, str(error), self._detail) from None
+        raise kind(self._call, STATUSES[category], name, str(error), str(self._detail)) from None
 
 
 @dataclass(frozen=True)
@@ -274,7 +275,7 @@ class Operation:
         self.workspace = 0
         self._index = -1
         handle = _handle(library, ordinal, epoch)
-        with _LibraryErrors("cudnnBackendFinalize", library, str(problem)):
+        with _LibraryErrors("cudnnBackendFinalize", library, problem):
             self._graph = self._make_graph(handle)
             self.count: int = self._graph.get_execution_plan_count()
 
@@ -323,7 +324,7 @@ class Operation:
         CudaError
             The library failed otherwise.
         """
-        with _LibraryErrors("cudnnBackendFinalize", self._library, str(self.problem)):
+        with _LibraryErrors("cudnnBackendFinalize", self._library, self.problem):
             self._graph.build_plan_at_index(index)
             workspace = int(self._graph.get_workspace_size_plan_at_index(index))
             name = str(self._graph.get_plan_name_at_index(index))
@@ -371,7 +372,7 @@ class Operation:
         handle = _handle(self._library, *self._device)
         pointers = dict(zip(self.order, addresses, strict=False))
         workspace = addresses[len(self.order)] if self.workspace else 0
-        with _LibraryErrors("cudnnBackendExecute", self._library, str(self.problem)):
+        with _LibraryErrors("cudnnBackendExecute", self._library, self.problem):
             self._library.frontend.set_stream(handle=handle, stream=stream)
             self._graph.execute_plan_at_index(pointers, workspace, self._index, handle)
 

@@ -13,9 +13,17 @@ enum {
     CONV_PARTS = 8,  // sums go to memory, unrounded: part, group, row, column
 };
 
-// Outputs of a thread that takes neighbouring ones, of windows of this many taps a dimension, and its
-// channels: so many, or as many as fill 16 bytes.
-enum { CONV_STRIP = 4, CONV_LINES = 4, CONV_STRIP_TAPS = 3, CONV_STRIP_ITEMS = 4 };
+// Outputs of a thread that takes neighbouring ones, in lines of elements of 16 bits or of more; the
+// taps of their windows in a dimension; its channels: so many, or as many as fill 16 bytes. And the
+// threads of a block.
+enum {
+    CONV_STRIP = 4,
+    CONV_LINES = 4,
+    CONV_WIDE_LINES = 7,
+    CONV_STRIP_TAPS = 3,
+    CONV_STRIP_ITEMS = 4,
+    CONV_STRIP_BLOCK = 128,
+};
 
 // Products of matrices, one a group: rows by length, of the source unfolded into windows, and length
 // by columns, of the other operand.

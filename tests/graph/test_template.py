@@ -6,7 +6,8 @@ import ctypes
 import gc
 import struct
 import weakref
-from ctypes import c_int, c_uint64, c_void_p
+from ctypes import c_int, c_uint, c_uint64, c_void_p
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -302,6 +303,39 @@ def test_a_call_is_prepared_before_each_capture(library):
 
     record(Call(), Vectors())
     assert Call.prepared == 3
+
+
+def test_a_large_call_is_learned_in_the_memory_of_its_workspace(python):
+    """Else the first call would allocate twice as much, or free the one to allocate the other."""
+    done = python(
+        """
+        import cyrt
+        from calls import Calls, Vectors, record
+
+        with cyrt.Stream():
+            library, vectors = Calls(), Vectors()
+            before = cyrt.memory_stats()["driver_allocations"]
+            assert record(library.chain, vectors, workspace=8 << 20).reason is None
+            print(cyrt.memory_stats()["driver_allocations"] - before)
+        """,
+        folders=[Path(__file__).parent],
+        CYRT_POOL="1",
+    )
+    assert done.stdout.split() == ["1"], done.stderr
+
+
+def test_two_parameters_that_look_like_an_address(library):
+    own = Vectors(7)
+    low, high = own.b.ptr & 0xFFFF_FFFF, own.b.ptr >> 32
+
+    def call(stream, where):
+        operands = [c_uint64(where[0]), c_uint64(where[2]), c_uint(low), c_uint(high)]
+        library.put(stream, "flagged", operands)
+
+    for seed in range(2):
+        vectors = Vectors(seed, spare=seed)
+        assert record(call, vectors).reason is None
+        np.testing.assert_array_equal(vectors.result(), vectors.host[0] + 1)
 
 
 @pytest.mark.parametrize("offset", [0, 32])
