@@ -1,0 +1,318 @@
+// Convolutions of a source whose elements are a stride apart, to few channels: the gradient of the
+// input of a strided convolution, or a transposed one.
+//
+// The outputs of a place (i, j) are the phases (a, b) at (stride * i + a, stride * j + b) less a
+// shift, of all channels: at most 16 sums, over one window of the source, whose elements lie side by
+// side. It has as many taps as the phases' windows together. The weight is arranged so that it has a
+// vector of the source's channels for each tap and sum, and zeros where a phase has no such tap:
+// these are multiplied, but not those between the source's elements.
+//
+// A block takes a tile of places of an image. It goes through the source's channels in steps, whose
+// part of the tile's source and of the weight are copied to shared memory while the step before is
+// multiplied. There both are in planes of a vector each, so that neighbouring places are in different
+// banks.
+#pragma once
+
+#include "async_copy.cuh"
+#include "conv_epilogue.cuh"
+#include "mma.cuh"
+
+namespace cyrt {
+
+// A step in shared memory, as a thread finds it: vectors of a plane's place, and of the weight.
+struct PhaseStep {
+    const uint4 *source, *weight;
+    uint32 places, width;
+    uint32 taps_y, taps_x;
+};
+
+// -- multiply-add ---------------------------------------------------------------------------------
+
+// A thread has the sums of P places one below the other.
+template <class T, int N_, int P = N_ < PHASE_SUMS ? PHASE_LINES : PHASE_LINES_OF_MOST,
+          int THREADS_ = PHASE_BLOCK_PLAIN>
+struct PhaseMultiplyAdd {
+    static constexpr int N = N_, THREADS = THREADS_, LINES = THREADS / PHASE_COLUMNS * P;
+    static constexpr int GROUP = 4;  // taps that are taken at once: they share lines of the source
+
+    float sums[P][N] = {};
+
+    __device__ static uint32 line() { return threadIdx.x / PHASE_COLUMNS * P; }
+    __device__ static uint32 column() { return threadIdx.x % PHASE_COLUMNS; }
+
+    template <int PLANES> __device__ void add(const PhaseStep& step) {
+        const uint4* source = step.source + line() * step.width + column();
+#pragma unroll 1
+        for (uint32 x = 0; x < step.taps_x; ++x) {
+#pragma unroll 1
+            for (uint32 y = 0; y < step.taps_y; y += GROUP) {
+                const uint4* from = source + y * step.width + x;
+                const uint4* weight = step.weight + (y * step.taps_x + x) * (PLANES * N);
+#pragma unroll 1
+                for (uint32 plane = 0; plane < PLANES; ++plane) {
+                    float of_source[P + GROUP - 1][4];
+#pragma unroll
+                    for (int i = 0; i < P + GROUP - 1; ++i) {
+                        if (i < P || y + i < step.taps_y + P - 1) {
+                            load(from + i * step.width, of_source[i]);
+                        }
+                    }
+#pragma unroll
+                    for (int g = 0; g < GROUP; ++g) {
+                        if (y + g >= step.taps_y) continue;
+#pragma unroll
+                        for (int n = 0; n < N; ++n) {
+                            float of_weight[4];
+                            load(weight + g * step.taps_x * (PLANES * N) + n, of_weight);
+#pragma unroll
+                            for (int k = 0; k < 4; ++k) {
+#pragma unroll
+                                for (int i = 0; i < P; ++i) {
+                                    sums[i][n] += of_source[i + g][k] * of_weight[k];
+                                }
+                            }
+                        }
+                    }
+                    from += step.places;
+                    weight += N;
+                }
+            }
+        }
+    }
+    __device__ static void load(const uint4* from, float (&to)[4]) {
+        widen(load_vector<4>(reinterpret_cast<const float*>(from)), to);
+    }
+    template <int PITCH> __device__ void put(float* to) const {
+#pragma unroll
+        for (int i = 0; i < P; ++i) {
+            float* at = to + ((line() + i) * PHASE_COLUMNS + column()) * PITCH;
+#pragma unroll
+            for (int n = 0; n < N; ++n) at[n] = sums[i][n];
+        }
+    }
+};
+
+// -- tensor cores ---------------------------------------------------------------------------------
+
+// mma.m16n8k8 of the PTX ISA, of float32 rounded to TF32.
+template <>
+__device__ inline void multiply_tiles<float32>(float (&sums)[4], uint32 a0, uint32 a1, uint32 a2,
+                                               uint32 a3, uint32 b0, uint32 b1) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+// A warp has the sums of P lines of 16 places, in tiles of 16 by 8. Four matrices of 8 rows of a
+// vector are the same lanes' elements in 16 bits and in TF32.
+template <class T, int N_, int P = PHASE_LINES, int THREADS_ = PHASE_BLOCK>
+struct PhaseTensorCores {
+    static constexpr int N = N_, THREADS = THREADS_, LINES = THREADS / 32 * P;
+    static constexpr int GROUP = 4, TILES = N / 8;
+
+    float sums[P][TILES][4] = {};
+
+    __device__ static uint32 line() { return threadIdx.x / 32 * P; }
+
+    template <int PLANES> __device__ void add(const PhaseStep& step) {
+        static_assert(PLANES % 2 == 0, "a product takes two vectors of channels");
+        // Of the source, the second matrix has the next places, the third the next plane; of the
+        // weight, the second has the next plane, the third the next sums.
+        uint32 lane = threadIdx.x % 32, second = lane / 8 % 2, third = lane / 16;
+        const uint4* source =
+            step.source + third * step.places + line() * step.width + second * 8 + lane % 8;
+        const uint4* weights = step.weight + second * N + third * (N - 8) + lane % 8;
+#pragma unroll 1
+        for (uint32 x = 0; x < step.taps_x; ++x) {
+#pragma unroll 1
+            for (uint32 y = 0; y < step.taps_y; y += GROUP) {
+#pragma unroll
+                for (int plane = 0; plane < PLANES; plane += 2) {
+                    const uint4* from = source + plane * step.places + y * step.width + x;
+                    const uint4* weight = weights + (y * step.taps_x + x) * (PLANES * N) + plane * N;
+                    uint32 of_source[P + GROUP - 1][4];
+#pragma unroll
+                    for (int i = 0; i < P + GROUP - 1; ++i) {
+                        if (i < P || y + i < step.taps_y + P - 1) {
+                            load(from + i * step.width, of_source[i]);
+                        }
+                    }
+#pragma unroll
+                    for (int g = 0; g < GROUP; ++g) {
+                        if (y + g >= step.taps_y) continue;
+                        uint32 of_weight[4];
+                        load(weight + g * step.taps_x * (PLANES * N), of_weight);
+#pragma unroll
+                        for (int i = 0; i < P; ++i) {
+#pragma unroll
+                            for (int n = 0; n < TILES; ++n) {
+                                uint32(&a)[4] = of_source[i + g];
+                                multiply_tiles<T>(sums[i][n], a[0], a[1], a[2], a[3],
+                                                  of_weight[2 * n], of_weight[2 * n + 1]);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    __device__ static void load(const uint4* from, uint32 (&matrix)[4]) {
+        load_matrices<false>(matrix, from);
+        if constexpr (sizeof(T) == 4) {
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(matrix[i]) : "f"(__uint_as_float(matrix[i])));
+            }
+        }
+    }
+    template <int PITCH> __device__ void put(float* to) const {
+        uint32 lane = threadIdx.x % 32;
+#pragma unroll
+        for (int i = 0; i < P; ++i) {
+            float* at = to + ((line() + i) * PHASE_COLUMNS + lane / 4) * PITCH + lane % 4 * 2;
+#pragma unroll
+            for (int n = 0; n < TILES; ++n) {
+                at[8 * n] = sums[i][n][0];
+                at[8 * n + 1] = sums[i][n][1];
+                at[8 * PITCH + 8 * n] = sums[i][n][2];
+                at[8 * PITCH + 8 * n + 1] = sums[i][n][3];
+            }
+        }
+    }
+};
+
+// -- kernels --------------------------------------------------------------------------------------
+
+template <class T, class Sums, int PLANES = PHASE_VECTORS, int STAGES = PHASE_STAGES>
+__device__ inline void conv_phases(const ConvPhases& args) {
+    constexpr int VECTOR = VECTOR_BYTES / sizeof(T), N = Sums::N, PITCH = N + 1;
+    extern __shared__ uint4 vectors[];  // steps; in the end the sums of all places
+    uint32 above = divide(blockIdx.x, args.tiles_m);
+    uint32 image = divide(above, args.tiles_n);
+    uint32 place_x = (blockIdx.x - above * args.tiles_m.size) * PHASE_COLUMNS;
+    uint32 place_y = (above - image * args.tiles_n.size) * Sums::LINES;
+    uint32 first_y = place_y + args.first[0], first_x = place_x + args.first[1];
+    PhaseStep step;
+    step.taps_y = args.taps[0], step.taps_x = args.taps[1];
+    step.width = args.width.size;
+    step.places = step.width * (Sums::LINES + step.taps_y - 1);
+    uint32 of_source = step.places * PLANES, of_weight = step.taps_y * step.taps_x * PLANES * N;
+    const T* source = global<T>(args.source) + image * args.batch_step;
+    const uint4* weight = global<uint4>(args.other);
+    compute_now(source, weight, first_y, first_x, step.places);
+    wait_for_dependencies(args);
+    launch_dependents();
+
+    auto copy = [&](uint32 number) {
+        if (number < args.steps) {
+            uint4* to = vectors + number % STAGES * (of_source + of_weight);
+#pragma unroll 4
+            for (uint32 i = threadIdx.x; i < of_source; i += Sums::THREADS) {
+                uint32 place = i / PLANES, plane = i % PLANES, y = divide(place, args.width);
+                uint32 x = first_x + place - y * step.width, vector = number * PLANES + plane;
+                y += first_y;
+                bool there = y < args.sources[0] && x < args.sources[1] && vector < args.vectors;
+                const T* from = source + y * args.step[0] + x * args.step[1] + vector * VECTOR;
+                copy_async<VECTOR_BYTES>(to + plane * step.places + place, there ? from : source,
+                                         there);
+            }
+#pragma unroll 4
+            for (uint32 i = threadIdx.x; i < of_weight; i += Sums::THREADS) {
+                copy_async<VECTOR_BYTES>(to + of_source + i, weight + number * of_weight + i, true);
+            }
+        }
+        commit_copies();
+    };
+    Sums sums;
+#pragma unroll
+    for (int i = 0; i < STAGES - 1; ++i) copy(i);
+#pragma unroll 1
+    for (uint32 number = 0; number < args.steps; ++number) {
+        await_copies<STAGES - 2>();
+        __syncthreads();
+        copy(number + STAGES - 1);
+        step.source = vectors + number % STAGES * (of_source + of_weight);
+        step.weight = step.source + of_source;
+        sums.template add<PLANES>(step);
+    }
+    __syncthreads();
+    float* places = reinterpret_cast<float*>(vectors);
+    sums.template put<PITCH>(places);
+    __syncthreads();
+
+    // A warp stores a line of results.
+    T* out = global<T>(args.out);
+    uint32 run = args.run.size, outputs_x = args.outputs[1];
+    uint32 x = place_x * args.stride - args.shift[1];
+#pragma unroll 1
+    for (uint32 line = threadIdx.x / 32; line < Sums::LINES * args.stride;
+         line += Sums::THREADS / 32) {
+        uint32 place = line / args.stride, phase = line - place * args.stride;
+        uint32 y = (place_y + place) * args.stride + phase - args.shift[0];
+        if (y >= args.outputs[0]) continue;
+        T* to = out + ((int64(image) * args.outputs[0] + y) * outputs_x + int(x)) * args.channels.size;
+        const float* from = places + place * (PHASE_COLUMNS * PITCH) + phase * run;
+#pragma unroll 2
+        for (uint32 i = threadIdx.x % 32; i < PHASE_COLUMNS * run; i += 32) {
+            uint32 column = divide(i, args.run), output = divide(i, args.channels);
+            if (x + output >= outputs_x) continue;
+            Items<float, 1> sum = {from[column * PITCH + i - column * run]};
+            to[i] = finish<T>(args, i - output * args.channels.size, 1, sum).item[0];
+        }
+    }
+}
+
+// A thread arranges an element.
+template <class T, int PLANES = PHASE_VECTORS>
+__device__ inline void arrange_weight(const ConvPhaseWeight& args) {
+    constexpr uint32 VECTOR = VECTOR_BYTES / sizeof(T);
+    wait_for_dependencies(args);
+    launch_dependents();
+    uint32 element = blockIdx.x * blockDim.x + threadIdx.x;
+    if (element >= args.n) return;
+    uint32 rest = element / VECTOR, channel = element % VECTOR;
+    uint32 sum = rest % args.sums;
+    rest /= args.sums;
+    uint32 plane = rest % PLANES;
+    rest /= PLANES;
+    uint32 x = rest % args.taps[1];
+    rest /= args.taps[1];
+    uint32 y = rest % args.taps[0];
+    channel += (rest / args.taps[0] * PLANES + plane) * VECTOR;
+    uint32 phase = sum / args.results, result = sum % args.results;
+    // Of the filter; those before it are large.
+    y = args.first[0] - y * args.stride + phase / args.stride;
+    x = args.first[1] - x * args.stride + phase % args.stride;
+    T value = {};
+    if (phase < args.stride * args.stride && y < args.filter[0] && x < args.filter[1] &&
+        channel < args.sources) {
+        uint32 tap = y * args.filter[1] + x;
+        if (args.backwards) tap = args.filter[0] * args.filter[1] - 1 - tap;
+        value = global<T>(args.weight)[channel * args.source_step + result * args.result_step +
+                                       tap * args.tap_step];
+    }
+    global<T>(args.out)[element] = value;
+}
+
+}  // namespace cyrt
+
+#define CYRT_CONV_PHASES_BY(NAME, TYPE, BLOCKS, KIND, N)                                         \
+    extern "C" __global__ void __launch_bounds__(cyrt::KIND<TYPE, N>::THREADS, BLOCKS)           \
+        NAME(const __grid_constant__ cyrt::ConvPhases args) {                                    \
+        cyrt::conv_phases<TYPE, cyrt::KIND<TYPE, N>>(args);                                      \
+    }
+
+#define CYRT_CONV_PHASES(NAME, TYPE)                                              \
+    extern "C" __global__ void __launch_bounds__(256)                             \
+        NAME##_phase_weight(const __grid_constant__ cyrt::ConvPhaseWeight args) { \
+        cyrt::arrange_weight<TYPE>(args);                                         \
+    }                                                                             \
+    CYRT_CONV_PHASES_BY(NAME##_phases_tensor8, TYPE, 3, PhaseTensorCores, 8)      \
+    CYRT_CONV_PHASES_BY(NAME##_phases_tensor16, TYPE, 3, PhaseTensorCores, 16)
+
+#define CYRT_CONV_PHASES_PLAIN(NAME, TYPE)                                     \
+    CYRT_CONV_PHASES_BY(NAME##_phases4, TYPE, 5, PhaseMultiplyAdd, 4)          \
+    CYRT_CONV_PHASES_BY(NAME##_phases8, TYPE, 5, PhaseMultiplyAdd, 8)          \
+    CYRT_CONV_PHASES_BY(NAME##_phases12, TYPE, 5, PhaseMultiplyAdd, 12)        \
+    CYRT_CONV_PHASES_BY(NAME##_phases16, TYPE, 5, PhaseMultiplyAdd, 16)
