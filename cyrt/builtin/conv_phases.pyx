@@ -34,6 +34,7 @@ cdef extern from "params/conv.h" nogil:
         Divider tiles_m, tiles_n, width, run, channels
         int[2] first
         unsigned int[2] taps, sources, outputs, shift
+        unsigned int[2][4] used
         unsigned int stride, vectors, steps, activation
     cdef struct ConvPhaseWeight:
         unsigned long long weight, out
@@ -53,7 +54,7 @@ cdef enum:
     BLOCK = 256
     VECTOR_BYTES = 16
     MOST_STRIDE = 4
-    MOST_TAPS = 64          # of a dimension of a place's window: more do not fit
+    MOST_TAPS = 32          # of a dimension of a place's window
 
 cdef int CONV = op_code("conv"), INPUT_VJP = op_code("conv_input_vjp")
 
@@ -94,6 +95,25 @@ cdef bint set_phases(ConvPhases* args, ConvPhaseWeight* weight, const Sliding* s
         weight.taps[d], weight.filter[d] = args.taps[d], <unsigned int>s.taps[d]
         args.sources[d], args.outputs[d] = <unsigned int>s.sources[d], <unsigned int>s.outputs[d]
     return True
+
+
+cdef void set_used(ConvPhases* args, const ConvPhaseWeight* weight, long long results,
+                   long long sums) noexcept:
+    """Set which taps each quarter of the sums has."""
+    cdef unsigned int[2][MOST_STRIDE] taps
+    cdef unsigned int phase, tap, sum, quarter
+    cdef int d
+    for d in range(2):
+        for phase in range(args.stride):
+            taps[d][phase] = 0
+            for tap in range(args.taps[d]):
+                if 0 <= weight.first[d] + <int>phase - <int>(tap * args.stride) \
+                        < <int>weight.filter[d]:
+                    taps[d][phase] |= 1u << tap
+    for sum in range(args.stride * args.stride * <unsigned int>results):
+        phase, quarter = sum // <unsigned int>results, sum * 4 // <unsigned int>sums
+        args.used[0][quarter] |= taps[0][phase // args.stride]
+        args.used[1][quarter] |= taps[1][phase % args.stride]
 
 
 cdef bint record_phases(Recorder encoder, int op, int dtype, const Operand* operands,
@@ -151,6 +171,7 @@ cdef bint record_phases(Recorder encoder, int op, int dtype, const Operand* oper
     if not fits(&launch):
         return False
 
+    set_used(&args, &weight, results, sums)
     workspace = allocate_workspace(encoder, args.steps * of_step * VECTOR_BYTES)
     args.source, args.bias = operands[SOURCE].address, operands[BIAS].address
     args.out, args.other = operands[OUT].address, workspace.address

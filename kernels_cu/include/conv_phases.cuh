@@ -24,16 +24,18 @@ struct PhaseStep {
     const uint4 *source, *weight;
     uint32 places, width;
     uint32 taps_y, taps_x;
+    const uint32 *used_y, *used_x;  // taps of each quarter of the sums, a bit each
 };
 
 // -- multiply-add ---------------------------------------------------------------------------------
 
-// A thread has the sums of P places one below the other.
+// A thread has the sums of P places one below the other. It skips what would be products with zeros
+// for a quarter of the sums.
 template <class T, int N_, int P = N_ < PHASE_SUMS ? PHASE_LINES : PHASE_LINES_OF_MOST,
-          int THREADS_ = PHASE_BLOCK_PLAIN>
+          int THREADS_ = PHASE_BLOCK_PLAIN, int GROUP = 1, int PREFETCH = 0>
 struct PhaseMultiplyAdd {
     static constexpr int N = N_, THREADS = THREADS_, LINES = THREADS / PHASE_COLUMNS * P;
-    static constexpr int GROUP = 4;  // taps that are taken at once: they share lines of the source
+    static constexpr int QUARTER = N / 4;
 
     float sums[P][N] = {};
 
@@ -48,6 +50,11 @@ struct PhaseMultiplyAdd {
             for (uint32 y = 0; y < step.taps_y; y += GROUP) {
                 const uint4* from = source + y * step.width + x;
                 const uint4* weight = step.weight + (y * step.taps_x + x) * (PLANES * N);
+                uint32 used = 0;
+#pragma unroll
+                for (int i = 0; i < 4 * GROUP; ++i) {
+                    used |= (step.used_y[i % 4] >> (y + i / 4) & step.used_x[i % 4] >> x & 1) << i;
+                }
 #pragma unroll 1
                 for (uint32 plane = 0; plane < PLANES; ++plane) {
                     float of_source[P + GROUP - 1][4];
@@ -57,18 +64,33 @@ struct PhaseMultiplyAdd {
                             load(from + i * step.width, of_source[i]);
                         }
                     }
+                    uint4 next[QUARTER];
+                    if (PREFETCH) fetch(weight, next);
 #pragma unroll
-                    for (int g = 0; g < GROUP; ++g) {
-                        if (y + g >= step.taps_y) continue;
+                    for (int i = 0; i < 4 * GROUP; ++i) {
+                        if (GROUP > 1 && y + i / 4 >= step.taps_y) continue;
+                        uint4 now[QUARTER];
+                        if (PREFETCH) {
+                            for (int n = 0; n < QUARTER; ++n) now[n] = next[n];
+                            if (i + 1 < 4 * GROUP && (GROUP == 1 || y + (i + 1) / 4 < step.taps_y))
+                                fetch(weight + (i + 1) / 4 * step.taps_x * (PLANES * N) +
+                                          (i + 1) % 4 * QUARTER,
+                                      next);
+                        }
+                        if (!(used >> i & 1)) continue;
 #pragma unroll
-                        for (int n = 0; n < N; ++n) {
+                        for (int n = 0; n < QUARTER; ++n) {
                             float of_weight[4];
-                            load(weight + g * step.taps_x * (PLANES * N) + n, of_weight);
+                            load(PREFETCH ? &now[n]
+                                          : weight + i / 4 * step.taps_x * (PLANES * N) +
+                                                i % 4 * QUARTER + n,
+                                 of_weight);
 #pragma unroll
                             for (int k = 0; k < 4; ++k) {
 #pragma unroll
-                                for (int i = 0; i < P; ++i) {
-                                    sums[i][n] += of_source[i + g][k] * of_weight[k];
+                                for (int line = 0; line < P; ++line) {
+                                    sums[line][i % 4 * QUARTER + n] +=
+                                        of_source[line + i / 4][k] * of_weight[k];
                                 }
                             }
                         }
@@ -77,6 +99,12 @@ struct PhaseMultiplyAdd {
                     weight += N;
                 }
             }
+        }
+    }
+    __device__ static void fetch(const uint4* from, uint4 (&to)[QUARTER]) {
+        for (int n = 0; n < QUARTER; ++n) {
+            to[n] = from[n];
+            compute_now(to[n].x, to[n].y, to[n].z, to[n].w);
         }
     }
     __device__ static void load(const uint4* from, float (&to)[4]) {
@@ -130,7 +158,8 @@ struct PhaseTensorCores {
 #pragma unroll
                 for (int plane = 0; plane < PLANES; plane += 2) {
                     const uint4* from = source + plane * step.places + y * step.width + x;
-                    const uint4* weight = weights + (y * step.taps_x + x) * (PLANES * N) + plane * N;
+                    const uint4* weight =
+                        weights + (y * step.taps_x + x) * (PLANES * N) + plane * N;
                     uint32 of_source[P + GROUP - 1][4];
 #pragma unroll
                     for (int i = 0; i < P + GROUP - 1; ++i) {
@@ -196,28 +225,40 @@ __device__ inline void conv_phases(const ConvPhases& args) {
     PhaseStep step;
     step.taps_y = args.taps[0], step.taps_x = args.taps[1];
     step.width = args.width.size;
+    step.used_y = args.used[0], step.used_x = args.used[1];
     step.places = step.width * (Sums::LINES + step.taps_y - 1);
     uint32 of_source = step.places * PLANES, of_weight = step.taps_y * step.taps_x * PLANES * N;
+    // What a thread copies of a step's source: a vector of every JUMP-th place.
+    constexpr uint32 JUMP = Sums::THREADS / PLANES;
+    uint32 plane = threadIdx.x % PLANES, first = threadIdx.x / PLANES;
+    uint32 begin_y = divide(first, args.width), begin_x = first_x + first - begin_y * step.width;
+    begin_y += first_y;
+    uint32 jump_y = divide(JUMP, args.width), jump_x = JUMP - jump_y * step.width;
+    int64 jump = jump_y * args.step[0] + jump_x * args.step[1];
+    int64 wrap = args.step[0] - step.width * args.step[1];
     const T* source = global<T>(args.source) + image * args.batch_step;
+    const T* begin =
+        source + int(begin_y) * args.step[0] + int(begin_x) * args.step[1] + plane * VECTOR;
     const uint4* weight = global<uint4>(args.other);
-    compute_now(source, weight, first_y, first_x, step.places);
+    compute_now(begin, weight, begin_y, begin_x, jump, wrap);
     wait_for_dependencies(args);
     launch_dependents();
 
     auto copy = [&](uint32 number) {
         if (number < args.steps) {
             uint4* to = vectors + number % STAGES * (of_source + of_weight);
-#pragma unroll 4
-            for (uint32 i = threadIdx.x; i < of_source; i += Sums::THREADS) {
-                uint32 place = i / PLANES, plane = i % PLANES, y = divide(place, args.width);
-                uint32 x = first_x + place - y * step.width, vector = number * PLANES + plane;
-                y += first_y;
-                bool there = y < args.sources[0] && x < args.sources[1] && vector < args.vectors;
-                const T* from = source + y * args.step[0] + x * args.step[1] + vector * VECTOR;
+            bool any = number * PLANES + plane < args.vectors;
+            const T* from = begin + number * (PLANES * VECTOR);
+            uint32 y = begin_y, x = begin_x;
+#pragma unroll 2
+            for (uint32 place = first; place < step.places; place += JUMP) {
+                bool there = any && y < args.sources[0] && x < args.sources[1];
                 copy_async<VECTOR_BYTES>(to + plane * step.places + place, there ? from : source,
                                          there);
+                y += jump_y, x += jump_x, from += jump;
+                if (x - first_x >= step.width) ++y, x -= step.width, from += wrap;
             }
-#pragma unroll 4
+#pragma unroll 2
             for (uint32 i = threadIdx.x; i < of_weight; i += Sums::THREADS) {
                 copy_async<VECTOR_BYTES>(to + of_source + i, weight + number * of_weight + i, true);
             }
@@ -229,9 +270,16 @@ __device__ inline void conv_phases(const ConvPhases& args) {
     for (int i = 0; i < STAGES - 1; ++i) copy(i);
 #pragma unroll 1
     for (uint32 number = 0; number < args.steps; ++number) {
-        await_copies<STAGES - 2>();
-        __syncthreads();
-        copy(number + STAGES - 1);
+        if constexpr (STAGES == 1) {
+            if (number) __syncthreads();
+            copy(number);
+            await_copies<0>();
+            __syncthreads();
+        } else {
+            await_copies<STAGES - 2>();
+            __syncthreads();
+            copy(number + STAGES - 1);
+        }
         step.source = vectors + number % STAGES * (of_source + of_weight);
         step.weight = step.source + of_source;
         sums.template add<PLANES>(step);
@@ -241,24 +289,33 @@ __device__ inline void conv_phases(const ConvPhases& args) {
     sums.template put<PITCH>(places);
     __syncthreads();
 
-    // A warp stores a line of results.
-    T* out = global<T>(args.out);
-    uint32 run = args.run.size, outputs_x = args.outputs[1];
-    uint32 x = place_x * args.stride - args.shift[1];
+    // A warp stores lines of results, a lane every 32nd of each.
+    constexpr uint32 WARPS = Sums::THREADS / 32;
+    uint32 run = args.run.size, x = place_x * args.stride - args.shift[1];
+    int64 line = int64(args.outputs[1]) * args.channels.size;
 #pragma unroll 1
-    for (uint32 line = threadIdx.x / 32; line < Sums::LINES * args.stride;
-         line += Sums::THREADS / 32) {
-        uint32 place = line / args.stride, phase = line - place * args.stride;
-        uint32 y = (place_y + place) * args.stride + phase - args.shift[0];
-        if (y >= args.outputs[0]) continue;
-        T* to = out + ((int64(image) * args.outputs[0] + y) * outputs_x + int(x)) * args.channels.size;
-        const float* from = places + place * (PHASE_COLUMNS * PITCH) + phase * run;
+    for (uint32 i = threadIdx.x % 32; i < PHASE_COLUMNS * run; i += 32) {
+        uint32 column = divide(i, args.run), output = divide(i, args.channels);
+        if (x + output >= args.outputs[1]) continue;
+        uint32 channel = i - output * args.channels.size;
+#pragma unroll 1
+        for (uint32 phase = 0; phase < args.stride; ++phase) {
+            uint32 warp = threadIdx.x / 32;
+            const float* from =
+                places + (warp * PHASE_COLUMNS + column) * PITCH + phase * run + (i - column * run);
+            uint32 y = (place_y + warp) * args.stride + phase - args.shift[0];
+            T* to = global<T>(args.out) + (image * int64(args.outputs[0]) + int(y)) * line +
+                    int64(int(x)) * args.channels.size + i;
 #pragma unroll 2
-        for (uint32 i = threadIdx.x % 32; i < PHASE_COLUMNS * run; i += 32) {
-            uint32 column = divide(i, args.run), output = divide(i, args.channels);
-            if (x + output >= outputs_x) continue;
-            Items<float, 1> sum = {from[column * PITCH + i - column * run]};
-            to[i] = finish<T>(args, i - output * args.channels.size, 1, sum).item[0];
+            for (uint32 place = warp; place < Sums::LINES; place += WARPS) {
+                if (y < args.outputs[0]) {
+                    Items<float, 1> sum = {*from};
+                    *to = finish<T>(args, channel, 1, sum).item[0];
+                }
+                from += WARPS * PHASE_COLUMNS * PITCH;
+                to += WARPS * args.stride * line;
+                y += WARPS * args.stride;
+            }
         }
     }
 }
@@ -297,10 +354,10 @@ __device__ inline void arrange_weight(const ConvPhaseWeight& args) {
 
 }  // namespace cyrt
 
-#define CYRT_CONV_PHASES_BY(NAME, TYPE, BLOCKS, KIND, N)                                         \
-    extern "C" __global__ void __launch_bounds__(cyrt::KIND<TYPE, N>::THREADS, BLOCKS)           \
-        NAME(const __grid_constant__ cyrt::ConvPhases args) {                                    \
-        cyrt::conv_phases<TYPE, cyrt::KIND<TYPE, N>>(args);                                      \
+#define CYRT_CONV_PHASES_BY(NAME, TYPE, BLOCKS, KIND, N)                               \
+    extern "C" __global__ void __launch_bounds__(cyrt::KIND<TYPE, N>::THREADS, BLOCKS) \
+        NAME(const __grid_constant__ cyrt::ConvPhases args) {                          \
+        cyrt::conv_phases<TYPE, cyrt::KIND<TYPE, N>>(args);                            \
     }
 
 #define CYRT_CONV_PHASES(NAME, TYPE)                                              \
@@ -311,8 +368,8 @@ __device__ inline void arrange_weight(const ConvPhaseWeight& args) {
     CYRT_CONV_PHASES_BY(NAME##_phases_tensor8, TYPE, 3, PhaseTensorCores, 8)      \
     CYRT_CONV_PHASES_BY(NAME##_phases_tensor16, TYPE, 3, PhaseTensorCores, 16)
 
-#define CYRT_CONV_PHASES_PLAIN(NAME, TYPE)                                     \
-    CYRT_CONV_PHASES_BY(NAME##_phases4, TYPE, 5, PhaseMultiplyAdd, 4)          \
-    CYRT_CONV_PHASES_BY(NAME##_phases8, TYPE, 5, PhaseMultiplyAdd, 8)          \
-    CYRT_CONV_PHASES_BY(NAME##_phases12, TYPE, 5, PhaseMultiplyAdd, 12)        \
+#define CYRT_CONV_PHASES_PLAIN(NAME, TYPE)                              \
+    CYRT_CONV_PHASES_BY(NAME##_phases4, TYPE, 5, PhaseMultiplyAdd, 4)   \
+    CYRT_CONV_PHASES_BY(NAME##_phases8, TYPE, 5, PhaseMultiplyAdd, 8)   \
+    CYRT_CONV_PHASES_BY(NAME##_phases12, TYPE, 5, PhaseMultiplyAdd, 12) \
     CYRT_CONV_PHASES_BY(NAME##_phases16, TYPE, 5, PhaseMultiplyAdd, 16)

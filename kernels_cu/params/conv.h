@@ -75,6 +75,7 @@ struct CYRT_PARAMETERS ConvPhases {
     unsigned int taps[2];                 // of a place's window
     unsigned int sources[2], outputs[2];  // sizes
     unsigned int shift[2];                // output of place 0 and phase 0: so many before the first
+    unsigned int used[2][4];              // taps that each quarter of the sums has, a bit each
     unsigned int stride;
     unsigned int vectors, steps;  // of the source's channels
     unsigned int activation;
@@ -83,7 +84,7 @@ struct CYRT_PARAMETERS ConvPhases {
 // The weight, by taps of a place's window.
 struct CYRT_PARAMETERS ConvPhaseWeight {
     CYRT_POINTER(const void) weight;
-    CYRT_POINTER(void) out;  // step, tap, vector, sum, channel
+    CYRT_POINTER(void) out;                        // step, tap, vector, sum, channel
     long long source_step, result_step, tap_step;  // of the weight
     unsigned int sources, results;                 // channels
     unsigned int taps[2], filter[2];               // of a place's window, and of the weight
