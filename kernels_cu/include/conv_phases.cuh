@@ -29,13 +29,11 @@ struct PhaseStep {
 
 // -- multiply-add ---------------------------------------------------------------------------------
 
-// A thread has the sums of P places one below the other. It skips what would be products with zeros
-// for a quarter of the sums.
-template <class T, int N_, int P = N_ < PHASE_SUMS ? PHASE_LINES : PHASE_LINES_OF_MOST,
-          int THREADS_ = PHASE_BLOCK_PLAIN, int GROUP = 1, int PREFETCH = 0>
+// A thread has the sums of P places one below the other. What would be products with zeros for a
+// quarter of them is left out.
+template <class T, int N_, int P = N_ < PHASE_SUMS ? PHASE_LINES : PHASE_LINES_OF_MOST>
 struct PhaseMultiplyAdd {
-    static constexpr int N = N_, THREADS = THREADS_, LINES = THREADS / PHASE_COLUMNS * P;
-    static constexpr int QUARTER = N / 4;
+    static constexpr int N = N_, THREADS = PHASE_BLOCK_PLAIN, LINES = PHASE_STRIPS * P;
 
     float sums[P][N] = {};
 
@@ -44,53 +42,33 @@ struct PhaseMultiplyAdd {
 
     template <int PLANES> __device__ void add(const PhaseStep& step) {
         const uint4* source = step.source + line() * step.width + column();
+        const uint4* weight = step.weight;
 #pragma unroll 1
-        for (uint32 x = 0; x < step.taps_x; ++x) {
+        for (uint32 y = 0; y < step.taps_y; ++y) {
 #pragma unroll 1
-            for (uint32 y = 0; y < step.taps_y; y += GROUP) {
+            for (uint32 x = 0; x < step.taps_x; ++x) {
                 const uint4* from = source + y * step.width + x;
-                const uint4* weight = step.weight + (y * step.taps_x + x) * (PLANES * N);
-                uint32 used = 0;
+                bool used[4];
 #pragma unroll
-                for (int i = 0; i < 4 * GROUP; ++i) {
-                    used |= (step.used_y[i % 4] >> (y + i / 4) & step.used_x[i % 4] >> x & 1) << i;
-                }
+                for (int i = 0; i < 4; ++i) used[i] = step.used_y[i] >> y & step.used_x[i] >> x & 1;
 #pragma unroll 1
-                for (uint32 plane = 0; plane < PLANES; ++plane) {
-                    float of_source[P + GROUP - 1][4];
+                for (int plane = 0; plane < PLANES; ++plane) {
+                    // All is loaded before the first of it is used.
+                    float of_source[P][4], of_weight[N][4];
 #pragma unroll
-                    for (int i = 0; i < P + GROUP - 1; ++i) {
-                        if (i < P || y + i < step.taps_y + P - 1) {
-                            load(from + i * step.width, of_source[i]);
-                        }
-                    }
-                    uint4 next[QUARTER];
-                    if (PREFETCH) fetch(weight, next);
+                    for (int n = 0; n < N; ++n) load(weight + n, of_weight[n]);
 #pragma unroll
-                    for (int i = 0; i < 4 * GROUP; ++i) {
-                        if (GROUP > 1 && y + i / 4 >= step.taps_y) continue;
-                        uint4 now[QUARTER];
-                        if (PREFETCH) {
-                            for (int n = 0; n < QUARTER; ++n) now[n] = next[n];
-                            if (i + 1 < 4 * GROUP && (GROUP == 1 || y + (i + 1) / 4 < step.taps_y))
-                                fetch(weight + (i + 1) / 4 * step.taps_x * (PLANES * N) +
-                                          (i + 1) % 4 * QUARTER,
-                                      next);
-                        }
-                        if (!(used >> i & 1)) continue;
+                    for (int i = 0; i < P; ++i) load(from + i * step.width, of_source[i]);
 #pragma unroll
-                        for (int n = 0; n < QUARTER; ++n) {
-                            float of_weight[4];
-                            load(PREFETCH ? &now[n]
-                                          : weight + i / 4 * step.taps_x * (PLANES * N) +
-                                                i % 4 * QUARTER + n,
-                                 of_weight);
+                    for (int quarter = 0; quarter < 4; ++quarter) {
+                        if (!used[quarter]) continue;
+#pragma unroll
+                        for (int n = quarter * (N / 4); n < (quarter + 1) * (N / 4); ++n) {
 #pragma unroll
                             for (int k = 0; k < 4; ++k) {
 #pragma unroll
-                                for (int line = 0; line < P; ++line) {
-                                    sums[line][i % 4 * QUARTER + n] +=
-                                        of_source[line + i / 4][k] * of_weight[k];
+                                for (int i = 0; i < P; ++i) {
+                                    sums[i][n] += of_source[i][k] * of_weight[n][k];
                                 }
                             }
                         }
@@ -101,14 +79,10 @@ struct PhaseMultiplyAdd {
             }
         }
     }
-    __device__ static void fetch(const uint4* from, uint4 (&to)[QUARTER]) {
-        for (int n = 0; n < QUARTER; ++n) {
-            to[n] = from[n];
-            compute_now(to[n].x, to[n].y, to[n].z, to[n].w);
-        }
-    }
     __device__ static void load(const uint4* from, float (&to)[4]) {
-        widen(load_vector<4>(reinterpret_cast<const float*>(from)), to);
+        uint4 vector = *from;
+        compute_now(vector.x, vector.y, vector.z, vector.w);
+        memcpy(to, &vector, sizeof(to));
     }
     template <int PITCH> __device__ void put(float* to) const {
 #pragma unroll
@@ -134,10 +108,10 @@ __device__ inline void multiply_tiles<float32>(float (&sums)[4], uint32 a0, uint
 
 // A warp has the sums of P lines of 16 places, in tiles of 16 by 8. Four matrices of 8 rows of a
 // vector are the same lanes' elements in 16 bits and in TF32.
-template <class T, int N_, int P = PHASE_LINES, int THREADS_ = PHASE_BLOCK>
-struct PhaseTensorCores {
-    static constexpr int N = N_, THREADS = THREADS_, LINES = THREADS / 32 * P;
-    static constexpr int GROUP = 4, TILES = N / 8;
+template <class T, int N_> struct PhaseTensorCores {
+    static constexpr int N = N_, P = PHASE_LINES, TILES = N / 8;
+    static constexpr int THREADS = PHASE_BLOCK, LINES = PHASE_STRIPS * P;
+    static constexpr int GROUP = 4;  // taps that are taken at once: they share lines of the source
 
     float sums[P][TILES][4] = {};
 
@@ -151,6 +125,8 @@ struct PhaseTensorCores {
         const uint4* source =
             step.source + third * step.places + line() * step.width + second * 8 + lane % 8;
         const uint4* weights = step.weight + second * N + third * (N - 8) + lane % 8;
+        // Else addresses in shared memory are computed anew at each load.
+        compute_now(source, weights);
 #pragma unroll 1
         for (uint32 x = 0; x < step.taps_x; ++x) {
 #pragma unroll 1
@@ -160,7 +136,12 @@ struct PhaseTensorCores {
                     const uint4* from = source + plane * step.places + y * step.width + x;
                     const uint4* weight =
                         weights + (y * step.taps_x + x) * (PLANES * N) + plane * N;
-                    uint32 of_source[P + GROUP - 1][4];
+                    uint32 of_source[P + GROUP - 1][4], of_weight[GROUP][4];
+#pragma unroll
+                    for (int g = 0; g < GROUP; ++g) {
+                        uint32 tap = y + g < step.taps_y ? g : 0;
+                        load(weight + tap * step.taps_x * (PLANES * N), of_weight[g]);
+                    }
 #pragma unroll
                     for (int i = 0; i < P + GROUP - 1; ++i) {
                         if (i < P || y + i < step.taps_y + P - 1) {
@@ -170,15 +151,13 @@ struct PhaseTensorCores {
 #pragma unroll
                     for (int g = 0; g < GROUP; ++g) {
                         if (y + g >= step.taps_y) continue;
-                        uint32 of_weight[4];
-                        load(weight + g * step.taps_x * (PLANES * N), of_weight);
 #pragma unroll
                         for (int i = 0; i < P; ++i) {
 #pragma unroll
                             for (int n = 0; n < TILES; ++n) {
-                                uint32(&a)[4] = of_source[i + g];
-                                multiply_tiles<T>(sums[i][n], a[0], a[1], a[2], a[3],
-                                                  of_weight[2 * n], of_weight[2 * n + 1]);
+                                uint32(&a)[4] = of_source[i + g], (&b)[4] = of_weight[g];
+                                multiply_tiles<T>(sums[i][n], a[0], a[1], a[2], a[3], b[2 * n],
+                                                  b[2 * n + 1]);
                             }
                         }
                     }
@@ -213,8 +192,8 @@ struct PhaseTensorCores {
 
 // -- kernels --------------------------------------------------------------------------------------
 
-template <class T, class Sums, int PLANES = PHASE_VECTORS, int STAGES = PHASE_STAGES>
-__device__ inline void conv_phases(const ConvPhases& args) {
+template <class T, class Sums> __device__ inline void conv_phases(const ConvPhases& args) {
+    constexpr int PLANES = PHASE_VECTORS, STAGES = PHASE_STAGES;
     constexpr int VECTOR = VECTOR_BYTES / sizeof(T), N = Sums::N, PITCH = N + 1;
     extern __shared__ uint4 vectors[];  // steps; in the end the sums of all places
     uint32 above = divide(blockIdx.x, args.tiles_m);
@@ -270,16 +249,9 @@ __device__ inline void conv_phases(const ConvPhases& args) {
     for (int i = 0; i < STAGES - 1; ++i) copy(i);
 #pragma unroll 1
     for (uint32 number = 0; number < args.steps; ++number) {
-        if constexpr (STAGES == 1) {
-            if (number) __syncthreads();
-            copy(number);
-            await_copies<0>();
-            __syncthreads();
-        } else {
-            await_copies<STAGES - 2>();
-            __syncthreads();
-            copy(number + STAGES - 1);
-        }
+        await_copies<STAGES - 2>();
+        __syncthreads();
+        copy(number + STAGES - 1);
         step.source = vectors + number % STAGES * (of_source + of_weight);
         step.weight = step.source + of_source;
         sums.template add<PLANES>(step);
@@ -321,9 +293,8 @@ __device__ inline void conv_phases(const ConvPhases& args) {
 }
 
 // A thread arranges an element.
-template <class T, int PLANES = PHASE_VECTORS>
-__device__ inline void arrange_weight(const ConvPhaseWeight& args) {
-    constexpr uint32 VECTOR = VECTOR_BYTES / sizeof(T);
+template <class T> __device__ inline void arrange_weight(const ConvPhaseWeight& args) {
+    constexpr uint32 VECTOR = VECTOR_BYTES / sizeof(T), PLANES = PHASE_VECTORS;
     wait_for_dependencies(args);
     launch_dependents();
     uint32 element = blockIdx.x * blockDim.x + threadIdx.x;
@@ -369,7 +340,7 @@ __device__ inline void arrange_weight(const ConvPhaseWeight& args) {
     CYRT_CONV_PHASES_BY(NAME##_phases_tensor16, TYPE, 3, PhaseTensorCores, 16)
 
 #define CYRT_CONV_PHASES_PLAIN(NAME, TYPE)                              \
-    CYRT_CONV_PHASES_BY(NAME##_phases4, TYPE, 5, PhaseMultiplyAdd, 4)   \
-    CYRT_CONV_PHASES_BY(NAME##_phases8, TYPE, 5, PhaseMultiplyAdd, 8)   \
-    CYRT_CONV_PHASES_BY(NAME##_phases12, TYPE, 5, PhaseMultiplyAdd, 12) \
-    CYRT_CONV_PHASES_BY(NAME##_phases16, TYPE, 5, PhaseMultiplyAdd, 16)
+    CYRT_CONV_PHASES_BY(NAME##_phases4, TYPE, 4, PhaseMultiplyAdd, 4)   \
+    CYRT_CONV_PHASES_BY(NAME##_phases8, TYPE, 4, PhaseMultiplyAdd, 8)   \
+    CYRT_CONV_PHASES_BY(NAME##_phases12, TYPE, 4, PhaseMultiplyAdd, 12) \
+    CYRT_CONV_PHASES_BY(NAME##_phases16, TYPE, 4, PhaseMultiplyAdd, 16)
