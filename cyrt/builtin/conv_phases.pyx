@@ -53,6 +53,7 @@ cdef enum Variant:
 cdef enum:
     BLOCK = 256
     VECTOR_BYTES = 16
+    SPREAD = 5              # multiprocessors for each tile, at most: else other kernels are faster
     MOST_STRIDE = 4
     MOST_TAPS = 32          # of a dimension of a place's window
 
@@ -161,7 +162,7 @@ cdef bint record_phases(Recorder encoder, int op, int dtype, const Operand* oper
     of_step = args.taps[0] * args.taps[1] * PHASE_VECTORS * sums
     args.vectors = <unsigned int>(channels // items)
     args.steps = <unsigned int>ceiling(args.vectors, PHASE_VECTORS)
-    if 2 * tiles < multiprocessors_of(ordinal) or tiles > MAX_BLOCKS \
+    if SPREAD * tiles < multiprocessors_of(ordinal) or tiles > MAX_BLOCKS \
             or args.steps * of_step * items > MAX_NUMERATOR:
         return False
     set_geometry(&launch.geometry, tiles, PHASE_BLOCK if tensor else PHASE_BLOCK_PLAIN, 1)

@@ -12,8 +12,8 @@ from cyrt import nn, settings
 from cyrt.builtin import library_conv
 from cyrt.kernels import explain
 
-# The images to compute: as many tiles as there are where phases are chosen.
-BATCH = max(2, cyrt.Device(0).multiprocessors // 2)
+# The images to compute: at least as many tiles as there are where phases are chosen.
+BATCH = cyrt.Device(0).multiprocessors // 5 + 1
 # Shapes of the input and of filters, and options. There are several tiles of 16 columns of places, or
 # of 28 lines, and places and channels that fill none.
 CASES = [
