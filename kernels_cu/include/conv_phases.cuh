@@ -292,7 +292,7 @@ template <class T, class Sums> __device__ inline void conv_phases(const ConvPhas
     }
 }
 
-// A thread arranges an element.
+// A thread arranges an element of the weight.
 template <class T> __device__ inline void arrange_weight(const ConvPhaseWeight& args) {
     constexpr uint32 VECTOR = VECTOR_BYTES / sizeof(T), PLANES = PHASE_VECTORS;
     wait_for_dependencies(args);
@@ -325,6 +325,7 @@ template <class T> __device__ inline void arrange_weight(const ConvPhaseWeight& 
 
 }  // namespace cyrt
 
+// Few enough registers for as many blocks on a multiprocessor as its shared memory lets run.
 #define CYRT_CONV_PHASES_BY(NAME, TYPE, BLOCKS, KIND, N)                               \
     extern "C" __global__ void __launch_bounds__(cyrt::KIND<TYPE, N>::THREADS, BLOCKS) \
         NAME(const __grid_constant__ cyrt::ConvPhases args) {                          \

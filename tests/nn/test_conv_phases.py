@@ -14,8 +14,8 @@ from cyrt.kernels import explain
 
 # The images to compute: at least as many tiles as there are where phases are chosen.
 BATCH = cyrt.Device(0).multiprocessors // 5 + 1
-# Shapes of the input and of filters, and options. There are several tiles of 16 columns of places, or
-# of 28 lines, and places and channels that fill none.
+# Shapes of the input and of filters, and options. There are several tiles of 16 columns of places,
+# or of 28 lines, and places and channels that fill none.
 CASES = [
     ((BATCH, 33, 37, 3), (16, 7, 7), {"stride": 2, "padding": 3}),
     ((BATCH, 115, 21, 1), (40, 4, 4), {"stride": 2, "padding": 1}),
