@@ -7,6 +7,7 @@
 // are zeros that are multiplied. Sums may be divided into parts, which `sum_parts` adds.
 #pragma once
 
+#include "conv_phases.cuh"
 #include "conv_tile.cuh"
 #include "depthwise.cuh"
 #include "depthwise_strip.cuh"

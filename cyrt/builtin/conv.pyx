@@ -11,6 +11,7 @@ from cyrt.builtin.grid cimport (
 )
 from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
 from cyrt.builtin cimport library
+from cyrt.builtin.conv_phases cimport record_phases
 from cyrt.builtin.library cimport CUDNN, is_served
 from cyrt.builtin.library_conv cimport least, record_library_conv
 from cyrt.builtin.operand cimport Operand
@@ -44,6 +45,10 @@ cdef extern from "params/conv.h" nogil:
         long long other_step, other_group, out_step, bias_step
         Divider channels, tiles_m, tiles_n, groups
         unsigned int rows, columns, length, depth, flags, activation
+    cdef struct ConvPhases:
+        pass
+    cdef struct ConvPhaseWeight:
+        pass
     cdef struct ConvSum:
         unsigned long long input, bias, out
         long long group_step, row_step, column_step, bias_step
@@ -102,8 +107,9 @@ cdef struct Sizes:
 
 def param_bytes(row):
     """Return the size in bytes of the parameter of each kernel of a row."""
-    return tuple([sizeof(ConvSum) if kernel.endswith("_sum") else sizeof(Conv)
-                  for kernel in row.kernels])
+    return tuple([sizeof(ConvSum) if kernel.endswith("_sum") else sizeof(ConvPhaseWeight)
+                  if kernel.endswith("_phase_weight") else sizeof(ConvPhases)
+                  if "_phases" in kernel else sizeof(Conv) for kernel in row.kernels])
 
 
 cdef int activation_code(str name, object activation) except -1:
@@ -141,6 +147,9 @@ cdef int record_conv(Recorder encoder, int op, int dtype, const Operand* operand
     elif op == WEIGHT_VJP:
         sizes.rows, sizes.length = sizes.length, sizes.rows
     if sizes.rows == 0 or sizes.columns == 0 or sizes.groups == 0:
+        return 0
+    if op != WEIGHT_VJP and view.sliding.spacing[0] > 1 \
+            and record_phases(encoder, op, dtype, operands, &view):
         return 0
     strips = has_strips(&sizes, op, operands, conv, &view)
     if sizes.itemsize <= 4 and not strips \

@@ -279,8 +279,9 @@ def conv_general(input, weight, stride=1, padding=0, kernel_dilation=1, input_di
 
     Each element of the result is the sum of a window of the input times a filter: a correlation,
     or with `flip` a convolution. Padding, and the places between the elements of a dilated input,
-    are zeros, which are multiplied. float16, bfloat16 and float32 are summed in float32, float64 in
-    float64. Equal inputs give equal bits.
+    are zeros, which may be multiplied, and so may zeros beside the filters of a strided gradient:
+    near an infinity results may be NaN. float16, bfloat16 and float32 are summed in float32,
+    float64 in float64. Equal inputs give equal bits.
 
     Parameters
     ----------

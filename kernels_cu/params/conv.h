@@ -59,5 +59,47 @@ struct CYRT_PARAMETERS ConvSum {
     unsigned int n, count, activation;  // n: of a part
 };
 
+// Of windows by phases (see conv_phases.cuh): a block takes so many neighbouring columns of places, and
+// lines of them by 4 warps of tensor cores, or by half as many threads in float32. A step has as many
+// vectors of channels, of which so many steps are in shared memory.
+enum { PHASE_COLUMNS = 16, PHASE_STRIPS = 4, PHASE_VECTORS = 2, PHASE_STAGES = 2 };
+enum { PHASE_BLOCK = 32 * PHASE_STRIPS, PHASE_BLOCK_PLAIN = PHASE_COLUMNS * PHASE_STRIPS };
+// The most sums of a place, and the lines of a warp, or of a thread with the most sums in float32.
+enum { PHASE_SUMS = 16, PHASE_LINES = 7, PHASE_LINES_OF_MOST = 6 };
+
+// Convolutions of a source whose elements are a stride apart, by phases. Numbers of two dimensions.
+struct CYRT_PARAMETERS ConvPhases {
+    CYRT_POINTER(const void) source;  // channels are adjacent
+    CYRT_POINTER(const void) other;   // the weight as `arrange_weight` leaves it
+    CYRT_POINTER(const void) bias;
+    CYRT_POINTER(void) out;
+    long long batch_step, bias_step;
+    long long step[2];                    // of the source
+    struct Divider tiles_m, tiles_n;      // of an image, along a line and across
+    struct Divider width;                 // elements of the source along a tile's line
+    struct Divider run;                   // results of a place along a line: stride by channels
+    struct Divider channels;              // of the result
+    int first[2];                         // the source's element at tap 0 of place 0
+    unsigned int taps[2];                 // of a place's window
+    unsigned int sources[2], outputs[2];  // sizes
+    unsigned int shift[2];                // output of place 0 and phase 0: so many before the first
+    unsigned int used[2][4];              // taps that each quarter of the sums has, a bit each
+    unsigned int stride;
+    unsigned int vectors, steps;  // of the source's channels
+    unsigned int activation;
+};
+
+// The weight, by taps of a place's window.
+struct CYRT_PARAMETERS ConvPhaseWeight {
+    CYRT_POINTER(const void) weight;
+    CYRT_POINTER(void) out;                        // step, tap, vector, sum, channel
+    long long source_step, result_step, tap_step;  // of the weight
+    unsigned int sources, results;                 // channels
+    unsigned int taps[2], filter[2];               // of a place's window, and of the weight
+    int first[2];                                  // the filter's tap at tap 0 and phase 0
+    unsigned int backwards;                        // whether the filter's last tap is its first
+    unsigned int stride, sums, n;
+};
+
 #include "params/end.h"
 #endif

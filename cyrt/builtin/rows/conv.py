@@ -14,6 +14,10 @@ VARIANTS = ("", "_small", "_sum")
 DEPTHWISE = ("_depthwise", "_depthwise_elements")
 # Neighbouring outputs by a thread.
 STRIP = ("_depthwise_strip",)
+# A source whose elements are a stride apart, to few channels, by the sums of a place: the weight's
+# arrangement, by tensor cores, and in float32. Those of conv are the input's gradient as well.
+PHASES = ("_phase_weight", "_phases_tensor8", "_phases_tensor16")
+PLAIN_PHASES = ("_phases4", "_phases8", "_phases12", "_phases16")
 DEPTHWISE_KERNELS = {"conv": "depthwise", "conv_weight_vjp": "depthwise_weight"}
 TYPES = ("float16", "bfloat16", "float32", "float64")
 # The types in the wheel.
@@ -27,15 +31,25 @@ EXPRESSIONS = {
 
 def rows() -> Iterator[Row]:
     for op, expression in EXPRESSIONS.items():
-        variants = VARIANTS + (DEPTHWISE if op in DEPTHWISE_KERNELS else ())
-        variants += STRIP if op == "conv" else ()
         for name in TYPES:
+            variants = VARIANTS + (DEPTHWISE if op in DEPTHWISE_KERNELS else ())
+            if op == "conv":
+                variants += STRIP
+                variants += PHASES if name != "float64" else ()
+                variants += PLAIN_PHASES if name == "float32" else ()
             yield Row(op, "conv", (name, name), name, expression, name in PREBUILT, variants)
 
 
 def instance(row: Row) -> str:
     of = f"{row.kernels[0]}, {dtype(row.output).cpp}"
-    depthwise = DEPTHWISE_KERNELS.get(row.op)
-    more = f"\nCYRT_DEPTHWISE({of}, {depthwise})" if depthwise else ""
-    more += f"\nCYRT_DEPTHWISE_STRIP({of})" if row.op == "conv" else ""
-    return f"CYRT_CONV({of}, {row.op}){more}"
+    lines = [f"CYRT_CONV({of}, {row.op})"]
+    if depthwise := DEPTHWISE_KERNELS.get(row.op):
+        lines.append(f"CYRT_DEPTHWISE({of}, {depthwise})")
+    for variants, macro in (
+        (STRIP, "CYRT_DEPTHWISE_STRIP"),
+        (PHASES, "CYRT_CONV_PHASES"),
+        (PLAIN_PHASES, "CYRT_CONV_PHASES_PLAIN"),
+    ):
+        if set(variants) <= set(row.variants):
+            lines.append(f"{macro}({of})")
+    return "\n".join(lines)
