@@ -23,7 +23,7 @@ cdef extern from "params/conv.h" nogil:
     enum: PHASE_VECTORS
     enum: PHASE_STAGES
     enum: PHASE_BLOCK
-    enum: PHASE_BLOCK_PLAIN
+    enum: PHASE_BLOCK_MULTIPLY_ADD
     enum: PHASE_SUMS
     enum: PHASE_LINES
     enum: PHASE_LINES_OF_MOST
@@ -48,7 +48,7 @@ cdef extern from "params/conv.h" nogil:
 cdef enum Variant:
     WEIGHT = 6
     TENSOR                  # 8 sums of a place, and then 16
-    PLAIN = 9               # 4, 8, 12 and 16
+    MULTIPLY_ADD = 9        # 4, 8, 12 and 16
 
 cdef enum:
     BLOCK = 256
@@ -60,8 +60,9 @@ cdef enum:
 cdef int CONV = op_code("conv"), INPUT_VJP = op_code("conv_input_vjp")
 
 
-cdef inline long long floor_of(long long n, long long of) noexcept:
-    return n // of if n >= 0 else -ceiling(-n, of)
+cdef inline long long floor_quotient(long long n, long long divisor) noexcept:
+    """Return the quotient rounded towards minus infinity; `//` is C's division in this file."""
+    return n // divisor if n >= 0 else -ceiling(-n, divisor)
 
 
 cdef bint set_phases(ConvPhases* args, ConvPhaseWeight* weight, const Sliding* s) noexcept:
@@ -85,8 +86,8 @@ cdef bint set_phases(ConvPhases* args, ConvPhaseWeight* weight, const Sliding* s
             origin = s.origin[d] - shift
             if weight.backwards:
                 origin += s.taps[d] - 1
-            low = -floor_of(s.taps[d] - 1 - origin, stride)
-            high = floor_of(origin + stride - 1, stride)
+            low = -floor_quotient(s.taps[d] - 1 - origin, stride)
+            high = floor_quotient(origin + stride - 1, stride)
             if args.taps[d] == 0 or high - low + 1 < args.taps[d]:
                 args.taps[d], args.shift[d] = <unsigned int>(high - low + 1), shift
                 args.first[d] = <int>low
@@ -141,15 +142,14 @@ cdef bint record_phases(Recorder encoder, int op, int dtype, const Operand* oper
             or ((view.batch_step | view.steps[0] | view.steps[1] | channels) * itemsize
                 | operands[SOURCE].address) % VECTOR_BYTES:
         return False
-    # Whether there is a library tells whether TF32 is allowed, too.
-    is_served(CUDNN, ordinal)
+    is_served(CUDNN, ordinal)       # it reads CYRT_TF32 into `library.tf32`, too
     tensor = itemsize == 2 or library.tf32
     if tensor:
         launch.variant = TENSOR + (sums > 8)
         sums = 16 if sums > 8 else 8
     else:
         sums = ceiling(sums, 4) * 4
-        launch.variant = PLAIN + <int>sums // 4 - 1
+        launch.variant = MULTIPLY_ADD + <int>sums // 4 - 1
     lines = PHASE_LINES if tensor or sums < PHASE_SUMS else PHASE_LINES_OF_MOST
     lines *= PHASE_STRIPS
     args.tiles_m = divider(<unsigned int>ceiling(
@@ -165,14 +165,15 @@ cdef bint record_phases(Recorder encoder, int op, int dtype, const Operand* oper
     if SPREAD * tiles < multiprocessors_of(ordinal) or tiles > MAX_BLOCKS \
             or args.steps * of_step * items > MAX_NUMERATOR:
         return False
-    set_geometry(&launch.geometry, tiles, PHASE_BLOCK if tensor else PHASE_BLOCK_PLAIN, 1)
+    set_geometry(&launch.geometry, tiles, PHASE_BLOCK if tensor else PHASE_BLOCK_MULTIPLY_ADD, 1)
     launch.geometry.smem = <unsigned int>max(
         PHASE_STAGES * (places * PHASE_VECTORS + of_step) * VECTOR_BYTES,
         lines * PHASE_COLUMNS * (sums + 1) * 4)
     if not fits(&launch):
         return False
 
-    set_used(&args, &weight, results, sums)
+    if not tensor:
+        set_used(&args, &weight, results, sums)
     workspace = allocate_workspace(encoder, args.steps * of_step * VECTOR_BYTES)
     args.source, args.bias = operands[SOURCE].address, operands[BIAS].address
     args.out, args.other = operands[OUT].address, workspace.address

@@ -367,7 +367,7 @@ cdef list learn_kernels(int ordinal, object call, const Extent* operands, int co
     cdef size_t nbytes = 0
     cdef list offsets = choose_offsets(operands, count, &nbytes)
     cdef dict functions = {}        # what the captures have in common
-    # A large block of the current stream serves as the workspace after that.
+    # The call's workspace can reuse a large block afterwards if that is the current stream's.
     scratch.block = allocate(current_state(ordinal) if nbytes >= LARGE else stream.live(), nbytes)
     scratch.address = scratch.block.address
     scratch.size = nbytes

@@ -33,7 +33,7 @@ struct PhaseStep {
 // quarter of them is left out.
 template <class T, int N_, int P = N_ < PHASE_SUMS ? PHASE_LINES : PHASE_LINES_OF_MOST>
 struct PhaseMultiplyAdd {
-    static constexpr int N = N_, THREADS = PHASE_BLOCK_PLAIN, LINES = PHASE_STRIPS * P;
+    static constexpr int N = N_, THREADS = PHASE_BLOCK_MULTIPLY_ADD, LINES = PHASE_STRIPS * P;
 
     float sums[P][N] = {};
 
@@ -340,7 +340,7 @@ template <class T> __device__ inline void arrange_weight(const ConvPhaseWeight& 
     CYRT_CONV_PHASES_BY(NAME##_phases_tensor8, TYPE, 3, PhaseTensorCores, 8)      \
     CYRT_CONV_PHASES_BY(NAME##_phases_tensor16, TYPE, 3, PhaseTensorCores, 16)
 
-#define CYRT_CONV_PHASES_PLAIN(NAME, TYPE)                              \
+#define CYRT_CONV_PHASES_MULTIPLY_ADD(NAME, TYPE)                       \
     CYRT_CONV_PHASES_BY(NAME##_phases4, TYPE, 4, PhaseMultiplyAdd, 4)   \
     CYRT_CONV_PHASES_BY(NAME##_phases8, TYPE, 4, PhaseMultiplyAdd, 8)   \
     CYRT_CONV_PHASES_BY(NAME##_phases12, TYPE, 4, PhaseMultiplyAdd, 12) \

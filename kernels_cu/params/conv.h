@@ -63,7 +63,7 @@ struct CYRT_PARAMETERS ConvSum {
 // lines of them by 4 warps of tensor cores, or by half as many threads in float32. A step has as many
 // vectors of channels, of which so many steps are in shared memory.
 enum { PHASE_COLUMNS = 16, PHASE_STRIPS = 4, PHASE_VECTORS = 2, PHASE_STAGES = 2 };
-enum { PHASE_BLOCK = 32 * PHASE_STRIPS, PHASE_BLOCK_PLAIN = PHASE_COLUMNS * PHASE_STRIPS };
+enum { PHASE_BLOCK = 32 * PHASE_STRIPS, PHASE_BLOCK_MULTIPLY_ADD = PHASE_COLUMNS * PHASE_STRIPS };
 // The most sums of a place, and the lines of a warp, or of a thread with the most sums in float32.
 enum { PHASE_SUMS = 16, PHASE_LINES = 7, PHASE_LINES_OF_MOST = 6 };
 

@@ -17,7 +17,7 @@ STRIP = ("_depthwise_strip",)
 # A source whose elements are a stride apart, to few channels, by the sums of a place: the weight's
 # arrangement, by tensor cores, and in float32. Those of conv are the input's gradient as well.
 PHASES = ("_phase_weight", "_phases_tensor8", "_phases_tensor16")
-PLAIN_PHASES = ("_phases4", "_phases8", "_phases12", "_phases16")
+MULTIPLY_ADD_PHASES = ("_phases4", "_phases8", "_phases12", "_phases16")
 DEPTHWISE_KERNELS = {"conv": "depthwise", "conv_weight_vjp": "depthwise_weight"}
 TYPES = ("float16", "bfloat16", "float32", "float64")
 # The types in the wheel.
@@ -36,7 +36,7 @@ def rows() -> Iterator[Row]:
             if op == "conv":
                 variants += STRIP
                 variants += PHASES if name != "float64" else ()
-                variants += PLAIN_PHASES if name == "float32" else ()
+                variants += MULTIPLY_ADD_PHASES if name == "float32" else ()
             yield Row(op, "conv", (name, name), name, expression, name in PREBUILT, variants)
 
 
@@ -48,7 +48,7 @@ def instance(row: Row) -> str:
     for variants, macro in (
         (STRIP, "CYRT_DEPTHWISE_STRIP"),
         (PHASES, "CYRT_CONV_PHASES"),
-        (PLAIN_PHASES, "CYRT_CONV_PHASES_PLAIN"),
+        (MULTIPLY_ADD_PHASES, "CYRT_CONV_PHASES_MULTIPLY_ADD"),
     ):
         if set(variants) <= set(row.variants):
             lines.append(f"{macro}({of})")
