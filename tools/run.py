@@ -121,7 +121,7 @@ def set_up(*extras: str) -> None:
     # Without isolation a second run builds only what changed.
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     # The pip of older Python versions does not know -C.
-    run(*pip, "install", "pip>=23.1", *project["build-system"]["requires"], "ninja")
+    run(*pip, "install", "--no-compile", "pip>=23.1", *project["build-system"]["requires"], "ninja")
     # Dependencies are installed in the background while the package is built.
     extras = (toolkit(), *extras)
     needed = list(project["project"]["dependencies"])
