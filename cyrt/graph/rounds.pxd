@@ -37,6 +37,7 @@ cdef struct Trace:
     unsigned long long* hashes
     unsigned long long count    # number of operations so far
     unsigned long long start    # position of the first one
+    unsigned long long commit   # the `count` at the program's last commit; 0: there was none
     unsigned long long judged   # number of those whose `kept` is known
     unsigned long long next_look    # the `count` at which a period is searched for next
     int period                  # each operation is compared with the one a period before; 0: none

@@ -126,6 +126,7 @@ cdef bint repeats(const Trace* trace, int period, int length, int* differing) no
 cdef void trace_commit(Trace* trace) noexcept:
     if trace.count:
         step_at(trace, trace.count - 1).committed = True
+        trace.commit = trace.count
 
 
 cdef void fill_expected(const Trace* trace, CUfunction* functions, int period, int since,
@@ -138,11 +139,8 @@ cdef void fill_expected(const Trace* trace, CUfunction* functions, int period, i
 
 cdef int operations_since_commit(const Trace* trace) noexcept:
     """Return how many operations were stored since the program's last commit, or LENGTH."""
-    cdef int i
-    for i in range(min(trace.count, <unsigned long long>LENGTH)):
-        if step_at(trace, trace.count - 1 - i).committed:
-            return i
-    return LENGTH
+    return <int>min(trace.count - trace.commit, <unsigned long long>LENGTH) if trace.commit \
+        else LENGTH
 
 
 cdef bint commits_repeat(const Trace* trace, int period, int length) noexcept:

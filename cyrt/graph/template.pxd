@@ -75,6 +75,11 @@ cdef class Template:
     cdef readonly size_t workspace
     cdef object __weakref__
 
+# How often templates have left the store, or decisions about libraries were made: what was chosen
+# before may not hold any more. It is above 0.
+cdef unsigned long long changes
+cdef void note_change() noexcept
+
 cdef inline void add_word(Key* key, unsigned long long word) noexcept:
     key.words[key.count] = word
     key.count += 1
@@ -82,6 +87,8 @@ cdef inline void add_word(Key* key, unsigned long long word) noexcept:
 cdef void begin_key(Key* key, unsigned long long family, int ordinal) noexcept
 # Return the template of a key, or None.
 cdef Template find(const Key* key)
+# Note that a template of the store is used; others leave the store before it.
+cdef void touch(Template template) noexcept
 # Learn a call and keep it. `call` takes the handle of a stream and a tuple of addresses, and puts
 # work on the stream; `call.prepare()`, if there is one, is called before each capture. The last
 # operand is the workspace, if the call needs one.
@@ -100,5 +107,5 @@ cdef int record_template(Recorder encoder, Template template,
 cdef ChildGraph capture_opaque(Template template, const unsigned long long* addresses, int count)
 cdef int record_opaque(Recorder encoder, Template template, ChildGraph child, Use* uses,
                        int num_uses, list foreign) except -1
-# Drop the templates of a device that was reset.
+# Drop the templates of a device that was reset: a change, too.
 cdef int forget_templates(int ordinal) except -1

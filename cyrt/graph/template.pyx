@@ -37,6 +37,7 @@ cdef Py_ssize_t most_templates = 0      # CYRT_TEMPLATE_CACHE_SIZE
 cdef unsigned long long clock = 0
 cdef unsigned long long last_serial = 0
 cdef unsigned long long[KEY_WORDS] multipliers
+changes = 1
 
 
 def count_templates():
@@ -81,15 +82,24 @@ cdef inline bint has_key(Template template, unsigned long long h, const Key* key
         template.key.words, key.words, key.count * sizeof(key.words[0])) == 0
 
 
-cdef Template find(const Key* key):
+cdef void note_change() noexcept:
+    global changes
+    changes += 1
+
+
+cdef void touch(Template template) noexcept:
     global clock
+    clock += 1
+    template.used = clock
+
+
+cdef Template find(const Key* key):
     cdef unsigned long long h = hash_of(key)
     cdef PyObject* head = buckets[h & (BUCKETS - 1)]
     cdef Template template = None if head == NULL else <Template>head
     while template is not None:
         if has_key(template, h, key):
-            clock += 1
-            template.used = clock
+            touch(template)
             return template
         template = template.following
     return None
@@ -102,6 +112,7 @@ cdef int unlink(Template template) except -1:
     cdef Template earlier = <Template>head[0]
     cdef Template following = template.following
     num_templates -= 1
+    note_change()
     template.following = None
     if earlier is template:
         head[0] = NULL
@@ -139,7 +150,7 @@ cdef int drop(list templates) except -1:
 cdef Template keep(Template template):
     """Put a template into the store, and drop those used longest ago. Return it, or the one that
     another thread has put there meanwhile."""
-    global num_templates, most_templates, clock
+    global num_templates, most_templates
     cdef PyObject** head
     cdef Template earlier
     if most_templates == 0:
@@ -153,8 +164,7 @@ cdef Template keep(Template template):
         earlier = find(&template.key)
         if earlier is not None:
             return earlier
-    clock += 1
-    template.used = clock
+    touch(template)
     head = &buckets[template.hash & (BUCKETS - 1)]
     if head[0] != NULL:
         template.following = <Template>head[0]      # its reference moves from the bucket
@@ -177,6 +187,7 @@ def forget():
 
 
 cdef int forget_templates(int ordinal) except -1:
+    note_change()
     return drop([each for each in list_templates() if (<Template>each).ordinal == ordinal])
 
 
