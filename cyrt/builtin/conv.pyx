@@ -11,16 +11,17 @@ from cyrt.builtin.grid cimport (
 )
 from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
 from cyrt.builtin cimport library
-from cyrt.builtin.conv_phases cimport record_phases
-from cyrt.builtin.library cimport CUDNN, is_served
-from cyrt.builtin.library_conv cimport least, record_library_conv
-from cyrt.builtin.operand cimport Operand
-from cyrt.builtin.space cimport MAX_NUMERATOR, Divider, divider
-from cyrt.builtin.window cimport (
-    Axis, Sliding, Windows, product, reverse, set_sliding, set_windows,
+from cyrt.builtin.conv_phases cimport (
+    ConvPhases, ConvPhaseWeight, choose_phases, record_phases,
 )
+from cyrt.builtin.convolution cimport BIAS, OTHER, OUT, SOURCE
+from cyrt.builtin.library cimport CUDNN, is_served
+from cyrt.builtin.library_conv cimport least, record_library_conv, template_of
+from cyrt.builtin.operand cimport Operand
+from cyrt.builtin.space cimport MAX_NUMERATOR, divider
+from cyrt.builtin.window cimport Axis, Sliding, product, reverse, set_sliding, set_windows
 from cyrt.builtin.workspace cimport allocate_workspace
-from cyrt.graph.commit cimport Recorder
+from cyrt.graph.template cimport Template, changes, find, touch
 from cyrt.runtime.memory cimport Memory
 
 cdef extern from "params/conv.h" nogil:
@@ -39,21 +40,6 @@ cdef extern from "params/conv.h" nogil:
     enum: ACTIVATION_GELU
     enum: ACTIVATION_GELU_TANH
     enum: ACTIVATION_SILU
-    cdef struct Conv:
-        unsigned long long source, other, bias, out
-        Windows windows
-        long long other_step, other_group, out_step, bias_step
-        Divider channels, tiles_m, tiles_n, groups
-        unsigned int rows, columns, length, depth, flags, activation
-    cdef struct ConvPhases:
-        pass
-    cdef struct ConvPhaseWeight:
-        pass
-    cdef struct ConvSum:
-        unsigned long long input, bias, out
-        long long group_step, row_step, column_step, bias_step
-        Divider rows, columns
-        unsigned int n, count, activation
 
 # Kernels, in the order of Row.kernels.
 cdef enum Variant:
@@ -123,102 +109,225 @@ cdef int activation_code(str name, object activation) except -1:
                          f"{activation!r}") from None
 
 
-cdef int record_conv(Recorder encoder, int op, int dtype, const Operand* operands,
-                     const Convolution* conv) except -1:
-    cdef Conv args
-    cdef Sizes sizes
-    cdef Launch launch
+# -- recording -------------------------------------------------------------------------------------
+
+
+cdef Choice new_choice(int op, int dtype, const Convolution* conv):
+    cdef Choice choice = Choice.__new__(Choice)
+    choice.op, choice.dtype, choice.conv = op, dtype, conv[0]
+    return choice
+
+
+cdef int record_conv(Recorder encoder, Choice choice, const Operand* operands) except -1:
+    cdef Template template = None
+    if choice.changes != changes:
+        template = choose(choice, encoder.state.ordinal, operands)
+    elif choice.way == LIBRARY:
+        template = <Template>choice.template
+        touch(template)
+    if choice.way == LIBRARY:
+        if record_library_conv(encoder, template, operands):
+            return 0
+        choice.changes = 0      # there may be memory again for the next one
+        choose_own(choice, encoder.state.ordinal, operands)
+    if choice.way == KERNEL or choice.way == KERNEL_OF_PARTS:
+        return record_kernels(encoder, choice, operands)
+    if choice.way == PHASES:
+        return record_phases(encoder, &choice.phases, operands)
+    return record_halves(encoder, choice, operands) if choice.way == HALVES else 0
+
+
+cdef int record_kernels(Recorder encoder, Choice choice, const Operand* operands) except -1:
+    """Record one launch, or one into a workspace, and one that adds the parts of each sum."""
+    cdef Conv args = choice.args
+    cdef ConvSum sum
+    cdef Operand[4] uses
+    cdef Memory workspace
+    cdef int i
+    args.source, args.other = operands[SOURCE].address, operands[OTHER].address
+    if choice.way == KERNEL:
+        args.bias, args.out = operands[BIAS].address, operands[OUT].address
+        return record_launch(encoder, &choice.launch, &args, operands, 4, 1)
+    workspace = allocate_workspace(encoder, choice.workspace)
+    sum = choice.sum
+    sum.out, sum.bias = operands[OUT].address, operands[BIAS].address
+    sum.input = args.out = workspace.address
+    for i in range(4):
+        uses[i] = operands[i]
+    uses[OUT] = Operand(<PyObject*>workspace, workspace.address, NULL, [0, 0])
+    record_launch(encoder, &choice.launch, &args, uses, 3, 1)
+    uses[1], uses[2] = uses[OUT], operands[BIAS]
+    uses[OUT] = operands[OUT]
+    return record_launch(encoder, &choice.adding, &sum, uses, 3, 1)
+
+
+cdef int record_halves(Recorder encoder, Choice choice, const Operand* operands) except -1:
+    """Record two halves of the batch."""
+    cdef const Convolution* conv = &choice.conv
+    cdef Convolution part = conv[0]
+    cdef Operand[4] moved
+    cdef int i, itemsize = entry_of(encoder.state.ordinal, choice.op, choice.dtype).itemsizes[0]
+    cdef long long image = product(conv.sliding.outputs) * conv.results
+    if choice.op == INPUT_VJP:
+        image = product(conv.sliding.sources) * conv.channels
+    for i in range(4):
+        moved[i] = operands[i]
+    part.batch = conv.batch // 2
+    record_conv(encoder, new_choice(choice.op, choice.dtype, &part), moved)
+    moved[OUT].address += <unsigned long long>(
+        part.batch * image * conv.groups * itemsize)
+    moved[SOURCE].address += <unsigned long long>(part.batch * conv.batch_step * itemsize)
+    part.batch = conv.batch - part.batch
+    return record_conv(encoder, new_choice(choice.op, choice.dtype, &part), moved)
+
+
+# -- the choice ------------------------------------------------------------------------------------
+
+
+cdef Convolution view_of(int op, const Convolution* conv) noexcept:
+    """Return the convolution with the windows of the result's places over the source."""
     cdef Convolution view = conv[0]
-    cdef long long taps = product(conv.sliding.taps), channels = conv.channels, parts
-    cdef bint strips
-    launch.entry = entry_of(encoder.state.ordinal, op, dtype)
-    sizes.items, sizes.itemsize = launch.entry.items, launch.entry.itemsizes[0]
+    if op == INPUT_VJP:
+        view.sliding = reverse(&conv.sliding)
+    return view
+
+
+cdef int set_sizes(Sizes* sizes, int ordinal, int op, int dtype,
+                   const Convolution* conv) except -1:
+    cdef const Entry* entry = entry_of(ordinal, op, dtype)
+    cdef long long taps = product(conv.sliding.taps)
+    sizes.items, sizes.itemsize = entry.items, entry.itemsizes[0]
     sizes.sum_size = max(4, sizes.itemsize)
-    sizes.multiprocessors = multiprocessors_of(encoder.state.ordinal)
+    sizes.multiprocessors = multiprocessors_of(ordinal)
     sizes.groups = conv.groups
     sizes.columns = conv.results
     sizes.rows = conv.batch * product(conv.sliding.outputs)
-    sizes.length = taps * channels
-    if op == INPUT_VJP:
-        view.sliding = reverse(&conv.sliding)
-        sizes.rows = conv.batch * product(conv.sliding.sources)
-        sizes.columns, channels = channels, conv.results
-        sizes.length = taps * channels
-    elif op == WEIGHT_VJP:
-        sizes.rows, sizes.length = sizes.length, sizes.rows
-    if sizes.rows == 0 or sizes.columns == 0 or sizes.groups == 0:
-        return 0
-    if op != WEIGHT_VJP and view.sliding.spacing[0] > 1 \
-            and record_phases(encoder, op, dtype, operands, &view):
-        return 0
-    strips = has_strips(&sizes, op, operands, conv, &view)
-    if sizes.itemsize <= 4 and not strips \
-            and <double>sizes.rows * sizes.length * sizes.columns * sizes.groups >= least \
-            and is_served(CUDNN, encoder.state.ordinal) \
-            and not outdoes_library(&sizes, op, operands, &view) \
-            and record_library_conv(encoder, op, dtype, operands, conv):
-        return 0
+    sizes.length = taps * conv.channels
     sizes.depthwise = conv.channels == 1 and taps <= MOST_TAPS \
         and 0 < conv.results <= (1 if op == INPUT_VJP else MOST_RESULTS)
+    if op == INPUT_VJP:
+        sizes.rows = conv.batch * product(conv.sliding.sources)
+        sizes.columns, sizes.length = conv.channels, taps * conv.results
+    elif op == WEIGHT_VJP:
+        sizes.rows, sizes.length = sizes.length, sizes.rows
+    return 0
+
+
+cdef Template choose(Choice choice, int ordinal, const Operand* operands):
+    """Choose the way. Return the template of the way LIBRARY."""
+    cdef Sizes sizes
+    cdef const Convolution* conv = &choice.conv
+    cdef Convolution view = view_of(choice.op, conv)
+    cdef Template template = None
+    choice.changes = 0
+    set_sizes(&sizes, ordinal, choice.op, choice.dtype, conv)
+    if sizes.rows == 0 or sizes.columns == 0 or sizes.groups == 0:
+        choice.way = NOTHING
+    elif choice.op != WEIGHT_VJP and view.sliding.spacing[0] > 1 and choose_phases(
+            &choice.phases, ordinal, choice.op, choice.dtype, operands[SOURCE].address, &view):
+        choice.way = PHASES
+    else:
+        if sizes.itemsize <= 4 and not has_strips(&sizes, choice.op, operands, conv, &view) \
+                and <double>sizes.rows * sizes.length * sizes.columns * sizes.groups >= least \
+                and is_served(CUDNN, ordinal) \
+                and not outdoes_library(&sizes, choice.op, operands, &view):
+            template = template_of(ordinal, choice.op, choice.dtype, operands, conv)
+        if template is None:
+            choose_own(choice, ordinal, operands)
+        else:
+            choice.way, choice.template = LIBRARY, <PyObject*>template
+    # A template that was learned without scratch memory is not in the store.
+    if template is None or find(&template.key) is template:
+        choice.changes = changes
+    return template
+
+
+cdef int choose_own(Choice choice, int ordinal, const Operand* operands) except -1:
+    """Choose cyrt's own kernels."""
+    cdef Sizes sizes
+    cdef Conv* args = &choice.args
+    cdef Launch* launch = &choice.launch
+    cdef int op = choice.op
+    cdef const Convolution* conv = &choice.conv
+    cdef Convolution view = view_of(op, conv)
+    cdef long long channels = conv.results if op == INPUT_VJP else conv.channels, parts
+    cdef bint strips
+    set_sizes(&sizes, ordinal, op, choice.dtype, conv)
     if op != WEIGHT_VJP and sizes.rows > MAX_NUMERATOR and conv.batch > 1:
-        return record_halves(encoder, op, dtype, operands, conv, sizes.rows // conv.batch,
-                             sizes.groups * sizes.columns * sizes.itemsize)
+        choice.way = HALVES
+        return 0
     if max(sizes.rows, sizes.length) > MAX_NUMERATOR \
             or sizes.columns * sizes.groups > MAX_NUMERATOR:
         raise ValueError(f"conv: more than {<long long>MAX_NUMERATOR:,} outputs of an image, "
                          f"channels, or elements of a filter are not provided for: "
                          f"{sizes.rows:,} by {sizes.length:,} by {sizes.columns:,} in "
                          f"{sizes.groups:,} groups")
-    memset(&args, 0, sizeof(args))
-    args.source, args.other = operands[SOURCE].address, operands[OTHER].address
-    args.bias, args.out = operands[BIAS].address, operands[OUT].address
+    strips = has_strips(&sizes, op, operands, conv, &view)
+    launch.entry = entry_of(ordinal, op, choice.dtype)
+    memset(args, 0, sizeof(Conv))
     set_windows(&args.windows, &view.sliding, conv.batch_step, conv.steps)
     args.other_step, args.bias_step = conv.other_step, conv.bias_step
     args.other_group = conv.results * (1 if op == WEIGHT_VJP else conv.other_step)
     args.activation = conv.activation
     args.channels = divider(<unsigned int>max(1, channels))
-    args.flags = flags_of(&sizes, op, &args, &view, channels, launch.entry)
+    args.flags = flags_of(&sizes, op, operands, &view, channels)
     if sizes.depthwise:
         # One group of all channels.
         sizes.columns *= sizes.groups
         sizes.groups = 1
         args.channels = divider(<unsigned int>conv.results)
-        parts = choose_strips(&sizes, &args, &launch, conv.batch) if strips \
-            else choose_depthwise(&sizes, op, &args, &launch, conv.results)
+        parts = choose_strips(&sizes, args, launch, conv.batch) if strips \
+            else choose_depthwise(&sizes, op, args, launch, conv.results)
         if op == INPUT_VJP:
-            launch.entry = entry_of(encoder.state.ordinal, CONV, dtype)
+            launch.entry = entry_of(ordinal, CONV, choice.dtype)
     else:
-        parts = choose_tiles(&sizes, op, &args, &launch)
+        parts = choose_tiles(&sizes, op, args, launch)
     args.rows, args.columns = <unsigned int>sizes.rows, <unsigned int>sizes.columns
     args.length, args.out_step = <unsigned int>sizes.length, sizes.columns * sizes.groups
     if not strips:
         args.groups = divider(<unsigned int>sizes.groups)
-    if op != WEIGHT_VJP and parts == 1:
-        return record_launch(encoder, &launch, &args, operands, 4, 1)
-    return record_parts(encoder, op, dtype, operands, &sizes, &args, &launch, parts)
+    choice.way = KERNEL
+    if op == WEIGHT_VJP or parts > 1:
+        choose_sum(choice, ordinal, &sizes, parts)
+    return 0
 
 
-cdef int record_halves(Recorder encoder, int op, int dtype, const Operand* operands,
-                       const Convolution* conv, long long rows, long long row_bytes) except -1:
-    """Record two halves of the batch."""
-    cdef Convolution part = conv[0]
-    cdef Operand[4] moved
-    cdef int i, itemsize = entry_of(encoder.state.ordinal, op, dtype).itemsizes[0]
-    for i in range(4):
-        moved[i] = operands[i]
-    part.batch = conv.batch // 2
-    record_conv(encoder, op, dtype, moved, &part)
-    moved[OUT].address += <unsigned long long>(part.batch * rows * row_bytes)
-    moved[SOURCE].address += <unsigned long long>(part.batch * conv.batch_step * itemsize)
-    part.batch = conv.batch - part.batch
-    return record_conv(encoder, op, dtype, moved, &part)
+cdef int choose_sum(Choice choice, int ordinal, const Sizes* sizes, long long parts) except -1:
+    """Choose the launch that adds the parts of each sum."""
+    cdef Conv* args = &choice.args
+    cdef ConvSum* sum = &choice.sum
+    cdef long long count = sizes.rows * sizes.columns * sizes.groups
+    cdef unsigned int slices = SLICES if parts >= MANY_PARTS else 1
+    if count > MAX_NUMERATOR:
+        raise ValueError(f"conv: a gradient of more than {<long long>MAX_NUMERATOR:,} elements is "
+                         f"not provided for, got {count:,}")
+    choice.way = KERNEL_OF_PARTS
+    choice.workspace = parts * count * sizes.sum_size
+    args.flags = (args.flags & ~CONV_VECTOR_OUT) | CONV_PARTS
+    if sizes.columns % sizes.items == 0:
+        args.flags |= CONV_VECTOR_OUT
+    memset(sum, 0, sizeof(ConvSum))
+    sum.bias_step, sum.activation = args.bias_step, args.activation
+    sum.rows, sum.columns = (divider(<unsigned int>sizes.rows),
+                             divider(<unsigned int>sizes.columns))
+    sum.n, sum.count = <unsigned int>count, <unsigned int>parts
+    if choice.op == WEIGHT_VJP:
+        # A column is a row of the weight.
+        sum.row_step, sum.column_step = 1, sizes.rows
+        sum.group_step = sizes.rows * sizes.columns
+    else:
+        sum.row_step, sum.column_step = sizes.columns * sizes.groups, 1
+        sum.group_step = sizes.columns
+    choice.adding.entry, choice.adding.variant = entry_of(ordinal, choice.op, choice.dtype), PARTS
+    set_geometry(&choice.adding.geometry, ceiling(count, BLOCK // slices), BLOCK // slices, slices)
+    return 0
 
 
 # -- layout ----------------------------------------------------------------------------------------
 
 
-cdef unsigned int flags_of(const Sizes* sizes, int op, const Conv* args, const Convolution* view,
-                           long long channels, const Entry* entry) noexcept:
+cdef unsigned int flags_of(const Sizes* sizes, int op, const Operand* operands,
+                           const Convolution* view, long long channels) noexcept:
     """Return which operands are read and written in vectors."""
     cdef unsigned long long places = view.batch_step if view.batch > 1 else 0
     cdef long long row = sizes.columns if op != CONV else sizes.length
@@ -228,14 +337,14 @@ cdef unsigned int flags_of(const Sizes* sizes, int op, const Conv* args, const C
         if view.sliding.sources[d] > 1:
             places |= view.steps[d]
     places |= channels * (sizes.groups if sizes.depthwise else 1)
-    if (places * sizes.itemsize | args.source) % VECTOR_BYTES == 0:
+    if (places * sizes.itemsize | operands[SOURCE].address) % VECTOR_BYTES == 0:
         flags |= CONV_VECTOR_SOURCE
     if sizes.depthwise and op == WEIGHT_VJP:
         row *= sizes.groups
-    if ((row | args.other_step) * sizes.itemsize | args.other) % VECTOR_BYTES == 0:
+    if ((row | view.other_step) * sizes.itemsize | operands[OTHER].address) % VECTOR_BYTES == 0:
         flags |= CONV_VECTOR_OTHER
     row = sizes.columns * (sizes.groups if sizes.depthwise else 1)
-    if (row * sizes.itemsize | args.out) % VECTOR_BYTES == 0:
+    if (row * sizes.itemsize | operands[OUT].address) % VECTOR_BYTES == 0:
         flags |= CONV_VECTOR_OUT
     return flags
 
@@ -389,52 +498,6 @@ cdef long long choose_depthwise(Sizes* sizes, int op, Conv* args, Launch* launch
     return parts
 
 
-# -- parts -----------------------------------------------------------------------------------------
-
-
-cdef int record_parts(Recorder encoder, int op, int dtype, const Operand* operands,
-                      const Sizes* sizes, Conv* args, Launch* launch, long long parts) except -1:
-    """Record one launch into a workspace, and one that adds the parts of each sum."""
-    cdef Operand[4] uses
-    cdef ConvSum summing
-    cdef Memory workspace
-    cdef long long count = sizes.rows * sizes.columns * sizes.groups
-    cdef unsigned int slices
-    cdef int i
-    if count > MAX_NUMERATOR:
-        raise ValueError(f"conv: a gradient of more than {<long long>MAX_NUMERATOR:,} elements is "
-                         f"not provided for, got {count:,}")
-    workspace = allocate_workspace(encoder, parts * count * sizes.sum_size)
-    memset(&summing, 0, sizeof(summing))
-    summing.out, summing.bias, summing.bias_step = args.out, args.bias, args.bias_step
-    summing.activation = args.activation
-    summing.input = args.out = workspace.address
-    args.flags = (args.flags & ~CONV_VECTOR_OUT) | CONV_PARTS
-    if sizes.columns % sizes.items == 0:
-        args.flags |= CONV_VECTOR_OUT
-    for i in range(4):
-        uses[i] = operands[i]
-    uses[OUT] = Operand(<PyObject*>workspace, workspace.address, NULL, [0, 0])
-    record_launch(encoder, launch, args, uses, 3, 1)
-    summing.rows, summing.columns = (divider(<unsigned int>sizes.rows),
-                                     divider(<unsigned int>sizes.columns))
-    summing.n, summing.count = <unsigned int>count, <unsigned int>parts
-    if op == WEIGHT_VJP:
-        # A column is a row of the weight.
-        summing.row_step, summing.column_step = 1, sizes.rows
-        summing.group_step = sizes.rows * sizes.columns
-    else:
-        summing.row_step, summing.column_step = sizes.columns * sizes.groups, 1
-        summing.group_step = sizes.columns
-    launch.entry = entry_of(encoder.state.ordinal, op, dtype)
-    launch.variant = PARTS
-    slices = SLICES if parts >= MANY_PARTS else 1
-    set_geometry(&launch.geometry, ceiling(count, BLOCK // slices), BLOCK // slices, slices)
-    uses[1], uses[2] = uses[OUT], operands[BIAS]
-    uses[OUT] = operands[OUT]
-    return record_launch(encoder, launch, &summing, uses, 3, 1)
-
-
 def explain(Explainer explainer, str op, str dtype, shapes, stride=1, padding=0, kernel_dilation=1,
             input_dilation=1, groups=1, flip=False):
     """List the launches of a convolution without bias, or of one of its gradients; the shapes are
@@ -467,5 +530,5 @@ def explain(Explainer explainer, str op, str dtype, shapes, stride=1, padding=0,
         product(conv.sliding.taps) * conv.channels)
     set_example_memory(operands, 4)
     memset(&operands[BIAS], 0, sizeof(Operand))
-    record_conv(explainer, op_code(op), dtype_code(dtype), operands, &conv)
+    record_conv(explainer, new_choice(op_code(op), dtype_code(dtype), &conv), operands)
     return dtype

@@ -6,13 +6,13 @@ from cpython.object cimport PyObject
 from libc.string cimport memset
 
 from cyrt.builtin cimport library
-from cyrt.builtin.conv cimport BIAS, OTHER, OUT, SOURCE
+from cyrt.builtin.convolution cimport BIAS, OTHER, OUT, SOURCE
 from cyrt.builtin.entry cimport entry_of, op_code
 from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, multiprocessors_of, set_geometry
 from cyrt.builtin.launch cimport Launch, record_launch
 from cyrt.builtin.library cimport CUDNN, is_served
 from cyrt.builtin.row_grid cimport fits
-from cyrt.builtin.space cimport MAX_NUMERATOR, Divider, divider
+from cyrt.builtin.space cimport MAX_NUMERATOR, divider
 from cyrt.builtin.window cimport Sliding
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.runtime.memory cimport Memory
@@ -27,22 +27,6 @@ cdef extern from "params/conv.h" nogil:
     enum: PHASE_SUMS
     enum: PHASE_LINES
     enum: PHASE_LINES_OF_MOST
-    cdef struct ConvPhases:
-        unsigned long long source, other, bias, out
-        long long batch_step, bias_step
-        long long[2] step
-        Divider tiles_m, tiles_n, width, run, channels
-        int[2] first
-        unsigned int[2] taps, sources, outputs, shift
-        unsigned int[2][4] used
-        unsigned int stride, vectors, steps, activation
-    cdef struct ConvPhaseWeight:
-        unsigned long long weight, out
-        long long source_step, result_step, tap_step
-        unsigned int sources, results
-        unsigned int[2] taps, filter
-        int[2] first
-        unsigned int backwards, stride, sums, n
 
 # Kernels of conv, in the order of Row.kernels.
 cdef enum Variant:
@@ -118,20 +102,16 @@ cdef void set_used(ConvPhases* args, const ConvPhaseWeight* weight, long long re
         args.used[1][quarter] |= taps[1][phase % args.stride]
 
 
-cdef bint record_phases(Recorder encoder, int op, int dtype, const Operand* operands,
-                        const Convolution* view) except -1:
-    cdef ConvPhases args
-    cdef ConvPhaseWeight weight
-    cdef Launch launch
-    cdef Operand[4] uses
-    cdef Memory workspace
+cdef bint choose_phases(Phases* phases, int ordinal, int op, int dtype,
+                        unsigned long long source, const Convolution* view) except -1:
+    cdef ConvPhases* args = &phases.args
+    cdef Launch* launch = &phases.launch
     cdef long long channels = view.channels, results = view.results
     cdef long long sums, items, lines, places, tiles, of_step
-    cdef int itemsize, ordinal = encoder.state.ordinal
+    cdef int itemsize
     cdef bint tensor
-    memset(&args, 0, sizeof(args))
-    memset(&weight, 0, sizeof(weight))
-    if view.groups != 1 or not set_phases(&args, &weight, &view.sliding):
+    memset(phases, 0, sizeof(Phases))
+    if view.groups != 1 or not set_phases(args, &phases.weight, &view.sliding):
         return False
     if op == INPUT_VJP:
         channels, results = results, channels
@@ -140,7 +120,7 @@ cdef bint record_phases(Recorder encoder, int op, int dtype, const Operand* oper
     sums = args.stride * args.stride * results
     if itemsize > 4 or sums > PHASE_SUMS or channels < 1 \
             or ((view.batch_step | view.steps[0] | view.steps[1] | channels) * itemsize
-                | operands[SOURCE].address) % VECTOR_BYTES:
+                | source) % VECTOR_BYTES:
         return False
     is_served(CUDNN, ordinal)       # it reads CYRT_TF32 into `library.tf32`, too
     tensor = itemsize == 2 or library.tf32
@@ -169,43 +149,47 @@ cdef bint record_phases(Recorder encoder, int op, int dtype, const Operand* oper
     launch.geometry.smem = <unsigned int>max(
         PHASE_STAGES * (places * PHASE_VECTORS + of_step) * VECTOR_BYTES,
         lines * PHASE_COLUMNS * (sums + 1) * 4)
-    if not fits(&launch):
+    if not fits(launch):
         return False
 
     if not tensor:
-        set_used(&args, &weight, results, sums)
-    workspace = allocate_workspace(encoder, args.steps * of_step * VECTOR_BYTES)
-    args.source, args.bias = operands[SOURCE].address, operands[BIAS].address
-    args.out, args.other = operands[OUT].address, workspace.address
+        set_used(args, &phases.weight, results, sums)
+    phases.workspace = args.steps * of_step * VECTOR_BYTES
     args.batch_step, args.bias_step = view.batch_step, view.bias_step
     args.step[0], args.step[1] = view.steps[0], view.steps[1]
     args.run = divider(<unsigned int>(args.stride * results))
     args.channels = divider(<unsigned int>results)
     args.activation = view.activation
-    for i in range(4):
-        uses[i] = operands[i]
-    uses[OTHER] = Operand(<PyObject*>workspace, workspace.address, NULL, [0, 0])
-    record_weight(encoder, op, dtype, operands, uses, &weight, view, args.steps * of_step * items,
-                  channels, results, sums)
-    record_launch(encoder, &launch, &args, uses, 4, 1)
+    choose_arrangement(phases, op, view, args.steps * of_step * items, channels, results, sums)
     return True
 
 
-cdef int record_weight(Recorder encoder, int op, int dtype, const Operand* operands,
-                       const Operand* uses, ConvPhaseWeight* args, const Convolution* view,
-                       long long n, long long channels, long long results,
-                       long long sums) except -1:
-    """Record the arrangement of the weight in the workspace."""
-    cdef Launch launch
-    cdef Operand[2] moved
-    launch.entry, launch.variant = entry_of(encoder.state.ordinal, CONV, dtype), WEIGHT
-    args.weight, args.out = operands[OTHER].address, uses[OTHER].address
+cdef void choose_arrangement(Phases* phases, int op, const Convolution* view, long long n,
+                             long long channels, long long results, long long sums) noexcept:
+    """Choose the launch that arranges the weight in the workspace."""
+    cdef ConvPhaseWeight* args = &phases.weight
+    phases.arranging.entry, phases.arranging.variant = phases.launch.entry, WEIGHT
     args.tap_step = view.channels
     args.source_step, args.result_step = 1, view.other_step
     if op == INPUT_VJP:
         args.source_step, args.result_step = view.other_step, 1
     args.sources, args.results = <unsigned int>channels, <unsigned int>results
     args.sums, args.n = <unsigned int>sums, <unsigned int>n
-    set_geometry(&launch.geometry, ceiling(n, BLOCK), BLOCK, 1)
+    set_geometry(&phases.arranging.geometry, ceiling(n, BLOCK), BLOCK, 1)
+
+
+cdef int record_phases(Recorder encoder, const Phases* phases, const Operand* operands) except -1:
+    cdef Phases own = phases[0]
+    cdef Operand[4] uses
+    cdef Operand[2] moved
+    cdef Memory workspace = allocate_workspace(encoder, own.workspace)
+    cdef int i
+    for i in range(4):
+        uses[i] = operands[i]
+    uses[OTHER] = Operand(<PyObject*>workspace, workspace.address, NULL, [0, 0])
+    own.weight.weight, own.weight.out = operands[OTHER].address, workspace.address
+    own.args.source, own.args.other = operands[SOURCE].address, workspace.address
+    own.args.bias, own.args.out = operands[BIAS].address, operands[OUT].address
     moved[0], moved[1] = uses[OTHER], operands[OTHER]
-    return record_launch(encoder, &launch, args, moved, 2, 1)
+    record_launch(encoder, &own.arranging, &own.weight, moved, 2, 1)
+    return record_launch(encoder, &own.launch, &own.args, uses, 4, 1)

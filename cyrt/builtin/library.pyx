@@ -4,7 +4,7 @@
 from libc.string cimport memset
 
 from cyrt import settings
-from cyrt.graph.template cimport MOST_OPERANDS, Extent, learn, refuse
+from cyrt.graph.template cimport MOST_OPERANDS, Extent, learn, note_change, refuse
 from cyrt.runtime.device cimport Device, context_of, enter, leave_quietly
 
 
@@ -27,6 +27,7 @@ cdef bint decide_for(Library library, int ordinal) except -1:
 cdef int decide(Library library, int ordinal, object served) except -1:
     global tf32
     tf32 = settings.get("CYRT_TF32")
+    note_change()
     decisions[ordinal * LIBRARIES + library] = 0 if served is None else 1 if served else -1
     return 0
 

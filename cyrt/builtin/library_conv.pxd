@@ -8,15 +8,19 @@
 # - Plans whose results differ from run to run are not used.
 # - The workspace is a block of the pool for each call, so calls on several streams share none.
 
-from cyrt.builtin.conv cimport Convolution
+from cyrt.builtin.convolution cimport Convolution
 from cyrt.builtin.operand cimport Operand
 from cyrt.graph.commit cimport Recorder
+from cyrt.graph.template cimport Template
 
 # The multiplications from which on the library is faster.
 cdef double least
 
-# Record the convolution, or its gradient, by the code of the operation; the operands are those of
-# record_conv. Return False, and record nothing, if the library does not provide it, or if there is
-# no memory for its workspace.
-cdef bint record_library_conv(Recorder encoder, int op, int dtype, const Operand* operands,
-                              const Convolution* conv) except -1
+# Return the template of the convolution, or of its gradient, by the code of the operation; the
+# operands are those of record_conv. None: the library does not provide it.
+cdef Template template_of(int ordinal, int op, int dtype, const Operand* operands,
+                          const Convolution* conv)
+# Record the template's call. Return False, and record nothing, if there is no memory for its
+# workspace.
+cdef bint record_library_conv(Recorder encoder, Template template,
+                              const Operand* operands) except -1

@@ -5,7 +5,7 @@ from functools import partial
 from cyrt import settings
 from cyrt.builtin import conv_tuning
 from cyrt.builtin cimport library
-from cyrt.builtin.conv cimport BIAS, OUT
+from cyrt.builtin.convolution cimport BIAS, OUT
 from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.launch cimport WHOLE, Explainer, list_call, record_call
 from cyrt.builtin.library cimport CUDNN, bindings_of, learn_call
@@ -38,17 +38,20 @@ def decide(int ordinal, served=None, double from_=LEAST):
     library.decide(CUDNN, ordinal, served)
 
 
-cdef bint record_library_conv(Recorder encoder, int op, int dtype, const Operand* operands,
-                              const Convolution* conv) except -1:
+cdef inline int count_of(const Operand* operands) noexcept:
+    """Return the number of operands, of which the bias is the last one."""
+    return 4 if operands[BIAS].address else 3
+
+
+cdef Template template_of(int ordinal, int op, int dtype, const Operand* operands,
+                          const Convolution* conv):
     cdef Key key
     cdef Template template
-    cdef Memory workspace = None
     cdef const Sliding* s = &conv.sliding
-    cdef int d, ordinal = encoder.state.ordinal
-    cdef int count = 4 if operands[BIAS].address else 3
+    cdef int d, count = count_of(operands)
     for d in range(count):
         if operands[d].address % ALIGNMENT:
-            return False
+            return None
     begin_key(&key, CUDNN, ordinal)
     add_word(&key, op << 16 | dtype << 8 | s.ndim << 4 | library.tf32 << 1 | (count == 4))
     add_word(&key, conv.batch)
@@ -70,8 +73,12 @@ cdef bint record_library_conv(Recorder encoder, int op, int dtype, const Operand
     template = find(&key)
     if template is None:
         template = prepare(ordinal, op, dtype, operands, conv, count, &key)
-    if template.refused:
-        return False
+    return None if template.refused else template
+
+
+cdef bint record_library_conv(Recorder encoder, Template template,
+                              const Operand* operands) except -1:
+    cdef Memory workspace = None
     if type(encoder) is Explainer:
         list_call(<Explainer>encoder, template, f"cuDNN {bindings_of(CUDNN).find()[0].dotted}")
         return True
@@ -80,7 +87,7 @@ cdef bint record_library_conv(Recorder encoder, int op, int dtype, const Operand
             workspace = allocate_workspace(encoder, template.workspace)
         except OutOfMemoryError:
             return False
-    record_call(encoder, template, operands, count, 1 | WHOLE, workspace)
+    record_call(encoder, template, operands, count_of(operands), 1 | WHOLE, workspace)
     return True
 
 

@@ -1,0 +1,1 @@
+# C-level functions only: see conv_call.pxd.

@@ -1,0 +1,371 @@
+# C-level functions only: see conv_call.pxd.
+"""Calls of convolutions: checked once, and recorded."""
+
+from cpython.long cimport PyLong_CheckExact
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cpython.tuple cimport PyTuple_CheckExact
+from cpython.unicode cimport PyUnicode_CheckExact
+from libc.string cimport memcmp, memcpy, memset
+
+from cyrt.builtin.conv cimport Choice, activation_code, new_choice, record_conv
+from cyrt.builtin.convolution cimport BIAS, OTHER, OUT, SOURCE, Convolution
+from cyrt.builtin.entry cimport op_code
+from cyrt.builtin.operand cimport Operand
+from cyrt.builtin.window cimport (
+    WINDOW_AXES, read_int, read_numbers, read_padding, set_sliding,
+)
+from cyrt.dtypes import DTYPES
+from cyrt.graph.recorder cimport encoder_of
+from cyrt.graph.template cimport ALIGNMENT
+from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array_on, set_operand, shape_of
+from cyrt.nn.rows cimport spaced_rows
+from cyrt.ops.copy cimport cast
+from cyrt.ops.promotion cimport kinds, promote
+from cyrt.runtime.memory cimport live_block
+from cyrt.runtime.state cimport StreamState
+from cyrt.runtime.stream cimport current_state
+
+cdef enum:
+    MOST_WORDS = 48         # of a question
+    ANSWERS = 64            # a power of two
+
+cdef unsigned long long MULTIPLIER = 0x9e3779b97f4a7c15u
+
+# Everything that selects what a call records, but for its operands' addresses.
+cdef struct Question:
+    int count
+    unsigned long long hash
+    unsigned long long[MOST_WORDS] words
+
+
+# The result of checking a call; it is kept, since a program repeats its convolutions.
+cdef class Answer:
+    cdef Question question
+    cdef tuple arguments
+    cdef Choice choice
+    cdef int ordinal
+    cdef int code, ndim             # of the result
+    cdef long long[MOST_DIMS] dims
+
+
+cdef PyObject* answers[ANSWERS]     # owned references
+cdef int CONV = op_code("conv"), INPUT_VJP = op_code("conv_input_vjp")
+cdef int WEIGHT_VJP = op_code("conv_weight_vjp")
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+
+cdef int joint_type(str name, str first, Array a, str second, Array b) except -1:
+    """Return the type that two operands are computed in."""
+    if kinds[a.code] != c"f" or kinds[b.code] != c"f":
+        raise TypeError(f"{name}: expected real floating-point types, got {first} of "
+                        f"{DTYPES[a.code]} and {second} of {DTYPES[b.code]}")
+    if device_of(a) != device_of(b):
+        raise ValueError(f"{name}: {first} is on device {device_of(a)}, {second} on "
+                         f"{device_of(b)}; to_device() moves arrays")
+    return a.code if a.code == b.code else promote(a.code, b.code)
+
+
+cdef int read_shape(str name, str argument, object shape, Absent* absent) except -1:
+    """Read the shape of the operand whose gradient is computed."""
+    cdef object sizes = shape
+    cdef long long size
+    cdef int ndim = 0
+    cdef bint fits = True
+    if not isinstance(shape, (tuple, list)):
+        try:
+            sizes = tuple(shape)
+        except TypeError:
+            raise TypeError(f"{name}: {argument}: expected a tuple of int, got {shape!r}") from None
+    for each in sizes:
+        if not read_int(each, &size):
+            raise TypeError(f"{name}: {argument}: expected a tuple of int, got {shape!r}")
+        fits = fits and ndim < MOST_DIMS and 0 <= size < <long long>1 << 58
+        if fits:
+            absent.dims[ndim] = size
+            ndim += 1
+    if not fits or ndim < 3:
+        raise ValueError(f"{name}: {argument}: expected 3 to 5 sizes of 0 or more, got {shape!r}")
+    absent.ndim = ndim
+    return 0
+
+
+cdef tuple shape_tuple(int ndim, const long long* dims):
+    return tuple([dims[d] for d in range(ndim)])
+
+
+cdef bint is_fixed(object value) except -1:
+    """Return whether an argument is always the same: None, an int, a str, or a tuple of such."""
+    if PyTuple_CheckExact(value):
+        for each in <tuple>value:
+            if not is_fixed(each):
+                return False
+        return True
+    return value is None or PyLong_CheckExact(value) or PyUnicode_CheckExact(value)
+
+
+cdef int read_sizes(Convolution* conv, str name, int wanted, int ndim, const long long* source,
+                    int weight_ndim, const long long* weight, object stride, object padding,
+                    object kernel_dilation, object input_dilation, object groups,
+                    bint flip) except -1:
+    cdef long long count
+    cdef bint fits = 3 <= ndim <= MOST_DIMS and weight_ndim == ndim and wanted in (0, ndim)
+    if not fits:
+        raise ValueError(f"{name}: expected an input (N, *spatial, C) and a weight (O, *kernel, "
+                         f"C / groups) of {wanted or 'as many'} dimensions"
+                         f"{'' if wanted else ', 3 to 5'}, got "
+                         f"{shape_tuple(ndim, source)} and {shape_tuple(weight_ndim, weight)}")
+    if not read_int(groups, &count):
+        raise TypeError(f"{name}: groups: expected an int, got {groups!r}")
+    # No array has as many channels as 2**58.
+    fits = 0 < count < <long long>1 << 58 and weight[0] % count == 0 \
+        and source[ndim - 1] % count == 0
+    if not fits or weight[ndim - 1] != source[ndim - 1] // count:
+        raise ValueError(f"{name}: groups: expected a divisor of the weight's first dimension, and "
+                         "an input whose last dimension is groups times the weight's last one, got "
+                         f"{groups} groups, shapes {shape_tuple(ndim, source)} and "
+                         f"{shape_tuple(weight_ndim, weight)}")
+    memset(conv, 0, sizeof(Convolution))
+    set_sliding(&conv.sliding, name, ndim - 2, source + 1, weight + 1, stride, padding,
+                kernel_dilation, input_dilation, flip)
+    conv.batch, conv.groups = source[0], count
+    conv.channels, conv.results = weight[ndim - 1], weight[0] // count
+    return 0
+
+
+cdef int check_gradient(const Convolution* conv, str name, Array g) except -1:
+    cdef int d, last = conv.sliding.ndim + 1
+    cdef bint fits = g.ndim_ == last + 1 and g.dims[0] == conv.batch \
+        and g.dims[last] == conv.groups * conv.results
+    for d in range(1, last if fits else 0):
+        fits = fits and g.dims[d] == conv.sliding.outputs[d - 1]
+    if not fits:
+        outputs = shape_tuple(conv.sliding.ndim, conv.sliding.outputs)
+        raise ValueError(f"{name}: g: expected the result's shape, "
+                         f"{(conv.batch, *outputs, conv.groups * conv.results)}, got {shape_of(g)}")
+    return 0
+
+
+cdef list transposed_padding(str name, int ndim, Array weight, object stride, object padding,
+                             object dilation, object output_padding):
+    """Return the padding of a convolution of the input dilated by the stride: so that a kernel that
+    meets one element has an output, less the padding."""
+    cdef long long[WINDOW_AXES] low, high, more, step, checked
+    cdef long long reach
+    cdef list pairs = []
+    cdef int d
+    if weight.ndim_ != ndim + 2:
+        raise ValueError(f"{name}: expected a weight (O, *kernel, C / groups) of {ndim + 2} "
+                         f"dimensions, got shape {shape_of(weight)}")
+    read_numbers(name, "dilation", dilation, ndim, 1, step)
+    read_numbers(name, "stride", stride, ndim, 1, checked)
+    read_numbers(name, "output_padding", output_padding, ndim, 0, more)
+    read_padding(name, padding, ndim, low, high)
+    for d in range(ndim):
+        reach = (weight.dims[d + 1] - 1) * step[d]
+        pairs.append((reach - low[d], reach - high[d] + more[d]))
+    return pairs
+
+
+cdef int set_result(Answer answer, str name, int op, Array source, Array other, Array bias,
+                    const Absent* absent, const Convolution* conv) except -1:
+    """Check the operands that follow from the others; set the result's type and shape."""
+    cdef int d
+    if op != CONV:
+        check_gradient(conv, name, source if op == INPUT_VJP else other)
+        answer.ndim = absent.ndim
+        memcpy(answer.dims, absent.dims, sizeof(answer.dims))
+        return 0
+    if bias is not None:
+        if bias.ndim_ != 1 or bias.dims[0] != other.dims[0]:
+            raise ValueError(f"{name}: bias: expected shape ({other.dims[0]},), for a weight of "
+                             f"shape {shape_of(other)}, got {shape_of(bias)}")
+        answer.code = promote(answer.code, joint_type(name, "input", source, "bias", bias))
+    answer.ndim = source.ndim_
+    answer.dims[0], answer.dims[answer.ndim - 1] = conv.batch, other.dims[0]
+    for d in range(conv.sliding.ndim):
+        answer.dims[d + 1] = conv.sliding.outputs[d]
+    return 0
+
+
+cdef Answer read_call(str name, const Function* function, Array source, Array other, Array bias,
+                      const Absent* absent, tuple arguments, Convolution* conv):
+    """Check a call; return its answer without a choice, and set all of the convolution but the
+    operands' steps."""
+    cdef Answer answer = Answer.__new__(Answer)
+    cdef long long[WINDOW_AXES] checked
+    stride, padding, dilation, input_dilation, groups, activation = arguments
+    answer.ordinal = device_of(source)
+    if function.op == CONV:
+        answer.code = joint_type(name, "input", source, "weight", other)
+    elif function.op == INPUT_VJP:
+        answer.code = joint_type(name, "g", source, "weight", other)
+    else:
+        answer.code = joint_type(name, "g", other, "input", source)
+    if function.transposed:
+        padding = transposed_padding(name, function.wanted - 2, other, stride, padding, dilation,
+                                     input_dilation)
+        stride, input_dilation = 1, stride
+    elif function.wanted:
+        read_numbers(name, "dilation", dilation, function.wanted - 2, 1, checked)
+    if function.op == CONV:
+        read_sizes(conv, name, function.wanted, source.ndim_, source.dims, other.ndim_, other.dims,
+                   stride, padding, dilation, input_dilation, groups, function.flip)
+    elif function.op == INPUT_VJP:
+        read_sizes(conv, name, 0, absent.ndim, absent.dims, other.ndim_, other.dims, stride,
+                   padding, dilation, input_dilation, groups, function.flip)
+    else:
+        read_sizes(conv, name, 0, source.ndim_, source.dims, absent.ndim, absent.dims, stride,
+                   padding, dilation, input_dilation, groups, function.flip)
+    conv.activation = activation_code(name, activation)
+    set_result(answer, name, function.op, source, other, bias, absent, conv)
+    return answer
+
+
+# -- operands --------------------------------------------------------------------------------------
+
+
+cdef Array as_source(Array x, int code, Convolution* conv):
+    """Return x in the type, copied unless its last axis is contiguous; set its steps."""
+    cdef int d, last = x.ndim_ - 1
+    if x.code != code:
+        x = cast(x, code)
+    elif x.dims[last] > 1 and x.steps[last] != 1:
+        x = as_contiguous(x)
+    conv.batch_step = x.steps[0]
+    for d in range(1, last):
+        conv.steps[d - 1] = x.steps[d]
+    return x
+
+
+cdef Array as_weight(Array weight, int code, Convolution* conv):
+    """Return the weight in the type, copied unless its rows are dense; set their distance."""
+    cdef long long step = 1
+    cdef int d
+    cdef bint dense = True
+    if weight.code != code:
+        weight = cast(weight, code)
+    for d in range(weight.ndim_ - 1, 0, -1):
+        dense = dense and (weight.dims[d] == 1 or weight.steps[d] == step)
+        step *= weight.dims[d]
+    if not dense:
+        weight = as_contiguous(weight)
+    conv.other_step = weight.steps[0] if weight.dims[0] > 1 else step
+    return weight
+
+
+cdef Array as_gradient(Array g, int code, Convolution* conv):
+    """Return the result's gradient in the type, copied unless its rows are evenly spaced; set their
+    distance."""
+    return spaced_rows(g if g.code == code else cast(g, code), &conv.other_step)
+
+
+cdef Array as_bias(Array bias, int code, Convolution* conv):
+    """Return the bias in the type, and set its step; None stays."""
+    if bias is None:
+        return None
+    if bias.code != code:
+        bias = cast(bias, code)
+    conv.bias_step = bias.steps[0]
+    return bias
+
+
+# -- calls -----------------------------------------------------------------------------------------
+
+
+cdef inline int add_operand(Question* question, Array x) except -1:
+    """Add an operand: its device, dimensions, type, whether it is dense, and address modulo
+    ALIGNMENT in one word, then its sizes, and the steps if it is not dense."""
+    cdef unsigned long long* words = &question.words[question.count]
+    cdef unsigned long long h = question.hash
+    cdef const long long* dims = x.dims
+    cdef int d, ndim = min(x.ndim_, <int>MOST_DIMS)     # more dimensions are refused
+    words[0] = <unsigned long long>live_block(x).ordinal << 32 | x.ndim_ << 16 | x.code << 8 \
+        | x.dense << 7 | x.address % ALIGNMENT
+    h ^= words[0]
+    for d in range(ndim):
+        words[d + 1] = <unsigned long long>dims[d]
+        h = (h ^ words[d + 1]) * MULTIPLIER
+    question.hash = h
+    question.count += ndim + 1
+    if not x.dense:
+        memcpy(words + ndim + 1, x.steps, ndim * sizeof(words[0]))
+        question.count += ndim
+    return 0
+
+
+cdef Array call(str name, const Function* function, Array source, Array other, Array bias,
+                const Absent* absent, object stride, object padding, object dilation,
+                object input_dilation, object groups, object activation):
+    cdef Question question
+    cdef PyObject** place
+    cdef Answer answer
+    question.words[0] = function.op | function.wanted << 8 | function.transposed << 12 \
+        | function.flip << 13 | (bias is not None) << 14
+    question.words[1], question.words[2] = <size_t><PyObject*>stride, <size_t><PyObject*>padding
+    question.words[3] = <size_t><PyObject*>dilation
+    question.words[4] = <size_t><PyObject*>input_dilation
+    question.words[5] = <size_t><PyObject*>groups
+    question.words[6] = <size_t><PyObject*>activation
+    question.count = 7
+    question.hash = question.words[0] ^ question.words[1] ^ question.words[2] << 20 \
+        ^ question.words[3] << 10 ^ question.words[6] << 30
+    add_operand(&question, source)
+    add_operand(&question, other)
+    if bias is not None:
+        add_operand(&question, bias)
+    if absent != NULL:
+        memcpy(&question.words[question.count], absent.dims,
+               absent.ndim * sizeof(absent.dims[0]))
+        question.count += absent.ndim
+    place = &answers[question.hash >> 32 & (ANSWERS - 1)]
+    if place[0] != NULL:
+        answer = <Answer>place[0]
+        if answer.question.count == question.count and memcmp(
+                answer.question.words, question.words,
+                question.count * sizeof(question.words[0])) == 0:
+            return record(answer, source, other, bias)
+    return call_anew(name, function, &question, place, source, other, bias, absent,
+                     (stride, padding, dilation, input_dilation, groups, activation))
+
+
+cdef Array call_anew(str name, const Function* function, const Question* question,
+                     PyObject** place, Array source, Array other, Array bias,
+                     const Absent* absent, tuple arguments):
+    """Check and record a call; keep the answer if no operand was copied and the arguments are
+    immutable."""
+    cdef Convolution conv
+    cdef PyObject* earlier
+    cdef Answer answer = read_call(name, function, source, other, bias, absent, arguments, &conv)
+    cdef Array x = as_source(source, answer.code, &conv)
+    cdef Array y = as_weight(other, answer.code, &conv) if function.op != WEIGHT_VJP \
+        else as_gradient(other, answer.code, &conv)
+    cdef Array b = as_bias(bias, answer.code, &conv)
+    answer.choice = new_choice(function.op, answer.code, &conv)
+    if x is source and y is other and b is bias and is_fixed(arguments):
+        answer.question, answer.arguments = question[0], arguments
+        Py_INCREF(answer)
+        earlier, place[0] = place[0], <PyObject*>answer
+        Py_XDECREF(earlier)
+    return record(answer, x, y, b)
+
+
+cdef inline void set_if_any(Operand* operand, Array x) noexcept:
+    """Set an operand; memory of no elements is not used."""
+    if x is not None and x.count:
+        set_operand(operand, x)
+
+
+cdef Array record(Answer answer, Array source, Array other, Array bias):
+    cdef Operand[4] operands
+    cdef StreamState* stream = current_state(answer.ordinal)
+    cdef Array out = new_array_on(stream, answer.code, answer.ndim, answer.dims)
+    memset(operands, 0, sizeof(operands))
+    set_if_any(&operands[OUT], out)
+    set_if_any(&operands[SOURCE], source)
+    set_if_any(&operands[OTHER], other)
+    set_if_any(&operands[BIAS], bias)
+    record_conv(encoder_of(stream), answer.choice, operands)
+    return out

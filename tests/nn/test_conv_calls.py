@@ -1,0 +1,41 @@
+"""Calls of convolutions that follow each other: what was kept of one holds for no other."""
+
+from __future__ import annotations
+
+import numpy as np
+from conv_reference import compare, convolve, exact
+from rows_of_numbers import numbers
+
+import cyrt
+from cyrt import nn
+
+
+def test_calls_that_differ_in_one_thing(rng):
+    """Steps, an address' alignment, a bias, its step, an activation and the function: each of them
+    selects another launch, though all else is the same."""
+    x, w, b = (numbers(rng, "float16", *shape) for shape in ((2, 7, 14, 16), (4, 3, 3, 8), (8,)))
+    image, filters, bias = (cyrt.asarray(each) for each in (x, w, b))
+    part = np.ascontiguousarray(x[:, :, 7:, :8])
+    dense = cyrt.asarray(part)
+    plain, turned = convolve(part, w), convolve(part, w, flip=True)
+    transposed = convolve(part, w, padding=2, flip=True)
+    for _ in range(2):
+        for key in (np.s_[:, :, :7, :8], np.s_[:, :, ::2, :8], np.s_[:, :, ::2, 1:9]):
+            compare(nn.conv2d(image[key], filters), convolve(x[key], w), "float16")
+        compare(nn.conv2d(dense, filters), plain, "float16")
+        compare(nn.conv2d(dense, filters, activation="relu"), np.maximum(plain, 0), "float16")
+        for key in (np.s_[:4], np.s_[::2]):
+            found = nn.conv2d(dense, filters, bias=bias[key])
+            compare(found, plain + exact(bias[key]), "float16")
+        compare(nn.conv_general(dense, filters), plain, "float16")
+        compare(nn.conv_general(dense, filters, flip=True), turned, "float16")
+        compare(nn.conv_transpose2d(dense, filters), transposed, "float16")
+
+
+def test_arguments_that_change(rng):
+    """A list is the same object after its numbers have changed."""
+    x, w = numbers(rng, "float32", 1, 6, 6, 4), numbers(rng, "float32", 4, 3, 3, 4)
+    padding = [0, 0]
+    for padding[:] in ([0, 0], [1, 1], [2, 0]):
+        found = nn.conv2d(cyrt.asarray(x), cyrt.asarray(w), padding=padding)
+        compare(found, convolve(x, w, padding=tuple(padding)), "float32")
