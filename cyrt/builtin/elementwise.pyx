@@ -14,10 +14,10 @@ from cyrt.builtin.elementwise_choice cimport (
 from cyrt.builtin.entry cimport Entry, dtype_code, entry_of, op_code
 from cyrt.builtin.explain import expect_shapes
 from cyrt.builtin.launch cimport WHOLE, Explainer, Launch, record_launch
+from cyrt.builtin.launch_plans cimport Key, add_words, begin_key, find_plan, store_plan
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.row import BY_SIZE
 from cyrt.builtin.space cimport MAX_NDIM, MAX_OPERANDS, MAX_OUTER, Space, simplify
-from cyrt.builtin.strided_plans cimport Key, find_plan, set_key, store_plan
 from cyrt.builtin.transpose cimport record_transpose
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.commit cimport Recorder
@@ -50,6 +50,33 @@ cdef inline int record(Recorder encoder, const Launch* launch, const Parameters*
     return record_launch(encoder, launch, params, operands, launch.entry.num_inputs + 1, 1 | WHOLE)
 
 
+cdef inline bint is_single(const long long* strides, int ndim, const long long* shape) noexcept:
+    """Return whether an operand is one element for all."""
+    cdef int d
+    for d in range(ndim):
+        if strides[d] != 0 and shape[d] != 1:
+            return False
+    return True
+
+
+cdef unsigned int set_key(Key* key, const Entry* entry, const Operand* operands, int ndim,
+                          const long long* shape) noexcept:
+    """Set the key of a strided launch; return a bit for each operand that is a number."""
+    cdef unsigned int numbers = 0, strided = 0
+    cdef int i
+    for i in range(entry.num_inputs + 1):
+        if operands[i].buffer == NULL:
+            numbers |= 1u << i
+        elif operands[i].strides != NULL:
+            strided |= 1u << i
+    begin_key(key, entry, <unsigned int>ndim << 16 | numbers << 8 | strided)
+    add_words(key, shape, ndim)
+    for i in range(entry.num_inputs + 1):
+        if strided >> i & 1:
+            add_words(key, operands[i].strides, ndim)
+    return numbers
+
+
 cdef int record_elementwise(Recorder encoder, int op, int dtype, const Operand* operands,
                             int ndim, const long long* shape) except -1:
     cdef Launch launch
@@ -58,7 +85,7 @@ cdef int record_elementwise(Recorder encoder, int op, int dtype, const Operand* 
     cdef Key key
     cdef const StridedPlan* plan
     cdef const long long* strides[MAX_OPERANDS]
-    cdef unsigned int numbers
+    cdef unsigned int numbers, single = 0
     cdef long long n = 1
     cdef bint contiguous = True
     cdef int i
@@ -72,11 +99,14 @@ cdef int record_elementwise(Recorder encoder, int op, int dtype, const Operand* 
         if operands[i].buffer == NULL:
             strides[i] = &zero_strides[0]
         elif strides[i] != NULL:
-            contiguous = False
+            if is_single(strides[i], ndim, shape):
+                single |= 1u << i
+            else:
+                contiguous = False
     if contiguous:
-        return record_dense(encoder, &launch, op, operands, no_offsets, n, 0)
+        return record_dense(encoder, &launch, op, operands, no_offsets, n, single if n > 1 else 0)
     numbers = set_key(&key, launch.entry, operands, ndim, shape)
-    plan = find_plan(&key)
+    plan = <const StridedPlan*>find_plan(&key)
     if plan != NULL:
         choose_planned(&launch, &params, plan, operands)
         return record(encoder, &launch, &params, operands)
@@ -116,12 +146,12 @@ cdef int record_contiguous(StreamState* stream, int op, int dtype, Memory out, M
         params.aligned2.vectors = <unsigned int>(n >> entry.shift)
         params.aligned2.flags = 0
         misaligned |= (<Memory>b).address & (entry.items * entry.itemsizes[2] - 1)
+    launch.entry = entry
     if misaligned or not takes_aligned(entry, n) \
             or not (is_own(uses[0].block, stream.ordinal)
                     and is_own(uses[inputs - 1].block, stream.ordinal)
                     and is_own(uses[inputs].block, stream.ordinal)):
-        return record_slowly(stream, op, dtype, out, a, b, n)
-    launch.entry = entry
+        return record_slowly(stream, &launch, op, out, a, b, n)
     choose_aligned(&launch, n)
     uses[0].access = uses[inputs - 1].access = READ
     uses[inputs].access = overwriting(out)
@@ -150,7 +180,8 @@ cdef int record_with_number(StreamState* stream, int op, int dtype, Memory out, 
         operands[0] = Operand(<PyObject*>out, out.address, NULL, [0, 0])
         operands[2 if left else 1] = Operand(<PyObject*>a, a.address, NULL, [0, 0])
         operands[1 if left else 2] = Operand(NULL, 0, NULL, [number[0], number[1]])
-        return record_elementwise(encoder_of(stream), op, dtype, operands, 1, &n)
+        launch.entry = entry
+        return record_dense(encoder_of(stream), &launch, op, operands, no_offsets, n, 0)
     params.aligned2.inputs[left] = a.address
     params.aligned2.inputs[not left] = number[0]
     params.aligned2.out = out.address
@@ -165,14 +196,14 @@ cdef int record_with_number(StreamState* stream, int op, int dtype, Memory out, 
                          NULL)
 
 
-cdef int record_slowly(StreamState* stream, int op, int dtype, Memory out, Memory a, PyObject* b,
-                       long long n) except -1:
+cdef int record_slowly(StreamState* stream, Launch* launch, int op, Memory out, Memory a,
+                       PyObject* b, long long n) except -1:
     cdef Operand[3] operands
     operands[0] = Operand(<PyObject*>out, out.address, NULL, [0, 0])
     operands[1] = Operand(<PyObject*>a, a.address, NULL, [0, 0])
     if b != NULL:
         operands[2] = Operand(b, (<Memory>b).address, NULL, [0, 0])
-    return record_elementwise(encoder_of(stream), op, dtype, operands, 1, &n)
+    return record_dense(encoder_of(stream), launch, op, operands, no_offsets, n, 0)
 
 
 cdef int record_dense(Recorder encoder, Launch* launch, int op, const Operand* operands,
@@ -220,7 +251,7 @@ cdef int record_space(Recorder encoder, Launch* launch, int op, const Operand* o
                 return 0
     if plan_strided(&plan, launch.entry, numbers, space):
         if key != NULL:
-            store_plan(key, &plan)
+            store_plan(key, &plan, sizeof(plan))
         choose_planned(launch, &params, &plan, operands)
         return record(encoder, launch, &params, operands)
     return record_parts(encoder, launch, op, operands, numbers, space)

@@ -6,8 +6,9 @@ import numpy as np
 from cpython.object cimport PyObject
 from libc.string cimport memset
 
+from cyrt.builtin.dots cimport choose_columns, choose_rows
 from cyrt.builtin.elementwise cimport record_elementwise
-from cyrt.builtin.entry cimport Entry, dtype_code, entry_of, op_code
+from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
 from cyrt.builtin.explain import expect_shapes
 from cyrt.builtin.grid cimport (
     MAX_BLOCKS, ceiling, multiprocessors_of, power_of_two, set_geometry,
@@ -15,37 +16,35 @@ from cyrt.builtin.grid cimport (
 from cyrt.builtin.launch cimport (
     Explainer, Launch, record_launch, record_launch_of_weights, set_example_memory,
 )
-from cyrt.builtin.library cimport CUBLASLT, is_served
+from cyrt.builtin.launch_plans cimport (
+    Key, add_word, add_words, begin_key, find_plan, store_plan,
+)
+from cyrt.builtin.library cimport CUBLASLT, LIBRARIES, decisions, is_served
 from cyrt.builtin.library_product cimport (
     Matrices, is_large, is_library_type, record_library_product,
 )
 from cyrt.builtin.linear cimport OUT, WEIGHT, Layer, X, record_linear
 from cyrt.builtin.operand cimport Operand
+from cyrt.builtin.product cimport (
+    AHEAD, BLOCK, SMALL_BLOCK, VECTOR_BYTES, WARP, WAVES, Dot, Problem, is_aligned, set_outer,
+)
 from cyrt.builtin.rows.matmul import MOST_ROWS, SERVED, VARIANTS
 from cyrt.builtin.rows.matmul import SKINNY as SIZES
-from cyrt.builtin.skinny cimport VECTOR_BYTES, Skinny, choose_ring, choose_skinny
+from cyrt.builtin.skinny cimport Skinny, choose_ring, choose_skinny
 from cyrt.builtin.space cimport MAX_NDIM, MAX_OUTER, Divider, Outer2, Space, divider, simplify
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.dtypes import DTYPES
 from cyrt.graph.commit cimport Recorder
-from cyrt.graph.recording cimport Geometry
 from cyrt.runtime.memory cimport Memory
 
 cdef extern from "params/linear.h" nogil:
     enum: GEMV_ROWS
 cdef extern from "params/matmul.h" nogil:
-    enum: DOT_VECTOR
     enum: DOT_CONJUGATE
     enum: MATMUL_PARTS
     enum: PRODUCT_VECTOR_A
     enum: PRODUCT_VECTOR_OUT
     enum: PRODUCT_ALONG_A
-    cdef struct Dot:
-        unsigned long long a, b, out
-        long long a_stride, b_stride, a_column, b_column, length, depth
-        Outer2 outer
-        Divider chunks, parts
-        unsigned int rows, columns, num_outer, flags, early
     cdef struct Product:
         unsigned long long a, b, out
         long long a_stride, a_summed, b_stride, b_summed
@@ -57,6 +56,11 @@ cdef extern from "params/matmul.h" nogil:
         long long n
         unsigned int count
 
+# Parameters that a plan stores.
+ctypedef fused Factors:
+    Dot
+    Product
+
 # The common data of all products.
 ctypedef fused Params:
     Dot
@@ -64,17 +68,7 @@ ctypedef fused Params:
     Skinny
 
 cdef enum:
-    WARP = 32
-    BLOCK = 256             # threads
-    LARGEST_BLOCK = 1024    # threads of a block of columns
-    FILLING = 1024          # threads of a multiprocessor that saturate its loads
-    AHEAD = 4               # vectors that a thread loads at once
-    DEEP = 16               # the fewest vectors of a thread in a part
-    WAVES = 4               # blocks per multiprocessor if sums are split into parts
-    SPLIT_COLUMNS = 4096    # longer columns are split; shorter ones use narrow blocks
-    SECTOR = 32             # bytes of a memory transaction
     SMALL_SIDE = 32         # rows and columns of a small tile
-    SMALL_BLOCK = 64        # threads of a small tile, and of blocks of rows in small grids
     PART_UNIT = 32          # a multiple of every tile's depth
     PART_DEPTH = 256        # the least depth of a tile's part
     WIDE = 128              # the fewest columns of a skinny product
@@ -93,17 +87,14 @@ cdef enum Variant:
     COLUMNS
     PARTS
 
-# out[..., i, j] = the sum of a[..., i, :] * b[..., :, j].
-cdef struct Problem:
-    const Entry* entry
-    Operand[3] operands         # out, a and b, with the strides:
-    Space batch                 # the leading dimensions; strides of out in products of m * n
-    long long m, n, k
-    long long a_m, a_k, b_k, b_n
-    bint conjugate              # whether a is conjugated
-    int dtype
-    int multiprocessors         # of the device
-    int itemsize, sum_size      # bytes of an element, and of an element of the sum
+# The only launch of a product, without its addresses.
+cdef union Parameters:
+    Dot dot
+    Product product
+cdef struct ProductPlan:
+    Launch launch
+    Parameters params
+    bint exchanged
 
 cdef int MATMUL = op_code("matmul")
 cdef int COPY = op_code("copy")
@@ -124,9 +115,45 @@ def param_bytes(row):
     return sizes + (sizeof(Skinny),) * (len(row.kernels) - len(sizes))
 
 
+cdef inline unsigned long long alignment(const Operand* operand) noexcept:
+    """Return the address within a vector: all that the choice of a launch depends on."""
+    return operand.address % VECTOR_BYTES
+
+
+cdef void set_key(Key* key, const Problem* p, int ordinal, const Operand* operands, int ndim,
+                  const long long* shape) noexcept:
+    # A product that a library is asked for is not planned; whether there is one may change.
+    cdef unsigned long long decision = <unsigned char>decisions[ordinal * LIBRARIES + CUBLASLT]
+    begin_key(key, p.entry, decision << 48 | <unsigned long long>p.dtype << 40
+              | alignment(&operands[0]) << 32 | alignment(&operands[1]) << 28
+              | alignment(&operands[2]) << 24 | <unsigned long long>p.conjugate << 16 | ndim)
+    add_word(key, p.k)
+    add_words(key, shape, ndim)
+    add_words(key, operands[1].strides, ndim)
+    add_words(key, operands[2].strides, ndim)
+
+
+cdef int record_planned(Recorder encoder, const ProductPlan* found,
+                        const Operand* operands) except -1:
+    cdef ProductPlan plan = found[0]
+    cdef Operand[3] ordered = [operands[0], operands[1 + plan.exchanged],
+                               operands[2 - plan.exchanged]]
+    if plan.launch.variant == ROWS or plan.launch.variant == COLUMNS:
+        put_addresses(&plan.params.dot, ordered)
+        return record_factors(encoder, &plan.launch, &plan.params.dot, ordered)
+    put_addresses(&plan.params.product, ordered)
+    return record_factors(encoder, &plan.launch, &plan.params.product, ordered)
+
+
+cdef inline void put_addresses(Factors* args, const Operand* operands) noexcept:
+    args.a, args.b, args.out = operands[1].address, operands[2].address, operands[0].address
+
+
 cdef int record_product(Recorder encoder, int dtype, const Operand* operands, int ndim,
                         const long long* shape, long long length, bint conjugate) except -1:
     cdef Problem p
+    cdef Key key
+    cdef const ProductPlan* plan
     cdef Operand[2] fill
     cdef const long long* strides[3]
     cdef const long long* a = operands[1].strides + ndim - 2
@@ -145,6 +172,12 @@ cdef int record_product(Recorder encoder, int dtype, const Operand* operands, in
         fill[0].address = operands[0].address
         return record_elementwise(encoder, COPY, dtype, fill, 1, &count)
     p.entry = entry_of(encoder.state.ordinal, MATMUL, kernel_types[dtype])
+    p.k, p.conjugate, p.dtype = length, conjugate, dtype
+    set_key(&key, &p, encoder.state.ordinal, operands, ndim, shape)
+    plan = <const ProductPlan*>find_plan(&key)
+    if plan != NULL:
+        return record_planned(encoder, plan, operands)
+    p.key, p.exchanged = &key, False
     p.multiprocessors = multiprocessors_of(encoder.state.ordinal)
     p.itemsize = p.entry.itemsizes[0]
     p.sum_size = max(4, p.itemsize)
@@ -153,10 +186,8 @@ cdef int record_product(Recorder encoder, int dtype, const Operand* operands, in
         strides[d] = operands[d].strides
     strides[0] = NULL
     simplify(&p.batch, 3, ndim - 2, shape, strides)
-    p.m, p.n, p.k = shape[ndim - 2], shape[ndim - 1], length
+    p.m, p.n = shape[ndim - 2], shape[ndim - 1]
     p.a_m, p.a_k, p.b_k, p.b_n = a[0], a[1], b[0], b[1]
-    p.conjugate = conjugate
-    p.dtype = dtype
     if p.batch.ndim == 1 and not conjugate:
         if p.n == 1 and p.batch.strides[0][1] == 0:
             # One matrix times many vectors is a product of matrices if the vectors are rows.
@@ -175,6 +206,7 @@ cdef void transpose(Problem* p) noexcept:
     """Exchange the operands. The result's layout changes, unless m or n is 1."""
     cdef int d
     p.operands[1], p.operands[2] = p.operands[2], p.operands[1]
+    p.exchanged = not p.exchanged
     p.m, p.n = p.n, p.m
     p.a_m, p.b_n = p.b_n, p.a_m
     p.a_k, p.b_k = p.b_k, p.a_k
@@ -207,7 +239,7 @@ cdef int record(Recorder encoder, Problem* p) except -1:
     return record_skinny(encoder, p) if is_skinny(p) else record_tiles(encoder, p)
 
 
-cdef bint record_by_library(Recorder encoder, const Problem* p) except -1:
+cdef bint record_by_library(Recorder encoder, Problem* p) except -1:
     """Record a product that a library multiplies faster; return False if there is none."""
     cdef Matrices matrices
     matrices.operands = p.operands
@@ -219,9 +251,10 @@ cdef bint record_by_library(Recorder encoder, const Problem* p) except -1:
         matrices.batch = p.batch.shape[0]
         matrices.a_batch, matrices.b_batch = p.batch.strides[0][1], p.batch.strides[0][2]
     matrices.alpha, matrices.beta = [1, 0], [0, 0]
-    return is_large(&matrices) and is_served(CUBLASLT, encoder.state.ordinal) \
-        and not (is_skinny(p) and is_skinny_faster(p)) \
-        and record_library_product(encoder, &matrices)
+    if not is_large(&matrices) or not is_served(CUBLASLT, encoder.state.ordinal):
+        return False
+    p.key = NULL            # the library is asked each time
+    return not (is_skinny(p) and is_skinny_faster(p)) and record_library_product(encoder, &matrices)
 
 
 cdef int record_halves(Recorder encoder, const Problem* whole) except -1:
@@ -236,6 +269,7 @@ cdef int record_halves(Recorder encoder, const Problem* whole) except -1:
         unit *= whole.m * whole.batch.strides[d][0]
     for first, count in ((0, half), (half, size - half)):
         part = whole[0]
+        part.key = NULL
         if d < 0:
             part.m = count
             part.operands[1].address += first * part.a_m * part.itemsize
@@ -264,8 +298,7 @@ cdef int record_tiles(Recorder encoder, Problem* p) except -1:
             p.multiprocessors * 3 // 4):
         launch.variant, side = SMALL, SMALL_SIDE
     memset(&args, 0, sizeof(args))
-    args.a, args.b, args.out = (p.operands[1].address, p.operands[2].address,
-                                p.operands[0].address)
+    put_addresses(&args, p.operands)
     args.a_stride, args.a_summed, args.b_stride, args.b_summed = p.a_m, p.a_k, p.b_n, p.b_k
     args.m, args.n, args.k = <unsigned int>p.m, <unsigned int>p.n, <unsigned int>p.k
     args.num_batch = set_outer(&args.batch, &p.batch, 0)
@@ -410,8 +443,7 @@ cdef int record_dots(Recorder encoder, Problem* p) except -1:
     for d in range(space.ndim):
         count *= space.shape[d]
     memset(&args, 0, sizeof(args))
-    args.a, args.b, args.out = (p.operands[1].address, p.operands[2].address,
-                                p.operands[0].address)
+    put_addresses(&args, p.operands)
     args.a_stride, args.b_stride, args.length = p.a_k, p.b_k, p.k
     args.flags = DOT_CONJUGATE if p.conjugate else 0
     if space.ndim and abs(space.strides[0][1]) + abs(space.strides[0][2]) < (
@@ -427,71 +459,6 @@ cdef int record_dots(Recorder encoder, Problem* p) except -1:
     return record_parts(encoder, p, &launch, &args, count, parts)
 
 
-cdef long long choose_rows(const Problem* p, const Space* space, long long rows, Dot* args,
-                           Geometry* geometry) noexcept:
-    """Arrange neighbouring threads along a row; return the number of parts."""
-    cdef long long items = 1, vectors, filling = FILLING * p.multiprocessors
-    cdef unsigned int x, y
-    if p.a_k == 1 and p.b_k == 1 and p.k % p.entry.items == 0 \
-            and is_aligned(p, 1, space, 0, 0) and is_aligned(p, 2, space, 0, 0):
-        items = p.entry.items
-        args.flags |= DOT_VECTOR
-    vectors = ceiling(p.k, items)
-    x = power_of_two(ceiling(vectors, AHEAD), 1, WARP)
-    while x * AHEAD < vectors and x < BLOCK and rows * x < filling:
-        x *= 2
-    y = max(power_of_two(rows, 1, BLOCK // x), WARP // x)
-    while x * y > SMALL_BLOCK and ceiling(rows, y) < p.multiprocessors and y > 1:
-        y //= 2
-    args.num_outer = set_outer(&args.outer, space, 0)
-    args.rows, args.columns = <unsigned int>rows, 1
-    set_geometry(geometry, ceiling(rows, y), x, y)
-    return split(p, args, geometry, x * DEEP * items, items)
-
-
-cdef long long choose_columns(const Problem* p, const Space* space, Dot* args,
-                              Geometry* geometry) noexcept:
-    """Assign neighbouring results to neighbouring threads; return the number of parts."""
-    cdef long long items = 1, columns = space.shape[0], rows = 1, vectors
-    cdef long long b_column = space.strides[0][2]
-    cdef unsigned int x, y
-    cdef int d
-    for d in range(1, space.ndim):
-        rows *= space.shape[d]
-    if space.strides[0][1] == 1 and columns % p.entry.items == 0 \
-            and is_aligned(p, 1, space, 1, p.a_k) \
-            and (b_column == 0 or b_column == 1 and is_aligned(p, 2, space, 1, p.b_k)):
-        items = p.entry.items
-        args.flags |= DOT_VECTOR
-    vectors = ceiling(columns, items)
-    x = power_of_two(vectors, 1, WARP)
-    y = BLOCK // x
-    if p.k < SPLIT_COLUMNS:
-        while rows * ceiling(vectors, x) < p.multiprocessors \
-                and x * items * p.itemsize > SECTOR:
-            x //= 2
-        y = BLOCK // x
-        if rows * ceiling(vectors, x) < p.multiprocessors:
-            y = LARGEST_BLOCK // x
-    y = max(power_of_two(ceiling(p.k, AHEAD), 1, y), WARP // x, items)     # one thread per column
-    args.a_column, args.b_column = space.strides[0][1], b_column
-    args.num_outer = set_outer(&args.outer, space, 1)
-    args.rows, args.columns = <unsigned int>rows, <unsigned int>columns
-    args.chunks = divider(<unsigned int>ceiling(vectors, x))
-    set_geometry(geometry, rows * args.chunks.size, x, y)
-    return split(p, args, geometry, y * DEEP, 1)
-
-
-cdef long long split(const Problem* p, Dot* args, const Geometry* geometry, long long least,
-                     long long unit) noexcept:
-    """Split sums into parts of at least so many elements, in whole units, if there are few
-    blocks."""
-    cdef long long parts = min(WAVES * p.multiprocessors // geometry.grid[0],
-                               p.k // least)
-    args.depth = p.k if parts < 2 else ceiling(ceiling(p.k, parts), unit) * unit
-    return ceiling(p.k, args.depth)
-
-
 # -- parts of a sum --------------------------------------------------------------------------------
 
 
@@ -503,6 +470,9 @@ cdef int record_parts(Recorder encoder, const Problem* p, Launch* launch, Params
     cdef Memory workspace
     cdef unsigned int x
     if parts == 1:
+        if Params is not Skinny:        # whose launch also sets a function's shared memory
+            if p.key != NULL:
+                store(p, launch, params)
         return record_factors(encoder, launch, params, p.operands)
     workspace = allocate_workspace(encoder, parts * count * p.sum_size)
     operands[0] = Operand(<PyObject*>workspace, workspace.address, NULL, [0, 0])
@@ -522,6 +492,17 @@ cdef int record_parts(Recorder encoder, const Problem* p, Launch* launch, Params
     return record_launch(encoder, launch, &summing, operands, 2, 1)
 
 
+cdef void store(const Problem* p, const Launch* launch, const Factors* params) noexcept:
+    """Store the plan of a product's only launch."""
+    cdef ProductPlan plan
+    plan.launch, plan.exchanged = launch[0], p.exchanged
+    if Factors is Dot:
+        plan.params.dot = params[0]
+    else:
+        plan.params.product = params[0]
+    store_plan(p.key, &plan, sizeof(plan))
+
+
 cdef inline int record_factors(Recorder encoder, const Launch* launch, Params* params,
                                const Operand* operands) except -1:
     """Record a launch that reads operands 1 and 2. The larger one of a product of few rows may be
@@ -532,30 +513,6 @@ cdef inline int record_factors(Recorder encoder, const Launch* launch, Params* p
         return record_launch_of_weights(encoder, launch, params, operands, 3, 1,
                                         1 if Params is Dot else 2, 1,
                                         <char*>&params.early - <char*>params)
-
-
-# -- alignment and strides -------------------------------------------------------------------------
-
-
-cdef inline bint is_aligned(const Problem* p, int operand, const Space* space, int first,
-                            long long stride) noexcept:
-    """Return whether vectors are aligned at any multiple of the strides of dimensions from `first`
-    on."""
-    cdef unsigned long long places = stride
-    cdef int d
-    for d in range(first, space.ndim):
-        places |= space.strides[d][operand]
-    return (places * p.itemsize | p.operands[operand].address) % VECTOR_BYTES == 0
-
-
-cdef inline int set_outer(Outer2* outer, const Space* space, int first) noexcept:
-    """Set the dimensions from `first` on; return their number."""
-    cdef int d
-    for d in range(first, space.ndim):
-        outer.dims[d - first] = divider(<unsigned int>space.shape[d])
-        outer.strides[d - first][0] = space.strides[d][1]
-        outer.strides[d - first][1] = space.strides[d][2]
-    return space.ndim - first
 
 
 def explain(Explainer explainer, str op, str dtype, shapes):

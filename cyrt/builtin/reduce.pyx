@@ -6,12 +6,15 @@ from libc.stdlib cimport calloc
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.elementwise cimport record_elementwise
-from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
+from cyrt.builtin.entry cimport Entry, dtype_code, entry_of, op_code
 from cyrt.builtin.explain import expect_axis, expect_shapes
 from cyrt.builtin.launch cimport WHOLE, Explainer, record_launch, set_example_memory
+from cyrt.builtin.launch_plans cimport (
+    Key, add_word, add_words, begin_key, find_plan, store_plan,
+)
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.reduce_choice cimport (
-    Finish, Reduce, ReduceLaunch, Reduction, begin, choose, choose_parts, put_dims,
+    VECTOR_BYTES, Finish, Reduce, ReduceLaunch, Reduction, begin, choose, choose_parts, put_dims,
 )
 from cyrt.builtin.row import BY_SIZE
 from cyrt.builtin.rows import reduce as family
@@ -39,10 +42,20 @@ def param_bytes(row):
     return (sizeof(Reduce),) * len(row.kernels)
 
 
-cdef int record_simplified(Recorder encoder, const Reduction* reduction,
-                           const Operand* operands) except -1:
+cdef int record_planned(Recorder encoder, const ReduceLaunch* plan,
+                        const Operand* operands) except -1:
+    """Record a planned launch, whose addresses are relative to the operands."""
+    cdef ReduceLaunch launch = plan[0]
+    launch.params.input += operands[1].address
+    launch.params.out += operands[0].address
+    return record_launch(encoder, &launch.launch, &launch.params, operands, 2, 1 | WHOLE)
+
+
+cdef int record_simplified(Recorder encoder, const Reduction* reduction, const Operand* operands,
+                           const Key* key) except -1:
     """Record one launch, or two, or several if the results exceed a grid. Return 0 if there are too
-    many reduced dimensions for a kernel."""
+    many reduced dimensions for a kernel. The plan of a single launch is stored, unless `key` is
+    NULL."""
     cdef ReduceLaunch launch
     cdef Operand[2] between
     cdef Memory states
@@ -53,7 +66,11 @@ cdef int record_simplified(Recorder encoder, const Reduction* reduction,
         record_split(encoder, reduction, operands)
         return 1
     if launch.num_parts == 1:
-        record_launch(encoder, &launch.launch, &launch.params, operands, 2, 1 | WHOLE)
+        launch.params.input -= operands[1].address
+        launch.params.out -= operands[0].address
+        if key != NULL:
+            store_plan(key, &launch, sizeof(launch))
+        record_planned(encoder, &launch, operands)
         return 1
     states = allocate_workspace(
         encoder, launch.num_parts * launch.params.outputs * reduction.state_size)
@@ -109,7 +126,7 @@ cdef int record_split(Recorder encoder, const Reduction* whole, const Operand* o
     if last > MAX_OUTER:
         part.ndim = last
         for _index in range(kept.shape[last]):
-            record_simplified(encoder, &reduction, operands)
+            record_simplified(encoder, &reduction, operands, NULL)
             part.offsets[0] += kept.strides[last][0]
             part.offsets[1] += kept.strides[last][1]
         return 0
@@ -117,18 +134,37 @@ cdef int record_split(Recorder encoder, const Reduction* whole, const Operand* o
         if kept.shape[d] > kept.shape[last]:
             last = d
     part.shape[last] = kept.shape[last] // 2
-    record_simplified(encoder, &reduction, operands)
+    record_simplified(encoder, &reduction, operands, NULL)
     part.offsets[0] += part.shape[last] * kept.strides[last][0]
     part.offsets[1] += part.shape[last] * kept.strides[last][1]
     part.shape[last] = kept.shape[last] - part.shape[last]
-    record_simplified(encoder, &reduction, operands)
+    record_simplified(encoder, &reduction, operands, NULL)
     return 0
+
+
+cdef void set_key(Key* key, const Entry* entry, const Operand* operands, int ndim,
+                  const long long* shape, unsigned long long axes, const Finish* finish) noexcept:
+    cdef bint scattered_in = operands[1].strides != NULL
+    cdef bint scattered_out = operands[0].strides != NULL
+    cdef unsigned long long alignments = operands[1].address % VECTOR_BYTES << 4 \
+        | operands[0].address % VECTOR_BYTES
+    begin_key(key, entry, alignments << 16 | <unsigned int>ndim << 3 | scattered_in << 2
+              | scattered_out << 1 | finish.root)
+    add_word(key, axes)
+    add_word(key, (<const unsigned long long*>&finish.divisor)[0])
+    add_words(key, shape, ndim)
+    if scattered_in:
+        add_words(key, operands[1].strides, ndim)
+    if scattered_out:
+        add_words(key, operands[0].strides, ndim)
 
 
 cdef int record_reduction(Recorder encoder, int op, int dtype, const Operand* operands, int ndim,
                           const long long* shape, unsigned long long axes,
                           const Finish* finish) except -1:
     cdef Reduction reduction
+    cdef Key key
+    cdef const ReduceLaunch* plan
     cdef Space kept, reduced
     # Shape and strides of the kept dimensions, and of the reduced ones.
     cdef long long[MAX_NDIM] kept_shape, kept_in, kept_out, reduced_shape, reduced_in, logical
@@ -137,6 +173,10 @@ cdef int record_reduction(Recorder encoder, int op, int dtype, const Operand* op
     cdef bint indexed = op == ARGMAX or op == ARGMIN
     cdef int d, k = ndim, r = ndim
     reduction.entry = entry_of(encoder.state.ordinal, op, dtype)
+    set_key(&key, reduction.entry, operands, ndim, shape, axes, finish)
+    plan = <const ReduceLaunch*>find_plan(&key)
+    if plan != NULL:
+        return record_planned(encoder, plan, operands)
     reduction.state_size = state_sizes[op * num_dtypes + dtype]
     reduction.finish = finish
     # The arrays are filled from the last dimension on, at their ends.
@@ -162,7 +202,7 @@ cdef int record_reduction(Recorder encoder, int op, int dtype, const Operand* op
     strides[0], strides[1] = &reduced_in[r], &logical[r]
     simplify(&reduced, 2, ndim - r if of_index else 0, &reduced_shape[r], strides)
     reduction.kept, reduction.reduced, reduction.empty = &kept, &reduced, of_index == 0
-    if record_simplified(encoder, &reduction, operands):
+    if record_simplified(encoder, &reduction, operands, &key):
         return 0
     return record_packed(encoder, op, dtype, operands, ndim, shape, axes, finish)
 

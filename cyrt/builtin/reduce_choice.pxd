@@ -22,6 +22,9 @@ cdef extern from "params/reduce.h" nogil:
         unsigned int num_kept, num_reduced, lanes, flags
         Divider parts, unit_parts, chunks
 
+cdef enum:
+    VECTOR_BYTES = 16       # of the widest vector: all that matters of an address's alignment
+
 # Kernels, in the order of Row.kernels.
 cdef enum Variant:
     ROWS = 0

@@ -19,7 +19,6 @@ cdef extern from "params/reduce.h" nogil:
     enum: REDUCE_ROOT
 
 cdef enum:
-    VECTOR_BYTES = 16
     WARP = 32
     LOADS = 4               # units that a thread loads at once
     SHARE = 8               # units of a thread before others of its warp share its result,

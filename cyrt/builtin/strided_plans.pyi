@@ -1,1 +1,0 @@
-# C-level functions only: see strided_plans.pxd.
