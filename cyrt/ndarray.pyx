@@ -587,7 +587,7 @@ cdef class Array(Operators):
 
     def __contains__(self, value):
         found = self == value
-        return bool(functions.any(found)) if isinstance(found, Array) else found
+        return bool(found.any()) if isinstance(found, Array) else found
 
 
 # An Array holds no objects except Memory's: its deallocation is Memory's, past the classes

@@ -1,8 +1,9 @@
 # The operators and methods of arrays, and the functions that they call.
 #
 # INVARIANTS
-# - The functions are in higher layers: cyrt/ops sets the two pointers when it is imported, and
-#   cyrt/methods.py binds each attribute of `functions` once, with bind().
+# - The functions are in higher layers: cyrt/ops sets the pointers when it is imported, and
+#   cyrt/methods.py binds each attribute of `functions` once, with bind(), and makes functions whose
+#   signature is the method's methods, with attach().
 
 cimport cython
 
@@ -20,5 +21,9 @@ cdef struct ArrayCalls:
     object (*unary)(int op, object x)
     # Write a value, broadcast and cast, into all of an Array.
     int (*assign)(object target, object value) except -1
+    # These take the arguments of cyrt's functions of the same names, and return their results.
+    object (*matmul)(object a, object b, object out, object dtype)
+    object (*reshape)(object x, object shape, object order, object copy)
+    object (*permute_dims)(object x, object axes)
 
 cdef ArrayCalls ops

@@ -2,6 +2,8 @@
 
 cimport cython
 from cpython.number cimport PyIndex_Check
+from cpython.object cimport PyTypeObject
+from cpython.type cimport PyType_Modified
 
 from cyrt.builtin.entry cimport op_code
 from cyrt.runtime.memory cimport Memory
@@ -15,20 +17,16 @@ class _Functions:
         "Flags", "Flat", "get_by_arrays", "set_by_arrays",
         # Conversions.
         "asarray", "assign", "astype", "call_numpy", "copy", "format_of", "namespace", "repr_of",
-        "text_of", "to_device", "view_as", "weak_array", "zeros_like",
+        "text_of", "view_as", "weak_array", "zeros_like",
         # Elementwise functions.
         "clip", "conj", "round", "sqrt",
-        # Reductions and scans.
-        "all", "any", "argmax", "argmin", "cumprod", "cumsum", "max", "mean", "min", "prod", "std",
-        "sum", "trace", "var",
-        # Products.
-        "dot", "matmul",
-        # Shapes.
-        "diagonal", "matrix_transpose", "permute_dims", "ravel", "repeat", "reshape", "squeeze",
-        "swapaxes",
+        # Scans and sums.
+        "cumprod", "cumsum", "trace",
+        # Products and shapes.
+        "dot", "matrix_transpose",
         # Sorting, searching and indexing.
-        "argpartition", "argsort", "choose", "compress", "nonzero", "partition", "put",
-        "searchsorted", "sort", "take",
+        "argpartition", "argsort", "choose", "compress", "partition", "put",
+        "searchsorted", "sort",
     )
 
 
@@ -49,6 +47,14 @@ def bind(**bound):
                         f"{sorted(bound.keys() - expected)}")
     for name, function in bound.items():
         setattr(functions, name, function)
+
+
+def attach(*methods):
+    """Make functions, whose first operand is positional, the array's methods of the same names."""
+    cdef dict attributes = <dict>(<PyTypeObject*>Operators).tp_dict
+    for method in methods:
+        attributes[method.__name__] = method
+    PyType_Modified(Operators)
 
 
 cdef int ADD = op_code("add"), SUBTRACT = op_code("subtract"), MULTIPLY = op_code("multiply")
@@ -185,11 +191,11 @@ cdef class Operators(Memory):
 
     def __matmul__(self, other):
         if isinstance(other, Operators) or hasattr(other, "__array__"):
-            return functions.matmul(self, other)
+            return ops.matmul(self, other, None, None)
         return NotImplemented
 
     def __imatmul__(self, other):
-        functions.assign(self, functions.matmul(self, other))
+        ops.assign(self, ops.matmul(self, other, None, None))
         return self
 
     def __eq__(self, other):
@@ -221,54 +227,6 @@ cdef class Operators(Memory):
 
     def __invert__(self):
         return ops.unary(INVERT, self)
-
-    def all(self, axis=None, out=None, keepdims=False, *, where=None):
-        """See :func:`cyrt.all`."""
-        return functions.all(self, axis, out, keepdims, where=where)
-
-    def any(self, axis=None, out=None, keepdims=False, *, where=None):
-        """See :func:`cyrt.any`."""
-        return functions.any(self, axis, out, keepdims, where=where)
-
-    def argmax(self, axis=None, out=None, *, keepdims=False):
-        """See :func:`cyrt.argmax`."""
-        return functions.argmax(self, axis, out, keepdims=keepdims)
-
-    def argmin(self, axis=None, out=None, *, keepdims=False):
-        """See :func:`cyrt.argmin`."""
-        return functions.argmin(self, axis, out, keepdims=keepdims)
-
-    def max(self, axis=None, out=None, keepdims=False, initial=None, where=None):
-        """See :func:`cyrt.max`."""
-        return functions.max(self, axis, out, keepdims, initial, where)
-
-    def min(self, axis=None, out=None, keepdims=False, initial=None, where=None):
-        """See :func:`cyrt.min`."""
-        return functions.min(self, axis, out, keepdims, initial, where)
-
-    def sum(self, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
-        """See :func:`cyrt.sum`."""
-        return functions.sum(self, axis, dtype, out, keepdims, initial, where)
-
-    def prod(self, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
-        """See :func:`cyrt.prod`."""
-        return functions.prod(self, axis, dtype, out, keepdims, initial, where)
-
-    def mean(self, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
-        """See :func:`cyrt.mean`."""
-        return functions.mean(self, axis, dtype, out, keepdims, where=where)
-
-    def std(self, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *,
-            correction=None, where=None):
-        """See :func:`cyrt.std`."""
-        return functions.std(self, axis, dtype, out, ddof, keepdims, correction=correction,
-                             where=where)
-
-    def var(self, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *,
-            correction=None, where=None):
-        """See :func:`cyrt.var`."""
-        return functions.var(self, axis, dtype, out, ddof, keepdims, correction=correction,
-                             where=where)
 
     def cumsum(self, axis=None, dtype=None, out=None):
         """See :func:`cyrt.cumsum`."""
@@ -314,10 +272,6 @@ cdef class Operators(Memory):
         """Return a dense copy, in C order."""
         return functions.copy(self)
 
-    def diagonal(self, offset=0, axis1=0, axis2=1):
-        """Return a view of diagonals; see :func:`cyrt.diagonal`."""
-        return functions.diagonal(self, offset, axis1, axis2)
-
     def fill(self, value):
         """Write one number into all elements."""
         functions.assign(self, value)
@@ -328,11 +282,7 @@ cdef class Operators(Memory):
 
     def flatten(self, order="C"):
         """Return a one-dimensional copy; see :func:`cyrt.reshape`."""
-        return functions.reshape(self, (-1,), order, copy=True)
-
-    def nonzero(self):
-        """See :func:`cyrt.nonzero`."""
-        return functions.nonzero(self)
+        return ops.reshape(self, (-1,), order, True)
 
     def partition(self, kth, axis=-1):
         """Partition the elements around the k-th one, in place; see :func:`cyrt.partition`."""
@@ -342,17 +292,11 @@ cdef class Operators(Memory):
         """See :func:`cyrt.put`."""
         functions.put(self, indices, values, mode)
 
-    def ravel(self, order="C"):
-        """See :func:`cyrt.ravel`."""
-        return functions.ravel(self, order)
-
-    def repeat(self, repeats, axis=None):
-        """See :func:`cyrt.repeat`."""
-        return functions.repeat(self, repeats, axis)
-
+    @cython.binding(False)      # the interpreter makes one tuple of the arguments, not two
     def reshape(self, *shape, order="C", copy=None):
-        """See :func:`cyrt.reshape`; the shape is a tuple or several ints."""
-        return functions.reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
+        """reshape($self, /, *shape, order='C', copy=None)\n--\n
+        See :func:`cyrt.reshape`; the shape is a tuple or several ints."""
+        return ops.reshape(self, shape[0] if len(shape) == 1 else shape, order, copy)
 
     def round(self, decimals=0):
         """See :func:`cyrt.round`: round to decimal places, halves to the even number."""
@@ -375,27 +319,13 @@ cdef class Operators(Memory):
         functions.assign(self, functions.sort(self, axis, kind, descending=descending,
                                               stable=stable))
 
-    def squeeze(self, axis=None):
-        """See :func:`cyrt.squeeze`; default: every axis of size 1."""
-        return functions.squeeze(self, axis)
-
-    def swapaxes(self, axis1, axis2):
-        """Return a view with two axes exchanged; see :func:`cyrt.swapaxes`."""
-        return functions.swapaxes(self, axis1, axis2)
-
-    def take(self, indices, axis=None):
-        """See :func:`cyrt.take`."""
-        return functions.take(self, indices, axis)
-
-    def to_device(self, device, /, *, stream=None):
-        """Return the array on a device (itself if it is there), or a NumPy array for ``"cpu"``."""
-        return functions.to_device(self, device, stream=stream)
-
+    @cython.binding(False)      # the interpreter makes one tuple of the arguments, not two
     def transpose(self, *axes):
-        """Return a view with the dimensions in the order of the axes; default: reversed."""
+        """transpose($self, /, *axes)\n--\n
+        Return a view with the dimensions in the order of the axes; default: reversed."""
         if len(axes) == 1 and not PyIndex_Check(axes[0]):
             axes = axes[0]
-        return functions.permute_dims(self, tuple(axes)) if axes else self.T
+        return ops.permute_dims(self, tuple(axes)) if axes else self.T
 
     def view(self, dtype=None):
         """Return a view, with `dtype` of its bytes as elements of another type: see

@@ -2,6 +2,9 @@
 
 # Read sizes from an int or a sequence; ValueError names the argument. Return their number.
 cdef int dims_of(object shape, long long* dims) except -1
+# Read the sizes of a tuple. With `unknown`, which is -1, one size may be -1: it is set to 1, and
+# `unknown` to its dimension.
+cdef int read_sizes(tuple shape, long long* dims, int* unknown) except -1
 # Raise a ValueError for a shape of more elements than an array may have.
 cdef int check_size(int ndim, const long long* dims) except -1
 # Raise that error.

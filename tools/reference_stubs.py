@@ -132,7 +132,12 @@ class Writer:
                 public = not each.name.startswith("_") or each.name == "__init__"
                 setter = any(isinstance(d, ast.Attribute) for d in each.decorator_list)
                 if public and not setter:
-                    yield each.name, documented(each, getattr(value, each.name, None))
+                    found = getattr(value, each.name, None)
+                    method = documented(each, found)
+                    if found is not None and found is getattr(cyrt, each.name, None):
+                        text = markdown(f"See :func:`cyrt.{each.name}`.")
+                        method.body[0] = ast.Expr(ast.Constant(text))
+                    yield each.name, method
             elif isinstance(each, ast.AnnAssign):
                 name = ast.unparse(each.target)
                 if not name.startswith("_"):

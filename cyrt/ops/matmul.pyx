@@ -102,43 +102,7 @@ cdef int summed_type(str name, int code, object dtype) except -1:
     return wanted.code
 
 
-def matmul(x1, x2, /, out=None, *, dtype=None):
-    """Multiply matrices; ``x1 @ x2``.
-
-    Parameters
-    ----------
-    x1 : Array
-        An array of a numeric type and shape (..., M, K), or (K,): a row; the result then has no
-        dimension M.
-    x2 : Array
-        An array of shape (..., K, N), or (K,): a column; the result then has no dimension N. The
-        leading dimensions broadcast.
-    out : Array, optional
-        The array that receives the result: of its shape, and of a type that it can be cast to
-        within its kind.
-    dtype : dtype, optional
-        The type in which to multiply and add, to which the operands promote: int32 for int8.
-
-    Returns
-    -------
-    Array
-        An array of shape (..., M, N) and of the type of :func:`cyrt.result_type`. Integers wrap;
-        16-bit floats are summed in float32.
-
-    Raises
-    ------
-    ValueError
-        The shapes do not multiply, or the arrays are on two devices; the message names them.
-    TypeError
-        Both arrays are bool, the types do not promote, or an operand is a NumPy array.
-
-    Examples
-    --------
-    >>> import cyrt
-    >>> a = cyrt.asarray([[1.0, 2.0], [3.0, 4.0]])
-    >>> cyrt.matmul(a, cyrt.asarray([1.0, 1.0]))
-    Array([3., 7.], dtype=float32)
-    """
+cdef object matrix_product(object x1, object x2, object out, object dtype):
     cdef Factors factors
     cdef long long[MAX_NDIM] dims
     cdef Array a, b, product
@@ -185,6 +149,46 @@ def matmul(x1, x2, /, out=None, *, dtype=None):
     return multiply("matmul", a, b, &factors, ndim, dims, <Array>out)
 
 
+def matmul(x1, x2, /, out=None, *, dtype=None):
+    """Multiply matrices; ``x1 @ x2``.
+
+    Parameters
+    ----------
+    x1 : Array
+        An array of a numeric type and shape (..., M, K), or (K,): a row; the result then has no
+        dimension M.
+    x2 : Array
+        An array of shape (..., K, N), or (K,): a column; the result then has no dimension N. The
+        leading dimensions broadcast.
+    out : Array, optional
+        The array that receives the result: of its shape, and of a type that it can be cast to
+        within its kind.
+    dtype : dtype, optional
+        The type in which to multiply and add, to which the operands promote: int32 for int8.
+
+    Returns
+    -------
+    Array
+        An array of shape (..., M, N) and of the type of :func:`cyrt.result_type`. Integers wrap;
+        16-bit floats are summed in float32.
+
+    Raises
+    ------
+    ValueError
+        The shapes do not multiply, or the arrays are on two devices; the message names them.
+    TypeError
+        Both arrays are bool, the types do not promote, or an operand is a NumPy array.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> a = cyrt.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> cyrt.matmul(a, cyrt.asarray([1.0, 1.0]))
+    Array([3., 7.], dtype=float32)
+    """
+    return matrix_product(x1, x2, out, dtype)
+
+
 def addmm(c, a, b, /, alpha=1.0, beta=1.0):
     """Compute ``alpha * (a @ b) + beta * c``.
 
@@ -221,7 +225,7 @@ def addmm(c, a, b, /, alpha=1.0, beta=1.0):
             return product
     # 16-bit types are rounded once, at the end, as by a library.
     wide = FLOAT32 if itemsizes[code] == 2 and kinds[code] == c"f" else code
-    product = matmul(a, b, dtype=DTYPES[wide])
+    product = matrix_product(a, b, None, DTYPES[wide])
     if broadcast_shapes(addend.shape, product.shape) != product.shape:
         raise ValueError(f"addmm: c: expected a shape that broadcasts to {product.shape}, got "
                          f"{addend.shape}")

@@ -28,6 +28,7 @@ from cyrt.ops.elementwise cimport binary, check_out
 from cyrt.ops.promotion cimport BOOL, FLOAT32, FLOAT64, NUM_DTYPES, is_number, kinds
 from cyrt.ops.promotion cimport python_number
 from cyrt.ops.shapes import broadcast_to
+from cyrt.ops.shapes cimport axis_at, reshape_to
 from cyrt.ops.ternary import where as where_
 from cyrt.runtime.memory cimport live_block
 from cyrt.runtime.state cimport StreamState
@@ -79,12 +80,11 @@ cdef int refuse_empty(str name, Array x, unsigned long long axes) except -1:
 
 cdef unsigned long long axes_mask(Array x, object axis) except? 0:
     cdef unsigned long long mask = 0
-    cdef long long d
+    cdef int d
     if axis is None:
         return ~<unsigned long long>0 >> (64 - x.ndim_) if x.ndim_ else 0
-    if PyLong_CheckExact(axis) and -x.ndim_ <= axis < x.ndim_:
-        d = axis
-        return <unsigned long long>1 << (d + x.ndim_ if d < 0 else d)
+    if PyLong_CheckExact(axis):
+        return <unsigned long long>1 << axis_at(axis, x.ndim_)
     for d in axes_of(axis, x.ndim_):
         mask |= <unsigned long long>1 << d
     return mask
@@ -290,7 +290,7 @@ cdef Array variance_where(Array x, object mask, object axis, double less, object
     for _ in range(2):              # the second pass removes the rounding error of the first mean
         away = away - sum(away, axis, keepdims=True, where=mask) / count
     result = sum(away * away, axis, keepdims=keepdims, where=mask)
-    result = result / functions.clip(functions.reshape(count, result.shape) - less, 0)
+    result = result / functions.clip(reshape_to(count, result.shape, "C", None) - less, 0)
     return cast(functions.sqrt(result) if root else result, x.code)
 
 

@@ -8,7 +8,7 @@ from cyrt.builtin.space cimport MAX_NDIM
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, shape_of, view_of
 from cyrt.ops.arguments import axes_of, axis_of, check_array
 from cyrt.ops.copy cimport assign_array, broadcast_steps
-from cyrt.shape cimport check_size, dims_of
+from cyrt.shape cimport check_size, dims_of, read_sizes
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
@@ -90,15 +90,9 @@ cdef void contiguous_steps(int ndim, const long long* dims, long long* steps) no
 cdef int read_shape(Array x, object shape, long long* dims) except -1:
     """Read a requested shape of x's size; one size may be -1 and is computed."""
     cdef long long known = 1
-    cdef int ndim, d, unknown = -1
-    sizes = list(shape) if isinstance(shape, (tuple, list)) else [shape]
-    for d, each in enumerate(sizes):
-        if PyIndex_Check(each) and each == -1:
-            if unknown >= 0:
-                raise ValueError(f"reshape: only one size may be -1, got {shape}")
-            unknown = d
-            sizes[d] = 1
-    ndim = dims_of(sizes, dims)
+    cdef int d, unknown = -1
+    cdef int ndim = read_sizes(tuple(shape) if isinstance(shape, (tuple, list)) else (shape,),
+                               dims, &unknown)
     for d in range(ndim):
         if dims[d] == 0:
             known = 0
@@ -156,6 +150,22 @@ cdef Array reshape_array(Array x, int ndim, const long long* dims, bint copy):
     return result
 
 
+cdef object reshape_to(object x, object shape, object order, object copy):
+    cdef long long[MAX_NDIM] dims
+    cdef long long[MAX_NDIM] steps
+    cdef Array array = array_of(x)
+    cdef int ndim = read_shape(array, shape, dims)
+    if order == "F":
+        return reshape_to(array.T, tuple_of(ndim, dims)[::-1], "C", copy).T
+    if order != "C":
+        raise ValueError(f"reshape: order: expected 'C' or 'F', got {order!r}")
+    if copy is False and not array.dense and not restride(array, ndim, dims, steps):
+        raise ValueError(f"reshape: an array of shape {shape_of(array)} and strides "
+                         f"{array.strides} has no view of shape {tuple_of(ndim, dims)}, and "
+                         "copy=False was given")
+    return reshape_array(array, ndim, dims, copy is not None and copy)
+
+
 def reshape(x, /, shape, order="C", *, copy=None):
     """Change the shape of an array, in the order of its elements.
 
@@ -187,31 +197,19 @@ def reshape(x, /, shape, order="C", *, copy=None):
     Array([[0, 1, 2],
            [3, 4, 5]], dtype=int64)
     """
-    cdef long long[MAX_NDIM] dims
-    cdef long long[MAX_NDIM] steps
-    cdef Array array = array_of(x)
-    cdef int ndim = read_shape(array, shape, dims)
-    if order == "F":
-        return reshape(array.T, tuple_of(ndim, dims)[::-1], copy=copy).T
-    if order != "C":
-        raise ValueError(f"reshape: order: expected 'C' or 'F', got {order!r}")
-    if copy is False and not array.dense and not restride(array, ndim, dims, steps):
-        raise ValueError(f"reshape: an array of shape {shape_of(array)} and strides "
-                         f"{array.strides} has no view of shape {tuple_of(ndim, dims)}, and "
-                         "copy=False was given")
-    return reshape_array(array, ndim, dims, copy is not None and copy)
+    return reshape_to(x, shape, order, copy)
 
 
 def ravel(x, /, order="C"):
     """Flatten an array to one dimension: a view if its elements are contiguous in that order,
     otherwise a copy. See :func:`cyrt.reshape`."""
-    return as_contiguous(reshape(x, (-1,), order))
+    return as_contiguous(reshape_to(x, (-1,), order, None))
 
 
 # -- dimensions in another order -------------------------------------------------------------------
 
 
-cdef Array permute_axes(Array x, const int* order):
+cdef Array in_order(Array x, const int* order):
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
     cdef int d
@@ -219,6 +217,17 @@ cdef Array permute_axes(Array x, const int* order):
         dims[d] = x.dims[order[d]]
         steps[d] = x.steps[order[d]]
     return view_of(x, x.code, x.ndim_, dims, steps, 0)
+
+
+cdef object permute_axes(object x, object axes):
+    cdef int[MAX_NDIM] order
+    cdef Array array = array_of(x)
+    if not isinstance(axes, (tuple, list)):
+        raise TypeError(f"permute_dims: axes: expected a tuple of ints, got {type(axes).__name__}")
+    if axes_at(axes, array.ndim_, order) != array.ndim_:
+        raise ValueError(f"permute_dims: axes: expected each of {array.ndim_} axes once, got "
+                         f"{axes}")
+    return in_order(array, order)
 
 
 def permute_dims(x, /, axes):
@@ -235,14 +244,7 @@ def permute_dims(x, /, axes):
     ValueError
         An axis is missing or repeated.
     """
-    cdef int[MAX_NDIM] order
-    cdef Array array = array_of(x)
-    if not isinstance(axes, (tuple, list)):
-        raise TypeError(f"permute_dims: axes: expected a tuple of ints, got {type(axes).__name__}")
-    if axes_at(axes, array.ndim_, order) != array.ndim_:
-        raise ValueError(f"permute_dims: axes: expected each of {array.ndim_} axes once, got "
-                         f"{axes}")
-    return permute_axes(array, order)
+    return permute_axes(x, axes)
 
 
 def moveaxis(x, /, source, destination):
@@ -279,7 +281,7 @@ def moveaxis(x, /, source, destination):
                 rest += 1
             order[d] = rest
             rest += 1
-    return permute_axes(array, order)
+    return in_order(array, order)
 
 
 def swapaxes(x, /, axis1, axis2):
@@ -289,7 +291,7 @@ def swapaxes(x, /, axis1, axis2):
     cdef int a = axis_at(axis1, array.ndim_), b = axis_at(axis2, array.ndim_)
     axes_at(None, array.ndim_, order)
     order[a], order[b] = b, a
-    return permute_axes(array, order)
+    return in_order(array, order)
 
 
 def flip(x, /, axis=None):

@@ -17,6 +17,7 @@ from cyrt.ops.elementwise cimport (
 from cyrt.ops.promotion cimport (
     code_of_number, is_number, kinds, promote, promote_number, python_number,
 )
+from cyrt.ops.search import nonzero
 
 cdef int CLIP = op_code("clip"), POSITIVE = op_code("positive")
 cdef int MAXIMUM = op_code("maximum"), MINIMUM = op_code("minimum")
@@ -48,7 +49,7 @@ def where(condition, x1=None, x2=None, /):
     """
     cdef int code
     if x1 is None and x2 is None:
-        return functions.nonzero(condition)
+        return nonzero(condition)
     if not isinstance(condition, Array):
         like = x1 if isinstance(x1, Array) else x2
         if not isinstance(like, Array) or not (is_number(condition)
