@@ -10,7 +10,12 @@
 #   counted from the beginning of the round that the commit interrupted.
 # - Operations that the program adds to a round sometimes, for example to print a mean, do not move
 #   boundaries, either: an operation that runs another kernel than the round's next one is an extra
-#   operation. After MOST_EXTRA of them in a batch, what runs instead becomes part of the round.
+#   operation. After MOST_EXTRA of them in a batch the round is in doubt: another program may run. A
+#   round is searched for at once, and may be shorter; meanwhile nothing is an extra operation, and
+#   no batch has places. At the program's next commits the known round is tried again, from its
+#   beginning, for example after an evaluation between two epochs.
+# - A shorter round replaces a known one that is not in doubt only if the operations have repeated
+#   themselves so for as long as the known one: a loop in a long round repeats itself, too.
 # - If no round is known, a batch ends, between a minimum and the limit, before an operation whose
 #   kernel and geometry equal those of an operation that began an earlier batch: so boundaries stay
 #   at the same operation of a loop in the program.
@@ -38,6 +43,7 @@ cdef struct Boundary:
     unsigned long long position     # number of operations launched, without the extra ones
     Trace* trace            # NULL: no recent batch was patched
     unsigned long long calm     # number of operations launched since a batch was patched
+    unsigned int new_topologies     # recent batches of new topologies: see `learn`
     bint searched           # for longer than any round: what is patched changes every time
     unsigned long long pause    # number of operations without a search after a long one
     unsigned long long pause_end    # position at which that pause ends
@@ -45,6 +51,11 @@ cdef struct Boundary:
     int period              # number of its operations
     CUfunction* functions   # what they run, followed by a repetition as long as a batch may be
     const CUfunction* expected      # what the batch's nodes should run; NULL: not known
+    bint doubtful           # another program may run: `expected` is NULL
+    bint trial              # the known round has been in doubt, and is tried again
+    bint strange            # the batch before was not part of the round
+    int doubts              # how often it has been in doubt since the program last settled
+    bint confirmed          # the round was in doubt, and `begin` has found that it is the program's
     Extra extra             # the batch's extra operations
     Extra last_extra        # those of the batch before
     unsigned long long last_position        # where that batch began
@@ -70,8 +81,9 @@ cdef void restart(Boundary* boundary) noexcept
 cdef bint note_other(Boundary* boundary, int node) noexcept
 # Begin the next batch, since this one is being launched.
 cdef void advance(Boundary* boundary, const Recording* recording) noexcept
-# Learn from a batch that was launched: `patched` of its nodes were patched.
-cdef void learn(Boundary* boundary, const Recording* recording,
-                unsigned long long patched) noexcept
+# Learn from a batch that was launched: `patched` of its nodes were patched. If `new_topology`, no
+# graph had its topology.
+cdef void learn(Boundary* boundary, const Recording* recording, unsigned long long patched,
+                bint new_topology) noexcept
 # Free all memory and forget the round.
 cdef void forget(Boundary* boundary) noexcept

@@ -6,8 +6,8 @@ from libc.stdlib cimport free, realloc
 from cyrt.driver.cuda cimport CUfunction
 from cyrt.graph.recording cimport Operation, Recording
 from cyrt.graph.rounds cimport (
-    MOST_EXTRA, Extra, fill_expected, find_period, free_trace, mix, new_trace, trace_batch,
-    trace_commit,
+    MOST_EXTRA, Extra, commits_repeat_for, fill_expected, find_period, free_trace, mix, new_trace,
+    repeats_for, trace_batch, trace_commit,
 )
 
 cdef enum:
@@ -21,6 +21,9 @@ cdef enum:
     MOST_DIFFERING = 8      # operations that may differ before a round is given up
     NEVER = 1 << 30         # more operations than any batch has
     BEYOND = 8              # nodes that a batch may have beyond its limit, since groups are joined
+    MOST_TRIALS = 64        # trials of a round that is in doubt
+    OFTEN = 4               # batches of known topologies that outweigh one of a new one
+    MANY = 16 * OFTEN       # of batches of new topologies: boundaries do not repeat
 
 cdef unsigned int last_round = 0
 
@@ -49,7 +52,8 @@ cdef void plan_batch(Boundary* boundary) noexcept:
     boundary.resumes = within != 0
     boundary.min_ops = min(boundary.part - within, boundary.length - at)
     boundary.complete = boundary.min_ops
-    boundary.expected = boundary.functions + at % boundary.period
+    if not boundary.doubtful:
+        boundary.expected = boundary.functions + at % boundary.period
 
 
 cdef unsigned long long operation_hash(const Operation* operation) noexcept:
@@ -103,35 +107,64 @@ cdef void note_commit(Boundary* boundary) noexcept:
         trace_commit(boundary.trace)
 
 
+cdef bint replaces_round(const Boundary* boundary, int period) noexcept:
+    """Return whether a period that was found replaces the known one."""
+    cdef int known = boundary.period
+    if period >= known:
+        return period > known
+    if period == 0:
+        return False
+    if known % period == 0:         # both are periods: a commit shows the shorter one
+        return commits_repeat_for(boundary.trace, period, known)
+    return boundary.doubtful or boundary.trial or repeats_for(boundary.trace, period, known)
+
+
 cdef void look_for_round(Boundary* boundary) noexcept:
     global last_round
     cdef int period = find_period(boundary.trace)
+    if replaces_round(boundary, period):
+        if not set_round(boundary, period):
+            return
+        last_round += 1
+        boundary.round = last_round
+        boundary.doubts = 0
+        boundary.trace.differing = 0
+        boundary.trace.next_look = boundary.trace.count + TRIAL
+    elif boundary.doubtful and period and boundary.period % period == 0 \
+            and set_round(boundary, boundary.period):
+        boundary.confirmed = True
+    else:
+        return
+    boundary.doubtful = boundary.trial = False
+    plan_batch(boundary)
+
+
+cdef bint set_round(Boundary* boundary, int period) noexcept:
+    """Store what the last operations ran as what a round runs. Return False if there were too few,
+    or there is no memory. The round begins at the program's last commit, if that was in it."""
     cdef unsigned long long since = boundary.position - boundary.commit
     cdef int count = period + boundary.max_ops + BEYOND
     cdef int parts
     cdef CUfunction* functions
-    if period <= boundary.period:           # a longer one may become visible only later
-        return
+    if boundary.trace.count < <unsigned long long>period:
+        return False
     functions = <CUfunction*>realloc(boundary.functions, count * sizeof(CUfunction))
     if functions == NULL:
-        return
+        return False
     if since >= <unsigned long long>period:
         since = 0
     fill_expected(boundary.trace, functions, period, <int>since, count)
-    last_round += 1
-    boundary.round = last_round
     boundary.functions = functions
     boundary.period = boundary.trace.period = period
     boundary.length = period * max(1, boundary.max_ops // period)
     parts = (boundary.length + boundary.max_ops - 1) // boundary.max_ops
     boundary.part = (boundary.length + parts - 1) // parts
-    boundary.trace.differing = 0
-    boundary.trace.next_look = boundary.trace.count + TRIAL
     boundary.origin = boundary.position - since
-    plan_batch(boundary)
+    return True
 
 
 cdef void begin(Boundary* boundary, const Operation* first, bint cut_off) noexcept:
+    boundary.confirmed = False
     if cut_off:
         boundary.lost = 0 if boundary.found else boundary.lost + 1
         if boundary.lost == EVIDENCE:
@@ -151,14 +184,14 @@ cdef void restart(Boundary* boundary) noexcept:
 
 cdef void lose_round(Boundary* boundary) noexcept:
     boundary.round = 0
-    boundary.period = boundary.lost = boundary.num_beginnings = 0
-    boundary.seldom = False
+    boundary.period = boundary.lost = boundary.num_beginnings = boundary.doubts = 0
+    boundary.seldom = boundary.doubtful = boundary.trial = False
     plan_batch(boundary)
 
 
 cdef bint note_other(Boundary* boundary, int node) noexcept:
     cdef Extra* extra = &boundary.extra
-    if extra.count == MOST_EXTRA:           # another program, or the round has changed
+    if boundary.trial or extra.count == MOST_EXTRA:     # another program, or a changed round
         boundary.expected = NULL
         extra.count = 0
         return False
@@ -171,55 +204,78 @@ cdef bint note_other(Boundary* boundary, int node) noexcept:
     return True
 
 
-cdef void adopt(Boundary* boundary, const Recording* recording) noexcept:
-    """Store what the batch ran as what this part of the round runs. It may be another program,
-    whose round is searched for at once."""
-    cdef int at = <int>((boundary.position - boundary.origin) % boundary.period)
-    cdef int i
-    for i in range(recording.num_nodes):
-        boundary.functions[(at + i) % boundary.period] = recording.nodes[i].function
-    for i in range(boundary.period, boundary.period + boundary.max_ops + BEYOND):
-        boundary.functions[i] = boundary.functions[i - boundary.period]
+cdef void doubt(Boundary* boundary) noexcept:
+    if not boundary.doubtful:
+        boundary.doubts += 1
+    # Only a commit ends a batch that is not complete.
+    boundary.trial = not boundary.completed and boundary.doubts <= MOST_TRIALS
+    boundary.doubtful = not boundary.trial
+    if boundary.trial:
+        boundary.origin = boundary.position
     boundary.pause = boundary.pause_end = 0
 
 
 cdef void advance(Boundary* boundary, const Recording* recording) noexcept:
+    boundary.strange = False
     if boundary.max_ops == 1 or recording.num_nodes == 0:
         return
-    if boundary.period and boundary.expected == NULL:
-        adopt(boundary, recording)
     boundary.last_position = boundary.position
     boundary.last_extra = boundary.extra
     boundary.position += recording.num_nodes - boundary.extra.count
     boundary.completed = recording.num_nodes >= boundary.complete
     boundary.restarts = 0
-    if boundary.period and not boundary.completed and boundary.period < boundary.length:
+    if boundary.period and boundary.expected == NULL:
+        boundary.strange = True
+        doubt(boundary)
+    elif boundary.completed:
+        boundary.trial = False
+    elif boundary.period and boundary.period < boundary.length:
         boundary.restarts = boundary.length // boundary.period
         boundary.origin += (boundary.position - boundary.origin) // boundary.period \
             * boundary.period
     plan_batch(boundary)
 
 
-cdef void learn(Boundary* boundary, const Recording* recording,
-                unsigned long long patched) noexcept:
+cdef bint shows_addresses(Boundary* boundary, bint new_topology) noexcept:
+    """Return whether the patched nodes of a batch count. Those of a new topology show nothing about
+    addresses; but if there are many, boundaries do not repeat."""
+    if new_topology:
+        boundary.new_topologies = min(boundary.new_topologies + OFTEN, 2 * <unsigned int>MANY)
+        return boundary.trace != NULL or boundary.new_topologies >= MANY
+    boundary.new_topologies -= boundary.new_topologies > 0
+    return True
+
+
+cdef void start_trace(Boundary* boundary) noexcept:
+    boundary.searched = False
+    boundary.trace = new_trace()
+    if boundary.trace != NULL:
+        boundary.trace.period = boundary.period
+
+
+cdef void learn(Boundary* boundary, const Recording* recording, unsigned long long patched,
+                bint new_topology) noexcept:
     cdef unsigned long long nodes = recording.num_nodes
     if boundary.max_ops == 1:
         return
+    if not shows_addresses(boundary, new_topology):
+        patched = 0
     if boundary.period == 0 and boundary.lost >= EVIDENCE:
         patched = nodes                 # topologies do not repeat, either
     if patched * (SOME if boundary.searched else FEW) > nodes:
         boundary.calm = 0
         if boundary.trace == NULL and boundary.position >= boundary.pause_end:
-            boundary.searched = False
-            boundary.trace = new_trace()
-            if boundary.trace != NULL:
-                boundary.trace.period = boundary.period
+            start_trace(boundary)
     elif boundary.trace != NULL:
         boundary.calm += nodes
         if boundary.calm > <unsigned long long>(2 * max(boundary.period, <int>TRIAL)):
-            boundary.pause = 0
-            drop_trace(boundary)
+            settle(boundary)
+    elif boundary.strange:
+        boundary.calm = 0
+        start_trace(boundary)
     if boundary.trace != NULL:
+        if boundary.strange:
+            boundary.trace.unlike = boundary.trace.count + nodes
         trace_batch(boundary.trace, recording, boundary.last_position, &boundary.last_extra)
         if boundary.period and boundary.trace.differing > MOST_DIFFERING:
             boundary.trace.period = 0
@@ -230,7 +286,19 @@ cdef void learn(Boundary* boundary, const Recording* recording,
             pause_search(boundary)
 
 
+cdef void settle(Boundary* boundary) noexcept:
+    """End the search, since batches are not patched."""
+    if boundary.doubtful and set_round(boundary, boundary.period):
+        boundary.doubtful = False
+        plan_batch(boundary)
+    boundary.doubts = 0
+    boundary.pause = 0
+    drop_trace(boundary)
+
+
 cdef void pause_search(Boundary* boundary) noexcept:
+    if boundary.doubtful:
+        lose_round(boundary)
     boundary.pause = min(2 * max(boundary.pause, boundary.trace.count),
                          <unsigned long long>LONGEST_PAUSE)
     drop_trace(boundary)
@@ -247,3 +315,4 @@ cdef void forget(Boundary* boundary) noexcept:
     free(boundary.functions)
     boundary.functions = NULL
     boundary.period = 0
+    boundary.doubtful = boundary.trial = False

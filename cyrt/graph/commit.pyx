@@ -20,7 +20,7 @@ from cyrt.runtime.memory cimport Memory
 from cyrt.runtime.order cimport flush_outside, launching_outside, order_outside
 from cyrt.runtime.freed cimport return_held_blocks, return_unsettled_blocks
 from cyrt.runtime.pacing cimport pace_turn, wait_for_room
-from cyrt.runtime.places cimport begin_places, restart_places
+from cyrt.runtime.places cimport abandon_places, begin_places, restart_places
 from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport Block, StreamState
 from cyrt.runtime.stream_state cimport flush, is_others_thread, legacy_state, link, mark_work
@@ -401,9 +401,11 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     # Do this before the launch releases the GIL: memory freed later belongs to the next recording.
     return_held_blocks(state)
     boundaries.advance(&self.boundary, recording)
+    if self.boundary.strange:
+        abandon_places(state)
     if self.boundary.restarts:
         restart_places(state, self.boundary.restarts)
-    else:
+    elif not self.boundary.doubtful:
         begin_places(state, self.boundary.round, self.boundary.key, self.boundary.resumes)
     outcome.result, outcome.call, outcome.launched = CUDA_SUCCESS, b"cuStreamWaitEvent", 0
     if not state.owned:
@@ -418,10 +420,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     elif recording.num_nodes:
         if plan is not None and recording.losses == NULL:
             plans.launch_plan(plan, recording, &self.stats_, outcome)
-            # A new topology shows nothing about addresses; if most are new, no boundary repeats.
-            if self.stats_.chained == chained or self.boundary.trace != NULL \
-                    or self.stats_.misses >= self.commits // 4 + 16:
-                patched = self.stats_.patched - before
+            patched = self.stats_.patched - before
             if outcome.result != CUDA_SUCCESS:      # the rest runs without a graph
                 self.stats_.patched += recording.num_nodes - outcome.launched
         if plan is None or recording.losses != NULL or (
@@ -429,7 +428,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
             error = direct.launch_nodes(state, recording, outcome.launched, where, outcome)
         elif poisons.poisoned:
             loss.mark_losses(recording)
-        boundaries.learn(&self.boundary, recording, patched)
+        boundaries.learn(&self.boundary, recording, patched, self.stats_.chained != chained)
     if after_batch != NULL:
         record_mark(state, after_batch)
         self.timing.launched = now()

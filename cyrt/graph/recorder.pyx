@@ -28,7 +28,7 @@ from cyrt.runtime.order cimport (
 )
 from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.pacing cimport wait_for_room
-from cyrt.runtime.places cimport begin_places, leave_out
+from cyrt.runtime.places cimport abandon_places, begin_places, leave_out
 from cyrt.runtime.poison cimport mark_valid, poison, poisoned
 from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport (
@@ -179,6 +179,8 @@ cdef void begin(Recorder self, const Operation* operation, bint cut_off) noexcep
         self.timing.begun = now()
     if self.state.round != self.boundary.round:     # else `launch` has begun the places
         begin_places(self.state, self.boundary.round, self.boundary.key, self.boundary.resumes)
+    elif self.boundary.confirmed:       # the first operation's result has its memory already
+        abandon_places(self.state)
 
 
 cdef void leave_out_results(Recorder self, const Use* uses, int num_uses) noexcept:

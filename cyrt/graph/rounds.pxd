@@ -59,6 +59,10 @@ cdef void trace_batch(Trace* trace, const Recording* recording, unsigned long lo
 cdef void trace_commit(Trace* trace) noexcept
 # Return the number of operations of a round; 0: none was found, or it is too early to search.
 cdef int find_period(Trace* trace) noexcept
+# Return whether the last `length` operations equal those a period before.
+cdef bint repeats_for(const Trace* trace, int period, int length) noexcept
+# Return whether the program's commits among them are a period apart, too, and there is one.
+cdef bint commits_repeat_for(const Trace* trace, int period, int length) noexcept
 # Set `functions` to what `count` operations run if the last round repeats. The first of them is the
 # one that was recorded `since` operations ago.
 cdef void fill_expected(const Trace* trace, CUfunction* functions, int period, int since,

@@ -152,6 +152,16 @@ cdef bint commits_repeat(const Trace* trace, int period, int length) noexcept:
     return True
 
 
+cdef bint repeats_for(const Trace* trace, int period, int length) noexcept:
+    cdef int differing = 0
+    return <unsigned long long>(length + period) <= min(trace.count, <unsigned long long>LENGTH) \
+        and repeats(trace, period, length, &differing)
+
+
+cdef bint commits_repeat_for(const Trace* trace, int period, int length) noexcept:
+    return operations_since_commit(trace) < length and commits_repeat(trace, period, length)
+
+
 cdef bint kept_results_repeat(const Trace* trace, int period, int length) noexcept:
     cdef int i
     for i in range(1, length + 1):

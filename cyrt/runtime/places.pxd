@@ -28,6 +28,8 @@ cdef void begin_places(StreamState* stream, unsigned int round, unsigned long lo
 # Begin the batch again, at the same operation of its first round, after a commit ended it early. It
 # consists of `rounds` equal rounds.
 cdef void restart_places(StreamState* stream, int rounds) noexcept
+# End the batch, from which nothing is learned; the next one has no places.
+cdef void abandon_places(StreamState* stream) noexcept
 # Take the place from a block whose operation does not belong to the round: if it was the last
 # allocation, the next one uses its place.
 cdef void leave_out(StreamState* stream, Block* block) noexcept

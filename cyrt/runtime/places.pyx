@@ -283,12 +283,23 @@ cdef void note_place(StreamState* stream, int index, Block* block) noexcept:
     block.place = index
 
 
-cdef void restart_places(StreamState* stream, int rounds) noexcept:
+cdef void forget_batch(StreamState* stream) noexcept:
+    """Forget which blocks the batch's places received."""
     cdef int i
+    for i in range(stream.place):
+        stream.places.items[i].current = NULL
+
+
+cdef void abandon_places(StreamState* stream) noexcept:
+    if stream.places != NULL:
+        forget_batch(stream)
+        stop_asking(stream)
+
+
+cdef void restart_places(StreamState* stream, int rounds) noexcept:
     if stream.places == NULL:
         return
-    for i in range(stream.place):       # their blocks show nothing: how long they live is not known
-        stream.places.items[i].current = NULL
+    forget_batch(stream)                # how long their results live is not known
     if stream.places.used == 0 or stream.places.used % rounds:
         stop_asking(stream)
         return

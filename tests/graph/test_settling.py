@@ -95,6 +95,46 @@ def test_a_program_settles_beside_one_that_has_ended():
         del program
 
 
+@pytest.mark.parametrize(
+    "make",
+    [lambda: Adam(30, kept=True), lambda: Adam(7, kept=True), Keeping, Training],
+    ids=["Adam of 30", "Adam of 7", "keeping", "training"],
+)
+def test_a_shorter_program_settles_after_a_longer_one(make):
+    """The round of the longer one, 700 operations, is no multiple of theirs; the operations of the
+    shorter Adams equal those 700 before."""
+    with cyrt.Stream():
+        program = Adam(50, kept=True)
+        run(program, 12, False)
+        program = make()
+        run(program, 16, False)
+        assert share_patched(program, 6, False) <= 0.02
+        program.check()
+
+
+def evaluate(x):
+    """Run 40 operations of other kernels than the programs, and wait."""
+    for _ in range(10):
+        x = cyrt.tanh(cyrt.exp(-cyrt.abs(x)))
+    return float(x.sum())
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: Adam(30, kept=True), Keeping], ids=["Adam of 30", "keeping"]
+)
+def test_a_program_goes_on_after_evaluations(make):
+    """The first evaluations move the boundaries to where the program goes on after them."""
+    x = cyrt.ones(1000)
+    with cyrt.Stream():
+        program = make()
+        for _ in range(4):
+            run(program, 12, False)
+            expected = evaluate(x)
+        assert share_patched(program, 4, False) <= 0.05
+        assert evaluate(x) == expected
+        program.check()
+
+
 class Script(Rounds):
     """Operations in no order on results that live for any time, the same every round."""
 
