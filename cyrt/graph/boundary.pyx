@@ -119,6 +119,13 @@ cdef bint replaces_round(const Boundary* boundary, int period) noexcept:
     return boundary.doubtful or boundary.trial or repeats_for(boundary.trace, period, known)
 
 
+cdef bint confirms_round(const Boundary* boundary, int period) noexcept:
+    """Return whether a period that was found shows that the known round still is the program's."""
+    cdef int known = boundary.period
+    return period == known or (period > 0 and known % period == 0
+                               and repeats_for(boundary.trace, period, known))
+
+
 cdef void look_for_round(Boundary* boundary) noexcept:
     global last_round
     cdef int period = find_period(boundary.trace)
@@ -130,7 +137,7 @@ cdef void look_for_round(Boundary* boundary) noexcept:
         boundary.doubts = 0
         boundary.trace.differing = 0
         boundary.trace.next_look = boundary.trace.count + TRIAL
-    elif boundary.doubtful and period and boundary.period % period == 0 \
+    elif boundary.doubtful and confirms_round(boundary, period) \
             and set_round(boundary, boundary.period):
         boundary.confirmed = True
     else:

@@ -33,6 +33,7 @@ cdef struct Executable:
     char* blob
     size_t blob_bytes
     Contents contents           # summary of what the exec runs
+    unsigned int* replaced      # hashes of the parameters that each node had before its last patch
     unsigned long long used     # the clock of the plan cache at the exec's last launch
     Executable* following       # the exec of the same plan that was launched after its last launch
 
@@ -61,9 +62,15 @@ cdef inline int likeness(const Contents* one, const Contents* other) noexcept:
     return equal
 cdef bint equal_params(Executable* target, Recording* recording) noexcept
 cdef bint equal_geometry(Executable* target, Recording* recording) noexcept
-# Set the nodes that differ from the recording, and flag them in `patched`. If the driver refuses
-# one, stop and return its error: the exec can then no longer be used.
-cdef CUresult patch(Executable* target, Recording* recording, char* patched) noexcept
+# Return how many nodes differ from the recording; above `most`, counting ends.
+cdef int count_differing(const Executable* target, const Recording* recording, int most) noexcept
+# Flag the nodes that differ from the recording, and return their number. Set `returning` to how
+# many of them get the parameters that they had before their last patch.
+cdef int find_differing(const Executable* target, const Recording* recording, char* differing,
+                        int* returning) noexcept
+# Set the flagged nodes to the recording's. If the driver refuses one, stop and return its error:
+# the exec can then no longer be used.
+cdef CUresult patch(Executable* target, Recording* recording, const char* differing) noexcept
 # Allocate room for the parameter pointers of the node that has the most; the caller frees it.
 cdef void** pointer_room(Recording* recording) noexcept nogil
 # Set every node, whatever its kernel was, to the recording's nodes from `first` on. `pointers` is

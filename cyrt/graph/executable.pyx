@@ -70,6 +70,7 @@ cdef void destroy(Executable* target) noexcept:
     free(target.nodes)
     free(target.geometry)
     free(target.blob)
+    free(target.replaced)
     memset(target, 0, sizeof(Executable))
 
 
@@ -328,18 +329,37 @@ cdef CUresult set_node(Executable* target, int i, Recording* recording, int from
     return CUDA_SUCCESS
 
 
-cdef CUresult patch(Executable* target, Recording* recording, char* patched) noexcept:
+cdef inline unsigned int params_hash(const char* blob, const Node* node) noexcept:
+    return <unsigned int>cyrt_hash(blob + node.params, node.param_bytes)
+
+
+cdef int find_differing(const Executable* target, const Recording* recording, char* differing,
+                        int* returning) noexcept:
+    cdef int i, count = 0
+    returning[0] = 0
+    for i in range(target.num_nodes):
+        differing[i] = not node_equals(target, recording, i)
+        if differing[i]:
+            count += 1
+            returning[0] += target.replaced != NULL and target.replaced[i] == params_hash(
+                recording.blob, &recording.nodes[i])
+    return count
+
+
+cdef CUresult patch(Executable* target, Recording* recording, const char* differing) noexcept:
     cdef void** pointers = pointer_room(recording)
     cdef StreamState* stream = target.stream
     cdef CUcontext context = contexts[stream.ordinal].handle
     cdef CUresult result = CUDA_SUCCESS
     cdef int i, entered
-    if pointers == NULL:
+    if target.replaced == NULL:
+        target.replaced = <unsigned int*>calloc(target.num_nodes, sizeof(unsigned int))
+    if pointers == NULL or target.replaced == NULL:
+        free(pointers)
         return CUDA_ERROR_OUT_OF_MEMORY
     entered = enter_quietly(stream.ordinal, stream.epoch)
-    memset(patched, 0, target.num_nodes)
     for i in range(target.num_nodes):
-        if node_equals(target, recording, i):
+        if not differing[i]:
             continue
         if recording.nodes[i].kind == CHILD:    # its kernels may be others, whose code is loaded
             with nogil:
@@ -348,8 +368,8 @@ cdef CUresult patch(Executable* target, Recording* recording, char* patched) noe
             result = set_node(target, i, recording, i, pointers, context)
         if result != CUDA_SUCCESS:
             break
+        target.replaced[i] = params_hash(target.blob, &recording.nodes[i])
         hold_node(target, recording, i)
-        patched[i] = 1
     leave_quietly(entered)
     free(pointers)
     return result
@@ -360,6 +380,15 @@ cdef bint node_equals(const Executable* target, const Recording* recording, int 
     cdef const Node* node = &recording.nodes[i]
     return (memcmp(target.blob + node.params, recording.blob + node.params, node.param_bytes) == 0
             and memcmp(&target.geometry[i], &recording.geometry[i], sizeof(Geometry)) == 0)
+
+
+cdef int count_differing(const Executable* target, const Recording* recording, int most) noexcept:
+    cdef int i, count = 0
+    for i in range(target.num_nodes):
+        count += not node_equals(target, recording, i)
+        if count > most:
+            break
+    return count
 
 
 cdef CUresult replace(Executable* target, Recording* recording, int first,

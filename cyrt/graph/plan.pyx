@@ -341,6 +341,8 @@ cdef Executable* add_variant(Plan plan, Recording* recording, PlanStats* stats,
                              Outcome* outcome) noexcept:
     """Add an exec that equals the recording to the plan; NULL if the driver refuses it."""
     cdef Executable* target = new_variant(plan)
+    memset(plan.patched_, 0, plan.num_nodes)
+    plan.patching = False
     if target == NULL:
         outcome.result, outcome.call = CUDA_ERROR_OUT_OF_MEMORY, b"cuGraphInstantiateWithFlags"
         return NULL
@@ -351,8 +353,6 @@ cdef Executable* add_variant(Plan plan, Recording* recording, PlanStats* stats,
     plan.variants[plan.num_variants] = target
     plan.num_variants += 1
     stats.instantiations += 1
-    memset(plan.patched_, 0, plan.num_nodes)
-    plan.patching = False
     return target
 
 
@@ -451,10 +451,43 @@ cdef Executable* least_recently_used(Plan plan) noexcept:
     return target
 
 
+cdef Executable* choose_variant(Plan plan, Recording* recording, const Contents* contents,
+                                int* likeness) noexcept:
+    """Return the exec to patch, or NULL if none has equal geometry. Set `likeness` to its number of
+    equal samples.
+
+    Samples do not tell between a few nodes more and a few less. So the exec that followed the last
+    one before, or else the one that was launched longest ago, is preferred if it needs no more:
+    batches that take turns keep their execs, though other values change every time.
+    """
+    cdef Executable* alike = most_similar_variant(plan, recording, contents, likeness)
+    cdef Executable* next = plan.last.following if plan.last != NULL else NULL
+    cdef int differing
+    if next == NULL or next == plan.last:
+        next = least_recently_used(plan)
+    if alike == NULL or next == NULL or next == alike \
+            or not executables.equal_geometry(next, recording):
+        return alike
+    differing = executables.count_differing(alike, recording, plan.num_nodes)
+    if executables.count_differing(next, recording, differing) > differing:
+        return alike
+    likeness[0] = executables.likeness(&next.contents, contents)
+    return next
+
+
 cdef bint has_room(Plan plan) noexcept:
     """Return whether the plan may have another exec; plans used longest ago are evicted for it."""
     return plan.num_variants < VARIANTS \
         or (plan.num_variants + 1) * executables.bytes_of(plan.num_nodes) <= most_bytes // 2
+
+
+cdef bint takes_turns(Plan plan, const Executable* target, const Recording* recording) noexcept:
+    """Flag the nodes that differ. Return whether most of them return to what they were before the
+    last patch: such batches take turns, and each gets its exec, though some nodes, such as that of
+    a result that is kept, have other parameters every time."""
+    cdef int returning
+    cdef int differing = executables.find_differing(target, recording, plan.patched_, &returning)
+    return returning > 1 and 2 * returning >= differing and plan.num_variants < VARIANTS
 
 
 cdef Executable* patched_variant(Plan plan, Executable* target, Recording* recording,
@@ -465,7 +498,7 @@ cdef Executable* patched_variant(Plan plan, Executable* target, Recording* recor
     if by_update:
         laid = executables.update(target, recording) == CUDA_SUCCESS
         memset(plan.patched_, laid, plan.num_nodes)
-    elif by_node:
+    elif by_node:               # the nodes that differ are flagged already
         laid = executables.patch(target, recording, plan.patched_) == CUDA_SUCCESS
     if not laid:
         drop_variant(plan, target)
@@ -493,16 +526,17 @@ cdef Executable* find_or_patch_exec(Plan plan, Recording* recording, PlanStats* 
             memset(plan.patched_, 0, plan.num_nodes)
             plan.patching = False
         return target
-    alike = most_similar_variant(plan, recording, &contents, &likeness)
+    alike = choose_variant(plan, recording, &contents, &likeness)
     geometry_known = remember_geometry(plan, contents.geometry)
     again = remember(plan, &contents, NEVER if alike == NULL
                      else max(SAMPLES // 2, likeness + BETTER)) \
         or (geometry_known and alike == NULL)
-    if plan.num_variants == 0 or (again and by_node and has_room(plan)):
+    if alike == NULL:
+        alike = least_recently_used(plan)
+    if plan.num_variants == 0 or (by_node and (
+            (again and has_room(plan)) or takes_turns(plan, alike, recording))):
         target = add_variant(plan, recording, stats, outcome)
     else:
-        if alike == NULL:
-            alike = least_recently_used(plan)
         target = patched_variant(plan, alike, recording, stats, outcome)
     if target != NULL:
         target.contents = contents

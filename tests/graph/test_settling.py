@@ -103,6 +103,8 @@ def test_a_program_settles_beside_one_that_has_ended():
 def test_a_shorter_program_settles_after_a_longer_one(make):
     """The round of the longer one, 700 operations, is no multiple of theirs; the operations of the
     shorter Adams equal those 700 before."""
+    cyrt.synchronize()
+    cyrt.trim_memory()
     with cyrt.Stream():
         program = Adam(50, kept=True)
         run(program, 12, False)
@@ -225,6 +227,54 @@ def test_results_that_are_kept_for_ever_move_no_other_address(commit):
         found = changes(lambda: rounds(8))
         assert found["patched"] <= 0.03 * found["operations"]
         assert len({y.ptr for y in kept}) == 28
+
+
+def test_a_history_patches_its_results_alone():
+    """The carried value takes turns between two blocks: each has its graph, and in both the mean
+    that is kept gets another address."""
+    with cyrt.Stream():
+        x, history = cyrt.ones(200), []
+
+        def rounds(count):
+            nonlocal x
+            for _ in range(count):
+                for _ in range(30):
+                    x = x * 0.99 + 0.01
+                history.append((x * x).mean())
+                cyrt.commit()
+
+        rounds(30)
+        found = changes(lambda: rounds(10))
+        assert found["patched"] == 10
+        assert found["instantiations"] == 0
+        assert history[-1].item() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("end", "first_rate"), [(cyrt.commit, 0.1), (cyrt.synchronize, 0.07)], ids=["commit", "wait"]
+)
+def test_a_rate_that_changes_every_round_makes_no_graphs(end, first_rate):
+    """The round is two batches of one topology. Which of the two a batch equals more, but for the
+    rate, shows only if all nodes are compared."""
+    with cyrt.Stream():
+        start = np.linspace(-1, 1, 100, dtype=np.float32)
+        w, expected, at = cyrt.array(start), start, 0
+
+        def rounds(count):
+            nonlocal w, expected, at
+            for _ in range(count):
+                rate = first_rate / (1 + at * 0.01)
+                at += 1
+                for _ in range(40):
+                    w = w - rate * (w * w - 1) * w
+                    expected = expected - np.float32(rate) * (expected * expected - 1) * expected
+                end()
+
+        rounds(40)
+        found = changes(lambda: rounds(10))
+        assert found["patched"] <= 410
+        assert found["instantiations"] == 0
+        np.testing.assert_allclose(w.numpy(), expected, rtol=1e-5)
 
 
 def test_a_size_that_changes_every_time_is_patched_alone():
