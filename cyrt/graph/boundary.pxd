@@ -10,12 +10,14 @@
 #   counted from the beginning of the round that the commit interrupted.
 # - Operations that the program adds to a round sometimes, for example to print a mean, do not move
 #   boundaries, either: an operation that runs another kernel than the round's next one is an extra
-#   operation. After MOST_EXTRA of them in a batch the round is in doubt: another program may run. A
-#   round is searched for at once, and may be shorter; meanwhile nothing is an extra operation, and
-#   no batch has places. At the program's next commits the known round is tried again, from its
-#   beginning, for example after an evaluation between two epochs.
-# - A shorter round replaces a known one that is not in doubt only if the operations have repeated
-#   themselves so for as long as the known one: a loop in a long round repeats itself, too.
+#   operation. After MOST_EXTRA of them in a batch the round is in doubt: another program may run.
+# - While the round is in doubt, a round is searched for, nothing is an extra operation, and batches
+#   have no places. At each commit of the program's the known round is tried again, from its
+#   beginning: after an evaluation between two epochs, for example, it goes on, and its places have
+#   their blocks. A round that is found to repeat for DOUBTED operations replaces it.
+# - A shorter round replaces one that is not in doubt if the operations have repeated themselves so
+#   for as long as the known one: a loop in a long round repeats itself, too.
+# - A round begins at the program's last commit, so that it can be tried after a later one.
 # - If no round is known, a batch ends, between a minimum and the limit, before an operation whose
 #   kernel and geometry equal those of an operation that began an earlier batch: so boundaries stay
 #   at the same operation of a loop in the program.
@@ -53,8 +55,8 @@ cdef struct Boundary:
     const CUfunction* expected      # what the batch's nodes should run; NULL: not known
     bint doubtful           # another program may run: `expected` is NULL
     bint trial              # the known round has been in doubt, and is tried again
-    bint strange            # the batch before was not part of the round
-    int doubts              # how often it has been in doubt since the program last settled
+    bint mismatched            # the batch before was not part of the round
+    int doubts              # 0: the round is not in doubt; 1: for the first time; 2: again
     bint confirmed          # the round was in doubt, and `begin` has found that it is the program's
     Extra extra             # the batch's extra operations
     Extra last_extra        # those of the batch before

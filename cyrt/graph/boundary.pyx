@@ -21,7 +21,7 @@ cdef enum:
     MOST_DIFFERING = 8      # operations that may differ before a round is given up
     NEVER = 1 << 30         # more operations than any batch has
     BEYOND = 8              # nodes that a batch may have beyond its limit, since groups are joined
-    MOST_TRIALS = 64        # trials of a round that is in doubt
+    DOUBTED = 512           # operations that another round takes to replace one that is in doubt
     OFTEN = 4               # batches of known topologies that outweigh one of a new one
     MANY = 16 * OFTEN       # of batches of new topologies: boundaries do not repeat
 
@@ -110,13 +110,14 @@ cdef void note_commit(Boundary* boundary) noexcept:
 cdef bint replaces_round(const Boundary* boundary, int period) noexcept:
     """Return whether a period that was found replaces the known one."""
     cdef int known = boundary.period
-    if period >= known:
-        return period > known
-    if period == 0:
+    if period == 0 or period == known:
         return False
-    if known % period == 0:         # both are periods: a commit shows the shorter one
+    if period < known and known % period == 0:      # both are periods: a commit shows the shorter
         return commits_repeat_for(boundary.trace, period, known)
-    return boundary.doubtful or boundary.trial or repeats_for(boundary.trace, period, known)
+    # A loop in a long round, or in an evaluation, repeats itself, too, but not for so long.
+    if boundary.doubtful or boundary.trial:
+        return repeats_for(boundary.trace, period, DOUBTED)
+    return period > known or repeats_for(boundary.trace, period, known)
 
 
 cdef bint confirms_round(const Boundary* boundary, int period) noexcept:
@@ -148,8 +149,9 @@ cdef void look_for_round(Boundary* boundary) noexcept:
 
 cdef bint set_round(Boundary* boundary, int period) noexcept:
     """Store what the last operations ran as what a round runs. Return False if there were too few,
-    or there is no memory. The round begins at the program's last commit, if that was in it."""
-    cdef unsigned long long since = boundary.position - boundary.commit
+    or there is no memory. A round began at the program's last commit: after an evaluation, the
+    program goes on there."""
+    cdef unsigned long long since = (boundary.position - boundary.commit) % period
     cdef int count = period + boundary.max_ops + BEYOND
     cdef int parts
     cdef CUfunction* functions
@@ -158,8 +160,6 @@ cdef bint set_round(Boundary* boundary, int period) noexcept:
     functions = <CUfunction*>realloc(boundary.functions, count * sizeof(CUfunction))
     if functions == NULL:
         return False
-    if since >= <unsigned long long>period:
-        since = 0
     fill_expected(boundary.trace, functions, period, <int>since, count)
     boundary.functions = functions
     boundary.period = boundary.trace.period = period
@@ -179,7 +179,9 @@ cdef void begin(Boundary* boundary, const Operation* first, bint cut_off) noexce
             plan_batch(boundary)
     elif not boundary.completed:
         note_commit(boundary)
-    if boundary.trace != NULL and boundary.calm == 0:
+    # The first trial comes before a search.
+    if boundary.trace != NULL and boundary.calm == 0 and not (
+            boundary.trial and boundary.doubts == 1):
         look_for_round(boundary)
     if boundary.period == 0:
         remember(boundary, first)
@@ -212,10 +214,8 @@ cdef bint note_other(Boundary* boundary, int node) noexcept:
 
 
 cdef void doubt(Boundary* boundary) noexcept:
-    if not boundary.doubtful:
-        boundary.doubts += 1
-    # Only a commit ends a batch that is not complete.
-    boundary.trial = not boundary.completed and boundary.doubts <= MOST_TRIALS
+    boundary.doubts += boundary.doubts < 2 and not boundary.doubtful
+    boundary.trial = not boundary.completed     # only a commit ends a batch that is not complete
     boundary.doubtful = not boundary.trial
     if boundary.trial:
         boundary.origin = boundary.position
@@ -223,7 +223,7 @@ cdef void doubt(Boundary* boundary) noexcept:
 
 
 cdef void advance(Boundary* boundary, const Recording* recording) noexcept:
-    boundary.strange = False
+    boundary.mismatched = False
     if boundary.max_ops == 1 or recording.num_nodes == 0:
         return
     boundary.last_position = boundary.position
@@ -232,9 +232,11 @@ cdef void advance(Boundary* boundary, const Recording* recording) noexcept:
     boundary.completed = recording.num_nodes >= boundary.complete
     boundary.restarts = 0
     if boundary.period and boundary.expected == NULL:
-        boundary.strange = True
+        boundary.mismatched = True
         doubt(boundary)
     elif boundary.completed:
+        if boundary.trial:
+            boundary.doubts = 0
         boundary.trial = False
     elif boundary.period and boundary.period < boundary.length:
         boundary.restarts = boundary.length // boundary.period
@@ -276,12 +278,13 @@ cdef void learn(Boundary* boundary, const Recording* recording, unsigned long lo
     elif boundary.trace != NULL:
         boundary.calm += nodes
         if boundary.calm > <unsigned long long>(2 * max(boundary.period, <int>TRIAL)):
-            settle(boundary)
-    elif boundary.strange:
+            boundary.pause = 0
+            drop_trace(boundary)
+    elif boundary.mismatched and boundary.doubts == 1:
         boundary.calm = 0
         start_trace(boundary)
     if boundary.trace != NULL:
-        if boundary.strange:
+        if boundary.mismatched:
             boundary.trace.unlike = boundary.trace.count + nodes
         trace_batch(boundary.trace, recording, boundary.last_position, &boundary.last_extra)
         if boundary.period and boundary.trace.differing > MOST_DIFFERING:
@@ -293,18 +296,8 @@ cdef void learn(Boundary* boundary, const Recording* recording, unsigned long lo
             pause_search(boundary)
 
 
-cdef void settle(Boundary* boundary) noexcept:
-    """End the search, since batches are not patched."""
-    if boundary.doubtful and set_round(boundary, boundary.period):
-        boundary.doubtful = False
-        plan_batch(boundary)
-    boundary.doubts = 0
-    boundary.pause = 0
-    drop_trace(boundary)
-
-
 cdef void pause_search(Boundary* boundary) noexcept:
-    if boundary.doubtful:
+    if boundary.doubts:
         lose_round(boundary)
     boundary.pause = min(2 * max(boundary.pause, boundary.trace.count),
                          <unsigned long long>LONGEST_PAUSE)

@@ -401,7 +401,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     # Do this before the launch releases the GIL: memory freed later belongs to the next recording.
     return_held_blocks(state)
     boundaries.advance(&self.boundary, recording)
-    if self.boundary.strange:
+    if self.boundary.mismatched:
         abandon_places(state)
     if self.boundary.restarts:
         restart_places(state, self.boundary.restarts)

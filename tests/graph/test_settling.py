@@ -114,26 +114,30 @@ def test_a_shorter_program_settles_after_a_longer_one(make):
         program.check()
 
 
-def evaluate(x):
-    """Run 40 operations of other kernels than the programs, and wait."""
-    for _ in range(10):
+def evaluate(x, length):
+    """Run operations of other kernels than the programs, and wait."""
+    for _ in range(length):
         x = cyrt.tanh(cyrt.exp(-cyrt.abs(x)))
     return float(x.sum())
 
 
+@pytest.mark.parametrize("length", [10, 100])
 @pytest.mark.parametrize(
-    "make", [lambda: Adam(30, kept=True), Keeping], ids=["Adam of 30", "keeping"]
+    "make", [lambda: Adam(30, kept=True), Training], ids=["Adam of 30", "training"]
 )
-def test_a_program_goes_on_after_evaluations(make):
-    """The first evaluations move the boundaries to where the program goes on after them."""
+def test_a_program_goes_on_after_evaluations(make, length):
+    """The first evaluations move the boundaries to where the program goes on after them. The long
+    one, of 400 operations, looks like another program for a while."""
     x = cyrt.ones(1000)
+    cyrt.synchronize()
+    cyrt.trim_memory()
     with cyrt.Stream():
         program = make()
-        for _ in range(4):
+        for _ in range(5):
             run(program, 12, False)
-            expected = evaluate(x)
-        assert share_patched(program, 4, False) <= 0.05
-        assert evaluate(x) == expected
+            expected = evaluate(x, length)
+        assert share_patched(program, 4, False) <= 0.02
+        assert evaluate(x, length) == expected
         program.check()
 
 
