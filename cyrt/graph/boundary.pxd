@@ -14,7 +14,8 @@
 # - While the round is in doubt, a round is searched for, nothing is an extra operation, and batches
 #   have no places. At each commit of the program's the known round is tried again, from its
 #   beginning: after an evaluation between two epochs, for example, it goes on, and its places have
-#   their blocks. A round that is found to repeat for DOUBTED operations replaces it.
+#   their blocks. A round that is found to repeat for DOUBTED operations replaces it. If what runs
+#   instead has the known period, too, it becomes the round.
 # - A shorter round replaces one that is not in doubt if the operations have repeated themselves so
 #   for as long as the known one: a loop in a long round repeats itself, too.
 # - A round begins at the program's last commit, so that it can be tried after a later one.
@@ -55,7 +56,7 @@ cdef struct Boundary:
     const CUfunction* expected      # what the batch's nodes should run; NULL: not known
     bint doubtful           # another program may run: `expected` is NULL
     bint trial              # the known round has been in doubt, and is tried again
-    bint mismatched            # the batch before was not part of the round
+    bint mismatched         # the batch before was not part of the round
     int doubts              # 0: the round is not in doubt; 1: for the first time; 2: again
     bint confirmed          # the round was in doubt, and `begin` has found that it is the program's
     Extra extra             # the batch's extra operations

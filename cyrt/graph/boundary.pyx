@@ -135,15 +135,19 @@ cdef void look_for_round(Boundary* boundary) noexcept:
             return
         last_round += 1
         boundary.round = last_round
-        boundary.doubts = 0
         boundary.trace.differing = 0
         boundary.trace.next_look = boundary.trace.count + TRIAL
-    elif boundary.doubtful and confirms_round(boundary, period) \
+    elif boundary.doubts and confirms_round(boundary, period) \
             and set_round(boundary, boundary.period):
         boundary.confirmed = True
     else:
         return
+    end_doubt(boundary)
+
+
+cdef void end_doubt(Boundary* boundary) noexcept:
     boundary.doubtful = boundary.trial = False
+    boundary.doubts = 0
     plan_batch(boundary)
 
 
@@ -193,9 +197,9 @@ cdef void restart(Boundary* boundary) noexcept:
 
 cdef void lose_round(Boundary* boundary) noexcept:
     boundary.round = 0
-    boundary.period = boundary.lost = boundary.num_beginnings = boundary.doubts = 0
-    boundary.seldom = boundary.doubtful = boundary.trial = False
-    plan_batch(boundary)
+    boundary.period = boundary.lost = boundary.num_beginnings = 0
+    boundary.seldom = False
+    end_doubt(boundary)
 
 
 cdef bint note_other(Boundary* boundary, int node) noexcept:

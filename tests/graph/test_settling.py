@@ -141,6 +141,31 @@ def test_a_program_goes_on_after_evaluations(make, length):
         program.check()
 
 
+@pytest.mark.parametrize("end", [cyrt.commit, cyrt.synchronize], ids=["commit", "wait"])
+def test_a_program_of_equal_length_takes_over_the_round(end):
+    """Results live for a time that changes, so no round shows in them: the operations alone repeat,
+    and their period divides the known round."""
+    x, b, kept = cyrt.ones(1024), cyrt.ones(1024), []
+    with cyrt.Stream():
+
+        def rounds(operation, count):
+            nonlocal x
+            for _ in range(count):
+                for i in range(50):
+                    x = operation(x)
+                    if i % 7 == 3:
+                        kept.append(x)
+                del kept[: 3 if len(kept) > 13 else 0]
+                end()
+
+        rounds(lambda x: x * 0.5 + b, 60)
+        rounds(lambda x: cyrt.maximum(x - b, 0.25), 60)
+        found = changes(lambda: rounds(lambda x: cyrt.maximum(x - b, 0.25), 20))
+        assert found["commits"] == 20
+        assert found["patched"] <= 20 * 17  # the seven results that are kept, and what reads them
+        assert x[0].item() == 0.25
+
+
 class Script(Rounds):
     """Operations in no order on results that live for any time, the same every round."""
 
