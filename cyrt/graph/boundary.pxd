@@ -12,7 +12,7 @@
 #   boundaries, either: an operation that runs another kernel than the round's next one is an extra
 #   operation. After MOST_EXTRA of them in a batch the round is in doubt: another program may run.
 # - While the round is in doubt, a round is searched for, nothing is an extra operation, and batches
-#   have no places. At each commit of the program's the known round is tried again, from its
+#   have no places. At each commit that ends a batch early the known round is tried again, from its
 #   beginning: after an evaluation between two epochs, for example, it goes on, and its places have
 #   their blocks. A round that is found to repeat for DOUBTED operations replaces it. If what runs
 #   instead has the known period, too, it becomes the round.
@@ -46,7 +46,7 @@ cdef struct Boundary:
     unsigned long long position     # number of operations launched, without the extra ones
     Trace* trace            # NULL: no recent batch was patched
     unsigned long long calm     # number of operations launched since a batch was patched
-    unsigned int new_topologies     # recent batches of new topologies: see `learn`
+    unsigned int new_topologies     # grows with batches of new topologies, else shrinks
     bint searched           # for longer than any round: what is patched changes every time
     unsigned long long pause    # number of operations without a search after a long one
     unsigned long long pause_end    # position at which that pause ends
@@ -58,7 +58,7 @@ cdef struct Boundary:
     bint trial              # the known round has been in doubt, and is tried again
     bint mismatched         # the batch before was not part of the round
     int doubts              # 0: the round is not in doubt; 1: for the first time; 2: again
-    bint confirmed          # the round was in doubt, and `begin` has found that it is the program's
+    bint confirmed          # the round was in doubt, and `begin` has found its period again
     Extra extra             # the batch's extra operations
     Extra last_extra        # those of the batch before
     unsigned long long last_position        # where that batch began

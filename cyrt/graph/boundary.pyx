@@ -23,7 +23,7 @@ cdef enum:
     BEYOND = 8              # nodes that a batch may have beyond its limit, since groups are joined
     DOUBTED = 512           # operations that another round takes to replace one that is in doubt
     OFTEN = 4               # batches of known topologies that outweigh one of a new one
-    MANY = 16 * OFTEN       # of batches of new topologies: boundaries do not repeat
+    MANY = 16 * OFTEN       # `new_topologies` from which boundaries do not repeat
 
 cdef unsigned int last_round = 0
 
@@ -121,7 +121,7 @@ cdef bint replaces_round(const Boundary* boundary, int period) noexcept:
 
 
 cdef bint confirms_round(const Boundary* boundary, int period) noexcept:
-    """Return whether a period that was found shows that the known round still is the program's."""
+    """Return whether a period that was found shows that the program has the known one, too."""
     cdef int known = boundary.period
     return period == known or (period > 0 and known % period == 0
                                and repeats_for(boundary.trace, period, known))
@@ -219,7 +219,8 @@ cdef bint note_other(Boundary* boundary, int node) noexcept:
 
 cdef void doubt(Boundary* boundary) noexcept:
     boundary.doubts += boundary.doubts < 2 and not boundary.doubtful
-    boundary.trial = not boundary.completed     # only a commit ends a batch that is not complete
+    # Only a commit ends a batch that is not complete; one behind a complete batch is not seen.
+    boundary.trial = not boundary.completed
     boundary.doubtful = not boundary.trial
     if boundary.trial:
         boundary.origin = boundary.position
@@ -283,6 +284,8 @@ cdef void learn(Boundary* boundary, const Recording* recording, unsigned long lo
         boundary.calm += nodes
         if boundary.calm > <unsigned long long>(2 * max(boundary.period, <int>TRIAL)):
             boundary.pause = 0
+            if boundary.doubts:         # until nodes are patched there is no other search
+                boundary.doubts = 2
             drop_trace(boundary)
     elif boundary.mismatched and boundary.doubts == 1:
         boundary.calm = 0
@@ -318,5 +321,4 @@ cdef void forget(Boundary* boundary) noexcept:
     drop_trace(boundary)
     free(boundary.functions)
     boundary.functions = NULL
-    boundary.period = 0
-    boundary.doubtful = boundary.trial = False
+    lose_round(boundary)

@@ -28,7 +28,7 @@ from cyrt.runtime.stream cimport current_state
 
 cdef enum:
     MOST_WORDS = 48         # of a question
-    ANSWERS = 64            # a power of two
+    ANSWERS = 1024          # a power of two; a training step of a deep network makes some 200 calls
 
 cdef unsigned long long MULTIPLIER = 0x9e3779b97f4a7c15u
 
@@ -288,11 +288,13 @@ cdef inline int add_operand(Question* question, Array x) except -1:
     for d in range(ndim):
         words[d + 1] = <unsigned long long>dims[d]
         h = (h ^ words[d + 1]) * MULTIPLIER
-    question.hash = h
     question.count += ndim + 1
     if not x.dense:
-        memcpy(words + ndim + 1, x.steps, ndim * sizeof(words[0]))
+        for d in range(ndim):
+            words[ndim + 1 + d] = <unsigned long long>x.steps[d]
+            h = (h ^ words[ndim + 1 + d]) * MULTIPLIER
         question.count += ndim
+    question.hash = h
     return 0
 
 
@@ -302,6 +304,7 @@ cdef Array call(str name, const Function* function, Array source, Array other, A
     cdef Question question
     cdef PyObject** place
     cdef Answer answer
+    cdef int i
     question.words[0] = function.op | function.wanted << 8 | function.transposed << 12 \
         | function.flip << 13 | (bias is not None) << 14
     question.words[1], question.words[2] = <size_t><PyObject*>stride, <size_t><PyObject*>padding
@@ -310,16 +313,18 @@ cdef Array call(str name, const Function* function, Array source, Array other, A
     question.words[5] = <size_t><PyObject*>groups
     question.words[6] = <size_t><PyObject*>activation
     question.count = 7
-    question.hash = question.words[0] ^ question.words[1] ^ question.words[2] << 20 \
-        ^ question.words[3] << 10 ^ question.words[6] << 30
+    question.hash = question.words[0]
+    for i in range(1, question.count):
+        question.hash = (question.hash ^ question.words[i]) * MULTIPLIER
     add_operand(&question, source)
     add_operand(&question, other)
     if bias is not None:
         add_operand(&question, bias)
     if absent != NULL:
-        memcpy(&question.words[question.count], absent.dims,
-               absent.ndim * sizeof(absent.dims[0]))
-        question.count += absent.ndim
+        for i in range(absent.ndim):
+            question.words[question.count] = <unsigned long long>absent.dims[i]
+            question.hash = (question.hash ^ question.words[question.count]) * MULTIPLIER
+            question.count += 1
     place = &answers[question.hash >> 32 & (ANSWERS - 1)]
     if place[0] != NULL:
         answer = <Answer>place[0]

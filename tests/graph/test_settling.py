@@ -145,6 +145,8 @@ def test_a_program_goes_on_after_evaluations(make, length):
 def test_a_program_of_equal_length_takes_over_the_round(end):
     """Results live for a time that changes, so no round shows in them: the operations alone repeat,
     and their period divides the known round."""
+    cyrt.synchronize()
+    cyrt.trim_memory()
     x, b, kept = cyrt.ones(1024), cyrt.ones(1024), []
     with cyrt.Stream():
 
