@@ -6,6 +6,7 @@ import argparse
 import importlib.util
 import os
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -106,10 +107,12 @@ def run(options: argparse.Namespace) -> int:
     )
     _measure(report, names, peers, options.rounds)
     report.show()
-    if options.json is not None:
-        report.write(options.json)
-    if options.plot is not None:
-        draw(report, options.plot)
+    for file, write in ((options.json, report.write), (options.plot, partial(draw, report))):
+        try:
+            if file is not None:
+                write(file)
+        except OSError as error:
+            raise Refusal(f"{file} cannot be written: {error.strerror or error}") from None
     return 0
 
 

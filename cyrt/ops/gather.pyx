@@ -265,8 +265,9 @@ def take(x, /, indices, axis=None):
     ----------
     x : Array
     indices : Array, or int or sequence of int
-        Integers of any shape. Negative ones count from the end. An index out of range raises an
-        IndexError in checking mode (``CYRT_CHECK=1``), and is clipped to the range otherwise.
+        Integers of any shape. Negative ones count from the end. An int or a sequence out of range
+        raises an IndexError; an Array does so in checking mode (``CYRT_CHECK=1``), and its indices
+        are clipped to the range otherwise.
     axis : int, optional
         The axis of the indices. Default: x is flattened in C order first.
 

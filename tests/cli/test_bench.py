@@ -152,6 +152,14 @@ def test_without_graphs_the_rows_say_so(python, tmp_path):
         assert "edges" not in row["what"]
 
 
+def test_a_file_that_fills_up_is_told_in_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(bench, "_measure", lambda *_: None)
+    assert main(["bench", "--case", "chain", "--json", "/dev/full"]) == 2
+    error = capsys.readouterr().err
+    assert error.splitlines()[-1].endswith("/dev/full cannot be written: No space left on device")
+    assert "Traceback" not in error
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
