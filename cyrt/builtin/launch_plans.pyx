@@ -4,13 +4,15 @@
 from libc.string cimport memcmp, memcpy
 
 cdef enum:
-    PLANS = 256             # a power of two
+    SETS = 256              # a power of two
+    WAYS = 4                # plans of a set
 
 cdef struct StoredPlan:
     Key key
     unsigned long long[PLAN_WORDS] plan
 
-cdef StoredPlan[PLANS] stored
+cdef StoredPlan stored[SETS][WAYS]
+cdef unsigned char[SETS] oldest     # the way of each set that is stored next
 
 
 cdef const void* find_plan(Key* key) noexcept:
@@ -22,16 +24,19 @@ cdef const void* find_plan(Key* key) noexcept:
     for i in range(key.count):
         h = (h ^ key.words[i]) * 0x9E3779B97F4A7C15u
     key.hash = h ^ h >> 32
-    found = &stored[key.hash % PLANS]
-    if found.key.hash != key.hash or found.key.count != key.count \
-            or memcmp(found.key.words, key.words, key.count * sizeof(key.words[0])) != 0:
-        return NULL
-    return found.plan
+    for i in range(WAYS):
+        found = &stored[key.hash % SETS][i]
+        if found.key.hash == key.hash and found.key.count == key.count \
+                and memcmp(found.key.words, key.words, key.count * sizeof(key.words[0])) == 0:
+            return found.plan
+    return NULL
 
 
 cdef void store_plan(const Key* key, const void* plan, size_t nbytes) noexcept:
     cdef StoredPlan* slot
-    if key.count <= MOST_WORDS and nbytes <= PLAN_WORDS * sizeof(stored[0].plan[0]):
-        slot = &stored[key.hash % PLANS]
+    cdef int place = <int>(key.hash % SETS)
+    if key.count <= MOST_WORDS and nbytes <= PLAN_WORDS * sizeof(slot.plan[0]):
+        slot = &stored[place][oldest[place]]
+        oldest[place] = (oldest[place] + 1) % WAYS
         slot.key = key[0]
         memcpy(slot.plan, plan, nbytes)

@@ -12,10 +12,12 @@
 #   boundaries, either: an operation that runs another kernel than the round's next one is an extra
 #   operation. After MOST_EXTRA of them in a batch the round is in doubt: another program may run.
 # - While the round is in doubt, a round is searched for, nothing is an extra operation, and batches
-#   have no places. At each commit that ends a batch early the known round is tried again, from its
-#   beginning: after an evaluation between two epochs, for example, it goes on, and its places have
-#   their blocks. A round that is found to repeat for DOUBTED operations replaces it. If what runs
-#   instead has the known period, too, it becomes the round.
+#   have no places. At each commit or wait that comes before a batch is complete, or when nothing is
+#   recorded, the known round is tried again, from its beginning: after an evaluation between two
+#   epochs, for example, it goes on, and its places have their blocks. A round that is found to
+#   repeat for DOUBTED operations replaces it, unless it contains the known one, and that needs no
+#   patches. If what runs instead has the known period, too, it becomes the round; a loop of a
+#   shorter period must repeat for DOUBTED operations before.
 # - A shorter round replaces one that is not in doubt if the operations have repeated themselves so
 #   for as long as the known one: a loop in a long round repeats itself, too.
 # - A round begins at the program's last commit, so that it can be tried after a later one.
@@ -33,6 +35,11 @@ from cyrt.graph.rounds cimport Extra, Trace
 cdef enum:
     BEGINNINGS = 16         # number of operations that began earlier batches and are remembered
 
+cdef enum Belief:
+    CERTAIN                 # it runs, perhaps with extra operations; or no round is known
+    TRIED                   # it has been in doubt, and is tried again
+    DOUBTFUL                # another program may run: `expected` is NULL
+
 cdef struct Boundary:
     int max_ops             # the limit
     int min_ops             # the minimum; from one operation less on, `ends_before` is called
@@ -45,7 +52,8 @@ cdef struct Boundary:
     bint seldom             # remembered operations repeat seldom
     unsigned long long position     # number of operations launched, without the extra ones
     Trace* trace            # NULL: no recent batch was patched
-    unsigned long long calm     # number of operations launched since a batch was patched
+    bint patched            # the batch before was patched, or another program runs
+    unsigned long long calm     # number of operations launched since the round's were patched
     unsigned int new_topologies     # grows with batches of new topologies, else shrinks
     bint searched           # for longer than any round: what is patched changes every time
     unsigned long long pause    # number of operations without a search after a long one
@@ -54,8 +62,7 @@ cdef struct Boundary:
     int period              # number of its operations
     CUfunction* functions   # what they run, followed by a repetition as long as a batch may be
     const CUfunction* expected      # what the batch's nodes should run; NULL: not known
-    bint doubtful           # another program may run: `expected` is NULL
-    bint trial              # the known round has been in doubt, and is tried again
+    Belief belief           # about the known round
     bint mismatched         # the batch before was not part of the round
     int doubts              # 0: the round is not in doubt; 1: for the first time; 2: again
     bint confirmed          # the round was in doubt, and `begin` has found its period again
@@ -84,6 +91,9 @@ cdef void restart(Boundary* boundary) noexcept
 cdef bint note_other(Boundary* boundary, int node) noexcept
 # Begin the next batch, since this one is being launched.
 cdef void advance(Boundary* boundary, const Recording* recording) noexcept
+# Note that the program commits or waits though nothing is recorded. Return whether the next batch
+# begins a round.
+cdef bint note_empty_commit(Boundary* boundary) noexcept
 # Learn from a batch that was launched: `patched` of its nodes were patched. If `new_topology`, no
 # graph had its topology.
 cdef void learn(Boundary* boundary, const Recording* recording, unsigned long long patched,

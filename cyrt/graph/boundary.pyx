@@ -52,7 +52,7 @@ cdef void plan_batch(Boundary* boundary) noexcept:
     boundary.resumes = within != 0
     boundary.min_ops = min(boundary.part - within, boundary.length - at)
     boundary.complete = boundary.min_ops
-    if not boundary.doubtful:
+    if boundary.belief != DOUBTFUL:
         boundary.expected = boundary.functions + at % boundary.period
 
 
@@ -115,7 +115,9 @@ cdef bint replaces_round(const Boundary* boundary, int period) noexcept:
     if period < known and known % period == 0:      # both are periods: a commit shows the shorter
         return commits_repeat_for(boundary.trace, period, known)
     # A loop in a long round, or in an evaluation, repeats itself, too, but not for so long.
-    if boundary.doubtful or boundary.trial:
+    if boundary.belief != CERTAIN:
+        if period > known and boundary.calm >= <unsigned long long>TRIAL:
+            return False            # it contains the known one, which needs no patches
         return repeats_for(boundary.trace, period, DOUBTED)
     return period > known or repeats_for(boundary.trace, period, known)
 
@@ -124,7 +126,7 @@ cdef bint confirms_round(const Boundary* boundary, int period) noexcept:
     """Return whether a period that was found shows that the program has the known one, too."""
     cdef int known = boundary.period
     return period == known or (period > 0 and known % period == 0
-                               and repeats_for(boundary.trace, period, known))
+                               and repeats_for(boundary.trace, period, max(known, <int>DOUBTED)))
 
 
 cdef void look_for_round(Boundary* boundary) noexcept:
@@ -146,8 +148,7 @@ cdef void look_for_round(Boundary* boundary) noexcept:
 
 
 cdef void end_doubt(Boundary* boundary) noexcept:
-    boundary.doubtful = boundary.trial = False
-    boundary.doubts = 0
+    boundary.belief, boundary.doubts = CERTAIN, 0
     plan_batch(boundary)
 
 
@@ -184,8 +185,8 @@ cdef void begin(Boundary* boundary, const Operation* first, bint cut_off) noexce
     elif not boundary.completed:
         note_commit(boundary)
     # The first trial comes before a search.
-    if boundary.trace != NULL and boundary.calm == 0 and not (
-            boundary.trial and boundary.doubts == 1):
+    if boundary.trace != NULL and boundary.patched and not (
+            boundary.belief == TRIED and boundary.doubts == 1):
         look_for_round(boundary)
     if boundary.period == 0:
         remember(boundary, first)
@@ -204,7 +205,8 @@ cdef void lose_round(Boundary* boundary) noexcept:
 
 cdef bint note_other(Boundary* boundary, int node) noexcept:
     cdef Extra* extra = &boundary.extra
-    if boundary.trial or extra.count == MOST_EXTRA:     # another program, or a changed round
+    if boundary.belief == TRIED or extra.count == MOST_EXTRA:
+        # Another program runs, or the round has changed.
         boundary.expected = NULL
         extra.count = 0
         return False
@@ -217,14 +219,28 @@ cdef bint note_other(Boundary* boundary, int node) noexcept:
     return True
 
 
+cdef void try_round(Boundary* boundary) noexcept:
+    boundary.belief = TRIED
+    boundary.origin = boundary.position
+
+
 cdef void doubt(Boundary* boundary) noexcept:
-    boundary.doubts += boundary.doubts < 2 and not boundary.doubtful
-    # Only a commit ends a batch that is not complete; one behind a complete batch is not seen.
-    boundary.trial = not boundary.completed
-    boundary.doubtful = not boundary.trial
-    if boundary.trial:
-        boundary.origin = boundary.position
+    boundary.doubts += boundary.doubts < 2 and boundary.belief != DOUBTFUL
+    # A commit ended a batch that is not complete; `note_empty_commit` sees one behind a whole one.
+    if boundary.completed:
+        boundary.belief = DOUBTFUL
+    else:
+        try_round(boundary)
     boundary.pause = boundary.pause_end = 0
+
+
+cdef bint note_empty_commit(Boundary* boundary) noexcept:
+    if boundary.belief != DOUBTFUL:
+        return False
+    note_commit(boundary)
+    try_round(boundary)
+    plan_batch(boundary)
+    return True
 
 
 cdef void advance(Boundary* boundary, const Recording* recording) noexcept:
@@ -240,9 +256,8 @@ cdef void advance(Boundary* boundary, const Recording* recording) noexcept:
         boundary.mismatched = True
         doubt(boundary)
     elif boundary.completed:
-        if boundary.trial:
-            boundary.doubts = 0
-        boundary.trial = False
+        if boundary.belief == TRIED:
+            boundary.belief, boundary.doubts = CERTAIN, 0
     elif boundary.period and boundary.period < boundary.length:
         boundary.restarts = boundary.length // boundary.period
         boundary.origin += (boundary.position - boundary.origin) // boundary.period \
@@ -262,6 +277,7 @@ cdef bint shows_addresses(Boundary* boundary, bint new_topology) noexcept:
 
 cdef void start_trace(Boundary* boundary) noexcept:
     boundary.searched = False
+    boundary.calm = 0
     boundary.trace = new_trace()
     if boundary.trace != NULL:
         boundary.trace.period = boundary.period
@@ -276,8 +292,10 @@ cdef void learn(Boundary* boundary, const Recording* recording, unsigned long lo
         patched = 0
     if boundary.period == 0 and boundary.lost >= EVIDENCE:
         patched = nodes                 # topologies do not repeat, either
-    if patched * (SOME if boundary.searched else FEW) > nodes:
-        boundary.calm = 0
+    boundary.patched = patched * (SOME if boundary.searched else FEW) > nodes
+    if boundary.patched:
+        # Another program's patches show little about the round.
+        boundary.calm -= boundary.calm if boundary.belief == CERTAIN else min(boundary.calm, nodes)
         if boundary.trace == NULL and boundary.position >= boundary.pause_end:
             start_trace(boundary)
     elif boundary.trace != NULL:
@@ -288,7 +306,7 @@ cdef void learn(Boundary* boundary, const Recording* recording, unsigned long lo
                 boundary.doubts = 2
             drop_trace(boundary)
     elif boundary.mismatched and boundary.doubts == 1:
-        boundary.calm = 0
+        boundary.patched = True
         start_trace(boundary)
     if boundary.trace != NULL:
         if boundary.mismatched:

@@ -11,6 +11,7 @@ from cyrt.driver.table cimport READY, check, cu, is_sticky, process
 from cyrt.graph cimport (
     boundary as boundaries, chain, completion, direct, loss, plan as plans, recording as recordings,
 )
+from cyrt.graph.boundary cimport DOUBTFUL
 from cyrt.graph.executable cimport Outcome
 from cyrt.graph.recording cimport Recording
 from cyrt.runtime cimport poison as poisons
@@ -199,6 +200,10 @@ cdef int commit(Recorder self) except -1:
         while state.recording_epoch == wanted and self.recording.num_nodes:
             sleep_briefly(state, &naps)
         return 0
+    if state.wants_commits and self.recording.num_nodes == 0:
+        state.wants_commits = False
+        if boundaries.note_empty_commit(&self.boundary):
+            begin_places(state, self.boundary.round, self.boundary.key, self.boundary.resumes)
     while state.recording_epoch == wanted and has_work(self):
         commit_once(self, wanted)
     if state.submitting:        # another thread launches it, or later work
@@ -405,7 +410,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
         abandon_places(state)
     if self.boundary.restarts:
         restart_places(state, self.boundary.restarts)
-    elif not self.boundary.doubtful:
+    elif self.boundary.belief != DOUBTFUL:
         begin_places(state, self.boundary.round, self.boundary.key, self.boundary.resumes)
     outcome.result, outcome.call, outcome.launched = CUDA_SUCCESS, b"cuStreamWaitEvent", 0
     if not state.owned:
@@ -429,6 +434,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
         elif poisons.poisoned:
             loss.mark_losses(recording)
         boundaries.learn(&self.boundary, recording, patched, self.stats_.chained != chained)
+    state.wants_commits = self.boundary.belief == DOUBTFUL
     if after_batch != NULL:
         record_mark(state, after_batch)
         self.timing.launched = now()

@@ -1,12 +1,14 @@
 # C-level functions only: see conv_call.pxd.
 """Calls of convolutions: checked once, and recorded."""
 
-from cpython.long cimport PyLong_CheckExact
+from cpython.list cimport PyList_CheckExact
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cpython.sequence cimport PySequence_Fast_GET_ITEM, PySequence_Fast_GET_SIZE
 from cpython.tuple cimport PyTuple_CheckExact
 from cpython.unicode cimport PyUnicode_CheckExact
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcmp, memcpy, memmove, memset
 
 from cyrt.builtin.conv cimport Choice, activation_code, new_choice, record_conv
 from cyrt.builtin.convolution cimport BIAS, OTHER, OUT, SOURCE, Convolution
@@ -27,14 +29,18 @@ from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
 
 cdef enum:
-    MOST_WORDS = 48         # of a question
-    ANSWERS = 1024          # a power of two; a training step of a deep network makes some 200 calls
+    MOST_WORDS = 72         # of a question: 28 for the arguments, 11 an operand, 5 for a shape
+    SETS = 256              # of answers; a power of two
+    WAYS = 4                # answers of a set; a deep network's training step makes some 200 calls
+    IS_INT = 1              # the last bits of a word tell what it is; those of an address are 0
+    IS_SEQUENCE = 2
 
 cdef unsigned long long MULTIPLIER = 0x9e3779b97f4a7c15u
 
 # Everything that selects what a call records, but for its operands' addresses.
 cdef struct Question:
     int count
+    bint complete           # all arguments are in the words
     unsigned long long hash
     unsigned long long[MOST_WORDS] words
 
@@ -42,14 +48,14 @@ cdef struct Question:
 # The result of checking a call; it is kept, since a program repeats its convolutions.
 cdef class Answer:
     cdef Question question
-    cdef tuple arguments
+    cdef object activation          # its address is in the question
     cdef Choice choice
     cdef int ordinal
     cdef int code, ndim             # of the result
     cdef long long[MOST_DIMS] dims
 
 
-cdef PyObject* answers[ANSWERS]     # owned references
+cdef PyObject* answers[SETS][WAYS]  # owned references; in each set the newest is the first
 cdef int CONV = op_code("conv"), INPUT_VJP = op_code("conv_input_vjp")
 cdef int WEIGHT_VJP = op_code("conv_weight_vjp")
 
@@ -94,16 +100,6 @@ cdef int read_shape(str name, str argument, object shape, Absent* absent) except
 
 cdef tuple shape_tuple(int ndim, const long long* dims):
     return tuple([dims[d] for d in range(ndim)])
-
-
-cdef bint is_fixed(object value) except -1:
-    """Return whether an argument is always the same: None, an int, a str, or a tuple of such."""
-    if PyTuple_CheckExact(value):
-        for each in <tuple>value:
-            if not is_fixed(each):
-                return False
-        return True
-    return value is None or PyLong_CheckExact(value) or PyUnicode_CheckExact(value)
 
 
 cdef int read_sizes(Convolution* conv, str name, int wanted, int ndim, const long long* source,
@@ -275,26 +271,64 @@ cdef Array as_bias(Array bias, int code, Convolution* conv):
 # -- calls -----------------------------------------------------------------------------------------
 
 
+cdef inline void add_word(Question* question, unsigned long long word) noexcept:
+    question.words[question.count] = word
+    question.hash = (question.hash ^ word) * MULTIPLIER
+    question.count += 1
+
+
+cdef int add_argument(Question* question, object value, int depth) except -1:
+    """Add an int, or a sequence of at most WINDOW_AXES ints or pairs, by its value, since programs
+    build such tuples anew for each call. The question is not complete if it is something else."""
+    cdef Py_ssize_t size, i
+    cdef long long number
+    cdef int overflow = 0
+    if PyLong_CheckExact(value):
+        number = PyLong_AsLongLongAndOverflow(value, &overflow)
+        if overflow == 0 and -(<long long>1 << 60) < number < <long long>1 << 60:
+            add_word(question, <unsigned long long>number << 3 | IS_INT)
+            return 0
+    elif depth and (PyTuple_CheckExact(value) or PyList_CheckExact(value)):
+        size = PySequence_Fast_GET_SIZE(value)
+        if size <= WINDOW_AXES:
+            add_word(question, <unsigned long long>size << 3 | IS_SEQUENCE)
+            for i in range(size):
+                add_argument(question, <object>PySequence_Fast_GET_ITEM(value, i), depth - 1)
+            return 0
+    question.complete = False
+    return 0
+
+
 cdef inline int add_operand(Question* question, Array x) except -1:
     """Add an operand: its device, dimensions, type, whether it is dense, and address modulo
     ALIGNMENT in one word, then its sizes, and the steps if it is not dense."""
-    cdef unsigned long long* words = &question.words[question.count]
-    cdef unsigned long long h = question.hash
-    cdef const long long* dims = x.dims
     cdef int d, ndim = min(x.ndim_, <int>MOST_DIMS)     # more dimensions are refused
-    words[0] = <unsigned long long>live_block(x).ordinal << 32 | x.ndim_ << 16 | x.code << 8 \
-        | x.dense << 7 | x.address % ALIGNMENT
-    h ^= words[0]
+    add_word(question, <unsigned long long>live_block(x).ordinal << 32 | x.ndim_ << 16
+             | x.code << 8 | x.dense << 7 | x.address % ALIGNMENT)
     for d in range(ndim):
-        words[d + 1] = <unsigned long long>dims[d]
-        h = (h ^ words[d + 1]) * MULTIPLIER
-    question.count += ndim + 1
+        add_word(question, <unsigned long long>x.dims[d])
     if not x.dense:
         for d in range(ndim):
-            words[ndim + 1 + d] = <unsigned long long>x.steps[d]
-            h = (h ^ words[ndim + 1 + d]) * MULTIPLIER
-        question.count += ndim
-    question.hash = h
+            add_word(question, <unsigned long long>x.steps[d])
+    return 0
+
+
+cdef inline bint answers_question(PyObject* answer, const Question* question) noexcept:
+    cdef const Question* known
+    if answer == NULL:
+        return False
+    known = &(<Answer>answer).question
+    return known.hash == question.hash and known.count == question.count and memcmp(
+        known.words, question.words, question.count * sizeof(question.words[0])) == 0
+
+
+cdef int keep(Answer answer, PyObject** ways) except -1:
+    """Keep an answer in place of the oldest one of its set."""
+    cdef PyObject* oldest = ways[WAYS - 1]
+    memmove(&ways[1], &ways[0], (WAYS - 1) * sizeof(PyObject*))
+    Py_INCREF(answer)
+    ways[0] = <PyObject*>answer
+    Py_XDECREF(oldest)
     return 0
 
 
@@ -302,58 +336,48 @@ cdef Array call(str name, const Function* function, Array source, Array other, A
                 const Absent* absent, object stride, object padding, object dilation,
                 object input_dilation, object groups, object activation):
     cdef Question question
-    cdef PyObject** place
-    cdef Answer answer
+    cdef PyObject** ways
     cdef int i
-    question.words[0] = function.op | function.wanted << 8 | function.transposed << 12 \
-        | function.flip << 13 | (bias is not None) << 14
-    question.words[1], question.words[2] = <size_t><PyObject*>stride, <size_t><PyObject*>padding
-    question.words[3] = <size_t><PyObject*>dilation
-    question.words[4] = <size_t><PyObject*>input_dilation
-    question.words[5] = <size_t><PyObject*>groups
-    question.words[6] = <size_t><PyObject*>activation
-    question.count = 7
-    question.hash = question.words[0]
-    for i in range(1, question.count):
-        question.hash = (question.hash ^ question.words[i]) * MULTIPLIER
-    add_operand(&question, source)
-    add_operand(&question, other)
-    if bias is not None:
-        add_operand(&question, bias)
-    if absent != NULL:
-        for i in range(absent.ndim):
-            question.words[question.count] = <unsigned long long>absent.dims[i]
-            question.hash = (question.hash ^ question.words[question.count]) * MULTIPLIER
-            question.count += 1
-    place = &answers[question.hash >> 32 & (ANSWERS - 1)]
-    if place[0] != NULL:
-        answer = <Answer>place[0]
-        if answer.question.count == question.count and memcmp(
-                answer.question.words, question.words,
-                question.count * sizeof(question.words[0])) == 0:
-            return record(answer, source, other, bias)
-    return call_anew(name, function, &question, place, source, other, bias, absent,
+    question.count, question.hash = 0, 0
+    question.complete = activation is None or PyUnicode_CheckExact(activation)
+    add_word(&question, function.op | function.wanted << 8 | function.transposed << 12
+             | function.flip << 13 | (bias is not None) << 14)
+    add_argument(&question, stride, 1)
+    add_argument(&question, padding, 2)
+    add_argument(&question, dilation, 1)
+    add_argument(&question, input_dilation, 1)
+    add_argument(&question, groups, 0)
+    add_word(&question, <size_t><PyObject*>activation)
+    if question.complete:
+        add_operand(&question, source)
+        add_operand(&question, other)
+        if bias is not None:
+            add_operand(&question, bias)
+        for i in range(absent.ndim if absent != NULL else 0):
+            add_word(&question, <unsigned long long>absent.dims[i])
+        ways = answers[question.hash >> 32 & (SETS - 1)]
+        for i in range(WAYS):
+            if answers_question(ways[i], &question):
+                return record(<Answer>ways[i], source, other, bias)
+    return call_anew(name, function, &question, source, other, bias, absent,
                      (stride, padding, dilation, input_dilation, groups, activation))
 
 
 cdef Array call_anew(str name, const Function* function, const Question* question,
-                     PyObject** place, Array source, Array other, Array bias,
-                     const Absent* absent, tuple arguments):
-    """Check and record a call; keep the answer if no operand was copied and the arguments are
-    immutable."""
+                     Array source, Array other, Array bias, const Absent* absent,
+                     tuple arguments):
+    """Check and record a call; keep the answer if no operand was copied and the question is
+    complete."""
     cdef Convolution conv
-    cdef PyObject* earlier
     cdef Answer answer = read_call(name, function, source, other, bias, absent, arguments, &conv)
     cdef Array x = as_source(source, answer.code, &conv)
     cdef Array y = as_weight(other, answer.code, &conv) if function.op != WEIGHT_VJP \
         else as_gradient(other, answer.code, &conv)
     cdef Array b = as_bias(bias, answer.code, &conv)
     answer.choice = new_choice(function.op, answer.code, &conv)
-    if x is source and y is other and b is bias and is_fixed(arguments):
-        answer.question, answer.arguments = question[0], arguments
-        Py_INCREF(answer)
-        earlier, place[0] = place[0], <PyObject*>answer
-        Py_XDECREF(earlier)
+    if question.complete and x is source and y is other and b is bias:
+        answer.question, answer.activation = question[0], arguments[5]
+        keep(answer, answers[question.hash >> 32 & (SETS - 1)])
     return record(answer, x, y, b)
 
 

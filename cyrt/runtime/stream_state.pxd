@@ -12,7 +12,7 @@ from cyrt.runtime.state cimport StreamState
 # Launch all work that was recorded before the call, and wait for a launch that another thread has
 # begun. Other threads may run in between.
 cdef inline int flush(StreamState* stream) except -1:
-    if stream.pending or stream.submitting:
+    if stream.pending or stream.submitting or stream.wants_commits:
         return flush_pending(stream)
     return 0
 cdef int flush_pending(StreamState* stream) except -1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 
 import numpy as np
 import pytest
@@ -139,6 +140,34 @@ def test_a_program_goes_on_after_evaluations(make, length):
         assert share_patched(program, 4, False) <= 0.02
         assert evaluate(x, length) == expected
         program.check()
+
+
+@pytest.mark.parametrize("end", [cyrt.commit, cyrt.synchronize], ids=["commit", "wait"])
+@pytest.mark.parametrize("length", [200, 300])
+def test_an_evaluation_may_end_with_a_whole_batch(length, end):
+    """The wait behind it finds nothing recorded, and still shows where the program goes on."""
+
+    def train(x, rounds):
+        for _ in range(rounds):
+            for i in range(50):
+                x = x * 0.5 + b
+                if i % 9 == 3:
+                    kept.append(x)
+        return x
+
+    kept = deque(maxlen=20)
+    with cyrt.Stream():
+        b = cyrt.ones(1024)
+        kept.append(train(b, 60))
+        end()
+        for epoch in range(6):
+            found = changes(lambda: kept.append(train(b, 20)))
+            assert epoch < 3 or found["patched"] <= 0.02 * found["operations"]
+            y = b
+            for _ in range(length):
+                y = cyrt.tanh(y)
+            end()
+    assert abs(float(kept[-1][0]) - 2) < 1e-5
 
 
 @pytest.mark.parametrize("end", [cyrt.commit, cyrt.synchronize], ids=["commit", "wait"])

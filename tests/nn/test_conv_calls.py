@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from conv_reference import compare, convolve, exact
 from rows_of_numbers import numbers
 
@@ -39,3 +40,37 @@ def test_arguments_that_change(rng):
     for padding[:] in ([0, 0], [1, 1], [2, 0]):
         found = nn.conv2d(cyrt.asarray(x), cyrt.asarray(w), padding=padding)
         compare(found, convolve(x, w, padding=tuple(padding)), "float32")
+
+
+def test_arguments_count_by_their_values(rng):
+    """Programs build such tuples anew for each call; equal numbers in another place, or in pairs,
+    are other arguments."""
+    x, w = numbers(rng, "float32", 1, 7, 9, 4), numbers(rng, "float32", 4, 3, 3, 4)
+    image, filters = cyrt.asarray(x), cyrt.asarray(w)
+    for _ in range(2):
+        for stride, padding in (
+            ((1, 2), (2, 1)),
+            ((2, 1), (2, 1)),
+            ((1, 2), (1, 2)),
+            ((1, 1), ((1, 2), (0, 1))),
+            ((1, 1), ((1, 0), (2, 1))),
+            ([1, 1], [[1, 0], [2, 1]]),
+            ((1, 1), (-1, 1)),
+        ):
+            found = nn.conv2d(image, filters, tuple(stride), tuple(padding))
+            compare(found, convolve(x, w, stride=stride, padding=padding), "float32")
+        with pytest.raises(ValueError, match="stride"):
+            nn.conv2d(image, filters, (1, 2, 1))
+        with pytest.raises(TypeError, match="stride"):
+            nn.conv2d(image, filters, ((1, 2), (1, 2)))
+
+
+def test_many_shapes_take_turns(rng):
+    """More of them than the table of answers holds; each call has its own result."""
+    w = numbers(rng, "float32", 2, 1, 1, 3)
+    filters = cyrt.asarray(w)
+    images = [numbers(rng, "float32", 1, 1 + i % 37, 1 + i // 37, 3) for i in range(1200)]
+    for _ in range(2):
+        found = [nn.conv2d(cyrt.asarray(x), filters) for x in images]
+        for x, y in zip(images, found, strict=True):
+            compare(y, convolve(x, w), "float32")
