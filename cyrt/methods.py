@@ -10,7 +10,7 @@ from __future__ import annotations
 from cyrt import numpy_compat, ops
 from cyrt.numpy_compat import ufunc_methods
 from cyrt.numpy_compat.attributes import Flags, Flat
-from cyrt.numpy_compat.interop import call_numpy
+from cyrt.numpy_compat.interop import call_numpy, refuse_ufunc
 from cyrt.operators import attach, bind
 from cyrt.ops.copy import assign
 from cyrt.ops.creation import weak_array
@@ -42,6 +42,7 @@ bind(
     namespace=namespace,
     partition=numpy_compat.partition,
     put=numpy_compat.put,
+    refuse_ufunc=refuse_ufunc,
     repr_of=repr_of,
     round=ops.round,
     searchsorted=ops.searchsorted,

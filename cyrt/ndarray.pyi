@@ -13,8 +13,6 @@ from cyrt.runtime.stream import Stream
 max_ndim: int
 
 class Array(Operators):
-    __array_priority__: float
-    __array_ufunc__: None
     @property
     def shape(self) -> tuple[int, ...]: ...
     @property

@@ -237,10 +237,6 @@ cdef class Array(Operators):
     (data-apis.org/array-api, 2025.12), and NumPy's for everything that it does not define.
     """
 
-    # NumPy defers operators with an Array to the Array.
-    __array_ufunc__ = None
-    __array_priority__ = 1000.0
-
     def __init__(self):
         raise TypeError("an Array is made by cyrt.asarray(), cyrt.zeros(), ..., not by its class")
 

@@ -5,6 +5,8 @@ from cpython.number cimport PyIndex_Check
 from cpython.object cimport PyTypeObject
 from cpython.type cimport PyType_Modified
 
+import numpy as np
+
 from cyrt.builtin.entry cimport op_code
 from cyrt.runtime.memory cimport Memory
 
@@ -16,8 +18,8 @@ class _Functions:
         # Attributes of arrays.
         "Flags", "Flat", "get_by_arrays", "set_by_arrays",
         # Conversions.
-        "asarray", "assign", "astype", "call_numpy", "copy", "format_of", "namespace", "repr_of",
-        "text_of", "view_as", "weak_array", "zeros_like",
+        "asarray", "assign", "astype", "call_numpy", "copy", "format_of", "namespace",
+        "refuse_ufunc", "repr_of", "text_of", "view_as", "weak_array", "zeros_like",
         # Elementwise functions.
         "clip", "conj", "round", "sqrt",
         # Scans and sums.
@@ -67,6 +69,29 @@ cdef int LESS = op_code("less"), LESS_EQUAL = op_code("less_equal")
 cdef int GREATER = op_code("greater"), GREATER_EQUAL = op_code("greater_equal")
 cdef int NEGATIVE = op_code("negative"), POSITIVE = op_code("positive"), ABS = op_code("abs")
 cdef int INVERT = op_code("bitwise_invert")
+
+# NumPy's functions of the operators. An operator whose left operand is NumPy's calls its function,
+# and that the Array on the right.
+cdef dict comparisons_of_numpy = {
+    np.equal: EQUAL, np.not_equal: NOT_EQUAL, np.less: LESS, np.less_equal: LESS_EQUAL,
+    np.greater: GREATER, np.greater_equal: GREATER_EQUAL,
+}
+cdef dict ops_of_numpy = comparisons_of_numpy | {
+    np.add: ADD, np.subtract: SUBTRACT, np.multiply: MULTIPLY, np.divide: DIVIDE,
+    np.floor_divide: FLOOR_DIVIDE, np.remainder: REMAINDER, np.power: POW,
+    np.bitwise_and: AND, np.bitwise_or: OR, np.bitwise_xor: XOR,
+    np.left_shift: LEFT, np.right_shift: RIGHT,
+}
+cdef object numpy_divmod = np.divmod, numpy_matmul = np.matmul
+cdef object numpy_array = np.ndarray, numpy_number = np.generic
+
+
+cdef object left_of_numpy(object ufunc, object left):
+    """Return the number of which NumPy made an array to compare it; other operands as they are."""
+    if ufunc in comparisons_of_numpy and left.ndim == 0 \
+            and isinstance(left[()], numpy_number):
+        return left[()]
+    return left
 
 
 @cython.no_gc
@@ -227,6 +252,23 @@ cdef class Operators(Memory):
 
     def __invert__(self):
         return ops.unary(INVERT, self)
+
+    def __array_ufunc__(self, ufunc, method, *operands, **keywords):
+        """Compute an operator whose left operand is NumPy's; refuse other calls of NumPy."""
+        if not keywords and len(operands) == 2 and method == "__call__":
+            left = operands[0]
+            if isinstance(left, numpy_array):
+                left = left_of_numpy(ufunc, left)
+            elif not isinstance(left, numpy_number):
+                functions.refuse_ufunc(ufunc, method, keywords)
+            op = ops_of_numpy.get(ufunc)
+            if op is not None:
+                return ops.binary(op, left, self, None)
+            if ufunc is numpy_divmod:
+                return left // self, left % self
+            if ufunc is numpy_matmul:
+                return ops.matmul(left, self, None, None)
+        functions.refuse_ufunc(ufunc, method, keywords)
 
     def cumsum(self, axis=None, dtype=None, out=None):
         """See :func:`cyrt.cumsum`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -62,12 +62,42 @@ def call_numpy(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -
     return result
 
 
+def refuse_ufunc(ufunc: np.ufunc, method: str, keywords: dict[str, Any]) -> NoReturn:
+    """Refuse one of NumPy's elementwise functions, or a method of it, that got an Array.
+
+    Raises
+    ------
+    TypeError
+        Always; the message names cyrt's own function, if there is one.
+    """
+    name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+    if getattr(np, ufunc.__name__, None) is not ufunc:  # another library's
+        raise _host_error(name, None)
+    if any(isinstance(each, np.ndarray) for each in keywords.get("out", ())):
+        raise TypeError(
+            f"numpy.{name} writes into a NumPy array and got an Array, which lies on a device: "
+            "convert the Array by x.numpy(), or the NumPy array by cyrt.asarray()"
+        )
+    raise _host_error(f"numpy.{name}", name)
+
+
 def _refusal(function: Any) -> TypeError:
     name = function.__name__
-    own = function.__module__ == "numpy" and hasattr(namespace(), name)
+    return _host_error(
+        f"{function.__module__}.{name}", name if function.__module__ == "numpy" else None
+    )
+
+
+def _host_error(called: str, name: str | None) -> TypeError:
+    """The error that tells what to call instead: cyrt's function of a name, where it has one."""
+    own: Any = namespace()
+    for part in name.split(".") if name else ():
+        own = getattr(own, part, None)
+    found = name is not None and own is not None
+    lacks = "" if found or name is None else f"; cyrt has no {name}"
     return TypeError(
-        f"{function.__module__}.{name} computes on the host and got an Array, which lies on a "
-        f"device: {f'call cyrt.{name}, or ' if own else ''}convert the Array by x.numpy()"
+        f"{called} computes on the host and got an Array, which lies on a device{lacks}: "
+        f"{f'call cyrt.{name}, or ' if found else ''}convert the Array by x.numpy()"
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 import pytest
 
@@ -57,3 +59,84 @@ def test_functions_that_return_no_array(x):
     host = np.zeros(3, np.float32)
     np.copyto(host, x)
     assert host.tolist() == [3, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("call", "advice"),
+    [
+        (lambda x: np.exp(x), "numpy.exp computes .* call cyrt.exp, or convert"),
+        (lambda x: np.add(x, 1), "numpy.add computes .* call cyrt.add, or convert"),
+        (lambda x: np.add(1, x), "call cyrt.add, or"),
+        (lambda x: np.add(x, x), "call cyrt.add, or"),
+        (lambda x: np.add(x, x.numpy()), "call cyrt.add, or"),
+        (lambda x: np.add(x.numpy(), x, dtype="float32"), "call cyrt.add, or"),
+        (lambda x: np.sqrt(x.numpy(), out=x), "call cyrt.sqrt, or"),
+        (lambda x: np.matmul(x, x), "call cyrt.matmul, or"),
+        (lambda x: np.multiply.reduce(x), "numpy.multiply.reduce .* call cyrt.multiply.reduce, or"),
+        (lambda x: np.subtract.reduce(x), "cyrt has no subtract.reduce: convert"),
+        (lambda x: np.gcd(x, x), r"; cyrt has no gcd: convert the Array by x.numpy\(\)"),
+        (lambda x: np.frompyfunc(abs, 1, 1)(x), r"abs \(vectorized\) .* device: convert"),
+        (lambda x: np.fft.fft(x), "numpy.fft.fft .* device: convert"),
+    ],
+)
+def test_elementwise_functions_name_cyrts(x, call, advice):
+    with pytest.raises(TypeError, match=advice):
+        call(x)
+
+
+@pytest.mark.parametrize("function", [operator.iadd, operator.imul, operator.imatmul])
+def test_an_array_is_not_written_into_numpys(x, function):
+    host = np.ones(3, np.float32)
+    with pytest.raises(TypeError, match="writes into a NumPy array and got .*cyrt.asarray"):
+        function(host, x)
+    assert host.tolist() == [1, 1, 1]
+
+
+OPERATORS = [
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.floordiv,
+    operator.mod,
+    operator.pow,
+    divmod,
+    operator.eq,
+    operator.ne,
+    operator.lt,
+    operator.le,
+    operator.gt,
+    operator.ge,
+]
+OF_BITS = [operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift]
+
+
+@pytest.mark.parametrize("function", OPERATORS + OF_BITS, ids=lambda each: each.__name__)
+def test_numpys_operand_on_the_left(function):
+    """A NumPy number is a number; a NumPy array is refused by the operator's own name."""
+    whole = cyrt.asarray([3, 1, 2], dtype="int32")
+    for x, number in (
+        (whole, np.int64(2)),
+        (whole, np.uint8(2)),
+        (whole, np.bool_(True)),
+        *((cyrt.astype(whole, "float32"), kind(2)) for kind in (np.float32, np.float64, np.int8)),
+    ):
+        if function in OF_BITS and x.dtype != whole.dtype:
+            continue
+        found, expected = function(number, x), function(number.item(), x)
+        for one, other in zip(
+            found if isinstance(found, tuple) else [found],
+            expected if isinstance(expected, tuple) else [expected],
+            strict=True,
+        ):
+            assert isinstance(one, cyrt.Array)
+            assert one.dtype == other.dtype
+            assert one.tolist() == other.tolist()
+    with pytest.raises(TypeError, match=r"\w+: expected an Array, got numpy.ndarray; cyrt.asarray"):
+        function(whole.numpy(), whole)
+
+
+def test_a_matrix_product_with_numpys_array_on_the_left(x):
+    with pytest.raises(TypeError, match=r"matmul: x1: expected an Array, got numpy.ndarray; cyrt"):
+        x.numpy() @ x
+    assert np.multiply(np.float32(2), x).tolist() == [6, 2, 4]  # as the operator does
