@@ -5,6 +5,7 @@ A variable is read once, at its first use; changing the environment afterwards h
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 import warnings
@@ -37,17 +38,19 @@ def _size(text: str) -> int:
 
 
 def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError("expected a whole number of at least 1")
-    return value
+    with contextlib.suppress(ValueError):
+        value = int(text)
+        if value >= 1:
+            return value
+    raise ValueError("expected a whole number of at least 1")
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
-    if not value >= 0:
-        raise ValueError("expected a number of seconds of 0 or more")
-    return value
+    with contextlib.suppress(ValueError):
+        value = float(text)
+        if value >= 0:
+            return value
+    raise ValueError("expected a number of seconds of 0 or more")
 
 
 def _choice(*names: str) -> Callable[[str], str]:

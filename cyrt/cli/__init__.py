@@ -38,7 +38,8 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        name = self.prog.removeprefix("python -m ")
+        self.exit(2, f"{name}: {message} (see {self.prog} --help)\n")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -59,8 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
         arguments = sys.argv[1:]
     try:
         command, options = _parse(arguments)
-        if options.command != "info":  # it tells what is wrong in its tables
-            _check_settings()
+        _check_settings()
         if options.command == "graph":  # the script's output and its errors are its own
             status = command.run(options)
             flush_script_output()

@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     Raises
     ------
     Refusal
-        An option is invalid, or there is no device; nothing was measured.
+        An option is invalid, or there is no device or no compiler; nothing was printed.
     WrongResult
         A program's results are wrong; nothing was printed or written.
     """
@@ -105,7 +105,12 @@ def run(options: argparse.Namespace) -> int:
         },
         [],
     )
-    _measure(report, names, peers, options.rounds)
+    try:
+        _measure(report, names, peers, options.rounds)
+    except cyrt.CompileError as error:
+        if error.name != "NVRTC_NOT_FOUND":
+            raise
+        raise Refusal(one_line(error)) from None
     report.show()
     for file, write in ((options.json, report.write), (options.plot, partial(draw, report))):
         try:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from cyrt import settings
+from cyrt.cli.output import Refusal, check_cache_folder
 from cyrt.cli.output import console as output_console
 from cyrt.jit.cache import Cache, Entry
 from cyrt.jit.image import from_facts
@@ -29,18 +31,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run an action; returns 1 if an entry is damaged, or no entry has the key."""
+    """Run an action; returns 1 if an entry is damaged.
+
+    Raises
+    ------
+    Refusal
+        No entry has the key, or the folder cannot be used.
+    """
     console = output_console()
+    cache = Cache(settings.cache_dir(), settings.get("CYRT_CACHE_SIZE"))
+    check_cache_folder(Path(cache.root))
     try:
-        cache = Cache(settings.cache_dir(), settings.get("CYRT_CACHE_SIZE"))
         if not settings.get("CYRT_CACHE"):
             console.print("CYRT_CACHE=0: nothing is read from the cache, and nothing written.")
         if options.action == "show":
             return _show(cache, options.key, console)
         return {"list": _list, "clear": _clear, "verify": _verify}[options.action](cache, console)
-    except (OSError, ValueError) as error:
-        console.print(str(error), style="red")
-        return 1
+    except OSError as error:
+        raise Refusal(f"{error.filename}: {error.strerror}") from None
 
 
 _Found = tuple[dict[str, Any], bytes]
@@ -115,12 +123,13 @@ def _list(cache: Cache, console: Console) -> int:
 
 
 def _show(cache: Cache, key: str, console: Console) -> int:
-    matching = [entry for entry in cache.entries() if key and entry.key.startswith(key)]
+    if not key:
+        raise Refusal("KEY: expected a key as `list` shows it, or how it begins, got ''")
+    matching = [entry for entry in cache.entries() if entry.key.startswith(key)]
     read = list(_read(cache, matching)) if len(matching) == 1 else []
     if not read:
         what = f"{len(matching)} entries begin" if len(matching) > 1 else "no entry begins"
-        console.print(f"{what} with {key!r} in {cache.folder}")
-        return 1
+        raise Refusal(f"{what} with {key!r} in {cache.folder}")
     entry, found = read[0]
     facts = Table.grid(padding=(0, 2))
     facts.add_column(no_wrap=True)

@@ -13,9 +13,11 @@ from rich.table import Table
 import cyrt
 from cyrt import settings
 from cyrt.builtin import loading
+from cyrt.cli.output import Refusal, check_cache_folder, one_line
 from cyrt.cli.output import console as output_console
 from cyrt.driver import library, table
 from cyrt.jit import compiler
+from cyrt.jit.cache import Cache
 from cyrt.jit.headers import include_directories
 from cyrt.libs import cublaslt, cudnn
 
@@ -72,7 +74,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the tables; returns 1 if kernels cannot be compiled or no device opens."""
+    """Print the tables; returns 1 if kernels cannot be compiled.
+
+    Raises
+    ------
+    Refusal
+        The cache folder cannot be used, and nothing was printed; or no device opens.
+    """
+    cache = Path(Cache(settings.cache_dir(), 0).root)
+    check_cache_folder(cache)
     console = output_console()
     facts = Table.grid(padding=(0, 2))
     facts.add_column(no_wrap=True)
@@ -80,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
     missing: list[tuple[str, str]] = []
     facts.add_row("cyrt", importlib.metadata.version("cyrt"))
     emulated, version = True, 0
-    opened = True
+    refusal = None
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -89,28 +99,28 @@ def run(options: argparse.Namespace) -> int:
         facts.add_row("driver", f"{origin}, CUDA {_dotted(version)}, {path}")
         for warning in caught:
             facts.add_row("", str(warning.message))
-        if emulated:
-            missing.append(
-                (
-                    f"the NVIDIA driver ({library.driver_name()})",
-                    "install it from nvidia.com or the distribution; the emulated device "
-                    "needs none",
-                )
-            )
-    except (cyrt.CudaError, ValueError) as error:  # ValueError: a bad CYRT_ variable
-        opened = False
+    except cyrt.CudaError as error:
+        refusal = error
         facts.add_row("driver", f"none: {error}")
+    if emulated and (refusal is None or refusal.call == "dlopen"):
+        missing.append(
+            (
+                f"the NVIDIA driver ({library.driver_name()})",
+                "install it from nvidia.com or the distribution; the emulated device needs none",
+            )
+        )
     generation = "12" if version and version < 13000 else "13"
-    nvrtc = compiler.library_path()
-    if nvrtc is None:
-        facts.add_row("NVRTC", "not found")
+    compiles = True
+    try:
+        major, minor = compiler.nvrtc_version()
+        facts.add_row("NVRTC", f"{major}.{minor}, {compiler.library_path()}")
+        generation = str(major)
+    except cyrt.CompileError as error:
+        compiles = False
+        facts.add_row("NVRTC", f"none: {error.text}")
         missing.append(
             ("NVRTC, to compile kernels from source", f"pip install 'cyrt[cuda{generation}]'")
         )
-    else:
-        major, minor = compiler.nvrtc_version()
-        facts.add_row("NVRTC", f"{major}.{minor}, {nvrtc}")
-        generation = str(major)
     headers = include_directories()
     facts.add_row("CUDA headers", ", ".join(map(str, headers)) or "not found")
     if not headers:
@@ -130,10 +140,9 @@ def run(options: argparse.Namespace) -> int:
             missing.append(
                 (f"{title}, for {use} on a GPU", f"pip install 'cyrt[{extra}{generation}]'")
             )
-    cache = Path(settings.cache_dir())
     facts.add_row("cache folder", f"{cache}{'' if cache.exists() else ' (not made yet)'}")
     console.print(facts)
-    if opened:
+    if refusal is None:
         console.print(_devices())
     if missing:
         rows = Table(title="missing", title_justify="left")
@@ -142,4 +151,6 @@ def run(options: argparse.Namespace) -> int:
         for row in missing:
             rows.add_row(*row)
         console.print(rows)
-    return 0 if opened and nvrtc is not None else 1
+    if refusal is not None:
+        raise Refusal(one_line(refusal))
+    return 0 if compiles else 1

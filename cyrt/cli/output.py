@@ -79,8 +79,9 @@ def say(text: str) -> None:
 
 
 def one_line(error: Exception) -> str:
-    """An error's text without its line ends."""
-    return " ".join(str(error).split())
+    """An error's text, the lines of which are sentences, on one line."""
+    lines = (line.strip().removesuffix(".") for line in str(error).splitlines())
+    return ". ".join(filter(None, lines))
 
 
 def unwritable(file: Path) -> str | None:
@@ -99,6 +100,25 @@ def unwritable(file: Path) -> str | None:
     except OSError as error:
         return error.strerror or str(error)
     return None
+
+
+def check_cache_folder(folder: Path) -> None:
+    """Refuse a folder that is none, or that cannot be read or made; it is left as it is."""
+    try:
+        if folder.is_dir():
+            os.listdir(folder)
+        else:
+            missing = folder
+            while not (folder.exists() or missing.parent.exists()):
+                missing = missing.parent
+            missing.mkdir()
+            with contextlib.suppress(OSError):  # another process has just used it
+                missing.rmdir()
+    except OSError as error:
+        reason = "it is not a folder" if isinstance(error, FileExistsError) else error.strerror
+        raise Refusal(
+            f"the cache folder {folder} cannot be used: {reason}; set CYRT_CACHE_DIR to another"
+        ) from None
 
 
 def console() -> Console:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 _ADVICE = {
-    "CUDA_ERROR_NO_DEVICE": "No GPU is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES, or set "
-    "CYRT_DEVICE=emulated.",
+    "CUDA_ERROR_NO_DEVICE": "No GPU is visible: install the NVIDIA driver, check nvidia-smi and "
+    "CUDA_VISIBLE_DEVICES, or set CYRT_DEVICE=emulated.",
     "CUDA_ERROR_INVALID_IMAGE": "The code is neither PTX, cubin nor fatbin, or it is damaged.",
     "CUDA_ERROR_NO_BINARY_FOR_GPU": "The code holds nothing for this device's architecture; "
     "compile it for that, or to PTX.",

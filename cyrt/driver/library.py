@@ -58,8 +58,7 @@ def _open_driver() -> ctypes.CDLL:
             "dlopen",
             100,
             "CUDA_ERROR_NO_DEVICE",
-            f"the NVIDIA driver ({name}) cannot be opened: {error}",
-            "Install the NVIDIA driver, or set CYRT_DEVICE=emulated.",
+            f"the NVIDIA driver ({name}) cannot be opened: " + str(error).removeprefix(f"{name}: "),
         ) from None
     found = version(library)
     if found < MINIMUM_VERSION:

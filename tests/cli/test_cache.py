@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 
 import pytest
@@ -36,6 +37,13 @@ def said(capsys, *arguments, status=0):
     return capsys.readouterr().out
 
 
+def refusal(capsys, *arguments):
+    assert main(["cache", *arguments]) == 2
+    output = capsys.readouterr()
+    assert (output.out, output.err.count("\n")) == ("", 1)
+    return output.err
+
+
 def test_list(filled, capsys):
     os.utime(filled.path, (time.time() - 3 * 3600,) * 2)
     lines = said(capsys, "list").splitlines()
@@ -54,7 +62,11 @@ def test_show(filled, capsys):
         "#define N 3", "_Z4axpyIfEvT_PKS0_PS0_", "libnvrtc", filled.path, "cubin",
     ):  # fmt: skip
         assert part in text
-    assert "no entry begins with 'zz'" in said(capsys, "show", "zz", status=1)
+    assert refusal(capsys, "show", "zz").startswith("cyrt cache: no entry begins with 'zz' in")
+    first = os.path.join(os.path.dirname(filled.path), filled.key[:9])
+    shutil.copy(filled.path, f"{first}-again.entry")
+    assert f"2 entries begin with {filled.key[:9]!r} in" in refusal(capsys, "show", filled.key[:9])
+    assert "KEY: expected a key" in refusal(capsys, "show", "")
 
 
 def test_verify_names_what_is_damaged(filled, capsys):
@@ -80,7 +92,7 @@ def test_an_entry_that_vanishes_is_not_damaged(filled, capsys, monkeypatch, acti
 
     monkeypatch.setattr(Cache, "entries", entries)
     if action == "show":
-        assert "no entry begins" in said(capsys, "show", filled.key, status=1)
+        assert "no entry begins" in refusal(capsys, "show", filled.key)
     else:
         text = said(capsys, action)
         assert "0 entries" in text
@@ -113,9 +125,18 @@ def test_clear(filled, capsys, folder):
 
 def test_a_folder_that_is_a_file_and_a_bad_setting(setting, tmp_path, capsys):
     (tmp_path / "file").write_text("mine")
-    setting(CYRT_CACHE_DIR=str(tmp_path / "file"))
+    setting(CYRT_CACHE_DIR=str(tmp_path))
     assert "CYRT_CACHE=0" in said(capsys, "list")
-    said(capsys, "clear")
+    for name, reason in (("file", "it is not a folder"), ("file/more", "Not a directory")):
+        setting(CYRT_CACHE_DIR=str(tmp_path / name))
+        for arguments in (["list"], ["verify"], ["clear"], ["show", "a"]):
+            text = refusal(capsys, *arguments)
+            assert f"the cache folder {tmp_path / name} cannot be used: {reason}; set CYRT" in text
+        assert main(["info"]) == 2
+        assert f"cyrt info: the cache folder {tmp_path / name} can" in capsys.readouterr().err
+    setting(CYRT_CACHE_DIR=str(tmp_path / "new" / "folder"))
+    assert "0 entries" in said(capsys, "list")
+    assert not (tmp_path / "new").exists()
     assert (tmp_path / "file").read_text() == "mine"
     setting(CYRT_CACHE_SIZE="much")
     assert main(["cache", "list"]) == 2

@@ -24,9 +24,40 @@ def test_paths_are_whole_in_a_pipe(python):
 
 
 def test_a_bad_setting_is_named(python):
-    done = python(PROGRAM, CYRT_DEVICE="nonsense")
-    assert done.returncode == 1
-    assert "CYRT_DEVICE='nonsense'" in done.stdout, done.stderr
+    for name, text in (("CYRT_DEVICE", "nonsense"), ("CYRT_EMULATED_DEVICES", "0")):
+        done = python(PROGRAM, **{name: text})
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"cyrt info: {name}='{text}': expected")
+        assert done.stderr.count("\n") == 1
+
+
+def test_the_tables_are_printed_if_no_device_opens(python):
+    program = f"""
+    import ctypes
+    real = ctypes.CDLL
+
+    def open_library(name, *more, **options):
+        if name == "libcuda.so.1":
+            raise OSError(f"{{name}}: there is none")
+        return real(name, *more, **options)
+
+    ctypes.CDLL = open_library
+    {PROGRAM}
+    """
+    done = python(program, CYRT_DEVICE="cuda")
+    assert done.returncode == 2
+    driver, advice = [line.strip() for line in done.stdout.splitlines() if "NVIDIA driver" in line][
+        :2
+    ]
+    assert driver.startswith("driver")
+    assert driver.endswith("the NVIDIA driver (libcuda.so.1) cannot be opened: there is none")
+    assert advice.startswith("No GPU is visible: ")
+    assert "the NVIDIA driver (libcuda.so.1) " in done.stdout[done.stdout.index("missing") :]
+    assert done.stderr == (
+        "cyrt info: dlopen failed: CUDA_ERROR_NO_DEVICE (100): the NVIDIA driver (libcuda.so.1) "
+        "cannot be opened: there is none. No GPU is visible: install the NVIDIA driver, check "
+        "nvidia-smi and CUDA_VISIBLE_DEVICES, or set CYRT_DEVICE=emulated\n"
+    )
 
 
 def test_what_is_missing_has_its_command(python):
@@ -49,6 +80,28 @@ def test_what_is_missing_has_its_command(python):
         CYRT_CACHE_DIR="",
     )
     assert "pip install 'cyrt[cuda13]'" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("command", [["info"], ["bench", "--case", "chain", "--rounds", "1"]])
+def test_no_compiler(python, command):
+    done = python(
+        f"""
+        import sys
+        sys.modules["cuda.bindings"] = sys.modules["cuda.bindings.nvrtc"] = None
+        from cyrt.cli import main
+        sys.exit(main({command}))
+        """,
+        CYRT_DEVICE="emulated",
+        CYRT_CACHE="0",
+    )
+    if command == ["info"]:
+        assert (done.returncode, done.stderr) == (1, "")
+        assert "NVRTC, to compile kernels from source" in done.stdout
+    else:
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith("cyrt bench: ")
+    assert "pip install 'cyrt[cuda13]'" in done.stdout + done.stderr
+    assert done.stderr.count("\n") == len(done.stderr.splitlines()) < 2
 
 
 def test_advice_is_printed_with_its_brackets(python):
@@ -198,7 +251,7 @@ def test_no_device(command, tmp_path):
         (["inform"], "invalid choice: 'inform'"),
         (["info", "--all"], "unrecognized arguments: --all"),
         (["cache", "show"], "the following arguments are required: KEY"),
-        (["bench", "--rounds", "many"], "argument --rounds: invalid int value: 'many'"),
+        (["bench", "--rounds", "many"], "cyrt bench: argument --rounds: invalid int value: 'many'"),
     ],
 )
 def test_wrong_options_are_one_line(arguments, message, capsys):

@@ -135,12 +135,16 @@ def test_settings_of_the_emulated_device(python):
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
-    [("CYRT_EMULATED_DEVICES", "two"), ("CYRT_EMULATED_MEMORY", "much"), ("CYRT_CHECK", "perhaps")],
+    ("name", "text", "expected"),
+    [
+        ("CYRT_EMULATED_DEVICES", "two", "a whole number of at least 1"),
+        ("CYRT_EMULATED_MEMORY", "much", "a number of bytes"),
+        ("CYRT_CHECK", "perhaps", "0 or 1"),
+    ],
 )
-def test_bad_settings_of_the_emulated_device(python, name, text):
+def test_bad_settings_of_the_emulated_device(python, name, text, expected):
     done = python("import cyrt; cyrt.Device()", **{"CYRT_DEVICE": "emulated", name: text})
-    assert f"{name}={text!r}" in done.stderr
+    assert f"ValueError: {name}={text!r}: expected {expected}" in done.stderr
 
 
 def test_error_carries_call_name_and_code():
