@@ -21,9 +21,10 @@ cdef struct ArrayCalls:
     object (*unary)(int op, object x)
     # Write a value, broadcast and cast, into all of an Array.
     int (*assign)(object target, object value) except -1
-    # These take the arguments of cyrt's functions of the same names, and return their results.
+    # These take the arguments of cyrt's functions of the same names, and return their results;
+    # the last two also the name that errors begin with.
     object (*matmul)(object a, object b, object out, object dtype)
-    object (*reshape)(object x, object shape, object order, object copy)
-    object (*permute_dims)(object x, object axes)
+    object (*reshape)(str name, object x, object shape, object order, object copy)
+    object (*permute_dims)(str name, object x, object axes)
 
 cdef ArrayCalls ops

@@ -324,7 +324,7 @@ cdef class Operators(Memory):
 
     def flatten(self, order="C"):
         """Return a one-dimensional copy; see :func:`cyrt.reshape`."""
-        return ops.reshape(self, (-1,), order, True)
+        return ops.reshape("flatten", self, (-1,), order, True)
 
     def partition(self, kth, axis=-1):
         """Partition the elements around the k-th one, in place; see :func:`cyrt.partition`."""
@@ -338,7 +338,7 @@ cdef class Operators(Memory):
     def reshape(self, *shape, order="C", copy=None):
         """reshape($self, /, *shape, order='C', copy=None)\n--\n
         See :func:`cyrt.reshape`; the shape is a tuple or several ints."""
-        return ops.reshape(self, shape[0] if len(shape) == 1 else shape, order, copy)
+        return ops.reshape("reshape", self, shape[0] if len(shape) == 1 else shape, order, copy)
 
     def round(self, decimals=0):
         """See :func:`cyrt.round`: round to decimal places, halves to the even number."""
@@ -364,10 +364,12 @@ cdef class Operators(Memory):
     @cython.binding(False)      # the interpreter makes one tuple of the arguments, not two
     def transpose(self, *axes):
         """transpose($self, /, *axes)\n--\n
-        Return a view with the dimensions in the order of the axes; default: reversed."""
+        Return a view with the dimensions in the order of the axes, which are several ints or a
+        tuple; default: reversed. See :func:`cyrt.permute_dims`."""
+        order = axes or None
         if len(axes) == 1 and not PyIndex_Check(axes[0]):
-            axes = axes[0]
-        return ops.permute_dims(self, tuple(axes)) if axes else self.T
+            order = axes[0]
+        return self.T if order is None else ops.permute_dims("transpose", self, order)
 
     def view(self, dtype=None):
         """Return a view, with `dtype` of its bytes as elements of another type: see

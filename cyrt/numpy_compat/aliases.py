@@ -18,7 +18,7 @@ from cyrt.ops.creation import asarray
 from cyrt.ops.gather import take_along_axis
 from cyrt.ops.promotion import result_type
 from cyrt.ops.rounding import round
-from cyrt.ops.shapes import flip, permute_dims, reshape, swapaxes
+from cyrt.ops.shapes import flip, reshape, swapaxes
 from cyrt.ops.sort import argsort, sort
 
 __all__ = [
@@ -94,9 +94,7 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
 
 def transpose(a: Array, axes: Any = None) -> Array:
     """A view with the dimensions permuted, by default reversed; see :func:`cyrt.permute_dims`."""
-    if axes is None:
-        return check_array(a, "transpose: a").T
-    return permute_dims(a, tuple(axes))
+    return check_array(a, "transpose: a").transpose(axes)
 
 
 def ptp(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:

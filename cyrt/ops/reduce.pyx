@@ -290,7 +290,7 @@ cdef Array variance_where(Array x, object mask, object axis, double less, object
     for _ in range(2):              # the second pass removes the rounding error of the first mean
         away = away - sum(away, axis, keepdims=True, where=mask) / count
     result = sum(away * away, axis, keepdims=keepdims, where=mask)
-    result = result / functions.clip(reshape_to(count, result.shape, "C", None) - less, 0)
+    result = result / functions.clip(reshape_to("var", count, result.shape, "C", None) - less, 0)
     return cast(functions.sqrt(result) if root else result, x.code)
 
 

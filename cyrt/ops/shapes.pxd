@@ -15,9 +15,9 @@ cdef int axes_at(object axis, int ndim, int* axes) except -1
 cdef int check_ndim(long long ndim) except -1
 # Return x in another shape of as many elements: a view if strides allow and `copy` is not true.
 cdef Array reshape_array(Array x, int ndim, const long long* dims, bint copy)
-# The functions `reshape` and `permute_dims`.
-cdef object reshape_to(object x, object shape, object order, object copy)
-cdef object permute_axes(object x, object axes)
+# The functions `reshape` and `permute_dims`; errors begin with the name.
+cdef object reshape_to(str name, object x, object shape, object order, object copy)
+cdef object permute_axes(str name, object x, object axes)
 # Return a part of x along an axis.
 cdef Array narrow_axis(Array x, int axis, long long start, long long length)
 cdef void contiguous_steps(int ndim, const long long* dims, long long* steps) noexcept

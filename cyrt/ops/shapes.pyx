@@ -150,17 +150,17 @@ cdef Array reshape_array(Array x, int ndim, const long long* dims, bint copy):
     return result
 
 
-cdef object reshape_to(object x, object shape, object order, object copy):
+cdef object reshape_to(str name, object x, object shape, object order, object copy):
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
     cdef Array array = array_of(x)
     cdef int ndim = read_shape(array, shape, dims)
     if order == "F":
-        return reshape_to(array.T, tuple_of(ndim, dims)[::-1], "C", copy).T
+        return reshape_to(name, array.T, tuple_of(ndim, dims)[::-1], "C", copy).T
     if order != "C":
-        raise ValueError(f"reshape: order: expected 'C' or 'F', got {order!r}")
+        raise ValueError(f"{name}: order: expected 'C' or 'F', got {order!r}")
     if copy is False and not array.dense and not restride(array, ndim, dims, steps):
-        raise ValueError(f"reshape: an array of shape {shape_of(array)} and strides "
+        raise ValueError(f"{name}: an array of shape {shape_of(array)} and strides "
                          f"{array.strides} has no view of shape {tuple_of(ndim, dims)}, and "
                          "copy=False was given")
     return reshape_array(array, ndim, dims, copy is not None and copy)
@@ -197,13 +197,13 @@ def reshape(x, /, shape, order="C", *, copy=None):
     Array([[0, 1, 2],
            [3, 4, 5]], dtype=int64)
     """
-    return reshape_to(x, shape, order, copy)
+    return reshape_to("reshape", x, shape, order, copy)
 
 
 def ravel(x, /, order="C"):
     """Flatten an array to one dimension: a view if its elements are contiguous in that order,
     otherwise a copy. See :func:`cyrt.reshape`."""
-    return as_contiguous(reshape_to(x, (-1,), order, None))
+    return as_contiguous(reshape_to("ravel", x, (-1,), order, None))
 
 
 # -- dimensions in another order -------------------------------------------------------------------
@@ -219,13 +219,13 @@ cdef Array in_order(Array x, const int* order):
     return view_of(x, x.code, x.ndim_, dims, steps, 0)
 
 
-cdef object permute_axes(object x, object axes):
+cdef object permute_axes(str name, object x, object axes):
     cdef int[MAX_NDIM] order
     cdef Array array = array_of(x)
     if not isinstance(axes, (tuple, list)):
-        raise TypeError(f"permute_dims: axes: expected a tuple of ints, got {type(axes).__name__}")
+        raise TypeError(f"{name}: axes: expected a tuple of ints, got {type(axes).__name__}")
     if axes_at(axes, array.ndim_, order) != array.ndim_:
-        raise ValueError(f"permute_dims: axes: expected each of {array.ndim_} axes once, got "
+        raise ValueError(f"{name}: axes: expected each of {array.ndim_} axes once, got "
                          f"{axes}")
     return in_order(array, order)
 
@@ -244,7 +244,7 @@ def permute_dims(x, /, axes):
     ValueError
         An axis is missing or repeated.
     """
-    return permute_axes(x, axes)
+    return permute_axes("permute_dims", x, axes)
 
 
 def moveaxis(x, /, source, destination):

@@ -272,7 +272,7 @@ def test_bad_calls():
         cyrt.sort(x, kind="quick")
     with pytest.raises(TypeError, match="hstack: expected an Array, got builtins.float"):
         cyrt.hstack([x, 1.5])
-    with pytest.raises(ValueError, match="reshape: order: expected 'C' or 'F', got 'A'"):
+    with pytest.raises(ValueError, match="ravel: order: expected 'C' or 'F', got 'A'"):
         x.ravel("A")
     with pytest.raises(ValueError, match=r"dot: .* shape \(2, 3, 2, 3\)"):
         cyrt.dot(x, cyrt.permute_dims(x, (0, 2, 1)), out=cyrt.zeros(3))
