@@ -12,11 +12,20 @@ cdef enum:
     MOST = 0xffffffff
     PORTABLE_CLUSTER = 8    # blocks (CUDA programming guide, thread block clusters)
 
+# The limits of every device that CUDA 12 supports (CUDA programming guide, compute capabilities).
+# A launch checks those of its device; here they are only told.
+cdef dict RANGES = {
+    "grid": " to 2,147,483,647 (x) or 65,535 (y and z)",
+    "block": " to 1,024 (x and y) or 64 (z)",
+    "cluster": f" to {<int>PORTABLE_CLUSTER}",
+}
+
 
 cdef bint dimension(value, str what, unsigned int* target) except -1:
     cdef bint constant = True
     cdef int i = 0
     cdef long size
+    cdef object given = value
     target[0] = target[1] = target[2] = 1
     if PyLong_CheckExact(value):
         size = PyLong_AsLongAndOverflow(value, &i)
@@ -28,13 +37,13 @@ cdef bint dimension(value, str what, unsigned int* target) except -1:
         constant = False
         value = tuple(value) if isinstance(value, list) else (value,)
     if not 1 <= len(<tuple>value) <= 3:
-        raise ValueError(f"{what}: expected an int or a tuple of one to three, got {value!r}")
+        raise ValueError(f"{what}: expected an int or a tuple of one to three, got {given!r}")
     for item in <tuple>value:
         if isinstance(item, bool) or not hasattr(item, "__index__"):
-            raise TypeError(f"{what}: expected an int or a tuple of one to three, got {value!r}")
+            raise TypeError(f"{what}: expected an int or a tuple of one to three, got {given!r}")
         number = item.__index__()
         if not 1 <= number < 1 << 32:
-            raise ValueError(f"{what}: expected numbers from 1 to {(1 << 32) - 1:,}, got {value!r}")
+            raise ValueError(f"{what}: expected numbers from 1{RANGES[what]}, got {given!r}")
         target[i] = number
         constant = constant and PyLong_CheckExact(item)
         i += 1

@@ -336,3 +336,32 @@ def test_shared_memory_that_two_threads_ask_for(replaced, y):
     cyrt.synchronize()
     kernel[1, 1, 100_000](y)
     assert y.item() == 3
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "message"),
+    [
+        (0, 256, r"grid: expected numbers from 1 to 2,147,483,647 \(x\) or 65,535 \(y.*, got 0$"),
+        (1 << 40, 256, r"grid: .* 65,535 \(y and z\), got 1099511627776$"),
+        (4, 0, r"block: expected numbers from 1 to 1,024 \(x and y\) or 64 \(z\), got 0$"),
+        ((1, 0), 32, r"grid: expected numbers from 1 .*, got \(1, 0\)$"),
+        (1, (), r"block: expected an int or a tuple of one to three, got \(\)$"),
+    ],
+)
+def test_ranges_of_grid_and_block(module, grid, block, message):
+    with pytest.raises(ValueError, match=message):
+        module["count"][grid, block]
+    with pytest.raises(
+        TypeError, match="grid: expected an int or a tuple of one to three, got 1.5"
+    ):
+        module["count"][1.5, 1]
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "limit"),
+    [((1, 65536), 1, "y is at most 65,535"), (1, (1, 1, 65), "z is at most 64")],
+)
+def test_limits_of_y_and_z(module, y, grid, block, limit):
+    """They are checked where the device is known."""
+    with pytest.raises(ValueError, match=limit):
+        module["count"][grid, block](y)
