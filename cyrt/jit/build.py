@@ -204,7 +204,8 @@ def _fail(job: Job, result: nvrtc.Result, declared: list[DeclaredKernel]) -> NoR
         archs = ", ".join(map(str, nvrtc.supported_archs()))
         advice.append(f"NVRTC {'.'.join(map(str, nvrtc.nvrtc_version()))} compiles for sm_ {archs}")
     text = "; ".join([f"{job.filename} does not compile for {job.arch}", *advice])
-    _raise(result, text, _annotated(result.log, job))
+    log = _NAME_MAP_DIAGNOSTIC.sub("", result.log).strip() if others else result.log
+    _raise(result, text, _annotated(log, job))
 
 
 def _fail_name(

@@ -287,13 +287,14 @@ class Module:
         except KeyError:
             how = (
                 # No double quotes: a KeyError's text would show all others with backslashes.
-                f". Templates, and kernels with C++ names, are listed: names=[{symbol!r}]"
+                ". A template's instance or a C++ name is named when the module is made: "
+                f"Module(code, names=[{symbol!r}])"
                 if isinstance(self._code, str) and symbol not in self._names
                 else ""
             )
+            known = dict.fromkeys(map(jit.mangling.readable_name, self.names))
             raise KeyError(
-                f"the module has no kernel {symbol!r}; it has {', '.join(self.names) or 'none'}"
-                f"{how}"
+                f"the module has no kernel {symbol!r}; it has {', '.join(known) or 'none'}{how}"
             ) from None
 
     def _symbol(self, name: str) -> str:

@@ -223,7 +223,7 @@ cdef Memory from_dlpack(obj, bint write, list layout):
     kind, index = device
     if kind not in (KDL_CUDA, KDL_CUDA_HOST, KDL_CUDA_MANAGED):
         raise TypeError(f"memory: {name} lies on DLPack device {device}, not in memory that a CUDA "
-                        "device can reach; copy it into a Buffer")
+                        "device can reach; cyrt.asarray() copies it to the device")
     if kind == KDL_CUDA and not 0 <= index < Device.count():
         raise ValueError(f"memory: {name} lies on CUDA device {index}, and there are "
                          f"{Device.count()}")

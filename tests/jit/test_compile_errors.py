@@ -67,6 +67,14 @@ def test_wrong_name_says_which_there_are(name, why):
     assert "pragma" not in message
 
 
+def test_a_source_that_is_no_source_shows_its_own_errors_only():
+    with pytest.raises(CompileError, match="expected a declaration") as caught:
+        compile("not c++", ["f"], arch="sm_90")
+    assert "    1 | not c++" in caught.value.log
+    assert "__nv_name_map" not in str(caught.value)
+    assert "nv_mangled_name" not in str(caught.value)
+
+
 def test_failing_instance_shows_its_line():
     source = 'template<int N> __global__ void k() {\n  static_assert(N > 3, "too few");\n}'
     message = failure(source, ["k<2>"])

@@ -147,6 +147,16 @@ def test_names(ptx):
         module["absent"]
 
 
+def test_a_name_that_was_not_asked_for():
+    module = cyrt.Module("template<class T> __global__ void f(T* x) {}", names=["f<float>"])
+    with pytest.raises(KeyError) as caught:
+        module["f<int>"]
+    assert caught.value.args[0] == (
+        "the module has no kernel 'f<int>'; it has f<float>. A template's instance or a C++ name "
+        "is named when the module is made: Module(code, names=['f<int>'])"
+    )
+
+
 def test_get_global(ptx):
     module = cyrt.Module(ptx)
     view = module.get_global("counter")

@@ -114,7 +114,9 @@ def test_cupy_array(module, cupy):
 @pytest.mark.gpu
 def test_host_tensor_is_refused(module, torch):
     x = torch.zeros(N)
-    with pytest.raises(TypeError, match="not in memory that a CUDA device can reach"):
+    with pytest.raises(
+        TypeError, match=r"not in memory that a CUDA device can reach; cyrt.asarray\(\) copies it"
+    ):
         module["scale"][1, 32](x, x, 1.0, N)
 
 
