@@ -237,7 +237,7 @@ cdef class Array(Operators):
     (data-apis.org/array-api, 2025.12), and NumPy's for everything that it does not define.
     """
 
-    def __init__(self):
+    def __init__(self, *args, **keywords):
         raise TypeError("an Array is made by cyrt.asarray(), cyrt.zeros(), ..., not by its class")
 
     # -- what it is --

@@ -338,6 +338,8 @@ cdef class Operators(Memory):
     def reshape(self, *shape, order="C", copy=None):
         """reshape($self, /, *shape, order='C', copy=None)\n--\n
         See :func:`cyrt.reshape`; the shape is a tuple or several ints."""
+        if not shape:
+            raise TypeError("reshape: expected a shape, a tuple or several ints")
         return ops.reshape("reshape", self, shape[0] if len(shape) == 1 else shape, order, copy)
 
     def round(self, decimals=0):

@@ -1,6 +1,8 @@
 # Shapes of Python code, and the limit of their number of elements.
 
-# Read sizes from an int or a sequence; ValueError names the argument. Return their number.
+# Return a shape, an int or an iterable of ints, as a tuple.
+cdef tuple tuple_of_shape(object shape)
+# Read sizes from an int or an iterable; errors name the argument. Return their number.
 cdef int dims_of(object shape, long long* dims) except -1
 # Read the sizes of a tuple. With `unknown`, which is -1, one size may be -1: it is set to 1, and
 # `unknown` to its dimension.

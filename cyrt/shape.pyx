@@ -25,7 +25,8 @@ cdef int check_size(int ndim, const long long* dims) except -1:
 cdef int refuse_shape(object shape, object size) except -1:
     """Raise the error of a shape that has such a size."""
     if not PyIndex_Check(size):
-        raise TypeError(f"shape: expected ints, got {type(size).__name__} in {shape}")
+        advice = "; the order goes by name, order='F'" if "C" in shape or "F" in shape else ""
+        raise TypeError(f"shape: expected ints, got {type(size).__name__} in {shape}{advice}")
     if PyNumber_Index(size) < 0:
         raise ValueError(f"shape: expected sizes of 0 or more, got {shape}")
     raise ValueError(f"shape {shape} has more elements than memory can hold")
@@ -52,13 +53,15 @@ cdef int read_sizes(tuple shape, long long* dims, int* unknown) except -1:
     return d
 
 
+cdef tuple tuple_of_shape(object shape):
+    if PyIndex_Check(shape) and not getattr(shape, "ndim", 0):
+        return (shape,)
+    try:
+        return tuple(shape)
+    except TypeError:
+        raise TypeError(f"shape: expected an int or a tuple of ints, got "
+                        f"{type(shape).__name__}") from None
+
+
 cdef int dims_of(object shape, long long* dims) except -1:
-    if type(shape) is not tuple:
-        if PyIndex_Check(shape) and not getattr(shape, "ndim", 0):
-            shape = (shape,)
-        try:
-            shape = tuple(shape)
-        except TypeError:
-            raise TypeError(f"shape: expected an int or a tuple of ints, got "
-                            f"{type(shape).__name__}") from None
-    return read_sizes(<tuple>shape, dims, NULL)
+    return read_sizes(shape if type(shape) is tuple else tuple_of_shape(shape), dims, NULL)

@@ -93,6 +93,9 @@ cdef unsigned int dynamic_smem(value) except? 0xffffffff:
 cdef object element_count(str name, n):
     if PyLong_CheckExact(n) and n >= 0:
         return n
+    if getattr(n, "ndim", 0):
+        raise TypeError(f"{name}: n: expected a number of elements, before the kernel's arguments, "
+                        f"got {type(n).__name__} of shape {n.shape}")
     if isinstance(n, bool) or not hasattr(n, "__index__"):
         raise TypeError(f"{name}: n: expected a number of elements, got {n!r}")
     if n.__index__() < 0:

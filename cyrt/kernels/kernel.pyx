@@ -52,7 +52,7 @@ POINTER_FREE = frozenset(
 cdef class Launch:
     """A kernel with its grid and block; calling it launches."""
 
-    def __init__(self):
+    def __init__(self, *args, **keywords):
         raise TypeError("a launch is made by kernel[grid, block]")
 
     def __call__(self, *args, reads=None, writes=None):
@@ -175,12 +175,15 @@ cdef class Kernel:
         PTX; `options`, `headers` or `define` for code that is already compiled.
     """
 
-    def __init__(self, code, str name not None, *, signature=None, options=(), headers=None,
+    def __init__(self, code, name=None, *, signature=None, options=(), headers=None,
                  define=None, bint pdl=False, bint strided=False):
         from cyrt.kernels.module import Module
 
         if self.params != NULL:
             raise RuntimeError("a Kernel is initialised once")
+        if not isinstance(name, str):
+            raise TypeError("Kernel(code, name): name: expected a str, the kernel's name in the "
+                            f"code, got {type(name).__name__}")
         module = Module(code, [name], signatures=None if signature is None else {name: signature},
                         options=options, headers=headers, define=define, strided=strided)
         if pdl:
@@ -318,7 +321,7 @@ cdef class Kernel:
         ----------
         n : int
             Number of elements, at least 1. The choice holds for all sizes with as many bits.
-        args : sequence
+        args : tuple or list
             The kernel's arguments.
         blocks : iterable of int
             Block sizes to try; those over ``max_threads`` are skipped.
@@ -336,6 +339,9 @@ cdef class Kernel:
         TypeError, ValueError
             The errors of :meth:`for_each`; no block that the kernel allows; n is 0.
         """
+        if not isinstance(args, (tuple, list)):
+            raise TypeError(f"{self.name}: args: expected a tuple of the kernel's arguments, got "
+                            f"{type(args).__name__}")
         values, n = tuple(args), element_count(self.name, n)
         written = written_memory(self.name, self.params, values[:self.num_params], reads, writes)
         block = tuning.choose(self, n, blocks, dynamic_smem(smem), written, values,

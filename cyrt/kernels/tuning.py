@@ -58,6 +58,8 @@ def choose(
 
 def _allowed(kernel: Kernel, blocks: Iterable[SupportsIndex]) -> list[int]:
     """The blocks that the kernel allows; an error if there is none."""
+    if not isinstance(blocks, Iterable):
+        raise TypeError(f"blocks: expected numbers of threads, got {blocks!r}")
     candidates = list(blocks)
     for block in candidates:
         if isinstance(block, bool) or not hasattr(block, "__index__"):

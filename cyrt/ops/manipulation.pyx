@@ -226,7 +226,7 @@ def roll(x, /, shift, axis=None):
     cdef long long[MAX_NDIM] sums
     cdef int[MAX_NDIM] moved
     cdef long long[MAX_NDIM] shifts
-    cdef Array array = array_of(x), flat
+    cdef Array array = array_of("roll", x), flat
     cdef int count = 0, d
     if axis is None:
         if isinstance(shift, (tuple, list)):
@@ -289,7 +289,7 @@ def tile(x, /, reps):
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] to
     cdef long long[MAX_NDIM] out_of
-    cdef Array array = array_of(x), result
+    cdef Array array = array_of("tile", x), result
     cdef int num_reps = 0, ndim, d, own, split = 0
     if isinstance(reps, Array):
         reps = reps.tolist()
@@ -349,7 +349,7 @@ def repeat(x, /, repeats, axis=None):
     """
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
-    cdef Array array = array_of(x), result
+    cdef Array array = array_of("repeat", x), result
     cdef long long often
     cdef int along, d
     if axis is None:

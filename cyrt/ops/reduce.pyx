@@ -130,8 +130,8 @@ cdef Array reduce_array(int op, Array x, unsigned long long axes, bint keepdims,
     return target
 
 
-cdef inline Array array_of(object x):
-    return <Array>x if type(x) is Array else check_array(x, "x")
+cdef inline Array array_of(str name, object x):
+    return <Array>x if type(x) is Array else check_array(x, f"{name}: x")
 
 
 cdef inline Array write_result(str name, Array result, object out):
@@ -212,10 +212,10 @@ cdef Array reduce_extreme(int op, int pairwise, object x, object axis, object ke
                           object initial, object where):
     cdef Finish finish = Finish(1.0, False)
     cdef long long[MAX_NDIM] dims
-    cdef Array array = array_of(x), begun = None
+    cdef str name = catalogue.OPS[op]
+    cdef Array array = array_of(name, x), begun = None
     cdef unsigned long long axes = axes_mask(array, axis)
     cdef unsigned long long all_axes = axes_mask(array, None)
-    cdef str name = catalogue.OPS[op]
     if initial is not None:
         begun = initial_value(name, initial, array)
     mask = mask_of(name, where, array)
@@ -235,7 +235,7 @@ cdef Array reduce_extreme(int op, int pairwise, object x, object axis, object ke
 
 cdef Array reduce_index(int op, object x, object axis, object keepdims):
     cdef Finish finish = Finish(1.0, False)
-    cdef Array array = array_of(x)
+    cdef Array array = array_of(catalogue.OPS[op], x)
     cdef unsigned long long axes
     if axis is not None and not PyLong_CheckExact(axis):
         axis = axis_of(axis, array.ndim_)
@@ -262,7 +262,7 @@ cpdef double correction_of(object ddof, object correction) except? -1:
 cdef Array reduce_variance(str name, object x, object axis, object dtype, object ddof,
                            object correction, object keepdims, object where):
     cdef Finish finish = Finish(1.0, name == "std")
-    cdef Array array = cast_to_float(array_of(x), name, dtype)
+    cdef Array array = cast_to_float(array_of(name, x), name, dtype)
     cdef unsigned long long axes = axes_mask(array, axis)
     cdef double less = correction_of(ddof, correction)
     mask = mask_of(name, where, array)
@@ -344,7 +344,7 @@ def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, whe
     >>> cyrt.sum(x, axis=0)
     Array([4, 6], dtype=int64)
     """
-    cdef Array array = array_of(x)
+    cdef Array array = array_of("sum", x)
     if where is not None:
         array = replace_masked("sum", array, where, 0)
     result = accumulate(SUM, array, axis, dtype, keepdims)
@@ -355,7 +355,7 @@ def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, whe
 
 def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
     """Compute the product over axes; 1 if there are no elements. See :func:`cyrt.sum`."""
-    cdef Array array = array_of(x)
+    cdef Array array = array_of("prod", x)
     if where is not None:
         array = replace_masked("prod", array, where, 1)
     result = accumulate(PROD, array, axis, dtype, keepdims)
@@ -430,7 +430,7 @@ def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
     Array([1.5, 3.5], dtype=float32)
     """
     cdef Finish finish = Finish(1.0, False)
-    cdef Array array = cast_to_float(array_of(x), "mean", dtype)
+    cdef Array array = cast_to_float(array_of("mean", x), "mean", dtype)
     cdef unsigned long long axes = axes_mask(array, axis)
     cdef long long count = count_along(array, axes)
     mask = mask_of("mean", where, array)
@@ -501,7 +501,7 @@ def any(x, /, axis=None, out=None, keepdims=False, *, where=None):
     Array
         An array of bool.
     """
-    cdef Array array = array_of(x)
+    cdef Array array = array_of("any", x)
     if where is not None:
         array = replace_masked("any", array, where, 0)
     return write_result("any", reduce_axes(ANY, array, axis, keepdims), out)
@@ -510,7 +510,7 @@ def any(x, /, axis=None, out=None, keepdims=False, *, where=None):
 def all(x, /, axis=None, out=None, keepdims=False, *, where=None):
     """Test whether no element over axes is zero. True if there are no elements. See
     :func:`cyrt.any`."""
-    cdef Array array = array_of(x)
+    cdef Array array = array_of("all", x)
     if where is not None:
         array = replace_masked("all", array, where, 1)
     return write_result("all", reduce_axes(ALL, array, axis, keepdims), out)
@@ -557,7 +557,7 @@ def argmin(x, /, axis=None, out=None, *, keepdims=False):
 
 def count_nonzero(x, /, axis=None, *, keepdims=False):
     """Count the elements over axes that are not zero, as int64. See :func:`cyrt.any`."""
-    return reduce_axes(COUNT_NONZERO, array_of(x), axis, keepdims)
+    return reduce_axes(COUNT_NONZERO, array_of("count_nonzero", x), axis, keepdims)
 
 
 def logsumexp(x, /, axis=None, *, keepdims=False):
@@ -577,4 +577,4 @@ def logsumexp(x, /, axis=None, *, keepdims=False):
     Array
         An array; intermediate results do not overflow.
     """
-    return reduce_axes(LOGSUMEXP, cast_to_float(array_of(x)), axis, keepdims)
+    return reduce_axes(LOGSUMEXP, cast_to_float(array_of("logsumexp", x)), axis, keepdims)

@@ -5,8 +5,8 @@
 
 from cyrt.ndarray cimport Array
 
-# Return x if it is an Array; TypeError names the type of any other object.
-cdef Array array_of(object x)
+# Return x if it is an Array; TypeError names the function and the type of any other object.
+cdef Array array_of(str name, object x)
 # Return an axis counted from 0; numpy.exceptions.AxisError if there is no such axis.
 cdef int axis_at(object axis, int ndim) except -1
 # Read axes counted from 0, without duplicates: all for None. Return their number.

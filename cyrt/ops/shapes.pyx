@@ -8,7 +8,7 @@ from cyrt.builtin.space cimport MAX_NDIM
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, shape_of, view_of
 from cyrt.ops.arguments import axes_of, axis_of, check_array
 from cyrt.ops.copy cimport assign_array, broadcast_steps
-from cyrt.shape cimport check_size, dims_of, read_sizes
+from cyrt.shape cimport check_size, dims_of, read_sizes, tuple_of_shape
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
@@ -17,8 +17,8 @@ cdef extern from "Python.h":
 # -- arguments -------------------------------------------------------------------------------------
 
 
-cdef Array array_of(object x):
-    return <Array>x if isinstance(x, Array) else check_array(x, "x")
+cdef Array array_of(str name, object x):
+    return <Array>x if isinstance(x, Array) else check_array(x, f"{name}: x")
 
 
 cdef int axis_at(object axis, int ndim) except -1:
@@ -91,8 +91,8 @@ cdef int read_shape(Array x, object shape, long long* dims) except -1:
     """Read a requested shape of x's size; one size may be -1 and is computed."""
     cdef long long known = 1
     cdef int d, unknown = -1
-    cdef int ndim = read_sizes(tuple(shape) if isinstance(shape, (tuple, list)) else (shape,),
-                               dims, &unknown)
+    cdef int ndim = read_sizes(shape if type(shape) is tuple else tuple_of_shape(shape), dims,
+                               &unknown)
     for d in range(ndim):
         if dims[d] == 0:
             known = 0
@@ -150,15 +150,21 @@ cdef Array reshape_array(Array x, int ndim, const long long* dims, bint copy):
     return result
 
 
+cdef int refuse_order(str name, object order) except -1:
+    advice = "; a shape is one argument, such as (3, 2)" if PyIndex_Check(order) else ""
+    raise ValueError(f"{name}: order: expected 'C' or 'F', got {order!r}{advice}")
+
+
 cdef object reshape_to(str name, object x, object shape, object order, object copy):
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
-    cdef Array array = array_of(x)
-    cdef int ndim = read_shape(array, shape, dims)
+    cdef Array array = array_of(name, x)
+    cdef int ndim
+    if order != "C" and order != "F":
+        refuse_order(name, order)
+    ndim = read_shape(array, shape, dims)
     if order == "F":
         return reshape_to(name, array.T, tuple_of(ndim, dims)[::-1], "C", copy).T
-    if order != "C":
-        raise ValueError(f"{name}: order: expected 'C' or 'F', got {order!r}")
     if copy is False and not array.dense and not restride(array, ndim, dims, steps):
         raise ValueError(f"{name}: an array of shape {shape_of(array)} and strides "
                          f"{array.strides} has no view of shape {tuple_of(ndim, dims)}, and "
@@ -221,7 +227,7 @@ cdef Array in_order(Array x, const int* order):
 
 cdef object permute_axes(str name, object x, object axes):
     cdef int[MAX_NDIM] order
-    cdef Array array = array_of(x)
+    cdef Array array = array_of(name, x)
     if not isinstance(axes, (tuple, list)):
         raise TypeError(f"{name}: axes: expected a tuple of ints, got {type(axes).__name__}")
     if axes_at(axes, array.ndim_, order) != array.ndim_:
@@ -260,7 +266,7 @@ def moveaxis(x, /, source, destination):
     cdef int[MAX_NDIM] places
     cdef int[MAX_NDIM] order
     cdef bint[MAX_NDIM] moved
-    cdef Array array = array_of(x)
+    cdef Array array = array_of("moveaxis", x)
     cdef int count, d, rest = 0
     if source is None or destination is None:
         raise TypeError("moveaxis: source and destination: expected ints or tuples of ints, got "
@@ -287,7 +293,7 @@ def moveaxis(x, /, source, destination):
 def swapaxes(x, /, axis1, axis2):
     """Return a view with two axes exchanged."""
     cdef int[MAX_NDIM] order
-    cdef Array array = array_of(x)
+    cdef Array array = array_of("swapaxes", x)
     cdef int a = axis_at(axis1, array.ndim_), b = axis_at(axis2, array.ndim_)
     axes_at(None, array.ndim_, order)
     order[a], order[b] = b, a
@@ -305,7 +311,7 @@ def flip(x, /, axis=None):
     """
     cdef int[MAX_NDIM] axes
     cdef long long[MAX_NDIM] steps
-    cdef Array array = array_of(x)
+    cdef Array array = array_of("flip", x)
     cdef long long offset = 0
     cdef int count = axes_at(axis, array.ndim_, axes), i, d
     memcpy(steps, array.steps, array.ndim_ * sizeof(long long))
@@ -337,7 +343,7 @@ def expand_dims(x, /, axis):
     cdef int[MAX_NDIM] axes
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
-    cdef Array array = array_of(x)
+    cdef Array array = array_of("expand_dims", x)
     cdef int ndim = array.ndim_, count, i, own = 0
     if axis is None:
         raise TypeError("expand_dims: axis: expected an int or a tuple of ints, got None")
@@ -376,7 +382,7 @@ def squeeze(x, /, axis=None):
     cdef bint[MAX_NDIM] dropped
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
-    cdef Array array = array_of(x)
+    cdef Array array = array_of("squeeze", x)
     cdef int i, d, ndim = 0
     for d in range(array.ndim_):
         dropped[d] = axis is None and array.dims[d] == 1
@@ -396,23 +402,24 @@ def squeeze(x, /, axis=None):
 
 def atleast_1d(*arrays):
     """Return views of at least one dimension: one for one array, otherwise a tuple."""
-    return each_of(arrays, {0: (0,)})
+    return each_of("atleast_1d", arrays, {0: (0,)})
 
 
 def atleast_2d(*arrays):
     """Return views of at least two dimensions, new ones first: one for one array, otherwise a
     tuple."""
-    return each_of(arrays, {0: (0, 1), 1: (0,)})
+    return each_of("atleast_2d", arrays, {0: (0, 1), 1: (0,)})
 
 
 def atleast_3d(*arrays):
     """Return views of at least three dimensions: ``(n,)`` becomes ``(1, n, 1)`` and ``(m, n)``
     becomes ``(m, n, 1)``; one for one array, otherwise a tuple."""
-    return each_of(arrays, {0: (0, 1, 2), 1: (0, 2), 2: (2,)})
+    return each_of("atleast_3d", arrays, {0: (0, 1, 2), 1: (0, 2), 2: (2,)})
 
 
-cdef object each_of(tuple arrays, dict new_axes):
-    views = tuple([expand_dims(each, new_axes.get(array_of(each).ndim_, ())) for each in arrays])
+cdef object each_of(str name, tuple arrays, dict new_axes):
+    views = tuple([expand_dims(each, new_axes.get(array_of(name, each).ndim_, ()))
+                   for each in arrays])
     return views[0] if len(views) == 1 else views
 
 
@@ -467,14 +474,14 @@ def broadcast_to(x, /, shape):
         x does not broadcast to the shape.
     """
     cdef long long[MAX_NDIM] dims
-    cdef Array array = array_of(x)
+    cdef Array array = array_of("broadcast_to", x)
     return spread(array, dims_of(shape, dims), dims)
 
 
 def broadcast_arrays(*arrays):
     """Return read-only views of arrays in their common broadcast shape, a tuple."""
     cdef long long[MAX_NDIM] dims
-    cdef list inputs = [array_of(each) for each in arrays]
+    cdef list inputs = [array_of("broadcast_arrays", each) for each in arrays]
     cdef int ndim = 0
     for each in inputs:
         ndim = join(ndim, dims, (<Array>each).ndim_, (<Array>each).dims)
@@ -523,7 +530,7 @@ def unstack(x, /, axis=0):
     """
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
-    cdef Array array = array_of(x)
+    cdef Array array = array_of("unstack", x)
     cdef int along = axis_at(axis, array.ndim_), d, ndim = 0
     cdef long long i
     for d in range(array.ndim_):
@@ -552,7 +559,7 @@ def split(x, /, indices_or_sections, axis=0):
     ValueError
         The axis cannot be split into that many equal parts.
     """
-    cdef Array array = array_of(x)
+    cdef Array array = array_of("split", x)
     cdef int along = axis_at(axis, array.ndim_)
     cdef long long size = array.dims[along], start, stop
     if isinstance(indices_or_sections, Array):

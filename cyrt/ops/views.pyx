@@ -35,7 +35,7 @@ def diagonal(x, /, offset=0, axis1=0, axis2=1):
     """
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
-    cdef Array array = array_of(x)
+    cdef Array array = array_of("diagonal", x)
     cdef long long k = index(offset), start = 0, length
     cdef int ndim = 0, d, row, column
     if array.ndim_ < 2:
@@ -72,7 +72,7 @@ def windows(x, length, /):
     """
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
-    cdef Array array = array_of(x)
+    cdef Array array = array_of("sliding_window_view", x)
     cdef int last = array.ndim_ - 1, d
     check_ndim(array.ndim_ + 1)
     for d in range(array.ndim_):
@@ -100,7 +100,7 @@ def view_as(x, dtype, /):
     """
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
-    cdef Array array = array_of(x)
+    cdef Array array = array_of("view", x)
     cdef int code = _dtype(dtype).code, last = array.ndim_ - 1, d
     cdef long long old = itemsizes[array.code], new = itemsizes[code]
     cdef bint fits = True
@@ -131,7 +131,7 @@ def layout(x, /):
         Whether it is contiguous in C order, contiguous in Fortran order, writable, and the owner of
         its memory.
     """
-    cdef Array array = array_of(x)
+    cdef Array array = array_of("layout", x)
     cdef Array reversed_ = array.T
     cdef bint writable = True
     cdef int d
@@ -143,4 +143,4 @@ def layout(x, /):
 def origin(x, /):
     """Return the address of the first element for comparison, without exporting it as `Array.ptr`
     does."""
-    return array_of(x).address
+    return array_of("origin", x).address

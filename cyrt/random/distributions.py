@@ -32,11 +32,17 @@ def _real_type(dtype: Any, name: str) -> DType:
     return found
 
 
+def _shape_advice(value: Any) -> str:
+    return "; the shape goes by name, shape=" if isinstance(value, (tuple, list)) else ""
+
+
 def _number(value: Any, name: str, what: str, *, finite: bool = True) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{name}: {what}: expected a number, got {value!r}") from None
+        raise TypeError(
+            f"{name}: {what}: expected a number, got {value!r}{_shape_advice(value)}"
+        ) from None
     if math.isnan(number) or (finite and math.isinf(number)):
         raise ValueError(f"{name}: {what}: expected a finite number, got {value!r}")
     return number
@@ -327,7 +333,7 @@ def randint(
     bits = bits_of(key, name)
     for what, bound in (("low", low), ("high", high)):
         if isinstance(bound, Array) or not hasattr(bound, "__index__"):
-            raise TypeError(f"{name}: {what}: expected an int, got {bound!r}")
+            raise TypeError(f"{name}: {what}: expected an int, got {bound!r}{_shape_advice(bound)}")
     first, end = index(low), index(high)
     size = 8 * each.itemsize
     least = -(1 << size - 1) if each.kind == "i" else 0

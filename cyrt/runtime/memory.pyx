@@ -123,7 +123,7 @@ cdef size_t byte_count(nbytes, str what) except? 0:
 cdef class Memory:
     """The base class of Buffers and Arrays: memory of a device."""
 
-    def __init__(self):
+    def __init__(self, *args, **keywords):
         raise TypeError("use Buffer(nbytes), or an array")
 
     def __dealloc__(self):

@@ -218,12 +218,14 @@ cdef class Stream:
         Smaller is more urgent; limited to the range of the device.
     """
 
-    def __init__(self, device=None, *, int priority=0):
+    def __init__(self, device=None, *, priority=0):
         cdef int ordinal = ordinal_of(device)
         cdef int least = 0, greatest = 0
         cdef StreamState* state
         if self.state != NULL:
             raise RuntimeError("a Stream is initialised once")
+        if not hasattr(priority, "__index__"):
+            raise TypeError(f"Stream: priority: expected an int, got {type(priority).__name__}")
         cdef int entered = enter(ordinal, context_of(ordinal).epoch, b"cuCtxGetStreamPriorityRange")
         leave(ordinal, entered, cu.cuCtxGetStreamPriorityRange(&least, &greatest),
               b"cuCtxGetStreamPriorityRange")

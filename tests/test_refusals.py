@@ -1,0 +1,130 @@
+"""Calls that newcomers write: each error says what was given, and what to write instead."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cyrt
+
+SOURCE = 'extern "C" __global__ void k(float* x, int n) {}'
+NO_ARRAY = "x: expected an Array, got builtins.list; cyrt.asarray() copies it to the device"
+
+
+@pytest.fixture
+def x():
+    return cyrt.zeros((2, 3))
+
+
+@pytest.fixture(scope="module")
+def k():
+    return cyrt.Kernel(SOURCE, "k")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda x: cyrt.reshape(x, 3, 2),
+            "reshape: order: expected 'C' or 'F', got 2; a shape is one argument, such as (3, 2)",
+        ),
+        (
+            lambda x: x.reshape((3, 2), "F"),
+            "shape: expected ints, got tuple in ((3, 2), 'F'); the order goes by name, order='F'",
+        ),
+        (lambda x: x.reshape(), "reshape: expected a shape, a tuple or several ints"),
+        (lambda x: x.reshape(None), "shape: expected an int or a tuple of ints, got NoneType"),
+        (
+            lambda x: cyrt.random.normal((3, 4)),
+            "normal: loc: expected a number, got (3, 4); the shape goes by name, shape=",
+        ),
+        (
+            lambda x: cyrt.random.randint((3,)),
+            "randint: high: expected an int, got (3,); the shape goes by name, shape=",
+        ),
+        (lambda x: cyrt.Stream(priority="a"), "Stream: priority: expected an int, got str"),
+    ],
+)
+def test_arguments(x, call, message):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call(x)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sum",
+        "prod",
+        "max",
+        "min",
+        "mean",
+        "std",
+        "var",
+        "any",
+        "all",
+        "argmax",
+        "argmin",
+        "count_nonzero",
+        "logsumexp",
+        "squeeze",
+        "flip",
+        "swapaxes",
+        "moveaxis",
+        "expand_dims",
+        "permute_dims",
+        "reshape",
+        "ravel",
+        "broadcast_to",
+        "roll",
+        "tile",
+        "repeat",
+        "unstack",
+        "atleast_1d",
+        "atleast_2d",
+        "atleast_3d",
+        "diagonal",
+    ],
+)
+def test_a_list_in_the_place_of_an_array(name):
+    more = {"swapaxes": (0, 1), "moveaxis": (0, 1), "expand_dims": (0,), "permute_dims": ((0,),)}
+    more |= {
+        "reshape": ((2,),),
+        "broadcast_to": ((2,),),
+        "roll": (1,),
+        "tile": (2,),
+        "repeat": (2,),
+    }
+    with pytest.raises(TypeError) as caught:
+        getattr(cyrt, name)([1, 2], *more.get(name, ()))
+    assert str(caught.value) == f"{name}: {NO_ARRAY}"
+
+
+def test_a_shape_is_any_iterable_of_ints(x):
+    assert x.reshape(np.array([3, 2])).shape == (3, 2)
+    assert cyrt.reshape(x, range(3, 1, -1)).shape == (3, 2)
+    assert x.reshape(np.int64(6)).shape == x.reshape([-1]).shape == (6,)
+    assert cyrt.zeros(range(3, 1, -1)).shape == (3, 2)
+
+
+def test_classes_that_are_not_called(k, x):
+    with pytest.raises(TypeError, match=r"an Array is made by cyrt.asarray\(\), cyrt.zeros\(\)"):
+        cyrt.Array([1, 2])
+    with pytest.raises(TypeError, match=r"a launch is made by kernel\[grid, block\]"):
+        type(k[1, 1])(k)
+
+
+def test_a_kernel_without_a_name():
+    with pytest.raises(TypeError, match=r"Kernel\(code, name\): name: expected a str, .*NoneType"):
+        cyrt.Kernel(SOURCE)
+
+
+def test_arguments_of_launches_in_another_order(k, x):
+    with pytest.raises(
+        TypeError, match=r"k: n: expected a .* before the kernel's arguments, got Array of.*\(2, 3"
+    ):
+        k.for_each(x, 6)
+    with pytest.raises(TypeError, match=r"k: args: expected a tuple of .* arguments, got Array$"):
+        k.tune(6, x, 6)
+    with pytest.raises(TypeError, match="blocks: expected numbers of threads, got 64"):
+        k.tune(6, (x, 6), 64)
