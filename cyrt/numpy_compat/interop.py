@@ -14,9 +14,9 @@ __all__ = ["asnumpy", "issubdtype"]
 
 
 class _Calls(threading.local):
-    """Whether the thread is inside one of NumPy's functions that got an Array."""
+    """The outermost of NumPy's functions that got an Array and that the thread is inside."""
 
-    inside = False
+    function: Any = None
 
 
 _calls = _Calls()
@@ -49,13 +49,13 @@ def call_numpy(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -
     implementation = getattr(function, "_implementation", None)
     if implementation is None:  # a function with ``like=``
         raise _refusal(function)
-    if _calls.inside:  # a function calls others of NumPy's
+    if _calls.function is not None:  # a function calls others of NumPy's
         return implementation(*args, **keywords)
-    _calls.inside = True
+    _calls.function = function
     try:
         result = implementation(*args, **keywords)
     finally:
-        _calls.inside = False
+        _calls.function = None
     parts = result if isinstance(result, (tuple, list)) else (result,)
     if any(isinstance(part, np.ndarray) for part in parts):
         raise _refusal(function)
@@ -70,6 +70,8 @@ def refuse_ufunc(ufunc: np.ufunc, method: str, keywords: dict[str, Any]) -> NoRe
     TypeError
         Always; the message names cyrt's own function, if there is one.
     """
+    if _calls.function is not None:
+        raise _refusal(_calls.function)
     name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
     if getattr(np, ufunc.__name__, None) is not ufunc:  # another library's
         raise _host_error(name, None)

@@ -76,6 +76,7 @@ def test_functions_that_return_no_array(x):
         (lambda x: np.subtract.reduce(x), "cyrt has no subtract.reduce: convert"),
         (lambda x: np.gcd(x, x), r"; cyrt has no gcd: convert the Array by x.numpy\(\)"),
         (lambda x: np.frompyfunc(abs, 1, 1)(x), r"abs \(vectorized\) .* device: convert"),
+        (lambda x: np.ptp(x), "numpy.ptp computes .* call cyrt.ptp, or"),
         (lambda x: np.fft.fft(x), "numpy.fft.fft .* device: convert"),
     ],
 )
