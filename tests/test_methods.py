@@ -35,10 +35,11 @@ def test_transpose_takes_each_axis_once():
         for call in (x.transpose, functools.partial(cyrt.transpose, x)):
             with pytest.raises(ValueError, match="transpose: axes: expected each of 2 axes once"):
                 call(axes)
-    with pytest.raises(TypeError, match="transpose: axes: expected a tuple of ints, got str"):
-        x.transpose("ab")
-    with pytest.raises(ValueError, match="transpose: axes: expected each of 2 axes once, got"):
+    with pytest.raises(TypeError, match="transpose: axes: expected a tuple of ints, got int"):
         cyrt.transpose(x, 1)
+    assert (
+        x.transpose(range(1, -1, -1)).shape == cyrt.transpose(x, range(1, -1, -1)).shape == (3, 2)
+    )
     for found in (x.transpose(), x.transpose(None), x.transpose([1, 0]), x.transpose(1, 0)):
         assert found.shape == (3, 2)
     assert cyrt.zeros(()).transpose(()).shape == ()

@@ -18,7 +18,7 @@ from cyrt.ops.creation import asarray
 from cyrt.ops.gather import take_along_axis
 from cyrt.ops.promotion import result_type
 from cyrt.ops.rounding import round
-from cyrt.ops.shapes import flip, reshape, swapaxes
+from cyrt.ops.shapes import flip, reshape, swapaxes, transpose
 from cyrt.ops.sort import argsort, sort
 
 __all__ = [
@@ -90,11 +90,6 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
     if result.ndim == 0:
         return reshape(result, (1,))
     return result if result.flags.c_contiguous else duplicate(result)
-
-
-def transpose(a: Array, axes: Any = None) -> Array:
-    """A view with the dimensions permuted, by default reversed; see :func:`cyrt.permute_dims`."""
-    return check_array(a, "transpose: a").transpose(axes)
 
 
 def ptp(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:

@@ -229,7 +229,11 @@ cdef object permute_axes(str name, object x, object axes):
     cdef int[MAX_NDIM] order
     cdef Array array = array_of(name, x)
     if not isinstance(axes, (tuple, list)):
-        raise TypeError(f"{name}: axes: expected a tuple of ints, got {type(axes).__name__}")
+        try:
+            axes = tuple(axes)
+        except TypeError:
+            raise TypeError(f"{name}: axes: expected a tuple of ints, got "
+                            f"{type(axes).__name__}") from None
     if axes_at(axes, array.ndim_, order) != array.ndim_:
         raise ValueError(f"{name}: axes: expected each of {array.ndim_} axes once, got "
                          f"{axes}")
@@ -251,6 +255,24 @@ def permute_dims(x, /, axes):
         An axis is missing or repeated.
     """
     return permute_axes("permute_dims", x, axes)
+
+
+def transpose(a, axes=None):
+    """Return a view with the dimensions permuted, by default reversed.
+
+    Parameters
+    ----------
+    a : Array
+    axes : tuple of int, optional
+        The dimension of `a` for each dimension of the result. Default: in reverse order.
+
+    Raises
+    ------
+    ValueError
+        An axis is missing or repeated.
+    """
+    cdef Array array = array_of("transpose", a)
+    return array.T if axes is None else permute_axes("transpose", array, axes)
 
 
 def moveaxis(x, /, source, destination):
@@ -291,7 +313,19 @@ def moveaxis(x, /, source, destination):
 
 
 def swapaxes(x, /, axis1, axis2):
-    """Return a view with two axes exchanged."""
+    """Return a view with two axes exchanged.
+
+    Parameters
+    ----------
+    x : Array
+    axis1, axis2 : int
+        The axes; negative ones count from the last.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        x has no such axis; an IndexError and a ValueError.
+    """
     cdef int[MAX_NDIM] order
     cdef Array array = array_of("swapaxes", x)
     cdef int a = axis_at(axis1, array.ndim_), b = axis_at(axis2, array.ndim_)
