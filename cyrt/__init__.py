@@ -91,4 +91,8 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return [*__all__, "__version__", "kernels"]
+
+
 _atexit.register(_leave)

@@ -58,3 +58,7 @@ def test_a_mistyped_variable(python):
 def test_a_shape_of_two_arguments(make):
     with pytest.raises(TypeError, match=r"A shape is one argument, such as \(3, 4\)"):
         make(3, 4)
+
+
+def test_dir_lists_public_names_only():
+    assert set(dir(cyrt)) == {*cyrt.__all__, "__version__", "kernels"}

@@ -137,7 +137,7 @@ def _check_files(json_file: Path | None, picture: Path | None) -> None:
         if reason is not None:
             raise Refusal(f"{file} cannot be written: {reason}")
     if picture is not None:
-        if picture.suffix not in PICTURES:
+        if picture.suffix.lower() not in PICTURES:
             raise Refusal(f"{picture}: expected a name that ends in {' or '.join(PICTURES)}")
         if importlib.util.find_spec("matplotlib") is None:
             raise Refusal(

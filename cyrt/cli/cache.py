@@ -17,7 +17,7 @@ from cyrt.cli.output import console as output_console
 from cyrt.jit.cache import Cache, Entry
 from cyrt.jit.image import from_facts
 
-WIDTH = 100  # columns of the list; long names of kernels continue on the next line
+WIDTH = 100  # columns of the list; longer names are cut, `show` has them whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,7 +98,11 @@ def _kernels(facts: dict[str, Any]) -> list[str]:
 def _list(cache: Cache, console: Console) -> int:
     rows = Table(box=None, pad_edge=False)
     for heading in ("key", "kernels", "arch", "file", "size", "last used"):
-        rows.add_column(heading, overflow="fold" if heading == "kernels" else "ellipsis")
+        rows.add_column(
+            heading,
+            no_wrap=heading not in ("kernels", "file"),
+            max_width=16 if heading == "file" else None,
+        )
     count = total = damaged = 0
     for entry, found in _read(cache, cache.entries()):
         count += 1

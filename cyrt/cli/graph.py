@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
         )
         return 1
     drawn = svg(batches, _label)
-    contents = [png(drawn) if targets[0].suffix == ".png" else drawn.encode()]
+    contents = [png(drawn) if targets[0].suffix.lower() == ".png" else drawn.encode()]
     if options.dot is not None:
         contents.append(
             "\n".join(
@@ -134,12 +134,12 @@ def _refusal(script: str, source: Path, targets: Sequence[Path]) -> str | None:
     ):
         return "the script and the files to write must be different ones"
     for target, endings in zip(targets, (PICTURES, DOTS), strict=False):
-        if target.suffix not in endings:
+        if target.suffix.lower() not in endings:
             return f"{target.name}: expected a name that ends in {' or '.join(endings)}"
         reason = unwritable(target)
         if reason is not None:
             return f"{target} cannot be written: {reason}"
-    return problem() if targets[0].suffix == ".png" else None
+    return problem() if targets[0].suffix.lower() == ".png" else None
 
 
 def _sources(source: Path) -> tuple[Path, Path]:

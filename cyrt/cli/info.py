@@ -40,33 +40,17 @@ def _find(name: str) -> str | None:
         return None
 
 
-def _devices() -> Table:
-    rows = Table(title="devices", title_justify="left")
-    for heading in (
-        "#",
-        "name",
-        "compute",
-        "SMs",
-        "memory free / total",
-        "managed access",
-        "built-in kernels",
-        "uuid",
-    ):
-        rows.add_column(heading)
-    for index in range(cyrt.Device.count()):
-        device = cyrt.Device(index)
-        free, total = device.memory_info()
-        rows.add_row(
-            str(index),
-            device.name,
-            ".".join(map(str, device.compute_capability)),
-            str(device.multiprocessors),
-            f"{free / 2**30:.1f} / {total / 2**30:.1f} GiB",
-            "concurrent" if device.concurrent_managed_access else "no",
-            loading.best_origin(device),
-            device.uuid,
-        )
-    return rows
+def _add_device(facts: Table, device: cyrt.Device) -> None:
+    free, total = device.memory_info()
+    managed = "concurrent" if device.concurrent_managed_access else "not concurrent"
+    lines = (
+        f"{device.name}, compute capability {'.'.join(map(str, device.compute_capability))}, "
+        f"{device.multiprocessors} multiprocessors",
+        f"memory: {free / 2**30:.1f} of {total / 2**30:.1f} GiB free, managed access {managed}",
+        f"built-in kernels: {loading.best_origin(device)}",
+        device.uuid,
+    )
+    facts.add_row(f"device {device.index}", "\n".join(lines))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -122,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
             ("NVRTC, to compile kernels from source", f"pip install 'cyrt[cuda{generation}]'")
         )
     headers = include_directories()
-    facts.add_row("CUDA headers", ", ".join(map(str, headers)) or "not found")
+    facts.add_row("CUDA headers", "\n".join(map(str, headers)) or "not found")
     if not headers:
         missing.append(
             ("CUDA's headers (cuda_fp16.h ...)", f"pip install 'cyrt[cuda{generation}]'")
@@ -141,16 +125,11 @@ def run(options: argparse.Namespace) -> int:
                 (f"{title}, for {use} on a GPU", f"pip install 'cyrt[{extra}{generation}]'")
             )
     facts.add_row("cache folder", f"{cache}{'' if cache.exists() else ' (not made yet)'}")
+    for index in range(0 if refusal else cyrt.Device.count()):
+        _add_device(facts, cyrt.Device(index))
+    for what, advice in missing:
+        facts.add_row("missing", f"{what}:\n{advice}")
     console.print(facts)
-    if refusal is None:
-        console.print(_devices())
-    if missing:
-        rows = Table(title="missing", title_justify="left")
-        rows.add_column("what")
-        rows.add_column("what to do", overflow="fold")
-        for row in missing:
-            rows.add_row(*row)
-        console.print(rows)
     if refusal is not None:
         raise Refusal(one_line(refusal))
     return 0 if compiles else 1

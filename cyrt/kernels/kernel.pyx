@@ -139,6 +139,13 @@ cdef class Kernel:
         pointer to the element whose indices are all 0, and receives the strides as separate
         arguments.
 
+    Attributes
+    ----------
+    name : str
+        The name that was given.
+    module : Module
+        The code that holds the kernel.
+
     Notes
     -----
     A launch checks its arrays, both cyrt's and other libraries', against the kernel's C++

@@ -55,6 +55,21 @@ def test_list(filled, capsys):
     assert max(map(len, lines[:-1])) <= 100
 
 
+def test_long_names_are_cut_in_the_list_and_whole_in_show(folder, capsys):
+    names = [f"kernel_{'of_a_long_name_' * 6}{i}" for i in range(2)]
+    compile("".join(f'extern "C" __global__ void {name}() {{}}\n' for name in names), arch="sm_90")
+    lines = said(capsys, "list").splitlines()
+    (row,) = [i for i, line in enumerate(lines) if "kernel_of_a_long_name_of" in line][:1]
+    for line in lines[row : row + 2]:
+        assert len(line) <= 100
+        assert "kernel_of_a_long_name_of_a_" in line
+        assert "…" in line
+    store = Cache(folder, 1 << 30)
+    (key,) = [e.key for e in store.entries() if store.load(e)[0]["kind"] == "kernel"]
+    assert lines[row].startswith(key[:12])
+    assert all(name in said(capsys, "show", key) for name in names)
+
+
 def test_show(filled, capsys):
     text = said(capsys, "show", filled.key[:9])
     for part in (

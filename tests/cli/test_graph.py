@@ -164,6 +164,13 @@ def test_a_script_that_does_not_compile(graph):
     assert "Traceback" not in done.stderr
 
 
+def test_endings_in_capitals(graph, tmp_path):
+    done = graph("from working import work\nwork(1)\n", SCRIPT, "-o", "out.SVG", "--dot", "out.DOT")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "here" / "out.SVG").read_text().startswith("<svg")
+    assert (tmp_path / "here" / "out.DOT").exists()
+
+
 @pytest.mark.parametrize(
     ("script", "environment", "message"),
     [

@@ -20,6 +20,8 @@ def test_paths_are_whole_in_a_pipe(python):
     assert done.returncode == 0, done.stderr
     assert "emulated device, CUDA" in done.stdout
     assert "libcyrt_emu.so" in done.stdout
+    wide = [line for line in map(str.rstrip, done.stdout.splitlines()) if len(line) > 100]
+    assert all(line[14:].count(" ") <= 4 and "/" in line for line in wide), wide  # one path each
     assert "…" not in done.stdout
 
 
@@ -52,7 +54,7 @@ def test_the_tables_are_printed_if_no_device_opens(python):
     assert driver.startswith("driver")
     assert driver.endswith("the NVIDIA driver (libcuda.so.1) cannot be opened: there is none")
     assert advice.startswith("No GPU is visible: ")
-    assert "the NVIDIA driver (libcuda.so.1) " in done.stdout[done.stdout.index("missing") :]
+    assert "the NVIDIA driver (libcuda.so.1):" in done.stdout[done.stdout.index("missing") :]
     assert done.stderr == (
         "cyrt info: dlopen failed: CUDA_ERROR_NO_DEVICE (100): the NVIDIA driver (libcuda.so.1) "
         "cannot be opened: there is none. No GPU is visible: install the NVIDIA driver, check "
