@@ -25,7 +25,7 @@ cdef bint dimension(value, str what, unsigned int* target) except -1:
     cdef bint constant = True
     cdef int i = 0
     cdef long size
-    cdef object given = value
+    cdef object given
     target[0] = target[1] = target[2] = 1
     if PyLong_CheckExact(value):
         size = PyLong_AsLongAndOverflow(value, &i)
@@ -33,6 +33,7 @@ cdef bint dimension(value, str what, unsigned int* target) except -1:
             target[0] = <unsigned int>size
             return True
     i = 0
+    given = value
     if not isinstance(value, tuple):
         constant = False
         value = tuple(value) if isinstance(value, list) else (value,)
