@@ -25,7 +25,7 @@ cdef bint dimension(value, str what, unsigned int* target) except -1:
     cdef bint constant = True
     cdef int i = 0
     cdef long size
-    cdef object given
+    cdef object whole
     target[0] = target[1] = target[2] = 1
     if PyLong_CheckExact(value):
         size = PyLong_AsLongAndOverflow(value, &i)
@@ -33,18 +33,18 @@ cdef bint dimension(value, str what, unsigned int* target) except -1:
             target[0] = <unsigned int>size
             return True
     i = 0
-    given = value
+    whole = value
     if not isinstance(value, tuple):
         constant = False
         value = tuple(value) if isinstance(value, list) else (value,)
     if not 1 <= len(<tuple>value) <= 3:
-        raise ValueError(f"{what}: expected an int or a tuple of one to three, got {given!r}")
+        raise ValueError(f"{what}: expected an int or a tuple of one to three, got {whole!r}")
     for item in <tuple>value:
         if isinstance(item, bool) or not hasattr(item, "__index__"):
-            raise TypeError(f"{what}: expected an int or a tuple of one to three, got {given!r}")
+            raise TypeError(f"{what}: expected an int or a tuple of one to three, got {whole!r}")
         number = item.__index__()
         if not 1 <= number < 1 << 32:
-            raise ValueError(f"{what}: expected numbers from 1{RANGES[what]}, got {given!r}")
+            raise ValueError(f"{what}: expected numbers from 1{RANGES[what]}, got {whole!r}")
         target[i] = number
         constant = constant and PyLong_CheckExact(item)
         i += 1
