@@ -118,7 +118,7 @@ cdef struct StreamState:
     int users               # number of Stream objects that use it
     bint ended              # wrapped, its handle perhaps destroyed: `marker` is after all its work
     bint pending            # operations are recorded for it that are not launched
-    bint wants_commits      # its encoder is told of a commit though nothing is recorded
+    bint wants_commits      # a commit reaches its encoder even if nothing is recorded
     bint grouping           # operations are recorded without order among them
     bint submitting         # a thread puts work on it: its turn, in which it may release the GIL
     int waiting             # number of threads that wait for their turn
