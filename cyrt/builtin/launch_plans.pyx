@@ -3,6 +3,8 @@
 
 from libc.string cimport memcmp, memcpy
 
+from cyrt.graph.key_hash cimport hash_words
+
 cdef enum:
     SETS = 256              # a power of two
     WAYS = 4                # plans of a set
@@ -17,13 +19,10 @@ cdef unsigned char[SETS] oldest     # the way of each set that is stored next
 
 cdef const void* find_plan(Key* key) noexcept:
     cdef const StoredPlan* found
-    cdef unsigned long long h = 0
     cdef int i
     if key.count > MOST_WORDS:
         return NULL
-    for i in range(key.count):
-        h = (h ^ key.words[i]) * 0x9E3779B97F4A7C15u
-    key.hash = h ^ h >> 32
+    key.hash = hash_words(key.words, key.count)
     for i in range(WAYS):
         found = &stored[key.hash % SETS][i]
         if found.key.hash == key.hash and found.key.count == key.count \

@@ -10,6 +10,7 @@ from cyrt.driver.errors import OutOfMemoryError
 from cyrt.graph import capture as captures
 from cyrt.graph.capture cimport CapturedKernel, capture_child, capture_kernels
 from cyrt.graph.child cimport ATTRIBUTES, NUM_ATTRIBUTES
+from cyrt.graph.key_hash cimport hash_words
 from cyrt.graph.pattern cimport Word, lay, room_of
 from cyrt.graph.recorder cimport encoder_of, record
 from cyrt.graph.recording cimport (
@@ -36,7 +37,6 @@ cdef Py_ssize_t num_templates = 0       # in the store
 cdef Py_ssize_t most_templates = 0      # CYRT_TEMPLATE_CACHE_SIZE
 cdef unsigned long long clock = 0
 cdef unsigned long long last_serial = 0
-cdef unsigned long long[KEY_WORDS] multipliers
 changes = 1
 
 
@@ -52,29 +52,6 @@ cdef void begin_key(Key* key, unsigned long long family, int ordinal) noexcept:
     key.count = 0
     add_word(key, family)
     add_word(key, <unsigned long long>contexts[ordinal].epoch << 8 | <unsigned long long>ordinal)
-
-
-cdef void set_multipliers() noexcept:
-    """Set the numbers of `hash_of` to the first ones of SplitMix64."""
-    cdef unsigned long long state = 0, mixed
-    cdef int i
-    for i in range(KEY_WORDS):
-        state += <unsigned long long>0x9e3779b97f4a7c15u
-        mixed = (state ^ state >> 30) * <unsigned long long>0xbf58476d1ce4e5b9u
-        mixed = (mixed ^ mixed >> 27) * <unsigned long long>0x94d049bb133111ebu
-        multipliers[i] = mixed ^ mixed >> 31
-
-
-set_multipliers()
-
-
-cdef inline unsigned long long hash_of(const Key* key) noexcept:
-    """Return a hash of products, none of which waits for another one."""
-    cdef unsigned long long h = key.count
-    cdef int i
-    for i in range(key.count):
-        h += key.words[i] * multipliers[i]
-    return h ^ h >> 32
 
 
 cdef inline bint has_key(Template template, unsigned long long h, const Key* key) noexcept:
@@ -94,7 +71,7 @@ cdef void touch(Template template) noexcept:
 
 
 cdef Template find(const Key* key):
-    cdef unsigned long long h = hash_of(key)
+    cdef unsigned long long h = hash_words(key.words, key.count)
     cdef PyObject* head = buckets[h & (BUCKETS - 1)]
     cdef Template template = None if head == NULL else <Template>head
     while template is not None:
@@ -226,7 +203,7 @@ cdef class Template:
 cdef Template new_template(const Key* key, int ordinal, str reason):
     cdef Template template = Template.__new__(Template)
     template.key = key[0]
-    template.hash = hash_of(key)
+    template.hash = hash_words(key.words, key.count)
     template.ordinal = ordinal
     template.reason = reason
     return template

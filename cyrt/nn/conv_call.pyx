@@ -18,6 +18,7 @@ from cyrt.builtin.window cimport (
     WINDOW_AXES, read_int, read_numbers, read_padding, set_sliding,
 )
 from cyrt.dtypes import DTYPES
+from cyrt.graph.key_hash cimport MOST_HASHED, hash_words
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.graph.template cimport ALIGNMENT
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array_on, set_operand, shape_of
@@ -29,13 +30,14 @@ from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
 
 cdef enum:
-    MOST_WORDS = 72         # of a question: 28 for the arguments, 11 an operand, 5 for a shape
+    # Words of a question: 28 for the arguments, 11 an operand, 5 for a shape.
+    MOST_WORDS = MOST_HASHED
     SETS = 256              # of answers; a power of two
     WAYS = 4                # answers of a set; a deep network's training step makes some 200 calls
     IS_INT = 1              # the last bits of a word tell what it is; those of an address are 0
     IS_SEQUENCE = 2
 
-cdef unsigned long long MULTIPLIER = 0x9e3779b97f4a7c15u
+cdef object ZERO = 0, ONE = 1   # most arguments are one of them
 
 # Everything that selects what a call records, but for its operands' addresses.
 cdef struct Question:
@@ -273,11 +275,20 @@ cdef Array as_bias(Array bias, int code, Convolution* conv):
 
 cdef inline void add_word(Question* question, unsigned long long word) noexcept:
     question.words[question.count] = word
-    question.hash = (question.hash ^ word) * MULTIPLIER
     question.count += 1
 
 
-cdef int add_argument(Question* question, object value, int depth) except -1:
+cdef inline int add_argument(Question* question, object value, int depth) except -1:
+    if value is ONE:
+        add_word(question, 1 << 3 | IS_INT)
+        return 0
+    if value is ZERO:
+        add_word(question, IS_INT)
+        return 0
+    return add_value(question, value, depth)
+
+
+cdef int add_value(Question* question, object value, int depth) except -1:
     """Add an int, or a sequence of at most WINDOW_AXES ints or pairs, by its value, since programs
     build such tuples anew for each call. The question is not complete if it is something else."""
     cdef Py_ssize_t size, i
@@ -338,7 +349,7 @@ cdef Array call(str name, const Function* function, Array source, Array other, A
     cdef Question question
     cdef PyObject** ways
     cdef int i
-    question.count, question.hash = 0, 0
+    question.count = 0
     question.complete = activation is None or PyUnicode_CheckExact(activation)
     add_word(&question, function.op | function.wanted << 8 | function.transposed << 12
              | function.flip << 13 | (bias is not None) << 14)
@@ -355,7 +366,8 @@ cdef Array call(str name, const Function* function, Array source, Array other, A
             add_operand(&question, bias)
         for i in range(absent.ndim if absent != NULL else 0):
             add_word(&question, <unsigned long long>absent.dims[i])
-        ways = answers[question.hash >> 32 & (SETS - 1)]
+        question.hash = hash_words(question.words, question.count)
+        ways = answers[question.hash & (SETS - 1)]
         for i in range(WAYS):
             if answers_question(ways[i], &question):
                 return record(<Answer>ways[i], source, other, bias)
@@ -377,7 +389,7 @@ cdef Array call_anew(str name, const Function* function, const Question* questio
     answer.choice = new_choice(function.op, answer.code, &conv)
     if question.complete and x is source and y is other and b is bias:
         answer.question, answer.activation = question[0], arguments[5]
-        keep(answer, answers[question.hash >> 32 & (SETS - 1)])
+        keep(answer, answers[question.hash & (SETS - 1)])
     return record(answer, x, y, b)
 
 
