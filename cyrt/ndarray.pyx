@@ -9,7 +9,7 @@ import numpy as np
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.indexing cimport BY_ARRAYS, index_at, read_key, view_ndim
-from cyrt.builtin.space cimport MAX_NDIM
+from cyrt.builtin.space cimport MAX_NDIM, tuple_of_sizes
 from cyrt.operators cimport Operators, ops
 from cyrt.operators import functions
 from cyrt.runtime.device cimport Device, context_of
@@ -138,8 +138,7 @@ cdef bint overlaps(Array a, Array b) noexcept:
 
 
 cdef tuple shape_of(Array x):
-    cdef int d
-    return tuple([x.dims[d] for d in range(x.ndim_)])
+    return tuple_of_sizes(x.ndim_, x.dims)
 
 
 cdef Array as_contiguous(Array x):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import cyrt
-from cyrt.ops.shapes import broadcast_to
+from cyrt.ops.broadcasting import broadcast_to
 
 quick = settings(max_examples=60, deadline=None)
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)

@@ -49,3 +49,8 @@ cdef inline Divider divider(unsigned int size) noexcept:
 # `strides[i]` are those of each operand, the output's first; NULL: contiguous in the shape.
 cdef void simplify(Space* space, int operands, int ndim, const long long* shape,
                    const long long** strides) noexcept
+
+# Return sizes as a tuple.
+cdef inline tuple tuple_of_sizes(int ndim, const long long* sizes):
+    cdef int d
+    return tuple([sizes[d] for d in range(ndim)])

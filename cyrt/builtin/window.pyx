@@ -3,7 +3,7 @@
 
 import operator
 
-from cyrt.builtin.space cimport divider
+from cyrt.builtin.space cimport divider, tuple_of_sizes
 
 cdef enum:
     FARTHEST = 1 << 28      # dilated sizes and padding are smaller
@@ -108,13 +108,13 @@ cdef int set_sliding(Sliding* sliding, str name, int ndim, const long long* sour
         s.sources[d], s.taps[d] = sources[d], taps[d]
         if taps[d] < 1:
             raise ValueError(f"{name}: expected a kernel of sizes above 0, got "
-                             f"{shape_of_sizes(ndim, taps)}")
+                             f"{tuple_of_sizes(ndim, taps)}")
         if max(sources[d], taps[d]) >= FARTHEST \
                 or extent(sources[d], s.spacing[d]) >= FARTHEST \
                 or extent(taps[d], s.step[d]) >= FARTHEST:
             raise ValueError(f"{name}: dilated sizes of {<long long>FARTHEST:,} and more are not "
-                             f"provided for, got {shape_of_sizes(ndim, sources)} with a kernel "
-                             f"{shape_of_sizes(ndim, taps)}")
+                             f"provided for, got {tuple_of_sizes(ndim, sources)} with a kernel "
+                             f"{tuple_of_sizes(ndim, taps)}")
         window = extent(taps[d], s.step[d])
         room = extent(sources[d], s.spacing[d]) + low[d] + high[d] - window
         # A place too few leaves no outputs, of any stride; even fewer are taken for a mistake.
@@ -129,10 +129,6 @@ cdef int set_sliding(Sliding* sliding, str name, int ndim, const long long* sour
             s.origin[d] += (taps[d] - 1) * s.step[d]
             s.step[d] = -s.step[d]
     return 0
-
-
-cdef tuple shape_of_sizes(int ndim, const long long* sizes):
-    return tuple([sizes[d] for d in range(ndim)])
 
 
 cdef Sliding reverse(const Sliding* sliding) noexcept:

@@ -21,11 +21,12 @@ from cyrt.nn.rope import rope as _rope
 from cyrt.nn.softmax import softmax, softmax_vjp
 from cyrt.ops.arange import arange
 from cyrt.ops.arguments import check_array
+from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.creation import empty, zeros
 from cyrt.ops.manipulation import concat
 from cyrt.ops.matmul import matmul
 from cyrt.ops.reduce import max as _max
-from cyrt.ops.shapes import broadcast_to, reshape
+from cyrt.ops.shapes import reshape
 from cyrt.ops.ternary import clip, where
 
 _KERNEL_TYPES = frozenset(row.dtype for row in catalogue.ROWS if row.op == "attention")

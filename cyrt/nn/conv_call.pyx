@@ -17,6 +17,7 @@ from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.window cimport (
     WINDOW_AXES, read_int, read_numbers, read_padding, set_sliding,
 )
+from cyrt.builtin.space cimport tuple_of_sizes
 from cyrt.dtypes import DTYPES
 from cyrt.graph.key_hash cimport MOST_HASHED, hash_words
 from cyrt.graph.recorder cimport encoder_of
@@ -100,10 +101,6 @@ cdef int read_shape(str name, str argument, object shape, Absent* absent) except
     return 0
 
 
-cdef tuple shape_tuple(int ndim, const long long* dims):
-    return tuple([dims[d] for d in range(ndim)])
-
-
 cdef int read_sizes(Convolution* conv, str name, int wanted, int ndim, const long long* source,
                     int weight_ndim, const long long* weight, object stride, object padding,
                     object kernel_dilation, object input_dilation, object groups,
@@ -114,7 +111,8 @@ cdef int read_sizes(Convolution* conv, str name, int wanted, int ndim, const lon
         raise ValueError(f"{name}: expected an input (N, *spatial, C) and a weight (O, *kernel, "
                          f"C / groups) of {wanted or 'as many'} dimensions"
                          f"{'' if wanted else ', 3 to 5'}, got "
-                         f"{shape_tuple(ndim, source)} and {shape_tuple(weight_ndim, weight)}")
+                         f"{tuple_of_sizes(ndim, source)} and "
+                         f"{tuple_of_sizes(weight_ndim, weight)}")
     if not read_int(groups, &count):
         raise TypeError(f"{name}: groups: expected an int, got {groups!r}")
     # No array has as many channels as 2**58.
@@ -123,8 +121,8 @@ cdef int read_sizes(Convolution* conv, str name, int wanted, int ndim, const lon
     if not fits or weight[ndim - 1] != source[ndim - 1] // count:
         raise ValueError(f"{name}: groups: expected a divisor of the weight's first dimension, and "
                          "an input whose last dimension is groups times the weight's last one, got "
-                         f"{groups} groups, shapes {shape_tuple(ndim, source)} and "
-                         f"{shape_tuple(weight_ndim, weight)}")
+                         f"{groups} groups, shapes {tuple_of_sizes(ndim, source)} and "
+                         f"{tuple_of_sizes(weight_ndim, weight)}")
     memset(conv, 0, sizeof(Convolution))
     set_sliding(&conv.sliding, name, ndim - 2, source + 1, weight + 1, stride, padding,
                 kernel_dilation, input_dilation, flip)
@@ -140,7 +138,7 @@ cdef int check_gradient(const Convolution* conv, str name, Array g) except -1:
     for d in range(1, last if fits else 0):
         fits = fits and g.dims[d] == conv.sliding.outputs[d - 1]
     if not fits:
-        outputs = shape_tuple(conv.sliding.ndim, conv.sliding.outputs)
+        outputs = tuple_of_sizes(conv.sliding.ndim, conv.sliding.outputs)
         raise ValueError(f"{name}: g: expected the result's shape, "
                          f"{(conv.batch, *outputs, conv.groups * conv.results)}, got {shape_of(g)}")
     return 0

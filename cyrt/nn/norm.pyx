@@ -14,12 +14,12 @@ from cyrt.nn.rows cimport (
     array_of, check_alike, check_rows, check_type, count_rows, may_overwrite, spaced_rows,
     writable_rows,
 )
+from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.copy cimport assign_array
 from cyrt.ops.copy import copy as duplicate
 from cyrt.ops.elementwise cimport check_out
 from cyrt.ops.promotion cimport is_number, python_number
 from cyrt.ops.reduce import sum as sum_all
-from cyrt.ops.shapes import broadcast_to
 from cyrt.runtime.stream cimport current_state
 
 cdef int LAYER_NORM = op_code("layer_norm"), LAYER_NORM_VJP = op_code("layer_norm_vjp")

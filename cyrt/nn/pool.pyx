@@ -6,6 +6,7 @@ from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.pool cimport GRADIENT, OUT, SOURCE, Pooling, record_pool
 from cyrt.builtin.window cimport WINDOW_AXES, read_numbers, set_sliding
+from cyrt.builtin.space cimport tuple_of_sizes
 from cyrt.dtypes import DTYPES
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array_on, set_operand, shape_of
@@ -94,7 +95,7 @@ cdef Array backward(str name, int op, object x_, object g_, object kernel_size, 
     for d in range(1, last if fits else 0):
         fits = fits and g.dims[d] == pooling.sliding.outputs[d - 1]
     if not fits:
-        outputs = tuple([pooling.sliding.outputs[d] for d in range(pooling.sliding.ndim)])
+        outputs = tuple_of_sizes(pooling.sliding.ndim, pooling.sliding.outputs)
         raise ValueError(f"{name}: g: expected the result's shape, "
                          f"{(x.dims[0], *outputs, x.dims[last])}, got {shape_of(g)}")
     if device_of(g) != device_of(x):

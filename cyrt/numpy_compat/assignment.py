@@ -12,10 +12,11 @@ from cyrt.numpy_compat.coercion import as_array_like
 from cyrt.numpy_compat.indexing import apply_index_mode
 from cyrt.numpy_compat.manipulation import resize
 from cyrt.ops.arguments import check_array
+from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.copy import assign, astype
 from cyrt.ops.gather import take
 from cyrt.ops.scan import cumulative_sum
-from cyrt.ops.shapes import broadcast_to, ravel, reshape
+from cyrt.ops.shapes import ravel, reshape
 from cyrt.ops.ternary import where as chosen
 
 __all__ = ["copyto", "place", "put", "putmask"]

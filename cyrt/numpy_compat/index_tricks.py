@@ -8,10 +8,11 @@ import numpy as np
 
 from cyrt.ndarray import Array
 from cyrt.ops.arguments import check_array
+from cyrt.ops.broadcasting import broadcast_arrays
 from cyrt.ops.creation import asarray
 from cyrt.ops.manipulation import concat, stack
 from cyrt.ops.search import flatnonzero
-from cyrt.ops.shapes import broadcast_arrays, reshape
+from cyrt.ops.shapes import reshape
 
 __all__ = ["c_", "ix_", "mgrid", "ogrid", "r_"]
 

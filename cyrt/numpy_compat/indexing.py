@@ -15,13 +15,14 @@ from cyrt.numpy_compat.coercion import as_array_like
 from cyrt.ops import reduce
 from cyrt.ops.arange import arange
 from cyrt.ops.arguments import axis_of, check_array
+from cyrt.ops.broadcasting import broadcast_arrays
 from cyrt.ops.copy import astype
 from cyrt.ops.creation import asarray, empty, full, full_like
 from cyrt.ops.gather import take, take_along_axis
 from cyrt.ops.manipulation import stack
 from cyrt.ops.promotion import result_type
 from cyrt.ops.search import flatnonzero, nonzero
-from cyrt.ops.shapes import broadcast_arrays, ravel, reshape
+from cyrt.ops.shapes import ravel, reshape
 from cyrt.ops.ternary import clip, where
 
 __all__ = [

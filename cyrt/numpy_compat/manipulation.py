@@ -11,13 +11,14 @@ import numpy as np
 from cyrt.ndarray import Array
 from cyrt.numpy_compat.coercion import as_array_like
 from cyrt.ops.arguments import axis_of, check_array
+from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.copy import astype
 from cyrt.ops.copy import copy as duplicate
 from cyrt.ops.creation import asarray, empty, zeros
 from cyrt.ops.gather import take
 from cyrt.ops.manipulation import concat, tile
 from cyrt.ops.search import flatnonzero
-from cyrt.ops.shapes import atleast_3d, broadcast_to, moveaxis, ravel, reshape, split
+from cyrt.ops.shapes import atleast_3d, moveaxis, ravel, reshape, split
 
 __all__ = [
     "append",

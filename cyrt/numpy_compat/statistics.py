@@ -12,12 +12,13 @@ from cyrt.numpy_compat.coercion import as_array_like, float_types, to_inexact
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
 from cyrt.ops.arguments import axes_of, check_array
+from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.copy import astype
 from cyrt.ops.creation import full
 from cyrt.ops.gather import take, take_along_axis
 from cyrt.ops.manipulation import concat
 from cyrt.ops.matmul import matmul
-from cyrt.ops.shapes import broadcast_to, expand_dims, moveaxis, reshape
+from cyrt.ops.shapes import expand_dims, moveaxis, reshape
 from cyrt.ops.sort import sort
 from cyrt.ops.ternary import clip, where
 from cyrt.ops.views import diagonal

@@ -14,12 +14,13 @@ from cyrt.ops import functions as elementary
 from cyrt.ops import reduce as reductions
 from cyrt.ops.arange import arange
 from cyrt.ops.arguments import axis_of, check_array
+from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.copy import astype, copy
 from cyrt.ops.gather import take
 from cyrt.ops.manipulation import stack
 from cyrt.ops.scan import cumprod, cumsum, cumulative_sum, diff
 from cyrt.ops.search import searchsorted
-from cyrt.ops.shapes import broadcast_to, moveaxis, ravel, reshape
+from cyrt.ops.shapes import moveaxis, ravel, reshape
 from cyrt.ops.sort import argsort
 from cyrt.ops.ternary import where
 

@@ -2,6 +2,7 @@
 
 from cyrt.ops import seam as _seam  # noqa: F401
 from cyrt.ops.arange import arange, linspace
+from cyrt.ops.broadcasting import broadcast_arrays, broadcast_shapes, broadcast_to
 from cyrt.ops.copy import astype, copy, to_device
 from cyrt.ops.creation import (
     asarray,
@@ -136,9 +137,6 @@ from cyrt.ops.shapes import (
     atleast_1d,
     atleast_2d,
     atleast_3d,
-    broadcast_arrays,
-    broadcast_shapes,
-    broadcast_to,
     expand_dims,
     flip,
     moveaxis,

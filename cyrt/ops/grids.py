@@ -8,8 +8,9 @@ from typing import Any
 from cyrt.ndarray import Array
 from cyrt.ops.arange import arange
 from cyrt.ops.arguments import check_array
+from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.creation import asarray, zeros
-from cyrt.ops.shapes import broadcast_to, reshape
+from cyrt.ops.shapes import reshape
 from cyrt.ops.ternary import where
 
 

@@ -15,19 +15,19 @@ from cyrt.graph.recorder cimport encoder_of
 from cyrt.builtin import catalogue
 from cyrt.builtin.reduce cimport record_reduction
 from cyrt.builtin.reduce_choice cimport Finish
-from cyrt.builtin.space cimport MAX_NDIM
+from cyrt.builtin.space cimport MAX_NDIM, tuple_of_sizes
 from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.operand cimport Operand
 from cyrt.ndarray cimport Array, new_array_on, set_operand, shape_of
 from cyrt.operators import functions
 from cyrt.ops.arguments import axes_of, axis_of, check_array
+from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.copy cimport assign_array, cast
 from cyrt.ops.copy import copy as duplicate
 from cyrt.ops.creation import asarray, full
 from cyrt.ops.elementwise cimport binary, check_out
 from cyrt.ops.promotion cimport BOOL, FLOAT32, FLOAT64, NUM_DTYPES, is_number, kinds
 from cyrt.ops.promotion cimport python_number
-from cyrt.ops.shapes import broadcast_to
 from cyrt.ops.shapes cimport axis_at, reshape_to
 from cyrt.ops.ternary import where as where_
 from cyrt.runtime.memory cimport live_block
@@ -228,7 +228,7 @@ cdef Array reduce_extreme(int op, int pairwise, object x, object axis, object ke
         if begun is None:
             refuse_empty(name, array, axes)
         ndim = reduced_shape(array, axes, keepdims, dims)
-        return duplicate(broadcast_to(begun, tuple([dims[d] for d in range(ndim)])))
+        return duplicate(broadcast_to(begun, tuple_of_sizes(ndim, dims)))
     result = reduce_array(op, array, axes, keepdims, &finish)
     return result if begun is None else binary(pairwise, result, begun, None)
 

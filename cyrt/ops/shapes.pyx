@@ -4,11 +4,11 @@ from cpython.long cimport PyLong_CheckExact
 from cpython.number cimport PyIndex_Check
 from libc.string cimport memcpy
 
-from cyrt.builtin.space cimport MAX_NDIM
+from cyrt.builtin.space cimport MAX_NDIM, tuple_of_sizes
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, shape_of, view_of
 from cyrt.ops.arguments import axes_of, axis_of, check_array
-from cyrt.ops.copy cimport assign_array, broadcast_steps
-from cyrt.shape cimport check_size, dims_of, read_sizes, tuple_of_shape
+from cyrt.ops.copy cimport assign_array
+from cyrt.shape cimport read_sizes, tuple_of_shape
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
@@ -69,11 +69,6 @@ cdef int check_ndim(long long ndim) except -1:
     if ndim > MAX_NDIM:
         raise ValueError(f"expected at most {MAX_NDIM} dimensions, the result would have {ndim}")
     return 0
-
-
-cdef tuple tuple_of(int ndim, const long long* dims):
-    cdef int d
-    return tuple([dims[d] for d in range(ndim)])
 
 
 cdef void contiguous_steps(int ndim, const long long* dims, long long* steps) noexcept:
@@ -164,10 +159,10 @@ cdef object reshape_to(str name, object x, object shape, object order, object co
         refuse_order(name, order)
     ndim = read_shape(array, shape, dims)
     if order == "F":
-        return reshape_to(name, array.T, tuple_of(ndim, dims)[::-1], "C", copy).T
+        return reshape_to(name, array.T, tuple_of_sizes(ndim, dims)[::-1], "C", copy).T
     if copy is False and not array.dense and not restride(array, ndim, dims, steps):
         raise ValueError(f"{name}: an array of shape {shape_of(array)} and strides "
-                         f"{array.strides} has no view of shape {tuple_of(ndim, dims)}, and "
+                         f"{array.strides} has no view of shape {tuple_of_sizes(ndim, dims)}, and "
                          "copy=False was given")
     return reshape_array(array, ndim, dims, copy is not None and copy)
 
@@ -455,93 +450,6 @@ cdef object each_of(str name, tuple arrays, dict new_axes):
     views = tuple([expand_dims(each, new_axes.get(array_of(name, each).ndim_, ()))
                    for each in arrays])
     return views[0] if len(views) == 1 else views
-
-
-# -- broadcasting ----------------------------------------------------------------------------------
-
-
-cdef int join(int ndim, long long* dims, int other_ndim, const long long* other) noexcept:
-    """Broadcast a shape into another; return its number of dimensions, -1 if they do not
-    broadcast."""
-    cdef int d, grow = other_ndim - ndim
-    if grow > 0:
-        for d in range(ndim - 1, -1, -1):
-            dims[d + grow] = dims[d]
-        for d in range(grow):
-            dims[d] = 1
-        ndim = other_ndim
-    for d in range(other_ndim):
-        if dims[d + ndim - other_ndim] == 1:
-            dims[d + ndim - other_ndim] = other[d]
-        elif other[d] != 1 and other[d] != dims[d + ndim - other_ndim]:
-            return -1
-    return ndim
-
-
-cdef Array spread(Array x, int ndim, const long long* dims):
-    """Return a view broadcast to a shape."""
-    cdef long long[MAX_NDIM] steps
-    if x.ndim_ > ndim:
-        raise ValueError(f"shape {shape_of(x)} does not broadcast to {tuple_of(ndim, dims)}: it "
-                         "has more dimensions")
-    broadcast_steps(x, ndim, dims, steps)
-    check_size(ndim, dims)
-    return view_of(x, x.code, ndim, dims, steps, 0)
-
-
-def broadcast_to(x, /, shape):
-    """Return a view of another shape, with elements repeated along axes of size 1 and new axes.
-
-    Parameters
-    ----------
-    x : Array
-    shape : int or tuple of int
-
-    Returns
-    -------
-    Array
-        A read-only view: its elements share memory.
-
-    Raises
-    ------
-    ValueError
-        x does not broadcast to the shape.
-    """
-    cdef long long[MAX_NDIM] dims
-    cdef Array array = array_of("broadcast_to", x)
-    return spread(array, dims_of(shape, dims), dims)
-
-
-def broadcast_arrays(*arrays):
-    """Return read-only views of arrays in their common broadcast shape, a tuple."""
-    cdef long long[MAX_NDIM] dims
-    cdef list inputs = [array_of("broadcast_arrays", each) for each in arrays]
-    cdef int ndim = 0
-    for each in inputs:
-        ndim = join(ndim, dims, (<Array>each).ndim_, (<Array>each).dims)
-        if ndim < 0:
-            shapes = " and ".join([str(shape_of(<Array>x)) for x in inputs])
-            raise ValueError(f"broadcast_arrays: shapes {shapes} do not broadcast")
-    return tuple([spread(<Array>each, ndim, dims) for each in inputs])
-
-
-def broadcast_shapes(*shapes):
-    """Return the broadcast shape of several shapes, a tuple of int.
-
-    Raises
-    ------
-    ValueError
-        The shapes do not broadcast.
-    """
-    cdef long long[MAX_NDIM] dims
-    cdef long long[MAX_NDIM] other
-    cdef int ndim = 0
-    for each in shapes:
-        ndim = join(ndim, dims, dims_of(each, other), other)
-        if ndim < 0:
-            raise ValueError("broadcast_shapes: shapes "
-                             f"{' and '.join([str(x) for x in shapes])} do not broadcast")
-    return tuple_of(ndim, dims)
 
 
 # -- parts -----------------------------------------------------------------------------------------

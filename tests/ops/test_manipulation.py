@@ -34,7 +34,7 @@ def pairs(draw, shape=None, max_ndim=4):
     back = tuple(int(i) for i in np.argsort(order))
     cut = tuple(slice(None, None, step or 1) for step in steps)
     host = np.broadcast_to(np.transpose(host, back)[cut], shape)
-    return host, shapes.broadcast_to(shapes.permute_dims(x, back)[cut], shape)
+    return host, cyrt.broadcast_to(shapes.permute_dims(x, back)[cut], shape)
 
 
 def same(found, wanted):
@@ -130,10 +130,10 @@ def test_broadcast(pair, data):
         size if size != 1 or data.draw(st.booleans()) else data.draw(st.integers(0, 3))
         for size in host.shape
     )
-    check(shapes.broadcast_to, np.broadcast_to, pair, shape)
+    check(cyrt.broadcast_to, np.broadcast_to, pair, shape)
     other = data.draw(st.lists(st.integers(0, 2), max_size=3).map(tuple))
     check(
-        lambda x, other: shapes.broadcast_arrays(x, cyrt.zeros(other)),
+        lambda x, other: cyrt.broadcast_arrays(x, cyrt.zeros(other)),
         lambda x, other: np.broadcast_arrays(x, np.zeros(other, np.float32)),
         pair,
         other,
@@ -142,9 +142,9 @@ def test_broadcast(pair, data):
         wanted = np.broadcast_shapes(host.shape, other, (1,))
     except ValueError:
         with pytest.raises(ValueError, match="do not broadcast"):
-            shapes.broadcast_shapes(host.shape, other, (1,))
+            cyrt.broadcast_shapes(host.shape, other, (1,))
     else:
-        assert shapes.broadcast_shapes(host.shape, other, (1,)) == wanted
+        assert cyrt.broadcast_shapes(host.shape, other, (1,)) == wanted
 
 
 @quick
@@ -200,7 +200,7 @@ def test_views_share_memory_and_launch_nothing():
     for view in views:
         x.fill(0)
         assert shares(view, x)
-    for each in (shapes.broadcast_to(x, (5, 2, 3, 4)), shapes.broadcast_arrays(x[:1], x)[0]):
+    for each in (cyrt.broadcast_to(x, (5, 2, 3, 4)), cyrt.broadcast_arrays(x[:1], x)[0]):
         with pytest.raises(ValueError, match="share memory"):
             each.fill(1)
     y = shapes.reshape(x, (24,), copy=True)
@@ -353,12 +353,12 @@ def test_rolled_along_no_axes():
         (lambda x: shapes.expand_dims(x, 3), AxisError, "axis 3"),
         (lambda x: shapes.expand_dims(x, (1,) * 63), ValueError, "at most 64 dimensions"),
         (lambda x: shapes.squeeze(x, 1), ValueError, r"axis 1 of shape \(2, 3\)"),
-        (lambda x: shapes.broadcast_to(x, (3, 3)), ValueError, "does not broadcast"),
-        (lambda x: shapes.broadcast_to(x[:1], (3,)), ValueError, "more dimensions"),
-        (lambda x: shapes.broadcast_to(x, (1 << 40, 1 << 40, 2, 3)), ValueError, "memory can hold"),
-        (lambda x: shapes.broadcast_arrays(x, x.T), ValueError, r"\(2, 3\) and \(3, 2\)"),
-        (lambda x: shapes.broadcast_arrays(x, x.T, 5), TypeError, "got builtins.int"),
-        (lambda x: shapes.broadcast_shapes((2, 3), (None,)), TypeError, "NoneType"),
+        (lambda x: cyrt.broadcast_to(x, (3, 3)), ValueError, "does not broadcast"),
+        (lambda x: cyrt.broadcast_to(x[:1], (3,)), ValueError, "more dimensions"),
+        (lambda x: cyrt.broadcast_to(x, (1 << 40, 1 << 40, 2, 3)), ValueError, "memory can hold"),
+        (lambda x: cyrt.broadcast_arrays(x, x.T), ValueError, r"\(2, 3\) and \(3, 2\)"),
+        (lambda x: cyrt.broadcast_arrays(x, x.T, 5), TypeError, "got builtins.int"),
+        (lambda x: cyrt.broadcast_shapes((2, 3), (None,)), TypeError, "NoneType"),
         (lambda x: shapes.split(x, 1.5), TypeError, "int or a sequence of int, got float"),
         (lambda x: shapes.split(x, 4, axis=1), ValueError, "no 4 equal parts"),
         (lambda x: shapes.flip(x.numpy()), TypeError, r"got numpy\.ndarray; cyrt\.asarray"),
