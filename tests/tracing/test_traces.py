@@ -231,9 +231,11 @@ def test_operations_by_cupti(standin, tmp_path):
     file = tmp_path / "out.json"
     with cyrt.trace(file):
         cyrt.synchronize()
-    ran = [each for each in events_of(file, pid=DEVICE) if each["tid"] >= 7000]
+    ran = [each for each in events_of(file, pid=DEVICE) if each["tid"] >= 1000]
     assert [each["name"] for each in ran] == ["axpy<float>", "plain", "plain", "copy"]
-    assert [each["tid"] for each in ran] == [7000, 7001, 7000, 7000]
+    assert [each["tid"] for each in ran] == [1000, 1001, 1000, 1000]
+    named = events_of(file, "M", name="thread_name", pid=DEVICE)
+    assert [each["args"]["name"] for each in named] == ["operations of CUPTI's stream 7"] * 2
     assert [round(each["dur"], 3) for each in ran] == [4, 2, 1, 1]
     assert all(-1000 < each["ts"] < 1e6 for each in ran)  # of the trace's clock
     assert ran[0]["args"] == {"grid": [4, 1, 1], "block": [256, 1, 1]}
@@ -241,6 +243,19 @@ def test_operations_by_cupti(standin, tmp_path):
     with cyrt.trace(file):  # once more
         pass
     assert len(events_of(file, pid=DEVICE)) == 4
+
+
+def test_operations_are_of_the_stream_whose_batches_ran_then():
+    """The graphs of stream 1 run on CUPTI's streams 5 and 6; another program uses 9."""
+    trace = cyrt.trace("never written")
+    trace._spans = {(0, 1): ([0, 100], [50, 150]), (0, 2): ([10], [40]), (1, 3): ([0], [900])}
+    times = {5: [(110, 120), (20, 30)], 6: [(45, 50)], 9: [(60, 70)]}
+    activities = [
+        cupti.Activity("k", 0, stream, start, end, {})
+        for stream, spans in times.items()
+        for start, end in spans
+    ]
+    assert trace._find_streams(activities) == {(0, 5): "stream 1", (0, 6): "stream 1"}
 
 
 def test_cupti_refuses(standin, tmp_path):
@@ -283,6 +298,9 @@ def test_operations_of_a_gpu(tmp_path):
     near = 100 + other["clock_uncertainty_us"]  # other processes may use the GPU, too
     ran = [each for each in events_of(file, pid=DEVICE) if each["tid"] >= 1000]
     assert len(ran) == 8
+    named = events_of(file, "M", name="thread_name", pid=DEVICE)
+    rows = {each["args"]["name"] for each in named}
+    assert rows == {"batches of stream 1", "operations of stream 1"}
     batches = [each for each in events_of(file, pid=DEVICE) if each["tid"] < 1000]
     first, last = min(each["ts"] for each in batches), max(map(end, batches))
     assert all(first - near < each["ts"] and end(each) < last + near for each in ran)
