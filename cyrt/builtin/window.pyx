@@ -44,16 +44,18 @@ cdef inline long long read_number(str name, str argument, object value, int ndim
 
 cdef int read_numbers(str name, str argument, object value, int ndim, long long least,
                       long long* numbers) except -1:
+    cdef tuple items
     cdef int d
     if not isinstance(value, (tuple, list)):
         numbers[0] = read_number(name, argument, value, ndim, False, least)
         for d in range(1, ndim):
             numbers[d] = numbers[0]
         return 0
-    if len(value) != ndim:
+    items = tuple(value)            # an item's __index__ may change the list
+    if len(items) != ndim:
         raise ValueError(f"{name}: {argument}: expected {describe(ndim, False)}, got {value!r}")
     for d in range(ndim):
-        numbers[d] = read_number(name, argument, value[d], ndim, False, least)
+        numbers[d] = read_number(name, argument, items[d], ndim, False, least)
     return 0
 
 
@@ -67,17 +69,19 @@ cdef bint has_pairs(object padding) except -1:
 
 cdef int read_padding(str name, object padding, int ndim, long long* low,
                       long long* high) except -1:
+    cdef tuple items, pair
     cdef int d
     if not has_pairs(padding):
         read_numbers(name, "padding", padding, ndim, 1 - FARTHEST, low)
         for d in range(ndim):
             high[d] = low[d]
         return 0
-    if len(padding) != ndim:
+    items = tuple(padding)
+    if len(items) != ndim:
         raise ValueError(f"{name}: padding: expected {describe(ndim, True)}, got {padding!r}")
     for d in range(ndim):
-        pair = padding[d]
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        pair = tuple(items[d]) if isinstance(items[d], (tuple, list)) else ()
+        if len(pair) != 2:
             raise ValueError(f"{name}: padding: expected {describe(ndim, True)}, got {padding!r}")
         low[d] = read_number(name, "padding", pair[0], ndim, True, 1 - FARTHEST)
         high[d] = read_number(name, "padding", pair[1], ndim, True, 1 - FARTHEST)

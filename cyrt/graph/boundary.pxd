@@ -11,6 +11,10 @@
 # - Operations that the program adds to a round sometimes, for example to print a mean, do not move
 #   boundaries, either: an operation that runs another kernel than the round's next one is an extra
 #   operation. After MOST_EXTRA of them in a batch the round is in doubt: another program may run.
+# - If a batch is several short rounds, it ends with the one that has an extra operation, and the
+#   next one begins again, as after a commit: so an operation that comes with every tenth round is
+#   at the same place of its batch each time. This is not done again and again, though, if batches
+#   were shorter than half the limit.
 # - While the round is in doubt, a round is searched for, nothing is an extra operation, and batches
 #   have no places. At each commit or wait that comes before a batch is complete, or when nothing is
 #   recorded, the known round is tried again, from its beginning: after an evaluation between two
@@ -75,7 +79,8 @@ cdef struct Boundary:
     unsigned long long commit       # position of the last commit that the program asked for
     unsigned long long key  # index in the `length` operations at which the batch begins
     bint resumes            # the batch is the rest of the batch with that key
-    int restarts            # rounds of the batch that begins again after a commit cut it; 0: none
+    bint shortened          # an extra operation ends the batch with its short round
+    int restarts            # rounds of the batch that begins again, since it was cut; 0: none
     bint completed          # the batch before had all its operations when it was launched
 
 # Set the most operations of a batch.

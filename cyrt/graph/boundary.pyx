@@ -23,7 +23,7 @@ cdef enum:
     BEYOND = 8              # nodes that a batch may have beyond its limit, since groups are joined
     DOUBTED = 512           # operations that another round takes to replace one that is in doubt
     OFTEN = 4               # batches of known topologies that outweigh one of a new one
-    MANY = 16 * OFTEN       # `new_topologies` from which boundaries do not repeat
+    MANY = 8 * OFTEN        # `new_topologies` from which boundaries do not repeat
 
 cdef unsigned int last_round = 0
 
@@ -39,6 +39,7 @@ cdef void plan_batch(Boundary* boundary) noexcept:
     cdef int at, within
     boundary.extra.count = 0
     boundary.expected = NULL
+    boundary.shortened = False
     boundary.complete = NEVER
     if boundary.max_ops == 1:
         boundary.complete = boundary.min_ops = 1
@@ -203,6 +204,17 @@ cdef void lose_round(Boundary* boundary) noexcept:
     end_doubt(boundary)
 
 
+cdef void end_with_round(Boundary* boundary, int node) noexcept:
+    """End a batch of several short rounds with the one that this extra node is in."""
+    cdef int at = <int>((boundary.position - boundary.origin) % boundary.length)
+    cdef int end = ((at + node - boundary.extra.count) // boundary.period + 1) * boundary.period
+    # If there are extra operations in each batch, batches would stay short.
+    if end < boundary.length and (boundary.last_extra.count == 0
+                                  or 2 * (end - at) >= boundary.max_ops):
+        boundary.shortened = True
+        boundary.min_ops = boundary.complete = end - at + boundary.extra.count
+
+
 cdef bint note_other(Boundary* boundary, int node) noexcept:
     cdef Extra* extra = &boundary.extra
     if boundary.belief == TRIED or extra.count == MOST_EXTRA:
@@ -210,6 +222,8 @@ cdef bint note_other(Boundary* boundary, int node) noexcept:
         boundary.expected = NULL
         extra.count = 0
         return False
+    if boundary.period < boundary.length and not boundary.shortened:
+        end_with_round(boundary, node)
     extra.nodes[extra.count] = node
     extra.count += 1
     boundary.expected -= 1
@@ -255,7 +269,7 @@ cdef void advance(Boundary* boundary, const Recording* recording) noexcept:
     if boundary.period and boundary.expected == NULL:
         boundary.mismatched = True
         doubt(boundary)
-    elif boundary.completed:
+    elif boundary.completed and not boundary.shortened:
         if boundary.belief == TRIED:
             boundary.belief, boundary.doubts = CERTAIN, 0
     elif boundary.period and boundary.period < boundary.length:

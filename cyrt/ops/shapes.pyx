@@ -376,7 +376,9 @@ def expand_dims(x, /, axis):
     cdef int ndim = array.ndim_, count, i, own = 0
     if axis is None:
         raise TypeError("expand_dims: axis: expected an int or a tuple of ints, got None")
-    count = len(axis) if isinstance(axis, (tuple, list)) else 1
+    if isinstance(axis, list):          # an item's __index__ may change the list
+        axis = tuple(axis)
+    count = len(axis) if isinstance(axis, tuple) else 1
     check_ndim(ndim + count)
     ndim += count
     axes_at(axis, ndim, axes)

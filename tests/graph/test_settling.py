@@ -267,6 +267,27 @@ def test_a_round_is_cut_at_the_same_operations(commit):
         assert found.pop()[0] == 6  # as few as can be
 
 
+@pytest.mark.parametrize(("every", "least"), [(7, 100), (30, 240), (2, 100)])
+def test_an_operation_of_every_nth_round_settles(every, least):
+    """A batch is several rounds of 11: the operation is at the same place of it soon."""
+    with cyrt.Stream():
+        x = cyrt.ones(64)
+
+        def rounds(first, last):
+            nonlocal x
+            for i in range(first, last):
+                y, z = cyrt.sin(x), cyrt.cos(x)
+                y = cyrt.tanh(z - (y * z + 0.1))
+                x = cyrt.exp(-y * y) * 0.5 + 0.2
+                if i % every == every - 1:
+                    x.mean()
+
+        rounds(0, least)
+        found = changes(lambda: rounds(least, least + 10 * every))
+        assert found["patched"] <= 0.02 * found["operations"]
+        assert found["operations"] / found["launches"] >= 60
+
+
 @both
 def test_results_that_are_kept_for_ever_move_no_other_address(commit):
     """Each round keeps one: its writer is patched, and nothing else."""

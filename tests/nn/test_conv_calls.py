@@ -74,3 +74,28 @@ def test_many_shapes_take_turns(rng):
         found = [nn.conv2d(cyrt.asarray(x), filters) for x in images]
         for x, y in zip(images, found, strict=True):
             compare(y, convolve(x, w), "float32")
+
+
+class Emptying:
+    """An int that empties the list it is an item of."""
+
+    def __init__(self, items):
+        self.items = items
+
+    def __index__(self):
+        self.items.clear()
+        return 1
+
+
+@pytest.mark.parametrize("argument", ["stride", "padding", "kernel_dilation", "input_dilation"])
+@pytest.mark.parametrize("paired", [False, True])
+def test_lists_that_change_while_they_are_read(rng, argument, paired):
+    """They count as they were before."""
+    x, w = (cyrt.asarray(numbers(rng, "float32", *shape)) for shape in ((1, 4, 4, 2), (3, 2, 2, 2)))
+    items = []
+    items += [Emptying(items), 1]
+    if paired and argument == "padding":
+        items[:] = [items[:], (1, 1)]
+        items[0][0].items = items[0]
+    result = nn.conv_general(x, w, **{argument: items})
+    assert result.shape == nn.conv_general(x, w, **{argument: (1, 1)}).shape

@@ -530,3 +530,14 @@ def test_more_memory_than_there_is():
     ):
         with pytest.raises(cyrt.OutOfMemoryError):
             program()
+
+
+def test_a_list_of_axes_that_changes_while_it_is_read():
+    class Emptying:
+        def __index__(self):
+            axes.clear()
+            return 0
+
+    axes = []
+    axes += [Emptying(), 2]
+    assert cyrt.expand_dims(cyrt.ones((3, 4)), axes).shape == (1, 3, 1, 4)
