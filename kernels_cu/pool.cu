@@ -15,18 +15,36 @@
 
 namespace cyrt {
 
+// Taps whose sum is added to the total at once, so that errors do not grow with the window.
+constexpr uint32 CHUNK = 64;
+
+// A sum of any number of elements. After each chunk its part is added to the total, and what the
+// rounding of that loses to the next part (Kahan, Further remarks on reducing truncation errors,
+// 1965).
+template <class C> struct Sum {
+    C part = 0, total = 0, excess = 0;
+
+    __device__ void add(C x) { part += x; }
+    __device__ void end_chunk() {
+        C addend = part - excess, next = total + addend, found = next - total - addend;
+        excess = found == found ? found : C(0);  // NaN behind an infinite total
+        total = next;
+        part = 0;
+    }
+};
+
 // The greatest element. NaN is greater than all; where there are no elements, minus infinity.
-struct Greatest {
-    template <class C> __device__ static C identity() { return -infinity<C>(); }
-    template <class C> __device__ static C add(C state, C x) { return maximum(state, x); }
-    template <class C> __device__ static C result(C state, uint32) { return state; }
+template <class C> struct Greatest {
+    C found = -infinity<C>();
+
+    __device__ void add(C x) { found = maximum(found, x); }
+    __device__ void end_chunk() {}
+    __device__ C result(uint32) const { return found; }
 };
 
 // The mean; places where there are no elements count as zeros.
-struct Mean {
-    template <class C> __device__ static C identity() { return C(0); }
-    template <class C> __device__ static C add(C state, C x) { return state + x; }
-    template <class C> __device__ static C result(C state, uint32 taps) { return state / C(taps); }
+template <class C> struct Mean : Sum<C> {
+    __device__ C result(uint32 taps) const { return this->total / C(taps); }
 };
 
 // The outputs of a thread; `there` is false beyond the end.
@@ -46,28 +64,38 @@ template <int V> struct Share {
     }
 };
 
-template <class T, int V, class Op> __device__ inline void pool(const Pool& args) {
-    using C = compute_of<T>;
+// Call `use` with each tap of a window that has an element, and its offset; end chunks of states.
+template <int V, class State, class Use>
+__device__ inline void for_taps(const Pool& args, uint32 output, State (&states)[V], Use use) {
+    Place place = place_of(args.windows, output);
+    for (uint32 first = 0; first < args.taps; first += CHUNK) {
+        uint32 end = min(args.taps - first, CHUNK) + first;
+#pragma unroll 4
+        for (uint32 t = first; t < end; ++t) {
+            int64 offset;
+            if (find(args.windows, place, tap_of(args.windows, t), offset)) use(t, offset);
+        }
+#pragma unroll
+        for (int v = 0; v < V; ++v) states[v].end_chunk();
+    }
+}
+
+template <class T, int V, template <class> class State>
+__device__ inline void pool(const Pool& args) {
     wait_for_dependencies(args);
     launch_dependents();
     Share<V> share(args);
     if (!share.there) return;
     const T* source = global<T>(args.source) + share.channel;
-    Place place = place_of(args.windows, share.output);
-    C state[V];
-#pragma unroll
-    for (int v = 0; v < V; ++v) state[v] = Op::template identity<C>();
-#pragma unroll 4
-    for (uint32 t = 0; t < args.taps; ++t) {
-        int64 offset;
-        if (!find(args.windows, place, tap_of(args.windows, t), offset)) continue;
+    State<compute_of<T>> states[V];
+    for_taps(args, share.output, states, [&](uint32, int64 offset) {
         Items<T, V> items = load_vector<V>(source + offset);
 #pragma unroll
-        for (int v = 0; v < V; ++v) state[v] = Op::add(state[v], widen(items.item[v]));
-    }
+        for (int v = 0; v < V; ++v) states[v].add(widen(items.item[v]));
+    });
     Items<T, V> results;
 #pragma unroll
-    for (int v = 0; v < V; ++v) results.item[v] = cast<T>(Op::result(state[v], args.taps));
+    for (int v = 0; v < V; ++v) results.item[v] = cast<T>(states[v].result(args.taps));
     store_vector<V>(global<T>(args.out) + share.place(args), results);
 }
 
@@ -119,22 +147,19 @@ template <class T, int V, bool GREATEST> __device__ inline void pool_vjp(const P
     if (!share.there) return;
     const T* source = global<T>(args.source) + share.channel;
     const uint32* taps = global<uint32>(args.tap) + share.channel;
-    Place place = place_of(args.windows, share.output);
-    C sums[V] = {};
-#pragma unroll 4
-    for (uint32 t = 0; t < args.taps; ++t) {
-        int64 offset;
-        if (!find(args.windows, place, tap_of(args.windows, t), offset)) continue;
+    Sum<C> sums[V];
+    for_taps(args, share.output, sums, [&](uint32 t, int64 offset) {
         Items<T, V> items = load_vector<V>(source + offset);
 #pragma unroll
         for (int v = 0; v < V; ++v) {
-            if (!GREATEST || taps[offset + v] == t) sums[v] += widen(items.item[v]);
+            if (!GREATEST || taps[offset + v] == t) sums[v].add(widen(items.item[v]));
         }
-    }
+    });
     Items<T, V> results;
 #pragma unroll
     for (int v = 0; v < V; ++v) {
-        results.item[v] = cast<T>(GREATEST ? sums[v] : sums[v] / C(args.taps));
+        C sum = sums[v].total;
+        results.item[v] = cast<T>(GREATEST ? sum : sum / C(args.taps));
     }
     store_vector<V>(global<T>(args.out) + share.place(args), results);
 }

@@ -19,7 +19,9 @@ from cyrt.builtin.library cimport CUDNN, is_served
 from cyrt.builtin.library_conv cimport least, record_library_conv, template_of
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NUMERATOR, divider
-from cyrt.builtin.window cimport Axis, Sliding, product, reverse, set_sliding, set_windows
+from cyrt.builtin.window cimport (
+    Axis, Sliding, product, read_int, reverse, set_sliding, set_windows,
+)
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.graph.template cimport Template, changes, find, touch
 from cyrt.runtime.memory cimport Memory
@@ -505,12 +507,14 @@ def explain(Explainer explainer, str op, str dtype, shapes, stride=1, padding=0,
     cdef Operand[4] operands
     cdef Convolution conv
     cdef long long[3] sizes, taps
-    cdef long long step
+    cdef long long step, count
     cdef int d, ndim
     source, weight = expect_shapes(op, shapes, "the input", "the weight")
+    if not read_int(groups, &count):
+        raise TypeError(f"{op}: groups: expected an int, got {groups!r}")
     ndim = len(source) - 2
-    if not 1 <= ndim <= 3 or len(weight) != len(source) or groups < 1 \
-            or source[ndim + 1] != weight[ndim + 1] * groups or weight[0] % groups:
+    if not 1 <= ndim <= 3 or len(weight) != len(source) or count < 1 \
+            or source[ndim + 1] != weight[ndim + 1] * count or weight[0] % count:
         raise ValueError(f"{op}: expected shapes (N, ..., C) and (O, ..., C / groups) of 1 to 3 "
                          f"spatial dimensions, O a multiple of groups, got {source}, {weight} and "
                          f"{groups} groups")
@@ -519,14 +523,14 @@ def explain(Explainer explainer, str op, str dtype, shapes, stride=1, padding=0,
     memset(&conv, 0, sizeof(conv))
     set_sliding(&conv.sliding, op, ndim, sizes, taps, stride, padding, kernel_dilation,
                 input_dilation, flip)
-    conv.batch, conv.groups = source[0], groups
-    conv.channels, conv.results = weight[ndim + 1], weight[0] // groups
-    step = groups * (conv.results if op == "conv_input_vjp" else conv.channels)
+    conv.batch, conv.groups = source[0], count
+    conv.channels, conv.results = weight[ndim + 1], weight[0] // count
+    step = count * (conv.results if op == "conv_input_vjp" else conv.channels)
     for d in range(ndim - 1, -1, -1):
         conv.steps[d] = step
         step *= conv.sliding.outputs[d] if op == "conv_input_vjp" else sizes[d]
     conv.batch_step = step
-    conv.other_step = conv.results * groups if op == "conv_weight_vjp" else (
+    conv.other_step = conv.results * count if op == "conv_weight_vjp" else (
         product(conv.sliding.taps) * conv.channels)
     set_example_memory(operands, 4)
     memset(&operands[BIAS], 0, sizeof(Operand))

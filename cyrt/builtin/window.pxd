@@ -23,6 +23,9 @@ cdef extern from "params/window.h" nogil:
         long long batch_step
         unsigned int num_axes, spaced
 
+cdef enum:
+    FARTHEST = 1 << 28      # dilated sizes and padding are smaller
+
 # Windows over the spatial dimensions of a source: see Axis. Dimensions that there are not have
 # size 1.
 cdef struct Sliding:
@@ -48,9 +51,9 @@ cdef inline bint read_int(object value, long long* number) except -1:
         return True
     return read_index(value, number)
 cdef bint read_index(object value, long long* number) except -1
-# Read a number for each dimension, from `least` on.
+# Read a number for each dimension, from `least` on. If pairs are allowed, too, errors say so.
 cdef int read_numbers(str name, str argument, object value, int ndim, long long least,
-                      long long* numbers) except -1
+                      long long* numbers, bint paired=*) except -1
 # Read the padding before and behind each dimension.
 cdef int read_padding(str name, object padding, int ndim, long long* low, long long* high) except -1
 # Return the windows that have an element of the source each: its outputs are the source's elements.

@@ -5,15 +5,12 @@ import operator
 
 from cyrt.builtin.space cimport divider, tuple_of_sizes
 
-cdef enum:
-    FARTHEST = 1 << 28      # dilated sizes and padding are smaller
-
 cdef long long MOST = <long long>1 << 40    # no array has as many windows, or elements of one
 
 
 cdef str describe(int ndim, bint paired):
     """Describe an argument of windows, for errors."""
-    return f"an int, {ndim} int or {ndim} pairs (before, behind)" if paired else (
+    return f"an int, a tuple of {ndim} int or of {ndim} pairs (before, behind)" if paired else (
         f"an int or a tuple of {ndim} int, one for each spatial dimension")
 
 
@@ -43,19 +40,19 @@ cdef inline long long read_number(str name, str argument, object value, int ndim
 
 
 cdef int read_numbers(str name, str argument, object value, int ndim, long long least,
-                      long long* numbers) except -1:
+                      long long* numbers, bint paired=False) except -1:
     cdef tuple items
     cdef int d
     if not isinstance(value, (tuple, list)):
-        numbers[0] = read_number(name, argument, value, ndim, False, least)
+        numbers[0] = read_number(name, argument, value, ndim, paired, least)
         for d in range(1, ndim):
             numbers[d] = numbers[0]
         return 0
     items = tuple(value)            # an item's __index__ may change the list
     if len(items) != ndim:
-        raise ValueError(f"{name}: {argument}: expected {describe(ndim, False)}, got {value!r}")
+        raise ValueError(f"{name}: {argument}: expected {describe(ndim, paired)}, got {value!r}")
     for d in range(ndim):
-        numbers[d] = read_number(name, argument, items[d], ndim, False, least)
+        numbers[d] = read_number(name, argument, items[d], ndim, paired, least)
     return 0
 
 
@@ -72,7 +69,7 @@ cdef int read_padding(str name, object padding, int ndim, long long* low,
     cdef tuple items, pair
     cdef int d
     if not has_pairs(padding):
-        read_numbers(name, "padding", padding, ndim, 1 - FARTHEST, low)
+        read_numbers(name, "padding", padding, ndim, 1 - FARTHEST, low, True)
         for d in range(ndim):
             high[d] = low[d]
         return 0

@@ -15,7 +15,7 @@ from cyrt.builtin.convolution cimport BIAS, OTHER, OUT, SOURCE, Convolution
 from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.window cimport (
-    WINDOW_AXES, read_int, read_numbers, read_padding, set_sliding,
+    FARTHEST, WINDOW_AXES, read_int, read_numbers, read_padding, set_sliding,
 )
 from cyrt.builtin.space cimport tuple_of_sizes
 from cyrt.dtypes import DTYPES
@@ -101,18 +101,25 @@ cdef int read_shape(str name, str argument, object shape, Absent* absent) except
     return 0
 
 
-cdef int read_sizes(Convolution* conv, str name, int wanted, int ndim, const long long* source,
-                    int weight_ndim, const long long* weight, object stride, object padding,
-                    object kernel_dilation, object input_dilation, object groups,
-                    bint flip) except -1:
-    cdef long long count
-    cdef bint fits = 3 <= ndim <= MOST_DIMS and weight_ndim == ndim and wanted in (0, ndim)
-    if not fits:
+cdef int check_ranks(str name, int wanted, int ndim, const long long* source, int weight_ndim,
+                     const long long* weight) except -1:
+    """Raise a ValueError unless both have as many dimensions as wanted; 0: 3 to 5."""
+    if not 3 <= ndim <= MOST_DIMS or weight_ndim != ndim or wanted not in (0, ndim):
         raise ValueError(f"{name}: expected an input (N, *spatial, C) and a weight (O, *kernel, "
                          f"C / groups) of {wanted or 'as many'} dimensions"
                          f"{'' if wanted else ', 3 to 5'}, got "
                          f"{tuple_of_sizes(ndim, source)} and "
                          f"{tuple_of_sizes(weight_ndim, weight)}")
+    return 0
+
+
+cdef int read_sizes(Convolution* conv, str name, int wanted, int ndim, const long long* source,
+                    int weight_ndim, const long long* weight, object stride, object padding,
+                    object kernel_dilation, object input_dilation, object groups,
+                    bint flip) except -1:
+    cdef long long count
+    cdef bint fits
+    check_ranks(name, wanted, ndim, source, weight_ndim, weight)
     if not read_int(groups, &count):
         raise TypeError(f"{name}: groups: expected an int, got {groups!r}")
     # No array has as many channels as 2**58.
@@ -144,24 +151,37 @@ cdef int check_gradient(const Convolution* conv, str name, Array g) except -1:
     return 0
 
 
-cdef list transposed_padding(str name, int ndim, Array weight, object stride, object padding,
-                             object dilation, object output_padding):
+cdef list transposed_padding(str name, int ndim, Array source, Array weight, object stride,
+                             object padding, object dilation, object output_padding):
     """Return the padding of a convolution of the input dilated by the stride: so that a kernel that
     meets one element has an output, less the padding."""
-    cdef long long[WINDOW_AXES] low, high, more, step, checked
-    cdef long long reach
+    cdef long long[WINDOW_AXES] low, high, more, step, apart
+    cdef long long size, kernel, reach, before, behind, outputs
     cdef list pairs = []
     cdef int d
-    if weight.ndim_ != ndim + 2:
-        raise ValueError(f"{name}: expected a weight (O, *kernel, C / groups) of {ndim + 2} "
-                         f"dimensions, got shape {shape_of(weight)}")
+    check_ranks(name, ndim + 2, source.ndim_, source.dims, weight.ndim_, weight.dims)
     read_numbers(name, "dilation", dilation, ndim, 1, step)
-    read_numbers(name, "stride", stride, ndim, 1, checked)
+    read_numbers(name, "stride", stride, ndim, 1, apart)
     read_numbers(name, "output_padding", output_padding, ndim, 0, more)
     read_padding(name, padding, ndim, low, high)
     for d in range(ndim):
-        reach = (weight.dims[d + 1] - 1) * step[d]
-        pairs.append((reach - low[d], reach - high[d] + more[d]))
+        size, kernel = min(source.dims[d + 1], FARTHEST), min(weight.dims[d + 1], FARTHEST)
+        reach = (kernel - 1) * step[d]
+        before, behind = reach - low[d], reach - high[d] + more[d]
+        outputs = (size - 1) * apart[d] + 1 + before + behind - reach
+        if not -FARTHEST < before < FARTHEST or not -FARTHEST < behind < FARTHEST:
+            raise ValueError(f"{name}: more than {<long long>FARTHEST - 1:,} places beside the "
+                             f"input are not provided for, got a kernel of size {kernel} in "
+                             f"spatial dimension {d}, dilation {step[d]}, padding {low[d]} and "
+                             f"{high[d]}, output_padding {more[d]}")
+        if outputs < 0:
+            raise ValueError(f"{name}: the result's size would be {outputs} in spatial dimension "
+                             f"{d}, of an input of size {size}, a kernel of size {kernel}, stride "
+                             f"{apart[d]}, dilation {step[d]}, padding {low[d]} and {high[d]}, "
+                             f"output_padding {more[d]}")
+        if size == 0:               # the dilated input has no places, not 1 - stride
+            behind += 1 - apart[d]
+        pairs.append((before, behind))
     return pairs
 
 
@@ -201,8 +221,8 @@ cdef Answer read_call(str name, const Function* function, Array source, Array ot
     else:
         answer.code = joint_type(name, "g", other, "input", source)
     if function.transposed:
-        padding = transposed_padding(name, function.wanted - 2, other, stride, padding, dilation,
-                                     input_dilation)
+        padding = transposed_padding(name, function.wanted - 2, source, other, stride, padding,
+                                     dilation, input_dilation)
         stride, input_dilation = 1, stride
     elif function.wanted:
         read_numbers(name, "dilation", dilation, function.wanted - 2, 1, checked)

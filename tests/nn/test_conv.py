@@ -549,7 +549,7 @@ def test_wrong_types():
         nn.conv1d(x, w.numpy())
     with pytest.raises(TypeError, match=r"stride: expected an int .* got 1\.5"):
         nn.conv1d(x, w, stride=1.5)
-    with pytest.raises(TypeError, match="padding: expected an int .* got 'same'"):
+    with pytest.raises(TypeError, match="padding: expected an int, .* pairs .* got 'same'"):
         nn.conv1d(x, w, padding="same")
     with pytest.raises(TypeError, match="groups: expected an int, got None"):
         nn.conv1d(x, w, groups=None)
@@ -559,7 +559,7 @@ def test_wrong_types():
         nn.conv1d(x, w, bias=cyrt.zeros(4, dtype=cyrt.int64))
     with pytest.raises(ValueError, match=r"conv2d: .* of 4 dimensions, got \(2, 5, 6\)"):
         nn.conv2d(x, w)
-    with pytest.raises(ValueError, match=r"conv_transpose2d: .* of 4 dimensions, got shape"):
+    with pytest.raises(ValueError, match=r"conv_transpose2d: .* of 4 dimensions, got \(2, 5, 6\)"):
         nn.conv_transpose2d(x, w)
     with pytest.raises(ValueError, match="conv1d: dilation: .* got 0"):
         nn.conv1d(x, w, dilation=0)
@@ -567,6 +567,31 @@ def test_wrong_types():
         nn.conv_transpose1d(x, w, stride=0)
     with pytest.raises(ValueError, match="output_padding: .* got -1"):
         nn.conv_transpose1d(x, w, output_padding=-1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"output_padding": (1 << 28) - 1}, "places beside the input .* output_padding 268435455"),
+        ({"dilation": 1 << 27}, "places beside the input .* dilation 134217728, "),
+        ({"padding": 1 - (1 << 28)}, "places beside .* padding -268435455 and -268435455, "),
+        ({"padding": 5}, "size would be -6 in spatial dimension 0, of an input of size 2"),
+    ],
+)
+def test_transposed_convolutions_name_their_own_arguments(options, message):
+    x, w = cyrt.ones((1, 2, 1)), cyrt.ones((1, 3, 1))
+    with pytest.raises(ValueError, match=f"conv_transpose1d: .*{message}"):
+        nn.conv_transpose1d(x, w, **options)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3, 4])
+def test_a_transposed_convolution_of_no_places(stride):
+    """The size of its result follows the formula, too: (0 - 1) * stride + 4."""
+    x, w = cyrt.ones((1, 0, 1)), cyrt.ones((2, 4, 1))
+    found = nn.conv_transpose1d(x, w, stride, bias=cyrt.ones(2))
+    np.testing.assert_array_equal(found.numpy(), np.ones((1, 4 - stride, 2)))
+    with pytest.raises(ValueError, match="size would be -1"):
+        nn.conv_transpose1d(x, w, 5)
 
 
 def test_wrong_shapes_of_gradients():

@@ -69,6 +69,30 @@ def check(rng, name, shape, **options):
     assert_close(found, mean_gradient(x, g, **options), name, scale)
 
 
+@pytest.mark.parametrize("channels", [1, 8])
+def test_errors_of_means_do_not_grow_with_the_window(channels, rng):
+    """A sum of all elements one by one is off by 3e-4 for the constant."""
+    shape = 1, 150, 150, channels
+    x = rng.random(shape, np.float32)
+    for values in np.full(shape, 0.1, np.float32), x:
+        exact_mean = values.mean((1, 2), dtype=np.float64)
+        found = nn.avg_pool(cyrt.asarray(values), 150).numpy()[0, 0]
+        np.testing.assert_allclose(found, exact_mean, 2e-6)
+    # Each element is in all 100 windows; the gradient is their gradients' mean.
+    ones = cyrt.full((1, 100, 100, 1), 0.1)
+    found = nn.avg_pool_vjp(cyrt.zeros((1, 199, 199, 1)), ones, 100, stride=1)
+    np.testing.assert_allclose(found.numpy()[0, 99, 99], 0.1, 2e-6)
+
+
+def test_infinities_in_large_windows():
+    x = np.zeros((1, 300, 1), np.float32)
+    x[0, 3] = np.inf
+    assert nn.avg_pool(cyrt.asarray(x), 300).item() == np.inf
+    x[0, 250] = -np.inf
+    assert np.isnan(nn.avg_pool(cyrt.asarray(x), 300).item())
+    assert nn.max_pool(cyrt.asarray(x), 300).item() == np.inf
+
+
 CASES = [
     ((2, 9, 8), {"kernel_size": 2}),
     ((2, 31, 5), {"kernel_size": 5, "stride": 2, "padding": 2}),
