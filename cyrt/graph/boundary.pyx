@@ -6,8 +6,8 @@ from libc.stdlib cimport free, realloc
 from cyrt.driver.cuda cimport CUfunction
 from cyrt.graph.recording cimport Operation, Recording
 from cyrt.graph.rounds cimport (
-    MOST_EXTRA, Extra, commits_repeat_for, fill_expected, find_period, free_trace, mix, new_trace,
-    repeats_for, trace_batch, trace_commit,
+    MOST_EXTRA, Extra, commit_distance, commits_repeat_for, fill_expected, find_period, free_trace,
+    mix, new_trace, repeats_for, trace_batch, trace_commit,
 )
 
 cdef enum:
@@ -159,7 +159,7 @@ cdef bint set_round(Boundary* boundary, int period) noexcept:
     program goes on there."""
     cdef unsigned long long since = (boundary.position - boundary.commit) % period
     cdef int count = period + boundary.max_ops + BEYOND
-    cdef int parts
+    cdef int parts, apart
     cdef CUfunction* functions
     if boundary.trace.count < <unsigned long long>period:
         return False
@@ -172,6 +172,9 @@ cdef bint set_round(Boundary* boundary, int period) noexcept:
     boundary.length = period * max(1, boundary.max_ops // period)
     parts = (boundary.length + boundary.max_ops - 1) // boundary.max_ops
     boundary.part = (boundary.length + parts - 1) // parts
+    apart = commit_distance(boundary.trace, period)
+    if 0 < apart <= boundary.max_ops < period:
+        boundary.part = apart
     boundary.origin = boundary.position - since
     return True
 

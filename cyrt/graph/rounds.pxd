@@ -59,6 +59,9 @@ cdef void trace_batch(Trace* trace, const Recording* recording, unsigned long lo
 cdef void trace_commit(Trace* trace) noexcept
 # Return the number of operations of a round; 0: none was found, or it is too early to search.
 cdef int find_period(Trace* trace) noexcept
+# Return the number of operations between the program's commits if it is the same throughout a
+# period, of which it is a part; else 0.
+cdef int commit_distance(const Trace* trace, int period) noexcept
 # Return whether the last `length` operations equal those a period before.
 cdef bint repeats_for(const Trace* trace, int period, int length) noexcept
 # Return whether the program's commits among them are a period apart, too, and there is one.

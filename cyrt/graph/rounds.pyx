@@ -152,6 +152,16 @@ cdef bint commits_repeat(const Trace* trace, int period, int length) noexcept:
     return True
 
 
+cdef int commit_distance(const Trace* trace, int period) noexcept:
+    cdef int since = operations_since_commit(trace), apart = 1
+    if trace.count < 2 * <unsigned long long>period:
+        return 0
+    while apart < period - since and not step_at(trace, trace.commit - 1 - apart).committed:
+        apart += 1
+    return apart if since <= apart < period - since and period % apart == 0 \
+        and commits_repeat(trace, apart, period) else 0
+
+
 cdef bint repeats_for(const Trace* trace, int period, int length) noexcept:
     cdef int differing = 0
     return <unsigned long long>(length + period) <= min(trace.count, <unsigned long long>LENGTH) \

@@ -310,6 +310,26 @@ def test_results_that_are_kept_for_ever_move_no_other_address(commit):
         assert len({y.ptr for y in kept}) == 28
 
 
+def test_a_longer_round_is_cut_at_the_commits():
+    """Every tenth result is kept: ten rounds of 80 operations repeat, with a commit after each."""
+    with cyrt.Stream():
+        x, kept = cyrt.ones(400), []
+
+        def rounds(count):
+            nonlocal x
+            for i in range(count):
+                for _ in range(20):
+                    x = cyrt.cos(x) * 0.5 + 0.3 * x
+                if i % 10 == 9:
+                    kept.append(x)
+                cyrt.commit()
+
+        rounds(90)
+        found = changes(lambda: rounds(30))
+        assert found["launches"] == 30
+        assert found["patched"] <= 0.02 * found["operations"]
+
+
 def test_a_history_patches_its_results_alone():
     """The carried value takes turns between two blocks: each has its graph, and in both the mean
     that is kept gets another address."""
