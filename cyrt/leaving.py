@@ -15,6 +15,8 @@ def leave() -> None:
 
     They are printed on stderr, and an exit status of 0 becomes 1.
     """
+    if not table.is_open():
+        return
     seconds = settings.get("CYRT_EXIT_TIMEOUT")
     _, errors = waiting.drain(seconds)
     completion.drain(seconds)

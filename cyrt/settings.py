@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import importlib.util
 import os
 import warnings
 from collections.abc import Callable
@@ -26,6 +27,13 @@ def _switch(text: str) -> bool:
     if lowered in ("", "0", "false", "no", "off"):
         return False
     raise ValueError("expected 0 or 1")
+
+
+def _nvtx(text: str) -> bool:
+    value = _switch(text)
+    if value and importlib.util.find_spec("nvtx") is None:
+        raise ValueError("it needs the package nvtx, which is not installed: pip install nvtx")
+    return value
 
 
 def _size(text: str) -> int:
@@ -128,7 +136,7 @@ SETTINGS: dict[str, Setting] = {
         "1: the first convolution of a kind measures cuDNN's plans, and the fastest is remembered",
     ),
     "CYRT_NVTX": Setting(
-        _switch, False, "1: an NVTX range around each commit, by the package nvtx"
+        _nvtx, False, "1: an NVTX range around each commit, by the package nvtx"
     ),
     "CYRT_CUPTI": Setting(
         _switch, True, "0: traces hold batches only, and no single operations, which CUPTI times"

@@ -1,5 +1,6 @@
 """Arrays handed to other libraries and taken from them: DLPack, the CUDA array interface."""
 
+import ctypes
 import gc
 import pickle
 
@@ -172,6 +173,61 @@ def test_from_dlpack():
         cyrt.from_dlpack(np.arange(4), copy=False)
     with pytest.raises(AttributeError, match="list has no __dlpack__"):
         cyrt.from_dlpack([1, 2])
+
+
+def test_a_host_object_with_dlpack_only():
+    class Host:
+        def __init__(self, values):
+            self.values = values
+
+        def __dlpack_device__(self):
+            return self.values.__dlpack_device__()
+
+        def __dlpack__(self, **options):
+            return self.values.__dlpack__(**options)
+
+    x = cyrt.asarray(Host(np.arange(6, dtype=np.int16).reshape(2, 3).T))
+    assert x.dtype is cyrt.int16
+    assert x.tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert cyrt.asarray(Host(np.arange(3)), dtype="float32").tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="Host lies on the host"):
+        cyrt.asarray(Host(np.arange(3)), copy=False)
+
+
+class ReadOnlyByInterface(Consumer):
+    @property
+    def __cuda_array_interface__(self):
+        found = self.x.__cuda_array_interface__
+        return {**found, "data": (found["data"][0], True)}
+
+
+class ReadOnlyByDlpack(ByDlpack):
+    def __dlpack__(self, **options):
+        capsule = super().__dlpack__(**options)
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        # DLManagedTensorVersioned: the version, the context, the deleter, then the flags.
+        flags = pointer(capsule, b"dltensor_versioned") + 24
+        ctypes.c_uint64.from_address(flags).value |= 1
+        return capsule
+
+
+@pytest.mark.parametrize("protocol", [ReadOnlyByInterface, ReadOnlyByDlpack])
+def test_read_only_memory_is_copied(protocol):
+    x = cyrt.arange(4)
+    y = cyrt.asarray(protocol(x))
+    y += 1
+    y[0] = 9
+    assert y.tolist() == [9, 2, 3, 4]
+    assert cyrt.asarray(protocol(x), copy=True).ptr != x.ptr
+    with pytest.raises(ValueError, match=f"{protocol.__name__} is read-only .*copy=False"):
+        cyrt.asarray(protocol(x), copy=False)
+    if protocol is ReadOnlyByDlpack:
+        z = cyrt.from_dlpack(protocol(x))
+        z += 1
+        with pytest.raises(BufferError, match="read-only"):
+            cyrt.from_dlpack(protocol(x), copy=False)
+    assert x.tolist() == [0, 1, 2, 3]
 
 
 def test_arrays_go_where_buffers_go():

@@ -3,6 +3,7 @@
 import ctypes
 import os
 
+from cyrt import settings
 from cyrt.driver import errors, library
 
 cdef extern from "functions.h":
@@ -58,6 +59,7 @@ def open_driver():
     cdef CUresult result
     if _opened is not None:
         return
+    settings.get("CYRT_EXIT_TIMEOUT")   # a bad value is an error now, not at the exit
     opened, emulated = library.open_library()
     fill(<PFN_cuGetProcAddress_v12000><size_t>ctypes.cast(
         opened.cuGetProcAddress_v2, ctypes.c_void_p).value)
@@ -74,6 +76,11 @@ def open_driver():
 def _forked():
     global process
     process = FORKED
+
+
+def is_open():
+    """Whether this process has opened the driver, and not closed it."""
+    return process == READY
 
 
 def close():

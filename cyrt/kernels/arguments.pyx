@@ -96,7 +96,7 @@ cdef Memory pointer_argument(object value, const Param* param):
     if isinstance(value, int):
         raise TypeError("an int is no pointer; use cyrt.pointer(address, nbytes)")
     memory = as_buffer(value, param.writes, layout)
-    shape, strides, first, kind, itemsize = layout
+    shape, strides, first, kind, itemsize, _ = layout
     memory.address += <long long>first
     memory.traits = layout_traits(shape, strides, itemsize)
     # Memory without a dtype is described as bytes, because a protocol requires some element type.

@@ -105,7 +105,9 @@ cdef Array from_host(object values, object dtype, int ordinal):
     if isinstance(values, (list, tuple, range)):
         host, target = from_numbers(values, target)
     else:
-        host = np.asarray(values)
+        # NumPy's asarray knows no DLPack.
+        host = np.from_dlpack(values) if hasattr(values, "__dlpack__") \
+            and not hasattr(values, "__array__") else np.asarray(values)
         if host.dtype.kind in "OUSVMm" and host.dtype.name != "bfloat16":
             raise TypeError(f"asarray: expected numbers, got {type(values).__name__} of dtype "
                             f"{host.dtype}")
@@ -123,13 +125,14 @@ cdef Array from_host(object values, object dtype, int ordinal):
     return x
 
 
-cdef Array from_other(obj, bint copy):
-    """View the memory of another library's array on a device."""
+cdef tuple from_other(obj):
+    """View the memory of another library's array on a device. Returns the view, and whether the
+    memory is read-only."""
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
     cdef Memory memory
     cdef int d, ndim
-    memory, shape, strides, first, kind, itemsize = tensor_of(obj)
+    memory, shape, strides, first, kind, itemsize, read_only = tensor_of(obj)
     name = "bfloat16" if kind == "E" else "bool" if kind == "b" else next(
         (each.name for each in DTYPES if each.kind == kind and each.itemsize == itemsize
          and each.name != "bfloat16"), None)
@@ -149,7 +152,7 @@ cdef Array from_other(obj, bint copy):
     if (memory.address + <long long>first) % itemsize:
         raise ValueError(f"{type(obj).__name__}: its address is no multiple of the element's "
                          f"{itemsize} bytes")
-    return view_of(memory, _dtype(name).code, ndim, dims, steps, first // itemsize)
+    return view_of(memory, _dtype(name).code, ndim, dims, steps, first // itemsize), read_only
 
 
 cdef Array from_buffer(Buffer buffer, object dtype, object shape):
@@ -204,7 +207,7 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None, shape=None):
     obj : Array, number, nested sequence, Buffer, or array of another library
         Host arrays, page-locked and managed Buffers are copied to the device; other Buffers,
         and arrays on a device, with ``__dlpack__`` or ``__cuda_array_interface__``, are viewed in
-        place.
+        place, but copied if they are read-only.
     dtype : DType, optional
         Element type of the result. Default: an array's own type; Python numbers become bool, int64,
         float32 or complex64.
@@ -247,7 +250,13 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None, shape=None):
         x = from_buffer(obj, dtype, shape)
     elif not isinstance(obj, np.ndarray) and (
             hasattr(obj, "__cuda_array_interface__") or on_device(obj)):
-        x = from_other(obj, False)
+        x, read_only = from_other(obj)
+        if read_only:       # an Array can be written
+            if copy is False:
+                raise ValueError(f"asarray: the {type(obj).__name__} is read-only and needs a "
+                                 "copy, and copy=False was given")
+            x = duplicate(x)
+            fresh = True
     else:
         if copy is False:
             raise ValueError(f"asarray: a {type(obj).__name__} lies on the host, and copy=False "
@@ -290,12 +299,17 @@ def from_dlpack(x, /, *, device=None, copy=None):
     Returns
     -------
     Array
-        A view of device memory; a copy of host memory.
+        A view of device memory; a copy of host memory, and of read-only memory.
     """
     if not hasattr(x, "__dlpack__"):
         raise AttributeError(f"from_dlpack: {type(x).__name__} has no __dlpack__")
     if on_device(x):
-        result = x if isinstance(x, Array) else from_other(x, False)
+        result, read_only = (x, False) if isinstance(x, Array) else from_other(x)
+        if read_only:
+            if copy is False:
+                raise BufferError("from_dlpack: the memory is read-only, a copy is needed")
+            result = duplicate(result)
+            copy = None
         if device is not None and ordinal_of(device) != device_of(result):
             if copy is False:
                 raise BufferError("from_dlpack: another device needs a copy")
@@ -303,8 +317,7 @@ def from_dlpack(x, /, *, device=None, copy=None):
         return duplicate(result) if copy else result
     if copy is False:
         raise BufferError("from_dlpack: the memory lies on the host, a copy is needed")
-    return from_host(np.from_dlpack(x), None,
-                     chosen_device(device))
+    return from_host(np.from_dlpack(x), None, chosen_device(device))
 
 
 cdef Array make(shape, int code, device):

@@ -4,6 +4,6 @@ from cyrt.runtime.memory cimport Memory
 cpdef Memory as_buffer(obj, bint write, list layout=*)
 
 # Return (memory, shape, strides in bytes or None, offset in bytes of the first element, kind,
-# itemsize) of another library's array, without a copy. The kind is one of "biufc", "E" (bfloat16)
-# or "?".
+# itemsize, whether it is read-only) of another library's array, without a copy. The kind is one of
+# "biufc", "E" (bfloat16) or "?".
 cdef tuple tensor_of(obj)

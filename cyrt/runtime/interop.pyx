@@ -36,8 +36,8 @@ cpdef Memory as_buffer(obj, bint write, list layout=None):
         Whether the memory is going to be written.
     layout : list, optional
         An empty list, to which the function adds the shape, the strides in bytes (None:
-        C-contiguous), the offset in bytes of the first element, the kind (see `tensor_of`) and the
-        itemsize. Without a list, negative strides raise an error.
+        C-contiguous), the offset in bytes of the first element, the kind (see `tensor_of`), the
+        itemsize and whether the memory is read-only. Without a list, negative strides raise an error.
 
     Returns
     -------
@@ -85,6 +85,7 @@ cdef class Layout:
     cdef tuple strides          # in bytes; None: C-contiguous
     cdef str kind               # one of "biufc", "E" (bfloat16), or another character
     cdef object itemsize
+    cdef bint read_only
     cdef object low, high       # offsets from the address: the first byte, the end of the last one
 
     cdef int validate(self) except -1:
@@ -116,13 +117,17 @@ cdef class Layout:
                              "0, where there is no memory")
         return 0
 
-    cdef Memory memory(self, int ordinal, StreamState* home, owner, list layout):
+    cdef Memory memory(self, int ordinal, StreamState* home, owner, bint write, list layout):
         """Return a Buffer over the array. `layout` is a list to which shape, strides, offset of the
-        first element, kind and itemsize are added, or None; see `as_buffer`."""
+        first element, kind, itemsize and whether it is read-only are added, or None; see
+        `as_buffer`."""
+        if write and self.read_only:
+            raise ValueError(f"memory: {self.name} offers read-only memory, which would be written")
         if layout is None and self.low < 0:
             raise ValueError("memory: an array with negative strides has no single extent")
         if layout is not None:
-            layout += [self.shape, self.strides, -self.low, self.kind, self.itemsize]
+            layout += [self.shape, self.strides, -self.low, self.kind, self.itemsize,
+                       self.read_only]
         return foreign_buffer(self.address + self.low, self.high - self.low, ordinal, home, owner)
 
 
@@ -159,7 +164,7 @@ cdef int device_of_address(CUdeviceptr address) except -1:
     return ordinal if ordinal >= 0 else current_ordinal()
 
 
-cdef Layout layout_of_interface(str name, interface, bint write):
+cdef Layout layout_of_interface(str name, interface):
     cdef Layout found = Layout()
     if not isinstance(interface, dict):
         raise TypeError(f"memory: {name}.__cuda_array_interface__: expected a dict, got "
@@ -171,9 +176,7 @@ cdef Layout layout_of_interface(str name, interface, bint write):
     if not (isinstance(data, tuple) and len(data) == 2):
         raise TypeError(f"memory: {name}: data: expected a tuple of the address and whether it is "
                         f"read-only, got {data!r}")
-    if data[1] and write:
-        raise ValueError(f"memory: {name} offers read-only memory, and the kernel's parameter is "
-                         "written")
+    found.read_only = bool(data[1])
     if interface.get("mask") is not None:
         raise ValueError(f"memory: {name} has a mask, and masked elements are not known here")
     if not isinstance(typestr, str):
@@ -198,7 +201,7 @@ cdef Memory from_interface(obj, interface, bint write, list layout):
     """Import by the CUDA array interface, version 3 (numba.readthedocs.io,
     cuda/cuda_array_interface)."""
     cdef str name = type(obj).__name__
-    cdef Layout found = layout_of_interface(name, interface, write)
+    cdef Layout found = layout_of_interface(name, interface)
     cdef int ordinal = device_of_address(found.address)
     cdef StreamState* home
     stream = interface.get("stream")
@@ -206,13 +209,14 @@ cdef Memory from_interface(obj, interface, bint write, list layout):
     # legacy stream. Waiting for it is always correct.
     stream = 0 if stream is None else whole_number(name, "stream", stream)
     home = wrapped_state(ordinal, <CUstream><size_t>stream)
-    return found.memory(ordinal, home, (obj, interface), layout)
+    return found.memory(ordinal, home, (obj, interface), write, layout)
 
 
 cdef Memory from_dlpack(obj, bint write, list layout):
     """Import by DLPack: the producer makes cyrt's stream wait for the data."""
     cdef StreamState* home
     cdef DLTensor* tensor
+    cdef Layout found
     cdef uint64_t flags = 0
     cdef int ordinal
     cdef str name = type(obj).__name__
@@ -237,11 +241,10 @@ cdef Memory from_dlpack(obj, bint write, list layout):
     except TypeError:
         capsule = obj.__dlpack__(stream=handle)
     tensor = tensor_of_capsule(name, capsule, &flags)
-    if write and flags & DLPACK_FLAG_READ_ONLY:
-        raise ValueError(f"memory: {name} offers read-only memory, and the kernel's parameter is "
-                         "written")
+    found = layout_of_tensor(name, tensor)
+    found.read_only = flags & DLPACK_FLAG_READ_ONLY != 0
     # The capsule is not consumed, so it keeps the tensor alive and deletes it at its own end.
-    return layout_of_tensor(name, tensor).memory(ordinal, home, (obj, capsule), layout)
+    return found.memory(ordinal, home, (obj, capsule), write, layout)
 
 
 cdef DLTensor* tensor_of_capsule(str name, capsule, uint64_t* flags) except NULL:

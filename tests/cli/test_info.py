@@ -33,6 +33,15 @@ def test_a_bad_setting_is_named(python):
         assert done.stderr.count("\n") == 1
 
 
+def test_a_package_that_a_setting_needs_is_named(python):
+    done = python(f"import sys; sys.modules['nvtx'] = None\n{PROGRAM}", CYRT_NVTX="1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "cyrt info: CYRT_NVTX='1': it needs the package nvtx, which is not installed: "
+        "pip install nvtx\n"
+    )
+
+
 def test_the_tables_are_printed_if_no_device_opens(python):
     program = f"""
     import ctypes

@@ -36,3 +36,10 @@ def test_none_without_the_setting(python, tmp_path):
     (tmp_path / "nvtx.py").write_text(NVTX)
     done = python(f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{PROGRAM}")
     assert done.stdout.splitlines() == ["ready"]
+
+
+def test_the_missing_package_is_named(python):
+    done = python(f"import sys; sys.modules['nvtx'] = None\n{PROGRAM}", CYRT_NVTX="1")
+    assert done.returncode == 1
+    assert "CYRT_NVTX='1': it needs the package nvtx" in done.stderr
+    assert "pip install nvtx" in done.stderr

@@ -105,6 +105,16 @@ def test_exit_does_not_wait_for_ever(python):
     assert done.returncode == 0, done.stderr
 
 
+def test_a_bad_time_limit_of_the_exit_is_an_error_of_the_first_use(python):
+    done = python("import cyrt\ncyrt.zeros(3)\n", CYRT_EXIT_TIMEOUT="abc")
+    assert done.returncode == 1
+    assert done.stderr.endswith(
+        "ValueError: CYRT_EXIT_TIMEOUT='abc': expected a number of seconds of 0 or more\n"
+    )
+    done = python("import cyrt", CYRT_EXIT_TIMEOUT="abc")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.usefixtures("only_emulated")
 def test_ctrl_c_ends_a_wait(python):
     done = python(
