@@ -65,6 +65,8 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=256, help="bodies")
     parser.add_argument("--steps", type=int, default=5)
     options = parser.parse_args()
+    if options.size < 1:
+        parser.error(f"--size: expected 1 or more, got {options.size}")
     n = options.size
 
     # A template's instances are named when the module is made; extern "C" kernels need no names.

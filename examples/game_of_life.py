@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--pictures", type=int, default=4, help="how many are printed")
     options = parser.parse_args()
     if options.size < 8:
-        parser.error("--size: a glider needs a world of 8 or more")
+        parser.error(f"--size: a glider needs a world of 8 or more, got {options.size}")
 
     world = cyrt.zeros((options.size, options.size), dtype="uint8")
     world[:3, :3] = cyrt.asarray(GLIDER, dtype="uint8")

@@ -66,6 +66,8 @@ def main() -> None:
     parser.add_argument("--sigma", type=float, default=2.0, help="the blur, in pixels")
     parser.add_argument("--output", type=Path, default=Path("blurred.png"))
     options = parser.parse_args()
+    if options.size < 2:
+        parser.error(f"--size: expected 2 or more, got {options.size}")
 
     image = draw(options.size)
     blurred = blur(image, options.sigma)

@@ -38,6 +38,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=1000, help="examples to learn from")
     count = parser.parse_args().size
+    if count < 1:
+        parser.error(f"--size: expected 1 or more, got {count}")
     device = cyrt.Device()
     print(
         f"device {device.index}: {device.name} "

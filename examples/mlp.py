@@ -54,6 +54,8 @@ def main() -> None:
     parser.add_argument("--hidden", type=int, default=32, help="width of the hidden layer")
     parser.add_argument("--steps", type=int, default=100)
     options = parser.parse_args()
+    if options.size < 1:
+        parser.error(f"--size: expected 1 or more, got {options.size}")
     device = cyrt.Device()
     print(f"device: {device.name}")
 

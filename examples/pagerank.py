@@ -9,6 +9,7 @@ import numpy as np
 import cyrt
 
 DAMPING = 0.85
+SHOWN = 5
 
 
 def random_web(pages: int, links: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -42,6 +43,8 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=300, help="pages")
     parser.add_argument("--links", type=int, default=8, help="links a page")
     options = parser.parse_args()
+    if options.size < SHOWN:
+        parser.error(f"--size: expected {SHOWN} or more, got {options.size}")
 
     pages = options.size
     source, target = random_web(pages, options.links * pages, np.random.default_rng(0))
@@ -55,7 +58,7 @@ def main() -> None:
     np.testing.assert_allclose(rank.numpy(), expected, rtol=1e-3)
     print(f"{pages} pages, {len(source)} links: {rounds} rounds; NumPy agrees")
 
-    ranks, order = cyrt.top_k(rank, 5)
+    ranks, order = cyrt.top_k(rank, SHOWN)
     for page, value in zip(order.tolist(), ranks.tolist(), strict=True):
         print(f"page {page:4}: {100 * value:.2f} % of the rank")
 

@@ -50,6 +50,8 @@ def main() -> None:
         "--times", type=int, help="steps for each element; default: as long as the copies take"
     )
     options = parser.parse_args()
+    if options.size is not None and options.size < 1:
+        parser.error(f"--size: expected 1 or more, got {options.size}")
     emulated = cyrt.Device().emulated
     n, parts = options.size or (2048 if emulated else 1 << 22), options.parts
 

@@ -25,6 +25,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=100_000, help="elements")
     options = parser.parse_args()
+    if options.size < 1:
+        parser.error(f"--size: expected 1 or more, got {options.size}")
     if cyrt.Device().emulated:
         raise SystemExit("with_cupy.py needs a GPU: CuPy cannot use the emulated device")
     n = options.size

@@ -23,6 +23,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=256, help="rows and columns")
     options = parser.parse_args()
+    if options.size < 1:
+        parser.error(f"--size: expected 1 or more, got {options.size}")
     if cyrt.Device().emulated or not torch.cuda.is_available():
         raise SystemExit("with_torch.py needs a GPU: PyTorch cannot use the emulated device")
     n = options.size

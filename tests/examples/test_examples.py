@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import struct
 import subprocess
 import sys
@@ -52,6 +53,15 @@ def test_example(name, tmp_path):
     done = run(name, tmp_path, *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     assert text in done.stdout
+
+
+@pytest.mark.parametrize("name", sorted(name for name in RUNS if "--size" in RUNS[name][0]))
+@pytest.mark.parametrize("size", ["0", "-5"])
+def test_a_size_of_nothing_is_refused_in_one_line(name, size, tmp_path):
+    done = run(name, tmp_path, "--size", size)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.search(rf"error: --size: .* or more, got {size}\n$", done.stderr)
+    assert "Traceback" not in done.stderr
 
 
 def test_the_picture_is_a_png(tmp_path):
