@@ -67,8 +67,9 @@ def run(options: argparse.Namespace) -> int:
     script = options.script
     # Absolute before the script runs: it may change the current folder.
     source = Path(script).absolute()
-    targets = [Path(name).absolute() for name in (options.picture, options.dot) if name is not None]
-    refusal = _refusal(script, source, targets)
+    names = [name for name in (options.picture, options.dot) if name is not None]
+    targets = [Path(name).absolute() for name in names]
+    refusal = _refusal(script, source, names, targets)
     if refusal is not None:
         raise Refusal(refusal)
     process = os.getpid()
@@ -126,16 +127,18 @@ def _say(text: str) -> None:
     say(f"cyrt graph: {text}")
 
 
-def _refusal(script: str, source: Path, targets: Sequence[Path]) -> str | None:
+def _refusal(
+    script: str, source: Path, names: Sequence[str], targets: Sequence[Path]
+) -> str | None:
     if not any(file.is_file() for file in _sources(source)):
         return f"{script}: there is no such script"
     if any(_is_source(source, target) for target in targets) or (
         len(targets) > 1 and _is_same(*targets)
     ):
         return "the script and the files to write must be different ones"
-    for target, endings in zip(targets, (PICTURES, DOTS), strict=False):
+    for name, target, endings in zip(names, targets, (PICTURES, DOTS), strict=False):
         if target.suffix.lower() not in endings:
-            return f"{target.name}: expected a name that ends in {' or '.join(endings)}"
+            return f"{name}: expected a name that ends in {' or '.join(endings)}"
         reason = unwritable(target)
         if reason is not None:
             return f"{target} cannot be written: {reason}"

@@ -9,6 +9,7 @@ cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident()
 
 from cyrt.driver.cuda cimport *
+from cyrt.driver.errors import CudaError
 from cyrt.graph cimport boundary as boundaries, completion, recorder as recorders
 from cyrt.graph import recorder as _recorder
 from cyrt.graph.child cimport (
@@ -211,8 +212,13 @@ cdef class CommandEncoder(Recorder):
         self.own()
         refuse_captured(self.state)
         reading, writing = buffers_of(reads, "reads", False), buffers_of(writes, "writes", True)
-        add_child(self, copy_graph(self.state.ordinal, self.state.epoch, <CUgraph>handle),
-                  reading, writing)
+        try:
+            copied = copy_graph(self.state.ordinal, self.state.epoch, <CUgraph>handle)
+        except CudaError as error:
+            if error.call == "cuGraphClone":
+                error.detail = f"add_graph: {handle:#x} is no CUgraph handle"
+            raise
+        add_child(self, copied, reading, writing)
 
     @contextmanager
     def capture(self, *, reads=None, writes=None):

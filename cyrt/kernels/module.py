@@ -180,6 +180,11 @@ class Module:
 
     def __getitem__(self, name: str) -> Kernel:
         if name not in self._kernels:
+            if not isinstance(name, str):
+                raise TypeError(
+                    "a Module is indexed by a kernel's name, one of module.names, not by "
+                    f"{type(name).__name__}"
+                )
             self._kernels.setdefault(name, Kernel._of(self, name))
         return self._kernels[name]
 

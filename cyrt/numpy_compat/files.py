@@ -13,6 +13,8 @@ from cyrt.dtypes import dtype as _dtype
 from cyrt.ndarray import Array
 from cyrt.numpy_compat.replacement import replace_file
 from cyrt.ops.creation import asarray
+from cyrt.runtime.host_memory import ManagedBuffer, PinnedBuffer
+from cyrt.runtime.memory import Buffer
 
 __all__ = ["frombuffer", "load", "loadtxt", "save", "savetxt", "savez", "savez_compressed"]
 
@@ -74,13 +76,24 @@ def savez_compressed(file: Any, /, *args: Any, **kwds: Any) -> None:
 
 def savetxt(fname: Any, X: Array, *args: Any, **options: Any) -> None:
     """Write an array of one or two dimensions as text; it waits. See :func:`numpy.savetxt`."""
-    host = X.numpy() if isinstance(X, Array) else X
+    host = _to_host(X, "savetxt: X")
     _write(fname, "", lambda target: np.savetxt(target, host, *args, **options))
+
+
+def _to_host(x: Any, name: str) -> np.ndarray:
+    if isinstance(x, Array):
+        return x.numpy()
+    if isinstance(x, Buffer) and not isinstance(x, (PinnedBuffer, ManagedBuffer)):
+        raise TypeError(
+            f"{name}: expected an Array, got {type(x).__name__}, which has no element type: "
+            "cyrt.asarray(buffer, dtype=...) is an Array of its memory"
+        )
+    return np.asarray(x)
 
 
 def host_array(x: Any, name: str) -> np.ndarray:
     """Convert to a NumPy array; TypeError unless cyrt has the element type."""
-    host = x.numpy() if isinstance(x, Array) else np.asarray(x)
+    host = _to_host(x, name)
     try:
         _dtype(host.dtype)
     except TypeError as error:
@@ -122,8 +135,12 @@ def load(file: Any) -> Array | dict[str, Array]:
     ValueError
         The file is damaged, truncated, or not in NumPy's format.
     TypeError
-        cyrt does not have the element type, such as a structured one.
+        cyrt does not have the element type, such as a structured one; or `file` is none.
     """
+    if not isinstance(file, (str, bytes, os.PathLike)) and not hasattr(file, "read"):
+        raise TypeError(
+            f"load: file: expected a name, a path or an open file, got {type(file).__name__}"
+        )
     with _reading_errors(file):
         found = np.load(file, allow_pickle=False)
     if isinstance(found, np.ndarray):
@@ -145,8 +162,15 @@ def _reading_errors(file: Any) -> Iterator[None]:
     except (OSError, MemoryError):
         raise
     except Exception as error:
+        text = str(error)
+        if "Object arrays" in text:
+            raise TypeError(
+                f"load: {_name(file)}: an array of Python objects, which are no elements of cyrt's"
+            ) from None
+        # NumPy takes every file that it does not know for a pickle, and advises to load that.
+        reason = "" if "allow_pickle" in text else f": {text}"
         raise ValueError(
-            f"load: {_name(file)} is damaged, or no file of NumPy's format: {error}"
+            f"load: {_name(file)} is damaged, or no file of NumPy's format{reason}"
         ) from error
 
 

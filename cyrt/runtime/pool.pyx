@@ -62,19 +62,19 @@ cdef inline int size_class(size_t nbytes, size_t* size) noexcept nogil:
     return first + <int>(k - (<size_t>1 << (exponent - shift))) - 1
 
 
-cdef Block* cut(StreamState* stream, size_t size, int bin) except NULL:
+cdef Block* cut(StreamState* stream, size_t size, size_t wanted, int bin) except NULL:
     """Return a new block, from the driver or from a slab."""
     cdef Pool* pool = &pools[stream.ordinal]
     cdef CUdeviceptr address = 0
     cdef Slab* slab = NULL
     cdef Block* block
     if size >= LARGE:
-        allocate_from_driver(stream.ordinal, size, &address)
+        allocate_from_driver(stream.ordinal, size, wanted, &address)
         block = new_block(address, size, stream.ordinal, DEVICE_MEMORY, stream)
         pool.cached += size
         pool.large_made += size
     else:
-        slab = slab_for(stream.ordinal, size)
+        slab = slab_for(stream.ordinal, size, wanted)
         block = new_block(slab.address + slab.used, size, stream.ordinal, DEVICE_MEMORY, stream)
         block.slab = slab
         slab.used += size
@@ -139,7 +139,8 @@ cdef Block* larger_free(StreamState* stream, int bin) noexcept:
     return block
 
 
-cdef Block* find_block(StreamState* stream, size_t size, int bin, int place) except NULL:
+cdef Block* find_block(StreamState* stream, size_t size, size_t wanted, int bin,
+                       int place) except NULL:
     """Return a block if the stream's bin has no free one, or if the place has blocks of its own and
     none of them is free."""
     cdef int ordinal = stream.ordinal
@@ -174,7 +175,7 @@ cdef Block* find_block(StreamState* stream, size_t size, int bin, int place) exc
     if block == NULL:
         if crowded and size >= LARGE and not (stream.capturing or stream.grouping):
             trim(ordinal)
-        return cut(stream, size, bin)
+        return cut(stream, size, wanted, bin)
     take(block)
     if block.holder != stream and not join_bin(stream, block):
         return_block(block)
@@ -194,7 +195,7 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
         out_of_memory(stream.ordinal, nbytes, b"cuMemAlloc")
     if not (pooling if pooling >= 0 else pool_enabled()):
         if nbytes:
-            allocate_from_driver(stream.ordinal, nbytes, &address)
+            allocate_from_driver(stream.ordinal, nbytes, nbytes, &address)
         block = new_block(address, nbytes, stream.ordinal, DEVICE_MEMORY, stream)
         pool.cached += nbytes
     else:
@@ -208,7 +209,7 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
         if block != NULL:
             take(block)
         else:
-            block = find_block(stream, size, bin, place)
+            block = find_block(stream, size, nbytes, bin, place)
             block.taken = 0
             if place >= 0 and stream.turn == turn:      # else other threads have ended the batch
                 note_place(stream, place, block)

@@ -22,11 +22,13 @@ cdef struct Pool:
 
 cdef Pool pools[MAX_DEVICES]
 
-# Allocate `size` bytes from the driver; if it has too few, free the cache and try again.
-cdef int allocate_from_driver(int ordinal, size_t size, CUdeviceptr* address) except -1
+# Allocate `size` bytes from the driver; if it has too few, free the cache and try again. `wanted` is
+# what the program asked for, of which an error speaks.
+cdef int allocate_from_driver(int ordinal, size_t size, size_t wanted,
+                              CUdeviceptr* address) except -1
 # Return a slab with room for `size` more bytes.
-cdef Slab* slab_for(int ordinal, size_t size) except NULL
+cdef Slab* slab_for(int ordinal, size_t size, size_t wanted) except NULL
 # Free all memory that is not in use.
 cdef int trim(int ordinal) except -1
-# Raise OutOfMemoryError with the sizes.
-cdef int out_of_memory(int ordinal, size_t nbytes, const char* call) except -1
+# Raise OutOfMemoryError with the sizes; `block` is that of the block in which the bytes would lie.
+cdef int out_of_memory(int ordinal, size_t nbytes, const char* call, size_t block=*) except -1

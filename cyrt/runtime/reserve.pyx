@@ -30,8 +30,8 @@ cdef enum:
     SLAB = 4 << 20              # bytes of a slab, from which small blocks are cut
 
 
-cdef int allocate_from_driver(int ordinal, size_t size, CUdeviceptr* address) except -1:
-    """Allocate `size` bytes from the driver; if it has too few, free the cache and try again."""
+cdef int allocate_from_driver(int ordinal, size_t size, size_t wanted,
+                              CUdeviceptr* address) except -1:
     cdef unsigned int epoch = context_of(ordinal).epoch
     cdef Pool* pool = &pools[ordinal]
     cdef CUresult result
@@ -52,10 +52,10 @@ cdef int allocate_from_driver(int ordinal, size_t size, CUdeviceptr* address) ex
             leave_quietly(entered)
         if attempt == 0:
             trim(ordinal)
-    out_of_memory(ordinal, size, b"cuMemAlloc")
+    out_of_memory(ordinal, wanted, b"cuMemAlloc", size)
 
 
-cdef int out_of_memory(int ordinal, size_t nbytes, const char* call) except -1:
+cdef int out_of_memory(int ordinal, size_t nbytes, const char* call, size_t block=0) except -1:
     cdef size_t available = 0, total = 0
     cdef Pool* pool = &pools[ordinal]
     cdef int entered = enter(ordinal, contexts[ordinal].epoch, b"cuMemGetInfo")
@@ -64,18 +64,19 @@ cdef int out_of_memory(int ordinal, size_t nbytes, const char* call) except -1:
     limit = settings.get("CYRT_MEMORY_LIMIT")
     raise errors.OutOfMemoryError(
         call.decode(), <int>CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY",
-        f"{nbytes:,} bytes wanted on device {ordinal}; {pool.in_use:,} in use by cyrt, "
+        f"{nbytes:,} bytes wanted on device {ordinal}"
+        f"{f', in a block of {block:,}' if block > nbytes else ''}; {pool.in_use:,} in use by cyrt, "
         f"{pool.cached:,} in its cache, {available:,} free of {total:,}",
         "" if limit is None else f"CYRT_MEMORY_LIMIT is {limit:,} bytes")
 
 
-cdef Slab* slab_for(int ordinal, size_t size) except NULL:
+cdef Slab* slab_for(int ordinal, size_t size, size_t wanted) except NULL:
     cdef Pool* pool = &pools[ordinal]
     cdef Slab* slab = pool.slabs
     cdef CUdeviceptr address = 0
     if slab != NULL and SLAB - slab.used >= size:
         return slab
-    allocate_from_driver(ordinal, SLAB, &address)
+    allocate_from_driver(ordinal, SLAB, wanted, &address)
     slab = <Slab*>calloc(1, sizeof(Slab))
     if slab == NULL:
         raise MemoryError()

@@ -139,6 +139,10 @@ cdef tuple checked_stream_protocol(stream):
     return answer
 
 
+cdef object no_stream(handle):
+    return ValueError(f"stream: expected the handle of a stream, got {handle}")
+
+
 cdef int ordinal_of_handle(CUstream handle) except -1:
     """Return the device of another library's stream: the stream is in its primary context."""
     cdef CUcontext context = NULL
@@ -150,6 +154,9 @@ cdef int ordinal_of_handle(CUstream handle) except -1:
         return ordinal
     entered = enter(ordinal, context_of(ordinal).epoch, b"cuStreamGetCtx")
     result = cu.cuStreamGetCtx(handle, &context)
+    if result == CUDA_ERROR_INVALID_HANDLE:
+        leave_quietly(entered)
+        raise no_stream(<size_t>handle)
     if result == CUDA_SUCCESS:
         result = cu.cuCtxPushCurrent(context)
         if result == CUDA_SUCCESS:
@@ -257,7 +264,8 @@ cdef class Stream:
         TypeError
             ``stream`` is neither.
         ValueError
-            The stream does not belong to a device's primary context, or not to `device`.
+            The handle is no stream's, as far as the driver tells, or the stream does not belong to
+            a device's primary context, or not to `device`.
         """
         cdef Stream self
         cdef size_t handle
@@ -266,7 +274,10 @@ cdef class Stream:
         if hasattr(stream, "__cuda_stream__"):
             handle = checked_stream_protocol(stream)[1]
         elif hasattr(stream, "__index__") and not isinstance(stream, bool):
-            handle = stream
+            number = stream.__index__()
+            if not 0 <= number < 1 << 64:
+                raise no_stream(number)
+            handle = number
         else:
             raise TypeError("stream: expected a cyrt.Stream, an object with __cuda_stream__ or an "
                             f"int handle, got {type(stream).__name__}")

@@ -192,6 +192,7 @@ def test_nothing_to_draw(graph, tmp_path, script, environment, message):
         ([SCRIPT, "-o", "missing/out.svg"], "there is no folder"),
         ([SCRIPT, "-o", "folder.svg"], "it is a folder"),
         ([SCRIPT, "-o", "out"], "out: expected a name that ends in .svg or .png"),
+        ([SCRIPT, "-o", "."], "cyrt graph: .: expected a name that ends in .svg or .png"),
         ([SCRIPT, "-o", "other.py"], "other.py: expected a name that ends in .svg or .png"),
         ([SCRIPT, "-o", "out.svg", "--dot", "out.txt"], "expected a name that ends in .dot or .gv"),
         ([SCRIPT, "-o", "/proc/out.svg"], "/proc/out.svg cannot be written: "),

@@ -63,6 +63,18 @@ def test_out_of_bounds(fault, access, doing):
     assert "0 bytes past the end of the 400-byte allocation" in text
 
 
+@pytest.mark.parametrize("checked", ["0", "1"])
+def test_before_the_first_allocation(fault, checked):
+    """Beside memory of the host's, which lies at higher addresses, and at lower ones."""
+    kernel = "__global__ void faulty(int* out) { out[-OFFSET] = 1; }"
+    pinned = "memory, *[cyrt.PinnedBuffer(4)][1:]"
+    _, text = fault(kernel.replace("OFFSET", "1"), arguments=pinned, CYRT_CHECK=checked)
+    assert "(4 bytes before the " in text
+    assert "-byte allocation at 0x2000000000000)" in text
+    _, text = fault(kernel.replace("OFFSET", "(1ll << 45)"), arguments=pinned, CYRT_CHECK=checked)
+    assert "(no memory of this device)" in text
+
+
 def test_coordinates(fault):
     _, text = fault(
         "__global__ void faulty(int* out) {"

@@ -145,6 +145,9 @@ def test_names(ptx):
     assert any("mangled" in name for name in module.names)
     with pytest.raises(KeyError, match=r"no kernel 'absent'; it has .*plain"):
         module["absent"]
+    for program in (lambda: list(module), lambda: module[3]):
+        with pytest.raises(TypeError, match=r"indexed by a kernel's name, .*, not by int"):
+            program()
 
 
 def test_a_name_that_was_not_asked_for():

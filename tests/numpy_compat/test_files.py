@@ -139,6 +139,33 @@ def test_other_element_types(host, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["x.npy", "x.npz"]
 
 
+def test_files_that_are_none(tmp_path):
+    (tmp_path / "text.py").write_text("print(1)\n")
+    with pytest.raises(ValueError, match=r"text\.py is damaged, or no file of NumPy's format$"):
+        cyrt.load(tmp_path / "text.py")
+    np.save(tmp_path / "objects.npy", np.array([{}, None]), allow_pickle=True)
+    with pytest.raises(TypeError, match=r"objects\.npy: an array of Python objects") as caught:
+        cyrt.load(tmp_path / "objects.npy")
+    assert "pickle" not in str(caught.value)
+    with pytest.raises(TypeError, match="load: file: expected a name, a path or .*, got int"):
+        cyrt.load(3)
+
+
+def test_a_buffer_is_no_array(tmp_path):
+    buffer = cyrt.Buffer(8)
+    for program, name in (
+        (lambda: cyrt.save(tmp_path / "x", buffer), "save: arr"),
+        (lambda: cyrt.savez(tmp_path / "x", y=buffer), "savez: y"),
+        (lambda: cyrt.savetxt(tmp_path / "x", buffer), "savetxt: X"),
+        (lambda: cyrt.save_safetensors(tmp_path / "x", {"y": buffer}), "save_safetensors: .*y"),
+    ):
+        with pytest.raises(TypeError, match=f"{name}.*: expected an Array, got Buffer"):
+            program()
+    cyrt.save(tmp_path / "pinned", cyrt.PinnedBuffer(8))
+    assert cyrt.load(tmp_path / "pinned.npy").dtype is cyrt.uint8
+    assert os.listdir(tmp_path) == ["pinned.npy"]
+
+
 def cut_everywhere(whole):
     return [whole[:length] for length in {*range(0, len(whole), 7), len(whole) - 1}]
 

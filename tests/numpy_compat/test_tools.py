@@ -366,6 +366,11 @@ def test_diagonals_are_numbered_by_ints():
             program(cyrt.ones((3, 3)), 0.9)
 
 
+def test_a_trace_is_of_an_array_or_a_file():
+    with pytest.raises(TypeError, match="trace: a: expected an Array, or the name .*, got int"):
+        cyrt.trace(3)
+
+
 @pytest.mark.parametrize("name", ["maximum", "minimum"])
 def test_nan_among_values_at_one_place(name):
     host = np.zeros(4, np.float32)

@@ -248,6 +248,28 @@ def test_out_of_memory_gives_sizes_and_leaves_the_pool_usable():
     cyrt.Buffer(100).fill(1)
 
 
+def test_out_of_memory_says_what_was_asked_for(python):
+    done = python(
+        """
+        import cyrt
+        kept = cyrt.Buffer(3 << 20)
+        for use in (lambda: cyrt.zeros(10**8), lambda: cyrt.Buffer(900_000)):
+            try:
+                use()
+            except cyrt.OutOfMemoryError as error:
+                print(error.text.partition(";")[0])
+        """,
+        CYRT_DEVICE="emulated",
+        CYRT_MEMORY_LIMIT="4M",
+        CYRT_POOL="1",
+        CYRT_CHECK="0",
+    )
+    assert done.stdout.splitlines() == [
+        "400,000,000 bytes wanted on device 0, in a block of 402,653,184",
+        "900,000 bytes wanted on device 0, in a block of 4,194,304",
+    ], done.stderr
+
+
 @pytest.mark.usefixtures("pooled")
 def test_pool_reuses_without_the_driver():
     cyrt.Buffer(5000).free()

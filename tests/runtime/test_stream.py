@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -141,6 +142,20 @@ def test_a_device_that_is_not_the_streams(python):
 def test_wrap_refuses_what_is_no_stream(bad):
     with pytest.raises(TypeError, match=f"got {type(bad).__name__}"):
         cyrt.Stream.wrap(bad)
+
+
+@pytest.mark.usefixtures("only_emulated")
+@pytest.mark.parametrize("bad", [3, -1, 1 << 64, SimpleNamespace(__cuda_stream__=(0, 3))])
+def test_a_handle_that_is_no_streams(bad):
+    number = 3 if isinstance(bad, SimpleNamespace) else bad
+    for use in (
+        cyrt.stream,
+        lambda stream: cyrt.CommandEncoder(stream=stream),
+        cyrt.Event().record,
+        lambda stream: cyrt.Buffer(8).fill(1, stream),
+    ):
+        with pytest.raises(ValueError, match=f"stream: expected the handle of .* got {number}$"):
+            use(bad)
 
 
 def test_protocol_of_another_version():

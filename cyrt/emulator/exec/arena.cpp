@@ -63,6 +63,11 @@ const Range* at_or_below(const std::vector<Range>& ranges, uint64_t address) {
     return next == ranges.begin() ? nullptr : &*std::prev(next);
 }
 
+// The bytes between an address and a range that does not hold it.
+uint64_t distance(const Range& range, uint64_t address) {
+    return address < range.lo ? range.lo - address : address - range.hi();
+}
+
 void insert_sorted(std::vector<Range>& ranges, Range range) {
     auto place = std::upper_bound(ranges.begin(), ranges.end(), range.lo,
                                   [](uint64_t a, const Range& r) { return a < r.lo; });
@@ -261,20 +266,24 @@ std::string Arena::describe(uint64_t address) const {
         for (const Arena* peer : s.peers)
             if (peer->state_->owns(address)) return peer->describe(address);
     }
-    const std::vector<Range>& ranges = s.owns(address) ? s.live : s.attached;
-    const Range* below = at_or_below(ranges, address);
-    if (below && below->holds(address))
-        return bytes(address - below->lo) + " into the " + allocation_at(*below);
+    const Range* nearest = nullptr;
+    for (const std::vector<Range>* ranges : {&s.live, &s.attached})
+        for (const Range& range : *ranges) {
+            if (range.holds(address))
+                return bytes(address - range.lo) + " into the " + allocation_at(range);
+            if (!nearest || distance(range, address) < distance(*nearest, address))
+                nearest = &range;
+        }
     for (const Range& range : s.released)
         if (range.holds(address))
             return bytes(address - range.lo) + " inside the freed " + allocation_at(range);
-    if (!s.owns(address) && !below) return "no memory of this device";
-    const Range* above = below ? below + 1 : ranges.data();
-    if (above == ranges.data() + ranges.size()) above = nullptr;
-    if (!below && !above) return "no memory is allocated on this device";
-    if (below && (!above || address - below->hi() <= above->lo - address))
-        return bytes(address - below->hi()) + " past the end of the " + allocation_at(*below);
-    return bytes(above->lo - address) + " before the " + allocation_at(*above);
+    // An index that is off reaches no further than a device's memory.
+    if (!nearest || distance(*nearest, address) > s.capacity)
+        return s.owns(address) ? "no memory is allocated on this device"
+                               : "no memory of this device";
+    return bytes(distance(*nearest, address)) +
+           (address < nearest->lo ? " before the " : " past the end of the ") +
+           allocation_at(*nearest);
 }
 
 uint64_t Arena::capacity() const { return state_->capacity; }
