@@ -135,9 +135,7 @@ SETTINGS: dict[str, Setting] = {
         False,
         "1: the first convolution of a kind measures cuDNN's plans, and the fastest is remembered",
     ),
-    "CYRT_NVTX": Setting(
-        _nvtx, False, "1: an NVTX range around each commit, by the package nvtx"
-    ),
+    "CYRT_NVTX": Setting(_nvtx, False, "1: an NVTX range around each commit, by the package nvtx"),
     "CYRT_CUPTI": Setting(
         _switch, True, "0: traces hold batches only, and no single operations, which CUPTI times"
     ),

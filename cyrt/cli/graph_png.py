@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-PIXELS = 2  # for each of the SVG's, in both directions
+from math import sqrt
+from xml.etree import ElementTree
+
+PIXELS = 2  # for each of the drawing's, in both directions, up to the limits
+MOST_PIXELS = 32_000_000
+MOST_ALONG_A_SIDE = 32_000  # Cairo's limit is 32,767
 
 
 def problem() -> str | None:
@@ -22,8 +27,16 @@ def problem() -> str | None:
 
 
 def png(svg: str) -> bytes:
-    """Return the bytes of a PNG file; :func:`problem` is None."""
+    """Return the bytes of a PNG file; :func:`problem` is None.
+
+    The SVG is shown as large as a page, where one can zoom in; of the PNG all has to be legible.
+    """
     import cairosvg
 
-    image: bytes = cairosvg.svg2png(bytestring=svg.encode(), scale=PIXELS)
+    root = ElementTree.fromstring(svg)
+    width, height = map(float, root.attrib["viewBox"].split()[2:])
+    fitting = min(sqrt(MOST_PIXELS / (width * height)), MOST_ALONG_A_SIDE / max(width, height))
+    pixels = min(PIXELS, fitting)
+    scale = pixels * width / float(root.attrib["width"])
+    image: bytes = cairosvg.svg2png(bytestring=svg.encode(), scale=scale)
     return image

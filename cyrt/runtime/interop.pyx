@@ -37,7 +37,8 @@ cpdef Memory as_buffer(obj, bint write, list layout=None):
     layout : list, optional
         An empty list, to which the function adds the shape, the strides in bytes (None:
         C-contiguous), the offset in bytes of the first element, the kind (see `tensor_of`), the
-        itemsize and whether the memory is read-only. Without a list, negative strides raise an error.
+        itemsize and whether the memory is read-only. Without a list, negative strides raise an
+        error.
 
     Returns
     -------

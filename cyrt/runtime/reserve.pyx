@@ -65,8 +65,9 @@ cdef int out_of_memory(int ordinal, size_t nbytes, const char* call, size_t bloc
     raise errors.OutOfMemoryError(
         call.decode(), <int>CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY",
         f"{nbytes:,} bytes wanted on device {ordinal}"
-        f"{f', in a block of {block:,}' if block > nbytes else ''}; {pool.in_use:,} in use by cyrt, "
-        f"{pool.cached:,} in its cache, {available:,} free of {total:,}",
+        f"{f', in a block of {block:,}' if block > nbytes else ''}; "
+        f"{pool.in_use:,} in use by cyrt, {pool.cached:,} in its cache, "
+        f"{available:,} free of {total:,}",
         "" if limit is None else f"CYRT_MEMORY_LIMIT is {limit:,} bytes")
 
 

@@ -8,8 +8,11 @@ import subprocess
 import sys
 import textwrap
 import xml.etree.ElementTree as ET
+from types import SimpleNamespace
 
 import pytest
+
+from cyrt.cli import graph_png
 
 SVG = "{http://www.w3.org/2000/svg}"
 WORK = r"""
@@ -236,6 +239,25 @@ def test_png(graph, tmp_path):
     assert content.startswith(b"\x89PNG\r\n")
     width, height = struct.unpack(">II", content[16:24])
     assert max(width, height) <= 2 * 1123
+
+
+@pytest.mark.parametrize(
+    ("shown", "drawn", "pixels"),
+    [
+        ((300, 100), (300, 100), (600, 200)),
+        ((400, 1000), (4000, 10000), (3578, 8944)),  # 32 million
+        ((1, 1123), (20, 22460), (28, 32000)),
+    ],
+)
+def test_a_png_is_as_large_as_the_drawing(monkeypatch, shown, drawn, pixels):
+    found = []
+    converter = SimpleNamespace(svg2png=lambda bytestring, scale: found.append(scale) or b"")
+    monkeypatch.setitem(sys.modules, "cairosvg", converter)
+    graph_png.png(
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{shown[0]}" height="{shown[1]}" '
+        f'viewBox="0 0 {drawn[0]} {drawn[1]}"/>'
+    )
+    assert tuple(round(found[0] * size) for size in shown) == pixels
 
 
 @pytest.mark.parametrize(

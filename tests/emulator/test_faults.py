@@ -64,15 +64,31 @@ def test_out_of_bounds(fault, access, doing):
 
 
 @pytest.mark.parametrize("checked", ["0", "1"])
-def test_before_the_first_allocation(fault, checked):
-    """Beside memory of the host's, which lies at higher addresses, and at lower ones."""
-    kernel = "__global__ void faulty(int* out) { out[-OFFSET] = 1; }"
-    pinned = "memory, *[cyrt.PinnedBuffer(4)][1:]"
-    _, text = fault(kernel.replace("OFFSET", "1"), arguments=pinned, CYRT_CHECK=checked)
-    assert "(4 bytes before the " in text
-    assert "-byte allocation at 0x2000000000000)" in text
-    _, text = fault(kernel.replace("OFFSET", "(1ll << 45)"), arguments=pinned, CYRT_CHECK=checked)
-    assert "(no memory of this device)" in text
+@pytest.mark.parametrize(
+    ("offset", "place"),
+    [
+        ("1", "4 bytes before the 400-byte allocation at 0x2000000000000"),
+        ("(1ll << 45)", "no memory of this device"),
+    ],
+)
+def test_before_the_first_allocation(python, checked, offset, place):
+    """Page-locked memory of the host lies at lower addresses, and is no neighbour."""
+    done = python(
+        f"""
+        import cyrt
+        kernel = cyrt.Kernel(
+            'extern "C" __global__ void faulty(int* out) {{ out[-{offset}] = 1; }}', "faulty")
+        pinned, memory = cyrt.PinnedBuffer(4), cyrt.Buffer(400)
+        kernel[1, 1](memory)
+        try:
+            cyrt.synchronize()
+        except cyrt.CudaError as error:
+            print(error)
+        """,
+        CYRT_CHECK=checked,
+        CYRT_POOL="0",
+    )
+    assert f"({place})" in done.stdout, done.stderr
 
 
 def test_coordinates(fault):
