@@ -119,7 +119,7 @@ def type_layout(name: str) -> tuple[str, int, int]:
     Returns
     -------
     tuple
-        An unknown name is a struct or enumeration: ``("bytes", 0, 1)``, size 0 meaning unknown.
+        An unknown name is a struct or an enumeration: ``("unknown", 0, 1)``, as is its size.
     """
     name = _VERSIONED.sub("", name)
     for space in ("", *_STANDARD):
@@ -128,7 +128,7 @@ def type_layout(name: str) -> tuple[str, int, int]:
             # Only scalars have standard names: std::float2 would be another type.
             if found and (not space or space == "::" or found[0] != "bytes"):
                 return found
-    return "bytes", 0, 1
+    return "unknown", 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +143,8 @@ class Parameter:
         ``"pointer"``; ``"reference"``, which no kernel takes; ``"bool"``;
         ``"i8" … "i64"``, ``"u8" … "u64"``; ``"f16"``, ``"bf16"``,
         ``"f32"``, ``"f64"``; ``"c64"``, ``"c128"`` (two floats or doubles); ``"bytes"``, a struct
-        or an enumeration by value; ``"word8" … "word64"``, from PTX alone: an integer of unknown
-        sign; a ``"word64"`` may also be a pointer.
+        by value; ``"unknown"``, a struct or an enumeration by value; ``"word8" … "word64"``, from
+        PTX alone: an integer of unknown sign; a ``"word64"`` may also be a pointer.
     size, align : int
         In bytes; size 0 is unknown and to be completed.
     writes : bool

@@ -47,6 +47,16 @@ cdef int set_checks(Param* param, object fit, bint strided) except -1:
     return 0
 
 
+cdef str conversion(unsigned int traits, list types):
+    """How an array becomes one of the types; complex numbers keep both parts where one can."""
+    if any([each.kind == "c" and traits >> <int>each.code & 1 for each in DTYPES]):
+        wide = [each for each in types if each.kind == "c"]
+        if not wide:
+            return f"convert one part of it, such as .real.astype({types[0].name!r})"
+        types = wide
+    return f"convert it with .astype({types[0].name!r})"
+
+
 cdef int check_array(const Param* param, Memory memory, tuple description) except -1:
     cdef unsigned int wrong = memory.traits & param.refused
     cdef str received
@@ -59,9 +69,9 @@ cdef int check_array(const Param* param, Memory memory, tuple description) excep
         description = memory.dtype, memory.shape, memory.strides
     received = f"got an array of {description[0]}, shape {description[1]}, strides {description[2]}"
     if wrong & (ELEMENT_TYPES | OTHER_TYPE):
-        names = [each.name for each in DTYPES if not param.refused >> <int>each.code & 1]
-        raise TypeError(f"expected an array of {' or '.join(names)}, {received}; convert it with "
-                        f".astype({names[0]!r})")
+        types = [each for each in DTYPES if not param.refused >> <int>each.code & 1]
+        raise TypeError(f"expected an array of {' or '.join(each.name for each in types)}, "
+                        f"{received}; {conversion(memory.traits, types)}")
     if wrong & REPEATED:
         raise ValueError("expected an array whose elements do not share memory, because the "
                          f"parameter is not const, {received}, a broadcast view; copy it with "

@@ -424,7 +424,7 @@ cdef int adopt(Kernel self, module, str name) except -1:
         set_checks(param, elements(parameter), module._strided)
         self.param_bytes = offset + parameter.size
         self.opaque = self.opaque or parameter.indirect or (
-            parameter.code == "bytes" and parameter.size >= 8
+            parameter.code in ("bytes", "unknown") and parameter.size >= 8
             and parameter.type not in POINTER_FREE)
         i += 1
     set_layout(function, extents(self))

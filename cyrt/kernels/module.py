@@ -58,7 +58,7 @@ def _by_size(name: str, sizes: Sequence[tuple[int, int]]) -> Signature:
         tuple(
             jit.signature.Parameter("pointer or 64-bit integer", "word64", 8, 8, True)
             if size == 8
-            else jit.signature.Parameter(f"{size} bytes", "bytes", size, 1, False)
+            else jit.signature.Parameter(f"{size} bytes", "unknown", size, 1, False)
             for _, size in sizes
         ),
     )
@@ -320,11 +320,14 @@ class Module:
     def _signature(self, name: str, function: LoadedFunction) -> Signature:
         """The parameters, from the declaration, the compiler, the symbol, or PTX's sizes."""
         sizes = function.parameters()
-        found = self._declared.get(name) or self._compiled_signature(name, function.name)
-        if found is None:
+        compiled = self._compiled_signature(name, function.name)
+        found = self._declared.get(name)
+        if found is None and isinstance(self._code, bytes):
             found = jit.signature.from_mangled(function.name)
-        if found is None and self._is_ptx:
-            found = jit.signature.from_ptx(self._code.decode(), function.name)
+        if found is None:
+            found = compiled
+        elif compiled is not None:
+            found = found.refined(compiled)
         if found is None and sizes is not None:
             found = _by_size(function.name, sizes)
         if found is None:
@@ -359,10 +362,13 @@ class Module:
             )
 
     def _compiled_signature(self, name: str, symbol: str) -> Signature | None:
+        """The parameters that the compiler or the PTX declares; a cubin declares none."""
         image = self._image(Device.current().index)
-        if image is None:
-            return None
-        return image.signatures.get(name) or image.signatures.get(symbol)
+        if image is not None:
+            return image.signatures.get(name) or image.signatures.get(symbol)
+        if self._is_ptx:
+            return jit.signature.from_ptx(self._code.decode(), symbol)
+        return None
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -21,7 +21,8 @@ cdef enum ParamCode:
     F64
     C64
     C128
-    BYTES
+    BYTES           # a struct
+    UNKNOWN         # a struct or an enumeration
 
 cdef struct Param:
     ParamCode code

@@ -2,7 +2,7 @@
 
 from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.bytes cimport PyBytes_AS_STRING
-from cpython.complex cimport PyComplex_AsCComplex, Py_complex
+from cpython.complex cimport Py_complex
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_AsDouble, PyFloat_CheckExact
 from cpython.long cimport PyLong_AsUnsignedLongLong
 from libc.math cimport isfinite
@@ -17,6 +17,7 @@ cdef extern from "Python.h":
     int PyFloat_Pack2(double, char*, int) except -1
     int PyBool_Check(object)
     int PyComplex_Check(object)
+    Py_complex PyComplex_AsCComplex(object) except *    # Cython's own declaration has no errors
     object PyNumber_Index(object)
     int PyIndex_Check(object)
 
@@ -25,6 +26,7 @@ _CODES = {
     "bool": BOOL, "i8": I8, "u8": U8, "i16": I16, "u16": U16,
     "i32": I32, "u32": U32, "i64": I64, "u64": U64, "f16": F16, "bf16": BF16,
     "f32": F32, "f64": F64, "c64": C64, "c128": C128, "bytes": BYTES,
+    "unknown": UNKNOWN,
 }
 
 # Bits of the integer types, and whether they are signed, in the enum's order from I8.
@@ -129,7 +131,8 @@ cdef int pack_complex(ParamCode code, object value, char* target) except -1:
     try:
         number = PyComplex_AsCComplex(value)
     except TypeError:
-        raise TypeError(f"expected a complex number, got {type(value).__name__}") from None
+        raise TypeError("expected a complex number, or both parts as bytes, got "
+                        f"{type(value).__name__}") from None
     if code == C64:
         pack_single(number.real, target)
         pack_single(number.imag, target + 4)
@@ -142,7 +145,7 @@ cdef int pack_complex(ParamCode code, object value, char* target) except -1:
 cdef int pack_word(unsigned int size, object value, char* target) except -1:
     """An integer of either sign, or a NumPy scalar of exactly that size."""
     if isinstance(value, (np.generic, np.ndarray)):
-        return pack_bytes(value, size, target)
+        return pack_raw(value, size, target)
     value = as_integer_object(value)
     try:
         raw = value.to_bytes(size, "little", signed=value < 0)
@@ -159,8 +162,28 @@ cdef as_integer_object(value):
     return PyNumber_Index(value)
 
 
+cdef int pack_unknown(unsigned int size, object value, char* target) except -1:
+    """A struct or an enumeration, where the code does not tell which: bytes, or an integer."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return pack_raw(value, size, target)
+    if PyIndex_Check(value) and size in (1, 2, 4, 8) and not PyObject_CheckBuffer(value) \
+            and not hasattr(type(value), "__dlpack__"):     # an Array has an index too
+        return pack_word(size, value, target)
+    return pack_bytes(value, size, target)
+
+
 cdef int pack_bytes(object value, unsigned int size, char* target) except -1:
-    """A struct or array by value: bytes, or an object that exports them, of exactly its size."""
+    """A struct or array by value: bytes, or an object that exports them; a number is neither."""
+    if not PyObject_CheckBuffer(value) or (
+            isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0
+            and value.dtype.kind not in "OSV"):
+        raise TypeError(f"expected {size} bytes: a bytes object, a NumPy structured scalar or a "
+                        f"ctypes structure, got {type(value).__name__}")
+    return pack_raw(value, size, target)
+
+
+cdef int pack_raw(object value, unsigned int size, char* target) except -1:
+    """The bytes that an object exports, of exactly this size."""
     cdef bytes raw
     cdef str advice = ""
     if isinstance(value, (np.generic, np.ndarray)):
@@ -170,14 +193,8 @@ cdef int pack_bytes(object value, unsigned int size, char* target) except -1:
         if dtype.names and not dtype.isalignedstruct:
             advice = "; np.dtype(..., align=True) pads as C does"
         raw = value.tobytes()
-    elif PyObject_CheckBuffer(value):       # bytes, a memoryview, a ctypes structure
-        raw = bytes(value)
-    elif PyIndex_Check(value) and size in (1, 2, 4, 8) \
-            and not hasattr(type(value), "__dlpack__"):     # an enumeration exports a buffer too
-        return pack_word(size, value, target)
     else:
-        raise TypeError(f"expected {size} bytes: a bytes object, a NumPy structured scalar or a "
-                        f"ctypes structure, got {type(value).__name__}")
+        raw = bytes(value)
     if len(raw) != size:
         raise ValueError(f"expected {size} bytes, got {len(raw)}{advice}")
     memcpy(target, PyBytes_AS_STRING(raw), size)
@@ -227,4 +244,6 @@ cdef int pack_value(Param* param, object value, char* target) except -1:
                 not hasattr(value, "dtype") or value.ndim != 0 or value.dtype.names):
             return pack_bytes(value, param.size, target)
         return pack_complex(code, value, target)
+    if code == UNKNOWN:
+        return pack_unknown(param.size, value, target)
     return pack_bytes(value, param.size, target)

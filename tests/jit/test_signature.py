@@ -88,9 +88,9 @@ def test_declaration_is_read(text, shown):
         ("longlong3", "bytes", 24, 8),
         ("dim3", "bytes", 12, 4),
         ("cudaTextureObject_t", "u64", 8, 8),
-        ("struct Options", "bytes", 0, 1),
-        ("std::float4", "bytes", 0, 1),
-        ("const __grid_constant__ Options", "bytes", 0, 1),
+        ("struct Options", "unknown", 0, 1),
+        ("std::float4", "unknown", 0, 1),
+        ("const __grid_constant__ Options", "unknown", 0, 1),
     ],
 )
 def test_types_by_value(type, code, size, align):
@@ -207,7 +207,7 @@ def test_symbol_is_read(symbol, shown):
 def test_symbol_kinds():
     signature = from_mangled("_Z1kIfEvPKT_PS0_jbN4cuda3std3__47complexIS0_EE6float41SPFvvE")
     assert kinds(signature.parameters) == [
-        *("pointer:r", "pointer:w", "u32", "bool", "c64", "bytes", "bytes", "u64")
+        *("pointer:r", "pointer:w", "u32", "bool", "c64", "bytes", "unknown", "u64")
     ]
     assert [p.size for p in signature.parameters][-3:] == [16, 0, 8]
 
@@ -253,7 +253,7 @@ def test_no_symbol_raises(data):
 def test_probe_holds_a_function_type():
     parameters = from_probe("_Z10cyrt_probeIFvfPKfPfj1SPFiiEPKPKiN2ns1TE6float4EEvv")
     assert kinds(parameters) == [
-        *("f32", "pointer:r", "pointer:w", "u32", "bytes", "u64", "pointer:r", "bytes", "bytes")
+        *("f32", "pointer:r", "pointer:w", "u32", "unknown", "u64", "pointer:r", "unknown", "bytes")
     ]
     assert from_probe("_Z10cyrt_probeIFvvEEvv") == ()
     assert from_probe("_Z10cyrt_probeIfEvv") is None

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import cyrt
+from cyrt.jit import compiler
 
 SAXPY = r"""
 extern "C" __global__ void saxpy(float a, const float* __restrict__ x, float* y, int n) {
@@ -226,6 +227,8 @@ def test_structs_from_all_that_has_bytes(pair, value):
         ((3, 0.5), TypeError, "a NumPy structured scalar or a ctypes structure, got tuple"),
         (b"3", ValueError, "expected 16 bytes, got 1$"),
         (None, TypeError, "got NoneType"),
+        (1, TypeError, "a NumPy structured scalar or a ctypes structure, got int"),
+        (np.clongdouble(1), TypeError, "a NumPy structured scalar or a ctypes structure, got"),
     ],
 )
 def test_structs_refused(pair, value, error, match):
@@ -273,6 +276,46 @@ def test_enumerations_and_references_to_types():
         kernel[1, 1](5, 2.5, 65536, 1, out)
 
 
+STRUCT = ".param .align 4 .b8 value[8]"
+ENUMERATION = ".param .u64 value"
+
+
+def words(parameter):
+    return f"""
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry _Z1k4Type({parameter}) {{ ret; }}
+"""
+
+
+@pytest.mark.parametrize("signature", [None, "void k(Type value)"])
+@pytest.mark.parametrize("value", [1, np.float64(1), np.array(1)])
+def test_only_an_enumeration_is_an_integer(value, signature):
+    """PTX tells a struct from an enumeration, neither of which the type's name does."""
+    cyrt.Kernel(words(ENUMERATION), "_Z1k4Type", signature=signature)[1, 1](value)
+    kernel = cyrt.Kernel(words(STRUCT), "_Z1k4Type", signature=signature)
+    kernel[1, 1](bytes(8))
+    kernel[1, 1](np.array([1, 2], np.int32))
+    with pytest.raises(TypeError, match=r"Type: argument 1 \(Type.*: expected 8 bytes: .*, got "):
+        kernel[1, 1](value)
+
+
+@pytest.mark.gpu
+def test_a_type_of_a_cubin_may_be_an_enumeration():
+    """A cubin tells only the size."""
+    major, minor = cyrt.Device().compute_capability
+    source = "enum Mode { a, b }; __global__ void k(Mode m, int* out) { *out = m; }"
+    image = compiler.compile(source, arch=f"sm_{major}{minor}")
+    kernel, out = cyrt.Kernel(image.code, "k"), cyrt.Buffer(4)
+    for value in (1, np.int32(1), bytes([1, 0, 0, 0])):
+        out.fill(0)
+        kernel[1, 1](value, out)
+        assert host(out, np.int32)[0] == 1
+    with pytest.raises(TypeError, match=r"argument 1 \(Mode\): expected 4 bytes: .*, got float"):
+        kernel[1, 1](1.0, out)
+
+
 @pytest.mark.parametrize(
     "kernel",
     [
@@ -295,6 +338,24 @@ def test_complex():
     out = cyrt.Buffer(32)
     kernel[1, 1](1 + 2j, 3 - 4j, out)
     assert host(out, np.float64).tolist() == [1, 2, 3, -4]
+
+
+@pytest.mark.parametrize("type", ["float2", "double2"])
+def test_what_is_no_complex_number_is_refused(type):
+    source = f'extern "C" __global__ void k({type} z, float* out) {{ *out = z.x; }}'
+    kernel = cyrt.Kernel(source, "k")
+    out = cyrt.zeros(4)
+    launches = (
+        kernel[1, 1],
+        lambda *args: kernel.for_each(1, *args),
+        lambda *args: cyrt.current_encoder().add_kernel(kernel, 1, 1, args),
+    )
+    message = rf"k: argument 1 \({type} z\): expected a complex number"
+    for launch in launches:
+        for value in ((1, 2), None, "a", [1, 2], out):
+            with pytest.raises(TypeError, match=message):
+                launch(value, out)
+    assert not out.numpy().any()
 
 
 def test_null_and_foreign_pointers():
