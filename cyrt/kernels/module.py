@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -44,11 +45,17 @@ def _warn(log: str) -> None:
     warnings.warn(text, RuntimeWarning, stacklevel=outside_stacklevel())
 
 
-def _find_symbols(name: str, full: Mapping[str, str]) -> list[str]:
-    """The symbols of a C++ name: those with that full name, otherwise those that end in it."""
-    return [s for s, f in full.items() if f == name] or [
-        s for s, f in full.items() if f.endswith(f"::{name}")
+def _find_symbols(name: str, full: Iterable[tuple[str, str]]) -> list[str]:
+    """The symbols of a C++ name: those with that full name, otherwise those that end in it.
+
+    Spaces do not count: ``f<float,1>`` is ``f<float, 1>``.
+    """
+    wanted = name.replace(" ", "")
+    pairs = [(symbol, text.replace(" ", "")) for symbol, text in full]
+    found = [s for s, f in pairs if f == wanted] or [
+        s for s, f in pairs if f.endswith(f"::{wanted}")
     ]
+    return [*dict.fromkeys(found)]
 
 
 def _by_size(name: str, sizes: Sequence[tuple[int, int]]) -> Signature:
@@ -67,8 +74,9 @@ def _by_size(name: str, sizes: Sequence[tuple[int, int]]) -> Signature:
 class Module:
     """Device code, and the kernels in it: ``module["axpy<float>"]``.
 
-    Source is compiled for a device at its first use on that device. ``extern "C"`` kernels are
-    always available; others, and instances of templates, must be listed in ``names``.
+    Source is compiled for a device at its first use on that device. Kernels that are no templates
+    are always available, by their C++ names or their symbols; instances of templates must be listed
+    in ``names``.
 
     Parameters
     ----------
@@ -168,15 +176,15 @@ class Module:
 
     @property
     def names(self) -> list[str]:
-        """The names of the available kernels."""
-        image = self._image(Device.current().index)
-        if image is not None:
-            symbols = set(image.lowered.values())
-            return [
-                *image.lowered,
-                *(s for s in image.signatures if s not in symbols and s not in image.lowered),
-            ]
-        return self._entries()
+        """The names of the available kernels: as listed, otherwise as C++ or the symbol has it."""
+        listed = self._listed()
+        full = {
+            symbol: jit.mangling.readable_name(symbol)
+            for symbol in self._symbols()
+            if symbol not in listed.values()
+        }
+        names = Counter((*listed, *full.values()))
+        return [*listed, *(s if names[name] > 1 else name for s, name in full.items())]
 
     def __getitem__(self, name: str) -> Kernel:
         if name not in self._kernels:
@@ -188,8 +196,11 @@ class Module:
             self._kernels.setdefault(name, Kernel._of(self, name))
         return self._kernels[name]
 
-    def __contains__(self, name: str) -> bool:
-        return name in self.names
+    def __contains__(self, name: object) -> bool:
+        try:
+            return isinstance(name, str) and self._symbol(name) in self._symbols()
+        except KeyError:  # several kernels have this name
+            return False
 
     def get_global(self, name: str) -> Buffer:
         """A ``__device__`` or ``__constant__`` variable of the current device.
@@ -215,7 +226,7 @@ class Module:
         symbol = name if image is None else image.lowered.get(f"&{name}", name)
         full = {s: jit.signature.variable_name(s) for s in loaded.variables or ()}
         if symbol not in full:
-            found = _find_symbols(name, full)
+            found = _find_symbols(name, full.items())
             if len(found) > 1:
                 raise KeyError(
                     f"the module has several variables {name!r}: "
@@ -256,11 +267,21 @@ class Module:
     def _compile(self, arch: str) -> Image:
         return jit.compiler.compile(self._code, self._names, arch=arch, **self._how)
 
-    def _entries(self) -> list[str]:
-        """The kernels' symbols in code that was passed as bytes."""
+    def _symbols(self) -> list[str]:
+        """The kernels' symbols."""
+        image = self._image(Device.current().index)
+        if image is not None:
+            return [*dict.fromkeys(image.lowered[name] for name in image.signatures)]
         if self._is_ptx:
             return jit.signature.entries(self._code.decode())
         return self._load(Device.current().index).function_names() or []
+
+    def _listed(self) -> dict[str, str]:
+        """The symbols of the kernels that ``names`` lists for source, by these names."""
+        image = self._image(Device.current().index)
+        if image is None:
+            return {}
+        return {name: image.lowered[name] for name in self._names if name in image.signatures}
 
     def _load(self, ordinal: int) -> LoadedModule:
         """The code on a device, loaded once: each copy would have separate variables."""
@@ -292,27 +313,24 @@ class Module:
         except KeyError:
             how = (
                 # No double quotes: a KeyError's text would show all others with backslashes.
-                ". A template's instance or a C++ name is named when the module is made: "
+                ". A template's instance is named when the module is made: "
                 f"Module(code, names=[{symbol!r}])"
                 if isinstance(self._code, str) and symbol not in self._names
                 else ""
             )
-            known = dict.fromkeys(map(jit.mangling.readable_name, self.names))
-            raise KeyError(
-                f"the module has no kernel {symbol!r}; it has {', '.join(known) or 'none'}{how}"
-            ) from None
+            known = ", ".join(self.names) or "none"
+            raise KeyError(f"the module has no kernel {symbol!r}; it has {known}{how}") from None
 
     def _symbol(self, name: str) -> str:
-        """The mangled name; the name itself if the code does not have mangled names."""
-        image = self._image(Device.current().index)
-        if image is not None:
-            return image.lowered.get(name, name)
-        entries = self._entries()
-        if name in entries:
+        """The symbol of a kernel's name; the name itself if no kernel has it."""
+        listed, symbols = self._listed(), self._symbols()
+        if name in listed:
+            return listed[name]
+        if name in symbols:
             return name
-        found = _find_symbols(
-            name, {s: f.name for s in entries if (f := jit.signature.from_mangled(s)) is not None}
-        )
+        full = [(symbol, jit.mangling.readable_name(symbol)) for symbol in symbols]
+        full += [(symbol, text) for text, symbol in listed.items()]
+        found = _find_symbols(name, full)
         if len(found) > 1:
             raise KeyError(f"the module has several kernels {name!r}: {', '.join(found)}")
         return found[0] if found else name

@@ -155,9 +155,46 @@ def test_a_name_that_was_not_asked_for():
     with pytest.raises(KeyError) as caught:
         module["f<int>"]
     assert caught.value.args[0] == (
-        "the module has no kernel 'f<int>'; it has f<float>. A template's instance or a C++ name "
+        "the module has no kernel 'f<int>'; it has f<float>. A template's instance "
         "is named when the module is made: Module(code, names=['f<int>'])"
     )
+
+
+OVERLOADS = """
+__global__ void one(float* x) { *x = 1; }
+namespace space { __global__ void one(int* x) { *x = 2; } }
+__global__ void two(float* x) { *x = 2; }
+__global__ void two(int* x) { *x = 2; }
+template <class T, int N> __global__ void fill(T* x) { *x = N; }
+"""
+
+
+def test_cpp_names_that_are_not_listed():
+    module = cyrt.Module(OVERLOADS, names=["fill<float,3>"])
+    names = ["fill<float,3>", "one", "space::one", "_Z3twoPf", "_Z3twoPi"]
+    assert sorted(module.names) == sorted(names)
+    assert all(name in repr(module) for name in names)
+    assert all(name in module and module[name].name == name for name in names)
+    assert module["one"].signature == "void one(float* x)"
+    assert module["space::one"].signature == "void space::one(int* x)"
+    assert "_Z3onePf" in module
+    for absent in ("two", "fill", "fill<int, 3>", 3):
+        assert absent not in module
+    with pytest.raises(KeyError, match=r"several kernels 'two': _Z3two.*, _Z3two"):
+        module["two"]
+
+
+def test_spaces_in_the_name_of_an_instance():
+    for listed in ("fill<float,3>", "fill<float, 3>"):
+        module = cyrt.Module(OVERLOADS, names=[listed])
+        for name in ("fill<float,3>", "fill<float, 3>", "fill< float, 3 >"):
+            assert name in module
+            x = cyrt.zeros(1)
+            module[name][1, 1](x)
+            assert x.item() == 3
+    with pytest.raises(KeyError) as caught:
+        module["fill<int>"]
+    assert caught.value.args[0].count("fill<float") == 1
 
 
 def test_get_global(ptx):
@@ -345,17 +382,11 @@ def test_a_forked_child_is_refused_where_it_would_load(python):
     assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr
 
 
-@pytest.mark.parametrize(
-    ("source", "name"),
-    [
-        ("template <class T> __global__ void f(T* x) { *x = 1; }", "f<float>"),
-        ("__global__ void f(float* x) { *x = 1; }", "f"),
-    ],
-)
-def test_a_kernel_that_is_not_listed(source, name):
+def test_an_instance_that_is_not_listed():
+    source = "template <class T> __global__ void f(T* x) { *x = 1; }"
     with pytest.raises(KeyError, match="names="):
-        cyrt.Module(source)[name]
-    assert cyrt.Module(source, names=[name])[name].name == name
+        cyrt.Module(source)["f<float>"]
+    assert cyrt.Module(source, names=["f<float>"])["f<float>"].name == "f<float>"
 
 
 def test_the_compilers_warnings_are_shown():
