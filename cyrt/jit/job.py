@@ -62,7 +62,10 @@ class Job:
             if not option:
                 raise ValueError(f"options holds an empty one: {list(options)!r}")
             if re.match(_OWN_OPTION, option):
-                raise ValueError(f"the architecture is given as arch=, not as option {option!r}")
+                raise ValueError(
+                    f"options: {option!r}: code is compiled for the architecture of the device, "
+                    "which is no option"
+                )
         for kind, mapping in (("headers", headers), ("define", define)):
             if mapping is not None and not isinstance(mapping, Mapping):
                 raise TypeError(f"{kind} is a mapping from names, got {type(mapping).__name__}")

@@ -73,9 +73,10 @@ cdef int check_array(const Param* param, Memory memory, tuple description) excep
         raise TypeError(f"expected an array of {' or '.join(each.name for each in types)}, "
                         f"{received}; {conversion(memory.traits, types)}")
     if wrong & REPEATED:
+        strided = " and make the kernel with strided=True" if param.refused & SCATTERED else ""
         raise ValueError("expected an array whose elements do not share memory, because the "
                          f"parameter is not const, {received}, a broadcast view; copy it with "
-                         ".copy(), or declare the parameter const")
+                         f".copy(), or declare the parameter const{strided}")
     if wrong:
         raise ValueError(f"expected a C-contiguous array, {received}; copy it with .copy() or "
                          "cyrt.ascontiguousarray(), or make the kernel with strided=True if it "

@@ -165,9 +165,9 @@ cdef class Kernel:
     structs and enumerations              every type
     ====================================  ==========================================================
 
-    Arrays are C-contiguous, unless the kernel is made with ``strided=True``. A broadcast view (a
-    stride of 0 in a dimension of more than one element) is accepted only if the pointer is
-    ``const``. The element type of a Buffer is not known and not checked. Arguments are not checked
+    Arrays are C-contiguous, unless the kernel is made with ``strided=True``. It accepts a broadcast
+    view (a stride of 0 in a dimension of more than one element) only if the pointer is ``const``,
+    too. The element type of a Buffer is not known and not checked. Arguments are not checked
     either if the code does not declare its parameters' types (PTX and cubins of ``extern "C"``
     kernels, without `signature`).
 

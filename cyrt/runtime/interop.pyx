@@ -227,8 +227,11 @@ cdef Memory from_dlpack(obj, bint write, list layout):
                         f"{device}")
     kind, index = device
     if kind not in (KDL_CUDA, KDL_CUDA_HOST, KDL_CUDA_MANAGED):
+        structured = getattr(getattr(obj, "dtype", None), "names", None)
+        advice = ("make a cyrt.Buffer(x.nbytes), whose copy_from(x) copies the bytes" if structured
+                  else "cyrt.asarray() copies it")
         raise TypeError(f"memory: {name} lies on DLPack device {device}, not in memory that a CUDA "
-                        "device can reach; cyrt.asarray() copies it to the device")
+                        f"device can reach; {advice} to the device")
     if kind == KDL_CUDA and not 0 <= index < Device.count():
         raise ValueError(f"memory: {name} lies on CUDA device {index}, and there are "
                          f"{Device.count()}")

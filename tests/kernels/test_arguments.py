@@ -127,6 +127,19 @@ def test_memory_without_a_dtype_is_bytes(module):
     kernel[1, 1](x)
 
 
+def test_a_structured_array_of_the_host(module):
+    """asarray() refuses one; a Buffer takes its bytes."""
+    kernel = module[f"k{[*FITS, *EVERY].index('Unknown')}"]
+    x = np.zeros(4, [("a", np.float32), ("b", np.int32)])
+    with pytest.raises(TypeError, match=r"argument 1 .* cyrt\.Buffer\(x\.nbytes\), .*copy_from"):
+        kernel[1, 1](x)
+    buffer = cyrt.Buffer(x.nbytes)
+    buffer.copy_from(x)
+    kernel[1, 1](buffer)
+    with pytest.raises(TypeError, match=r"argument 1 .* cyrt\.asarray\(\) copies it"):
+        kernel[1, 1](x["a"])
+
+
 def test_buffers_are_not_checked(module):
     buffer = cyrt.Buffer(50)
     for pointee in ("float", "float4", "double2"):
@@ -248,10 +261,13 @@ def test_strided_kernel(matrix, as_argument):
 
 
 @pytest.mark.parametrize("view", ["broadcast", "broadcast along the last"])
-def test_a_broadcast_view_is_never_written(strided, matrix, as_argument, view):
+def test_a_broadcast_view_is_never_written(source, strided, matrix, as_argument, view):
     x = VIEWS[view](matrix)
-    with pytest.raises(ValueError, match=r"argument 2 \(float\* y\).*broadcast view.*const"):
+    advice = r"argument 2 \(float\* y\).*broadcast view.*declare the parameter const"
+    with pytest.raises(ValueError, match=rf"{advice}\n"):
         strided["add"][1, 1](matrix, as_argument(x), 1)
+    with pytest.raises(ValueError, match=rf"{advice} and make the kernel with strided=True\n"):
+        source["add"][1, 1](matrix, as_argument(x), 1)
 
 
 # -- alignment -------------------------------------------------------------------------------------
