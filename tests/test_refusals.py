@@ -128,3 +128,56 @@ def test_arguments_of_launches_in_another_order(k, x):
         k.tune(6, x, 6)
     with pytest.raises(TypeError, match="blocks: expected numbers of threads, got 64"):
         k.tune(6, (x, 6), 64)
+
+
+@pytest.mark.parametrize("make", [cyrt.zeros, np.zeros])
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda k, x: k[x, 1], "grid: expected an int or a tuple of one to three, got {}"),
+        (lambda k, x: k[1, x], "block: expected an int or a tuple of one to three, got {}"),
+        (lambda k, x: k[1, 1, x], "smem: expected a number of bytes, got {}"),
+        (
+            lambda k, x: k.for_each(x, x, 2),
+            "k: n: expected a number of elements, before the kernel's arguments, got {}",
+        ),
+        (lambda k, x: k[1, 1](None, x), "k: argument 2 (int n): expected an int, got {}"),
+    ],
+)
+def test_an_array_in_the_place_of_a_number(k, make, call, message):
+    x = make(4)
+    with pytest.raises(TypeError) as caught:
+        call(k, x)
+    shown = f"{type(x).__name__} of {x.dtype}, shape (4,)"
+    assert str(caught.value).partition("\n")[0] == message.format(shown)
+
+
+@pytest.mark.parametrize("make", [cyrt.asarray, np.asarray])
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (cyrt.Buffer, "nbytes: expected a number of bytes as an int"),
+        (cyrt.PinnedBuffer, "nbytes: expected a number of bytes as an int"),
+        (cyrt.ManagedBuffer, "nbytes: expected a number of bytes as an int"),
+        (lambda x: cyrt.pointer(x, 24), "address: expected a number of bytes as an int"),
+        (cyrt.Device, "device: expected a cyrt.Device, an int or None"),
+        (lambda x: cyrt.CommandEncoder(max_ops=x), "max_ops: expected an int"),
+    ],
+)
+def test_an_array_in_the_place_of_a_size(make, call, message):
+    for values in ([1.0, 2.0], 1.0):
+        x = make(values)
+        with pytest.raises(TypeError) as caught:
+            call(x)
+        assert str(caught.value).endswith(f"{message}, got {type(x).__name__}")
+
+
+def test_arguments_of_an_encoder_that_are_no_tuple(k, x):
+    encoder = cyrt.current_encoder()
+    for args, name in ((x, "Array"), (5, "int"), (np.zeros(2), "ndarray")):
+        with pytest.raises(TypeError) as caught:
+            encoder.add_kernel(k, 1, 1, args)
+        assert (
+            str(caught.value) == f"k: args: expected a tuple of the kernel's arguments, got {name}"
+        )
+    encoder.add_kernel(k, 1, 1, [x, 6])

@@ -24,6 +24,7 @@ from cyrt.graph.recording cimport CHILD, Operation, Use
 from cyrt.graph.seam cimport kernels
 from cyrt.runtime.device cimport current_ordinal
 from cyrt.runtime.event cimport Event
+from cyrt.runtime.integers cimport as_int
 from cyrt.runtime.interop cimport as_buffer
 from cyrt.runtime.memory cimport Memory, copy_memory, fill_memory, live_block
 from cyrt.runtime.outside cimport is_outside
@@ -35,11 +36,12 @@ from cyrt.runtime.waiting cimport wait_state
 
 
 cdef int positive(value, str what) except -1:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    number = as_int(value)
+    if number is None:
         raise TypeError(f"{what}: expected an int, got {type(value).__name__}")
-    if not 1 <= value.__index__() < 1 << 31:
+    if not 1 <= number < 1 << 31:
         raise ValueError(f"{what}: expected a number of at least 1, got {value}")
-    return value
+    return number
 
 
 cdef class CommandEncoder(Recorder):
@@ -126,7 +128,7 @@ cdef class CommandEncoder(Recorder):
         kernel : Kernel
         grid, block : int or tuple of up to three ints
             Blocks in the grid, threads in a block; x first.
-        args : sequence
+        args : tuple or list
             An argument for each parameter, as in ``kernel[grid, block](*args)``.
         smem : int
             Bytes of dynamic shared memory.

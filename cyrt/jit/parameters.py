@@ -216,10 +216,10 @@ class Signature:
     def extents(self) -> tuple[tuple[int, int], ...]:
         """(offset, size) of each parameter in bytes; a `ValueError` if a size is unknown."""
         place, found = 0, []
-        for index, p in enumerate(self.parameters):
+        for number, p in enumerate(self.parameters, 1):
             if not p.size:
                 raise ValueError(
-                    f"parameter {index} ({p}) of `{self}` has a type of unknown size; "
+                    f"parameter {number} ({p}) of `{self}` has a type of unknown size; "
                     "declare it with a built-in type of its size, or give source or PTX, which "
                     "tell the size"
                 )
@@ -246,13 +246,13 @@ class Signature:
                 f"`{self}` has {len(self.parameters)} parameters, the compiled kernel {len(sizes)}"
             )
         end, filled = 0, []
-        for index, (p, (offset, size)) in enumerate(zip(self.parameters, sizes, strict=True)):
+        for number, (p, (offset, size)) in enumerate(zip(self.parameters, sizes, strict=True), 1):
             if not p.size:
                 p = replace(p, size=size, align=_alignment(end, offset, size))
             place = -(-end // p.align) * p.align
             if (place, p.size) != (offset, size):
                 raise ValueError(
-                    f"parameter {index} ({p}) of `{self}` takes {p.size} bytes at offset {place}, "
+                    f"parameter {number} ({p}) of `{self}` takes {p.size} bytes at offset {place}, "
                     f"the compiled kernel's {size} bytes at offset {offset}"
                 )
             filled.append(p)

@@ -7,7 +7,9 @@ from cyrt.graph.recorder cimport record_kernel
 from cyrt.graph.recording cimport CLUSTER, COOPERATIVE, Geometry
 from cyrt.kernels.arguments cimport declared_memory, use_declared
 from cyrt.kernels.geometry cimport check_cluster, check_cooperative, dimension, dynamic_smem
-from cyrt.kernels.kernel cimport Arguments, Kernel, allocate_arguments, check_launch, pack
+from cyrt.kernels.kernel cimport (
+    Arguments, Kernel, allocate_arguments, argument_tuple, check_launch, pack,
+)
 from cyrt.kernels.vectorcall cimport PySequence_Fast_ITEMS
 from cyrt.runtime.module cimport LoadedFunction
 
@@ -45,7 +47,7 @@ cdef int add_kernel(object encoder, kernel, grid, block, args, smem, cluster,
     dimension(grid, "grid", geometry.grid)
     dimension(block, "block", geometry.block)
     geometry.smem = dynamic_smem(smem)
-    values = tuple(args)
+    values = argument_tuple(self, args)
     declared = declared_memory(self.name, reads, writes)
     if cluster is not None:
         dimension(cluster, "cluster", sizes)

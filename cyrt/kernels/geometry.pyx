@@ -2,6 +2,7 @@
 
 from cyrt.graph.recording cimport Geometry
 from cyrt.runtime.device cimport Device
+from cyrt.runtime.integers cimport as_int, described
 from cyrt.runtime.module cimport Limits, LoadedFunction
 
 cdef extern from "Python.h":
@@ -40,9 +41,10 @@ cdef bint dimension(value, str what, unsigned int* target) except -1:
     if not 1 <= len(<tuple>value) <= 3:
         raise ValueError(f"{what}: expected an int or a tuple of one to three, got {whole!r}")
     for item in <tuple>value:
-        if isinstance(item, bool) or not hasattr(item, "__index__"):
-            raise TypeError(f"{what}: expected an int or a tuple of one to three, got {whole!r}")
-        number = item.__index__()
+        number = as_int(item)
+        if number is None:
+            raise TypeError(f"{what}: expected an int or a tuple of one to three, got "
+                            f"{described(whole)}")
         if not 1 <= number < 1 << 32:
             raise ValueError(f"{what}: expected numbers from 1{RANGES[what]}, got {whole!r}")
         target[i] = number
@@ -84,11 +86,12 @@ cdef int divide_grid(str name, const Geometry* geometry, const unsigned int* clu
 
 
 cdef unsigned int dynamic_smem(value) except? 0xffffffff:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"smem: expected a number of bytes, got {value!r}")
-    if not 0 <= value.__index__() < 1 << 31:
+    number = as_int(value)
+    if number is None:
+        raise TypeError(f"smem: expected a number of bytes, got {described(value)}")
+    if not 0 <= number < 1 << 31:
         raise ValueError(f"smem: expected a number of bytes of 0 or more, got {value}")
-    return value
+    return number
 
 
 cdef object element_count(str name, n):
@@ -96,12 +99,13 @@ cdef object element_count(str name, n):
         return n
     if getattr(n, "ndim", 0):
         raise TypeError(f"{name}: n: expected a number of elements, before the kernel's arguments, "
-                        f"got {type(n).__name__} of shape {n.shape}")
-    if isinstance(n, bool) or not hasattr(n, "__index__"):
+                        f"got {described(n)}")
+    number = as_int(n)
+    if number is None:
         raise TypeError(f"{name}: n: expected a number of elements, got {n!r}")
-    if n.__index__() < 0:
+    if number < 0:
         raise ValueError(f"{name}: n: expected a number of elements of 0 or more, got {n}")
-    return n.__index__()
+    return number
 
 
 cdef tuple cover_grid(str name, n, block):

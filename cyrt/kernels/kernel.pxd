@@ -39,6 +39,8 @@ cdef struct Arguments:
     int num_uses
     void* heap              # NULL if the memory is on the stack
 
+# The arguments of a launch as a tuple; only a tuple or a list of them is accepted.
+cdef tuple argument_tuple(Kernel kernel, args)
 # Allocates that memory on the heap, for `count` arguments and `declared` Buffers.
 cdef int allocate_arguments(Kernel kernel, Py_ssize_t count, Py_ssize_t declared,
                             Arguments* packed) except -1

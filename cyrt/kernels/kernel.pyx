@@ -346,10 +346,7 @@ cdef class Kernel:
         TypeError, ValueError
             The errors of :meth:`for_each`; no block that the kernel allows; n is 0.
         """
-        if not isinstance(args, (tuple, list)):
-            raise TypeError(f"{self.name}: args: expected a tuple of the kernel's arguments, got "
-                            f"{type(args).__name__}")
-        values, n = tuple(args), element_count(self.name, n)
+        values, n = argument_tuple(self, args), element_count(self.name, n)
         written = written_memory(self.name, self.params, values[:self.num_params], reads, writes)
         block = tuning.choose(self, n, blocks, dynamic_smem(smem), written, values,
                               {"reads": reads, "writes": writes})
@@ -478,6 +475,13 @@ cdef int launch(Launch self, PyObject** args, Py_ssize_t count, list declared) e
         if packed.heap != NULL:
             PyMem_Free(packed.heap)
     return 0
+
+
+cdef tuple argument_tuple(Kernel kernel, args):
+    if not isinstance(args, (tuple, list)):
+        raise TypeError(f"{kernel.name}: args: expected a tuple of the kernel's arguments, got "
+                        f"{type(args).__name__}")
+    return tuple(args)
 
 
 cdef int allocate_arguments(Kernel kernel, Py_ssize_t count, Py_ssize_t declared,

@@ -10,6 +10,8 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+from cyrt.runtime.integers cimport described
+
 cdef extern from "Python.h":
     int PyLong_CheckExact(object)
     long PyLong_AsLongAndOverflow(object, int*) except? -1
@@ -49,7 +51,7 @@ cdef long long as_integer(object value) except? -1:
             else:
                 raise TypeError(f"expected an int, got {type(value).__name__}")
         else:
-            value = PyNumber_Index(value)
+            value = index_of(value)
     number = PyLong_AsLongLongAndOverflow(value, &overflow)
     if overflow:
         raise OverflowError(value)
@@ -159,7 +161,15 @@ cdef as_integer_object(value):
     if isinstance(value, float) or not PyIndex_Check(value):
         raise TypeError(f"expected an int, got {type(value).__name__}; its type is not known "
                         "here: give the kernel a signature=, or a NumPy scalar")
-    return PyNumber_Index(value)
+    return index_of(value)
+
+
+cdef index_of(value):
+    """An array has ``__index__``, which an array of floats refuses."""
+    try:
+        return PyNumber_Index(value)
+    except TypeError:
+        raise TypeError(f"expected an int, got {described(value)}") from None
 
 
 cdef int pack_unknown(unsigned int size, object value, char* target) except -1:

@@ -8,6 +8,7 @@ from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport (
     MAX_DEVICES, READY, check, cu, ensure_open, faulted, is_emulated, process, refuse,
 )
+from cyrt.runtime.integers cimport as_int
 from cyrt.runtime.seam cimport graph
 
 cdef extern from *:
@@ -37,15 +38,15 @@ cdef int count() except -1:
 cdef int validate(index) except -1:
     """Return the index as an int if it is a device's ordinal, else raise."""
     cdef int number = count()
-    if isinstance(index, bool) or not hasattr(index, "__index__"):
+    ordinal = as_int(index)
+    if ordinal is None:
         raise TypeError(
             f"device: expected a cyrt.Device, an int or None, got {type(index).__name__}")
-    index = index.__index__()
-    if not 0 <= index < number:
+    if not 0 <= ordinal < number:
         raise ValueError(
-            f"device {index}: expected an index from 0 to {number - 1}; "
+            f"device {ordinal}: expected an index from 0 to {number - 1}; "
             f"there {'is one device' if number == 1 else f'are {number} devices'}")
-    return index
+    return ordinal
 
 
 cdef Context* context_of(int ordinal) except NULL:

@@ -14,6 +14,7 @@ from libc.stdlib cimport free
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, cu, faulted
 from cyrt.runtime.device cimport Device, context_of, enter_quietly, leave, ordinal_of
+from cyrt.runtime.integers cimport as_int
 from cyrt.runtime.order cimport (
     begin_direct, end_direct, flush_block, has_exported_memory, order_consumer,
 )
@@ -111,13 +112,13 @@ cdef int order_foreign_streams(Block* block, StreamState* stream) except -1:
 
 
 cdef size_t byte_count(nbytes, str what) except? 0:
-    if isinstance(nbytes, bool) or not hasattr(nbytes, "__index__"):
+    number = as_int(nbytes)
+    if number is None:
         raise TypeError(f"{what}: expected a number of bytes as an int, got "
                         f"{type(nbytes).__name__}")
-    nbytes = nbytes.__index__()
-    if not 0 <= nbytes < 1 << 63:
-        raise ValueError(f"{what}: expected a number of bytes of 0 or more, got {nbytes}")
-    return nbytes
+    if not 0 <= number < 1 << 63:
+        raise ValueError(f"{what}: expected a number of bytes of 0 or more, got {number}")
+    return number
 
 
 cdef class Memory:

@@ -323,7 +323,7 @@ def test_offsets_are_those_of_a_struct():
 def test_unknown_size_has_no_offsets():
     signature = from_declaration("void k(int a, S s)")
     assert not signature.complete
-    with pytest.raises(ValueError, match=r"parameter 1 \(S s\).*unknown size"):
+    with pytest.raises(ValueError, match=r"parameter 2 \(S s\).*unknown size"):
         _ = signature.offsets
 
 
@@ -340,8 +340,8 @@ def test_completed_fills_sizes_in():
     ("sizes", "says"),
     [
         ([(0, 4)], "2 parameters, the compiled kernel 1"),
-        ([(0, 4), (8, 4)], r"parameter 1 \(const float\* x\).*8 bytes at offset 8.*4 bytes"),
-        ([(0, 8), (8, 8)], r"parameter 0 \(int n\).*4 bytes at offset 0.*8 bytes"),
+        ([(0, 4), (8, 4)], r"parameter 2 \(const float\* x\).*8 bytes at offset 8.*4 bytes"),
+        ([(0, 8), (8, 8)], r"parameter 1 \(int n\).*4 bytes at offset 0.*8 bytes"),
         ([(0, 4), (16, 8)], "8 bytes at offset 8.*8 bytes at offset 16"),
     ],
 )
