@@ -89,11 +89,7 @@ def trace(
         from cyrt.tracing import Trace  # with what it imports, which arrays do not need
 
         return Trace(a)
-    if not isinstance(a, Array):
-        raise TypeError(
-            "trace: a: expected an Array, or the name of the file for a trace of what runs, got "
-            f"{type(a).__name__}"
-        )
+    check_array(a, "trace: a, where it is no file's name")
     return reduce.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
