@@ -367,7 +367,7 @@ def test_diagonals_are_numbered_by_ints():
 
 
 def test_a_trace_is_of_an_array_or_a_file():
-    with pytest.raises(TypeError, match="trace: a, .* no file's name: expected an Array, got .*int"):
+    with pytest.raises(TypeError, match="trace: a, .* file's name: expected .* got .*int"):
         cyrt.trace(3)
 
 
