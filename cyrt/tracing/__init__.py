@@ -7,7 +7,6 @@ import json
 import os
 import threading
 import time
-from bisect import bisect
 from collections import Counter, deque
 from functools import cache
 from os import PathLike
@@ -25,7 +24,7 @@ from cyrt.runtime.event import Event
 from cyrt.runtime.reserve import memory_stats
 from cyrt.runtime.stream import Stream
 from cyrt.runtime.waiting import synchronize
-from cyrt.tracing.cupti import Activity, Collector, Unavailable
+from cyrt.tracing.cupti import Collector, Unavailable
 
 _CLOCK_SECONDS = 5.0  # an event's time is a float32 of ms: 1 µs is lost after 16 s
 _CLOCK_NANOSECONDS, _CLOCK_READS = 30_000, 10  # readings until two looks are so close
@@ -123,7 +122,6 @@ class Trace:
         self._batches: deque[_Batch] = deque()
         self._clocks: dict[int, _Clock] = {}
         self._streams: dict[int, tuple[int, int]] = {}  # device and row, by the state's address
-        self._spans: dict[tuple[int, int], tuple[list[int], list[int]]] = {}  # of such a row
         self._note = ""
         try:
             commit_current()
@@ -258,46 +256,28 @@ class Trace:
                 continue
             process = _FIRST_DEVICE + batch.device
             self._span(batch.name, process, batch.row, start, start + length, batch.details)
-            starts, ends = self._spans.setdefault((batch.device, batch.row), ([], []))
-            starts.append(start)
-            ends.append(start + length)
 
     def _read_activities(self, collector: Collector) -> None:
-        """Add single operations to their stream's rows; those that overlap lie in several."""
-        shift = time.perf_counter_ns() - collector.now()
-        activities = [
-            each._replace(start=each.start + shift, end=each.end + shift)
-            for each in collector.stop()
-        ]
-        streams = self._find_streams(activities)
-        lanes: dict[tuple[int, str], list[tuple[int, int]]] = {}  # row, and its last end
-        number = 1000
-        for each in activities:
-            process = _FIRST_DEVICE + each.device
-            name = streams.get((each.device, each.stream), f"CUPTI's stream {each.stream}")
-            rows = lanes.setdefault((process, name), [])
-            lane = next((i for i, (_, end) in enumerate(rows) if end <= each.start), len(rows))
-            if lane == len(rows):
-                rows.append((number, 0))
-                self._name_row(process, number, f"operations of {name}")
-                number += 1
-            row = rows[lane][0]
-            rows[lane] = row, each.end
-            self._span(readable_name(each.name), process, row, each.start, each.end, each.details)
+        """Add single operations; those of a stream that overlap are in rows of their own.
 
-    def _find_streams(self, activities: list[Activity]) -> dict[tuple[int, int], str]:
-        """The stream in whose batches most operations of each of CUPTI's streams ran.
-
-        A graph with branches runs on streams of its own, of which CUPTI tells the numbers only.
+        The branches of graphs run on many streams of their own, so graphs have rows together.
         """
-        votes: dict[tuple[int, int], Counter[int]] = {}
-        for each in activities:
-            middle = (each.start + each.end) // 2
-            for (device, row), (starts, ends) in self._spans.items():
-                at = bisect(starts, middle) - 1
-                if device == each.device and at >= 0 and middle <= ends[at]:
-                    votes.setdefault((device, each.stream), Counter())[row] += 1
-        return {key: f"stream {rows.most_common(1)[0][0]}" for key, rows in votes.items()}
+        shift = time.perf_counter_ns() - collector.now()
+        rows: dict[tuple[int, str], list[list[int]]] = {}  # number and last end of each
+        number = 1000
+        for each in collector.stop():
+            start, end, process = each.start + shift, each.end + shift, _FIRST_DEVICE + each.device
+            origin = "graphs" if each.graph else f"CUPTI's stream {each.stream}"
+            name = f"operations of {origin}"
+            lanes = rows.setdefault((process, name), [])
+            lane = next((row for row in lanes if row[1] <= start), None)
+            if lane is None:
+                lane = [number, 0]
+                lanes.append(lane)
+                self._name_row(process, number, name)
+                number += 1
+            lane[1] = end
+            self._span(readable_name(each.name), process, lane[0], start, end, each.details)
 
     def _name_row(self, process: int, row: int, name: str) -> None:
         self._add("M", "thread_name", process, row, self._begin, {"name": name})

@@ -4,6 +4,7 @@ class Activity(NamedTuple):
     name: str
     device: int
     stream: int
+    graph: int
     start: int
     end: int
     details: dict[str, Any]

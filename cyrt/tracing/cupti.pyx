@@ -39,6 +39,11 @@ cdef struct KernelRecord:
     uint32_t correlation
     uint64_t grid_id
     const char* name
+    void* reserved
+    uint64_t queued, submitted
+    uint32_t launch, shared_memory
+    uint64_t graph_node
+    uint32_t shared_memory_limit, graph
 
 cdef struct CopyRecord:      # of a memset, too
     uint32_t kind
@@ -46,6 +51,10 @@ cdef struct CopyRecord:      # of a memset, too
     uint64_t nbytes
     uint64_t start, end
     uint32_t device, context, stream
+    uint32_t[3] others
+    void* reserved
+    uint64_t graph_node
+    uint32_t graph
 
 # Buffers that CUPTI has filled.
 cdef struct Filled:
@@ -85,6 +94,7 @@ class Activity(NamedTuple):
     name: str       # a kernel's symbol, "copy" or "fill"
     device: int
     stream: int     # CUPTI's number
+    graph: int      # CUPTI's number; 0: it was launched by itself
     start: int
     end: int
     details: dict   # the geometry of a kernel, or the bytes of a copy or fill
@@ -168,9 +178,9 @@ class Collector:
             if kernel.kind == CONCURRENT_KERNEL:
                 found.append(Activity(
                     kernel.name.decode(errors="replace"), kernel.device, kernel.stream,
-                    kernel.start, kernel.end,
+                    kernel.graph, kernel.start, kernel.end,
                     {"grid": list(kernel.grid), "block": list(kernel.block)}))
             elif kernel.kind in (MEMCPY, MEMSET):
                 found.append(Activity(
                     "copy" if kernel.kind == MEMCPY else "fill", copy.device, copy.stream,
-                    copy.start, copy.end, {"bytes": copy.nbytes}))
+                    copy.graph, copy.start, copy.end, {"bytes": copy.nbytes}))

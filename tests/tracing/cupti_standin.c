@@ -14,12 +14,22 @@ typedef struct {
     uint32_t correlation;
     int64_t grid_id;
     const char* name;
+    void* reserved;
+    uint64_t queued, submitted;
+    uint8_t launch[4];
+    uint32_t shared_memory;
+    uint64_t graph_node;
+    uint32_t limit, graph;
 } Kernel;
 typedef struct {
     uint32_t kind;
     uint8_t kinds[4];
     uint64_t bytes, start, end;
     uint32_t device, context, stream;
+    uint32_t correlations[2], pad;
+    void* reserved;
+    uint64_t graph_node;
+    uint32_t graph;
 } Copy;
 typedef union {
     Kernel kernel;
@@ -78,6 +88,7 @@ int cuptiActivityFlushAll(uint32_t flag) {
         kernel->grid[0] = 4, kernel->grid[1] = kernel->grid[2] = 1;
         kernel->block[0] = 256, kernel->block[1] = kernel->block[2] = 1;
         kernel->name = names[i];
+        kernel->graph = i < 2 ? 3 : 0;
     }
     Copy* copy = &records[3].copy;
     copy->kind = 1;
@@ -85,6 +96,7 @@ int cuptiActivityFlushAll(uint32_t flag) {
     copy->start = begun + 8000;
     copy->end = begun + 9000;
     copy->stream = 7;
+    copy->graph = 3;
     take(0, 7, buffer, size, 4 * sizeof(Record));
     begun = 0;
     return 0;

@@ -51,7 +51,9 @@ def test_a_batch_is_recorded_committed_launched_and_run(tmp_path):
     assert 0 <= record["ts"] < end(record) == commit["ts"]
     assert commit["ts"] <= launch["ts"] <= end(launch) <= end(commit)
     assert ran["dur"] > 0
-    assert launch["ts"] - 100 < ran["ts"] < launch["ts"] + 1e6  # µs; one clock
+    other = json.loads(file.read_text())["otherData"]
+    near = 100 + other["clock_uncertainty_us"]  # other processes may use the GPU, too
+    assert launch["ts"] - near < ran["ts"] < launch["ts"] + 1e6  # µs; one clock
     assert commit["args"]["operations"] == 6
     assert "× 3" in commit["args"]["what"]
     assert commit["args"]["reason"] == "commit()"
@@ -233,9 +235,10 @@ def test_operations_by_cupti(standin, tmp_path):
         cyrt.synchronize()
     ran = [each for each in events_of(file, pid=DEVICE) if each["tid"] >= 1000]
     assert [each["name"] for each in ran] == ["axpy<float>", "plain", "plain", "copy"]
-    assert [each["tid"] for each in ran] == [1000, 1001, 1000, 1000]
+    assert [each["tid"] for each in ran] == [1000, 1001, 1002, 1000]
     named = events_of(file, "M", name="thread_name", pid=DEVICE)
-    assert [each["args"]["name"] for each in named] == ["operations of CUPTI's stream 7"] * 2
+    of_stream, of_graphs = "operations of CUPTI's stream 7", "operations of graphs"
+    assert [each["args"]["name"] for each in named] == [of_graphs, of_graphs, of_stream]
     assert [round(each["dur"], 3) for each in ran] == [4, 2, 1, 1]
     assert all(-1000 < each["ts"] < 1e6 for each in ran)  # of the trace's clock
     assert ran[0]["args"] == {"grid": [4, 1, 1], "block": [256, 1, 1]}
@@ -243,19 +246,6 @@ def test_operations_by_cupti(standin, tmp_path):
     with cyrt.trace(file):  # once more
         pass
     assert len(events_of(file, pid=DEVICE)) == 4
-
-
-def test_operations_are_of_the_stream_whose_batches_ran_then():
-    """The graphs of stream 1 run on CUPTI's streams 5 and 6; another program uses 9."""
-    trace = cyrt.trace("never written")
-    trace._spans = {(0, 1): ([0, 100], [50, 150]), (0, 2): ([10], [40]), (1, 3): ([0], [900])}
-    times = {5: [(110, 120), (20, 30)], 6: [(45, 50)], 9: [(60, 70)]}
-    activities = [
-        cupti.Activity("k", 0, stream, start, end, {})
-        for stream, spans in times.items()
-        for start, end in spans
-    ]
-    assert trace._find_streams(activities) == {(0, 5): "stream 1", (0, 6): "stream 1"}
 
 
 def test_cupti_refuses(standin, tmp_path):
@@ -300,7 +290,7 @@ def test_operations_of_a_gpu(tmp_path):
     assert len(ran) == 8
     named = events_of(file, "M", name="thread_name", pid=DEVICE)
     rows = {each["args"]["name"] for each in named}
-    assert rows == {"batches of stream 1", "operations of stream 1"}
+    assert {"batches of stream 1", "operations of graphs"} <= rows
     batches = [each for each in events_of(file, pid=DEVICE) if each["tid"] < 1000]
     first, last = min(each["ts"] for each in batches), max(map(end, batches))
     assert all(first - near < each["ts"] and end(each) < last + near for each in ran)
