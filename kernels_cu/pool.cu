@@ -15,12 +15,9 @@
 
 namespace cyrt {
 
-// Taps whose sum is added to the total at once, so that errors do not grow with the window.
-constexpr uint32 CHUNK = 64;
-
 // A sum of any number of elements. After each chunk its part is added to the total, and what the
 // rounding of that loses to the next part (Kahan, Further remarks on reducing truncation errors,
-// 1965).
+// 1965): so errors do not grow with the window.
 template <class C> struct Sum {
     C part = 0, total = 0, excess = 0;
 
@@ -31,6 +28,7 @@ template <class C> struct Sum {
         total = next;
         part = 0;
     }
+    __device__ C sum() const { return total + part; }
 };
 
 // The greatest element. NaN is greater than all; where there are no elements, minus infinity.
@@ -44,7 +42,7 @@ template <class C> struct Greatest {
 
 // The mean; places where there are no elements count as zeros.
 template <class C> struct Mean : Sum<C> {
-    __device__ C result(uint32 taps) const { return this->total / C(taps); }
+    __device__ C result(uint32 taps) const { return this->sum() / C(taps); }
 };
 
 // The outputs of a thread; `there` is false beyond the end.
@@ -64,19 +62,29 @@ template <int V> struct Share {
     }
 };
 
-// Call `use` with each tap of a window that has an element, and its offset; end chunks of states.
-template <int V, class State, class Use>
-__device__ inline void for_taps(const Pool& args, uint32 output, State (&states)[V], Use use) {
-    Place place = place_of(args.windows, output);
-    for (uint32 first = 0; first < args.taps; first += CHUNK) {
-        uint32 end = min(args.taps - first, CHUNK) + first;
+// Call `use` with each tap of a window that has an element, and its offset.
+template <class Use>
+__device__ inline void for_taps(const Pool& args, const Place& place, uint32 first, uint32 end,
+                                Use use) {
 #pragma unroll 4
-        for (uint32 t = first; t < end; ++t) {
-            int64 offset;
-            if (find(args.windows, place, tap_of(args.windows, t), offset)) use(t, offset);
+    for (uint32 t = first; t < end; ++t) {
+        int64 offset;
+        if (find(args.windows, place, tap_of(args.windows, t), offset)) use(t, offset);
+    }
+}
+
+// The same for all taps. Windows of more than a chunk are pooled by elements, whose states end with
+// each chunk; vectors have no registers for that.
+template <int V, class State, class Use>
+__device__ inline void for_window(const Pool& args, uint32 output, State (&states)[V], Use use) {
+    Place place = place_of(args.windows, output);
+    if constexpr (V > 1) {
+        for_taps(args, place, 0, args.taps, use);
+    } else {
+        for (uint32 first = 0; first < args.taps; first += POOL_CHUNK) {
+            for_taps(args, place, first, min(args.taps - first, uint32(POOL_CHUNK)) + first, use);
+            states[0].end_chunk();
         }
-#pragma unroll
-        for (int v = 0; v < V; ++v) states[v].end_chunk();
     }
 }
 
@@ -88,7 +96,7 @@ __device__ inline void pool(const Pool& args) {
     if (!share.there) return;
     const T* source = global<T>(args.source) + share.channel;
     State<compute_of<T>> states[V];
-    for_taps(args, share.output, states, [&](uint32, int64 offset) {
+    for_window(args, share.output, states, [&](uint32, int64 offset) {
         Items<T, V> items = load_vector<V>(source + offset);
 #pragma unroll
         for (int v = 0; v < V; ++v) states[v].add(widen(items.item[v]));
@@ -148,7 +156,7 @@ template <class T, int V, bool GREATEST> __device__ inline void pool_vjp(const P
     const T* source = global<T>(args.source) + share.channel;
     const uint32* taps = global<uint32>(args.tap) + share.channel;
     Sum<C> sums[V];
-    for_taps(args, share.output, sums, [&](uint32 t, int64 offset) {
+    for_window(args, share.output, sums, [&](uint32 t, int64 offset) {
         Items<T, V> items = load_vector<V>(source + offset);
 #pragma unroll
         for (int v = 0; v < V; ++v) {
@@ -158,7 +166,7 @@ template <class T, int V, bool GREATEST> __device__ inline void pool_vjp(const P
     Items<T, V> results;
 #pragma unroll
     for (int v = 0; v < V; ++v) {
-        C sum = sums[v].total;
+        C sum = sums[v].sum();
         results.item[v] = cast<T>(GREATEST ? sum : sum / C(args.taps));
     }
     store_vector<V>(global<T>(args.out) + share.place(args), results);

@@ -22,10 +22,10 @@ from cyrt.bench.rounds.transformer import Decoding
 from cyrt.bench.row import Row
 from cyrt.graph import plan
 
-SETTLING = 20  # rounds before anything is measured
+SETTLING = 20  # rounds before anything is measured, and before each further wait
 PATCHED = 0.02  # share of a round's operations below which it has settled
 OPERATIONS = 10_000  # that are measured at least
-WAITS = 3  # more times that they run before their times are taken
+WAITS = 3  # before times are taken
 
 PROGRAMS: dict[str, Callable[[], Rounds]] = {
     "Adam, 50 tensors": lambda: Adam(50, kept=True),
@@ -102,7 +102,7 @@ def measure(
     _, _, patched = _measure(program, rounds, commit=commit)
     # Each wait cuts a batch. Graphs of what is left of it are instantiated after the first ones.
     for _ in range(0 if emulated else WAITS):
-        _measure(program, rounds, commit=commit)
+        _measure(program, SETTLING, commit=commit)
     before = encoder.stats()
     host, wall, _ = _measure(program, rounds, commit=commit)
     after = encoder.stats()

@@ -16,6 +16,7 @@ from cyrt.graph.commit cimport Recorder
 from cyrt.runtime.memory cimport Memory
 
 cdef extern from "params/pool.h" nogil:
+    enum: POOL_CHUNK
     cdef struct Pool:
         unsigned long long source, tap, out
         Windows windows
@@ -95,7 +96,7 @@ cdef int record(Recorder encoder, int op, int dtype, int variant, const Operand*
             places |= pooling.steps[d]
     places = (places | pooling.channels) * launch.entry.itemsizes[0] | args.source | args.out
     launch.variant = variant
-    if places % VECTOR_BYTES:
+    if places % VECTOR_BYTES or args.taps > POOL_CHUNK:
         launch.variant = variant + 1
         items = 1
     x = power_of_two(ceiling(pooling.channels, items), 1, WARP)

@@ -4,6 +4,8 @@
 #include "params/window.h"
 #include "params/begin.h"
 
+enum { POOL_CHUNK = 64 };  // taps whose sum is added to the total at once
+
 struct CYRT_PARAMETERS Pool {
     CYRT_POINTER(const void) source;  // channels are adjacent
     CYRT_POINTER(unsigned int) tap;   // of the greatest element in each window; contiguous
