@@ -73,8 +73,9 @@ __device__ inline void for_taps(const Pool& args, const Place& place, uint32 fir
     }
 }
 
-// The same for all taps. Windows of more than a chunk are pooled by elements, whose states end with
-// each chunk; vectors have no registers for that.
+// The same for all taps. The states of elements end with each chunk; vectors have no registers for
+// that, so windows of more than a chunk are pooled by elements. Gradients of theirs are added in
+// vectors all the same, since most of their time is that of finding places.
 template <int V, class State, class Use>
 __device__ inline void for_window(const Pool& args, uint32 output, State (&states)[V], Use use) {
     Place place = place_of(args.windows, output);

@@ -77,6 +77,7 @@ cdef int record(Recorder encoder, int op, int dtype, int variant, const Operand*
     cdef long long outputs = pooling.batch * product(pooling.sliding.outputs), items, blocks
     cdef unsigned long long places = pooling.batch_step if pooling.batch > 1 else 0
     cdef unsigned int x
+    cdef bint forward
     cdef int d
     if outputs == 0 or pooling.channels == 0:
         return 0
@@ -96,7 +97,8 @@ cdef int record(Recorder encoder, int op, int dtype, int variant, const Operand*
             places |= pooling.steps[d]
     places = (places | pooling.channels) * launch.entry.itemsizes[0] | args.source | args.out
     launch.variant = variant
-    if places % VECTOR_BYTES or args.taps > POOL_CHUNK:
+    forward = op != MAX_VJP and op != AVG_VJP
+    if places % VECTOR_BYTES or forward and args.taps > POOL_CHUNK:
         launch.variant = variant + 1
         items = 1
     x = power_of_two(ceiling(pooling.channels, items), 1, WARP)
