@@ -68,6 +68,10 @@ def main() -> None:
     options = parser.parse_args()
     if options.size < 2:
         parser.error(f"--size: expected 2 or more, got {options.size}")
+    if not options.sigma > 0:
+        parser.error(f"--sigma: expected more than 0, got {options.sigma}")
+    if not options.output.absolute().parent.is_dir():
+        parser.error(f"--output: there is no folder {options.output.parent}")
 
     image = draw(options.size)
     blurred = blur(image, options.sigma)

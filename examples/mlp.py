@@ -56,6 +56,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.size < 1:
         parser.error(f"--size: expected 1 or more, got {options.size}")
+    if options.hidden < 1:
+        parser.error(f"--hidden: expected 1 or more, got {options.hidden}")
     device = cyrt.Device()
     print(f"device: {device.name}")
 

@@ -45,6 +45,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.size < SHOWN:
         parser.error(f"--size: expected {SHOWN} or more, got {options.size}")
+    if options.links < 1:
+        parser.error(f"--links: expected 1 or more, got {options.links}")
 
     pages = options.size
     source, target = random_web(pages, options.links * pages, np.random.default_rng(0))

@@ -1,6 +1,7 @@
 """Operations of neural networks, and their gradients.
 
-``name_vjp`` returns the gradients of what ``name`` takes, from the gradient of its result.
+``name_vjp`` returns the gradients of what ``name`` takes, from that and from the gradient of its
+result; ``softmax_vjp`` takes softmax's result instead, and ``rope_vjp`` that gradient alone.
 """
 
 from cyrt.nn.activations import (

@@ -64,6 +64,22 @@ def test_a_size_of_nothing_is_refused_in_one_line(name, size, tmp_path):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "option", "value"),
+    [
+        ("mlp", "--hidden", "0"),
+        ("pagerank", "--links", "0"),
+        ("image_blur", "--sigma", "0.0"),
+        ("image_blur", "--output", "nowhere/blurred.png"),
+    ],
+)
+def test_other_options_are_refused_in_one_line(name, option, value, tmp_path):
+    done = run(name, tmp_path, option, value)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"error: {option}: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_the_picture_is_a_png(tmp_path):
     """Its parts, by the PNG specification: their checksums, and the bytes of its lines."""
     done = run("image_blur", tmp_path, "--size", "16", "--output", "it.png")
