@@ -17,7 +17,7 @@ namespace cyrt {
 
 // A sum of any number of elements. After each chunk its part is added to the total, and what the
 // rounding of that loses to the next part (Kahan, Further remarks on reducing truncation errors,
-// 1965): so errors do not grow with the window.
+// 1965): so errors do not grow with the number of chunks.
 template <class C> struct Sum {
     C part = 0, total = 0, excess = 0;
 
@@ -73,9 +73,10 @@ __device__ inline void for_taps(const Pool& args, const Place& place, uint32 fir
     }
 }
 
-// The same for all taps. The states of elements end with each chunk; vectors have no registers for
-// that, so windows of more than a chunk are pooled by elements. Gradients of theirs are added in
-// vectors all the same, since most of their time is that of finding places.
+// The same for all taps. A thread of one element ends a chunk of its state after POOL_CHUNK taps;
+// one of a vector does not, since that takes too many registers. So larger windows are pooled by
+// elements. Their gradients are added in vectors all the same, since most of the time goes into
+// finding places, which a vector shares.
 template <int V, class State, class Use>
 __device__ inline void for_window(const Pool& args, uint32 output, State (&states)[V], Use use) {
     Place place = place_of(args.windows, output);

@@ -14,8 +14,8 @@
 #   operation. After MOST_EXTRA of them in a batch the round is in doubt: another program may run.
 # - If a batch is several short rounds, it ends with the one that has an extra operation, and the
 #   next one begins again, as after a commit: so an operation that comes with every tenth round is
-#   at the same place of its batch each time. This is not done again and again, though, if batches
-#   were shorter than half the limit.
+#   at the same place of its batch each time. Behind a batch with an extra operation this is done
+#   only where it leaves half of the limit, or more.
 # - While the round is in doubt, a round is searched for, nothing is an extra operation, and batches
 #   have no places. At each commit or wait that comes before a batch is complete, or when nothing is
 #   recorded, the known round is tried again, from its beginning: after an evaluation between two

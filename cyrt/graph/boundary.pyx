@@ -211,7 +211,7 @@ cdef void end_with_round(Boundary* boundary, int node) noexcept:
     """End a batch of several short rounds with the one that this extra node is in."""
     cdef int at = <int>((boundary.position - boundary.origin) % boundary.length)
     cdef int end = ((at + node - boundary.extra.count) // boundary.period + 1) * boundary.period
-    # If there are extra operations in each batch, batches would stay short.
+    # With an extra operation in each batch, all of them would be short.
     if end < boundary.length and (boundary.last_extra.count == 0
                                   or 2 * (end - at) >= boundary.max_ops):
         boundary.shortened = True

@@ -14,10 +14,10 @@ from cyrt.builtin.conv cimport Choice, activation_code, new_choice, record_conv
 from cyrt.builtin.convolution cimport BIAS, OTHER, OUT, SOURCE, Convolution
 from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.operand cimport Operand
+from cyrt.builtin.space cimport tuple_of_sizes
 from cyrt.builtin.window cimport (
     FARTHEST, WINDOW_AXES, read_int, read_numbers, read_padding, set_sliding,
 )
-from cyrt.builtin.space cimport tuple_of_sizes
 from cyrt.dtypes import DTYPES
 from cyrt.graph.key_hash cimport MOST_HASHED, hash_words
 from cyrt.graph.recorder cimport encoder_of

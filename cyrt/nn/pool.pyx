@@ -5,8 +5,8 @@ from libc.string cimport memset
 from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.pool cimport GRADIENT, OUT, SOURCE, Pooling, record_pool
-from cyrt.builtin.window cimport WINDOW_AXES, read_numbers, set_sliding
 from cyrt.builtin.space cimport tuple_of_sizes
+from cyrt.builtin.window cimport WINDOW_AXES, read_numbers, set_sliding
 from cyrt.dtypes import DTYPES
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array_on, set_operand, shape_of

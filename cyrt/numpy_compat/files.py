@@ -135,7 +135,8 @@ def load(file: Any) -> Array | dict[str, Array]:
     ValueError
         The file is damaged, truncated, or not in NumPy's format.
     TypeError
-        cyrt does not have the element type, such as a structured one; or `file` is none.
+        cyrt does not have the element type, such as a structured one; or `file` is neither a name
+        nor an open file.
     """
     if not isinstance(file, (str, bytes, os.PathLike)) and not hasattr(file, "read"):
         raise TypeError(

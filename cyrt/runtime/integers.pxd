@@ -1,11 +1,11 @@
-# Ints that Python code gives as sizes, addresses and indices.
+# Ints that users pass as sizes, addresses and indices.
 
 from cpython.number cimport PyIndex_Check, PyNumber_Index
 
 
 cdef inline object as_int(object value):
-    """The int that a value is; None for a bool, and for what is none, such as an array of floats,
-    which has ``__index__``, too."""
+    """Return a value as an int; None for a bool, and for what is no int, such as an array of
+    floats, although it has ``__index__``."""
     if isinstance(value, bool) or not PyIndex_Check(value):
         return None
     try:
@@ -15,7 +15,8 @@ cdef inline object as_int(object value):
 
 
 cdef inline str described(object value):
-    """A value for a message; an array's type and shape, because its numbers may be many."""
+    """Return the text of a value for a message: of an array the type and shape, since it may have
+    many numbers."""
     if getattr(value, "ndim", 0) and hasattr(value, "dtype"):
         return f"{type(value).__name__} of {value.dtype}, shape {value.shape}"
     return repr(value)

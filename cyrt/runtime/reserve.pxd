@@ -23,7 +23,7 @@ cdef struct Pool:
 cdef Pool pools[MAX_DEVICES]
 
 # Allocate `size` bytes from the driver; if it has too few, free the cache and try again. `wanted`
-# is what the program asked for, of which an error speaks.
+# is what the program asked for, which an error names.
 cdef int allocate_from_driver(int ordinal, size_t size, size_t wanted,
                               CUdeviceptr* address) except -1
 # Return a slab with room for `size` more bytes.
