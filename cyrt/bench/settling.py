@@ -20,7 +20,7 @@ from cyrt.bench.rounds.program import Rounds
 from cyrt.bench.rounds.stencil import Stencil
 from cyrt.bench.rounds.transformer import Decoding
 from cyrt.bench.row import Row
-from cyrt.graph import plan
+from cyrt.graph import plan_cache
 
 SETTLING = 20  # rounds before anything is measured, and before each further wait
 PATCHED = 0.02  # share of a round's operations below which it has settled
@@ -49,7 +49,7 @@ def _patched(before: dict[str, int], after: dict[str, int]) -> float:
 
 
 def _execs() -> int:
-    return sum(len(each.graphs) for each in plan.list_plans())
+    return sum(len(each.graphs) for each in plan_cache.list_plans())
 
 
 def settle(program: Rounds, *, commit: bool) -> tuple[int, float]:

@@ -16,7 +16,7 @@ from cyrt import settings
 from cyrt.cli.graph_png import png, problem
 from cyrt.cli.graph_svg import svg, titles
 from cyrt.cli.output import Refusal, one_line, say, unwritable
-from cyrt.graph import plan
+from cyrt.graph import plan_cache
 from cyrt.graph.drawing import dot
 from cyrt.jit.mangling import readable_name
 from cyrt.runtime import waiting
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     if os.getpid() != process:
         return status  # a forked child that reached the script's end
     waiting.drain(settings.get("CYRT_EXIT_TIMEOUT"))  # launch what is recorded, as at exit
-    batches = plan.list_plans()
+    batches = plan_cache.list_plans()
     if not batches:
         _say(
             "nothing is batched with CYRT_GRAPHS=0, so there is nothing to draw"

@@ -9,7 +9,8 @@ cdef extern from "pythread.h":
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport READY, check, cu, is_sticky, process
 from cyrt.graph cimport (
-    boundary as boundaries, chain, completion, direct, loss, plan as plans, recording as recordings,
+    boundary as boundaries, chain, completion, direct, loss, plan as plans, plan_cache,
+    recording as recordings,
 )
 from cyrt.graph.boundary cimport DOUBTFUL
 from cyrt.graph.executable cimport Outcome
@@ -293,7 +294,7 @@ cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
         traced = begin_tracing(self)
     try:
         if nodes and self.graphs and self.recording.losses == NULL:
-            plan = plans.find(state, self.recording, &self.stats_)
+            plan = plan_cache.find(state, self.recording, &self.stats_)
             if plan is None:
                 return 0
         elif nodes:
@@ -370,7 +371,7 @@ cdef int launch_batch(Recorder self, Plan plan, list names) except -1:
             chain.keep_owners(plan.chains, plan.owners)
             plan.chains = None
         self.plan = plan
-        plans.evict(&self.stats_)
+        plan_cache.evict(&self.stats_)
     if error:
         exception = loss.error_of(error)
         poisons.release_error(error)

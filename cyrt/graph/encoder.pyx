@@ -15,7 +15,7 @@ from cyrt.graph import recorder as _recorder
 from cyrt.graph.child cimport (
     ChildGraph, begin_capture, copy_graph, discard_capture, end_capture,
 )
-from cyrt.graph.plan import cache_size
+from cyrt.graph.plan_cache import cache_size
 from cyrt.graph.template import count_templates
 from cyrt.graph.commit cimport Recorder, commit
 from cyrt.graph.commit import encoders

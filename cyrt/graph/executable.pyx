@@ -60,10 +60,11 @@ cdef void destroy(Executable* target) noexcept:
     if target.exec != NULL or target.graph != NULL:
         entered = enter_quietly(target.stream.ordinal, target.stream.epoch)
         if entered >= 0:
-            if target.exec != NULL:
-                cu.cuGraphExecDestroy(target.exec)
-            if target.graph != NULL:
-                cu.cuGraphDestroy(target.graph)
+            with nogil:         # the call may wait for work in flight
+                if target.exec != NULL:
+                    cu.cuGraphExecDestroy(target.exec)
+                if target.graph != NULL:
+                    cu.cuGraphDestroy(target.graph)
         leave_quietly(entered)
     if target.exec != NULL:
         held_bytes -= bytes_of(target.num_nodes)

@@ -1,5 +1,5 @@
 # Plans: a plan stores the executable graphs (execs) of one topology, and makes one of them equal to
-# a recording.
+# a recording. See plan_cache for how plans are found and evicted.
 #
 # INVARIANTS
 # - What is launched equals what was recorded, node for node. If the driver refuses a patch, the
@@ -12,9 +12,7 @@
 # - A topology that was never seen runs as a chain: see chain. Its nodes are counted as patched.
 # - A patched parameter costs 0.16 us, a patched grid or block 1.2 to 1.8 us with the launch after
 #   it (measured): an exec of equal geometry is patched before any other.
-# - A hit is exact: after equal hashes the integers are compared.
 # - A plan keeps the functions that it runs, and so their modules. It belongs to one stream.
-# - A plan that is being launched is not evicted.
 
 from cyrt.graph.chain cimport Chains
 from cyrt.graph.executable cimport Contents, Executable, Outcome
@@ -53,6 +51,7 @@ cdef class Plan:
     cdef Chains chains          # the chains for the first launch; None: an exec runs it
     cdef readonly unsigned long long launches
 
+    cdef size_t exec_bytes(self) noexcept
     cdef void drop(self) noexcept
 
 cdef struct PlanStats:
@@ -65,14 +64,16 @@ cdef struct PlanStats:
     unsigned long long launches
     unsigned long long evictions
 
-# Return the plan of the recording's topology, or a new empty plan, and add 1 to its `busy`; the
-# caller subtracts it again. Return None if a finalizer has launched the recording meanwhile.
-cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats)
 # Launch an exec or a chain that equals the recording. The function runs no Python code.
 cdef void launch_plan(Plan plan, Recording* recording, PlanStats* stats, Outcome* outcome) noexcept
-# Drop the plans used longest ago until count and bytes are within their limits.
-cdef int evict(PlanStats* stats) except -1
 # Return what each node runs, for error messages and pictures.
 cdef list node_names(Recording* recording)
-# Drop the plans of a device that was reset.
-cdef int forget_plans(int ordinal) except -1
+# Return a plan for a copy of the topology. The caller checks the copy.
+cdef Plan new_plan(StreamState* stream, Recording* recording)
+# Compare all integers of the topologies.
+cdef bint has_topology(Plan plan, const Recording* recording) noexcept
+
+cdef unsigned long long clock       # launches, by which plans and execs are told to be older
+cdef bint by_node
+cdef size_t most_bytes
+cdef int read_settings() except -1

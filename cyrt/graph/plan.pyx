@@ -1,6 +1,4 @@
-"""Plans: the cache of executable graphs by topology, and their launches."""
-
-import warnings
+"""Plans: the executable graphs of one topology, and their launches."""
 
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
@@ -8,7 +6,7 @@ from libc.string cimport memcmp, memcpy, memset
 from cyrt import settings
 from cyrt.driver.cuda cimport *
 from cyrt.graph cimport chain, executable as executables
-from cyrt.graph.executable cimport Contents, Executable, Outcome, SAMPLES, held_bytes
+from cyrt.graph.executable cimport Contents, Executable, Outcome, SAMPLES
 from cyrt.graph.recording cimport (
     CLUSTER, COOPERATIVE, Geometry, Recording,
 )
@@ -20,121 +18,16 @@ cdef enum:
     BETTER = 2              # samples more that an earlier batch equals than the best exec does
     NEVER = SAMPLES + 1
 
-# All plans by (stream, nodes, hash), and a linked list from the least to the most recently
-# used one.
-_plans = {}
-cdef Plan oldest = None
-cdef Plan newest = None
 cdef unsigned long long clock = 0
-cdef str strategy = None        # CYRT_GRAPH_UPDATE, read at first use
-cdef bint by_node, by_update    # whether the strategy is "node", or "exec"
-cdef bint chains = False        # whether chains run a topology the first time
-cdef Py_ssize_t most_plans = 0  # CYRT_GRAPH_CACHE_SIZE
+cdef bint by_node, by_update    # whether CYRT_GRAPH_UPDATE is "node", or "exec"
 cdef size_t most_bytes = 0      # CYRT_GRAPH_CACHE_BYTES
-# The keys of evicted plans, and the number of recent misses on them: the cache is too small if
-# evicted topologies are used again.
-_evicted = {}
-cdef Py_ssize_t num_returned = 0
-cdef unsigned long long counted_from = 0    # the clock when counting began
-
-
-def cache_size():
-    """Return (plans, bytes): the number of plans in the cache and the bytes of all execs."""
-    return len(_plans), held_bytes
-
-
-def list_plans():
-    """Return the plans in the cache, in the order in which they were added."""
-    return list(_plans.values())
 
 
 cdef int read_settings() except -1:
-    global strategy, by_node, by_update, chains, most_plans, most_bytes
-    most_plans = settings.get("CYRT_GRAPH_CACHE_SIZE")
-    most_bytes = settings.get("CYRT_GRAPH_CACHE_BYTES")
+    global by_node, by_update, most_bytes
     strategy = settings.get("CYRT_GRAPH_UPDATE")
     by_node, by_update = strategy == "node", strategy == "exec"
-    # A chain orders more nodes than the edges do. CYRT_CHECK has to see the order of the edges.
-    chains = by_node and not settings.get("CYRT_CHECK")
-    return 0
-
-
-cdef int unlink(Plan plan) except -1:
-    global oldest, newest
-    if plan.older is not None:
-        plan.older.newer = plan.newer
-    elif oldest is plan:
-        oldest = plan.newer
-    if plan.newer is not None:
-        plan.newer.older = plan.older
-    elif newest is plan:
-        newest = plan.older
-    plan.older = plan.newer = None
-    return 0
-
-
-cdef int link(Plan plan) except -1:
-    global oldest, newest
-    plan.older = newest
-    if newest is not None:
-        newest.newer = plan
-    newest = plan
-    if oldest is None:
-        oldest = plan
-    return 0
-
-
-cdef int evict(PlanStats* stats) except -1:
-    cdef Plan plan
-    cdef Plan newer
-    if len(_plans) <= most_plans and held_bytes <= most_bytes:
-        return 0
-    plan = oldest
-    while plan is not None and (len(_plans) > most_plans or held_bytes > most_bytes):
-        newer = plan.newer
-        if plan is not newest and not plan.busy:
-            unlink(plan)
-            del _plans[plan.key]
-            stats.evictions += 1
-            note_evicted(plan.key, most_plans)
-            plan.drop()         # may unload modules, and let other threads run
-            newer = oldest
-        plan = newer
-    return 0
-
-
-cdef int note_evicted(tuple key, Py_ssize_t most) except -1:
-    _evicted[key] = None
-    if len(_evicted) > 4 * most:
-        del _evicted[next(iter(_evicted))]
-    return 0
-
-
-cdef void count_returning_topology(tuple key) noexcept:
-    """Warn once of topologies that are often used again after their eviction. If a filter turns the
-    warning into an error, the batch still runs."""
-    global num_returned, counted_from
-    cdef Py_ssize_t most = settings.get("CYRT_GRAPH_CACHE_SIZE")
-    if num_returned < 0 or key not in _evicted:
-        return
-    if clock - counted_from > <unsigned long long>(4 * most):
-        num_returned, counted_from = 0, clock
-    num_returned += 1
-    if num_returned > most:
-        num_returned = -1
-        warnings.warn(
-            f"the program uses more topologies in turn than the {len(_plans)} graphs that are "
-            "kept: they are built again and again. CYRT_GRAPH_CACHE_SIZE and "
-            "CYRT_GRAPH_CACHE_BYTES keep more.", RuntimeWarning, stacklevel=1)
-
-
-cdef int forget_plans(int ordinal) except -1:
-    for plan in list(_plans.values()):      # a list of items could run finalizers that add some
-        if (<Plan>plan).stream.ordinal == ordinal:
-            unlink(<Plan>plan)
-            _plans.pop((<Plan>plan).key, None)
-            if (<Plan>plan).busy == 0:
-                (<Plan>plan).drop()
+    most_bytes = settings.get("CYRT_GRAPH_CACHE_BYTES")
     return 0
 
 
@@ -143,41 +36,6 @@ cdef bint has_topology(Plan plan, const Recording* recording) noexcept:
             and plan.blob_bytes == recording.blob_bytes
             and memcmp(plan.topology, recording.topology,
                        recording.topology_words * sizeof(unsigned int)) == 0)
-
-
-cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats):
-    cdef tuple key = (<size_t>stream, recording.num_nodes, executables.hash_of(
-        recording.topology, recording.topology_words * sizeof(unsigned int)))
-    cdef Plan plan, made
-    if strategy is None:
-        read_settings()
-    plan = _plans.get(key)
-    if plan is None or not has_topology(plan, recording):
-        if _evicted:
-            count_returning_topology(key)
-        made = new_plan(stream, recording)
-        made.key = key
-        if chains and chain.can_run(recording):
-            made.chains = chain.chains_of(stream)
-        # Finalizers may have run before this line, and launched the recording or added the plan.
-        if recording.num_nodes != key[1] or not has_topology(made, recording):
-            return None
-        plan = _plans.get(key)
-    if plan is not None and has_topology(plan, recording):
-        if plan is not newest:
-            unlink(plan)
-            link(plan)
-        stats.hits += 1
-        plan.busy += 1
-        return plan
-    stats.misses += 1
-    if plan is not None:        # two topologies have one hash: the new one replaces the old one
-        unlink(plan)
-    _plans[key] = made
-    link(made)
-    made.busy = 1
-    evict(stats)
-    return made
 
 
 cdef Plan new_plan(StreamState* stream, Recording* recording):
@@ -233,6 +91,9 @@ cdef class Plan:
         free(self.patched_)
         free(self.variants)
         free(self.history)
+
+    cdef size_t exec_bytes(self) noexcept:
+        return self.num_variants * executables.bytes_of(self.num_nodes)
 
     cdef void drop(self) noexcept:
         cdef int i

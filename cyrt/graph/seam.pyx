@@ -5,7 +5,7 @@ from cyrt.driver cimport table
 from cyrt.graph.chain cimport forget_chains
 from cyrt.graph.commit cimport Recorder, commit, release_ended_batches, suspects
 from cyrt.graph.loss cimport count_holders, error_of
-from cyrt.graph.plan cimport forget_plans
+from cyrt.graph.plan_cache cimport forget_plans
 from cyrt.graph.recorder cimport encoder_of, end_encoder, keep, record_copy
 from cyrt.graph.template cimport forget_templates
 from cyrt.runtime cimport seam

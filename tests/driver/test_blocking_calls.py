@@ -49,6 +49,7 @@ BLOCKING = (
     "cuGraphClone",
     "cuGraphInstantiateWithFlags",
     "cuGraphExecChildGraphNodeSetParams",
+    "cuGraphExecDestroy",
     "cuGraphExecUpdate",
 )
 CALL = re.compile(rf"\bcu\.({'|'.join(BLOCKING)})\(")

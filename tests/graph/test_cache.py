@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+
+TESTS = Path(__file__).resolve().parent.parent
 
 pytestmark = pytest.mark.skipif(
     "not __import__('cyrt').settings.get('CYRT_GRAPHS')", reason="of plans; CYRT_GRAPHS=0 has none"
@@ -200,6 +204,86 @@ for buffer, value in ((x, 8), (y, 4)):
     assert found[0] == value
 """,
         CYRT_GRAPH_CACHE_SIZE="1",
+        CYRT_GRAPH_UPDATE="exec",
+    )
+    assert done.returncode == 0, done.stderr
+
+
+BESIDE_WORK = (
+    LIMITS
+    + r"""
+import ctypes, threading
+from graph.outside import Library
+from cyrt.driver import table
+
+PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+destroyed = []
+
+@PROTOTYPE
+def destroy(graph):
+    destroyed.append(graph)
+    return original(graph)
+
+original = PROTOTYPE(
+    table.replace("cuGraphExecDestroy", ctypes.cast(destroy, ctypes.c_void_p).value))
+for length in range(1, 6):      # their launch loads what it needs
+    batch(length), batch(length)
+cyrt.synchronize()
+encoder.synchronize()
+
+opened, busy = threading.Event(), cyrt.Stream()
+hold = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: opened.wait(60))
+library = Library()
+with library:
+    library("cuLaunchHostFunc", ctypes.c_void_p(busy.handle), hold, None)
+"""
+)
+
+
+def test_evicted_graphs_are_destroyed_once_the_device_is_idle(python):
+    """Another stream waits for Python code: to destroy a graph may wait for its work."""
+    done = python(
+        BESIDE_WORK
+        + r"""
+before, held = len(destroyed), encoder.stats()["bytes_held"]
+evicted = encoder.stats()["evictions"]
+for length in range(6, 16):
+    batch(length), batch(length)
+assert encoder.stats()["evictions"] == evicted + 10
+assert len(destroyed) == before
+assert encoder.stats()["bytes_held"] > held + 10 * 6 * 5_000
+opened.set()
+busy.synchronize()
+cyrt.synchronize()
+assert len(destroyed) == before + 10, (before, destroyed)
+""",
+        folders=(TESTS,),
+        CYRT_GRAPH_CACHE_SIZE="3",
+        CYRT_GRAPH_UPDATE="exec",
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_graphs_to_be_destroyed_have_a_bound(python):
+    done = python(
+        BESIDE_WORK
+        + r"""
+threading.Timer(2, opened.set).start()      # needs the GIL, while the driver may wait for it
+before, most = len(destroyed), 0
+for length in range(1, 41):
+    batch(length), batch(length)
+    most = max(most, encoder.stats()["bytes_held"])
+assert len(destroyed) > before + 20, (before, destroyed)
+assert 1_750_000 < most <= 2_000_000 + 40 * 10_000, most
+encoder.synchronize()
+found = np.zeros(1, np.int32)
+x.copy_to(found)
+assert found[0] == 2 * (15 + sum(range(1, 41)))
+opened.wait()
+busy.synchronize()
+""",
+        folders=(TESTS,),
+        CYRT_GRAPH_CACHE_BYTES="2000000",
         CYRT_GRAPH_UPDATE="exec",
     )
     assert done.returncode == 0, done.stderr
