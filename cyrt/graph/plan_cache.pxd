@@ -5,8 +5,9 @@
 # - A plan that is being launched is not evicted. The execs of one that is evicted are destroyed
 #   while the device is idle, since the driver may wait for its work to destroy one (seen on an
 #   H200). Plans are evicted before the cache's limit of bytes is reached, so that there is room for
-#   these execs; beyond the limit the oldest are destroyed in any case. The driver is called without
-#   the GIL, which that work may need.
+#   these execs. Beyond that limit, or if an eighth as many plans as are kept wait already, the
+#   oldest are destroyed in any case. The driver is called without the GIL, which that work may
+#   need.
 
 from cyrt.graph.plan cimport Plan, PlanStats
 from cyrt.graph.recording cimport Recording

@@ -14,7 +14,7 @@ from cyrt.runtime.ending cimport destroy_when_idle
 from cyrt.runtime.state cimport StreamState
 
 cdef enum:
-    RESERVED = 8            # one in so many bytes of the limit is left to execs of evicted plans
+    RESERVED = 8            # one in so many bytes and plans of the limits is for evicted plans
 
 # All plans by (stream, nodes, hash), and a linked list from the least to the most recently
 # used one.
@@ -28,9 +28,9 @@ cdef bint chains = False        # whether chains run a topology the first time
 _evicted = {}
 cdef Py_ssize_t num_returned = 0
 cdef unsigned long long counted_from = 0    # the clock when counting began
-# Evicted plans by number, oldest first, whose execs are not destroyed yet.
+# Evicted plans whose execs are not destroyed yet, oldest first, and the devices that have some.
 _retired = {}
-cdef size_t num_retired = 0
+_awaited = set()
 cdef size_t retired_bytes = 0
 
 
@@ -97,33 +97,42 @@ cdef int evict(PlanStats* stats) except -1:
             retire(plan)        # may unload modules, and let other threads run
             newer = oldest
         plan = newer
-    while held_bytes > most_bytes and _retired:
+    while _retired and (held_bytes > most_bytes or len(_retired) > most_plans // RESERVED):
         drop_retired(next(iter(_retired)))
     return 0
 
 
 cdef int retire(Plan plan) except -1:
     """Destroy the execs of an evicted plan, now if its device is idle, else later."""
-    global num_retired, retired_bytes
+    global retired_bytes
+    cdef int ordinal = plan.stream.ordinal
     if plan.num_variants == 0:
         return 0
-    num_retired += 1
-    _retired[num_retired] = plan
+    _retired[plan] = True
     retired_bytes += plan.exec_bytes()
-    destroy_when_idle(plan.stream.ordinal, plan.stream.epoch, end_retired, num_retired)
+    if ordinal not in _awaited:
+        _awaited.add(ordinal)
+        destroy_when_idle(ordinal, plan.stream.epoch, end_retired, ordinal)
     return 0
 
 
-cdef CUresult end_retired(size_t number) noexcept nogil:
+cdef CUresult end_retired(size_t ordinal) noexcept nogil:
     with gil:
-        drop_retired(number)
+        drop_all_retired(ordinal)
     return CUDA_SUCCESS
 
 
-cdef int drop_retired(object number) except -1:
+cdef int drop_all_retired(int ordinal) except -1:
+    _awaited.discard(ordinal)
+    for plan in list(_retired):
+        if (<Plan>plan).stream.ordinal == ordinal:
+            drop_retired(plan)
+    return 0
+
+
+cdef int drop_retired(Plan plan) except -1:
     global retired_bytes
-    cdef Plan plan = _retired.pop(number, None)
-    if plan is not None:
+    if _retired.pop(plan, False):       # else another thread dropped it
         retired_bytes -= plan.exec_bytes()
         plan.drop()
     return 0
@@ -161,9 +170,7 @@ cdef int forget_plans(int ordinal) except -1:
             _plans.pop((<Plan>plan).key, None)
             if (<Plan>plan).busy == 0:
                 (<Plan>plan).drop()
-    for number, plan in list(_retired.items()):
-        if (<Plan>plan).stream.ordinal == ordinal:
-            drop_retired(number)
+    drop_all_retired(ordinal)
     return 0
 
 

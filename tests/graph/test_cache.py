@@ -245,20 +245,20 @@ def test_evicted_graphs_are_destroyed_once_the_device_is_idle(python):
     done = python(
         BESIDE_WORK
         + r"""
-before, held = len(destroyed), encoder.stats()["bytes_held"]
+before = len(destroyed)
 evicted = encoder.stats()["evictions"]
-for length in range(6, 16):
+for length in range(6, 110):
     batch(length), batch(length)
-assert encoder.stats()["evictions"] == evicted + 10
-assert len(destroyed) == before
-assert encoder.stats()["bytes_held"] > held + 10 * 6 * 5_000
+    evictions = encoder.stats()["evictions"] - evicted
+    assert len(destroyed) == before + max(0, evictions - 10)
+assert evictions > 20
 opened.set()
 busy.synchronize()
 cyrt.synchronize()
-assert len(destroyed) == before + 10, (before, destroyed)
+assert len(destroyed) == before + evictions
 """,
         folders=(TESTS,),
-        CYRT_GRAPH_CACHE_SIZE="3",
+        CYRT_GRAPH_CACHE_SIZE="80",
         CYRT_GRAPH_UPDATE="exec",
     )
     assert done.returncode == 0, done.stderr
