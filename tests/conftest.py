@@ -50,6 +50,16 @@ def pytest_runtest_call():
         gc.set_threshold(*before)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def return_memory():
+    """Free what the pool holds after each file, since other test processes may share the GPU."""
+    yield
+    if os.environ["CYRT_DEVICE"] == "cuda":
+        import cyrt
+
+        cyrt.trim_memory()
+
+
 @pytest.fixture(scope="session")
 def emulated():
     import cyrt

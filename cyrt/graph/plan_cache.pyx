@@ -10,7 +10,7 @@ from cyrt.graph.plan cimport (
     Plan, PlanStats, by_node, clock, has_topology, most_bytes, new_plan, read_settings,
 )
 from cyrt.graph.recording cimport Recording
-from cyrt.runtime.ending cimport destroy_when_idle
+from cyrt.runtime.ending cimport destroy_unused, destroy_when_idle
 from cyrt.runtime.state cimport StreamState
 
 cdef enum:
@@ -110,7 +110,9 @@ cdef int retire(Plan plan) except -1:
         return 0
     _retired[plan] = True
     retired_bytes += plan.exec_bytes()
-    if ordinal not in _awaited:
+    if ordinal in _awaited:
+        destroy_unused()
+    else:
         _awaited.add(ordinal)
         destroy_when_idle(ordinal, plan.stream.epoch, end_retired, ordinal)
     return 0

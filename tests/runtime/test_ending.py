@@ -52,6 +52,7 @@ class Busy:
 
 @pytest.fixture
 def busy():
+    gc.collect()  # a module collected in the test would end what is unused
     cyrt.synchronize()
     made = []
 
