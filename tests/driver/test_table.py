@@ -62,6 +62,8 @@ def test_what_the_table_does_not_hold(name, version, words):
 
 
 def test_an_error_of_a_replaced_function(replaced):
+    cyrt.synchronize()
+    cyrt.trim_memory()
     replaced("cuMemAlloc", [c_void_p, c_size_t], lambda original, *arguments: 801)
     with pytest.raises(cyrt.CudaError, match="cuMemAlloc failed: CUDA_ERROR_NOT_SUPPORTED"):
-        cyrt.Buffer(37 << 20)  # of a size that the pool has none of
+        cyrt.Buffer(37 << 20)
