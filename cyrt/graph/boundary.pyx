@@ -174,7 +174,7 @@ cdef bint set_round(Boundary* boundary, int period) noexcept:
     boundary.part = (boundary.length + parts - 1) // parts
     apart = commit_distance(boundary.trace, period)
     if 0 < apart <= boundary.max_ops < period:
-        boundary.part = apart
+        boundary.part = boundary.max_ops // apart * apart
     boundary.origin = boundary.position - since
     return True
 

@@ -330,6 +330,25 @@ def test_a_longer_round_is_cut_at_the_commits():
         assert found["patched"] <= 0.02 * found["operations"]
 
 
+@pytest.mark.parametrize("end", [cyrt.commit, cyrt.synchronize])
+def test_a_program_that_waits_for_each_operation_makes_no_later_batch_short(end):
+    with cyrt.Stream():
+        x, kept = cyrt.ones(100), []
+        functions = cyrt.cos, cyrt.sin, cyrt.tanh, cyrt.exp
+        for _ in range(60):
+            for i in range(200):
+                x = functions[i * i % 7 % 4](x)
+                if i % 50 == 0:
+                    kept.append(x)
+                end()
+
+        def go_on():
+            for _ in range(640):
+                _ = x * 0.5 + 1
+
+        assert changes(go_on)["launches"] <= 20
+
+
 def test_a_history_patches_its_results_alone():
     """The carried value takes turns between two blocks: each has its graph, and in both the mean
     that is kept gets another address."""
