@@ -73,7 +73,7 @@ cdef Plan new_plan(StreamState* stream, Recording* recording)
 # Compare all integers of the topologies.
 cdef bint has_topology(Plan plan, const Recording* recording) noexcept
 
-cdef unsigned long long clock       # number of launches so far: tells which exec was used longest ago
+cdef unsigned long long clock       # launches so far: it tells which exec was used longest ago
 cdef bint by_node
 cdef size_t most_bytes
 cdef int read_settings() except -1
