@@ -3,9 +3,9 @@
 # INVARIANTS
 # - Only what was recorded decides, never time, so that topologies repeat.
 # - If the program's round is known (see rounds), batches end at the same operations of every round.
-#   A round longer than the limit is cut into equal parts. If the program's commits cut it into
-#   equal parts within the limit, a batch contains as many of them as fit, so that it is not much
-#   shorter if the commits stop; of a shorter round, a batch contains as many as fit. A batch is
+#   A round longer than the limit is cut into equal parts; if the program's commits cut it into
+#   equal parts within the limit, each batch may contain as many of these parts as fit, since the
+#   commits may stop. Of a round that is not longer, a batch contains as many as fit. A batch is
 #   launched as soon as its last operation is recorded.
 # - A commit that the program asks for, or a wait, ends one batch early and moves no other boundary:
 #   the next batch is the rest. If a batch is several short rounds, the next one contains as many,

@@ -30,7 +30,7 @@ cdef Py_ssize_t num_returned = 0
 cdef unsigned long long counted_from = 0    # the clock when counting began
 # Evicted plans whose execs are not destroyed yet, oldest first, and the devices that have some.
 _retired = {}
-_awaited = set()
+_awaited_devices = set()
 cdef size_t retired_bytes = 0
 
 
@@ -44,7 +44,7 @@ def list_plans():
     return list(_plans.values())
 
 
-cdef int prepare() except -1:
+cdef int read_cache_settings() except -1:
     global most_plans, chains
     read_settings()
     # A chain orders more nodes than the edges do. CYRT_CHECK has to see the order of the edges.
@@ -78,7 +78,7 @@ cdef int link(Plan plan) except -1:
     return 0
 
 
-cdef bint is_over() noexcept:
+cdef bint exceeds_limits() noexcept:
     return (len(_plans) > most_plans
             or held_bytes - retired_bytes > most_bytes - most_bytes // RESERVED)
 
@@ -87,7 +87,7 @@ cdef int evict(PlanStats* stats) except -1:
     cdef Plan plan
     cdef Plan newer
     plan = oldest
-    while plan is not None and is_over():
+    while plan is not None and exceeds_limits():
         newer = plan.newer
         if plan is not newest and not plan.busy:
             unlink(plan)
@@ -110,10 +110,10 @@ cdef int retire(Plan plan) except -1:
         return 0
     _retired[plan] = True
     retired_bytes += plan.exec_bytes()
-    if ordinal in _awaited:
+    if ordinal in _awaited_devices:
         destroy_unused()
     else:
-        _awaited.add(ordinal)
+        _awaited_devices.add(ordinal)
         destroy_when_idle(ordinal, plan.stream.epoch, end_retired, ordinal)
     return 0
 
@@ -125,7 +125,7 @@ cdef CUresult end_retired(size_t ordinal) noexcept nogil:
 
 
 cdef int drop_all_retired(int ordinal) except -1:
-    _awaited.discard(ordinal)
+    _awaited_devices.discard(ordinal)
     for plan in list(_retired):
         if (<Plan>plan).stream.ordinal == ordinal:
             drop_retired(plan)
@@ -181,7 +181,7 @@ cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats):
         recording.topology, recording.topology_words * sizeof(unsigned int)))
     cdef Plan plan, made
     if most_plans == 0:
-        prepare()
+        read_cache_settings()
     plan = _plans.get(key)
     if plan is None or not has_topology(plan, recording):
         if _evicted:
