@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from outside import only_graphs
 
 import cyrt
-from cyrt.bench import kernels, program
+from cyrt.bench import kernels, program, settling
 from cyrt.bench.cases import CASES
 from cyrt.bench.floors import Chain as Floor
 from cyrt.bench.measurement import Bench
@@ -80,3 +81,24 @@ def test_an_expected_result_is_compared_element_by_element():
 def test_dispatch_is_less_than_the_whole():
     (row,) = CASES["dispatch"].run(Bench(1))
     assert row.host < float(row.note.split()[0])
+
+
+@only_graphs
+def test_programs_count_their_own_graphs(monkeypatch):
+    """A program on the stream of one that has ended may launch that one's graphs."""
+    names = ("one result in ten kept", "transformer, growing cache")
+    monkeypatch.setattr(settling, "PROGRAMS", {name: settling.PROGRAMS[name] for name in names})
+    for _ in range(2):
+        for row in CASES["programs"].run(Bench(8)):
+            assert 1 <= int(row.figures["execs"]) <= 40, (row.what, row.figures)
+
+
+@pytest.mark.parametrize("emulated", [False, True])
+def test_a_program_for_gpus_says_so_elsewhere(emulated, monkeypatch):
+    name = settling.ONLY_ON_A_GPU
+    monkeypatch.setattr(
+        settling, "PROGRAMS", {name: settling.PROGRAMS["transformer, growing cache"]}
+    )
+    rows = list(settling.run(lambda: cyrt.stream(cyrt.Stream()), 8, emulated=emulated))
+    assert [row.what.split(", a commit")[0] for row in rows] == [name] * (1 if emulated else 2)
+    assert all(("on a GPU only" in row.note) == (row.host is None) == emulated for row in rows)
