@@ -49,6 +49,14 @@ cdef inline void set_operand(Operand* operand, Array x) noexcept:
     operand.buffer = <PyObject*>x
     operand.address = x.address
     operand.strides = NULL if x.dense else x.steps
+cdef inline bint has_shape(Array x, int ndim, const long long* dims) noexcept:
+    cdef int d
+    if x.ndim_ != ndim:
+        return False
+    for d in range(ndim):
+        if x.dims[d] != dims[d]:
+            return False
+    return True
 # Return whether two arrays may share bytes.
 cdef bint overlaps(Array a, Array b) noexcept
 cdef tuple shape_of(Array x)

@@ -519,10 +519,10 @@ cdef class Array(Operators):
         return functions.asarray, (host_copy(self),)
 
     def __copy__(self):
-        return functions.copy(self)
+        return self.copy()
 
     def __deepcopy__(self, memo):
-        return functions.copy(self)
+        return self.copy()
 
     def __bool__(self):
         if self.count != 1:

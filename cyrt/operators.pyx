@@ -18,7 +18,7 @@ class _Functions:
         # Attributes of arrays.
         "Flags", "Flat", "get_by_arrays", "set_by_arrays",
         # Conversions.
-        "asarray", "assign", "astype", "call_numpy", "copy", "format_of", "namespace",
+        "asarray", "assign", "call_numpy", "format_of", "namespace",
         "refuse_ufunc", "repr_of", "text_of", "view_as", "weak_array", "zeros_like",
         # Elementwise functions.
         "clip", "conj", "round", "sqrt",
@@ -286,10 +286,6 @@ cdef class Operators(Memory):
         """See :func:`cyrt.dot`."""
         return functions.dot(self, other, out)
 
-    def astype(self, dtype, *, copy=True, device=None):
-        """See :func:`cyrt.astype`."""
-        return functions.astype(self, dtype, copy=copy, device=device)
-
     def choose(self, choices, mode="raise"):
         """See :func:`cyrt.choose`."""
         return functions.choose(self, choices, mode)
@@ -309,10 +305,6 @@ cdef class Operators(Memory):
     def conjugate(self):
         """See :func:`cyrt.conj`."""
         return functions.conj(self)
-
-    def copy(self):
-        """Return a dense copy, in C order."""
-        return functions.copy(self)
 
     def fill(self, value):
         """Write one number into all elements."""

@@ -11,15 +11,13 @@ from cyrt.builtin.elementwise_choice cimport (
     Strided2, Strided3, StridedPlan, choose_aligned, choose_dense, choose_planned, plan_strided,
     takes_aligned,
 )
-from cyrt.builtin.entry cimport Entry, dtype_code, entry_of, op_code
+from cyrt.builtin.entry cimport WIDEST, Entry, dtype_code, entry_of, op_code, type_of_size
 from cyrt.builtin.explain import expect_shapes
 from cyrt.builtin.launch cimport WHOLE, Explainer, Launch, record_launch
 from cyrt.builtin.launch_plans cimport Key, add_words, begin_key, find_plan, store_plan
 from cyrt.builtin.operand cimport Operand
-from cyrt.builtin.row import BY_SIZE
 from cyrt.builtin.space cimport MAX_NDIM, MAX_OPERANDS, MAX_OUTER, Space, simplify
 from cyrt.builtin.transpose cimport record_transpose
-from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.commit cimport Recorder
 from cyrt.graph.recorder cimport encoder_of, record_kernel
 from cyrt.graph.recording cimport Use
@@ -33,7 +31,6 @@ cdef enum:
 cdef long long[MAX_NDIM] zero_strides    # strides of a number: 0
 cdef long long[4] no_offsets
 cdef int COPY = catalogue.OPS.index("copy")
-cdef int WORDS = _dtype("complex128").code      # the type of 16-byte words for copies
 
 
 def param_bytes(row):
@@ -216,7 +213,7 @@ cdef int record_dense(Recorder encoder, Launch* launch, int op, const Operand* o
             and n * size % 16 == 0 and (operands[0].address + offsets[0] * size) % 16 == 0 \
             and (operands[1].address + offsets[1] * size) % 16 == 0 \
             and offsets[0] * size % 16 == 0 and offsets[1] * size % 16 == 0:
-        words.entry = entry_of(encoder.state.ordinal, COPY, WORDS)
+        words.entry = entry_of(encoder.state.ordinal, COPY, type_of_size[WIDEST])
         starts[0] = offsets[0] * size // 16
         starts[1] = offsets[1] * size // 16
         return record_dense(encoder, &words, op, operands, starts, n * size // 16, 0)
@@ -246,7 +243,7 @@ cdef int record_space(Recorder encoder, Launch* launch, int op, const Operand* o
     if op == COPY and space.strides[0][0] == 1 and space.shape[0] >= TRANSPOSED:
         for along in range(1, space.ndim):
             if space.strides[along][1] == 1 and space.shape[along] >= TRANSPOSED \
-                    and record_transpose(encoder, dtype_of_size(launch.entry.itemsizes[0]),
+                    and record_transpose(encoder, type_of_size[launch.entry.itemsizes[0]],
                                          operands, space, along):
                 return 0
     if plan_strided(&plan, launch.entry, numbers, space):
@@ -281,10 +278,6 @@ cdef int record_parts(Recorder encoder, Launch* launch, int op, const Operand* o
         part.offsets[i] += part.shape[d] * whole.strides[d][i]
     part.shape[d] = whole.shape[d] - part.shape[d]
     return record_space(encoder, launch, op, operands, numbers, &part, NULL)
-
-
-cdef int dtype_of_size(int itemsize) except -1:
-    return _dtype(BY_SIZE[itemsize]).code
 
 
 def explain(Explainer explainer, str op, str dtype, shapes, *, strides=None):

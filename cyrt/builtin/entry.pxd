@@ -13,6 +13,7 @@ from cyrt.runtime.device cimport contexts
 cdef enum:
     VARIANTS = 20           # the most kernels of a row
     MAX_DTYPES = 16         # the most element types
+    WIDEST = 16             # bytes of an element of the widest type
 
 # The launch data of an operation on an element type.
 cdef struct Entry:
@@ -25,6 +26,8 @@ cdef struct Entry:
 # Return the code of an operation of the catalogue, or of an element type; ValueError, TypeError.
 cdef int op_code(str name) except -1
 cdef int dtype_code(str name) except -1
+# The code of the type whose kernels copy elements of 1, 2, 4, 8 or 16 bytes.
+cdef int[WIDEST + 1] type_of_size
 # The entries of each device; NULL: none was loaded.
 cdef Entry* tables[MAX_DEVICES]
 # Return the kernels of an operation on a type on a device; they are loaded at first use.

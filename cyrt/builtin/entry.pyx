@@ -12,6 +12,7 @@ from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.builtin import catalogue
 from cyrt.builtin.loading import load
+from cyrt.builtin.row import BY_SIZE
 from cyrt.runtime.device cimport Device, context_of
 from cyrt.runtime.module cimport LoadedFunction, set_layout
 
@@ -20,6 +21,8 @@ _loaded = {}
 if len(DTYPES) > MAX_DTYPES:
     raise RuntimeError(f"{len(DTYPES)} element types, {MAX_DTYPES} are provided for")
 _op_codes = {name: code for code, name in enumerate(catalogue.OPS)}
+for _size, _name in BY_SIZE.items():
+    type_of_size[<int>_size] = <int>_dtype(_name).code
 
 
 cdef int op_code(str name) except -1:

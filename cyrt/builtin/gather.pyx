@@ -5,12 +5,11 @@ import math
 
 from libc.string cimport memset
 
-from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
+from cyrt.builtin.entry cimport WIDEST, entry_of, op_code, type_of_size
 from cyrt.builtin.explain import expect_axis, expect_shapes
 from cyrt.builtin.grid cimport power_of_two, set_geometry
 from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
 from cyrt.builtin.operand cimport Operand
-from cyrt.builtin.row import BY_SIZE
 from cyrt.builtin.space cimport MAX_NUMERATOR, MAX_OUTER, Divider, Outer3, Outer8, Source, divider
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
@@ -49,17 +48,13 @@ cdef enum:
     SPREAD = 256            # blocks over which a small grid is spread
     ONE_ITEMS = 4  # items of a thread with one array of indices; as in kernels_cu/gather.cu
     MANY_ITEMS = 2          # items of a thread with several arrays
-    WORD = 16               # bytes of the largest word
 
 # Kernels, in the order of Row.kernels.
 cdef enum Variant:
     ONE = 0
     MANY = 1
 
-cdef int[WORD + 1] words    # code of the type by its size in bytes
 cdef int TAKE = op_code("take"), PUT = op_code("put")
-for _size, _name in BY_SIZE.items():
-    words[<int>_size] = dtype_code(_name)
 
 
 def param_bytes(row):
@@ -126,7 +121,7 @@ cdef int word_size(const GatherSpace* space, int itemsize, const Operand* operan
     bits = bits * itemsize | <long long>operands[1].address
     if not value:
         bits |= <long long>operands[0].address
-    while itemsize < WORD and bits & itemsize == 0:
+    while itemsize < WIDEST and bits & itemsize == 0:
         itemsize *= 2
     return itemsize
 
@@ -230,7 +225,7 @@ cdef int record_one(Recorder encoder, bint put, int size, const Operand* operand
     cdef const void* params = &one
     cdef long long threads
     cdef unsigned int block
-    launch.entry = entry_of(encoder.state.ordinal, PUT if put else TAKE, words[size])
+    launch.entry = entry_of(encoder.state.ordinal, PUT if put else TAKE, type_of_size[size])
     if space.count > 1:
         launch.variant = MANY
         fill(&many, operands, space, count)
@@ -272,4 +267,4 @@ def explain(Explainer explainer, str op, str dtype, shapes, *, axis=0):
         else:
             space.there[d] = math.prod(array[(d if d < first else d - len(indices) + 1) + 1:])
     record_gather(explainer, op == "put", _dtype(dtype).itemsize, operands, &space)
-    return DTYPES[words[<int>_dtype(dtype).itemsize]].name
+    return DTYPES[type_of_size[<int>_dtype(dtype).itemsize]].name

@@ -6,7 +6,7 @@ from libc.stdlib cimport calloc
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.elementwise cimport record_elementwise
-from cyrt.builtin.entry cimport Entry, dtype_code, entry_of, op_code
+from cyrt.builtin.entry cimport Entry, dtype_code, entry_of, op_code, type_of_size
 from cyrt.builtin.explain import expect_axis, expect_shapes
 from cyrt.builtin.launch cimport WHOLE, Explainer, record_launch, set_example_memory
 from cyrt.builtin.launch_plans cimport (
@@ -16,7 +16,6 @@ from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.reduce_choice cimport (
     VECTOR_BYTES, Finish, Reduce, ReduceLaunch, Reduction, begin, choose, choose_parts, put_dims,
 )
-from cyrt.builtin.row import BY_SIZE
 from cyrt.builtin.rows import reduce as family
 from cyrt.builtin.space cimport MAX_NDIM, MAX_OUTER, Space, simplify
 from cyrt.builtin.workspace cimport allocate_workspace
@@ -235,7 +234,7 @@ cdef int record_packed(Recorder encoder, int op, int dtype, const Operand* opera
     copy[0] = Operand(<PyObject*>memory, memory.address, NULL, [0, 0])
     copy[1] = operands[1]
     copy[1].strides = strides_in
-    record_elementwise(encoder, COPY, _dtype(BY_SIZE[itemsize]).code, copy, ndim, sizes)
+    record_elementwise(encoder, COPY, type_of_size[itemsize], copy, ndim, sizes)
     packed[0] = operands[0]
     packed[0].strides = strides_out
     packed[1] = copy[0]

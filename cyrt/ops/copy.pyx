@@ -84,8 +84,9 @@ cdef int assign_array(Array target, Array source) except -1:
         broadcast_steps(source, target.ndim_, target.dims, steps)
     set_operand(&operands[0], target)
     set_operand(&operands[1], source)
-    operands[0].strides = target.steps
-    operands[1].strides = steps
+    if not (target.dense and source.dense and target.count == source.count):    # else one row
+        operands[0].strides = target.steps
+        operands[1].strides = steps
     record_elementwise(encoder_of(current_state(ordinal)),
                        COPY if target.code == source.code else CASTS[target.code], source.code,
                        operands, target.ndim_, target.dims)
@@ -147,10 +148,10 @@ def copy(x, /):
     Array
         An array of the same shape and type, in its own memory.
     """
-    return duplicate(check_array(x, "copy: x"))
+    return duplicate(<Array>x if isinstance(x, Array) else check_array(x, "copy: x"))
 
 
-def astype(x, dtype, /, *, copy=True, device=None):
+def astype(x, /, dtype, *, copy=True, device=None):
     """Cast the elements of an array.
 
     Parameters

@@ -1,28 +1,16 @@
-# Elementwise operations: broadcasting, promotion, `out=`.
-#
-# INVARIANTS
-# - No operation writes an operand other than `out`.
-# - Arguments are checked, and memory is allocated, before anything is recorded.
-
-from cpython.object cimport PyObject
+# Elementwise operations: types of operands and results, numbers, `out=` and `where=`.
 
 from cyrt.ndarray cimport Array
 
 cdef Array unary(int op, Array x, Array out)
 # Return NotImplemented if an operand is neither an array nor a number.
 cdef object binary(int op, object a, object b, Array out)
-# Record an operation on arrays and numbers, at least one array, cast to `types` and computed in
-# `code`; `result` is the type of its result. The operands are borrowed.
-cdef Array record_broadcast(int op, int code, int result, int count, PyObject** operands,
-                            const int* types, Array out)
 # Choose x1 if the condition is true, otherwise x2.
 cdef Array choose_where(object condition, object x1, object x2, int code, Array out)
 # The element type of an operation's result for an operand type; -1: there is no kernel.
 cdef int result_code(int op, int code) noexcept
 # 0 for an int in the range of an integer type, -1 for one below it, 1 for one above.
 cdef int side_of(int code, object number) except -2
-# Return `out` if it can receive a result of that type and shape; TypeError, ValueError.
-cdef Array check_out(str name, object out, int code, int ndim, const long long* dims)
 cdef int check_out_type(str name, object out) except -1
 cdef int refuse_type(int op, int code) except -1
 cdef int refuse_operand(str name, object value) except -1

@@ -1,4 +1,4 @@
-"""Elementwise operations: broadcasting, promotion, ``out=``."""
+"""Elementwise operations: types of operands and results, numbers, ``out=`` and ``where=``."""
 
 cimport cython
 from cpython.bool cimport PyBool_Check
@@ -16,15 +16,17 @@ from cyrt.builtin import catalogue
 from cyrt.builtin.elementwise cimport (
     record_contiguous, record_elementwise, record_with_number,
 )
-from cyrt.builtin.space cimport MAX_NDIM, MAX_OPERANDS
 from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.operand cimport Operand
 from cyrt.kernels.vectorcall cimport PyVectorcall_NARGS, Vectorcall, offer_vectorcall
 from cyrt.operators import functions
 from cyrt.ndarray cimport (
-    Array, device_of, itemsizes, new_array_on, overlaps, set_operand, shape_of,
+    Array, device_of, has_shape, itemsizes, new_array_on, overlaps, set_operand,
 )
-from cyrt.ops.copy cimport assign_array, broadcast_steps, cast, check_writable, fill
+from cyrt.ops.copy cimport assign_array, cast, fill
+from cyrt.ops.elementwise_broadcast cimport (
+    MAX_OPS, check_out, outputs, record_broadcast, record_pair, refuse_devices,
+)
 from cyrt.ops.promotion cimport (
     BOOL, FLOAT32, NUM_DTYPES, is_number, kinds, python_number, promote, promote_number,
     put_number, same_kind,
@@ -33,14 +35,7 @@ from cyrt.runtime.memory cimport live_block
 from cyrt.runtime.state cimport Block, StreamState
 from cyrt.runtime.stream cimport current_state
 
-cdef enum:
-    MAX_OPS = 256
-    MAX_INPUTS = MAX_OPERANDS - 1
-
-# The element type of an operation's result for an operand type; -1: there is no kernel.
-cdef signed char[MAX_OPS][NUM_DTYPES] outputs
 cdef int WHERE = op_code("where")
-cdef int num_ops = len(catalogue.OPS)
 # Results of comparisons with a number on the right that is below all of the type, and above it;
 # otherwise -1.
 cdef signed char[MAX_OPS][2] beyond
@@ -49,20 +44,6 @@ for _name, _low, _high in (("equal", 0, 0), ("not_equal", 1, 1), ("less", 0, 1),
                            ("less_equal", 0, 1), ("greater", 1, 0), ("greater_equal", 1, 0)):
     beyond[op_code(_name)][0] = _low
     beyond[op_code(_name)][1] = _high
-
-
-def _fill_outputs():
-    if num_ops > MAX_OPS:
-        raise RuntimeError(f"{num_ops} operations, {MAX_OPS} are provided for")
-    memset(outputs, -1, sizeof(outputs))
-    codes = {name: code for code, name in enumerate(catalogue.OPS)}
-    types = {each.name: each.code for each in DTYPES}
-    for row in catalogue.ROWS:
-        if row.template in ("unary", "binary", "ternary", "activation"):
-            outputs[<int>codes[row.op]][<int>types[row.dtype]] = types[row.output]
-
-
-_fill_outputs()
 
 
 cdef int refuse_type(int op, int code) except -1:
@@ -93,148 +74,6 @@ cdef int refuse_operand(str name, object value) except -1:
     advice = "; cyrt.asarray() copies it to the device" if isinstance(value, np.ndarray) else ""
     raise TypeError(f"{name}: expected an Array, got "
                     f"{type(value).__module__}.{type(value).__name__}{advice}")
-
-
-cdef int refuse_devices(int op, int a, int b) except -1:
-    raise ValueError(f"{catalogue.OPS[op]}: its operands are on the devices {a} and {b}; "
-                     "to_device() moves arrays")
-
-
-cdef int refuse_broadcast(int op, int count, const Operand* operands) except -1:
-    shapes = " and ".join([str(shape_of(<Array>operands[i].buffer)) for i in range(count)
-                           if operands[i].buffer != NULL])
-    raise ValueError(f"{catalogue.OPS[op]}: shapes {shapes} do not broadcast")
-
-
-cdef int join_shapes(int op, int count, const Operand* operands, long long* dims) except -1:
-    """Broadcast the shapes of all arrays together."""
-    cdef long long size
-    cdef int ndim = 0, i, d, first
-    for i in range(count):
-        if operands[i].buffer != NULL:
-            ndim = max(ndim, (<Array>operands[i].buffer).ndim_)
-    for d in range(ndim):
-        dims[d] = 1
-    for i in range(count):
-        if operands[i].buffer == NULL:
-            continue
-        first = ndim - (<Array>operands[i].buffer).ndim_
-        for d in range(first, ndim):
-            size = (<Array>operands[i].buffer).dims[d - first]
-            if dims[d] == 1:
-                dims[d] = size
-            elif size != 1 and size != dims[d]:
-                refuse_broadcast(op, count, operands)
-    return ndim
-
-
-cdef Array check_out(str name, object out, int code, int ndim, const long long* dims):
-    cdef Array target
-    cdef int d
-    if not isinstance(out, Array):
-        raise TypeError(f"{name}: out: expected an Array, got {type(out).__name__}")
-    target = <Array>out
-    for d in range(ndim):
-        if target.ndim_ != ndim or target.dims[d] != dims[d]:
-            break
-    else:
-        if target.ndim_ == ndim:
-            if not same_kind(code, target.code):
-                raise TypeError(f"{name}: a result of {DTYPES[code]} cannot be "
-                                f"written into {DTYPES[target.code]}")
-            check_writable(target)
-            return target
-    shape = tuple([dims[i] for i in range(ndim)])
-    raise ValueError(f"{name}: the result has shape {shape}, it cannot be written "
-                     f"into shape {shape_of(target)}")
-
-
-cdef bint overwrites_input(Array out, Array x, const long long* steps) noexcept:
-    """Return whether an element of x may be overwritten before another element's result reads
-    it."""
-    cdef int d
-    if not overlaps(out, x):
-        return False
-    if out.address != x.address or out.code != x.code:
-        return True
-    for d in range(out.ndim_):
-        if out.dims[d] != 1 and out.steps[d] != steps[d]:
-            return True
-    return False
-
-
-cdef Array record_broadcast(int op, int code, int result, int count, PyObject** operands,
-                            const int* types, Array out):
-    cdef long long[MAX_NDIM] joint
-    cdef long long[MAX_INPUTS][MAX_NDIM] broadcast
-    cdef Operand[MAX_INPUTS + 1] raw
-    cdef const long long* dims = NULL       # of the result: those of the arrays if all are equal
-    cdef const long long* steps
-    cdef Array x, target
-    cdef list casts = None                  # keeps the casts alive until they are recorded
-    cdef StreamState* stream
-    cdef int i, ndim = 0, ordinal = -1
-    cdef bint alike = True, ready = out is None, aside = False
-    for i in range(count):
-        if isinstance(<object>operands[i], Array):
-            x = <Array>operands[i]
-            if dims == NULL:
-                dims = x.dims
-                ndim = x.ndim_
-                ordinal = live_block(x).ordinal
-            else:
-                alike = alike and has_shape(x, ndim, dims)
-                if live_block(x).ordinal != ordinal:
-                    refuse_devices(op, ordinal, live_block(x).ordinal)
-            set_operand(&raw[i + 1], x)
-            ready = ready and x.code == types[i]
-        else:
-            raw[i + 1].buffer = NULL
-            raw[i + 1].strides = NULL
-            put_number(types[i], <object>operands[i], raw[i + 1].value)
-    if not alike:
-        ndim = join_shapes(op, count, raw + 1, joint)
-        dims = joint
-    if out is not None:
-        out = check_out(catalogue.OPS[op], out, result, ndim, dims)
-        if device_of(out) != ordinal:
-            refuse_devices(op, ordinal, device_of(out))
-    for i in range(0 if alike and ready else count):
-        if raw[i + 1].buffer != NULL:
-            x = <Array>raw[i + 1].buffer
-            if x.code != types[i]:
-                x = cast(x, types[i])
-                casts = casts or []
-                casts.append(x)
-                set_operand(&raw[i + 1], x)
-            steps = x.steps
-            if not has_shape(x, ndim, dims):
-                broadcast_steps(x, ndim, dims, broadcast[i])
-                raw[i + 1].strides = steps = broadcast[i]
-            if out is not None:
-                aside = aside or overwrites_input(out, x, steps)
-    stream = current_state(ordinal)
-    target = out
-    if out is None or out.code != result or aside:
-        target = new_array_on(stream, result, ndim, dims)
-    set_operand(&raw[0], target)
-    record_elementwise(encoder_of(stream), op, code, raw, ndim, dims)
-    if out is not None and target is not out:
-        assign_array(out, target)
-        return out
-    return target
-
-
-cdef inline bint same_dims(Array x, const long long* dims) noexcept:
-    cdef int d
-    for d in range(x.ndim_):
-        if x.dims[d] != dims[d]:
-            return False
-    return True
-
-
-cdef inline bint has_shape(Array x, int ndim, const long long* dims) noexcept:
-    return x.ndim_ == ndim and same_dims(x, dims)
 
 
 cdef Array unary(int op, Array x, Array out):
@@ -350,6 +189,10 @@ cdef object binary(int op, object a, object b, Array out):
                     set_operand(&raw[2], y)
                     record_elementwise(encoder_of(stream), op, x.code, raw, x.ndim_, x.dims)
                 return target
+            if x.code == y.code and outputs[op][x.code] >= 0 and (out is None or (
+                    out is x and outputs[op][x.code] == x.code
+                    and (y is x or not overlaps(x, y)))):
+                return record_pair(op, x, y, out)
             code = promote(x.code, y.code)
         elif is_number(b):
             code = x.code

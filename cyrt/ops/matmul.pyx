@@ -14,7 +14,8 @@ from cyrt.ndarray cimport (
 )
 from cyrt.ops.arguments import axes_of, check_array
 from cyrt.ops.copy cimport assign_array, cast
-from cyrt.ops.elementwise cimport binary, check_out
+from cyrt.ops.elementwise cimport binary
+from cyrt.ops.elementwise_broadcast cimport check_out
 from cyrt.ops.library_matmul cimport multiply_by_library
 from cyrt.ops.promotion cimport FLOAT32, kinds, promote
 from cyrt.runtime.state cimport StreamState

@@ -25,7 +25,8 @@ from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.copy cimport assign_array, cast
 from cyrt.ops.copy import copy as duplicate
 from cyrt.ops.creation import asarray, full
-from cyrt.ops.elementwise cimport binary, check_out
+from cyrt.ops.elementwise cimport binary
+from cyrt.ops.elementwise_broadcast cimport check_out
 from cyrt.ops.promotion cimport BOOL, FLOAT32, FLOAT64, NUM_DTYPES, is_number, kinds
 from cyrt.ops.promotion cimport python_number
 from cyrt.ops.shapes cimport axis_at, reshape_to

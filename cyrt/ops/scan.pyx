@@ -16,7 +16,7 @@ from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operan
 from cyrt.ops.arguments import axis_of, check_array
 from cyrt.ops.copy cimport assign_array, cast
 from cyrt.ops.creation import full
-from cyrt.ops.elementwise cimport check_out
+from cyrt.ops.elementwise_broadcast cimport check_out
 from cyrt.ops.promotion cimport BOOL, is_number
 from cyrt.ops.rows cimport flat, axis_last, axis_back
 from cyrt.ops.shapes cimport plus

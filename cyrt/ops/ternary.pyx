@@ -11,9 +11,10 @@ from cyrt.builtin.entry cimport op_code
 from cyrt.ndarray cimport Array
 from cyrt.operators import functions
 from cyrt.ops.elementwise cimport (
-    check_out_type, choose_where, record_broadcast, refuse_argument, refuse_operand, refuse_type,
-    result_code, side_of, unary,
+    check_out_type, choose_where, refuse_argument, refuse_operand, refuse_type, result_code,
+    side_of, unary,
 )
+from cyrt.ops.elementwise_broadcast cimport record_broadcast
 from cyrt.ops.promotion cimport (
     code_of_number, is_number, kinds, promote, promote_number, python_number,
 )

@@ -119,6 +119,21 @@ def test_shapes_and_strides(both, dtype, seed, name):
     np.testing.assert_array_equal(where(cyrt.asarray(mask), a, b).numpy(), np.where(mask, x, y))
 
 
+@settings(max_examples=60, deadline=None)
+@given(both=operands(), dtype=st.sampled_from(TYPES), seed=st.integers(0, 999))
+def test_shapes_and_strides_in_place(both, dtype, seed):
+    rng = np.random.default_rng(seed)
+    (x, a), (y, b) = (array(*each, dtype, rng) for each in both)
+    if np.broadcast_shapes(x.shape, y.shape) == x.shape:
+        x *= y
+        a *= b
+    else:
+        with pytest.raises(ValueError, match="cannot be written into shape"):
+            a *= b
+    np.testing.assert_array_equal(a.numpy(), x)
+    np.testing.assert_array_equal(b.numpy(), y)
+
+
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int64", "uint64"])
 @pytest.mark.parametrize("name", IN_FLOATS)
 def test_integers_are_computed_in_float32(name, dtype):
@@ -288,6 +303,15 @@ def test_in_place():
         whole += 0.5
     with pytest.raises(ValueError, match=r"shape \(2, 2\).*shape \(2,\)"):
         whole += cyrt.asarray([[1, 2], [3, 4]])
+    assert whole.tolist() == [1, 2]
+    rows = cyrt.asarray([[1, 2], [3, 4]])
+    rows += whole
+    rows[:, ::-1] -= rows[:1]  # overlaps what is written
+    assert rows.tolist() == [[-2, 2], [0, 4]]
+    repeated = cyrt.broadcast_to(whole, (3, 2))
+    for other in (whole, repeated, cyrt.zeros((3, 2), dtype=cyrt.int64)):
+        with pytest.raises(ValueError, match="share memory"):
+            repeated += other
     assert whole.tolist() == [1, 2]
 
 
