@@ -16,12 +16,7 @@ from cyrt.bench.measurement import Bench
 def test_views_cost_little():
     # The best of several tries of each case, until they do: other work of the machine makes any one
     # of them slow.
-    most = {
-        "x[1:-1]": 0.65,
-        "x[1:-1, :-2]": 1.1,
-        "x + b, b a slice": 1.8,
-        "x + b, b a row": 1.8,
-    }
+    most = {"x[1:-1]": 0.65, "x[1:-1, :-2]": 1.1, "x + b, b a slice": 1.8, "x + b, b a row": 1.8}
     host = {}
     for tries in range(40):
         for row in CASES["views"].run(Bench(20)):
