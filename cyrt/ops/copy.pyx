@@ -84,7 +84,8 @@ cdef int assign_array(Array target, Array source) except -1:
         broadcast_steps(source, target.ndim_, target.dims, steps)
     set_operand(&operands[0], target)
     set_operand(&operands[1], source)
-    if not (target.dense and source.dense and target.count == source.count):    # else one row
+    # Whole arrays are copied as one row: without strides.
+    if not (target.dense and source.dense and target.count == source.count):
         operands[0].strides = target.steps
         operands[1].strides = steps
     record_elementwise(encoder_of(current_state(ordinal)),
