@@ -86,11 +86,13 @@ def test_dispatch_is_less_than_the_whole():
 @only_graphs
 def test_programs_count_their_own_graphs(monkeypatch):
     """A program on the stream of one that has ended may launch that one's graphs."""
-    names = ("one result in ten kept", "transformer, growing cache")
-    monkeypatch.setattr(settling, "PROGRAMS", {name: settling.PROGRAMS[name] for name in names})
-    for _ in range(2):
-        for row in CASES["programs"].run(Bench(8)):
-            assert 1 <= int(row.figures["execs"]) <= 100, (row.what, row.figures)
+    name = "Adam, 50 tensors"
+    monkeypatch.setattr(settling, "PROGRAMS", {name: settling.PROGRAMS[name]})
+    first, second = (
+        [int(row.figures["execs"]) for row in CASES["programs"].run(Bench(8))] for _ in range(2)
+    )
+    # Without the topologies that the first run made, the second would count half of them or fewer.
+    assert all(0 < before < 2 * after for before, after in zip(first, second, strict=True))
 
 
 @pytest.mark.parametrize("emulated", [False, True])
