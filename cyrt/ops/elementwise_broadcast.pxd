@@ -19,7 +19,7 @@ cdef signed char[MAX_OPS][NUM_DTYPES] outputs
 cdef Array record_broadcast(int op, int code, int result, int count, PyObject** operands,
                             const int* types, Array out)
 # Record an operation on two arrays of one type that needs no cast, for example with a bias, a mean
-# or a scale of each row, in half the time that `record_broadcast` takes. `out` is None, or x if y
+# or a scale of each row, in one loop where `record_broadcast` has several. `out` is None, or x if y
 # is x or does not overlap it, and the result has x's type.
 cdef Array record_pair(int op, Array x, Array y, Array out)
 # Return `out` if it can receive a result of that type and shape; TypeError, ValueError.

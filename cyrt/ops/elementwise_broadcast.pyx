@@ -75,23 +75,18 @@ cdef int join_shapes(int op, int count, const Operand* operands, long long* dims
 
 cdef Array check_out(str name, object out, int code, int ndim, const long long* dims):
     cdef Array target
-    cdef int d
     if not isinstance(out, Array):
         raise TypeError(f"{name}: out: expected an Array, got {type(out).__name__}")
     target = <Array>out
-    for d in range(ndim):
-        if target.ndim_ != ndim or target.dims[d] != dims[d]:
-            break
-    else:
-        if target.ndim_ == ndim:
-            if not same_kind(code, target.code):
-                raise TypeError(f"{name}: a result of {DTYPES[code]} cannot be "
-                                f"written into {DTYPES[target.code]}")
-            check_writable(target)
-            return target
-    shape = tuple([dims[i] for i in range(ndim)])
-    raise ValueError(f"{name}: the result has shape {shape}, it cannot be written "
-                     f"into shape {shape_of(target)}")
+    if not has_shape(target, ndim, dims):
+        shape = tuple([dims[i] for i in range(ndim)])
+        raise ValueError(f"{name}: the result has shape {shape}, it cannot be written "
+                         f"into shape {shape_of(target)}")
+    if not same_kind(code, target.code):
+        raise TypeError(f"{name}: a result of {DTYPES[code]} cannot be "
+                        f"written into {DTYPES[target.code]}")
+    check_writable(target)
+    return target
 
 
 cdef bint overwrites_input(Array out, Array x, const long long* steps) noexcept:
@@ -179,13 +174,13 @@ cdef Array record_pair(int op, Array x, Array y, Array out):
     cdef Array target
     cdef long long a, b
     cdef int d, ordinal = live_block(x).ordinal
-    cdef int x_first = max(0, y.ndim_ - x.ndim_), y_first = max(0, x.ndim_ - y.ndim_)
+    cdef int ndim = max(x.ndim_, y.ndim_), x_first = ndim - x.ndim_, y_first = ndim - y.ndim_
     cdef bint x_repeats = x_first > 0, y_repeats = y_first > 0
     if live_block(y).ordinal != ordinal:
         refuse_devices(op, ordinal, live_block(y).ordinal)
     set_operand(&raw[1], x)
     set_operand(&raw[2], y)
-    for d in range(x_first + x.ndim_):
+    for d in range(ndim):
         a = b = 1
         x_steps[d] = y_steps[d] = 0
         if d >= x_first:
@@ -207,9 +202,9 @@ cdef Array record_pair(int op, Array x, Array y, Array out):
     stream = current_state(ordinal)
     target = out
     if out is None:
-        target = new_array_on(stream, outputs[op][x.code], x_first + x.ndim_, dims)
+        target = new_array_on(stream, outputs[op][x.code], ndim, dims)
     else:
-        check_out(catalogue.OPS[op], out, x.code, x_first + x.ndim_, dims)
+        check_out(catalogue.OPS[op], out, x.code, ndim, dims)
     set_operand(&raw[0], target)
-    record_elementwise(encoder_of(stream), op, x.code, raw, x_first + x.ndim_, dims)
+    record_elementwise(encoder_of(stream), op, x.code, raw, ndim, dims)
     return target
