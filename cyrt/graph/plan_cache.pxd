@@ -8,6 +8,8 @@
 #   these execs. Beyond that limit, or if an eighth as many plans as are kept wait already, the
 #   oldest are destroyed in any case. The driver is called without the GIL, which that work may
 #   need.
+# - Before out of memory is raised, evicted plans are destroyed, and after them the plans used
+#   longest ago, one at a time, until the memory suffices.
 
 from cyrt.graph.plan cimport Plan, PlanStats
 from cyrt.graph.recording cimport Recording
@@ -20,3 +22,6 @@ cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats)
 cdef int evict(PlanStats* stats) except -1
 # Drop the plans of a device that was reset.
 cdef int forget_plans(int ordinal) except -1
+# Destroy the device's evicted plans; if there is none, the plan used longest ago that is not being
+# launched. Return whether there was one.
+cdef bint release_plans(int ordinal) except -1

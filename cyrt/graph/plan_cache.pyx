@@ -140,6 +140,22 @@ cdef int drop_retired(Plan plan) except -1:
     return 0
 
 
+cdef bint release_plans(int ordinal) except -1:
+    cdef Plan plan = oldest
+    for retired in _retired:
+        if (<Plan>retired).stream.ordinal == ordinal:
+            drop_all_retired(ordinal)
+            return True
+    while plan is not None and (plan.busy or plan.stream.ordinal != ordinal):
+        plan = plan.newer
+    if plan is None:
+        return False
+    unlink(plan)
+    del _plans[plan.key]
+    plan.drop()
+    return True
+
+
 cdef int note_evicted(tuple key, Py_ssize_t most) except -1:
     _evicted[key] = None
     if len(_evicted) > 4 * most:

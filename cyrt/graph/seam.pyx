@@ -5,7 +5,7 @@ from cyrt.driver cimport table
 from cyrt.graph.chain cimport forget_chains
 from cyrt.graph.commit cimport Recorder, commit, release_ended_batches, suspects
 from cyrt.graph.loss cimport count_holders, error_of
-from cyrt.graph.plan_cache cimport forget_plans
+from cyrt.graph.plan_cache cimport forget_plans, release_plans
 from cyrt.graph.recorder cimport encoder_of, end_encoder, keep, record_copy
 from cyrt.graph.template cimport forget_templates
 from cyrt.runtime cimport seam
@@ -39,6 +39,7 @@ seam.graph.commit = commit_stream
 seam.graph.release_ended_batches = release_ended_batches_of
 seam.graph.end_encoder = end_encoder
 seam.graph.forget_device = forget_device
+seam.graph.release_plans = release_plans
 seam.graph.record_copy = record_copy
 seam.graph.record_fill = record_fill
 seam.graph.keep = keep_on

@@ -36,10 +36,12 @@ cdef int allocate_from_driver(int ordinal, size_t size, size_t wanted,
     cdef Pool* pool = &pools[ordinal]
     cdef CUresult result
     cdef int entered
+    cdef bint trimmed = False, limited = True
     limit = settings.get("CYRT_MEMORY_LIMIT")
     destroy_unused()
-    for attempt in range(2):
-        if limit is None or pool.reserved + size <= limit:
+    while True:
+        limited = limit is not None and pool.reserved + size > limit
+        if not limited:
             entered = enter(ordinal, epoch, b"cuMemAlloc")
             with nogil:
                 result = cu.cuMemAlloc(address, size)
@@ -50,8 +52,11 @@ cdef int allocate_from_driver(int ordinal, size_t size, size_t wanted,
                 pool.driver_allocations += 1
                 return 0
             leave_quietly(entered)
-        if attempt == 0:
+        if not trimmed:
             trim(ordinal)
+            trimmed = True
+        elif limited or not graph.release_plans(ordinal):   # plans are not part of the limit
+            break
     out_of_memory(ordinal, wanted, b"cuMemAlloc", size)
 
 

@@ -18,6 +18,10 @@ cdef struct GraphCalls:
     void (*end_encoder)(StreamState* stream) noexcept
     # Drop the plans and chains of a device that was reset.
     int (*forget_device)(int ordinal) except -1
+    # Before out of memory is raised, after the device's free memory was given back: destroy modules
+    # and plans that nothing needs any more, or else the plan used longest ago that is not being
+    # launched. Return whether anything was destroyed.
+    bint (*release_plans)(int ordinal) except -1
     # Record a copy within the device.
     int (*record_copy)(StreamState* stream, Block* target, Access access, CUdeviceptr to,
                        Block* source, CUdeviceptr start, size_t nbytes) except -1

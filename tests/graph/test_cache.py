@@ -291,3 +291,95 @@ busy.synchronize()
         CYRT_GRAPH_UPDATE="exec",
     )
     assert done.returncode == 0, done.stderr
+
+
+BESIDE_REFUSALS = (
+    LIMITS
+    + r"""
+import ctypes
+from cyrt.driver import table
+
+OUT_OF_MEMORY = 2
+calls = []
+ALLOCATE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
+DESTROY = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+
+@ALLOCATE
+def allocate(address, size):
+    calls.append("allocate")
+    if calls.count("destroy") < NEEDED:
+        return OUT_OF_MEMORY
+    return original_allocate(address, size)
+
+@DESTROY
+def destroy(graph):
+    calls.append("destroy")
+    return original_destroy(graph)
+
+for length in (2, 3, 4, 5, 2):
+    batch(length), batch(length)        # a chain, then a graph
+encoder.synchronize()
+original_allocate = ALLOCATE(
+    table.replace("cuMemAlloc", ctypes.cast(allocate, ctypes.c_void_p).value))
+original_destroy = DESTROY(
+    table.replace("cuGraphExecDestroy", ctypes.cast(destroy, ctypes.c_void_p).value))
+"""
+)
+
+
+def test_plans_are_given_back_before_memory_runs_out(python):
+    """Those used longest ago first, and not more than the memory needs."""
+    done = python(
+        "NEEDED = 2\n"
+        + BESIDE_REFUSALS
+        + r"""
+y = cyrt.Buffer(64 << 20)
+assert calls.count("destroy") == 2, calls
+assert calls[-2:] == ["destroy", "allocate"]
+assert [batch(n) for n in (2, 5, 3, 4)] == [1, 1, 0, 0]
+""",
+        CYRT_GRAPH_UPDATE="node",
+        CYRT_CHECK="0",
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_plan_is_given_back_for_the_limit(python):
+    done = python(
+        "NEEDED = 0\n"
+        + BESIDE_REFUSALS
+        + r"""
+try:
+    cyrt.Buffer(65 << 20)
+except cyrt.OutOfMemoryError as error:
+    assert "CYRT_MEMORY_LIMIT is 67,108,864 bytes" in str(error), error
+else:
+    raise AssertionError
+assert calls == []
+assert [batch(n) for n in (2, 3, 4, 5)] == [1, 1, 1, 1]
+""",
+        CYRT_MEMORY_LIMIT="64M",
+        CYRT_GRAPH_UPDATE="node",
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_memory_runs_out_when_no_plan_is_left(python):
+    done = python(
+        "NEEDED = 1000\n"
+        + BESIDE_REFUSALS
+        + r"""
+try:
+    cyrt.Buffer(64 << 20)
+except cyrt.OutOfMemoryError:
+    pass
+else:
+    raise AssertionError
+assert calls.count("destroy") == 4, calls
+assert encoder.stats()["plans"] == 0
+assert [batch(n) for n in (2, 3, 2)] == [0, 0, 1]
+""",
+        CYRT_GRAPH_UPDATE="node",
+        CYRT_CHECK="0",
+    )
+    assert done.returncode == 0, done.stderr
