@@ -12,7 +12,8 @@ cdef tuple triple(const unsigned int* sizes)
 # Raises the error that names the part of the geometry that the kernel or the device does not allow.
 cdef int refuse_geometry(str name, LoadedFunction function, const Geometry* geometry) except -1
 # Raises ValueError if the grid cannot be divided into such clusters.
-cdef int divide_grid(str name, const Geometry* geometry, const unsigned int* cluster) except -1
+cdef int divide_grid(str name, LoadedFunction function, const Geometry* geometry,
+                     const unsigned int* cluster) except -1
 
 cdef inline bint fits(const Geometry* geometry, LoadedFunction function) noexcept:
     """True if grid and block are within the limits of the kernel and of the device."""

@@ -76,8 +76,11 @@ cdef int refuse_geometry(str name, LoadedFunction function,
     return 0
 
 
-cdef int divide_grid(str name, const Geometry* geometry, const unsigned int* cluster) except -1:
+cdef int divide_grid(str name, LoadedFunction function, const Geometry* geometry,
+                     const unsigned int* cluster) except -1:
     cdef int i
+    if function.counts_clusters:
+        return 0
     for i in range(3):
         if cluster[i] > 1 and geometry.grid[i] % cluster[i]:
             raise ValueError(f"{name}: the grid {triple(geometry.grid)} is no multiple of the "
@@ -137,7 +140,7 @@ cdef int check_cluster(str name, LoadedFunction function, const Geometry* geomet
     if blocks > PORTABLE_CLUSTER:
         raise ValueError(f"{name}: a cluster of {sizes} has {blocks:,} blocks, at most "
                          f"{<int>PORTABLE_CLUSTER} run on every device that has clusters")
-    return divide_grid(name, geometry, cluster)
+    return divide_grid(name, function, geometry, cluster)
 
 
 cdef int check_cooperative(str name, LoadedFunction function, const Geometry* geometry,
@@ -148,6 +151,8 @@ cdef int check_cooperative(str name, LoadedFunction function, const Geometry* ge
     if not function.limits.cooperative:
         raise ValueError(f"{name}: device {ordinal} has no cooperative launch")
     blocks = grid[0] * grid[1] * grid[2]
+    if function.counts_clusters:
+        blocks *= function.cluster[0] * function.cluster[1] * function.cluster[2]
     threads = block[0] * block[1] * block[2]
     key = (ordinal, threads, geometry.smem)
     if key not in resident:

@@ -512,7 +512,7 @@ cdef int check_launch(Kernel kernel, LoadedFunction function, const Geometry* ge
     if not fits(geometry, function):
         refuse_geometry(kernel.name, function, geometry)
     if function.cluster[0] != 0:
-        divide_grid(kernel.name, geometry, function.cluster)
+        divide_grid(kernel.name, function, geometry, function.cluster)
     if <long>geometry.smem > function.dynamic_smem:
         allow_smem(function, geometry.smem)
     return 0

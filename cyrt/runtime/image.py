@@ -14,6 +14,9 @@ _PTX_VARIABLE = re.compile(
     rb"(?P<name>[A-Za-z_$%][\w$]*)\s*(?:\[[^\]]*\]\s*)*[;=,]",
     re.MULTILINE,
 )
+_PTX_CLUSTER_GRID = re.compile(
+    rb"\.entry\s+(?P<name>[A-Za-z_$%][\w$]*)[^{;]*?\.blocksareclusters\b", re.MULTILINE
+)
 # Symbols that the compiler adds and no kernel writes: printf's texts, tables of libdevice.
 _OWN = re.compile(r"\$str|__cudart_|__const_\$|\.nv\.")
 
@@ -25,6 +28,10 @@ _ELF = struct.Struct("<8xB9xH20xQI6x3H")
 _SECTION = struct.Struct("<II16xQQI20x")
 _SYMBOL = struct.Struct("<IBxH16x")
 _EM_CUDA, _SHT_SYMTAB, _STT_OBJECT = 190, 2, 1
+# Sections .nv.info.KERNEL: attributes of a format, a number and 16 bits, which are a length of more
+# bytes in the format 4. (NVRTC 13 writes this number for .blocksareclusters.)
+_ATTRIBUTE = struct.Struct("<BBH")
+_HAS_LENGTH, _BLOCKS_ARE_CLUSTERS = 4, 0x5B
 
 
 def kind(code: bytes) -> str:
@@ -100,14 +107,47 @@ def variables(code: bytes) -> dict[str, bool] | None:
         return None
 
 
+def cluster_grids(code: bytes) -> set[str]:
+    """Return the kernels in PTX or a cubin whose launches' grids count clusters, not blocks."""
+    which = kind(code)
+    if which == "ptx" and b".blocksareclusters" in code:
+        return {found["name"].decode() for found in _PTX_CLUSTER_GRID.finditer(code)}
+    if which != "cubin":
+        return set()
+    try:
+        return _cubin_cluster_grids(code)
+    except (struct.error, IndexError, ValueError):
+        return set()
+
+
+def _cubin_cluster_grids(code: bytes) -> set[str]:
+    *_, names = _ELF.unpack_from(code)
+    sections = _cubin_sections(code)
+    found = set()
+    for name, _, place, size, _ in sections:
+        title = _cubin_text(code, sections[names], name)
+        at = place
+        while title.startswith(".nv.info.") and at < place + size:
+            form, number, value = _ATTRIBUTE.unpack_from(code, at)
+            at += _ATTRIBUTE.size + (value if form == _HAS_LENGTH else 0)
+            if number == _BLOCKS_ARE_CLUSTERS:
+                found.add(title.removeprefix(".nv.info."))
+    return found
+
+
+def _cubin_sections(code: bytes) -> list[tuple[int, ...]]:
+    _, _, table, _, width, count, _ = _ELF.unpack_from(code)
+    return [_SECTION.unpack_from(code, table + i * width) for i in range(count)]
+
+
+def _cubin_text(code: bytes, table: tuple[int, ...], offset: int) -> str:
+    start = table[2] + offset
+    return code[start : code.index(b"\0", start)].decode()
+
+
 def _cubin_variables(code: bytes) -> dict[str, bool] | None:
-    _, _, table, _, width, count, names = _ELF.unpack_from(code)
-    sections = [_SECTION.unpack_from(code, table + i * width) for i in range(count)]
-
-    def text(section: int, offset: int) -> str:
-        start = sections[section][2] + offset
-        return code[start : code.index(b"\0", start)].decode()
-
+    *_, count, names = _ELF.unpack_from(code)
+    sections = _cubin_sections(code)
     tables = [section for section in sections if section[1] == _SHT_SYMTAB]
     if not tables:
         return None
@@ -115,7 +155,8 @@ def _cubin_variables(code: bytes) -> dict[str, bool] | None:
     for _, _, place, size, strings in tables:
         for name, info, home in _SYMBOL.iter_unpack(code[place : place + size]):
             if info & 15 == _STT_OBJECT and 0 < home < count:
-                symbol = text(strings, name)
+                symbol = _cubin_text(code, sections[strings], name)
                 if not _OWN.match(symbol):
-                    found[symbol] = text(names, sections[home][0]).startswith(".nv.constant")
+                    space = _cubin_text(code, sections[names], sections[home][0])
+                    found[symbol] = space.startswith(".nv.constant")
     return found

@@ -30,6 +30,7 @@ cdef class LoadedModule:
     cdef unsigned int epoch
     # For each __device__ or __constant__ variable, whether it is constant; None if not known.
     cdef readonly object variables
+    cdef set cluster_grids      # the kernels whose grids count clusters
     cdef Buffer memory          # represents all variables; None: the module has none
     cdef Block* globals         # the block of `memory`, which every launch of a kernel uses
     cdef bint writes_globals    # at least one variable is not constant
@@ -45,6 +46,7 @@ cdef class LoadedFunction:
     cdef readonly int static_smem       # bytes of shared memory that the kernel declares
     cdef long dynamic_smem              # bytes that a launch may request now; below 0: not even 0
     cdef unsigned int[3] cluster        # that the kernel was compiled for; zeros: none
+    cdef bint counts_clusters           # a grid counts clusters, not blocks
     cdef const Limits* limits           # of the device
     cdef unsigned long long serial      # never used for another function
     cdef Layout layout

@@ -113,6 +113,7 @@ cdef class LoadedModule:
         self.handle, self.ordinal, self.epoch = handle, ordinal, epoch
         if b"vprintf" in code:
             waiting.printing = True
+        self.cluster_grids = images.cluster_grids(code)
         self.variables = images.variables(code)
         if self.variables is None or self.variables:
             order_variables(self, self.variables is None or not all(self.variables.values()))
@@ -154,6 +155,7 @@ cdef class LoadedModule:
         function.static_smem = function.attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
         function.dynamic_smem = PLAIN_SMEM - function.static_smem
         function.limits = limits_of(self.ordinal)
+        function.counts_clusters = name in self.cluster_grids
         if function.limits.clusters:
             function.cluster = [
                 function.attribute(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH),

@@ -299,6 +299,39 @@ def launch_ex(driver, kernel, shape, address):
     )
 
 
+def test_grids_that_count_clusters(driver):
+    """.blocksareclusters: a grid of 3 has 6 blocks in clusters of 2; limits hold for blocks."""
+    code = PTX[: PTX.index(b".visible")] + (
+        b".visible .entry k(.param .u64 p) .blocksareclusters .reqntid 32, 1, 1"
+        b" .reqnctapercluster 2, 1, 1\n{\n.reg .b32 %r; .reg .b64 %l; ld.param.u64 %l, [p];"
+        b" mov.u32 %r, %nctaid.x; red.global.add.u32 [%l], 1; st.global.u32 [%l + 4], %r; ret;\n}"
+    )
+    handle = c_void_p(driver.make("cuModuleLoadData", code))
+    kernel = driver.make("cuModuleGetFunction", handle, b"k")
+    driver.kernels["k"] = kernel
+    for cluster in (None, (2, 1, 1)):
+        data = driver.memory([0, 0])
+        assert launch_ex(driver, kernel, config((3, 1, 1), cluster), data) == 0
+        driver("cuCtxSynchronize")
+        assert driver.read(data, 2).tolist() == [6 * 32, 6]
+    for shape, code in (
+        (config((3, 1, 1), (3, 1, 1)), INVALID_CLUSTER_SIZE),
+        (config((3, 1, 1), block=(64, 1, 1)), INVALID_VALUE),
+        (config((1 << 30, 1, 1)), INVALID_VALUE),
+    ):
+        assert launch_ex(driver, kernel, shape, data) == code
+    del driver.kernels["k"]
+    driver("cuModuleUnload", handle)
+
+
+@pytest.mark.parametrize("directives", [".reqntid 32", ".reqnctapercluster 2, 1, 1", ""])
+def test_grids_that_count_clusters_need_sizes(driver, directives):
+    code = PTX.replace(b"(.param .u64 p) \n", b"(.param .u64 p) .blocksareclusters "
+                       + directives.encode() + b"\n", 1)  # fmt: skip
+    with pytest.raises(cyrt.CompileError, match=".blocksareclusters without .reqntid and"):
+        cyrt.Module(code)
+
+
 # Each as a GPU of compute capability 9.0 answers (driver 580).
 @pytest.mark.parametrize(
     ("name", "grid", "cluster", "code", "ran"),

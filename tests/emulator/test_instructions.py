@@ -440,6 +440,118 @@ def test_carry_chain(rng):
     np.testing.assert_array_equal(got, a + b)
 
 
+PTX = """.version 8.1
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p)
+{{
+    .reg .b64 %a, %b; .reg .b32 %x, %y, %z, %w; .reg .f32 %f, %g; .reg .b16 %h;
+    ld.param.u64 %a, [p];
+    mov.u32 %x, 1; mov.u32 %y, 2; mov.u32 %z, 3; mov.u32 %w, 4;
+    {code}
+    st.global.v4.u32 [%a], {{%x, %y, %z, %w}};
+    ret;
+}}
+"""
+
+
+def run_ptx(code):
+    """Run PTX that computes %x, %y, %z, %w from 1, 2, 3, 4; [%a] holds four zeros."""
+    if cyrt.Device().compute_capability < (9, 0):
+        pytest.skip("PTX of sm_90")
+    out = cyrt.zeros(4, dtype="uint32")
+    cyrt.Module(PTX.format(code=code).encode())["k"][1, 1](out)
+    return out.numpy().tolist()
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("mov.v2.u32 {%x, %y}, {%y, %x};", [2, 1, 3, 4]),
+        ("mov.v4.b32 {%x, %y, %z, %w}, {%w, %z, %y, %x};", [4, 3, 2, 1]),
+        ("mov.v4.u32 {%w, _, %y, %z}, {%z, %w, %x, %y};", [1, 1, 2, 3]),
+        ("mov.v2.u32 {%x, %y}, {%y, 9};", [2, 9, 3, 4]),
+        ("mov.b64 %b, {%x, %y}; mov.b64 {%y, %x}, %b;", [2, 1, 3, 4]),
+        (
+            "mov.b64 %b, %a; st.global.v2.u64 [%b], {%b, 7};"
+            " ld.global.v2.u64 {%b, _}, [%b]; sub.u64 %b, %b, %a; cvt.u32.u64 %x, %b;",
+            [0, 2, 3, 4],
+        ),
+        # Old values and operands in the same registers.
+        (
+            "st.global.v2.f32 [%a], {0f40400000, 0f40A00000}; mov.f32 %f, 0f3F800000;"
+            " mov.f32 %g, 0f40000000; atom.global.v2.f32.add {%g, %f}, [%a], {%f, %g};"
+            " cvt.rzi.u32.f32 %x, %g; cvt.rzi.u32.f32 %y, %f;"
+            " ld.global.v2.f32 {%f, %g}, [%a]; cvt.rzi.u32.f32 %z, %f; cvt.rzi.u32.f32 %w, %g;",
+            [3, 5, 4, 7],
+        ),
+        (
+            "sub.u32 %y, %y, 2; shfl.sync.idx.b32 %y, %y, %y, %y, -1; setp.eq.s32 %p|%q, %x, 1;"
+            " setp.ne.or.s32 %p|%q, %x, 1, %q; selp.u32 %z, 1, 0, %p; selp.u32 %w, 1, 0, %q;",
+            [1, 0, 0, 1],
+        ),
+    ],
+)
+def test_sources_are_read_before_results_are_written(code, expected):
+    assert run_ptx(".reg .pred %p, %q; " + code) == expected
+
+
+@pytest.mark.parametrize("width", [32, 64])
+def test_the_flag_is_the_adders_carry(rng, width):
+    """A subtraction is a + ~b + 1, so addc behind sub.cc adds 1 where there was no borrow."""
+    dtype, letter, code = (np.uint32, "r", "u4") if width == 32 else (np.uint64, "l", "u8")
+    edges = np.array([0, 1, 2, 2 ** (width - 1), 2**width - 2, 2**width - 1], dtype)
+    a, b, c = (x.ravel() for x in np.meshgrid(edges, edges, edges))
+    first = {"add": lambda a, b: a + b, "sub": lambda a, b: a + (2**width - 1 - b) + 1}
+    then = {
+        "addc": lambda a, b, carry: a + b + carry,
+        "subc": lambda a, b, carry: a + (2**width - 1 - b) + carry,
+    }
+    for before, total in first.items():
+        for middle, step in then.items():
+            for after, last in then.items():
+                text = (
+                    f"{{ .reg .b{width} t; {before}.cc.u{width} t, %1, %2;"
+                    f" {middle}.cc.u{width} t, %2, %3; {after}.u{width} %0, t, %1; }}"
+                )
+                body = asm(text, (letter, "d"), (letter, "a"), (letter, "b"), (letter, "c"))
+                got = run(body, [a, b, c], code)
+                for i, (x, y, z) in enumerate(zip(a.tolist(), b.tolist(), c.tolist(), strict=True)):
+                    carry = total(x, y) >> width
+                    between = step(y, z, carry)
+                    want = last(between % 2**width, x, between >> width) % 2**width
+                    assert got[i] == want, (before, middle, after, x, y, z)
+
+
+def test_the_flag_of_a_subtraction_ends_a_product(rng):
+    """madc.lo behind sub.cc adds the same flag."""
+    body = asm(
+        "{ .reg .b32 t; sub.cc.u32 t, %1, %2; madc.lo.u32 %0, %1, %2, 0; }",
+        ("r", "d"),
+        ("r", "a"),
+        ("r", "b"),
+    )
+    a, b = rng.integers(0, 2**32, (2, 50), np.uint32)
+    np.testing.assert_array_equal(run(body, [a, b], np.uint32), a * b + (a >= b))
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("add.u32 %x, %y + 5, %z + -1;", [9, 2, 3, 4]),
+        ("mov.u32 %x, %x + 1; mov.b32 %y, %x + 0x10 + 1;", [2, 19, 3, 4]),
+        ("cvt.u64.u32 %b, %w + 1; cvt.u32.u64 %x, %b + 1;", [6, 2, 3, 4]),
+        ("st.global.u64 [%a], %a + 8; ld.global.u64 %b, [%a]; sub.u64 %b, %b, %a;"
+         " cvt.u32.u64 %x, %b;", [8, 2, 3, 4]),
+        ("cvta.to.global.u64 %b, %a + 8; st.global.u32 [%b + 4], %w + 1;"
+         " ld.global.u32 %x, [%a + 12];", [5, 2, 3, 4]),
+        ("cvt.u16.u32 %h, %x; add.u16 %h, %h + 0xffff, 0; cvt.u32.u16 %x, %h;", [0, 2, 3, 4]),
+    ],
+)  # fmt: skip
+def test_register_plus_constant(code, expected):
+    assert run_ptx(code) == expected
+
+
 def test_scopes_and_predicates_of_inline_ptx(rng):
     a = rng.integers(-100, 100, 100).astype(np.int32)
     text = (
@@ -542,6 +654,28 @@ def test_special_registers():
     got = np.empty((12, 105), np.uint32)
     out.copy_to(got)
     np.testing.assert_array_equal(got, np.broadcast_to(np.arange(105), (12, 105)))
+
+
+@pytest.mark.parametrize("fixed", [0, 1000])
+def test_sizes_of_shared_memory(fixed):
+    """The total is what is allocated; the aggregate contains the system's 1,024 bytes."""
+    if cyrt.Device().compute_capability < (9, 0):
+        pytest.skip("as on sm_90")
+    kernel = cyrt.Kernel(
+        r"""extern "C" __global__ void k(unsigned* out, int n) {
+        %s
+        asm volatile("mov.u32 %%0, %%%%dynamic_smem_size;" : "=r"(out[0]));
+        asm volatile("mov.u32 %%0, %%%%total_smem_size;" : "=r"(out[1]));
+        asm volatile("mov.u32 %%0, %%%%aggr_smem_size;" : "=r"(out[2]));
+    }"""
+        % (f"__shared__ char own[{fixed}]; own[n] = 1; out[3] = own[n + 1];" if fixed else ""),
+        "k",
+    )
+    for dynamic in (0, 1, 100, 128, 1000):
+        out = cyrt.zeros(4, dtype="uint32")
+        kernel[1, 1, dynamic](out, 0)
+        whole = dynamic + fixed
+        assert out.numpy().tolist()[:3] == [dynamic, -(-whole // 128) * 128, whole + 1024]
 
 
 def test_approximations(rng):

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import cyrt
+from cyrt.jit import compiler
+from cyrt.runtime import image
 
 COUNT = r"""
 extern "C" __global__ void count(int* y) { atomicAdd(y, 1); }
@@ -256,6 +258,30 @@ def test_clusters_that_a_kernel_is_compiled_for(y):
     kernel[(4, 2), 1](y)
     cyrt.current_encoder().add_kernel(kernel, (4, 2), 1, (y,), cluster=(2, 2))
     assert y.item() == 16
+
+
+def test_grids_that_count_clusters(y):
+    """A kernel of __block_size__ is launched with a number of clusters."""
+    source = """extern "C" __global__ void __block_size__((32, 1, 1), (2, 1, 1)) k(int* y) {
+        atomicAdd(y, 1); }"""
+    try:
+        codes = [compiler.compile(source, arch=arch).code for arch in ("compute_90", "sm_90")]
+    except cyrt.CompileError:
+        pytest.skip("this NVRTC has no __block_size__")
+    assert [image.cluster_grids(code) for code in codes] == [{"k"}, {"k"}]
+    plain = source.replace("__block_size__((32, 1, 1), (2, 1, 1))", "__cluster_dims__(2)")
+    for arch in ("compute_90", "sm_90"):
+        assert image.cluster_grids(compiler.compile(plain, arch=arch).code) == set()
+
+    if not cyrt.Device().attribute("CLUSTER_LAUNCH") and not cyrt.Device().emulated:
+        pytest.skip("the device has no clusters")
+    kernel, encoder = cyrt.Kernel(source, "k"), cyrt.current_encoder()
+    kernel[3, 32](y)
+    assert y.item() == 3 * 2 * 32
+    most = kernel.blocks_per_multiprocessor(32) * cyrt.Device().multiprocessors
+    for grid in (most // 2 + 1, most):
+        with pytest.raises(ValueError, match=rf"grid of .* has {2 * grid:,} blocks"):
+            encoder.add_kernel(kernel, grid, 32, (y,), cooperative=True)
 
 
 def test_cooperative_grids_fit(module, y):

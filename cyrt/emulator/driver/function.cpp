@@ -120,6 +120,15 @@ uint32_t Function::most_cluster_blocks() const {
     return info.max_cluster_rank ? std::min(most, info.max_cluster_rank) : most;
 }
 
+Dim3 Function::grid_in_blocks(Dim3 grid) const {
+    if (!info.blocks_are_clusters) return grid;
+    const auto times = [](uint32_t clusters, uint32_t size) {
+        return uint32_t(std::min<uint64_t>(uint64_t(clusters) * size, UINT32_MAX));
+    };
+    return {times(grid.x, info.cluster[0]), times(grid.y, info.cluster[1]),
+            times(grid.z, info.cluster[2])};
+}
+
 void Function::check_cluster(Dim3 cluster, Dim3 grid) const {
     const auto is_set = [](const Dim3& size) { return size.x || size.y || size.z; };
     const auto demand = [](bool holds) { require(holds, CUDA_ERROR_INVALID_CLUSTER_SIZE); };

@@ -43,6 +43,8 @@ class Function {
     // Blocks in a cluster, from .reqnctapercluster or an attribute; zeros if neither is set.
     Dim3 required_cluster() const;
     uint32_t most_cluster_blocks() const;
+    // A launch's grid, counted in blocks: .blocksareclusters counts it in clusters.
+    Dim3 grid_in_blocks(Dim3 grid) const;
 
     // These throw the driver's error for a block, or a cluster, of that shape.
     void check_block(Dim3 block) const;

@@ -63,7 +63,7 @@ void KernelOperation::run(Context& context, const KernelHooks& hooks) const {
     Launch launch;
     launch.program = &function->program();
     launch.kernel_name = function->name;
-    launch.grid = grid;
+    launch.grid = function->grid_in_blocks(grid);
     launch.block = block;
     const Dim3 requested = cluster.x ? cluster : function->required_cluster();
     if (requested.x) launch.cluster = requested;
@@ -90,15 +90,16 @@ LaunchShape shape_from(const CUlaunchConfig& config, const LaunchAttributes& att
 }
 
 void check_launch(const Function& function, const LaunchShape& shape) {
-    check_grid(shape.grid);
+    const Dim3 grid = function.grid_in_blocks(shape.grid);
+    check_grid(grid);
     function.check_block(shape.block);
-    function.check_cluster(shape.cluster, shape.grid);
+    function.check_cluster(shape.cluster, grid);
     require(shape.dynamic_shared <= function.max_dynamic_shared());
     if (!shape.cooperative) return;
     uint64_t room =
         uint64_t(limits::kMultiprocessors) *
         blocks_per_multiprocessor(function, uint32_t(shape.block.count()), shape.dynamic_shared);
-    require(shape.grid.count() <= room, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+    require(grid.count() <= room, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 }
 
 KernelOperation kernel_operation(std::shared_ptr<Function> function, const LaunchShape& shape,

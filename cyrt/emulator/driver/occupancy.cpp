@@ -13,12 +13,12 @@ namespace cyrt::emu {
 namespace {
 
 constexpr uint32_t kRegisterUnit = 256;  // allocation unit of registers per warp
-constexpr uint32_t kSharedUnit = 128;
 
 uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
 uint64_t shared_of(const Function& function, uint64_t dynamic) {
-    return round_up(function.info.static_shared + dynamic + limits::kReservedShared, kSharedUnit);
+    return round_up(function.info.static_shared + dynamic + limits::kReservedShared,
+                    limits::kSharedUnit);
 }
 
 }  // namespace
@@ -108,8 +108,8 @@ CYRT_API CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* out, CUfunctio
         require(out && blocks > 0 && threads > 0);
         auto function = function_from(handle, context);
         require(blocks_per_multiprocessor(*function, threads, 0) >= uint32_t(blocks));
-        uint64_t share =
-            limits::kMultiprocessorShared / uint32_t(blocks) / kSharedUnit * kSharedUnit;
+        uint64_t share = limits::kMultiprocessorShared / uint32_t(blocks) / limits::kSharedUnit *
+                         limits::kSharedUnit;
         uint64_t taken = function->info.static_shared + limits::kReservedShared;
         uint64_t room = share > taken ? share - taken : 0;
         *out = std::min<uint64_t>(room, function->max_dynamic_shared());

@@ -184,7 +184,10 @@ void update_together(const Warp& warp, uint64_t host, const Cell* b, const Cell*
     if (d) for_lanes(warp.active, [&](int lane) { d[lane] = seen[lane]; });
 }
 
-// Lanes are processed in lane order; a vector's elements are separate accesses.
+constexpr int kMostElements = 8;  // of a vector
+
+// Lanes are processed in lane order; a vector's elements are separate accesses. All its values are
+// read before a result is written: they may be in the same registers.
 template <AddressKind kind, typename Op, typename Value>
 void atomic(Warp& warp, const Inst& inst) {
     if (warp.active == 0) return;
@@ -195,9 +198,13 @@ void atomic(Warp& warp, const Inst& inst) {
     HostAddresses at;
     locate<kind>(warp, inst, op, Access::update, at);
     const bool together = all_at_one_place(warp, at);
+    alignas(64) Cell held[kMostElements][kWarpSize];
+    if (op.count > 1)
+        for (int e = 0; e < op.count; ++e)
+            std::memcpy(held[e], warp.slots + op.values[e], sizeof held[e]);
     for (int e = 0; e < op.count; ++e) {
         Cell* d = op.vector[e] == kNoSlot ? nullptr : cells<Cell>(warp, op.vector[e]);
-        const Cell* b = cells<Cell>(warp, op.values[e]);
+        const Cell* b = op.count > 1 ? held[e] : cells<Cell>(warp, op.values[e]);
         const Cell* c = std::is_same_v<Op, CompareAndSwap> ? cells<Cell>(warp, inst.s[2]) : b;
         const uint64_t offset = uint64_t(e) * sizeof(Value);
         if (together) {

@@ -14,26 +14,26 @@ template <class T> CYRT_INLINE Carried<T> sum(T a, T b, u32 carry) {
     const T first = a + b, second = first + carry;
     return {second, u32((first < a) | (second < first))};
 }
-// The flag of a subtraction is its borrow.
-template <class T> CYRT_INLINE Carried<T> difference(T a, T b, u32 borrow) {
-    const T first = a - b, second = first - borrow;
-    return {second, u32((a < b) | (first < T(borrow)))};
-}
 
 struct AddC {
+    static constexpr u32 initial = 0;
     template <class T> static CYRT_INLINE Carried<T> of(u32 c, T a, T b) { return sum(a, b, c); }
 };
+// As on hardware, a subtraction is the sum a + ~b + 1, and the flag that sum's carry.
 struct SubC {
+    static constexpr u32 initial = 1;
     template <class T> static CYRT_INLINE Carried<T> of(u32 c, T a, T b) {
-        return difference(a, b, c);
+        return sum(a, T(~b), c);
     }
 };
 struct MadLoC {
+    static constexpr u32 initial = 0;
     template <class T> static CYRT_INLINE Carried<T> of(u32 carry, T a, T b, T c) {
         return sum(T(a * b), c, carry);
     }
 };
 struct MadHiC {
+    static constexpr u32 initial = 0;
     static CYRT_INLINE Carried<u32> of(u32 carry, u32 a, u32 b, u32 c) {
         return sum(u32(u64(a) * b >> 32), c, carry);
     }
@@ -42,6 +42,7 @@ struct MadHiC {
     }
 };
 struct MadHiSignedC {
+    static constexpr u32 initial = 0;
     static CYRT_INLINE Carried<u32> of(u32 carry, u32 a, u32 b, u32 c) {
         return sum(u32(s64(s32(a)) * s32(b) >> 32), c, carry);
     }
@@ -50,14 +51,14 @@ struct MadHiSignedC {
     }
 };
 
-// `Takes` the carry flag, `Sets` it.
+// `Takes` the carry flag, which otherwise counts as Op::initial; `Sets` it.
 template <class Op, bool Takes, bool Sets, class T, class... S, size_t... I>
 CYRT_INLINE void run_carry(Warp& warp, const Inst& inst, std::index_sequence<I...>) {
     alignas(64) T value[kWarpSize];
     alignas(64) u32 carry[kWarpSize];
     const auto loop = [&](const S*... s) __attribute__((always_inline)) {
         CYRT_LANES {
-            const Carried<T> out = Op::of(Takes ? warp.carry[i] : 0, s[i]...);
+            const Carried<T> out = Op::of(Takes ? warp.carry[i] : Op::initial, s[i]...);
             value[i] = out.value;
             carry[i] = out.carry;
         }

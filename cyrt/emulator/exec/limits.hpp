@@ -14,6 +14,7 @@ constexpr uint32_t kStaticShared = 48 << 10;  // also the dynamic limit without 
 constexpr uint32_t kOptinShared = 227 << 10;
 constexpr uint32_t kMultiprocessorShared = 228 << 10;
 constexpr uint32_t kReservedShared = 1 << 10;  // per block, for the system
+constexpr uint32_t kSharedUnit = 128;          // a block's shared memory is a multiple of it
 constexpr uint32_t kRegisters = 65536;
 constexpr uint32_t kMultiprocessorThreads = 2048;
 constexpr uint32_t kMultiprocessorBlocks = 32;

@@ -34,6 +34,17 @@ uint8_t cell_of(Type type) {
     return uint8_t(std::max(4u, size));
 }
 
+namespace {
+
+Handler move_handler(Type type) {
+    return find_handler(std::string("mov.") + (type == Type::pred    ? "pred"
+                                               : cell_of(type) == 16 ? "b128"
+                                               : cell_of(type) == 8  ? "b64"
+                                                                     : "b32"));
+}
+
+}  // namespace
+
 FrameLayout signature_layout(const ptx::Signature& signature) {
     FrameLayout out;
     for (const ptx::Variable& param : signature.params) out.params.push_back(place(param, out));
@@ -214,7 +225,7 @@ void FunctionLowering::lower_memory_data(const Instruction& instruction, Inst& i
             return resized(source(operand, data == of_cell || keeps_cell ? type : data), op.cell,
                            false);
         }
-        return resized(registers_[size_t(operand.index)], op.cell, false);
+        return resized(register_source(operand), op.cell, false);
     };
 
     bool before_address = opcode != "st" && opcode != "red";
@@ -301,11 +312,26 @@ uint32_t FunctionLowering::resized(uint32_t slot, uint8_t cell, bool is_signed) 
     return inst.d[0];
 }
 
+// The register's slot, or that of its sum with a constant.
+uint32_t FunctionLowering::register_source(const Operand& operand) {
+    const uint32_t slot = registers_[size_t(operand.index)];
+    if (operand.value == 0) return slot;
+    const uint8_t cell = builder_.cell(slot);
+    Inst inst;
+    inst.run = find_handler(cell == 8 ? "add.u64" : "add.u32");
+    inst.s[0] = slot;
+    inst.s[1] =
+        builder_.constant(cell, cell == 8 ? uint64_t(operand.value) : uint32_t(operand.value));
+    inst.d[0] = builder_.add_slot(cell);
+    builder_.emit(inst, current_->line);
+    return inst.d[0];
+}
+
 uint32_t FunctionLowering::source(const Operand& operand, Type type) {
     const uint8_t cell = cell_of(type);
     switch (operand.kind) {
     case Kind::reg: {
-        const uint32_t slot = registers_[size_t(operand.index)];
+        const uint32_t slot = register_source(operand);
         if (!operand.negated) return resized(slot, cell, is_signed(type));
         Inst inst;
         inst.run = find_handler("not.pred");
@@ -399,9 +425,7 @@ void FunctionLowering::lower_move(const Instruction& instruction) {
     const Operand& to = instruction.operands[0];
     const Operand& from = instruction.operands[1];
     if (to.kind == Kind::vector && from.kind == Kind::vector) {
-        for (size_t i = 0; i < to.elements.size(); ++i)
-            if (to.elements[i].kind != Kind::sink)
-                move_into(to.elements[i], from.elements[i], type);
+        move_vector(to, from, type);
     } else if (to.kind == Kind::vector) {
         unpack(to, from, type);
     } else if (from.kind == Kind::vector) {
@@ -411,12 +435,24 @@ void FunctionLowering::lower_move(const Instruction& instruction) {
     }
 }
 
+// All elements are read before any is written: both vectors may have a register.
+void FunctionLowering::move_vector(const Operand& to, const Operand& from, Type type) {
+    for (size_t i = 0; i < to.elements.size(); ++i) {
+        if (to.elements[i].kind == Kind::sink) continue;
+        Inst inst;
+        inst.run = move_handler(type);
+        inst.s[0] = source(from.elements[i], type);
+        inst.d[0] = builder_.add_slot(cell_of(type), type == Type::pred);
+        builder_.emit(inst, current_->line);
+        widenings_.push_back(
+            {inst.d[0], registers_[size_t(to.elements[i].index)], is_signed(type)});
+    }
+    flush_results();
+}
+
 void FunctionLowering::move_into(const Operand& to, const Operand& from, Type type) {
     Inst inst;
-    inst.run = find_handler(std::string("mov.") + (type == Type::pred    ? "pred"
-                                                   : cell_of(type) == 16 ? "b128"
-                                                   : cell_of(type) == 8  ? "b64"
-                                                                         : "b32"));
+    inst.run = move_handler(type);
     inst.s[0] = source(from, type);
     inst.d[0] = result(to, type);
     builder_.emit(inst, current_->line);

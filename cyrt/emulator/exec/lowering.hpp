@@ -53,11 +53,13 @@ class FunctionLowering {
     uint64_t window_of_name(const Operand& address) const;
     void lower_move(const Instruction& instruction);
     void lower_stack(const Instruction& instruction);
+    void move_vector(const Operand& results, const Operand& sources, ptx::Type type);
     void move_into(const Operand& result, const Operand& source, ptx::Type type);
     void pack(const Operand& result, const Operand& parts, ptx::Type type);
     void unpack(const Operand& parts, const Operand& source, ptx::Type type);
 
     uint32_t source(const Operand& operand, ptx::Type type);
+    uint32_t register_source(const Operand& operand);
     uint32_t symbol_source(const Operand& operand, uint8_t cell);
     uint64_t symbol_address(const std::string& name) const;
     uint32_t special_source(const Operand& operand, uint8_t cell);
@@ -125,7 +127,7 @@ class FunctionLowering {
     std::vector<uint32_t> pc_of_;            // by instruction, and one entry for the end
     std::vector<Branch> branches_;
     std::vector<std::pair<uint32_t, std::vector<int32_t>>> tables_;  // table, targets in the body
-    std::vector<Widening> widenings_;  // results that still have to be widened
+    std::vector<Widening> widenings_;  // results that still have to be widened or copied
     const Instruction* current_ = nullptr;
 };
 

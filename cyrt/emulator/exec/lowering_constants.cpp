@@ -95,7 +95,7 @@ bool FunctionLowering::fold_address(const Instruction& convert) {
         !(has_modifier(convert, "global") || has_modifier(convert, "const")))
         return false;
     const Operand& from = convert.operands[1];
-    if (!can_rename(convert.operands[0], 8) || from.kind != Kind::reg ||
+    if (!can_rename(convert.operands[0], 8) || from.kind != Kind::reg || from.value != 0 ||
         !builder_.is_filled(registers_[size_t(from.index)]) ||
         builder_.cell(registers_[size_t(from.index)]) != 8)
         return false;

@@ -171,14 +171,16 @@ void move_fragment(Warp& warp, const Inst& inst) {
     const MemoryOp& op = warp.context->memory_ops[inst.extra];
     const MatrixForm& form = op.matrix;
     const Fragment of = fragment(form, form.part);
-    const auto* strides = inst.s[1] == kNoSlot ? nullptr : cells<uint32_t>(warp, inst.s[1]);
-    const uint32_t dense = uint32_t(form.by_column ? of.rows : of.columns);
+    // A result may be written to the register of the stride.
+    uint32_t strides[kWarpSize];
+    std::fill_n(strides, kWarpSize, uint32_t(form.by_column ? of.rows : of.columns));
+    if (inst.s[1] != kNoSlot) std::memcpy(strides, warp.slots + inst.s[1], sizeof strides);
     HostAddresses base, at;
     collect_addresses<kind>(warp, inst, op, base);
     for (int i = 0; i < of.elements(); ++i) {
         for (int lane = 0; lane < kWarpSize; ++lane) {
             const Place place = of.place(lane, i);
-            const uint64_t stride = strides ? strides[lane] : dense;
+            const uint64_t stride = strides[lane];
             const uint64_t offset = form.by_column ? uint64_t(place.column) * stride + place.row
                                                    : uint64_t(place.row) * stride + place.column;
             at.lane[lane] = base.lane[lane] + offset * op.size;

@@ -89,6 +89,9 @@ Handler extract_from(uint32_t index) {
 
 Handler resize_handler(uint8_t from_cell, uint8_t to_cell, bool is_signed) {
     switch (from_cell * 100 + to_cell) {
+    case 404: return resize<uint32_t, uint32_t>;
+    case 808: return resize<uint64_t, uint64_t>;
+    case 1616: return resize<Bits128, Bits128>;
     case 408: return is_signed ? resize<int32_t, int64_t> : resize<uint32_t, uint64_t>;
     case 804: return resize<uint64_t, uint32_t>;
     case 416: return is_signed ? resize_to_wide<int32_t> : resize_to_wide<uint32_t>;

@@ -49,6 +49,12 @@ bool fits(Type has, Type wanted, bool may_be_wider) {
     return own == other && (own == Family::integer || has == wanted);
 }
 
+// True if `r + 1` may be written for a register r of that type.
+bool can_be_added_to(Type type) {
+    const Family family = family_of(type);
+    return ptx::size_of(type) <= 8 && (family == Family::bits || family == Family::integer);
+}
+
 bool fits_literal(const ptx::Operand& literal, Type wanted) {
     if (wanted == Type::f16 || wanted == Type::bf16 || wanted == Type::f16x2 ||
         wanted == Type::bf16x2)
@@ -211,7 +217,8 @@ std::string OperandCheck::expected(const Instruction& instruction, size_t index,
         return expected_values(instruction, operand, lanes_of(instruction), type, rule, is_result);
     case OperandKind::move: return expected_move(instruction, index, type, rule, is_result);
     case OperandKind::word_or_predicate:
-        if (is_register(operand) && type_of(operand) == Type::pred) return {};
+        if (is_register(operand) && type_of(operand) == Type::pred)
+            return expected_value(instruction, operand, Type::pred, rule, is_result);
         return expected_value(instruction, operand, Type::b32, rule, is_result);
     case OperandKind::address_value: {
         if (!is_register(operand)) return "a register that holds an address";
@@ -241,7 +248,8 @@ std::string OperandCheck::expected_value(const Instruction& instruction, const O
     switch (operand.kind) {
     case Kind::reg:
         holds = fits(type_of(operand), type, rule.may_be_wider) &&
-                (!operand.negated || (type == Type::pred && !is_result));
+                (!operand.negated || (type == Type::pred && !is_result)) &&
+                (operand.value == 0 || (!is_result && can_be_added_to(type_of(operand))));
         break;
     case Kind::imm: holds = !is_result && fits_literal(operand, type); break;
     case Kind::sink: holds = is_result && rule.sink; break;
@@ -273,7 +281,7 @@ std::string OperandCheck::expected_values(const Instruction& instruction, const 
     each.sink = count > 1;  // a part of a result may be dropped
     const bool holds =
         std::all_of(operand.elements.begin(), operand.elements.end(), [&](const Operand& element) {
-            return !has_selector(element) &&
+            return !has_selector(element) && (element.kind != Kind::reg || element.value == 0) &&
                    expected_value(instruction, element, type, each, is_result).empty();
         });
     return holds ? "" : wanted;

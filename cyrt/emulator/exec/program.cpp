@@ -55,6 +55,7 @@ KernelInfo kernel_info(const ptx::Module& module, const std::string& entry) {
     std::copy_n(kernel->req_nctapercluster, 3, out.cluster);
     out.max_cluster_rank = kernel->max_cluster_rank;
     out.explicit_cluster = kernel->explicit_cluster || out.cluster[0] != 0;
+    out.blocks_are_clusters = kernel->blocks_are_clusters;
     return out;
 }
 

@@ -22,13 +22,14 @@ struct KernelInfo {
     uint32_t static_shared = 0;
     uint32_t local_bytes = 0;  // per thread
     uint32_t const_bytes = 0;
-    uint32_t registers = 0;           // estimated number of 32-bit registers
-    uint32_t max_threads = 1024;      // from .maxntid/.reqntid
-    int ptx_version = 0;              // 90 for 9.0
-    int target = 0;                   // 90 for sm_90
-    uint32_t cluster[3] = {0, 0, 0};  // from .reqnctapercluster; 0: absent
-    uint32_t max_cluster_rank = 0;    // from .maxclusterrank; 0: absent
-    bool explicit_cluster = false;    // runs only in a cluster
+    uint32_t registers = 0;            // estimated number of 32-bit registers
+    uint32_t max_threads = 1024;       // from .maxntid/.reqntid
+    int ptx_version = 0;               // 90 for 9.0
+    int target = 0;                    // 90 for sm_90
+    uint32_t cluster[3] = {0, 0, 0};   // from .reqnctapercluster; 0: absent
+    uint32_t max_cluster_rank = 0;     // from .maxclusterrank; 0: absent
+    bool explicit_cluster = false;     // runs only in a cluster
+    bool blocks_are_clusters = false;  // a launch's grid counts clusters
 };
 KernelInfo kernel_info(const ptx::Module& module, const std::string& entry);
 

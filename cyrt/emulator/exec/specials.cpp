@@ -6,6 +6,8 @@
 #include <iterator>
 
 #include "exec/lanes.hpp"
+#include "exec/limits.hpp"
+#include "exec/reach.hpp"
 
 namespace cyrt::emu {
 
@@ -38,7 +40,7 @@ const Named kNamed[] = {
     {"%lanemask_gt", Special::lanemask_gt, u32},
     {"%dynamic_smem_size", Special::dynamic_smem_size, u32},
     {"%total_smem_size", Special::total_smem_size, u32},
-    {"%aggr_smem_size", Special::total_smem_size, u32},
+    {"%aggr_smem_size", Special::aggr_smem_size, u32},
     {"%reserved_smem_offset_begin", Special::reserved_begin, u32},
     {"%reserved_smem_offset_end", Special::reserved_end, u32},
     {"%reserved_smem_offset_cap", Special::reserved_end, u32},
@@ -144,7 +146,8 @@ uint64_t uniform_value(Special which, const WarpPlace& place) {
     case Special::nsmid: return processors;
     case Special::gridid: return launch.grid_id;
     case Special::dynamic_smem_size: return launch.dynamic_shared;
-    case Special::total_smem_size: return place.shared_bytes;
+    case Special::total_smem_size: return round_up(place.shared_bytes, limits::kSharedUnit);
+    case Special::aggr_smem_size: return place.shared_bytes + kReservedShared;
     case Special::one: return 1;
     case Special::workspace_low: return place.workspace & 0xffffffffu;
     case Special::workspace_high: return place.workspace >> 32;

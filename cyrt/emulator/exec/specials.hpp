@@ -36,6 +36,7 @@ enum class Special : uint8_t {
     lanemask_gt,
     dynamic_smem_size,
     total_smem_size,
+    aggr_smem_size,
     zero,
     one,
     clusterid_x,

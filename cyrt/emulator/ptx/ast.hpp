@@ -94,7 +94,7 @@ struct Operand {
     bool is_float = false;
     uint8_t float_width = 0;  // 4 for 0f, 8 for 0d and decimal literals
     uint64_t bits = 0;
-    int64_t value = 0;  // offset added to an address or symbol
+    int64_t value = 0;  // added to an address, a symbol or a register
     std::string name;
     std::vector<Operand> elements;  // of a vector; the operands after a comma inside [a, ...]
 };
@@ -140,8 +140,9 @@ struct Function : Signature {
     uint32_t min_nctapersm = 0;
     uint32_t max_nreg = 0;
     uint32_t req_nctapercluster[3] = {0, 0, 0};
-    uint32_t max_cluster_rank = 0;  // 0: absent
-    bool explicit_cluster = false;  // a launch has to specify the cluster's dimensions
+    uint32_t max_cluster_rank = 0;     // 0: absent
+    bool explicit_cluster = false;     // a launch has to specify the cluster's dimensions
+    bool blocks_are_clusters = false;  // a grid counts clusters, not blocks
     int line = 0;
 };
 

@@ -117,11 +117,17 @@ class FunctionParser {
                 function_.max_cluster_rank = number();
             else if (name == ".explicitcluster")
                 function_.explicit_cluster = true;
+            else if (name == ".blocksareclusters")
+                function_.blocks_are_clusters = true;
             else if (name == ".pragma")
                 pragma();
             else if (name != ".noreturn")
                 throw Error(token.line, "unknown directive of a function: " + std::string(name));
         }
+        if (function_.blocks_are_clusters &&
+            (!function_.req_ntid[0] || !function_.req_nctapercluster[0]))
+            throw Error(function_.line, ".blocksareclusters without .reqntid and "
+                                        ".reqnctapercluster");
     }
 
     void pragma() {

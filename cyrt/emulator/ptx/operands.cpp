@@ -180,6 +180,7 @@ Operand OperandParser::named() {
         out.kind = Operand::Kind::reg;
         out.index = symbol->index;
         if (lexer_.at(Token::Kind::dot_word)) out.name = selector();
+        if (lexer_.at("+")) out.value = offset();
         return out;
     }
     if (!symbol && token.text[0] == '%') {
