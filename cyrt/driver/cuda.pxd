@@ -40,6 +40,11 @@ cdef extern from "cuda.h" nogil:
 
     ctypedef size_t (*CUoccupancyB2DSize)(int) noexcept nogil
 
+    ctypedef enum CUlimit:
+        CU_LIMIT_STACK_SIZE
+        CU_LIMIT_PRINTF_FIFO_SIZE
+        CU_LIMIT_MALLOC_HEAP_SIZE
+
     ctypedef enum CUresult:
         CUDA_SUCCESS
         CUDA_ERROR_INVALID_VALUE

@@ -27,6 +27,8 @@
     F(cuCtxPopCurrent, 4000, 0)                             \
     F(cuCtxGetDevice, 2000, 0)                              \
     F(cuCtxGetStreamPriorityRange, 5050, 0)                 \
+    F(cuCtxGetLimit, 3010, 0)                               \
+    F(cuCtxSetLimit, 3010, 0)                               \
     F(cuMemGetInfo, 3020, 0)                                \
     F(cuMemAlloc, 3020, 0)                                  \
     F(cuMemFree, 3020, 0)                                   \

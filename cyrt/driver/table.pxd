@@ -26,6 +26,8 @@ cdef extern from "functions.h":
         CUresult (*cuCtxPopCurrent)(CUcontext*) noexcept nogil
         CUresult (*cuCtxGetDevice)(CUdevice*) noexcept nogil
         CUresult (*cuCtxGetStreamPriorityRange)(int*, int*) noexcept nogil
+        CUresult (*cuCtxGetLimit)(size_t*, CUlimit) noexcept nogil
+        CUresult (*cuCtxSetLimit)(CUlimit, size_t) noexcept nogil
         CUresult (*cuMemGetInfo)(size_t*, size_t*) noexcept nogil
         CUresult (*cuMemAlloc)(CUdeviceptr*, size_t) noexcept nogil
         CUresult (*cuMemFree)(CUdeviceptr) noexcept nogil

@@ -8,7 +8,7 @@ from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport (
     MAX_DEVICES, READY, check, cu, ensure_open, faulted, is_emulated, process, refuse,
 )
-from cyrt.runtime.integers cimport as_int
+from cyrt.runtime.integers cimport as_int, described
 from cyrt.runtime.seam cimport graph
 
 cdef extern from *:
@@ -23,6 +23,17 @@ cdef extern from *:
 # This thread's open `with` blocks: (Device, ordinal to restore at the end).
 _open = threading.local()
 _resetting = threading.RLock()      # reentrant, since a signal handler may reset the device, too
+
+# The limits of a context: their numbers, and when the driver refuses to set them.
+_LIMITS = {
+    "heap": (CU_LIMIT_MALLOC_HEAP_SIZE,
+             "it can be set before the first launch of a kernel that calls malloc or free, to what "
+             "the device's memory allows"),
+    "stack": (CU_LIMIT_STACK_SIZE, "it can be set to what a thread's local memory allows"),
+    "printf": (CU_LIMIT_PRINTF_FIFO_SIZE,
+               "it can be set before the first launch of a kernel that calls printf, to what the "
+               "device's memory allows"),
+}
 
 # Functions that are called with the ordinal before a device's context is reset.
 reset_hooks = []
@@ -271,6 +282,83 @@ cdef class Device:
         leave(self.index, entered, cu.cuMemGetInfo(&free, &total), b"cuMemGetInfo")
         return free, total
 
+    def limit(self, name):
+        """Return a limit of kernels on the device, in bytes.
+
+        Parameters
+        ----------
+        name : {"heap", "stack", "printf"}
+            The memory that ``malloc`` gives out in kernels; the stack of a thread, which recursion
+            and calls through pointers use; the buffer for what one launch prints.
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        ValueError
+            No limit has that name.
+        """
+        cdef size_t value = 0
+        cdef CUlimit which = limit_named(name)[0]
+        cdef Context* context = context_of(self.live())
+        cdef int entered = enter(self.index, context.epoch, b"cuCtxGetLimit")
+        leave(self.index, entered, cu.cuCtxGetLimit(&value, which), b"cuCtxGetLimit")
+        return value
+
+    def set_limit(self, name, nbytes):
+        """Set a limit of kernels on the device, after all work on the device has ended.
+
+        It is a property of the device's primary context, so it changes for every library of the
+        process that shares the context, such as PyTorch. The driver may round it up:
+        :meth:`limit` tells.
+
+        Parameters
+        ----------
+        name : {"heap", "stack", "printf"}
+            As in :meth:`limit`.
+        nbytes : int
+            The limit in bytes.
+
+        Raises
+        ------
+        ValueError
+            No limit has that name; a negative number.
+        TypeError
+            `nbytes` is no int.
+        RuntimeError
+            The driver does not allow it, or not any more: the sizes of the heap and of the buffer
+            of ``printf`` are fixed when a kernel that uses them is launched.
+        """
+        cdef CUlimit which
+        cdef Context* context
+        cdef CUresult result
+        cdef size_t value
+        cdef int entered
+        which, reason = limit_named(name)
+        number = as_int(nbytes)
+        if number is None:
+            raise TypeError(f"set_limit: nbytes: expected an int, got {described(nbytes)}")
+        if not 0 <= number < 1 << 63:
+            raise ValueError(
+                f"set_limit: nbytes: expected a number of bytes of 0 or more, got {number}")
+        value = number
+        from cyrt.runtime.waiting import synchronize
+
+        with self:
+            synchronize()
+        context = context_of(self.live())
+        entered = enter(self.index, context.epoch, b"cuCtxSetLimit")
+        with nogil:
+            result = cu.cuCtxSetLimit(which, value)
+        if result == CUDA_ERROR_INVALID_VALUE:
+            before = self.limit(name)
+            leave_quietly(entered)
+            raise RuntimeError(f"set_limit: the driver does not allow {number:,} bytes for the "
+                               f"limit {name!r}, which stays {before:,}: {reason}")
+        leave(self.index, entered, result, b"cuCtxSetLimit")
+
     def reset(self):
         """Give the emulated device a new context, after a fault or to end a stuck kernel.
 
@@ -326,6 +414,12 @@ cdef class Device:
         if self.index < 0:
             return "<cyrt.Device, not initialised>"
         return f"<cyrt.Device {self.index}: {self.name}>"
+
+
+cdef tuple limit_named(name):
+    if not isinstance(name, str) or name not in _LIMITS:
+        raise ValueError(f"expected the limit 'heap', 'stack' or 'printf', got {described(name)}")
+    return _LIMITS[name]
 
 
 cdef list open_blocks():

@@ -39,6 +39,135 @@ def test_unknown_attribute_suggests():
         cyrt.Device(0).attribute("WARP_SIZ")
 
 
+def test_limits_of_a_context(python):
+    """Each is set before the kernels that it concerns, and refused later."""
+    done = python(r"""
+        import pytest
+
+        import cyrt
+
+        device = cyrt.Device()
+        for name in ("heap", "stack", "printf"):
+            before = device.limit(name)
+            assert before > 0
+            device.set_limit(name, before + 4096)
+            assert device.limit(name) >= before + 4096
+        with pytest.raises(ValueError, match="limit 'heap', 'stack' or 'printf', got 'heaps'"):
+            device.limit("heaps")
+        with pytest.raises(ValueError, match="limit 'heap', 'stack' or 'printf', got 3"):
+            device.set_limit(3, 1)
+        with pytest.raises(TypeError, match="nbytes: expected an int, got 1.5"):
+            device.set_limit("heap", 1.5)
+        with pytest.raises(TypeError, match="nbytes: expected an int, got True"):
+            device.set_limit("heap", True)
+        with pytest.raises(ValueError, match="bytes of 0 or more, got -1"):
+            device.set_limit("stack", -1)
+        if device.emulated:
+            with pytest.raises(RuntimeError, match="not allow .* limit 'stack', which stays"):
+                device.set_limit("stack", 1 << 40)
+        device.set_limit("heap", 64 << 20)
+        """)
+    assert done.returncode == 0, done.stderr
+
+
+def test_heap_of_kernels(python, only_emulated):
+    """malloc returns NULL beyond the limit, and free makes room."""
+    done = python(r"""
+        import pytest
+
+        import cyrt
+
+        code = '''extern "C" __global__ void k(int* got, unsigned long long n, bool release) {
+            char* p = (char*)malloc(n);
+            got[threadIdx.x] = p != nullptr;
+            if (p) p[0] = 1, p[n - 1] = 2, got[threadIdx.x] += p[0] + p[n - 1] - 3;
+            if (release) free(p);
+        }'''
+        device, got = cyrt.Device(), cyrt.zeros(32, dtype="int32")
+        assert device.limit("heap") == 8 << 20
+        device.set_limit("heap", 5 << 20)
+        kernel = cyrt.Kernel(code, "k")
+        for _ in range(2):
+            kernel[1, 32](got, 1 << 20, True)
+            assert got.sum().item() == 5
+        kernel[1, 32](got, 6 << 20, False)
+        assert got.sum().item() == 0
+        kernel[1, 32](got, 1 << 20, False)
+        kernel[1, 32](got, 1, False)
+        assert got.sum().item() == 0
+        with pytest.raises(RuntimeError, match="before the first launch of a kernel that calls "
+                           "malloc or free"):
+            device.set_limit("heap", 64 << 20)
+        assert device.limit("heap") == 5 << 20
+        device.reset()
+        kernel, got = cyrt.Kernel(code, "k"), cyrt.zeros(32, dtype="int32")
+        device.set_limit("heap", 40 << 20)
+        kernel[1, 32](got, 1 << 20, False)
+        assert got.sum().item() == 32
+        """)
+    assert done.returncode == 0, done.stderr
+
+
+def test_free_of_memory_that_malloc_did_not_give(python, only_emulated):
+    done = python("""
+        import cyrt
+
+        k = cyrt.Kernel('extern "C" __global__ void k(int* p) { free(p); }', "k")
+        k[1, 1](cyrt.zeros(1, dtype="int32"))
+        cyrt.synchronize()
+        """)
+    assert "which malloc never gave" in done.stderr
+
+
+@pytest.mark.parametrize(("stack", "fits"), [(1024, False), (64 << 10, True)])
+def test_stack_of_kernels(python, only_emulated, stack, fits):
+    done = python(
+        """
+        import os
+
+        import cyrt
+
+        k = cyrt.Kernel('''
+            __device__ __noinline__ int deep(const int* x, int n) {
+                return n == 0 ? 0 : x[0] + deep(x, n - 1) * x[1];
+            }
+            extern "C" __global__ void k(const int* x, int* y) { y[0] = deep(x, 500); }''', "k")
+        device, y = cyrt.Device(), cyrt.zeros(1, dtype="int32")
+        assert device.limit("stack") == 1024
+        device.set_limit("stack", int(os.environ["STACK"]))
+        k[1, 1](cyrt.asarray([1, 1], dtype="int32"), y)
+        print(y.item())
+        """,
+        STACK=str(stack),
+    )
+    if fits:
+        assert done.stdout == "500\n", done.stderr
+    else:
+        assert f"stack of {stack}" in done.stderr or "bytes is full" in done.stderr
+
+
+def test_output_of_kernels(python, only_emulated):
+    """As on a GPU, the oldest of what one launch prints is lost."""
+    done = python("""
+        import pytest
+
+        import cyrt
+
+        k = cyrt.Kernel('''#include <cstdio>
+            extern "C" __global__ void k(int first) {
+                for (int i = 0; i < 10; ++i) printf("%04d\\\\n", first + i); }''', "k")
+        device = cyrt.Device()
+        device.set_limit("printf", 20)
+        k[1, 1](0)
+        k[1, 1](100)
+        cyrt.synchronize()
+        with pytest.raises(RuntimeError, match="of a kernel that calls printf"):
+            device.set_limit("printf", 1 << 20)
+        """)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [f"{i:04d}" for i in [6, 7, 8, 9, 106, 107, 108, 109]]
+
+
 @pytest.mark.parametrize("index", [-1, 99, 1 << 20, 1 << 40, 1 << 100])
 def test_index_out_of_range(index):
     with pytest.raises(ValueError, match=f"device {index}: expected an index from 0 to"):

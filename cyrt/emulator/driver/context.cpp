@@ -59,10 +59,10 @@ std::shared_ptr<Context> Context::create(Device& device, unsigned flags, bool pr
 }
 
 Context::Context(Device& owner, unsigned flags, bool is_primary, uint64_t serial)
-    : device(owner), primary(is_primary), id(serial), flags_(flags),
+    : device(owner), primary(is_primary), id(serial), heap(8 << 20), flags_(flags),
       limits_{{CU_LIMIT_STACK_SIZE, 1024},
               {CU_LIMIT_PRINTF_FIFO_SIZE, 8 << 20},
-              {CU_LIMIT_MALLOC_HEAP_SIZE, 8 << 20},
+              {CU_LIMIT_MALLOC_HEAP_SIZE, heap.limit()},
               {CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, 2048},
               {CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 64},
               {CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0}} {}
@@ -175,6 +175,7 @@ void Context::tear_down() {
     forget_functions(*this);
     modules().remove_if(mine);
     release_allocations(*this);
+    heap.clear(device.arena);
     std::unique_lock lock(streams_mutex_);
     legacy_ = nullptr;
 }
@@ -190,7 +191,18 @@ void Context::set_limit(CUlimit which, size_t value) {
     std::lock_guard lock(limits_mutex_);
     auto found = limits_.find(which);
     require(found != limits_.end(), CUDA_ERROR_UNSUPPORTED_LIMIT);
+    if (which == CU_LIMIT_STACK_SIZE) require(value <= limits::kLocal);
+    if (which == CU_LIMIT_PRINTF_FIFO_SIZE) require(!printing_is_fixed_);
+    if (which == CU_LIMIT_MALLOC_HEAP_SIZE) {
+        require(!heap_is_fixed_ && value <= device.arena.capacity());
+        heap.set_limit(value);
+    }
     found->second = value;
+}
+
+void Context::fix_limits(bool of_heap, bool of_printing) {
+    if (of_heap) heap_is_fixed_.store(true);
+    if (of_printing) printing_is_fixed_.store(true);
 }
 
 void Context::enable_peer(Context& peer) {

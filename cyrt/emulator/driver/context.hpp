@@ -11,6 +11,7 @@
 
 #include "driver/api.hpp"
 #include "driver/handles.hpp"
+#include "exec/heap.hpp"
 #include "exec/launch.hpp"
 
 namespace cyrt::emu {
@@ -62,6 +63,9 @@ class Context : public std::enable_shared_from_this<Context> {
     void set_flags(unsigned flags) { flags_.store(flags); }
     size_t limit(CUlimit which) const;
     void set_limit(CUlimit which, size_t value);
+    // Some limits hold from the first launch of a kernel that they concern.
+    void fix_limits(bool of_heap, bool of_printing);
+    Heap heap;
     std::atomic<CUfunc_cache> cache_config{CU_FUNC_CACHE_PREFER_NONE};
 
     void enable_peer(Context& peer);
@@ -81,6 +85,7 @@ class Context : public std::enable_shared_from_this<Context> {
 
     mutable std::mutex limits_mutex_;
     std::map<CUlimit, size_t> limits_;
+    std::atomic<bool> heap_is_fixed_{false}, printing_is_fixed_{false};
     std::mutex peers_mutex_;
     std::vector<uintptr_t> peers_;  // handles of contexts
 };

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <cstdio>
+#include <deque>
+#include <string>
 
 #include "driver/context.hpp"
 #include "driver/device.hpp"
@@ -11,6 +13,7 @@
 #include "driver/occupancy.hpp"
 #include "driver/graph_work.hpp"
 #include "driver/stream.hpp"
+#include "exec/code.hpp"
 
 namespace cyrt::emu {
 
@@ -18,11 +21,29 @@ namespace {
 
 std::atomic<uint64_t> last_grid{0};
 
-// Device printf: written at once, so that no output is lost if the process crashes.
-void print(const char* text, size_t size) {
-    std::fwrite(text, 1, size, stdout);
-    std::fflush(stdout);
-}
+// The output of one launch's printf, written when it has ended. As on a GPU, the oldest is lost if
+// it exceeds the limit.
+class PrintBuffer {
+  public:
+    explicit PrintBuffer(size_t limit) : limit_(limit) {}
+    ~PrintBuffer() {
+        for (const std::string& text : texts_) std::fwrite(text.data(), 1, text.size(), stdout);
+        if (!texts_.empty()) std::fflush(stdout);
+    }
+    PrintBuffer(const PrintBuffer&) = delete;
+    PrintBuffer& operator=(const PrintBuffer&) = delete;
+
+    void add(const char* text, size_t size) {
+        if (size > limit_) return;
+        texts_.emplace_back(text, size);
+        for (used_ += size; used_ > limit_; texts_.pop_front()) used_ -= texts_.front().size();
+    }
+
+  private:
+    const size_t limit_;
+    size_t used_ = 0;
+    std::deque<std::string> texts_;
+};
 
 void check_grid(Dim3 grid) {
     require(grid.x && grid.y && grid.z);
@@ -75,7 +96,10 @@ void KernelOperation::run(Context& context, const KernelHooks& hooks) const {
     launch.grid_id = ++last_grid;
     launch.multiprocessors = limits::kMultiprocessors;
     launch.cancel = &context.cancelled();
-    launch.print = print;
+    launch.heap = &context.heap;
+    launch.stack_limit = uint32_t(context.limit(CU_LIMIT_STACK_SIZE));
+    PrintBuffer printed(context.limit(CU_LIMIT_PRINTF_FIFO_SIZE));
+    launch.print = [&](const char* text, size_t size) { printed.add(text, size); };
     launch.wait_dependencies = hooks.wait_dependencies;
     launch.watch = hooks.watch;
     if (auto fault = cyrt::emu::run(launch)) context.fail(*fault);
@@ -111,7 +135,9 @@ KernelOperation kernel_operation(std::shared_ptr<Function> function, const Launc
         pack_extra(function->info, extra, operation.params);
     else
         pack(function->info, params, operation.params);
-    function->program();  // errors of its preparation are reported to the caller
+    // Errors of its preparation are reported to the caller.
+    const Program& program = function->program();
+    function->context().fix_limits(program.uses_heap, program.prints);
     operation.function = std::move(function);
     return operation;
 }

@@ -127,8 +127,11 @@ struct Program {
 
     uint32_t param_bytes = 0;
     uint32_t static_shared = 0;
-    uint32_t frame_bytes = 0;    // the kernel's own frame
-    uint32_t stack_bytes = 0;    // for the frames of callees and for alloca
+    uint32_t frame_bytes = 0;  // the kernel's own frame
+    // For the frames of callees and for alloca; not used if the stack is open: a recursion, an
+    // alloca or a call by pointer may need any number of bytes, and the launch limits them.
+    uint32_t stack_bytes = 0;
+    bool has_open_stack = false;
     uint32_t staging_bytes = 0;  // after the stack: arguments of a call that overflows
     bool uses_stack = false;     // calls, or alloca
     // griddepcontrol.launch_dependents; and before griddepcontrol.wait, see exec/trigger.hpp
@@ -136,6 +139,7 @@ struct Program {
     bool uses_workspace = false;        // the grid barrier of cooperative groups
     bool uses_reserved_shared = false;  // their scratch memory
     bool uses_cluster_barrier = false;
+    bool prints = false, uses_heap = false;
     bool has_loops = false;
 };
 

@@ -18,6 +18,7 @@ class Grid {
         : launch(launch), program(*launch.program), blocks(launch.grid.count()),
           clusters{launch.grid.x / launch.cluster.x, launch.grid.y / launch.cluster.y,
                    launch.grid.z / launch.cluster.z},
+          stack_bytes(program.has_open_stack ? launch.stack_limit : program.stack_bytes),
           cluster_count(clusters.count()), cluster_blocks(uint32_t(launch.cluster.count())),
           cluster_threads(cluster_blocks * uint32_t(launch.block.count())) {}
 
@@ -25,6 +26,7 @@ class Grid {
     const Program& program;
     const uint64_t blocks;
     const Dim3 clusters;
+    const uint32_t stack_bytes;  // of a thread, after the kernel's own frame
     const uint64_t cluster_count;
     const uint32_t cluster_blocks, cluster_threads;
     uint64_t workspace = 0;  // for cooperative groups, if the kernel uses one

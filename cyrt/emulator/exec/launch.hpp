@@ -38,6 +38,8 @@ struct Fault {
     std::string text;  // kernel, block, thread, PTX line, address, nearest allocation
 };
 
+class Heap;
+
 struct Launch {
     const Program* program = nullptr;
     std::string kernel_name;
@@ -48,6 +50,8 @@ struct Launch {
     const std::byte* params = nullptr;  // laid out by KernelInfo::params
     bool cooperative = false;           // every block makes progress (grid-wide barriers)
     Arena* arena = nullptr;
+    Heap* heap = nullptr;
+    uint32_t stack_limit = 0;  // bytes a thread for the frames of a program with an open stack
     uint64_t grid_id = 0;
     uint32_t multiprocessors = 1;
     const std::atomic<bool>* cancel = nullptr;  // polled on backward branches

@@ -240,6 +240,8 @@ void FunctionLowering::lower_call(const Instruction& call) {
             context_.function_index.at(callee);
     } else if (system_call_from(callee->name, system)) {
         builder_.emit_control(ControlKind::system, call.line).target = uint32_t(system);
+        program.prints |= system == SystemCall::print;
+        program.uses_heap |= system == SystemCall::allocate || system == SystemCall::release;
     } else {
         fail(call);
     }

@@ -14,9 +14,6 @@ namespace cyrt::emu {
 
 namespace {
 
-// Unbounded frames of callees share a stack of this size, as on a device with a raised limit; only
-// accessed pages use memory.
-constexpr uint32_t kOpenStackBytes = 64 << 10;
 constexpr uint32_t kFrameAlign = 16;
 
 void size_frames(Program& program, const Reach& reach) {
@@ -31,7 +28,7 @@ void size_frames(Program& program, const Reach& reach) {
     program.staging_bytes = round_up(program.staging_bytes, align);
 
     if (!reach.recursive.empty() || reach.calls_by_pointer || reach.has_alloca) {
-        program.stack_bytes = kOpenStackBytes;
+        program.has_open_stack = true;
         return;
     }
     std::map<const ptx::Function*, uint32_t> needed;

@@ -5,6 +5,7 @@
 #include "exec/arena.hpp"
 #include "exec/block.hpp"
 #include "exec/format.hpp"
+#include "exec/heap.hpp"
 
 namespace cyrt::emu {
 
@@ -144,8 +145,8 @@ void Block::fail_assertion(WarpState& warp) {
 void Block::allocate_heap(WarpState& warp) {
     for_lanes(warp.warp.active, [&](int lane) {
         CallArea area(warp, *program_, lane);
-        const auto size = area.get<uint64_t>(0);
-        area.set<uint64_t>(8, size ? grid_->launch.arena->allocate(size) : 0);
+        const Launch& launch = grid_->launch;
+        area.set<uint64_t>(8, launch.heap->allocate(*launch.arena, area.get<uint64_t>(0)));
     });
 }
 
@@ -153,10 +154,11 @@ void Block::allocate_heap(WarpState& warp) {
 void Block::release_heap(WarpState& warp) {
     for_lanes(warp.warp.active, [&](int lane) {
         const auto pointer = CallArea(warp, *program_, lane).get<uint64_t>(0);
-        if (pointer && !grid_->launch.arena->release(pointer))
+        const Launch& launch = grid_->launch;
+        if (pointer && !launch.heap->release(*launch.arena, pointer))
             throw FaultSignal{FaultKind::illegal_address, lane,
                               "free of " + hex(pointer) + ", which malloc never gave (" +
-                                  grid_->launch.arena->describe(pointer) + ")"};
+                                  launch.arena->describe(pointer) + ")"};
     });
 }
 

@@ -60,8 +60,9 @@ AlignedBytes aligned_bytes(uint64_t size) {
     return AlignedBytes(static_cast<std::byte*>(at));
 }
 
-ProgramStore::ProgramStore(const Program& program) : id_(program.id) {
-    const uint32_t bytes = program.frame_bytes + program.stack_bytes + program.staging_bytes;
+ProgramStore::ProgramStore(const Program& program, uint32_t stack_bytes)
+    : id_(program.id), stack_bytes_(stack_bytes) {
+    const uint32_t bytes = program.frame_bytes + stack_bytes + program.staging_bytes;
     // An odd number of cache lines: the lanes' frames do not map to the same cache set.
     local_stride_ = round_up(bytes, 64u) | 64u;
 }
@@ -104,17 +105,18 @@ std::unique_ptr<WarpStorage> ProgramStore::make(const Program& program) const {
 Worker::Worker() = default;
 Worker::~Worker() = default;
 
-ProgramStore& Worker::store(const Program& program) {
+ProgramStore& Worker::store(const Program& program, uint32_t stack_bytes) {
     ++uses_;
-    auto found = std::find_if(stores_.begin(), stores_.end(),
-                              [&](const auto& store) { return store->id() == program.id; });
+    auto found = std::find_if(stores_.begin(), stores_.end(), [&](const auto& store) {
+        return store->is_for(program, stack_bytes);
+    });
     if (found == stores_.end()) {
         if (stores_.size() >= kKeptPrograms)
             stores_.erase(
                 std::min_element(stores_.begin(), stores_.end(), [](const auto& a, const auto& b) {
                     return a->last_use < b->last_use;
                 }));
-        stores_.push_back(std::make_unique<ProgramStore>(program));
+        stores_.push_back(std::make_unique<ProgramStore>(program, stack_bytes));
         found = stores_.end() - 1;
     }
     (*found)->last_use = uses_;

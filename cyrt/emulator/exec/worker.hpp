@@ -43,9 +43,11 @@ struct Frame {
 // block without barriers all run with one.
 class ProgramStore {
   public:
-    explicit ProgramStore(const Program& program);
+    ProgramStore(const Program& program, uint32_t stack_bytes);
 
-    uint64_t id() const { return id_; }
+    bool is_for(const Program& program, uint32_t stack_bytes) const {
+        return id_ == program.id && stack_bytes_ == stack_bytes;
+    }
     uint32_t local_stride() const { return local_stride_; }
 
     // Storage acquired later is for launches with these parameters.
@@ -60,6 +62,7 @@ class ProgramStore {
     std::unique_ptr<WarpStorage> make(const Program& program) const;
 
     uint64_t id_;
+    uint32_t stack_bytes_;
     uint32_t local_stride_;
     std::vector<std::byte> params_;
     uint64_t params_version_ = 0;  // counts their changes
@@ -71,7 +74,7 @@ class Worker {
     Worker();
     ~Worker();
 
-    ProgramStore& store(const Program& program);
+    ProgramStore& store(const Program& program, uint32_t stack_bytes);
     std::unique_ptr<Block> take_block();
     void give_block(std::unique_ptr<Block> block);
     std::unique_ptr<Cluster> take_cluster();
