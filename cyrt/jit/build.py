@@ -5,6 +5,9 @@ INVARIANTS
   so every line keeps its number.
 - Added code never decides the outcome: if a probe fails, the source is compiled without it.
 - Probes leave nothing in the code.
+- A name that may be that of a template reaches the compiler only with a source whose declarations
+  it accepts: NVRTC 12.9 to 13.5 end the process where the type of the named template's first
+  parameter is not declared.
 """
 
 from __future__ import annotations
@@ -70,8 +73,15 @@ def build(job: Job) -> Image:
     implied: list[str] = []
     further: list[str] = []
     as_written: nvrtc.Result | None = None
+    checked = not _may_name_templates(job, declared)
     while True:
-        result = _run(job, list(probes), implied, further)
+        if checked:
+            result = _run(job, [*job.expressions, *probes], implied, further)
+        else:
+            result = _run(job, [], implied, [*further, "--fdevice-syntax-only"])
+        if not checked and not result.status:
+            checked = True
+            continue
         if not result.status:
             dump(job, result)
             if not result.ptx.strip():
@@ -100,6 +110,15 @@ def build(job: Job) -> Image:
             _fail(job, as_written or result, declared)
 
 
+def _may_name_templates(job: Job, declared: list[DeclaredKernel]) -> bool:
+    """Return whether a name may be, or may become by a macro, that of a template's instance."""
+    known = {k.name for k in declared if not k.template}
+    names = [name for name in job.expressions if name.removeprefix("&") not in known]
+    return any("<" in name for name in names) or (
+        bool(names) and (job.includes or any("template" in text for text in job.texts))
+    )
+
+
 def _probes(names: Sequence[str], declared: list[DeclaredKernel]) -> dict[str, str]:
     """Return name expressions that reveal parameters, each with its kernel."""
     wanted = [name for name in names if not name.startswith(("&", "_Z", "("))]
@@ -111,11 +130,11 @@ def _probes(names: Sequence[str], declared: list[DeclaredKernel]) -> dict[str, s
 
 
 def _run(
-    job: Job, probes: Sequence[str], implied: Sequence[str], further: Sequence[str]
+    job: Job, expressions: Sequence[str], implied: Sequence[str], further: Sequence[str]
 ) -> nvrtc.Result:
     """Compile once, with `implied` standard headers included before the source."""
     before = [*implied, *([_MACROS_HEADER] if job.macros else [])]
-    after = [_PROBE_HEADER] if probes else []
+    after = [_PROBE_HEADER] if len(expressions) > len(job.expressions) else []
     own = {_PROBE_HEADER: _PROBE_TEXT, _MACROS_HEADER: "\n".join((*job.macros, ""))}
     return nvrtc.run(
         job.source,
@@ -123,7 +142,7 @@ def _run(
         # Headers included by the user's options follow, and see the macros.
         [*map(_including, before), *job.options, *further, *map(_including, after)],
         {**STANDARD_HEADERS, **job.headers, **own},
-        [*job.expressions, *probes],
+        expressions,
         cubin=job.cubin,
     )
 

@@ -79,8 +79,8 @@ class Job:
         self.names = tuple(dict.fromkeys(names))
         self.headers = dict(headers or {})
         self.macros = tuple(_macro(name, value) for name, value in (define or {}).items())
-        texts = (source, *self.headers.values(), *self.user_options, *self.macros)
-        self.includes = any(map(includes_anything, texts))
+        self.texts = (source, *self.headers.values(), *self.user_options, *self.macros)
+        self.includes = any(map(includes_anything, self.texts))
 
     @property
     def cubin(self) -> bool:

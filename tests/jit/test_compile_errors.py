@@ -8,7 +8,7 @@ import pytest
 from kernel_sources import PTX, SAXPY
 
 from cyrt.driver.errors import CompileError, CudaError
-from cyrt.jit import compiler, nvrtc
+from cyrt.jit import build, compiler, job, nvrtc
 from cyrt.jit.compiler import compile
 
 
@@ -80,6 +80,49 @@ def test_failing_instance_shows_its_line():
     message = failure(source, ["k<2>"])
     assert "too few" in message
     assert "    2 |" in message
+
+
+def test_a_named_template_whose_parameter_has_an_unknown_type(python):
+    # In another process, since NVRTC ends it by a signal if it receives the name.
+    done = python(
+        r"""
+        import cyrt
+        template = "template <int N> __global__ void f(__half* x, int n) { x[0] = n; }"
+        for source, name in (
+            (template, "f<32>"),
+            (f"namespace a {{ {template} }}", "a::f<32>"),
+            (f"#define g f<32>\n{template}", "g"),
+            (f"#define g f<32>\n{template}", "&g"),
+            (f"struct S {{ {template.replace('void', 'static void')} }};", "S::f<32>"),
+        ):
+            try:
+                cyrt.Module(source, [name])
+            except cyrt.CompileError as error:
+                print('identifier "__half" is undefined' in error.log)
+        """
+    )
+    assert (done.returncode, done.stdout.split()) == (0, ["True"] * 5), done.stderr
+
+
+def test_a_named_template_gets_the_headers_that_its_source_implies():
+    source = "template <class T> __global__ void f(uint32_t* x, T n) { x[0] = n; }"
+    image = compile(source, ["f<int>"], arch="compute_90")
+    assert str(image.signatures["f<int>"]).startswith("void f<int>(unsigned int*")
+
+
+def test_only_names_of_templates_cost_a_check(monkeypatch):
+    runs = []
+    run = nvrtc.run
+    monkeypatch.setattr(nvrtc, "run", lambda *a, **k: runs.append(a[4]) or run(*a, **k))
+    for source, name, count in (
+        (SAXPY, "saxpy", 1),
+        ("__global__ void k(int* x) { *x = 41; }", "k", 1),
+        ("__device__ int v; __global__ void k() { v = 41; }", "&v", 1),
+        ("template <int N> __global__ void k(int* x) { *x = N; }", "k<41>", 2),
+    ):
+        runs.clear()
+        build.build(job.Job(source, [name], "compute_90", (), None, None, None))
+        assert (len(runs), runs[-1][0]) == (count, name)
 
 
 @pytest.mark.parametrize(

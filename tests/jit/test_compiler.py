@@ -45,8 +45,10 @@ def test_one_compilation_is_enough(monkeypatch):
     run = nvrtc.run
     monkeypatch.setattr(nvrtc, "run", lambda *a, **k: runs.append(a) or run(*a, **k))
     source = SAXPY + "\ntemplate<class T> __global__ void t(T* x) {}"
-    compile(source, ["saxpy", "t<float>"], arch=PTX)
+    compile(source, ["saxpy"], arch=PTX)
     assert len(runs) == 1
+    compile(source, ["saxpy", "t<float>"], arch=PTX)
+    assert len(runs) == 3  # the check of the syntax, since a template is named
 
 
 def test_names_are_lowered():
@@ -296,7 +298,7 @@ def test_many_at_once(monkeypatch):
     many = [["k<nope>"], *[[f"k<int[{n}]>"] for n in range(1, 50)]]
     with pytest.raises(CompileError, match="'k<nope>' is not in"):
         compiler.compile_many(source, many, arch=PTX, threads=1)
-    assert len({names[0] for names in runs}) < len(many)
+    assert len({names[0] for names in runs if names}) < len(many)
     with pytest.raises(TypeError, match="sequence of sequences of names, got 'k<int>'"):
         compiler.compile_many(source, "k<int>", arch=PTX)
 
