@@ -6,6 +6,10 @@ import os
 from cyrt import settings
 from cyrt.driver import errors, library
 
+cdef extern from "<pthread.h>" nogil:
+    int pthread_atfork(void (*prepare)() noexcept, void (*parent)() noexcept,
+                       void (*child)() noexcept)
+
 cdef extern from "functions.h":
     ctypedef struct Function "CyrtFunction":
         const char* name
@@ -69,11 +73,14 @@ def open_driver():
             "cuInit", <int>result, *describe(<int>result), errors.NO_ADDRESS_SPACE)
     check(result, b"cuInit")
     _opened, _emulated = opened, emulated
-    os.register_at_fork(after_in_child=_forked)
+    # A function of Python would be called too late: the child first drops the objects of the
+    # parent's other threads, whose finalizers would call the driver.
+    if pthread_atfork(NULL, NULL, note_fork):
+        raise MemoryError()
     process = READY
 
 
-def _forked():
+cdef void note_fork() noexcept nogil:
     global process
     process = FORKED
 

@@ -8,7 +8,7 @@ from cyrt.driver import errors, table
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, cu
 from cyrt.runtime.device cimport (
-    Device, context_of, enter, leave, leave_quietly, ordinal_of,
+    Device, context_of, enter, leave, leave_quietly, ordinal_of, verify,
 )
 from cyrt.runtime import image as images
 from cyrt.runtime.ending cimport destroy_when_idle, destroy_unused
@@ -351,6 +351,8 @@ cdef int allow_smem(LoadedFunction function, size_t nbytes) except -1:
         raise ValueError(
             f"{function.name}: {nbytes:,} bytes of dynamic and {function.static_smem:,} of static "
             f"shared memory; device {ordinal} has {function.limits.smem:,} for a block")
+    # In a forked child, a thread that is not there may hold the lock for ever.
+    verify(ordinal, function.module.epoch, b"cuFuncSetAttribute")
     with loading:           # the limit never falls below what another thread or object has set
         allowed = function.attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
         allowed = min(max(<long>nbytes, allowed), most)

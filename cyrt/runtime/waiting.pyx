@@ -6,7 +6,7 @@ from libc.stdlib cimport calloc
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, READY, cu, faulted, process
 from cyrt.runtime.device cimport (
-    context_of, current_ordinal, enter, enter_quietly, leave, leave_quietly,
+    context_of, current_ordinal, enter, enter_quietly, leave, leave_quietly, verify,
 )
 from cyrt.runtime.pacing cimport wait_for_room
 from cyrt.runtime.seam cimport graph
@@ -63,6 +63,7 @@ cdef int wait(int ordinal, unsigned int epoch, Query query, void* handle,
                 break
             try:
                 PyErr_CheckSignals()
+                verify(ordinal, epoch, call)    # a handler may have forked or reset the device
             except BaseException:
                 leave_quietly(entered)
                 raise

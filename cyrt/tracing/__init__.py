@@ -144,7 +144,8 @@ class Trace:
             set_tracer(None)
             Trace._current = None
             with self._file:
-                self._finish()
+                if table.is_open():  # else this is a forked child: its parent writes the file
+                    self._finish()
 
     # -- called by the commit --
 

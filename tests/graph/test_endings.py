@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from outside import only_batches
+
+from cyrt import settings
 
 
 def test_reset_with_recordings_open(python, only_emulated):
@@ -92,6 +96,181 @@ def test_forked_while_another_thread_launches(python):
         """
     )
     assert done.returncode == 0, done.stderr
+
+
+# What a child of `os.fork` does is told by its exit status: it is killed after 20 seconds.
+FORK = """
+import ctypes, os, signal, sys, threading
+import cyrt
+from cyrt.driver import table
+
+def fork(work):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        try:
+            work()
+        except BaseException as error:
+            print(repr(error), file=sys.stderr, flush=True)
+            os._exit(1)
+        os._exit(0)
+    return os.waitpid(child, 0)[1]
+
+def refused(use):
+    try:
+        use()
+    except RuntimeError as error:
+        assert "fork" in str(error), error
+    else:
+        raise AssertionError("used in a forked child")
+
+class Held:
+    # A driver function that waits, when another thread calls it, until `release` is set.
+    def __init__(self, name, *types):
+        self.inside, self.release = threading.Event(), threading.Event()
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int, *types)
+        self.hook = prototype(self.call)
+        address = ctypes.cast(self.hook, ctypes.c_void_p).value
+        self.original = prototype(table.replace(name, address))
+    def call(self, *arguments):
+        if threading.current_thread() is not threading.main_thread():
+            self.inside.set()
+            self.release.wait(60)
+        return self.original(*arguments)
+"""
+
+
+def test_forked_while_another_thread_has_a_turn(python):
+    """Its objects end in the child first of all, and must not wait for that turn."""
+    done = python(
+        FORK
+        + """
+(cyrt.zeros(50) + 1).numpy()
+launch = Held("cuGraphLaunch" if os.environ["GRAPHS"] == "1" else "cuLaunchKernel",
+              *([ctypes.c_void_p] * 2 if os.environ["GRAPHS"] == "1" else
+                [ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3]))
+def work():     # on the thread's own stream, which ends with the thread
+    y = cyrt.zeros(50) + 1
+    cyrt.commit()
+    y += 1
+thread = threading.Thread(target=work)
+thread.start()
+assert launch.inside.wait(30)
+def child():
+    refused(lambda: cyrt.zeros(3))
+    refused(cyrt.synchronize)
+status = fork(child)
+launch.release.set()
+thread.join()
+assert status == 0, status
+""",
+        GRAPHS=str(int(settings.get("CYRT_GRAPHS"))),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_forked_while_another_thread_has_recorded(python):
+    """The objects of that thread end in the child, which neither calls the driver nor prints."""
+    done = python(
+        FORK
+        + """
+from pathlib import Path
+cyrt.zeros(50).numpy()
+recorded, end = threading.Event(), threading.Event()
+def work():     # on the thread's own stream, which ends with the thread
+    local.own = cyrt.CommandEncoder(), cyrt.Event(), cyrt.Stream()
+    local.y = cyrt.zeros(50)
+    local.own[1].record()
+    local.y += 1
+    cyrt.current_encoder().keep([local.y])
+    cyrt.current_encoder().add_completed_handler(lambda: None)
+    recorded.set()
+    end.wait(60)
+local = threading.local()
+thread = threading.Thread(target=work)
+thread.start()
+assert recorded.wait(30)
+calls = []
+def note(name):
+    def call(*arguments):
+        calls.append(name)
+        return 0
+    hook = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 6)(call)
+    keep.append(hook)
+    return table.replace(name, ctypes.cast(hook, ctypes.c_void_p).value)
+keep = []
+names = ("cuGraphLaunch", "cuEventQuery", "cuEventDestroy", "cuStreamQuery",
+         "cuMemFree", "cuModuleUnload", "cuGraphExecDestroy", "cuCtxGetCurrent")
+before = {name: note(name) for name in names}
+def child():
+    assert not calls, calls
+status = fork(child)
+for name, address in before.items():
+    table.replace(name, address)
+end.set()
+thread.join()
+cyrt.synchronize()
+assert status == 0, status
+"""
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_forked_while_another_thread_loads_code(python):
+    done = python(
+        FORK
+        + """
+source = 'extern "C" __global__ void k(int* x) { extern __shared__ int s[]; *x = s[0] = 1; }'
+x, kernel = cyrt.zeros(1, dtype="int32"), cyrt.Kernel(source, "k")
+kernel[1, 1, 4](x)
+cyrt.synchronize()
+load = Held("cuModuleLoadDataEx", *[ctypes.c_void_p] * 2, ctypes.c_uint, *[ctypes.c_void_p] * 2)
+thread = threading.Thread(target=lambda: cyrt.Kernel(source.replace("= 1", "= 2"), "k"))
+thread.start()
+assert load.inside.wait(30)
+def child():
+    refused(lambda: kernel[1, 1, 60_000](x))
+    refused(lambda: cyrt.Kernel(source, "k")[1, 1, 4](x))
+    refused(lambda: cyrt.cos(x))
+status = fork(child)
+load.release.set()
+thread.join()
+assert status == 0, status
+"""
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_forked_by_a_signal_handler_during_a_wait(python):
+    done = python(
+        FORK
+        + f"sys.path.insert(0, {str(Path(__file__).parent.parent)!r})"
+        + """
+from gates import Gate
+gate, status, child = Gate(), None, 0
+def handler(*_):
+    global status, child
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        return
+    status = os.waitpid(child, 0)[1]
+    gate.open()
+x = cyrt.zeros(50)
+x.numpy()
+gate.wait()
+x += 1
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.2)
+try:
+    cyrt.synchronize()
+except RuntimeError as error:
+    os._exit(not (child == 0 and "fork" in str(error)))
+assert status == 0, status
+assert x.numpy().tolist() == [1] * 50
+"""
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("how", ["recording", "batch", "concurrent", "capture"])
