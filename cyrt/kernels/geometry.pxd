@@ -11,9 +11,8 @@ cdef unsigned int dynamic_smem(value) except? 0xffffffff
 cdef tuple triple(const unsigned int* sizes)
 # Raises the error that names the part of the geometry that the kernel or the device does not allow.
 cdef int refuse_geometry(str name, LoadedFunction function, const Geometry* geometry) except -1
-# Raises ValueError if the grid cannot be divided into such clusters.
-cdef int divide_grid(str name, LoadedFunction function, const Geometry* geometry,
-                     const unsigned int* cluster) except -1
+# Raises ValueError if the block or the grid does not fit what the kernel was compiled for.
+cdef int check_required(str name, LoadedFunction function, const Geometry* geometry) except -1
 
 cdef inline bint fits(const Geometry* geometry, LoadedFunction function) noexcept:
     """True if grid and block are within the limits of the kernel and of the device."""

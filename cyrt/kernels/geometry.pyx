@@ -76,8 +76,17 @@ cdef int refuse_geometry(str name, LoadedFunction function,
     return 0
 
 
+cdef int check_required(str name, LoadedFunction function, const Geometry* geometry) except -1:
+    block, compiled = triple(geometry.block), triple(function.block)
+    if compiled[0] and block != compiled:
+        raise ValueError(f"{name}: block {block}: the kernel is compiled for blocks of {compiled} "
+                         "(__block_size__ in CUDA C++, .reqntid in PTX)")
+    return divide_grid(name, function, geometry, function.cluster)
+
+
 cdef int divide_grid(str name, LoadedFunction function, const Geometry* geometry,
                      const unsigned int* cluster) except -1:
+    """Raise ValueError if the grid cannot be divided into such clusters."""
     cdef int i
     if function.counts_clusters:
         return 0

@@ -19,7 +19,7 @@ from cyrt.kernels.arguments cimport (
     use_declared, written_memory, wrong_device,
 )
 from cyrt.kernels.geometry cimport (
-    cover_grid, dimension, divide_grid, dynamic_smem, element_count, fits, refuse_geometry, spread,
+    check_required, cover_grid, dimension, dynamic_smem, element_count, fits, refuse_geometry, spread,
     triple,
 )
 from cyrt.kernels.packing cimport POINTER, WORD64, Param, code_of, pack_value
@@ -356,12 +356,16 @@ cdef class Kernel:
     cdef object block_for(self, n, unsigned int smem):
         """The block for n elements on the current device, looked up once for each size class."""
         cdef int ordinal = current_ordinal()
+        cdef LoadedFunction function
         key = ordinal, n.bit_length(), smem
         block = self.blocks.get(key)
         if block is None:
+            function = self.load(ordinal)
             block = tuning.recall_block(self, n, smem) if n else None
-            if block is None:
-                block, _ = self.load(ordinal).suggested_block(smem)
+            if function.block[0] != 0:
+                block = function.block[0]
+            elif block is None:
+                block, _ = function.suggested_block(smem)
                 block = spread(block, (1 << n.bit_length()) // 2, ordinal)
             self.blocks[key] = block
         return block
@@ -462,7 +466,7 @@ cdef int launch(Launch self, PyObject** args, Py_ssize_t count, list declared) e
             or kernel.num_params >= STACK_PARAMS or declared is not None:
         allocate_arguments(kernel, count, len(declared or ()), &packed)
     try:
-        if not fits(&self.geometry, function) or function.cluster[0] != 0 \
+        if not fits(&self.geometry, function) or function.restricted \
                 or <long>self.geometry.smem > function.dynamic_smem:
             check_launch(kernel, function, &self.geometry)
         foreign = pack(kernel, function, stream.ordinal, args, &packed)
@@ -511,8 +515,8 @@ cdef int check_live(PyObject** args, int count) except -1:
 cdef int check_launch(Kernel kernel, LoadedFunction function, const Geometry* geometry) except -1:
     if not fits(geometry, function):
         refuse_geometry(kernel.name, function, geometry)
-    if function.cluster[0] != 0:
-        divide_grid(kernel.name, function, geometry, function.cluster)
+    if function.restricted:
+        check_required(kernel.name, function, geometry)
     if <long>geometry.smem > function.dynamic_smem:
         allow_smem(function, geometry.smem)
     return 0

@@ -1,9 +1,11 @@
-"""Properties of code images, read without the driver: kind, target architecture, variables."""
+"""Properties of code images, read without the driver: kind, target architecture, variables,
+required blocks."""
 
 from __future__ import annotations
 
 import re
 import struct
+from typing import NamedTuple
 
 _FATBIN = b"\x50\xed\x55\xba"
 # Only comments precede .version, the first directive, and C++ cannot begin with it.
@@ -14,9 +16,11 @@ _PTX_VARIABLE = re.compile(
     rb"(?P<name>[A-Za-z_$%][\w$]*)\s*(?:\[[^\]]*\]\s*)*[;=,]",
     re.MULTILINE,
 )
-_PTX_CLUSTER_GRID = re.compile(
-    rb"\.entry\s+(?P<name>[A-Za-z_$%][\w$]*)[^{;]*?\.blocksareclusters\b", re.MULTILINE
-)
+_PTX_COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
+# An entry's name, and the directives between its parameters and its body (PTX ISA, "Performance-
+# Tuning Directives" and "Cluster Dimension Directives").
+_PTX_ENTRY = re.compile(rb"\.entry\s+([A-Za-z_$%][\w$]*)\s*(?:\([^)]*\))?([^{;]*)")
+_PTX_REQUIRED = re.compile(rb"\.reqntid\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
 # Symbols that the compiler adds and no kernel writes: printf's texts, tables of libdevice.
 _OWN = re.compile(r"\$str|__cudart_|__const_\$|\.nv\.")
 
@@ -28,10 +32,25 @@ _ELF = struct.Struct("<8xB9xH20xQI6x3H")
 _SECTION = struct.Struct("<II16xQQI20x")
 _SYMBOL = struct.Struct("<IBxH16x")
 _EM_CUDA, _SHT_SYMTAB, _STT_OBJECT = 190, 2, 1
-# Sections .nv.info.KERNEL: attributes of a format, a number and 16 bits, which are a length of more
-# bytes in the format 4. (NVRTC 13 writes this number for .blocksareclusters.)
-_ATTRIBUTE = struct.Struct("<BBH")
-_HAS_LENGTH, _BLOCKS_ARE_CLUSTERS = 4, 0x5B
+# A kernel's section .nv.info.NAME is a list of attributes: format, attribute, value; with the
+# format _SIZED the value is the number of bytes that follow. Read off cubins of ptxas 12.9 and 13.0.
+_INFO, _ATTRIBUTE, _SIZED = ".nv.info.", struct.Struct("<BBH"), 4
+_REQNTID, _BLOCKS_ARE_CLUSTERS = 0x10, 0x5B
+
+
+class RequiredBlock(NamedTuple):
+    """The block that a kernel was compiled for.
+
+    Attributes
+    ----------
+    size : (int, int, int)
+        Threads in x, y and z.
+    counts_clusters : bool
+        Whether its launches give the clusters in the grid, and not the blocks.
+    """
+
+    size: tuple[int, int, int]
+    counts_clusters: bool
 
 
 def kind(code: bytes) -> str:
@@ -107,56 +126,82 @@ def variables(code: bytes) -> dict[str, bool] | None:
         return None
 
 
-def cluster_grids(code: bytes) -> set[str]:
-    """Return the kernels in PTX or a cubin whose launches' grids count clusters, not blocks."""
+def required_blocks(code: bytes) -> dict[str, RequiredBlock]:
+    """Return the blocks that kernels require, by their symbols.
+
+    Kernels that run with several blocks are not contained, nor are those of a fatbin, whose parts
+    are compressed.
+    """
     which = kind(code)
-    if which == "ptx" and b".blocksareclusters" in code:
-        return {found["name"].decode() for found in _PTX_CLUSTER_GRID.finditer(code)}
-    if which != "cubin":
-        return set()
-    try:
-        return _cubin_cluster_grids(code)
-    except (struct.error, IndexError, ValueError):
-        return set()
+    if which == "ptx" and b".reqntid" in code:
+        return _ptx_required_blocks(code)
+    if which == "cubin" and _ATTRIBUTE.pack(_SIZED, _REQNTID, 12) in code:
+        try:
+            return _cubin_required_blocks(code)
+        except (struct.error, IndexError, ValueError):
+            return {}
+    return {}
 
 
-def _cubin_cluster_grids(code: bytes) -> set[str]:
-    *_, names = _ELF.unpack_from(code)
-    sections = _cubin_sections(code)
-    found = set()
-    for name, _, place, size, _ in sections:
-        title = _cubin_text(code, sections[names], name)
-        at = place
-        while title.startswith(".nv.info.") and at < place + size:
-            form, number, value = _ATTRIBUTE.unpack_from(code, at)
-            at += _ATTRIBUTE.size + (value if form == _HAS_LENGTH else 0)
-            if number == _BLOCKS_ARE_CLUSTERS:
-                found.add(title.removeprefix(".nv.info."))
+def _ptx_required_blocks(code: bytes) -> dict[str, RequiredBlock]:
+    found = {}
+    for name, directives in _PTX_ENTRY.findall(_PTX_COMMENT.sub(b" ", code)):
+        required = _PTX_REQUIRED.search(directives)
+        if required:
+            x, y, z = (int(size or 1) for size in required.groups())
+            found[name.decode()] = RequiredBlock((x, y, z), b".blocksareclusters" in directives)
     return found
 
 
-def _cubin_sections(code: bytes) -> list[tuple[int, ...]]:
-    _, _, table, _, width, count, _ = _ELF.unpack_from(code)
-    return [_SECTION.unpack_from(code, table + i * width) for i in range(count)]
+def _cubin_required_blocks(code: bytes) -> dict[str, RequiredBlock]:
+    found = {}
+    for name, _, offset, size, _ in _sections(code):
+        if not name.startswith(_INFO):
+            continue
+        attributes, place = {}, offset
+        while place < offset + size:
+            form, attribute, value = _ATTRIBUTE.unpack_from(code, place)
+            place += _ATTRIBUTE.size
+            attributes[attribute] = code[place : place + value] if form == _SIZED else b""
+            place += len(attributes[attribute])
+        if _REQNTID in attributes:
+            required = struct.unpack("<3I", attributes[_REQNTID])
+            found[name.removeprefix(_INFO)] = RequiredBlock(
+                required, _BLOCKS_ARE_CLUSTERS in attributes
+            )
+    return found
 
 
-def _cubin_text(code: bytes, table: tuple[int, ...], offset: int) -> str:
-    start = table[2] + offset
-    return code[start : code.index(b"\0", start)].decode()
+class _Section(NamedTuple):
+    """A section of an ELF file: its name, type, place and size in bytes, and its linked section."""
+
+    name: str
+    kind: int
+    offset: int
+    size: int
+    link: int
+
+
+def _sections(code: bytes) -> list[_Section]:
+    _, _, table, _, width, count, names = _ELF.unpack_from(code)
+    headers = [_SECTION.unpack_from(code, table + i * width) for i in range(count)]
+    return [_Section(_text(code, headers[names][2] + name), *rest) for name, *rest in headers]
+
+
+def _text(code: bytes, offset: int) -> str:
+    return code[offset : code.index(b"\0", offset)].decode()
 
 
 def _cubin_variables(code: bytes) -> dict[str, bool] | None:
-    *_, count, names = _ELF.unpack_from(code)
-    sections = _cubin_sections(code)
-    tables = [section for section in sections if section[1] == _SHT_SYMTAB]
+    sections = _sections(code)
+    tables = [section for section in sections if section.kind == _SHT_SYMTAB]
     if not tables:
         return None
     found = {}
-    for _, _, place, size, strings in tables:
-        for name, info, home in _SYMBOL.iter_unpack(code[place : place + size]):
-            if info & 15 == _STT_OBJECT and 0 < home < count:
-                symbol = _cubin_text(code, sections[strings], name)
+    for table in tables:
+        for name, info, home in _SYMBOL.iter_unpack(code[table.offset : table.offset + table.size]):
+            if info & 15 == _STT_OBJECT and 0 < home < len(sections):
+                symbol = _text(code, sections[table.link].offset + name)
                 if not _OWN.match(symbol):
-                    space = _cubin_text(code, sections[names], sections[home][0])
-                    found[symbol] = space.startswith(".nv.constant")
+                    found[symbol] = sections[home].name.startswith(".nv.constant")
     return found

@@ -30,10 +30,10 @@ cdef class LoadedModule:
     cdef unsigned int epoch
     # For each __device__ or __constant__ variable, whether it is constant; None if not known.
     cdef readonly object variables
-    cdef set cluster_grids      # the kernels whose grids count clusters
     cdef Buffer memory          # represents all variables; None: the module has none
     cdef Block* globals         # the block of `memory`, which every launch of a kernel uses
     cdef bint writes_globals    # at least one variable is not constant
+    cdef dict required_blocks   # a RequiredBlock (see runtime/image) by the kernel's symbol
     cdef object __weakref__
 
     cdef int live(self) except -1
@@ -46,7 +46,9 @@ cdef class LoadedFunction:
     cdef readonly int static_smem       # bytes of shared memory that the kernel declares
     cdef long dynamic_smem              # bytes that a launch may request now; below 0: not even 0
     cdef unsigned int[3] cluster        # that the kernel was compiled for; zeros: none
-    cdef bint counts_clusters           # a grid counts clusters, not blocks
+    cdef unsigned int[3] block          # that the kernel was compiled for; zeros: none
+    cdef bint counts_clusters          # a launch gives the clusters in the grid, not the blocks
+    cdef bint restricted                # it was compiled for a cluster or a block
     cdef const Limits* limits           # of the device
     cdef unsigned long long serial      # never used for another function
     cdef Layout layout

@@ -113,7 +113,7 @@ cdef class LoadedModule:
         self.handle, self.ordinal, self.epoch = handle, ordinal, epoch
         if b"vprintf" in code:
             waiting.printing = True
-        self.cluster_grids = images.cluster_grids(code)
+        self.required_blocks = images.required_blocks(code)
         self.variables = images.variables(code)
         if self.variables is None or self.variables:
             order_variables(self, self.variables is None or not all(self.variables.values()))
@@ -155,12 +155,16 @@ cdef class LoadedModule:
         function.static_smem = function.attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
         function.dynamic_smem = PLAIN_SMEM - function.static_smem
         function.limits = limits_of(self.ordinal)
-        function.counts_clusters = name in self.cluster_grids
         if function.limits.clusters:
             function.cluster = [
                 function.attribute(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH),
                 function.attribute(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT),
                 function.attribute(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH)]
+        required = self.required_blocks.get(name)
+        if required is not None:
+            function.block = [required.size[0], required.size[1], required.size[2]]
+            function.counts_clusters = required.counts_clusters
+        function.restricted = function.cluster[0] != 0 or function.block[0] != 0
         return function
 
     def function_names(self):

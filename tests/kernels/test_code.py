@@ -161,3 +161,27 @@ def test_ptx_for_a_newer_device(ptx):
 def test_many_leading_comments_are_no_trouble():
     """Telling PTX from source takes time in proportion to the text."""
     assert run(cyrt.Kernel("/**/" * 200 + PLAIN, "k")) == 4
+
+
+@pytest.mark.parametrize("arch", ["compute_90", "sm_90", "sm_100"])
+def test_the_block_that_a_kernel_requires_is_read_from_its_code(arch):
+    try:
+        code = compiler.compile(
+            """
+            extern "C" __global__ void __block_size__((64, 2, 1)) flat(int* x) { *x = 1; }
+            extern "C" __global__ void __block_size__((32, 1, 1), (2, 1, 1)) wide(int* x) { *x = 1; }
+            extern "C" __global__ void __launch_bounds__(64) bounded(int* x) { *x = 1; }
+            extern "C" __global__ void any(int* x) { *x = 1; }
+            """,
+            arch=arch,
+        ).code
+    except CompileError:
+        pytest.skip("this NVRTC has no __block_size__")
+    found = image.required_blocks(code)
+    assert {name: each.size for name, each in found.items()} == {
+        "flat": (64, 2, 1),
+        "wide": (32, 1, 1),
+    }
+    assert found["wide"].counts_clusters
+    assert image.required_blocks(code[:200]) == {}
+    assert image.required_blocks(code[: len(code) // 2]) in ({}, found)

@@ -175,6 +175,68 @@ def test_constant_config_is_kept(module, y):
     assert y.item() == 48
 
 
+PTX = """
+.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry count(.param .u64 p)
+{
+    .reg .b64 %p; .reg .b32 %r;
+    ld.param.u64 %p, [p]; atom.global.add.u32 %r, [%p], 1; ret;
+}
+// .entry required_above(.param .u64 p) .reqntid 7
+.visible .entry required(.param .u64 p)
+.reqntid 64, 2 // , 3
+{
+    .reg .b64 %p; .reg .b32 %r;
+    ld.param.u64 %p, [p]; atom.global.add.u32 %r, [%p], 1; ret;
+}
+.visible .entry flat(.param .u64 p) .minnctapersm 1 .reqntid 96 {
+    .reg .b64 %p; .reg .b32 %r;
+    ld.param.u64 %p, [p]; atom.global.add.u32 %r, [%p], 1; ret;
+}
+.visible .entry bounded(.param .u64 p) .maxntid 8, 8 {
+    .reg .b64 %p; .reg .b32 %r;
+    ld.param.u64 %p, [p]; atom.global.add.u32 %r, [%p], 1; ret;
+}
+"""
+
+
+@WAYS
+@pytest.mark.parametrize("block", [32, 128, (2, 64), (64, 2, 2), (64, 1, 2)])
+def test_a_block_that_the_kernel_is_not_compiled_for(run, block, y):
+    module = cyrt.Module(PTX)
+    beside = cyrt.full(5, 3.0)
+    module["count"][1, 1](y)
+    sizes = block if isinstance(block, tuple) else (block,)
+    sizes += (1,) * (3 - len(sizes))
+    with pytest.raises(ValueError, match="^required: ") as refusal:
+        run(module["required"], 1, block, 0, y)
+    if sizes != (64, 2, 2):  # which the limit of threads refuses
+        assert f"block {sizes}" in str(refusal.value)
+        assert "compiled for blocks of (64, 2, 1)" in str(refusal.value)
+    assert y.item() == 1
+    run(module["required"], 2, (64, 2), 0, y)
+    assert y.item() == 1 + 256
+    assert beside.numpy().tolist() == [3.0] * 5
+
+
+def test_other_kernels_of_its_module_take_any_block(y):
+    module = cyrt.Module(PTX)
+    module["count"][1, 32](y)
+    module["bounded"][1, (64, 1)](y)
+    assert y.item() == 96
+    with pytest.raises(ValueError, match="96 threads, .* 64"):
+        module["bounded"][1, 96](y)
+
+
+def test_for_each_takes_the_block_that_the_kernel_is_compiled_for(y):
+    flat = cyrt.Module(PTX)["flat"]
+    assert flat.suggest(97) == (2, 96)
+    flat.for_each(97, y)
+    assert y.item() == 192
+
+
 def test_clusters_are_of_the_device(module, y):
     device, encoder = cyrt.Device(), cyrt.current_encoder()
     if device.attribute("CLUSTER_LAUNCH"):
@@ -268,10 +330,7 @@ def test_grids_that_count_clusters(y):
         codes = [compiler.compile(source, arch=arch).code for arch in ("compute_90", "sm_90")]
     except cyrt.CompileError:
         pytest.skip("this NVRTC has no __block_size__")
-    assert [image.cluster_grids(code) for code in codes] == [{"k"}, {"k"}]
-    plain = source.replace("__block_size__((32, 1, 1), (2, 1, 1))", "__cluster_dims__(2)")
-    for arch in ("compute_90", "sm_90"):
-        assert image.cluster_grids(compiler.compile(plain, arch=arch).code) == set()
+    assert all(image.required_blocks(code)["k"].counts_clusters for code in codes)
 
     if not cyrt.Device().attribute("CLUSTER_LAUNCH") and not cyrt.Device().emulated:
         pytest.skip("the device has no clusters")
