@@ -133,6 +133,14 @@ cdef int order_behind(StreamState* stream) except -1:
     return 1
 
 
+cdef bint may_have_work(const StreamState* stream) noexcept:
+    """Return whether cyrt or, if they have its handle, other libraries may have put work on the
+    stream that has not ended. Another library's handle is valid while a Stream wraps it."""
+    if not stream.owned and stream.last_work == NULL and stream.users == 0:
+        return False
+    return not stream.idle and (stream.has_exported_handle or stream.submissions != 0)
+
+
 cdef int order_undeclared(StreamState* stream) except -1:
     cdef StreamState* other = states[stream.ordinal]
     while other != NULL:
@@ -143,14 +151,13 @@ cdef int order_undeclared(StreamState* stream) except -1:
             if other.submitting:
                 wait_for_submission(other)
                 return 0
-        if (other.owned or other.last_work != NULL) and wait_for_room(other) == 0:
+        if may_have_work(other) and wait_for_room(other) == 0:
             return 0
         other = other.next
     other = states[stream.ordinal]
     while other != NULL:
-        if other != stream and (other.owned or other.last_work != NULL):
-            if not (other.idle or (other.owned and other.submissions == 0)):
-                order_launched(stream, other)
+        if other != stream and may_have_work(other):
+            order_launched(stream, other)
         other = other.next
     other = states[stream.ordinal]
     while other != NULL:

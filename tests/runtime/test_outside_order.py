@@ -9,12 +9,14 @@ import time
 from ctypes import c_int, c_size_t, c_uint, c_uint64, c_void_p
 from pathlib import Path
 
+import gates
 import numpy as np
 import pytest
 from gates import Gate
 from order_programs import N, asynchronous, ends, graphs, in_thread, ints
 
 import cyrt
+from cyrt.jit import compiler
 
 
 @asynchronous
@@ -117,6 +119,59 @@ def test_undeclared_memory_comes_after_other_streams(gate):
     cyrt.stream().synchronize()
     assert gate.flag[0] == 1
     timer.join()
+
+
+class TheirKernel:
+    """Another library's kernel, which writes when the gate opens."""
+
+    def __init__(self, driver, gate):
+        self.driver, self.gate = driver, gate
+        module, self.function = c_void_p(), c_void_p()
+        code = compiler.compile(gates.SOURCE, arch="compute_90").code
+        assert driver.cuModuleLoadData(ctypes.byref(module), code) == 0
+        name = b"write_late"
+        assert driver.cuModuleGetFunction(ctypes.byref(self.function), module, name) == 0
+
+    def write(self, stream, address, value, n):
+        values = c_uint64(self.gate.memory.ptr), c_uint64(address), c_int(value), c_int(n)
+        pointers = (c_void_p * 4)(*[ctypes.addressof(value) for value in values])
+        sizes = [c_uint(1)] * 6
+        stream = c_void_p(stream)
+        code = self.driver.cuLaunchKernel(self.function, *sizes, c_uint(0), stream, pointers, None)
+        assert code == 0
+
+
+@asynchronous
+@pytest.mark.parametrize("waited", [False, True])
+@pytest.mark.parametrize("whose", ["cyrt's", "theirs"])
+def test_undeclared_memory_comes_after_others_on_a_stream_that_cyrt_never_used(
+    gate, driver, whose, waited
+):
+    """They have the handle: what they put there is waited for, also behind a wait of cyrt's."""
+    kernel = cyrt.Kernel(
+        """
+        struct Pair { const int* x; int* y; };
+        extern "C" __global__ void copy(Pair p) { *p.y = *p.x; }
+        """,
+        "copy",
+    )
+    x, y, late = ints(0, 1), ints(0, 1), TheirKernel(driver, gate)
+    pair = np.array([x.ptr, y.ptr], np.uint64).tobytes()
+    handle = c_void_p()
+    assert driver.cuStreamCreate(ctypes.byref(handle), 1) == 0
+    # No other test has streams of this priority, which it would leave to this one.
+    stream = cyrt.Stream.wrap(handle.value) if whose == "theirs" else cyrt.Stream(priority=-2)
+    cyrt.synchronize()
+    if waited:
+        stream.synchronize()
+    timer = gate.open_in(0.2)
+    late.write(stream.handle, x.ptr, 7, 1)
+    kernel[1, 1](pair)
+    assert int(y[0]) == 7
+    timer.join()
+    cyrt.synchronize()
+    stream.synchronize()
+    assert driver.cuStreamDestroy_v2(handle) == 0
 
 
 @asynchronous
