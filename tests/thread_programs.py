@@ -6,7 +6,7 @@ commute. Meanwhile the collector ends objects whose ``__del__`` computes, comple
 compute, and signals interrupt the main thread. In programs of the kind "refused" the driver refuses
 some graphs, and some of the kernels that are launched one by one instead: what these would have
 written is right or raises the refusal, and everything else is right. Programs of the kind "devices"
-use all devices.
+use all devices. Those of the kind "limited" have little memory, of which they use many sizes.
 
 A deadlock ends the process, with each thread's stack.
 """
@@ -17,6 +17,7 @@ import argparse
 import contextlib
 import faulthandler
 import gc
+import os
 import random
 import signal
 import sys
@@ -36,12 +37,12 @@ from thread_memory import (
     is_refusal,
     persistent_read,
 )
-from thread_workers import SOURCE, Worker
+from thread_workers import LIMIT, MOST_SIZED, SOURCE, Worker
 
 import cyrt
 from cyrt import settings
 
-KINDS = ("plain", "refused", "devices")
+KINDS = ("plain", "refused", "devices", "limited")
 SECONDS = 60  # for a program, before it is a deadlock
 
 
@@ -53,6 +54,7 @@ class Program:
         self.rng = random.Random(f"{kind} {seed}")
         self.kind, self.name = kind, f"{kind} program {seed}"
         self.failures, self.handlers, self.called = [], [], []
+        self.room, self.lock = MOST_SIZED, threading.Lock()
         self.devices = cyrt.Device.count() if kind == "devices" else 1
         self.shared = [
             Shared(name, device, outside)
@@ -60,6 +62,18 @@ class Program:
             for name, outside in (("memory", False), ("outside memory", True))
         ]
         self.batched = settings.get("CYRT_GRAPHS") and not settings.get("CYRT_LAUNCH_BLOCKING")
+
+    def take_room(self, nbytes: int) -> bool:
+        """Whether memory of any size may have so many bytes more; the caller gives them back."""
+        with self.lock:
+            if nbytes > self.room:
+                return False
+            self.room -= nbytes
+            return True
+
+    def give_room(self, nbytes: int) -> None:
+        with self.lock:
+            self.room += nbytes
 
     def fail(self, what: str) -> None:
         self.failures.append(f"{self.name}, {what}: {traceback.format_exc()}")
@@ -160,6 +174,8 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=1)
     parser.add_argument("--kind", choices=KINDS, default="plain")
     options = parser.parse_args()
+    if options.kind == "limited":
+        os.environ["CYRT_MEMORY_LIMIT"] = str(LIMIT)
     module, library = cyrt.Module(SOURCE), Library()
     sys.setswitchinterval(1e-5)
     failed = 0

@@ -27,6 +27,14 @@ if TYPE_CHECKING:
     from thread_programs import Program
 
 LARGE = 1 << 18  # elements of a block that is reused at once
+MB = 1 << 20
+END = 256  # bytes that are written at both ends of memory of any size
+LIMIT = 128 * MB  # of programs of the kind "limited"
+# What all threads hold at once of memory of any size. It fits in the limit by the pool's rule:
+# blocks are at most 1.25 * 1.125 times as large, a quarter of the limit is in parts, and there are
+# slabs of 4 MB for what is small.
+MOST_SIZED = 36 * MB
+LEAST_SIZED = 2 * MB  # what a smaller one counts as
 BLOCK = 64
 
 SOURCE = r"""
@@ -57,6 +65,7 @@ WEIGHTS = {
     "peer_copy": 2,
     "look": 3,
     "large": 1,
+    "sized": 2,
     "event": 2,
     "stream": 1,
     "commit": 2,
@@ -106,8 +115,10 @@ class Worker:
         self.encoders = []
         self.device = 0
         self.done = []
+        self.sizes = []  # memory of any size, with its number
+        weights = WEIGHTS | ({"sized": 30} if program.kind == "limited" else {})
         self.steps = [
-            getattr(self, name) for name, weight in WEIGHTS.items() for _ in range(weight)
+            getattr(self, name) for name, weight in weights.items() for _ in range(weight)
         ]
 
     def run(self) -> None:
@@ -192,6 +203,8 @@ class Worker:
                 pair.doubtful = doubtful
 
     def check_all(self) -> None:
+        while self.sizes:
+            self.check_sized()
         for device, pairs in enumerate(self.pairs):
             with cyrt.Device(device):
                 for pair in pairs:
@@ -304,13 +317,54 @@ class Worker:
 
     def large(self) -> None:
         """Blocks of this size are reused at once."""
-        k = self.number()
+        if not self.program.take_room(4 * MB):
+            return
+        try:
+            self.compute_large(self.number())
+        finally:
+            self.program.give_room(4 * MB)
+
+    def compute_large(self, k: int) -> None:
         x = cyrt.full(LARGE, k, dtype=cyrt.uint32)
         x = (x + 1) * 2
         x = x - k
         found = persistent_read(x[LARGE - 9 :])
         assert found is not None
         assert (found == k + 2).all()
+
+    def sized(self) -> None:
+        """Memory of 1 KB to 16 MB. What the limit has room for is never refused."""
+        if self.sizes and self.rng.random() < 0.5:
+            self.check_sized()
+        if self.program.kind == "limited" and self.rng.random() < 0.1:
+            with contextlib.suppress(cyrt.OutOfMemoryError):
+                raise AssertionError(f"more than the limit: {cyrt.Buffer(LIMIT + 1)}")
+        nbytes, number = 4 * int(2 ** self.rng.uniform(8, 22)), self.rng.randrange(1 << 31)
+        self.done[-1] += f" {nbytes:,}"
+        if not self.program.take_room(max(nbytes, LEAST_SIZED)):
+            return
+        own = None
+        try:
+            own = cyrt.Buffer(nbytes, self.device)
+            own[:END].fill(np.uint32(number))
+            own[nbytes - END :].fill(np.uint32(number + 1))
+            self.sizes.append((own, number))
+        except cyrt.CudaError as error:
+            del own
+            self.program.give_room(max(nbytes, LEAST_SIZED))
+            if not is_refusal(error):
+                raise
+
+    def check_sized(self) -> None:
+        """Read the ends of one of them, and free it."""
+        own, number = self.sizes.pop(self.rng.randrange(len(self.sizes)))
+        nbytes = own.nbytes
+        for view, value in ((own[:END], number), (own[nbytes - END :], number + 1)):
+            found = persistent_read(view)
+            assert found is not None or Refusals.active is not None, f"{nbytes:,} bytes are lost"
+            assert found is None or (found == value).all(), f"{nbytes:,} bytes: {found}, {value}"
+        del own, view
+        self.program.give_room(max(nbytes, LEAST_SIZED))
 
     def event(self) -> None:
         first, second = self.rng.choices(self.streams[self.device], k=2)

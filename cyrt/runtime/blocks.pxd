@@ -6,13 +6,29 @@
 # - A block has a slot in the bin of one stream, its `holder`, from its creation until its memory is
 #   freed. A free block is in the bin of its home stream.
 # - A free block is in one set of its bin: in `kept` if a place keeps it, else in `free`.
+# - A free block is at least as large as the blocks of its bin's size class.
+# - A large block is a driver allocation, or one of the parts that a larger one was split into. A
+#   part that becomes free is joined with the free parts beside it that are of the same stream: the
+#   parts of one stream are never free side by side, unless host memory is short.
+# - A part is ordered after all uses of the block that it was split from, and a joined block after
+#   those of its parts.
 # - A program that allocates and frees in the same way every round receives the same addresses every
 #   round, since the lowest free slot is taken first, and places ask for the blocks that they had.
 
 from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.runtime.bitset cimport drop_bit, lowest_bit, highest_bit
-from cyrt.runtime.state cimport LIVE, NUM_BINS, Bin, Block, BlockKind, StreamState
+from cyrt.runtime.state cimport LARGE, LIVE, NUM_BINS, Bin, Block, BlockKind, StreamState
+
+cdef extern from *:
+    """
+    static inline int cyrt_log2(unsigned long long n) { return 63 - __builtin_clzll(n); }
+    """
+    int cyrt_log2(unsigned long long n) noexcept nogil
+
+cdef enum:
+    FINE = 4096                 # bytes; up to this size the classes are GRAIN apart
+    GRAIN = 512                 # bytes
 
 # A driver allocation that small blocks are cut from.
 cdef struct Slab:
@@ -29,6 +45,24 @@ cdef struct Count:
 
 cdef Count[MAX_DEVICES][NUM_BINS] counts
 cdef size_t[MAX_DEVICES] kept_bytes     # bytes of the blocks that places keep
+cdef size_t[MAX_DEVICES] split_bytes    # bytes of the driver allocations that are split
+
+cdef inline int size_class(size_t nbytes, size_t* size) noexcept nogil:
+    """Return the class of a size, and set `size` to the bytes of a block of the class."""
+    cdef int exponent, first, shift     # the classes of a doubling are 1 << shift bytes apart
+    cdef size_t k
+    if nbytes <= FINE:
+        k = (nbytes + GRAIN - 1) // GRAIN if nbytes else 1
+        size[0] = k * GRAIN
+        return <int>k - 1
+    exponent = cyrt_log2(nbytes - 1)            # 2^exponent < nbytes <= 2^(exponent + 1)
+    if nbytes <= LARGE:
+        shift, first = exponent - 2, 8 + 4 * (exponent - 12)
+    else:
+        shift, first = exponent - 3, 8 + 32 + 8 * (exponent - 20)
+    k = ((nbytes - 1) >> shift) + 1             # the steps from 0 on, rounded up
+    size[0] = k << shift
+    return first + <int>(k - (<size_t>1 << (exponent - shift))) - 1
 
 # Return a new block of any kind, in no bin yet.
 cdef Block* new_block(CUdeviceptr address, size_t size, int ordinal, BlockKind kind,
@@ -42,6 +76,12 @@ cdef bint reserve_bin(Bin* bin) noexcept
 cdef void leave_bin(Block* block) noexcept
 # Put a block into the bin of its home stream. Return False if there is no memory for it.
 cdef bint put(Block* block) noexcept
+cdef inline bint is_part(const Block* block) noexcept:
+    return block.before != NULL or block.after != NULL
+
+# Split a large block that was taken for its holder, so that `size` bytes, of the class `bin`, are
+# left, and put the rest into a bin. Without host memory the block stays as it is.
+cdef void split(Block* block, size_t size, int bin) noexcept
 # Keep the block for the place with that number.
 cdef void keep(Block* block, unsigned int place) noexcept
 # Make the block available to all places again.

@@ -9,7 +9,9 @@ from cyrt.driver.cuda cimport *
 from cyrt.runtime.bitset cimport add_bit, drop_bit, grow_bits, lowest_bit
 from cyrt.runtime.device cimport contexts
 from cyrt.runtime.poison cimport forget_loss
-from cyrt.runtime.state cimport FREE, LIVE, Bin, Block, BlockKind, Hazard, StreamState
+from cyrt.runtime.state cimport (
+    DEVICE_MEMORY, FREE, LIVE, Bin, Block, BlockKind, Hazard, StreamState,
+)
 
 cdef enum:
     CACHE_LINE = 64         # bytes
@@ -135,7 +137,130 @@ cdef bint put(Block* block) noexcept:
     counts[block.ordinal][block.bin].out -= 1
     if block.slab != NULL:
         (<Slab*>block.slab).live -= 1
+    elif is_part(block):
+        join_free_parts(block)
     return True
+
+
+cdef const Hazard* hazard_in(const Block* block, unsigned long long epoch) noexcept:
+    """Return the block's state for a recording; NULL: the recording does not use it."""
+    cdef int i
+    if block.hazard.epoch == epoch:
+        return &block.hazard
+    for i in range(block.num_others):
+        if block.others[i].epoch == epoch:
+            return &block.others[i]
+    return NULL
+
+
+cdef bint add_uses(Block* block, const Block* other) noexcept:
+    """Add the uses of another free block in its home stream's recording to those of the block.
+    Return False, with nothing changed, if there is no memory."""
+    cdef StreamState* stream = other.home
+    cdef const Hazard* source = hazard_in(other, stream.recording_epoch)
+    cdef Hazard* target
+    cdef int* grown
+    cdef int i, room
+    if source == NULL or not stream.pending:
+        return True
+    target = <Hazard*>hazard_in(block, stream.recording_epoch)
+    if target == NULL:              # a free block has uses in no other recording
+        target = &block.hazard
+    room = source.num_readers + 2
+    if target.epoch == stream.recording_epoch:
+        room += target.num_readers
+    if room > target.max_readers:
+        grown = <int*>realloc(target.readers, room * sizeof(int))
+        if grown == NULL:
+            return False
+        target.readers, target.max_readers = grown, room
+    if target.epoch != stream.recording_epoch:
+        target.epoch, target.stream = stream.recording_epoch, stream
+        target.writer, target.num_readers = -1, 0
+    for i in range(source.num_readers):
+        target.readers[target.num_readers + i] = source.readers[i]
+    target.num_readers += source.num_readers
+    if target.writer >= 0 and source.writer >= 0:   # a later write waits for the readers, too
+        target.readers[target.num_readers] = min(target.writer, source.writer)
+        target.num_readers += 1
+    target.writer = max(target.writer, source.writer)
+    return True
+
+
+cdef inline int bin_of(size_t size) noexcept:
+    """Return the largest class whose blocks are at most that large."""
+    cdef size_t rounded
+    cdef int bin = size_class(size, &rounded)
+    return bin if rounded == size else bin - 1
+
+
+cdef void move_to_bin(Block* block, int bin) noexcept:
+    """Move the block, which is in none of its bin's sets, to another bin of its holder, which has
+    room for it."""
+    cdef StreamState* stream = block.holder
+    counts[block.ordinal][block.bin].made -= 1
+    counts[block.ordinal][bin].made += 1
+    leave_bin(block)
+    block.bin = bin
+    join_bin(stream, block)
+
+
+cdef void split(Block* block, size_t size, int bin) noexcept:
+    cdef StreamState* stream = block.holder
+    cdef Block* rest
+    try:
+        rest = new_block(block.address + size, block.size - size, block.ordinal, DEVICE_MEMORY,
+                         stream)
+    except MemoryError:
+        return
+    rest.bin = bin_of(rest.size)
+    if not (join_bin(stream, rest) and reserve_bin(&stream.bins[bin]) and add_uses(rest, block)):
+        destroy_block(rest)
+        return
+    if not is_part(block):
+        split_bytes[block.ordinal] += block.size
+    rest.before, rest.after = block, block.after
+    if rest.after != NULL:
+        rest.after.before = rest
+    block.after = rest
+    block.size = size
+    move_to_bin(block, bin)
+    counts[rest.ordinal][rest.bin].made += 1
+    counts[rest.ordinal][rest.bin].out += 1
+    put(rest)
+
+
+cdef bint join(Block* block, Block* rest) noexcept:
+    """Add the part after a free block to the block, if it is free, too. Return whether it was
+    done."""
+    cdef Bin* bins
+    cdef int bin
+    if block == NULL or rest == NULL or block.state != FREE or rest.state != FREE \
+            or block.holder != rest.holder:
+        return False
+    bins = block.holder.bins
+    bin = bin_of(block.size + rest.size)
+    if not (reserve_bin(&bins[bin]) and add_uses(block, rest)):
+        return False
+    drop_bit(&bins[block.bin].free, block.slot)
+    drop_bit(&bins[rest.bin].free, rest.slot)
+    block.size += rest.size
+    block.after = rest.after
+    if block.after != NULL:
+        block.after.before = block
+    counts[rest.ordinal][rest.bin].made -= 1
+    rest.before = rest.after = NULL
+    destroy_block(rest)
+    move_to_bin(block, bin)
+    add_bit(&bins[bin].free, block.slot)
+    if not is_part(block):
+        split_bytes[block.ordinal] -= block.size
+    return True
+
+
+cdef void join_free_parts(Block* block) noexcept:
+    join(block, block.after)
+    join(block.before, block)
 
 
 cdef void keep(Block* block, unsigned int place) noexcept:

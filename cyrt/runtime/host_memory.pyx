@@ -5,7 +5,7 @@ from cpython.object cimport PyTypeObject
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu
-from cyrt.runtime.device cimport Device, enter, leave, ordinal_of, verify
+from cyrt.runtime.device cimport Device, enter, leave, leave_quietly, ordinal_of, verify
 from cyrt.runtime.ending cimport reuse_pinned, destroy_unused
 from cyrt.runtime import memory as _memory
 from cyrt.runtime.memory cimport (
@@ -14,11 +14,12 @@ from cyrt.runtime.memory cimport (
 from cyrt.runtime.order cimport order_behind, use
 from cyrt.runtime.poison cimport refuse_poisoned
 from cyrt.runtime.pool cimport new_block, out_of_memory, pool_enabled
+from cyrt.runtime.reserve cimport Shortage, give_back, pools
 from cyrt.runtime.state cimport MANAGED_MEMORY, PINNED_MEMORY, WRITE, Block, StreamState
 from cyrt.runtime.stream cimport current_state
 from cyrt.runtime.stream_state cimport legacy_state, order_launched
 from cyrt.runtime.untracked cimport cyrt_bear_untracked
-from cyrt.runtime.waiting cimport wait_state
+from cyrt.runtime.waiting cimport wait_all, wait_state
 
 
 cdef Block* pinned_block(int ordinal, size_t size) except NULL:
@@ -28,11 +29,18 @@ cdef Block* pinned_block(int ordinal, size_t size) except NULL:
     cdef void* address = reuse_pinned(ordinal, &held) if pool_enabled() else NULL
     cdef CUresult result
     cdef int entered
+    cdef bint again = True
     if address == NULL:
         destroy_unused()
-        entered = enter(ordinal, home.epoch, b"cuMemHostAlloc")
-        with nogil:
-            result = cu.cuMemHostAlloc(&address, size, CU_MEMHOSTALLOC_PORTABLE)
+        while True:
+            entered = enter(ordinal, home.epoch, b"cuMemHostAlloc")
+            with nogil:
+                result = cu.cuMemHostAlloc(&address, size, CU_MEMHOSTALLOC_PORTABLE)
+            if result != CUDA_ERROR_OUT_OF_MEMORY or not again:
+                break
+            leave_quietly(entered)
+            wait_all(ordinal)           # frees what dropped PinnedBuffers still hold
+            again = False
         leave_allocation(ordinal, home.epoch, entered, result, size, b"cuMemHostAlloc")
     return new_block(<CUdeviceptr>address, held, ordinal, PINNED_MEMORY, home)
 
@@ -41,9 +49,20 @@ cdef Block* managed_block(int ordinal, size_t size) except NULL:
     cdef StreamState* home = current_state(ordinal)
     cdef CUdeviceptr address = 0
     cdef CUresult result
-    cdef int entered = enter(ordinal, home.epoch, b"cuMemAllocManaged")
-    with nogil:
-        result = cu.cuMemAllocManaged(&address, size, CU_MEM_ATTACH_GLOBAL)
+    cdef int entered
+    cdef Shortage shortage
+    shortage.tries = 0
+    shortage.size, shortage.limited = size, False
+    while True:
+        shortage.given_back = pools[ordinal].given_back
+        entered = enter(ordinal, home.epoch, b"cuMemAllocManaged")
+        with nogil:
+            result = cu.cuMemAllocManaged(&address, size, CU_MEM_ATTACH_GLOBAL)
+        if result != CUDA_ERROR_OUT_OF_MEMORY:
+            break
+        leave_quietly(entered)
+        if not give_back(ordinal, &shortage):
+            out_of_memory(ordinal, size, b"cuMemAllocManaged")
     leave_allocation(ordinal, home.epoch, entered, result, size, b"cuMemAllocManaged")
     return new_block(address, size, ordinal, MANAGED_MEMORY, home)
 

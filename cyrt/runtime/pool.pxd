@@ -8,6 +8,14 @@
 # - Sizes are rounded to classes: 512 bytes apart to 4 KB, then 4 per doubling to 1 MB, then 8.
 # - While a free block can be reused, a class of small blocks has at most twice as many as were out
 #   at once (in use or RESTING); all large blocks have at most 1.1 times the peak bytes in use.
+# - Where that limit is reached, a large free block serves a smaller request: whole, if the request
+#   is at least 0.8 times its size, else split. At most a quarter of the memory is in allocations
+#   that are split (see reserve), so parts in use never keep more than that from other sizes: what
+#   fits in three quarters is found. (Simulated with traces of sizes: if all is split, requests fail
+#   from 0.25 of the memory on; if nothing is, programs whose sizes take turns call the driver at
+#   each allocation.)
+# - Out of memory is raised only after an attempt that found nothing free, and nothing that could be
+#   given back to the driver.
 
 from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.runtime.blocks cimport Count, Slab, destroy_block, new_block

@@ -5,7 +5,8 @@ from cyrt import settings
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport READY, cu, process
 from cyrt.runtime.blocks cimport (
-    counts, highest_free, join_bin, lowest_free, lowest_kept, take,
+    counts, highest_free, is_part, join_bin, lowest_free, lowest_kept, size_class, split,
+    split_bytes, take,
 )
 from cyrt.runtime.device cimport contexts, enter, leave_quietly
 from cyrt.runtime.ending cimport free_block_when_unused
@@ -16,23 +17,18 @@ from cyrt.runtime.places cimport ask, ask_again, is_unused, note_place
 from cyrt.runtime.outside cimport is_outside, remove_outside
 from cyrt.runtime.pacing cimport has_spare_room
 from cyrt.runtime.poison cimport forget_loss, poisoned
-from cyrt.runtime.reserve cimport Pool, allocate_from_driver, pools, slab_for, trim
+from cyrt.runtime.reserve cimport (
+    Pool, Shortage, allocate_from_driver, give_back, pools, slab_for, trim, try_driver,
+)
 from cyrt.runtime.state cimport (
-    DEVICE_MEMORY, FOREIGN_MEMORY, LARGE, NUM_BINS, PINNED_MEMORY, Block, StreamState,
+    DEVICE_MEMORY, FOREIGN_MEMORY, FREE, LARGE, NUM_BINS, PINNED_MEMORY, Bin, Block, StreamState,
 )
 from cyrt.runtime.stream_state cimport link, states
 
-cdef extern from *:
-    """
-    static inline int cyrt_log2(unsigned long long n) { return 63 - __builtin_clzll(n); }
-    """
-    int cyrt_log2(unsigned long long n) noexcept nogil
-
 cdef enum:
-    FINE = 4096                 # bytes; up to this size the classes are GRAIN apart
-    GRAIN = 512                 # bytes
     SPARE = 2                   # times the most blocks of a class that were out at once: the limit
     LARGE_SPARE = 10            # large blocks may occupy 1/LARGE_SPARE more than their peak
+    WHOLE = 4                   # a block that exceeds a size by 1/WHOLE at most is not split for it
 
 cdef int pooling = -1           # the value of `pool_enabled`; -1: not read yet
 
@@ -44,37 +40,21 @@ cdef int pool_enabled() except -1:
     return pooling
 
 
-cdef inline int size_class(size_t nbytes, size_t* size) noexcept nogil:
-    """Return the class of a size, and set `size` to the bytes of a block of the class."""
-    cdef int exponent, first, shift     # the classes of a doubling are 1 << shift bytes apart
-    cdef size_t k
-    if nbytes <= FINE:
-        k = (nbytes + GRAIN - 1) // GRAIN if nbytes else 1
-        size[0] = k * GRAIN
-        return <int>k - 1
-    exponent = cyrt_log2(nbytes - 1)            # 2^exponent < nbytes <= 2^(exponent + 1)
-    if nbytes <= LARGE:
-        shift, first = exponent - 2, 8 + 4 * (exponent - 12)
-    else:
-        shift, first = exponent - 3, 8 + 32 + 8 * (exponent - 20)
-    k = ((nbytes - 1) >> shift) + 1             # the steps from 0 on, rounded up
-    size[0] = k << shift
-    return first + <int>(k - (<size_t>1 << (exponent - shift))) - 1
-
-
-cdef Block* cut(StreamState* stream, size_t size, size_t wanted, int bin) except NULL:
-    """Return a new block, from the driver or from a slab."""
+cdef Block* cut(StreamState* stream, size_t size, int bin, Shortage* shortage) except? NULL:
+    """Return a new block, from the driver or from a slab; NULL: memory is short."""
     cdef Pool* pool = &pools[stream.ordinal]
     cdef CUdeviceptr address = 0
     cdef Slab* slab = NULL
     cdef Block* block
     if size >= LARGE:
-        allocate_from_driver(stream.ordinal, size, wanted, &address)
+        if not try_driver(stream.ordinal, size, &address, shortage):
+            return NULL
         block = new_block(address, size, stream.ordinal, DEVICE_MEMORY, stream)
-        pool.cached += size
         pool.large_made += size
     else:
-        slab = slab_for(stream.ordinal, size, wanted)
+        slab = slab_for(stream.ordinal, size, shortage)
+        if slab == NULL:
+            return NULL
         block = new_block(slab.address + slab.used, size, stream.ordinal, DEVICE_MEMORY, stream)
         block.slab = slab
         slab.used += size
@@ -130,12 +110,77 @@ cdef bint is_crowded(int ordinal, size_t size, int bin) noexcept:
     return pool.large_made + size > peak + peak // LARGE_SPARE
 
 
-cdef Block* larger_free(StreamState* stream, int bin) noexcept:
-    """Return the smallest free block of a larger class; NULL: there is none."""
-    cdef Block* block = NULL
-    while block == NULL and bin < NUM_BINS - 1:
-        bin += 1
-        block = lowest_free(&stream.bins[bin])
+cdef inline bint may_serve(const Block* block, size_t size, size_t most) noexcept:
+    """Return whether a large free block may serve a smaller request: whole, or after a split."""
+    return block.size <= size + size // WHOLE or (
+        block.size >= size + LARGE
+        and (is_part(block) or split_bytes[block.ordinal] + block.size <= most))
+
+
+cdef Block* larger_free(StreamState* stream, size_t size, int bin) noexcept:
+    """Return a free block of the smallest larger class that may serve the size; NULL: none may."""
+    cdef size_t most = pools[stream.ordinal].most_split
+    cdef const Bin* larger
+    cdef int i, slot
+    for i in range(bin + 1, NUM_BINS):
+        larger = &stream.bins[i]
+        if lowest_free(larger) != NULL:
+            for slot in range(larger.used):
+                if larger.blocks[slot] != NULL and larger.blocks[slot].state == FREE \
+                        and may_serve(larger.blocks[slot], size, most):
+                    return larger.blocks[slot]
+    return NULL
+
+
+cdef Block* any_free(StreamState* stream, size_t size, int bin) except? NULL:
+    """Return a free block of any stream while memory is short; NULL: there is none."""
+    cdef StreamState* other
+    cdef Block* block = lowest_free(&stream.bins[bin])
+    if block == NULL:
+        block = lowest_kept(&stream.bins[bin])
+    if block == NULL and size >= LARGE:
+        block = larger_free(stream, size, bin)
+    if block == NULL:
+        block = from_other_stream(stream, bin, True, not stream.capturing, False)
+    other = states[stream.ordinal]
+    while block == NULL and size >= LARGE and other != NULL:
+        if may_give(other, stream) and not stream.capturing:
+            block = larger_free(other, size, bin)
+            if block != NULL and not (has_spare_room(stream) and has_spare_room(other)
+                                      and link(stream, other) == CUDA_SUCCESS):
+                block = NULL
+        other = other.next
+    return block
+
+
+cdef Block* occupy(StreamState* stream, Block* block, size_t size, int bin) except NULL:
+    """Take a free block for the stream, and split it if it is much too large."""
+    take(block)
+    if block.holder != stream and not join_bin(stream, block):
+        return_block(block)
+        raise MemoryError()
+    if block.size > size + size // WHOLE and size >= LARGE:
+        split(block, size, bin)
+    return block
+
+
+cdef Block* allocate_when_short(StreamState* stream, size_t size, size_t wanted,
+                                int bin) except NULL:
+    """Return a new block. While memory is short, give back what is not needed, and search again:
+    other threads may have freed memory meanwhile."""
+    cdef Shortage shortage
+    cdef Block* block
+    cdef bint again
+    shortage.tries = 0
+    block = cut(stream, size, bin, &shortage)
+    while block == NULL:
+        again = give_back(stream.ordinal, &shortage)
+        block = any_free(stream, size, bin)
+        if block != NULL:
+            return occupy(stream, block, size, bin)
+        if not again:
+            out_of_memory(stream.ordinal, wanted, b"cuMemAlloc", shortage.size)
+        block = cut(stream, size, bin, &shortage)
     return block
 
 
@@ -169,18 +214,14 @@ cdef Block* find_block(StreamState* stream, size_t size, size_t wanted, int bin,
     if block == NULL:
         block = from_other_stream(stream, bin, crowded, False, False)
     if block == NULL and crowded and size >= LARGE:
-        block = larger_free(stream, bin)
+        block = larger_free(stream, size, bin)
     if block == NULL and crowded and not stream.capturing:
         block = from_other_stream(stream, bin, True, True, False)
-    if block == NULL:
-        if crowded and size >= LARGE and not (stream.capturing or stream.grouping):
-            trim(ordinal)
-        return cut(stream, size, wanted, bin)
-    take(block)
-    if block.holder != stream and not join_bin(stream, block):
-        return_block(block)
-        raise MemoryError()
-    return block
+    if block != NULL:
+        return occupy(stream, block, size, bin)
+    if crowded and size >= LARGE and not (stream.capturing or stream.grouping):
+        trim(ordinal)
+    return allocate_when_short(stream, size, wanted, bin)
 
 
 cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
@@ -195,9 +236,8 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
         out_of_memory(stream.ordinal, nbytes, b"cuMemAlloc")
     if not (pooling if pooling >= 0 else pool_enabled()):
         if nbytes:
-            allocate_from_driver(stream.ordinal, nbytes, nbytes, &address)
+            allocate_from_driver(stream.ordinal, nbytes, &address)
         block = new_block(address, nbytes, stream.ordinal, DEVICE_MEMORY, stream)
-        pool.cached += nbytes
     else:
         bin = size_class(nbytes, &size)
         if turn and size < LARGE:
@@ -223,8 +263,8 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
             pool.large_in_use += block.size
             if pool.large_in_use > pool.large_peak:
                 pool.large_peak = pool.large_in_use
-    pool.cached -= block.size
-    pool.in_use += block.size
+    block.asked = nbytes
+    pool.in_use += nbytes
     if pool.in_use > pool.peak:
         pool.peak = pool.in_use
     return block
@@ -239,8 +279,7 @@ cdef bint release_result(Block* block) noexcept:
             or process != READY or contexts[block.ordinal].epoch != block.epoch:
         return False
     pool = &pools[block.ordinal]
-    pool.in_use -= block.size
-    pool.cached += block.size
+    pool.in_use -= block.asked
     block.generation += 1
     hold_until_commit(block)
     return True
@@ -261,8 +300,7 @@ cdef void release(Block* block) noexcept:
         if not alive:
             destroy_block(block)
             return
-        pool.in_use -= block.size
-        pool.cached += block.size
+        pool.in_use -= block.asked
         if block.bin >= 0:
             if block.slab == NULL:
                 pool.large_in_use -= block.size
@@ -274,8 +312,8 @@ cdef void release(Block* block) noexcept:
 cdef void free_to_driver(Block* block) noexcept:
     cdef Pool* pool = &pools[block.ordinal]
     if block.kind == DEVICE_MEMORY:
-        pool.cached -= block.size
         pool.reserved -= block.size
+        pool.given_back += block.size
     if block.address != 0:
         free_block_when_unused(block, free_pinned if block.kind == PINNED_MEMORY else free_device)
     destroy_block(block)

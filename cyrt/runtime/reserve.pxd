@@ -1,7 +1,10 @@
 # The memory that the pool allocates from the driver and frees.
 #
 # INVARIANTS
-# - A slab is freed only when all of its blocks are in bins.
+# - A slab, or a driver allocation that is split, is freed only when all of its blocks are in bins.
+# - One thread at a time allocates from the driver. So CYRT_MEMORY_LIMIT holds, and what one thread
+#   was refused is not what another one is about to receive, or to give back.
+# - Memory that a trim gives back counts as reserved until the driver has it.
 
 from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.driver.table cimport MAX_DEVICES
@@ -9,12 +12,14 @@ from cyrt.runtime.blocks cimport Slab
 
 cdef struct Pool:
     Slab* slabs
-    unsigned int trims          # completed calls of `trim`
     unsigned long trimmer       # the thread that runs `trim` now; 0: none
-    size_t in_use               # bytes in allocated blocks
+    unsigned long allocator     # the thread that allocates from the driver now; 0: none
+    size_t in_use               # bytes that the owners of the allocated blocks asked for
     size_t peak                 # the most bytes in use so far
-    size_t cached               # bytes in free blocks and in the uncut parts of slabs
     size_t reserved             # bytes allocated from the driver
+    unsigned long long given_back   # bytes given back to the driver so far
+    size_t total                # bytes of the device's memory; 0: not known yet
+    size_t most_split           # the most bytes that may be in split allocations
     unsigned long long driver_allocations
     size_t large_made           # bytes in large blocks
     size_t large_in_use
@@ -22,13 +27,24 @@ cdef struct Pool:
 
 cdef Pool pools[MAX_DEVICES]
 
-# Allocate `size` bytes from the driver; if it has too few, free the cache and try again. `wanted`
-# is what the program asked for, which an error names.
-cdef int allocate_from_driver(int ordinal, size_t size, size_t wanted,
-                              CUdeviceptr* address) except -1
-# Return a slab with room for `size` more bytes.
-cdef Slab* slab_for(int ordinal, size_t size, size_t wanted) except NULL
-# Free all memory that is not in use.
-cdef int trim(int ordinal) except -1
+# Why an attempt to allocate from the driver failed. The caller sets `tries` to 0 before the first.
+cdef struct Shortage:
+    int tries                       # calls of `give_back` so far
+    size_t size                     # bytes wanted from the driver
+    bint limited                    # because of CYRT_MEMORY_LIMIT
+    unsigned long long given_back   # the value of `Pool.given_back` at the attempt
+
+# Allocate `size` bytes from the driver. Return False if it has too few, or if that would exceed
+# CYRT_MEMORY_LIMIT.
+cdef bint try_driver(int ordinal, size_t size, CUdeviceptr* address, Shortage* shortage) except -1
+# Return a slab with room for `size` more bytes; NULL: there is none, and the driver refused one.
+cdef Slab* slab_for(int ordinal, size_t size, Shortage* shortage) except? NULL
+# After a failed attempt: give back free memory, else plans, which do not help if the limit was the
+# reason, or if the device is too small. Return whether another attempt may succeed.
+cdef bint give_back(int ordinal, Shortage* shortage) except -1
+# Allocate `size` bytes; while the driver has too few, give back what is not needed.
+cdef int allocate_from_driver(int ordinal, size_t size, CUdeviceptr* address) except -1
+# Free all memory that is not in use, and return its size.
+cdef size_t trim(int ordinal) except? 1
 # Raise OutOfMemoryError with the sizes; `block` is that of the block in which the bytes would lie.
 cdef int out_of_memory(int ordinal, size_t nbytes, const char* call, size_t block=*) except -1

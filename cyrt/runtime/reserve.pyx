@@ -8,7 +8,7 @@ from cyrt.driver import errors
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu, ensure_open
 from cyrt.runtime.blocks cimport (
-    Slab, counts, destroy_block, kept_bytes, leave_bin, stop_keeping,
+    Slab, counts, destroy_block, is_part, kept_bytes, leave_bin, split_bytes, stop_keeping,
 )
 from cyrt.runtime.device cimport (
     contexts, context_of, enter, enter_quietly, leave, leave_quietly, ordinal_of, verify,
@@ -28,36 +28,70 @@ cdef extern from "pythread.h":
 
 cdef enum:
     SLAB = 4 << 20              # bytes of a slab, from which small blocks are cut
+    SPLIT = 4                   # 1/SPLIT of the memory may be in split allocations
+    TRIES = 100                 # trims for one allocation, if each leaves memory to be freed
 
 
-cdef int allocate_from_driver(int ordinal, size_t size, size_t wanted,
-                              CUdeviceptr* address) except -1:
+cdef bint wait_for_allocator(int ordinal) except -1:
+    """Wait until no other thread allocates from the driver. Return whether one did."""
+    cdef unsigned long thread = PyThread_get_thread_ident()
+    cdef StreamState* state = states[ordinal]
+    cdef unsigned int naps = 0
+    while pools[ordinal].allocator not in (0, thread):
+        sleep_briefly(state, &naps)
+    return naps > 0
+
+
+cdef bint try_driver(int ordinal, size_t size, CUdeviceptr* address, Shortage* shortage) except -1:
     cdef unsigned int epoch = context_of(ordinal).epoch
     cdef Pool* pool = &pools[ordinal]
+    cdef unsigned long outer
+    cdef size_t available = 0
     cdef CUresult result
     cdef int entered
-    cdef bint trimmed = False, limited = True
     limit = settings.get("CYRT_MEMORY_LIMIT")
     destroy_unused()
-    while True:
-        limited = limit is not None and pool.reserved + size > limit
-        if not limited:
-            entered = enter(ordinal, epoch, b"cuMemAlloc")
-            with nogil:
-                result = cu.cuMemAlloc(address, size)
-            if result != CUDA_ERROR_OUT_OF_MEMORY:
-                leave(ordinal, entered, result, b"cuMemAlloc")
-                verify(ordinal, epoch, b"cuMemAlloc")       # raises if the device was reset
-                pool.reserved += size
-                pool.driver_allocations += 1
-                return 0
-            leave_quietly(entered)
-        if not trimmed:
-            trim(ordinal)
-            trimmed = True
-        elif limited or not graph.release_plans(ordinal):   # plans are not part of the limit
-            break
-    out_of_memory(ordinal, wanted, b"cuMemAlloc", size)
+    wait_for_allocator(ordinal)
+    shortage.size, shortage.given_back = size, pool.given_back
+    shortage.limited = limit is not None and pool.reserved + size > limit
+    if shortage.limited:
+        return False
+    entered = enter(ordinal, epoch, b"cuMemAlloc")
+    if pool.total == 0:
+        cu.cuMemGetInfo(&available, &pool.total)
+        pool.most_split = (pool.total if limit is None else min(pool.total, <size_t>limit)) // SPLIT
+    outer, pool.allocator = pool.allocator, PyThread_get_thread_ident()
+    with nogil:
+        result = cu.cuMemAlloc(address, size)
+    pool.allocator = outer
+    if result == CUDA_ERROR_OUT_OF_MEMORY:
+        leave_quietly(entered)
+        return False
+    leave(ordinal, entered, result, b"cuMemAlloc")
+    verify(ordinal, epoch, b"cuMemAlloc")       # raises if the device was reset
+    pool.reserved += size
+    pool.driver_allocations += 1
+    return True
+
+
+cdef bint give_back(int ordinal, Shortage* shortage) except -1:
+    cdef Pool* pool = &pools[ordinal]
+    trim(ordinal)
+    shortage.tries += 1
+    if pool.given_back != shortage.given_back \
+            or (shortage.tries < TRIES and has_free_memory(ordinal)):
+        return True
+    return not shortage.limited and (pool.total == 0 or pool.reserved + shortage.size <= pool.total) \
+        and graph.release_plans(ordinal)
+
+
+cdef int allocate_from_driver(int ordinal, size_t size, CUdeviceptr* address) except -1:
+    cdef Shortage shortage
+    shortage.tries = 0
+    while not try_driver(ordinal, size, address, &shortage):
+        if not give_back(ordinal, &shortage):
+            out_of_memory(ordinal, size, b"cuMemAlloc")
+    return 0
 
 
 cdef int out_of_memory(int ordinal, size_t nbytes, const char* call, size_t block=0) except -1:
@@ -71,30 +105,49 @@ cdef int out_of_memory(int ordinal, size_t nbytes, const char* call, size_t bloc
         call.decode(), <int>CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY",
         f"{nbytes:,} bytes wanted on device {ordinal}"
         f"{f', in a block of {block:,}' if block > nbytes else ''}; "
-        f"{pool.in_use:,} in use by cyrt, {pool.cached:,} in its cache, "
+        f"{pool.in_use:,} in use by cyrt, {pool.reserved - pool.in_use:,} in its cache, "
         f"{available:,} free of {total:,}",
         "" if limit is None else f"CYRT_MEMORY_LIMIT is {limit:,} bytes")
 
 
-cdef Slab* slab_for(int ordinal, size_t size, size_t wanted) except NULL:
+cdef Slab* slab_for(int ordinal, size_t size, Shortage* shortage) except? NULL:
     cdef Pool* pool = &pools[ordinal]
-    cdef Slab* slab = pool.slabs
+    cdef Slab* slab
     cdef CUdeviceptr address = 0
-    if slab != NULL and SLAB - slab.used >= size:
-        return slab
-    allocate_from_driver(ordinal, SLAB, wanted, &address)
+    while True:
+        slab = pool.slabs
+        while slab != NULL and SLAB - slab.used < size:
+            slab = slab.next
+        if slab != NULL:
+            return slab
+        if not wait_for_allocator(ordinal):
+            break
+    if not try_driver(ordinal, SLAB, &address, shortage):
+        return NULL
     slab = <Slab*>calloc(1, sizeof(Slab))
     if slab == NULL:
         raise MemoryError()
     slab.address = address
     slab.next = pool.slabs
     pool.slabs = slab
-    pool.cached += SLAB
     return slab
 
 
 cdef bint is_unused(const Block* block) noexcept:
-    return block.state == FREE and (block.slab == NULL or (<Slab*>block.slab).live == 0)
+    """Return whether the block is free, and all others of its driver allocation."""
+    cdef const Block* part = block.before
+    if block.state != FREE:
+        return False
+    if block.slab != NULL:
+        return (<Slab*>block.slab).live == 0
+    while part != NULL and part.state == FREE and not part.holder.capturing:
+        part = part.before
+    if part != NULL:
+        return False
+    part = block.after
+    while part != NULL and part.state == FREE and not part.holder.capturing:
+        part = part.after
+    return part == NULL
 
 
 cdef void remove(Block* block) noexcept:
@@ -104,6 +157,18 @@ cdef void remove(Block* block) noexcept:
     drop_bit(&block.holder.bins[block.bin].free, block.slot)
     leave_bin(block)
     block.state = LIVE
+
+
+cdef Block* detach(Block* block, Block* detached) noexcept:
+    """Remove a free block, and the parts beside it, and put them in front of the list, in order."""
+    while block.after != NULL:
+        block = block.after
+    while block != NULL:
+        remove(block)
+        block.next = detached
+        detached = block
+        block = block.before
+    return detached
 
 
 cdef Block* detach_free_blocks(int ordinal) noexcept:
@@ -120,11 +185,31 @@ cdef Block* detach_free_blocks(int ordinal) noexcept:
             for slot in range(bin.used):
                 block = bin.blocks[slot]
                 if block != NULL and is_unused(block):
-                    remove(block)
-                    block.next = detached
-                    detached = block
+                    detached = detach(block, detached)
         state = state.next
     return detached
+
+
+cdef bint has_free_memory(int ordinal) noexcept:
+    """Return whether a trim would find memory. The function keeps the GIL."""
+    cdef StreamState* state = states[ordinal]
+    cdef Slab* slab = pools[ordinal].slabs
+    cdef bint found = False
+    cdef int i, slot
+    return_unsettled_blocks(ordinal)
+    hold_captured_slabs(ordinal, 1)
+    while slab != NULL and not found:
+        found = slab.live == 0
+        slab = slab.next
+    while state != NULL and not found:
+        found = state.resting != NULL and not state.capturing
+        for i in range(NUM_BINS if not state.capturing else 0):
+            for slot in range(state.bins[i].used):
+                found = found or (state.bins[i].blocks[slot] != NULL
+                                  and is_unused(state.bins[i].blocks[slot]))
+        state = state.next
+    hold_captured_slabs(ordinal, -1)
+    return found
 
 
 cdef void hold_captured_slabs(int ordinal, int change) noexcept:
@@ -168,31 +253,40 @@ cdef Slab* detach_free_slabs(Pool* pool) noexcept:
     return detached
 
 
-cdef void free_now(int ordinal, unsigned int epoch, CUdeviceptr address) noexcept:
+cdef size_t free_now(int ordinal, unsigned int epoch, CUdeviceptr address, size_t size) noexcept:
+    """Free a driver allocation (0: none), and count `size` bytes as given back. Return them."""
     cdef int entered = enter_quietly(ordinal, epoch)
-    if entered >= 0:
+    if entered < 0:
+        return 0
+    if address:
         with nogil:
             cu.cuMemFree(address)
-        leave_quietly(entered)
+    leave_quietly(entered)
+    if epoch != contexts[ordinal].epoch:        # the device was reset meanwhile
+        return 0
+    pools[ordinal].reserved -= size
+    pools[ordinal].given_back += size
+    return size
 
 
-cdef int trim(int ordinal) except -1:
-    """Free all memory that is not in use. Ctrl-C ends the wait for work in flight.
+cdef size_t trim(int ordinal) except? 1:
+    """Free all memory that is not in use, and return its size. Ctrl-C ends the wait for work in
+    flight.
 
     The free blocks are taken out of the pool before the wait. During the wait other threads may
     record work and free more blocks, which stay in the pool. Freeing releases the GIL, too.
     """
     cdef Pool* pool = &pools[ordinal]
-    cdef unsigned int naps = 0, trims = pool.trims, epoch = contexts[ordinal].epoch
+    cdef unsigned int naps = 0, epoch = contexts[ordinal].epoch
     cdef unsigned long outer, thread = PyThread_get_thread_ident()
+    cdef StreamState* state = states[ordinal]
+    cdef size_t freed = 0
     cdef Block* blocks
     cdef Block* block
     cdef Slab* slabs
     cdef Slab* slab
-    while pool.trimmer not in (0, thread) and pool.trims == trims:      # another thread trims
-        sleep_briefly(states[ordinal], &naps)
-    if pool.trims != trims:
-        return 0
+    while pool.trimmer not in (0, thread):      # what it frees was free before this call
+        sleep_briefly(state, &naps)
     flush_recorded(ordinal)             # returns the RESTING blocks to their bins
     return_unsettled_blocks(ordinal)
     hold_captured_slabs(ordinal, 1)
@@ -220,21 +314,18 @@ cdef int trim(int ordinal) except -1:
             counts[ordinal][block.bin].made -= 1
         if block.slab == NULL and epoch == contexts[ordinal].epoch:
             pool.large_made -= block.size
-            pool.cached -= block.size
-            pool.reserved -= block.size
-            free_now(ordinal, epoch, block.address)
+            if is_part(block):
+                split_bytes[ordinal] -= block.size
+            freed += free_now(ordinal, epoch, block.address if block.before == NULL else 0,
+                              block.size)
         destroy_block(block)
     while slabs != NULL:
         slab = slabs
         slabs = slab.next
-        if epoch == contexts[ordinal].epoch:
-            pool.cached -= SLAB
-            pool.reserved -= SLAB
-            free_now(ordinal, epoch, slab.address)
+        freed += free_now(ordinal, epoch, slab.address, SLAB)
         free(slab)
     end_trim(pool, thread, outer)
-    pool.trims += 1
-    return 0
+    return freed
 
 
 cdef void end_trim(Pool* pool, unsigned long thread, unsigned long outer) noexcept:
@@ -255,15 +346,19 @@ cdef int flush_recorded(int ordinal) except -1:
 @reset_hooks.append
 def _reset(int ordinal):
     cdef Slab* slab
-    cdef unsigned long long taken = pools[ordinal].driver_allocations
-    while pools[ordinal].slabs != NULL:
-        slab = pools[ordinal].slabs
-        pools[ordinal].slabs = slab.next
+    cdef Pool* pool = &pools[ordinal]
+    cdef Pool emptied
+    while pool.slabs != NULL:
+        slab = pool.slabs
+        pool.slabs = slab.next
         free(slab)
-    pools[ordinal] = Pool(NULL, pools[ordinal].trims, pools[ordinal].trimmer,
-                          0, 0, 0, 0, taken, 0, 0, 0)
+    memset(&emptied, 0, sizeof(Pool))
+    emptied.trimmer, emptied.allocator = pool.trimmer, pool.allocator
+    emptied.driver_allocations = pool.driver_allocations
+    emptied.given_back = pool.given_back
+    pool[0] = emptied
     memset(counts[ordinal], 0, sizeof(counts[ordinal]))
-    kept_bytes[ordinal] = 0
+    kept_bytes[ordinal] = split_bytes[ordinal] = 0
     unsettled[ordinal] = NULL
 
 
@@ -278,21 +373,22 @@ def memory_stats(device=None):
     Returns
     -------
     dict
-        Bytes ``in_use`` (in living Buffers, rounded to size classes), their ``peak``, ``cached``
-        (free, kept for reuse), ``reserved`` (allocated from the driver: the sum of in_use and
-        cached), the ``limit`` (None: no limit), and ``driver_allocations``, the number of driver
-        allocations so far.
+        Bytes ``in_use`` (the sum of what living Buffers and arrays asked for), their ``peak``,
+        ``reserved`` (allocated from the driver), ``cached`` (reserved and not in use: free, kept
+        for reuse, or lost because the sizes of blocks are rounded), the ``limit`` (None: no
+        limit), and ``driver_allocations``, the number of driver allocations so far.
     """
     cdef int ordinal = ordinal_of(device)
-    cdef Pool* pool
+    cdef Pool pool
     ensure_open()
-    pool = &pools[ordinal]
+    limit = settings.get("CYRT_MEMORY_LIMIT")
+    pool = pools[ordinal]           # a copy: other threads may run while the result is made
     return {
         "in_use": pool.in_use,
         "peak": pool.peak,
-        "cached": pool.cached,
+        "cached": pool.reserved - pool.in_use,
         "reserved": pool.reserved,
-        "limit": settings.get("CYRT_MEMORY_LIMIT"),
+        "limit": limit,
         "driver_allocations": pool.driver_allocations,
     }
 
@@ -313,12 +409,11 @@ def trim_memory(device=None):
         Bytes returned to the driver.
     """
     cdef int ordinal = ordinal_of(device)
-    cdef size_t before
+    cdef size_t freed
     cdef int bin
     context_of(ordinal)
-    before = pools[ordinal].reserved
-    trim(ordinal)
+    freed = trim(ordinal)
     pools[ordinal].large_peak = pools[ordinal].large_in_use
     for bin in range(NUM_BINS):
         counts[ordinal][bin].most = counts[ordinal][bin].out
-    return before - pools[ordinal].reserved
+    return freed

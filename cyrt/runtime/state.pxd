@@ -5,7 +5,7 @@ from cyrt.runtime.bitset cimport Bits
 
 cdef enum:
     NUM_BINS = 256
-    LARGE = 1 << 20         # bytes; a block of this size or more is a separate driver allocation
+    LARGE = 1 << 20         # bytes; blocks of this size or more are not cut from slabs
     MOST_KEPT = 8
     PACE_EVENTS = 8
 
@@ -49,9 +49,9 @@ cdef struct Block:
     int num_readers
     StreamState* home
     Hazard hazard               # in the recording that used it last
-    size_t size             # bytes allocated from the driver or cut from the slab
+    size_t size             # bytes of the block itself, at least `asked`
     CUdeviceptr address
-    void* slab              # the Slab it is cut from; NULL: it is a separate driver allocation
+    void* slab              # the Slab it is cut from; NULL: it is large
     StreamState* holder     # the stream in whose bin it has a slot; NULL: none
     unsigned long long taken    # `turn` of the stream when a place received it; 0: none did
     Block* next_resting     # in the stream's list of RESTING blocks
@@ -61,6 +61,9 @@ cdef struct Block:
     short bin               # size class, -1: returned directly to the driver
     signed char state       # a BlockState
     unsigned int poison         # number of the error that lost its contents; 0: none
+    size_t asked            # bytes that its owner asked for
+    Block* before           # of a large block that is a part of a driver allocation: the parts
+    Block* after            # before and after it; NULL: none
     StreamState** readers
     int max_readers
     int num_others

@@ -13,7 +13,9 @@ from cyrt.runtime.device import reset_hooks
 from cyrt.runtime.order cimport begin_direct, end_direct
 from cyrt.runtime.pool cimport out_of_memory
 from cyrt.runtime.state cimport READ, Access, Block, StreamState
-from cyrt.runtime.waiting cimport note_end, printing, submission_count, query_event, wait
+from cyrt.runtime.waiting cimport (
+    note_end, printing, query_event, submission_count, wait, wait_all,
+)
 
 cdef enum:
     CHUNKS = 4
@@ -52,7 +54,7 @@ cdef Staging* take_staging(StreamState* stream) except NULL:
     return new_staging(stream)
 
 
-cdef Staging* new_staging(StreamState* stream) except NULL:
+cdef Staging* new_staging(StreamState* stream, bint again=True) except NULL:
     cdef int entered = enter(stream.ordinal, stream.epoch, b"cuMemHostAlloc")
     cdef Staging* staging = <Staging*>calloc(1, sizeof(Staging))
     cdef CUresult result = CUDA_SUCCESS if staging != NULL else CUDA_ERROR_OUT_OF_MEMORY
@@ -70,6 +72,10 @@ cdef Staging* new_staging(StreamState* stream) except NULL:
             end_staging(staging)
     if result == CUDA_ERROR_OUT_OF_MEMORY:
         leave_quietly(entered)
+        if again:
+            wait_all(stream.ordinal)    # frees what dropped PinnedBuffers still hold
+            return take_staging(stream) if idle[stream.ordinal] != NULL \
+                else new_staging(stream, False)
         out_of_memory(stream.ordinal, CHUNKS * CHUNK, b"cuMemHostAlloc")
     leave(stream.ordinal, entered, result, b"cuMemHostAlloc")
     return staging

@@ -1,5 +1,5 @@
-"""Random programs of several threads, with signals, finalizers, handlers, refused launches and
-two devices.
+"""Random programs of several threads, with signals, finalizers, handlers, refused launches, two
+devices and little memory.
 
 ``CYRT_TEST_PROGRAMS`` sets how many programs of each kind run, ``CYRT_TEST_SEED`` the first one.
 """
@@ -16,7 +16,7 @@ import pytest
 PROGRAMS = Path(__file__).parents[1] / "thread_programs.py"
 
 
-@pytest.mark.parametrize("kind", ["plain", "refused", "devices"])
+@pytest.mark.parametrize("kind", ["plain", "refused", "devices", "limited"])
 def test_random_threads(kind, emulated):
     """In a process of its own: a deadlock or a crash is reported with each thread's stack."""
     count = int(os.environ.get("CYRT_TEST_PROGRAMS", "20"))

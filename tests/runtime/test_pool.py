@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import threading
 
 import numpy as np
 import pytest
+from gates import Gate
 
 import cyrt
+from cyrt import settings
 from cyrt.bench.rounds import adam
 from cyrt.bench.rounds.adam import Adam
 
@@ -329,3 +333,376 @@ def test_a_block_that_another_stream_frees_is_given_once():
             blocks += [cyrt.Buffer(4096) for _ in range(300)]
     assert len({address(b) for b in blocks}) == len(blocks)
     assert all(abs(float(x[0]) - 2) < 1e-4 for x in state)
+
+
+def test_in_use_is_what_was_asked_for(emptied):
+    kept = [cyrt.Buffer(1000), cyrt.zeros(3), cyrt.Buffer(0), cyrt.Buffer(5 << 20), cyrt.Buffer(9)]
+    during = cyrt.memory_stats()
+    assert during["in_use"] - emptied["in_use"] == 1000 + 12 + 0 + (5 << 20) + 9
+    assert during["peak"] >= during["in_use"]
+    assert during["cached"] == during["reserved"] - during["in_use"]
+    kept[0] = kept[2] = None  # a block of another size class may serve the next one
+    kept.append(cyrt.Buffer(700))
+    during = cyrt.memory_stats()
+    assert during["in_use"] - emptied["in_use"] == 12 + (5 << 20) + 9 + 700
+    kept.clear()
+    after = cyrt.memory_stats()
+    assert after["in_use"] == emptied["in_use"]
+    assert after["cached"] == after["reserved"] - after["in_use"]
+
+
+SCARCE = """
+import cyrt
+MB = 1 << 20
+"""
+LIMITS = pytest.mark.parametrize("variable", ["CYRT_MEMORY_LIMIT", "CYRT_EMULATED_MEMORY"])
+
+
+@pytest.fixture
+def scarce(python, emulated):
+    """Run a program that has 64 MB of memory; assert that it ends well."""
+
+    def run(program, variable="CYRT_MEMORY_LIMIT"):
+        if variable == "CYRT_EMULATED_MEMORY" and not emulated:
+            pytest.skip("sets the memory of the emulated device")
+        done = python(SCARCE + program, **{variable: "64M"})
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    return run
+
+
+@LIMITS
+def test_a_small_array_does_not_keep_a_large_block(scarce, variable):
+    scarce(
+        """
+big = cyrt.zeros(58 * MB, dtype="uint8")
+cyrt.synchronize()
+for _ in range(3):
+    del big
+    kept = [cyrt.zeros(7 * MB, dtype="uint8") for _ in range(8)]
+    assert cyrt.memory_stats()["in_use"] == 56 * MB
+    del kept
+    big = cyrt.zeros(58 * MB, dtype="uint8")
+""",
+        variable,
+    )
+
+
+def test_arrays_that_stay_leave_no_holes(scarce):
+    scarce(
+        """
+big = cyrt.Buffer(58 * MB)
+big.fill(1)
+del big
+kept = [cyrt.Buffer(7 * MB) for _ in range(8)]
+del kept[::2]                                   # every other one
+kept.append(cyrt.Buffer(28 * MB))
+"""
+    )
+
+
+def test_parts_that_stay_keep_a_quarter_of_the_memory_at_most(scarce):
+    """Small arrays that stay, each after a large one of another size that does not."""
+    scarce(
+        """
+kept = []
+for size in (9, 15, 5, 13, 7, 16, 11, 3, 14, 10):
+    x = cyrt.Buffer(size * MB)
+    x.fill(1)
+    del x
+    kept.append(cyrt.Buffer(MB))
+    kept[-1].fill(len(kept))
+# 10 MB are in use: what is left of three quarters, 38 MB, is to be had at once
+large = cyrt.Buffer(36 * MB)
+large.fill(0)
+for i, x in enumerate(kept):
+    found = bytearray(MB)
+    x.copy_to(found)
+    assert found == bytes([i + 1]) * MB
+"""
+    )
+
+
+def number(buffer):
+    return int(address(buffer).rstrip(">"), 16)
+
+
+def edges(encoder, count):
+    """The edges of the last plan, which has `count` nodes."""
+    plan = encoder.last_plan()
+    assert len(plan.names) == count
+    return {(source, target) for source, target, _ in plan.edges}
+
+
+@pytest.mark.usefixtures("emptied", "batched")
+def test_parts_are_ordered_after_the_whole_and_the_whole_after_its_parts():
+    with cyrt.CommandEncoder() as encoder, encoder.stream:
+        for _ in range(2):
+            whole = cyrt.Buffer(16 << 20)
+            start = number(whole)
+            whole.fill(1)
+            del whole
+            parts = [cyrt.Buffer(4 << 20) for _ in range(3)]
+            assert [(number(x) - start) >> 20 for x in parts] == [0, 4, 8]
+            for i, part in enumerate(parts):
+                part.fill(i + 2)
+            del parts, part
+            whole = cyrt.Buffer(16 << 20)
+            assert number(whole) == start
+            whole.fill(9)
+            encoder.commit()
+            assert edges(encoder, 5) >= {(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 4)}
+            assert not edges(encoder, 5) & {(1, 2), (1, 3), (2, 3)}  # parts are independent
+            del whole
+
+
+def test_parts_of_several_streams(emptied):
+    """One stream writes a part that another one has split off, and frees it; the whole is given
+    back, or serves again."""
+    first, second = cyrt.Stream(), cyrt.Stream()
+    values = bytearray(4 << 20)
+    for number in range(4):
+        with first:
+            whole = cyrt.Buffer(16 << 20)
+            whole.fill(1)
+            del whole
+            parts = [cyrt.Buffer(4 << 20) for _ in range(4)]
+        with second:
+            for part in parts[::2]:
+                part.fill(number)
+        with first:
+            for part in parts[1::2]:
+                part.fill(100 + number)
+        for i, part in enumerate(parts):
+            part.copy_to(values)
+            assert values == bytes([number + 100 * (i % 2)]) * (4 << 20)
+        del parts, part
+        if number % 2:
+            cyrt.trim_memory()
+            assert cyrt.memory_stats()["reserved"] <= emptied["reserved"]
+    assert cyrt.memory_stats()["in_use"] == emptied["in_use"]
+
+
+def test_parts_in_use_keep_their_neighbours(emptied):
+    whole = cyrt.Buffer(16 << 20)
+    whole.fill(1)
+    del whole
+    part = cyrt.Buffer(4 << 20)
+    part.fill(5)
+    cyrt.trim_memory()
+    assert cyrt.memory_stats()["reserved"] - emptied["reserved"] == 16 << 20
+    rest = cyrt.Buffer(12 << 20)  # what is left of the block
+    rest.fill(6)
+    assert cyrt.memory_stats()["reserved"] - emptied["reserved"] == 16 << 20
+    for buffer, value in ((part, 5), (rest, 6)):
+        found = bytearray(buffer.nbytes)
+        buffer.copy_to(found)
+        assert found == bytes([value]) * buffer.nbytes
+    del part, rest, buffer
+    assert cyrt.trim_memory() == 16 << 20
+
+
+@pytest.mark.usefixtures("batched")
+def test_a_program_of_large_arrays_whose_sizes_take_turns_settles(emptied):
+    """Each round has the addresses of the round before, and asks the driver for nothing."""
+    with cyrt.CommandEncoder() as encoder, encoder.stream:
+
+        def run():
+            x = cyrt.ones(3 << 20)  # 12 MB
+            for count in (5, 2, 7, 1, 4, 3):
+                y = cyrt.full(count << 18, float(count))
+                x[: count << 18] += y
+            encoder.commit()
+            return x
+
+        for _ in range(8):
+            x = run()
+        allocations, before = cyrt.memory_stats()["driver_allocations"], encoder.stats()
+        for _ in range(4):
+            x = run()
+        after = encoder.stats()
+        assert cyrt.memory_stats()["driver_allocations"] == allocations
+        assert after["patched"] == before["patched"]
+        assert x[:: 1 << 18].tolist() == [23, 22, 20, 17, 13, 8, 8, 1, 1, 1, 1, 1]
+
+
+SIZE_AND_ADDRESS = [ctypes.c_void_p, ctypes.c_size_t]
+
+
+def in_threads(count, function):
+    """Run the function in that many threads, and return their errors."""
+    errors = []
+
+    def run():
+        try:
+            function()
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors
+
+
+@pytest.fixture
+def limit(monkeypatch, emptied):
+    """Set CYRT_MEMORY_LIMIT so that the pool may take so many bytes more than it has."""
+
+    def set_limit(nbytes):
+        most, get = emptied["reserved"] + nbytes, settings.get
+        monkeypatch.setattr(
+            settings, "get", lambda name: most if name == "CYRT_MEMORY_LIMIT" else get(name)
+        )
+
+    return set_limit
+
+
+def hold_first(replaced, call, types):
+    """The first call of a driver's function waits for another thread's call, for a second at most.
+    Return the list of the calls' sizes."""
+    sizes, others = [], threading.Event()
+
+    def hold(original, *arguments):
+        sizes.append(arguments[1])
+        if len(sizes) == 1:
+            others.wait(1)
+        else:
+            others.set()
+        return original(*arguments)
+
+    replaced(call, types, hold)
+    return sizes
+
+
+def test_the_limit_holds_for_threads(limit, replaced):
+    """Two of three threads find that a third one is about to have the memory."""
+    limit(64 << 20)
+    hold_first(replaced, "cuMemAlloc", SIZE_AND_ADDRESS)
+    kept = []
+    errors = in_threads(3, lambda: kept.append(cyrt.Buffer(40 << 20)))
+    stats = cyrt.memory_stats()
+    assert stats["reserved"] <= stats["limit"]
+    assert len(kept) == 1
+    assert [type(error) for error in errors] == [cyrt.OutOfMemoryError] * 2
+
+
+def test_threads_that_need_a_slab_share_it(emptied, replaced):
+    """All eight need a block of a class that has none."""
+    sizes = hold_first(replaced, "cuMemAlloc", SIZE_AND_ADDRESS)
+    kept = []
+    assert in_threads(8, lambda: kept.append(cyrt.Buffer(917_504))) == []
+    assert sizes == [SLAB] * len(sizes)
+    assert len(sizes) <= 2
+    kept += [cyrt.Buffer(131_072) for _ in range(8)]  # what is left of each slab
+    assert len(sizes) <= 2
+
+
+def test_every_slab_is_cut_to_its_end(emptied):
+    before = cyrt.memory_stats()["driver_allocations"]
+    kept = [cyrt.Buffer(917_504) for _ in range(12)]  # 4 each leave 512 KB of a slab
+    made = cyrt.memory_stats()["driver_allocations"] - before
+    kept += [cyrt.Buffer(524_288) for _ in range(made)]
+    assert cyrt.memory_stats()["driver_allocations"] - before == made
+
+
+def test_an_allocation_beside_another_threads_trim(limit, replaced):
+    """The trim began before the memory was freed that the allocation needs."""
+    limit(42 << 20)
+    inside, done = threading.Event(), threading.Event()
+    x, y = cyrt.Buffer(40 << 20), cyrt.Buffer(1 << 20)
+    x.fill(1)
+    y.fill(1)
+    cyrt.synchronize()
+
+    def free(original, address):
+        inside.set()
+        done.wait(1)  # until the allocation has ended, or waits for this trim
+        return original(address)
+
+    replaced("cuMemFree", [ctypes.c_void_p], free)
+    del y
+    thread = threading.Thread(target=cyrt.trim_memory)
+    thread.start()
+    assert inside.wait(30)
+    del x
+    kept = [cyrt.Buffer(500 << 10) for _ in range(12)]
+    done.set()
+    thread.join()
+    assert len(kept) == 12
+
+
+@pytest.mark.usefixtures("batched")
+def test_memory_that_is_freed_during_an_allocations_trim(limit, replaced):
+    """The trim has nothing to give back; what another thread frees while it waits is found."""
+    limit(42 << 20)
+    gate, held, recorded = Gate(), [cyrt.Buffer(40 << 20)], []
+    held[0].fill(1)
+    cyrt.synchronize()
+    cyrt.trim_memory()
+    gate.wait()
+    cyrt.commit()
+
+    def record(original, event, stream):
+        recorded.append(event)
+        return original(event, stream)
+
+    def query(original, event):
+        if recorded:  # the trim waits
+            held.clear()
+        return original(event)
+
+    replaced("cuEventRecord", [ctypes.c_void_p] * 2, record)
+    replaced("cuEventQuery", [ctypes.c_void_p], query)
+    timer = gate.open_in(0.1)
+    kept = [cyrt.Buffer(500 << 10) for _ in range(12)]
+    assert len(kept) == 12
+    assert not held
+    timer.join()
+
+
+def test_a_trim_returns_what_it_gave_back(emptied, replaced):
+    """Not what another thread allocates while the driver frees it."""
+    x, others = cyrt.Buffer(24 << 20), []
+    x.fill(1)
+    cyrt.synchronize()
+
+    def free(original, address):
+        if not others:
+            others.append(cyrt.Buffer(32 << 20))
+        return original(address)
+
+    replaced("cuMemFree", [ctypes.c_void_p], free)
+    del x
+    assert cyrt.trim_memory() == 24 << 20
+    assert cyrt.memory_stats()["reserved"] - emptied["reserved"] == 32 << 20
+
+
+@pytest.mark.usefixtures("only_emulated")
+def test_pinned_memory_that_is_not_needed_any_more_is_given_back(replaced):
+    """Page-locked memory of dropped objects is freed, once its work has ended, before a new
+    allocation fails."""
+    cyrt.synchronize()
+    gate = Gate()
+    dropped, calls = cyrt.PinnedBuffer(1 << 20), []
+
+    def allocate(original, address, size, flags):
+        calls.append("allocate")
+        return original(address, size, flags) if "free" in calls else 2
+
+    def free(original, address):
+        calls.append("free")
+        return original(address)
+
+    gate.write(dropped, 5, 16)
+    cyrt.commit()
+    del dropped
+    replaced("cuMemHostAlloc", [*SIZE_AND_ADDRESS, ctypes.c_uint], allocate)
+    replaced("cuMemFreeHost", [ctypes.c_void_p], free)
+    timer = gate.open_in(0.1)
+    kept = cyrt.PinnedBuffer(3 << 20)
+    assert kept.nbytes == 3 << 20
+    assert calls == ["allocate", "free", "allocate"]
+    timer.join()
