@@ -24,34 +24,36 @@
 
 namespace cyrt {
 
-// The moments of some elements of a row: their number, mean and sum of squares about the mean. Joint
-// ones have the mean of their slopes, too, which are the result's gradient times the weight, and the
-// sum of products of both distances from the mean. Without centering, means are 0.
+// The moments of some elements of a row: their number, a pivot, which was subtracted from them, the
+// mean of the differences, and the sum of squares about the mean. Joint ones have the mean of their
+// slopes, too, which are the result's gradient times the weight, and the sum of products of both
+// distances from the mean. Without centering, pivots and means are 0.
 template <class V> struct Moments {
-    V count, mean, squares;
+    V count, pivot, mean, squares;
 
     __device__ static Moments combine(const Moments& a, const Moments& b) {
         V count = a.count + b.count, share = count > V(0) ? b.count / count : V(0);
-        V distance = b.mean - a.mean;
-        return {count, a.mean + distance * share,
+        V pivot = a.count > V(0) ? a.pivot : b.pivot;
+        V distance = (b.pivot - pivot) + (b.mean - a.mean);
+        return {count, pivot, a.mean + distance * share,
                 a.squares + b.squares + distance * distance * (a.count * share)};
     }
 };
 template <class V> struct JointMoments {
-    V count, mean, squares, slope, products;
+    V count, pivot, mean, squares, slope, products;
 
     __device__ static JointMoments combine(const JointMoments& a, const JointMoments& b) {
         V count = a.count + b.count, share = count > V(0) ? b.count / count : V(0);
-        V distance = b.mean - a.mean, rise = b.slope - a.slope, both = a.count * share;
-        return {count, a.mean + distance * share,
-                a.squares + b.squares + distance * distance * both, a.slope + rise * share,
+        V pivot = a.count > V(0) ? a.pivot : b.pivot;
+        V distance = (b.pivot - pivot) + (b.mean - a.mean);
+        V rise = b.slope - a.slope, both = a.count * share;
+        return {count,
+                pivot,
+                a.mean + distance * share,
+                a.squares + b.squares + distance * distance * both,
+                a.slope + rise * share,
                 a.products + b.products + distance * rise * both};
     }
-};
-// The moments of a part of a row, whose first element was subtracted from all elements.
-template <class V, class State> struct PartState {
-    State state;
-    V pivot;
 };
 
 template <class State>
@@ -60,17 +62,31 @@ __device__ inline State reduce_moments(const State& state, uint32 turn = 0) {
     return row_reduce<false, false>(state, combine, turn);
 }
 
-// Distances from a row's first element are exact where the elements are close to one another:
-// nothing is lost where the mean is large.
-template <class T, bool CENTERED>
-__device__ inline compute_of<T> pivot_of(const T* row, bool any) {
-    return CENTERED && any ? widen(row[0]) : compute_of<T>(0);
-}
-
 // -- rows in registers ----------------------------------------------------------------------------
 
-// Sums of as many numbers of 16 bits as registers hold have room in a float: no pivot is needed.
+// Distances from the row's mean, rounded, are exact where the elements are close to one another, and
+// few digits are lost where one of them is far from the others. What rounding has left of the mean is
+// that of the distances. The mean is found from distances to the first element, so that nothing is
+// left of equal elements. Sums of as many numbers of 16 bits as registers hold have room in a float:
+// they need neither.
 template <class T, bool CENTERED> constexpr bool pivots = CENTERED && sizeof(T) > 2;
+
+template <class T, bool CENTERED>
+__device__ inline compute_of<T> first_of(const T* row, bool any) {
+    return pivots<T, CENTERED> && any ? widen(row[0]) : compute_of<T>(0);
+}
+
+// Sums over a row, added at once.
+template <class V, int COUNT> struct Sums {
+    V of[COUNT];
+
+    __device__ static Sums add(const Sums& a, const Sums& b) {
+        Sums sums;
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) sums.of[i] = a.of[i] + b.of[i];
+        return sums;
+    }
+};
 
 // A thread holds few elements where more threads of a row pay. No other rows hide the latency of
 // weight and bias then, so they are loaded at once.
@@ -91,22 +107,27 @@ __device__ __forceinline__ void normalize_row(const Norm& args, bool weight, boo
     Packed<T> early_weights[CHUNKS], early_biases[CHUNKS];
     if (EARLY && weight) elements.load(global<T>(args.weight), early_weights);
     if (EARLY && bias) elements.load(global<T>(args.bias), early_biases);
-    V pivot = pivot_of<T, pivots<T, CENTERED>>(in, any), share = number<V>(args.share);
+    constexpr bool PIVOT = pivots<T, CENTERED>;
+    V origin = first_of<T, CENTERED>(in, any), share = number<V>(args.share), n = V(int(args.n));
     V x[CHUNKS][N];
-    V sum = V(0), squares = V(0), mean = V(0);
+    V sum = V(0), mean = V(0), rest = V(0);
     widen(packed, x);
     if constexpr (CENTERED) {
-        elements.each([&](int chunk, int k) {
-            if (pivots<T, CENTERED>) x[chunk][k] -= pivot;
-            sum += x[chunk][k];
-        });
-        mean = mean_of(row_sum(sum, 0), V(int(args.n)), share);
+        elements.each([&](int chunk, int k) { sum += PIVOT ? x[chunk][k] - origin : x[chunk][k]; });
+        mean = origin + mean_of(row_sum(sum, 0), n, share);
     }
+    Sums<V, PIVOT ? 2 : 1> all = {};  // of squared distances, and of distances
     elements.each([&](int chunk, int k) {
         x[chunk][k] -= mean;
-        squares += x[chunk][k] * x[chunk][k];
+        all.of[0] += x[chunk][k] * x[chunk][k];
+        if constexpr (PIVOT) all.of[1] += x[chunk][k];
     });
-    V scale = rsqrt(row_sum(squares, 1) * share + number<V>(args.eps));
+    all = row_reduce(all, Sums < V, PIVOT ? 2 : 1 > ::add, 1);
+    if constexpr (PIVOT) {
+        rest = mean_of(all.of[1], n, share);
+        all.of[0] = maximum(fma(-rest, all.of[1], all.of[0]), V(0));
+    }
+    V scale = rsqrt(all.of[0] * share + number<V>(args.eps)), shift = -rest * scale;
     if (!any) return;
     T* out = global<T>(args.out) + row * args.out_step;
 #pragma unroll
@@ -122,7 +143,7 @@ __device__ __forceinline__ void normalize_row(const Norm& args, bool weight, boo
         }
 #pragma unroll
         for (int k = 0; k < N; ++k) {
-            V y = x[chunk][k] * scale;
+            V y = PIVOT ? fma(x[chunk][k], scale, shift) : x[chunk][k] * scale;
             if (weight) y *= weights[k];
             if (bias) y += biases[k];
             results.item[k] = cast<T>(y);
@@ -157,11 +178,26 @@ template <class T, bool CENTERED> __device__ inline void norm_unaligned(const No
 
 // -- long rows ------------------------------------------------------------------------------------
 
+// The mean, rounded, of the elements x that a warp has: what is far from the others weighs little in
+// it. Threads that have none have a part in it.
+template <bool CENTERED, class ThreadElements, class V, int CHUNKS, int N>
+__device__ inline V mean_of_warp(const ThreadElements& elements, const V (&x)[CHUNKS][N]) {
+    if (!CENTERED) return V(0);
+    Sums<V, 2> all = {};
+    V first = __shfl_sync(0xffffffffu, x[0][0], 0);  // 0 where the warp has no elements
+    elements.each([&](int chunk, int k) {
+        all.of[0] += x[chunk][k] - first;
+        all.of[1] += V(1);
+    });
+    all = unrolled_reduce(all, Sums<V, 2>::add);
+    return all.of[1] > V(0) ? first + all.of[0] / all.of[1] : V(0);
+}
+
 // The moments of the elements x that a thread has of a row, from which `pivot` is subtracted. Then
 // x is centered.
 template <bool CENTERED, class ThreadElements, class V, int CHUNKS, int N>
 __device__ inline Moments<V> center(const ThreadElements& elements, V (&x)[CHUNKS][N], V pivot) {
-    Moments<V> found = {};
+    Moments<V> found = {V(0), pivot};
     elements.each([&](int chunk, int k) {
         x[chunk][k] -= pivot;
         found.count += V(1);
@@ -182,7 +218,7 @@ __device__ inline void measure_part(const Norm& args) {
     using Elements = ThreadElements<T, CHUNKS, VECTOR>;
     const RowPart part(args.parts, args.part, args.n);
     const T* row = global<T>(args.x) + part.row * args.x_step;
-    V pivot = pivot_of<T, CENTERED>(row, true);
+    V pivot = V(0);
     Moments<V> state = {};
 #pragma unroll 1
     for (int64 at = part.begin; at < part.end; at += Elements::capacity()) {
@@ -191,12 +227,11 @@ __device__ inline void measure_part(const Norm& args) {
         V x[CHUNKS][N];
         elements.load(row + at, packed);
         widen(packed, x);
+        if (at == part.begin) pivot = mean_of_warp<CENTERED>(elements, x);
         state = Moments<V>::combine(state, center<CENTERED>(elements, x, pivot));
     }
     state = reduce_moments(state);
-    if (threadIdx.x == 0) {
-        global<PartState<V, Moments<V>>>(args.states)[blockIdx.x] = {state, pivot};
-    }
+    if (threadIdx.x == 0) global<Moments<V>>(args.states)[blockIdx.x] = state;
 }
 
 template <class T, bool CENTERED> __device__ inline void norm_parts(const Norm& args) {
@@ -209,12 +244,16 @@ template <class T, bool CENTERED> __device__ inline void norm_parts(const Norm& 
     }
 }
 
-// The state of a whole row, which every thread gets, and the pivot of its mean.
-template <class State, class V>
-__device__ inline PartState<V, State> state_of_row(const Norm& args, int64 row, uint32 turn) {
-    auto states = global<PartState<V, State>>(args.states) + row * args.parts.size;
-    State state = threadIdx.x < args.parts.size ? states[threadIdx.x].state : State{};
-    return {reduce_moments(state, turn), states[0].pivot};
+// The state of a whole row, which every thread gets. Its pivot is its mean, rounded.
+template <class State>
+__device__ inline State state_of_row(const Norm& args, int64 row, uint32 turn) {
+    auto states = global<State>(args.states) + row * args.parts.size;
+    State state = threadIdx.x < args.parts.size ? states[threadIdx.x] : State{};
+    state = reduce_moments(state, turn);
+    auto mean = state.pivot + state.mean;
+    state.mean -= mean - state.pivot;
+    state.pivot = mean;
+    return state;
 }
 
 template <class T, bool VECTOR> __device__ inline void normalize_part(const Norm& args) {
@@ -222,9 +261,8 @@ template <class T, bool VECTOR> __device__ inline void normalize_part(const Norm
     constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
     using Elements = ThreadElements<T, CHUNKS, VECTOR>;
     const RowPart part(args.parts, args.part, args.n);
-    auto whole = state_of_row<Moments<V>, V>(args, part.row, 0);
-    V pivot = whole.pivot, mean = whole.state.mean;
-    V scale = rsqrt(whole.state.squares * number<V>(args.share) + number<V>(args.eps));
+    const auto whole = state_of_row<Moments<V>>(args, part.row, 0);
+    V scale = rsqrt(whole.squares * number<V>(args.share) + number<V>(args.eps));
     const T* in = global<T>(args.x) + part.row * args.x_step;
     T* out = global<T>(args.out) + part.row * args.out_step;
 #pragma unroll 1
@@ -241,7 +279,7 @@ template <class T, bool VECTOR> __device__ inline void normalize_part(const Norm
             if (args.bias) widen(elements.load(global<T>(args.bias) + at, chunk), biases);
 #pragma unroll
             for (int k = 0; k < N; ++k) {
-                V y = (x[k] - pivot - mean) * scale;
+                V y = (x[k] - whole.pivot - whole.mean) * scale;
                 if (args.weight) y *= weights[k];
                 if (args.bias) y += biases[k];
                 results.item[k] = cast<T>(y);
@@ -267,27 +305,17 @@ template <class T> __device__ inline void norm_long(const Norm& args) {
 template <class T> constexpr int vjp_block = sizeof(T) <= 4 ? STREAM_BLOCK : ROW_BLOCK;
 template <class T> constexpr int vjp_chunks = VJP_CHUNKS(items_of<T>);
 
-// The sums over a row of squared distances from the mean, of products of slopes with distances and,
-// where it is CENTERED, of slopes.
-template <class V, bool CENTERED> struct GradientSums {
-    static constexpr int COUNT = CENTERED ? 3 : 2;
-    V of[COUNT];
-
-    __device__ static GradientSums add(const GradientSums& a, const GradientSums& b) {
-        GradientSums sums;
-#pragma unroll
-        for (int i = 0; i < COUNT; ++i) sums.of[i] = a.of[i] + b.of[i];
-        return sums;
-    }
-};
-
 // A block takes rows until there are none. In shared memory are the weight and, for each of its rows
 // of threads, the sums for the gradients of weight and bias. `weight` and `bias` say which there are.
 template <class T, bool CENTERED, int CHUNKS, bool VECTOR>
 __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight, bool bias) {
     using V = compute_of<T>;
     constexpr int N = items_of<T>;
+    constexpr bool PIVOT = pivots<T, CENTERED>;
     using Elements = ThreadElements<T, CHUNKS, VECTOR>;
+    // Of squared distances from the mean, of products of slopes with distances, of slopes, and of
+    // distances.
+    using AllSums = Sums<V, PIVOT ? 4 : CENTERED ? 3 : 2>;
     extern __shared__ uint4 vectors[];
     auto shared = reinterpret_cast<Packed<T>*>(vectors);
     uint32 row_vectors = blockDim.x * CHUNKS;
@@ -303,7 +331,7 @@ __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight
     };
     place(threadIdx.x);
     const Elements whole(args.n);
-    V share = number<V>(args.share);
+    V share = number<V>(args.share), n = V(int(args.n));
     if (weight) {
 #pragma unroll 1
         for (int chunk = threadIdx.y; chunk < CHUNKS; chunk += blockDim.y) {
@@ -330,19 +358,18 @@ __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight
         const T* now = global<T>(args.x) + row * args.x_step;
         elements.load(now, packed);
         elements.load(global<T>(args.gradient) + row * args.gradient_step, g);
-        V pivot = pivot_of<T, pivots<T, CENTERED>>(now, any);
+        V origin = first_of<T, CENTERED>(now, any);
         widen(packed, x);
         if constexpr (CENTERED) {
-            elements.each([&](int chunk, int k) {
-                if (pivots<T, CENTERED>) x[chunk][k] -= pivot;
-                mean += x[chunk][k];
-            });
-            mean = mean_of(row_sum<true>(mean, 0), V(int(args.n)), share);
+            elements.each(
+                [&](int chunk, int k) { mean += PIVOT ? x[chunk][k] - origin : x[chunk][k]; });
+            mean = origin + mean_of(row_sum<true>(mean, 0), n, share);
         }
-        GradientSums<V, CENTERED> all = {};
+        AllSums all = {};
         elements.each([&](int chunk, int k) {
             x[chunk][k] -= mean;
             all.of[0] += x[chunk][k] * x[chunk][k];
+            if constexpr (PIVOT) all.of[3] += x[chunk][k];
         });
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
@@ -356,11 +383,17 @@ __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight
                 if constexpr (CENTERED) all.of[2] += slopes[k];
             }
         }
-        all = row_reduce<true>(all, GradientSums<V, CENTERED>::add, CENTERED ? 0 : turn);
+        all = row_reduce<true>(all, AllSums::add, CENTERED ? 0 : turn);
         if (!any) continue;
-        V scale = rsqrt(all.of[0] * share + number<V>(args.eps)), mean_slope = V(0);
+        V rest = V(0), mean_slope = V(0);
+        if constexpr (PIVOT) {
+            rest = mean_of(all.of[3], n, share);
+            all.of[0] = maximum(fma(-rest, all.of[3], all.of[0]), V(0));
+            all.of[1] = fma(-rest, all.of[2], all.of[1]);
+        }
+        V scale = rsqrt(all.of[0] * share + number<V>(args.eps)), shift = -rest * scale;
         V mean_product = all.of[1] * share * scale;
-        if constexpr (CENTERED) mean_slope = mean_of(all.of[2], V(int(args.n)), share);
+        if constexpr (CENTERED) mean_slope = mean_of(all.of[2], n, share);
         T* out = global<T>(args.out) + row * args.out_step;
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
@@ -372,7 +405,7 @@ __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight
             if (weight) widen(held[chunk * blockDim.x], weights);
 #pragma unroll
             for (int k = 0; k < N; ++k) {
-                V normalized = x[chunk][k] * scale;
+                V normalized = PIVOT ? fma(x[chunk][k], scale, shift) : x[chunk][k] * scale;
                 V slope = weight ? gradients[k] * weights[k] : gradients[k];
                 results.item[k] = cast<T>((slope - mean_slope - normalized * mean_product) * scale);
                 products[k] += gradients[k] * normalized;
@@ -429,7 +462,7 @@ __device__ inline void measure_slopes(const Norm& args) {
     const RowPart part(args.parts, args.part, args.n);
     const T* row = global<T>(args.x) + part.row * args.x_step;
     const T* gradient = global<T>(args.gradient) + part.row * args.gradient_step;
-    V pivot = pivot_of<T, CENTERED>(row, true);
+    V pivot = V(0);
     State state = {};
 #pragma unroll 1
     for (int64 at = part.begin; at < part.end; at += Elements::capacity()) {
@@ -439,8 +472,9 @@ __device__ inline void measure_slopes(const Norm& args) {
         elements.load(row + at, packed);
         elements.load(gradient + at, g);
         widen(packed, x);
+        if (at == part.begin) pivot = mean_of_warp<CENTERED>(elements, x);
         Moments<V> moments = center<CENTERED>(elements, x, pivot);
-        State found = {moments.count, moments.mean, moments.squares, V(0), V(0)};
+        State found = {moments.count, pivot, moments.mean, moments.squares, V(0), V(0)};
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
             V weights[N];
@@ -459,7 +493,7 @@ __device__ inline void measure_slopes(const Norm& args) {
         state = State::combine(state, found);
     }
     state = reduce_moments(state);
-    if (threadIdx.x == 0) global<PartState<V, State>>(args.states)[blockIdx.x] = {state, pivot};
+    if (threadIdx.x == 0) global<State>(args.states)[blockIdx.x] = state;
 }
 
 template <class T, bool CENTERED> __device__ inline void norm_vjp_parts(const Norm& args) {
@@ -487,10 +521,9 @@ template <class T, bool VECTOR> __device__ inline void differentiate_strip(const
         Packed<T> x[CHUNKS], g[CHUNKS];
         elements.load(global<T>(args.x) + row * args.x_step + at, x);
         elements.load(global<T>(args.gradient) + row * args.gradient_step + at, g);
-        auto whole = state_of_row<JointMoments<V>, V>(args, row, turn);
-        V pivot = whole.pivot, mean = whole.state.mean, mean_slope = whole.state.slope;
-        V scale = rsqrt(whole.state.squares * share + number<V>(args.eps));
-        V mean_product = whole.state.products * share * scale;
+        const auto whole = state_of_row<JointMoments<V>>(args, row, turn);
+        V mean_slope = whole.slope, scale = rsqrt(whole.squares * share + number<V>(args.eps));
+        V mean_product = whole.products * share * scale;
         T* out = global<T>(args.out) + row * args.out_step + at;
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
@@ -501,7 +534,7 @@ template <class T, bool VECTOR> __device__ inline void differentiate_strip(const
             if (args.weight) widen(elements.load(global<T>(args.weight) + at, chunk), weights);
 #pragma unroll
             for (int k = 0; k < N; ++k) {
-                V normalized = (distances[k] - pivot - mean) * scale;
+                V normalized = (distances[k] - whole.pivot - whole.mean) * scale;
                 V slope = args.weight ? gradients[k] * weights[k] : gradients[k];
                 results.item[k] = cast<T>((slope - mean_slope - normalized * mean_product) * scale);
                 of_weight[chunk][k] += gradients[k] * normalized;

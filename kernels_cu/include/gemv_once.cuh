@@ -11,13 +11,30 @@
 //         = scale * (sum((x - p) * weight * matrix) - (mean - p) * sum(weight * matrix))
 //           + sum(bias * matrix).
 //
-// There p is the row's first element, so that a mean that is large beside the deviation costs no
-// accuracy. The moments are summed beside the products, as the squares of an rms_norm are.
+// There p is the mean of the row's first elements, so that neither a mean that is large beside the
+// deviation nor a few outliers cost accuracy. The moments are summed beside the products, as the squares
+// of an rms_norm are.
 #pragma once
 
 #include "gemv.cuh"
 
 namespace cyrt {
+
+// The mean of the first elements of a row of n, whole vectors; that of equal elements is exact.
+template <class T> __device__ inline float mean_of_first(const T* row, uint32 n) {
+    constexpr int K = VECTOR_BYTES / sizeof(T), COUNT = 8;
+    float x[COUNT / K][K];
+#pragma unroll
+    for (int i = 0; i < COUNT / K; ++i) {
+        Fragment<T, K>::load(row + min(i * K, n - K), true).widen_to(x[i]);
+    }
+#pragma unroll
+    for (int width = COUNT / 2; width; width /= 2) {
+#pragma unroll
+        for (int k = 0; k < width; ++k) x[k / K][k % K] += x[(k + width) / K][(k + width) % K];
+    }
+    return x[0][0] * (1.0f / COUNT);
+}
 
 // CENTERED: the norm is a layer_norm, else it is an rms_norm, or there is none.
 template <class T, bool CENTERED> __device__ inline void gemv_once(const Linear& all) {
@@ -64,7 +81,7 @@ template <class T, bool CENTERED> __device__ inline void gemv_once(const Linear&
         if (last) {
             if (args.early) wait_for_dependencies(all);
             row = Fragment<T, K>::load(few + at, there);
-            if (CENTERED) near = widen(few[0]);
+            if (CENTERED) near = mean_of_first(few, args.k);
             epilogue.load_residual(all, index * args.wide_out);
         }
         float x[K], sum = 0, squares = 0;

@@ -4,7 +4,8 @@
 // the time. A row has one barrier: each warp finds the moments of its own elements about its own mean,
 // and all combine those of all warps, as Chan, Golub and LeVeque do. The moments of successive rows
 // have different places, by turns. Sums of 16-bit elements need no pivot: float has room for them.
-// In float32, a row's first element is subtracted before anything else; it is loaded a row ahead.
+// In float32, a warp's mean is found from distances to the row's first element, which is loaded a row
+// ahead, and what rounding has left of the mean is the sum of the distances from it.
 #pragma once
 
 #include "dependency.cuh"
@@ -13,11 +14,11 @@
 
 namespace cyrt {
 
-// What a warp knows of its elements of x: their sum, and that of the squared distances from their
-// mean; the sum of products of the slopes, which are the gradient times the weight, with the distances
-// of x; and the sum of the slopes.
+// What a warp knows of its elements of x: the sum of the squared distances from their mean; the sum of
+// products of the slopes, which are the gradient times the weight, with the distances; the sum of the
+// slopes; and the mean. Without centering there are the first two.
 struct alignas(16) WarpSlopes {
-    float sum, squares, products, slopes;
+    float squares, products, slopes, mean;
 };
 // The sums that are added over warps. Their shuffles are under way together.
 struct SlopeSums {
@@ -27,43 +28,64 @@ struct SlopeSums {
         return {a.squares + b.squares, a.products + b.products, a.slopes + b.slopes};
     }
 };
-// The sums over a whole row, of distances from its mean, and the mean that the warp has subtracted.
+// The sums over a whole row, of distances from its mean; the mean, and that of the warp less it.
 struct RowSlopes {
     SlopeSums sums;
-    float mean, own_mean;
+    float mean, shift;
 };
 
-// Adds the warps' sums; each warp has subtracted `warp_mean` from x.
-template <bool CENTERED>
+// Adds the warps' sums; each warp has subtracted `mean`, whose distances have the sum `rest`. With a
+// PIVOT that is not left out.
+template <bool CENTERED, bool PIVOT>
 __device__ inline RowSlopes combine_warps(const Norm& args, const WarpShare* shares,
-                                          WarpSlopes (&found)[WARP], float sum, float warp_mean,
-                                          float squares, float products, float slopes) {
-    const uint32 lane = threadIdx.x % WARP, warps = blockDim.x / WARP;
-    const float of = CENTERED ? warp_sums(squares, products, slopes) : warp_sums(squares, products);
+                                          WarpSlopes (&found)[WARP], float (&rests)[WARP],
+                                          float mean, float squares, float products, float slopes,
+                                          float rest) {
+    const uint32 lane = threadIdx.x % WARP, warps = blockDim.x / WARP, all = 0xffffffffu;
+    const float of = PIVOT      ? warp_sums(squares, products, slopes, rest)
+                     : CENTERED ? warp_sums(squares, products, slopes)
+                                : warp_sums(squares, products);
+    const float n = int(args.n), share = number<float>(args.share);
+    RowSlopes row = {};
     if (warps == 1) {
-        SlopeSums sums = {__shfl_sync(0xffffffffu, of, 0), __shfl_sync(0xffffffffu, of, 16),
-                          CENTERED ? __shfl_sync(0xffffffffu, of, 8) : 0.0f};
-        return {sums, warp_mean, warp_mean};
+        row.sums = {__shfl_sync(all, of, 0), __shfl_sync(all, of, 16),
+                    CENTERED ? __shfl_sync(all, of, 8) : 0.0f};
+        row.mean = mean;
+        if constexpr (PIVOT) {
+            rest = __shfl_sync(all, of, 24);
+            row.shift = mean_of(rest, n, share);
+            row.sums.squares -= row.shift * rest;
+            row.sums.products -= row.shift * row.sums.slopes;
+            row.shift = -row.shift;
+        }
+    } else {
+        const uint32 first = threadIdx.y * warps, other = first + (lane & (warps - 1));
+        WarpSlopes& own = found[first + threadIdx.x / WARP];
+        if (lane == 0) own.squares = of;
+        if (lane == 16) own.products = of;
+        if (CENTERED && lane == 8) own.slopes = of;
+        if (CENTERED && lane == 0) own.mean = mean;
+        if (PIVOT && lane == 24) rests[first + threadIdx.x / WARP] = of;
+        synchronize_row<true>();
+        row.sums = {found[other].squares, found[other].products, 0};
+        if constexpr (CENTERED) {
+            const WarpShare theirs = shares[lane & (warps - 1)];
+            const float base = found[first].mean;
+            rest = PIVOT ? rests[other] : 0.0f;
+            float distance = found[other].mean - base;
+            const float level =
+                mean_of(sum_lanes(fma(theirs.count, distance, rest), warps), n, share);
+            distance -= level;
+            row.mean = base + level;
+            row.shift = (mean - base) - level;
+            row.sums.squares += distance * fma(theirs.count, distance, 2 * rest);
+            row.sums.slopes = found[other].slopes;
+            row.sums.products += row.sums.slopes * distance;
+        }
+        row.sums = reduce_lanes(row.sums, warps, SlopeSums::add);
     }
-    WarpSlopes* row = found + threadIdx.y * warps;
-    WarpSlopes& own = row[threadIdx.x / WARP];
-    if (lane == 0) own.squares = of;
-    if (lane == 16) own.products = of;
-    if (CENTERED && lane == 8) own.slopes = of;
-    if (CENTERED && lane == 24) own.sum = sum;
-    synchronize_row<true>();
-    const WarpSlopes other = row[lane & (warps - 1)];
-    SlopeSums sums = {other.squares, other.products, 0};
-    float mean = 0;
-    if constexpr (CENTERED) {
-        const WarpShare theirs = shares[lane & (warps - 1)];
-        mean = mean_of(sum_lanes(other.sum, warps), float(int(args.n)), number<float>(args.share));
-        float distance = mean_of(other.sum, theirs.count, theirs.part) - mean;
-        sums.squares += theirs.count * distance * distance;
-        sums.products += other.slopes * distance;
-        sums.slopes = other.slopes;
-    }
-    return {reduce_lanes(sums, warps, SlopeSums::add), mean, warp_mean};
+    if (PIVOT) row.sums.squares = maximum(row.sums.squares, 0.0f);
+    return row;
 }
 
 // Adds up the sums of the block's rows of threads, and writes them to a row of partials. `shared` has
@@ -106,11 +128,12 @@ __device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
     constexpr int N = items_of<T>, STAGES = NORM_STAGES(sizeof(T));
     constexpr bool HELD = CHUNKS * N <= VJP_HELD, WIDE = sizeof(T) > 2;
     constexpr bool WEIGHT_HELD = HELD && !WIDE, PIVOT = CENTERED && WIDE;
-    static_assert(HELD || !WIDE, "x without its pivot is in registers");
+    static_assert(HELD || !WIDE, "distances from a pivot are in registers");
     using Elements = ThreadElements<T, CHUNKS, true>;
     using Stream = RowStream<T, CHUNKS, STAGES>;
     extern __shared__ uint4 vectors[];
     __shared__ WarpSlopes found[2][WARP];
+    __shared__ float rests[2][WARP];
     const Elements elements(args.n);
     const RowTurns turns(args.rows);
     const uint32 row_vectors = blockDim.x * CHUNKS, stage_vectors = 2 * row_vectors;
@@ -140,7 +163,7 @@ __device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
     float of_weight[CHUNKS][N] = {}, of_bias[CHUNKS][N] = {};
     T* out = global<T>(args.out) + turns.first * args.out_step;
     const T* firsts = global<T>(args.x) + turns.first * args.x_step;
-    float pivot = PIVOT && turns.count > 0 ? widen(firsts[0]) : 0.0f;
+    float first = PIVOT && turns.count > 0 ? widen(firsts[0]) : 0.0f;
     uint32 stage = 0;
 #pragma unroll 1
     for (int left = turns.count; left > 0; --left) {
@@ -154,24 +177,22 @@ __device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
             keep_packed(g);
             if (WEIGHT && WEIGHT_HELD) keep_packed(weights);
         }
-        float x[CHUNKS][N], slopes[CHUNKS][N], sum = 0, mean = 0;
+        float x[CHUNKS][N], slopes[CHUNKS][N], sum = 0, mean = 0, rest = 0;
         if constexpr (CENTERED) {
 #pragma unroll
             for (int chunk = 0; chunk < CHUNKS; ++chunk) {
                 widen(HELD ? packed[chunk] : now_x[chunk * blockDim.x], x[chunk]);
+                if (PIVOT && !elements.has(chunk, 0)) continue;
 #pragma unroll
-                for (int k = 0; k < N; ++k) {
-                    if (PIVOT && elements.has(chunk, 0)) x[chunk][k] -= pivot;
-                    sum += x[chunk][k];
-                }
+                for (int k = 0; k < N; ++k) sum += PIVOT ? x[chunk][k] - first : x[chunk][k];
             }
             const WarpShare own = shares[threadIdx.x / WARP];
             sum = warp_sum(sum);
-            mean = mean_of(sum, own.count, own.part);
+            mean = first + mean_of(sum, own.count, own.part);
         }
         if (PIVOT) {
             firsts += rows.hop;
-            pivot = left > 1 ? widen(firsts[0]) : 0.0f;
+            first = left > 1 ? widen(firsts[0]) : 0.0f;
         }
         if (!HELD) asm volatile("" ::: "memory");  // read x anew: it has no registers
         float squares = 0, products = 0, total = 0;
@@ -190,13 +211,14 @@ __device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
                 x[chunk][k] -= mean;
                 if (WEIGHT) slopes[chunk][k] *= weight[k];
                 squares += x[chunk][k] * x[chunk][k];
+                if (PIVOT) rest += x[chunk][k];
                 products += slopes[chunk][k] * x[chunk][k];
                 if (CENTERED) total += slopes[chunk][k];
             }
         }
         if (HELD) fetch(stage, left > STAGES);
-        const RowSlopes all = combine_warps<CENTERED>(args, shares, found[left & 1], sum, mean,
-                                                      squares, products, total);
+        const RowSlopes all = combine_warps<CENTERED, PIVOT>(
+            args, shares, found[left & 1], rests[left & 1], mean, squares, products, total, rest);
         const float share = number<float>(args.share);
         const float scale = rsqrt(all.sums.squares * share + number<float>(args.eps));
         // The gradient of x is scale * (slope - mean_slope) + tilt * distance from the mean. The
@@ -204,7 +226,7 @@ __device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
         const float tilt = -all.sums.products * share * scale * scale * scale;
         const float mean_slope =
             CENTERED ? mean_of(all.sums.slopes, float(int(args.n)), share) : 0.0f;
-        const float shift = all.own_mean - all.mean;  // from the warp's distances to the row's
+        const float shift = all.shift;  // from the warp's distances to the row's
         if (!HELD) asm volatile("" ::: "memory");
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {

@@ -248,24 +248,56 @@ __device__ inline float power(float a) {
 }
 __device__ inline double power(double a) { return exp(a); }
 
-// Means and squares of distances from them, put together as Chan, Golub and LeVeque do; means in
-// double: nothing cancels where they are large.
+// A mean of elements that are close to each other, however large they are: of double elements it is
+// the exact sum of two numbers.
+template <class V> struct Mean {
+    double value;
+
+    __device__ static Mean of(V pivot, V rest) { return {double(pivot) + double(rest)}; }
+    __device__ double operator-(Mean other) const { return value - other.value; }
+    // From a on, that share of the way to b, which is `distance` away; with a share of 1 that is b.
+    __device__ static Mean between(Mean a, Mean, double distance, double share) {
+        return {a.value + distance * share};
+    }
+};
+template <> struct Mean<double> {
+    double pivot, rest;
+
+    __device__ static Mean of(double pivot, double rest) { return {pivot, rest}; }
+    __device__ double operator-(Mean other) const {
+        return (pivot - other.pivot) + (rest - other.rest);
+    }
+    __device__ static Mean between(Mean a, Mean b, double distance, double share) {
+        return share == 1 ? b : Mean{a.pivot, a.rest + distance * share};
+    }
+};
+
+// Means and squares of distances from them, put together as Chan, Golub and LeVeque do.
 template <class V> struct Moments {
-    double mean;
+    Mean<V> mean;
     V count, squares;
 };
-// A run adds distances from its first element, and their squares. Of n elements these are at most
-// n + 1 times those from the mean: however the elements lie, few digits cancel.
+// A run adds distances from the mean of its first batch, and their squares. Few digits cancel, even if
+// some elements of that batch are far from the others. That mean is found from distances to the first
+// element: of equal elements nothing is left.
 template <class T> struct Variance {
     using V = compute_of<T>;
     using State = Moments<V>;
     struct Run {
         V pivot, sum, squares;
     };
-    __device__ static State identity() { return {0.0, V(0), V(0)}; }
+    __device__ static State identity() { return {}; }
     __device__ static Run start() { return {V(0), V(0), V(0)}; }
     template <class Batch> __device__ static void take(Run& run, const Batch& batch) {
-        run.pivot = batch.number == 0 ? batch.value[0][0] : run.pivot;
+        auto add = [](V a, V b) { return a + b; };
+        if (batch.number == 0) {
+            V first = batch.value[0][0];
+            auto distance = [&](int load, int item) {
+                return batch.valid[load] ? batch.value[load][item] - first : V(0);
+            };
+            run.pivot = first + fold_batch<V, Batch>(distance, add) *
+                                    V(1.0 / (Batch::LOADS * Batch::ITEMS));
+        }
         V sums[Batch::LOADS], squares[Batch::LOADS];
 #pragma unroll
         for (int j = 0; j < Batch::LOADS; ++j) {
@@ -276,21 +308,19 @@ template <class T> struct Variance {
                 squares[j] = k ? fma(distance, distance, squares[j]) : distance * distance;
             }
         }
-        auto add = [](V a, V b) { return a + b; };
         run.sum += fold(sums, add);
         run.squares += fold(squares, add);
     }
     template <class Elements>
     __device__ static State close(const Run& run, const Elements& elements) {
         V count = V(elements.count), mean = quotient(run.sum, count);
-        return {double(run.pivot) + double(mean), count,
-                maximum(run.squares - run.sum * mean, V(0))};
+        return {Mean<V>::of(run.pivot, mean), count, maximum(run.squares - run.sum * mean, V(0))};
     }
     __device__ static State combine(State a, State b) {
         V count = a.count + b.count;
-        V share = count > V(0) ? quotient(b.count, count) : V(0);
+        V share = a.count > V(0) ? quotient(b.count, count) : V(1);
         double distance = b.mean - a.mean;
-        return {a.mean + distance * double(share), count,
+        return {Mean<V>::between(a.mean, b.mean, distance, double(share)), count,
                 a.squares + b.squares + V(distance) * V(distance) * (a.count * share)};
     }
     __device__ static T finish(State state, double divisor, bool root) {

@@ -67,8 +67,8 @@ template <class Vector, int CHUNKS> __device__ inline void keep_packed(Vector (&
 __device__ inline float warp_sum(float value) {
     return unrolled_reduce(value, [](float a, float b) { return a + b; });
 }
-// The sums of two or three numbers over a warp, in few instructions: lane 0 gets that of the first,
-// lane 16 of the second, lane 8 of the third.
+// The sums of two to four numbers over a warp, in few instructions: lane 0 gets that of the first,
+// lane 16 of the second, lane 8 of the third, lane 24 of the fourth.
 __device__ inline float warp_sums(float first, float second) {
     float sum = add_across(first, second, threadIdx.x & 16, 16);
 #pragma unroll
@@ -79,6 +79,15 @@ __device__ inline float warp_sums(float first, float second, float third) {
     float both = add_across(first, second, threadIdx.x & 16, 16);
     third += shuffle_xor(third, 16);
     float sum = add_across(both, third, threadIdx.x & 8, 8);
+#pragma unroll
+    for (int lanes = 4; lanes; lanes /= 2) sum += shuffle_xor(sum, lanes);
+    return sum;
+}
+
+__device__ inline float warp_sums(float first, float second, float third, float fourth) {
+    const uint32 upper = threadIdx.x & 16;
+    float sum = add_across(add_across(first, second, upper, 16),
+                           add_across(third, fourth, upper, 16), threadIdx.x & 8, 8);
 #pragma unroll
     for (int lanes = 4; lanes; lanes /= 2) sum += shuffle_xor(sum, lanes);
     return sum;

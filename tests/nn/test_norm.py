@@ -170,13 +170,61 @@ def test_large_means(n, rng):
         assert np.abs(exact(each) - result).max() <= 1e-4 * np.abs(result).max()
 
 
-@pytest.mark.parametrize("n", [4096, 70_000])
-def test_first_element_is_an_outlier(n, rng):
-    x = numbers(rng, "float32", 2, n)
-    x[:, 0] = 1e4
-    wanted = normalized(x)
-    found = exact(nn.layer_norm(cyrt.asarray(x)))
-    assert np.abs(found - wanted).max() <= 1e-5 * np.abs(wanted).max()
+@pytest.mark.parametrize("mean", [0, 1e6])
+@pytest.mark.parametrize("outliers", [1, 2, 5])
+@pytest.mark.parametrize("n", [24, 512, 1023, 4096, 8192, 16_384, 70_000])
+def test_outliers(n, outliers, mean, rng):
+    """At the beginning, at the end and in between: the other elements lose nothing by them."""
+    x = (mean + rng.normal(size=(7, n))).astype(np.float32)
+    g, weight = numbers(rng, "float32", 7, n), numbers(rng, "float32", n)
+    places = [range(outliers), range(n - outliers, n)]
+    places += [rng.choice(n, outliers, replace=False) for _ in x[2:]]
+    others = np.ones(x.shape, bool)
+    for row, at in zip(x, places, strict=True):
+        row[at] = np.array([1e4, -1e6, 1e4, 3e5, 1e6])[:outliers]
+    for row, at in zip(others, places, strict=True):
+        row[at] = False
+
+    def check(found, wanted):
+        error = np.where(others, np.abs(exact(found) - wanted), 0).max(-1)
+        assert (error <= 1e-5 * np.where(others, np.abs(wanted), 0).max(-1)).all()
+        assert_close(found, wanted, "float32", largest(wanted))
+
+    a, w, d = (cyrt.asarray(each) for each in (x, weight, g))
+    check(nn.layer_norm(a), normalized(x))
+    check(nn.layer_norm(a, w, w), normalized(x, weight, weight))
+    for each, wanted in zip(
+        nn.layer_norm_vjp(a, w, d, bias=w), gradients(x, weight, g), strict=True
+    ):
+        if wanted.ndim == 2:
+            check(each, wanted)
+        else:
+            assert_close(each, wanted, "float32", largest(wanted))
+    of_normalized = nn.layer_norm_vjp(a, w, cyrt.ones(x.shape))[1]
+    columns = others.all(0)
+    wanted = normalized(x).sum(0)
+    error = np.abs(exact(of_normalized) - wanted)[columns].max()
+    assert error <= 1e-5 * np.abs(normalized(x)[:, columns]).max() * len(x)
+
+
+@pytest.mark.parametrize("name", ["float32", "float64"])
+@pytest.mark.parametrize("n", [33, 512, 4096, 70_000])
+def test_means_far_from_0(n, name, rng):
+    """Beside a spread of 10 units in the last place, and less."""
+    unit = 0.0625 if name == "float32" else 2.0**-33
+    for spread in (0.7, 10):
+        x = (1e6 + unit * np.round(spread * rng.normal(size=(5, n)))).astype(name)
+        g = numbers(rng, name, 5, n)
+        a, d = cyrt.asarray(x), cyrt.asarray(g)
+        offset = x - exact(x[:, :1])  # exact, and normalized by NumPy without loss
+        assert_close(nn.layer_norm(a, eps=0), normalized(offset, eps=0), name, 4)
+        of_x = gradients(offset, None, g, eps=0)[0]
+        scale = largest(of_x)
+        np.testing.assert_allclose(
+            exact(nn.layer_norm_vjp(a, None, d, eps=0)[0]) / scale,
+            of_x / scale,
+            atol=4e-6 if name == "float32" else 1e-12,
+        )
 
 
 @pytest.mark.parametrize("n", [40, 41, 20_000])

@@ -282,6 +282,26 @@ def test_variance_beside_a_large_mean(rng):
         np.testing.assert_allclose(found, np.var(x.astype(np.float64), axis=axis), rtol=1e-4)
 
 
+@pytest.mark.parametrize("name", ["float32", "float64"])
+@pytest.mark.parametrize("outliers", [0, 1, 2, 5])
+@pytest.mark.parametrize("mean", [0, 1e6])
+def test_variance_as_good_as_two_passes(name, outliers, mean, rng):
+    """Of large means and of outliers, at the beginning of what a thread takes, and elsewhere."""
+    for shape in ((33, 7), (1000, 40), (6, 3000), (7, 20_001), (4096, 5), (40, 513)):
+        x = mean + rng.normal(size=shape) * (1 if name == "float32" else 1e-3)
+        for each, axis in ((x, 1), (x.T, 0), (x.reshape(1, -1), 1)):
+            each = each.astype(name, order="C")
+            for places in (range(outliers), rng.choice(each.shape[-1], outliers, replace=False)):
+                each[..., places] = np.array([1e4, -1e6, 1e4, 3e5, 1e6])[:outliers]
+            array = cyrt.asarray(np.ascontiguousarray(each if axis else each.T))
+            wanted = each.astype(np.longdouble).var(-1).astype(np.float64)
+            for function, power in ((reduce.var, 1), (reduce.std, 0.5)):
+                found = function(array, axis=axis).numpy()
+                np.testing.assert_allclose(
+                    found, wanted**power, rtol=2e-6 if name == "float32" else 1e-13
+                )
+
+
 def test_variance_beside_an_outlier(rng):
     """In any place, the first of a thread's elements too, whose distances are added."""
     x = (1e4 + 0.1 * rng.normal(size=(4_096, 6))).astype(np.float32)

@@ -95,5 +95,5 @@ def state_bytes(row: Row) -> int:
     if row.op in ("sum", "prod"):
         return max(4, dtype(row.output).itemsize)
     if row.op == "var":
-        return 8 + 2 * computed
+        return max(8, 2 * computed) + 2 * computed
     return computed * (2 if row.op == "logsumexp" else 1)
