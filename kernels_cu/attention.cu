@@ -216,9 +216,9 @@ template <int ROWS> struct State {
 template <class T, int ROWS> class Pair {
     uint32 row, pair, t, low, high;
     bool is_turned;
-    const T* from;  // NULL where there is no row
-    float divisor;  // of the radians
-    double turns;   // of a position
+    const T* from;   // NULL where there is no row
+    double divisor;  // of the radians
+    double turns;    // of a position
     T x, y;
 
   public:
@@ -237,7 +237,9 @@ template <class T, int ROWS> class Pair {
         if (from == nullptr) return;
         x = from[low];
         if (high < args.features) y = from[high];
-        if (is_turned && args.freqs != nullptr) divisor = args.freqs[pair * args.freqs_step];
+        if (is_turned && args.freqs != nullptr) {
+            divisor = divisor_of(args, pair, args.flags & ATTENTION_WIDE_FREQS);
+        }
     }
 
     // Puts them into shared memory: queries turned and scaled, and new rows as the cache gets them.

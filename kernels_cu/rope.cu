@@ -56,7 +56,8 @@ template <class T, int V> __device__ inline void rope(const Rope& args) {
     if (first < args.pairs) {
         int64 position = args.first + t;
         if (args.offsets != nullptr) position += args.offsets[batch * args.offsets_step];
-        const Rotation<V> rotation = rotation_at<V>(args, first, position);
+        const Rotation<V> rotation =
+            rotation_at<V>(args, first, position, args.flags & ROPE_WIDE_FREQS);
         for (uint32 h = 0; h < heads; ++h) {
             rotate<V>(args, rotation, in, out, first);
             in += args.in_head;

@@ -49,7 +49,7 @@ cdef struct AttentionSpace:
     # The rotation of queries and new keys; no pairs: none. As in RopeSpace.
     long long pairs, freqs_step
     double turns, log2_step
-    bint traditional
+    bint traditional, wide_freqs
     double scale
     long long sinks_step
     bint wide_sinks         # float32; otherwise of the queries' type

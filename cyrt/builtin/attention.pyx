@@ -25,6 +25,7 @@ cdef extern from "params/attention.h" nogil:
     enum: ATTENTION_WIDE_POSITIONS
     enum: ATTENTION_WIDE_SINKS
     enum: ATTENTION_TRADITIONAL
+    enum: ATTENTION_WIDE_FREQS
     int ATTENTION_KEYS(int itemsize)
     int ATTENTION_TILE_KEYS(int width)
     int ATTENTION_TILE_WARPS(int width)
@@ -188,6 +189,8 @@ cdef void set_params(Attention* params, const Operand* operands,
         params.flags |= ATTENTION_WIDE_SINKS
     if space.traditional:
         params.flags |= ATTENTION_TRADITIONAL
+    if space.wide_freqs:
+        params.flags |= ATTENTION_WIDE_FREQS
     params.group = <unsigned int>(space.heads // space.key_heads)
     params.lanes = power_of_two(ceiling(space.features, ATTENTION_ITEMS), 1, WARP)
     params.heads = divider(<unsigned int>space.key_heads)

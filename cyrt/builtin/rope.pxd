@@ -20,8 +20,9 @@ cdef struct RopeSpace:
     double turns                # full turns of the first pair from one position to the next
     double log2_step            # log2 of the ratio of a pair's turns to those of the pair before
     bint traditional            # neighbouring features are a pair
+    bint wide_freqs             # float64; otherwise float32
 
 # Record the rotation of operand 1 into operand 0. Operand 2 holds the offset of each batch, int64,
-# operand 3 the divisor of each pair's turns, float32; their buffers may be NULL.
+# operand 3 the divisor of each pair's turns; their buffers may be NULL.
 cdef int record_rope(Recorder encoder, int dtype, const Operand* operands,
                      const RopeSpace* space) except -1

@@ -17,6 +17,7 @@ from cyrt.graph.commit cimport Recorder
 cdef extern from "params/rope.h" nogil:
     enum: ROPE_HEADS
     enum: ROPE_TRADITIONAL
+    enum: ROPE_WIDE_FREQS
     cdef struct Rope:
         unsigned long long input, out, offsets, freqs
         long long offsets_step, freqs_step
@@ -117,7 +118,8 @@ cdef int record_rope(Recorder encoder, int dtype, const Operand* operands,
     params.groups = divider(<unsigned int>groups)
     params.heads = <unsigned int>space.shape[HEAD]
     params.pairs, params.features = <unsigned int>space.pairs, <unsigned int>space.features
-    params.flags = ROPE_TRADITIONAL if space.traditional else 0
+    params.flags = (ROPE_TRADITIONAL if space.traditional else 0) \
+        | (ROPE_WIDE_FREQS if space.wide_freqs else 0)
     params.count = <unsigned int>count
     block = power_of_two(ceiling(count, SPREAD), WARP, BLOCK)
     set_geometry(&launch.geometry, ceiling(count, block), block, 1)

@@ -15,6 +15,8 @@ cdef str describe(int ndim, bint paired):
 
 
 cdef bint read_index(object value, long long* number) except -1:
+    if isinstance(value, bool):
+        return False
     try:
         number[0] = limited(operator.index(value))
     except TypeError:

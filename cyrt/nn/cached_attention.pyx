@@ -108,7 +108,7 @@ def attend(q, keys, values, k, v, bint append, position, rope, double scale, sin
         space.turns, space.log2_step = angles.turns, angles.log2_step
         if divisors is not None:
             set_operand(&operands[FREQS], divisors)
-            space.freqs_step = angles.freqs_step
+            space.freqs_step, space.wide_freqs = angles.freqs_step, angles.wide_freqs
     # The array lives until the launch is recorded.
     _logits = set_sinks(&operands[SINKS], sinks, queries.code, &space.sinks_step,
                         &space.wide_sinks)

@@ -3,6 +3,7 @@
 from cyrt.builtin.entry cimport op_code
 from cyrt.ndarray cimport Array
 from cyrt.nn.conv_call cimport Absent, Function, call, read_shape
+from cyrt.nn.rows cimport bool_of
 from cyrt.ops.arguments import check_array
 
 cdef int CONV = op_code("conv"), INPUT_VJP = op_code("conv_input_vjp")
@@ -80,7 +81,7 @@ def conv_general(input, weight, stride=1, padding=0, kernel_dilation=1, input_di
     >>> cyrt.nn.conv_general(x, w, padding=((0, 1),))[0, :, 0]
     Array([21., 32., 43.,  4.], dtype=float32)
     """
-    cdef Function function = Function(CONV, 0, False, flip)
+    cdef Function function = Function(CONV, 0, False, bool_of("conv_general", "flip", flip))
     return convolve("conv_general", &function, input, weight, stride, padding,
                     kernel_dilation, input_dilation, groups, bias, activation)
 
@@ -260,7 +261,7 @@ def conv_input_vjp(g, weight, input_shape, stride=1, padding=0, kernel_dilation=
         As by :func:`conv_general`; or g has another shape than the result.
     """
     cdef str name = "conv_input_vjp"
-    cdef Function function = Function(INPUT_VJP, 0, False, flip)
+    cdef Function function = Function(INPUT_VJP, 0, False, bool_of(name, "flip", flip))
     cdef Absent absent
     read_shape(name, "input_shape", input_shape, &absent)
     return call(name, &function, array_of(name, "g", g), array_of(name, "weight", weight), None,
@@ -293,7 +294,7 @@ def conv_weight_vjp(g, input, weight_shape, stride=1, padding=0, kernel_dilation
         As by :func:`conv_general`; or g has another shape than the result.
     """
     cdef str name = "conv_weight_vjp"
-    cdef Function function = Function(WEIGHT_VJP, 0, False, flip)
+    cdef Function function = Function(WEIGHT_VJP, 0, False, bool_of(name, "flip", flip))
     cdef Absent absent
     read_shape(name, "weight_shape", weight_shape, &absent)
     return call(name, &function, array_of(name, "input", input), array_of(name, "g", g), None,

@@ -11,7 +11,7 @@ from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport (
     Array, as_contiguous, device_of, new_array, overlaps, set_operand, shape_of, view_of,
 )
-from cyrt.nn.rows cimport array_of, may_overwrite, spaced_rows
+from cyrt.nn.rows cimport array_of, bool_of, check_device, may_overwrite, spaced_rows
 from cyrt.ops.copy cimport cast
 from cyrt.ops.promotion cimport kinds, promote
 from cyrt.runtime.stream cimport current_state
@@ -93,11 +93,14 @@ def swiglu_vjp(gate, up, g, *, donate=False):
     cdef Array a = operand_of("gate", gate), b = operand_of("up", up), c = operand_of("g", g)
     cdef Array gate_gradient, up_gradient
     cdef int code = promote(promote(a.code, b.code), c.code), ordinal = device_of(a)
+    cdef bint donates = bool_of("swiglu_vjp", "donate", donate)
     if not shape_of(a) == shape_of(b) == shape_of(c):
         raise ValueError(f"swiglu_vjp: expected one shape, got {shape_of(a)} of gate, "
                          f"{shape_of(b)} of up and {shape_of(c)} of g")
-    gate_gradient = gradient_target((a, b, c), code, donate, None)
-    up_gradient = gradient_target((a, b, c), code, donate, gate_gradient)
+    check_device("swiglu_vjp", "up", b, "gate", a)
+    check_device("swiglu_vjp", "g", c, "gate", a)
+    gate_gradient = gradient_target((a, b, c), code, donates, None)
+    up_gradient = gradient_target((a, b, c), code, donates, gate_gradient)
     a = rows_of(a, code, &steps[0])         # live until the launch is recorded
     b = rows_of(b, code, &steps[1])
     c = rows_of(c, code, &steps[2])

@@ -11,8 +11,8 @@ from cyrt.builtin.row_grid cimport VECTOR_BYTES, Rows
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
 from cyrt.nn.rows cimport (
-    array_of, check_alike, check_rows, check_type, count_rows, may_overwrite, spaced_rows,
-    writable_rows,
+    array_of, bool_of, check_alike, check_device, check_rows, check_type, count_rows,
+    may_overwrite, spaced_rows, writable_rows,
 )
 from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.copy cimport assign_array
@@ -77,6 +77,7 @@ cdef Array normalize(int op, object x_, object weight_, object bias_, object eps
     source = spaced_rows(x, &rows.x_step)
     if out is not None:
         target = check_out(catalogue.OPS[op], out, x.code, x.ndim_, x.dims)
+        check_device(catalogue.OPS[op], "out", target, "x", x)
         if target.code != x.code or not writable_rows(target, &rows.out_step) \
                 or not may_overwrite(target, source) or not may_overwrite(target, weight) \
                 or not may_overwrite(target, bias):
@@ -125,12 +126,13 @@ cdef Array shaped_gradient(Array gradient, object parameter):
 
 
 cdef tuple differentiate(int op, object x_, object weight_, object bias_, object g_, object eps_,
-                         bint donate):
+                         object donate_):
     cdef Operand[6] operands
     cdef Rows rows
     cdef Array x = array_of(op, "x", x_), g = array_of(op, "g", g_)
     cdef Array weight, source, slope, target, of_weight, of_bias = None
     cdef double eps = check_eps(op, eps_)
+    cdef bint donate = bool_of(catalogue.OPS[op], "donate", donate_)
     check_rows(op, "x", x)
     check_alike(op, "g", g, "x", x)
     if bias_ is not None:
@@ -159,8 +161,8 @@ def layer_norm(x, weight=None, bias=None, eps=1e-5, *, out=None):
     """Normalise rows along the last axis: subtract their mean, divide by their deviation.
 
     The result is ``(x - mean) / sqrt(variance + eps) * weight + bias``. Mean and variance are
-    computed in float32, of float64 in float64, from distances to the row's first element: a mean
-    that is large beside the deviation loses no accuracy.
+    computed in float32, of float64 in float64, from distances to a mean of the row or of a part of
+    it: neither a mean that is large beside the deviation nor a few outliers lose accuracy.
 
     Parameters
     ----------
@@ -184,8 +186,8 @@ def layer_norm(x, weight=None, bias=None, eps=1e-5, *, out=None):
     TypeError
         x is no array of those types, or weight or bias have another type.
     ValueError
-        x is 0-dimensional, weight or bias have another length, `eps` is negative or not finite, or
-        `out` has another shape.
+        x is 0-dimensional, weight or bias have another length, `eps` is negative or not finite,
+        `out` has another shape, or an array is on another device than x.
 
     Examples
     --------

@@ -11,10 +11,12 @@ from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.rope cimport BATCH, HEAD, POSITION, RopeSpace, record_rope
 from cyrt.builtin.space cimport MAX_NUMERATOR
+from cyrt.builtin.window cimport read_int
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
+from cyrt.nn.rows cimport bool_of, check_device
 from cyrt.ops.arguments import check_array
 from cyrt.ops.copy cimport cast
 from cyrt.ops.promotion cimport is_number, kinds, python_number
@@ -22,6 +24,7 @@ from cyrt.runtime.stream cimport current_state
 
 cdef int ROPE = op_code("rope")
 cdef int INT64 = _dtype("int64").code, FLOAT32 = _dtype("float32").code
+cdef int FLOAT64 = _dtype("float64").code
 
 
 cdef double check_real(str name, str argument, object value) except? -1:
@@ -34,13 +37,12 @@ cdef double check_real(str name, str argument, object value) except? -1:
 
 
 cdef long long check_dims(str name, object dims, long long features) except -1:
-    try:
-        count = operator.index(dims)
-    except TypeError:
-        raise TypeError(f"{name}: dims: expected an int, got {type(dims).__name__}") from None
+    cdef long long count
+    if not read_int(dims, &count):
+        raise TypeError(f"{name}: dims: expected an int, got {type(dims).__name__}")
     if count < 2 or count % 2 or count > features:
         raise ValueError(f"{name}: dims: expected an even number from 2 to {features}, the number "
-                         f"of features, got {count}")
+                         f"of features, got {dims}")
     return count
 
 
@@ -52,9 +54,7 @@ cdef Array check_offset(str name, Array offset, Array x):
     if offset.count != 1 and (offset.ndim_ != 1 or offset.count != batches):
         raise ValueError(f"{name}: offset: expected shape () or ({batches},), for x of shape "
                          f"{shape_of(x)}, got {shape_of(offset)}")
-    if device_of(offset) != device_of(x):
-        raise ValueError(f"{name}: offset is on device {device_of(offset)}, x on {device_of(x)}; "
-                         "to_device() moves arrays")
+    check_device(name, "offset", offset, "x", x)
     return cast(offset, INT64)
 
 
@@ -65,10 +65,8 @@ cdef Array check_freqs(str name, Array freqs, Array x, long long pairs):
     if freqs.ndim_ != 1 or freqs.count != pairs:
         raise ValueError(f"{name}: freqs: expected shape ({pairs},), half of dims, got "
                          f"{shape_of(freqs)}")
-    if device_of(freqs) != device_of(x):
-        raise ValueError(f"{name}: freqs is on device {device_of(freqs)}, x on {device_of(x)}; "
-                         "to_device() moves arrays")
-    return cast(freqs, FLOAT32)
+    check_device(name, "freqs", freqs, "x", x)
+    return freqs if freqs.code == FLOAT64 else cast(freqs, FLOAT32)
 
 
 cdef bint describe(RopeSpace* space, int operand, Array x) noexcept:
@@ -96,7 +94,7 @@ cdef bint describe(RopeSpace* space, int operand, Array x) noexcept:
     return True
 
 
-cdef Array set_angles(RopeSpace* space, str name, Array x, object dims, bint traditional,
+cdef Array set_angles(RopeSpace* space, str name, Array x, object dims, object traditional,
                       object base, object scale, object freqs, double direction):
     cdef Array divisors = None
     cdef double number
@@ -105,7 +103,7 @@ cdef Array set_angles(RopeSpace* space, str name, Array x, object dims, bint tra
         raise ValueError(f"{name}: expected at most {<long long>MAX_NUMERATOR:,} features, got "
                          f"{space.features:,}")
     space.pairs = check_dims(name, dims, space.features) // 2
-    space.traditional = traditional
+    space.traditional = bool_of(name, "traditional", traditional)
     space.turns = direction * check_real(name, "scale", scale) / (2 * math.pi)
     number = check_real(name, "base", base)
     if number <= 0:
@@ -113,17 +111,17 @@ cdef Array set_angles(RopeSpace* space, str name, Array x, object dims, bint tra
     space.log2_step = -math.log2(number) / space.pairs
     if freqs is not None:
         divisors = check_freqs(name, check_array(freqs, f"{name}: freqs"), x, space.pairs)
-        space.freqs_step = divisors.steps[0]
+        space.freqs_step, space.wide_freqs = divisors.steps[0], divisors.code == FLOAT64
     return divisors
 
 
-cdef Array rotate(str name, object x_, object dims, bint traditional, object base, object scale,
+cdef Array rotate(str name, object x_, object dims, object traditional, object base, object scale,
                   object offset, object freqs, double direction):
     cdef Operand[4] operands
     cdef RopeSpace space
     cdef Array x = check_array(x_, f"{name}: {'g' if direction < 0 else 'x'}"), target
     cdef Array offsets = None, divisors
-    if kinds[x.code] != c"f" or x.code == _dtype("float64").code:
+    if kinds[x.code] != c"f" or x.code == FLOAT64:
         catalogue.row("rope", DTYPES[x.code].name)      # raises: it lists the types
     if x.ndim_ < 2:
         raise ValueError(f"{name}: expected an array (..., positions, features) of at least two "
@@ -134,6 +132,8 @@ cdef Array rotate(str name, object x_, object dims, bint traditional, object bas
         offsets = check_offset(name, <Array>offset, x)
     else:
         try:
+            if isinstance(offset, bool):
+                raise TypeError
             space.first = operator.index(offset)
         except TypeError:
             raise TypeError(f"{name}: offset: expected an int or an Array of integers, got "
@@ -161,8 +161,8 @@ def rope(x, dims, traditional=False, base=10000.0, scale=1.0, offset=0, freqs=No
     """Rotate pairs of features by angles that are proportional to their position.
 
     Pair i at position t is rotated by the angle ``scale * (t + offset) * base ** (-2 * i / dims)``
-    (Su et al., "RoFormer", arXiv:2104.09864). Angles are reduced to a turn in float64, sine and
-    cosine are computed in float32.
+    (Su et al., "RoFormer", arXiv:2104.09864). Angles are computed and reduced to a turn in float64,
+    sine and cosine are computed in float32.
 
     Parameters
     ----------
@@ -181,6 +181,7 @@ def rope(x, dims, traditional=False, base=10000.0, scale=1.0, offset=0, freqs=No
         runs: one number, or one for each index of x's first dimension (if x has more than two).
     freqs : Array, optional
         Of a real type, shape (dims / 2,): pair i is rotated by ``scale * (t + offset) / freqs[i]``.
+        float32 has too few digits for positions beyond some thousands; float64 suffices for all.
 
     Returns
     -------

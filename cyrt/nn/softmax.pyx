@@ -13,8 +13,8 @@ from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
 from cyrt.nn.rows cimport (
-    array_of, check_alike, check_rows, check_type, count_rows, may_overwrite, spaced_rows,
-    writable_rows,
+    array_of, bool_of, check_alike, check_device, check_rows, check_type, count_rows,
+    may_overwrite, spaced_rows, writable_rows,
 )
 from cyrt.ops.arguments import axis_of
 from cyrt.ops.copy cimport assign_array, cast
@@ -78,6 +78,7 @@ cdef Array apply(int op, object x_, object axis_, object out):
     view = along_last(x, axis)
     if out is not None:
         target = check_out(catalogue.OPS[op], out, x.code, x.ndim_, x.dims)
+        check_device(catalogue.OPS[op], "out", target, "x", x)
         target = along_last(target, axis)
         if target.code != x.code or not writable_rows(target, &step) \
                 or not may_overwrite(target, view):
@@ -97,6 +98,7 @@ cdef Array checked_targets(int op, object targets, Array x, int axis):
     cdef Array array = array_of(op, "targets", targets)
     cdef int d
     cdef bint fits = array.ndim_ == x.ndim_ - 1
+    check_device(catalogue.OPS[op], "targets", array, "the logits", x)
     if kinds[array.code] not in b"iu":
         raise TypeError(f"{catalogue.OPS[op]}: targets: expected integers, got "
                         f"{DTYPES[array.code]}")
@@ -158,6 +160,7 @@ def softmax(x, axis=-1, precise=False, *, out=None):
     >>> cyrt.nn.softmax(cyrt.asarray([1.0, 1.0]))
     Array([0.5, 0.5], dtype=float32)
     """
+    bool_of("softmax", "precise", precise)
     return apply(SOFTMAX, x, axis, out)
 
 

@@ -1,16 +1,27 @@
-"""Checks of arguments that many functions take: axes and arrays."""
+"""Checks of arguments that many functions take: axes, bools and arrays."""
 
 from __future__ import annotations
 
 from operator import index
 from typing import Any
 
+import numpy as np
+
 from cyrt.ndarray import Array
+
+
+def check_bool(value: Any, name: str) -> bool:
+    """Return a bool, Python's or NumPy's; otherwise raise a TypeError that names its type."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    raise TypeError(f"{name}: expected a bool, got {type(value).__name__}")
 
 
 def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:
     """Return an axis counted from 0; numpy.exceptions.AxisError if there is no such axis."""
     try:
+        if isinstance(axis, bool):
+            raise TypeError
         found = index(axis)
     except TypeError:
         raise TypeError(f"{name}: expected an int, got {type(axis).__name__}") from None

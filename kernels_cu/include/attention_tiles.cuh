@@ -248,7 +248,9 @@ template <class T, int WIDTH> class Staging {
             load(begin);
         }
         if (pair >= args.pairs) return;
-        if (args.freqs != nullptr) turns = args.turns / args.freqs[pair * args.freqs_step];
+        if (args.freqs != nullptr) {
+            turns = args.turns / divisor_of(args, pair, args.flags & ATTENTION_WIDE_FREQS);
+        }
         uint32 before = ~0u;
         decltype(rotation_of(turns)) rotation;
 #pragma unroll 1

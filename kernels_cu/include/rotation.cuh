@@ -1,6 +1,7 @@
 // Angles of rotary position embeddings.
 #pragma once
 
+#include "memory.cuh"
 #include "real_math.cuh"
 #include "types.cuh"
 
@@ -25,9 +26,17 @@ template <class Args> __device__ inline double turns_of(const Args& args, uint32
     return args.turns * exp2(args.log2_step * pair);
 }
 
+// The divisor of a pair's turns, where there are freqs, of float or `wide`.
+template <class Args>
+__device__ inline double divisor_of(const Args& args, uint32 pair, bool wide) {
+    const int64 place = pair * args.freqs_step;
+    return wide ? global<double>(args.freqs)[place] : double(global<float>(args.freqs)[place]);
+}
+
 // The rotation of V pairs from `pair` on.
 template <int V, class Args>
-__device__ inline Rotation<V> rotation_at(const Args& args, uint32 pair, int64 position) {
+__device__ inline Rotation<V> rotation_at(const Args& args, uint32 pair, int64 position,
+                                          bool wide) {
     Rotation<V> rotation;
     double turns = args.turns, ratio = 1;
     if (args.freqs == nullptr) {
@@ -37,7 +46,7 @@ __device__ inline Rotation<V> rotation_at(const Args& args, uint32 pair, int64 p
 #pragma unroll
     for (int k = 0; k < V; ++k) {
         double angle = turns;
-        if (args.freqs != nullptr) angle /= args.freqs[int64(pair + k) * args.freqs_step];
+        if (args.freqs != nullptr) angle /= divisor_of(args, pair + k, wide);
         const Rotation<1> one = rotation_of(angle * double(position));
         rotation.cosine[k] = one.cosine[0];
         rotation.sine[k] = one.sine[0];

@@ -17,7 +17,8 @@ enum {
     ATTENTION_WIDE_SINKS = 4,      // sinks are float32; otherwise of the queries' type
     ATTENTION_TRADITIONAL = 8,     // neighbouring features are a pair
     ATTENTION_CAUSAL = 16,         // the last query sees all keys, the one before all but one ...
-    ATTENTION_NEGATE = 32          // the scale is negative, and given without its sign
+    ATTENTION_NEGATE = 32,         // the scale is negative, and given without its sign
+    ATTENTION_WIDE_FREQS = 64      // freqs are double; otherwise float
 };
 
 // Keys that a lane takes at once, 8 features of each, where they are aligned.
@@ -43,7 +44,7 @@ struct CYRT_PARAMETERS Attention {
     CYRT_POINTER(const void) k;  // new rows, which follow the first ones of the cache
     CYRT_POINTER(const void) v;
     CYRT_POINTER(const void) positions;  // of the first new row of each batch; or NULL
-    CYRT_POINTER(const float) freqs;     // the radians' divisor of each pair; or NULL
+    CYRT_POINTER(const void) freqs;      // the radians' divisor of each pair; or NULL
     CYRT_POINTER(const void) sinks;      // a logit of each head; or NULL
     CYRT_POINTER(float) states;          // of the parts of the cache; or NULL: there is one
     struct AttentionStrides q_step, k_step, v_step, keys_step, values_step;

@@ -5,8 +5,9 @@
 #include "params/begin.h"
 
 enum {
-    ROPE_HEADS = 4,       // heads that a thread rotates by the same angles
-    ROPE_TRADITIONAL = 1  // flags: neighbouring features are a pair
+    ROPE_HEADS = 4,        // heads that a thread rotates by the same angles
+    ROPE_TRADITIONAL = 1,  // flags: neighbouring features are a pair,
+    ROPE_WIDE_FREQS = 2    // and freqs are double; otherwise float
 };
 
 // x is (batch, heads, positions, features), its features contiguous. Strides are in elements.
@@ -14,7 +15,7 @@ struct CYRT_PARAMETERS Rope {
     CYRT_POINTER(const void) input;
     CYRT_POINTER(void) out;
     CYRT_POINTER(const long long) offsets;  // the first position of each batch; or NULL
-    CYRT_POINTER(const float) freqs;        // the radians' divisor of each pair; or NULL
+    CYRT_POINTER(const void) freqs;         // the radians' divisor of each pair; or NULL
     long long offsets_step, freqs_step;
     long long in_batch, in_head, in_position;
     long long out_batch, out_head, out_position;

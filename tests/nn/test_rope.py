@@ -7,6 +7,7 @@ import pytest
 from rows_of_numbers import assert_close, exact, numbers
 
 import cyrt
+from cyrt import nn
 from cyrt.kernels import explain
 from cyrt.nn import rope, rope_vjp
 
@@ -30,6 +31,22 @@ def reference(x, dims, traditional=False, base=10000.0, scale=1.0, offset=0, fre
     out[low] = x[low] * cosine - x[high] * sine
     out[high] = x[low] * sine + x[high] * cosine
     return out
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("features", [4, 6, 64])
+def test_frequencies_of_float64(rng, features, name):
+    """Large angles need all of their digits; with a cache, too."""
+    freqs = 10000 ** (2 * np.arange(features // 2) / features)
+    x = numbers(rng, name, 2, 1, 3, features)
+    a, wanted = cyrt.asarray(x), reference(x, features, scale=131_071, offset=1)
+    for each in (cyrt.asarray(freqs), cyrt.asarray(np.repeat(freqs, 2))[::2]):
+        found = rope(a, features, offset=1, scale=131_071, freqs=each)
+        assert_close(found, wanted, name)
+        cache = [cyrt.zeros((2, 1, 4, features), dtype=name) for _ in range(2)]
+        turn = {"freqs": each, "scale": 131_071}
+        nn.attention(a, a, a, cache=cache, position=1, rope=turn)
+        assert_close(cache[0][:, :, 1:], wanted, name)
 
 
 @pytest.mark.parametrize("name", TYPES)
