@@ -6,5 +6,5 @@ def linear(
     b: Array | None = ...,
     activation: str | None = ...,
     residual: Array | None = ...,
-    norm: tuple[Array, float] | tuple[Array | None, Array | None, float] | None = ...,
+    norm: tuple[Array | None, float] | tuple[Array | None, Array | None, float] | None = ...,
 ) -> Array: ...

@@ -17,7 +17,7 @@ from cyrt.ndarray cimport (
 from cyrt.nn.activations import gelu, gelu_tanh, relu, silu, swiglu
 from cyrt.nn.norm cimport check_eps, dense_parameter
 from cyrt.nn.norm import layer_norm, rms_norm
-from cyrt.nn.rows cimport spaced_rows
+from cyrt.nn.rows cimport check_device, spaced_rows
 from cyrt.ops.arguments import check_array
 from cyrt.ops.copy import copy as duplicate
 from cyrt.ops.matmul import matmul
@@ -54,8 +54,9 @@ def linear(x, w, b=None, activation=None, residual=None, norm=None):
 
     The result is ``residual + activation(normalised @ w.mT + b)``, where x is normalised if there
     is a norm. For at most 16 rows of float16, bfloat16 or float32 that is one operation, which
-    rounds the result alone (and, for two rows or more, the normalised inputs); a layer_norm of more
-    rows than one is an operation of its own, and so is that of a large layer. For more rows each
+    rounds the result alone (and, for two rows or more, the normalised inputs); a norm that lacks a
+    weight or a bias is an operation of its own, and so is a layer_norm of more rows than one, and
+    that of a large layer. For more rows each
     step is. So it is for operands of several types, and where w's rows are not contiguous, or not
     aligned to 16 bytes.
 
@@ -74,7 +75,7 @@ def linear(x, w, b=None, activation=None, residual=None, norm=None):
         Added at the end; of the result's shape.
     norm : tuple, optional
         The weight and the epsilon of an :func:`rms_norm` of x; or the weight, the bias and the
-        epsilon of a :func:`layer_norm`.
+        epsilon of a :func:`layer_norm`. None: there is no such weight or bias.
 
     Returns
     -------
@@ -124,7 +125,10 @@ cdef int check_operands(object x_, object w_, object b_, object activation, obje
                          f"{shape_of(x)} and {shape_of(w)}")
     if b is not None and (b.ndim_ != 1 or b.dims[0] != w.dims[0]):
         raise ValueError(f"linear: b: expected shape {shape_of(w)[:1]}, got {shape_of(b)}")
-    if activation not in CODES:
+    check_device("linear", "w", w, "x", x)
+    check_device("linear", "b", b, "x", x)
+    check_device("linear", "residual", residual, "x", x)
+    if not (activation is None or isinstance(activation, str)) or activation not in CODES:
         names = ", ".join(map(repr, filter(None, CODES)))
         raise ValueError(f"linear: activation: expected None or one of {names}, got {activation!r}")
     features = w.dims[0]
@@ -171,9 +175,9 @@ cdef Array record_fused(Array x, Array w, Array b, object activation, Array resi
     set_operand(&layer.operands[WEIGHT], w)
     if not is_fused(&layer):
         return None
-    if norm is not None and len(norm) == 3 \
-            and (norm[0] is None or norm[1] is None or not takes_layer_norm(ordinal, &layer)):
-        x, norm = layer_norm(x, *norm), None
+    if norm is not None and (norm[0] is None or len(norm) == 3 and (
+            norm[1] is None or not takes_layer_norm(ordinal, &layer))):
+        x, norm = normalize(x, norm), None
     if norm is not None:
         op = LAYER_NORM if len(norm) == 3 else RMS_NORM
         layer.eps = check_eps(op, norm[len(norm) - 1])
@@ -215,10 +219,14 @@ cdef Array aligned_rows(Array x, Layer* layer):
     return duplicate(x)
 
 
+cdef Array normalize(Array x, tuple norm):
+    return rms_norm(x, *norm) if len(norm) == 2 else layer_norm(x, *norm)
+
+
 cdef Array compose(Array x, Array w, Array b, object activation, Array residual, object norm):
     """Compute each step by an operation of its own."""
     if norm is not None:
-        x = rms_norm(x, *norm) if len(norm) == 2 else layer_norm(x, *norm)
+        x = normalize(x, norm)
     y = matmul(x, w.mT)
     if b is not None:
         y = y + b

@@ -176,6 +176,34 @@ def test_layer_norms_of_more_rows(rows, operations, absent, rng):
         assert_close(found, wanted, "float32", scale=2 * max(1, np.abs(wanted).max()))
 
 
+@pytest.mark.parametrize("name", FUSED)
+@pytest.mark.parametrize("rows", [1, 2, 16, 17])
+def test_rms_norms_without_a_weight(rows, name, rng):
+    x, w = numbers(rng, name, rows, 64), numbers(rng, name, 24, 64)
+    found = nn.linear(cyrt.asarray(x), cyrt.asarray(w), norm=(None, 1e-5))
+    wanted = layer(x, w, None, None, None, (np.ones(64), 1e-5))
+    assert_close(found, wanted, name, scale=4 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("length", [72, 2048])
+@pytest.mark.parametrize("outliers", [1, 2, 5])
+@pytest.mark.parametrize("mean", [0, 1e6])
+def test_layer_norm_of_one_row_with_outliers(length, outliers, mean, rng):
+    """What the other elements contribute is as accurate as without them."""
+    x = (mean + rng.normal(size=(1, length))).astype(np.float32)
+    w, scale, shift = (
+        numbers(rng, "float32", *each) for each in ((20, length), (length,), (length,))
+    )
+    for places in (range(outliers), range(length - outliers, length)):
+        row, weights = x.copy(), w.copy()
+        row[0, places] = np.array([1e4, -1e6, 1e4, 3e5, 1e6])[:outliers]
+        weights[:, places] = 0
+        norm = (*map(cyrt.asarray, (scale, np.zeros_like(shift))), 1e-5)
+        found = exact(nn.linear(cyrt.asarray(row), cyrt.asarray(weights), norm=norm))
+        wanted = layer(row, weights, None, None, None, (scale, np.zeros_like(shift), 1e-5))
+        assert np.abs(found - wanted).max() <= 1e-4 * np.abs(wanted).max()
+
+
 @pytest.mark.parametrize("activation", SLOPES)
 @pytest.mark.parametrize("rows", [1, 4])
 def test_activations_of_a_few_rows(activation, rows, rng):
@@ -259,6 +287,8 @@ def test_wrong_arguments():
     x, w = cyrt.zeros((3, 4)), cyrt.zeros((5, 4))
     with pytest.raises(ValueError, match="None or one of 'relu', .* got 'elu'"):
         nn.linear(x, w, activation="elu")
+    with pytest.raises(ValueError, match=r"linear: activation: expected None or .* got \['relu'\]"):
+        nn.linear(x, w, activation=["relu"])
     with pytest.raises(ValueError, match=r"even number of rows of w, got \(5, 4\)"):
         nn.linear(x, w, activation="swiglu")
     with pytest.raises(TypeError, match=r"linear: x: expected an Array, got numpy\.ndarray"):
