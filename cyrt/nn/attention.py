@@ -18,6 +18,7 @@ from cyrt.nn.flash_attention import MAX_KEYS as FLASH_KEYS
 from cyrt.nn.flash_attention import MAX_WIDTH as FLASH_WIDTH
 from cyrt.nn.flash_attention import attend as attend_by_tiles
 from cyrt.nn.rope import rope as _rope
+from cyrt.nn.rows import check_device
 from cyrt.nn.softmax import softmax, softmax_vjp
 from cyrt.ops.arange import arange
 from cyrt.ops.arguments import check_array
@@ -69,13 +70,15 @@ def attention(
     mask : Array or "causal", optional
         Broadcasts to (B, H, T, S). A key counts where an array of bool is True; an array of a real
         floating-point type is added. "causal": query i sees the keys up to S - T + i. The result of
-        a query that sees no key is 0.
+        a query that sees no key is 0. The weight of a hidden key is 0, but its value may be
+        multiplied by it: one that is NaN or infinite makes the result NaN, or does not, as the
+        kernel has it. So does a hidden key that is NaN.
     sinks : Array, optional
         A logit of each head, shape (H,), that joins the sum of the weights.
     cache : tuple of Array, optional
         Keys and values of the positions so far, (B, H', capacity, D), which share no element. New
         ones, k and v of T rows, are written to it, from `position` on; each query sees what is
-        before it, and its own.
+        before it, and its own. What the cache holds behind them has no effect, NaN or not.
     position : int or Array, optional
         The position of the first of the new rows. An Array of integers on q's device is read when
         the operation runs: one number, or one for each batch. There it is clipped to the range,
@@ -240,6 +243,7 @@ def attention_vjp(
         raise ValueError(f"{name}: g: expected shape {q.shape}, that of q, got {g.shape}")
     if g.dtype != q.dtype:
         raise TypeError(f"{name}: g: expected {q.dtype}, the type of q, got {g.dtype}")
+    check_device(name, "g", g, "q", q)
     _check_mask(name, mask, q, k)
     factor = _scale_of(name, scale, q)
     (batches, heads, rows, _), (_, shared, keys, _) = q.shape, k.shape
@@ -395,6 +399,7 @@ def _check_sinks(sinks: Array, q: Array) -> None:
     check_array(sinks, "attention: sinks")
     if sinks.dtype.kind != "f":
         raise TypeError(f"attention: sinks: expected a real floating-point type, got {sinks.dtype}")
+    check_device("attention", "sinks", sinks, "q", q)
     if sinks.shape != q.shape[1:2]:
         raise ValueError(
             f"attention: sinks: expected shape {q.shape[1:2]}, a logit of each head, got "
@@ -412,6 +417,7 @@ def _check_mask(name: str, mask: Array | str | None, q: Array, k: Array) -> None
         raise TypeError(
             f"{name}: mask: expected bool or a real floating-point type, got {mask.dtype}"
         )
+    check_device(name, "mask", mask, "q", q)
     shape = (*q.shape[:3], k.shape[2])
     try:
         fits = np.broadcast_shapes(mask.shape, shape) == shape
@@ -441,6 +447,7 @@ def _checked_position(position: Array | int, q: Array) -> Array | int:
             f"attention: position: expected one number, or shape ({q.shape[0]},), for q of shape "
             f"{q.shape}, got {position.shape}"
         )
+    check_device("attention", "position", position, "q", q)
     # Sums of positions have the type of the positions, and small types would wrap.
     return position if position.dtype.name in ("int32", "int64") else position.astype("int64")
 

@@ -1,12 +1,18 @@
 """Checks of queries, keys, values and caches, which every layer of every token calls."""
 
+from libc.stdlib cimport llabs
+
+import numpy as np
+
 from cyrt.builtin.attention cimport MAX_CAPACITY
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
-from cyrt.ndarray cimport Array, set_operand, shape_of
+from cyrt.ndarray cimport Array, overlaps, set_operand, shape_of
+from cyrt.nn.rows cimport check_device
 from cyrt.ops.arguments import check_array
 from cyrt.ops.copy cimport cast
 from cyrt.ops.promotion cimport kinds
+from cyrt.ops.views import outline
 
 
 cdef int FLOAT32 = _dtype("float32").code
@@ -44,25 +50,47 @@ def check_operands(str name, q, k, v):
     if not (fits and queries.dims[0] == keys.dims[0] and queries.dims[3] == keys.dims[3]):
         raise ValueError(f"{name}: expected q (B, H, T, D), k and v (B, H', S, D), got "
                          f"{shape_of(queries)}, {shape_of(keys)} and {shape_of(values)}")
+    check_device(name, "k", keys, "q", queries)
+    check_device(name, "v", values, "q", queries)
     heads, shared = queries.dims[1], keys.dims[1]
     if heads % shared if shared else heads:
         raise ValueError(f"{name}: {heads} heads of q are no multiple of the {shared} heads of k "
                          f"and v: shapes {shape_of(queries)} and {shape_of(keys)}")
 
 
+cdef bint are_apart(Array x) noexcept:
+    """Return whether no two elements share memory: each step leads beyond what all shorter ones
+    reach together."""
+    cdef long long step, other, reach
+    cdef int d, e
+    if x.count == 0:
+        return True
+    for d in range(x.ndim_):
+        step, reach = llabs(x.steps[d]), 0
+        for e in range(x.ndim_):
+            other = llabs(x.steps[e])
+            if other < step or (other == step and e < d):
+                reach += (x.dims[e] - 1) * other
+        if x.dims[d] > 1 and step <= reach:
+            return False
+    return True
+
+
+cdef bint share_elements(Array a, Array b) except -1:
+    """Return whether an element of one array is in the memory of one of the other."""
+    return overlaps(a, b) and np.shares_memory(outline(a), outline(b))
+
+
 cdef int check_rows(str name, Array x, Array q, Array k) except -1:
     """Check keys or values of a cache."""
-    cdef bint apart = True
-    cdef int d
     if x.code != q.code:
         raise TypeError(f"attention: cache: {name}: expected {DTYPES[q.code]}, the type of q, got "
                         f"{DTYPES[x.code]}")
     if x.ndim_ != 4 or x.dims[0] != k.dims[0] or x.dims[1] != k.dims[1] or x.dims[3] != k.dims[3]:
         raise ValueError(f"attention: cache: {name}: expected shape ({k.dims[0]}, {k.dims[1]}, "
                          f"capacity, {k.dims[3]}), got {shape_of(x)}")
-    for d in range(4):
-        apart = apart and (x.dims[d] <= 1 or x.steps[d] != 0)
-    if not apart or x.dims[3] > 1 and x.steps[3] != 1:
+    check_device("attention", f"cache: {name}", x, "q", q)
+    if not are_apart(x) or x.dims[3] > 1 and x.steps[3] != 1:
         raise ValueError(f"attention: cache: {name}: expected an array whose elements share no "
                          f"memory, with contiguous features, got strides {x.strides} of shape "
                          f"{shape_of(x)}")
@@ -87,6 +115,6 @@ def check_cache(cache, Array q, Array k):
         raise ValueError("attention: cache: expected keys and values of one shape, and at most "
                          f"{<long long>MAX_CAPACITY:,} of them, got {shape_of(keys)} and "
                          f"{shape_of(values)}")
-    if keys.address == values.address and keys.count:
-        raise ValueError("attention: cache: keys and values are the same memory")
+    if share_elements(keys, values):
+        raise ValueError("attention: cache: expected keys and values that share no memory")
     return keys, values

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from operator import index
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from cyrt.ndarray import Array
 from cyrt.ops.arguments import axis_of, check_array
 from cyrt.ops.shapes import moveaxis
-from cyrt.ops.views import origin, windows
+from cyrt.ops.views import outline, windows
 
 __all__ = ["may_share_memory", "shares_memory", "sliding_window_view"]
 
@@ -70,19 +69,4 @@ def shares_memory(a: Array, b: Array) -> bool:
 def _compare_memory(function: Any, a: Array, b: Array, name: str) -> bool:
     for each in (a, b):
         check_array(each, name)
-    return a.device == b.device and bool(function(_memory_outline(a), _memory_outline(b)))
-
-
-def _memory_outline(x: Array) -> np.ndarray:
-    """A NumPy array with x's address, shape and strides, whose elements must not be read."""
-    return np.asarray(
-        SimpleNamespace(
-            __array_interface__={
-                "version": 3,
-                "data": (origin(x), True),
-                "shape": x.shape,
-                "strides": x.strides,
-                "typestr": f"|V{x.itemsize}",
-            }
-        )
-    )
+    return a.device == b.device and bool(function(outline(a), outline(b)))

@@ -1,6 +1,9 @@
 """Views along several dimensions at once: diagonals, windows; views of other types."""
 
 from operator import index
+from types import SimpleNamespace
+
+import numpy as np
 
 from cyrt.dtypes import dtype as _dtype
 from cyrt.builtin.space cimport MAX_NDIM
@@ -138,6 +141,17 @@ def layout(x, /):
     for d in range(array.ndim_):
         writable = writable and (array.steps[d] != 0 or array.dims[d] < 2)
     return bool(array.dense), bool(reversed_.dense), bool(writable), array.base is None
+
+
+def outline(x, /):
+    """Return a NumPy array with x's address, shape and strides, whose elements must not be read."""
+    return np.asarray(SimpleNamespace(__array_interface__={
+        "version": 3,
+        "data": (origin(x), True),
+        "shape": x.shape,
+        "strides": x.strides,
+        "typestr": f"|V{x.itemsize}",
+    }))
 
 
 def origin(x, /):

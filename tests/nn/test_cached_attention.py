@@ -394,7 +394,7 @@ def cached(position=0, q=Q, new=NEW, cache=CACHE, name="float32", **options):
         (
             lambda: attention(full(Q), full(NEW), full(NEW), cache=(full(CACHE),) * 2, position=0),
             ValueError,
-            "cache: keys and values are the same memory",
+            "cache: expected keys and values that share no memory",
         ),
         (
             lambda: attention(
@@ -410,3 +410,69 @@ def cached(position=0, q=Q, new=NEW, cache=CACHE, name="float32", **options):
 def test_bad_input(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def overlapping_caches():
+    room, rows = cyrt.zeros((2, 2, 15, 8)), cyrt.zeros((2, 2, 10, 8))
+    windows = cyrt.sliding_window_view(cyrt.zeros(100), (8,))[None, None, :10]
+    yield room[:, :, :10], room[:, :, 5:]
+    yield rows, rows[:, :, ::-1]
+    yield rows, rows[::-1]
+    yield rows, rows[:, ::-1]
+    yield cyrt.broadcast_to(windows, (2, 2, 10, 8)), rows
+    yield rows, cyrt.sliding_window_view(cyrt.zeros((2, 2, 17)), (8,), axis=2)
+    wide = cyrt.zeros((2, 2, 10, 12))
+    yield wide[..., :8], wide[..., 4:]
+
+
+def test_caches_that_overlap_are_refused():
+    for cache in overlapping_caches():
+        for each in (cache, cache[::-1]):
+            with pytest.raises(ValueError, match="attention: cache: .* share no memory"):
+                attention(full(Q), full(NEW), full(NEW), cache=each, position=0)
+
+
+def caches_side_by_side():
+    pair = cyrt.zeros((2, 2, 10, 2, 8))
+    yield pair[:, :, :, 0], pair[:, :, :, 1]
+    wide = cyrt.zeros((2, 2, 10, 16))
+    yield wide[..., :8], wide[..., 8:]
+    heads = cyrt.zeros((2, 10, 4, 8))
+    turned = cyrt.permute_dims(heads, (0, 2, 1, 3))
+    yield turned[:, ::2], turned[:, 1::2]
+    twice = cyrt.zeros((2, 2, 2, 10, 8))
+    yield twice[:, 0], twice[:, 1, :, ::-1]
+
+
+def test_caches_that_lie_between_each_other(rng):
+    """Their address ranges overlap, their elements do not."""
+    q, k, v = (cyrt.asarray(numbers(rng, "float32", *each)) for each in (Q, NEW, NEW))
+    wanted = attention(q, k, v, mask="causal").numpy()
+    for keys, values in caches_side_by_side():
+        found = attention(q, k, v, cache=(keys, values), position=0)
+        np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-5, atol=1e-6)
+        np.testing.assert_array_equal(keys[:, :, :3].numpy(), k.numpy())
+        np.testing.assert_array_equal(values[:, :, :3].numpy(), v.numpy())
+        assert not values[:, :, 3:].numpy().any()
+
+
+@pytest.mark.parametrize("rows", [1, 3, 16, 20])
+@pytest.mark.parametrize("name", ["float32", "float16", "float64"])
+@pytest.mark.parametrize("capacity", [32, 2000])
+def test_what_is_behind_the_position_has_no_effect(name, rows, capacity, rng):
+    q, k, v = (cyrt.asarray(numbers(rng, name, 2, heads, rows, 16)) for heads in (4, 2, 2))
+    places = [5] if name == "float64" else [5, cyrt.asarray([5, 5])]
+    for position in places:
+        found = []
+        for filler in (0, np.nan, np.inf):
+            cache = [cyrt.full((2, 2, capacity, 16), filler, dtype=name) for _ in range(2)]
+            for each in cache:
+                each[:, :, :5] = 1
+            found.append(attention(q, k, v, cache=cache, position=position).numpy())
+        assert np.isfinite(found[0]).all()
+        for each in found[1:]:
+            np.testing.assert_array_equal(each, found[0])
+
+
+def test_the_page_says_what_hidden_numbers_do():
+    assert "NaN" in attention.__doc__.partition("mask : Array")[2].partition("sinks :")[0]

@@ -1,0 +1,178 @@
+"""What all functions of cyrt.nn refuse, and how their errors name it."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from pathlib import Path
+
+import pytest
+
+import cyrt
+from cyrt import nn
+from cyrt.ops.elementwise import Elementwise
+
+
+def ones(*shape, dtype="float32"):
+    return cyrt.ones(shape, dtype=dtype)
+
+
+def convolutions(ndim):
+    """Calls of the functions of so many spatial dimensions."""
+    x, w, sizes = ones(2, *(5,) * ndim, 4), ones(6, *(3,) * ndim, 4), (3,) * ndim
+    g = ones(2, *sizes, 6)
+    return {
+        f"conv{ndim}d": {"input": x, "weight": w},
+        f"conv_transpose{ndim}d": {"input": x, "weight": w},
+        "conv_general": {"input": x, "weight": w},
+        "conv_input_vjp": {"g": g, "weight": w, "input_shape": x.shape},
+        "conv_weight_vjp": {"g": g, "input": x, "weight_shape": w.shape},
+        "max_pool": {"x": x, "kernel_size": 3, "stride": 1},
+        "avg_pool": {"x": x, "kernel_size": 3, "stride": 1},
+        "max_pool_vjp": {"x": x, "g": ones(2, *sizes, 4), "kernel_size": 3, "stride": 1},
+        "avg_pool_vjp": {"x": x, "g": ones(2, *sizes, 4), "kernel_size": 3, "stride": 1},
+    }
+
+
+def calls():
+    """The arguments of a call of each function that has more than operands."""
+    x, w, q, k = ones(3, 8), ones(8), ones(2, 4, 3, 8), ones(2, 2, 3, 8)
+    targets = cyrt.zeros(3, dtype="int32")
+    return {
+        "layer_norm": {"x": x, "weight": w, "bias": w},
+        "layer_norm_vjp": {"x": x, "weight": w, "g": x, "bias": w},
+        "rms_norm": {"x": x, "weight": w},
+        "rms_norm_vjp": {"x": x, "weight": w, "g": x},
+        "softmax": {"x": x},
+        "log_softmax": {"x": x},
+        "softmax_vjp": {"y": x, "g": x},
+        "cross_entropy": {"logits": x, "targets": targets},
+        "cross_entropy_vjp": {"logits": x, "targets": targets, "g": ones(3)},
+        "swiglu_vjp": {"gate": x, "up": x, "g": x},
+        "linear": {"x": x, "w": ones(8, 8), "b": w, "residual": x},
+        "rope": {"x": q, "dims": 8, "freqs": ones(4)},
+        "rope_vjp": {"g": q, "dims": 8, "freqs": ones(4)},
+        "attention": {
+            **{"q": q, "k": k, "v": k, "sinks": ones(4), "mask": ones(3, 3)},
+            "rope": {"dims": 8},
+        },
+        "attention_vjp": {"q": q, "k": k, "v": k, "g": q, "mask": ones(3, 3)},
+        **convolutions(1),
+        **convolutions(2),
+        **convolutions(3),
+    }
+
+
+BOOLS = ("donate", "flip", "precise", "traditional")
+INTS = (
+    *("axis", "dims", "offset", "stride", "padding", "dilation", "kernel_dilation"),
+    *("input_dilation", "output_padding", "groups", "kernel_size", "position"),
+)
+NUMBERS = ("eps", "base", "scale")
+OPERANDS = {
+    name: [each for each, value in arguments.items() if isinstance(value, cyrt.Array)]
+    for name, arguments in calls().items()
+}
+
+
+def arguments_of(kind):
+    return [
+        (name, argument)
+        for name in calls()
+        for argument in inspect.signature(getattr(nn, name)).parameters
+        if argument in kind
+    ]
+
+
+def test_every_function_is_called():
+    """But for those of cyrt.ops."""
+    elementwise = {each for each in nn.__all__ if isinstance(getattr(nn, each), Elementwise)}
+    assert set(nn.__all__) - set(calls()) == {*elementwise, "logsumexp"}
+
+
+@pytest.mark.parametrize("value", ["a", 1, None, [True]], ids=repr)
+@pytest.mark.parametrize(("name", "argument"), arguments_of(BOOLS))
+def test_bools_are_bools(name, argument, value):
+    message = f"{name}: {argument}: expected a bool, got {type(value).__name__}"
+    with pytest.raises(TypeError, match=message):
+        getattr(nn, name)(**calls()[name] | {argument: value})
+
+
+@pytest.mark.parametrize(("name", "argument"), arguments_of(INTS + NUMBERS))
+def test_bools_are_no_numbers(name, argument):
+    with pytest.raises(TypeError, match=rf"({name}: )?{argument}: expected an? .*(bool|True)"):
+        getattr(nn, name)(**calls()[name] | {argument: True})
+
+
+@pytest.mark.parametrize("ndim", [1, 2, 3])
+def test_bools_are_no_sizes(ndim):
+    for name, arguments in convolutions(ndim).items():
+        function = getattr(nn, name)
+        for each in ("stride", "padding", "kernel_dilation", "kernel_size", "input_shape"):
+            if each in inspect.signature(function).parameters:
+                sizes = (True,) * (ndim + 2 if each == "input_shape" else ndim)
+                with pytest.raises(TypeError, match=f"{name}: {each}: expected .*True"):
+                    function(**arguments | {each: sizes})
+
+
+@pytest.mark.parametrize("name", OPERANDS)
+def test_operands_that_are_none(name):
+    """An optional one is left out; another one is refused by its name."""
+    function = getattr(nn, name)
+    optional = [
+        each
+        for each, parameter in inspect.signature(function).parameters.items()
+        if parameter.default is None or (each == "weight" and name.endswith("norm_vjp"))
+    ]
+    for count in (1, 2):
+        for some in itertools.combinations(OPERANDS[name], count):
+            call = calls()[name] | dict.fromkeys(some)
+            if set(some) <= set(optional):
+                found = function(**call)
+                for each in found if isinstance(found, tuple) else (found,):
+                    assert each is None or each.numpy().size
+            else:
+                message = f"{name}: ({'|'.join(some)}): expected an Array, got builtins.NoneType"
+                with pytest.raises(TypeError, match=message):
+                    function(**call)
+
+
+def test_operands_on_another_device_are_named(python):
+    """Each operand but the first one, and what is no operand: outputs, frequencies, caches."""
+    done = python(
+        """
+        import cyrt
+        from cyrt import nn
+        from test_arguments import calls, ones
+
+        def refused(name, argument, call):
+            try:
+                getattr(nn, name)(**call)
+            except ValueError as error:
+                text = str(error)
+                if not text.startswith(f"{name}: {argument} is on device 1, "):
+                    print(name, argument, text)
+            else:
+                print(name, argument, "is not refused")
+
+        for name, call in calls().items():
+            first, *others = [key for key, each in call.items() if isinstance(each, cyrt.Array)]
+            for other in others:
+                refused(name, other, call | {other: cyrt.to_device(call[other], 1)})
+            if name in ("layer_norm", "rms_norm", "softmax", "log_softmax"):
+                refused(name, "out", call | {"out": cyrt.zeros((3, 8), device=1)})
+        new = ones(2, 2, 3, 8)
+        call = {"q": ones(2, 4, 3, 8), "k": new, "v": new, "position": 0}
+        cache = ones(2, 2, 9, 8), ones(2, 2, 9, 8)
+        away = [cyrt.to_device(each, 1) for each in cache]
+        refused("attention", "cache: keys", call | {"cache": (away[0], cache[1])})
+        refused("attention", "cache: values", call | {"cache": (cache[0], away[1])})
+        at = cyrt.zeros(2, dtype="int32", device=1)
+        refused("attention", "position", call | {"cache": cache, "position": at})
+        refused("rope", "offset", {"x": new, "dims": 8, "offset": at})
+        """,
+        folders=[Path(__file__).parent],
+        CYRT_DEVICE="emulated",
+        CYRT_EMULATED_DEVICES="2",
+    )
+    assert (done.stdout, done.returncode) == ("", 0), done.stdout + done.stderr
