@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import count
-from math import prod
 from operator import index
 from typing import Any, SupportsIndex
 
-from cyrt.dtypes import DEFAULTS
+import numpy as np
+
+from cyrt.dtypes import DEFAULTS, DType
+from cyrt.dtypes import dtype as _dtype
 from cyrt.ndarray import Array
 from cyrt.ops.arguments import check_array
 from cyrt.ops.copy import assign, astype
 from cyrt.ops.creation import asarray
 from cyrt.ops.functions import log1p
 from cyrt.ops.gather import take
+from cyrt.ops.inspection import finfo
 from cyrt.ops.scan import cumulative_sum
 from cyrt.ops.search import searchsorted
 from cyrt.random import keys
@@ -101,7 +105,9 @@ def choice(
     replace : bool
         Whether an element may be chosen more than once.
     p : Array or sequence of float, optional
-        The probabilities of the elements, one-dimensional; by default they are equal.
+        The probabilities of the elements, one-dimensional; by default they are equal. An Array is
+        copied to the host to be checked, which waits for the device; :func:`categorical`, which
+        takes the logarithms of probabilities, does not.
     key : Key, optional
         As for :func:`cyrt.random.uniform`.
 
@@ -109,9 +115,11 @@ def choice(
     ------
     ValueError
         There are no elements, or fewer than are chosen with ``replace=False``; the number of
-        probabilities is not that of the elements; or there are any with ``replace=False``.
+        probabilities is not that of the elements; there are any with ``replace=False``; or they are
+        negative or NaN, or their sum is not 1, as in NumPy.
     """
     device = common_device(None, a, p)
+    given = p
     a, p = (
         asarray(each, device=device) if isinstance(each, (list, tuple)) else each for each in (a, p)
     )
@@ -126,10 +134,15 @@ def choice(
             f"choice: p: expected shape ({n},) and replace=True, got shape "
             f"{p.shape} and replace={replace}"
         )
+    if p is not None:
+        _check_probabilities(
+            p.numpy() if given is p else np.asarray(given, np.float64),
+            p.dtype if given is p and p.dtype.kind == "f" else _dtype("float64"),
+        )
     if not replace:
         if any(index(each) < 0 for each in shape):
             raise ValueError(f"choice: size: expected 0 or more, got {size}")
-        wanted = prod(map(index, shape))
+        wanted = math.prod(map(index, shape))
         if wanted > n:
             raise ValueError(
                 f"choice: {wanted} of {n} elements cannot be chosen with replace=False"
@@ -142,6 +155,21 @@ def choice(
         drawn = uniform(shape=shape, dtype=rising.dtype, device=device, key=key) * rising[-1]
         positions = searchsorted(rising[:-1], drawn, side="right")
     return take(a, positions, axis=0) if isinstance(a, Array) and a.ndim else positions
+
+
+def _check_probabilities(p: np.ndarray, dtype: DType) -> None:
+    """Raise a ValueError unless numbers are probabilities, of the precision of a type."""
+    if p.dtype.kind == "c":
+        raise TypeError(f"choice: p: expected a real type, got {p.dtype}")
+    p = p.astype(np.float64)
+    if not (p >= 0).all():
+        raise ValueError(
+            f"choice: p: expected probabilities of 0 or more, got {p[~(p >= 0)][0]} at index "
+            f"{np.argmin(p >= 0)}"
+        )
+    total = p.sum()
+    if abs(total - 1) > finfo(dtype).eps ** 0.5:
+        raise ValueError(f"choice: p: expected probabilities whose sum is 1, got {total}")
 
 
 def shuffle(x: Array, axis: SupportsIndex = 0, *, key: Key | None = None) -> None:

@@ -82,6 +82,37 @@ def test_choice_by_probability(dtype):
     assert random.choice(2, p=[0, 1]).item() == 1
 
 
+@pytest.mark.parametrize("place", [list, tuple, cyrt.asarray])
+@pytest.mark.parametrize(
+    ("p", "message"),
+    [
+        ([0.5, 0.2, 0.2], "probabilities whose sum is 1, got 0"),
+        ([5.0, 3.0, 2.0], "probabilities whose sum is 1, got 10"),
+        ([0.0, 0.0, 0.0], "probabilities whose sum is 1, got 0.0"),
+        ([1.5, -0.5, 0.0], "probabilities of 0 or more, got -0.5 at index 1"),
+        ([0.5, float("nan"), 0.5], "probabilities of 0 or more, got nan at index 1"),
+        ([0.5, 0.5, float("inf")], "probabilities whose sum is 1, got inf"),
+    ],
+)
+def test_choice_checks_probabilities(place, p, message):
+    """As NumPy does, and wherever they are."""
+    with pytest.raises(ValueError, match=r".*robabilities"):
+        np.random.default_rng(0).choice(3, p=p)
+    for choice in (random.choice, random.default_rng(0).choice):
+        with pytest.raises(ValueError, match=f"choice: p: expected {message}"):
+            choice(3, p=place(p))
+
+
+def test_choice_forgives_rounding():
+    for name in ("float16", "bfloat16", "float32", "float64"):
+        p = cyrt.full(7, 1 / 7, dtype=name)
+        assert 0 <= random.choice(7, p=p).item() < 7
+    assert 0 <= random.choice(10, p=[0.1] * 10).item() < 10
+    assert random.choice(2, p=cyrt.asarray([0, 1])).item() == 1
+    with pytest.raises(ValueError, match="sum is 1"):
+        random.choice(2, p=[0.5, 0.5001])
+
+
 def test_choice_without_replacement():
     for n, size in ((5, 5), (100, (3, 4)), (4, ()), (3, 0)):
         found = random.choice(n, size, replace=False).numpy()
