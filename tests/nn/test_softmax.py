@@ -154,7 +154,8 @@ def test_what_is_not_finite(n, rng):
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
-def test_many_rows_stream(name, rng, batched):
+def test_many_rows_stream(name, rng, batched, setting):
+    setting(CYRT_CHECK="0")  # which refuses targets that are out of range
     n = 8200
     x = (3 * rng.normal(size=(many_rows(n), n))).astype(cyrt.dtype(name).numpy)
     h, targets = numbers(rng, name, len(x)), rng.integers(0, n, len(x))
