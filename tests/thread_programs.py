@@ -6,7 +6,8 @@ commute. Meanwhile the collector ends objects whose ``__del__`` computes, comple
 compute, and signals interrupt the main thread. In programs of the kind "refused" the driver refuses
 some graphs, and some of the kernels that are launched one by one instead: what these would have
 written is right or raises the refusal, and everything else is right. Programs of the kind "devices"
-use all devices. Those of the kind "limited" have little memory, of which they use many sizes.
+use all devices. Those of the kind "limited" have little memory, of which they use many sizes. In
+most programs copies between host and device have several chunks.
 
 A deadlock ends the process, with each thread's stack.
 """
@@ -41,6 +42,7 @@ from thread_workers import LIMIT, MOST_SIZED, SOURCE, Worker
 
 import cyrt
 from cyrt import settings
+from cyrt.runtime import transfer
 
 KINDS = ("plain", "refused", "devices", "limited")
 SECONDS = 60  # for a program, before it is a deadlock
@@ -112,6 +114,7 @@ class Program:
         self.signals = random.Random(self.rng.getrandbits(32))
         self.interrupting = self.rng.random() < 0.7
         gc.set_threshold(self.rng.choice((20, 70, 300)), 3, 3)
+        chunk = transfer._set_chunk_size(self.rng.choice((16, 40, 100, 1 << 22)))
         before = signal.signal(signal.SIGALRM, self.interrupt)
         sys.unraisablehook = self.report_unraisable
         refusals = (
@@ -137,6 +140,7 @@ class Program:
             signal.signal(signal.SIGALRM, before)
             sys.unraisablehook = sys.__unraisablehook__
             gc.set_threshold(700, 10, 10)
+            transfer._set_chunk_size(chunk)
         if self.failures:
             raise AssertionError("\n".join(self.failures))
 

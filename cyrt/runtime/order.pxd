@@ -11,6 +11,12 @@
 # - An undeclared kernel, which may use any memory, waits for all work on the device, and all later
 #   work waits for it: the other streams are `behind` until each of them has been made to wait.
 # - A release of memory waits for nothing and launches nothing.
+# - A copy of several chunks is put on a stream of its own, in one turn: as long as that turn lasts,
+#   the block has this stream as its `home` or as a reader, so operations of others that conflict
+#   with the copy wait for the end of the turn, as do the reuse of the memory and a trim. Reads
+#   beside a copy to the host do not, except those of outside memory.
+# - The turn may begin while the copy still waits for the device. It ends for each check of signals,
+#   and now and then to let others pass: the device may wait for something that they do.
 
 from cyrt.driver.cuda cimport CUresult
 from cyrt.driver.table cimport MAX_DEVICES
@@ -57,6 +63,17 @@ cdef int begin_direct(StreamState* stream, Block* first, Access first_access, Bl
                       Access second_access) except -1
 # End that turn.
 cdef void end_direct(StreamState* stream) noexcept
+# Begin the turn of a copy of several chunks on its own stream. When the function returns, all work
+# that uses the block, or that this stream waits for, has ended. Ctrl-C ends the wait. `generation`
+# is that of the block when the copy was called.
+cdef int begin_copy(StreamState* own, Block* block, Access access,
+                    unsigned int generation) except -1
+# End that turn. `complete`: all has been read or put on the stream.
+cdef void end_copy(StreamState* own, Block* block, Access access, unsigned int generation,
+                   bint complete) noexcept
+# Make later work on the stream wait for a copy to the device, and the stream the block's home.
+cdef int continue_after(StreamState* stream, StreamState* own, Block* block,
+                        unsigned int generation) except -1
 # The thread that may record first, since other threads kept it from recording; 0: none. It matters
 # for fairness only. Wait for that thread, become it, or stop being it.
 cdef unsigned long priority_thread

@@ -1,14 +1,16 @@
 # C-level functions only: see order.pxd.
 """Order among streams that use the same blocks of memory."""
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.stdlib cimport free, malloc, realloc
+from posix.unistd cimport usleep
 
 cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident()
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, check, faulted
-from cyrt.runtime.device cimport contexts, verify
+from cyrt.runtime.device cimport contexts, enter_quietly, leave, leave_quietly, verify
 from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.pacing cimport has_spare_room, wait_for_room
 from cyrt.runtime.poison cimport mark_valid, refuse_poisoned
@@ -17,13 +19,15 @@ from cyrt.runtime.state cimport FOREIGN_MEMORY, OVERWRITE, READ, Access, Block, 
 from cyrt.runtime.stream_state cimport (
     flush, last_undeclared, legacy_state, link, mark_work, order_launched, refuse_captured, states,
 )
-from cyrt.runtime.waiting cimport is_done
+from cyrt.runtime.waiting cimport is_done, poll, query_stream
 from cyrt.runtime.submission cimport (
     end_submission, sleep_briefly, try_submission, wait_for_submission, wait_for_turn,
 )
 
 cdef enum:
     PATIENCE = 2500         # naps of 20 us: 50 ms
+    FIRST_HOLD = 2          # polls, of 20 ms, for which a waiting copy first holds its block
+    PASSAGE = 1000          # microseconds for which it then lets other operations pass
 
 # The stream that used a device's outside memory last.
 cdef StreamState* last_outside[MAX_DEVICES]
@@ -304,8 +308,9 @@ cdef CUresult order_outside(StreamState* stream, int ordinal) noexcept:
     return link(stream, last)
 
 
-cdef int begin_block(StreamState* stream, Block* block, Access access) except -1:
-    """Order the operation of `begin_direct` after uses of one block. Return 0: call again."""
+cdef int begin_block(StreamState* stream, Block* block, Access access, bint again) except -1:
+    """Order the operation of `begin_direct` after uses of one block; if `again`, the stream waits
+    for other libraries' uses already. Return 0: call again."""
     cdef StreamState* other
     if use(block, stream, access) == 0:
         return 0
@@ -313,7 +318,8 @@ cdef int begin_block(StreamState* stream, Block* block, Access access) except -1
         other = legacy_state(block.ordinal) if block.shared else block.home
         if flush_outside(stream, block.ordinal) == 0 or wait_for_room(other) == 0:
             return 0
-        order_launched(stream, other)
+        if not again:
+            order_launched(stream, other)
         check(order_outside(stream, block.ordinal), b"cuStreamWaitEvent", stream.ordinal)
     if access != OVERWRITE:
         refuse_poisoned(block)
@@ -325,12 +331,12 @@ cdef int refuse_freed() except -1:
 
 
 cdef int look(StreamState* stream, Block* first, Access first_access, Block* second,
-              Access second_access) except -1:
-    """Make one pass of `begin_direct`. Return 0 if something was launched or waited for: call
+              Access second_access, bint again) except -1:
+    """Make one pass of `begin_turn`. Return 0 if something was launched or waited for: call
     again."""
     verify(stream.ordinal, stream.epoch, b"cuMemcpyAsync")
     refuse_captured(stream)
-    if priority_thread:
+    if priority_thread and not again:       # else that thread may wait for this one
         yield_to_priority_thread(stream)
     if stream.pending:
         graph.reason = b"a copy between host and device, or a fill, comes"
@@ -340,26 +346,24 @@ cdef int look(StreamState* stream, Block* first, Access first_access, Block* sec
         return 0
     if stream.behind and order_behind(stream) == 0:
         return 0
-    if begin_block(stream, first, first_access) == 0:
+    if begin_block(stream, first, first_access, again) == 0:
         return 0
-    return second == NULL or begin_block(stream, second, second_access)
+    return second == NULL or begin_block(stream, second, second_access, again)
 
 
-cdef int begin_direct(StreamState* stream, Block* first, Access first_access, Block* second,
-                      Access second_access) except -1:
+cdef int begin_turn(StreamState* stream, Block* first, Access first_access, Block* second,
+                    Access second_access, bint again) except -1:
+    """Do what `begin_direct` does, but leave lost memory marked as lost. If `again`, do not wait
+    for what other libraries have put on their streams since the first call."""
     cdef int looks = 0
     cdef unsigned int first_owner = first.generation
     cdef unsigned int second_owner = second.generation if second != NULL else 0
     legacy_state(stream.ordinal)        # created before the pass that keeps the GIL
     try:
         while True:
-            if look(stream, first, first_access, second, second_access):
+            if look(stream, first, first_access, second, second_access, again):
                 if try_submission(stream):
                     stream.put += 1
-                    if first_access == OVERWRITE:
-                        mark_valid(first)
-                    if second_access == OVERWRITE:
-                        mark_valid(second)
                     return 0
                 wait_for_turn(stream)
             if first.generation != first_owner \
@@ -371,6 +375,75 @@ cdef int begin_direct(StreamState* stream, Block* first, Access first_access, Bl
     finally:
         if looks > 1:
             release_priority()
+
+
+cdef int begin_direct(StreamState* stream, Block* first, Access first_access, Block* second,
+                      Access second_access) except -1:
+    begin_turn(stream, first, first_access, second, second_access, False)
+    if first_access == OVERWRITE:
+        mark_valid(first)
+    if second_access == OVERWRITE:
+        mark_valid(second)
+    return 0
+
+
+cdef int begin_copy(StreamState* own, Block* block, Access access,
+                    unsigned int generation) except -1:
+    cdef int polls = 0, hold = FIRST_HOLD
+    cdef int entered
+    cdef double begin = 0
+    cdef CUresult result
+    cdef bint again = False
+    while True:
+        if block.generation != generation:
+            refuse_freed()
+        begin_turn(own, block, access, NULL, READ, again)
+        again = True
+        entered = enter_quietly(own.ordinal, own.epoch)
+        result = query_stream(own.handle)
+        if result == CUDA_ERROR_NOT_READY:
+            result = poll(query_stream, own.handle, &begin)
+        if result == CUDA_SUCCESS:
+            leave_quietly(entered)
+            if access == OVERWRITE and block.generation == generation:
+                mark_valid(block)
+            return 0
+        end_submission(own)         # before Python code can run
+        leave(own.ordinal, entered, CUDA_SUCCESS if result == CUDA_ERROR_NOT_READY else result,
+              b"cuStreamQuery")
+        PyErr_CheckSignals()
+        polls += 1
+        if polls == hold:           # the device may wait for what those do who wait for the block
+            with nogil:
+                usleep(PASSAGE)
+            polls, hold = 0, 2 * hold
+
+
+cdef void end_copy(StreamState* own, Block* block, Access access, unsigned int generation,
+                   bint complete) noexcept:
+    cdef int i
+    end_submission(own)
+    if access == READ and complete and block.generation == generation:
+        for i in range(block.num_readers):
+            if block.readers[i] == own:
+                block.num_readers -= 1
+                block.readers[i] = block.readers[block.num_readers]
+                break
+
+
+cdef int continue_after(StreamState* stream, StreamState* own, Block* block,
+                        unsigned int generation) except -1:
+    wait_for_room(own)
+    wait_for_room(stream)
+    if stream.submitting:
+        wait_for_submission(stream)
+    if stream.capturing:        # what is put on it does not run
+        return 0
+    order_launched(stream, own)
+    mark_work(stream)
+    if block.generation == generation and block.home == own and block.num_readers == 0:
+        block.home = stream
+    return 0
 
 
 cdef void end_direct(StreamState* stream) noexcept:

@@ -18,6 +18,8 @@ cdef class Stream:
 # only) or as a Stream.
 cdef StreamState* current_state(int ordinal) except NULL
 cdef Stream current_stream(int ordinal)
+# Return an idle state of that priority, or a new one, with one more user.
+cdef StreamState* acquire_state(int ordinal, int priority) except NULL
 # Launch what is recorded for this thread's current stream, if the thread has one.
 cdef int flush_current(int ordinal) except -1
 # Report an error that no caller can catch to sys.unraisablehook.

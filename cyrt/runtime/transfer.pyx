@@ -5,34 +5,43 @@ from libc.string cimport memcpy
 from posix.unistd cimport usleep
 
 from cyrt.driver.cuda cimport *
-from cyrt.driver.table cimport MAX_DEVICES, cu
+from cyrt.driver.table cimport MAX_DEVICES, READY, check, cu, faulted, process
 from cyrt.runtime.device cimport (
     contexts, enter, enter_quietly, leave, leave_quietly, verify,
 )
 from cyrt.runtime.device import reset_hooks
-from cyrt.runtime.order cimport begin_direct, end_direct
+from cyrt.runtime.order cimport (
+    begin_copy, begin_direct, continue_after, end_copy, end_direct, order_after, refuse_freed,
+)
 from cyrt.runtime.pool cimport out_of_memory
+from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport READ, Access, Block, StreamState
+from cyrt.runtime.stream cimport acquire_state
+from cyrt.runtime.stream_state cimport flush, refuse_captured
 from cyrt.runtime.waiting cimport (
-    note_end, printing, query_event, submission_count, wait, wait_all,
+    note_end, poll, printing, query_event, submission_count, wait, wait_all,
 )
 
 cdef enum:
     CHUNKS = 4
-    CHUNK = 4 << 20
+    CHUNK = 4 << 20         # bytes of its pinned memory
     INLINE = 64 << 10       # the most bytes that the driver copies into its command buffer
 
 # A ring of pinned chunks; a chunk is free after its event. Each copy has a Staging to itself, which
 # keeps apart the copies of several threads, and of a signal handler that runs while a copy waits.
+# A copy that does not go in one turn uses the Staging's own stream, see runtime/order.
 cdef struct Staging:
     unsigned int epoch
     char* chunk[CHUNKS]
     CUevent passed[CHUNKS]
     int turn                # index of the chunk to use next
+    size_t size             # bytes of a chunk that the copy uses
+    StreamState* own        # its own stream; NULL: none yet
     Staging* next           # in the list of idle ones
 
 cdef Staging* idle[MAX_DEVICES]
 cdef int touching[MAX_DEVICES]      # threads that access a chunk without the GIL
+cdef size_t chunk_size = CHUNK      # smaller in tests
 
 
 @reset_hooks.append
@@ -49,6 +58,7 @@ cdef Staging* take_staging(StreamState* stream) except NULL:
         staging = idle[stream.ordinal]
         idle[stream.ordinal] = staging.next
         if staging.epoch == contexts[stream.ordinal].epoch:
+            staging.size = chunk_size
             return staging
         free(staging)       # the reset of the context freed its chunks
     return new_staging(stream)
@@ -61,6 +71,7 @@ cdef Staging* new_staging(StreamState* stream, bint again=True) except NULL:
     cdef int i
     if staging != NULL:
         staging.epoch = stream.epoch
+        staging.size = chunk_size
         for i in range(CHUNKS):
             if result == CUDA_SUCCESS:
                 with nogil:         # the call may wait for work in flight
@@ -100,19 +111,9 @@ cdef void release_staging(StreamState* stream, Staging* staging) noexcept:
 cdef int take_chunk(StreamState* stream, Staging* staging) except -1:
     """Return the index of the next chunk, after waiting for the last copy that used it."""
     cdef int index = staging.turn
-    staging.turn = (index + 1) % CHUNKS
     wait(stream.ordinal, stream.epoch, query_event, staging.passed[index], b"cuEventQuery")
+    staging.turn = (index + 1) % CHUNKS
     return index
-
-
-cdef int end_chunk(StreamState* stream, Staging* staging, int index, int entered,
-                   CUresult result, const char* call) except -1:
-    """End the turn in which a chunk's copy was put on the stream."""
-    if result == CUDA_SUCCESS:
-        result = cu.cuEventRecord(staging.passed[index], stream.handle)
-        stream.put += 1
-    end_direct(stream)
-    return leave(stream.ordinal, entered, result, call)
 
 
 cdef int copy_chunk(StreamState* stream, char* target, const char* source, size_t nbytes) except -1:
@@ -149,10 +150,11 @@ cdef int copy_page_locked(StreamState* stream, Block* block, Access access, CUde
 
 cdef int to_device(StreamState* stream, Block* block, Access access, CUdeviceptr target,
                    const char* source, size_t nbytes) except -1:
+    cdef unsigned int generation = block.generation
     cdef Staging* staging
     cdef int entered
     cdef CUresult result
-    if nbytes <= INLINE and not is_page_locked(source):
+    if nbytes <= min(<size_t>INLINE, chunk_size) and not is_page_locked(source):
         begin_direct(stream, block, access, NULL, READ)
         entered = enter_quietly(stream.ordinal, stream.epoch)
         with nogil:
@@ -161,75 +163,254 @@ cdef int to_device(StreamState* stream, Block* block, Access access, CUdeviceptr
         return leave(stream.ordinal, entered, result, b"cuMemcpyHtoDAsync")
     staging = take_staging(stream)
     try:
-        return send(stream, block, access, staging, target, source, nbytes)
+        if nbytes <= CHUNKS * staging.size:
+            return send(stream, block, access, generation, staging, target, source, nbytes)
+        return send_long(stream, block, access, generation, staging, target, source, nbytes)
     finally:
         release_staging(stream, staging)
 
 
-cdef int send(StreamState* stream, Block* block, Access access, Staging* staging,
-              CUdeviceptr target, const char* source, size_t nbytes) except -1:
-    """Copy to the device. Each chunk has a separate turn: other threads may use the memory in
-    between, in order."""
-    cdef size_t done = 0, part
-    cdef int index, entered
-    cdef CUresult result
-    cdef char* chunk
+cdef int send(StreamState* stream, Block* block, Access access, unsigned int generation,
+              Staging* staging, CUdeviceptr target, const char* source, size_t nbytes) except -1:
+    """Copy to the device what fits into the ring: stage all of it, then send it in one turn."""
+    cdef size_t done = 0, size = staging.size
+    cdef int first = staging.turn, count = 0, entered, i
+    cdef CUresult result = CUDA_SUCCESS
     while done < nbytes:
-        index = take_chunk(stream, staging)
-        part = min(<size_t>CHUNK, nbytes - done)
-        chunk = staging.chunk[index]
-        copy_chunk(stream, chunk, source + done, part)
-        begin_direct(stream, block, access, NULL, READ)
-        entered = enter_quietly(stream.ordinal, stream.epoch)
+        copy_chunk(stream, staging.chunk[take_chunk(stream, staging)], source + done,
+                   min(size, nbytes - done))
+        done += size
+        count += 1
+    if block.generation != generation:
+        refuse_freed()
+    begin_direct(stream, block, access, NULL, READ)
+    entered = enter_quietly(stream.ordinal, stream.epoch)
+    with nogil:
+        for i in range(count):
+            if result == CUDA_SUCCESS:
+                result = send_chunk(stream, staging, (first + i) % CHUNKS, target + i * size,
+                                    min(size, nbytes - i * size))
+    stream.put += 2 * count
+    end_direct(stream)
+    return leave(stream.ordinal, entered, result, b"cuMemcpyHtoDAsync")
+
+
+cdef CUresult send_chunk(StreamState* stream, Staging* staging, int index, CUdeviceptr target,
+                         size_t nbytes) noexcept nogil:
+    cdef CUresult result = cu.cuMemcpyHtoDAsync(target, staging.chunk[index], nbytes,
+                                                stream.handle)
+    return cu.cuEventRecord(staging.passed[index], stream.handle) if result == CUDA_SUCCESS \
+        else result
+
+
+cdef int prepare(StreamState* stream, Staging* staging) except -1:
+    """Make the ring's own stream wait for all earlier work on the stream, and wait until no chunk
+    is in use."""
+    cdef int i
+    if staging.own == NULL:
+        staging.own = acquire_state(stream.ordinal, 0)
+    for i in range(CHUNKS):
+        wait(stream.ordinal, stream.epoch, query_event, staging.passed[i], b"cuEventQuery")
+    refuse_captured(stream)
+    graph.reason = b"a copy between host and device comes"
+    flush(stream)
+    verify(stream.ordinal, stream.epoch, b"cuMemcpyAsync")
+    return order_after(staging.own, stream)
+
+
+cdef bint may_go_on(const StreamState* own, const Block* block, unsigned int generation) noexcept:
+    """Return whether the device works and the memory has not been freed."""
+    return process == READY and not faulted[own.ordinal] \
+        and contexts[own.ordinal].epoch == own.epoch and block.generation == generation
+
+
+cdef int refuse_rest(StreamState* own, CUresult result, const char* call) except -1:
+    """Raise the reason why a copy ended early."""
+    verify(own.ordinal, own.epoch, call)
+    check(result, call, own.ordinal)
+    return refuse_freed()
+
+
+cdef int send_long(StreamState* stream, Block* block, Access access, unsigned int generation,
+                   Staging* staging, CUdeviceptr target, const char* source,
+                   size_t nbytes) except -1:
+    """Copy to the device more than fits into the ring: one chunk is copied into its pinned memory
+    while others cross the bus."""
+    cdef StreamState* own
+    cdef CUresult result = CUDA_SUCCESS
+    cdef int index = staging.turn, entered
+    cdef size_t done
+    wait(stream.ordinal, stream.epoch, query_event, staging.passed[index], b"cuEventQuery")
+    copy_chunk(stream, staging.chunk[index], source, staging.size)
+    prepare(stream, staging)
+    own = staging.own
+    begin_copy(own, block, access, generation)
+    entered = enter_quietly(own.ordinal, own.epoch)
+    done = send_chunks(block, generation, staging, target, source, nbytes, &result)
+    end_copy(own, block, access, generation, done == nbytes)
+    leave_quietly(entered)
+    if done < nbytes:
+        refuse_rest(own, result, b"cuMemcpyHtoDAsync")
+    return continue_after(stream, own, block, generation)
+
+
+cdef size_t send_chunks(const Block* block, unsigned int generation, Staging* staging,
+                        CUdeviceptr target, const char* source, size_t nbytes,
+                        CUresult* result) noexcept:
+    """Send the chunks, the first of which is staged; return the bytes sent. No Python code runs."""
+    cdef StreamState* own = staging.own
+    cdef size_t done = 0, part
+    cdef int index
+    while done < nbytes:
+        index = staging.turn
+        part = min(staging.size, nbytes - done)
+        result[0] = wait_for_chunk(own, staging, index)
+        if result[0] != CUDA_SUCCESS or not may_go_on(own, block, generation):
+            break
+        touching[own.ordinal] += 1
         with nogil:
-            result = cu.cuMemcpyHtoDAsync(target + done, chunk, part, stream.handle)
-        end_chunk(stream, staging, index, entered, result, b"cuMemcpyHtoDAsync")
+            if done:
+                memcpy(staging.chunk[index], source + done, part)
+            result[0] = send_chunk(own, staging, index, target + done, part)
+        touching[own.ordinal] -= 1
+        own.put += 2
+        if result[0] != CUDA_SUCCESS:
+            break
+        staging.turn = (index + 1) % CHUNKS
         done += part
-    return 0
+    return done
+
+
+cdef CUresult wait_for_chunk(StreamState* own, Staging* staging, int index) noexcept:
+    """Wait until the chunk's last copy has ended, or nothing runs on the device any more."""
+    cdef double begin = 0
+    cdef CUresult result = query_event(staging.passed[index])
+    while result == CUDA_ERROR_NOT_READY and contexts[own.ordinal].epoch == own.epoch \
+            and not faulted[own.ordinal]:
+        result = poll(query_event, staging.passed[index], &begin)
+    return result
 
 
 cdef int to_host(StreamState* stream, Block* block, char* target, CUdeviceptr source,
                  size_t nbytes) except -1:
+    cdef unsigned int generation = block.generation
     cdef Staging* staging = take_staging(stream)
     try:
-        return receive(stream, block, staging, target, source, nbytes)
+        if nbytes <= staging.size:
+            return receive(stream, block, generation, staging, target, source, nbytes)
+        return receive_long(stream, block, generation, staging, target, source, nbytes)
     finally:
         release_staging(stream, staging)
 
 
-cdef int receive(StreamState* stream, Block* block, Staging* staging, char* target,
-                 CUdeviceptr source, size_t nbytes) except -1:
-    """Copy from the device. Chunk i + 1 crosses the bus while chunk i is copied out of its pinned
-    memory."""
-    cdef size_t queued = 0, done = 0, part
-    cdef int[CHUNKS] pending
-    cdef int index, entered
-    cdef int first = 0, count = 0
-    cdef unsigned long long before = 0
+cdef int receive(StreamState* stream, Block* block, unsigned int generation, Staging* staging,
+                 char* target, CUdeviceptr source, size_t nbytes) except -1:
+    """Copy one chunk from the device."""
+    cdef int index = take_chunk(stream, staging)
+    cdef int entered
+    cdef unsigned long long before
     cdef CUresult result
-    cdef char* chunk
-    while done < nbytes:
-        while queued < nbytes and count < 2:
-            index = take_chunk(stream, staging)
-            part = min(<size_t>CHUNK, nbytes - queued)
-            chunk = staging.chunk[index]
-            begin_direct(stream, block, READ, NULL, READ)
-            entered = enter_quietly(stream.ordinal, stream.epoch)
-            with nogil:
-                result = cu.cuMemcpyDtoHAsync(chunk, source + queued, part, stream.handle)
-            before = submission_count(stream)
-            end_chunk(stream, staging, index, entered, result, b"cuMemcpyDtoHAsync")
-            pending[(first + count) % CHUNKS] = index
-            count += 1
-            queued += part
-        index = pending[first]
-        first = (first + 1) % CHUNKS
-        count -= 1
-        wait(stream.ordinal, stream.epoch, query_event, staging.passed[index],
-             b"cuMemcpyDtoHAsync")
-        if queued == nbytes and count == 0 and not printing:     # printf's text needs a real wait
-            note_end(stream, before)
-        part = min(<size_t>CHUNK, nbytes - done)
-        copy_chunk(stream, target + done, staging.chunk[index], part)
-        done += part
+    if block.generation != generation:
+        refuse_freed()
+    begin_direct(stream, block, READ, NULL, READ)
+    entered = enter_quietly(stream.ordinal, stream.epoch)
+    with nogil:
+        result = receive_chunk(stream, staging, index, source, nbytes)
+    before = submission_count(stream)
+    stream.put += 2
+    end_direct(stream)
+    leave(stream.ordinal, entered, result, b"cuMemcpyDtoHAsync")
+    wait(stream.ordinal, stream.epoch, query_event, staging.passed[index], b"cuMemcpyDtoHAsync")
+    if not printing:            # printf's text needs a real wait
+        note_end(stream, before)
+    return copy_chunk(stream, target, staging.chunk[index], nbytes)
+
+
+cdef CUresult receive_chunk(StreamState* stream, Staging* staging, int index, CUdeviceptr source,
+                            size_t nbytes) noexcept nogil:
+    cdef CUresult result = cu.cuMemcpyDtoHAsync(staging.chunk[index], source, nbytes,
+                                                stream.handle)
+    return cu.cuEventRecord(staging.passed[index], stream.handle) if result == CUDA_SUCCESS \
+        else result
+
+
+cdef int receive_long(StreamState* stream, Block* block, unsigned int generation,
+                      Staging* staging, char* target, CUdeviceptr source,
+                      size_t nbytes) except -1:
+    """Copy several chunks from the device."""
+    cdef StreamState* own
+    cdef CUresult result = CUDA_SUCCESS
+    cdef unsigned long long before
+    cdef int entered
+    cdef size_t done
+    prepare(stream, staging)
+    before = submission_count(stream)
+    own = staging.own
+    begin_copy(own, block, READ, generation)
+    entered = enter_quietly(own.ordinal, own.epoch)
+    done = receive_chunks(block, generation, staging, target, source, nbytes, &result)
+    end_copy(own, block, READ, generation, done == nbytes)
+    leave_quietly(entered)
+    if done < nbytes:
+        refuse_rest(own, result, b"cuMemcpyDtoHAsync")
+    if not printing:
+        note_end(own, submission_count(own))
+        note_end(stream, before)
     return 0
+
+
+cdef size_t receive_chunks(const Block* block, unsigned int generation, Staging* staging,
+                           char* target, CUdeviceptr source, size_t nbytes,
+                           CUresult* result) noexcept:
+    """Receive the chunks; return the bytes received. Chunk i + 1 crosses the bus while chunk i is
+    copied out of its pinned memory. No Python code runs."""
+    cdef StreamState* own = staging.own
+    cdef size_t size = staging.size, done = 0
+    cdef int i
+    if not may_go_on(own, block, generation):
+        return 0
+    with nogil:
+        for i in range(2):
+            if result[0] == CUDA_SUCCESS:
+                result[0] = receive_part(own, staging, i, source, nbytes)
+    own.put += 4
+    i = 0
+    while done < nbytes and result[0] == CUDA_SUCCESS:
+        result[0] = wait_for_chunk(own, staging, i % CHUNKS)
+        if result[0] != CUDA_SUCCESS or not may_go_on(own, block, generation):
+            break
+        touching[own.ordinal] += 1
+        with nogil:
+            memcpy(target + done, staging.chunk[i % CHUNKS], min(size, nbytes - done))
+            result[0] = receive_part(own, staging, i + 2, source, nbytes)
+        touching[own.ordinal] -= 1
+        own.put += 2
+        i += 1
+        done = min(nbytes, i * size)
+    return done
+
+
+cdef CUresult receive_part(StreamState* stream, Staging* staging, int i, CUdeviceptr source,
+                           size_t nbytes) noexcept nogil:
+    """Put the copy of chunk i on the stream, if there is one."""
+    cdef size_t start = i * staging.size
+    if start >= nbytes:
+        return CUDA_SUCCESS
+    return receive_chunk(stream, staging, i % CHUNKS, source + start,
+                         min(staging.size, nbytes - start))
+
+
+def _set_chunk_size(nbytes):
+    """Set the size of a chunk, so that a test's small copies have several; return the size before.
+
+    Parameters
+    ----------
+    nbytes : int
+        From 1 to 4 MB, the size at first.
+    """
+    global chunk_size
+    cdef size_t before = chunk_size
+    if not 0 < nbytes <= CHUNK:
+        raise ValueError(f"expected a size from 1 to {CHUNK:,} bytes, got {nbytes:,}")
+    chunk_size = nbytes
+    return before

@@ -18,6 +18,9 @@ cdef CUresult query_event(void* handle) noexcept nogil
 # Poll a query until its result is not CUDA_ERROR_NOT_READY.
 cdef int wait(int ordinal, unsigned int epoch, Query query, void* handle,
               const char* call) except -1
+# Poll a query for 20 ms without the GIL, and check no signals. `begin` is the time at which the
+# wait began; 0: it begins now.
+cdef CUresult poll(Query query, void* handle, double* begin) noexcept
 # Wait for all work that is on the stream now, recorded work included.
 cdef int wait_state(StreamState* state) except -1
 # Return how many turns and waits for other streams have been put on the stream so far.

@@ -38,29 +38,34 @@ cdef double SPIN = 0.002        # seconds of polling before a wait begins to sle
 cdef double SLICE = 0.02        # seconds between checks for signals
 
 
-cdef int wait(int ordinal, unsigned int epoch, Query query, void* handle,
-              const char* call) except -1:
-    cdef CUresult result
-    cdef double begin, now, end
-    cdef int entered = enter(ordinal, epoch, call)
-    result = query(handle)
-    if result == CUDA_ERROR_NOT_READY:
-        begin = cyrt_now()
-        while True:
-            with nogil:
-                now = cyrt_now()
-                end = now + SLICE
-                while now < end:
-                    result = query(handle)
-                    if result != CUDA_ERROR_NOT_READY:
-                        break
-                    now = cyrt_now()
-                    if now - begin > SPIN:
-                        cyrt_nap(50_000)
-                    else:
-                        cyrt_yield()
+cdef CUresult poll(Query query, void* handle, double* begin) noexcept:
+    cdef CUresult result = CUDA_ERROR_NOT_READY
+    cdef double now, end
+    with nogil:
+        now = cyrt_now()
+        if begin[0] == 0:
+            begin[0] = now
+        end = now + SLICE
+        while now < end:
+            result = query(handle)
             if result != CUDA_ERROR_NOT_READY:
                 break
+            now = cyrt_now()
+            if now - begin[0] > SPIN:
+                cyrt_nap(50_000)
+            else:
+                cyrt_yield()
+    return result
+
+
+cdef int wait(int ordinal, unsigned int epoch, Query query, void* handle,
+              const char* call) except -1:
+    cdef double begin = 0
+    cdef int entered = enter(ordinal, epoch, call)
+    cdef CUresult result = query(handle)
+    while result == CUDA_ERROR_NOT_READY:
+        result = poll(query, handle, &begin)
+        if result == CUDA_ERROR_NOT_READY:
             try:
                 PyErr_CheckSignals()
                 verify(ordinal, epoch, call)    # a handler may have forked or reset the device

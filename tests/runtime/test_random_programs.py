@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cyrt
+from cyrt.runtime import transfer
 
 SOURCE = r"""
 typedef unsigned char byte;
@@ -27,6 +28,7 @@ extern "C" __global__ void mix(const byte* x, const byte* y, byte* z, int n, uns
 """
 STREAMS = 3
 SIZES = (64, 600, 5000)
+CHUNK = 256  # bytes of a copy between host and device that go at once
 
 index = st.integers(0, 1 << 20)
 step = st.tuples(
@@ -147,12 +149,14 @@ class Program:
 
 def runs(program):
     def run(steps):
+        before = transfer._set_chunk_size(CHUNK)
         try:
             for one in steps:
                 program.run(*one)
             program.check()
         finally:
             program.pairs.clear()
+            transfer._set_chunk_size(before)
 
     return run
 

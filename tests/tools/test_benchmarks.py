@@ -15,6 +15,7 @@ SCRIPTS = Path(__file__).resolve().parent.parent.parent / "tools" / "benchmarks"
 CASES = {
     "attention": ("small with rope", "cyrt: 2 × 3 heads over 3, 49 of 50 × 32 bfloat16"),
     "convolutions": ("weight_vjp", "cyrt: 2 × 9² × 16, 24 of 3², float16"),
+    "copies": ("0.125 MB to the host", "cyrt: in a row"),
     "decode": ("tiny, a token", "cyrt: bfloat16, 32 tokens before"),
     "elementwise": ("add", "float32, 1 MB moved"),
     "indexing": ("take_along_axis, 256 rows of 1,024 float32", "cyrt: 4 MB moved"),
