@@ -24,36 +24,34 @@
 
 namespace cyrt {
 
-// The moments of some elements of a row: their number, a pivot, which was subtracted from them, the
-// mean of the differences, and the sum of squares about the mean. Joint ones have the mean of their
-// slopes, too, which are the result's gradient times the weight, and the sum of products of both
-// distances from the mean. Without centering, pivots and means are 0.
+// The moments of some elements of a row: their number, mean and sum of squares about the mean. Joint
+// ones have the mean of their slopes, too, which are the result's gradient times the weight, and the
+// sum of products of both distances from the mean. Without centering, means are 0.
 template <class V> struct Moments {
-    V count, pivot, mean, squares;
+    V count, mean, squares;
 
     __device__ static Moments combine(const Moments& a, const Moments& b) {
         V count = a.count + b.count, share = count > V(0) ? b.count / count : V(0);
-        V pivot = a.count > V(0) ? a.pivot : b.pivot;
-        V distance = (b.pivot - pivot) + (b.mean - a.mean);
-        return {count, pivot, a.mean + distance * share,
+        V distance = b.mean - a.mean;
+        return {count, a.mean + distance * share,
                 a.squares + b.squares + distance * distance * (a.count * share)};
     }
 };
 template <class V> struct JointMoments {
-    V count, pivot, mean, squares, slope, products;
+    V count, mean, squares, slope, products;
 
     __device__ static JointMoments combine(const JointMoments& a, const JointMoments& b) {
         V count = a.count + b.count, share = count > V(0) ? b.count / count : V(0);
-        V pivot = a.count > V(0) ? a.pivot : b.pivot;
-        V distance = (b.pivot - pivot) + (b.mean - a.mean);
-        V rise = b.slope - a.slope, both = a.count * share;
-        return {count,
-                pivot,
-                a.mean + distance * share,
-                a.squares + b.squares + distance * distance * both,
-                a.slope + rise * share,
+        V distance = b.mean - a.mean, rise = b.slope - a.slope, both = a.count * share;
+        return {count, a.mean + distance * share,
+                a.squares + b.squares + distance * distance * both, a.slope + rise * share,
                 a.products + b.products + distance * rise * both};
     }
+};
+// The moments of a part of a row, from whose elements a pivot was subtracted.
+template <class V, class State> struct PartState {
+    State state;
+    V pivot;
 };
 
 template <class State>
@@ -197,7 +195,7 @@ __device__ inline V mean_of_warp(const ThreadElements& elements, const V (&x)[CH
 // x is centered.
 template <bool CENTERED, class ThreadElements, class V, int CHUNKS, int N>
 __device__ inline Moments<V> center(const ThreadElements& elements, V (&x)[CHUNKS][N], V pivot) {
-    Moments<V> found = {V(0), pivot};
+    Moments<V> found = {};
     elements.each([&](int chunk, int k) {
         x[chunk][k] -= pivot;
         found.count += V(1);
@@ -209,6 +207,17 @@ __device__ inline Moments<V> center(const ThreadElements& elements, V (&x)[CHUNK
         found.squares += x[chunk][k] * x[chunk][k];
     });
     return found;
+}
+
+// Stores the moments of all elements of a block, each of whose warps has a pivot, about the first one's.
+template <class State, class V>
+__device__ inline void store_part(const Norm& args, State state, V pivot) {
+    __shared__ V first;
+    if (threadIdx.x == 0) first = pivot;
+    __syncthreads();
+    if (state.count > V(0)) state.mean += pivot - first;
+    state = reduce_moments(state);
+    if (threadIdx.x == 0) global<PartState<V, State>>(args.states)[blockIdx.x] = {state, pivot};
 }
 
 template <class T, bool CENTERED, bool VECTOR>
@@ -230,8 +239,7 @@ __device__ inline void measure_part(const Norm& args) {
         if (at == part.begin) pivot = mean_of_warp<CENTERED>(elements, x);
         state = Moments<V>::combine(state, center<CENTERED>(elements, x, pivot));
     }
-    state = reduce_moments(state);
-    if (threadIdx.x == 0) global<Moments<V>>(args.states)[blockIdx.x] = state;
+    store_part(args, state, pivot);
 }
 
 template <class T, bool CENTERED> __device__ inline void norm_parts(const Norm& args) {
@@ -244,16 +252,19 @@ template <class T, bool CENTERED> __device__ inline void norm_parts(const Norm& 
     }
 }
 
-// The state of a whole row, which every thread gets. Its pivot is its mean, rounded.
-template <class State>
-__device__ inline State state_of_row(const Norm& args, int64 row, uint32 turn) {
-    auto states = global<State>(args.states) + row * args.parts.size;
-    State state = threadIdx.x < args.parts.size ? states[threadIdx.x] : State{};
+// The state of a whole row, which every thread gets. The pivot is the row's mean, rounded.
+template <class State, class V>
+__device__ inline PartState<V, State> state_of_row(const Norm& args, int64 row, uint32 turn) {
+    auto parts = global<PartState<V, State>>(args.states) + row * args.parts.size;
+    State state = {};
+    if (threadIdx.x < args.parts.size) {
+        state = parts[threadIdx.x].state;
+        state.mean += parts[threadIdx.x].pivot - parts[0].pivot;
+    }
     state = reduce_moments(state, turn);
-    auto mean = state.pivot + state.mean;
-    state.mean -= mean - state.pivot;
-    state.pivot = mean;
-    return state;
+    V pivot = parts[0].pivot, mean = pivot + state.mean;
+    state.mean -= mean - pivot;
+    return {state, mean};
 }
 
 template <class T, bool VECTOR> __device__ inline void normalize_part(const Norm& args) {
@@ -261,8 +272,9 @@ template <class T, bool VECTOR> __device__ inline void normalize_part(const Norm
     constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
     using Elements = ThreadElements<T, CHUNKS, VECTOR>;
     const RowPart part(args.parts, args.part, args.n);
-    const auto whole = state_of_row<Moments<V>>(args, part.row, 0);
-    V scale = rsqrt(whole.squares * number<V>(args.share) + number<V>(args.eps));
+    auto whole = state_of_row<Moments<V>, V>(args, part.row, 0);
+    V pivot = whole.pivot, mean = whole.state.mean;
+    V scale = rsqrt(whole.state.squares * number<V>(args.share) + number<V>(args.eps));
     const T* in = global<T>(args.x) + part.row * args.x_step;
     T* out = global<T>(args.out) + part.row * args.out_step;
 #pragma unroll 1
@@ -279,7 +291,7 @@ template <class T, bool VECTOR> __device__ inline void normalize_part(const Norm
             if (args.bias) widen(elements.load(global<T>(args.bias) + at, chunk), biases);
 #pragma unroll
             for (int k = 0; k < N; ++k) {
-                V y = (x[k] - whole.pivot - whole.mean) * scale;
+                V y = (x[k] - pivot - mean) * scale;
                 if (args.weight) y *= weights[k];
                 if (args.bias) y += biases[k];
                 results.item[k] = cast<T>(y);
@@ -474,7 +486,7 @@ __device__ inline void measure_slopes(const Norm& args) {
         widen(packed, x);
         if (at == part.begin) pivot = mean_of_warp<CENTERED>(elements, x);
         Moments<V> moments = center<CENTERED>(elements, x, pivot);
-        State found = {moments.count, pivot, moments.mean, moments.squares, V(0), V(0)};
+        State found = {moments.count, moments.mean, moments.squares, V(0), V(0)};
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
             V weights[N];
@@ -492,8 +504,7 @@ __device__ inline void measure_slopes(const Norm& args) {
         });
         state = State::combine(state, found);
     }
-    state = reduce_moments(state);
-    if (threadIdx.x == 0) global<State>(args.states)[blockIdx.x] = state;
+    store_part(args, state, pivot);
 }
 
 template <class T, bool CENTERED> __device__ inline void norm_vjp_parts(const Norm& args) {
@@ -521,9 +532,10 @@ template <class T, bool VECTOR> __device__ inline void differentiate_strip(const
         Packed<T> x[CHUNKS], g[CHUNKS];
         elements.load(global<T>(args.x) + row * args.x_step + at, x);
         elements.load(global<T>(args.gradient) + row * args.gradient_step + at, g);
-        const auto whole = state_of_row<JointMoments<V>>(args, row, turn);
-        V mean_slope = whole.slope, scale = rsqrt(whole.squares * share + number<V>(args.eps));
-        V mean_product = whole.products * share * scale;
+        auto whole = state_of_row<JointMoments<V>, V>(args, row, turn);
+        V pivot = whole.pivot, mean = whole.state.mean, mean_slope = whole.state.slope;
+        V scale = rsqrt(whole.state.squares * share + number<V>(args.eps));
+        V mean_product = whole.state.products * share * scale;
         T* out = global<T>(args.out) + row * args.out_step + at;
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
@@ -534,7 +546,7 @@ template <class T, bool VECTOR> __device__ inline void differentiate_strip(const
             if (args.weight) widen(elements.load(global<T>(args.weight) + at, chunk), weights);
 #pragma unroll
             for (int k = 0; k < N; ++k) {
-                V normalized = (distances[k] - whole.pivot - whole.mean) * scale;
+                V normalized = (distances[k] - pivot - mean) * scale;
                 V slope = args.weight ? gradients[k] * weights[k] : gradients[k];
                 results.item[k] = cast<T>((slope - mean_slope - normalized * mean_product) * scale);
                 of_weight[chunk][k] += gradients[k] * normalized;
