@@ -70,9 +70,9 @@ def attention(
     mask : Array or "causal", optional
         Broadcasts to (B, H, T, S). A key counts where an array of bool is True; an array of a real
         floating-point type is added. "causal": query i sees the keys up to S - T + i. The result of
-        a query that sees no key is 0. The weight of a hidden key is 0, but its value may be
-        multiplied by it: one that is NaN or infinite makes the result NaN, or does not, as the
-        kernel has it. So does a hidden key that is NaN.
+        a query that sees no key is 0. Keys and values that a mask hides must be finite: their
+        weight is 0, and 0 times NaN or infinity is NaN, which some kernels compute and others do
+        not.
     sinks : Array, optional
         A logit of each head, shape (H,), that joins the sum of the weights.
     cache : tuple of Array, optional
