@@ -55,6 +55,7 @@ cdef class Recorder:
     cdef int deferred               # depth of `batch()` blocks: outside memory does not commit
     cdef bint closed
     cdef unsigned long thread       # that may use the encoder
+    cdef unsigned long long handled     # epoch of the last recording to which a handler has added
     cdef CUevent[IN_FLIGHT] marks   # after each of the last batches
     cdef unsigned long long batches, ended  # numbers of batches launched; known to have ended
     cdef list launched              # the Plan of each batch in flight, or its operations' names
@@ -77,5 +78,8 @@ cdef unsigned long long new_epoch() noexcept
 cdef int commit(Recorder self) except -1
 # Find the batches that have ended, and drop what was kept for them.
 cdef int release_ended_batches(Recorder self) except -1
+# Do so on every stream of every device. A call that has found work ended, by whatever it has asked,
+# calls this before it returns: what was kept for that work is dropped, not at the next commit.
+cdef int release_all_ended() except -1
 # Return a text that names the operations of a device's batches in flight, for error messages.
 cdef str suspects(int ordinal)

@@ -7,7 +7,7 @@ cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident()
 
 from cyrt.driver.cuda cimport *
-from cyrt.driver.table cimport READY, check, cu, is_sticky, process
+from cyrt.driver.table cimport MAX_DEVICES, READY, check, cu, is_sticky, process
 from cyrt.graph cimport (
     boundary as boundaries, chain, completion, direct, loss, plan as plans, plan_cache,
     recording as recordings,
@@ -25,7 +25,9 @@ from cyrt.runtime.pacing cimport pace_turn, wait_for_room
 from cyrt.runtime.places cimport abandon_places, begin_places, restart_places
 from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport Block, StreamState
-from cyrt.runtime.stream_state cimport flush, is_others_thread, legacy_state, link, mark_work
+from cyrt.runtime.stream_state cimport (
+    flush, is_others_thread, legacy_state, link, mark_work, states,
+)
 from cyrt.runtime.waiting cimport query_event, wait, wait_state
 from cyrt.runtime.submission cimport (
     end_submission, sleep_briefly, try_submission, wait_for_submission, wait_for_turn,
@@ -123,6 +125,18 @@ cdef int release_ended_batches(Recorder self) except -1:
         self.ended += 1
     while self.in_flight and self.in_flight[0][0] < self.ended:
         self.in_flight.popleft()
+    return 0
+
+
+cdef int release_all_ended() except -1:
+    cdef StreamState* state
+    cdef int ordinal
+    for ordinal in range(MAX_DEVICES):
+        state = states[ordinal]
+        while state != NULL:
+            if state.encoder != NULL and (<Recorder>state.encoder).in_flight:
+                release_ended_batches(<Recorder>state.encoder)
+            state = state.next
     return 0
 
 

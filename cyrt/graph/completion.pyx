@@ -3,7 +3,6 @@
 import threading
 import time
 from collections import deque
-from functools import partial
 
 from cpython.object cimport PyObject
 
@@ -11,6 +10,9 @@ cdef extern from "Python.h":
     PyObject* PyObject_CallNoArgs(PyObject*)    # NULL: an exception is set
     void PyErr_WriteUnraisable(PyObject*)
     void Py_XDECREF(PyObject*)
+
+cdef extern from "pythread.h":
+    unsigned long PyThread_get_thread_ident()
 
 cdef extern from "unistd.h" nogil:
     int usleep(unsigned int)
@@ -24,10 +26,8 @@ cdef enum:
     SHORTEST = 20           # microseconds between two polls, at least and at most
     LONGEST = 1000
 
-# Two functions that the recorder sets. The first returns the extent of each recording before a
-# handler is called; the second launches the recordings to which the handler has added work.
-recorded = None
-launch_added = None
+# A function that the recorder sets, which is called after each handler.
+end_handler = None
 _wake = threading.Condition()
 _queues = {}                # a deque of Mark for each stream
 _thread = None
@@ -131,13 +131,15 @@ def _run():
 
 
 cdef void call(handler) noexcept:
+    global handling
     cdef PyObject* result
-    before = recorded()
-    for function in (handler, partial(launch_added, before)):
+    handling = PyThread_get_thread_ident()
+    for function in (handler, end_handler):
         result = PyObject_CallNoArgs(<PyObject*>function)
         if result == NULL:
             PyErr_WriteUnraisable(<PyObject*>function)
         Py_XDECREF(result)
+    handling = 0
 
 
 def drain(double seconds):

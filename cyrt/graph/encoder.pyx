@@ -324,7 +324,8 @@ cdef class CommandEncoder(Recorder):
         """Call a function when the batch that is being recorded has ended or failed.
 
         The handlers of a stream run in order, on a thread of cyrt. An exception of a handler goes
-        to ``sys.unraisablehook``; what a handler records is launched when it returns.
+        to ``sys.unraisablehook``. What a handler itself has recorded, on any stream and device, is
+        launched when it returns.
 
         Parameters
         ----------
@@ -339,8 +340,7 @@ cdef class CommandEncoder(Recorder):
         if self.handlers is None:
             self.handlers = []
         self.handlers.append(handler)
-        self.state.pending = True
-        self.state.idle = False
+        recorders.mark_pending(self)
 
     def commit(self):
         """Launch what is recorded, if anything."""

@@ -30,6 +30,8 @@ cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* g
 cdef int attach(Recorder self, StreamState* state, graphs) except -1
 # Launch what is recorded, and close the encoder; the stream continues without it.
 cdef void detach(Recorder self) noexcept
+# Note that something was added to the recording.
+cdef void mark_pending(Recorder self) noexcept
 # Keep an object alive until the batch that is recorded now has ended.
 cdef int keep(Recorder self, object obj) except -1
 # Make later operations wait for every operation of the open group.

@@ -6,6 +6,9 @@ from collections import deque
 from cpython.exc cimport PyErr_SetInterrupt
 from libc.string cimport memcpy
 
+cdef extern from "pythread.h":
+    unsigned long PyThread_get_thread_ident()
+
 from cyrt import settings
 from cyrt.driver.frames import outside_line
 from cyrt.driver.cuda cimport *
@@ -13,8 +16,9 @@ from cyrt.driver.table cimport READY, check, cu, faulted, process
 from cyrt.graph cimport boundary as boundaries, direct as directly
 from cyrt.graph cimport hazards, recording as recordings
 from cyrt.graph import commit as _commit, completion as _completion
-from cyrt.graph.commit cimport IN_FLIGHT, commit, new_epoch, now, tracing
+from cyrt.graph.commit cimport IN_FLIGHT, commit, new_epoch, now, release_all_ended, tracing
 from cyrt.graph.commit import encoders
+from cyrt.graph.completion cimport handling
 from cyrt.graph.early cimport allow_early_load, may_load_early
 from cyrt.graph.loss cimport inherit
 from cyrt.graph.ranges cimport resolve
@@ -23,8 +27,7 @@ from cyrt.runtime.device cimport (
     contexts, current_ordinal, enter_quietly, leave_quietly, verify,
 )
 from cyrt.runtime.order cimport (
-    end_direct, has_exported_memory, order_behind, order_undeclared, priority_thread, refuse_freed,
-    release_priority, request_priority, use, yield_to_priority_thread,
+    end_direct, has_exported_memory, order_behind, order_undeclared, refuse_freed, use,
 )
 from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.pacing cimport wait_for_room
@@ -37,7 +40,10 @@ from cyrt.runtime.state cimport (
 from cyrt.runtime.stream cimport flush_current, report_unraisable
 from cyrt.runtime.stream_state cimport flush, refuse_captured
 from cyrt.runtime.waiting cimport wait_state
-from cyrt.runtime.submission cimport end_submission, try_submission, wait_for_turn
+from cyrt.runtime.submission cimport (
+    end_submission, priority_thread, release_priority, request_priority, try_submission,
+    wait_for_turn, yield_to_priority_thread,
+)
 
 cdef enum:
     MOST_FAILURES = 16          # attempts to launch what a detached encoder recorded
@@ -292,6 +298,13 @@ cdef list make_ready(Recorder self, const Operation* operation, const Use* uses,
     return foreign
 
 
+cdef inline void mark_pending(Recorder self) noexcept:
+    self.state.pending = True
+    self.state.idle = False
+    if handling and handling == PyThread_get_thread_ident():
+        self.handled = self.state.recording_epoch
+
+
 cdef int record(Recorder self, const Operation* operation, Use* uses, int num_uses,
                 list foreign, bint opaque) except -1:
     cdef Recording* recording = self.recording
@@ -344,8 +357,7 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
             and may_load_early(recording, state, uses, operation.early):
         allow_early_load(recording, operation.early.word)
         self.num_early_loads += 1
-    state.pending = True
-    state.idle = False
+    mark_pending(self)
     self.operations += 1
     if self.blocking:
         self.where = outside_line()
@@ -418,8 +430,7 @@ cdef int keep(Recorder self, object obj) except -1:
     if self.kept is None:
         self.kept = []
     self.kept.append(obj)
-    self.state.pending = True
-    self.state.idle = False
+    mark_pending(self)
     return 0
 
 
@@ -442,31 +453,21 @@ cdef int record_copy(StreamState* state, Block* target, Access access, CUdevicep
     return record(encoder_of(state), &operation, uses, 2, None, False)
 
 
-def _recorded():
-    """Return the extent of each unlaunched recording, by the address of its stream's state."""
-    found = {}
+def _end_handler():
+    """Drop what was kept for batches that have ended, and launch the recordings to which a handler
+    has added work."""
+    failed = None
+    release_all_ended()
     for address, each in encoders.copy().items():       # finalizers may add or end some
         encoder = each if isinstance(each, Recorder) else each()
-        if encoder is not None and (<Recorder>encoder).state.pending:
-            found[address] = extent(<Recorder>encoder)
-    return found
-
-
-cdef tuple extent(Recorder encoder):
-    return (encoder.state.recording_epoch, encoder.recording.num_nodes, len(encoder.kept or ()),
-            len(encoder.handlers or ()))
-
-
-def _launch_added(dict before):
-    """Launch the recordings that have changed since `before`, a result of `_recorded`."""
-    failed = None
-    for address, found in _recorded().items():
-        if found != before.get(address):
-            try:
-                graph.reason = b"a handler of a batch's end has recorded"
-                flush(<StreamState*><size_t>address)
-            except Exception as error:      # of one device; those of others are still launched
-                failed = failed or error
+        if encoder is None or (<Recorder>encoder).handled != (
+                <Recorder>encoder).state.recording_epoch:
+            continue
+        try:
+            graph.reason = b"a handler of a batch's end has recorded"
+            flush(<StreamState*><size_t>address)
+        except Exception as error:      # of one device; those of others are still launched
+            failed = failed or error
     if failed is not None:
         raise failed
 
@@ -481,5 +482,4 @@ def commit_current():
 commit_current.__name__ = commit_current.__qualname__ = "commit"
 
 
-_completion.recorded = _recorded
-_completion.launch_added = _launch_added
+_completion.end_handler = _end_handler

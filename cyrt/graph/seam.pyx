@@ -3,7 +3,9 @@
 
 from cyrt.driver cimport table
 from cyrt.graph.chain cimport forget_chains
-from cyrt.graph.commit cimport Recorder, commit, release_ended_batches, suspects
+from cyrt.graph.commit cimport (
+    Recorder, commit, release_all_ended, release_ended_batches, suspects,
+)
 from cyrt.graph.loss cimport count_holders, error_of
 from cyrt.graph.plan_cache cimport forget_plans, release_plans
 from cyrt.graph.recorder cimport encoder_of, end_encoder, keep, record_copy
@@ -37,6 +39,7 @@ cdef int keep_on(StreamState* stream, object obj) except -1:
 
 seam.graph.commit = commit_stream
 seam.graph.release_ended_batches = release_ended_batches_of
+seam.graph.release_all_ended = release_all_ended
 seam.graph.end_encoder = end_encoder
 seam.graph.forget_device = forget_device
 seam.graph.release_plans = release_plans

@@ -132,12 +132,14 @@ cdef class Event:
             leave_quietly(entered)
             return False
         leave(self.ordinal, entered, result, b"cuEventQuery")
+        graph.release_all_ended()
         return True
 
     def synchronize(self):
         """Wait until the work before the event has ended. Ctrl-C ends the wait."""
         self.live()
         wait(self.ordinal, self.epoch, query_event, self.handle, b"cuEventQuery")
+        graph.release_all_ended()
 
     def elapsed_time(self, Event end not None):
         """Return the milliseconds from this event to a later one, after waiting for both.

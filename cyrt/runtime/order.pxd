@@ -74,9 +74,3 @@ cdef void end_copy(StreamState* own, Block* block, Access access, unsigned int g
 # Make later work on the stream wait for a copy to the device, and the stream the block's home.
 cdef int continue_after(StreamState* stream, StreamState* own, Block* block,
                         unsigned int generation) except -1
-# The thread that may record first, since other threads kept it from recording; 0: none. It matters
-# for fairness only. Wait for that thread, become it, or stop being it.
-cdef unsigned long priority_thread
-cdef int yield_to_priority_thread(StreamState* stream) except -1
-cdef void request_priority() noexcept
-cdef void release_priority() noexcept

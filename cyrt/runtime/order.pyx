@@ -5,9 +5,6 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdlib cimport free, malloc, realloc
 from posix.unistd cimport usleep
 
-cdef extern from "pythread.h":
-    unsigned long PyThread_get_thread_ident()
-
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, check, faulted
 from cyrt.runtime.device cimport contexts, enter_quietly, leave, leave_quietly, verify
@@ -21,11 +18,11 @@ from cyrt.runtime.stream_state cimport (
 )
 from cyrt.runtime.waiting cimport is_done, poll, query_stream
 from cyrt.runtime.submission cimport (
-    end_submission, sleep_briefly, try_submission, wait_for_submission, wait_for_turn,
+    end_submission, priority_thread, release_priority, request_priority, try_submission,
+    wait_for_submission, wait_for_turn, yield_to_priority_thread,
 )
 
 cdef enum:
-    PATIENCE = 2500         # naps of 20 us: 50 ms
     FIRST_HOLD = 2          # polls, of 20 ms, for which a waiting copy first holds its block
     PASSAGE = 1000          # microseconds for which it then lets other operations pass
 
@@ -449,23 +446,3 @@ cdef int continue_after(StreamState* stream, StreamState* own, Block* block,
 cdef void end_direct(StreamState* stream) noexcept:
     mark_work(stream)
     end_submission(stream)
-
-
-cdef int yield_to_priority_thread(StreamState* stream) except -1:
-    cdef unsigned int naps = 0
-    while priority_thread != 0 and priority_thread != PyThread_get_thread_ident() \
-            and naps < PATIENCE:
-        sleep_briefly(stream, &naps)
-    return 0
-
-
-cdef void request_priority() noexcept:
-    global priority_thread
-    if priority_thread == 0:
-        priority_thread = PyThread_get_thread_ident()
-
-
-cdef void release_priority() noexcept:
-    global priority_thread
-    if priority_thread == PyThread_get_thread_ident():
-        priority_thread = 0

@@ -6,7 +6,7 @@ from cyrt.driver.table cimport cu
 from cyrt.runtime.device cimport enter_quietly, leave_quietly
 from cyrt.runtime.state cimport PACE_EVENTS, StreamState
 from cyrt.runtime.stream_state cimport is_others_thread, record_event
-from cyrt.runtime.submission cimport sleep_briefly
+from cyrt.runtime.submission cimport release_priority, sleep_briefly
 
 cdef extern from "unistd.h" nogil:
     int usleep(unsigned int)
@@ -55,11 +55,13 @@ cdef bint look(StreamState* stream) noexcept:
 cdef int poll_for_room(StreamState* stream) except -1:
     cdef unsigned int naps = 0
     while not has_room(stream):
+        release_priority()
         sleep_briefly(stream, &naps)
     return 0
 
 
 cdef void poll_for_room_in_turn(StreamState* stream) noexcept:
     while not has_room(stream):
+        release_priority()
         with nogil:
             usleep(NAP)

@@ -12,8 +12,9 @@ cdef struct GraphCalls:
     const char* reason
     # Launch the work that this or another thread recorded for the stream before the call.
     int (*commit)(StreamState* stream) except -1
-    # Drop the objects that were kept for batches of the stream that have ended.
+    # Drop the objects that were kept for batches of the stream that have ended, or of any stream.
     int (*release_ended_batches)(StreamState* stream) except -1
+    int (*release_all_ended)() except -1
     # Detach the encoder of a stream that a new Stream object is going to use.
     void (*end_encoder)(StreamState* stream) noexcept
     # Drop the plans and chains of a device that was reset.

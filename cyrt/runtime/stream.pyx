@@ -355,6 +355,7 @@ cdef class Stream:
             leave_quietly(entered)
             return False
         leave(state.ordinal, entered, result, b"cuStreamQuery")
+        graph.release_all_ended()
         return True
 
     def synchronize(self):

@@ -6,6 +6,9 @@
 # - No Python code runs during a turn: the thread allocates no object that the garbage collector
 #   tracks, drops no reference and checks no signals. So a thread never waits for its own turn.
 # - The thread that had the last turn lets waiting threads go first.
+# - A thread that other threads kept from recording has priority: they let it go first. Priority ends
+#   when that thread begins to wait for the device, which may take as long as its kernels, and after
+#   50 ms of time.
 
 from cyrt.runtime.state cimport StreamState
 
@@ -17,5 +20,11 @@ cdef void end_submission(StreamState* stream) noexcept
 cdef int wait_for_turn(StreamState* stream) except -1
 # Wait for the end of the current turn, if there is one. Ctrl-C ends the wait.
 cdef int wait_for_submission(StreamState* stream) except -1
+# The thread that has priority; 0: none. It matters for fairness only. Wait for that thread, become
+# it, or stop being it.
+cdef unsigned long priority_thread
+cdef int yield_to_priority_thread(StreamState* stream) except -1
+cdef void request_priority() noexcept
+cdef void release_priority() noexcept
 # Sleep 20 us without the GIL. `naps` counts the calls: every 500th one checks for signals.
 cdef int sleep_briefly(StreamState* stream, unsigned int* naps) except -1

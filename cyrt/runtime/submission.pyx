@@ -2,6 +2,7 @@
 """Turns: one thread at a time puts work on a stream."""
 
 from cpython.exc cimport PyErr_CheckSignals
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 from cyrt.runtime.device cimport verify
 from cyrt.runtime.state cimport StreamState
@@ -15,7 +16,15 @@ cdef extern from "pythread.h":
 cdef enum:
     NAP = 20                # microseconds
     NAPS = 500              # naps between two checks for signals
-    PATIENCE = 2500         # naps during which other threads go first
+    PATIENCE = 50_000_000   # nanoseconds in which other threads go first
+
+cdef long long priority_begun       # when the thread that has priority got it
+
+
+cdef long long now() noexcept:
+    cdef timespec time
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return time.tv_sec * 1_000_000_000 + time.tv_nsec
 
 
 cdef bint try_submission(StreamState* stream) noexcept:
@@ -54,12 +63,13 @@ cdef int refuse_own_turn(StreamState* stream) except -1:
 cdef int wait_for_turn(StreamState* stream) except -1:
     cdef unsigned int naps = 0
     cdef unsigned long thread = PyThread_get_thread_ident()
+    cdef long long begun = now()
     refuse_own_turn(stream)
     stream.waiting += 1
     try:
         while stream.submitting or (stream.waiting > 1 and stream.submitter == thread):
             sleep_briefly(stream, &naps)
-            if naps > PATIENCE and not stream.submitting:
+            if now() - begun > PATIENCE and not stream.submitting:
                 stream.submitter = 0    # the other waiter may be this thread, in an outer call
     finally:
         stream.waiting -= 1
@@ -73,3 +83,27 @@ cdef int wait_for_submission(StreamState* stream) except -1:
     while stream.submitting and stream.submissions == turn:
         sleep_briefly(stream, &naps)
     return 0
+
+
+cdef int yield_to_priority_thread(StreamState* stream) except -1:
+    global priority_thread
+    cdef unsigned int naps = 0
+    while priority_thread != 0 and priority_thread != PyThread_get_thread_ident():
+        if now() - priority_begun > PATIENCE:
+            priority_thread = 0
+        else:
+            sleep_briefly(stream, &naps)
+    return 0
+
+
+cdef void request_priority() noexcept:
+    global priority_thread, priority_begun
+    if priority_thread == 0:
+        priority_thread = PyThread_get_thread_ident()
+        priority_begun = now()
+
+
+cdef void release_priority() noexcept:
+    global priority_thread
+    if priority_thread == PyThread_get_thread_ident():
+        priority_thread = 0

@@ -297,10 +297,12 @@ cdef int to_host(StreamState* stream, Block* block, char* target, CUdeviceptr so
     cdef Staging* staging = take_staging(stream)
     try:
         if nbytes <= staging.size:
-            return receive(stream, block, generation, staging, target, source, nbytes)
-        return receive_long(stream, block, generation, staging, target, source, nbytes)
+            receive(stream, block, generation, staging, target, source, nbytes)
+        else:
+            receive_long(stream, block, generation, staging, target, source, nbytes)
     finally:
         release_staging(stream, staging)
+    return graph.release_all_ended()
 
 
 cdef int receive(StreamState* stream, Block* block, unsigned int generation, Staging* staging,

@@ -14,6 +14,7 @@ from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream_state cimport (
     flush, is_others_thread, record_event, refuse_captured, states,
 )
+from cyrt.runtime.submission cimport release_priority
 
 cdef extern from *:
     """
@@ -41,6 +42,7 @@ cdef double SLICE = 0.02        # seconds between checks for signals
 cdef CUresult poll(Query query, void* handle, double* begin) noexcept:
     cdef CUresult result = CUDA_ERROR_NOT_READY
     cdef double now, end
+    release_priority()
     with nogil:
         now = cyrt_now()
         if begin[0] == 0:
@@ -199,6 +201,7 @@ cdef int wait_all(int ordinal) except -1:
     while state != NULL:
         wait_for_own_work(state)
         state = state.next
+    graph.release_all_ended()
     if on_idle != NULL:
         on_idle()
     return 0

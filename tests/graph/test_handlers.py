@@ -6,9 +6,11 @@ import ctypes
 import gc
 import sys
 import threading
+import time
 import weakref
 from pathlib import Path
 
+import numpy as np
 import pytest
 from outside import SOURCE, Library, N, host, until, zeros
 
@@ -269,6 +271,49 @@ def test_keep_is_no_longer_than_that(module, wait):
     assert seen() is None
 
 
+@pytest.mark.parametrize("exported", [False, True], ids=["an object", "exported memory"])
+@pytest.mark.parametrize(
+    "call", ["a copy", "another copy", "an event", "a wait for it", "a stream", "all", "a handler"]
+)
+def test_what_is_kept_is_dropped_by_whoever_finds_the_work_ended(module, call, exported, pooled):
+    """No later commit on that stream is needed, and no wait for it."""
+    completion.drain(10)
+    gc.collect()
+    stream, event, called = cyrt.Stream(), cyrt.Event(), threading.Event()
+    y, out, thing = zeros(), np.empty(N, np.float32), Thing()
+    seen = weakref.ref(thing)
+    cyrt.synchronize()
+    before = cyrt.memory_stats()["in_use"]
+    with stream:
+        memory = zeros()
+        if exported:
+            assert memory.ptr
+        module["add"][1, N](memory, memory, y, N)
+        cyrt.current_encoder().keep(thing)
+        if call == "a handler":
+            cyrt.current_encoder().add_completed_handler(called.set)
+        event.record()
+        del thing, memory
+        if call in ("a copy", "all"):
+            y.copy_to(out)  # the stream is known to be idle
+    if call == "all":
+        cyrt.synchronize()
+    elif call == "another copy":
+        y.copy_to(out)
+    elif call == "an event":
+        assert until(lambda: event.done)
+    elif call == "a wait for it":
+        event.synchronize()
+    elif call == "a stream":
+        while not stream.done:
+            time.sleep(0.0005)
+    elif call == "a handler":
+        assert called.wait(10)
+        completion.drain(10)
+    assert seen() is None
+    assert cyrt.memory_stats()["in_use"] == before
+
+
 def test_the_end_of_what_is_kept_may_record_and_close(module):
     x, y = zeros(), zeros()
 
@@ -357,6 +402,37 @@ def test_what_others_have_recorded_stays(encoder, batched):
     completion.drain(10)
     assert other.num_ops == 1
     other.close()
+
+
+def test_what_other_threads_record_while_one_runs_stays(encoder, batched):
+    """It may have to wait for other streams. The handler records on one of these streams, too."""
+    buffers, threads = [cyrt.Buffer(4) for _ in range(3)], []
+    streams = [cyrt.Stream() for _ in range(2)]
+    for each in buffers:
+        each.fill(0)
+    cyrt.synchronize()
+
+    def record_elsewhere():
+        buffers[0].fill(1, streams[0])
+        buffers[1].fill(1, streams[1])
+
+    def handler():
+        thread = threading.Thread(target=record_elsewhere)
+        thread.start()
+        thread.join()
+        threads.append(thread)
+        buffers[2].fill(2, streams[1])
+
+    encoder.add_completed_handler(handler)
+    encoder.commit()
+    completion.drain(10)
+    assert threads
+    assert recorded_on(streams[0]) == 1
+    assert recorded_on(streams[1]) == 0
+    for each, value in zip(buffers, (1, 1, 2), strict=True):
+        out = bytearray(4)
+        each.copy_to(out)
+        assert out == bytes([value]) * 4
 
 
 def test_what_a_handler_records_on_another_device(python):

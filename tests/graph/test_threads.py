@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import threading
+import time
 
 import numpy as np
 import pytest
+from gates import Gate
 from outside import SOURCE, Library, N, host, only_batches, only_graphs, until, zeros
 
 import cyrt
@@ -165,6 +168,133 @@ def test_a_commit_that_begins_within_another_threads_launch(module, replaced, tm
         assert launched.is_set()
         assert encoder.stats()["commits"] == 2
     assert (host(x) == 4).all()
+
+
+FOUR = """extern "C" __global__
+void four(const float* a, const float* b, const float* c, float* d) { d[0] = a[0] + b[0] + c[0]; }
+"""
+
+
+@pytest.fixture
+def three_streams():
+    """Arrays, and two streams that have recorded work on the first two of them: a thread that uses
+    all of these looks for a third time before it comes to the last one, and asks for priority."""
+    arrays = [cyrt.zeros(16) for _ in range(3)]
+    streams = [cyrt.Stream() for _ in range(3)]
+    cyrt.synchronize()
+
+    with contextlib.ExitStack() as blocks:
+
+        def record(numbers=(0, 1)):
+            for i in numbers:  # the end of a block would commit
+                blocks.enter_context(streams[i])
+                array = arrays[i]
+                array += 1
+
+        yield arrays, streams[2], record
+
+
+def use_all(arrays, begun):
+    """Start a thread that uses all arrays on its own stream; it first calls `begun`."""
+    kernel = cyrt.Kernel(FOUR, "four")
+
+    def use():
+        result = cyrt.zeros(16)
+        cyrt.stream().synchronize()
+        begun()
+        kernel[1, 1](*arrays, result)
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    return thread
+
+
+@only_batches
+def test_a_thread_that_waits_for_the_device_has_no_priority(three_streams, replaced):
+    """It waits for room behind a slow kernel. Others have nothing to do with that."""
+    arrays, last, record = three_streams
+    gate, array = Gate(), arrays[2]
+    waiting, worker, queries = threading.Event(), [], []
+
+    def query(original, event):
+        result = original(event)
+        if result and threading.get_ident() in worker:
+            queries.append(event)
+            if queries[-20:] == 20 * [event]:
+                waiting.set()
+        return result
+
+    with last:
+        gate.wait()
+        cyrt.commit()
+        for _ in range(63):
+            array += 1
+            cyrt.commit()
+    record((0, 1, 2))
+    replaced("cuEventQuery", [ctypes.c_void_p], query)
+    thread = use_all(arrays, lambda: worker.append(threading.get_ident()))
+    assert waiting.wait(20)
+    with cyrt.Stream():
+        mine = cyrt.zeros(16)
+        begun = time.monotonic()
+        for _ in range(30):
+            mine = mine + 1
+        seconds = time.monotonic() - begun
+    assert thread.is_alive()
+    gate.open()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert seconds < 2
+    assert (mine.numpy() == 30).all()
+
+
+@only_batches
+def test_priority_ends_after_some_time(three_streams, replaced):
+    """A thread that has it waits for another one's turn, while a third one computes in Python."""
+    arrays, last, record = three_streams
+    launching, go, stop = (threading.Event() for _ in range(3))
+    launcher, worker, asked = [], [], []
+
+    def launch(original, *arguments):
+        if threading.get_ident() in launcher:
+            launching.set()
+            assert go.wait(30)
+        elif threading.get_ident() in worker:
+            asked.append(1)
+        return original(*arguments)
+
+    def hold():
+        launcher.append(threading.get_ident())
+        array = arrays[2]
+        with last:
+            array += 1
+            cyrt.commit()
+
+    def spin():
+        while not stop.is_set():
+            sum(range(1000))
+
+    replaced("cuGraphLaunch", [ctypes.c_void_p] * 2, launch)
+    threads = [threading.Thread(target=hold), threading.Thread(target=spin)]
+    threads[0].start()
+    assert launching.wait(20)
+    record()
+    threads.append(use_all(arrays, lambda: worker.append(threading.get_ident())))
+    assert until(lambda: len(asked) == 2)  # then it looks for the third time
+    threads[1].start()
+    begun = time.monotonic()
+    with cyrt.Stream():
+        mine = cyrt.zeros(16)
+        mine = mine + 1
+    seconds = time.monotonic() - begun
+    assert threads[2].is_alive()
+    stop.set()
+    go.set()
+    for thread in threads:
+        thread.join(30)
+        assert not thread.is_alive()
+    assert seconds < 3
+    assert (mine.numpy() == 1).all()
 
 
 class Capsules:
