@@ -110,13 +110,10 @@ cdef CUgraph capture(Stream stream, object call, tuple addresses, int seed) exce
 cdef ChildGraph capture_child(Stream stream, object call, tuple addresses):
     cdef StreamState* state = stream.live()
     cdef CUgraph graph = capture(stream, call, addresses, 0)
-    cdef ChildGraph child
     try:
-        child = copy_graph(state.ordinal, state.epoch, graph)
+        return copy_graph(state.ordinal, state.epoch, graph)
     finally:
         cu.cuGraphDestroy(graph)
-    child.owner = call
-    return child
 
 
 cdef list capture_kernels(Stream stream, object call, tuple addresses, int seed, dict functions):

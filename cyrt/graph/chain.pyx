@@ -1,48 +1,44 @@
 """Chains of kernels: one set of executable graphs for every topology seen for the first time."""
 
 from libc.stdlib cimport free
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from cyrt.driver.cuda cimport CUDA_ERROR_OUT_OF_MEMORY, CUDA_SUCCESS
 from cyrt.graph.executable cimport (
-    Executable, Outcome, destroy, instantiate, launch, pointer_room, replace,
+    Executable, Execs, Outcome, bytes_of, destroy, instantiate, launch, pointer_room, replace,
 )
 from cyrt.graph.pattern cimport Pattern
 from cyrt.graph.recording cimport CLUSTER, COOPERATIVE, KERNEL, TEMPLATE, Node, Recording
 from cyrt.runtime.state cimport StreamState
 
-# The chains by the address of the stream's state.
-_chains = {}
 
-
-cdef class Chains:
+cdef class Chains(Execs):
     """The chains of one stream."""
 
     def __cinit__(self):
         memset(self.links, 0, sizeof(self.links))
-        self.owners = [None] * LENGTHS
+        self.code = [None] * LENGTHS
 
     def __dealloc__(self):
+        self.drop()
+
+    cdef size_t held(self) noexcept:
+        cdef size_t found = 0
         cdef int i
         for i in range(LENGTHS):
             if self.links[i].exec != NULL:
-                destroy(&self.links[i])
+                found += bytes_of(self.links[i].num_nodes)
+        return found
 
-
-cdef int forget_chains(int ordinal) except -1:
-    for chains in list(_chains.values()):   # a list of items could run finalizers that add some
-        if (<Chains>chains).stream.ordinal == ordinal:
-            del _chains[<size_t>(<Chains>chains).stream]
-    return 0
-
-
-cdef Chains chains_of(StreamState* stream):
-    cdef Chains chains = _chains.get(<size_t>stream)
-    if chains is None:
-        chains = Chains()
-        chains.stream = stream
-        _chains[<size_t>stream] = chains
-    return chains
+    cdef void drop(self) noexcept:
+        cdef Executable[LENGTHS] links
+        cdef int i
+        memcpy(links, self.links, sizeof(links))
+        memset(self.links, 0, sizeof(links))
+        for i in range(LENGTHS):
+            if links[i].exec != NULL:
+                destroy(&links[i])
+        self.code = None
 
 
 cdef bint can_run(const Recording* recording) noexcept:
@@ -94,10 +90,11 @@ cdef void run_links(Chains chains, Recording* recording, void** pointers,
             outcome.launched += 1 << length
 
 
-cdef int keep_owners(Chains chains, list owners) except -1:
-    cdef int length, left = len(owners)
+cdef int keep_code(Chains chains, list code, int launched) except -1:
+    cdef int length, left = len(code)
     for length in range(LENGTHS - 1, -1, -1):
-        if left >> length:
-            chains.owners[length] = owners
+        if left >> length and launched > 0:
+            chains.code[length] = code
+        launched -= (left >> length) << length
         left -= (left >> length) << length
     return 0

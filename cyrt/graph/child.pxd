@@ -1,5 +1,5 @@
 # Child graphs: graphs of other libraries that run as one node, passed as a handle or captured from
-# a stream.
+# a stream. Only one that was captured has `code`: that of the call.
 #
 # INVARIANTS
 # - An update may replace one child of a node by another only if it carries everything in which they
@@ -10,16 +10,16 @@
 from cyrt.driver.cuda cimport (
     CUgraph, CUgraphNode, CUkernelNodeAttrID, CUresult, CUstreamCaptureMode,
 )
+from cyrt.runtime.module cimport Runnable
 from cyrt.runtime.state cimport StreamState
 
-cdef class ChildGraph:
+cdef class ChildGraph(Runnable):
     cdef CUgraph graph          # a copy of the original graph, which only this object owns
     cdef unsigned long long serial      # a unique number
     cdef unsigned long long shape       # the number of the child's shape
     cdef size_t num_nodes
     cdef int ordinal
     cdef unsigned int epoch
-    cdef object owner           # what keeps the code of its kernels loaded, if a library has it
 
 cdef enum:
     NUM_ATTRIBUTES = 11

@@ -1,5 +1,6 @@
 """Child graphs: copies of graphs of other libraries."""
 
+cimport cython
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
@@ -28,7 +29,8 @@ cdef CUkernelNodeAttrID[NUM_ATTRIBUTES] ATTRIBUTES = [
     <CUkernelNodeAttrID>16, <CUkernelNodeAttrID>17]
 
 
-cdef class ChildGraph:
+@cython.no_gc_clear
+cdef class ChildGraph(Runnable):
     """A graph that an encoder runs as one node."""
 
     def __dealloc__(self):

@@ -209,6 +209,7 @@ cdef int commit(Recorder self) except -1:
     cdef StreamState* state = self.state
     cdef unsigned long long wanted = state.recording_epoch
     cdef unsigned int naps = 0
+    plan_cache.drop_unreachable()
     if state.capturing:
         return 0                # kept objects and handlers belong to the next batch
     if is_others_thread(state):
@@ -327,7 +328,7 @@ cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
                 wait_for_turn(state)
     finally:
         if plan is not None:
-            plan.busy -= 1
+            plan_cache.release(plan)
         if traced is not None:
             end_tracing(self, traced, plan, names)
         if nvtx is not None:
@@ -381,9 +382,8 @@ cdef int launch_batch(Recorder self, Plan plan, list names) except -1:
     clear_recording(self, finished)
     del expired
     if plan is not None:
-        if plan.chains is not None and plan.launches:
-            chain.keep_owners(plan.chains, plan.owners)
-            plan.chains = None
+        if plan.chains is not None:
+            chain.keep_code(plan.chains, plan.code, outcome.launched)
         self.plan = plan
         plan_cache.evict(&self.stats_)
     if error:

@@ -9,6 +9,9 @@
 #   to another kernel release the GIL; no other thread may patch or destroy the exec meanwhile.
 # - All of this happens during a stream's turn: no Python code runs, and an Outcome reports what the
 #   driver refuses.
+# - What the cache holds (Execs) keeps the code that its execs run, and nothing else of a kernel: see
+#   Code in runtime/module. It can be read at any time: execs are taken out of it before they are
+#   destroyed, which releases the GIL, and their code is released after that.
 
 from cyrt.driver.cuda cimport CUgraph, CUgraphExec, CUgraphNode, CUresult
 from cyrt.graph.recording cimport Geometry, Recording
@@ -36,6 +39,19 @@ cdef struct Executable:
     unsigned int* replaced      # hashes of the parameters that each node had before its last patch
     unsigned long long used     # the clock of the plan cache at the exec's last launch
     Executable* following       # the exec of the same plan that was launched after its last launch
+
+# The execs of a stream that leave the cache together: those of a Plan, or those of Chains.
+cdef class Execs:
+    cdef StreamState* stream
+    cdef Execs newer, older     # neighbours in the cache's list, which is ordered by last use
+    cdef object key             # of the cache
+    cdef list code              # the Code of each node, or lists of these
+    cdef int busy               # commits that launch them, or are about to
+
+    # Return the bytes that they occupy.
+    cdef size_t held(self) noexcept
+    # Destroy them and release their code, which may unload modules.
+    cdef void drop(self) noexcept
 
 # The result of a launch.
 cdef struct Outcome:

@@ -54,6 +54,14 @@ cdef size_t bytes_of(int num_nodes) noexcept:
     return num_nodes * <size_t>NODE_BYTES
 
 
+cdef class Execs:
+    cdef size_t held(self) noexcept:
+        return 0
+
+    cdef void drop(self) noexcept:
+        pass
+
+
 cdef void destroy(Executable* target) noexcept:
     global held_bytes
     cdef int entered

@@ -12,6 +12,7 @@ from cyrt.driver.table import describe
 from cyrt.graph.recording cimport (
     CLUSTER, KERNEL, TEMPLATE, Geometry, Recording, Use, use_end,
 )
+from cyrt.runtime.module cimport Runnable
 from cyrt.runtime.outside cimport is_outside, overlap
 from cyrt.runtime.poison cimport mark_valid, retain_error, poison
 from cyrt.runtime.state cimport OVERWRITE, READ
@@ -25,7 +26,7 @@ cdef struct Refusal:
     unsigned int flags
     Geometry geometry
     unsigned int[3] cluster
-    PyObject* function          # a LoadedFunction or TemplateKernel, or NULL
+    PyObject* name              # a str, the name of a kernel; or NULL
     PyObject* where             # a str, the file and line that recorded it; or NULL
     int holders                 # blocks and operations that are lost because of it
     bint used
@@ -144,8 +145,8 @@ cdef unsigned int refuse(const Recording* recording, int node, CUresult result, 
         refusal.cluster[i] = recording.nodes[node].cluster[i]
     if not refusal.used:
         if refusal.kind == KERNEL or refusal.kind == TEMPLATE:
-            refusal.function = <PyObject*>recording.owners[node]
-            Py_INCREF(<object>refusal.function)
+            refusal.name = <PyObject*>(<Runnable>recording.owners[node]).name
+            Py_INCREF(<object>refusal.name)
         if where != NULL:
             refusal.where = <PyObject*>where
             Py_INCREF(<object>refusal.where)
@@ -186,9 +187,9 @@ cdef void reclaim() noexcept:
         refusal = &refusals[i]
         if refusal.used and refusal.holders == 0:
             refusal.used = False
-            Py_XDECREF(refusal.function)
+            Py_XDECREF(refusal.name)
             Py_XDECREF(refusals[i].where)
-            refusals[i].function = refusals[i].where = NULL
+            refusals[i].name = refusals[i].where = NULL
 
 
 cdef object error_of(unsigned int number):
@@ -196,8 +197,8 @@ cdef object error_of(unsigned int number):
     cdef Refusal refusal = refusals[number - 1]     # a copy: other threads may move the array
     cdef Geometry geometry = refusal.geometry
     name, text = describe(<int>refusal.result)
-    if refusal.function != NULL:
-        detail = (f"The operation refused is the kernel {(<object>refusal.function).name}, "
+    if refusal.name != NULL:
+        detail = (f"The operation refused is the kernel {<object>refusal.name}, "
                   f"grid ({geometry.grid[0]}, {geometry.grid[1]}, {geometry.grid[2]}), block "
                   f"({geometry.block[0]}, {geometry.block[1]}, {geometry.block[2]}), "
                   f"{geometry.smem:,} bytes of dynamic shared memory")

@@ -12,10 +12,10 @@
 # - A topology that was never seen runs as a chain: see chain. Its nodes are counted as patched.
 # - A patched parameter costs 0.16 us, a patched grid or block 1.2 to 1.8 us with the launch after
 #   it (measured): an exec of equal geometry is patched before any other.
-# - A plan keeps the functions that it runs, and so their modules. It belongs to one stream.
+# - A plan belongs to one stream. When it leaves the cache, what the program can read of it stays.
 
 from cyrt.graph.chain cimport Chains
-from cyrt.graph.executable cimport Contents, Executable, Outcome
+from cyrt.graph.executable cimport Contents, Executable, Execs, Outcome
 from cyrt.graph.recording cimport Geometry, Recording
 from cyrt.runtime.state cimport StreamState
 
@@ -29,15 +29,12 @@ cdef struct Geometries:
     unsigned long long[GEOMETRIES] hashes
     unsigned int count
 
-cdef class Plan:
-    cdef StreamState* stream
-    cdef Plan newer, older      # neighbours in the cache's list, which is ordered by last use
-    cdef object key
+cdef class Plan(Execs):
     cdef unsigned int* topology
     cdef size_t topology_words
     cdef size_t blob_bytes
     cdef int num_nodes
-    cdef list owners            # for each node, its function, its ChildGraph, or None
+    cdef list names_            # of what each node runs
     cdef Geometry* geometry     # of the first recording; variants store that of later ones
     cdef char* patched_         # for each node, whether the last launch patched it
     cdef Executable** variants
@@ -47,12 +44,8 @@ cdef class Plan:
     cdef Geometries geometries
     cdef Contents* history      # a ring: contents of the last launches that no exec was equal to
     cdef unsigned int remembered
-    cdef int busy               # commits that launch the plan, or are about to
     cdef Chains chains          # the chains for the first launch; None: an exec runs it
     cdef readonly unsigned long long launches
-
-    cdef size_t exec_bytes(self) noexcept
-    cdef void drop(self) noexcept
 
 cdef struct PlanStats:
     unsigned long long hits

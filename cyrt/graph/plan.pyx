@@ -6,10 +6,11 @@ from libc.string cimport memcmp, memcpy, memset
 from cyrt import settings
 from cyrt.driver.cuda cimport *
 from cyrt.graph cimport chain, executable as executables
-from cyrt.graph.executable cimport Contents, Executable, Outcome, SAMPLES
+from cyrt.graph.executable cimport Contents, Executable, Execs, Outcome, SAMPLES
 from cyrt.graph.recording cimport (
     CLUSTER, COOPERATIVE, Geometry, Recording,
 )
+from cyrt.runtime.module cimport Runnable
 from cyrt.runtime.state cimport StreamState
 
 _KINDS = ("kernel", "copy", "empty", "graph", "kernel")
@@ -42,7 +43,7 @@ cdef Plan new_plan(StreamState* stream, Recording* recording):
     """Return a plan for a copy of the topology. The caller checks the copy: finalizers may run
     while objects are created, and change the recording."""
     cdef Py_ssize_t count = recording.num_nodes         # read before a finalizer can change it
-    cdef list owners = [None] * count
+    cdef list names = [None] * count, code = [None] * count
     cdef Plan plan = Plan.__new__(Plan)
     cdef size_t topology_bytes = recording.topology_words * sizeof(unsigned int)
     cdef size_t geometry_bytes = recording.num_nodes * sizeof(Geometry)
@@ -52,7 +53,7 @@ cdef Plan new_plan(StreamState* stream, Recording* recording):
     plan.topology_words = recording.topology_words
     plan.blob_bytes = recording.blob_bytes
     plan.num_nodes = recording.num_nodes
-    plan.owners = owners
+    plan.names_, plan.code = names, code
     plan.topology = <unsigned int*>malloc(topology_bytes)
     plan.geometry = <Geometry*>malloc(geometry_bytes)
     plan.patched_ = <char*>calloc(recording.num_nodes, 1)
@@ -60,10 +61,11 @@ cdef Plan new_plan(StreamState* stream, Recording* recording):
         raise MemoryError()
     memcpy(plan.topology, recording.topology, topology_bytes)
     memcpy(plan.geometry, recording.geometry, geometry_bytes)
-    for i in range(min(recording.num_nodes, <int>len(owners))):
+    for i in range(min(recording.num_nodes, <int>count)):
         owner = recording.owners[i]
+        names[i] = node_name(recording.nodes[i].kind, None if owner == NULL else <object>owner)
         if owner != NULL:
-            owners[i] = <object>owner
+            code[i] = (<Runnable>owner).code
     return plan
 
 
@@ -79,7 +81,7 @@ cdef str node_name(int kind, owner):
     return owner.name if _KINDS[kind] == "kernel" else _KINDS[kind]
 
 
-cdef class Plan:
+cdef class Plan(Execs):
     """The executable graphs of one topology, and the nodes of its last batch."""
 
     __module__ = "cyrt"
@@ -92,29 +94,26 @@ cdef class Plan:
         free(self.variants)
         free(self.history)
 
-    cdef size_t exec_bytes(self) noexcept:
+    cdef size_t held(self) noexcept:
         return self.num_variants * executables.bytes_of(self.num_nodes)
 
     cdef void drop(self) noexcept:
-        cdef int i
-        for i in range(self.num_variants):
-            executables.destroy(self.variants[i])
-            free(self.variants[i])
-        self.num_variants = 0
-        self.last = NULL
+        cdef Executable** variants = self.variants
+        cdef int i, count = self.num_variants
+        if self.last != NULL:           # `nodes` still shows the last batch
+            memcpy(self.geometry, self.last.geometry, self.num_nodes * sizeof(Geometry))
+        self.variants, self.last = NULL, NULL
+        self.num_variants = self.variant_room = 0
+        for i in range(count):
+            executables.destroy(variants[i])
+            free(variants[i])
+        free(variants)
+        self.code = None
 
     @property
     def names(self):
         """A list of what each node runs: a kernel's symbol, or ``copy``, ``empty``, ``graph``."""
-        cdef const unsigned int* word = self.topology
-        cdef unsigned int head
-        cdef int i
-        found = []
-        for i in range(self.num_nodes):
-            head = word[0]
-            word += 3 + (head >> 12) + (3 if head >> 4 & CLUSTER else 0)
-            found.append(node_name(head & 15, self.owners[i]))
-        return found
+        return self.names_[:]
 
     @property
     def nodes(self):
@@ -137,7 +136,7 @@ cdef class Plan:
             # Copy it first: other threads may launch the plan while objects are created.
             geometry = self.geometry[i] if self.last == NULL else self.last.geometry[i]
             found.append(PlanNode(
-                name=node_name(kind, self.owners[i]), kind=_KINDS[kind],
+                name=self.names_[i], kind=_KINDS[kind],
                 grid=(geometry.grid[0], geometry.grid[1], geometry.grid[2]),
                 block=(geometry.block[0], geometry.block[1], geometry.block[2]),
                 smem=geometry.smem, cluster=cluster, cooperative=bool(flags & COOPERATIVE),

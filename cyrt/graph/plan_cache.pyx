@@ -5,22 +5,26 @@ import warnings
 from cyrt import settings
 from cyrt.driver.cuda cimport CUDA_SUCCESS, CUresult
 from cyrt.graph cimport chain, executable as executables
-from cyrt.graph.executable cimport held_bytes
+from cyrt.graph.chain cimport Chains
+from cyrt.graph.executable cimport Execs, held_bytes
 from cyrt.graph.plan cimport (
     Plan, PlanStats, by_node, clock, has_topology, most_bytes, new_plan, read_settings,
 )
 from cyrt.graph.recording cimport Recording
 from cyrt.runtime.ending cimport destroy_unused, destroy_when_idle
+from cyrt.runtime.module cimport Code, num_dropped
 from cyrt.runtime.state cimport StreamState
+from cyrt.runtime.waiting cimport wait_all
 
 cdef enum:
     RESERVED = 8            # one in so many bytes and plans of the limits is for evicted plans
 
-# All plans by (stream, nodes, hash), and a linked list from the least to the most recently
-# used one.
+# The plans by (stream, nodes, hash), the chains by stream, and a linked list of both from the least
+# to the most recently used.
 _plans = {}
-cdef Plan oldest = None
-cdef Plan newest = None
+_chains = {}
+cdef Execs oldest = None
+cdef Execs newest = None
 cdef Py_ssize_t most_plans = 0  # CYRT_GRAPH_CACHE_SIZE; 0 until the settings are read
 cdef bint chains = False        # whether chains run a topology the first time
 # The keys of evicted plans, and the number of recent misses on them: the cache is too small if
@@ -28,7 +32,7 @@ cdef bint chains = False        # whether chains run a topology the first time
 _evicted = {}
 cdef Py_ssize_t num_returned = 0
 cdef unsigned long long counted_from = 0    # the clock when counting began
-# Evicted plans whose execs are not destroyed yet, oldest first, and the devices that have some.
+# What has left the cache and is not destroyed yet, oldest first, and the devices that have some.
 _retired = {}
 _awaited_devices = set()
 cdef size_t retired_bytes = 0
@@ -53,68 +57,116 @@ cdef int read_cache_settings() except -1:
     return 0
 
 
-cdef int unlink(Plan plan) except -1:
+cdef int unlink(Execs execs) except -1:
     global oldest, newest
-    if plan.older is not None:
-        plan.older.newer = plan.newer
-    elif oldest is plan:
-        oldest = plan.newer
-    if plan.newer is not None:
-        plan.newer.older = plan.older
-    elif newest is plan:
-        newest = plan.older
-    plan.older = plan.newer = None
+    if execs.older is not None:
+        execs.older.newer = execs.newer
+    elif oldest is execs:
+        oldest = execs.newer
+    if execs.newer is not None:
+        execs.newer.older = execs.older
+    elif newest is execs:
+        newest = execs.older
+    execs.older = execs.newer = None
     return 0
 
 
-cdef int link(Plan plan) except -1:
+cdef int link(Execs execs) except -1:
     global oldest, newest
-    plan.older = newest
+    execs.older = newest
     if newest is not None:
-        newest.newer = plan
-    newest = plan
+        newest.newer = execs
+    newest = execs
     if oldest is None:
-        oldest = plan
+        oldest = execs
     return 0
 
 
-cdef bint exceeds_limits() noexcept:
-    return (len(_plans) > most_plans
-            or held_bytes - retired_bytes > most_bytes - most_bytes // RESERVED)
+cdef int note_use(Execs execs) except -1:
+    if execs is not newest:
+        unlink(execs)
+        link(execs)
+    return 0
+
+
+cdef bint remove(Execs execs) except -1:
+    """Remove a plan or chains from the cache. Return whether another thread has not done so."""
+    cdef dict known = _plans if isinstance(execs, Plan) else _chains
+    if known.get(execs.key) is not execs:
+        return False
+    unlink(execs)
+    del known[execs.key]
+    return True
+
+
+cdef bint exceeds_bytes() noexcept:
+    return held_bytes - retired_bytes > most_bytes - most_bytes // RESERVED
 
 
 cdef int evict(PlanStats* stats) except -1:
-    cdef Plan plan
-    cdef Plan newer
-    plan = oldest
-    while plan is not None and exceeds_limits():
-        newer = plan.newer
-        if plan is not newest and not plan.busy:
-            unlink(plan)
-            del _plans[plan.key]
-            stats.evictions += 1
-            note_evicted(plan.key, most_plans)
-            retire(plan)        # may unload modules, and let other threads run
+    cdef Execs execs = oldest
+    cdef Execs newer
+    while execs is not None and (len(_plans) > most_plans or exceeds_bytes()):
+        newer = execs.newer
+        if execs is not newest and not execs.busy \
+                and (exceeds_bytes() or isinstance(execs, Plan)):
+            remove(execs)
+            if isinstance(execs, Plan):
+                stats.evictions += 1
+                note_evicted(execs.key, most_plans)
+            retire(execs)       # may unload modules, and let other threads run
             newer = oldest
-        plan = newer
+        execs = newer
     while _retired and (held_bytes > most_bytes or len(_retired) > most_plans // RESERVED):
         drop_retired(next(iter(_retired)))
     return 0
 
 
-cdef int retire(Plan plan) except -1:
-    """Destroy the execs of an evicted plan, now if its device is idle, else later."""
+cdef bint runs_dropped(list code) noexcept:
+    for each in code:
+        if each is not None and (
+                runs_dropped(<list>each) if isinstance(each, list) else (<Code>each).dropped):
+            return True
+    return False
+
+
+cdef int look_for_dropped() except -1:
+    global num_seen
+    cdef unsigned long long number = num_dropped
+    cdef Execs execs = oldest
+    cdef Execs newer
+    cdef bint complete = True
+    cdef int count = 0
+    while execs is not None:
+        newer = execs.newer
+        if runs_dropped(execs.code):
+            if execs.busy:
+                complete = False
+            else:
+                remove(execs)
+                retire(execs)
+                count += 1
+                newer = oldest
+        execs = newer
+    if complete:
+        num_seen = number
+    return count
+
+
+cdef int retire(Execs execs) except -1:
+    """Destroy what has left the cache, now if its device is idle, else later."""
     global retired_bytes
-    cdef int ordinal = plan.stream.ordinal
-    if plan.num_variants == 0:
+    cdef int ordinal = execs.stream.ordinal
+    if execs.held() == 0:
+        execs.drop()
         return 0
-    _retired[plan] = True
-    retired_bytes += plan.exec_bytes()
+    _retired[execs] = True
+    retired_bytes += execs.held()
     if ordinal in _awaited_devices:
         destroy_unused()
     else:
         _awaited_devices.add(ordinal)
-        destroy_when_idle(ordinal, plan.stream.epoch, end_retired, ordinal)
+        destroy_when_idle(ordinal, execs.stream.epoch, end_retired, ordinal)
     return 0
 
 
@@ -126,33 +178,33 @@ cdef CUresult end_retired(size_t ordinal) noexcept nogil:
 
 cdef int drop_all_retired(int ordinal) except -1:
     _awaited_devices.discard(ordinal)
-    for plan in list(_retired):
-        if (<Plan>plan).stream.ordinal == ordinal:
-            drop_retired(plan)
+    for execs in list(_retired):
+        if (<Execs>execs).stream.ordinal == ordinal:
+            drop_retired(execs)
     return 0
 
 
-cdef int drop_retired(Plan plan) except -1:
+cdef int drop_retired(Execs execs) except -1:
     global retired_bytes
-    if _retired.pop(plan, False):       # else another thread dropped it
-        retired_bytes -= plan.exec_bytes()
-        plan.drop()
+    if _retired.pop(execs, False):      # else another thread dropped it
+        retired_bytes -= execs.held()
+        execs.drop()
     return 0
 
 
 cdef bint release_plans(int ordinal) except -1:
-    cdef Plan plan = oldest
-    for retired in _retired:
-        if (<Plan>retired).stream.ordinal == ordinal:
-            drop_all_retired(ordinal)
-            return True
-    while plan is not None and (plan.busy or plan.stream.ordinal != ordinal):
-        plan = plan.newer
-    if plan is None:
+    cdef Execs execs
+    if drop_unreachable() or any([(<Execs>each).stream.ordinal == ordinal for each in _retired]):
+        drop_all_retired(ordinal)
+        wait_all(ordinal)           # then modules are unloaded, too
+        return True
+    execs = oldest
+    while execs is not None and (execs.busy or execs.stream.ordinal != ordinal):
+        execs = execs.newer
+    if execs is None:
         return False
-    unlink(plan)
-    del _plans[plan.key]
-    plan.drop()
+    remove(execs)
+    execs.drop()
     return True
 
 
@@ -182,14 +234,43 @@ cdef void count_returning_topology(tuple key) noexcept:
 
 
 cdef int forget_plans(int ordinal) except -1:
-    for plan in list(_plans.values()):      # a list of items could run finalizers that add some
-        if (<Plan>plan).stream.ordinal == ordinal:
-            unlink(<Plan>plan)
-            _plans.pop((<Plan>plan).key, None)
-            if (<Plan>plan).busy == 0:
-                (<Plan>plan).drop()
+    # A list of items could run finalizers that add some.
+    for execs in list(_plans.values()) + list(_chains.values()):
+        if (<Execs>execs).stream.ordinal == ordinal:
+            if remove(<Execs>execs) and (<Execs>execs).busy == 0:
+                (<Execs>execs).drop()
     drop_all_retired(ordinal)
     return 0
+
+
+cdef Chains chains_of(StreamState* stream):
+    """Return the chains of a stream; the first use creates them."""
+    cdef Chains found = _chains.get(<size_t>stream)
+    if found is None:
+        found = Chains()        # finalizers may run that create some, too
+        found.stream, found.key = stream, <size_t>stream
+        if found.key in _chains:
+            return _chains[found.key]
+        _chains[found.key] = found
+        link(found)
+    return found
+
+
+cdef int take_chains(Plan plan) except -1:
+    """Let the plan's first launch run chains."""
+    cdef Chains found = chains_of(plan.stream)
+    if plan.chains is None:
+        plan.chains = found
+        found.busy += 1
+        note_use(found)
+    return 0
+
+
+cdef void release(Plan plan) noexcept:
+    plan.busy -= 1
+    if plan.busy == 0 and plan.chains is not None:
+        plan.chains.busy -= 1
+        plan.chains = None
 
 
 cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats):
@@ -204,24 +285,25 @@ cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats):
             count_returning_topology(key)
         made = new_plan(stream, recording)
         made.key = key
-        if chains and chain.can_run(recording):
-            made.chains = chain.chains_of(stream)
         # Finalizers may have run before this line, and launched the recording or added the plan.
         if recording.num_nodes != key[1] or not has_topology(made, recording):
             return None
         plan = _plans.get(key)
     if plan is not None and has_topology(plan, recording):
-        if plan is not newest:
-            unlink(plan)
-            link(plan)
         stats.hits += 1
         plan.busy += 1
-        return plan
-    stats.misses += 1
-    if plan is not None:        # two topologies have one hash: the new one replaces the old one
-        unlink(plan)
-    _plans[key] = made
-    link(made)
-    made.busy = 1
-    evict(stats)
-    return made
+    else:
+        stats.misses += 1
+        if plan is not None:    # two topologies have one hash: the new one replaces the old one
+            remove(plan)
+            if plan.busy == 0:
+                retire(plan)
+        plan = made
+        plan.busy += 1
+        _plans[key] = plan
+        link(plan)
+        evict(stats)
+    if plan.launches == 0 and chains and chain.can_run(recording):
+        take_chains(plan)
+    note_use(plan)
+    return plan

@@ -21,6 +21,7 @@ from cyrt.graph.commit import encoders
 from cyrt.graph.completion cimport handling
 from cyrt.graph.early cimport allow_early_load, may_load_early
 from cyrt.graph.loss cimport inherit
+from cyrt.graph.plan_cache cimport drop_unreachable
 from cyrt.graph.ranges cimport resolve
 from cyrt.graph.recording cimport COPY, EMPTY, KERNEL, TEMPLATE, Recording
 from cyrt.runtime.device cimport (
@@ -474,6 +475,7 @@ def _end_handler():
 
 def commit_current():
     """Launch what is recorded for this thread's current stream."""
+    drop_unreachable()      # also if nothing is recorded
     graph.reason = b"commit()"
     flush_current(current_ordinal())
 

@@ -59,7 +59,7 @@ cdef struct Operation:
     const Geometry* geometry        # NULL: none
     const void* params
     size_t param_bytes
-    void* owner         # a LoadedFunction, ChildGraph or TemplateKernel; NULL: none
+    void* owner         # a Runnable; NULL: none
     const EarlyLoad* early          # NULL: none; see graph/early
 
 cdef struct Node:

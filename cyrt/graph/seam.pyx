@@ -2,7 +2,6 @@
 """The functions of `graph` that the runtime calls."""
 
 from cyrt.driver cimport table
-from cyrt.graph.chain cimport forget_chains
 from cyrt.graph.commit cimport (
     Recorder, commit, release_all_ended, release_ended_batches, suspects,
 )
@@ -24,8 +23,7 @@ cdef int release_ended_batches_of(StreamState* stream) except -1:
 
 cdef int forget_device(int ordinal) except -1:
     forget_plans(ordinal)
-    forget_templates(ordinal)
-    return forget_chains(ordinal)
+    return forget_templates(ordinal)
 
 
 cdef bint record_fill(StreamState* stream, object target, unsigned int pattern,

@@ -20,15 +20,16 @@
 #   and one of its own if later lanes begin at it, and reads the tokens of what it waits for: a
 #   token is a block that no kernel accesses.
 # - A library may compile code for a call, and unload it with the object that makes the call. So
-#   each kernel of a template, and each child graph of an opaque call, holds that object; recordings
-#   and plans hold the kernels and child graphs that they may launch, also those of templates that
-#   the store has dropped. They are released at the launch: an object that unloads code outlives the
-#   work in flight by `release_when_idle` (runtime/ending).
+#   each kernel of a template, and each child graph of an opaque call, holds that object as its Code
+#   (runtime/module). Recordings hold the kernels and child graphs that they may launch, also those
+#   of templates that the store has dropped; plans hold the Code. They are released at the launch:
+#   an object that unloads code outlives the work in flight by `release_when_idle` (runtime/ending).
 
 from cyrt.graph.child cimport ChildGraph
 from cyrt.graph.commit cimport Recorder
 from cyrt.graph.pattern cimport Pattern
 from cyrt.graph.recording cimport Geometry, Use
+from cyrt.runtime.module cimport Code, Runnable
 
 cdef enum:
     KEY_WORDS = 40
@@ -48,7 +49,7 @@ cdef struct Extent:
     bint workspace
 
 # One kernel of a template.
-cdef class TemplateKernel:
+cdef class TemplateKernel(Runnable):
     cdef Pattern pattern
     cdef Geometry geometry
     cdef unsigned int flags
@@ -57,8 +58,6 @@ cdef class TemplateKernel:
     # If the call has branches, bit t of `marks` says that the kernel writes token t, and bit t of
     # `waits` that it reads token t.
     cdef unsigned int marks, waits
-    cdef readonly str name
-    cdef object owner           # what keeps the code loaded
 
 cdef class Template:
     cdef Key key
@@ -69,6 +68,7 @@ cdef class Template:
     cdef int count
     cdef readonly int num_tokens    # 0: the kernels run in order
     cdef readonly object call   # of an opaque call; else None
+    cdef Code code              # that of an opaque call
     cdef readonly str reason    # for which the call is opaque or refused; else None
     cdef readonly bint refused  # the library does not provide it: other kernels have to run
     cdef bint undeclared        # it uses memory that is no operand

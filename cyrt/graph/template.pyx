@@ -1,5 +1,6 @@
 """Templates: calls of other libraries, captured once and recorded as kernels after that."""
 
+cimport cython
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
@@ -18,7 +19,7 @@ from cyrt.graph.recording cimport (
 )
 from cyrt.runtime.device cimport context_of, contexts
 from cyrt.runtime.memory cimport Memory, live_block
-from cyrt.runtime.module cimport LoadedFunction
+from cyrt.runtime.module cimport LoadedFunction, drop_code, new_code
 from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.pool cimport allocate
 from cyrt.runtime.state cimport LARGE, OVERWRITE, READ, WRITE
@@ -171,16 +172,19 @@ cdef int forget_templates(int ordinal) except -1:
 # -- learning --------------------------------------------------------------------------------------
 
 
-cdef class TemplateKernel:
+@cython.no_gc_clear
+cdef class TemplateKernel(Runnable):
     """A kernel of a template, with what it keeps alive."""
 
     def __dealloc__(self):
+        drop_code(self.code)
         free(self.pattern.layout.offsets)
         free(self.pattern.params)
         free(self.pattern.words)
         free(self.pattern.attributes)
 
 
+@cython.no_gc_clear         # the end needs `code`
 cdef class Template:
     """A call of another library: the kernels that it launches, or why these cannot be recorded.
 
@@ -193,6 +197,9 @@ cdef class Template:
     reason : str or None
         For which the call is opaque or refused.
     """
+
+    def __dealloc__(self):
+        drop_code(self.code)
 
     @property
     def names(self):
@@ -233,7 +240,7 @@ cdef TemplateKernel new_kernel(CapturedKernel captured, bytes params, list words
     kernel.serial = last_serial
     kernel.name = captured.name
     # A library may unload what it has compiled for a call with the object that makes it.
-    kernel.owner = call if captured.owner is None else captured.owner
+    kernel.code = new_code(call if captured.owner is None else captured.owner)
     kernel.geometry = captured.geometry
     pattern.function, pattern.kernel = captured.function, captured.kernel
     pattern.context, pattern.packed = captured.context, captured.packed
@@ -394,11 +401,11 @@ cdef Template learn_apart(const Key* key, int ordinal, object call, const Extent
         template.count = len(template.kernels)
     except OutOfMemoryError:        # without scratch memory the call is captured where it is
         template.reason = NO_SCRATCH
-        template.call = call
+        template.call, template.code = call, new_code(call)
     except captures.Opaque as error:
         template.reason = str(error)
         template.undeclared = error.undeclared
-        template.call = call
+        template.call, template.code = call, new_code(call)
     return template
 
 
@@ -473,8 +480,10 @@ cdef int record_template(Recorder encoder, Template template,
 
 cdef ChildGraph capture_opaque(Template template, const unsigned long long* addresses, int count):
     cdef int i
-    return capture_child(Stream(template.ordinal), template.call,
-                         tuple([addresses[i] for i in range(count)]))
+    cdef ChildGraph child = capture_child(Stream(template.ordinal), template.call,
+                                          tuple([addresses[i] for i in range(count)]))
+    child.code = template.code
+    return child
 
 
 cdef int record_opaque(Recorder encoder, Template template, ChildGraph child, Use* uses,

@@ -24,6 +24,24 @@ cdef struct Limits:
     bint cooperative
     bint clusters
 
+# What a plan holds of a kernel that it runs, in the kernel's place: what keeps the code loaded. So
+# the kernel ends when nobody can record it any more, and then the plan, which nobody can use any
+# more, leaves the cache: see graph/plan_cache.
+cdef class Code:
+    cdef object held            # the LoadedModule, or a library's object
+    cdef bint dropped           # the kernel has ended
+
+# What a node runs: a LoadedFunction, a kernel of a template or a child graph (graph).
+cdef class Runnable:
+    cdef Code code
+    cdef readonly str name
+
+# How many kernels have ended so far.
+cdef unsigned long long num_dropped
+cdef Code new_code(object held)
+# Note that the kernel has ended. None is allowed.
+cdef void drop_code(Code code) noexcept
+
 cdef class LoadedModule:
     cdef CUmodule handle
     cdef readonly int ordinal
@@ -38,10 +56,9 @@ cdef class LoadedModule:
 
     cdef int live(self) except -1
 
-cdef class LoadedFunction:
+cdef class LoadedFunction(Runnable):
     cdef CUfunction handle
     cdef readonly LoadedModule module   # keeps the code loaded as long as the handle exists
-    cdef readonly str name
     cdef readonly int max_threads       # per block, limited by the registers
     cdef readonly int static_smem       # bytes of shared memory that the kernel declares
     cdef long dynamic_smem              # bytes that a launch may request now; below 0: not even 0

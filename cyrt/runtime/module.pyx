@@ -2,17 +2,19 @@
 
 import threading
 
+cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 
 from cyrt.driver import errors, table
 from cyrt.driver.cuda cimport *
-from cyrt.driver.table cimport MAX_DEVICES, cu
+from cyrt.driver.table cimport MAX_DEVICES, check, cu
 from cyrt.runtime.device cimport (
     Device, context_of, enter, leave, leave_quietly, ordinal_of, verify,
 )
 from cyrt.runtime import image as images
 from cyrt.runtime.ending cimport destroy_when_idle, destroy_unused
 from cyrt.runtime.memory cimport Buffer, live_block, new_variables_buffer, variable_buffer
+from cyrt.runtime.reserve cimport Shortage, give_back, pools
 from cyrt.runtime cimport waiting
 from cyrt.runtime.waiting cimport wait_all
 
@@ -53,6 +55,28 @@ cdef const Limits* limits_of(int ordinal) except NULL:
     return found
 
 
+cdef class Code:
+    pass
+
+
+@cython.no_gc_clear         # the end of a kernel needs `code`
+cdef class Runnable:
+    pass
+
+
+cdef Code new_code(object held):
+    cdef Code code = Code.__new__(Code)
+    code.held = held
+    return code
+
+
+cdef void drop_code(Code code) noexcept:
+    global num_dropped
+    if code is not None:
+        code.dropped = True
+        num_dropped += 1
+
+
 cdef CUresult unload(size_t handle) noexcept nogil:
     return cu.cuModuleUnload(<CUmodule>handle)
 
@@ -85,23 +109,30 @@ cdef class LoadedModule:
         cdef CUmodule handle = NULL
         cdef CUresult result
         cdef int entered
+        cdef Shortage shortage
         if self.handle != NULL:
             raise RuntimeError("a LoadedModule is initialised once")
         info[0] = error[0] = 0
         options[0] = CU_JIT_INFO_LOG_BUFFER
         values[0] = info
         options[1] = CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES
-        values[1] = <void*><size_t>LOG_BYTES
         options[2] = CU_JIT_ERROR_LOG_BUFFER
         values[2] = error
         options[3] = CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
-        values[3] = <void*><size_t>LOG_BYTES
+        shortage.tries, shortage.size, shortage.limited = 0, 0, False
         destroy_unused()
-        entered = enter(ordinal, epoch, b"cuModuleLoadDataEx")
-        with nogil:
-            result = cu.cuModuleLoadDataEx(&handle, start, 4, options, values)
-        if result not in (CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY) \
-                and <int>result not in errors.STICKY:
+        while True:
+            shortage.given_back = pools[ordinal].given_back
+            values[1] = values[3] = <void*><size_t>LOG_BYTES    # the driver overwrites them
+            entered = enter(ordinal, epoch, b"cuModuleLoadDataEx")
+            with nogil:
+                result = cu.cuModuleLoadDataEx(&handle, start, 4, options, values)
+            if result != CUDA_ERROR_OUT_OF_MEMORY:
+                break
+            leave_quietly(entered)
+            if not give_back(ordinal, &shortage):
+                check(result, b"cuModuleLoadDataEx", ordinal)
+        if result != CUDA_SUCCESS and <int>result not in errors.STICKY:
             leave_quietly(entered)
             name, text = table.describe(<int>result)
             raise errors.CompileError("cuModuleLoadDataEx", <int>result, name, text,
@@ -150,6 +181,7 @@ cdef class LoadedModule:
         leave(self.ordinal, entered, result, b"cuModuleGetFunction")
         function.serial = new_serial()
         function.module = self
+        function.code = new_code(self)
         function.name = name
         function.max_threads = function.attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
         function.static_smem = function.attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
@@ -235,13 +267,15 @@ cdef int order_variables(LoadedModule self, bint written) except -1:
     return 0
 
 
-cdef class LoadedFunction:
+@cython.no_gc_clear
+cdef class LoadedFunction(Runnable):
     """A ``CUfunction``, created by :meth:`LoadedModule.function`."""
 
     def __init__(self):
         raise TypeError("a LoadedFunction is made by LoadedModule.function()")
 
     def __dealloc__(self):
+        drop_code(self.code)
         PyMem_Free(self.layout.offsets)
 
     cdef int live(self) except -1:

@@ -383,3 +383,94 @@ assert [batch(n) for n in (2, 3, 2)] == [0, 0, 1]
         CYRT_CHECK="0",
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_chains_are_evicted_too(python):
+    """Each stream has chains, which fill the cache; the plans of another stream stay in it."""
+    done = python(
+        r"""
+        import cyrt
+        x = cyrt.zeros(8)
+        encoder = cyrt.current_encoder()
+
+        def add(y, times):
+            for _ in range(times):
+                y += 1
+            cyrt.commit()
+
+        def misses():
+            before = encoder.stats()["misses"]
+            for i in range(12):
+                add(x, 5 + i % 3)
+            return encoder.stats()["misses"] - before
+
+        cyrt.synchronize()
+        misses()
+        assert misses() == 0
+        streams = [cyrt.Stream() for _ in range(40)]
+        for stream in streams:
+            with stream:
+                add(cyrt.zeros(8), 31)
+                cyrt.synchronize()
+        assert misses() <= 3
+        assert misses() == 0
+        assert encoder.stats()["bytes_held"] <= 2_000_000, encoder.stats()
+        for stream in streams:          # their chains are made again
+            with stream:
+                y = cyrt.zeros(8)
+                add(y, 30)
+                add(y, 29)
+                assert (y.numpy() == 59).all()
+        assert (x.numpy() == 4 * 12 * 6).all(), x.numpy()
+        """,
+        CYRT_GRAPH_CACHE_BYTES="2000000",
+        CYRT_GRAPH_UPDATE="node",
+        CYRT_CHECK="0",
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_plan_is_read_while_its_graphs_are_destroyed(python):
+    """Another thread may hold it, and the driver's call releases the GIL."""
+    done = python(
+        LIMITS
+        + r"""
+import ctypes
+from cyrt.driver import table
+
+PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+seen = []
+
+@PROTOTYPE
+def destroy(graph):
+    result = original(graph)
+    seen.append((plan.graphs, plan.nodes, plan.to_dot(), repr(plan)))
+    return result
+
+y = [cyrt.Buffer(4) for _ in range(3)]
+for i in range(30):         # a topology with several graphs
+    encoder.add_kernel(kernel, 1 + i % 3, 1, (y[i % 3],))
+    encoder.add_kernel(kernel, 1, 1, (y[i % 3],))
+    encoder.commit()
+encoder.synchronize()
+plan = encoder.last_plan()
+before = plan.nodes, plan.to_dot()
+assert len(plan.graphs) == 3 and plan.nodes[0].grid == (3, 1, 1), plan
+original = PROTOTYPE(
+    table.replace("cuGraphExecDestroy", ctypes.cast(destroy, ctypes.c_void_p).value))
+for _ in range(3):
+    batch(3)
+    encoder.synchronize()
+table.replace("cuGraphExecDestroy", ctypes.cast(original, ctypes.c_void_p).value)
+assert len(seen) >= 3, seen
+for graphs, nodes, dot, text in seen:
+    assert graphs == [], graphs
+    assert (nodes, dot) == before, nodes
+    assert text.endswith("launched 30 times, 0 executable graphs>"), text
+""",
+        CYRT_GRAPH_CACHE_SIZE="1",
+        CYRT_GRAPH_UPDATE="node",
+        CYRT_CHECK="0",
+        MALLOC_PERTURB_="165",
+    )
+    assert done.returncode == 0, done.stderr
