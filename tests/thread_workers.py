@@ -150,8 +150,6 @@ class Worker:
             next(s.stream for s in self.program.shared if s.device == self.device),
         ]
         choice = self.rng.choice(streams)
-        # Groups and captures are the stream's: they are for those of the thread's own.
-        self.alone = choice is not streams[-1]
         with ignore_refusals(), cyrt.Device(self.device), choice:
             for _ in range(self.rng.randint(3, 15)):
                 step = self.rng.choice(self.steps)
@@ -421,8 +419,6 @@ class Worker:
             circle.append(circle)
 
     def group(self) -> None:
-        if not self.alone:
-            return
         pairs = self.rng.sample(self.mine, min(len(self.mine), 5))
         with cyrt.concurrent():
             for pair in pairs:
@@ -435,8 +431,6 @@ class Worker:
 
     def batch(self) -> None:
         """Other names of memory, side by side with its own."""
-        if not self.alone:
-            return
         pair = self.pick()
         with cyrt.batch():
             for _ in range(self.rng.randint(1, 5)):

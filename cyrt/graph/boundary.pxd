@@ -10,6 +10,9 @@
 # - A commit that the program asks for, or a wait, ends one batch early and moves no other boundary:
 #   the next batch is the rest. If a batch is several short rounds, the next one contains as many,
 #   counted from the beginning of the round that the commit interrupted.
+# - Inside `batch()`, the program's round and loop end no batch before its limit, until a limit was
+#   reached once. If such a batch ends at the limit, what follows it, up to the round's next
+#   boundary, is a batch with places of its own.
 # - Operations that the program adds to a round sometimes, for example to print a mean, do not move
 #   boundaries, either: an operation that runs another kernel than the round's next one is an extra
 #   operation. After MOST_EXTRA of them in a batch the round is in doubt: another program may run.
@@ -50,6 +53,7 @@ cdef struct Boundary:
     int max_ops             # the limit
     int min_ops             # the minimum; from one operation less on, `ends_before` is called
     int complete            # at this number of operations the batch is launched at once
+    int planned             # its first value; with it, the batch has all its operations
     unsigned long long[BEGINNINGS] beginnings       # their hashes
     int num_beginnings
     unsigned long long previous     # hash of the operation before the next one
@@ -92,6 +96,8 @@ cdef void set_limit(Boundary* boundary, int max_ops) noexcept
 cdef bint ends_before(Boundary* boundary, int nodes, bint full, const Operation* next) noexcept
 # Begin a batch with the operation; `cut_off`: the last batch ended because of `ends_before`.
 cdef void begin(Boundary* boundary, const Operation* first, bint cut_off) noexcept
+# Make the batch end at its limit only.
+cdef void go_to_limit(Boundary* boundary) noexcept
 # Begin the batch again, since its operations were dropped.
 cdef void restart(Boundary* boundary) noexcept
 # Store that the node runs another kernel than expected. Return whether it is an extra operation.

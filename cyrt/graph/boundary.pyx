@@ -40,7 +40,7 @@ cdef void plan_batch(Boundary* boundary) noexcept:
     boundary.extra.count = 0
     boundary.expected = NULL
     boundary.shortened = False
-    boundary.complete = NEVER
+    boundary.complete = boundary.planned = NEVER
     if boundary.max_ops == 1:
         boundary.complete = boundary.min_ops = 1
         return
@@ -52,7 +52,7 @@ cdef void plan_batch(Boundary* boundary) noexcept:
     boundary.key = at - within
     boundary.resumes = within != 0
     boundary.min_ops = min(boundary.part - within, boundary.length - at)
-    boundary.complete = boundary.min_ops
+    boundary.complete = boundary.planned = boundary.min_ops
     if boundary.belief != DOUBTFUL:
         boundary.expected = boundary.functions + at % boundary.period
 
@@ -196,6 +196,11 @@ cdef void begin(Boundary* boundary, const Operation* first, bint cut_off) noexce
         remember(boundary, first)
 
 
+cdef void go_to_limit(Boundary* boundary) noexcept:
+    boundary.complete = NEVER
+    boundary.min_ops = boundary.max_ops
+
+
 cdef void restart(Boundary* boundary) noexcept:
     plan_batch(boundary)
 
@@ -215,7 +220,7 @@ cdef void end_with_round(Boundary* boundary, int node) noexcept:
     if end < boundary.length and (boundary.last_extra.count == 0
                                   or 2 * (end - at) >= boundary.max_ops):
         boundary.shortened = True
-        boundary.min_ops = boundary.complete = end - at + boundary.extra.count
+        boundary.min_ops = boundary.complete = boundary.planned = end - at + boundary.extra.count
 
 
 cdef bint note_other(Boundary* boundary, int node) noexcept:
@@ -232,7 +237,7 @@ cdef bint note_other(Boundary* boundary, int node) noexcept:
     boundary.expected -= 1
     if boundary.min_ops < boundary.max_ops:
         boundary.min_ops += 1
-        boundary.complete = boundary.min_ops
+        boundary.complete = boundary.planned = boundary.min_ops
     return True
 
 
@@ -261,13 +266,17 @@ cdef bint note_empty_commit(Boundary* boundary) noexcept:
 
 
 cdef void advance(Boundary* boundary, const Recording* recording) noexcept:
+    cdef bint at_limit
     boundary.mismatched = False
     if boundary.max_ops == 1 or recording.num_nodes == 0:
         return
     boundary.last_position = boundary.position
     boundary.last_extra = boundary.extra
     boundary.position += recording.num_nodes - boundary.extra.count
-    boundary.completed = recording.num_nodes >= boundary.complete
+    at_limit = boundary.period and boundary.complete == NEVER \
+        and recording.num_nodes >= boundary.max_ops
+    boundary.completed = at_limit or recording.num_nodes >= boundary.complete \
+        or recording.num_nodes == boundary.planned
     boundary.restarts = 0
     if boundary.period and boundary.expected == NULL:
         boundary.mismatched = True
@@ -280,6 +289,9 @@ cdef void advance(Boundary* boundary, const Recording* recording) noexcept:
         boundary.origin += (boundary.position - boundary.origin) // boundary.period \
             * boundary.period
     plan_batch(boundary)
+    if at_limit and boundary.resumes:
+        boundary.key = (boundary.position - boundary.origin) % boundary.length
+        boundary.resumes = False
 
 
 cdef bint shows_addresses(Boundary* boundary, bint new_topology) noexcept:

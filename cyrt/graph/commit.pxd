@@ -52,9 +52,12 @@ cdef class Recorder:
     cdef bint graphs, blocking
     cdef bint early_loads           # CYRT_EARLY_LOADS
     cdef bint direct                # each kernel is launched on the stream at once, without a graph
-    cdef int deferred               # depth of `batch()` blocks: outside memory does not commit
+    cdef bint deferred              # the program commits: uses of outside memory do not
+    cdef int batches_open, groups_open  # number of open `batch()` and `concurrent()` blocks
+    cdef void* group_scope          # the block that the recording's group belongs to, see scope
+    cdef unsigned long long limits  # number of batches that ended at a limit
     cdef bint closed
-    cdef unsigned long thread       # that may use the encoder
+    cdef unsigned long thread       # that may use the encoder; 0: several asked for a stream's own
     cdef unsigned long long handled     # epoch of the last recording to which a handler has added
     cdef CUevent[IN_FLIGHT] marks   # after each of the last batches
     cdef unsigned long long batches, ended  # numbers of batches launched; known to have ended

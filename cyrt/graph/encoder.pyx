@@ -21,6 +21,7 @@ from cyrt.graph.commit cimport Recorder, commit
 from cyrt.graph.commit import encoders
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.graph.recording cimport CHILD, Operation, Use
+from cyrt.graph.scope cimport Scope, close_scope, innermost, open_scope
 from cyrt.graph.seam cimport kernels
 from cyrt.runtime.device cimport current_ordinal
 from cyrt.runtime.event cimport Event
@@ -52,7 +53,8 @@ cdef class CommandEncoder(Recorder):
     stream. This class creates another encoder, which is current inside ``with encoder.stream:``.
     The memory that operations read and write decides which of them wait for which. A batch is
     launched by :meth:`commit`, when it reaches a limit, and when its results are needed. Only the
-    thread that created the encoder may use it.
+    thread that created the encoder may use it; a stream's own encoder is for every thread that asks
+    for it.
 
     Parameters
     ----------
@@ -103,7 +105,7 @@ cdef class CommandEncoder(Recorder):
             raise RuntimeError("the CommandEncoder is closed")
         if self.state == NULL:
             raise RuntimeError("the CommandEncoder was not initialised")
-        if self.thread != PyThread_get_thread_ident():
+        if self.thread != 0 and self.thread != PyThread_get_thread_ident():
             raise RuntimeError("the CommandEncoder belongs to another thread")
         return 0
 
@@ -251,7 +253,7 @@ cdef class CommandEncoder(Recorder):
         self.own()
         if self.state.capturing:
             raise RuntimeError("capture: one is open on the encoder already")
-        if self.recording.group >= 0:
+        if self.groups_open and innermost(self, True) != NULL:
             raise RuntimeError("capture: not inside concurrent()")
         checked_buffers(reads, "reads")
         checked_buffers(writes, "writes")
@@ -278,22 +280,26 @@ cdef class CommandEncoder(Recorder):
         Inside the block, operations of arrays and kernels still wait for earlier operations of
         arrays on the same memory. What a kernel inside writes is valid only after the block.
 
+        The block belongs to the thread that opens it, and within it to the context (PEP 567). What
+        others record on the stream meanwhile is in order: it waits for the kernels that the block
+        has recorded, and those that the block records later wait for it. So do the kernels of a
+        ``concurrent()`` block that another thread or task has open on the same stream.
+
         Raises
         ------
         RuntimeError
-            A ``concurrent()`` block of the encoder is open already.
+            The caller is inside a ``concurrent()`` block of the encoder already.
         """
+        cdef Scope scope
         self.own()
-        if self.recording.group >= 0:
+        if self.groups_open and innermost(self, True) != NULL:
             raise RuntimeError("concurrent: one is open on the encoder already")
-        self.recording.group = self.recording.num_nodes
-        self.state.grouping = True
+        scope = open_scope(self, True)
         try:
             yield self
         finally:
-            self.state.grouping = False
-            recorders.join_group(self)
-            self.recording.group = -1
+            recorders.leave_group(self, <void*>scope)
+            close_scope(scope)
 
     def record(self, event):
         """Launch what is recorded and record an event after it.
@@ -428,14 +434,24 @@ cdef class CommandEncoder(Recorder):
 def current_encoder():
     """Return the encoder of this thread's current stream."""
     cdef CommandEncoder encoder = encoder_of(current_state(current_ordinal()))
-    if encoder.stream_ is None:
-        encoder.thread = PyThread_get_thread_ident()    # another thread may have used the stream
+    if encoder.stream_ is None and encoder.thread != PyThread_get_thread_ident():
+        encoder.thread = 0
     return encoder
 
 
 @contextmanager
 def batch():
-    """Commit work on other libraries' memory at the end of the block, not after each operation.
+    """Record the operations of the block as one batch, which is launched at its end.
+
+    Work on other libraries' memory is launched at the end of the block, too, not after each
+    operation. What was recorded before the block is launched first. A block of at most
+    ``CYRT_MAX_OPS_PER_GRAPH`` operations is one batch; a longer one is cut at that limit, and from
+    there on as elsewhere. A batch ends earlier where it reaches the limit of memory, at a
+    ``commit()``, and where somebody needs what is recorded: a read, a copy between host and device,
+    an event, an address or stream that is handed out, another stream or thread.
+
+    The block belongs to the thread that opens it, and within it to the context (PEP 567): for
+    others that record on the same stream it does not exist.
 
     Yields
     ------
@@ -443,11 +459,15 @@ def batch():
         The current encoder.
     """
     cdef CommandEncoder encoder = current_encoder()
-    encoder.deferred += 1
+    cdef Scope scope
+    if encoder.recording.num_nodes:
+        runtime.reason = b"a batch() block begins"
+        commit(encoder)
+    scope = open_scope(encoder, False)
     try:
         yield encoder
     finally:
-        encoder.deferred -= 1
+        close_scope(scope)
         runtime.reason = b"the batch() block ends"
         commit(encoder)
 

@@ -6,6 +6,9 @@
 #   other streams' work; this order is checked again if other threads could run meanwhile. After
 #   the last check, until the operation is appended, the GIL is held and no Python object is created
 #   or dropped.
+# - A `concurrent()` block records groups: kernels without order among them. What does not belong to
+#   the block, another block's group included, waits for its group, and the block's next kernel
+#   begins a group behind that.
 # - A function that puts work on the stream directly, or exports memory or the stream's handle,
 #   commits first: it calls `flush` of runtime, which calls `commit` through runtime/seam.
 # - An operation that uses lost memory is recorded but not launched: what it would have written is
@@ -34,8 +37,8 @@ cdef void detach(Recorder self) noexcept
 cdef void mark_pending(Recorder self) noexcept
 # Keep an object alive until the batch that is recorded now has ended.
 cdef int keep(Recorder self, object obj) except -1
-# Make later operations wait for every operation of the open group.
-cdef int join_group(Recorder self) except -1
+# End the group of a block, if that is the open one: later operations wait for all of it.
+cdef int leave_group(Recorder self, void* scope) except -1
 # Detach the stream's encoder.
 cdef void end_encoder(StreamState* state) noexcept
 # Record a copy within the device.

@@ -24,6 +24,7 @@ from cyrt.graph.loss cimport inherit
 from cyrt.graph.plan_cache cimport drop_unreachable
 from cyrt.graph.ranges cimport resolve
 from cyrt.graph.recording cimport COPY, EMPTY, KERNEL, TEMPLATE, Recording
+from cyrt.graph.scope cimport Scope, innermost
 from cyrt.runtime.device cimport (
     contexts, current_ordinal, enter_quietly, leave_quietly, verify,
 )
@@ -144,7 +145,7 @@ cdef void detach(Recorder self) noexcept:
     self.ended = self.batches
     encoders.pop(<size_t>state, None)
     state.encoder = NULL
-    state.pending = False
+    state.pending = state.grouping = False
     state.recording_epoch = new_epoch()
     self.in_flight = None
     self.closed = True
@@ -162,6 +163,53 @@ cdef int join_group(Recorder self) except -1:
     return 0
 
 
+cdef int leave_group(Recorder self, void* scope) except -1:
+    if self.group_scope != scope:
+        return 0
+    try:
+        if self.recording.group >= 0:
+            join_group(self)
+    except MemoryError:
+        self.joined = True      # the next operation waits for the group instead
+    self.recording.group = -1
+    self.group_scope = NULL
+    return 0
+
+
+cdef int choose_group(Recorder self, bint alone) except -1:
+    """Join the open group if the caller is not in its block, or the operation is ordered against
+    all others. Begin a group if the caller is in a `concurrent()` block."""
+    cdef void* scope = innermost(self, True)
+    if scope != self.group_scope:
+        leave_group(self, self.group_scope)
+        self.group_scope = scope
+        if scope != NULL:
+            self.recording.group = self.recording.num_nodes
+    elif alone and scope != NULL:
+        join_group(self)
+    return 0
+
+
+cdef bint is_deferred(Recorder self) noexcept:
+    """Return whether the caller's operations on outside memory are launched later."""
+    return self.deferred or (self.batches_open and innermost(self, False) != NULL)
+
+
+cdef bint goes_to_limit(Recorder self) noexcept:
+    """Return whether the caller's batch ends at a limit only: the caller is in a `batch()` block in
+    which none was reached yet."""
+    cdef void* scope = innermost(self, False) if self.batches_open else NULL
+    return scope != NULL and (<Scope>scope).limits == self.limits
+
+
+cdef bint at_limit(Recorder self) noexcept:
+    """Return whether the batch has reached a limit, and count those that have."""
+    cdef bint reached = self.bytes >= self.max_bytes \
+        or self.recording.num_nodes >= self.boundary.max_ops
+    self.limits += reached
+    return reached
+
+
 cdef int cut(Recorder self, const Operation* operation) except -1:
     """Commit if the batch ends before the operation."""
     cdef int nodes = self.recording.num_nodes
@@ -169,7 +217,8 @@ cdef int cut(Recorder self, const Operation* operation) except -1:
     if nodes == 0:
         begin(self, operation, False)
     elif (full or nodes >= self.boundary.min_ops - 1) and (
-            boundaries.ends_before(&self.boundary, nodes, full, operation)):
+            boundaries.ends_before(&self.boundary, nodes, full, operation)) and (
+            at_limit(self) or not goes_to_limit(self)):
         graph.reason = b"the batch uses as much memory as CYRT_MAX_MB_PER_GRAPH allows" if full \
             else b"the batch has the most operations" if nodes >= self.boundary.max_ops \
             else b"the program's round ends" if self.boundary.period \
@@ -288,7 +337,7 @@ cdef list make_ready(Recorder self, const Operation* operation, const Use* uses,
         yield_to_priority_thread(state)
     if opaque and foreign is None and has_exported_memory[state.ordinal]:
         foreign = [None]        # it may use exported memory
-    if foreign is not None and not self.deferred:
+    if foreign is not None and not is_deferred(self):
         graph.reason = b"an operation on other libraries' memory comes"
         commit(self)            # earlier nodes may use that memory: a commit puts them first
     else:
@@ -304,6 +353,21 @@ cdef inline void mark_pending(Recorder self) noexcept:
     self.state.idle = False
     if handling and handling == PyThread_get_thread_ident():
         self.handled = self.state.recording_epoch
+
+
+cdef bint ends_after(Recorder self, list foreign) noexcept:
+    """Return whether the batch ends after the operation that was recorded."""
+    if foreign is not None and not is_deferred(self):
+        graph.reason = b"other libraries use the memory"
+        return True
+    if self.recording.num_nodes < self.boundary.complete:
+        return False
+    if not at_limit(self) and goes_to_limit(self):
+        boundaries.go_to_limit(&self.boundary)
+        return False
+    graph.reason = b"operations are launched one at a time" if self.boundary.max_ops == 1 \
+        else b"a part of the program's round is complete"
+    return True
 
 
 cdef int record(Recorder self, const Operation* operation, Use* uses, int num_uses,
@@ -336,8 +400,8 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
     # From here on no other thread and no finalizer can commit.
     if foreign is not None:
         add_foreign(self, foreign, uses, num_uses)
-    if recording.group >= 0 and (opaque or self.joined):
-        join_group(self)
+    if state.grouping:
+        choose_group(self, opaque or self.joined)
     edges = hazards.prepare(uses, num_uses, state, &self.bytes)
     recordings.reserve(recording, operation.param_bytes, edges)
     hazards.depend(recording, uses, num_uses)
@@ -362,10 +426,7 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
     self.operations += 1
     if self.blocking:
         self.where = outside_line()
-    if node + 1 >= self.boundary.complete or (foreign is not None and not self.deferred):
-        graph.reason = b"other libraries use the memory" if foreign is not None \
-            else b"operations are launched one at a time" if self.boundary.max_ops == 1 \
-            else b"a part of the program's round is complete"
+    if (node + 1 >= self.boundary.complete or foreign is not None) and ends_after(self, foreign):
         commit(self)
     return 0
 

@@ -32,6 +32,8 @@ cdef StreamState* new_state(int ordinal, CUstream handle, int priority, bint own
 cdef StreamState* wrapped_state(int ordinal, CUstream handle) except NULL
 # Return the state of the legacy default stream.
 cdef StreamState* legacy_state(int ordinal) except NULL
+# Return the number of the thread, which is never reused, unlike Python's ident.
+cdef unsigned long thread_number() noexcept
 # Return whether it is the per-thread default stream of another thread.
 cdef bint is_others_thread(const StreamState* stream) noexcept
 # Raise an error if the stream is being captured.

@@ -15,7 +15,7 @@ from cyrt.runtime.submission cimport wait_for_submission
 
 cdef extern from *:
     """
-    /* Thread numbers, which are never reused, unlike Python's idents. The GIL protects them. */
+    /* The GIL protects the thread numbers. */
     static _Thread_local unsigned long cyrt_number;
     static unsigned long cyrt_last_number;
     static inline unsigned long cyrt_thread_number(void) {
@@ -99,6 +99,10 @@ cdef CUresult mark_work(StreamState* stream) noexcept:
         return CUDA_SUCCESS
     stream.put += 1
     return record_event(&stream.last_work, stream.handle)
+
+
+cdef unsigned long thread_number() noexcept:
+    return cyrt_thread_number()
 
 
 cdef bint is_others_thread(const StreamState* stream) noexcept:

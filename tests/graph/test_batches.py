@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
+import threading
 from ctypes import c_int, c_size_t, c_uint, c_void_p
 
 import numpy as np
@@ -371,3 +373,220 @@ def test_attributes_with_no_graph(module, replaced, given, which):
     cells.values[0] = 6
     cells.check()
     assert seen == [(1, which, next(iter(given.values())))]
+
+
+# --- inside batch() ---
+
+LIMIT = settings.get("CYRT_MAX_OPS_PER_GRAPH")
+
+
+class Steps:
+    """A round of 350 operations, on arrays of NumPy's or cyrt's."""
+
+    def __init__(self, xp, first):
+        self.xp, self.number, self.first = xp, 0, first
+        self.xs = [xp.ones(64, dtype=xp.float32) for _ in range(50)]
+        self.ms = [xp.zeros(64, dtype=xp.float32) for _ in range(50)]
+
+    def step(self):
+        i, k = divmod(self.number % 350, 7)
+        if k == 0:
+            self.g = self.xs[i] * 2
+        elif k == 1:
+            self.h = self.ms[i] * 0.5
+        elif k == 2:
+            self.ms[i] = self.h + self.g
+        elif k == 3:
+            self.g = self.xp.sqrt(self.ms[i])
+        elif k == 4:
+            # A number that no graph holds yet: only while some are patched a round is looked for.
+            self.g = self.g + (self.first + self.number)
+        elif k == 5:
+            self.h = self.ms[i] / self.g
+        else:
+            self.xs[i] = self.xs[i] + self.h
+        self.number += 1
+
+
+class Program(Steps):
+    """The round is known: batches end after 117 of its operations, and after 234."""
+
+    made = itertools.count(1)
+
+    def __init__(self):
+        super().__init__(cyrt, 20_000 * next(self.made))
+        began = []
+        while began != [0, 117, 234]:
+            assert self.number < 40 * 350
+            began = self.run(350)
+            cyrt.commit()
+
+    def run(self, count):
+        """Run operations. Return the numbers of those that began a batch."""
+        encoder, began, before = cyrt.current_encoder(), [], 0
+        for i in range(count):
+            self.step()
+            recorded = encoder.num_ops
+            # 0: the operation ended its batch.
+            if recorded == 1 or (recorded == 0 and before == 0):
+                began.append(i)
+            before = recorded
+        return began
+
+    def check(self):
+        wanted = Steps(np, self.first)
+        while wanted.number < self.number:
+            wanted.step()
+        for found, array in zip(self.xs, wanted.xs, strict=True):
+            np.testing.assert_array_equal(found.numpy(), array)
+
+
+@pytest.fixture
+def program(pooled, batched):
+    with cyrt.Stream():
+        yield Program()
+
+
+def batches_of(work):
+    encoder = cyrt.current_encoder()
+    before = encoder.stats()["commits"]
+    work()
+    return encoder.stats()["commits"] - before
+
+
+needs_rounds = pytest.mark.skipif(
+    LIMIT != 128, reason="counts batches of 128 operations: CYRT_MAX_OPS_PER_GRAPH"
+)
+
+
+@needs_rounds
+@pytest.mark.parametrize("before", [0, 1, 60, 116, 117, 118, 230, 234, 300])
+@pytest.mark.parametrize("count", [1, 2, 60, 117, LIMIT - 1, LIMIT])
+def test_a_block_of_up_to_the_limit_is_one_batch(program, before, count):
+    """Wherever the program's round ends inside of it."""
+    program.run(before)
+
+    def block():
+        with cyrt.batch() as encoder:
+            assert encoder.num_ops == 0
+            assert program.run(count) == [0]
+
+    launched = cyrt.current_encoder().num_ops > 0  # what was recorded before
+    assert batches_of(block) == 1 + launched
+    assert batches_of(block) == 1
+    program.check()
+
+
+@needs_rounds
+def test_a_longer_block_is_cut_at_the_limit_and_then_as_elsewhere(program):
+    with cyrt.batch():
+        assert program.run(350) == [0, LIMIT, 234]
+    assert program.run(350) == [0, 117, 234]
+    program.check()
+
+
+@needs_rounds
+def test_a_block_that_is_interrupted_goes_on_to_the_limit(program):
+    with cyrt.batch() as encoder:
+        assert program.run(60) == [0]
+        encoder.commit()
+        assert program.run(150) == [0, LIMIT]
+        program.xs[0].numpy()
+        program.run(1)
+    program.check()
+
+
+@needs_rounds
+def test_a_loop_ends_no_batch_in_a_block(pooled, batched):
+    """Before any round is known: where an operation comes that began an earlier batch."""
+    with cyrt.Stream():
+        encoder = cyrt.current_encoder()
+        x, y = cyrt.zeros(8), cyrt.zeros((3, 5))
+
+        def loop():
+            cyrt.add(y, 1, out=y)
+            for _ in range(9):
+                cyrt.add(x, 1, out=x)
+
+        for _ in range(100):
+            loop()
+        lengths = set()
+        for _ in range(30):
+            before = encoder.num_ops
+            loop()
+            if encoder.num_ops < before:
+                lengths.add(before + 10 - encoder.num_ops)
+        assert lengths == {100}
+        for count in (11, 12):
+
+            def block(count=count):
+                with cyrt.batch():
+                    for _ in range(count):
+                        loop()
+
+            cyrt.commit()
+            assert batches_of(block) == 1
+        with cyrt.batch():
+            for _ in range(13):
+                loop()
+            assert encoder.num_ops == 130 - LIMIT
+
+
+@needs_rounds
+def test_the_memory_of_a_batch_ends_it_in_a_block(pooled, batched):
+    encoder = cyrt.CommandEncoder(max_mb=1)
+    blocks = [cyrt.zeros(100 << 10) for _ in range(12)]
+    lengths = []
+    with encoder.stream, cyrt.batch():
+        for block in blocks:
+            cyrt.add(block, 1, out=block)
+            lengths.append(encoder.num_ops)
+    encoder.close()
+    assert lengths == [1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3]
+
+
+@needs_rounds
+def test_another_threads_block_changes_no_boundary(program):
+    """Batches end with the round, as if the block were not there."""
+    stream, inside, go_on = cyrt.stream(), threading.Event(), threading.Event()
+
+    def hold():
+        with stream, cyrt.batch():
+            inside.set()
+            go_on.wait(30)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert inside.wait(30)
+    assert program.run(350) == [0, 117, 234]
+    go_on.set()
+    thread.join()
+    program.check()
+
+
+@by_node
+@needs_rounds
+@pytest.mark.parametrize("length", [100, 128, 250, 700])
+def test_a_program_of_blocks_settles(pooled, batched, length):
+    """What follows the batch that the limit ended has the same addresses every round."""
+    with cyrt.Stream():
+        encoder = cyrt.current_encoder()
+        arrays = [cyrt.zeros(64 + i) for i in range(length // 2)]
+        kept = []
+
+        def rounds(count):
+            before = encoder.stats()
+            for _ in range(count):
+                with cyrt.batch():
+                    for i, x in enumerate(arrays):
+                        arrays[i] = x + 1
+                        kept.append(x * 2)
+                        del kept[:-23]
+            after = encoder.stats()
+            return {key: after[key] - before[key] for key in after}
+
+        rounds(60)
+        found = rounds(10)
+        assert found["patched"] == found["misses"] == 0
+        assert found["commits"] == 10 * -(-length // LIMIT)
+        assert all((x.numpy() == 70).all() for x in arrays)
