@@ -1,5 +1,6 @@
 """Shapes of Python code, and the limit of their number of elements."""
 
+from cpython.bool cimport PyBool_Check
 from cpython.number cimport PyIndex_Check, PyNumber_Index
 
 from cyrt.builtin.space cimport MAX_NDIM
@@ -24,7 +25,7 @@ cdef int check_size(int ndim, const long long* dims) except -1:
 
 cdef int refuse_shape(object shape, object size) except -1:
     """Raise the error of a shape that has such a size."""
-    if not PyIndex_Check(size):
+    if not PyIndex_Check(size) or PyBool_Check(size):
         advice = "; the order goes by name, order='F'" if "C" in shape or "F" in shape else ""
         raise TypeError(f"shape: expected ints, got {type(size).__name__} in {shape}{advice}")
     if PyNumber_Index(size) < 0:
@@ -38,7 +39,7 @@ cdef int read_sizes(tuple shape, long long* dims, int* unknown) except -1:
     if len(shape) > MAX_NDIM:
         raise ValueError(f"shape: expected at most {MAX_NDIM} dimensions, got {len(shape)}")
     for each in shape:
-        if not PyIndex_Check(each):
+        if not PyIndex_Check(each) or PyBool_Check(each):
             refuse_shape(shape, each)
         size = PyLong_AsLongLongAndOverflow(each, &overflow)
         if size == -1 and not overflow and unknown != NULL:

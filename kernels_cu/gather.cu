@@ -5,7 +5,8 @@
 // elements along an axis, and those of arrays of indices mixed with slices. Elements are only
 // moved, as words of their size, or of a larger one where rows of them allow it.
 //
-// CYRT_TAKE(name, word) makes the kernels here = there[indices], CYRT_PUT there[indices] = here:
+// CYRT_TAKE(name, word) makes the kernels here = there[indices], CYRT_PUT there[indices] = here, and
+// CYRT_PLACES(name, type) here = the offset of there[indices] in elements, to which `there` is added:
 //   name          one array of indices
 //   name_many     up to MAX_INDICES
 #pragma once
@@ -71,7 +72,9 @@ template <> struct Parameters<MAX_INDICES> {
     using type = Gather6;
 };
 
-template <class T, int N, bool PUT> __device__ inline void
+enum Picking { TAKE, PUT, PLACES };
+
+template <class T, int N, Picking HOW> __device__ inline void
 pick(const typename Parameters<N>::type& args) {
     constexpr int ITEMS = N == 1 ? 4 : 2;
     uint32 begin = blockIdx.x * blockDim.x * ITEMS + threadIdx.x;
@@ -105,12 +108,14 @@ pick(const typename Parameters<N>::type& args) {
         }
     }
     T* inside = static_cast<T*>(args.there);
-    __builtin_assume(__isGlobal(inside));
+    if constexpr (HOW != PLACES) __builtin_assume(__isGlobal(inside));
     T word[ITEMS];
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) {
-        if (!PUT) {
+        if constexpr (HOW == TAKE) {
             word[k] = inside[there[k]];
+        } else if constexpr (HOW == PLACES) {
+            word[k] = T(reinterpret_cast<int64>(args.there) + there[k]);
         } else {
             word[k] = args.flags & GATHER_VALUE ? value_of<T>(args.here)
                                                 : pointer_of<T>(args.here)[here[k]];
@@ -119,7 +124,7 @@ pick(const typename Parameters<N>::type& args) {
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) {
         if (begin + k * blockDim.x >= args.count) break;
-        if (PUT) {
+        if (HOW == PUT) {
             inside[there[k]] = word[k];
         } else {
             T* out = reinterpret_cast<T*>(args.here.word[0]);
@@ -131,13 +136,13 @@ pick(const typename Parameters<N>::type& args) {
 
 }  // namespace cyrt
 
-#define CYRT_PICK(NAME, BYTES, N, PUT)                                                        \
+#define CYRT_PICK(NAME, TYPE, N, HOW)                                                         \
     extern "C" __global__ void NAME(const __grid_constant__ cyrt::Parameters<N>::type args) { \
-        cyrt::pick<cyrt::Word<BYTES>::type, N, PUT>(args);                                    \
+        cyrt::pick<TYPE, N, cyrt::HOW>(args);                                                 \
     }
-#define CYRT_TAKE(NAME, BYTES)       \
-    CYRT_PICK(NAME, BYTES, 1, false) \
-    CYRT_PICK(NAME##_many, BYTES, cyrt::MAX_INDICES, false)
-#define CYRT_PUT(NAME, BYTES)       \
-    CYRT_PICK(NAME, BYTES, 1, true) \
-    CYRT_PICK(NAME##_many, BYTES, cyrt::MAX_INDICES, true)
+#define CYRT_PICKS(NAME, TYPE, HOW) \
+    CYRT_PICK(NAME, TYPE, 1, HOW)   \
+    CYRT_PICK(NAME##_many, TYPE, cyrt::MAX_INDICES, HOW)
+#define CYRT_TAKE(NAME, BYTES) CYRT_PICKS(NAME, cyrt::Word<BYTES>::type, TAKE)
+#define CYRT_PUT(NAME, BYTES) CYRT_PICKS(NAME, cyrt::Word<BYTES>::type, PUT)
+#define CYRT_PLACES(NAME, TYPE) CYRT_PICKS(NAME, TYPE, PLACES)

@@ -61,11 +61,11 @@ def explain(op, dtype, *shapes, **options):
         The shapes of the operands: one shape that all operands of an elementwise operation or of
         ``"swiglu_vjp"`` share; the input's of a reduction, a scan, or of a sort or ``"top_k"``
         along the last axis; the factors' of ``"matmul"``; the input's and the weight's of
-        ``"linear"``; the array's and the indices' of ``"take"`` and ``"put"``; the sorted elements'
-        and the values' of ``"search"``; the queries' and the cache's of ``"attention"``, and the
-        keys' of ``"flash_attention"``; the input's and the weight's of ``"conv"`` and its
-        gradients; the input's and the window's of ``"max_pool"``, ``"avg_pool"`` and their
-        gradients.
+        ``"linear"``; the array's and the indices' of ``"take"``, ``"put"``, ``"places"`` and
+        ``"add_at"``; the sorted elements' and the values' of ``"search"``; the queries' and the
+        cache's of ``"attention"``, and the keys' of ``"flash_attention"``; the input's and the
+        weight's of ``"conv"`` and its gradients; the input's and the window's of ``"max_pool"``,
+        ``"avg_pool"`` and their gradients.
     strides : sequence, optional
         In elements. For elementwise operations: those of the output and each input, each a sequence
         of int, or None for contiguous. For reductions: a sequence of int, the input's.

@@ -24,9 +24,16 @@ cdef struct GatherSpace:
     long long[MAX_NDIM] there
     Indices[6] indices          # MAX_INDICES
 
-# Record here = there[indices], or with `put` there[indices] = here. Operands: `here`, which may be
-# a number with `put`; `there`; the arrays of indices. `itemsize` is the size of an element. The
-# space is simplified in place. Negative indices count from the end; an index out of range is
-# clipped to the range.
-cdef int record_gather(Recorder encoder, bint put, int itemsize, Operand* operands,
+# What is recorded, in the order of GATHERINGS.
+cdef enum:
+    TAKEN = 0                   # here = there[indices]
+    WRITTEN = 1                 # there[indices] = here
+    PLACED = 2                  # here = the places of there[indices], uint32 or uint64
+
+# Record a gathering. Operands: `here`, which may be a number where it is written; `there`; the
+# arrays of indices. `itemsize` is the size of an element. A place is an offset in elements; the
+# address of `there` is what is added to all of them, and its memory is not touched. The space is
+# simplified in place. Negative indices count from the end; an index out of range is clipped to the
+# range.
+cdef int record_gather(Recorder encoder, int how, int itemsize, Operand* operands,
                        GatherSpace* space) except -1

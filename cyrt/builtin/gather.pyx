@@ -54,7 +54,10 @@ cdef enum Variant:
     ONE = 0
     MANY = 1
 
-cdef int TAKE = op_code("take"), PUT = op_code("put")
+GATHERINGS = ("take", "put", "places")  # in the order of TAKEN, WRITTEN, PLACED
+cdef int[3] ops
+for _i, _name in enumerate(GATHERINGS):
+    ops[_i] = op_code(_name)
 
 
 def param_bytes(row):
@@ -137,16 +140,17 @@ cdef void count_in_words(GatherSpace* space, int ratio) noexcept:
         space.indices[i].stride //= ratio
 
 
-cdef int record_gather(Recorder encoder, bint put, int itemsize, Operand* operands,
+cdef int record_gather(Recorder encoder, int how, int itemsize, Operand* operands,
                        GatherSpace* space) except -1:
-    cdef int size, d
+    cdef int size = itemsize, d
     for d in range(space.ndim):
         if space.shape[d] == 0:
             return 0
     collapse(space)
-    size = word_size(space, itemsize, operands)
-    count_in_words(space, size // itemsize)
-    return record_parts(encoder, put, size, operands, space)
+    if how != PLACED:
+        size = word_size(space, itemsize, operands)
+        count_in_words(space, size // itemsize)
+    return record_parts(encoder, how, size, operands, space)
 
 
 cdef void drop_first_dimension(GatherSpace* space) noexcept:
@@ -161,7 +165,7 @@ cdef void drop_first_dimension(GatherSpace* space) noexcept:
     space.ndim -= 1
 
 
-cdef int record_parts(Recorder encoder, bint put, int size, Operand* operands,
+cdef int record_parts(Recorder encoder, int how, int size, Operand* operands,
                       const GatherSpace* space) except -1:
     """Record one launch, or two halves of the first dimension if they exceed one launch."""
     cdef GatherSpace part
@@ -171,21 +175,23 @@ cdef int record_parts(Recorder encoder, bint put, int size, Operand* operands,
     for d in range(space.ndim):
         count *= space.shape[d]
     if count <= MAX_NUMERATOR and space.ndim - 1 <= MAX_OUTER:
-        return record_one(encoder, put, size, operands, space, count)
+        return record_one(encoder, how, size, operands, space, count)
     part = space[0]
     if part.shape[0] == 1:          # the dimension cannot be halved again
         drop_first_dimension(&part)
-        return record_parts(encoder, put, size, operands, &part)
+        return record_parts(encoder, how, size, operands, &part)
     half = part.shape[0] // 2
     part.shape[0] = half
-    record_parts(encoder, put, size, operands, &part)
+    record_parts(encoder, how, size, operands, &part)
     part.shape[0] = space.shape[0] - half
     for k in range(2 + part.count):
         moved[k] = operands[k]
         if operands[k].buffer != NULL:
             bytes = size if k < 2 else 1 << (part.indices[k - 2].kind & 3)
+            if k == 1 and how == PLACED:
+                bytes = 1
             moved[k].address += <unsigned long long>(strides_of(&part, k)[0] * half * bytes)
-    return record_parts(encoder, put, size, moved, &part)
+    return record_parts(encoder, how, size, moved, &part)
 
 
 cdef void fill(Parameters* params, const Operand* operands, const GatherSpace* space,
@@ -217,7 +223,7 @@ cdef void fill(Parameters* params, const Operand* operands, const GatherSpace* s
     params.count = <unsigned int>count
 
 
-cdef int record_one(Recorder encoder, bint put, int size, const Operand* operands,
+cdef int record_one(Recorder encoder, int how, int size, const Operand* operands,
                     const GatherSpace* space, long long count) except -1:
     cdef Gather1 one
     cdef Gather6 many
@@ -225,7 +231,7 @@ cdef int record_one(Recorder encoder, bint put, int size, const Operand* operand
     cdef const void* params = &one
     cdef long long threads
     cdef unsigned int block
-    launch.entry = entry_of(encoder.state.ordinal, PUT if put else TAKE, type_of_size[size])
+    launch.entry = entry_of(encoder.state.ordinal, ops[how], type_of_size[size])
     if space.count > 1:
         launch.variant = MANY
         fill(&many, operands, space, count)
@@ -237,11 +243,13 @@ cdef int record_one(Recorder encoder, bint put, int size, const Operand* operand
         threads = (count - 1) // ONE_ITEMS + 1
     block = power_of_two((threads - 1) // SPREAD + 1, WARP, BLOCK)
     set_geometry(&launch.geometry, (threads - 1) // block + 1, block, 1)
-    return record_launch(encoder, &launch, params, operands, 2 + space.count, 2 if put else 1)
+    return record_launch(encoder, &launch, params, operands, 2 + space.count,
+                         2 if how == WRITTEN else 1)
 
 
 def explain(Explainer explainer, str op, str dtype, shapes, *, axis=0):
-    """List the launches of a read or write of an array along an axis by int64 indices."""
+    """List the launches of a read or write of an array along an axis by int64 indices, or of their
+    places, which are of the type."""
     cdef GatherSpace space
     cdef Operand[3] operands
     cdef int d, first
@@ -266,5 +274,5 @@ def explain(Explainer explainer, str op, str dtype, shapes, *, axis=0):
             space.indices[0].strides[d] = math.prod(indices[d - first + 1:])
         else:
             space.there[d] = math.prod(array[(d if d < first else d - len(indices) + 1) + 1:])
-    record_gather(explainer, op == "put", _dtype(dtype).itemsize, operands, &space)
-    return DTYPES[type_of_size[<int>_dtype(dtype).itemsize]].name
+    record_gather(explainer, GATHERINGS.index(op), _dtype(dtype).itemsize, operands, &space)
+    return dtype if op == "places" else DTYPES[type_of_size[<int>_dtype(dtype).itemsize]].name

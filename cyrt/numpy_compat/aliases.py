@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from cyrt.dtypes import DType
 from cyrt.dtypes import dtype as dtype_of
 from cyrt.ndarray import Array
 from cyrt.ops import reduce
-from cyrt.ops.arguments import axes_of, axis_of, check_array
+from cyrt.ops.arguments import axes_of, axis_of, check_array, check_device, int_of
 from cyrt.ops.copy import copy as duplicate
 from cyrt.ops.creation import asarray
 from cyrt.ops.gather import take_along_axis
@@ -65,7 +64,9 @@ def array(
     device : Device or int, optional
     """
     result = asarray(object, dtype=dtype, device=device, copy=copy)
-    return result[(None,) * max(0, index(ndmin) - result.ndim)] if ndmin else result
+    return (
+        result[(None,) * max(0, int_of(ndmin, "array: ndmin") - result.ndim)] if ndmin else result
+    )
 
 
 def promote_types(type1: Any, type2: Any, /) -> DType:
@@ -111,7 +112,7 @@ def _check_kth(a: Array, kth: Any, axis: int | None, name: str) -> int | None:
     """Return the axis; ValueError if `kth` is out of bounds."""
     n = size(check_array(a, f"{name}: a"), axis)
     for each in kth if isinstance(kth, (tuple, list)) else (kth,):
-        if not -n <= index(each) < n:
+        if not -n <= int_of(each, f"{name}: kth") < n:
             raise ValueError(f"{name}: kth: {each} is out of bounds for {n} elements")
     return axis
 
@@ -128,6 +129,8 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     keys = [check_array(each, "lexsort: keys") for each in keys]
     if not keys:
         raise ValueError("lexsort: expected at least one key")
+    for each in keys:
+        check_device(each, keys[0], "lexsort: keys")
     order = argsort(keys[0], axis)
     for each in keys[1:]:
         order = take_along_axis(order, argsort(take_along_axis(each, order, axis), axis), axis)
@@ -190,7 +193,7 @@ def rot90(m: Array, k: int = 1, axes: Any = (0, 1)) -> Array:
     plane = axes_of(tuple(axes), m.ndim, "rot90: axes")
     if len(plane) != 2:
         raise ValueError(f"rot90: axes: expected two, got {axes}")
-    quarters = index(k) % 4
+    quarters = int_of(k, "rot90: k") % 4
     if quarters == 0:
         return m[...]
     if quarters == 2:

@@ -9,7 +9,7 @@ from cyrt.ndarray import Array
 from cyrt.numpy_compat.coercion import accept_numbers, as_array_like, promote_pair, to_inexact
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
-from cyrt.ops.arguments import check_array
+from cyrt.ops.arguments import check_array, check_flags
 from cyrt.ops.copy import assign, astype
 from cyrt.ops.creation import zeros_like
 from cyrt.ops.inspection import finfo
@@ -224,6 +224,7 @@ def angle(z: Array, deg: bool = False) -> Array:
     deg : bool
         Whether the result is in degrees, otherwise in radians.
     """
+    check_flags("angle", deg=deg)
     z = to_inexact(check_array(z, "angle: z"))
     imaginary = z.imag if z.dtype.kind == "c" else zeros_like(z)
     found = elementary.atan2(imaginary, z.real)
@@ -249,6 +250,7 @@ def nan_to_num(
     nan, posinf, neginf : float
         The replacements; by default 0, and the type's greatest and least numbers.
     """
+    check_flags("nan_to_num", copy=copy)
     result = astype(check_array(x, "nan_to_num: x"), x.dtype, copy=copy)
     if result.dtype.kind not in "fc":
         return result

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from cyrt.ndarray import Array
 from cyrt.numpy_compat.attributes import Flat
-from cyrt.numpy_compat.coercion import as_array_like
+from cyrt.numpy_compat.coercion import as_array_like, check_cast
 from cyrt.numpy_compat.indexing import apply_index_mode
 from cyrt.numpy_compat.manipulation import resize
 from cyrt.ops.arguments import check_array
@@ -20,8 +18,6 @@ from cyrt.ops.shapes import ravel, reshape
 from cyrt.ops.ternary import where as chosen
 
 __all__ = ["copyto", "place", "put", "putmask"]
-
-_KINDS = "buifc"  # each kind may be cast to those that follow
 
 
 def copyto(dst: Array, src: Any, casting: str = "same_kind", where: Any = True) -> None:
@@ -45,12 +41,8 @@ def copyto(dst: Array, src: Any, casting: str = "same_kind", where: Any = True) 
     check_array(dst, "copyto: dst")
     if casting not in ("same_kind", "unsafe"):
         raise ValueError(f"copyto: casting: expected 'same_kind' or 'unsafe', got {casting!r}")
-    if isinstance(src, Array) or hasattr(src, "__array__"):
-        kind = as_array_like(dst, src, "copyto: src").dtype.kind
-    else:
-        kind = np.asarray(src).dtype.kind.replace("i", "u")  # numbers are weak
-    if casting == "same_kind" and _KINDS.index(kind) > _KINDS.index(dst.dtype.kind):
-        raise TypeError(f"copyto: {src!r} is not cast to {dst.dtype} unless casting='unsafe'")
+    if casting == "same_kind":
+        check_cast(src, dst, "copyto: src", " unless casting='unsafe'")
     src = _cast_to(dst, src)
     assign(
         dst,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -18,8 +18,15 @@ class Flat:
     The indices are those of an array of one dimension. Iteration waits, and yields NumPy's numbers.
     """
 
+    __slots__ = ("_base",)
+
     def __init__(self, base: Array):
-        self.base = base
+        self._base = base
+
+    @property
+    def base(self) -> Array:
+        """The array."""
+        return self._base
 
     def __len__(self) -> int:
         return self.base.size
@@ -59,9 +66,19 @@ class Flags:
         Whether the array is not a view.
     """
 
+    c_contiguous: bool
+    f_contiguous: bool
+    writeable: bool
+    owndata: bool
+    contiguous: bool
+
     def __init__(self, x: Array):
-        self.c_contiguous, self.f_contiguous, self.writeable, self.owndata = layout(x)
-        self.contiguous = self.c_contiguous
+        names = ("c_contiguous", "f_contiguous", "writeable", "owndata")
+        vars(self).update(zip(names, layout(x), strict=True))
+        vars(self)["contiguous"] = self.c_contiguous
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"flags: {name} follows from the array and cannot be set")
 
     def __getitem__(self, name: str) -> bool:
         try:

@@ -11,7 +11,7 @@ from cyrt.numpy_compat.coercion import as_array_like, float_types, is_number
 from cyrt.numpy_compat.padding import pad
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
-from cyrt.ops.arguments import axes_of, axis_of, check_array
+from cyrt.ops.arguments import axes_of, axis_of, check_array, check_device
 from cyrt.ops.copy import astype
 from cyrt.ops.creation import empty_like, zeros_like
 from cyrt.ops.gather import take
@@ -198,7 +198,7 @@ def interp(
         in float64 if one of them is an integer array.
     """
     check_array(xp, "interp: xp")
-    check_array(fp, "interp: fp")
+    check_device(check_array(fp, "interp: fp"), xp, "interp: fp")
     points = [each for each in (x, xp, fp) if isinstance(each, Array)]
     ends = [each for each in (left, right) if each is not None]
     dtype, computed = float_types(*points)

@@ -11,10 +11,12 @@ import numpy as np
 
 from cyrt.dtypes import DType
 from cyrt.ndarray import Array
-from cyrt.ops.arguments import check_array
+from cyrt.ops.arguments import check_array, check_device
 from cyrt.ops.copy import astype
 from cyrt.ops.creation import asarray, weak_array
 from cyrt.ops.promotion import result_type
+
+_KINDS = "buifc"  # each kind may be cast to those that follow
 
 
 def as_array_like(other: Array, value: Any, name: str, dtype: Any = None) -> Array:
@@ -24,7 +26,8 @@ def as_array_like(other: Array, value: Any, name: str, dtype: Any = None) -> Arr
     if it has double precision: they are not rounded to float32.
     """
     if isinstance(value, Array) or (hasattr(value, "__array__") and hasattr(value, "__len__")):
-        return check_array(value, name)
+        check_device(check_array(value, name), other, name)
+        return value
     found = asarray(value, dtype=dtype, device=other.device)
     if (
         dtype is None
@@ -33,6 +36,16 @@ def as_array_like(other: Array, value: Any, name: str, dtype: Any = None) -> Arr
     ):
         return weak_array(other, value)
     return found
+
+
+def check_cast(value: Any, target: Array, name: str, unless: str = "") -> None:
+    """Raise a TypeError if a value is of a wider kind than an Array; numbers are weak."""
+    if isinstance(value, Array) or hasattr(value, "__array__"):
+        kind = as_array_like(target, value, name).dtype.kind
+    else:
+        kind = np.asarray(value).dtype.kind.replace("i", "u")
+    if _KINDS.index(kind) > _KINDS.index(target.dtype.kind):
+        raise TypeError(f"{name}: {value!r} is not cast to {target.dtype}{unless}")
 
 
 def to_inexact(x: Array) -> Array:
@@ -90,7 +103,7 @@ def promote_pair(x1: Any, x2: Any, name: str) -> tuple[Array, Array]:
     first = x1 if isinstance(x1, Array) else check_array(x2, f"{name}: x1 or x2")
     for each in (x1, x2):
         if hasattr(each, "__array__") and hasattr(each, "__len__"):
-            check_array(each, name)
+            check_device(check_array(each, name), first, f"{name}: x2")
     x1, x2 = (
         weak_array(first, each) if isinstance(each, (list, tuple)) else each for each in (x1, x2)
     )

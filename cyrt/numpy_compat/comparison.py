@@ -8,7 +8,7 @@ from cyrt.ndarray import Array
 from cyrt.numpy_compat.coercion import accept_numbers, promote_pair
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
-from cyrt.ops.arguments import check_array
+from cyrt.ops.arguments import check_array, check_flags
 from cyrt.ops.copy import astype
 from cyrt.ops.creation import full
 
@@ -34,6 +34,7 @@ def isclose(
     Array
         Type bool; both operands' broadcast shape.
     """
+    check_flags("isclose", equal_nan=equal_nan)
     a, b = promote_pair(a, b, "isclose")
     if a.dtype.kind not in "fc":
         a, b = astype(a, "float64"), astype(b, "float64")
@@ -72,6 +73,7 @@ def array_equal(a1: Array, a2: Array, equal_nan: bool = False) -> Array:
     Array
         Type bool, 0-dimensional; ``bool()`` and ``if`` wait for its value.
     """
+    check_flags("array_equal", equal_nan=equal_nan)
     check_array(a1, "array_equal: a1")
     check_array(a2, "array_equal: a2")
     if a1.shape != a2.shape:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from operator import index
 from typing import Any
 
 from cyrt.ndarray import Array
 from cyrt.numpy_compat.coercion import as_array_like
 from cyrt.numpy_compat.manipulation import resize
 from cyrt.ops import reduce
-from cyrt.ops.arguments import check_array
+from cyrt.ops.arguments import check_array, check_flags, int_of
 from cyrt.ops.copy import assign
 from cyrt.ops.creation import zeros
 from cyrt.ops.grids import eye
@@ -39,7 +38,7 @@ def diag(v: Array, k: int = 0) -> Array:
         return diagonal(v, k)
     if v.ndim != 1:
         raise ValueError(f"diag: expected one or two dimensions, got shape {v.shape}")
-    n = v.size + abs(index(k))
+    n = v.size + abs(int_of(k, "diag: k"))
     result = zeros((n, n), dtype=v.dtype, device=v.device)
     assign(diagonal(result, k), v)
     return result
@@ -110,6 +109,7 @@ def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
     ValueError
         There are fewer than two dimensions, or more than two of different sizes.
     """
+    check_flags("fill_diagonal", wrap=wrap)
     if check_array(a, "fill_diagonal: a").ndim < 2:
         raise ValueError(f"fill_diagonal: expected at least two dimensions, got shape {a.shape}")
     if a.ndim > 2 and len(set(a.shape)) > 1:

@@ -43,7 +43,7 @@ def apply_along_axis(
     found = stack(
         [
             asarray(func1d(row, *args, **kwargs), device=arr.device)
-            for row in reshape(rows, (-1, rows.shape[-1]))
+            for row in reshape(rows, (prod(outer), rows.shape[-1]))
         ]
     )
     inner = found.ndim - 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import isfinite, log10
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from cyrt.ndarray import Array
 from cyrt.ops import functions as elementary
 from cyrt.ops.arange import arange, linspace
-from cyrt.ops.arguments import check_array
+from cyrt.ops.arguments import check_array, check_flags, int_of
 from cyrt.ops.copy import astype
 from cyrt.ops.creation import asarray, zeros
 from cyrt.ops.shapes import reshape
@@ -46,8 +45,8 @@ def tri(
         By default float32.
     device : Device or int, optional
     """
-    rows, columns = index(N), index(N if M is None else M)
-    k = max(-rows, min(index(k), columns))
+    rows, columns = int_of(N, "tri: N"), int_of(N if M is None else M, "tri: M")
+    k = max(-rows, min(int_of(k, "tri: k"), columns))
     below = arange(-k, columns - k, device=device) <= reshape(arange(rows, device=device), (-1, 1))
     return astype(below, "float32" if dtype is None else dtype)
 
@@ -97,7 +96,9 @@ def _matrix(arr: Array, name: str) -> tuple[int, ...]:
 
 def diag_indices(n: int, ndim: int = 2, *, device: Any = None) -> tuple[Array, ...]:
     """The indices of the main diagonal of an array with ndim dimensions of size n."""
-    return (arange(index(n), device=device),) * index(ndim)
+    return (arange(int_of(n, "diag_indices: n"), device=device),) * int_of(
+        ndim, "diag_indices: ndim"
+    )
 
 
 def diag_indices_from(arr: Array) -> tuple[Array, ...]:
@@ -128,9 +129,10 @@ def vander(x: Array, N: int | None = None, increasing: bool = False) -> Array:
     Array
         x's type if that is floating-point or uint64, otherwise int64.
     """
+    check_flags("vander", increasing=increasing)
     if check_array(x, "vander: x").ndim != 1:
         raise ValueError(f"vander: x: expected one dimension, got shape {x.shape}")
-    count = x.size if N is None else index(N)
+    count = x.size if N is None else int_of(N, "vander: N")
     if count < 0:
         raise ValueError(f"vander: N: expected 0 or more, got {count}")
     dtype = x.dtype if x.dtype.kind in "fc" or x.dtype == "uint64" else "int64"
@@ -156,6 +158,7 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False, *, device: 
     Array
         Shape ``(len(dimensions), *dimensions)``.
     """
+    check_flags("indices", sparse=sparse)
     shape = dimensions if isinstance(dimensions, (tuple, list)) else (dimensions,)
     lines = [arange(each, dtype=dtype, device=device) for each in shape]
     if sparse:
@@ -195,6 +198,7 @@ def logspace(
         By default float32.
     device : Device or int, optional
     """
+    check_flags("logspace", endpoint=endpoint)
     exponents = linspace(start, stop, num, dtype="float64", device=device, endpoint=endpoint)
     return astype(elementary.pow(base, exponents), "float32" if dtype is None else dtype)
 
@@ -222,6 +226,7 @@ def geomspace(
         By default float32.
     device : Device or int, optional
     """
+    check_flags("geomspace", endpoint=endpoint)
     if not (isfinite(start) and isfinite(stop) and start * stop > 0):
         raise ValueError(
             f"geomspace: expected two finite numbers of one sign, not 0, got {start} and {stop}"

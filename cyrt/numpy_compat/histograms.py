@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from operator import gt, index, lt
+from operator import gt, lt
 from typing import Any
 
+from cyrt import settings
 from cyrt.ndarray import Array
 from cyrt.numpy_compat.coercion import as_array_like, float_types
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
 from cyrt.ops.arange import arange, linspace
-from cyrt.ops.arguments import check_array
+from cyrt.ops.arguments import check_array, check_device, check_flags, int_of, is_int
 from cyrt.ops.copy import astype
-from cyrt.ops.gather import take
+from cyrt.ops.creation import zeros
 from cyrt.ops.manipulation import stack
-from cyrt.ops.scan import cumulative_sum, diff
+from cyrt.ops.scan import diff
+from cyrt.ops.scatter import combine_by_key
 from cyrt.ops.search import searchsorted
 from cyrt.ops.shapes import ravel
-from cyrt.ops.sort import argsort, sort
+from cyrt.ops.sort import sort
 from cyrt.ops.ternary import where
 
 __all__ = ["bincount", "digitize", "histogram", "histogram_bin_edges"]
@@ -40,7 +42,7 @@ def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> A
     -------
     Array
         Type int64; with weights float64 if the weights have that type, otherwise float32. The sums
-        are computed in float64, with rounding errors relative to the sum of all weights.
+        are computed in float64, each of the weights of one integer alone.
 
     Raises
     ------
@@ -51,7 +53,7 @@ def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> A
         raise ValueError(f"bincount: x: expected one dimension, got shape {x.shape}")
     if x.dtype.kind not in "biu":
         raise TypeError(f"bincount: x: expected integers, got {x.dtype}")
-    if index(minlength) < 0:
+    if int_of(minlength, "bincount: minlength") < 0:
         raise ValueError(f"bincount: minlength: expected 0 or more, got {minlength}")
     length = 0
     if x.size:
@@ -59,47 +61,32 @@ def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> A
         if least < 0:
             raise ValueError(f"bincount: x: expected integers of 0 or more, got {least}")
         length = int(greatest) + 1
-    x = astype(x, "int64", copy=False)
-    edges = arange(max(length, index(minlength)) + 1, device=x.device)
+    length = max(length, minlength)
     if weights is None:
-        return diff(searchsorted(sort(x), edges))
-    return sum_weights(x, weights, edges, "bincount")
+        edges = arange(length + 1, device=x.device)
+        return diff(searchsorted(sort(astype(x, "int64", copy=False)), edges))
+    return _sum_by_bin(x, weights, x.shape, length, "bincount")
 
 
-def sum_weights(x: Array, weights: Array, edges: Array, name: str, closed: bool = False) -> Array:
-    """Sum the weights of x's elements between neighbouring edges.
-
-    With `closed` the last bin includes its right edge.
-    """
-    if check_array(weights, f"{name}: weights").shape != x.shape:
-        raise ValueError(f"{name}: weights: expected shape {x.shape}, got {weights.shape}")
+def _sum_by_bin(bins: Array, weights: Any, shape: tuple[int, ...], length: int, name: str) -> Array:
+    """Sum the weights of each bin, of numbers below the length; the weights have the shape."""
+    if check_array(weights, f"{name}: weights").shape != shape:
+        raise ValueError(f"{name}: weights: expected shape {shape}, got {weights.shape}")
     if weights.dtype.kind == "c":
         raise TypeError(f"{name}: weights: expected a real type, got {weights.dtype}")
-    order = argsort(x)
-    bounds = _bounds(take(x, order), edges, closed)
-    weights = take(weights, order)
-    dtype = weights.dtype if weights.dtype == "float64" else "float32"
-    finite = elementary.isfinite(weights)
-
-    def sums(values: Array) -> Array:
-        return diff(take(cumulative_sum(values, include_initial=True), bounds))
-
-    result = sums(where(finite, astype(weights, "float64"), 0))
-    # An infinity or a NaN affects its own bin only.
-    for value, there in (
-        (float("inf"), weights == float("inf")),
-        (float("-inf"), weights == float("-inf")),
-        (float("nan"), weights != weights),
-    ):
-        result = where(sums(astype(there, "int64")) > 0, result + value, result)
-    return astype(result, dtype, copy=False)
+    check_device(weights, bins, f"{name}: weights")
+    result = "float64" if weights.dtype == "float64" else "float32"
+    computed = "float64" if weights.dtype.kind in "biu" else result
+    sums = zeros(length, dtype=computed, device=bins.device)
+    keys = astype(ravel(bins), "uint32" if length <= 1 << 32 else "uint64", copy=False)
+    combine_by_key("add", sums, keys, astype(ravel(weights), computed, copy=False))
+    return astype(sums, result, copy=False)
 
 
-def _bounds(ordered: Array, edges: Array, closed: bool) -> Array:
-    """Count the elements before each edge; with `closed` those on the last edge too."""
+def _bounds(ordered: Array, edges: Array) -> Array:
+    """Count the elements before each edge, and those on the last edge too."""
     found = searchsorted(ordered, edges)
-    if closed:
-        found[-1:] = searchsorted(ordered, edges[-1:], side="right")
+    found[-1:] = searchsorted(ordered, edges[-1:], side="right")
     return found
 
 
@@ -117,7 +104,9 @@ def histogram(
     a : Array
         A real type, any shape.
     bins : int, Array or sequence of numbers
-        The number of bins of equal width, or the edges, ascending.
+        The number of bins of equal width, or the edges, ascending. Edges of an Array that do not
+        ascend raise ValueError in checking mode (``CYRT_CHECK=1``); otherwise a bin whose right
+        edge is less than its left one counts nothing.
     range : tuple of two floats, optional
         The first and last edge if `bins` is a number; by default the least and greatest element.
     density : bool, optional
@@ -137,18 +126,23 @@ def histogram(
     values = ravel(check_array(a, "histogram: a"))
     if values.dtype.kind == "c":
         raise TypeError(f"histogram: expected a real type, got {a.dtype}")
-    even = hasattr(bins, "__index__") and not isinstance(bins, Array)
-    edges = (
-        _uniform_edges(values, index(bins), range) if even else _edges(values, bins, "histogram")
-    )
+    check_flags("histogram", density=density is not None and density)
+    even = is_int(bins) and not isinstance(bins, Array)
+    if even:
+        edges = _uniform_edges(values, int_of(bins, "histogram: bins"), range)
+    else:
+        edges = _edges(values, bins, "histogram")
     result = float_types(values)[0] if even else edges.dtype
     values, edges = _to_common_type(values, edges)
     if weights is None:
-        found = diff(_bounds(sort(values), edges, True))
+        found = elementary.maximum(diff(_bounds(sort(values), edges)), 0)
     else:
-        if check_array(weights, "histogram: weights").shape != a.shape:
-            raise ValueError(f"histogram: weights: expected shape {a.shape}, got {weights.shape}")
-        found = sum_weights(values, ravel(weights), edges, "histogram", True)
+        # Bins are numbered from 1. Elements before the first edge have the number 0, those beyond
+        # the last one, and NaN, the number of edges.
+        count = edges.size
+        places = searchsorted(edges, values, side="right")
+        places = where(values == edges[-1:], count - 1, places)
+        found = _sum_by_bin(places, weights, a.shape, count + 1, "histogram")[1:-1]
     if even:
         found = where(elementary.isfinite(edges[0]) & elementary.isfinite(edges[-1]), found, 0)
     if density:
@@ -162,10 +156,17 @@ def histogram(
 
 
 def _edges(values: Array, bins: Any, name: str, descending: bool = False) -> Array:
-    """Convert and check the caller's edges; only those on the host are checked for order."""
+    """Convert and check the caller's edges.
+
+    The order of those on the device is checked in checking mode, which waits for them.
+    """
+    if isinstance(bins, str) or not hasattr(bins, "__iter__"):
+        raise TypeError(f"{name}: bins: expected edges or a number of bins, got {bins!r}")
     edges = as_array_like(values, bins, f"{name}: bins")
     if edges.ndim != 1:
         raise ValueError(f"{name}: bins: expected one dimension, got shape {edges.shape}")
+    if isinstance(bins, Array) and settings.get("CYRT_CHECK"):
+        bins = bins.tolist()
     if not isinstance(bins, Array):
         rises, falls = (any(function(*each) for each in pairwise(bins)) for function in (lt, gt))
         if falls and (rises or not descending):
@@ -237,6 +238,7 @@ def digitize(x: Array, bins: Any, right: bool = False) -> Array:
     Array
         Type int64, x's shape; 0 before the first edge.
     """
+    check_flags("digitize", right=right)
     edges = _edges(check_array(x, "digitize: x"), bins, "digitize", descending=True)
     x, edges = _to_common_type(x, edges)
     side = "left" if right else "right"

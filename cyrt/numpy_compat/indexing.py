@@ -14,9 +14,9 @@ from cyrt.ndarray import Array
 from cyrt.numpy_compat.coercion import as_array_like
 from cyrt.ops import reduce
 from cyrt.ops.arange import arange
-from cyrt.ops.arguments import axis_of, check_array
-from cyrt.ops.broadcasting import broadcast_arrays
-from cyrt.ops.copy import astype
+from cyrt.ops.arguments import axis_of, check_array, int_of, is_int
+from cyrt.ops.broadcasting import broadcast_arrays, broadcast_to
+from cyrt.ops.copy import astype, copy
 from cyrt.ops.creation import asarray, empty, full, full_like
 from cyrt.ops.gather import take, take_along_axis
 from cyrt.ops.manipulation import stack
@@ -180,9 +180,9 @@ def piecewise(x: Array, condlist: Any, funclist: Sequence[Any], *args: Any, **kw
     condlist : Array, bool, or sequence of these
         The conditions, an array's parts where it has one dimension more than x; a sequence of
         bools is one condition, but for each its own beside an x of no dimensions.
-    funclist : sequence of callable or number
+    funclist : Array, or sequence of callable, Array or number
         As many; one more is for where no condition holds, which is 0 else. Each is called once,
-        with all of x.
+        with all of x; its result is broadcast to x's shape.
     *args, **kw
         Further arguments of the functions.
 
@@ -203,10 +203,15 @@ def piecewise(x: Array, condlist: Any, funclist: Sequence[Any], *args: Any, **kw
     result = None
     for condition, function in ((None, default), *zip(conditions, chosen, strict=True)):
         value = function(x, *args, **kw) if callable(function) else function
-        value = (
-            astype(value, x.dtype, copy=False) if isinstance(value, Array) else full_like(x, value)
-        )
-        result = value if condition is None else where(condition, value, result)
+        if isinstance(value, Array):
+            value = as_array_like(x, value, "piecewise: funclist")
+            value = broadcast_to(astype(value, x.dtype, copy=False), x.shape)
+        else:
+            value = full_like(x, value)
+        if condition is None:
+            result = value if conditions else copy(value)
+        else:
+            result = where(broadcast_to(condition, x.shape), value, result)
     return result
 
 
@@ -278,11 +283,7 @@ def unravel_index(indices: Array | int, shape: Any, order: str = "C") -> tuple[A
         An int is out of range.
     """
     sizes = _sizes(shape, order, "unravel_index")
-    if (
-        not isinstance(indices, Array)
-        and hasattr(indices, "__index__")
-        and not hasattr(indices, "__array__")
-    ):
+    if not isinstance(indices, Array) and is_int(indices) and not hasattr(indices, "__array__"):
         return tuple(int(each) for each in np.unravel_index(index(indices), sizes, order))
     left = apply_index_mode(
         _integers(indices, "unravel_index"), prod(sizes), "raise", "unravel_index"
@@ -341,7 +342,10 @@ def ravel_multi_index(
 def _sizes(shape: Any, order: str, name: str) -> tuple[int, ...]:
     if order not in ("C", "F"):
         raise ValueError(f"{name}: order: expected 'C' or 'F', got {order!r}")
-    sizes = tuple(index(each) for each in (shape if isinstance(shape, (tuple, list)) else (shape,)))
+    sizes = tuple(
+        int_of(each, f"{name}: shape")
+        for each in (shape if isinstance(shape, (tuple, list)) else (shape,))
+    )
     if not sizes or min(sizes) < 1:
         raise ValueError(f"{name}: expected dimensions of 1 or more, got {shape}")
     return sizes

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import index
 from typing import Any
 
 import numpy as np
 
 from cyrt.ndarray import Array
 from cyrt.numpy_compat.coercion import as_array_like
-from cyrt.ops.arguments import axis_of, check_array
+from cyrt.ops.arguments import axis_of, check_array, int_of, is_int
 from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.copy import astype
 from cyrt.ops.copy import copy as duplicate
@@ -113,9 +112,9 @@ def array_split(
     size = check_array(x, "array_split: x").shape[axis_of(axis, x.ndim)]
     if isinstance(indices_or_sections, Array):
         indices_or_sections = indices_or_sections.tolist()
-    if not hasattr(indices_or_sections, "__index__"):
+    if not is_int(indices_or_sections):
         return split(x, indices_or_sections, axis=axis)
-    parts = index(indices_or_sections)
+    parts = int_of(indices_or_sections, "array_split: indices_or_sections")
     if not 0 < parts <= _MOST_PARTS:
         raise ValueError(f"array_split: expected 1 to {_MOST_PARTS:,} parts, got {parts}")
     length, longer = divmod(size, parts)

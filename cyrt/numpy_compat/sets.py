@@ -10,7 +10,7 @@ from cyrt.numpy_compat.aliases import lexsort
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
 from cyrt.ops.arange import arange
-from cyrt.ops.arguments import axis_of, check_array
+from cyrt.ops.arguments import axis_of, check_array, check_flags
 from cyrt.ops.copy import astype
 from cyrt.ops.creation import empty, full
 from cyrt.ops.gather import take
@@ -57,6 +57,13 @@ def unique(
     Array, or tuple of Arrays
         The elements, one-dimensional, or the slices; then the requested arrays, int64.
     """
+    check_flags(
+        "unique",
+        return_index=return_index,
+        return_inverse=return_inverse,
+        return_counts=return_counts,
+        equal_nan=equal_nan,
+    )
     check_array(ar, "unique: ar")
     if axis is not None:
         axis = axis_of(axis, ar.ndim)
@@ -143,6 +150,7 @@ def intersect1d(
     -------
     Array, or tuple of three Arrays
     """
+    check_flags("intersect1d", assume_unique=assume_unique, return_indices=return_indices)
     ar1, ar2 = _flat_pair(ar1, ar2, "intersect1d")
     if not return_indices:
         values = unique_values(ar1)
@@ -158,6 +166,7 @@ def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
 
     They are ascending, or in their own order if they are known to be unique.
     """
+    check_flags("setdiff1d", assume_unique=assume_unique)
     check_array(ar1, "setdiff1d: ar1")
     ar1 = ravel(ar1) if assume_unique else unique(ar1)
     return ar1[isin(*_flat_pair(ar1, ar2, "setdiff1d"), invert=True)]
@@ -165,5 +174,6 @@ def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
 
 def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
     """The unique elements that only one of two arrays has, ascending; it waits for their number."""
+    check_flags("setxor1d", assume_unique=assume_unique)
     ar1, ar2 = _flat_pair(ar1, ar2, "setxor1d")
     return unique(concat([ar1[isin(ar1, ar2, invert=True)], ar2[isin(ar2, ar1, invert=True)]]))

@@ -11,7 +11,7 @@ from cyrt.ndarray import Array
 from cyrt.numpy_compat.coercion import as_array_like, float_types, to_inexact
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
-from cyrt.ops.arguments import axes_of, check_array
+from cyrt.ops.arguments import axes_of, check_array, check_flags
 from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.copy import astype
 from cyrt.ops.creation import full
@@ -60,6 +60,7 @@ def average(
     keepdims : bool
         Whether the axes are kept with size 1.
     """
+    check_flags("average", returned=returned, keepdims=keepdims)
     axes = axes_of(axis, check_array(a, "average: a").ndim)
     if weights is None:
         a = to_inexact(a)
@@ -126,6 +127,7 @@ def median(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
     Array
         NaN if an element is NaN, or there are no elements.
     """
+    check_flags("median", keepdims=keepdims)
     ordered, axes = _sort_axes(a, axis, "median")
     n = ordered.shape[-1]
     if n == 0:
@@ -174,6 +176,7 @@ def percentile(
 
 def nanmedian(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
     """:func:`cyrt.median` of what is not NaN; NaN where all are."""
+    check_flags("nanmedian", keepdims=keepdims)
     ordered, axes = _sort_axes(a, axis, "nanmedian")
     if ordered.shape[-1] == 0:
         return median(a, axis, keepdims=keepdims)
@@ -209,6 +212,7 @@ def nanpercentile(
 def _quantile(
     a: Array, q: Any, whole: int, axis: Any, method: str, keepdims: bool, name: str, but_nan: bool
 ) -> Array:
+    check_flags(name, keepdims=keepdims)
     if method != "linear":
         raise ValueError(f"{name}: method: expected 'linear', got {method!r}")
     ordered, axes = _sort_axes(a, axis, name)
@@ -279,6 +283,7 @@ def cov(
     Array
         One row and one column for each variable; 0-dimensional for a single one.
     """
+    check_flags("cov", rowvar=rowvar, bias=bias)
     variables = [_variables(m, rowvar, "cov: m")]
     if y is not None:
         variables.append(_variables(y, rowvar, "cov: y"))

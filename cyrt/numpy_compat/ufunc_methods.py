@@ -8,21 +8,15 @@ from typing import Any
 
 from cyrt.builtin.rows.elementwise import BINARY
 from cyrt.ndarray import Array
-from cyrt.numpy_compat.coercion import as_array_like
-from cyrt.numpy_compat.histograms import sum_weights
+from cyrt.numpy_compat.coercion import as_array_like, check_cast
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce as reductions
-from cyrt.ops.arange import arange
 from cyrt.ops.arguments import axis_of, check_array
-from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.copy import astype, copy
-from cyrt.ops.gather import take
 from cyrt.ops.manipulation import stack
-from cyrt.ops.scan import cumprod, cumsum, cumulative_sum, diff
-from cyrt.ops.search import searchsorted
-from cyrt.ops.shapes import moveaxis, ravel, reshape
-from cyrt.ops.sort import argsort
-from cyrt.ops.ternary import where
+from cyrt.ops.scan import cumprod, cumsum
+from cyrt.ops.scatter import combine_at
+from cyrt.ops.shapes import moveaxis, reshape
 
 
 def _reduce(
@@ -74,49 +68,19 @@ def _outer(function: Callable[..., Array], a: Array, b: Array) -> Array:
     return function(reshape(a, (*a.shape, *(1,) * b.ndim)), b)
 
 
-def _at(function: Callable[..., Array], a: Array, indices: Any, b: Any) -> None:
-    """Combine in place at indices; an index that occurs several times is combined each time."""
-    positions, values = _indexed_values(a, indices, b)
-    if a.dtype.kind == "c":
-        parts = ((a.real, values.real), (a.imag, values.imag))
-    else:
-        parts = ((a, values),)
-    for target, each in parts:
-        total = _sum_by_position(ravel(positions), ravel(each), a.size)
-        target[...] = function(target, astype(reshape(total, a.shape), target.dtype))
+def _at(name: str, function: Callable[..., Array], a: Array, indices: Any, b: Any) -> None:
+    """Combine in place at indices; an index that occurs several times is combined each time.
 
-
-def _indexed_values(a: Array, indices: Any, b: Any) -> tuple[Array, Array]:
-    """The positions in C order of a's indexed elements, and the value for each."""
-    positions = reshape(arange(check_array(a, "at: a").size, device=a.device), a.shape)[indices]
-    values = astype(as_array_like(a, b, "at: b", a.dtype), a.dtype, copy=False)
-    return positions, broadcast_to(values, positions.shape)
-
-
-def _extreme_at(function: Callable[..., Array], a: Array, indices: Any, b: Any) -> None:
-    """Combine in place with the largest or smallest of the values at each index; see `_at`."""
-    positions, values = map(ravel, _indexed_values(a, indices, b))
-    if positions.size == 0:
-        return
-    order = argsort(values)
-    order = take(order, argsort(take(positions, order)))  # by position, then by value
-    positions, values = take(positions, order), take(values, order)
-    ends = searchsorted(positions, arange(a.size + 1, device=a.device))
-    first, last = take(values, ends[:-1]), take(values, ends[1:] - 1)
-    # NaN is sorted last, but is also the minimum.
-    found = last if function is elementary.maximum else where(last == last, first, last)
-    found = reshape(where(diff(ends) > 0, found, ravel(a)), a.shape)
-    a[...] = function(a, found)
-
-
-def _sum_by_position(positions: Array, values: Array, size: int) -> Array:
-    """Sum the values at each position."""
-    edges = arange(size + 1, device=values.device)
-    if values.dtype.kind == "f":
-        return sum_weights(positions, values, edges, "at")
-    order = argsort(positions)
-    sums = cumulative_sum(astype(take(values, order), "int64"), include_initial=True)
-    return diff(take(sums, searchsorted(take(positions, order), edges)))
+    The values of one index are combined first, in the order of the indices: sums of float32 in
+    float64, those of 16-bit types in float32.
+    """
+    check_array(a, f"{name}.at: a")
+    check_cast(b, a, f"{name}.at: b")
+    values = astype(as_array_like(a, b, f"{name}.at: b", a.dtype), a.dtype, copy=False)
+    if name == "subtract":
+        name, function, values = "add", elementary.add, elementary.negative(values)
+    if not combine_at(name, a, indices, values):
+        a[indices] = function(a[indices], values)
 
 
 def attach() -> None:
@@ -137,7 +101,6 @@ def attach() -> None:
         function.accumulate = partial(_accumulate_by_scan, scan)
     for function in (elementary.maximum, elementary.minimum):
         function.accumulate = partial(_accumulate, function)
-    for function in (elementary.add, elementary.subtract):
-        function.at = partial(_at, function)
-    for function in (elementary.maximum, elementary.minimum):
-        function.at = partial(_extreme_at, function)
+    for name in ("add", "subtract", "maximum", "minimum"):
+        function = getattr(elementary, name)
+        function.at = partial(_at, name, function)

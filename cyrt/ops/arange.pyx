@@ -4,7 +4,6 @@ import cmath
 import math
 
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
-from cpython.number cimport PyIndex_Check
 from libc.string cimport memset
 
 from cyrt.builtin.arange cimport record_arange
@@ -15,6 +14,7 @@ from cyrt.dtypes import DEFAULTS, DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, device_of, new_array, set_operand, view_of
+from cyrt.ops.arguments import check_flags, int_of
 from cyrt.ops.copy cimport cast, fill
 from cyrt.ops.creation cimport chosen_device, make, number_of
 from cyrt.ops.elementwise cimport binary, unary
@@ -180,8 +180,8 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, *, d
     cdef Array x, result
     cdef long long count
     ends = [number_of(each, "linspace", name) for each, name in ((start, "start"), (stop, "stop"))]
-    if not PyIndex_Check(num):
-        raise TypeError(f"linspace: num: expected an int, got {type(num).__name__}")
+    num = int_of(num, "linspace: num")
+    check_flags("linspace", endpoint=endpoint, retstep=retstep)
     if num < 0:
         raise ValueError(f"linspace: num: expected 0 or more, got {num}")
     complex_ = isinstance(ends[0], complex) or isinstance(ends[1], complex)

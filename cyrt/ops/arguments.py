@@ -1,13 +1,28 @@
-"""Checks of arguments that many functions take: axes, bools and arrays."""
+"""Checks of arguments that many functions take: axes, ints, bools and arrays."""
 
 from __future__ import annotations
 
 from operator import index
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from cyrt.ndarray import Array
+
+
+def is_int(value: Any) -> bool:
+    """Whether a value counts as an int; NumPy's arrays with dimensions have ``__index__``, too."""
+    return hasattr(type(value), "__index__") and not getattr(value, "ndim", 0)
+
+
+def int_of(value: Any, name: str) -> int:
+    """Return a value as an int; a TypeError names the argument of a bool or any other value."""
+    if not isinstance(value, (bool, np.bool_)) and is_int(value):
+        try:
+            return index(value)
+        except TypeError:  # an array of floats without dimensions
+            pass
+    raise TypeError(f"{name}: expected an int, got {type(value).__name__}")
 
 
 def check_bool(value: Any, name: str) -> bool:
@@ -17,14 +32,30 @@ def check_bool(value: Any, name: str) -> bool:
     raise TypeError(f"{name}: expected a bool, got {type(value).__name__}")
 
 
+def check_flags(name: str, **flags: Any) -> None:
+    """Check the bools of a function that NumPy has: there, 0 and 1 are taken for them."""
+    for flag, value in flags.items():
+        if not (isinstance(value, (int, np.integer)) and value in (0, 1)):
+            check_bool(value, f"{name}: {flag}")
+
+
+def check_device(x: Array, like: Array, name: str) -> None:
+    """Raise a ValueError that names x unless it is on another Array's device."""
+    if x.device != like.device:
+        refuse_device(name, x.device.index, like.device.index)
+
+
+def refuse_device(name: str, found: int, expected: int) -> NoReturn:
+    """Raise the error of an array on another device than the ones before it."""
+    raise ValueError(
+        f"{name}: expected an array on device {expected}, got one on device {found}; "
+        "to_device() moves arrays"
+    )
+
+
 def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:
     """Return an axis counted from 0; numpy.exceptions.AxisError if there is no such axis."""
-    try:
-        if isinstance(axis, bool):
-            raise TypeError
-        found = index(axis)
-    except TypeError:
-        raise TypeError(f"{name}: expected an int, got {type(axis).__name__}") from None
+    found = int_of(axis, name)
     if not -ndim <= found < ndim:
         from numpy.exceptions import AxisError
 

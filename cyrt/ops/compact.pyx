@@ -12,6 +12,7 @@ from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.operand cimport Operand
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of, view_of
 from cyrt.ops.arguments import check_array
+from cyrt.ops.copy cimport check_device
 from cyrt.runtime.stream cimport current_state
 
 cdef int BOOL = _dtype("bool").code, INT64 = _dtype("int64").code
@@ -55,6 +56,7 @@ cdef Array positions_where(Array mask):
 
 
 cdef Array select_where(Array x, Array mask):
+    check_device(mask, x, "mask")
     return compact(as_contiguous(x), as_contiguous(mask))
 
 

@@ -12,7 +12,7 @@ from cyrt.builtin.operand cimport Operand
 from cyrt.ndarray cimport (
     Array, as_contiguous, device_of, itemsizes, new_array, overlaps, set_operand, shape_of,
 )
-from cyrt.ops.arguments import check_array
+from cyrt.ops.arguments import check_array, check_flags, refuse_device
 from cyrt.ops.promotion cimport NUM_DTYPES, is_number, put_number
 from cyrt.runtime.device cimport ordinal_of
 from cyrt.runtime.memory cimport copy_memory, live_block
@@ -43,6 +43,12 @@ cdef int broadcast_steps(Array x, int ndim, const long long* dims, long long* st
 cdef int refuse_shapes(Array x, int ndim, const long long* dims) except -1:
     shape = tuple([dims[i] for i in range(ndim)])
     raise ValueError(f"shape {shape_of(x)} does not broadcast to {shape}")
+
+
+cdef int check_device(Array x, Array like, str name) except -1:
+    if device_of(x) != device_of(like):
+        refuse_device(name, device_of(x), device_of(like))
+    return 0
 
 
 cdef int check_writable(Array target) except -1:
@@ -179,6 +185,8 @@ def astype(x, /, dtype, *, copy=True, device=None):
     """
     cdef Array array = x if isinstance(x, Array) else check_array(x, "astype: x")
     cdef int code = _dtype(dtype).code
+    if copy is not True and copy is not False:
+        check_flags("astype", copy=copy)
     if code != array.code:
         array = cast(array, code)
     elif copy:

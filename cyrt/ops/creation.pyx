@@ -10,7 +10,7 @@ from cyrt.dtypes import DEFAULTS, DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.builtin.space cimport MAX_NDIM
 from cyrt.ndarray cimport Array, device_of, new_array, view_of
-from cyrt.ops.arguments import check_array
+from cyrt.ops.arguments import check_array, check_flags
 from cyrt.ops.copy import astype, copy as duplicate, to_device
 from cyrt.ops.copy cimport fill
 from cyrt.ops.promotion cimport (
@@ -239,6 +239,9 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None, shape=None):
     Array([1.5, 2.5], dtype=float32)
     """
     cdef bint fresh = False
+    if copy is not None:
+        check_flags("asarray", copy=copy)
+        copy = bool(copy)
     if shape is not None and not isinstance(obj, Buffer):
         raise TypeError("asarray: shape= is the shape of a Buffer's elements; an array of this "
                         f"{type(obj).__name__} has reshape()")
@@ -301,6 +304,9 @@ def from_dlpack(x, /, *, device=None, copy=None):
     Array
         A view of device memory; a copy of host memory, and of read-only memory.
     """
+    if copy is not None:
+        check_flags("from_dlpack", copy=copy)
+        copy = bool(copy)
     if not hasattr(x, "__dlpack__"):
         raise AttributeError(f"from_dlpack: {type(x).__name__} has no __dlpack__")
     if on_device(x):

@@ -23,7 +23,7 @@ from cyrt.operators import functions
 from cyrt.ndarray cimport (
     Array, device_of, has_shape, itemsizes, new_array_on, overlaps, set_operand,
 )
-from cyrt.ops.copy cimport assign_array, cast, fill
+from cyrt.ops.copy cimport assign_array, cast, check_device, fill
 from cyrt.ops.elementwise_broadcast cimport (
     MAX_OPS, check_out, outputs, record_broadcast, record_pair, refuse_devices,
 )
@@ -122,7 +122,7 @@ cdef Array out_of_range(int op, Array x, object number, bint left, Array out):
     if out is None:
         out = new_array_on(current_state(device_of(x)), BOOL, x.ndim_, x.dims)
     else:
-        check_out(catalogue.OPS[op], out, BOOL, x.ndim_, x.dims)
+        check_out(catalogue.OPS[op], out, BOOL, x.ndim_, x.dims, device_of(x))
     fill(out, beyond[op][(side > 0) != left])
     return out
 
@@ -173,13 +173,13 @@ cdef object binary(int op, object a, object b, Array out):
                 y_block = live_block(y)
                 ordinal = x_block.ordinal
                 if y_block.ordinal != ordinal:
-                    refuse_devices(op, ordinal, y_block.ordinal)
+                    refuse_devices(op, 1, y_block.ordinal, ordinal)
                 stream = current_state(ordinal)
                 target = out
                 if out is None:
                     target = new_array_on(stream, outputs[op][x.code], x.ndim_, x.dims)
                 elif device_of(out) != ordinal:
-                    refuse_devices(op, ordinal, device_of(out))
+                    check_out(catalogue.OPS[op], out, x.code, x.ndim_, x.dims, ordinal)
                 if x.dense and y.dense:
                     record_contiguous(stream, op, x.code, target, x, x_block, <PyObject*>y,
                                       y_block, x.count)
@@ -398,11 +398,13 @@ cdef object put_where(str name, object where, object result, object out):
             return result
         refuse_argument(name, result)
     x = result
+    if not whole:
+        check_device(where, x, f"{name}: where")
     if out is None:
         if whole or has_shape(<Array>where, x.ndim_, x.dims):
             return x
         return choose_where(where, x, x, x.code, None)
-    check_out(name, out, x.code, x.ndim_, x.dims)
+    check_out(name, out, x.code, x.ndim_, x.dims, device_of(x))
     if whole:
         if where is None or where:
             assign_array(<Array>out, x)

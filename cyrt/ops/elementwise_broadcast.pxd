@@ -22,6 +22,8 @@ cdef Array record_broadcast(int op, int code, int result, int count, PyObject** 
 # or a scale of each row, in one loop where `record_broadcast` has several. `out` is None, or x if y
 # is x or does not overlap it, and the result has x's type.
 cdef Array record_pair(int op, Array x, Array y, Array out)
-# Return `out` if it can receive a result of that type and shape; TypeError, ValueError.
-cdef Array check_out(str name, object out, int code, int ndim, const long long* dims)
-cdef int refuse_devices(int op, int a, int b) except -1
+# Return `out` if it can receive a result of that type, shape and device; TypeError, ValueError.
+cdef Array check_out(str name, object out, int code, int ndim, const long long* dims,
+                     int ordinal=*)
+# Raise the error of an operand on another device than those before it.
+cdef int refuse_devices(int op, int operand, int found, int expected) except -1

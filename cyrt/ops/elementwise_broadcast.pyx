@@ -13,6 +13,7 @@ from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport (
     Array, device_of, has_shape, new_array_on, overlaps, set_operand, shape_of,
 )
+from cyrt.ops.arguments import refuse_device
 from cyrt.ops.copy cimport assign_array, broadcast_steps, cast, check_writable
 from cyrt.ops.promotion cimport NUM_DTYPES, put_number, same_kind
 from cyrt.runtime.memory cimport live_block
@@ -23,6 +24,8 @@ cdef enum:
     MAX_INPUTS = MAX_OPERANDS - 1
 
 cdef signed char[MAX_OPS][NUM_DTYPES] outputs
+# The names of operands where they are not x1 and x2.
+cdef dict OPERANDS = {"where": ("condition", "x1", "x2"), "clip": ("x", "min", "max")}
 cdef int num_ops = len(catalogue.OPS)
 
 
@@ -40,9 +43,10 @@ def _fill_outputs():
 _fill_outputs()
 
 
-cdef int refuse_devices(int op, int a, int b) except -1:
-    raise ValueError(f"{catalogue.OPS[op]}: its operands are on the devices {a} and {b}; "
-                     "to_device() moves arrays")
+cdef int refuse_devices(int op, int operand, int found, int expected) except -1:
+    name = catalogue.OPS[op]
+    names = OPERANDS.get(name, ("x1", "x2"))
+    refuse_device(f"{name}: {names[operand]}", found, expected)
 
 
 cdef int refuse_broadcast(int op, int count, const Operand* operands) except -1:
@@ -73,7 +77,8 @@ cdef int join_shapes(int op, int count, const Operand* operands, long long* dims
     return ndim
 
 
-cdef Array check_out(str name, object out, int code, int ndim, const long long* dims):
+cdef Array check_out(str name, object out, int code, int ndim, const long long* dims,
+                     int ordinal=-1):
     cdef Array target
     if not isinstance(out, Array):
         raise TypeError(f"{name}: out: expected an Array, got {type(out).__name__}")
@@ -85,6 +90,8 @@ cdef Array check_out(str name, object out, int code, int ndim, const long long* 
     if not same_kind(code, target.code):
         raise TypeError(f"{name}: a result of {DTYPES[code]} cannot be "
                         f"written into {DTYPES[target.code]}")
+    if ordinal >= 0 and device_of(target) != ordinal:
+        refuse_device(f"{name}: out", device_of(target), ordinal)
     check_writable(target)
     return target
 
@@ -125,7 +132,7 @@ cdef Array record_broadcast(int op, int code, int result, int count, PyObject** 
             else:
                 alike = alike and has_shape(x, ndim, dims)
                 if live_block(x).ordinal != ordinal:
-                    refuse_devices(op, ordinal, live_block(x).ordinal)
+                    refuse_devices(op, i, live_block(x).ordinal, ordinal)
             set_operand(&raw[i + 1], x)
             ready = ready and x.code == types[i]
         else:
@@ -136,9 +143,7 @@ cdef Array record_broadcast(int op, int code, int result, int count, PyObject** 
         ndim = join_shapes(op, count, raw + 1, joint)
         dims = joint
     if out is not None:
-        out = check_out(catalogue.OPS[op], out, result, ndim, dims)
-        if device_of(out) != ordinal:
-            refuse_devices(op, ordinal, device_of(out))
+        out = check_out(catalogue.OPS[op], out, result, ndim, dims, ordinal)
     for i in range(0 if alike and ready else count):
         if raw[i + 1].buffer != NULL:
             x = <Array>raw[i + 1].buffer
@@ -177,7 +182,7 @@ cdef Array record_pair(int op, Array x, Array y, Array out):
     cdef int ndim = max(x.ndim_, y.ndim_), x_first = ndim - x.ndim_, y_first = ndim - y.ndim_
     cdef bint x_repeats = x_first > 0, y_repeats = y_first > 0
     if live_block(y).ordinal != ordinal:
-        refuse_devices(op, ordinal, live_block(y).ordinal)
+        refuse_devices(op, 1, live_block(y).ordinal, ordinal)
     set_operand(&raw[1], x)
     set_operand(&raw[2], y)
     for d in range(ndim):
@@ -204,7 +209,7 @@ cdef Array record_pair(int op, Array x, Array y, Array out):
     if out is None:
         target = new_array_on(stream, outputs[op][x.code], ndim, dims)
     else:
-        check_out(catalogue.OPS[op], out, x.code, ndim, dims)
+        check_out(catalogue.OPS[op], out, x.code, ndim, dims, ordinal)
     set_operand(&raw[0], target)
     record_elementwise(encoder_of(stream), op, x.code, raw, ndim, dims)
     return target

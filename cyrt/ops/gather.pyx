@@ -12,9 +12,12 @@ from libc.string cimport memset
 import numpy as np
 
 from cyrt import settings
+from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.builtin.elementwise cimport record_elementwise
-from cyrt.builtin.gather cimport MAX_INDICES, GatherSpace, record_gather
+from cyrt.builtin.gather cimport (
+    MAX_INDICES, PLACED, TAKEN, WRITTEN, GatherSpace, record_gather,
+)
 from cyrt.builtin.space cimport MAX_NDIM
 from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.operand cimport Operand
@@ -23,7 +26,7 @@ from cyrt.ndarray cimport (
 )
 from cyrt.ops.arguments import axis_of, check_array
 from cyrt.ops.compact cimport select_where
-from cyrt.ops.copy cimport assign_array, cast, check_writable, from_host
+from cyrt.ops.copy cimport assign_array, cast, check_device, check_writable, from_host
 from cyrt.ops.creation import asarray
 from cyrt.ops.promotion cimport is_number, put_number
 from cyrt.ops.selection cimport (
@@ -34,6 +37,7 @@ from cyrt.ops.shapes cimport reshape_array
 from cyrt.runtime.stream cimport current_state
 
 cdef int WHERE = op_code("where")
+cdef int UINT32 = _dtype("uint32").code, UINT64 = _dtype("uint64").code
 
 
 cdef int broadcast_arrays(list arrays, long long* common) except -1:
@@ -72,6 +76,7 @@ cdef int describe_space(GatherSpace* space, Selection selection,
     space.ndim, space.count = view.ndim_ - count + added, count
     for i in range(count):
         index = selection.arrays[i]
+        check_device(index, view, "indices")
         d = selection.dims[i]
         indexed[d] = True
         if index.count and view.dims[d] == 0:
@@ -96,14 +101,14 @@ cdef int describe_space(GatherSpace* space, Selection selection,
     return space.ndim
 
 
-cdef int record(GatherSpace* space, bint put, Operand* operands, Array there,
+cdef int record(GatherSpace* space, int how, Operand* operands, Array there,
                 list arrays) except -1:
     """Set the operands other than `here`, and return the operation."""
     cdef int i
     set_operand(&operands[1], there)
     for i in range(space.count):
         set_operand(&operands[2 + i], <Array>arrays[i])
-    return record_gather(encoder_of(current_state(device_of(there))), put, itemsizes[there.code],
+    return record_gather(encoder_of(current_state(device_of(there))), how, itemsizes[there.code],
                          operands, space)
 
 
@@ -117,7 +122,46 @@ cdef Array take_selected(Selection selection):
     set_operand(&operands[0], out)
     for d in range(ndim):
         space.here[d] = out.steps[d]
-    record(&space, False, operands, selection.view, selection.arrays)
+    record(&space, TAKEN, operands, selection.view, selection.arrays)
+    return out
+
+
+cdef long long lowest_place(Array x, long long* extent) noexcept:
+    cdef long long lowest = 0, highest = 0
+    cdef int d
+    for d in range(x.ndim_):
+        if x.steps[d] < 0:
+            lowest += x.steps[d] * (x.dims[d] - 1)
+        else:
+            highest += x.steps[d] * (x.dims[d] - 1)
+    extent[0] = highest - lowest + 1
+    return lowest
+
+
+cdef Array places_of(Array x, object key):
+    cdef GatherSpace space
+    cdef Operand[2 + MAX_INDICES] operands
+    cdef long long[MAX_NDIM] shape
+    cdef long long extent, lowest = lowest_place(x, &extent)
+    cdef Selection selection = along(x, key, 0) if all_indices(key) \
+        else select(x, parse_items(key, x.ndim_))
+    cdef Array view = selection.view, out
+    cdef int i, ndim
+    if not selection.arrays:
+        return None
+    ndim = describe_space(&space, selection, shape)
+    out = new_array(device_of(x), UINT32 if extent <= 1LL << 32 else UINT64, ndim, shape)
+    memset(operands, 0, sizeof(operands))
+    set_operand(&operands[0], out)
+    for i in range(ndim):
+        space.here[i] = out.steps[i]
+    set_operand(&operands[1], view)
+    operands[1].address = <unsigned long long>(
+        <long long>(view.address - x.address) // itemsizes[x.code] - lowest)
+    for i in range(space.count):
+        set_operand(&operands[2 + i], <Array>selection.arrays[i])
+    record_gather(encoder_of(current_state(device_of(x))), PLACED, itemsizes[out.code], operands,
+                  &space)
     return out
 
 
@@ -138,7 +182,7 @@ cdef int set_selected(Selection selection, object value) except -1:
         source = as_source(view, value)
         steps_of_value(source, ndim, shape, space.here)
         set_operand(&operands[0], source)
-    return record(&space, True, operands, view, selection.arrays)
+    return record(&space, WRITTEN, operands, view, selection.arrays)
 
 
 cdef int put_repeated(int code, object value, unsigned long long* bits) except -1:
@@ -164,6 +208,7 @@ cdef Array as_source(Array target, object value):
     cdef Array source
     if not isinstance(value, Array):
         value = from_host(target, value)
+    check_device(value, target, "the value of an assignment")
     source = cast(value, target.code)
     return copy_array(source) if overlaps(target, source) else source
 
@@ -210,6 +255,7 @@ cdef bint set_where(Array x, object mask, object value) except -1:
         operands[2].strides = steps
     check_writable(x)
     condition = mask if isinstance(mask, Array) else asarray(mask, device=x.device)
+    check_device(condition, x, "mask")
     if overlaps(x, condition):
         condition = copy_array(condition)
     for d in range(condition.ndim_):
@@ -338,6 +384,7 @@ def take_along_axis(x, /, indices, axis=-1):
                          f"array has, got shape {index.shape}")
     if index.count and array.dims[chosen] == 0:
         raise IndexError(f"take_along_axis: an index is out of bounds for axis {chosen} of size 0")
+    check_device(index, array, "take_along_axis: indices")
     check_range(index, chosen, array.dims[chosen])
     memset(&space, 0, sizeof(space))
     memset(operands, 0, sizeof(operands))
@@ -362,5 +409,5 @@ def take_along_axis(x, /, indices, axis=-1):
     set_operand(&operands[0], out)
     for d in range(space.ndim):
         space.here[d] = out.steps[d]
-    record(&space, False, operands, array, [index])
+    record(&space, TAKEN, operands, array, [index])
     return out

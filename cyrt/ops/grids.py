@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import Any
 
 from cyrt.ndarray import Array
 from cyrt.ops.arange import arange
-from cyrt.ops.arguments import check_array
+from cyrt.ops.arguments import check_array, check_flags, int_of
 from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.creation import asarray, zeros
 from cyrt.ops.shapes import reshape
@@ -30,8 +29,8 @@ def eye(
     device : Device or int, optional
         Default: the current device.
     """
-    rows, k = index(N), index(k)
-    columns = rows if M is None else index(M)
+    rows, k = int_of(N, "eye: N"), int_of(k, "eye: k")
+    columns = rows if M is None else int_of(M, "eye: M")
     result = zeros((rows, columns), dtype=dtype, device=device)
     length = min(rows + min(k, 0), columns - max(k, 0))
     if length > 0:
@@ -50,7 +49,7 @@ def tril(x: Array, /, k: int = 0) -> Array:
     k : int
         The last diagonal that is kept; see :func:`cyrt.eye`.
     """
-    return where(_on_or_above(x, "tril", index(k) + 1), False, x)
+    return where(_on_or_above(x, "tril", int_of(k, "tril: k") + 1), False, x)
 
 
 def triu(x: Array, /, k: int = 0) -> Array:
@@ -63,7 +62,7 @@ def triu(x: Array, /, k: int = 0) -> Array:
     k : int
         The first diagonal that is kept; see :func:`cyrt.eye`.
     """
-    return where(_on_or_above(x, "triu", index(k)), x, False)
+    return where(_on_or_above(x, "triu", int_of(k, "triu: k")), x, False)
 
 
 def _on_or_above(x: Array, name: str, k: int) -> Array:
@@ -93,6 +92,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy", sparse: bool = False) -> tuple[
     tuple of Array
         Read-only views: their elements share memory.
     """
+    check_flags("meshgrid", sparse=sparse)
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing: expected 'xy' or 'ij', got {indexing!r}")
     arrays = tuple(

@@ -1,14 +1,13 @@
 """Functions that rearrange elements in new memory: join, roll, repeat."""
 
-from cpython.number cimport PyIndex_Check
 from libc.string cimport memcpy
 
 import numpy as np
 
 from cyrt.builtin.space cimport MAX_NDIM
 from cyrt.ndarray cimport Array, device_of, new_array, shape_of, view_of
-from cyrt.ops.arguments import check_array
-from cyrt.ops.copy cimport assign_array
+from cyrt.ops.arguments import check_array, is_int
+from cyrt.ops.copy cimport assign_array, check_device
 from cyrt.ops.creation import asarray, weak_array
 from cyrt.ops.promotion cimport promote
 from cyrt.ops.shapes import atleast_1d, atleast_2d
@@ -41,11 +40,8 @@ cdef list arrays_of(object arrays, str name):
         if not isinstance(each, Array):
             found = coerce_sequences(found, name)
             break
-    ordinal = device_of(<Array>found[0])
-    for each in found:
-        if device_of(<Array>each) != ordinal:
-            raise ValueError(f"{name}: arrays are on the devices {ordinal} and "
-                             f"{device_of(<Array>each)}; to_device() moves arrays")
+    for i, each in enumerate(found):
+        check_device(each, found[0], f"{name}: arrays[{i}]")
     return found
 
 
@@ -254,7 +250,7 @@ def roll(x, /, shift, axis=None):
 
 
 cdef object whole_number(object value):
-    if not PyIndex_Check(value):
+    if not is_int(value):
         raise TypeError(f"expected an int, got {type(value).__name__}")
     return value.__index__()
 
@@ -356,7 +352,7 @@ def repeat(x, /, repeats, axis=None):
         array = reshape_array(array, 1, &array.count, False)
         axis = 0
     along = axis_at(axis, array.ndim_)
-    if isinstance(repeats, Array) or not PyIndex_Check(repeats):
+    if isinstance(repeats, Array) or not is_int(repeats):
         counts = counts_of(repeats, array.dims[along])
         if counts.size != 1:
             return take(array, asarray(np.repeat(np.arange(counts.size), counts),

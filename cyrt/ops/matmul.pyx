@@ -12,7 +12,7 @@ from cyrt.ndarray cimport (
     Array, as_contiguous, device_of, itemsizes, new_array_on, overlaps, set_operand, shape_of,
     view_of,
 )
-from cyrt.ops.arguments import axes_of, check_array
+from cyrt.ops.arguments import axes_of, check_array, int_of, is_int, refuse_device
 from cyrt.ops.copy cimport assign_array, cast
 from cyrt.ops.elementwise cimport binary
 from cyrt.ops.elementwise_broadcast cimport check_out
@@ -56,12 +56,10 @@ cdef Array multiply(str name, Array a, Array b, const Factors* factors, int ndim
     cdef Array target = out
     cdef int ordinal = device_of(a)
     cdef StreamState* stream = current_state(ordinal)
-    if device_of(b) != ordinal or out is not None and device_of(out) != ordinal:
-        raise ValueError(f"{name}: its operands are on the devices {ordinal} and "
-                         f"{device_of(b) if device_of(b) != ordinal else device_of(out)}; "
-                         "to_device() moves arrays")
+    if device_of(b) != ordinal:
+        refuse_device(f"{name}: x2", device_of(b), ordinal)
     if out is not None:
-        check_out(name, out, a.code, ndim, dims)
+        check_out(name, out, a.code, ndim, dims, ordinal)
     if out is None or not out.dense or out.code != a.code or overlaps(out, a) or overlaps(out, b):
         target = new_array_on(stream, a.code, ndim, dims)
     set_operand(&operands[0], target)
@@ -284,9 +282,8 @@ def vecdot(x1, x2, /, *, axis=-1):
     cdef Array a, b
     cdef int code = joint_type("vecdot", x1, x2), ndim
     a, b = <Array>x1, <Array>x2
-    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
-        raise TypeError(f"vecdot: axis: expected an int, got {type(axis).__name__}")
-    if not -min(a.ndim_, b.ndim_) <= axis.__index__() < 0:
+    axis = int_of(axis, "vecdot: axis")
+    if not -min(a.ndim_, b.ndim_) <= axis < 0:
         from numpy.exceptions import AxisError
 
         raise AxisError(f"vecdot: axis: expected -{min(a.ndim_, b.ndim_)} to -1 for shapes "
@@ -395,15 +392,15 @@ def tensordot(x1, x2, /, axes=2):
     cdef Array a, b
     cdef int code = joint_type("tensordot", x1, x2)
     a, b = <Array>x1, <Array>x2
-    if hasattr(axes, "__index__"):
-        count = axes.__index__()
+    if is_int(axes):
+        count = int_of(axes, "tensordot: axes")
         if not 0 <= count <= min(a.ndim_, b.ndim_):
             raise ValueError(f"tensordot: axes: expected 0 to {min(a.ndim_, b.ndim_)} for shapes "
                              f"{shape_of(a)} and {shape_of(b)}, got {count}")
         pairs = range(a.ndim_ - count, a.ndim_), range(count)
     else:
         try:
-            first, second = [(each,) if hasattr(each, "__index__") else tuple(each)
+            first, second = [(each,) if is_int(each) else tuple(each)
                              for each in axes]
             pairs = axes_of(first, a.ndim_, "axes"), axes_of(second, b.ndim_, "axes")
         except (TypeError, ValueError) as error:
@@ -443,7 +440,7 @@ def dot(x1, x2, /, out=None):
     cdef Array result = sum_axes("dot", x1, x2, -2)
     if out is None:
         return result
-    check_out("dot", out, result.code, result.ndim_, result.dims)
+    check_out("dot", out, result.code, result.ndim_, result.dims, device_of(result))
     assign_array(<Array>out, result)
     return out
 

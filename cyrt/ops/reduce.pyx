@@ -18,11 +18,11 @@ from cyrt.builtin.reduce_choice cimport Finish
 from cyrt.builtin.space cimport MAX_NDIM, tuple_of_sizes
 from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.operand cimport Operand
-from cyrt.ndarray cimport Array, new_array_on, set_operand, shape_of
+from cyrt.ndarray cimport Array, device_of, new_array_on, set_operand, shape_of
 from cyrt.operators import functions
-from cyrt.ops.arguments import axes_of, axis_of, check_array
+from cyrt.ops.arguments import axes_of, axis_of, check_array, check_flags
 from cyrt.ops.broadcasting import broadcast_to
-from cyrt.ops.copy cimport assign_array, cast
+from cyrt.ops.copy cimport assign_array, cast, check_device
 from cyrt.ops.copy import copy as duplicate
 from cyrt.ops.creation import asarray, full
 from cyrt.ops.elementwise cimport binary
@@ -113,7 +113,14 @@ cdef int reduced_shape(Array x, unsigned long long axes, bint keepdims, long lon
     return ndim
 
 
-cdef Array reduce_array(int op, Array x, unsigned long long axes, bint keepdims,
+cdef inline bint keeps_axes(int op, object keepdims, str name=None) except -1:
+    if keepdims is False or keepdims is True:
+        return keepdims is True
+    check_flags(name or catalogue.OPS[op], keepdims=keepdims)
+    return bool(keepdims)
+
+
+cdef Array reduce_array(int op, Array x, unsigned long long axes, object keepdims,
                         const Finish* finish):
     cdef long long[MAX_NDIM] dims
     cdef Operand[2] operands
@@ -122,7 +129,7 @@ cdef Array reduce_array(int op, Array x, unsigned long long axes, bint keepdims,
     cdef int ndim, code = outputs[op - first_op][x.code]
     if code < 0:
         refuse_type(op, x.code)
-    ndim = reduced_shape(x, axes, keepdims, dims)
+    ndim = reduced_shape(x, axes, keeps_axes(op, keepdims), dims)
     stream = current_state(live_block(x).ordinal)
     target = new_array_on(stream, code, ndim, dims)
     set_operand(&operands[0], target)
@@ -139,7 +146,7 @@ cdef inline Array write_result(str name, Array result, object out):
     """Return the result, or `out` with the result written into it."""
     if out is None:
         return result
-    check_out(name, out, result.code, result.ndim_, result.dims)
+    check_out(name, out, result.code, result.ndim_, result.dims, device_of(result))
     assign_array(<Array>out, result)
     return out
 
@@ -153,6 +160,7 @@ cdef Array mask_of(str name, object where, Array x):
     if not isinstance(where, Array) or (<Array>where).code != BOOL:
         raise TypeError(f"{name}: where: expected an Array of bool, got "
                         f"{where.dtype if isinstance(where, Array) else type(where).__name__}")
+    check_device(where, x, f"{name}: where")
     return broadcast_to(where, shape_of(x))
 
 
@@ -228,7 +236,7 @@ cdef Array reduce_extreme(int op, int pairwise, object x, object axis, object ke
             and count_along(array, all_axes & ~axes) != 0:
         if begun is None:
             refuse_empty(name, array, axes)
-        ndim = reduced_shape(array, axes, keepdims, dims)
+        ndim = reduced_shape(array, axes, keeps_axes(op, keepdims), dims)
         return duplicate(broadcast_to(begun, tuple_of_sizes(ndim, dims)))
     result = reduce_array(op, array, axes, keepdims, &finish)
     return result if begun is None else binary(pairwise, result, begun, None)
@@ -434,6 +442,7 @@ def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
     cdef Array array = cast_to_float(array_of("mean", x), "mean", dtype)
     cdef unsigned long long axes = axes_mask(array, axis)
     cdef long long count = count_along(array, axes)
+    keeps_axes(SUM, keepdims, "mean")
     mask = mask_of("mean", where, array)
     if mask is not None:
         return write_result("mean", cast(mean_where(array, mask, axis, keepdims), array.code), out)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import Any
 
 import numpy as np
 
 from cyrt.ndarray import Array
 from cyrt.ops import functions as elementary
-from cyrt.ops.arguments import check_array
+from cyrt.ops.arguments import check_array, int_of
 from cyrt.ops.copy import astype
 
 
@@ -30,7 +29,7 @@ def round(x: Array | complex, /, decimals: int = 0, out: Array | None = None) ->
     Array
         An array of x's shape and type.
     """
-    places = index(decimals)
+    places = int_of(decimals, "round: decimals")
     if places == 0 or (isinstance(x, Array) and x.dtype.kind in "iu" and places > 0):
         return elementary.round(x, out=out)
     if isinstance(x, (int, float, complex, np.generic)) and out is None:

@@ -2,7 +2,6 @@
 
 from libc.string cimport memcpy, memset
 
-from operator import index
 
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
@@ -13,8 +12,8 @@ from cyrt.builtin.space cimport MAX_NDIM
 from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.operand cimport Operand
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
-from cyrt.ops.arguments import axis_of, check_array
-from cyrt.ops.copy cimport assign_array, cast
+from cyrt.ops.arguments import axis_of, check_array, check_flags, int_of
+from cyrt.ops.copy cimport assign_array, cast, check_device
 from cyrt.ops.creation import full
 from cyrt.ops.elementwise_broadcast cimport check_out
 from cyrt.ops.promotion cimport BOOL, is_number
@@ -60,8 +59,9 @@ cdef Array scan_along(int op, Array x, int axis, object dtype, bint initial):
     return result if along == axis else axis_back(result, axis)
 
 
-cdef Array cumulative(int op, str name, object x, object axis, object dtype, bint initial):
+cdef Array cumulative(int op, str name, object x, object axis, object dtype, object initial):
     cdef Array array = check_array(x, f"{name}: x")
+    check_flags(name, include_initial=initial)
     if array.ndim_ == 0:
         array = flat(array)
     elif axis is None and array.ndim_ > 1:
@@ -128,7 +128,7 @@ cdef Array numpy_cumulative(int op, str name, object x, object axis, object dtyp
     result = cumulative(op, name, x, axis, dtype, False)
     if out is None:
         return result
-    check_out(name, out, result.code, result.ndim_, result.dims)
+    check_out(name, out, result.code, result.ndim_, result.dims, device_of(result))
     assign_array(<Array>out, result)
     return out
 
@@ -171,6 +171,7 @@ cdef Array convert_joined(object other, str name, Array x, int axis):
         return full([1 if d == axis else x.dims[d] for d in range(x.ndim_)], other,
                     dtype=DTYPES[x.code], device=device_of(x))
     array = check_array(other, f"diff: {name}")
+    check_device(array, x, f"diff: {name}")
     shape, expected = shape_of(array), shape_of(x)
     if len(shape) != len(expected) or shape[:axis] != expected[:axis] \
             or shape[axis + 1:] != expected[axis + 1:]:
@@ -205,7 +206,7 @@ def diff(x, /, n=1, axis=-1, prepend=None, append=None):
     """
     cdef Array array = check_array(x, "diff: x")
     cdef int where
-    times = index(n)
+    times = int_of(n, "diff: n")
     if times < 0:
         raise ValueError(f"diff: n: expected 0 or more, got {times}")
     if times == 0:

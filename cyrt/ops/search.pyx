@@ -10,7 +10,7 @@ from cyrt.builtin.operand cimport Operand
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
 from cyrt.ops.arguments import check_array
 from cyrt.ops.compact cimport positions_where
-from cyrt.ops.copy cimport cast
+from cyrt.ops.copy cimport cast, check_device
 from cyrt.ops.creation import asarray, full, weak_array
 from cyrt.ops.elementwise cimport side_of
 from cyrt.ops.promotion cimport is_number, kinds, python_number, promote, promote_number
@@ -18,13 +18,6 @@ from cyrt.ops.rows cimport flat
 from cyrt.runtime.stream cimport current_state
 
 cdef int BOOL = _dtype("bool").code, INT64 = _dtype("int64").code
-
-
-cdef int check_device(str name, Array x, Array y) except -1:
-    if device_of(x) != device_of(y):
-        raise ValueError(f"{name}: its arrays are on the devices {device_of(x)} and "
-                         f"{device_of(y)}; to_device() moves arrays")
-    return 0
 
 
 cdef Array find_positions(Array x1, Array sorter, bint right, Array x2):
@@ -85,11 +78,11 @@ def searchsorted(x1, /, v, side="left", sorter=None):
         values = asarray(v, dtype=DTYPES[code], device=device_of(keys))
     else:
         values = check_array(v, "searchsorted: v")
-        check_device("searchsorted", keys, values)
+        check_device(values, keys, "searchsorted: v")
         code = promote(keys.code, values.code)
     if sorter is not None:
         order = check_array(sorter, "searchsorted: sorter")
-        check_device("searchsorted", keys, order)
+        check_device(order, keys, "searchsorted: sorter")
         if shape_of(order) != shape_of(keys) or DTYPES[order.code].kind not in "iu":
             raise ValueError(f"searchsorted: sorter: expected integers of shape {shape_of(keys)}, "
                              f"got {DTYPES[order.code]} of shape {shape_of(order)}")

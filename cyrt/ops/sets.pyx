@@ -4,9 +4,9 @@ from collections import namedtuple
 
 from cyrt.dtypes import DTYPES
 from cyrt.ndarray cimport Array, device_of
-from cyrt.ops.arguments import check_array
+from cyrt.ops.arguments import check_array, check_flags
 from cyrt.ops.compact cimport positions_where, select_where
-from cyrt.ops.copy cimport cast
+from cyrt.ops.copy cimport cast, check_device
 from cyrt.ops.creation import asarray, empty, full, ones
 from cyrt.ops.promotion cimport is_number, promote, promote_number
 from cyrt.ops.rows cimport flat
@@ -169,6 +169,7 @@ def isin(x1, /, test_elements, *, invert=False):
         Neither is an Array, or their types have no common type.
     """
     cdef int code
+    check_flags("isin", invert=invert)
     if isinstance(test_elements, (list, tuple, range)):
         test_elements = asarray(test_elements, device=check_array(x1, "isin: x1").device)
     if is_number(x1):
@@ -182,9 +183,7 @@ def isin(x1, /, test_elements, *, invert=False):
     else:
         code = promote((<Array>check_array(x1, "isin: x1")).code,
                        (<Array>check_array(test_elements, "isin: test_elements")).code)
-        if device_of(x1) != device_of(test_elements):
-            raise ValueError(f"isin: its arrays are on the devices {device_of(x1)} and "
-                             f"{device_of(test_elements)}; to_device() moves arrays")
+        check_device(test_elements, x1, "isin: test_elements")
     if DTYPES[code].kind == "c":
         return is_in_complex(cast(x1, code), flat(cast(test_elements, code)), invert)
     return contains(sort(flat(cast(test_elements, code))), cast(x1, code), invert)

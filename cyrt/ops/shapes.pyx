@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 
 from cyrt.builtin.space cimport MAX_NDIM, tuple_of_sizes
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, shape_of, view_of
-from cyrt.ops.arguments import axes_of, axis_of, check_array
+from cyrt.ops.arguments import axes_of, axis_of, check_array, check_flags, is_int
 from cyrt.ops.copy cimport assign_array
 from cyrt.shape cimport read_sizes, tuple_of_shape
 
@@ -157,10 +157,12 @@ cdef object reshape_to(str name, object x, object shape, object order, object co
     cdef int ndim
     if order != "C" and order != "F":
         refuse_order(name, order)
+    if copy is not None:
+        check_flags(name, copy=copy)
     ndim = read_shape(array, shape, dims)
     if order == "F":
         return reshape_to(name, array.T, tuple_of_sizes(ndim, dims)[::-1], "C", copy).T
-    if copy is False and not array.dense and not restride(array, ndim, dims, steps):
+    if copy is not None and not copy and not array.dense and not restride(array, ndim, dims, steps):
         raise ValueError(f"{name}: an array of shape {shape_of(array)} and strides "
                          f"{array.strides} has no view of shape {tuple_of_sizes(ndim, dims)}, and "
                          "copy=False was given")
@@ -508,7 +510,7 @@ def split(x, /, indices_or_sections, axis=0):
     cdef long long size = array.dims[along], start, stop
     if isinstance(indices_or_sections, Array):
         indices_or_sections = indices_or_sections.tolist()
-    if PyIndex_Check(indices_or_sections):
+    if is_int(indices_or_sections):
         if indices_or_sections <= 0 or size % indices_or_sections:
             raise ValueError(f"split: axis {along} of size {size} has no {indices_or_sections} "
                              "equal parts")

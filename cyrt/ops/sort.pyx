@@ -1,7 +1,5 @@
 """Stable sorting along an axis."""
 
-import operator
-
 from libc.string cimport memcpy, memset
 
 from cyrt.dtypes import dtype as _dtype
@@ -11,7 +9,7 @@ from cyrt.builtin.sort cimport record_sort
 from cyrt.builtin.space cimport MAX_NDIM
 from cyrt.builtin.top_k cimport TOP_K_MOST, record_top_k
 from cyrt.ndarray cimport Array, device_of, new_array, set_operand
-from cyrt.ops.arguments import axis_of, check_array
+from cyrt.ops.arguments import axis_of, check_array, check_flags, int_of
 from cyrt.ops.gather import take_along_axis
 from cyrt.ops.rows cimport flat, axis_last, axis_back
 from cyrt.runtime.stream cimport current_state
@@ -53,10 +51,12 @@ cdef tuple selected_along(Array x, int axis, int k):
     return axis_back(values, axis), axis_back(indices, axis)
 
 
-cdef tuple check_arguments(object x, object axis, object kind, str name):
+cdef tuple check_arguments(object x, object axis, object kind, object descending, object stable,
+                           str name):
     """Check the arguments; return the array, flattened if there is no axis, and the axis."""
     if kind is not None and kind not in KINDS:
         raise ValueError(f"{name}: kind: expected one of {', '.join(KINDS)}, got {kind!r}")
+    check_flags(name, descending=descending, stable=stable is None or stable)
     if not isinstance(x, Array):
         check_array(x, f"{name}: x")
     return (flat(x), 0) if axis is None else (x, axis_of(axis, x.ndim))
@@ -98,7 +98,7 @@ def sort(x, /, axis=-1, kind=None, *, descending=False, stable=True):
     >>> cyrt.sort(x, descending=True)
     Array([3, 2, 1], dtype=int64)
     """
-    x, axis = check_arguments(x, axis, kind, "sort")
+    x, axis = check_arguments(x, axis, kind, descending, stable, "sort")
     return sorted_along(x, axis, False, descending)
 
 
@@ -127,7 +127,7 @@ def argsort(x, /, axis=-1, kind=None, *, descending=False, stable=True):
     TypeError
         x is complex: complex numbers have no order.
     """
-    x, axis = check_arguments(x, axis, kind, "argsort")
+    x, axis = check_arguments(x, axis, kind, descending, stable, "argsort")
     return sorted_along(x, axis, True, descending)
 
 
@@ -170,11 +170,8 @@ def top_k(x, k, /, axis=-1):
     >>> cyrt.top_k(cyrt.asarray([3, 1, 4, 1, 5]), 2)
     (Array([5, 4], dtype=int64), Array([4, 2], dtype=int64))
     """
-    x, axis = check_arguments(x, axis, None, "top_k")
-    try:
-        count = operator.index(k)
-    except TypeError:
-        raise TypeError(f"top_k: k: expected an int, got {type(k).__name__}") from None
+    x, axis = check_arguments(x, axis, None, False, True, "top_k")
+    count = int_of(k, "top_k: k")
     if not 0 <= count <= x.shape[axis]:
         raise ValueError(f"top_k: k: expected an int from 0 to {x.shape[axis]}, the size of axis "
                          f"{axis} of {x.shape}, got {count}")

@@ -423,3 +423,226 @@ def test_the_correction_of_variances():
             )
         with pytest.raises(ValueError, match="which mean the same, got 1 and 1"):
             getattr(cyrt, name)(cyrt.asarray(x), ddof=1, correction=1)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_edges_on_the_device_that_do_not_ascend(weighted, python):
+    """NumPy refuses them, as checking mode does, which waits for them."""
+    program = f"""
+        import cyrt
+        x = cyrt.asarray([1.0, 2.0, 3.0, 9.0])
+        try:
+            found, _ = cyrt.histogram(
+                x, cyrt.asarray([10.0, 8.0, 2.0]), weights=x if {weighted} else None
+            )
+            print((found >= 0).all())
+            print(cyrt.digitize(x, cyrt.asarray([10.0, 8.0, 2.0])).tolist())
+            cyrt.digitize(x, cyrt.asarray([8.0, 10.0, 2.0]))
+        except ValueError as error:
+            print(error)
+    """
+    assert python(program, CYRT_CHECK="0").stdout == "True\n[3, 2, 2, 1]\n"
+    checked = python(program, CYRT_CHECK="1").stdout
+    assert checked == "histogram: bins: expected ascending numbers, got [10.0, 8.0, 2.0]\n"
+
+
+@pytest.mark.parametrize("bins", ["auto", "nonsense", True, np.True_, 2.0, None, np.float64(3)])
+def test_bins_that_are_none(bins):
+    x = cyrt.asarray([1.0, 2, 3])
+    for name in ("histogram", "digitize", "histogram_bin_edges"):
+        with pytest.raises(TypeError, match=f"{name[:8]}.*: bins: expected (edges|an int)"):
+            getattr(cyrt, name)(x, bins)
+
+
+def test_bins_of_numpy():
+    """Every ndarray has ``__index__``: one with dimensions is no number of bins."""
+    x = cyrt.asarray([1.0, 2, 3])
+    for bins in (np.array([0.0, 2, 4]), np.array([3])):
+        for function in (cyrt.histogram, cyrt.digitize, cyrt.histogram_bin_edges):
+            with pytest.raises(TypeError, match=r"bins: .*numpy\.ndarray; cyrt\.asarray\(\)"):
+                function(x, bins)
+    for bins in (np.int32(2), np.array(2)):
+        assert cyrt.histogram(x, bins)[0].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("values", [1, 1000])
+def test_weights_of_bins_beside_numpy(values, rng):
+    host = np.concatenate([rng.integers(-3, 40, 3000) / 4, [np.nan, np.inf, -np.inf]])
+    weights = rng.normal(size=host.shape) * 10.0 ** rng.integers(-9, 9, host.shape)
+    edges = np.sort(rng.integers(-2, 36, values + 1)) / 4.0
+    found, _ = cyrt.histogram(
+        cyrt.asarray(host), cyrt.asarray(edges), weights=cyrt.asarray(weights)
+    )
+    places = np.searchsorted(edges, host, "right")
+    places = np.where(host == edges[-1], values, places)
+    wanted, sizes = np.zeros(values + 2), np.zeros(values + 2)
+    np.add.at(wanted, places, weights)
+    np.add.at(sizes, places, np.abs(weights))
+    assert found.dtype == "float64"
+    assert (np.abs(found.numpy() - wanted[1:-1]) <= 1e-15 * 32 * sizes[1:-1]).all()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "float32", "float64"])
+def test_weights_of_integers_beside_numpy(dtype, rng):
+    host, weights = rng.integers(0, 9, 4000), rng.integers(0, 9, 4000).astype(dtype)
+    found = cyrt.bincount(cyrt.asarray(host), cyrt.asarray(weights), 12)
+    assert found.dtype == ("float64" if dtype == "float64" else "float32")
+    np.testing.assert_array_equal(found.numpy(), np.bincount(host, weights, 12))
+    empty = cyrt.bincount(cyrt.asarray(host[:0]), cyrt.asarray(weights[:0]), 2)
+    assert empty.tolist() == [0, 0]
+
+
+# -- values, rows and attributes -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        lambda xp: xp.asarray([-10, 10]),
+        lambda xp: [xp.asarray(-10), 10],
+        lambda xp: [xp.asarray([1, 2, 3]), lambda x: xp.asarray(4)],
+        lambda xp: [lambda x: x[:1], lambda x: x],
+    ],
+)
+@pytest.mark.parametrize("condition", [True, False, "mask"])
+def test_piecewise_of_arrays_that_broadcast(values, condition):
+    host = np.arange(6.0).reshape(2, 3)
+    mask = host > 2 if condition == "mask" else np.full(host.shape, condition)
+    first, second = (
+        np.broadcast_to(each(host) if callable(each) else each, host.shape) for each in values(np)
+    )
+    x = cyrt.asarray(host)
+    found = cyrt.piecewise(
+        x, cyrt.asarray(mask) if condition == "mask" else condition, values(cyrt)
+    )
+    assert found.dtype == x.dtype
+    np.testing.assert_array_equal(found.numpy(), np.where(mask, first, second))
+    found[...] = 7
+    assert x.tolist() == host.tolist()
+
+
+def test_piecewise_of_another_shape():
+    x = cyrt.zeros((2, 3))
+    with pytest.raises(ValueError, match=r"shape \(2,\) does not broadcast to \(2, 3\)"):
+        cyrt.piecewise(x, True, [cyrt.ones(2), 0])
+    with pytest.raises(ValueError, match=r"shape \(4,\) does not broadcast to \(2, 3\)"):
+        cyrt.piecewise(x, [cyrt.asarray([True] * 4)], [1])
+    found = cyrt.piecewise(x, [], [lambda each: each])
+    found += 1
+    assert x.tolist() == [[0, 0, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_rows_without_elements(axis):
+    shape = (0, 3) if axis == 0 else (3, 0)
+    for of, theirs in ((cyrt.sum, np.sum), (lambda row: cyrt.ones(2), lambda row: np.ones(2))):
+        wanted = np.apply_along_axis(theirs, axis, np.empty(shape))
+        compare(cyrt.apply_along_axis(of, axis, cyrt.empty(shape)), wanted, False)
+    with pytest.raises(ValueError, match="there is no row"):
+        cyrt.apply_along_axis(cyrt.sum, axis, cyrt.empty(shape[::-1]))
+
+
+def test_flags_and_flat_are_read():
+    x = cyrt.zeros((2, 3))
+    for name in ("c_contiguous", "writeable", "owndata", "contiguous", "other"):
+        with pytest.raises(AttributeError, match=f"flags: {name} follows from the array"):
+            setattr(x.flags, name, False)
+    with pytest.raises(TypeError):
+        x.flags["WRITEABLE"] = False
+    assert x.flags["C_CONTIGUOUS"] is True
+    assert repr(x.flags).split()[:3] == ["C_CONTIGUOUS", ":", "True"]
+    for name in ("base", "other"):
+        with pytest.raises(AttributeError):
+            setattr(x.flat, name, 1)
+    for name in ("shape", "dtype", "size", "ndim", "strides", "T", "device", "flags"):
+        with pytest.raises(AttributeError):
+            setattr(x, name, getattr(x, name))
+
+
+FLAGS = {
+    "sum": lambda x, flag: cyrt.sum(x, keepdims=flag),
+    "prod": lambda x, flag: cyrt.prod(x, 0, keepdims=flag),
+    "max": lambda x, flag: cyrt.max(x, keepdims=flag),
+    "mean": lambda x, flag: cyrt.mean(x, keepdims=flag),
+    "any": lambda x, flag: x.any(keepdims=flag),
+    "argmax": lambda x, flag: cyrt.argmax(x, keepdims=flag),
+    "count_nonzero": lambda x, flag: cyrt.count_nonzero(x, keepdims=flag),
+    "logsumexp": lambda x, flag: cyrt.logsumexp(x, keepdims=flag),
+    "sort": lambda x, flag: cyrt.sort(x, descending=flag),
+    "argsort": lambda x, flag: x.argsort(stable=flag),
+    "astype": lambda x, flag: x.astype("float32", copy=flag),
+    "asarray": lambda x, flag: cyrt.asarray(x, copy=flag),
+    "reshape": lambda x, flag: cyrt.reshape(x, (-1,), copy=flag),
+    "linspace": lambda x, flag: cyrt.linspace(0, 1, 3, endpoint=flag),
+    "isin": lambda x, flag: cyrt.isin(x, [1], invert=flag),
+    "cumulative_sum": lambda x, flag: cyrt.cumulative_sum(x, axis=0, include_initial=flag),
+    "meshgrid": lambda x, flag: cyrt.meshgrid(x[0], x[0], sparse=flag),
+    "unique": lambda x, flag: cyrt.unique(x, return_counts=flag),
+    "intersect1d": lambda x, flag: cyrt.intersect1d(x, x, return_indices=flag),
+    "setdiff1d": lambda x, flag: cyrt.setdiff1d(x, x, assume_unique=flag),
+    "fill_diagonal": lambda x, flag: cyrt.fill_diagonal(x, 1, wrap=flag),
+    "vander": lambda x, flag: cyrt.vander(x[0], increasing=flag),
+    "indices": lambda x, flag: cyrt.indices((2, 3), sparse=flag),
+    "geomspace": lambda x, flag: cyrt.geomspace(1, 2, endpoint=flag),
+    "isclose": lambda x, flag: cyrt.isclose(x, x, equal_nan=flag),
+    "array_equal": lambda x, flag: cyrt.array_equal(x, x, equal_nan=flag),
+    "average": lambda x, flag: cyrt.average(x, returned=flag),
+    "median": lambda x, flag: cyrt.median(x, keepdims=flag),
+    "nanmedian": lambda x, flag: cyrt.nanmedian(x, keepdims=flag),
+    "quantile": lambda x, flag: cyrt.quantile(x, 0.5, keepdims=flag),
+    "cov": lambda x, flag: cyrt.cov(x, bias=flag),
+    "angle": lambda x, flag: cyrt.angle(x, deg=flag),
+    "nan_to_num": lambda x, flag: cyrt.nan_to_num(x, copy=flag),
+    "digitize": lambda x, flag: cyrt.digitize(x, [1, 2], right=flag),
+    "histogram": lambda x, flag: cyrt.histogram(x, 2, density=flag),
+}
+
+
+@pytest.mark.parametrize("name", FLAGS)
+def test_flags_that_are_no_bools(name):
+    x = cyrt.ones((2, 3))
+    for flag in ("a", 1.0, 2, [], cyrt.ones(1)):
+        with pytest.raises(TypeError, match=rf"{name}: \w+: expected a bool, got"):
+            FLAGS[name](x, flag)
+    for flag in (True, np.True_, 1):
+        FLAGS[name](x, flag)
+    assert x.tolist() == [[1, 1, 1], [1, 1, 1]]
+
+
+INTS = {
+    "axis": lambda x, n: cyrt.sum(x, n),
+    "axis of a view": lambda x, n: cyrt.expand_dims(x, n),
+    "shape": lambda x, n: cyrt.zeros(n),
+    "shape of several": lambda x, n: cyrt.reshape(x, (6, n)),
+    "eye: N": lambda x, n: cyrt.eye(n),
+    "tril: k": lambda x, n: cyrt.tril(x, n),
+    "diff: n": lambda x, n: cyrt.diff(x, n),
+    "round: decimals": lambda x, n: cyrt.round(x, n),
+    "top_k: k": lambda x, n: cyrt.top_k(x, n),
+    "linspace: num": lambda x, n: cyrt.linspace(0, 1, n),
+    "rot90: k": lambda x, n: cyrt.rot90(x, n),
+    "vander: N": lambda x, n: cyrt.vander(x[0], n),
+    "partition: kth": lambda x, n: cyrt.partition(x, n),
+    "bincount: minlength": lambda x, n: cyrt.bincount(cyrt.asarray([1]), minlength=n),
+}
+
+
+@pytest.mark.parametrize("name", INTS)
+def test_ints_that_are_none(name):
+    """Bools, which would be 0 and 1, and arrays of NumPy with dimensions, which have __index__."""
+    x = cyrt.ones((2, 3))
+    arrays = [] if "shape" in name else [np.array([1]), np.array(1.0)]  # a shape may be an array
+    for n in (True, np.True_, 1.0, "1", *arrays):
+        with pytest.raises(TypeError, match=rf"{name.split(' of')[0]}.*: expected "):
+            INTS[name](x, n)
+    for n in (1, np.int16(1), np.array(1)):
+        INTS[name](x, n)
+
+
+def test_numpys_arrays_of_ints_in_the_place_of_sequences():
+    x = cyrt.arange(6)
+    cuts = np.array([2, 3])
+    assert [part.tolist() for part in cyrt.split(x, cuts)] == [[0, 1], [2], [3, 4, 5]]
+    assert [part.tolist() for part in cyrt.array_split(x, cuts)] == [[0, 1], [2], [3, 4, 5]]
+    assert cyrt.repeat(x[:2], cuts).tolist() == [0, 0, 1, 1, 1]
+    assert cyrt.tensordot(x, x, np.array([[0], [0]])).item() == 55

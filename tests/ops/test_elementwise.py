@@ -415,30 +415,6 @@ def test_refused(call, error, message):
     assert x.tolist() == [1, 2, 3]
 
 
-def test_arrays_of_two_devices(python):
-    done = python(
-        """
-        import cyrt
-        from cyrt.ops import functions
-        x = cyrt.zeros(3, device=cyrt.Device(0))
-        y = cyrt.zeros(3, device=cyrt.Device(1))
-        for call in (lambda: x + y, lambda: functions.exp(x, out=y),
-                     lambda: functions.add(x, x, out=y), lambda: functions.add(x, y[:1])):
-            try:
-                call()
-            except ValueError as error:
-                assert "on the devices 0 and 1" in str(error), error
-            else:
-                raise SystemExit("not refused")
-        print((x + 1).tolist(), (y - 1).tolist(), (y - 1).device)
-    """,
-        CYRT_DEVICE="emulated",
-        CYRT_EMULATED_DEVICES="2",
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("[1.0, 1.0, 1.0] [-1.0, -1.0, -1.0]")
-
-
 def test_clip():
     x = np.array([-5, 0, 5, 100], np.int8)
     a = cyrt.asarray(x)

@@ -9,6 +9,7 @@ from cyrt.dtypes import dtype
 
 TEMPLATES = ("gather",)
 OPS = {"take": "x[indices]", "put": "x[indices] = a"}
+VARIANTS = ("", "_many")
 MAX_INDICES = 6
 
 
@@ -16,8 +17,12 @@ def rows() -> Iterator[Row]:
     for op, expression in OPS.items():
         for name in BY_SIZE.values():
             # The wheel holds them: they are few, and every type needs them.
-            yield Row(op, "gather", (name,), name, expression, True, ("", "_many"))
+            yield Row(op, "gather", (name,), name, expression, True, VARIANTS)
+    for name in ("uint32", "uint64"):
+        yield Row("places", "gather", (name,), name, "where x[indices] are", True, VARIANTS)
 
 
 def instance(row: Row) -> str:
+    if row.op == "places":
+        return f"CYRT_PLACES({row.kernels[0]}, {dtype(row.output).cpp})"
     return f"CYRT_{row.op.upper()}({row.kernels[0]}, {dtype(row.output).itemsize})"

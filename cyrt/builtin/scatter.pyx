@@ -1,0 +1,95 @@
+# cython: cdivision=True
+"""Values combined into the elements that keys name: the launches of scatter.cu. One combines tiles
+of values, the next one what is left of the tiles, until there is one tile."""
+
+import math
+
+from cpython.object cimport PyObject
+from libc.string cimport memset
+
+from cyrt.builtin import catalogue
+from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
+from cyrt.builtin.explain import expect_shapes
+from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, set_geometry
+from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
+from cyrt.builtin.operand cimport Operand
+from cyrt.builtin.workspace cimport allocate_workspace
+from cyrt.graph.commit cimport Recorder
+from cyrt.runtime.memory cimport Memory
+
+cdef extern from "params/scatter.h" nogil:
+    enum: SCATTER_BLOCK
+    enum: SCATTER_TILE
+    enum: SCATTER_PARTIAL
+    cdef struct Scatter:
+        unsigned long long keys, order, values, out, ends, partials
+        long long n, step
+
+# Kernels, in the order of Row.kernels.
+cdef enum Variant:
+    NARROW = 0
+    WIDE = 1
+    PARTIALS = 2
+
+
+def param_bytes(row):
+    """Return the size in bytes of the parameter of each kernel of a row."""
+    return (sizeof(Scatter),) * len(row.kernels)
+
+
+cdef int record_scatter(Recorder encoder, int op, int dtype, const Operand* operands, long long n,
+                        bint wide, bint step) except -1:
+    cdef Operand[6] used
+    cdef Scatter params
+    cdef Launch launch
+    cdef Memory workspace = None
+    cdef long long tiles = ceiling(n, SCATTER_TILE)
+    cdef int i, count = 4
+    if n == 0:
+        return 0
+    if tiles > MAX_BLOCKS:
+        raise ValueError(f"{catalogue.OPS[op]}: {n:,} indices are more than a grid covers")
+    memset(&params, 0, sizeof(params))
+    launch.entry = entry_of(encoder.state.ordinal, op, dtype)
+    launch.variant = WIDE if wide else NARROW
+    for i in range(4):
+        used[i] = operands[i]
+    params.out = operands[0].address
+    params.keys = operands[1].address
+    params.order = operands[2].address
+    params.values = operands[3].address
+    params.step = step
+    while True:
+        params.n = n
+        params.ends = params.partials = 0
+        if tiles > 1:
+            # Partial results come first, as they have the stricter alignment.
+            workspace = allocate_workspace(encoder, 2 * tiles * (SCATTER_PARTIAL + 8))
+            used[count] = Operand(<PyObject*>workspace, workspace.address, NULL, [0, 0])
+            params.partials = workspace.address
+            params.ends = workspace.address + 2 * tiles * SCATTER_PARTIAL
+        set_geometry(&launch.geometry, tiles, SCATTER_BLOCK, 1)
+        record_launch(encoder, &launch, &params, used, count + (tiles > 1),
+                      1 | (1 << count if tiles > 1 else 0))
+        if tiles == 1:
+            return 0
+        _earlier = workspace        # lives until the next launch is recorded
+        used[1] = used[count]
+        count = 2
+        params.keys = params.ends
+        params.values = params.partials
+        params.order = 0
+        params.step = 1
+        launch.variant = PARTIALS
+        n = 2 * tiles
+        tiles = ceiling(n, SCATTER_TILE)
+
+
+def explain(Explainer explainer, str op, str dtype, shapes):
+    """List the launches of values combined at as many indices of an array."""
+    cdef Operand[4] operands
+    _, values = expect_shapes(op, shapes, "the array", "the indices")
+    set_example_memory(operands, 4)
+    record_scatter(explainer, op_code(op), dtype_code(dtype), operands, math.prod(values), False,
+                   True)
+    return dtype

@@ -1,0 +1,6 @@
+from typing import Any
+
+from cyrt.ndarray import Array
+
+def combine_at(name: str, x: Array, key: Any, values: Array) -> bool: ...
+def combine_by_key(name: str, x: Array, keys: Array, values: Array) -> None: ...

@@ -1,0 +1,97 @@
+"""Values combined in place with the elements at indices, or of keys."""
+
+from libc.string cimport memset
+
+from cyrt.builtin.entry cimport op_code
+from cyrt.builtin.operand cimport Operand
+from cyrt.builtin.scatter cimport record_scatter
+from cyrt.dtypes import DTYPES
+from cyrt.dtypes import dtype as _dtype
+from cyrt.graph.recorder cimport encoder_of
+from cyrt.ndarray cimport Array, device_of, itemsizes, overlaps, set_operand, shape_of
+from cyrt.ops.broadcasting import broadcast_to
+from cyrt.ops.copy cimport check_writable
+from cyrt.ops.copy import copy
+from cyrt.ops.gather cimport lowest_place, places_of
+from cyrt.ops.rows cimport flat
+from cyrt.ops.sort import argsort
+from cyrt.runtime.stream cimport current_state
+
+cdef int BOOL = _dtype("bool").code, UINT32 = _dtype("uint32").code
+
+
+cdef int combine(int op, Array x, Array keys, Array values) except -1:
+    """Combine the elements of x, whose places are the keys, with values: one for all, or one for
+    each. Both are dense and of one dimension."""
+    cdef Operand[4] operands
+    cdef long long extent, lowest = lowest_place(x, &extent)
+    cdef Array order = argsort(keys)
+    memset(operands, 0, sizeof(operands))
+    set_operand(&operands[0], x)
+    operands[0].address += <unsigned long long>(lowest * itemsizes[x.code])
+    operands[0].strides = NULL
+    set_operand(&operands[1], keys)
+    set_operand(&operands[2], order)
+    set_operand(&operands[3], values)
+    return record_scatter(encoder_of(current_state(device_of(x))), op, x.code, operands,
+                          keys.count, keys.code != UINT32, values.count != 1)
+
+
+def combine_at(str name not None, Array x not None, key, Array values not None):
+    """Combine the elements of ``x[key]`` in place with values, which are broadcast; an element that
+    occurs several times is combined each time, in the order of the key.
+
+    Parameters
+    ----------
+    name : str
+        ``"add"``, ``"maximum"`` or ``"minimum"``.
+    x : Array
+    key : index
+        A key of x; indices are treated as by ``x[key]``.
+    values : Array
+        x's type.
+
+    Returns
+    -------
+    bool
+        False, and nothing is done, if the key has no arrays: then no element occurs twice.
+    """
+    cdef Array keys
+    check_writable(x)
+    keys = places_of(x, key)
+    if keys is None:
+        return False
+    if values.count != 1 or values.ndim_ > keys.ndim_:
+        try:
+            values = broadcast_to(values, shape_of(keys))
+        except ValueError:
+            raise ValueError(f"{name}.at: b: shape {shape_of(values)} does not broadcast to "
+                             f"{shape_of(keys)}, that of the elements at the indices") from None
+    values = flat(values)
+    combine(operation(name, x), x, flat(keys), copy(values) if overlaps(x, values) else values)
+    return True
+
+
+def combine_by_key(str name not None, Array x not None, Array keys not None,
+                   Array values not None):
+    """Combine the elements of x, which is contiguous, in place with values of their positions.
+
+    Parameters
+    ----------
+    name : str
+        See :func:`combine_at`.
+    x : Array
+    keys : Array
+        Positions in x, in C order, uint32 or uint64: none is beyond x.
+    values : Array
+        As many, of x's type.
+    """
+    combine(operation(name, x), x, flat(keys), flat(values))
+
+
+cdef int operation(str name, Array x) except -1:
+    if x.code == BOOL and name == "add":
+        name = "maximum"        # True where any is
+    elif DTYPES[x.code].kind == "c" and name != "add":
+        raise TypeError(f"{name}.at: a: expected a real type, got {DTYPES[x.code]}")
+    return op_code(f"{name}_at")

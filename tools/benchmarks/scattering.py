@@ -1,0 +1,137 @@
+"""Sums at indices that repeat: ``add.at``, and ``bincount`` and ``histogram`` with weights.
+
+They are compared with PyTorch's and CuPy's.
+
+Their additions are atomic ones, in an order that changes from call to call. Rates count the indices
+and the values, and the elements that are read and written, each once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from common import Library, Row, Session, main
+
+import cyrt
+
+SMALL = 1 << 8  # divisor of the sizes of small cases
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call, one function per library; where it returns None, the first input is the result."""
+
+    name: str
+    inputs: tuple[np.ndarray, ...]
+    expected: np.ndarray
+    nbytes: int
+    functions: dict[str, Callable[..., Any]]
+
+
+def _cupy_add_at(x: Any, index: Any, value: Any) -> None:
+    import cupy
+
+    cupy.add.at(x, index, value)
+
+
+def _torch_index_add(x: Any, index: Any, value: Any) -> None:
+    x.index_add_(0, index, value)
+
+
+def _cupy_bincount(index: Any, value: Any) -> Any:
+    import cupy
+
+    return cupy.bincount(index, value)
+
+
+def _sums(size: int, index: np.ndarray, value: np.ndarray) -> np.ndarray:
+    return np.bincount(index, value, size)
+
+
+def _add_at(
+    name: str, size: int, index: np.ndarray, dtype: Any, rng: np.random.Generator
+) -> Iterator[Case]:
+    value = (10 * rng.random(len(index))).astype(dtype)
+    touched = min(size, len(np.unique(index)))
+    yield Case(
+        f"add.at {size:,} {value.dtype}, {len(index):,} {name}",
+        (np.zeros(size, dtype), index, value),
+        _sums(size, index, value),
+        index.nbytes + value.nbytes + 2 * touched * value.itemsize,
+        {
+            "cyrt": lambda x, index, value: cyrt.add.at(x, index, value),
+            "CuPy": _cupy_add_at,
+            "PyTorch": _torch_index_add,
+        },
+    )
+
+
+def _at_indices(count: int, rng: np.random.Generator) -> Iterator[Case]:
+    for dtype in (np.float32, np.float64):
+        for name, index in (
+            ("equal indices", np.full(count, count // 3)),
+            ("different ones", rng.permutation(count)),
+            ("random ones", rng.integers(0, count, count)),
+            ("random ones of 1,000", rng.integers(0, 1000, count)),
+        ):
+            yield from _add_at(name, count, index, dtype, rng)
+    for dtype in (np.float16, np.int32):
+        yield from _add_at("random ones", count, rng.integers(0, count, count), dtype, rng)
+    yield from _add_at("random ones", count, rng.integers(0, count, 1000), np.float32, rng)
+
+
+def _by_bin(count: int, rng: np.random.Generator) -> Iterator[Case]:
+    index, value = rng.integers(0, 1000, count), rng.random(count)
+    yield Case(
+        f"bincount of {count:,} of 1,000, float64",
+        (index, value),
+        _sums(1000, index, value),
+        index.nbytes + value.nbytes,
+        {
+            "cyrt": cyrt.bincount,
+            "CuPy": _cupy_bincount,
+            "PyTorch": lambda index, value: index.bincount(value),
+        },
+    )
+    yield Case(
+        f"histogram of {count:,} in 1,000 bins, float64",
+        (index.astype(np.float64), value),
+        _sums(1000, index, value),
+        2 * value.nbytes,
+        {"cyrt": lambda x, value: cyrt.histogram(x, 1000, (-0.5, 999.5), weights=value)[0]},
+    )
+
+
+def _measure_case(session: Session, library: Library, case: Case) -> Row:
+    inputs = [library.to_device(each) for each in case.inputs]
+    function = case.functions[library.name]
+    result = function(*inputs)
+    found = library.to_host(inputs[0] if result is None else result).astype(np.float64)
+    narrow = case.inputs[-1].dtype.itemsize == 2  # others round float16 at each addition
+    np.testing.assert_allclose(found, case.expected, 1e-2 if narrow else 1e-5, err_msg=case.name)
+    took = session.device_time(library, lambda _: function(*inputs))
+    return Row(
+        case.name,
+        f"{library.name}: {case.nbytes / 1e6:,.0f} MB moved",
+        took,
+        note=session.copy_note(took, case.nbytes),
+    )
+
+
+def measure(session: Session) -> Iterator[Row]:
+    """Yield a row for every case and library."""
+    count = 10_000_000 // (SMALL if session.small else 1)
+    rng = np.random.default_rng(13)
+    for cases in (_at_indices(count, rng), _by_bin(count, rng)):
+        for case in cases:
+            for library in session.libraries:
+                if library.name in case.functions:
+                    yield _measure_case(session, library, case)
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, measure))
