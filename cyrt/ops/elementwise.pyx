@@ -2,6 +2,7 @@
 
 cimport cython
 from cpython.bool cimport PyBool_Check
+from cpython.complex cimport PyComplex_Check
 from cpython.float cimport PyFloat_CheckExact
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_Check
 from cpython.object cimport PyObject
@@ -44,6 +45,10 @@ for _name, _low, _high in (("equal", 0, 0), ("not_equal", 1, 1), ("less", 0, 1),
                            ("less_equal", 0, 1), ("greater", 1, 0), ("greater_equal", 1, 0)):
     beyond[op_code(_name)][0] = _low
     beyond[op_code(_name)][1] = _high
+cdef int POW = op_code("pow")
+# The operations that are powers by some numbers, exactly rounded.
+cdef dict powers = {1: op_code("positive"), 2: op_code("square"), 0.5: op_code("sqrt"),
+                    -1: op_code("reciprocal")}
 
 
 cdef int refuse_type(int op, int code) except -1:
@@ -151,6 +156,17 @@ cdef Array apply_to_number(int op, Array x, object number, bint left, Array out)
     return out
 
 
+cdef Array power(Array x, object exponent, Array out):
+    """Compute a floating-point power by a number that another operation is for, as NumPy does;
+    otherwise return None."""
+    cdef int code = promote_number(x.code, exponent)
+    cdef object op = None if PyComplex_Check(exponent) else powers.get(exponent)
+    if op is None or (kinds[code] != c"f" and kinds[code] != c"c") or not (
+            out is None or (has_shape(out, x.ndim_, x.dims) and same_kind(code, out.code))):
+        return None
+    return unary(op, cast(x, code), out)
+
+
 cdef object binary(int op, object a, object b, Array out):
     cdef StreamState* stream
     cdef Array x, y, target
@@ -196,6 +212,10 @@ cdef object binary(int op, object a, object b, Array out):
             code = promote(x.code, y.code)
         elif is_number(b):
             code = x.code
+            if op == POW:
+                settled = power(x, python_number(b), out)
+                if settled is not None:
+                    return settled
             if not (PyFloat_CheckExact(b) and kinds[code] == c"f"):
                 b = python_number(b)
                 code = promote_number(code, b)

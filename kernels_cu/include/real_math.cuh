@@ -81,7 +81,6 @@ CYRT_REAL_FUNCTION_2(CYRT_CALLED, atan2, atan2f, atan2)
 CYRT_REAL_FUNCTION_2(CYRT_INLINE, copysign, copysignf, copysign)
 CYRT_REAL_FUNCTION_2(CYRT_CALLED, fmod, fmodf, fmod)
 CYRT_REAL_FUNCTION_2(CYRT_INLINE, hypot, hypotf, hypot)
-CYRT_REAL_FUNCTION_2(CYRT_CALLED, pow, powf, pow)
 #undef CYRT_REAL_FUNCTION
 #undef CYRT_REAL_FUNCTION_2
 #undef CYRT_INLINE
@@ -89,6 +88,26 @@ CYRT_REAL_FUNCTION_2(CYRT_CALLED, pow, powf, pow)
 
 __device__ inline float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
 __device__ inline double fma(double a, double b, double c) { return ::fma(a, b, c); }
+
+// Small whole exponents by multiplication, rounded once: CUDA's functions are an ulp off where the
+// power is a number of the type.
+__device__ __noinline__ float pow(float a, float b) {
+    double square = double(a) * double(a);
+    if (b == 2) return float(square);
+    if (b == 3) return float(square * double(a));
+    if (b == 4) return float(square * square);
+    return ::powf(a, b);
+}
+__device__ __noinline__ double pow(double a, double b) {
+    if (b != 2 && b != 3 && b != 4) return ::pow(a, b);
+    double square = a * a, error = fma(a, a, -square);
+    if (b == 2) return square;
+    double other = b == 3 ? a : square, power = square * other;
+    double rest = fma(square, other, -power) + (b == 3 ? error * a : 2 * error * square);
+    // The errors are numbers unless the power overflows, or they would be too small for the type.
+    return abs(power) > 1e-200 && abs(power) <= Limits<double>::largest ? power + rest : power;
+}
+
 __device__ inline bool signbit(float a) { return __float_as_uint(a) >> 31; }
 __device__ inline bool signbit(double a) { return __double_as_longlong(a) < 0; }
 

@@ -462,3 +462,103 @@ def test_operands_keep_their_sides(first, second):
         results += [a - b, b / a, a < b]
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(one.numpy(), other)
+
+
+def floats(name, rng):
+    """Special numbers, and others of all sizes."""
+    special = [0.0, -0.0, 1.0, -1.0, 19.0, -19.0, np.inf, -np.inf, np.nan, 2.5, -2.5]
+    found = rng.normal(size=4000) * 2.0 ** rng.integers(-12, 12, 4000)
+    found[: len(special)] = special
+    if np.dtype(name).kind == "c":
+        parts, found = found, np.empty(4000, np.complex128)
+        found.real, found.imag = parts, np.roll(parts, 5)
+    return found.astype(name)
+
+
+def check_equal(found, wanted):
+    """Equal, zeros in their signs as well; any NaN equals another."""
+    real = {"complex64": np.float32, "complex128": np.float64}.get(found.dtype.name, found.dtype)
+    found, wanted = found.view(real), wanted.view(real)
+    np.testing.assert_array_equal(found, wanted)
+    zeros = found == 0
+    np.testing.assert_array_equal(np.signbit(found[zeros]), np.signbit(wanted[zeros]))
+
+
+POWERS = {1: lambda x: x, 2: lambda x: x * x, 0.5: functions.sqrt, -1: functions.reciprocal}
+BY = {
+    "x ** n": lambda x, n: x**n,
+    "power": cyrt.power,
+    "out": lambda x, n: functions.pow(x, n, out=cyrt.empty_like(x)),
+    "dtype": lambda x, n: functions.pow(x, n, dtype=x.dtype),
+    "where": lambda x, n: functions.pow(x, n, where=True),
+}
+
+
+@pytest.mark.parametrize("how", BY)
+@pytest.mark.parametrize("name", ["float16", "float32", "float64", "complex64", "complex128"])
+def test_powers_by_numbers_that_have_an_operation(name, how, rng):
+    """Bit for bit, for any kind of number."""
+    x = cyrt.asarray(floats(name, rng))
+    for n, same in POWERS.items():
+        wanted = same(x)
+        for each in (n, float(n), np.float32(n), *((np.int8(n),) if n == int(n) else ())):
+            found = BY[how](x, each)
+            assert found.dtype == x.dtype
+            assert found is not x
+            check_equal(found.numpy(), wanted.numpy())
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["float16", "float32", "float64"])
+def test_powers_by_numbers_are_numpys(name, rng):
+    host = floats(name, rng)
+    for n in (-1, 0, 0.5, 1, 2):
+        check_equal((cyrt.asarray(host) ** n).numpy(), host**n)
+        x = cyrt.asarray(host)
+        x **= n
+        np.testing.assert_array_equal(x.numpy(), host**n)
+    part = cyrt.asarray(host)[::-3]
+    part **= 2
+    np.testing.assert_array_equal(part.numpy(), host[::-3] ** 2)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["float16", "float32", "float64"])
+def test_small_whole_powers_are_rounded_once(name, rng):
+    """Wherever the exponent comes from; all but one in some hundred are the nearest number."""
+    host = floats(name, rng)
+    for n in (2, 3, 4):
+        wanted = (host.astype(np.longdouble) ** n).astype(name)
+        x = cyrt.asarray(host)
+        for found in (x**n, x ** cyrt.full(x.shape, n, dtype=name), n * 0 + x**n):
+            found = found.numpy()
+            whole = host == np.round(host)
+            np.testing.assert_array_equal(found[whole], wanted[whole])
+            off = (found != wanted) & (wanted == wanted)
+            assert off.mean() < 0.01
+            np.testing.assert_allclose(found, wanted, 2 * np.finfo(name).eps, np.finfo(name).tiny)
+    assert (cyrt.asarray([3e102, -1e308, 1e-120, -2e-108], dtype="float64") ** 3).tolist() == [
+        pytest.approx(2.7e307), -np.inf, 0, pytest.approx(-8e-324, abs=5e-324)
+    ]  # fmt: skip
+
+
+def test_powers_of_integers_by_numbers():
+    x = cyrt.asarray([-3, 0, 2, 46341], dtype="int32")
+    host = x.numpy()
+    for n in (1, 2, 3, np.int64(2)):
+        assert (x**n).dtype == "int32"
+        np.testing.assert_array_equal((x**n).numpy(), host ** np.int32(n))
+    assert (x**-1).tolist() == [0, 0, 0, 0]
+    for n in (2.0, 0.5, -1.0):
+        found = x**n
+        assert found.dtype == "float32"
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(found.numpy(), host.astype(np.float32) ** np.float32(n))
+    with pytest.raises(TypeError, match="pow: a result of float32 cannot be written into int32"):
+        x **= 0.5
+    assert x.tolist() == host.tolist()
+    assert (x ** (2 + 0j)).dtype == "complex64"
+    assert cyrt.float_power(x, 0.5)[2].item() == math.sqrt(2)
+    assert (cyrt.asarray([True, False]) ** 2).tolist() == [1, 0]
+    with pytest.raises(ValueError, match=r"pow: the result has shape \(4,\)"):
+        functions.pow(cyrt.ones(4), 2, out=cyrt.ones(3))
