@@ -248,7 +248,7 @@ cdef StreamState* choose_ordering_stream(const Block* block) noexcept:
             stream.capturing and (block.num_readers or block.shared)):
         return stream
     stream = states[block.ordinal]
-    while stream != NULL and (not stream.owned or stream.capturing):
+    while stream != NULL and (not stream.owned or stream.capturing or stream.submitting):
         stream = stream.next
     return stream
 

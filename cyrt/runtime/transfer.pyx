@@ -342,13 +342,14 @@ cdef int receive_long(StreamState* stream, Block* block, unsigned int generation
     """Copy several chunks from the device."""
     cdef StreamState* own
     cdef CUresult result = CUDA_SUCCESS
-    cdef unsigned long long before
+    cdef unsigned long long before, copying
     cdef int entered
     cdef size_t done
     prepare(stream, staging)
     before = submission_count(stream)
     own = staging.own
     begin_copy(own, block, READ, generation)
+    copying = submission_count(own)
     entered = enter_quietly(own.ordinal, own.epoch)
     done = receive_chunks(block, generation, staging, target, source, nbytes, &result)
     end_copy(own, block, READ, generation, done == nbytes)
@@ -356,7 +357,7 @@ cdef int receive_long(StreamState* stream, Block* block, unsigned int generation
     if done < nbytes:
         refuse_rest(own, result, b"cuMemcpyDtoHAsync")
     if not printing:
-        note_end(own, submission_count(own))
+        note_end(own, copying)
         note_end(stream, before)
     return 0
 
