@@ -81,8 +81,9 @@ cdef bint give_back(int ordinal, Shortage* shortage) except -1:
     if pool.given_back != shortage.given_back \
             or (shortage.tries < TRIES and has_free_memory(ordinal)):
         return True
-    return not shortage.limited and (pool.total == 0 or pool.reserved + shortage.size <= pool.total) \
-        and graph.release_plans(ordinal)
+    if shortage.limited or (pool.total and pool.reserved + shortage.size > pool.total):
+        return False
+    return graph.release_plans(ordinal)
 
 
 cdef int allocate_from_driver(int ordinal, size_t size, CUdeviceptr* address) except -1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -402,23 +403,24 @@ kept.append(cyrt.Buffer(28 * MB))
 
 
 def test_parts_that_stay_keep_a_quarter_of_the_memory_at_most(scarce):
-    """Small arrays that stay, each after a large one of another size that does not."""
+    """Each array that stays comes after one that does not, and is little more than half of it, so
+    that the other half is too small for those that follow."""
     scarce(
         """
 kept = []
-for size in (9, 15, 5, 13, 7, 16, 11, 3, 14, 10):
-    x = cyrt.Buffer(size * MB)
+for size in (3, 4, 5, 6, 7, 8):
+    x = cyrt.Buffer(2 * (size - 1) * MB)
     x.fill(1)
     del x
-    kept.append(cyrt.Buffer(MB))
-    kept[-1].fill(len(kept))
-# 10 MB are in use: what is left of three quarters, 38 MB, is to be had at once
-large = cyrt.Buffer(36 * MB)
+    kept.append(cyrt.Buffer(size * MB))
+    kept[-1].fill(size)
+# 33 MB are in use: what is left of three quarters is to be had at once
+large = cyrt.Buffer(15 * MB)
 large.fill(0)
-for i, x in enumerate(kept):
-    found = bytearray(MB)
+for x in kept:
+    found = bytearray(x.nbytes)
     x.copy_to(found)
-    assert found == bytes([i + 1]) * MB
+    assert found == bytes([x.nbytes // MB]) * x.nbytes
 """
     )
 
@@ -706,3 +708,48 @@ def test_pinned_memory_that_is_not_needed_any_more_is_given_back(replaced):
     assert kept.nbytes == 3 << 20
     assert calls == ["allocate", "free", "allocate"]
     timer.join()
+
+
+@pytest.mark.usefixtures("only_emulated")
+def test_a_copy_waits_for_page_locked_memory_that_was_dropped(python):
+    done = python(
+        """
+        import ctypes
+        import cyrt
+        from cyrt.driver import table
+        from gates import Gate
+
+        def replace(name, *types):
+            def decorate(function):
+                prototype = ctypes.CFUNCTYPE(ctypes.c_int, *types)
+                kept.append(prototype(lambda *arguments: function(original, *arguments)))
+                address = ctypes.cast(kept[-1], ctypes.c_void_p).value
+                original = prototype(table.replace(name, address))
+            return decorate
+
+        gate, dropped, kept, calls = Gate(), cyrt.PinnedBuffer(1 << 20), [], []
+        gate.write(dropped, 5, 16)
+        cyrt.commit()
+        del dropped
+
+        @replace("cuMemHostAlloc", ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint)
+        def allocate(original, *arguments):
+            calls.append("allocate")
+            return original(*arguments) if "free" in calls else 2
+
+        @replace("cuMemFreeHost", ctypes.c_void_p)
+        def free(original, address):
+            calls.append("free")
+            return original(address)
+
+        timer = gate.open_in(0.1)
+        x, back = cyrt.Buffer(1 << 20), bytearray(1 << 20)
+        x.copy_from(bytes([7]) * (1 << 20))
+        assert calls[:3] == ["allocate", "free", "allocate"], calls
+        x.copy_to(back)
+        assert back == bytes([7]) * (1 << 20)
+        timer.join()
+        """,
+        folders=(Path(__file__).parents[1],),
+    )
+    assert done.returncode == 0, done.stderr
