@@ -156,7 +156,9 @@ positive = _unary("positive", "+x, a copy.")
 pow = _binary(
     "pow",
     "x1 to the power of x2.",
-    "An integer to a negative power gives the reciprocal, rounded towards 0.",
+    "A float to the number 1, 2, 0.5 or -1 is x1, x1 * x1, sqrt(x1) or 1 / x1, as NumPy's: minus "
+    "infinity to 0.5 is NaN. An integer to a negative power gives the reciprocal, rounded towards "
+    "0.",
 )
 real = _unary("real", "Real parts; real numbers themselves.")
 reciprocal = _unary("reciprocal", "1 / x.")

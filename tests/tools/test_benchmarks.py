@@ -23,6 +23,7 @@ CASES = {
     "products": ("16 rows by matrix", "cyrt: bfloat16, (16, 96) by (96, 96)"),
     "random_numbers": ("truncated normal float32", "cyrt: 16,384"),
     "reductions": ("logsumexp by columns", "cyrt: 96 × 128 bfloat16"),
+    "scattering": ("bincount of 39,062 of 1,000, float64", "cyrt: 1 MB moved"),
     "sorting": ("select", "cyrt: float32, 16,384, 5 % true"),
 }
 
