@@ -128,7 +128,7 @@ def replaced():
         table.replace(*each)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def python():
     """Run a program in a fresh interpreter, which imports from `folders` too; returns the finished
     process."""

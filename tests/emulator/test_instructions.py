@@ -668,7 +668,11 @@ def test_sizes_of_shared_memory(fixed):
         asm volatile("mov.u32 %%0, %%%%total_smem_size;" : "=r"(out[1]));
         asm volatile("mov.u32 %%0, %%%%aggr_smem_size;" : "=r"(out[2]));
     }"""
-        % (f"__shared__ char own[{fixed}]; own[n] = 1; out[3] = own[n + 1];" if fixed else ""),
+        % (
+            f"__shared__ char own[{fixed}]; own[n] = 1; __syncthreads(); out[3] = own[n & 7];"
+            if fixed
+            else ""
+        ),
         "k",
     )
     for dynamic in (0, 1, 100, 128, 1000):

@@ -18,6 +18,7 @@ CUresult code_of(FaultKind kind) {
     case FaultKind::illegal_address: return CUDA_ERROR_ILLEGAL_ADDRESS;
     case FaultKind::misaligned_address: return CUDA_ERROR_MISALIGNED_ADDRESS;
     case FaultKind::unordered_access: return CUDA_ERROR_LAUNCH_FAILED;
+    case FaultKind::hazard: return CUDA_ERROR_LAUNCH_FAILED;
     case FaultKind::uninitialized_read: return CUDA_ERROR_LAUNCH_FAILED;
     case FaultKind::assertion: return CUDA_ERROR_ASSERT;
     case FaultKind::trap: return CUDA_ERROR_LAUNCH_FAILED;

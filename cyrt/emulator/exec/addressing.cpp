@@ -4,6 +4,7 @@
 #include <string>
 
 #include "exec/arena.hpp"
+#include "exec/hazards.hpp"
 
 namespace cyrt::emu {
 
@@ -67,6 +68,7 @@ struct LaneAccess {
             fault(FaultKind::illegal_address,
                   place + ", which has " + std::to_string(block.bytes) + " bytes");
         if (block.valid) track(block.valid + offset);
+        see(uint32_t(rank), uint32_t(offset), block.shared + offset);
         return block.shared + offset;
     }
 
@@ -85,6 +87,7 @@ struct LaneAccess {
                   "address " + hex(address - window) + " of the kernel's parameters");
         const uint64_t at = address - window;
         if (stretch.valid) track(stretch.valid + at);
+        if (window == kSharedWindow) see(context.rank, uint32_t(at), stretch.host + at);
         return stretch.host + at + uint64_t(lane) * stretch.lane_stride;
     }
 
@@ -107,7 +110,15 @@ struct LaneAccess {
             if (!wrong.empty()) fault(FaultKind::unordered_access, wrong);
         }
         if (region.valid) track(region.valid + (address - region.lo));
+        if (context.hazards && op.order == MemoryOrder::strong)
+            context.hazards->see_device(context.warp, address, access);
         return region.at(address);
+    }
+
+    void see(uint32_t rank, uint32_t offset, const std::byte* host) const {
+        if (context.hazards)
+            context.hazards->see(context.warp, lane, op, access, rank, offset, uint32_t(bytes),
+                                 host);
     }
 
     void track(uint8_t* valid) const {
@@ -130,6 +141,7 @@ void locate_each(const Warp& warp, const MemoryOp& op, AddressKind kind, Access 
     const uint64_t bytes = uint64_t(op.size) * op.count;
     const uint64_t window = kind == AddressKind::window ? window_of(op.space) : 0;
     const int first = first_lane(warp.active);
+    if (warp.context->hazards) warp.context->hazards->compare_writes();
     for (int lane = first; lane < kWarpSize; ++lane) {
         if (!warp.lane_on[lane]) continue;
         uint64_t& address = addresses.lane[lane];

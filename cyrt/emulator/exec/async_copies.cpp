@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "exec/addressing.hpp"
+#include "exec/hazards.hpp"
 
 namespace cyrt::emu {
 
@@ -47,6 +48,16 @@ void load_partly(Warp& warp, const Inst& inst) {
 }
 
 }  // namespace
+
+void commit_copies(Warp& warp, const Inst&) {
+    if (Hazards* hazards = warp.context->hazards)
+        hazards->commit_copies(warp.context->warp, warp.active);
+}
+
+void wait_for_copies(Warp& warp, const Inst& inst) {
+    if (Hazards* hazards = warp.context->hazards)
+        hazards->wait_for_copies(warp.context->warp, warp.active, inst.extra);
+}
 
 Handler partial_load(int bytes) {
     return bytes == 4 ? load_partly<4> : bytes == 8 ? load_partly<8> : load_partly<16>;

@@ -105,6 +105,8 @@ void Block::start_warp(WarpState& warp) {
     context.shared_bytes = shared_bytes_;
     context.cluster = &cluster_->memory();
     context.rank = rank_;
+    context.hazards = cluster_->hazards();
+    context.warp = uint32_t(rank_ * warp_count_ + warp.index);
     context.local = warp.storage->local.get();
     context.local_stride = store_->local_stride();
     context.stack_limit = program_->frame_bytes + grid_->stack_bytes;
@@ -126,6 +128,7 @@ Block::State Block::run() {
             if (!warp.storage) start_warp(warp);
             ran = true;
             only_spun &= run_warp(warp) == Turn::spun;
+            if (warp.context.hazards) compare_writes(warp);
             if (warp.live == 0) store_->give(std::move(warp.storage));
         }
         if (live_threads_ == 0) return State::finished;
@@ -146,6 +149,15 @@ void Block::end() {
     if (program_->launches_dependents && !released_dependents_) grid_->release_dependents();
 }
 
+// The last writes of a warp's turn; others have followed when they are compared.
+void Block::compare_writes(WarpState& warp) {
+    try {
+        warp.context.hazards->compare_writes();
+    } catch (const FaultSignal& signal) {
+        throw fault_of(warp, *code_, signal);
+    }
+}
+
 Dim3 Block::thread_of(const WarpState& warp, int lane) const {
     const Dim3& size = grid_->launch.block;
     const uint32_t thread = warp.index * kWarpSize + uint32_t(lane);
@@ -156,7 +168,8 @@ Fault Block::fault_of(const WarpState& warp, const Inst& inst, const FaultSignal
     const std::string& kernel = grid_->launch.kernel_name;
     return {signal.kind, "kernel " + (kernel.empty() ? program_->name : kernel) + ", block " +
                              text_of(index_) + ", thread " + text_of(thread_of(warp, signal.lane)) +
-                             ", PTX line " + std::to_string(inst.line) + ": " + signal.text};
+                             ", " + place_of(*program_, signal.line ? signal.line : inst.line) +
+                             ": " + signal.text};
 }
 
 void Block::throw_if_deadlocked() const {

@@ -111,6 +111,7 @@ class Block {
     void arrive_in_cluster(WarpState& warp, const Inst& inst);
     void wait_in_cluster(WarpState& warp, const Inst& inst);
     void leave_cluster(WarpState& warp, uint32_t mask);
+    void compare_writes(WarpState& warp);
 
     // calls.cpp
     void call(WarpState& warp, uint32_t function, uint32_t mask, uint32_t return_pc);

@@ -1,5 +1,7 @@
 #include "exec/builder.hpp"
 
+#include <algorithm>
+
 #include "exec/moves.hpp"
 
 namespace cyrt::emu {
@@ -62,6 +64,10 @@ Control& ProgramBuilder::emit_control(ControlKind kind, int line, uint32_t s0) {
 void ProgramBuilder::emit_memory(Inst inst, MemoryOp op, bool vector_is_result, int line) {
     inst.extra = uint32_t(program_.memory_ops.size());
     op.cache = inst.extra;
+    op.line = uint32_t(line);
+    const uint32_t bytes = uint32_t(op.size) * op.count;
+    const bool may_be_shared = op.space == ptx::Space::shared || op.space == ptx::Space::generic;
+    if (may_be_shared && bytes) program_.least_access = std::min(program_.least_access, bytes);
     program_.memory_ops.push_back(op);
     uses_.vector_results.push_back(vector_is_result);
     emit(inst, line);

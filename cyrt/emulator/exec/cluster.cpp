@@ -35,6 +35,10 @@ void Cluster::start(Grid& grid, Worker& worker, ProgramStore& store, uint64_t nu
         inside.y = 0;
         ++inside.z;
     }
+    const Launch& launch = grid.launch;
+    finds_hazards_ = launch.arena && launch.arena->checking() && memory_.blocks[0].bytes > 0 &&
+                     (memory_.count > 1 || launch.block.count() > kWarpSize);
+    if (finds_hazards_) hazards_.start(launch, grid.program, memory_);
 }
 
 Cluster::State Cluster::run() {
@@ -77,6 +81,7 @@ void Cluster::complete_if_full() {
     if (arrived_ < live_threads_) return;
     arrived_ = 0;
     ++phase_;
+    if (finds_hazards_) hazards_.complete_in_cluster();
     for (const auto& block : blocks_) block->pass_cluster_barrier();
     waited_ = false;
 }

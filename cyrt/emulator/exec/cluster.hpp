@@ -15,6 +15,7 @@
 #include "exec/block.hpp"
 #include "exec/context.hpp"
 #include "exec/grid.hpp"
+#include "exec/hazards.hpp"
 #include "exec/worker.hpp"
 
 namespace cyrt::emu {
@@ -34,6 +35,7 @@ class Cluster {
     Worker& worker() const { return *worker_; }
     ProgramStore& store() const { return *store_; }
     ClusterMemory& memory() { return memory_; }
+    Hazards* hazards() { return finds_hazards_ ? &hazards_ : nullptr; }
     uint32_t phase() const { return phase_; }
     bool waited() const { return waited_; }
     // `waited`: some of the threads came from griddepcontrol.wait.
@@ -53,6 +55,8 @@ class Cluster {
     uint32_t phase_ = 0;
     uint32_t arrived_ = 0;  // threads, in this phase
     uint32_t live_threads_ = 0;
+    Hazards hazards_;
+    bool finds_hazards_ = false;
     bool waited_ = false;  // an arrived thread came from griddepcontrol.wait
 };
 

@@ -38,7 +38,7 @@ enum class ControlKind : uint8_t {
     member_sync,     // the next instruction runs once the lanes in s[0] have arrived
     warp_barrier,    // bar.warp.sync of the lanes in s[0]
     barrier,         // id s[0], threads s[1], predicate s[2], result d[0], BarrierOp(target)
-    cluster_arrive,  // barrier.cluster
+    cluster_arrive,  // barrier.cluster; `target`: it is relaxed, and releases nothing
     cluster_wait,
     yield,  // nanosleep: other groups run first
     wait_dependencies,
@@ -140,8 +140,13 @@ struct Program {
     bool uses_reserved_shared = false;  // their scratch memory
     bool uses_cluster_barrier = false;
     bool prints = false, uses_heap = false;
+    bool copies_async = false;   // cp.async
+    uint32_t least_access = 16;  // bytes of the smallest access that may be to shared memory
     bool has_loops = false;
 };
+
+// "PTX line 41 (k.cu:7)"; without the line of the source if the PTX does not have it.
+std::string place_of(const Program& program, uint32_t line);
 
 // Bytes of a register's cell for a value of that type.
 uint8_t cell_of(ptx::Type type);

@@ -16,12 +16,14 @@
 namespace cyrt::emu {
 
 struct MemoryOp;
+class Hazards;
 
 // Thrown by a handler, caught by run(): `lane` is the faulting one.
 struct FaultSignal {
     FaultKind kind;
     int lane;
     std::string text;
+    uint32_t line = 0;  // of the PTX; 0: the line of the instruction that runs
 };
 
 // Bytes moved from one call frame to another, at offsets from their bases.
@@ -54,6 +56,8 @@ struct WarpContext {
     uint32_t shared_bytes = 0;               // static + dynamic
     const ClusterMemory* cluster = nullptr;  // all blocks of the cluster, including this one
     uint32_t rank = 0;                       // rank of the block in the cluster
+    Hazards* hazards = nullptr;              // checking mode, and there are several warps
+    uint32_t warp = 0;                       // in the cluster
     std::byte* local = nullptr;              // lane 0's; the next lane's is `local_stride` later
     uint32_t local_stride = 0;
     uint32_t local_bytes = 0;

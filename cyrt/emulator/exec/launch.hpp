@@ -24,6 +24,7 @@ enum class FaultKind : uint8_t {
     misaligned_address,
     uninitialized_read,
     unordered_access,
+    hazard,  // in shared memory
     assertion,
     trap,
     deadlock,

@@ -111,9 +111,11 @@ void FunctionLowering::lower_barrier(const Instruction& instruction) {
 
 void FunctionLowering::lower_cluster_barrier(const Instruction& instruction) {
     builder_.program().uses_cluster_barrier = true;
-    builder_.emit_control(has_modifier(instruction, "arrive") ? ControlKind::cluster_arrive
-                                                              : ControlKind::cluster_wait,
-                          instruction.line);
+    builder_
+        .emit_control(has_modifier(instruction, "arrive") ? ControlKind::cluster_arrive
+                                                          : ControlKind::cluster_wait,
+                      instruction.line)
+        .target = has_modifier(instruction, "relaxed");
 }
 
 // --- calls -------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 #include "exec/handlers.hpp"
 #include "exec/lowering.hpp"
 #include "exec/matrices.hpp"
+#include "exec/memory_forms.hpp"
 #include "exec/operand_types.hpp"
 
 namespace cyrt::emu {
@@ -62,17 +63,32 @@ void FunctionLowering::lower_matrix(const Instruction& instruction) {
     flush_results();
 }
 
-// cp.async may run at any time until it is awaited: it runs at once.
+// cp.async may run at any time until it is awaited: it runs at once. Only the search for hazards
+// has to know of commits and waits.
 void FunctionLowering::lower_async_copy(const Instruction& copy) {
-    for (const char* sync : {"commit_group", "wait_group", "wait_all"})
-        if (has_modifier(copy, sync)) return;
+    Program& program = builder_.program();
+    program.copies_async = true;
+    const auto emit = [&](Handler handler, uint32_t left) {
+        Inst inst;
+        inst.run = handler;
+        inst.extra = left;
+        builder_.emit(inst, copy.line);
+    };
+    const bool waits_for_all = has_modifier(copy, "wait_all");
+    if (waits_for_all || has_modifier(copy, "commit_group")) emit(commit_copies, 0);
+    if (waits_for_all) emit(wait_for_copies, 0);
+    if (has_modifier(copy, "wait_group")) emit(wait_for_copies, uint32_t(copy.operands[0].bits));
+    if (waits_for_all || has_modifier(copy, "commit_group") || has_modifier(copy, "wait_group"))
+        return;
     if (has_modifier(copy, "mbarrier")) {
-        // Without .noinc it cancels the arrival that it adds.
-        if (!has_modifier(copy, "noinc")) return;
         Instruction arrive = copy;
         arrive.opcode = "mbarrier";
         arrive.modifiers = {"arrive", "shared", "b64"};
-        return lower_memory(arrive);
+        lower_memory(arrive);
+        MemoryOp& op = program.memory_ops.back();
+        op.async = true;
+        if (!has_modifier(copy, "noinc")) program.code.back().run = find_copies_handler(op.space);
+        return;
     }
     const auto& operands = copy.operands;
     const uint8_t bytes = uint8_t(operands[2].bits);
@@ -112,6 +128,7 @@ void FunctionLowering::lower_async_copy(const Instruction& copy) {
     form.opcode = "st";
     form.modifiers = {"shared", type};
     if (!select_memory_handler(form, store, to)) fail(copy);
+    to.async = true;
     builder_.emit_memory(store, to, false, copy.line);
 }
 

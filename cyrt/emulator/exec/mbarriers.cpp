@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "exec/addressing.hpp"
+#include "exec/hazards.hpp"
 #include "exec/memory_forms.hpp"
 #include "exec/operand_types.hpp"
 
@@ -51,6 +52,10 @@ struct Arrive {
         return barrier.bits();
     }
 };
+struct WaitForCopies {  // an arrival that it adds, and which follows the copies
+    static constexpr Access access = Access::update;
+    static uint64_t of(uint64_t old, uint64_t, uint64_t&) { return old; }
+};
 struct ArriveAndDrop {
     static constexpr Access access = Access::update;
     static uint64_t of(uint64_t old, uint64_t count, uint64_t& result) {
@@ -80,15 +85,23 @@ template <AddressKind kind, typename Op>
 void run(Warp& warp, const Inst& inst) {
     if (warp.active == 0) return;
     HostAddresses at;
-    locate<kind>(warp, inst, warp.context->memory_ops[inst.extra], Op::access, at);
+    const MemoryOp& op = warp.context->memory_ops[inst.extra];
+    Hazards* const hazards = warp.context->hazards;
+    locate<kind>(warp, inst, op, Op::access, at);
     const auto* operand = inst.s[1] == kNoSlot ? nullptr : cells<uint64_t>(warp, inst.s[1]);
     auto* into = inst.d[0] == kNoSlot ? nullptr : cells<uint64_t>(warp, inst.d[0]);
     for_lanes(warp.active, [&](int lane) {
         auto* const place = reinterpret_cast<std::byte*>(at.lane[lane]);
         uint64_t bits, result = 0;
         std::memcpy(&bits, place, sizeof bits);
+        const uint64_t phase = Barrier::from(bits).phase;
         bits = Op::of(bits, operand ? operand[lane] : 1, result);
         if (Op::access != Access::read) std::memcpy(place, &bits, sizeof bits);
+        if (hazards && Op::access == Access::update)
+            hazards->arrive_at(warp.context->warp, place, Barrier::from(bits).phase != phase,
+                               op.async);
+        if (hazards && Op::access == Access::read && result)
+            hazards->pass_at(warp.context->warp, place);
         if (into) into[lane] = result;
     });
 }
@@ -107,6 +120,8 @@ Handler in(ptx::Space space) {
 
 }  // namespace
 
+Handler find_copies_handler(ptx::Space space) { return in<WaitForCopies>(space); }
+
 Handler find_mbarrier_handler(const ptx::Instruction& source, MemoryOp& op) {
     op.size = 8;
     op.count = 1;
@@ -122,6 +137,7 @@ Handler find_mbarrier_handler(const ptx::Instruction& source, MemoryOp& op) {
     const std::string_view action = source.modifiers.front();
     if (action == "init") return in<Initialise>(op.space);
     if (action == "inval") return in<Invalidate>(op.space);
+    op.order = MemoryOrder::phase;
     if (action == "arrive") return in<Arrive>(op.space);
     if (action == "arrive_drop") return in<ArriveAndDrop>(op.space);
     if (action == "test_wait" || action == "try_wait")

@@ -19,8 +19,8 @@ bool starts_with(std::string_view text, std::string_view beginning) {
 // Caching, scope and flushing have no effect here: there is one cache and one order of accesses,
 // and the narrow formats always behave like `noftz`.
 bool changes_nothing(std::string_view text) {
-    return is_any(text, {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "weak", "relaxed",
-                         "volatile", "mmio", "cta", "cluster", "gpu", "sys", "noftz"}) ||
+    return is_any(text, {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "weak", "cta", "cluster",
+                         "gpu", "sys", "noftz"}) ||
            starts_with(text, "L1::") || starts_with(text, "L2::");
 }
 
@@ -58,10 +58,13 @@ bool read_memory_form(const ptx::Instruction& source, MemoryForm& out) {
         } else if (is_any(text, {"acquire", "release", "acq_rel", "sc"})) {
             out.acquire = text != "release";
             out.release = text != "acquire";
+            out.strong = true;
         } else if (is_any(text,
                           {"add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas"})) {
             if (!out.operation.empty()) return false;
             out.operation = text;
+        } else if (is_any(text, {"volatile", "relaxed", "mmio"})) {
+            out.strong = true;
         } else if (!changes_nothing(text)) {
             return false;
         }
@@ -89,6 +92,7 @@ bool apply_memory_form(const MemoryForm& form, MemoryOp& op) {
     op.size = uint8_t(size);
     op.acquire = form.acquire;
     op.release = form.release;
+    op.order = form.strong || !form.operation.empty() ? MemoryOrder::strong : MemoryOrder::plain;
     op.cell = std::max(op.cell, uint8_t(size <= 4 ? 4 : size));
     return true;
 }

@@ -16,6 +16,7 @@ struct MemoryForm {
     int count = 1;            // from .v2, .v4, .v8
     bool in_cluster = false;  // .shared::cluster: another block's memory too
     bool acquire = false, release = false;
+    bool strong = false;    // volatile, relaxed, acquire, release
     std::string operation;  // for atom and red: "add", "cas" ...
 };
 
@@ -37,6 +38,8 @@ bool apply_memory_form(const MemoryForm& form, MemoryOp& op);
 
 // The handler of mbarrier, and its fields in `op`; nullptr if the form is unknown.
 Handler find_mbarrier_handler(const ptx::Instruction& source, MemoryOp& op);
+// cp.async.mbarrier.arrive without .noinc: the barrier only waits for the copies.
+Handler find_copies_handler(ptx::Space space);
 
 // The handler of atom and red, or nullptr if the form is unknown.
 Handler find_atomic_handler(const MemoryForm& form);

@@ -14,6 +14,10 @@
 
 namespace cyrt::emu {
 
+// How accesses order those of other threads: `strong` ones (atomic, volatile, acquire, release) by
+// the values that they hand over, `phase` ones as parts of an mbarrier.
+enum class MemoryOrder : uint8_t { plain, strong, phase };
+
 // A memory instruction's additional data, indexed by Inst::extra. The code that prepares the
 // instruction fills in the slots: Inst::d, Inst::s (s[0] = address, s[1..] = values) and the first
 // part here.
@@ -29,6 +33,9 @@ struct MemoryOp {
     uint8_t count = 1;        // elements
     uint8_t size = 4;         // bytes of an element in memory
     bool acquire = false, release = false;
+    MemoryOrder order = MemoryOrder::plain;
+    bool async = false;  // the store of cp.async, or an mbarrier's wait for such
+    uint32_t line = 0;   // of the PTX text
 
     uint32_t vector[8];   // with .v2 .v4 .v8: slots of the result or, where there is none,
                           // of the value

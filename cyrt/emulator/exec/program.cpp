@@ -66,6 +66,25 @@ uint64_t function_address(const ptx::Module& module, const std::string& name) {
     return kCodeWindow + 16 * uint64_t(1 + std::distance(module.functions.begin(), found));
 }
 
+std::string place_of(const Program& program, uint32_t line) {
+    const ptx::Function* function = nullptr;
+    for (const auto& [name, other] : program.module->functions)
+        if (!other.is_extern && other.line <= int(line) &&
+            (!function || other.line > function->line))
+            function = &other;
+    std::string out = "PTX line " + std::to_string(line);
+    if (!function) return out;
+    const auto& places = function->source_lines;
+    auto behind =
+        std::upper_bound(places.begin(), places.end(), int(line),
+                         [](int at, const ptx::SourceLine& place) { return at < place.ptx_line; });
+    if (behind == places.begin()) return out;
+    const ptx::SourceLine& place = *--behind;
+    const auto file = program.module->files.find(place.file);
+    const std::string name = file == program.module->files.end() ? "" : file->second;
+    return out + " (" + name + ":" + std::to_string(place.line) + ")";
+}
+
 bool is_declared_right(const ptx::Signature& declared, SystemCall call) {
     const auto has_sizes = [](const std::vector<ptx::Variable>& variables,
                               std::initializer_list<uint64_t> sizes) {

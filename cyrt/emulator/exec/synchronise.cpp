@@ -143,6 +143,7 @@ void Block::arrive(WarpState& warp, const Inst& inst, BarrierOp op) {
         barrier.holding += count_lanes(holds);
     }
     barrier.waited |= warp.context.waited;
+    if (warp.context.hazards) warp.context.hazards->arrive(warp.context.warp, rank_, id);
     const uint32_t pc = pc_of(&inst);
     if (op == BarrierOp::arrive)
         make_ready(warp, pc + 1, mask);
@@ -162,6 +163,8 @@ void Block::arrive_in_cluster(WarpState& warp, const Inst& inst) {
         warp.arrivals[size_t(lane)] = cluster_->phase() + 1;
     });
     make_ready(warp, pc_of(&inst) + 1, mask);
+    if (warp.context.hazards && !program_->controls[inst.extra].target)
+        warp.context.hazards->arrive_in_cluster(warp.context.warp);
     cluster_->arrive(uint32_t(count_lanes(mask)), warp.context.waited);
 }
 
@@ -179,7 +182,9 @@ void Block::wait_in_cluster(WarpState& warp, const Inst& inst) {
     const uint32_t pc = pc_of(&inst);
     const uint32_t staying = warp.warp.active & ~passing;
     if (staying) warp.parked[warp.parked_count++] = {pc, staying, kClusterBarrier, true};
-    if (passing) make_ready(warp, pc + 1, passing);
+    if (!passing) return;
+    if (warp.context.hazards) warp.context.hazards->pass_in_cluster(warp.context.warp);
+    make_ready(warp, pc + 1, passing);
 }
 
 void Block::leave_cluster(WarpState& warp, uint32_t mask) {
@@ -201,6 +206,7 @@ void Block::pass_cluster_barrier() {
                 continue;
             }
             for_lanes(parked.mask, [&](int lane) { warp.arrivals[size_t(lane)] = 0; });
+            if (warp.context.hazards) warp.context.hazards->pass_in_cluster(warp.context.warp);
             make_ready(warp, parked.pc + 1, parked.mask);
         }
         warp.parked_count = kept;
@@ -211,6 +217,8 @@ void Block::complete_if_full(uint32_t id) {
     const Barrier barrier = barriers_[id];
     if (barrier.arrived < (barrier.needed ? barrier.needed : live_threads_)) return;
     barriers_[id] = {};
+    Hazards* const hazards = cluster_->hazards();
+    if (hazards) hazards->complete(rank_, id, barrier.needed == 0);
     for (size_t w = 0; w < warp_count_; ++w) {
         WarpState& warp = *warps_[w];
         int kept = 0;
@@ -221,6 +229,7 @@ void Block::complete_if_full(uint32_t id) {
                 continue;
             }
             warp.context.waited |= barrier.waited;
+            if (hazards) hazards->pass(warp.context.warp);
             const Inst& inst = code_[parked.pc];
             if (inst.d[0] != kNoSlot) {
                 const auto op = BarrierOp(program_->controls[inst.extra].target);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "exec/block.hpp"
+#include "exec/hazards.hpp"
 
 namespace cyrt::emu {
 
@@ -184,6 +185,7 @@ void Block::branch_by_table(WarpState& warp, const Inst& inst, const Control& co
 void Block::exit_lanes(WarpState& warp, uint32_t mask) {
     if (program_->uses_stack) leave_frames(warp, mask);
     if (program_->uses_cluster_barrier) leave_cluster(warp, mask);
+    if (warp.context.hazards) warp.context.hazards->leave(warp.context.warp, rank_);
     warp.live &= ~mask;
     live_threads_ -= uint32_t(count_lanes(mask));
     if (warp.parked_count) release_members(warp);

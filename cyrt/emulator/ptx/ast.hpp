@@ -113,6 +113,12 @@ struct Instruction {
     // name) in operands[3] if present.
 };
 
+// .loc: the line of the source of what follows in the PTX.
+struct SourceLine {
+    int ptx_line;
+    uint32_t file, line;
+};
+
 struct Register {
     std::string name;
     Type type;
@@ -140,9 +146,10 @@ struct Function : Signature {
     uint32_t min_nctapersm = 0;
     uint32_t max_nreg = 0;
     uint32_t req_nctapercluster[3] = {0, 0, 0};
-    uint32_t max_cluster_rank = 0;     // 0: absent
-    bool explicit_cluster = false;     // a launch has to specify the cluster's dimensions
-    bool blocks_are_clusters = false;  // a grid counts clusters, not blocks
+    uint32_t max_cluster_rank = 0;         // 0: absent
+    bool explicit_cluster = false;         // a launch has to specify the cluster's dimensions
+    bool blocks_are_clusters = false;      // a grid counts clusters, not blocks
+    std::vector<SourceLine> source_lines;  // in the order of the PTX
     int line = 0;
 };
 
@@ -153,6 +160,7 @@ struct Module {
     std::vector<Variable> variables;           // module scope: global, constant, shared
     std::map<std::string, Function> functions;
     std::map<std::string, std::string> aliases;  // .alias
+    std::map<uint32_t, std::string> files;       // .file: names of the source's files
 };
 
 }  // namespace cyrt::ptx

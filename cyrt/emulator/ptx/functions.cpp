@@ -221,7 +221,9 @@ class FunctionParser {
         if (!lexer_.at(Token::Kind::dot_word)) lexer_.fail_expected("an instruction");
         if (at_declaration(lexer_)) return declare(false);
         const Token token = lexer_.next();
-        if (token.text == ".loc" || token.text == ".file")
+        if (token.text == ".loc")
+            source_line(token.line);
+        else if (token.text == ".file")
             lexer_.skip_line(token.line);
         else if (token.text == ".pragma")
             pragma();
@@ -231,6 +233,18 @@ class FunctionParser {
             declare(false);
         else
             throw Error(token.line, "unknown directive: " + std::string(token.text));
+    }
+
+    // .loc file line column ...
+    void source_line(int line) {
+        const auto number = [&] {
+            return lexer_.at(Token::Kind::number) && lexer_.peek().line == line
+                       ? uint32_t(parse_count(lexer_, UINT32_MAX))
+                       : 0;
+        };
+        const uint32_t file = number(), at = number();
+        function_.source_lines.push_back({line, file, at});
+        lexer_.skip_line(line);
     }
 
     void label(const Token& name) {

@@ -60,7 +60,9 @@ class ModuleParser {
             target();
         else if (name == ".address_size")
             address_size();
-        else if (name == ".file" || name == ".loc")
+        else if (name == ".file")
+            file(token.line);
+        else if (name == ".loc")
             lexer_.skip_line(token.line);
         else if (name == ".section")
             section();
@@ -96,6 +98,16 @@ class ModuleParser {
     void address_size() {
         const Token size = lexer_.expect(Token::Kind::number, "32 or 64");
         if (size.text != "64") throw Error(size.line, "only 64-bit addresses are supported");
+    }
+
+    // .file number "name" ...
+    void file(int line) {
+        if (lexer_.at(Token::Kind::number) && lexer_.peek().line == line) {
+            const uint32_t number = uint32_t(parse_count(lexer_, UINT32_MAX));
+            if (lexer_.at(Token::Kind::string) && lexer_.peek().line == line)
+                builder_.module.files[number] = std::string(lexer_.next().text);
+        }
+        lexer_.skip_line(line);
     }
 
     // Debug information: .section .debug_str { ... }, labels and data inside.
