@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import count
 from operator import index
 from typing import Any, SupportsIndex
 
@@ -31,7 +30,7 @@ from cyrt.random.distributions import (
     randint,
     uniform,
 )
-from cyrt.random.keys import Key
+from cyrt.random.keys import Calls, Key, keyed, next_key
 from cyrt.random.sampling import permutation
 
 
@@ -57,6 +56,7 @@ def standard_normal(
     return normal(size=size, dtype=dtype, key=key)
 
 
+@keyed
 def exponential(
     scale: Real = 1.0, size: Shape | None = None, *, dtype: Any = None, key: Key | None = None
 ) -> Array:
@@ -86,6 +86,7 @@ def exponential(
     )
 
 
+@keyed
 def choice(
     a: Array | Sequence[float] | SupportsIndex,
     size: Shape | None = None,
@@ -172,6 +173,7 @@ def _check_probabilities(p: np.ndarray, dtype: DType) -> None:
         raise ValueError(f"choice: p: expected probabilities whose sum is 1, got {total}")
 
 
+@keyed
 def shuffle(x: Array, axis: SupportsIndex = 0, *, key: Key | None = None) -> None:
     """Permute an array's elements, or slices along an axis, randomly in place."""
     assign(x, permutation(check_array(x, "shuffle"), axis=axis, key=key))
@@ -187,30 +189,27 @@ class Generator:
     """
 
     def __init__(self, key: Key) -> None:
-        self._key, self._calls = key, count()
-
-    def _next(self) -> Key:
-        return keys.of_call(self._key, next(self._calls))
+        self._call = Calls(key).call
 
     def random(self, size: Shape | None = None, dtype: Any = None) -> Array:
         """See :func:`cyrt.random.random`."""
-        return random(size, dtype=dtype, key=self._next())
+        return self._call(random, size, dtype=dtype)
 
     def uniform(self, low: Real = 0.0, high: Real = 1.0, size: Shape | None = None) -> Array:
         """See :func:`cyrt.random.uniform`."""
-        return uniform(low, high, size=size, key=self._next())
+        return self._call(uniform, low, high, size=size)
 
     def normal(self, loc: Real = 0.0, scale: Real = 1.0, size: Shape | None = None) -> Array:
         """See :func:`cyrt.random.normal`."""
-        return normal(loc, scale, size=size, key=self._next())
+        return self._call(normal, loc, scale, size=size)
 
     def standard_normal(self, size: Shape | None = None, dtype: Any = None) -> Array:
         """See :func:`cyrt.random.standard_normal`."""
-        return standard_normal(size, dtype, key=self._next())
+        return self._call(standard_normal, size, dtype)
 
     def exponential(self, scale: Real = 1.0, size: Shape | None = None) -> Array:
         """See :func:`cyrt.random.exponential`."""
-        return exponential(scale, size, key=self._next())
+        return self._call(exponential, scale, size)
 
     def integers(
         self,
@@ -222,7 +221,7 @@ class Generator:
     ) -> Array:
         """See :func:`cyrt.random.randint`; with `endpoint` the upper bound is included."""
         low, high = (0, low) if high is None else (low, high)
-        return randint(low, index(high) + bool(endpoint), size=size, dtype=dtype, key=self._next())
+        return self._call(randint, low, index(high) + bool(endpoint), size=size, dtype=dtype)
 
     def choice(
         self,
@@ -232,15 +231,15 @@ class Generator:
         p: Array | Sequence[float] | None = None,
     ) -> Array:
         """See :func:`cyrt.random.choice`."""
-        return choice(a, size, replace, p, key=self._next())
+        return self._call(choice, a, size, replace, p)
 
     def permutation(self, x: Array | SupportsIndex, axis: int = 0) -> Array:
         """See :func:`cyrt.random.permutation`."""
-        return permutation(x, axis=axis, key=self._next())
+        return self._call(permutation, x, axis=axis)
 
     def shuffle(self, x: Array, axis: int = 0) -> None:
         """See :func:`cyrt.random.shuffle`."""
-        shuffle(x, axis, key=self._next())
+        self._call(shuffle, x, axis)
 
 
 def default_rng(seed: SupportsIndex | None = None) -> Generator:
@@ -252,5 +251,5 @@ def default_rng(seed: SupportsIndex | None = None) -> Generator:
         As for :func:`cyrt.random.key`; by default a different one each time.
     """
     if seed is None:
-        return Generator(keys.Key(keys.bits_of(None, "default_rng")))
+        return Generator(next_key())
     return Generator(keys.key(seed))

@@ -14,7 +14,7 @@ from cyrt.dtypes import DEFAULTS, DType
 from cyrt.dtypes import dtype as _dtype
 from cyrt.ndarray import Array
 from cyrt.random.drawing import draw
-from cyrt.random.keys import Key, bits_of
+from cyrt.random.keys import Key, bits_of, keyed
 from cyrt.runtime.device import Device
 
 Shape = SupportsIndex | Sequence[int]
@@ -89,6 +89,7 @@ def _scale_and_shift(x: Array, loc: Real, scale: Real) -> Array:
 # -- the functions ---------------------------------------------------------------------------------
 
 
+@keyed
 def uniform(
     low: Real = 0.0,
     high: Real = 1.0,
@@ -159,6 +160,7 @@ def _range(low: float, high: float, name: str) -> tuple[float, float, float]:
     return float(compute(low)), float(width), max(float(most), float(dtype.numpy.type(low)))
 
 
+@keyed
 def normal(
     loc: Real = 0.0,
     scale: Real = 1.0,
@@ -207,6 +209,7 @@ def normal(
     return draw(name, bits, (loc, scale), shape, each, device)
 
 
+@keyed
 def truncated_normal(
     lower: float,
     upper: float,
@@ -251,6 +254,7 @@ def truncated_normal(
     return draw(name, bits, (below, up_to - below, sign, low, high), shape, each, device)
 
 
+@keyed
 def bernoulli(
     p: Real = 0.5, shape: Shape = (), *, device: _Device = None, key: Key | None = None
 ) -> Array:
@@ -293,6 +297,7 @@ def bernoulli(
     return draw(name, bits, (round(probability * (1 << 32)),), shape, DEFAULTS["b"], device)
 
 
+@keyed
 def randint(
     low: SupportsIndex,
     high: SupportsIndex | None = None,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from itertools import count
 from operator import index
-from typing import SupportsIndex
+from typing import Any, SupportsIndex, TypeVar
 
 from cyrt.builtin.random import philox
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 _BITS = 1 << 64
 # The last word of a counter for keys that are derived; see kernels_cu/include/philox.cuh.
 _SPLIT, _CALL = 2, 3
@@ -48,8 +50,46 @@ def _derive(parent: int, number: int, purpose: int) -> int:
     return high << 32 | low
 
 
-# The source of keys for calls without one: a key's bits, and the number of the next call.
-_default: tuple[int, Iterator[int]] = (int.from_bytes(os.urandom(8), "little"), count())
+class Calls:
+    """Calls that take their keys from a sequence; one that raises leaves its key to the next call.
+
+    Parameters
+    ----------
+    parent : Key
+        The sequence is a function of it.
+    """
+
+    def __init__(self, parent: Key) -> None:
+        self._parent, self._numbers, self._left = parent, count(), []
+
+    def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """Call a function with the next key."""
+        try:
+            number = self._left.pop()
+        except IndexError:
+            number = next(self._numbers)
+        try:
+            key = Key(_derive(self._parent.bits, number, _CALL))
+            return function(*args, key=key, **options)
+        except BaseException:
+            self._left.append(number)
+            raise
+
+
+# Those without a key.
+_default = Calls(Key(int.from_bytes(os.urandom(8), "little")))
+
+
+def keyed(function: _Function) -> _Function:
+    """Call a function of random numbers with the process's next key where the caller gives none."""
+
+    @wraps(function)
+    def call(*args: Any, key: Key | None = None, **options: Any) -> Any:
+        if key is None:
+            return _default.call(function, *args, **options)
+        return function(*args, key=key, **options)
+
+    return call  # type: ignore[return-value]
 
 
 def key(seed: SupportsIndex) -> Key:
@@ -102,23 +142,21 @@ def seed(seed: SupportsIndex) -> None:
         An int of 64 bits, signed or unsigned, as for `key`.
     """
     global _default
-    _default = _read_seed(seed).bits, count()
-
-
-def of_call(parent: Key, number: int) -> Key:
-    """Derive the key of a call from the call's number."""
-    return Key(_derive(parent.bits, number, _CALL))
+    _default = Calls(_read_seed(seed))
 
 
 def bits_of(key: Key | None, name: str) -> int:
-    """Return the key's bits; for None, those of the process's next key."""
-    if key is None:
-        parent, calls = _default
-        return _derive(parent, next(calls), _CALL)
+    """Return the bits of the key of a function that is `keyed`."""
     return _check_key(key, name).bits
 
 
-def _check_key(key: Key, name: str) -> Key:
+@keyed
+def next_key(*, key: Key) -> Key:
+    """Return the process's next key."""
+    return key
+
+
+def _check_key(key: Key | None, name: str) -> Key:
     if not isinstance(key, Key):
         raise TypeError(
             f"{name}: key: expected a Key, made by cyrt.random.key or "

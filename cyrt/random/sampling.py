@@ -15,10 +15,11 @@ from cyrt.ops.gather import take
 from cyrt.ops.reduce import argmax
 from cyrt.ops.sort import argsort
 from cyrt.random.drawing import draw
-from cyrt.random.keys import Key, bits_of
+from cyrt.random.keys import Key, bits_of, keyed
 from cyrt.runtime.device import Device
 
 
+@keyed
 def permutation(
     x: Array | SupportsIndex,
     *,
@@ -66,6 +67,7 @@ def _random_order(n: int, bits: int, device: Device | SupportsIndex | None) -> A
     )
 
 
+@keyed
 def categorical(
     logits: Array,
     axis: int = -1,
