@@ -267,19 +267,24 @@ cdef int record_halves(Recorder encoder, const Problem* whole) except -1:
     cdef long long unit = whole.n       # elements of the result per index
     if d >= 0:
         unit *= whole.m * whole.batch.strides[d][0]
-    for first, count in ((0, half), (half, size - half)):
-        part = whole[0]
-        part.key = NULL
-        if d < 0:
-            part.m = count
-            part.operands[1].address += first * part.a_m * part.itemsize
-        else:
-            batch.shape[d] = count
-            batch.ndim = d if count == 1 else d + 1
-            part.operands[1].address += first * batch.strides[d][1] * part.itemsize
-            part.operands[2].address += first * batch.strides[d][2] * part.itemsize
-        part.operands[0].address += first * unit * part.itemsize
-        record(encoder, &part)
+    cdef bint continued = encoder.continued
+    try:
+        for first, count in ((0, half), (half, size - half)):
+            part = whole[0]
+            part.key = NULL
+            if d < 0:
+                part.m = count
+                part.operands[1].address += first * part.a_m * part.itemsize
+            else:
+                batch.shape[d] = count
+                batch.ndim = d if count == 1 else d + 1
+                part.operands[1].address += first * batch.strides[d][1] * part.itemsize
+                part.operands[2].address += first * batch.strides[d][2] * part.itemsize
+            part.operands[0].address += first * unit * part.itemsize
+            record(encoder, &part)
+            encoder.continued = True
+    finally:
+        encoder.continued = continued
     return 0
 
 

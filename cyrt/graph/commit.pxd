@@ -8,13 +8,19 @@
 #   code runs until the turn has ended.
 # - So a recording is launched exactly once, by the thread that comes first. A commit returns when
 #   what was recorded before the call has been launched, by this thread or by another.
+# - From the launch until the handlers are queued and the kept objects are stored, no Python code
+#   runs, so no signal interrupts a commit there: the objects that this takes are made before the
+#   turn. Then the recording is cleared, which runs finalizers only.
 # - If the driver refuses an operation, only what depends on it is lost, too: see graph/loss.
+# - The error of a launch is kept by the stream, and raised once: by the next commit, wait or read on
+#   the stream, or by the next operation on it, before that is recorded. While one is kept, a later one
+#   is not: reading what was lost raises it.
 # - A Recording is freed with its Recorder only, since a commit that another one overtakes still
 #   reads the recording that it began with.
 # - The number of batches in flight is limited; a wait for the oldest one releases the GIL.
 # - Only the thread of a per-thread default stream launches what is recorded for that stream.
 
-from cyrt.driver.cuda cimport CUevent
+from cyrt.driver.cuda cimport CUevent, CUresult
 from cyrt.graph.boundary cimport Boundary
 from cyrt.graph.plan cimport Plan, PlanStats
 from cyrt.graph.ranges cimport Ranges
@@ -36,6 +42,12 @@ cdef bint tracing
 # Return the time of the monotonic clock in ns, which is that of Python's time.perf_counter_ns().
 cdef long long now() noexcept
 
+# The error of a launch that was not raised yet.
+cdef struct Failure:
+    unsigned int error          # the number of a loss's error; 0: the driver's result says all
+    CUresult result
+    const char* call
+
 cdef class Recorder:
     cdef Stream stream_             # of an encoder that the user created; else None
     cdef StreamState* state
@@ -56,13 +68,17 @@ cdef class Recorder:
     cdef int batches_open, groups_open  # number of open `batch()` and `concurrent()` blocks
     cdef void* group_scope          # the block that the recording's group belongs to, see scope
     cdef unsigned long long limits  # number of batches that ended at a limit
+    cdef bint continued             # an operation of several kernels has recorded the first ones
     cdef bint closed
     cdef unsigned long thread       # that may use the encoder; 0: several asked for a stream's own
     cdef unsigned long long handled     # epoch of the last recording to which a handler has added
     cdef CUevent[IN_FLIGHT] marks   # after each of the last batches
     cdef unsigned long long batches, ended  # numbers of batches launched; known to have ended
     cdef list launched              # the Plan of each batch in flight, or its operations' names
-    cdef str where                  # with CYRT_LAUNCH_BLOCKING: the code line of the last operation
+    # With CYRT_LAUNCH_BLOCKING the code lines of the operation that is recorded, and of the one
+    # that was launched last and is waited for; else None.
+    cdef str where, awaited
+    cdef Failure failure            # if `state.failed`
     # Buffers of outside memory that the recording uses; an element None represents all exported
     # memory.
     cdef list foreign
@@ -70,15 +86,28 @@ cdef class Recorder:
     cdef bint joined                # the next operation waits for all others
     cdef list kept                  # objects that are kept until the batch has ended
     cdef list handlers              # functions to call when the batch has ended
-    cdef object in_flight           # deque of (batch, kept objects, Buffers)
+    cdef object in_flight           # deque of [batch, kept objects, Buffers]
     cdef Plan plan                  # of the last batch that had one
     cdef Timing timing
     cdef object __weakref__
 
 # Return a number for a new recording; it is never reused.
 cdef unsigned long long new_epoch() noexcept
-# Launch what was recorded before the call.
+# Launch what was recorded before the call, and raise the error of a launch that is kept.
 cdef int commit(Recorder self) except -1
+# Launch what is recorded unless that has to wait: the next operation, commit or wait then launches
+# it. An error is kept; what a signal handler raises is raised when the call has returned.
+cdef void commit_at_end(Recorder self) noexcept
+# Launch what is recorded because its one operation must not be left, and raise the operation's
+# error. What a signal handler raises is raised when the call has returned.
+cdef int commit_now(Recorder self) except -1
+# Raise the error of a launch, if one is kept.
+cdef int raise_failure(Recorder self) except -1
+# Commit before an operation. Between two kernels of one operation an error is kept, and only a
+# second signal ends a wait.
+cdef int commit_before(Recorder self) except -1
+# Wait, before an operation is recorded, so that its batch can be launched without a wait.
+cdef int make_room(Recorder self) except -1
 # Find the batches that have ended, and drop what was kept for them.
 cdef int release_ended_batches(Recorder self) except -1
 # Do so on every stream of every device. A call that has found work ended, by whatever it has asked,

@@ -1,18 +1,27 @@
 """The state of a recorder, and the commit, which launches its recording."""
 
+from cpython.exc cimport PyErr_SetInterrupt
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport free
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
+
+cdef extern from "Python.h":
+    int Py_AddPendingCall(int (*call)(void*) noexcept, void* argument)
+    void PyErr_SetObject(object kind, object value)
 
 cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident()
 
 from cyrt.driver.cuda cimport *
+from cyrt.driver.errors import CudaError
 from cyrt.driver.table cimport MAX_DEVICES, READY, check, cu, is_sticky, process
 from cyrt.graph cimport (
     boundary as boundaries, chain, completion, direct, loss, plan as plans, plan_cache,
     recording as recordings,
 )
 from cyrt.graph.boundary cimport DOUBTFUL
+from cyrt.graph.completion cimport Mark
 from cyrt.graph.executable cimport Outcome
 from cyrt.graph.recording cimport Recording
 from cyrt.runtime cimport poison as poisons
@@ -21,7 +30,7 @@ from cyrt.runtime.device cimport contexts, enter, enter_quietly, leave, leave_qu
 from cyrt.runtime.memory cimport Memory
 from cyrt.runtime.order cimport flush_outside, launching_outside, order_outside
 from cyrt.runtime.freed cimport return_held_blocks, return_unsettled_blocks
-from cyrt.runtime.pacing cimport pace_turn, wait_for_room
+from cyrt.runtime.pacing cimport has_room, pace_turn, wait_for_room
 from cyrt.runtime.places cimport abandon_places, begin_places, restart_places
 from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport Block, StreamState
@@ -69,7 +78,7 @@ cdef class Recorder:
     def __dealloc__(self):
         if self.state != NULL and self.state.encoder == <void*>self:
             self.state.encoder = NULL       # the interpreter exits: the state remains
-            self.state.pending = False
+            self.state.pending = self.state.failed = False
         boundaries.forget(&self.boundary)
         recordings.destroy(self.recording)
         recordings.destroy(self.launching)
@@ -78,20 +87,24 @@ cdef class Recorder:
 
 
 cdef str suspects(int ordinal):
-    """Return a text that names the operations in flight, or where the last one was recorded."""
+    """Return a text that names the operations in flight, or where those that are waited for were
+    recorded."""
     cdef Recorder encoder
     cdef dict counts = {}
+    cdef list places = []
     for each in list(encoders.values()):
         encoder = each if isinstance(each, Recorder) else each()
         if encoder is None or encoder.state.ordinal != ordinal \
                 or encoder.state.epoch != contexts[ordinal].epoch:
             continue
-        if encoder.where:
-            return f"The operation was recorded at {encoder.where}."
+        if encoder.awaited is not None and encoder.ended < encoder.batches:
+            places.append(encoder.awaited)
         for batch in range(encoder.ended, encoder.batches):
             launched = encoder.launched[batch % IN_FLIGHT]
             for name in getattr(launched, "names", launched) or ():
                 counts[name] = counts.get(name, 0) + 1
+    if places:
+        return f"The operation was recorded at {' or '.join(sorted(set(places)))}."
     if not counts:
         return ""
     operations = ", ".join(f"{name} x {n}" if n > 1 else name for name, n in counts.items())
@@ -112,6 +125,20 @@ cdef int wait_for_oldest_batch(Recorder self) except -1:
         return 0
     return wait(self.state.ordinal, self.state.epoch, query_event, self.marks[slot],
                 b"cuEventQuery")
+
+
+cdef bint may_launch(Recorder self) noexcept:
+    """Return whether a commit waits for nothing that was put on the stream before."""
+    cdef CUevent oldest = self.marks[<int>(self.batches % IN_FLIGHT)]
+    return not self.state.submitting and has_room(self.state) and (
+        oldest == NULL or self.ended + IN_FLIGHT > self.batches
+        or cu.cuEventQuery(oldest) != CUDA_ERROR_NOT_READY)
+
+
+cdef int make_room(Recorder self) except -1:
+    wait_for_oldest_batch(self)
+    wait_for_room(self.state)
+    return 0
 
 
 cdef int release_ended_batches(Recorder self) except -1:
@@ -206,6 +233,91 @@ cdef bint has_work(Recorder self) noexcept:
 
 
 cdef int commit(Recorder self) except -1:
+    launch_recorded(self)
+    return raise_failure(self) if self.state.failed else 0
+
+
+cdef void commit_at_end(Recorder self) noexcept:
+    cdef StreamState* state = self.state
+    # What a commit orders against others' memory may have to wait for other streams.
+    if state.capturing or is_others_thread(state) or self.foreign is not None \
+            or not may_launch(self):
+        return
+    try:
+        commit_once(self, state.recording_epoch)
+    except (CudaError, MemoryError):
+        pass                # nothing was launched: what launches the recording next raises it again
+    except BaseException as error:
+        raise_later(error)
+
+
+cdef int commit_now(Recorder self) except -1:
+    try:
+        commit(self)
+    except (CudaError, MemoryError):
+        raise
+    except BaseException as error:
+        raise_later(error)
+    return 0
+
+
+cdef int commit_before(Recorder self) except -1:
+    cdef bint interrupted = False
+    if not self.continued:
+        return commit(self)
+    while True:
+        try:
+            return launch_recorded(self)
+        except (CudaError, MemoryError):
+            raise
+        except BaseException as error:
+            if interrupted:
+                raise
+            interrupted = True
+            raise_later(error)
+
+
+cdef void raise_later(error) noexcept:
+    """Raise what a signal handler has raised when the call has returned: the operation is done."""
+    Py_INCREF(error)
+    if Py_AddPendingCall(raise_now, <PyObject*>error) < 0:      # the interpreter has no room for it
+        Py_DECREF(error)
+        PyErr_SetInterrupt()
+
+
+cdef int raise_now(void* raised) noexcept with gil:
+    PyErr_SetObject(type(<object>raised), <object>raised)
+    Py_DECREF(<object>raised)
+    return -1
+
+
+cdef void keep_failure(Recorder self, unsigned int error, CUresult result,
+                       const char* call) noexcept:
+    """Keep the error of a launch until it is raised, unless an earlier one is kept."""
+    if not self.state.failed:
+        self.failure.error, self.failure.result, self.failure.call = error, result, call
+        self.state.failed = True
+        self.state.idle = False
+    elif error:
+        poisons.release_error(error)
+
+
+cdef int raise_failure(Recorder self) except -1:
+    cdef Failure failure = self.failure
+    cdef object exception = loss.error_of(failure.error) if failure.error else None
+    if not self.state.failed or self.failure.error != failure.error:
+        return 0                    # another thread has raised it meanwhile
+    self.state.failed = False
+    if failure.error:
+        poisons.release_error(failure.error)
+        loss.reclaim()
+        raise exception
+    verify(self.state.ordinal, self.state.epoch, failure.call)
+    return check(failure.result, failure.call, self.state.ordinal)
+
+
+cdef int launch_recorded(Recorder self) except -1:
+    """Launch what was recorded before the call."""
     cdef StreamState* state = self.state
     cdef unsigned long long wanted = state.recording_epoch
     cdef unsigned int naps = 0
@@ -260,11 +372,12 @@ cdef void clear_recording(Recorder self, Recording* recording) noexcept:
 cdef int abandon(Recorder self) except -1:
     """Drop the recording, and have its handlers called, as after a batch that failed."""
     cdef StreamState* state = self.state
-    cdef tuple held = (self.foreign, self.kept)     # dropped when the state is consistent
-    cdef list handlers = self.handlers
+    cdef Mark mark = completion.new_mark(state)
+    cdef list foreign, kept, handlers       # dropped when the state is consistent
     cdef Recording* dropped
     make_spare(self)
     dropped = exchange_recording(self)
+    foreign, kept, handlers = self.foreign, self.kept, self.handlers
     self.foreign = self.kept = self.handlers = None
     state.recording_epoch = new_epoch()
     state.pending = state.outside = False
@@ -272,10 +385,9 @@ cdef int abandon(Recorder self) except -1:
     self.ranges.count = 0
     boundaries.restart(&self.boundary)
     return_held_blocks(state)
-    clear_recording(self, dropped)
-    del held
     if handlers is not None:
-        completion.call_when_ended(state, handlers)
+        completion.call_when_ended(mark, handlers)
+    clear_recording(self, dropped)
     return 0
 
 
@@ -284,6 +396,8 @@ cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
     cdef StreamState* state = self.state
     cdef Plan plan = None
     cdef list names = None
+    cdef list entry = None
+    cdef Mark mark = None
     cdef StreamState* earlier
     cdef object traced = None
     cdef unsigned long long batch
@@ -305,34 +419,42 @@ cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
     nodes = self.recording.num_nodes
     if nvtx is not None:
         nvtx.push_range(f"cyrt: {nodes} operations", domain="cyrt")
-    if tracing and nodes:
-        traced = begin_tracing(self)
     try:
+        if tracing and nodes:
+            traced = begin_tracing(self)
         if nodes and self.graphs and self.recording.losses == NULL:
             plan = plan_cache.find(state, self.recording, &self.stats_)
             if plan is None:
                 return 0
         elif nodes:
             names = plans.node_names(self.recording)
+        if self.kept is not None or self.foreign is not None:
+            entry = [batch, None, None]
+        if self.handlers is not None:
+            mark = completion.new_mark(state)
         earlier = launching_earlier(self)
         make_spare(self)
         # Finalizers may have run: the collector can run whenever an object is created.
         # And another thread's batch may have ended its turn: this one needs the event after it.
         if state.recording_epoch == wanted and self.recording.num_nodes == nodes \
-                and self.batches == batch and state.epoch == contexts[state.ordinal].epoch:
+                and self.batches == batch and state.epoch == contexts[state.ordinal].epoch \
+                and (entry is not None or (self.kept is None and self.foreign is None)) \
+                and (mark is not None or self.handlers is None):
             if earlier != NULL:
                 wait_for_submission(earlier)
             elif try_submission(state):
-                return launch_batch(self, plan, names)
+                return launch_batch(self, plan, names, entry, mark)
             else:
                 wait_for_turn(state)
     finally:
         if plan is not None:
             plan_cache.release(plan)
-        if traced is not None:
-            end_tracing(self, traced, plan, names)
-        if nvtx is not None:
-            nvtx.pop_range(domain="cyrt")
+        try:
+            if traced is not None:
+                end_tracing(self, traced, plan, names)
+        finally:
+            if nvtx is not None:
+                nvtx.pop_range(domain="cyrt")
     return 0
 
 
@@ -357,48 +479,62 @@ cdef int end_tracing(Recorder self, object traced, Plan plan, list names) except
     return 0
 
 
-cdef int launch_batch(Recorder self, Plan plan, list names) except -1:
+cdef int launch_batch(Recorder self, Plan plan, list names, list entry, Mark mark) except -1:
+    """Launch the batch; the turn has begun. `entry` and `mark` are for the objects that are kept and
+    the handlers, if there are any."""
     cdef StreamState* state = self.state
     cdef Recording* finished
     cdef Outcome outcome
-    cdef unsigned long long batch = self.batches
+    cdef int slot = self.batches % IN_FLIGHT
     cdef unsigned int error
-    cdef list foreign = self.foreign, kept = self.kept, handlers = self.handlers
+    cdef list foreign = self.foreign, handlers = self.handlers
     cdef str where = self.where
-    cdef object expired = self.launched[<int>(batch % IN_FLIGHT)]
-    # The turn has begun: references that are moved here are dropped after it.
-    self.launched[<int>(batch % IN_FLIGHT)] = plan if plan is not None else names
+    # References that are moved here are dropped after the turn.
+    cdef object expired = self.launched[slot]
+    if entry is not None:
+        entry[1], entry[2] = self.kept, foreign
+        try:
+            self.in_flight.append(entry)
+        except MemoryError:
+            end_submission(state)
+            raise
+    self.launched[slot] = plan if plan is not None else names
     self.foreign = self.kept = self.handlers = None
+    self.where, self.awaited = None, where
     error = launch(self, plan, foreign, NULL if where is None else <void*>where, &outcome)
     if error:
         poisons.retain_error(error)
+    if handlers is not None:
+        completion.call_when_ended(mark, handlers)
+    if error or is_sticky(outcome.result):
+        keep_failure(self, error, outcome.result, outcome.call)
     finished, self.launching = self.launching, NULL
     end_submission(state)
-
-    if kept is not None or foreign is not None:
-        self.in_flight.append((batch, kept, foreign))
-    if handlers is not None:
-        completion.call_when_ended(state, handlers)
     clear_recording(self, finished)
     del expired
+    if outcome.result != CUDA_SUCCESS and entry is not None:
+        entry[0] += 1           # the batch may have no event after it, but the next one has
+    if outcome.result != CUDA_SUCCESS and not error and not is_sticky(outcome.result):
+        end_without_event(self, entry, &outcome)
     if plan is not None:
         if plan.chains is not None:
             chain.keep_code(plan.chains, plan.code, outcome.launched)
         self.plan = plan
         plan_cache.evict(&self.stats_)
-    if error:
-        exception = loss.error_of(error)
-        poisons.release_error(error)
-        loss.reclaim()
-        raise exception
-    if outcome.result != CUDA_SUCCESS:
-        verify(state.ordinal, state.epoch, outcome.call)
-        if not is_sticky(outcome.result):
-            wait_state(state)       # the batch may have no event after it
-        check(outcome.result, outcome.call, state.ordinal)
     release_ended_batches(self)
-    if self.blocking:
+    if self.blocking and not state.failed:
         wait_state(state)
+    return 0
+
+
+cdef int end_without_event(Recorder self, list entry, Outcome* outcome) except -1:
+    """Wait for a batch that may have no event after it, and keep the error."""
+    try:
+        wait_state(self.state)
+        if entry is not None:
+            entry[1] = entry[2] = None
+    finally:
+        keep_failure(self, 0, outcome.result, outcome.call)
     return 0
 
 

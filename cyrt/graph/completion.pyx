@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections import deque
 
 from cpython.object cimport PyObject
 
@@ -11,8 +10,12 @@ cdef extern from "Python.h":
     void PyErr_WriteUnraisable(PyObject*)
     void Py_XDECREF(PyObject*)
 
-cdef extern from "pythread.h":
+cdef extern from "pythread.h" nogil:
     unsigned long PyThread_get_thread_ident()
+    ctypedef void* PyThread_type_lock
+    PyThread_type_lock PyThread_allocate_lock()
+    int PyThread_acquire_lock(PyThread_type_lock, int wait)
+    void PyThread_release_lock(PyThread_type_lock)
 
 cdef extern from "unistd.h" nogil:
     int usleep(unsigned int)
@@ -28,20 +31,16 @@ cdef enum:
 
 # A function that the recorder sets, which is called after each handler.
 end_handler = None
-_wake = threading.Condition()
-_queues = {}                # a deque of Mark for each stream
+cdef Mark first = None      # the first mark of some stream, which begins the list of all streams
 _thread = None
 cdef bint started = False   # whether the thread runs, or some thread is starting it
+cdef bint present = False   # whether the thread has begun
 cdef bint running = False   # whether handlers are being called
+cdef bint asleep = False    # whether the thread waits for `wake`
+cdef PyThread_type_lock wake = NULL     # held but for the moment in which the thread is woken
 
 
 cdef class Mark:
-    """An event after a batch, and the handlers to call when it is reached."""
-    cdef CUevent event
-    cdef int ordinal
-    cdef unsigned int epoch
-    cdef list handlers
-
     def __dealloc__(self):
         cdef int entered
         if self.event != NULL:
@@ -56,9 +55,14 @@ cdef class Mark:
 
 
 cdef int start() except -1:
-    global started
+    global started, wake
     if started or process != READY:     # a forked child has no completion thread
         return 0
+    if wake == NULL:
+        wake = PyThread_allocate_lock()
+        if wake == NULL:
+            raise MemoryError()
+        PyThread_acquire_lock(wake, 1)
     started = True
     try:
         threading.Thread(target=_run, name="cyrt completion", daemon=True).start()
@@ -68,56 +72,101 @@ cdef int start() except -1:
     return 0
 
 
-cdef int call_when_ended(StreamState* stream, list handlers) except -1:
+cdef Mark new_mark(StreamState* stream):
     cdef Mark mark = Mark()
     cdef int entered
-    if process != READY:
-        return 0
-    mark.ordinal, mark.epoch, mark.handlers = stream.ordinal, stream.epoch, handlers
-    entered = enter_quietly(stream.ordinal, stream.epoch)
+    mark.stream, mark.ordinal, mark.epoch = stream, stream.ordinal, stream.epoch
     # If a call fails, the device and the batch have failed, too: an event that was never recorded,
     # or does not exist, counts as reached.
-    if entered >= 0 and cu.cuEventCreate(&mark.event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS:
-        with nogil:             # the call blocks while the driver's queue is full
-            cu.cuEventRecord(mark.event, stream.handle)
-        stream.put += 1
+    entered = enter_quietly(stream.ordinal, stream.epoch)
+    if entered >= 0:
+        cu.cuEventCreate(&mark.event, CU_EVENT_DISABLE_TIMING)
     leave_quietly(entered)
-    with _wake:
-        _queues.setdefault(<size_t>stream, deque()).append(mark)
-        _wake.notify()
-    return 0
+    return mark
+
+
+cdef void call_when_ended(Mark mark, list handlers) noexcept:
+    global asleep
+    cdef int entered
+    if process != READY:
+        return
+    mark.handlers = handlers
+    if mark.event != NULL:
+        entered = enter_quietly(mark.ordinal, mark.epoch)
+        if entered >= 0:
+            with nogil:         # the call blocks while the driver's queue is full
+                cu.cuEventRecord(mark.event, mark.stream.handle)
+            mark.stream.put += 1
+        leave_quietly(entered)
+    queue(mark)
+    if asleep:
+        asleep = False
+        PyThread_release_lock(wake)
+
+
+cdef void queue(Mark mark) noexcept:
+    """Put a mark behind those of its stream."""
+    global first
+    cdef Mark before = None
+    cdef Mark found = first
+    while found is not None and found.stream != mark.stream:
+        before, found = found, found.other
+    if found is not None:
+        found.last.later = mark
+        found.last = mark
+        return
+    mark.last = mark
+    if before is None:
+        first = mark
+    else:
+        before.other = mark
 
 
 cdef Mark take_reached_mark():
-    """Take a mark that was reached from the front of a stream's queue; None if there is none."""
-    cdef Mark mark
-    # Finalizers add to the dict, too, on this thread. None runs while a list of its keys is made:
-    # that creates no object that the collector tracks, as a list of its items would.
-    for stream in list(_queues):
-        queue = _queues[stream]         # only this thread removes one
-        mark = queue[0]
-        if mark.reached():
-            queue.popleft()
-            if not queue:
-                del _queues[stream]
-            return mark
-    return None
+    """Take the first mark of a stream if it was reached; None if there is none."""
+    global first
+    cdef Mark mark = first
+    cdef Mark before = None
+    cdef Mark following
+    while mark is not None and not mark.reached():
+        before, mark = mark, mark.other
+    if mark is None:
+        return None
+    following = mark.later
+    if following is None:
+        following = mark.other
+    else:
+        following.last, following.other = mark.last, mark.other
+    if before is None:
+        first = following
+    else:
+        before.other = following
+    mark.later = mark.last = mark.other = None
+    return mark
+
+
+cdef int sleep() except -1:
+    """Sleep until a mark is queued."""
+    global asleep
+    asleep = True
+    with nogil:
+        PyThread_acquire_lock(wake, 1)
+    return 0
 
 
 def _run():
-    global running, _thread
+    global present, running, _thread
     cdef unsigned int pause = SHORTEST
     cdef Mark mark
-    with _wake:
-        if _thread is not None:     # it was started twice, since the first start was interrupted
-            return
-        _thread = threading.current_thread()
+    if present:             # it was started twice, since the first start was interrupted
+        return
+    present = True
+    _thread = threading.current_thread()
     while True:
-        with _wake:
-            while not _queues:
-                _wake.wait()
-            mark = take_reached_mark()
-            running = mark is not None
+        if first is None:
+            sleep()
+        mark = take_reached_mark()
+        running = mark is not None
         if mark is None:
             with nogil:
                 usleep(pause)
@@ -145,6 +194,6 @@ cdef void call(handler) noexcept:
 def drain(double seconds):
     """Wait until every handler has run, for at most `seconds`."""
     end = time.monotonic() + seconds
-    while process == READY and (_queues or running) and time.monotonic() < end \
+    while process == READY and (first is not None or running) and time.monotonic() < end \
             and threading.current_thread() is not _thread:
         time.sleep(0.0005)

@@ -1,7 +1,9 @@
 # The recorder: records operations for one stream.
 #
 # INVARIANTS
-# - All or nothing: an operation that raises leaves the recording as it was.
+# - All or nothing: an operation that raises leaves the recording as it was. What may wait, and so
+#   be interrupted, comes before it is recorded; the commit at its end raises nothing. Exceptions,
+#   whose own refusal is raised at once: others' memory, and batches of one operation.
 # - First, the batch is launched if it ends before the operation, and the operation is ordered after
 #   other streams' work; this order is checked again if other threads could run meanwhile. After
 #   the last check, until the operation is appended, the GIL is held and no Python object is created

@@ -16,7 +16,10 @@ from cyrt.driver.table cimport READY, check, cu, faulted, process
 from cyrt.graph cimport boundary as boundaries, direct as directly
 from cyrt.graph cimport hazards, recording as recordings
 from cyrt.graph import commit as _commit, completion as _completion
-from cyrt.graph.commit cimport IN_FLIGHT, commit, new_epoch, now, release_all_ended, tracing
+from cyrt.graph.commit cimport (
+    IN_FLIGHT, commit, commit_at_end, commit_before, commit_now, make_room, new_epoch, now,
+    raise_failure, release_all_ended, tracing,
+)
 from cyrt.graph.commit import encoders
 from cyrt.graph.completion cimport handling
 from cyrt.graph.early cimport allow_early_load, may_load_early
@@ -105,7 +108,8 @@ cdef bint launch_rest(Recorder self) noexcept:
     cdef int failures = 0
     # Other threads may record while this one waits, so repeat until nothing is left. An error may
     # be that of another stream, whose operations had to be launched first: each is raised once.
-    while (state.pending or state.submitting or self.in_flight) and failures < MOST_FAILURES:
+    while (state.pending or state.submitting or state.failed or self.in_flight) \
+            and failures < MOST_FAILURES:
         graph.reason = b"the encoder ends"
         try:
             commit(self)
@@ -145,10 +149,10 @@ cdef void detach(Recorder self) noexcept:
     self.ended = self.batches
     encoders.pop(<size_t>state, None)
     state.encoder = NULL
-    state.pending = state.grouping = False
+    state.pending = state.grouping = state.failed = False
     state.recording_epoch = new_epoch()
-    self.in_flight = None
     self.closed = True
+    self.in_flight = None           # finalizers run when the stream is consistent
 
 
 cdef int join_group(Recorder self) except -1:
@@ -214,6 +218,8 @@ cdef int cut(Recorder self, const Operation* operation) except -1:
     """Commit if the batch ends before the operation."""
     cdef int nodes = self.recording.num_nodes
     cdef bint full = self.bytes >= self.max_bytes
+    # The commit at the end of the operation before would have had to wait.
+    cdef bint left = nodes >= self.boundary.complete
     if nodes == 0:
         begin(self, operation, False)
     elif (full or nodes >= self.boundary.min_ops - 1) and (
@@ -223,8 +229,8 @@ cdef int cut(Recorder self, const Operation* operation) except -1:
             else b"the batch has the most operations" if nodes >= self.boundary.max_ops \
             else b"the program's round ends" if self.boundary.period \
             else b"an operation comes that began an earlier batch"
-        commit(self)
-        begin(self, operation, True)
+        commit_before(self)
+        begin(self, operation, not left)
     return 0
 
 
@@ -323,9 +329,15 @@ cdef bint spread_poison(const Use* uses, int num_uses) noexcept:
     for i in range(num_uses):
         if number and uses[i].access != READ:
             poison(uses[i].block, number, uses[i].block.generation)
-        elif uses[i].access == OVERWRITE:
-            mark_valid(uses[i].block)
     return number != 0
+
+
+cdef void mark_overwritten(const Use* uses, int num_uses) noexcept:
+    """Mark what a kernel that was launched overwrites as valid."""
+    cdef int i
+    for i in range(num_uses):
+        if uses[i].access == OVERWRITE and uses[i].generation == uses[i].block.generation:
+            mark_valid(uses[i].block)
 
 
 cdef list make_ready(Recorder self, const Operation* operation, const Use* uses, int num_uses,
@@ -333,18 +345,23 @@ cdef list make_ready(Recorder self, const Operation* operation, const Use* uses,
     """Launch the batch if it ends before the operation, and order what is not ordered yet. Other
     threads may run. Return `foreign`."""
     cdef StreamState* state = self.state
-    if priority_thread:
+    cdef str where = outside_line() if self.blocking else None
+    if priority_thread and not self.continued:
         yield_to_priority_thread(state)
     if opaque and foreign is None and has_exported_memory[state.ordinal]:
         foreign = [None]        # it may use exported memory
     if foreign is not None and not is_deferred(self):
         graph.reason = b"an operation on other libraries' memory comes"
-        commit(self)            # earlier nodes may use that memory: a commit puts them first
+        commit_before(self)     # earlier nodes may use that memory: a commit puts them first
     else:
         cut(self, operation)
+    if not self.continued and (foreign is not None
+                               or self.recording.num_nodes + 1 >= self.boundary.complete):
+        make_room(self)
     if order(self, uses, num_uses, opaque) == 0:
         order_again(self, uses, num_uses, opaque)
     check_owners(self, uses, num_uses)
+    self.where = where
     return foreign
 
 
@@ -355,19 +372,22 @@ cdef inline void mark_pending(Recorder self) noexcept:
         self.handled = self.state.recording_epoch
 
 
-cdef bint ends_after(Recorder self, list foreign) noexcept:
-    """Return whether the batch ends after the operation that was recorded."""
+cdef int commit_if_complete(Recorder self, list foreign) except -1:
+    """Launch the batch if it ends after the operation that was recorded."""
     if foreign is not None and not is_deferred(self):
         graph.reason = b"other libraries use the memory"
-        return True
+        return commit_now(self)
     if self.recording.num_nodes < self.boundary.complete:
-        return False
+        return 0
     if not at_limit(self) and goes_to_limit(self):
         boundaries.go_to_limit(&self.boundary)
-        return False
-    graph.reason = b"operations are launched one at a time" if self.boundary.max_ops == 1 \
-        else b"a part of the program's round is complete"
-    return True
+    elif self.boundary.max_ops == 1:
+        graph.reason = b"operations are launched one at a time"
+        return commit_now(self)
+    else:
+        graph.reason = b"a part of the program's round is complete"
+        commit_at_end(self)
+    return 0
 
 
 cdef int record(Recorder self, const Operation* operation, Use* uses, int num_uses,
@@ -382,6 +402,8 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
                            or recording.num_nodes >= self.boundary.min_ops - 1
                            or self.bytes >= self.max_bytes)
     cdef int i, edges, node
+    if state.failed and not self.continued:
+        raise_failure(self)
     verify(state.ordinal, state.epoch, b"cuLaunchKernel")
     if state.capturing:
         refuse_captured(state)
@@ -424,10 +446,8 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
         self.num_early_loads += 1
     mark_pending(self)
     self.operations += 1
-    if self.blocking:
-        self.where = outside_line()
-    if (node + 1 >= self.boundary.complete or foreign is not None) and ends_after(self, foreign):
-        commit(self)
+    if node + 1 >= self.boundary.complete or foreign is not None:
+        commit_if_complete(self, foreign)
     return 0
 
 
@@ -440,6 +460,8 @@ cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry*
     for i in range(num_uses):
         uses[i].generation = uses[i].block.generation
     while True:
+        if state.failed:
+            raise_failure(self)
         verify(state.ordinal, state.epoch, b"cuLaunchKernel")
         refuse_captured(state)
         if priority_thread:
@@ -461,6 +483,8 @@ cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry*
         return 0
     entered = -1 if state.owned else enter_quietly(state.ordinal, state.epoch)
     result = directly.launch_kernel_directly(state, function, geometry, params)
+    if poisoned and result == CUDA_SUCCESS:
+        mark_overwritten(uses, num_uses)
     end_direct(state)
     leave_quietly(entered)
     self.operations += 1

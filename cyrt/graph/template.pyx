@@ -457,23 +457,28 @@ cdef int record_template(Recorder encoder, Template template,
     operation.params = addresses
     operation.param_bytes = num_operands * sizeof(addresses[0])
     operation.early = NULL
-    for i in range(template.count):
-        kernel = <TemplateKernel>template.kernels[i]
-        for u in range(num_uses):
-            own[u] = uses[u]
-            if i and own[u].access == OVERWRITE:        # an earlier kernel has written some of it
-                own[u].access = WRITE
-        if tokens is not None and i:
-            num_own = use_branches(kernel, tokens, i == template.count - 1, own, num_uses)
-        operation.flags = kernel.flags
-        operation.cluster = kernel.cluster
-        operation.function = kernel.pattern.function if kernel.pattern.function != NULL \
-            else <CUfunction>kernel.pattern.kernel
-        operation.serial = kernel.serial
-        operation.layout = &kernel.pattern.layout
-        operation.geometry = &kernel.geometry
-        operation.owner = <void*>kernel
-        record(encoder, &operation, own, num_own, None if foreign is None else foreign[:], False)
+    try:
+        for i in range(template.count):
+            kernel = <TemplateKernel>template.kernels[i]
+            for u in range(num_uses):
+                own[u] = uses[u]
+                # An earlier kernel has written some of it.
+                own[u].access = WRITE if i and uses[u].access == OVERWRITE else uses[u].access
+            if tokens is not None and i:
+                num_own = use_branches(kernel, tokens, i == template.count - 1, own, num_uses)
+            operation.flags = kernel.flags
+            operation.cluster = kernel.cluster
+            operation.function = kernel.pattern.function if kernel.pattern.function != NULL \
+                else <CUfunction>kernel.pattern.kernel
+            operation.serial = kernel.serial
+            operation.layout = &kernel.pattern.layout
+            operation.geometry = &kernel.geometry
+            operation.owner = <void*>kernel
+            record(encoder, &operation, own, num_own, None if foreign is None else foreign[:],
+                   False)
+            encoder.continued = True
+    finally:
+        encoder.continued = False
     encoder.repoints += 1
     return 0
 

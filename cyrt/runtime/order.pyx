@@ -335,7 +335,7 @@ cdef int look(StreamState* stream, Block* first, Access first_access, Block* sec
     refuse_captured(stream)
     if priority_thread and not again:       # else that thread may wait for this one
         yield_to_priority_thread(stream)
-    if stream.pending:
+    if stream.pending or stream.failed:
         graph.reason = b"a copy between host and device, or a fill, comes"
         flush(stream)
         return 0

@@ -122,6 +122,7 @@ cdef struct StreamState:
     bint ended              # wrapped, its handle perhaps destroyed: `marker` is after all its work
     bint pending            # operations are recorded for it that are not launched
     bint wants_commits      # a commit reaches its encoder even if nothing is recorded
+    bint failed             # its encoder keeps the error of a launch, which was not raised yet
     bint grouping           # operations are recorded without order among them
     bint submitting         # a thread puts work on it: its turn, in which it may release the GIL
     int waiting             # number of threads that wait for their turn

@@ -9,10 +9,10 @@ from cyrt.driver.cuda cimport CUevent, CUresult, CUstream
 from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.runtime.state cimport StreamState
 
-# Launch all work that was recorded before the call, and wait for a launch that another thread has
-# begun. Other threads may run in between.
+# Launch all work that was recorded before the call, wait for a launch that another thread has
+# begun, and raise the error of a launch that is kept. Other threads may run in between.
 cdef inline int flush(StreamState* stream) except -1:
-    if stream.pending or stream.submitting or stream.wants_commits:
+    if stream.pending or stream.submitting or stream.wants_commits or stream.failed:
         return flush_pending(stream)
     return 0
 cdef int flush_pending(StreamState* stream) except -1

@@ -188,7 +188,7 @@ cdef int wait_for_own_work(StreamState* state) except -1:
     if state.capturing:         # captured work does not run; the marker is after the earlier work
         return wait_event(state, state.marker)
     if state.owned:
-        return 0 if state.idle else wait_state(state)
+        return 0 if state.idle and not state.failed else wait_state(state)
     graph.reason = b"the host waits for results"
     flush(state)                # another library's stream: wait for cyrt's work only
     return wait_event(state, state.last_work)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from calls import Calls
+from interrupts import Interrupts
 
 import cyrt
 from cyrt.graph import template
@@ -12,6 +13,14 @@ from cyrt.graph import template
 @pytest.fixture(scope="module")
 def library():
     return Calls()
+
+
+@pytest.fixture
+def interrupt(tmp_path):
+    """Raise SIGINT in a call of a driver function."""
+    interrupts = Interrupts(tmp_path)
+    yield interrupts
+    interrupts.end()
 
 
 @pytest.fixture

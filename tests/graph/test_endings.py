@@ -353,6 +353,48 @@ def test_launch_blocking_names_the_line_of_an_encoders_operation(python, only_em
     assert done.returncode == 0, done.stderr
 
 
+def test_launch_blocking_names_the_operation_of_whichever_stream(python, only_emulated):
+    """Not one that another stream ran before, nor one that was refused."""
+    done = python(
+        """
+        import ctypes, threading
+        import cyrt
+        from cyrt.driver import table
+        k = cyrt.Kernel('extern "C" __global__ void stray(int* p, long long n) { p[n] = 1; }',
+                        "stray")
+        x = cyrt.Buffer(64)
+        first, second = cyrt.Stream(), cyrt.Stream()
+        with first:
+            k[1, 1](x, 0)
+        with second:
+            k[1, 1](x, 1)
+        thread = threading.Thread(target=lambda: k[1, 1](x, 2))
+        thread.start()
+        thread.join()
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)
+        refused = prototype(lambda *_: 801)
+        before = [(name, table.replace(name, ctypes.cast(refused, ctypes.c_void_p).value))
+                  for name in ("cuGraphLaunch", "cuLaunchKernelEx")]
+        with first:
+            try:
+                k[1, 1](cyrt.Buffer(64), 3)
+            except cyrt.CudaError as error:
+                assert "recorded at <string>:22" in str(error), error
+        for name, address in before:
+            table.replace(name, address)
+        try:
+            with second:
+                k[1, 1](x, 1 << 40)
+        except cyrt.CudaError as error:
+            assert "recorded at <string>:29.\\n" in str(error), error
+        else:
+            raise AssertionError
+        """,
+        CYRT_LAUNCH_BLOCKING="1",
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_warning_that_is_an_error_loses_no_batch(python):
     """The warning of a cache that is too small; what is recorded is launched all the same."""
     done = python(

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import weakref
-from pathlib import Path
+from ctypes import c_void_p
 
 import numpy as np
 import pytest
@@ -464,59 +464,27 @@ def test_what_a_handler_records_on_another_device(python):
     assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr
 
 
-@pytest.mark.skipif(
-    sys.version_info >= (3, 12),
-    reason="from Python 3.12 on, the collector does not run inside the thread's C code",
-)
-def test_finalizers_that_add_handlers_while_the_thread_looks_for_some(python):
-    """The collector runs them on the thread that calls handlers, too."""
-    done = python(
-        """
-        import gc, threading, time
-        import cyrt
-        from gates import Gate
+def test_handlers_that_are_added_while_the_thread_looks_for_some(encoder, gate, replaced):
+    """A callback of the driver's may add them where the thread queries an event."""
+    streams, added, called, adding = [cyrt.Stream() for _ in range(3)], [], [], []
 
-        gate, added, called = Gate(), [], []
-
-        class Ends:
-            def __init__(self):
-                self.circle = self
-
-            def __del__(self):
-                if threading.current_thread().name == "cyrt completion" and len(added) < 300:
-                    with cyrt.Stream():
-                        cyrt.current_encoder().add_completed_handler(lambda: called.append(1))
-                        added.append(1)
-                        cyrt.commit()
-                if not gate.flag[0]:
-                    Ends()
-
-        streams = [cyrt.Stream() for _ in range(20)]
-        with streams[0]:
-            gate.wait()     # a driver may not prepare many streams while a kernel spins on each
-            cyrt.commit()
-        for stream in streams:
-            with stream:
-                if stream is not streams[0]:
-                    stream.wait(streams[0])
+    def query(original, event):
+        on_thread = threading.current_thread().name == "cyrt completion"
+        if on_thread and not adding and len(added) < 50:
+            adding.append(1)
+            with streams[len(added) % 3]:
                 cyrt.current_encoder().add_completed_handler(lambda: called.append(1))
                 added.append(1)
                 cyrt.commit()
-        gc.set_threshold(1)
-        Ends()
-        end = time.monotonic() + 20
-        while len(added) < 300 and time.monotonic() < end:
-            time.sleep(0.001)
-        gate.open()
-        gc.set_threshold(700)
-        while len(called) < len(added) and time.monotonic() < end:
-            time.sleep(0.001)
-        print(len(added), len(called))
-        """,
-        folders=[Path(__file__).resolve().parent.parent],
-        CYRT_LAUNCH_BLOCKING="0",
-    )
-    assert done.stdout == "300 300\n", done.stdout + done.stderr
+            adding.pop()
+        return original(event)
+
+    encoder.add_completed_handler(lambda: called.append(1))
+    encoder.commit()
+    replaced("cuEventQuery", [c_void_p], query)
+    until(lambda: len(added) == 50)
+    gate.set()
+    until(lambda: len(called) == 51)
 
 
 def test_a_finalizer_commits_while_the_thread_starts(python):

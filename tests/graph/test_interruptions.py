@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import threading
+import weakref
 from ctypes import c_void_p
 
 import pytest
 from gates import Gate
+from outside import until
 
 import cyrt
 
@@ -159,3 +162,65 @@ def test_nothing_is_launched_from_inside_a_call_of_the_drivers(replaced):
         assert len(errors) == 1
         assert "inside a call of the driver" in errors[0]
         assert (y[0].numpy() == 5).all()
+
+
+class Thing:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("name", "calls"), [("cuGraphLaunch", 1), *[("cuEventRecord", calls) for calls in (1, 2)]]
+)
+def test_ctrl_c_inside_a_launch(interrupt, name, calls):
+    """The batch runs, and all that belongs to it is done when the interruption comes."""
+    heard = []
+    with cyrt.CommandEncoder() as encoder, encoder.stream:
+        x, y = cyrt.zeros(100), cyrt.zeros(100)
+        (x + 1).numpy()
+        for i in range(10):
+            x += 1
+            thing = Thing()
+            ended = weakref.ref(thing)
+            encoder.keep(thing)
+            del thing
+            encoder.add_completed_handler(lambda i=i: heard.append(i))
+            interrupt(name, calls)
+            with pytest.raises(KeyboardInterrupt):
+                encoder.commit()
+            assert interrupt.came(name)
+            assert encoder.num_ops == 0
+            y += 1  # the next batch
+            encoder.synchronize()
+            assert ended() is None
+        until(lambda: len(heard) == 10)
+        assert heard == list(range(10))
+        assert (x.numpy() == 10).all()
+        assert (y.numpy() == 10).all()
+
+
+def test_ctrl_c_inside_a_launch_leaks_nothing(interrupt):
+    """The recording is cleared, and used again."""
+
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def interrupted(count):
+        nonlocal x
+        for _ in range(count):
+            for _ in range(100):
+                x = x + 1
+            encoder.add_completed_handler(Thing)
+            interrupt("cuGraphLaunch")
+            with pytest.raises(KeyboardInterrupt):
+                encoder.commit()
+            encoder.synchronize()
+
+    with cyrt.CommandEncoder() as encoder, encoder.stream:
+        x = cyrt.zeros(4)
+        x.numpy()
+        interrupted(50)
+        before = resident()
+        interrupted(300)
+        assert resident() - before < 4 << 20  # a recording has 36 KB
+        assert (x.numpy() == 35000).all()

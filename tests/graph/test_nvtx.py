@@ -43,3 +43,33 @@ def test_the_missing_package_is_named(python):
     assert done.returncode == 1
     assert "CYRT_NVTX='1': it needs the package nvtx" in done.stderr
     assert "pip install nvtx" in done.stderr
+
+
+def test_a_range_ends_where_the_trace_fails(python, tmp_path):
+    (tmp_path / "nvtx.py").write_text(NVTX)
+    program = f"""
+import sys; sys.path.insert(0, {str(tmp_path)!r})
+import cyrt
+from cyrt.graph import commit
+
+class Trace:
+    def begin_commit(self, *arguments):
+        raise KeyboardInterrupt
+
+x = cyrt.zeros(100)
+cyrt.synchronize()
+print("ready")
+x += 1
+commit.set_tracer(Trace())
+try:
+    cyrt.commit()
+except KeyboardInterrupt:
+    print("interrupted")
+commit.set_tracer(None)
+print(int(x.numpy()[0]))
+"""
+    done = python(program, CYRT_NVTX="1", CYRT_GRAPHS="1")
+    assert done.returncode == 0, done.stderr
+    ready = done.stdout.splitlines().index("ready")
+    told = ["push cyrt: 1 operations cyrt", "pop cyrt"]
+    assert done.stdout.splitlines()[ready + 1 :] == [*told, "interrupted", *told, "1"]

@@ -1,0 +1,344 @@
+"""An operation that raises has not happened; one that returns has, whatever its batch meets."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from ctypes import c_int, c_size_t, c_void_p
+
+import numpy as np
+import pytest
+from gates import Gate
+from whole_rounds import Round
+
+import cyrt
+from cyrt.graph import template
+
+pytestmark = pytest.mark.usefixtures("batched")
+IN_FLIGHT = 64
+NOT_SUPPORTED = 801
+SHAPE = 16, 16
+SOURCE = r"""
+extern "C" __global__ void twice(float* x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] = 2 * x[i] + 1;
+}
+"""
+
+
+def grid():
+    return np.arange(256, dtype=np.float32).reshape(SHAPE)
+
+
+class State:
+    """Arrays of a program, and what makes its random numbers."""
+
+    def __init__(self):
+        self.x = cyrt.asarray(grid())
+        self.y = cyrt.asarray(grid() + 1)
+        self.w = cyrt.asarray(np.eye(16, dtype=np.float32)[::-1].copy())
+        self.row = cyrt.asarray(np.full(16, -1, np.float32))
+        self.index = cyrt.asarray(np.array([3, 5, 7]))
+        self.buffer = cyrt.Buffer(1024)
+        self.buffer.fill(1)
+        self.random = cyrt.random.default_rng(3)
+        self.kernel = cyrt.Module(SOURCE)["twice"]
+
+    def values(self):
+        held = np.empty(1024, np.uint8)
+        self.buffer.copy_to(held)
+        arrays = [each.numpy() for each in (self.x, self.y, self.w, self.row)]
+        return np.concatenate([each.ravel() for each in (*arrays, held)])
+
+
+def elementwise(s):
+    s.x = s.x * 3
+
+
+def in_place(s):
+    s.x += 1
+
+
+def reduction(s):
+    cyrt.sum(s.x, axis=0, out=s.row)
+
+
+def product(s):
+    cyrt.matmul(s.x, s.w, out=s.y)
+
+
+def kernel(s):
+    s.kernel[8, 32](s.x, 256)
+
+
+def copy(s):
+    s.y[:] = s.x
+
+
+def copy_of_buffers(s):
+    s.x.copy_from(s.y)
+
+
+def copy_to_the_device(s):
+    s.x.copy_from(grid() + 9)
+
+
+def fill(s):
+    s.buffer.fill(7)
+
+
+def random(s):
+    s.x = s.random.normal(size=SHAPE)
+
+
+def taken(s):
+    s.x = cyrt.concatenate([s.x[s.index], s.x[:13]])
+
+
+def put(s):
+    s.x[s.index] = s.y[s.index]
+
+
+def masked(s):
+    s.x[s.x > 20] = -5
+
+
+def sort(s):
+    s.x = cyrt.sort(-s.x)
+
+
+@pytest.fixture
+def call(library):
+    """A call of a library that increases the values twice, by two kernels."""
+
+    def increase(stream, addresses):
+        for _ in range(2):
+            library.put(stream, "increase", [c_size_t(addresses[0]), c_int(128)])
+
+    def library_call(s):
+        template.record_call([1], increase, [s.buffer], [0])
+
+    return library_call
+
+
+KINDS = (
+    elementwise,
+    in_place,
+    reduction,
+    product,
+    kernel,
+    copy,
+    copy_of_buffers,
+    copy_to_the_device,
+    fill,
+    random,
+    taken,
+    put,
+    masked,
+    sort,
+    None,  # the fixture `call`
+)
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: "library_call" if kind is None else kind.__name__)
+def operation(request):
+    return request.param or request.getfixturevalue("call")
+
+
+@pytest.fixture
+def gate():
+    gate = Gate()
+    yield gate
+    gate.open()
+
+
+@pytest.fixture
+def states(operation):
+    """A state, the values before the operation, and those after it."""
+
+    def set_up():
+        model, state = State(), State()  # the first one loads the kernels
+        before = model.values()
+        operation(model)
+        after = model.values()
+        assert (before != after).any()
+        return state, before, after
+
+    return set_up
+
+
+def check_retry(operation, state, before, after):
+    """The values are as before an operation that has raised, and change once if it is repeated."""
+    np.testing.assert_array_equal(state.values(), before)
+    operation(state)
+    np.testing.assert_array_equal(state.values(), after)
+
+
+# --- Ctrl-C ---
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+def test_ctrl_c_while_an_operation_waits_for_room(operation, states, gate, interrupt, limit):
+    if limit == 1 and operation is copy_to_the_device:
+        pytest.skip("it is no batch, and waits for none")
+    encoder = cyrt.CommandEncoder(max_ops=limit)
+    recorded = 0 if limit == 1 else limit
+    with encoder.stream:
+        state, before, after = states()
+        count = cyrt.zeros(64)
+        (count + 1).numpy()
+        encoder.synchronize()
+        gate.wait()
+        encoder.commit()
+        for _ in range(IN_FLIGHT - 1):
+            count += 1
+            encoder.commit()
+        for _ in range(recorded):
+            count += 1
+        interrupt("cuEventQuery")
+        with pytest.raises(KeyboardInterrupt):
+            operation(state)
+        assert interrupt.came("cuEventQuery")
+        gate.open()
+        check_retry(operation, state, before, after)
+        assert (count.numpy() == IN_FLIGHT - 1 + recorded).all()
+
+
+# --- a launch that is refused ---
+
+
+@pytest.fixture
+def round():
+    round = Round()
+    with round.stream:
+        yield round
+
+
+@pytest.fixture
+def refuse(replaced):
+    """Refuses the next graph, and one of the kernels that are then launched one by one."""
+    state = {"armed": False}
+
+    def launch_graph(original, *arguments):
+        return NOT_SUPPORTED if state["armed"] else original(*arguments)
+
+    def launch_kernel(original, *arguments):
+        if state["armed"] and next(state["count"]) == state["refused"]:
+            state["armed"] = False
+            return NOT_SUPPORTED
+        return original(*arguments)
+
+    replaced("cuGraphLaunch", [c_void_p] * 2, launch_graph)
+    replaced("cuLaunchKernelEx", [c_void_p] * 4, launch_kernel)
+
+    def set_up(kernel):
+        state.update(armed=True, refused=kernel, count=itertools.count())
+        return lambda: not state["armed"]
+
+    return set_up
+
+
+@pytest.fixture
+def failed(round, refuse):
+    """The round, after a batch whose first operation was refused at the end of the last one."""
+
+    def set_up():
+        round.run_to_end(but=1)
+        done = refuse(0)
+        round.run(1)  # raises nothing
+        assert done()
+        assert round.encoder.num_ops == 0
+        return round
+
+    return set_up
+
+
+def raises():
+    return pytest.raises(cyrt.CudaError, match="cuLaunchKernel failed: CUDA_ERROR_NOT_SUPPORTED")
+
+
+def test_an_operation_raises_the_error_of_an_earlier_one(operation, states, failed):
+    state, before, after = states()
+    cyrt.synchronize()
+    failed()
+    with raises():
+        operation(state)
+    check_retry(operation, state, before, after)
+
+
+READERS = {
+    "commit": lambda round: cyrt.commit(),
+    "commit of the encoder": lambda round: round.encoder.commit(),
+    "synchronize": lambda round: cyrt.synchronize(),
+    "wait for the stream": lambda round: round.stream.synchronize(),
+    "read of another array": lambda round: round.arrays[7].numpy(),
+    "a number": lambda round: round.arrays[7][0].item(),
+    "an operation": lambda round: round.arrays[7] + 1,
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_the_error_is_raised_once(failed, reader):
+    round = failed()
+    with raises():
+        READERS[reader](round)
+    for each in READERS.values():
+        each(round)
+    for _ in range(3):
+        round.run_to_end()
+
+
+def test_the_exit_tells_the_error(python):
+    """A launch that was refused at the end of the program's last operation."""
+    done = python(
+        """
+        import ctypes
+        import cyrt
+        from cyrt.driver import table
+        from whole_rounds import Round
+
+        PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)
+        refuse = PROTOTYPE(lambda *arguments: 801)
+        round = Round()
+        with round.stream:
+            round.run_to_end(but=1)
+            for name in "cuGraphLaunch", "cuLaunchKernelEx":
+                table.replace(name, ctypes.cast(refuse, ctypes.c_void_p).value)
+            round.run(1)
+            assert round.encoder.num_ops == 0
+            print("done", flush=True)
+            raise SystemExit
+        """,
+        folders=[os.path.dirname(__file__)],
+    )
+    assert done.stdout == "done\n", done.stderr
+    assert done.returncode == 1
+    assert done.stderr.count("cuLaunchKernel failed: CUDA_ERROR_NOT_SUPPORTED") == 1
+
+
+# --- a batch that cannot be launched at once ---
+
+
+def test_the_next_operation_launches_what_was_left(round, replaced):
+    """Inside a call of the driver's nothing can be launched: the turn is under way."""
+
+    def launch(original, *arguments):
+        if not left:
+            left.append(round.step)
+            round.run(1)
+            round.run_to_end()  # raises nothing
+            left.append(round.encoder.num_ops)
+        return original(*arguments)
+
+    left = []
+    round.run_to_end(but=1)
+    replaced("cuGraphLaunch", [c_void_p] * 2, launch)
+    round.run(1)
+    assert left[1] == round.encoder.num_ops > 1
+    batches = round.encoder.stats()["commits"]
+    round.run(1)
+    assert round.encoder.num_ops == 1
+    assert round.encoder.stats()["commits"] == batches + 1
+    round.run_to_end()
+    assert round.encoder.num_ops == 0  # batches end where they did
+    round.check()
