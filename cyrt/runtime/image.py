@@ -33,7 +33,7 @@ _SECTION = struct.Struct("<II16xQQI20x")
 _SYMBOL = struct.Struct("<IBxH16x")
 _EM_CUDA, _SHT_SYMTAB, _STT_OBJECT = 190, 2, 1
 # A kernel's section .nv.info.NAME is a list of attributes: format, attribute, value; with the
-# format _SIZED the value is the number of bytes that follow. Read off cubins of ptxas 12.9 and 13.0.
+# format _SIZED the value is the number of bytes that follow. (Read off cubins of ptxas 12.9, 13.0.)
 _INFO, _ATTRIBUTE, _SIZED = ".nv.info.", struct.Struct("<BBH"), 4
 _REQNTID, _BLOCKS_ARE_CLUSTERS = 0x10, 0x5B
 

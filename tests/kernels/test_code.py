@@ -168,14 +168,16 @@ def test_the_block_that_a_kernel_requires_is_read_from_its_code(arch):
     try:
         code = compiler.compile(
             """
-            extern "C" __global__ void __block_size__((64, 2, 1)) flat(int* x) { *x = 1; }
-            extern "C" __global__ void __block_size__((32, 1, 1), (2, 1, 1)) wide(int* x) { *x = 1; }
-            extern "C" __global__ void __launch_bounds__(64) bounded(int* x) { *x = 1; }
-            extern "C" __global__ void any(int* x) { *x = 1; }
+            extern "C" {
+            __global__ void __block_size__((64, 2, 1)) flat(int* x) { *x = 1; }
+            __global__ void __block_size__((32, 1, 1), (2, 1, 1)) wide(int* x) { *x = 1; }
+            __global__ void __launch_bounds__(64) bounded(int* x) { *x = 1; }
+            __global__ void any(int* x) { *x = 1; }
+            }
             """,
             arch=arch,
         ).code
-    except CompileError:
+    except cyrt.CompileError:
         pytest.skip("this NVRTC has no __block_size__")
     found = image.required_blocks(code)
     assert {name: each.size for name, each in found.items()} == {
