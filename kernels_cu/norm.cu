@@ -176,19 +176,19 @@ template <class T, bool CENTERED> __device__ inline void norm_unaligned(const No
 
 // -- long rows ------------------------------------------------------------------------------------
 
-// The mean, rounded, of the elements x that a warp has: what is far from the others weighs little in
-// it. Threads that have none have a part in it.
+// The mean, rounded, of the elements x that a block has, of which `first` is one: what is far from the
+// others weighs little in it.
 template <bool CENTERED, class ThreadElements, class V, int CHUNKS, int N>
-__device__ inline V mean_of_warp(const ThreadElements& elements, const V (&x)[CHUNKS][N]) {
+__device__ inline V mean_of_block(const ThreadElements& elements, const V (&x)[CHUNKS][N],
+                                  V first) {
     if (!CENTERED) return V(0);
     Sums<V, 2> all = {};
-    V first = __shfl_sync(0xffffffffu, x[0][0], 0);  // 0 where the warp has no elements
     elements.each([&](int chunk, int k) {
         all.of[0] += x[chunk][k] - first;
         all.of[1] += V(1);
     });
-    all = unrolled_reduce(all, Sums<V, 2>::add);
-    return all.of[1] > V(0) ? first + all.of[0] / all.of[1] : V(0);
+    all = row_reduce<false, false>(all, Sums<V, 2>::add, 0);
+    return first + all.of[0] / all.of[1];
 }
 
 // The moments of the elements x that a thread has of a row, from which `pivot` is subtracted. Then
@@ -209,13 +209,9 @@ __device__ inline Moments<V> center(const ThreadElements& elements, V (&x)[CHUNK
     return found;
 }
 
-// Stores the moments of all elements of a block, each of whose warps has a pivot, about the first one's.
+// Stores the moments of all elements of a block, from which `pivot` was subtracted.
 template <class State, class V>
 __device__ inline void store_part(const Norm& args, State state, V pivot) {
-    __shared__ V first;
-    if (threadIdx.x == 0) first = pivot;
-    __syncthreads();
-    if (state.count > V(0)) state.mean += pivot - first;
     state = reduce_moments(state);
     if (threadIdx.x == 0) global<PartState<V, State>>(args.states)[blockIdx.x] = {state, pivot};
 }
@@ -236,7 +232,7 @@ __device__ inline void measure_part(const Norm& args) {
         V x[CHUNKS][N];
         elements.load(row + at, packed);
         widen(packed, x);
-        if (at == part.begin) pivot = mean_of_warp<CENTERED>(elements, x);
+        if (at == part.begin) pivot = mean_of_block<CENTERED>(elements, x, widen(row[at]));
         state = Moments<V>::combine(state, center<CENTERED>(elements, x, pivot));
     }
     store_part(args, state, pivot);
@@ -484,7 +480,7 @@ __device__ inline void measure_slopes(const Norm& args) {
         elements.load(row + at, packed);
         elements.load(gradient + at, g);
         widen(packed, x);
-        if (at == part.begin) pivot = mean_of_warp<CENTERED>(elements, x);
+        if (at == part.begin) pivot = mean_of_block<CENTERED>(elements, x, widen(row[at]));
         Moments<V> moments = center<CENTERED>(elements, x, pivot);
         State found = {moments.count, moments.mean, moments.squares, V(0), V(0)};
 #pragma unroll

@@ -413,7 +413,9 @@ def parts(case):
 
 
 @pytest.fixture(scope="module")
-def reports(python, tmp_path_factory):
+def reports(emulated, python, tmp_path_factory):
+    if not emulated:  # a fixture of the module comes before `only_emulated`
+        pytest.skip("shows the emulated device's own checks")
     cases = {name: (body, threads, cluster) for name, case in CASES.items()
              for body, _, threads, cluster in [parts(case)]}  # fmt: skip
     return run_cases(python, tmp_path_factory.mktemp("hazards"), cases)

@@ -100,9 +100,11 @@ def test_forked_while_another_thread_launches(python):
 
 # What a child of `os.fork` does is told by its exit status: it is killed after 20 seconds.
 FORK = """
-import ctypes, os, signal, sys, threading
+import ctypes, os, signal, sys, threading, warnings
 import cyrt
 from cyrt.driver import table
+
+warnings.simplefilter("ignore")     # Python 3.12 warns of a fork beside other threads
 
 def fork(work):
     child = os.fork()

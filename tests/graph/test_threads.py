@@ -181,6 +181,10 @@ def three_streams():
     all of these looks for a third time before it comes to the last one, and asks for priority."""
     arrays = [cyrt.zeros(16) for _ in range(3)]
     streams = [cyrt.Stream() for _ in range(3)]
+    # All kernels are loaded now: a driver may not do so while another one waits.
+    kernel, spare = cyrt.Kernel(FOUR, "four"), cyrt.zeros(16)
+    spare += 1
+    kernel[1, 1](spare, spare, spare, spare + 1)
     cyrt.synchronize()
 
     with contextlib.ExitStack() as blocks:
@@ -191,12 +195,11 @@ def three_streams():
                 array = arrays[i]
                 array += 1
 
-        yield arrays, streams[2], record
+        yield arrays, streams[2], record, kernel
 
 
-def use_all(arrays, begun):
+def use_all(kernel, arrays, begun):
     """Start a thread that uses all arrays on its own stream; it first calls `begun`."""
-    kernel = cyrt.Kernel(FOUR, "four")
 
     def use():
         result = cyrt.zeros(16)
@@ -212,7 +215,7 @@ def use_all(arrays, begun):
 @only_batches
 def test_a_thread_that_waits_for_the_device_has_no_priority(three_streams, replaced):
     """It waits for room behind a slow kernel. Others have nothing to do with that."""
-    arrays, last, record = three_streams
+    arrays, last, record, kernel = three_streams
     gate, array = Gate(), arrays[2]
     waiting, worker, queries = threading.Event(), [], []
 
@@ -232,7 +235,7 @@ def test_a_thread_that_waits_for_the_device_has_no_priority(three_streams, repla
             cyrt.commit()
     record((0, 1, 2))
     replaced("cuEventQuery", [ctypes.c_void_p], query)
-    thread = use_all(arrays, lambda: worker.append(threading.get_ident()))
+    thread = use_all(kernel, arrays, lambda: worker.append(threading.get_ident()))
     assert waiting.wait(20)
     with cyrt.Stream():
         mine = cyrt.zeros(16)
@@ -251,7 +254,7 @@ def test_a_thread_that_waits_for_the_device_has_no_priority(three_streams, repla
 @only_batches
 def test_priority_ends_after_some_time(three_streams, replaced):
     """A thread that has it waits for another one's turn, while a third one computes in Python."""
-    arrays, last, record = three_streams
+    arrays, last, record, kernel = three_streams
     launching, go, stop = (threading.Event() for _ in range(3))
     launcher, worker, asked = [], [], []
 
@@ -279,7 +282,7 @@ def test_priority_ends_after_some_time(three_streams, replaced):
     threads[0].start()
     assert launching.wait(20)
     record()
-    threads.append(use_all(arrays, lambda: worker.append(threading.get_ident())))
+    threads.append(use_all(kernel, arrays, lambda: worker.append(threading.get_ident())))
     assert until(lambda: len(asked) == 2)  # then it looks for the third time
     threads[1].start()
     begun = time.monotonic()

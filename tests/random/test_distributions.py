@@ -320,5 +320,5 @@ def test_parameters_that_are_arrays_say_where(python):
         CYRT_EMULATED_DEVICES="2",
     )
     assert done.stdout.splitlines() == ["1 (3,)"] * 7 + [
-        "a Buffer is of device 0, the operation runs on device 1; to_device() moves arrays"
+        "indices: expected an array on device 1, got one on device 0; to_device() moves arrays"
     ], done.stderr

@@ -171,6 +171,7 @@ def test_undeclared_memory_comes_after_others_on_a_stream_that_cyrt_never_used(
     timer.join()
     cyrt.synchronize()
     stream.synchronize()
+    del stream  # a wrapped handle is used until then
     assert driver.cuStreamDestroy_v2(handle) == 0
 
 
