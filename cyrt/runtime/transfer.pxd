@@ -7,11 +7,11 @@
 # - Waiting for the device releases the GIL and ends on a signal: no blocking driver call is made
 #   after work that may never end.
 # - A copy is whole: operations of other threads come before it or after it. To the device, as much
-#   as the ring holds goes in one turn of the stream; to the host, one chunk does. A longer copy
-#   goes in one turn of the ring's own stream, see runtime/order. It first waits for the work that
-#   uses the block, and for the chunks: the thread then waits only for the chunks that it has put on
-#   that stream, and from the first one to the last it runs no Python code, which might wait for
-#   the end of the turn or use the block.
+#   as the ring holds goes in one turn of the stream, unless nothing uses the stream and the block;
+#   to the host, one chunk does. Another copy goes in one turn of the ring's own stream, see
+#   runtime/order. It first waits for the work that uses the block, and for the chunks: the thread
+#   then waits only for the chunks that it has put on that stream, and from the first one to the
+#   last it runs no Python code, which might wait for the end of the turn or use the block.
 # - The generation of the block is taken at the call, and compared after each release of the GIL.
 
 from cyrt.driver.cuda cimport CUdeviceptr

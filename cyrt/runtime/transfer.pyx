@@ -13,13 +13,14 @@ from cyrt.runtime.device import reset_hooks
 from cyrt.runtime.order cimport (
     begin_copy, begin_direct, continue_after, end_copy, end_direct, order_after, refuse_freed,
 )
+from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.pool cimport out_of_memory
 from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport READ, Access, Block, StreamState
 from cyrt.runtime.stream cimport acquire_state
 from cyrt.runtime.stream_state cimport flush, refuse_captured
 from cyrt.runtime.waiting cimport (
-    note_end, poll, printing, query_event, submission_count, wait, wait_all,
+    is_done, note_end, poll, printing, query_event, submission_count, wait, wait_all,
 )
 
 cdef enum:
@@ -163,11 +164,19 @@ cdef int to_device(StreamState* stream, Block* block, Access access, CUdeviceptr
         return leave(stream.ordinal, entered, result, b"cuMemcpyHtoDAsync")
     staging = take_staging(stream)
     try:
-        if nbytes <= CHUNKS * staging.size:
+        if nbytes <= staging.size or (nbytes <= CHUNKS * staging.size
+                                      and not is_unused(stream, block)):
             return send(stream, block, access, generation, staging, target, source, nbytes)
         return send_long(stream, block, access, generation, staging, target, source, nbytes)
     finally:
         release_staging(stream, staging)
+
+
+cdef bint is_unused(StreamState* stream, const Block* block) noexcept:
+    """Return whether a long copy waits for nothing: then chunks cross the bus while others are
+    staged."""
+    return block.num_readers == 0 and not is_outside(block) and is_done(block.home) \
+        and is_done(stream)
 
 
 cdef int send(StreamState* stream, Block* block, Access access, unsigned int generation,
