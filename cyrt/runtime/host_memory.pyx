@@ -51,8 +51,8 @@ cdef Block* managed_block(int ordinal, size_t size) except NULL:
     cdef CUresult result
     cdef int entered
     cdef Shortage shortage
-    shortage.tries = 0
-    shortage.size, shortage.limited = size, False
+    shortage.tries, shortage.size = 0, size
+    shortage.limited = shortage.collected = False
     while True:
         shortage.given_back = pools[ordinal].given_back
         entered = enter(ordinal, home.epoch, b"cuMemAllocManaged")

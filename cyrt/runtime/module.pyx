@@ -119,7 +119,8 @@ cdef class LoadedModule:
         options[2] = CU_JIT_ERROR_LOG_BUFFER
         values[2] = error
         options[3] = CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
-        shortage.tries, shortage.size, shortage.limited = 0, 0, False
+        shortage.tries, shortage.size = 0, 0
+        shortage.limited = shortage.collected = False
         destroy_unused()
         while True:
             shortage.given_back = pools[ordinal].given_back

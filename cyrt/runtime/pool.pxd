@@ -14,6 +14,8 @@
 #   fits in three quarters is found. (Simulated with traces of sizes: if all is split, requests fail
 #   from 0.25 of the memory on; if nothing is, programs whose sizes take turns call the driver at
 #   each allocation.)
+# - A small request never finds memory short while a block of a larger class is free: it receives
+#   the smallest one, or 1 MB of a large one that may be split.
 # - Out of memory is raised only after an attempt that found nothing free, and nothing that could be
 #   given back to the driver.
 

@@ -111,7 +111,9 @@ cdef bint is_crowded(int ordinal, size_t size, int bin) noexcept:
 
 
 cdef inline bint may_serve(const Block* block, size_t size, size_t most) noexcept:
-    """Return whether a large free block may serve a smaller request: whole, or after a split."""
+    """Return whether a free block may serve a smaller request: whole, or after a split."""
+    if size < LARGE and block.size < 2 * LARGE:
+        return True
     return block.size <= size + size // WHOLE or (
         block.size >= size + LARGE
         and (is_part(block) or split_bytes[block.ordinal] + block.size <= most))
@@ -124,7 +126,7 @@ cdef Block* larger_free(StreamState* stream, size_t size, int bin) noexcept:
     cdef int i, slot
     for i in range(bin + 1, NUM_BINS):
         larger = &stream.bins[i]
-        if lowest_free(larger) != NULL:
+        if lowest_free(larger) != NULL or lowest_kept(larger) != NULL:
             for slot in range(larger.used):
                 if larger.blocks[slot] != NULL and larger.blocks[slot].state == FREE \
                         and may_serve(larger.blocks[slot], size, most):
@@ -138,12 +140,12 @@ cdef Block* any_free(StreamState* stream, size_t size, int bin) except? NULL:
     cdef Block* block = lowest_free(&stream.bins[bin])
     if block == NULL:
         block = lowest_kept(&stream.bins[bin])
-    if block == NULL and size >= LARGE:
+    if block == NULL:
         block = larger_free(stream, size, bin)
     if block == NULL:
         block = from_other_stream(stream, bin, True, not stream.capturing, False)
     other = states[stream.ordinal]
-    while block == NULL and size >= LARGE and other != NULL:
+    while block == NULL and other != NULL:
         if may_give(other, stream) and not stream.capturing:
             block = larger_free(other, size, bin)
             if block != NULL and not (has_spare_room(stream) and has_spare_room(other)
@@ -154,12 +156,14 @@ cdef Block* any_free(StreamState* stream, size_t size, int bin) except? NULL:
 
 
 cdef Block* occupy(StreamState* stream, Block* block, size_t size, int bin) except NULL:
-    """Take a free block for the stream, and split it if it is much too large."""
+    """Take a free block for the stream, and split a large one that is much too large."""
     take(block)
     if block.holder != stream and not join_bin(stream, block):
         return_block(block)
         raise MemoryError()
-    if block.size > size + size // WHOLE and size >= LARGE:
+    if size < LARGE <= block.size:
+        bin = size_class(LARGE, &size)
+    if block.slab == NULL and block.size >= size + LARGE and block.size > size + size // WHOLE:
         split(block, size, bin)
     return block
 
@@ -171,7 +175,7 @@ cdef Block* allocate_when_short(StreamState* stream, size_t size, size_t wanted,
     cdef Shortage shortage
     cdef Block* block
     cdef bint again
-    shortage.tries = 0
+    shortage.tries, shortage.collected = 0, False
     block = cut(stream, size, bin, &shortage)
     while block == NULL:
         again = give_back(stream.ordinal, &shortage)
@@ -251,7 +255,8 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
         else:
             block = find_block(stream, size, nbytes, bin, place)
             block.taken = 0
-            if place >= 0 and stream.turn == turn:      # else other threads have ended the batch
+            # A place keeps no large block; other threads may have ended the batch.
+            if place >= 0 and stream.turn == turn and block.slab != NULL:
                 note_place(stream, place, block)
         block.home = stream
         block.shared = False

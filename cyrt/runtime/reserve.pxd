@@ -27,8 +27,10 @@ cdef struct Pool:
 
 cdef Pool pools[MAX_DEVICES]
 
-# Why an attempt to allocate from the driver failed. The caller sets `tries` to 0 before the first.
+# Why an attempt to allocate from the driver failed. The caller sets `tries` to 0 and `collected` to
+# False before the first.
 cdef struct Shortage:
+    bint collected                  # `give_back` has run the garbage collector
     int tries                       # calls of `give_back` so far
     size_t size                     # bytes wanted from the driver
     bint limited                    # because of CYRT_MEMORY_LIMIT
@@ -39,8 +41,9 @@ cdef struct Shortage:
 cdef bint try_driver(int ordinal, size_t size, CUdeviceptr* address, Shortage* shortage) except -1
 # Return a slab with room for `size` more bytes; NULL: there is none, and the driver refused one.
 cdef Slab* slab_for(int ordinal, size_t size, Shortage* shortage) except? NULL
-# After a failed attempt: give back free memory, else plans, which do not help if the limit was the
-# reason, or if the device is too small. Return whether another attempt may succeed.
+# After a failed attempt: give back free memory, else what the garbage collector finds, else plans,
+# which do not help if the limit was the reason, or if the device is too small. Return whether
+# another attempt may succeed.
 cdef bint give_back(int ordinal, Shortage* shortage) except -1
 # Allocate `size` bytes; while the driver has too few, give back what is not needed.
 cdef int allocate_from_driver(int ordinal, size_t size, CUdeviceptr* address) except -1

@@ -1,5 +1,7 @@
 """The memory that the pool allocates from the driver and frees."""
 
+import gc
+
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
@@ -81,6 +83,10 @@ cdef bint give_back(int ordinal, Shortage* shortage) except -1:
     if pool.given_back != shortage.given_back \
             or (shortage.tries < TRIES and has_free_memory(ordinal)):
         return True
+    if not shortage.collected:      # a module and its kernels are a cycle; arrays may be in one
+        shortage.collected = True
+        gc.collect()
+        return True                 # what was being freed has been freed by the trim, too
     if shortage.limited or (pool.total and pool.reserved + shortage.size > pool.total):
         return False
     return graph.release_plans(ordinal)
@@ -88,7 +94,7 @@ cdef bint give_back(int ordinal, Shortage* shortage) except -1:
 
 cdef int allocate_from_driver(int ordinal, size_t size, CUdeviceptr* address) except -1:
     cdef Shortage shortage
-    shortage.tries = 0
+    shortage.tries, shortage.collected = 0, False
     while not try_driver(ordinal, size, address, &shortage):
         if not give_back(ordinal, &shortage):
             out_of_memory(ordinal, size, b"cuMemAlloc")

@@ -425,6 +425,146 @@ for x in kept:
     )
 
 
+@LIMITS
+def test_small_arrays_receive_what_larger_ones_freed(scarce, variable):
+    """Every slab is in use, and half of the memory is free."""
+    scarce(
+        """
+def fill():
+    kept = []
+    try:
+        while True:
+            kept.append(cyrt.Buffer(500 << 10))
+    except cyrt.OutOfMemoryError:
+        return kept
+
+
+kept = fill()
+for x in kept:
+    x.fill(1)
+del kept[::2], x
+for nbytes in (512, 100 << 10, 400 << 10):
+    with cyrt.Stream():                 # which has no free memory of its own
+        small = [cyrt.Buffer(nbytes) for _ in range(10)]
+        for x in small:
+            x.fill(2)
+    small += [cyrt.Buffer(nbytes) for _ in range(10)]
+    for x in small:
+        x.fill(2)
+    del small, x
+for x in kept:
+    found = bytearray(x.nbytes)
+    x.copy_to(found)
+    assert found == bytes([1]) * x.nbytes
+""",
+        variable,
+    )
+
+
+def test_small_arrays_receive_parts_of_large_blocks(scarce):
+    """A part that stays keeps the other one from being given back."""
+    scarce(
+        """
+big = cyrt.Buffer(16 * MB)
+rest = cyrt.Buffer(48 * MB)
+del big
+part = cyrt.Buffer(8 * MB)
+part.fill(1)
+small = [cyrt.Buffer(1000) for _ in range(8)]
+for i, x in enumerate(small):
+    x.fill(i)
+for i, x in enumerate(small):
+    found = bytearray(1000)
+    x.copy_to(found)
+    assert found == bytes([i]) * 1000
+del small, x
+part = [part, cyrt.Buffer(8 * MB)]              # the parts are joined
+"""
+    )
+
+
+def test_rounds_of_small_arrays_in_large_blocks(scarce):
+    """The places of a round keep no large block."""
+    scarce(
+        """
+big = cyrt.Buffer(16 * MB)
+rest = cyrt.Buffer(48 * MB)
+del big
+part = cyrt.Buffer(8 * MB)
+kept = None
+for i in range(60):
+    x = cyrt.full(100, i, dtype="int32")
+    y = x + 1
+    kept = y * 2
+    if i % 3 == 0:
+        assert (kept.numpy() == 2 * i + 2).all()
+del x, y, kept
+cyrt.synchronize()
+assert cyrt.memory_stats()["in_use"] == 56 * MB
+part = [part, cyrt.Buffer(8 * MB)]
+"""
+    )
+
+
+@LIMITS
+def test_arrays_in_cycles_are_collected_before_memory_runs_out(scarce, variable):
+    scarce(
+        """
+import gc
+gc.disable()
+for _ in range(4):
+    cycle = [cyrt.Buffer(40 * MB)]
+    cycle.append(cycle)
+    del cycle
+""",
+        variable,
+    )
+
+
+@pytest.mark.usefixtures("only_emulated")
+def test_modules_are_collected_before_memory_runs_out(scarce):
+    """A module and its kernels are a cycle."""
+    scarce(
+        """
+import gc
+gc.disable()
+x = cyrt.zeros(4, dtype="int32")
+for i in range(4):
+    module = cyrt.Module(f'''__device__ int many[10 << 20];
+        extern "C" __global__ void k{i}(int* x) {{ x[0] += {i}; x[1] = many[5]; }}''')
+    module[f"k{i}"][1, 1](x)
+    cyrt.commit()
+    del module
+assert x.numpy()[0] == 6
+""",
+        "CYRT_EMULATED_MEMORY",
+    )
+
+
+@pytest.mark.usefixtures("only_emulated")
+def test_memory_that_is_being_freed_is_waited_for(python):
+    """Without the pool, memory goes back to the driver when a kernel that uses it has ended."""
+    done = python(
+        """
+import sys, threading
+import cyrt
+sys.path.append("tests")
+from gates import Gate
+gate = Gate()
+x = cyrt.Buffer(40 << 20)
+gate.write(x, 1, 1)
+cyrt.commit()
+del x
+gate.open_in(0.3)
+y = cyrt.Buffer(40 << 20)
+""",
+        CYRT_POOL="0",
+        CYRT_GRAPHS="0",
+        CYRT_EMULATED_MEMORY="64M",
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def number(buffer):
     return int(address(buffer).rstrip(">"), 16)
 
