@@ -320,8 +320,11 @@ template <class T> struct Variance {
         V count = a.count + b.count;
         V share = a.count > V(0) ? quotient(b.count, count) : V(1);
         double distance = b.mean - a.mean;
+        // Where one has no elements, nothing is added: the square may be infinite.
+        V weight = a.count * share;
+        V between = weight > V(0) ? V(distance) * V(distance) * weight : V(0);
         return {Mean<V>::between(a.mean, b.mean, distance, double(share)), count,
-                a.squares + b.squares + V(distance) * V(distance) * (a.count * share)};
+                a.squares + b.squares + between};
     }
     __device__ static T finish(State state, double divisor, bool root) {
         V variance = state.squares / V(divisor);

@@ -302,6 +302,15 @@ def test_variance_as_good_as_two_passes(name, outliers, mean, rng):
                 )
 
 
+@pytest.mark.parametrize(("name", "value"), [("float32", 1e30), ("float64", -1e200)])
+def test_variance_of_numbers_whose_squares_overflow(name, value):
+    """Threads without elements add nothing."""
+    for shape in ((2,), (33,), (5_000,), (7, 300), (300, 7)):
+        x = cyrt.full(shape, value, dtype=name)
+        for axis in (None, *range(len(shape))):
+            assert not reduce.var(x, axis=axis).numpy().any(), (shape, axis)
+
+
 def test_variance_beside_an_outlier(rng):
     """In any place, the first of a thread's elements too, whose distances are added."""
     x = (1e4 + 0.1 * rng.normal(size=(4_096, 6))).astype(np.float32)
