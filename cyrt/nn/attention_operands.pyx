@@ -7,7 +7,7 @@ import numpy as np
 from cyrt.builtin.attention cimport MAX_CAPACITY
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
-from cyrt.ndarray cimport Array, overlaps, set_operand, shape_of
+from cyrt.ndarray cimport Array, itemsizes, overlaps, set_operand, shape_of
 from cyrt.nn.rows cimport check_device
 from cyrt.ops.arguments import check_array
 from cyrt.ops.copy cimport cast
@@ -76,9 +76,40 @@ cdef bint are_apart(Array x) noexcept:
     return True
 
 
+cdef bint are_distant(Array x, long long distance, unsigned done) noexcept:
+    """Return whether two elements of x, whose elements are apart, have a distance, in elements,
+    where their indices differ in dimensions that are not done."""
+    cdef long long step = 0, rest = 0, times
+    cdef int d, along = -1
+    for d in range(x.ndim_):
+        if not done >> d & 1 and x.dims[d] > 1:
+            rest += (x.dims[d] - 1) * llabs(x.steps[d])
+            if llabs(x.steps[d]) > step:
+                along, step = d, llabs(x.steps[d])
+    if along < 0:
+        return distance == 0
+    rest -= (x.dims[along] - 1) * step          # less than the step: at most two numbers of steps do
+    for times in range(distance // step - 1, distance // step + 2):
+        if llabs(times) < x.dims[along] and llabs(distance - times * step) <= rest:
+            if are_distant(x, distance - times * step, done | 1 << along):
+                return True
+    return False
+
+
 cdef bint share_elements(Array a, Array b) except -1:
-    """Return whether an element of one array is in the memory of one of the other."""
-    return overlaps(a, b) and np.shares_memory(outline(a), outline(b))
+    """Return whether an element of one array is in the memory of one of the other, of its shape.
+    The elements of each are apart."""
+    cdef long long distance = <long long>(b.address - a.address), size = itemsizes[a.code]
+    cdef int d
+    cdef bint alike = distance % size == 0
+    if not overlaps(a, b):
+        return False
+    for d in range(a.ndim_):
+        alike = alike and (a.dims[d] <= 1 or a.steps[d] == b.steps[d])
+    # NumPy's search takes a second for some layouts.
+    if alike:
+        return are_distant(a, distance // size, 0)
+    return np.shares_memory(outline(a), outline(b))
 
 
 cdef int check_rows(str name, Array x, Array q, Array k) except -1:

@@ -444,6 +444,43 @@ def caches_side_by_side():
     yield twice[:, 0], twice[:, 1, :, ::-1]
 
 
+def test_caches_of_the_same_strides(rng):
+    """Those that share an element are refused, by NumPy's judgement, and no others."""
+    shape, refused = (2, 2, 3, 4), 0
+    new = [full((2, 2, 1, 4))] * 3
+    for _ in range(300):
+        order, steps = rng.permutation(3), rng.choice([1, 1, 2, 3], 3)
+        sizes = [int(rng.integers(4, 9)) for _ in order]
+        host = np.empty((*sizes, 7), np.float32)
+        whole = cyrt.zeros(host.shape)
+        views, cache = [], []
+        for _ in range(2):
+            at = rng.integers(0, 4, 4)
+            key = (*[slice(first, None, step) for first, step in zip(at, steps, strict=False)],)
+            key += (slice(at[3], at[3] + 4),)
+            there = tuple(slice(n) for n in shape)
+            views.append(host[key].transpose(*order, 3)[there])
+            cache.append(cyrt.permute_dims(whole[key], (*order, 3))[there])
+        if any(each.shape != shape for each in views):
+            continue
+        if rng.random() < 0.3:
+            views, cache = ([each[:, ::-1] for each in pair] for pair in (views, cache))
+        if np.shares_memory(*views):
+            refused += 1
+            with pytest.raises(ValueError, match="expected keys and values that share no memory"):
+                attention(*new, cache=cache, position=0)
+        else:
+            attention(*new, cache=cache, position=0)
+    assert refused > 20
+
+
+def test_caches_of_the_same_strides_need_no_search(monkeypatch):
+    monkeypatch.setattr(np, "shares_memory", None)
+    room = cyrt.zeros((6, 32, 4104, 2 * 16 + 3))
+    keys, values = room[:, :, :4096, :16], room[:, :, :4096, 16:32]
+    attention(full((6, 32, 1, 16)), *[full((6, 32, 1, 16))] * 2, cache=(keys, values), position=0)
+
+
 def test_caches_that_lie_between_each_other(rng):
     """Their address ranges overlap, their elements do not."""
     q, k, v = (cyrt.asarray(numbers(rng, "float32", *each)) for each in (Q, NEW, NEW))
