@@ -43,7 +43,12 @@ def check_cast(value: Any, target: Array, name: str, unless: str = "") -> None:
     if isinstance(value, Array) or hasattr(value, "__array__"):
         kind = as_array_like(target, value, name).dtype.kind
     else:
-        kind = np.asarray(value).dtype.kind.replace("i", "u")
+        found = np.asarray(value)
+        kind = found.dtype.kind.replace("i", "u")
+        if kind == "O" and all(isinstance(each, int) for each in found.flat):
+            kind = "u"  # of more than 64 bits
+        if kind not in _KINDS:
+            raise TypeError(f"{name}: expected numbers, got {type(value).__name__}")
     if _KINDS.index(kind) > _KINDS.index(target.dtype.kind):
         raise TypeError(f"{name}: {value!r} is not cast to {target.dtype}{unless}")
 

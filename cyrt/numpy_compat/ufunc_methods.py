@@ -78,6 +78,8 @@ def _at(name: str, function: Callable[..., Array], a: Array, indices: Any, b: An
     check_cast(b, a, f"{name}.at: b")
     values = astype(as_array_like(a, b, f"{name}.at: b", a.dtype), a.dtype, copy=False)
     if name == "subtract":
+        if a.dtype.kind == "b":
+            raise TypeError("subtract.at: a: expected numbers, got bool")
         name, function, values = "add", elementary.add, elementary.negative(values)
     if not combine_at(name, a, indices, values):
         a[indices] = function(a[indices], values)

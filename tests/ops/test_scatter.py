@@ -296,7 +296,7 @@ def test_values_that_share_memory():
          lambda x: cyrt.add.at(x, [0], 1j)),
         (TypeError, "add.at: b: 1.5 is not cast to int64",
          lambda x: cyrt.add.at(cyrt.zeros(3, dtype="int64"), [0], 1.5)),
-        (TypeError, "subtract.at|negative: not for bool",
+        (TypeError, "subtract.at: a: expected numbers, got bool",
          lambda x: cyrt.subtract.at(x > 0, [0], True)),
         (TypeError, "maximum.at: a: expected a real type, got complex64",
          lambda x: cyrt.maximum.at(cyrt.zeros(3, dtype="complex64"), [0], 1)),
@@ -310,6 +310,25 @@ def test_refused(error, text, program):
     with pytest.raises(error, match=text):
         program(x)
     assert x.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("put", ["add.at: b", "copyto: src"])
+def test_numbers_of_more_than_64_bits(put):
+    """Floats take them as the assignment does; what is no number is refused by name."""
+    x, n = cyrt.zeros(3), cyrt.zeros(3, dtype="int64")
+    call = {
+        "add.at: b": lambda x, value: cyrt.add.at(x, [0, 1, 2], value),
+        "copyto: src": lambda x, value: cyrt.copyto(x, value),
+    }[put]
+    call(x, 2**70)
+    assert x.tolist() == [2.0**70] * 3
+    for value in (2**70, [1, 2, 2**64]):
+        with pytest.raises(OverflowError, match="out of range of int64"):
+            call(n, value)
+    for value in ("a", None, {}):
+        with pytest.raises(TypeError, match=f"{put}: expected numbers, got {type(value).__name__}"):
+            call(x, value)
+    assert (x.tolist(), n.tolist()) == ([2.0**70] * 3, [0] * 3)
 
 
 def test_memory_follows_the_indices(python):
