@@ -8,7 +8,7 @@ from cyrt.ndarray import Array
 from cyrt.numpy_compat.coercion import accept_numbers, promote_pair
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
-from cyrt.ops.arguments import check_array, check_flags
+from cyrt.ops.arguments import check_array, check_device, check_flags
 from cyrt.ops.copy import astype
 from cyrt.ops.creation import full
 
@@ -87,7 +87,7 @@ def array_equal(a1: Array, a2: Array, equal_nan: bool = False) -> Array:
 def array_equiv(a1: Array, a2: Array) -> Array:
     """Whether two arrays are equal after broadcasting; see :func:`cyrt.array_equal`."""
     check_array(a1, "array_equiv: a1")
-    check_array(a2, "array_equiv: a2")
+    check_device(check_array(a2, "array_equiv: a2"), a1, "array_equiv: a2")
     try:
         return reduce.all(a1 == a2)
     except ValueError:  # they do not broadcast

@@ -33,6 +33,7 @@ def test_arrays_of_two_devices(python):
             ("searchsorted: v", lambda: cyrt.searchsorted(x[0], y)),
             ("searchsorted: sorter", lambda: cyrt.searchsorted(x[0], x, sorter=there)),
             ("isin: test_elements", lambda: cyrt.isin(x, y)),
+            ("array_equiv: a2", lambda: cyrt.array_equiv(x, y)),
             ("indices", lambda: cyrt.take(x, there, axis=0)),
             ("indices", lambda: x[there]),
             ("indices", lambda: put((slice(None), there), 1)),
