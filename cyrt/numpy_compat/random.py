@@ -9,10 +9,10 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from cyrt.dtypes import DEFAULTS, DType
+from cyrt.dtypes import DEFAULTS
 from cyrt.dtypes import dtype as _dtype
 from cyrt.ndarray import Array
-from cyrt.ops.arguments import check_array
+from cyrt.ops.arguments import check_array, check_flags, int_of
 from cyrt.ops.copy import assign, astype
 from cyrt.ops.creation import asarray
 from cyrt.ops.functions import log1p
@@ -119,6 +119,7 @@ def choice(
         probabilities is not that of the elements; there are any with ``replace=False``; or they are
         negative or NaN, or their sum is not 1, as in NumPy.
     """
+    check_flags("choice", replace=replace)
     device = common_device(None, a, p)
     given = p
     a, p = (
@@ -126,7 +127,7 @@ def choice(
     )
     if hasattr(a, "__len__"):
         check_array(a, "choice: a")
-    n = a.shape[0] if isinstance(a, Array) and a.ndim else index(a)
+    n = a.shape[0] if isinstance(a, Array) and a.ndim else int_of(a, "choice: a")
     shape = () if size is None else tuple(size) if isinstance(size, (tuple, list)) else (size,)
     if n < 1:
         raise ValueError(f"choice: a: expected 1 or more to choose from, got {n}")
@@ -136,10 +137,7 @@ def choice(
             f"{p.shape} and replace={replace}"
         )
     if p is not None:
-        _check_probabilities(
-            p.numpy() if given is p else np.asarray(given, np.float64),
-            p.dtype if given is p and p.dtype.kind == "f" else _dtype("float64"),
-        )
+        _check_probabilities(given, p)
     if not replace:
         if any(index(each) < 0 for each in shape):
             raise ValueError(f"choice: size: expected 0 or more, got {size}")
@@ -158,11 +156,14 @@ def choice(
     return take(a, positions, axis=0) if isinstance(a, Array) and a.ndim else positions
 
 
-def _check_probabilities(p: np.ndarray, dtype: DType) -> None:
-    """Raise a ValueError unless numbers are probabilities, of the precision of a type."""
-    if p.dtype.kind == "c":
-        raise TypeError(f"choice: p: expected a real type, got {p.dtype}")
-    p = p.astype(np.float64)
+def _check_probabilities(given: Array | Sequence[float], converted: Array) -> None:
+    """Raise an error unless numbers are probabilities, of the precision that they are given in."""
+    dtype = converted.dtype
+    if dtype.kind == "c":
+        raise TypeError(f"choice: p: expected a real type, got {dtype}")
+    if given is not converted or dtype.kind != "f":
+        dtype = _dtype("float64")
+    p = converted.numpy().astype(np.float64) if given is converted else np.asarray(given, float)
     if not (p >= 0).all():
         raise ValueError(
             f"choice: p: expected probabilities of 0 or more, got {p[~(p >= 0)][0]} at index "
@@ -221,6 +222,7 @@ class Generator:
     ) -> Array:
         """See :func:`cyrt.random.randint`; with `endpoint` the upper bound is included."""
         low, high = (0, low) if high is None else (low, high)
+        check_flags("integers", endpoint=endpoint)
         return self._call(randint, low, index(high) + bool(endpoint), size=size, dtype=dtype)
 
     def choice(

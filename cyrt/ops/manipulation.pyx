@@ -209,7 +209,7 @@ def roll(x, /, shift, axis=None):
     Parameters
     ----------
     x : Array
-    shift : int or tuple of int
+    shift : int or sequence of ints
         The number of positions: one for all axes, or one per axis.
     axis : int or tuple of int, optional
         The axes to shift along. Default: the array is rolled as if it had one dimension.
@@ -225,14 +225,14 @@ def roll(x, /, shift, axis=None):
     cdef Array array = array_of("roll", x), flat
     cdef int count = 0, d
     if axis is None:
-        if isinstance(shift, (tuple, list)):
+        if not is_int(shift) and hasattr(shift, "__len__"):
             raise ValueError(f"roll: shift {shift} needs as many axes")
         flat = reshape_array(array, 1, &array.count, False)
-        shifts[0] = whole_number(shift) % flat.count if flat.count else 0
+        shifts[0] = whole_number(shift, "roll: shift") % flat.count if flat.count else 0
         moved[0] = 0
         return reshape_array(roll_axes(flat, moved, shifts, 1), array.ndim_, array.dims, False)
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
-    by = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,)
+    by = several(shift)
     if len(by) != len(axes) and len(by) != 1 and len(axes) != 1:
         raise ValueError(f"roll: {len(by)} shifts {shift} for {len(axes)} axes {axis}")
     for d in range(array.ndim_):
@@ -240,7 +240,8 @@ def roll(x, /, shift, axis=None):
     for i in range(max(len(by), len(axes)) if by and axes else 0):
         d = axis_at(axes[i if len(axes) > 1 else 0], array.ndim_)
         if array.dims[d]:
-            sums[d] = (sums[d] + whole_number(by[i if len(by) > 1 else 0])) % array.dims[d]
+            sums[d] += whole_number(by[i if len(by) > 1 else 0], "roll: shift") % array.dims[d]
+            sums[d] %= array.dims[d]
     for d in range(array.ndim_):
         if sums[d]:
             moved[count] = d
@@ -249,9 +250,16 @@ def roll(x, /, shift, axis=None):
     return roll_axes(array, moved, shifts, count)
 
 
-cdef object whole_number(object value):
+cdef tuple several(object numbers):
+    """Return the numbers of a sequence or of NumPy's array, or the one number."""
+    if is_int(numbers) or not hasattr(numbers, "__len__"):
+        return (numbers,)
+    return tuple(numbers)
+
+
+cdef object whole_number(object value, str what):
     if not is_int(value):
-        raise TypeError(f"expected an int, got {type(value).__name__}")
+        raise TypeError(f"{what}: expected an int, got {type(value).__name__}")
     return value.__index__()
 
 
@@ -259,7 +267,7 @@ cdef object whole_number(object value):
 
 
 cdef long long how_often(object value, str what) except -1:
-    often = whole_number(value)
+    often = whole_number(value, what)
     if not 0 <= often < 1 << 58:
         raise ValueError(f"{what}: expected 0 or more, and no more than memory can hold, got "
                          f"{often}")
@@ -289,7 +297,7 @@ def tile(x, /, reps):
     cdef int num_reps = 0, ndim, d, own, split = 0
     if isinstance(reps, Array):
         reps = reps.tolist()
-    often = tuple(reps) if isinstance(reps, (tuple, list)) else (reps,)
+    often = several(reps)
     ndim = max(len(often), array.ndim_)
     if ndim > MAX_NDIM:
         raise ValueError(f"tile: expected at most {MAX_NDIM} repetitions, got {len(often)}")

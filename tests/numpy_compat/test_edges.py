@@ -595,6 +595,8 @@ FLAGS = {
     "nan_to_num": lambda x, flag: cyrt.nan_to_num(x, copy=flag),
     "digitize": lambda x, flag: cyrt.digitize(x, [1, 2], right=flag),
     "histogram": lambda x, flag: cyrt.histogram(x, 2, density=flag),
+    "choice": lambda x, flag: cyrt.random.choice(3, 2, replace=flag),
+    "integers": lambda x, flag: cyrt.random.default_rng(0).integers(3, endpoint=flag),
 }
 
 
@@ -646,3 +648,6 @@ def test_numpys_arrays_of_ints_in_the_place_of_sequences():
     assert [part.tolist() for part in cyrt.array_split(x, cuts)] == [[0, 1], [2], [3, 4, 5]]
     assert cyrt.repeat(x[:2], cuts).tolist() == [0, 0, 1, 1, 1]
     assert cyrt.tensordot(x, x, np.array([[0], [0]])).item() == 55
+    assert cyrt.tile(x[:2], cuts).tolist() == [[0, 1] * 3] * 2
+    both = cyrt.roll(cyrt.reshape(x, (2, 3)), np.array([1, 1]), axis=(0, 1))
+    assert both.tolist() == [[5, 3, 4], [2, 0, 1]]

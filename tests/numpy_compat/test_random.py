@@ -103,6 +103,15 @@ def test_choice_checks_probabilities(place, p, message):
             choice(3, p=place(p))
 
 
+def test_choice_names_what_it_refuses():
+    for a in (3.0, True):
+        with pytest.raises(TypeError, match="choice: a: expected an int, got (float|bool)"):
+            random.choice(a)
+    for p in ([1j, 0], cyrt.asarray([1j, 0])):
+        with pytest.raises(TypeError, match="choice: p: expected a real type, got complex"):
+            random.choice(2, p=p)
+
+
 def test_choice_forgives_rounding():
     for name in ("float16", "bfloat16", "float32", "float64"):
         p = cyrt.full(7, 1 / 7, dtype=name)
