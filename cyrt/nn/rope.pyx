@@ -180,7 +180,8 @@ def rope(x, dims, traditional=False, base=10000.0, scale=1.0, offset=0, freqs=No
         The position of the first row. An Array of integers on x's device is read when the operation
         runs: one number, or one for each index of x's first dimension (if x has more than two).
     freqs : Array, optional
-        Of a real type, shape (dims / 2,): pair i is rotated by ``scale * (t + offset) / freqs[i]``.
+        Of a real floating-point type, shape (dims / 2,): pair i is rotated by
+        ``scale * (t + offset) / freqs[i]``.
         float32 has too few digits for positions beyond some thousands; float64 suffices for all.
 
     Returns
