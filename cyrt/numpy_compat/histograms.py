@@ -141,7 +141,8 @@ def histogram(
         # the last one, and NaN, the number of edges.
         count = edges.size
         places = searchsorted(edges, values, side="right")
-        places = where(values == edges[-1:], count - 1, places)
+        if count:
+            places = where(values == edges[-1:], count - 1, places)
         found = _sum_by_bin(places, weights, a.shape, count + 1, "histogram")[1:-1]
     if even:
         found = where(elementary.isfinite(edges[0]) & elementary.isfinite(edges[-1]), found, 0)
@@ -197,7 +198,10 @@ def _uniform_edges(values: Array, count: int, limits: tuple[float, float] | None
         raise ValueError(f"histogram: bins: expected 1 or more, got {count}")
     dtype = values.dtype if values.dtype.kind == "f" else "float64"
     if limits is not None or values.size == 0:
-        low, high = (0.0, 1.0) if limits is None else map(float, limits)
+        try:
+            low, high = (0.0, 1.0) if limits is None else map(float, limits)
+        except (TypeError, ValueError):
+            raise TypeError(f"histogram: range: expected two numbers, got {limits!r}") from None
         if not (float("-inf") < low <= high < float("inf")):
             raise ValueError(
                 f"histogram: range: expected two finite numbers, ascending, got {limits}"

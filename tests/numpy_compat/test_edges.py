@@ -126,6 +126,21 @@ def test_edges_that_are_nan_but_the_first():
     assert found.tolist() == [0, 1, 1]
 
 
+@pytest.mark.parametrize("edges", [[], [1.0]])
+def test_histogram_without_bins(edges):
+    x = cyrt.ones(3)
+    for given in (edges, cyrt.asarray(edges)):
+        for weights in (None, x):
+            found, kept = cyrt.histogram(x, given, weights=weights)
+            assert (found.tolist(), kept.tolist()) == ([], edges)
+
+
+def test_histogram_names_a_range_of_no_two_numbers():
+    for each in (5, (0,), (0, 1, 2), (0, "a"), "ab"):
+        with pytest.raises(TypeError, match="histogram: range: expected two numbers, got"):
+            cyrt.histogram(cyrt.ones(3), 2, each)
+
+
 @pytest.mark.parametrize("edges", [[0, 1, np.inf], [-np.inf, 1, 2], [-np.inf, np.inf]], ids=str)
 def test_histogram_to_infinity(edges):
     host = np.array([0.5, 2, 1, -7], np.float32)
