@@ -176,6 +176,17 @@ CASES = {
         "if (WARP == 0) atomicAdd(&s, 1); if (threadIdx.x == 32) s = 3;",
         "write of 4 bytes at .* changes by an atomic access at|atomic access of",
     ),
+    "atomics on what is initialised without a barrier": (
+        "__shared__ int s; if (threadIdx.x == 0) s = 0; atomicAdd(&s, 1); __syncthreads();\n"
+        "y[threadIdx.x] = s;",
+        "atomic access of 4 bytes at .* writes at|write of 4 bytes at .* atomic access at",
+    ),
+    "volatile reads of what is initialised without a barrier": (
+        "__shared__ int s; if (threadIdx.x == 0) { s = 0; FENCE; ((volatile int*)&s)[0] = 1; }\n"
+        "if (WARP == 1) y[LANE] = ((volatile int*)&s)[0];",
+        "read of 4 bytes at .* writes at|write of 4 bytes at .* reads at",
+        64,
+    ),
     "atomics carry the order": (
         "__shared__ int s[32], flag; if (threadIdx.x == 0) flag = 0; __syncthreads();\n"
         "if (WARP == 0) { s[LANE] = 1; __syncwarp(); if (FIRST) atomicExch(&flag, 1); }\n"

@@ -142,11 +142,17 @@ void locate_each(const Warp& warp, const MemoryOp& op, AddressKind kind, Access 
     const uint64_t window = kind == AddressKind::window ? window_of(op.space) : 0;
     const int first = first_lane(warp.active);
     if (warp.context->hazards) warp.context->hazards->compare_writes();
+    uint64_t last = 0;  // a lane that accesses what the one before does needs no search of its own
+    std::byte* host = nullptr;
     for (int lane = first; lane < kWarpSize; ++lane) {
         if (!warp.lane_on[lane]) continue;
         uint64_t& address = addresses.lane[lane];
-        address = reinterpret_cast<uint64_t>(
-            LaneAccess{*warp.context, op, access, lane, window | address, bytes}.host());
+        const uint64_t at = window | address;
+        const bool is_own = op.async || (at & kWindowMask) == kLocalWindow;
+        if (!host || at != last || is_own)
+            host = LaneAccess{*warp.context, op, access, lane, at, bytes}.host();
+        last = at;
+        address = reinterpret_cast<uint64_t>(host);
     }
     for (int lane = 0; lane < kWarpSize; ++lane)
         if (!warp.lane_on[lane]) addresses.lane[lane] = addresses.lane[first];

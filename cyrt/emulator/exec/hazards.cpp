@@ -361,12 +361,13 @@ void Hazards::visit_strong(Cell& cell, const Seen& seen) {
     Strong& strong = strong_of(cell);
     const bool hands_over = seen.order == MemoryOrder::strong;
     const Slot& mine = seen.slot;
-    if (hands_over && mine.access != Access::write) acquire(seen.warp, strong.released);
+    // What this access acquires comes too late for itself: it might have been the first of the two.
     for (const Slot* slot : {&cell.writes, &cell.reads}) {
         if (slot == &cell.reads && mine.access == Access::read) break;
         if (const Slot* other = find_unordered(*slot, seen.warp))
             fail(mine, *other, seen.rank, seen.offset, seen.bytes);
     }
+    if (hands_over && mine.access != Access::write) acquire(seen.warp, strong.released);
     add(mine.access == Access::read ? strong.reads : strong.writes, mine, seen.warp);
     if (hands_over && mine.access != Access::read) release(seen.warp, strong.released);
 }
