@@ -14,6 +14,8 @@ _ADVICE = {
     "CUDA_ERROR_ILLEGAL_ADDRESS": "A kernel accessed memory outside its buffers.",
     "CUDA_ERROR_MISALIGNED_ADDRESS": "A kernel accessed an address that is not a multiple of the "
     "access's size.",
+    "CUDA_ERROR_HARDWARE_STACK_ERROR": "A thread's stack is full or damaged: "
+    "Device.set_limit('stack', nbytes) makes it larger.",
     "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH": "The driver's library and its kernel module differ: "
     "restart the machine after a driver update.",
     "CUDA_ERROR_SYSTEM_NOT_READY": "Services that the driver needs (fabric manager, persistence "

@@ -63,6 +63,7 @@ cdef int refuse_geometry(str name, LoadedFunction function,
     grid, block = triple(geometry.grid), triple(geometry.block)
     threads = block[0] * block[1] * block[2]
     if threads > function.max_threads:
+        check_required(name, function, geometry)
         why = (f"its {function.registers} registers a thread, or its launch bounds, allow"
                if function.max_threads < <int>limits.threads else "the device allows")
         raise ValueError(f"{name}: a block of {block} has {threads:,} threads, {why} "

@@ -342,7 +342,7 @@ cdef class Device:
             raise TypeError(f"set_limit: nbytes: expected an int, got {described(nbytes)}")
         if not 0 <= number < 1 << 63:
             raise ValueError(
-                f"set_limit: nbytes: expected a number of bytes of 0 or more, got {number}")
+                f"set_limit: nbytes: expected a number of bytes from 0 to 2**63 - 1, got {number}")
         value = number
         from cyrt.runtime.waiting import synchronize
 

@@ -456,6 +456,40 @@ def test_lines_of_the_source(python, tmp_path):
     assert re.search(r"PTX line \d+: read .* writes at PTX line \d+:", without), without
 
 
+def test_an_order_that_another_block_hands_on(python):
+    """A barrier of a grid's warps, whose end one of them tells."""
+    done = python(
+        """
+        import cyrt
+
+        kernel = cyrt.Kernel('''
+            extern "C" __global__ void k(int* count, volatile int* go, int* y) {
+                __shared__ int s[64];
+                s[threadIdx.x] = threadIdx.x;
+                __syncwarp();
+                if (threadIdx.x % 32 == 0) {
+                    __threadfence();
+                    atomicAdd(count, 1);
+                    if (blockIdx.x == 0 && threadIdx.x == 0) {
+                        while (atomicAdd(count, 0) < 4);
+                        *go = 1;
+                    }
+                    while (!*go);
+                    __threadfence();
+                }
+                __syncwarp();
+                y[64 * blockIdx.x + threadIdx.x] = s[63 - threadIdx.x];
+            }''', "k")
+        count, go, y = (cyrt.zeros(n, dtype="int32") for n in (1, 1, 128))
+        cyrt.current_encoder().add_kernel(kernel, 2, 64, (count, go, y), cooperative=True)
+        print(y.numpy().sum())
+        """,
+        timeout=600,
+        CYRT_CHECK="1",
+    )
+    assert done.stdout == "4032\n", done.stderr
+
+
 CUB = r"""
 #include <cub/block/block_radix_sort.cuh>
 #include <cub/block/block_reduce.cuh>

@@ -109,7 +109,8 @@ void Block::start_warp(WarpState& warp) {
     context.warp = uint32_t(rank_ * warp_count_ + warp.index);
     context.local = warp.storage->local.get();
     context.local_stride = store_->local_stride();
-    context.stack_limit = program_->frame_bytes + grid_->stack_bytes;
+    context.stack_bytes = grid_->stack_bytes;
+    context.stack_limit = program_->frame_bytes + context.stack_bytes;
     context.local_bytes = context.stack_limit + program_->staging_bytes;
     context.params = const_cast<std::byte*>(launch.params);
     context.param_bytes = program_->param_bytes;

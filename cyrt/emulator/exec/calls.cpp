@@ -18,7 +18,7 @@ void Block::call(WarpState& warp, uint32_t function, uint32_t mask, uint32_t ret
         if (stack[lane] + callee.frame.bytes > warp.context.stack_limit)
             throw FaultSignal{FaultKind::stack_overflow, lane,
                               "call of " + callee.name + ": the thread's stack of " +
-                                  std::to_string(warp.context.stack_limit) + " bytes is full"};
+                                  std::to_string(warp.context.stack_bytes) + " bytes is full"};
     });
 
     Frame* frame = worker_->take_frame();

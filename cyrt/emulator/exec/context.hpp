@@ -66,6 +66,7 @@ struct WarpContext {
 
     const FrameCopy* frame_copies = nullptr;  // of the program
     uint32_t stack_limit = 0;                 // bytes of local memory that frames may fill
+    uint32_t stack_bytes = 0;                 // those of them that the device's limit gives
 
     const Launch* launch = nullptr;
 };

@@ -40,6 +40,8 @@ void Hazards::start(const Launch& launch, const Program& program, const ClusterM
     cluster_passed_.assign(agents_, 0);
     handed_.assign(agents_, 0);  // the offset 0 means none
     device_.clear();
+    given_ = 0;
+    others_ = launch.grid.count() > blocks;
     strong_.clear();
     split_.clear();
     free_split_.clear();
@@ -310,12 +312,14 @@ void Hazards::see(uint32_t warp, int lane, const MemoryOp& op, Access access, ui
 void Hazards::see_device(uint32_t warp, uint64_t address, Access access) {
     if (access == Access::read) {
         const auto found = device_.find(address);
-        if (found != device_.end()) acquire(warp, found->second);
+        // Another cluster may have written it, after it had acquired what this one gave.
+        acquire(warp, found != device_.end() ? found->second : given_);
         return;
     }
     size_t& clocks = device_[address];
     if (access == Access::update) acquire(warp, clocks);
     release(warp, clocks);
+    if (others_) release(warp, given_);
     ++clocks_of(warp)[warp];
 }
 

@@ -138,6 +138,8 @@ class Hazards {
     std::vector<Clock> cluster_arrived_, cluster_passed_;
     std::vector<Clock> handed_;                    // clocks of places in memory
     std::unordered_map<uint64_t, size_t> device_;  // addresses to clocks in handed_
+    size_t given_ = 0;                             // all clocks that were given to device memory
+    bool others_ = false;                          // the grid has other clusters
     std::vector<std::vector<Cell>> cells_;         // of each block, a word each
     std::vector<Strong> strong_;
     std::vector<std::array<Cell, 4>> split_;

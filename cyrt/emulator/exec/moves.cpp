@@ -144,7 +144,8 @@ void allocate_stack(Warp& warp, const Inst& inst) {
         if (at > limit || size[lane] > limit - at)
             throw FaultSignal{FaultKind::stack_overflow, lane,
                               "alloca of " + std::to_string(size[lane]) +
-                                  " bytes: a thread's stack has " + std::to_string(limit)};
+                                  " bytes: a thread's stack has " +
+                                  std::to_string(warp.context->stack_bytes)};
         out[lane] = at;
         stack[lane] = round_up(at + size[lane], uint64_t(16));
     });
