@@ -34,7 +34,7 @@ from cyrt.builtin.skinny cimport Skinny, choose_ring, choose_skinny
 from cyrt.builtin.space cimport MAX_NDIM, MAX_OUTER, Divider, Outer2, Space, divider, simplify
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.dtypes import DTYPES
-from cyrt.graph.commit cimport Recorder
+from cyrt.graph.commit cimport Recorder, continue_operation, continued
 from cyrt.runtime.memory cimport Memory
 
 cdef extern from "params/linear.h" nogil:
@@ -267,7 +267,7 @@ cdef int record_halves(Recorder encoder, const Problem* whole) except -1:
     cdef long long unit = whole.n       # elements of the result per index
     if d >= 0:
         unit *= whole.m * whole.batch.strides[d][0]
-    cdef bint continued = encoder.continued
+    cdef void* before = continued()
     try:
         for first, count in ((0, half), (half, size - half)):
             part = whole[0]
@@ -282,9 +282,9 @@ cdef int record_halves(Recorder encoder, const Problem* whole) except -1:
                 part.operands[2].address += first * batch.strides[d][2] * part.itemsize
             part.operands[0].address += first * unit * part.itemsize
             record(encoder, &part)
-            encoder.continued = True
+            continue_operation(<void*>encoder)
     finally:
-        encoder.continued = continued
+        continue_operation(before)
     return 0
 
 

@@ -68,7 +68,6 @@ cdef class Recorder:
     cdef int batches_open, groups_open  # number of open `batch()` and `concurrent()` blocks
     cdef void* group_scope          # the block that the recording's group belongs to, see scope
     cdef unsigned long long limits  # number of batches that ended at a limit
-    cdef bint continued             # an operation of several kernels has recorded the first ones
     cdef bint closed
     cdef unsigned long thread       # that may use the encoder; 0: several asked for a stream's own
     cdef unsigned long long handled     # epoch of the last recording to which a handler has added
@@ -91,6 +90,10 @@ cdef class Recorder:
     cdef Timing timing
     cdef object __weakref__
 
+# The recorder of which this thread has recorded the first kernels of an operation of several; NULL:
+# none. And make that another one.
+cdef void* continued() noexcept
+cdef void continue_operation(void* recorder) noexcept
 # Return a number for a new recording; it is never reused.
 cdef unsigned long long new_epoch() noexcept
 # Launch what was recorded before the call, and raise the error of a launch that is kept.

@@ -1,5 +1,7 @@
 """The state of a recorder, and the commit, which launches its recording."""
 
+import threading
+
 from cpython.exc cimport PyErr_SetInterrupt
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -9,6 +11,7 @@ from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 cdef extern from "Python.h":
     int Py_AddPendingCall(int (*call)(void*) noexcept, void* argument)
     void PyErr_SetObject(object kind, object value)
+    int PyThreadState_SetAsyncExc(unsigned long thread, object kind)
 
 cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident()
@@ -42,6 +45,14 @@ from cyrt.runtime.submission cimport (
     end_submission, sleep_briefly, try_submission, wait_for_submission, wait_for_turn,
 )
 
+cdef extern from *:
+    """
+    /* See `continued`. */
+    static _Thread_local void* cyrt_continued;
+    """
+    void* cyrt_continued
+
+cdef unsigned long main_thread = threading.main_thread().ident
 cdef unsigned long long last_epoch = 0
 
 # The encoders of streams, by the address of the state. They live as long as the states. Of those
@@ -63,6 +74,15 @@ cdef long long now() noexcept:
     cdef timespec time
     clock_gettime(CLOCK_MONOTONIC, &time)
     return time.tv_sec * 1_000_000_000 + time.tv_nsec
+
+
+cdef void* continued() noexcept:
+    return cyrt_continued
+
+
+cdef void continue_operation(void* recorder) noexcept:
+    global cyrt_continued
+    cyrt_continued = recorder
 
 
 cdef unsigned long long new_epoch() noexcept:
@@ -252,33 +272,38 @@ cdef void commit_at_end(Recorder self) noexcept:
 
 
 cdef int commit_now(Recorder self) except -1:
-    try:
-        commit(self)
-    except (CudaError, MemoryError):
-        raise
-    except BaseException as error:
-        raise_later(error)
-    return 0
+    launch_surely(self, True)
+    return raise_failure(self) if self.state.failed else 0
 
 
 cdef int commit_before(Recorder self) except -1:
+    return launch_surely(self, False) if cyrt_continued == <void*>self else commit(self)
+
+
+cdef int launch_surely(Recorder self, bint recorded) except -1:
+    """Launch what was recorded before the call though a signal comes. A second one ends the wait,
+    and is raised at once unless the operation is `recorded`."""
     cdef bint interrupted = False
-    if not self.continued:
-        return commit(self)
     while True:
         try:
             return launch_recorded(self)
         except (CudaError, MemoryError):
             raise
         except BaseException as error:
-            if interrupted:
+            if interrupted and not recorded:
                 raise
-            interrupted = True
             raise_later(error)
+            if interrupted:
+                return 0
+            interrupted = True
 
 
 cdef void raise_later(error) noexcept:
     """Raise what a signal handler has raised when the call has returned: the operation is done."""
+    cdef unsigned long thread = PyThread_get_thread_ident()
+    if thread != main_thread:       # no signal, but what another thread has sent to this one
+        PyThreadState_SetAsyncExc(thread, type(error))
+        return
     Py_INCREF(error)
     if Py_AddPendingCall(raise_now, <PyObject*>error) < 0:      # the interpreter has no room for it
         Py_DECREF(error)

@@ -1,7 +1,8 @@
 """The command encoder, with which users record operations."""
 
 import weakref
-from contextlib import contextmanager
+from contextlib import ContextDecorator
+from functools import wraps
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 
@@ -34,6 +35,46 @@ from cyrt.runtime.state cimport READ, WRITE
 from cyrt.runtime.stream cimport Stream, current_state, stream_of, stream_over
 from cyrt.runtime.stream_state cimport refuse_captured
 from cyrt.runtime.waiting cimport wait_state
+
+
+class _Block(ContextDecorator):
+    """What `contextlib.contextmanager` makes, but compiled: no signal handler runs between the
+    beginning of the block and its body, or between that and the end, so none leaves a block open."""
+
+    def __init__(self, function, arguments, options):
+        self.made_of = function, arguments, options
+        self.generator = function(*arguments, **options)
+        self.begun = False
+
+    def _recreate_cm(self):
+        return _Block(*self.made_of)        # a decorated function has a block for each call
+
+    def __enter__(self):
+        if self.begun:
+            raise RuntimeError("a block begins once: call the function again")
+        self.begun = True
+        return next(self.generator)
+
+    def __exit__(self, kind, error, traceback):
+        if error is None:
+            next(self.generator, None)
+            return
+        try:
+            self.generator.throw(error)
+        except BaseException as raised:
+            if raised is not error and raised.__cause__ is not error:   # a StopIteration's is
+                raise
+            error.__traceback__ = traceback
+
+
+def block(function):
+    """Make a function that returns blocks of a generator function that goes on raising what is
+    raised inside."""
+    @wraps(function)
+    def begin(*arguments, **options):
+        return _Block(function, arguments, options)
+
+    return begin
 
 
 cdef int positive(value, str what) except -1:
@@ -224,7 +265,7 @@ cdef class CommandEncoder(Recorder):
             raise
         add_child(self, copied, reading, writing)
 
-    @contextmanager
+    @block
     def capture(self, *, reads=None, writes=None):
         """Record the work that other libraries put on ``encoder.stream`` inside the block.
 
@@ -257,7 +298,8 @@ cdef class CommandEncoder(Recorder):
             raise RuntimeError("capture: not inside concurrent()")
         checked_buffers(reads, "reads")
         checked_buffers(writes, "writes")
-        while self.state.pending or self.state.submitting:
+        # An error that is kept is raised now: at the block's end, what was captured would be lost.
+        while self.state.pending or self.state.submitting or self.state.failed:
             runtime.reason = b"a capture begins"
             commit(self)
         begin_capture(self.state, CU_STREAM_CAPTURE_MODE_RELAXED)
@@ -273,7 +315,7 @@ cdef class CommandEncoder(Recorder):
         add_child(self, child, buffers_of(reads, "reads", False),
                   buffers_of(writes, "writes", True))
 
-    @contextmanager
+    @block
     def concurrent(self):
         """Record kernels inside the block without order among them; later operations wait for all.
 
@@ -439,7 +481,7 @@ def current_encoder():
     return encoder
 
 
-@contextmanager
+@block
 def batch():
     """Record the operations of the block as one batch, which is launched at its end.
 

@@ -17,8 +17,8 @@ from cyrt.graph cimport boundary as boundaries, direct as directly
 from cyrt.graph cimport hazards, recording as recordings
 from cyrt.graph import commit as _commit, completion as _completion
 from cyrt.graph.commit cimport (
-    IN_FLIGHT, commit, commit_at_end, commit_before, commit_now, make_room, new_epoch, now,
-    raise_failure, release_all_ended, tracing,
+    IN_FLIGHT, commit, commit_at_end, commit_before, commit_now, continued, make_room,
+    new_epoch, now, raise_failure, release_all_ended, tracing,
 )
 from cyrt.graph.commit import encoders
 from cyrt.graph.completion cimport handling
@@ -346,20 +346,24 @@ cdef list make_ready(Recorder self, const Operation* operation, const Use* uses,
     threads may run. Return `foreign`."""
     cdef StreamState* state = self.state
     cdef str where = outside_line() if self.blocking else None
-    if priority_thread and not self.continued:
+    if priority_thread and continued() != <void*>self:
         yield_to_priority_thread(state)
     if opaque and foreign is None and has_exported_memory[state.ordinal]:
         foreign = [None]        # it may use exported memory
-    if foreign is not None and not is_deferred(self):
-        graph.reason = b"an operation on other libraries' memory comes"
-        commit_before(self)     # earlier nodes may use that memory: a commit puts them first
-    else:
-        cut(self, operation)
-    if not self.continued and (foreign is not None
-                               or self.recording.num_nodes + 1 >= self.boundary.complete):
-        make_room(self)
-    if order(self, uses, num_uses, opaque) == 0:
-        order_again(self, uses, num_uses, opaque)
+    while True:
+        if foreign is not None and not is_deferred(self):
+            graph.reason = b"an operation on other libraries' memory comes"
+            commit_before(self)     # earlier nodes may use that memory: a commit puts them first
+        else:
+            cut(self, operation)
+        if continued() != <void*>self and (foreign is not None or (
+                self.recording.num_nodes + 1 >= self.boundary.complete)):
+            make_room(self)
+        if order(self, uses, num_uses, opaque) == 0:
+            order_again(self, uses, num_uses, opaque)
+        # Other threads that waited, too, may have filled the batch meanwhile.
+        if self.recording.num_nodes < self.boundary.max_ops or state.capturing:
+            break
     check_owners(self, uses, num_uses)
     self.where = where
     return foreign
@@ -402,7 +406,7 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
                            or recording.num_nodes >= self.boundary.min_ops - 1
                            or self.bytes >= self.max_bytes)
     cdef int i, edges, node
-    if state.failed and not self.continued:
+    if state.failed and continued() != <void*>self:
         raise_failure(self)
     verify(state.ordinal, state.epoch, b"cuLaunchKernel")
     if state.capturing:

@@ -11,6 +11,7 @@ from cyrt.driver.errors import OutOfMemoryError
 from cyrt.graph import capture as captures
 from cyrt.graph.capture cimport CapturedKernel, capture_child, capture_kernels
 from cyrt.graph.child cimport ATTRIBUTES, NUM_ATTRIBUTES
+from cyrt.graph.commit cimport Recorder, continue_operation, continued
 from cyrt.graph.key_hash cimport hash_words
 from cyrt.graph.pattern cimport Word, lay, room_of
 from cyrt.graph.recorder cimport encoder_of, record
@@ -452,6 +453,7 @@ cdef int record_template(Recorder encoder, Template template,
     cdef Use[<int>MOST_OPERANDS + <int>MOST_TOKENS] own
     cdef list tokens = make_tokens(encoder, template.num_tokens) if template.num_tokens \
         else None
+    cdef void* before = continued()
     cdef int i, u, num_own = num_uses
     operation.kind = TEMPLATE
     operation.params = addresses
@@ -476,9 +478,9 @@ cdef int record_template(Recorder encoder, Template template,
             operation.owner = <void*>kernel
             record(encoder, &operation, own, num_own, None if foreign is None else foreign[:],
                    False)
-            encoder.continued = True
+            continue_operation(<void*>encoder)
     finally:
-        encoder.continued = False
+        continue_operation(before)
     encoder.repoints += 1
     return 0
 

@@ -224,3 +224,149 @@ def test_ctrl_c_inside_a_launch_leaks_nothing(interrupt):
         interrupted(300)
         assert resident() - before < 4 << 20  # a recording has 36 KB
         assert (x.numpy() == 35000).all()
+
+
+# --- blocks ---
+
+
+class View:
+    """Another library's array over the memory of `x`."""
+
+    def __init__(self, x):
+        self.owner = x
+        self.__cuda_array_interface__ = {
+            "version": 3,
+            "shape": x.shape,
+            "typestr": "<f4",
+            "data": (x.ptr, False),
+        }
+
+
+def begins_with_a_launch(encoder):
+    cyrt.ones(100)
+    return cyrt.batch()
+
+
+BEGINNINGS = {
+    "batch": ("cuGraphLaunch", begins_with_a_launch),
+    "capture": ("cuStreamBeginCapture", lambda encoder: encoder.capture()),
+}
+
+
+def check_ended(encoder, x):
+    """Whoever is inside `concurrent()` cannot begin another one, and nobody computes in a capture.
+    Outside `batch()` work on memory that others know is launched at once."""
+    with cyrt.concurrent():
+        x += 1
+    view = cyrt.asarray(View(x))
+    view += 1
+    assert encoder.num_ops == 0
+
+
+def look_for_signals():
+    for _ in range(1000):
+        pass
+
+
+@pytest.mark.parametrize("block", BEGINNINGS)
+def test_ctrl_c_at_the_beginning_of_a_block(interrupt, block):
+    """Who keeps the exception keeps the frames; the block has ended all the same."""
+    name, begin = BEGINNINGS[block]
+    with cyrt.Stream():
+        encoder, x = cyrt.current_encoder(), cyrt.zeros(100)
+        check_ended(encoder, x)
+        opened = begin(encoder)
+        interrupt(name)
+        with pytest.raises(KeyboardInterrupt) as kept, opened:
+            look_for_signals()
+        assert interrupt.came(name)
+        check_ended(encoder, x)
+        assert (x.numpy() == 4).all()
+        del kept
+
+
+def test_ctrl_c_before_the_end_of_a_block(interrupt):
+    """The signal comes inside the last operation, after which the block's end is called."""
+
+    def add_inside():
+        nonlocal view
+        with cyrt.concurrent():
+            interrupt("cuGraphLaunch")
+            view += 1
+        look_for_signals()
+
+    with cyrt.Stream():
+        encoder, x = cyrt.current_encoder(), cyrt.zeros(100)
+        check_ended(encoder, x)
+        view = cyrt.asarray(View(x))
+        encoder.synchronize()
+        with pytest.raises(KeyboardInterrupt) as kept:
+            add_inside()
+        assert interrupt.came("cuGraphLaunch")
+        check_ended(encoder, x)
+        assert (x.numpy() == 5).all()
+        del kept
+
+
+def test_a_block_decorates_a_function():
+    """Each call is a block of its own, also inside another one, and raises what it raises."""
+    with cyrt.Stream():
+        x = cyrt.zeros(100)
+
+        @cyrt.batch()
+        def add(depth):
+            nonlocal x
+            x = x + 1
+            if depth:
+                add(depth - 1)
+            elif len(seen) % 2:
+                raise StopIteration(7)
+            seen.append(cyrt.current_encoder().num_ops)
+
+        seen = []
+        add(2)
+        with pytest.raises(StopIteration, match="7"):
+            add(0)
+        assert seen == [1, 0, 0]
+        assert (x.numpy() == 4).all()
+        block = cyrt.batch()
+        with block, pytest.raises(RuntimeError, match="a block begins once"):
+            block.__enter__()
+
+
+def test_a_signal_leaves_no_work_on_others_memory_behind(gate, handle):
+    """The operation is recorded when it meets the legacy stream's queue full: it is launched."""
+    times = []
+
+    def interrupt(*_):
+        times.append(gate.open_in(0.1))
+        raise KeyboardInterrupt
+
+    def add():
+        cyrt.add(view, 1, out=view)
+        look_for_signals()
+
+    def fill():
+        for _ in range(700):
+            cyrt.Event().record(legacy)
+
+    with cyrt.Stream():
+        encoder, x = cyrt.current_encoder(), cyrt.zeros(100)
+        view = cyrt.asarray(View(x))
+        view += 1
+        x.numpy()
+        legacy = cyrt.Stream.wrap(1)
+        with legacy:
+            gate.wait()
+        thread = threading.Thread(target=fill)
+        thread.start()
+        thread.join(1)
+        assert thread.is_alive()
+        handle(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            add()
+        recorded = encoder.num_ops
+        thread.join()
+        assert len(times) == 1
+        assert recorded == 0
+        assert (x.numpy() == 2).all()

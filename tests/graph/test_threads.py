@@ -405,3 +405,46 @@ def test_a_full_launch_queue_beside_a_python_callback(module, encoder):
                     other.add_memcpy(y[:512], y[512:])
     assert len(called) == 2
     assert (host(x) == 3000).all()
+
+
+@only_batches
+def test_threads_that_wait_for_room_fill_no_batch_beyond_its_limit(module, setting):
+    """They find the batch full and wait; then each appends its operation to the next one."""
+    setting(CYRT_MAX_OPS_PER_GRAPH="16")
+    count, in_flight = 40, 64
+    first, others = Gate(), Gate()
+
+    def add(i):
+        module["axpb"][1, 4](parts[i], 1.0, 1.0, 4)
+
+    def add_elsewhere(i):
+        stream.__enter__()
+        add(i)
+
+    with cyrt.Stream() as stream:
+        encoder, memory = cyrt.current_encoder(), zeros(4 * count)
+        parts = [memory[16 * i : 16 * i + 16] for i in range(count)]
+        add(0)
+        cyrt.synchronize()
+        commits = encoder.stats()["commits"]
+        for gate in first, others:
+            gate.wait()
+            cyrt.commit()
+        while encoder.stats()["commits"] < commits + in_flight:
+            add(0)
+            cyrt.commit()
+        for _ in range(11):
+            add(0)
+        threads = [threading.Thread(target=add_elsewhere, args=(i,)) for i in range(count)]
+        for thread in threads:
+            thread.start()
+        threads[0].join(0.5)
+        first.open()
+        until(lambda: encoder.stats()["commits"] == commits + in_flight + 1)
+        threads[0].join(0.5)
+        others.open()
+        for thread in threads:
+            thread.join(30)
+        cyrt.synchronize()
+        assert encoder.stats()["commits"] >= commits + in_flight + 4  # 51 operations
+        assert (host(memory).reshape(count, 4)[1:] == 1).all()

@@ -288,6 +288,15 @@ def test_the_error_is_raised_once(failed, reader):
         round.run_to_end()
 
 
+def test_a_capture_raises_the_error_before_it_begins(failed):
+    """At the end of its block what was captured would be lost."""
+    round = failed()
+    begun = []
+    with raises(), round.encoder.capture():
+        begun.append(True)
+    assert not begun
+
+
 def test_the_exit_tells_the_error(python):
     """A launch that was refused at the end of the program's last operation."""
     done = python(
