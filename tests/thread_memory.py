@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import itertools
+import os
+import signal
 import sys
+import time
+import traceback
 from ctypes import c_void_p
 
 import numpy as np
@@ -16,6 +21,7 @@ from cyrt.driver import table
 SIZE = 64
 NOT_SUPPORTED = 801
 MARK = 48  # bytes of shared memory of the launches that may be refused
+CHILD_SECONDS = 20  # for a forked child, before it hangs
 TRIES = 200  # reads that others' refusals may interrupt before one succeeds
 
 
@@ -26,13 +32,15 @@ class Refusals:
 
     def __init__(self, period: int):
         self.graphs, self.kernels, self.period = itertools.count(1), itertools.count(1), period
-        self.refused = 0
+        self.refused, self.process = 0, os.getpid()
         self.prototypes = {
             "cuGraphLaunch": (2, self.launch_graph),
             "cuLaunchKernelEx": (4, self.launch_kernel),
         }
 
     def launch_graph(self, executable, stream):
+        if os.getpid() != self.process:
+            os._exit(2)  # a forked child calls the driver
         if next(self.graphs) % self.period == 0:
             return NOT_SUPPORTED
         return self.originals["cuGraphLaunch"](executable, stream)
@@ -118,6 +126,38 @@ def persistent_read(memory):
         with ignore_refusals():
             return read(memory)
     return None
+
+
+def end_child(call) -> None:
+    """End a forked child: nothing can be used there, and objects end without the driver."""
+    status = 1
+    try:
+        for use in (cyrt.synchronize, call):
+            told = ""
+            try:
+                use()
+            except RuntimeError as error:
+                told = str(error)
+            assert "fork" in told, f"a forked child used the device: {told}"
+        gc.collect()
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def await_child(child: int) -> None:
+    end = time.monotonic() + CHILD_SECONDS
+    done, status = os.waitpid(child, os.WNOHANG)
+    while not done and time.monotonic() < end:
+        time.sleep(0.001)
+        done, status = os.waitpid(child, os.WNOHANG)
+    if not done:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert done, "a forked child hangs"
+    assert status == 0, f"a forked child ended with the status {status:#x}"
 
 
 class Foreign:

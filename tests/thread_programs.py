@@ -7,7 +7,9 @@ compute, and signals interrupt the main thread. In programs of the kind "refused
 some graphs, and some of the kernels that are launched one by one instead: what these would have
 written is right or raises the refusal, and everything else is right. Programs of the kind "devices"
 use all devices. Those of the kind "limited" have little memory, of which they use many sizes. In
-most programs copies between host and device have several chunks.
+most programs copies between host and device have several chunks. Handlers compute on streams on
+which threads have `batch()` and `concurrent()` blocks open. Forked children end at once, without
+the driver.
 
 A deadlock ends the process, with each thread's stack.
 """
@@ -25,6 +27,7 @@ import sys
 import threading
 import time
 import traceback
+import warnings
 
 from graph.outside import Library
 from thread_memory import (
@@ -38,7 +41,7 @@ from thread_memory import (
     is_refusal,
     persistent_read,
 )
-from thread_workers import LIMIT, MOST_SIZED, SOURCE, Worker
+from thread_workers import LIMIT, MOST_FORKS, MOST_SIZED, SOURCE, Worker
 
 import cyrt
 from cyrt import settings
@@ -56,7 +59,7 @@ class Program:
         self.rng = random.Random(f"{kind} {seed}")
         self.kind, self.name = kind, f"{kind} program {seed}"
         self.failures, self.handlers, self.called = [], [], []
-        self.room, self.lock = MOST_SIZED, threading.Lock()
+        self.room, self.forks, self.lock = MOST_SIZED, MOST_FORKS, threading.Lock()
         self.devices = cyrt.Device.count() if kind == "devices" else 1
         self.shared = [
             Shared(name, device, outside)
@@ -76,6 +79,12 @@ class Program:
     def give_room(self, nbytes: int) -> None:
         with self.lock:
             self.room += nbytes
+
+    def take_fork(self) -> bool:
+        """Whether one more child may be forked."""
+        with self.lock:
+            self.forks -= 1
+            return self.forks >= 0
 
     def fail(self, what: str) -> None:
         self.failures.append(f"{self.name}, {what}: {traceback.format_exc()}")
@@ -180,6 +189,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.kind == "limited":
         os.environ["CYRT_MEMORY_LIMIT"] = str(LIMIT)
+    # Python 3.12 warns of forks beside threads.
+    warnings.filterwarnings("ignore", category=DeprecationWarning)
     module, library = cyrt.Module(SOURCE), Library()
     sys.setswitchinterval(1e-5)
     failed = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import random
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from thread_memory import (
     Foreign,
     Pair,
     Refusals,
+    await_child,
+    end_child,
     ignore_refusals,
     inside_driver,
     is_refusal,
@@ -36,6 +39,7 @@ LIMIT = 128 * MB  # of programs of the kind "limited"
 MOST_SIZED = 36 * MB
 LEAST_SIZED = 2 * MB  # what a smaller one counts as
 BLOCK = 64
+MOST_FORKS = 2  # of a program: each takes as long as many other steps
 
 SOURCE = r"""
 typedef unsigned int u32;
@@ -74,6 +78,8 @@ WEIGHTS = {
     "encoder": 3,
     "group": 2,
     "batch": 2,
+    "steps_in_batch": 2,
+    "fork": 1,
     "capture": 2,
     "outside": 2,
     "add_shared": 10,
@@ -391,11 +397,16 @@ class Worker:
     def encoder(self) -> None:
         """A short-lived one; handlers compute once its batch has ended."""
         x, a, k = self.pick(), self.number(), self.number()
-        program, number = self.program, len(self.program.handlers)
+        program, number, device = self.program, len(self.program.handlers), self.device
         key = (self.index, len(self.done), number)
 
+        # Perhaps a stream on which other threads have blocks open.
+        streams = [shared.stream for shared in program.shared if shared.device == device]
+        stream = self.rng.choice([contextlib.nullcontext(), *streams])
+
         def handler():
-            program.compute("handler", k)
+            with cyrt.Device(device), ignore_refusals(), stream:
+                program.compute("handler", k)
             program.called.append(key)
 
         encoder = cyrt.CommandEncoder()
@@ -444,6 +455,25 @@ class Worker:
                     lambda k=k: self.launch("axpb", pair.own, 1, k, SIZE),
                     pair.doubtful,
                 )
+
+    def steps_in_batch(self) -> None:
+        """Whatever they need launches what is recorded; the rest is launched at the block's end."""
+        with cyrt.batch():
+            for _ in range(self.rng.randint(1, 6)):
+                step = self.rng.choice(self.steps)
+                self.done.append(f"{step.__name__} in batch()")
+                with ignore_refusals():
+                    step()
+
+    def fork(self) -> None:
+        """A child that ends at once."""
+        if not self.program.take_fork():
+            return
+        x = self.pick()
+        child = os.fork()
+        if child == 0:
+            end_child(lambda: x.own.fill(np.uint32(1)))
+        await_child(child)
 
     def capture(self) -> None:
         if self.device:  # the stand-in of a library knows one device
