@@ -88,7 +88,7 @@ cdef bint are_distant(Array x, long long distance, unsigned done) noexcept:
                 along, step = d, llabs(x.steps[d])
     if along < 0:
         return distance == 0
-    rest -= (x.dims[along] - 1) * step          # less than the step: at most two numbers of steps do
+    rest -= (x.dims[along] - 1) * step      # less than the step: at most two numbers of steps do
     for times in range(distance // step - 1, distance // step + 2):
         if llabs(times) < x.dims[along] and llabs(distance - times * step) <= rest:
             if are_distant(x, distance - times * step, done | 1 << along):
