@@ -22,6 +22,6 @@ cdef class Chains(Execs):
 cdef bint can_run(const Recording* recording) noexcept
 # Run the nodes in the recorded order. The function runs no Python code.
 cdef void run(Chains chains, Recording* recording, Outcome* outcome) noexcept
-# Keep the code of the nodes that ran, the first `launched` ones: the chains' nodes use it until they
-# are set again.
+# Keep the code of the nodes that ran, the first `launched` ones: the chains' nodes use it until
+# they are set again.
 cdef int keep_code(Chains chains, list code, int launched) except -1

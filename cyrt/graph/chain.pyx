@@ -9,7 +9,6 @@ from cyrt.graph.executable cimport (
 )
 from cyrt.graph.pattern cimport Pattern
 from cyrt.graph.recording cimport CLUSTER, COOPERATIVE, KERNEL, TEMPLATE, Node, Recording
-from cyrt.runtime.state cimport StreamState
 
 
 cdef class Chains(Execs):

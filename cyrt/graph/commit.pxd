@@ -12,9 +12,9 @@
 #   runs, so no signal interrupts a commit there: the objects that this takes are made before the
 #   turn. Then the recording is cleared, which runs finalizers only.
 # - If the driver refuses an operation, only what depends on it is lost, too: see graph/loss.
-# - The error of a launch is kept by the stream, and raised once: by the next commit, wait or read on
-#   the stream, or by the next operation on it, before that is recorded. While one is kept, a later one
-#   is not: reading what was lost raises it.
+# - The error of a launch is kept by the stream, and raised once: by the next commit, wait or read
+#   on the stream, or by the next operation on it, before that is recorded. While one is kept, a
+#   later one is not: reading what was lost raises it.
 # - A Recording is freed with its Recorder only, since a commit that another one overtakes still
 #   reads the recording that it began with.
 # - The number of batches in flight is limited; a wait for the oldest one releases the GIL.

@@ -413,6 +413,7 @@ cdef int abandon(Recorder self) except -1:
     if handlers is not None:
         completion.call_when_ended(mark, handlers)
     clear_recording(self, dropped)
+    del foreign, kept
     return 0
 
 
@@ -505,8 +506,8 @@ cdef int end_tracing(Recorder self, object traced, Plan plan, list names) except
 
 
 cdef int launch_batch(Recorder self, Plan plan, list names, list entry, Mark mark) except -1:
-    """Launch the batch; the turn has begun. `entry` and `mark` are for the objects that are kept and
-    the handlers, if there are any."""
+    """Launch the batch; the turn has begun. `entry` and `mark` are for the objects that are kept
+    and the handlers, if there are any."""
     cdef StreamState* state = self.state
     cdef Recording* finished
     cdef Outcome outcome
@@ -529,6 +530,7 @@ cdef int launch_batch(Recorder self, Plan plan, list names, list entry, Mark mar
     error = launch(self, plan, foreign, NULL if where is None else <void*>where, &outcome)
     if error:
         poisons.retain_error(error)
+        self.awaited = None         # it was refused, and does not run
     if handlers is not None:
         completion.call_when_ended(mark, handlers)
     if error or is_sticky(outcome.result):

@@ -9,9 +9,9 @@
 #   to another kernel release the GIL; no other thread may patch or destroy the exec meanwhile.
 # - All of this happens during a stream's turn: no Python code runs, and an Outcome reports what the
 #   driver refuses.
-# - What the cache holds (Execs) keeps the code that its execs run, and nothing else of a kernel: see
-#   Code in runtime/module. It can be read at any time: execs are taken out of it before they are
-#   destroyed, which releases the GIL, and their code is released after that.
+# - What the cache holds (Execs) keeps the code that its execs run, and nothing else of a kernel:
+#   see Code in runtime/module. It can be read at any time: execs are taken out of it before they
+#   are destroyed, which releases the GIL, and their code is released after that.
 
 from cyrt.driver.cuda cimport CUgraph, CUgraphExec, CUgraphNode, CUresult
 from cyrt.graph.recording cimport Geometry, Recording

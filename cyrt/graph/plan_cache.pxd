@@ -11,8 +11,8 @@
 # - The serial number of a kernel that has ended is in no later topology, so what runs that kernel
 #   leaves the cache in the same way, at the next commit of any stream. The code is released after
 #   the execs, and a module is unloaded with the last reference to it: see runtime/ending.
-# - Before out of memory is raised, what has left the cache is destroyed, the code with it, and after
-#   that the plans and chains used longest ago, one at a time, until the memory suffices.
+# - Before out of memory is raised, what has left the cache is destroyed, the code with it, and
+#   after that the plans and chains used longest ago, one at a time, until the memory suffices.
 
 from cyrt.graph.plan cimport Plan, PlanStats
 from cyrt.graph.recording cimport Recording
@@ -33,6 +33,6 @@ cdef unsigned long long num_seen    # the kernels that had ended at the last loo
 cdef int look_for_dropped() except -1
 # Drop the plans and chains of a device that was reset.
 cdef int forget_plans(int ordinal) except -1
-# Destroy what has left the cache of the device; if there is nothing, the plan or chains used longest
-# ago that are not being launched. Return whether there was something.
+# Destroy what has left the cache of the device; if there is nothing, the plan or chains used
+# longest ago that are not being launched. Return whether there was something.
 cdef bint release_plans(int ordinal) except -1

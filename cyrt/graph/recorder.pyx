@@ -356,8 +356,9 @@ cdef list make_ready(Recorder self, const Operation* operation, const Use* uses,
             commit_before(self)     # earlier nodes may use that memory: a commit puts them first
         else:
             cut(self, operation)
-        if continued() != <void*>self and (foreign is not None or (
-                self.recording.num_nodes + 1 >= self.boundary.complete)):
+        if continued() != <void*>self and (
+                self.recording.num_nodes + 1 >= self.boundary.complete
+                or (foreign is not None and not is_deferred(self))):
             make_room(self)
         if order(self, uses, num_uses, opaque) == 0:
             order_again(self, uses, num_uses, opaque)
@@ -369,7 +370,7 @@ cdef list make_ready(Recorder self, const Operation* operation, const Use* uses,
     return foreign
 
 
-cdef inline void mark_pending(Recorder self) noexcept:
+cdef void mark_pending(Recorder self) noexcept:
     self.state.pending = True
     self.state.idle = False
     if handling and handling == PyThread_get_thread_ident():

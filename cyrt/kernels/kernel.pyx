@@ -19,8 +19,8 @@ from cyrt.kernels.arguments cimport (
     use_declared, written_memory, wrong_device,
 )
 from cyrt.kernels.geometry cimport (
-    check_required, cover_grid, dimension, dynamic_smem, element_count, fits, refuse_geometry, spread,
-    triple,
+    check_required, cover_grid, dimension, dynamic_smem, element_count, fits, refuse_geometry,
+    spread, triple,
 )
 from cyrt.kernels.packing cimport POINTER, WORD64, Param, code_of, pack_value
 from cyrt.kernels.vectorcall cimport (

@@ -6,9 +6,9 @@
 # - No Python code runs during a turn: the thread allocates no object that the garbage collector
 #   tracks, drops no reference and checks no signals. So a thread never waits for its own turn.
 # - The thread that had the last turn lets waiting threads go first.
-# - A thread that other threads kept from recording has priority: they let it go first. Priority ends
-#   when that thread begins to wait for the device, which may take as long as its kernels, and after
-#   50 ms of time.
+# - A thread that other threads kept from recording has priority: they let it go first. Priority
+#   ends when that thread begins to wait for the device, which may take as long as its kernels, and
+#   after 50 ms of time.
 
 from cyrt.runtime.state cimport StreamState
 
