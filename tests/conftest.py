@@ -7,6 +7,7 @@ import ctypes
 import gc
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,10 @@ import pytest
 hypothesis.settings.register_profile("repeat", derandomize=True, deadline=None, print_blob=True)
 hypothesis.settings.register_profile("explore", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("repeat")
+
+# A shell lets its jobs in the background ignore Ctrl-C, which many tests send.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ.setdefault("CYRT_DEVICE", "emulated")
 # One for all processes of a run: the outermost makes it and removes it.
