@@ -24,7 +24,7 @@ cdef struct GatherSpace:
     long long[MAX_NDIM] there
     Indices[6] indices          # MAX_INDICES
 
-# What is recorded, in the order of GATHERINGS.
+# The operation that is recorded; the numbers are indices in GATHERINGS of builtin/gather.pyx.
 cdef enum:
     TAKEN = 0                   # here = there[indices]
     WRITTEN = 1                 # there[indices] = here

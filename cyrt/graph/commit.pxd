@@ -69,13 +69,15 @@ cdef class Recorder:
     cdef void* group_scope          # the block that the recording's group belongs to, see scope
     cdef unsigned long long limits  # number of batches that ended at a limit
     cdef bint closed
-    cdef unsigned long thread       # that may use the encoder; 0: several asked for a stream's own
+    # The thread that may use the encoder. 0: every thread may, since several threads have asked for
+    # the encoder that their stream has created.
+    cdef unsigned long thread
     cdef unsigned long long handled     # epoch of the last recording to which a handler has added
     cdef CUevent[IN_FLIGHT] marks   # after each of the last batches
     cdef unsigned long long batches, ended  # numbers of batches launched; known to have ended
     cdef list launched              # the Plan of each batch in flight, or its operations' names
-    # With CYRT_LAUNCH_BLOCKING the code lines of the operation that is recorded, and of the one
-    # that was launched last and is waited for; else None.
+    # With CYRT_LAUNCH_BLOCKING, `where` is the code line of the operation that is recorded, and
+    # `awaited` that of the operation that was launched last; otherwise they are None.
     cdef str where, awaited
     cdef Failure failure            # if `state.failed`
     # Buffers of outside memory that the recording uses; an element None represents all exported
@@ -90,8 +92,8 @@ cdef class Recorder:
     cdef Timing timing
     cdef object __weakref__
 
-# The recorder of which this thread has recorded the first kernels of an operation of several; NULL:
-# none. And make that another one.
+# An operation may consist of several kernels. While this thread has recorded some of them and not
+# all, `continued` returns their recorder, otherwise NULL; `continue_operation` sets that.
 cdef void* continued() noexcept
 cdef void continue_operation(void* recorder) noexcept
 # Return a number for a new recording; it is never reused.

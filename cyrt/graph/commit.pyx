@@ -259,7 +259,7 @@ cdef int commit(Recorder self) except -1:
 
 cdef void commit_at_end(Recorder self) noexcept:
     cdef StreamState* state = self.state
-    # What a commit orders against others' memory may have to wait for other streams.
+    # A batch that uses other libraries' memory may have to wait for other streams.
     if state.capturing or is_others_thread(state) or self.foreign is not None \
             or not may_launch(self):
         return

@@ -25,7 +25,7 @@ cdef class Mark:
     cdef unsigned int epoch
     cdef list handlers
     cdef Mark later             # the stream's next one
-    # Of a stream's first mark:
+    # The next two fields are used in the first mark of a stream only.
     cdef Mark last              # the stream's last one
     cdef Mark other             # the first one of another stream
     cdef bint reached(self) noexcept

@@ -38,9 +38,8 @@ from cyrt.runtime.waiting cimport wait_state
 
 
 class _Block(ContextDecorator):
-    """What `contextlib.contextmanager` makes, but compiled: no signal handler runs between the
-    beginning of the block and its body, or between that and the end, so none leaves a block
-    open."""
+    """A compiled replacement of the context managers that `contextlib.contextmanager` makes. No
+    signal handler runs while it begins or ends a block, so no signal leaves a block open."""
 
     def __init__(self, function, arguments, options):
         self.made_of = function, arguments, options

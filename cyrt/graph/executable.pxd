@@ -44,7 +44,7 @@ cdef struct Executable:
 cdef class Execs:
     cdef StreamState* stream
     cdef Execs newer, older     # neighbours in the cache's list, which is ordered by last use
-    cdef object key             # of the cache
+    cdef object key             # the key under which the cache finds them
     cdef list code              # the Code of each node, or lists of these
     cdef int busy               # commits that launch them, or are about to
 

@@ -34,7 +34,7 @@ cdef class Plan(Execs):
     cdef size_t topology_words
     cdef size_t blob_bytes
     cdef int num_nodes
-    cdef list names_            # of what each node runs
+    cdef list names_            # for each node, the name of the kernel that it runs
     cdef Geometry* geometry     # of the first recording; variants store that of later ones
     cdef char* patched_         # for each node, whether the last launch patched it
     cdef Executable** variants

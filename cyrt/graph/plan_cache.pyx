@@ -32,7 +32,8 @@ cdef bint chains = False        # whether chains run a topology the first time
 _evicted = {}
 cdef Py_ssize_t num_returned = 0
 cdef unsigned long long counted_from = 0    # the clock when counting began
-# What has left the cache and is not destroyed yet, oldest first, and the devices that have some.
+# `_retired` holds the plans and chains that have left the cache and are not destroyed yet, the
+# oldest first. `_awaited_devices` holds the devices that will destroy theirs when they are idle.
 _retired = {}
 _awaited_devices = set()
 cdef size_t retired_bytes = 0

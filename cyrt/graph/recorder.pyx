@@ -557,7 +557,7 @@ def _end_handler():
         try:
             graph.reason = b"a handler of a batch's end has recorded"
             flush(<StreamState*><size_t>address)
-        except Exception as error:      # of one device; those of others are still launched
+        except Exception as error:      # One device failed: work of the others is still launched.
             failed = failed or error
     if failed is not None:
         raise failed

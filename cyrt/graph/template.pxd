@@ -68,7 +68,7 @@ cdef class Template:
     cdef int count
     cdef readonly int num_tokens    # 0: the kernels run in order
     cdef readonly object call   # of an opaque call; else None
-    cdef Code code              # that of an opaque call
+    cdef Code code              # keeps the code of an opaque call loaded; None for other calls
     cdef readonly str reason    # for which the call is opaque or refused; else None
     cdef readonly bint refused  # the library does not provide it: other kernels have to run
     cdef bint undeclared        # it uses memory that is no operand

@@ -46,7 +46,7 @@ def check_cast(value: Any, target: Array, name: str, unless: str = "") -> None:
         found = np.asarray(value)
         kind = found.dtype.kind.replace("i", "u")
         if kind == "O" and all(isinstance(each, int) for each in found.flat):
-            kind = "u"  # of more than 64 bits
+            kind = "u"  # NumPy stores ints of more than 64 bits as objects.
         if kind not in _KINDS:
             raise TypeError(f"{name}: expected numbers, got {type(value).__name__}")
     if _KINDS.index(kind) > _KINDS.index(target.dtype.kind):

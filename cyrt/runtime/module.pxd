@@ -24,14 +24,15 @@ cdef struct Limits:
     bint cooperative
     bint clusters
 
-# What a plan holds of a kernel that it runs, in the kernel's place: what keeps the code loaded. So
-# the kernel ends when nobody can record it any more, and then the plan, which nobody can use any
-# more, leaves the cache: see graph/plan_cache.
+# A plan holds the Code of a kernel that it runs, and not the kernel. The Code keeps the module
+# loaded. A kernel object therefore ends when the program has dropped it; no recording can match the
+# plan any more then, and the plan leaves the cache (see graph/plan_cache).
 cdef class Code:
     cdef object held            # the LoadedModule, or a library's object
     cdef bint dropped           # the kernel has ended
 
-# What a node runs: a LoadedFunction, a kernel of a template or a child graph (graph).
+# The base class of everything that a node can run: LoadedFunction, and in graph the kernels of
+# templates and child graphs.
 cdef class Runnable:
     cdef Code code
     cdef readonly str name

@@ -9,7 +9,8 @@ from cyrt.dtypes import DTYPES, dtype
 
 TEMPLATES = ("scatter",)
 VARIANTS = ("", "_wide", "_partials")
-# By the operation: its result in words, and the kinds of its types. A sum of bools is a maximum.
+# The name of each operation's result, and the kinds of element types that it takes. `add_at` takes
+# no bools: their sum is their maximum.
 OPS = {
     "add_at": ("sum", "iufc"),
     "maximum_at": ("greatest", "biuf"),
