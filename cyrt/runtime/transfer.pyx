@@ -243,8 +243,8 @@ cdef int refuse_rest(StreamState* own, CUresult result, const char* call) except
 cdef int send_long(StreamState* stream, Block* block, Access access, unsigned int generation,
                    Staging* staging, CUdeviceptr target, const char* source,
                    size_t nbytes) except -1:
-    """Copy to the device more than fits into the ring: one chunk is copied into its pinned memory
-    while others cross the bus."""
+    """Copy several chunks to the device: one is copied into its pinned memory while others cross
+    the bus."""
     cdef StreamState* own
     cdef CUresult result = CUDA_SUCCESS
     cdef int index = staging.turn, entered
