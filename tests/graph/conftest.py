@@ -1,9 +1,10 @@
-"""Fixtures of calls of another library."""
+"""Fixtures of calls of another library, of signals, and of streams that are kept busy."""
 
 from __future__ import annotations
 
 import pytest
 from calls import Calls
+from gates import Gate
 from interrupts import Interrupts
 
 import cyrt
@@ -13,6 +14,14 @@ from cyrt.graph import template
 @pytest.fixture(scope="module")
 def library():
     return Calls()
+
+
+@pytest.fixture
+def gate():
+    """Its kernel keeps a stream busy, so that a commit waits for room."""
+    gate = Gate()
+    yield gate
+    gate.open()
 
 
 @pytest.fixture

@@ -10,21 +10,12 @@ import weakref
 from ctypes import c_void_p
 
 import pytest
-from gates import Gate
 from outside import until
 
 import cyrt
 
 pytestmark = pytest.mark.usefixtures("batched")
 IN_FLIGHT = 64
-
-
-@pytest.fixture
-def gate():
-    """Its kernel keeps a stream busy, so that a commit waits for room."""
-    gate = Gate()
-    yield gate
-    gate.open()
 
 
 @pytest.fixture

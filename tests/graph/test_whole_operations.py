@@ -8,7 +8,6 @@ from ctypes import c_int, c_size_t, c_void_p
 
 import numpy as np
 import pytest
-from gates import Gate
 from whole_rounds import Round
 
 import cyrt
@@ -143,13 +142,6 @@ KINDS = (
 @pytest.fixture(params=KINDS, ids=lambda kind: "library_call" if kind is None else kind.__name__)
 def operation(request):
     return request.param or request.getfixturevalue("call")
-
-
-@pytest.fixture
-def gate():
-    gate = Gate()
-    yield gate
-    gate.open()
 
 
 @pytest.fixture
