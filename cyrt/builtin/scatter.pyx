@@ -14,7 +14,7 @@ from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, set_geometry
 from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.workspace cimport allocate_workspace
-from cyrt.graph.commit cimport Recorder
+from cyrt.graph.commit cimport Recorder, continue_operation, continued
 from cyrt.runtime.memory cimport Memory
 
 cdef extern from "params/scatter.h" nogil:
@@ -42,8 +42,10 @@ cdef int record_scatter(Recorder encoder, int op, int dtype, const Operand* oper
     cdef Operand[6] used
     cdef Scatter params
     cdef Launch launch
-    cdef Memory workspace = None
-    cdef long long tiles = ceiling(n, SCATTER_TILE)
+    cdef Memory workspace
+    cdef list workspaces = []
+    cdef void* before = continued()
+    cdef long long tiles = ceiling(n, SCATTER_TILE), left = tiles
     cdef int i, count = 4
     if n == 0:
         return 0
@@ -59,30 +61,36 @@ cdef int record_scatter(Recorder encoder, int op, int dtype, const Operand* oper
     params.order = operands[2].address
     params.values = operands[3].address
     params.step = step
-    while True:
-        params.n = n
-        params.ends = params.partials = 0
-        if tiles > 1:
+    # Memory is allocated before the first launch, so that a failure leaves `out` as it was.
+    while left > 1:
+        workspaces.append(allocate_workspace(encoder, 2 * left * (SCATTER_PARTIAL + 8)))
+        left = ceiling(2 * left, SCATTER_TILE)
+    try:
+        for workspace in workspaces:
             # Partial results come first, as they have the stricter alignment.
-            workspace = allocate_workspace(encoder, 2 * tiles * (SCATTER_PARTIAL + 8))
             used[count] = Operand(<PyObject*>workspace, workspace.address, NULL, [0, 0])
+            params.n = n
             params.partials = workspace.address
             params.ends = workspace.address + 2 * tiles * SCATTER_PARTIAL
+            set_geometry(&launch.geometry, tiles, SCATTER_BLOCK, 1)
+            record_launch(encoder, &launch, &params, used, count + 1, 1 | 1 << count)
+            continue_operation(<void*>encoder)
+            used[1] = used[count]
+            count = 2
+            params.keys = params.ends
+            params.values = params.partials
+            params.order = 0
+            params.step = 1
+            launch.variant = PARTIALS
+            n = 2 * tiles
+            tiles = ceiling(n, SCATTER_TILE)
+        params.n = n
+        params.ends = params.partials = 0
         set_geometry(&launch.geometry, tiles, SCATTER_BLOCK, 1)
-        record_launch(encoder, &launch, &params, used, count + (tiles > 1),
-                      1 | (1 << count if tiles > 1 else 0))
-        if tiles == 1:
-            return 0
-        _earlier = workspace        # lives until the next launch is recorded
-        used[1] = used[count]
-        count = 2
-        params.keys = params.ends
-        params.values = params.partials
-        params.order = 0
-        params.step = 1
-        launch.variant = PARTIALS
-        n = 2 * tiles
-        tiles = ceiling(n, SCATTER_TILE)
+        record_launch(encoder, &launch, &params, used, count, 1)
+    finally:
+        continue_operation(before)
+    return 0
 
 
 def explain(Explainer explainer, str op, str dtype, shapes):

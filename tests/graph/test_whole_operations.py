@@ -38,6 +38,7 @@ class State:
         self.w = cyrt.asarray(np.eye(16, dtype=np.float32)[::-1].copy())
         self.row = cyrt.asarray(np.full(16, -1, np.float32))
         self.index = cyrt.asarray(np.array([3, 5, 7]))
+        self.many = cyrt.asarray(np.arange(4000) % 16)  # more than one block combines at once
         self.buffer = cyrt.Buffer(1024)
         self.buffer.fill(1)
         self.random = cyrt.random.default_rng(3)
@@ -98,6 +99,10 @@ def put(s):
     s.x[s.index] = s.y[s.index]
 
 
+def combined(s):
+    cyrt.add.at(s.x, s.many, 1)
+
+
 def masked(s):
     s.x[s.x > 20] = -5
 
@@ -133,6 +138,7 @@ KINDS = (
     random,
     taken,
     put,
+    combined,
     masked,
     sort,
     None,  # the fixture `call`
