@@ -320,6 +320,7 @@ def test_a_large_call_is_learned_in_the_memory_of_its_workspace(python):
         """,
         folders=[Path(__file__).parent],
         CYRT_POOL="1",
+        CYRT_CHECK="0",
     )
     assert done.stdout.split() == ["1"], done.stderr
 
