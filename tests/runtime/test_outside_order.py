@@ -184,10 +184,11 @@ def test_an_undeclared_kernel_that_has_ended_delays_nothing(gate):
         "put",
     )
     x, later, found = ints(0, 1), cyrt.Stream(), []
-    kernel[1, 1](np.array([x.ptr, 7], np.uint64).tobytes())
-    cyrt.stream().synchronize()
-    gate.wait()
-    cyrt.commit()
+    with cyrt.Stream() as own:  # no test has exported its handle, which others would wait for
+        kernel[1, 1](np.array([x.ptr, 7], np.uint64).tobytes())
+        own.synchronize()
+        gate.wait()
+        cyrt.commit()
 
     def work():
         with later:
