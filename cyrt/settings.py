@@ -122,6 +122,11 @@ SETTINGS: dict[str, Setting] = {
         "node",
         "how a kept graph is made equal to a batch: node by node, by a whole update, or anew",
     ),
+    "CYRT_REPLAY": Setting(
+        _choice("1", "0", "verify"),
+        "1",
+        "0: every operation is recorded; verify: what was replayed is recorded beside, and compared",
+    ),
     "CYRT_TEMPLATE_CACHE_SIZE": Setting(
         _count, 1000, "calls of other libraries whose launches are known, at most"
     ),

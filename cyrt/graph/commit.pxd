@@ -25,6 +25,7 @@ from cyrt.graph.boundary cimport Boundary
 from cyrt.graph.plan cimport Plan, PlanStats
 from cyrt.graph.ranges cimport Ranges
 from cyrt.graph.recording cimport Recording
+from cyrt.graph.replay cimport Replay
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport Stream
 
@@ -51,7 +52,8 @@ cdef struct Failure:
 cdef class Recorder:
     cdef Stream stream_             # of an encoder that the user created; else None
     cdef StreamState* state
-    cdef Recording* recording       # the operations since the last commit
+    cdef Recording* recording       # the operations since the last commit; empty during a replay
+    cdef Replay replay
     cdef Recording* launching       # the batch that is launched in the turn; else NULL
     cdef Recording* spare           # a list of empty ones
     cdef unsigned long flusher      # the thread that launches what a commit waits for; 0: none
@@ -92,6 +94,11 @@ cdef class Recorder:
     cdef Timing timing
     cdef object __weakref__
 
+# Return the number of operations since the last commit.
+cdef inline int num_recorded(Recorder self) noexcept:
+    return self.recording.num_nodes + self.replay.played
+# Make the operations that were replayed since the last commit the recording.
+cdef void stop_replay(Recorder self) noexcept
 # An operation may consist of several kernels. While this thread has recorded some of them and not
 # all, `continued` returns their recorder, otherwise NULL; `continue_operation` sets that.
 cdef void* continued() noexcept

@@ -21,7 +21,7 @@ from cyrt.driver.errors import CudaError
 from cyrt.driver.table cimport MAX_DEVICES, READY, check, cu, is_sticky, process
 from cyrt.graph cimport (
     boundary as boundaries, chain, completion, direct, loss, plan as plans, plan_cache,
-    recording as recordings,
+    recording as recordings, replay as replays,
 )
 from cyrt.graph.boundary cimport DOUBTFUL
 from cyrt.graph.completion cimport Mark
@@ -101,7 +101,9 @@ cdef class Recorder:
             self.state.pending = self.state.failed = False
         boundaries.forget(&self.boundary)
         recordings.destroy(self.recording)
-        recordings.destroy(self.launching)
+        if self.launching != NULL and not self.launching.busy:      # else it is a script
+            recordings.destroy(self.launching)
+        replays.forget(&self.replay)
         recordings.destroy(self.spare)
         free(self.ranges.items)
 
@@ -249,7 +251,7 @@ cdef StreamState* launching_earlier(Recorder self) noexcept:
 
 
 cdef bint has_work(Recorder self) noexcept:
-    return self.recording.num_nodes or self.kept is not None or self.handlers is not None
+    return num_recorded(self) or self.kept is not None or self.handlers is not None
 
 
 cdef int commit(Recorder self) except -1:
@@ -350,10 +352,10 @@ cdef int launch_recorded(Recorder self) except -1:
     if state.capturing:
         return 0                # kept objects and handlers belong to the next batch
     if is_others_thread(state):
-        while state.recording_epoch == wanted and self.recording.num_nodes:
+        while state.recording_epoch == wanted and num_recorded(self):
             sleep_briefly(state, &naps)
         return 0
-    if state.wants_commits and self.recording.num_nodes == 0:
+    if state.wants_commits and num_recorded(self) == 0:
         state.wants_commits = False
         if boundaries.note_empty_commit(&self.boundary):
             begin_places(state, self.boundary.round, self.boundary.key, self.boundary.resumes)
@@ -370,9 +372,29 @@ cdef int make_spare(Recorder self) except -1:
     return 0
 
 
+cdef void stop_replay(Recorder self) noexcept:
+    cdef Recording* empty = self.recording
+    if self.replay.script != NULL:
+        self.recording = replays.stop(&self.replay, self.state, &self.joined)
+        empty.next, self.spare = self.spare, empty
+
+
+cdef Recording* complete_recording(Recorder self) except NULL:
+    """Return what is launched next: the script, if all of it was replayed, or the recording."""
+    cdef Recording* script = self.replay.script
+    if script == NULL or self.replay.played < script.num_nodes:
+        stop_replay(self)
+        return self.recording
+    if self.replay.verified:
+        replays.verify(&self.replay, self.state)
+    return script
+
+
 cdef Recording* exchange_recording(Recorder self) noexcept:
-    """Exchange the recording for a spare one, and return it."""
+    """Exchange the recording for an empty one, and return it."""
     cdef Recording* recording = self.recording
+    if self.replay.script != NULL:      # all of it was replayed, and the recording is empty
+        return replays.finish(&self.replay)
     self.recording = self.spare
     self.spare = self.spare.next
     self.recording.next = NULL
@@ -382,7 +404,12 @@ cdef Recording* exchange_recording(Recorder self) noexcept:
 
 
 cdef void clear_recording(Recorder self, Recording* recording) noexcept:
-    """Clear a recording, which may run finalizers, and make it a spare one."""
+    """Keep a recording that was launched as a script, or clear it and make it a spare one. This may
+    run finalizers."""
+    recordings.release_owners(recording)
+    recording = replays.keep(&self.replay, recording)
+    if recording == NULL:
+        return
     recordings.clear(recording)
     if self.recording.num_nodes == 0:       # record into the arrays that are still in the cache
         recording.group = self.recording.group
@@ -401,6 +428,7 @@ cdef int abandon(Recorder self) except -1:
     cdef list foreign, kept, handlers       # dropped when the state is consistent
     cdef Recording* dropped
     make_spare(self)
+    stop_replay(self)
     dropped = exchange_recording(self)
     foreign, kept, handlers = self.foreign, self.kept, self.handlers
     self.foreign = self.kept = self.handlers = None
@@ -427,6 +455,7 @@ cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
     cdef StreamState* earlier
     cdef object traced = None
     cdef unsigned long long batch
+    cdef Recording* recording
     cdef int nodes
     try:
         verify(state.ordinal, state.epoch, b"cuGraphLaunch")
@@ -442,18 +471,19 @@ cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
     wait_for_room(state)
     if state.recording_epoch != wanted:
         return 0
-    nodes = self.recording.num_nodes
+    recording = complete_recording(self)
+    nodes = recording.num_nodes
     if nvtx is not None:
         nvtx.push_range(f"cyrt: {nodes} operations", domain="cyrt")
     try:
         if tracing and nodes:
             traced = begin_tracing(self)
-        if nodes and self.graphs and self.recording.losses == NULL:
-            plan = plan_cache.find(state, self.recording, &self.stats_)
+        if nodes and self.graphs and recording.losses == NULL:
+            plan = plan_cache.find(state, recording, &self.stats_)
             if plan is None:
                 return 0
         elif nodes:
-            names = plans.node_names(self.recording)
+            names = plans.node_names(recording)
         if self.kept is not None or self.foreign is not None:
             entry = [batch, None, None]
         if self.handlers is not None:
@@ -462,7 +492,7 @@ cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
         make_spare(self)
         # Finalizers may have run: the collector can run whenever an object is created.
         # And another thread's batch may have ended its turn: this one needs the event after it.
-        if state.recording_epoch == wanted and self.recording.num_nodes == nodes \
+        if state.recording_epoch == wanted and num_recorded(self) == nodes \
                 and self.batches == batch and state.epoch == contexts[state.ordinal].epoch \
                 and (entry is not None or (self.kept is None and self.foreign is None)) \
                 and (mark is not None or self.handlers is None):
@@ -611,6 +641,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
             error = direct.launch_nodes(state, recording, outcome.launched, where, outcome)
         elif poisons.poisoned:
             loss.mark_losses(recording)
+        recording.repeats = may_repeat(self, plan, recording, outcome, patched)
         boundaries.learn(&self.boundary, recording, patched, self.stats_.chained != chained)
     state.wants_commits = self.boundary.belief == DOUBTFUL
     if after_batch != NULL:
@@ -629,6 +660,15 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     self.commits += 1
     return_unsettled_blocks(state.ordinal)
     return error
+
+
+cdef bint may_repeat(Recorder self, Plan plan, const Recording* recording, const Outcome* outcome,
+                     unsigned long long patched) noexcept:
+    """Return whether a batch may be replayed: an executable graph, most of whose nodes it had, ran
+    all of it."""
+    return self.replay.enabled and plan is not None and outcome.result == CUDA_SUCCESS \
+        and recording.losses == NULL and recording.barrier < 0 and recording.group < 0 \
+        and 2 * patched <= <unsigned long long>recording.num_nodes
 
 
 cdef CUresult record_mark(StreamState* state, CUevent mark) noexcept:

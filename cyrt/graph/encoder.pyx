@@ -18,7 +18,7 @@ from cyrt.graph.child cimport (
 )
 from cyrt.graph.plan_cache import cache_size
 from cyrt.graph.template import count_templates
-from cyrt.graph.commit cimport Recorder, commit
+from cyrt.graph.commit cimport Recorder, commit, num_recorded
 from cyrt.graph.commit import encoders
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.graph.recording cimport CHILD, Operation, Use
@@ -160,7 +160,7 @@ cdef class CommandEncoder(Recorder):
     @property
     def num_ops(self):
         """The number of operations recorded since the last commit."""
-        return self.recording.num_nodes
+        return num_recorded(self)
 
     def add_kernel(self, kernel, grid, block, args=(), *, smem=0, cluster=None, cooperative=False,
                    reads=None, writes=None):
@@ -442,7 +442,8 @@ cdef class CommandEncoder(Recorder):
             nodes ``patched``, ``instantiations``, graph ``launches``, ``evictions``; calls of
             libraries recorded as kernels, ``repoints``, and ``opaque_captures``, calls that are
             captured each time; ``early_loads``, operations that may load their weights while those
-            before them still run; and for all encoders together ``plans``, the bytes that their
+            before them still run; operations ``replayed``, which were compared with an earlier
+            batch and not recorded again; and for all encoders together ``plans``, the bytes that their
             graphs and the shared ones occupy, ``bytes_held``, and ``templates`` of libraries'
             calls.
         """
@@ -460,6 +461,7 @@ cdef class CommandEncoder(Recorder):
             "repoints": self.repoints,
             "opaque_captures": self.opaque_captures,
             "early_loads": self.num_early_loads,
+            "replayed": self.replay.operations,
             "plans": count,
             "bytes_held": held,
             "templates": count_templates(),
@@ -470,7 +472,7 @@ cdef class CommandEncoder(Recorder):
 
     def __repr__(self):
         return (f"<cyrt.CommandEncoder {'closed' if self.closed else 'with'}"
-                f"{'' if self.closed else f' {self.recording.num_nodes} operations recorded'}>")
+                f"{'' if self.closed else f' {num_recorded(self)} operations recorded'}>")
 
 
 def current_encoder():
@@ -502,7 +504,7 @@ def batch():
     """
     cdef CommandEncoder encoder = current_encoder()
     cdef Scope scope
-    if encoder.recording.num_nodes:
+    if num_recorded(encoder):
         runtime.reason = b"a batch() block begins"
         commit(encoder)
     scope = open_scope(encoder, False)

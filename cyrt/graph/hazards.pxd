@@ -10,12 +10,13 @@
 #   block's list `others` stores the rest.
 
 from cyrt.graph.recording cimport Recording, Use, add_edge
-from cyrt.runtime.state cimport READ, Block, Hazard, StreamState
+from cyrt.runtime.state cimport READ, Access, Block, Hazard, StreamState
 
 # Make the state of a block, whose epoch is another one, that of the stream's recording.
 cdef int make_current(Block* block, StreamState* stream) except -1
-# Make room for more readers.
+# Make room for more readers. `add_room` returns False without memory.
 cdef int grow_readers(Hazard* hazard) except -1
+cdef bint add_room(Hazard* hazard) noexcept
 
 # Give each block a state for the stream's recording, with room for one more reader. Add the sizes
 # of blocks that had none to `bytes`. Return the most edges that `depend` can add.
@@ -49,16 +50,18 @@ cdef inline void depend(Recording* recording, const Use* uses, int count) noexce
             for j in range(hazard.num_readers):
                 add_edge(recording, hazard.readers[j])
 
+# Store the node as reader or writer of a block. There is room for one more reader.
+cdef inline void note_use(Hazard* hazard, Access access, int node) noexcept:
+    if access != READ:
+        hazard.writer = node
+        hazard.num_readers = 0
+    elif hazard.writer != node and not (
+            hazard.num_readers and hazard.readers[hazard.num_readers - 1] == node):
+        hazard.readers[hazard.num_readers] = node
+        hazard.num_readers += 1
+
 # Store the node as reader or writer of the blocks. It cannot fail after `prepare`.
 cdef inline void note(const Use* uses, int count, int node) noexcept:
     cdef int i
-    cdef Hazard* hazard
     for i in range(count):
-        hazard = &uses[i].block.hazard
-        if uses[i].access != READ:
-            hazard.writer = node
-            hazard.num_readers = 0
-        elif hazard.writer != node and not (
-                hazard.num_readers and hazard.readers[hazard.num_readers - 1] == node):
-            hazard.readers[hazard.num_readers] = node
-            hazard.num_readers += 1
+        note_use(&uses[i].block.hazard, uses[i].access, node)

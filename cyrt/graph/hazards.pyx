@@ -49,11 +49,17 @@ cdef int make_current(Block* block, StreamState* stream) except -1:
     return 0
 
 
-cdef int grow_readers(Hazard* hazard) except -1:
+cdef bint add_room(Hazard* hazard) noexcept:
     cdef int room = 2 * hazard.max_readers + 4
     cdef int* grown = <int*>realloc(hazard.readers, room * sizeof(int))
     if grown == NULL:
-        raise MemoryError()
+        return False
     hazard.readers = grown
     hazard.max_readers = room
+    return True
+
+
+cdef int grow_readers(Hazard* hazard) except -1:
+    if not add_room(hazard):
+        raise MemoryError()
     return 0

@@ -61,7 +61,8 @@ cdef struct PlanStats:
 cdef void launch_plan(Plan plan, Recording* recording, PlanStats* stats, Outcome* outcome) noexcept
 # Return what each node runs, for error messages and pictures.
 cdef list node_names(Recording* recording)
-# Return a plan for a copy of the topology. The caller checks the copy.
+# Return a plan for a copy of the topology. The caller checks the copy. Return None if a finalizer
+# has launched the recording meanwhile.
 cdef Plan new_plan(StreamState* stream, Recording* recording)
 # Compare all integers of the topologies.
 cdef bint has_topology(Plan plan, const Recording* recording) noexcept

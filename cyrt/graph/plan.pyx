@@ -8,7 +8,7 @@ from cyrt.driver.cuda cimport *
 from cyrt.graph cimport chain, executable as executables
 from cyrt.graph.executable cimport Contents, Executable, Execs, Outcome, SAMPLES
 from cyrt.graph.recording cimport (
-    CLUSTER, COOPERATIVE, Geometry, Recording,
+    CHILD, CLUSTER, COOPERATIVE, KERNEL, TEMPLATE, Geometry, Recording,
 )
 from cyrt.runtime.module cimport Runnable
 from cyrt.runtime.state cimport StreamState
@@ -63,6 +63,8 @@ cdef Plan new_plan(StreamState* stream, Recording* recording):
     memcpy(plan.geometry, recording.geometry, geometry_bytes)
     for i in range(min(recording.num_nodes, <int>count)):
         owner = recording.owners[i]
+        if owner == NULL and recording.nodes[i].kind in (KERNEL, TEMPLATE, CHILD):
+            return None         # a finalizer has launched the recording, and it is a script now
         names[i] = node_name(recording.nodes[i].kind, None if owner == NULL else <object>owner)
         if owner != NULL:
             code[i] = (<Runnable>owner).code

@@ -285,6 +285,8 @@ cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats):
         if _evicted:
             count_returning_topology(key)
         made = new_plan(stream, recording)
+        if made is None:
+            return None
         made.key = key
         # Finalizers may have run before this line, and launched the recording or added the plan.
         if recording.num_nodes != key[1] or not has_topology(made, recording):

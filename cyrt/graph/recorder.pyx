@@ -14,11 +14,11 @@ from cyrt.driver.frames import outside_line
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport READY, check, cu, faulted, process
 from cyrt.graph cimport boundary as boundaries, direct as directly
-from cyrt.graph cimport hazards, recording as recordings
+from cyrt.graph cimport hazards, recording as recordings, replay as replays
 from cyrt.graph import commit as _commit, completion as _completion
 from cyrt.graph.commit cimport (
     IN_FLIGHT, commit, commit_at_end, commit_before, commit_now, continued, make_room,
-    new_epoch, now, raise_failure, release_all_ended, tracing,
+    new_epoch, now, num_recorded, raise_failure, release_all_ended, stop_replay, tracing,
 )
 from cyrt.graph.commit import encoders
 from cyrt.graph.completion cimport handling
@@ -84,6 +84,8 @@ cdef int prepare(Recorder self, StreamState* state, graphs) except -1:
                          else settings.get("CYRT_MAX_OPS_PER_GRAPH"))
     self.direct = not self.graphs and not self.blocking
     self.early_loads = settings.get("CYRT_EARLY_LOADS")
+    self.replay.enabled = settings.get("CYRT_REPLAY") != "0"
+    self.replay.verified = settings.get("CYRT_REPLAY") == "verify"
     if self.max_bytes == 0:
         self.max_bytes = <size_t>settings.get("CYRT_MAX_MB_PER_GRAPH") << 20
     if settings.get("CYRT_NVTX") and _commit.nvtx is None:
@@ -126,7 +128,7 @@ cdef bint launch_rest(Recorder self) noexcept:
     if state.pending:
         report_unraisable(RuntimeError(
             "operations that were recorded for the stream could not be launched, and are lost with "
-            f"their results: {self.recording.num_nodes}"))
+            f"their results: {num_recorded(self)}"))
     return True
 
 
@@ -209,14 +211,14 @@ cdef bint goes_to_limit(Recorder self) noexcept:
 cdef bint at_limit(Recorder self) noexcept:
     """Return whether the batch has reached a limit, and count those that have."""
     cdef bint reached = self.bytes >= self.max_bytes \
-        or self.recording.num_nodes >= self.boundary.max_ops
+        or num_recorded(self) >= self.boundary.max_ops
     self.limits += reached
     return reached
 
 
 cdef int cut(Recorder self, const Operation* operation) except -1:
     """Commit if the batch ends before the operation."""
-    cdef int nodes = self.recording.num_nodes
+    cdef int nodes = num_recorded(self)
     cdef bint full = self.bytes >= self.max_bytes
     # The commit at the end of the operation before would have had to wait.
     cdef bint left = nodes >= self.boundary.complete
@@ -357,13 +359,13 @@ cdef list make_ready(Recorder self, const Operation* operation, const Use* uses,
         else:
             cut(self, operation)
         if continued() != <void*>self and (
-                self.recording.num_nodes + 1 >= self.boundary.complete
+                num_recorded(self) + 1 >= self.boundary.complete
                 or (foreign is not None and not is_deferred(self))):
             make_room(self)
         if order(self, uses, num_uses, opaque) == 0:
             order_again(self, uses, num_uses, opaque)
         # Other threads that waited, too, may have filled the batch meanwhile.
-        if self.recording.num_nodes < self.boundary.max_ops or state.capturing:
+        if num_recorded(self) < self.boundary.max_ops or state.capturing:
             break
     check_owners(self, uses, num_uses)
     self.where = where
@@ -382,7 +384,7 @@ cdef int commit_if_complete(Recorder self, list foreign) except -1:
     if foreign is not None and not is_deferred(self):
         graph.reason = b"other libraries use the memory"
         return commit_now(self)
-    if self.recording.num_nodes < self.boundary.complete:
+    if num_recorded(self) < self.boundary.complete:
         return 0
     if not at_limit(self) and goes_to_limit(self):
         boundaries.go_to_limit(&self.boundary)
@@ -395,50 +397,42 @@ cdef int commit_if_complete(Recorder self, list foreign) except -1:
     return 0
 
 
-cdef int record(Recorder self, const Operation* operation, Use* uses, int num_uses,
-                list foreign, bint opaque) except -1:
-    cdef Recording* recording = self.recording
+cdef int replay(Recorder self, const Operation* operation, const Use* uses,
+                int num_uses) except -1:
+    """Return whether the operation was replayed instead of recorded."""
     cdef StreamState* state = self.state
-    cdef Use* stored
-    cdef Block* block
-    # Most operations change only their own recording.
-    cdef bint ready = not (opaque or priority_thread or state.behind or foreign is not None
-                           or recording.num_nodes == 0
-                           or recording.num_nodes >= self.boundary.min_ops - 1
-                           or self.bytes >= self.max_bytes)
-    cdef int i, edges, node
-    if state.failed and continued() != <void*>self:
-        raise_failure(self)
-    verify(state.ordinal, state.epoch, b"cuLaunchKernel")
-    if state.capturing:
-        refuse_captured(state)
-    stored = recordings.reserve_uses(recording, num_uses)
-    for i in range(num_uses):
-        block = uses[i].block
-        uses[i].generation = block.generation
-        stored[i] = uses[i]
-        ready = ready and block.home == state and block.num_readers == 0
-    if not ready:
-        foreign = make_ready(self, operation, uses, num_uses, foreign, opaque)
-        if state.capturing:
-            refuse_captured(state)
-        recording = self.recording      # a commit exchanges it
-        memcpy(recordings.reserve_uses(recording, num_uses), uses, num_uses * sizeof(Use))
-    # From here on no other thread and no finalizer can commit.
+    if poisoned or state.grouping or self.joined:
+        return False
+    if self.replay.script != NULL:
+        hazards.prepare(uses, num_uses, state, &self.bytes)
+        return replays.play(&self.replay, state, operation, uses, num_uses, &self.num_early_loads)
+    if self.replay.scripts == NULL or self.recording.num_nodes:
+        return False
+    hazards.prepare(uses, num_uses, state, &self.bytes)
+    return replays.begin(&self.replay, state, operation, uses, num_uses, &self.num_early_loads)
+
+
+cdef int add_node(Recorder self, const Operation* operation, Use* uses, int num_uses,
+                  list foreign, bint alone) except -1:
+    """Append the operation to the recording, and return its node. `alone`: it is ordered against
+    all others."""
+    cdef StreamState* state = self.state
+    cdef Recording* recording
+    cdef int edges, node
+    stop_replay(self)
+    recording = self.recording
+    memcpy(recordings.reserve_uses(recording, num_uses), uses, num_uses * sizeof(Use))
     if foreign is not None:
         add_foreign(self, foreign, uses, num_uses)
     if state.grouping:
-        choose_group(self, opaque or self.joined)
+        choose_group(self, alone or self.joined)
     edges = hazards.prepare(uses, num_uses, state, &self.bytes)
     recordings.reserve(recording, operation.param_bytes, edges)
     hazards.depend(recording, uses, num_uses)
-    if opaque or self.joined:
+    if alone or self.joined:
         recordings.add_barrier(recording)
         self.joined = False
     node = recordings.append(recording, operation, num_uses)
-    if self.boundary.expected != NULL and operation.function != self.boundary.expected[node] \
-            and boundaries.note_other(&self.boundary, node):
-        leave_out_results(self, uses, num_uses)
     if poisoned:
         inherit(recording, node, self.launching)
     # Kernels of a group have no order among them; operations of arrays, and copies, have one.
@@ -449,6 +443,39 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
             and may_load_early(recording, state, uses, operation.early):
         allow_early_load(recording, operation.early.word)
         self.num_early_loads += 1
+    return node
+
+
+cdef int record(Recorder self, const Operation* operation, Use* uses, int num_uses,
+                list foreign, bint opaque) except -1:
+    cdef StreamState* state = self.state
+    cdef Block* block
+    cdef int i, node = num_recorded(self)
+    # Most operations change only their own recording.
+    cdef bint ready = not (opaque or priority_thread or state.behind or foreign is not None
+                           or node == 0 or node >= self.boundary.min_ops - 1
+                           or self.bytes >= self.max_bytes)
+    if state.failed and continued() != <void*>self:
+        raise_failure(self)
+    verify(state.ordinal, state.epoch, b"cuLaunchKernel")
+    if state.capturing:
+        refuse_captured(state)
+    for i in range(num_uses):
+        block = uses[i].block
+        uses[i].generation = block.generation
+        ready = ready and block.home == state and block.num_readers == 0
+    if not ready:
+        foreign = make_ready(self, operation, uses, num_uses, foreign, opaque)
+        if state.capturing:
+            refuse_captured(state)
+    # From here on no other thread and no finalizer can commit.
+    if foreign is None and not opaque and replay(self, operation, uses, num_uses):
+        node = self.replay.played - 1
+    else:
+        node = add_node(self, operation, uses, num_uses, foreign, opaque)
+    if self.boundary.expected != NULL and operation.function != self.boundary.expected[node] \
+            and boundaries.note_other(&self.boundary, node):
+        leave_out_results(self, uses, num_uses)
     mark_pending(self)
     self.operations += 1
     if node + 1 >= self.boundary.complete or foreign is not None:

@@ -67,12 +67,15 @@ cdef struct Node:
     unsigned int flags
     unsigned int cluster[3]
     CUfunction function
+    unsigned long long serial
     const Layout* layout        # of a kernel's parameters, or a Pattern's; else NULL
     size_t params               # offset in the blob
     size_t param_bytes
+    size_t topology_end         # number of words of the topology up to this node's
     int first_edge              # index in `edges`; the node's edges end at the next node's
     int first_use               # index in `uses`; the node's uses end at the next node's
     int lane
+    int next_lane               # the recording's, behind this node
     int[LANES] before           # the last node of each lane that runs before this one, -1: none
 
 cdef struct Edge:
@@ -98,7 +101,12 @@ cdef struct Recording:
     int next_lane
     int barrier                 # every later node runs after this one; -1: none
     int group                   # nodes from this one on have no order among them; -1: none
-    Recording* next             # in the recorder's list of spare recordings
+    Recording* next             # in the recorder's list of spare recordings, or of scripts
+    # For graph/replay:
+    bint repeats                # it was launched as a whole, and may be replayed
+    bint busy                   # it is being replayed or launched
+    unsigned long long used     # number of the launches of scripts, at its own last launch
+    Recording* following        # the script that was launched after it; NULL: none was
 
 # Return the end of the range of edges into a node.
 cdef inline int edge_end(const Recording* recording, int node) noexcept nogil:
@@ -112,6 +120,8 @@ cdef inline int use_end(const Recording* recording, int node) noexcept:
 cdef size_t param_room(const Recording* recording) noexcept nogil
 # Return an empty recording.
 cdef Recording* new_recording() except NULL
+# Drop the references to the owners, which may run finalizers.
+cdef void release_owners(Recording* recording) noexcept
 # Remove all nodes. The arrays are kept for the next ones; `free_arrays` frees them, too.
 cdef void clear(Recording* recording) noexcept
 cdef void free_arrays(Recording* recording) noexcept

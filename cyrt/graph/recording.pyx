@@ -54,11 +54,19 @@ cdef Recording* new_recording() except NULL:
     return recording
 
 
-cdef void clear(Recording* recording) noexcept:
+cdef void release_owners(Recording* recording) noexcept:
+    cdef void* owner
     cdef int i
     for i in range(recording.num_nodes):
-        if recording.owners[i] != NULL:
-            Py_DECREF(<object>recording.owners[i])
+        owner = recording.owners[i]
+        recording.owners[i] = NULL
+        if owner != NULL:
+            Py_DECREF(<object>owner)
+
+
+cdef void clear(Recording* recording) noexcept:
+    cdef int i
+    release_owners(recording)
     if recording.losses != NULL:
         for i in range(min(recording.num_nodes, recording.loss_room)):
             if recording.losses[i]:
@@ -66,6 +74,7 @@ cdef void clear(Recording* recording) noexcept:
         free(recording.losses)
         recording.losses = NULL
         recording.loss_room = 0
+    recording.repeats = False
     recording.num_nodes = 0
     recording.num_edges = 0
     recording.num_uses = 0
@@ -243,6 +252,7 @@ cdef int append(Recording* recording, const Operation* operation, int num_uses) 
     node.kind = operation.kind
     node.flags = flags
     node.function = operation.function
+    node.serial = operation.serial
     node.layout = operation.layout
     node.first_edge = recording.open_edge
     node.first_use = recording.num_uses
@@ -282,7 +292,8 @@ cdef int append(Recording* recording, const Operation* operation, int num_uses) 
         edge.programmatic = flags & recording.nodes[edge.source].flags & PROGRAMMATIC
         words[0] = <unsigned int>edge.source << 1 | <unsigned int>edge.programmatic
         words += 1
-    recording.topology_words = words - recording.topology
+    recording.topology_words = node.topology_end = words - recording.topology
+    node.next_lane = recording.next_lane
     recording.open_edge = recording.num_edges
     recording.num_nodes = index + 1
     return index

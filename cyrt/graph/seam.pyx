@@ -3,7 +3,7 @@
 
 from cyrt.driver cimport table
 from cyrt.graph.commit cimport (
-    Recorder, commit, release_all_ended, release_ended_batches, suspects,
+    Recorder, commit, release_all_ended, release_ended_batches, stop_replay, suspects,
 )
 from cyrt.graph.loss cimport count_holders, error_of
 from cyrt.graph.plan_cache cimport forget_plans, release_plans
@@ -19,6 +19,11 @@ cdef int commit_stream(StreamState* stream) except -1:
 
 cdef int release_ended_batches_of(StreamState* stream) except -1:
     return release_ended_batches(<Recorder>stream.encoder)
+
+
+cdef void stop_replay_of(StreamState* stream) noexcept:
+    if stream.encoder != NULL:
+        stop_replay(<Recorder>stream.encoder)
 
 
 cdef int forget_device(int ordinal) except -1:
@@ -38,6 +43,7 @@ cdef int keep_on(StreamState* stream, object obj) except -1:
 seam.graph.commit = commit_stream
 seam.graph.release_ended_batches = release_ended_batches_of
 seam.graph.release_all_ended = release_all_ended
+seam.graph.stop_replay = stop_replay_of
 seam.graph.end_encoder = end_encoder
 seam.graph.forget_device = forget_device
 seam.graph.release_plans = release_plans

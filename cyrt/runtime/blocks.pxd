@@ -18,7 +18,9 @@
 from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.runtime.bitset cimport drop_bit, lowest_bit, highest_bit
-from cyrt.runtime.state cimport LARGE, LIVE, NUM_BINS, Bin, Block, BlockKind, StreamState
+from cyrt.runtime.state cimport (
+    LARGE, LIVE, NUM_BINS, Bin, Block, BlockKind, Hazard, StreamState,
+)
 
 cdef extern from *:
     """
@@ -82,6 +84,8 @@ cdef inline bint is_part(const Block* block) noexcept:
 # Split a large block that was taken for its holder, so that `size` bytes, of the class `bin`, are
 # left, and put the rest into a bin. Without host memory the block stays as it is.
 cdef void split(Block* block, size_t size, int bin) noexcept
+# Return the block's state for the recording with that epoch; NULL: the recording does not use it.
+cdef Hazard* hazard_in(Block* block, unsigned long long epoch) noexcept
 # Keep the block for the place with that number.
 cdef void keep(Block* block, unsigned int place) noexcept
 # Make the block available to all places again.

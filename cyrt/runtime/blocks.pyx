@@ -9,6 +9,7 @@ from cyrt.driver.cuda cimport *
 from cyrt.runtime.bitset cimport add_bit, drop_bit, grow_bits, lowest_bit
 from cyrt.runtime.device cimport contexts
 from cyrt.runtime.poison cimport forget_loss
+from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport (
     DEVICE_MEMORY, FREE, LIVE, Bin, Block, BlockKind, Hazard, StreamState,
 )
@@ -142,8 +143,7 @@ cdef bint put(Block* block) noexcept:
     return True
 
 
-cdef const Hazard* hazard_in(const Block* block, unsigned long long epoch) noexcept:
-    """Return the block's state for a recording; NULL: the recording does not use it."""
+cdef Hazard* hazard_in(Block* block, unsigned long long epoch) noexcept:
     cdef int i
     if block.hazard.epoch == epoch:
         return &block.hazard
@@ -153,7 +153,7 @@ cdef const Hazard* hazard_in(const Block* block, unsigned long long epoch) noexc
     return NULL
 
 
-cdef bint add_uses(Block* block, const Block* other) noexcept:
+cdef bint add_uses(Block* block, Block* other) noexcept:
     """Add the uses of another free block in its home stream's recording to those of the block.
     Return False, with nothing changed, if there is no memory."""
     cdef StreamState* stream = other.home
@@ -163,7 +163,8 @@ cdef bint add_uses(Block* block, const Block* other) noexcept:
     cdef int i, room
     if source == NULL or not stream.pending:
         return True
-    target = <Hazard*>hazard_in(block, stream.recording_epoch)
+    graph.stop_replay(stream)       # which stores the uses
+    target = hazard_in(block, stream.recording_epoch)
     if target == NULL:              # a free block has uses in no other recording
         target = &block.hazard
     room = source.num_readers + 2

@@ -15,6 +15,8 @@ cdef struct GraphCalls:
     # Drop the objects that were kept for batches of the stream that have ended, or of any stream.
     int (*release_ended_batches)(StreamState* stream) except -1
     int (*release_all_ended)() except -1
+    # Store all uses by the stream's recording in the hazards of the blocks.
+    void (*stop_replay)(StreamState* stream) noexcept
     # Detach the encoder of a stream that a new Stream object is going to use.
     void (*end_encoder)(StreamState* stream) noexcept
     # Drop the plans and chains of a device that was reset.

@@ -380,6 +380,7 @@ def test_stats(module, encoder, x):
         "repoints",
         "opaque_captures",
         "early_loads",
+        "replayed",
         "plans",
         "bytes_held",
         "templates",

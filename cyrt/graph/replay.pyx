@@ -1,0 +1,275 @@
+# C-level functions only: see replay.pxd.
+"""Replay: operations that are compared with those of an earlier batch instead of being recorded."""
+
+from cpython.ref cimport Py_INCREF
+from libc.string cimport memcmp, memcpy
+
+from cyrt.graph cimport hazards, recording as recordings
+from cyrt.graph.recording cimport (
+    CLUSTER, Edge, Geometry, Node, Operation, Recording, Use, edge_end, use_end,
+)
+from cyrt.runtime.blocks cimport hazard_in
+from cyrt.runtime.state cimport DEVICE_MEMORY, Block, Hazard, StreamState
+
+
+cdef inline bint is_same_node(const Recording* script, int index, const Operation* operation,
+                              const Use* uses, int num_uses) noexcept:
+    """Return whether the operation, if it were recorded, would have the node's topology."""
+    cdef const Node* node = &script.nodes[index]
+    cdef const Use* own = script.uses + node.first_use
+    cdef int i
+    if node.serial != operation.serial or node.kind != operation.kind \
+            or node.flags != operation.flags or node.layout != operation.layout \
+            or node.param_bytes != operation.param_bytes \
+            or use_end(script, index) - node.first_use != num_uses:
+        return False
+    for i in range(num_uses):
+        if own[i].block != uses[i].block or own[i].access != uses[i].access:
+            return False
+    return not node.flags & CLUSTER or memcmp(node.cluster, operation.cluster,
+                                              sizeof(node.cluster)) == 0
+
+
+cdef inline unsigned int* early_word(Recording* script, int index,
+                                     const Operation* operation) noexcept:
+    return <unsigned int*>(script.blob + script.nodes[index].params + operation.early.word)
+
+
+cdef bint may_still_load_early(const StreamState* stream, const Operation* operation,
+                               const Use* uses) noexcept:
+    """Return whether a node that could load early may do so again: what the recording decides is
+    the same (see early)."""
+    cdef const Block* block
+    cdef int i
+    if stream.has_exported_handle:
+        return False
+    for i in range(operation.early.use, operation.early.use + operation.early.count):
+        block = uses[i].block
+        if block.shared or block.kind != DEVICE_MEMORY or block.size == 0:
+            return False
+    return True
+
+
+cdef bint play(Replay* replay, const StreamState* stream, const Operation* operation,
+               const Use* uses, int num_uses, unsigned long long* early_loads) noexcept:
+    cdef Recording* script = replay.script
+    cdef int i, index = replay.played
+    cdef const Node* node = &script.nodes[index]
+    cdef Use* own
+    cdef bint early
+    if index == script.num_nodes or not is_same_node(script, index, operation, uses, num_uses):
+        return False
+    early = operation.early != NULL and early_word(script, index, operation)[0]
+    if early and not may_still_load_early(stream, operation, uses):
+        return False
+    own = script.uses + node.first_use
+    for i in range(num_uses):
+        own[i].generation = uses[i].generation
+    memcpy(script.blob + node.params, operation.params, operation.param_bytes)
+    if early:
+        early_word(script, index, operation)[0] = 1
+        early_loads[0] += 1
+    if operation.geometry != NULL:
+        script.geometry[index] = operation.geometry[0]
+    script.owners[index] = operation.owner
+    if operation.owner != NULL:
+        Py_INCREF(<object>operation.owner)
+    replay.played = index + 1
+    return True
+
+
+cdef bint begin(Replay* replay, const StreamState* stream, const Operation* operation,
+                const Use* uses, int num_uses, unsigned long long* early_loads) noexcept:
+    cdef Recording* script = NULL if replay.last == NULL else replay.last.following
+    cdef Recording* found = NULL
+    if script != NULL and not script.busy \
+            and is_same_node(script, 0, operation, uses, num_uses):
+        found = script          # the same successor as last time
+    else:
+        script = replay.scripts
+        while script != NULL:
+            if not script.busy and (found == NULL or script.used > found.used) \
+                    and is_same_node(script, 0, operation, uses, num_uses):
+                found = script
+            script = script.next
+    if found == NULL:
+        return False
+    replay.script = found
+    if not play(replay, stream, operation, uses, num_uses, early_loads):
+        replay.script = NULL
+        return False
+    found.busy = True
+    return True
+
+
+cdef void remove(Replay* replay, Recording* script) noexcept:
+    """Take a script out of the list."""
+    cdef Recording* each = replay.scripts
+    if each == script:
+        replay.scripts = script.next
+    while each != NULL:
+        if each.next == script:
+            each.next = script.next
+        if each.following == script:
+            each.following = NULL
+        each = each.next
+    if replay.last == script:
+        replay.last = NULL
+    script.next = script.following = NULL
+    script.busy = False
+    replay.count -= 1
+
+
+cdef void truncate(Recording* script, int count) noexcept:
+    """Remove the nodes behind the first `count`. The arrays are as after the last of these."""
+    cdef const Node* last = &script.nodes[count - 1]
+    cdef const Node* rest = &script.nodes[count]
+    cdef int i
+    if count == script.num_nodes:
+        return
+    script.num_edges = script.open_edge = rest.first_edge
+    script.num_uses = rest.first_use
+    script.blob_bytes = rest.params
+    script.topology_words = last.topology_end
+    script.next_lane = last.next_lane
+    for i in range(recordings.LANES):
+        script.tails[i] = -1
+    for i in range(count):
+        script.tails[script.nodes[i].lane] = i
+    script.num_nodes = count
+
+
+cdef bint note_uses(const Recording* recording, int node, unsigned long long epoch) noexcept:
+    """Store the node as writer or reader of its blocks. Return False if there is no memory."""
+    cdef const Use* use
+    cdef Hazard* hazard
+    cdef bint complete = True
+    cdef int i
+    for i in range(recording.nodes[node].first_use, use_end(recording, node)):
+        use = &recording.uses[i]
+        hazard = hazard_in(use.block, epoch)
+        if hazard == NULL:          # the block's memory was freed
+            continue
+        if hazard.num_readers + 2 > hazard.max_readers and not hazards.add_room(hazard):
+            complete = False
+        else:
+            hazards.note_use(hazard, use.access, node)
+    return complete
+
+
+cdef Recording* stop(Replay* replay, const StreamState* stream, bint* joined) noexcept:
+    cdef Recording* script = replay.script
+    cdef int node
+    remove(replay, script)
+    truncate(script, replay.played)
+    script.repeats = False
+    replay.script, replay.played = NULL, 0
+    for node in range(script.num_nodes):
+        if not note_uses(script, node, stream.recording_epoch):
+            joined[0] = True
+    return script
+
+
+cdef Recording* finish(Replay* replay) noexcept:
+    cdef Recording* script = replay.script
+    replay.operations += replay.played
+    replay.script, replay.played = NULL, 0
+    script.repeats = False      # until the launch has shown it
+    return script
+
+
+cdef bint is_kept(const Replay* replay, const Recording* recording) noexcept:
+    cdef const Recording* each = replay.scripts
+    while each != NULL and each != recording:
+        each = each.next
+    return each != NULL
+
+
+cdef Recording* least_recently_used(const Replay* replay) noexcept:
+    cdef Recording* oldest = NULL
+    cdef Recording* each = replay.scripts
+    while each != NULL:
+        if not each.busy and (oldest == NULL or each.used < oldest.used):
+            oldest = each
+        each = each.next
+    return oldest
+
+
+cdef Recording* keep(Replay* replay, Recording* recording) noexcept:
+    cdef Recording* oldest = NULL
+    cdef Recording* each
+    cdef bint known = is_kept(replay, recording)
+    if not recording.repeats:
+        if known:
+            remove(replay, recording)
+        replay.last = NULL
+        return recording
+    if not known:
+        if replay.count == MOST_SCRIPTS:
+            oldest = least_recently_used(replay)
+            if oldest == NULL:
+                return recording
+            remove(replay, oldest)
+        recording.next, replay.scripts = replay.scripts, recording
+        recording.following = NULL
+        replay.count += 1
+    recording.busy = False
+    replay.clock += 1
+    recording.used = replay.clock
+    if replay.last != NULL:
+        replay.last.following = recording
+    replay.last = recording
+    return oldest
+
+
+cdef int verify(Replay* replay, StreamState* stream) except -1:
+    """Record the script's operations again, beside it, and compare the arrays."""
+    cdef Recording* script = replay.script
+    cdef Recording* again = recordings.new_recording()
+    cdef Operation operation
+    cdef Node* node
+    cdef Use* uses
+    cdef size_t ignored = 0
+    cdef int i, edges, num_uses
+    cdef bint equal
+    try:
+        for i in range(script.num_nodes):
+            node = &script.nodes[i]
+            operation.kind, operation.flags, operation.cluster = \
+                node.kind, node.flags, node.cluster
+            operation.function, operation.serial = node.function, node.serial
+            operation.layout, operation.geometry = node.layout, &script.geometry[i]
+            operation.params = script.blob + node.params
+            operation.param_bytes, operation.owner = node.param_bytes, script.owners[i]
+            operation.early = NULL
+            num_uses = use_end(script, i) - node.first_use
+            uses = recordings.reserve_uses(again, num_uses)
+            memcpy(uses, script.uses + node.first_use, num_uses * sizeof(Use))
+            edges = hazards.prepare(uses, num_uses, stream, &ignored)
+            recordings.reserve(again, node.param_bytes, edges)
+            hazards.depend(again, uses, num_uses)
+            hazards.note(uses, num_uses, recordings.append(again, &operation, num_uses))
+        equal = (again.num_edges == script.num_edges
+                 and again.topology_words == script.topology_words
+                 and again.blob_bytes == script.blob_bytes
+                 and memcmp(again.topology, script.topology,
+                            script.topology_words * sizeof(unsigned int)) == 0
+                 and memcmp(again.blob, script.blob, script.blob_bytes) == 0
+                 and memcmp(again.geometry, script.geometry,
+                            script.num_nodes * sizeof(Geometry)) == 0
+                 and memcmp(again.edges, script.edges, script.num_edges * sizeof(Edge)) == 0)
+        for i in range(script.num_nodes):
+            equal = equal and again.nodes[i].lane == script.nodes[i].lane \
+                and again.nodes[i].next_lane == script.nodes[i].next_lane
+        if not equal:
+            raise RuntimeError(f"CYRT_REPLAY=verify: {script.num_nodes} operations were replayed "
+                               "that differ from what would be recorded")
+    finally:
+        recordings.destroy(again)
+    return 0
+
+
+cdef void forget(Replay* replay) noexcept:
+    replay.script, replay.last, replay.played, replay.count = NULL, NULL, 0, 0
+    recordings.destroy(replay.scripts)
+    replay.scripts = NULL
